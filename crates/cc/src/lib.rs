@@ -1,0 +1,30 @@
+//! Congestion control as pure state machines: told what happened, they say how much may be in flight and how fast.
+//!
+//! ```text
+//!            header on data                     feedback on ACKs
+//! Controller ───────────────▶ path ▶ Receiver half ──────────────▶ Controller
+//! ```
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`controller`] | the contract: [`Controller`], [`Receiver`] and the events they are told of |
+//! | [`scheme`] | the registry of what users choose by name |
+//! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
+//! | [`pacer`], [`delivery_rate`], [`filter`] | parts that endpoints and controllers share |
+//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`pbe`], [`oracle`], [`cbr`] |
+
+pub mod bbr;
+pub mod cbr;
+pub mod controller;
+pub mod cubic;
+pub mod delivery_rate;
+pub mod endpoint;
+pub mod filter;
+pub mod oracle;
+pub mod pacer;
+pub mod pbe;
+pub mod reno;
+pub mod scheme;
+
+pub use controller::{Ack, Control, Controller, Inspect, Loss, Receiver, Sent};
+pub use scheme::{Ends, Scheme, SchemeError, SchemeSpec, Setup};

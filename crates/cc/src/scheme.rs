@@ -1,0 +1,248 @@
+//! What users choose by name: the one list of schemes, their presets and options.
+//!
+//! A choice is spelled `name[@preset][:option=value]…`, for example `pbe`, `pbe@paper`,
+//! `pbe:floor=off:cwnd_slack_ms=6`, `cbr:rate_mbps=60`.
+
+use std::fmt;
+
+use airpace_core::{Bytes, Rng};
+
+use crate::controller::{Controller, Receiver};
+use crate::{bbr, cbr, cubic, oracle, pbe, reno};
+
+/// Every scheme, in the order of lists and tables. A new scheme is one file and one line here.
+pub static SCHEMES: &[&Scheme] =
+    &[&pbe::SCHEME, &bbr::SCHEME, &cubic::SCHEME, &reno::SCHEME, &oracle::SCHEME, &cbr::SCHEME];
+
+/// A congestion control as users know it.
+pub struct Scheme {
+    /// The name that users type.
+    pub name: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// Where it is published.
+    pub source: &'static str,
+    /// How figures draw it; the same in every figure.
+    pub style: Style,
+    /// Named sets of options beside the default one.
+    pub presets: &'static [Preset],
+    /// The options and their default values.
+    pub options: &'static [OptionSpec],
+    /// Makes the two ends of one flow.
+    pub build: fn(&Setup, &Options) -> Result<Ends, SchemeError>,
+}
+
+/// Colour (from a palette safe for colour-blind readers) and marker of a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// `#rrggbb`.
+    pub colour: &'static str,
+    /// One of `circle`, `rect`, `triangle`, `diamond`, `pin`, `arrow`, `roundRect`.
+    pub marker: &'static str,
+}
+
+/// A named set of options.
+pub struct Preset {
+    /// What follows the `@`.
+    pub name: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// The options that differ from the default.
+    pub set: &'static [(&'static str, &'static str)],
+}
+
+/// One option of a scheme.
+pub struct OptionSpec {
+    /// Its name, ending in its unit.
+    pub name: &'static str,
+    /// The value where nothing is said.
+    pub default: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+}
+
+/// What a flow's ends are made from, whatever the scheme.
+pub struct Setup {
+    /// Bytes of a full-sized packet on the wire.
+    pub mss: Bytes,
+    /// The flow's own random numbers.
+    pub rng: Rng,
+}
+
+/// The two ends of a flow.
+pub struct Ends {
+    /// At the sender.
+    pub controller: Box<dyn Controller>,
+    /// At the receiver, if the scheme has a half there.
+    pub receiver: Option<Box<dyn Receiver>>,
+}
+
+/// A parsed choice: scheme, preset and options, all known to exist.
+#[derive(Clone)]
+pub struct SchemeSpec {
+    scheme: &'static Scheme,
+    text: String,
+    options: Options,
+}
+
+/// The options of one choice, complete with defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    scheme: &'static str,
+    values: Vec<(&'static str, String)>,
+}
+
+/// Why a choice of scheme cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SchemeError {
+    /// No scheme of this name.
+    Scheme(String),
+    /// The scheme has no such preset.
+    Preset(&'static str, String),
+    /// The scheme has no such option.
+    Option(&'static str, String),
+    /// The option cannot have this value; the last says what it may be.
+    Value(&'static str, String, String, &'static str),
+}
+
+impl SchemeSpec {
+    /// Reads a choice.
+    ///
+    /// # Errors
+    /// Names the scheme, preset or option that does not exist and lists those that do.
+    pub fn parse(text: &str) -> Result<SchemeSpec, SchemeError> {
+        let mut parts = text.split(':');
+        let head = parts.next().unwrap_or_default();
+        let (name, preset) = head.split_once('@').map_or((head, None), |(name, preset)| (name, Some(preset)));
+        let scheme = *SCHEMES
+            .iter()
+            .find(|scheme| scheme.name == name)
+            .ok_or_else(|| SchemeError::Scheme(name.to_owned()))?;
+        let values = scheme.options.iter().map(|option| (option.name, option.default.to_owned())).collect();
+        let mut options = Options { scheme: scheme.name, values };
+        if let Some(wanted) = preset {
+            let preset = scheme
+                .presets
+                .iter()
+                .find(|preset| preset.name == wanted)
+                .ok_or_else(|| SchemeError::Preset(scheme.name, wanted.to_owned()))?;
+            for (option, value) in preset.set {
+                options.set(option, value)?;
+            }
+        }
+        for part in parts {
+            let (option, value) =
+                part.split_once('=').ok_or_else(|| SchemeError::Option(scheme.name, part.to_owned()))?;
+            options.set(option, value)?;
+        }
+        Ok(SchemeSpec { scheme, text: text.to_owned(), options })
+    }
+
+    /// The scheme.
+    pub fn scheme(&self) -> &'static Scheme {
+        self.scheme
+    }
+
+    /// The choice as it was spelled: what results are labelled with.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Makes the two ends of a flow.
+    ///
+    /// # Errors
+    /// An option's value that cannot be read.
+    pub fn build(&self, setup: &Setup) -> Result<Ends, SchemeError> {
+        (self.scheme.build)(setup, &self.options)
+    }
+}
+
+impl fmt::Debug for SchemeSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SchemeSpec").field(&self.text).finish()
+    }
+}
+
+impl Options {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), SchemeError> {
+        let slot = self
+            .values
+            .iter_mut()
+            .find(|(option, _)| *option == name)
+            .ok_or_else(|| SchemeError::Option(self.scheme, name.to_owned()))?;
+        slot.1 = value.to_owned();
+        Ok(())
+    }
+
+    /// The text of option `name`.
+    ///
+    /// # Panics
+    /// If the scheme does not list `name` among its options: a mistake in the scheme, found by any test of it.
+    pub fn text(&self, name: &str) -> &str {
+        let found = self.values.iter().find(|(option, _)| *option == name);
+        &found.unwrap_or_else(|| panic!("{} lists no option `{name}`", self.scheme)).1
+    }
+
+    /// A finite number of at least `least`.
+    ///
+    /// # Errors
+    /// Anything else.
+    pub fn number(&self, name: &str, least: f64) -> Result<f64, SchemeError> {
+        match self.text(name).parse::<f64>() {
+            Ok(number) if number.is_finite() && number >= least => Ok(number),
+            _ => Err(self.refuse(name, "a number within its range")),
+        }
+    }
+
+    /// `on` or `off`.
+    ///
+    /// # Errors
+    /// Anything else.
+    pub fn switch(&self, name: &str) -> Result<bool, SchemeError> {
+        match self.text(name) {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err(self.refuse(name, "`on` or `off`")),
+        }
+    }
+
+    /// The error that says what the option may be.
+    pub fn refuse(&self, name: &str, may_be: &'static str) -> SchemeError {
+        SchemeError::Value(self.scheme, name.to_owned(), self.text(name).to_owned(), may_be)
+    }
+}
+
+impl fmt::Display for SchemeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let listed = |scheme: &str, of: fn(&Scheme) -> Vec<&'static str>| {
+            let names: Vec<_> =
+                SCHEMES.iter().filter(|known| known.name == scheme).flat_map(|known| of(known)).collect();
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        };
+        match self {
+            SchemeError::Scheme(name) => {
+                let names: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
+                write!(
+                    f,
+                    "no scheme is called `{name}`; there are {} (see `airpace list schemes`)",
+                    names.join(", ")
+                )
+            }
+            SchemeError::Preset(scheme, preset) => write!(
+                f,
+                "scheme `{scheme}` has no preset `{preset}`; it has: {}",
+                listed(scheme, |known| known.presets.iter().map(|preset| preset.name).collect())
+            ),
+            SchemeError::Option(scheme, option) => write!(
+                f,
+                "scheme `{scheme}` has no option `{option}` (options are spelled `:name=value`); it has: {}",
+                listed(scheme, |known| known.options.iter().map(|option| option.name).collect())
+            ),
+            SchemeError::Value(scheme, option, value, may_be) => {
+                write!(f, "option `{option}` of scheme `{scheme}` cannot be `{value}`; give {may_be}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SchemeError {}

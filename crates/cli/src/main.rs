@@ -1,0 +1,2 @@
+//! The `airpace` binary.
+fn main() {}

@@ -1,0 +1,183 @@
+//! The one schema of what happened: drivers speak [`Event`]s into a [`Recorder`]; tables, metrics, qlog and
+//! reports are readers of this stream.
+
+use std::time::Duration;
+
+use crate::packet::{DeviceId, FlowId, Packet};
+use crate::radio::RadioReport;
+use crate::time::Time;
+use crate::units::{Bytes, Rate};
+
+/// Who listens to a run.
+pub trait Recorder {
+    /// Takes one event; events come in order of time.
+    fn record(&mut self, event: Event<'_>);
+
+    /// Whether subframes are wanted; a driver then skips making the others' work visible.
+    fn wants_subframes(&self) -> bool {
+        true
+    }
+}
+
+/// Hears nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Deaf;
+
+impl Recorder for Deaf {
+    fn record(&mut self, _: Event<'_>) {}
+
+    fn wants_subframes(&self) -> bool {
+        false
+    }
+}
+
+/// Something that happened in a run.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A sender put a data packet on its path (`time` is `packet.sent`).
+    Sent(Packet),
+    /// A data packet's journey ended.
+    Arrived(Arrived),
+    /// A sender processed an acknowledgement.
+    Acked(Acked),
+    /// A sender declared packets lost.
+    Lost(Lost),
+    /// A look into a flow's controller and receiver half, at a fixed cadence and at every change of state.
+    Inspected(&'a Inspected<'a>),
+    /// One subframe of one carrier, as the cell made it.
+    Subframe(&'a Subframe<'a>),
+    /// What the last hop could have carried to a device.
+    Capacity(Capacity),
+}
+
+/// How a packet's journey ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fate {
+    /// It reached the other end.
+    Delivered,
+    /// A full queue refused it.
+    QueueFull,
+    /// Active queue management dropped it.
+    Aqm,
+    /// It was lost on a wire.
+    WireLoss,
+    /// All HARQ transmissions of a transport block that held it failed.
+    HarqFailure,
+}
+
+impl Fate {
+    /// The word that tables use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fate::Delivered => "delivered",
+            Fate::QueueFull => "queue_full",
+            Fate::Aqm => "aqm",
+            Fate::WireLoss => "wire_loss",
+            Fate::HarqFailure => "harq_failure",
+        }
+    }
+}
+
+/// The end of a data packet's journey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// When.
+    pub time: Time,
+    /// The packet; its one-way delay is `time - packet.sent`.
+    pub packet: Packet,
+    /// How.
+    pub fate: Fate,
+    /// Whether these bytes had been delivered before (a duplicate on the wire).
+    pub duplicate: bool,
+    /// What the journey takes on an empty path; one-way delay less this is the queueing delay.
+    pub propagation_delay: Duration,
+}
+
+/// An acknowledgement as the sender saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acked {
+    /// When it was processed.
+    pub time: Time,
+    /// The flow.
+    pub flow: FlowId,
+    /// Highest packet number newly acknowledged.
+    pub largest: u64,
+    /// Bytes newly acknowledged.
+    pub acked: Bytes,
+    /// Bytes outstanding afterwards.
+    pub inflight: Bytes,
+    /// Round-trip time sample, if the highest newly acknowledged packet gave one.
+    pub rtt: Option<Duration>,
+    /// Delivery-rate sample, if one was valid.
+    pub delivery_rate: Option<Rate>,
+}
+
+/// Packets declared lost by their sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// When.
+    pub time: Time,
+    /// The flow.
+    pub flow: FlowId,
+    /// How many packets.
+    pub packets: u64,
+    /// How many bytes.
+    pub bytes: Bytes,
+}
+
+/// The inside of a flow's scheme at an instant.
+#[derive(Clone, Copy, Debug)]
+pub struct Inspected<'a> {
+    /// When.
+    pub time: Time,
+    /// The flow.
+    pub flow: FlowId,
+    /// The controller's state, in the words of its paper (`Startup`, `Wireless`, …).
+    pub state: &'a str,
+    /// Whether `state` differs from the one before.
+    pub state_changed: bool,
+    /// Congestion window.
+    pub cwnd: Bytes,
+    /// Pacing rate; `None` while unpaced.
+    pub pacing_rate: Option<Rate>,
+    /// Bytes outstanding.
+    pub inflight: Bytes,
+    /// Named internals of controller and receiver half; each name ends in its unit (`btlbw_mbps`, `rtprop_ms`).
+    pub values: &'a [(&'static str, f64)],
+}
+
+/// Whose a grant is; the cell's own knowledge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Owner {
+    /// A device of the scenario.
+    Device(DeviceId),
+    /// A background data user, by index.
+    Background(u16),
+    /// A user that only updates parameters.
+    Control,
+}
+
+/// One subframe of one carrier: its grants and whose they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Subframe<'a> {
+    /// The grants, without imperfections.
+    pub report: &'a RadioReport,
+    /// Whose each grant of `report.dcis` is; same length and order.
+    pub owners: &'a [Owner],
+}
+
+/// What the last hop could have carried to one device in an interval: all that it did carry, and what nobody used.
+///
+/// For a cell: (PRBs given to the device + idle PRBs, over its active carriers) at the device's present bits
+/// per PRB, less expected HARQ errors and radio headers. For a trace: its delivery chances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Start of the interval.
+    pub time: Time,
+    /// Its length.
+    pub span: Duration,
+    /// The device.
+    pub device: DeviceId,
+    /// IP bytes that could have been carried.
+    pub bytes: Bytes,
+}

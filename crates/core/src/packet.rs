@@ -1,0 +1,80 @@
+//! What crosses a path: a descriptor of a packet. Links never see payload; a driver keeps it by number.
+
+use crate::time::Time;
+use crate::units::Bytes;
+
+/// One transport flow of a run; the index of its `[[flow]]` in the scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub u16);
+
+/// One mobile device of a run; the index of its `[[device]]` in the scenario. A device has one queue per cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(pub u16);
+
+/// The descriptor of one packet on one direction of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The flow it belongs to.
+    pub flow: FlowId,
+    /// The mobile device at one end of the flow: the radio user whose queue the packet waits in.
+    pub device: DeviceId,
+    /// Packet number: counts up by one per packet of this flow and direction, never used again.
+    pub number: u64,
+    /// Size on the wire: the whole IP packet.
+    pub bytes: Bytes,
+    /// When the sender handed it to the path, by the run's true clock.
+    pub sent: Time,
+}
+
+/// A few bytes that ride along a packet: a scheme's header on data, its feedback on an ACK.
+///
+/// At most [`Rider::CAPACITY`] bytes, held in place so that packets stay plain data.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Rider {
+    len: u8,
+    bytes: [u8; Rider::CAPACITY],
+}
+
+impl Rider {
+    /// The most bytes that may ride along; room for Sprout's eight-tick forecast.
+    pub const CAPACITY: usize = 47;
+    /// Nothing rides along.
+    pub const EMPTY: Rider = Rider { len: 0, bytes: [0; Rider::CAPACITY] };
+
+    /// A rider holding `bytes`, or `None` if they are more than [`Rider::CAPACITY`].
+    pub fn new(bytes: &[u8]) -> Option<Rider> {
+        let mut rider = Rider::EMPTY;
+        rider.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        rider.len = bytes.len() as u8;
+        Some(rider)
+    }
+
+    /// The bytes that ride along.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl Default for Rider {
+    fn default() -> Rider {
+        Rider::EMPTY
+    }
+}
+
+impl std::fmt::Debug for Rider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Rider({:02x?})", self.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rider_holds_what_fits_and_refuses_more() {
+        assert_eq!(Rider::new(&[1, 2, 3]).unwrap().as_bytes(), [1, 2, 3]);
+        assert!(Rider::new(&[0; Rider::CAPACITY + 1]).is_none());
+        assert!(Rider::EMPTY.as_bytes().is_empty());
+    }
+}
