@@ -204,6 +204,10 @@ pub struct Arrival<'a> {
     pub bytes: Bytes,
     /// Bytes that the controller put on it.
     pub header: &'a [u8],
+    /// Flows of this device that data arrived for in the last 100 ms, this one included; at least 1.
+    ///
+    /// A device's flows share its radio, and only the device sees them all.
+    pub device_flows: u16,
 }
 
 /// What a simulator knows of a flow's path, every millisecond.
