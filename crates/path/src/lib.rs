@@ -4,9 +4,11 @@
 //! objects, so they can disagree about the clock, never about the network.
 
 pub mod cell;
+pub mod config_error;
 pub mod link;
 pub mod queue;
 pub mod trace;
 pub mod wire;
 
+pub use config_error::ConfigError;
 pub use link::{Exit, Link};
