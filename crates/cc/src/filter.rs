@@ -1,1 +1,228 @@
-//! To be.
+//! The best value of a sliding window, in three samples of memory.
+//!
+//! Keeps the best sample of the window, the best after it and the best after that; each stands for a part of the
+//! window, so that when the best leaves, a good successor is known. The result is always a value that was seen in the
+//! window and is at least as good as the newest; it may miss the true best of the window, which a longer memory
+//! would know.
+//!
+//! A position is whatever the window is measured in: a [`Time`] with a window of [`Duration`], or a count of rounds
+//! (`u64`) with a window of rounds.
+//!
+//! Source: Linux lib/win_minmax.c (Kathleen Nichols' algorithm)
+
+use std::time::Duration;
+
+use airpace_core::Time;
+
+/// Where in the run a sample was taken.
+pub trait Position: Copy + PartialEq + std::fmt::Debug {
+    /// How windows over such positions are measured.
+    type Span: Copy + PartialOrd + std::fmt::Debug;
+
+    /// How far `self` lies behind `earlier`; nothing if it does not.
+    fn since(self, earlier: Self) -> Self::Span;
+
+    /// The part `1 / of` of a window.
+    fn part(window: Self::Span, of: u32) -> Self::Span;
+}
+
+impl Position for Time {
+    type Span = Duration;
+
+    fn since(self, earlier: Time) -> Duration {
+        self - earlier
+    }
+
+    fn part(window: Duration, of: u32) -> Duration {
+        window / of
+    }
+}
+
+/// Rounds, or any other count that never falls.
+impl Position for u64 {
+    type Span = u64;
+
+    fn since(self, earlier: u64) -> u64 {
+        self.saturating_sub(earlier)
+    }
+
+    fn part(window: u64, of: u32) -> u64 {
+        window / u64::from(of)
+    }
+}
+
+/// The greatest value of the last `window`.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowedMax<V, P: Position>(Windowed<V, P>);
+
+/// The least value of the last `window`.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowedMin<V, P: Position>(Windowed<V, P>);
+
+impl<V: Copy + PartialOrd, P: Position> WindowedMax<V, P> {
+    /// An empty filter over `window`.
+    pub fn new(window: P::Span) -> Self {
+        WindowedMax(Windowed { window, samples: None })
+    }
+
+    /// Takes in `value` at `position`, which never falls, and gives the greatest of the window.
+    pub fn update(&mut self, position: P, value: V) -> V {
+        self.0.update(position, value, |new, old| new >= old)
+    }
+
+    /// The greatest value as of the last update; `None` before the first.
+    pub fn get(&self) -> Option<V> {
+        self.0.best().map(|best| best.1)
+    }
+
+    /// Where the greatest value was seen.
+    pub fn position(&self) -> Option<P> {
+        self.0.best().map(|best| best.0)
+    }
+
+    /// Forgets everything.
+    pub fn reset(&mut self) {
+        self.0.samples = None;
+    }
+
+    /// Another width of window, obeyed from the next update on.
+    pub fn set_window(&mut self, window: P::Span) {
+        self.0.window = window;
+    }
+}
+
+impl<V: Copy + PartialOrd, P: Position> WindowedMin<V, P> {
+    /// An empty filter over `window`.
+    pub fn new(window: P::Span) -> Self {
+        WindowedMin(Windowed { window, samples: None })
+    }
+
+    /// Takes in `value` at `position`, which never falls, and gives the least of the window.
+    pub fn update(&mut self, position: P, value: V) -> V {
+        self.0.update(position, value, |new, old| new <= old)
+    }
+
+    /// The least value as of the last update; `None` before the first.
+    pub fn get(&self) -> Option<V> {
+        self.0.best().map(|best| best.1)
+    }
+
+    /// Where the least value was seen.
+    pub fn position(&self) -> Option<P> {
+        self.0.best().map(|best| best.0)
+    }
+
+    /// Forgets everything.
+    pub fn reset(&mut self) {
+        self.0.samples = None;
+    }
+
+    /// Another width of window, obeyed from the next update on.
+    pub fn set_window(&mut self, window: P::Span) {
+        self.0.window = window;
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Windowed<V, P: Position> {
+    window: P::Span,
+    /// Best, second and third best, each later than (or the same as) the one before.
+    samples: Option<[(P, V); 3]>,
+}
+
+impl<V: Copy + PartialOrd, P: Position> Windowed<V, P> {
+    fn best(&self) -> Option<(P, V)> {
+        self.samples.map(|samples| samples[0])
+    }
+
+    fn update(&mut self, now: P, value: V, as_good: impl Fn(V, V) -> bool) -> V {
+        let sample = (now, value);
+        let Some(samples) = &mut self.samples else {
+            self.samples = Some([sample; 3]);
+            return value;
+        };
+        if as_good(value, samples[0].1) || now.since(samples[2].0) > self.window {
+            *samples = [sample; 3];
+            return value;
+        }
+        if as_good(value, samples[1].1) {
+            samples[1] = sample;
+            samples[2] = sample;
+        } else if as_good(value, samples[2].1) {
+            samples[2] = sample;
+        }
+        let age = now.since(samples[0].0);
+        if age > self.window {
+            // The best has left the window; so may have the second.
+            *samples = [samples[1], samples[2], sample];
+            if now.since(samples[0].0) > self.window {
+                *samples = [samples[1], samples[2], sample];
+            }
+        } else if samples[1].0 == samples[0].0 && age > P::part(self.window, 4) {
+            // A quarter of the window without a second choice: one is taken from the second quarter.
+            samples[1] = sample;
+            samples[2] = sample;
+        } else if samples[2].0 == samples[1].0 && age > P::part(self.window, 2) {
+            // Half of the window without a third choice: one is taken from the second half.
+            samples[2] = sample;
+        }
+        samples[0].1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_greatest_leaves_with_its_window_and_the_next_best_follows() {
+        let mut filter = WindowedMax::new(10);
+        assert_eq!(filter.get(), None);
+        assert_eq!(filter.update(0u64, 100), 100);
+        assert_eq!(filter.update(3, 60), 100, "a lesser value does not replace the greatest");
+        assert_eq!(filter.update(10, 20), 100, "the greatest holds to the end of its window");
+        assert_eq!(filter.update(11, 20), 60, "and then the best of what followed it");
+        assert_eq!(filter.update(12, 80), 80, "a greater value counts at once");
+        filter.reset();
+        assert_eq!(filter.get(), None);
+    }
+
+    #[test]
+    fn the_least_over_time() {
+        let mut filter = WindowedMin::new(Duration::from_secs(10));
+        assert_eq!(filter.update(Time::ZERO, 40), 40);
+        assert_eq!(filter.update(Time::from_secs(6), 55), 40);
+        assert_eq!(filter.update(Time::from_secs(11), 70), 55);
+        assert_eq!(filter.position(), Some(Time::from_secs(6)));
+    }
+
+    #[test]
+    fn silence_longer_than_the_window_forgets_all() {
+        let mut filter = WindowedMax::new(10);
+        for round in 0..10u64 {
+            filter.update(round, 100 - round);
+        }
+        assert_eq!(filter.update(100, 1), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn the_result_was_seen_in_the_window_and_is_at_least_the_newest(
+            samples in prop::collection::vec((0u64..5, 0u32..1000), 1..200),
+            window in 4u64..50,
+        ) {
+            let mut filter = WindowedMax::new(window);
+            let mut now = 0;
+            let mut seen = Vec::new();
+            for (step, value) in samples {
+                now += step;
+                seen.push((now, value));
+                let best = filter.update(now, value);
+                prop_assert!(best >= value);
+                prop_assert!(seen.iter().any(|&(at, value)| value == best && now - at <= window));
+            }
+        }
+    }
+}
