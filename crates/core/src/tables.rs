@@ -2,3 +2,87 @@
 
 pub mod lte;
 pub mod nr;
+
+/// How many bits a resource element carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Modulation {
+    /// 2 bits.
+    Qpsk,
+    /// 4 bits.
+    Qam16,
+    /// 6 bits.
+    Qam64,
+    /// 8 bits.
+    Qam256,
+}
+
+impl Modulation {
+    /// Bits per resource element: the modulation order Q_m.
+    pub const fn bits_per_symbol(self) -> u32 {
+        match self {
+            Modulation::Qpsk => 2,
+            Modulation::Qam16 => 4,
+            Modulation::Qam64 => 6,
+            Modulation::Qam256 => 8,
+        }
+    }
+}
+
+/// The share of coded bits that are information, exact: a whole number of 2048ths, for the tables give 1024ths
+/// and two of their rows a half of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CodeRate(u16);
+
+impl CodeRate {
+    /// The rate `numerator` / 1024.
+    pub const fn from_1024ths(numerator: u16) -> CodeRate {
+        CodeRate(2 * numerator)
+    }
+
+    /// The rate `numerator` / 2048.
+    pub const fn from_2048ths(numerator: u16) -> CodeRate {
+        CodeRate(numerator)
+    }
+
+    /// The numerator over 2048.
+    pub const fn as_2048ths(self) -> u16 {
+        self.0
+    }
+
+    /// The rate as a fraction of one.
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0) / 2048.0
+    }
+}
+
+/// One row of a CQI table: what a device says it could decode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cqi {
+    /// Modulation.
+    pub modulation: Modulation,
+    /// Code rate.
+    pub rate: CodeRate,
+}
+
+impl Cqi {
+    /// Information bits per resource element.
+    pub fn efficiency(self) -> f64 {
+        f64::from(self.modulation.bits_per_symbol()) * self.rate.as_f64()
+    }
+}
+
+/// A row of a CQI table, written as the specification prints it: Q_m and code rate × 1024.
+const fn cqi_row(bits_per_symbol: u32, rate_1024ths: u16) -> Cqi {
+    Cqi { modulation: modulation(bits_per_symbol), rate: CodeRate::from_1024ths(rate_1024ths) }
+}
+
+/// The modulation of order Q_m.
+const fn modulation(bits_per_symbol: u32) -> Modulation {
+    match bits_per_symbol {
+        2 => Modulation::Qpsk,
+        4 => Modulation::Qam16,
+        6 => Modulation::Qam64,
+        8 => Modulation::Qam256,
+        _ => panic!("no modulation of this order in the tables"),
+    }
+}

@@ -1,1 +1,1 @@
-//! NR: TS 38.214.
+//! NR numbers of TS 38.214.

@@ -1,0 +1,92 @@
+//! Every row of the numeric tables that the project keeps beside its repository (`AIRPACE_DATA`), against ours.
+
+use std::path::PathBuf;
+
+use airpace_core::Bits;
+use airpace_core::tables::lte::{McsTable, tbs, uplink_mcs};
+use airpace_core::tables::{Cqi, Modulation};
+
+/// The rows of a CSV file below the data folder, header left out; `None`, with the reason printed, if absent.
+fn rows(path: &str) -> Option<Vec<Vec<String>>> {
+    let root = std::env::var_os("AIRPACE_DATA")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));
+    let file = root.join(path);
+    let Ok(text) = std::fs::read_to_string(&file) else {
+        println!(
+            "skipped: {} is not there; set AIRPACE_DATA to the folder with the shared data",
+            file.display()
+        );
+        return None;
+    };
+    Some(text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect())
+}
+
+fn number<T: std::str::FromStr>(field: &str) -> Option<T> {
+    field.parse().ok()
+}
+
+fn order(modulation: Modulation) -> Option<u32> {
+    Some(modulation.bits_per_symbol())
+}
+
+fn lte_table(name: &str) -> McsTable {
+    match name {
+        "64qam" => McsTable::Qam64,
+        "256qam" => McsTable::Qam256,
+        other => panic!("unknown table {other}"),
+    }
+}
+
+#[test]
+fn every_lte_block_size_is_that_of_the_specification() {
+    let Some(rows) = rows("3gpp/tbs_lte_dl.csv") else { return };
+    assert_eq!(rows.len(), 34 * 110);
+    for row in rows {
+        let (i_tbs, n_prb) = (number(&row[0]).unwrap(), number(&row[1]).unwrap());
+        assert_eq!(tbs(i_tbs, n_prb, 1), number(&row[2]).map(Bits), "I_TBS {i_tbs}, {n_prb} PRB");
+    }
+}
+
+#[test]
+fn every_lte_mcs_row_is_that_of_the_specification() {
+    let Some(rows) = rows("3gpp/mcs_lte_dl.csv") else { return };
+    assert_eq!(rows.len(), 64);
+    for row in rows {
+        let mcs = lte_table(&row[0]).mcs(number(&row[1]).unwrap()).unwrap();
+        assert_eq!((order(mcs.modulation), mcs.i_tbs), (number(&row[2]), number(&row[3])), "{row:?}");
+    }
+}
+
+#[test]
+fn every_lte_uplink_mcs_row_is_that_of_the_specification() {
+    let Some(rows) = rows("3gpp/mcs_lte_ul.csv") else { return };
+    assert_eq!(rows.len(), 32);
+    for row in rows {
+        let mcs = uplink_mcs(number(&row[0]).unwrap()).unwrap();
+        let initial = number(&row[1]).zip(number(&row[2]));
+        assert_eq!(
+            mcs.initial.map(|(modulation, i_tbs)| (modulation.bits_per_symbol(), i_tbs)),
+            initial,
+            "{row:?}"
+        );
+        assert_eq!(Some(mcs.rv), number(&row[3]), "{row:?}");
+    }
+}
+
+#[test]
+fn every_lte_cqi_row_is_that_of_the_specification() {
+    let Some(rows) = rows("3gpp/cqi_lte.csv") else { return };
+    assert_eq!(rows.len(), 32);
+    for row in rows {
+        check_cqi(lte_table(&row[0]).cqi(number(&row[1]).unwrap()), &row);
+    }
+}
+
+/// Columns: table, index, Q_m, rate × 1024, efficiency; the last three are empty in row 0.
+fn check_cqi(cqi: Option<Cqi>, row: &[String]) {
+    assert_eq!(cqi.and_then(|cqi| order(cqi.modulation)), number(&row[2]), "{row:?}");
+    assert_eq!(cqi.map(|cqi| cqi.rate.as_f64() * 1024.0), number(&row[3]), "{row:?}");
+    let printed = cqi.map_or(0.0, Cqi::efficiency) - number(&row[4]).unwrap_or(0.0);
+    assert!(printed.abs() <= 5.1e-5, "efficiency is printed with four digits: {row:?}");
+}
