@@ -1,1 +1,457 @@
-//! To be.
+//! BBR version 1: send at the bottleneck's bandwidth, keep a bandwidth-delay product in flight, probe for more.
+//!
+//! ```text
+//! Startup ──pipe full──▶ Drain ──queue gone──▶ ProbeBW ◀──▶ ProbeRTT (RTprop not renewed for 10 s)
+//! ```
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`model`] | BtlBw, RTprop, rounds |
+//! | [`cycle`] | ProbeBW's phases |
+//! | [`full_pipe`] | the end of Startup |
+//! | [`window`] | the congestion window and recovery |
+//! | [`aggregation`] | room for bunched ACKs |
+//! | [`policer`] | token buckets noticed by their loss |
+//!
+//! PBE-CC steers the same [`Bbr`] in its Internet state, by [`Tuning`].
+//!
+//! Source: Linux tcp_bbr.c
+
+pub mod aggregation;
+pub mod cycle;
+pub mod full_pipe;
+pub mod model;
+pub mod policer;
+pub mod window;
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Rng, Time};
+
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
+use crate::scheme::{Ends, Options, Preset, Scheme, SchemeError, Setup, Style};
+
+use aggregation::Aggregation;
+use cycle::{Cycle, Phase, PhaseEnd};
+use full_pipe::FullPipe;
+use model::{Model, Observed};
+use policer::{Policer, Progress};
+use window::{Target, Window};
+
+/// `bbr`.
+pub static SCHEME: Scheme = Scheme {
+    name: "bbr",
+    summary: "BBRv1 as in Linux: paces at the measured bottleneck bandwidth and probes in an eight-phase cycle",
+    source: "Cardwell et al., BBR: Congestion-Based Congestion Control, 2016; Linux tcp_bbr.c",
+    style: Style { colour: "#E69F00", marker: "rect" },
+    presets: &[] as &[Preset],
+    options: &[],
+    build,
+};
+
+fn build(setup: &Setup, _: &Options) -> Result<Ends, SchemeError> {
+    let controller = Box::new(Bbr::new(setup.mss, setup.rng.clone(), Tuning::default()));
+    Ok(Ends { controller, receiver: None })
+}
+
+/// Gain that doubles the delivery rate every round: 2/ln 2.
+///
+/// Source: Linux tcp_bbr.c
+pub const STARTUP_GAIN: f64 = 2.885;
+
+/// Packets of the first window.
+///
+/// Source: RFC 6928 §2
+const INITIAL_PACKETS: u64 = 10;
+
+/// How long ProbeRTT holds the window at its floor.
+///
+/// Source: Linux tcp_bbr.c
+const PROBE_RTT_SPAN: Duration = Duration::from_millis(200);
+
+/// What BBR is made with; the defaults are Linux's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tuning {
+    /// Window in ProbeBW, in bandwidth-delay products.
+    pub cwnd_gain: f64,
+    /// Time added to RTprop in the window of ProbeBW: delay of the path that is no queue.
+    pub cwnd_slack: Duration,
+    /// Part of BtlBw that is not sent, so that queues vanish in the long run.
+    pub pacing_margin: f64,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        // Source: Linux tcp_bbr.c
+        Tuning { cwnd_gain: 2.0, cwnd_slack: Duration::ZERO, pacing_margin: 0.01 }
+    }
+}
+
+/// Where BBR is.
+#[derive(Clone, Copy, Debug)]
+pub enum State {
+    /// Looking for the bandwidth, doubling every round.
+    Startup,
+    /// Draining what Startup queued.
+    Drain,
+    /// Cruising, with a probe every eight phases.
+    ProbeBw(Cycle),
+    /// Nearly nothing in flight, to see RTprop.
+    ProbeRtt {
+        /// When the hold ends; `None` until the window has drained.
+        until: Option<Time>,
+        /// Whether a round has passed in the hold.
+        round_done: bool,
+    },
+}
+
+/// The sender's half of BBR.
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    tuning: Tuning,
+    mss: Bytes,
+    rng: Rng,
+    state: State,
+    model: Model,
+    full_pipe: FullPipe,
+    aggregation: Aggregation,
+    policer: Policer,
+    window: Window,
+    pacing_rate: Rate,
+    /// Gain of the probing phase.
+    probe_gain: f64,
+    /// The most that a probe sends.
+    probe_cap: Option<Rate>,
+    /// When ProbeRTT last ended.
+    rtt_probed: Time,
+    lost: Bytes,
+    lost_at_last_ack: Bytes,
+    app_was_idle: bool,
+    restarting_from_idle: bool,
+    has_seen_rtt: bool,
+}
+
+impl Bbr {
+    /// BBR at the start of a connection.
+    pub fn new(mss: Bytes, rng: Rng, tuning: Tuning) -> Bbr {
+        let initial = Bytes(INITIAL_PACKETS * mss.0);
+        Bbr {
+            tuning,
+            mss,
+            rng,
+            state: State::Startup,
+            model: Model::default(),
+            full_pipe: FullPipe::default(),
+            aggregation: Aggregation::default(),
+            policer: Policer::default(),
+            window: Window::new(mss, initial),
+            // Source: Linux tcp_bbr.c — before the first round-trip time, it is taken for 1 ms.
+            pacing_rate: Rate::from_bytes_per(initial, Duration::from_millis(1)).scaled(STARTUP_GAIN),
+            probe_gain: cycle::PROBE_GAIN,
+            probe_cap: None,
+            rtt_probed: Time::ZERO,
+            lost: Bytes::ZERO,
+            lost_at_last_ack: Bytes::ZERO,
+            app_was_idle: false,
+            restarting_from_idle: false,
+            has_seen_rtt: false,
+        }
+    }
+
+    /// What it believes of the path.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Where it is.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The name of where it is.
+    pub fn state_name(&self) -> &'static str {
+        match self.state {
+            State::Startup => "Startup",
+            State::Drain => "Drain",
+            State::ProbeBw(_) => "ProbeBW",
+            State::ProbeRtt { .. } => "ProbeRTT",
+        }
+    }
+
+    /// The bandwidth that is sent at: BtlBw, or the policer's rate.
+    pub fn bandwidth(&self) -> Rate {
+        self.policer.rate().unwrap_or_else(|| self.model.btlbw())
+    }
+
+    /// The most that a probe sends, and how far above BtlBw it tries to go.
+    pub fn set_probe(&mut self, gain: f64, cap: Option<Rate>) {
+        self.probe_gain = gain;
+        self.probe_cap = cap;
+    }
+
+    /// Takes in one ACK without steering: the model stays fresh while another control sends.
+    pub fn observe(&mut self, ack: &Ack<'_>) -> Observed {
+        let seen = self.model.on_ack(ack);
+        if seen.round_start {
+            self.window.on_round();
+        }
+        self.aggregation.on_ack(ack.now, ack.acked, self.bandwidth(), self.window.cwnd(), seen.round_start);
+        seen
+    }
+
+    /// Takes over from another control: ProbeBW at once, with what is in flight as the window; `recent` becomes
+    /// all that is known of BtlBw.
+    pub fn enter_probe_bw(&mut self, now: Time, cwnd: Bytes, recent: Option<Rate>) {
+        if let Some(rate) = recent {
+            self.model.reset_btlbw(rate);
+        }
+        self.policer = Policer::default();
+        self.aggregation = Aggregation::default();
+        self.aggregation.restart(now);
+        self.full_pipe.assume();
+        self.window.set(cwnd);
+        self.pacing_rate = self.paced(self.bandwidth(), 1.0);
+        self.start_probe_bw(now);
+    }
+
+    /// Begins ProbeBW's cycle at its probe.
+    pub fn probe_now(&mut self, now: Time) {
+        if matches!(self.state, State::ProbeBw(_)) {
+            self.state = State::ProbeBw(Cycle::probe(now));
+        }
+    }
+
+    fn steer(&mut self, ack: &Ack<'_>, seen: Observed) {
+        let loss_seen = self.lost > self.lost_at_last_ack;
+        let policer_gone = self.policer.on_ack(&Progress {
+            now: ack.now,
+            delivered: ack.rate.delivered,
+            lost: self.lost,
+            loss_seen,
+            round_start: seen.round_start,
+            app_limited: seen.app_limited,
+            probing_bandwidth: matches!(self.state, State::ProbeBw(_)),
+        });
+        if policer_gone && matches!(self.state, State::ProbeBw(_)) {
+            self.start_probe_bw(ack.now);
+        }
+        if seen.round_start && !seen.app_limited {
+            self.full_pipe.on_round(self.model.btlbw());
+        }
+        self.step(ack, seen, loss_seen);
+        self.update_pacing_rate(ack);
+        let initial = Bytes(INITIAL_PACKETS * self.mss.0);
+        if self.window.on_ack(ack, initial, &self.window_target()) {
+            // Conservation lasts a whole round.
+            self.model.restart_round(ack.rate.delivered);
+        }
+        self.lost_at_last_ack = self.lost;
+        self.restarting_from_idle = false;
+    }
+
+    fn step(&mut self, ack: &Ack<'_>, seen: Observed, loss_seen: bool) {
+        let drained = self.inflight_at(self.model.btlbw(), 1.0);
+        if let (State::ProbeBw(mut cycle), Some(rtprop)) = (self.state, self.model.rtprop()) {
+            let probe = self.probe_rate();
+            cycle.advance(&PhaseEnd {
+                now: ack.now,
+                rtprop,
+                inflight: ack.prior_inflight,
+                probed: self.inflight_at(probe, 1.0),
+                drained,
+                lost: loss_seen,
+            });
+            self.state = State::ProbeBw(cycle);
+        }
+        if matches!(self.state, State::Startup) && self.full_pipe.reached() {
+            self.state = State::Drain;
+        }
+        if matches!(self.state, State::Drain) && ack.inflight <= drained {
+            self.start_probe_bw(ack.now);
+        }
+        let due = seen.rtprop_expired && ack.now - self.rtt_probed > model::RTPROP_WINDOW;
+        if due && !self.restarting_from_idle && !matches!(self.state, State::ProbeRtt { .. }) {
+            self.window.save(true);
+            self.model.hold_back(ack.now);
+            self.state = State::ProbeRtt { until: None, round_done: false };
+        }
+        self.step_probe_rtt(ack, seen.round_start);
+    }
+
+    fn step_probe_rtt(&mut self, ack: &Ack<'_>, round_start: bool) {
+        let State::ProbeRtt { until, round_done } = &mut self.state else { return };
+        match until {
+            None if ack.inflight <= self.window.floor() => {
+                *until = Some(ack.now + PROBE_RTT_SPAN);
+                self.model.restart_round(ack.rate.delivered);
+            }
+            None => {}
+            Some(until) => {
+                *round_done |= round_start;
+                if *round_done && ack.now > *until {
+                    self.leave_probe_rtt(ack.now);
+                }
+            }
+        }
+    }
+
+    fn leave_probe_rtt(&mut self, now: Time) {
+        self.rtt_probed = now;
+        self.model.release(now);
+        self.window.restore();
+        if self.full_pipe.reached() {
+            self.start_probe_bw(now);
+        } else {
+            self.state = State::Startup;
+        }
+    }
+
+    fn start_probe_bw(&mut self, now: Time) {
+        self.state = State::ProbeBw(Cycle::start(now, &mut self.rng));
+    }
+
+    fn gains(&self) -> (f64, f64) {
+        match self.state {
+            State::Startup => (STARTUP_GAIN, STARTUP_GAIN),
+            State::Drain => (1.0 / STARTUP_GAIN, STARTUP_GAIN),
+            State::ProbeBw(_) if self.policer.rate().is_some() => (1.0, self.tuning.cwnd_gain),
+            State::ProbeBw(cycle) => match cycle.phase() {
+                Phase::Probe => (self.probe_gain, self.tuning.cwnd_gain),
+                Phase::Drain => (cycle::DRAIN_GAIN, self.tuning.cwnd_gain),
+                Phase::Cruise => (1.0, self.tuning.cwnd_gain),
+            },
+            State::ProbeRtt { .. } => (1.0, 1.0),
+        }
+    }
+
+    /// What a probe sends.
+    ///
+    /// ```text
+    /// C_probe = min{probe gain · BtlBw, C_f}
+    /// ```
+    ///
+    /// Source: PBE-CC §4.2.3 Eq. 7
+    fn probe_rate(&self) -> Rate {
+        let probe = self.model.btlbw().scaled(self.probe_gain);
+        self.probe_cap.map_or(probe, |cap| probe.min(cap))
+    }
+
+    fn update_pacing_rate(&mut self, ack: &Ack<'_>) {
+        if !self.has_seen_rtt && self.model.rtprop().is_some() {
+            self.has_seen_rtt = true;
+            self.pacing_rate =
+                Rate::from_bytes_per(self.window.cwnd(), ack.rtt.smoothed).scaled(STARTUP_GAIN);
+        }
+        let bandwidth = self.bandwidth();
+        if bandwidth == Rate::ZERO {
+            return;
+        }
+        let probing = matches!(self.state, State::ProbeBw(cycle) if cycle.phase() == Phase::Probe);
+        let rate = if probing && self.policer.rate().is_none() {
+            self.paced(self.probe_rate(), 1.0)
+        } else {
+            self.paced(bandwidth, self.gains().0)
+        };
+        // Source: Linux tcp_bbr.c — a rate seen before the pipe is full says what was sent, not what can be.
+        if self.full_pipe.reached() || rate > self.pacing_rate {
+            self.pacing_rate = rate;
+        }
+    }
+
+    fn paced(&self, bandwidth: Rate, gain: f64) -> Rate {
+        bandwidth.scaled(gain * (1.0 - self.tuning.pacing_margin)).max(self.least_rate())
+    }
+
+    /// One packet in ten seconds: a rate is never zero.
+    fn least_rate(&self) -> Rate {
+        Rate::from_bytes_per(self.mss, Duration::from_secs(10))
+    }
+
+    fn window_target(&self) -> Target {
+        let full_pipe = self.full_pipe.reached();
+        let bandwidth = self.bandwidth();
+        let slack =
+            if matches!(self.state, State::ProbeBw(_)) { self.tuning.cwnd_slack } else { Duration::ZERO };
+        let bdp =
+            self.model.bdp(bandwidth, self.gains().1, slack).unwrap_or(Bytes(INITIAL_PACKETS * self.mss.0));
+        let extra = if full_pipe { self.aggregation.allowance(bandwidth) } else { Bytes::ZERO };
+        let cap = matches!(self.state, State::ProbeRtt { .. }).then(|| self.window.floor());
+        Target { cwnd: self.with_quanta(bdp + extra), full_pipe, cap }
+    }
+
+    fn inflight_at(&self, rate: Rate, gain: f64) -> Bytes {
+        self.with_quanta(self.model.bdp(rate, gain, Duration::ZERO).unwrap_or(Bytes::ZERO))
+    }
+
+    /// Room for three bursts of the sender, an even number of packets, and two more while probing, so that small
+    /// windows probe too.
+    ///
+    /// Source: Linux tcp_bbr.c
+    fn with_quanta(&self, bytes: Bytes) -> Bytes {
+        let packets = bytes.0.div_ceil(self.mss.0) + 3 * self.quantum_packets();
+        let even = packets + packets % 2;
+        let probing = matches!(self.state, State::ProbeBw(cycle) if cycle.phase() == Phase::Probe);
+        Bytes((even + if probing { 2 } else { 0 }) * self.mss.0)
+    }
+
+    /// Packets that the sender lets go at once: a millisecond's worth.
+    ///
+    /// Source: Linux tcp_bbr.c (TSO autosizing)
+    fn quantum_packets(&self) -> u64 {
+        let least = if self.pacing_rate < Rate::from_bps(1_200_000) { 1 } else { 2 };
+        let most = (65_536 / self.mss.0).max(least);
+        (self.pacing_rate.bytes_in(Duration::from_millis(1)).0 / self.mss.0).clamp(least, most)
+    }
+}
+
+impl Controller for Bbr {
+    fn on_sent(&mut self, sent: &Sent) {
+        let path_was_empty = sent.inflight == sent.bytes;
+        if path_was_empty && self.app_was_idle {
+            self.restarting_from_idle = true;
+            self.aggregation.restart(sent.now);
+            match self.state {
+                // Nothing is queued: there is no need to wait for ACKs at a gain that was meant for a queue.
+                State::ProbeBw(_) => self.pacing_rate = self.paced(self.bandwidth(), 1.0),
+                State::ProbeRtt { until: Some(until), .. } if sent.now > until => {
+                    self.leave_probe_rtt(sent.now)
+                }
+                _ => {}
+            }
+        }
+        self.app_was_idle = sent.app_limited;
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        let seen = self.observe(ack);
+        self.steer(ack, seen);
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.lost += loss.lost;
+        self.window.on_loss(loss, matches!(self.state, State::ProbeRtt { .. }));
+        if loss.cause == LossCause::Persistent {
+            self.full_pipe.rebase();
+        }
+    }
+
+    fn control(&self) -> Control {
+        Control {
+            cwnd: self.window.cwnd().max(self.mss),
+            pacing_rate: Some(self.pacing_rate.max(self.least_rate())),
+        }
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        out.state = self.state_name();
+        let rtprop = self.model.rtprop().map_or(f64::NAN, |rtprop| rtprop.as_secs_f64() * 1e3);
+        out.value("rtprop_ms", rtprop);
+        out.value("btlbw_mbps", self.model.btlbw().as_mbps());
+        out.value("extra_acked_bytes", self.aggregation.allowance(self.bandwidth()).0 as f64);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod pipe;
+#[cfg(test)]
+mod tests;

@@ -7,10 +7,11 @@ use std::fmt;
 
 use airpace_core::{Bytes, Rng};
 
+use crate::bbr;
 use crate::controller::{Controller, Receiver};
 
 /// Every scheme, in the order of lists and tables. A new scheme is one file and one line here.
-pub static SCHEMES: &[&Scheme] = &[];
+pub static SCHEMES: &[&Scheme] = &[&bbr::SCHEME];
 
 /// A congestion control as users know it.
 pub struct Scheme {

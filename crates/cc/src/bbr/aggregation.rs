@@ -1,0 +1,64 @@
+//! How much more than BtlBw allows the path acknowledges in one go: the window must cover it, or bunched ACKs
+//! would stop the sender.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Time};
+
+/// Rounds that one of the two buckets covers.
+///
+/// Source: Linux tcp_bbr.c
+const BUCKET_ROUNDS: u8 = 5;
+
+/// The most time's worth of BtlBw that is granted.
+///
+/// Source: Linux tcp_bbr.c
+const CAP: Duration = Duration::from_millis(100);
+
+/// Bytes after which an epoch ends in any case.
+///
+/// Source: Linux tcp_bbr.c, where it is 2^20 packets; an epoch that long says nothing of aggregation.
+const EPOCH_LIMIT: Bytes = Bytes((1 << 20) * 1500);
+
+/// The windowed maximum of bytes acknowledged beyond what BtlBw explains.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Aggregation {
+    epoch: Time,
+    epoch_acked: Bytes,
+    buckets: [Bytes; 2],
+    bucket: usize,
+    bucket_rounds: u8,
+}
+
+impl Aggregation {
+    /// Takes in one ACK.
+    pub fn on_ack(&mut self, now: Time, acked: Bytes, btlbw: Rate, cwnd: Bytes, round_start: bool) {
+        if round_start {
+            self.bucket_rounds += 1;
+            if self.bucket_rounds >= BUCKET_ROUNDS {
+                self.bucket_rounds = 0;
+                self.bucket = 1 - self.bucket;
+                self.buckets[self.bucket] = Bytes::ZERO;
+            }
+        }
+        let mut expected = btlbw.bytes_in(now - self.epoch);
+        if self.epoch_acked <= expected || self.epoch_acked + acked >= EPOCH_LIMIT {
+            self.restart(now);
+            expected = Bytes::ZERO;
+        }
+        self.epoch_acked += acked;
+        let extra = (self.epoch_acked - expected).min(cwnd);
+        self.buckets[self.bucket] = self.buckets[self.bucket].max(extra);
+    }
+
+    /// Begins an epoch: what was acknowledged before does not explain what comes.
+    pub fn restart(&mut self, now: Time) {
+        self.epoch = now;
+        self.epoch_acked = Bytes::ZERO;
+    }
+
+    /// Bytes that the window should have on top.
+    pub fn allowance(&self, btlbw: Rate) -> Bytes {
+        self.buckets[0].max(self.buckets[1]).min(btlbw.bytes_in(CAP))
+    }
+}

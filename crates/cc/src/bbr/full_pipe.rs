@@ -1,0 +1,52 @@
+//! Whether Startup has filled the pipe: the bandwidth has stopped growing.
+
+use airpace_core::Rate;
+
+/// Growth of BtlBw in a round that shows that the pipe is not full.
+///
+/// Source: Linux tcp_bbr.c
+const GROWTH: f64 = 1.25;
+
+/// Rounds without growth that show that it is.
+///
+/// Source: Linux tcp_bbr.c
+const ROUNDS: u8 = 3;
+
+/// Watches BtlBw grow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FullPipe {
+    baseline: Rate,
+    rounds: u8,
+    reached: bool,
+}
+
+impl FullPipe {
+    /// Told of BtlBw at the beginning of every round that was not application limited.
+    pub fn on_round(&mut self, btlbw: Rate) {
+        if self.reached {
+            return;
+        }
+        if btlbw >= self.baseline.scaled(GROWTH) {
+            self.baseline = btlbw;
+            self.rounds = 0;
+        } else {
+            self.rounds += 1;
+            self.reached = self.rounds >= ROUNDS;
+        }
+    }
+
+    /// Whether the pipe has been filled.
+    pub fn reached(&self) -> bool {
+        self.reached
+    }
+
+    /// Takes the pipe for filled.
+    pub fn assume(&mut self) {
+        self.reached = true;
+    }
+
+    /// Growth counts afresh: everything outstanding was lost.
+    pub fn rebase(&mut self) {
+        self.baseline = Rate::ZERO;
+    }
+}

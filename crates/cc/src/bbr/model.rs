@@ -1,0 +1,126 @@
+//! What BBR believes of its path: the bottleneck's bandwidth, the round-trip propagation time, and rounds.
+//!
+//! PBE-CC keeps the same model fresh in every state, so that it can switch to BBR at any ACK.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Time};
+
+use crate::controller::{Ack, SentPacket};
+use crate::filter::{WindowedMax, WindowedMin};
+
+/// Rounds over which the greatest delivery rate is BtlBw.
+///
+/// Source: Linux tcp_bbr.c; PBE-CC §4.2.3
+pub const BTLBW_ROUNDS: u64 = 10;
+
+/// Time over which the least round-trip time is RTprop.
+///
+/// Source: Linux tcp_bbr.c; PBE-CC §4.2.2
+pub const RTPROP_WINDOW: Duration = Duration::from_secs(10);
+
+/// BtlBw, RTprop and the count of rounds.
+#[derive(Clone, Debug)]
+pub struct Model {
+    btlbw: WindowedMax<Rate, u64>,
+    rtprop: WindowedMin<Duration, Time>,
+    rounds: u64,
+    /// Bytes delivered when the next round begins: it begins with a packet that was sent after that.
+    next_round_delivered: Bytes,
+    /// Packets that left in this span were held back by the controller, not by the path.
+    held_back: Option<(Time, Time)>,
+}
+
+/// What one ACK told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// Whether the ACK began a round.
+    pub round_start: bool,
+    /// Whether the sample says less than the path could do: the application or ProbeRTT held the sender back.
+    pub app_limited: bool,
+    /// Whether RTprop had not been renewed for [`RTPROP_WINDOW`].
+    pub rtprop_expired: bool,
+}
+
+impl Default for Model {
+    fn default() -> Model {
+        Model {
+            btlbw: WindowedMax::new(BTLBW_ROUNDS),
+            rtprop: WindowedMin::new(RTPROP_WINDOW),
+            rounds: 0,
+            next_round_delivered: Bytes::ZERO,
+            held_back: None,
+        }
+    }
+}
+
+impl Model {
+    /// Takes in one ACK.
+    pub fn on_ack(&mut self, ack: &Ack<'_>) -> Observed {
+        let round_start = ack.rate.prior_delivered >= self.next_round_delivered;
+        if round_start {
+            self.rounds += 1;
+            self.next_round_delivered = ack.rate.delivered;
+        }
+        let app_limited =
+            ack.rate.app_limited || ack.packets.last().is_some_and(|packet| self.was_held(packet));
+        if let Some(rate) = ack.rate.rate {
+            // Source: Linux tcp_bbr.c — a sample of a sender that was held back counts only if it says more.
+            if !app_limited || rate >= self.btlbw() {
+                self.btlbw.update(self.rounds, rate);
+            }
+        }
+        let rtprop_expired = self.rtprop.position().is_some_and(|seen| ack.now - seen > RTPROP_WINDOW);
+        if let Some(rtt) = ack.rtt.latest {
+            self.rtprop.update(ack.now, rtt);
+        }
+        Observed { round_start, app_limited, rtprop_expired }
+    }
+
+    /// Bandwidth of the bottleneck; zero before the first sample.
+    pub fn btlbw(&self) -> Rate {
+        self.btlbw.get().unwrap_or(Rate::ZERO)
+    }
+
+    /// Round-trip propagation time; `None` before the first sample.
+    pub fn rtprop(&self) -> Option<Duration> {
+        self.rtprop.get()
+    }
+
+    /// Rounds begun so far.
+    pub fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    /// Bytes of `rate` over RTprop + `slack`, times `gain`; `None` before RTprop is known.
+    pub fn bdp(&self, rate: Rate, gain: f64, slack: Duration) -> Option<Bytes> {
+        Some(rate.bytes_in(self.rtprop()? + slack).scaled(gain))
+    }
+
+    /// Begins a round at the packets that are yet to be sent.
+    pub fn restart_round(&mut self, delivered: Bytes) {
+        self.next_round_delivered = delivered;
+    }
+
+    /// Forgets every delivery rate but `recent`: the path's bottleneck has changed.
+    pub fn reset_btlbw(&mut self, recent: Rate) {
+        self.btlbw.reset();
+        self.btlbw.update(self.rounds, recent);
+    }
+
+    /// Packets that leave from `since` until [`Model::release`] do not show what the path could do.
+    pub fn hold_back(&mut self, since: Time) {
+        self.held_back = Some((since, Time::NEVER));
+    }
+
+    /// Ends the span that [`Model::hold_back`] began.
+    pub fn release(&mut self, now: Time) {
+        if let Some((_, until)) = &mut self.held_back {
+            *until = now;
+        }
+    }
+
+    fn was_held(&self, packet: &SentPacket) -> bool {
+        self.held_back.is_some_and(|(since, until)| packet.sent >= since && packet.sent < until)
+    }
+}

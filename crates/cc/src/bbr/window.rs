@@ -1,0 +1,131 @@
+//! BBR's congestion window: grows to its target by what is acknowledged, conserves packets in the first round of
+//! recovery, and is restored afterwards.
+//!
+//! Source: Linux tcp_bbr.c
+
+use airpace_core::Bytes;
+
+use crate::controller::{Ack, Loss, LossCause};
+
+/// The window and what it was before trouble.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    mss: Bytes,
+    cwnd: Bytes,
+    /// What to restore after recovery or ProbeRTT.
+    prior: Bytes,
+    /// Recovery ends when this packet number is acknowledged.
+    recovery_end: Option<u64>,
+    conserving: bool,
+    /// Recovery began since the last ACK.
+    recovery_began: bool,
+}
+
+/// What the window grows to.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The target itself.
+    pub cwnd: Bytes,
+    /// Whether the pipe has been filled: the window may then also shrink to the target.
+    pub full_pipe: bool,
+    /// The most that ProbeRTT allows.
+    pub cap: Option<Bytes>,
+}
+
+impl Window {
+    /// The window of a new connection.
+    pub fn new(mss: Bytes, initial: Bytes) -> Window {
+        Window {
+            mss,
+            cwnd: initial,
+            prior: initial,
+            recovery_end: None,
+            conserving: false,
+            recovery_began: false,
+        }
+    }
+
+    /// Bytes that may be outstanding.
+    pub fn cwnd(&self) -> Bytes {
+        self.cwnd
+    }
+
+    /// Sets the window, as one who takes over from another control does.
+    pub fn set(&mut self, cwnd: Bytes) {
+        self.cwnd = cwnd.max(self.floor());
+        self.prior = self.cwnd;
+    }
+
+    /// Remembers the window before trouble.
+    pub fn save(&mut self, untroubled: bool) {
+        let untroubled = untroubled && self.recovery_end.is_none();
+        self.prior = if untroubled { self.cwnd } else { self.prior.max(self.cwnd) };
+    }
+
+    /// Gives back what was saved.
+    pub fn restore(&mut self) {
+        self.cwnd = self.cwnd.max(self.prior);
+    }
+
+    /// Packets were lost. True if this begins an episode of recovery.
+    pub fn on_loss(&mut self, loss: &Loss<'_>, probing_rtt: bool) -> bool {
+        let begins = self.recovery_end.is_none();
+        self.save(!probing_rtt);
+        self.recovery_end = Some(self.recovery_end.unwrap_or(loss.next_number));
+        match loss.cause {
+            LossCause::Threshold => {
+                self.cwnd = (self.cwnd - loss.lost).max(self.mss);
+                self.recovery_began |= begins;
+                self.conserving |= begins;
+            }
+            LossCause::Persistent => {
+                self.recovery_end = Some(loss.next_number);
+                self.cwnd = self.mss;
+                self.conserving = false;
+            }
+        }
+        begins
+    }
+
+    /// A round began: conservation of packets is for the first round of recovery.
+    pub fn on_round(&mut self) {
+        if !self.recovery_began {
+            self.conserving = false;
+        }
+    }
+
+    /// Packets were acknowledged. True if an episode of recovery began with what this ACK showed.
+    pub fn on_ack(&mut self, ack: &Ack<'_>, initial: Bytes, target: &Target) -> bool {
+        let began = std::mem::take(&mut self.recovery_began);
+        if began {
+            self.cwnd = ack.inflight + ack.acked;
+        } else if self
+            .recovery_end
+            .is_some_and(|end| ack.packets.last().is_some_and(|packet| packet.number >= end))
+        {
+            self.recovery_end = None;
+            self.conserving = false;
+            self.restore();
+        }
+        if self.conserving {
+            self.cwnd = self.cwnd.max(ack.inflight + ack.acked);
+        } else {
+            if target.full_pipe {
+                self.cwnd = (self.cwnd + ack.acked).min(target.cwnd);
+            } else if self.cwnd < target.cwnd || ack.rate.delivered < initial {
+                self.cwnd += ack.acked;
+            }
+            self.cwnd = self.cwnd.max(self.floor());
+        }
+        if let Some(cap) = target.cap {
+            self.cwnd = self.cwnd.min(cap);
+        }
+        self.cwnd = self.cwnd.max(self.mss);
+        began
+    }
+
+    /// Four packets keep ACKs coming even where every second packet is acknowledged.
+    pub fn floor(&self) -> Bytes {
+        Bytes(4 * self.mss.0)
+    }
+}
