@@ -1,0 +1,164 @@
+//! The arrows between crates are those of ARCHITECTURE.md, and the engines are pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{cargo_metadata, own_texts, read, text};
+
+/// What an engine must not name, and why. They build for wasm32 and give the same bits everywhere.
+const IMPURE: &[(&str, &str)] = &[
+    ("Instant", "a clock"),
+    ("SystemTime", "a clock"),
+    ("std::net", "a socket"),
+    ("std::thread", "a thread"),
+    ("std::fs", "a file"),
+    ("std::io", "input and output"),
+    ("std::env", "the environment"),
+    ("std::process", "a process"),
+    ("print!(", "input and output"),
+    ("println!(", "input and output"),
+    ("dbg!(", "input and output"),
+    ("unsafe ", "unsafe code"),
+    ("thread_local!", "global state"),
+    ("static mut", "global state"),
+    ("OnceLock", "global state"),
+    ("LazyLock", "global state"),
+    ("Mutex", "global state"),
+    ("Atomic", "global state"),
+    ("HashMap", "an order that differs from run to run"),
+    ("HashSet", "an order that differs from run to run"),
+];
+
+/// Methods of floats whose last bit differs by platform; `libm` has the same everywhere.
+const PLATFORM_FLOATS: &[&str] = &[
+    "sin", "cos", "tan", "sin_cos", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "exp2",
+    "exp_m1", "ln", "ln_1p", "log", "log2", "log10", "powf", "powi", "cbrt", "hypot", "mul_add",
+];
+
+/// Crate (`core`) → the crates it may depend on, from the table of ARCHITECTURE.md.
+fn allowed_arrows() -> BTreeMap<String, BTreeSet<String>> {
+    let page = read("ARCHITECTURE.md");
+    let rows = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| row |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let arrows: BTreeMap<_, _> = rows
+        .map(|row| {
+            let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+            let [_, name, _, may] = cells[..] else {
+                panic!("a row of ARCHITECTURE.md has not four cells: {row}")
+            };
+            (
+                name.trim_matches('`').to_owned(),
+                may.split_whitespace().filter(|word| *word != "–").map(str::to_owned).collect(),
+            )
+        })
+        .collect();
+    assert!(arrows.contains_key("core"), "ARCHITECTURE.md has no table of crates");
+    arrows
+}
+
+#[test]
+fn arrows_between_crates_are_those_of_the_table() {
+    let allowed = allowed_arrows();
+    let metadata = cargo_metadata();
+    let packages = metadata["packages"].as_array().expect("packages");
+    let ours: BTreeSet<&str> = packages
+        .iter()
+        .filter(|package| package["source"].is_null())
+        .map(|package| text(package, "name"))
+        .collect();
+    let short = |name: &str| name.strip_prefix("airpace-").unwrap_or(name).to_owned();
+
+    let crates: BTreeSet<String> = ours.iter().map(|name| short(name)).collect();
+    assert_eq!(
+        crates,
+        allowed.keys().cloned().collect(),
+        "ARCHITECTURE.md lists every crate, and only those"
+    );
+
+    for package in packages.iter().filter(|package| ours.contains(text(package, "name"))) {
+        let name = short(text(package, "name"));
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            let on = text(dependency, "name");
+            if ours.contains(on) {
+                assert!(
+                    allowed[&name].contains(&short(on)),
+                    "crate `{name}` depends on `{}`; ARCHITECTURE.md allows it only {:?}",
+                    short(on),
+                    allowed[&name]
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn engines_are_pure() {
+    let mut seen = 0;
+    for (path, source) in own_texts() {
+        let is_engine =
+            ["core", "cc", "path"].iter().any(|name| path.starts_with(&format!("crates/{name}/src/")));
+        if !is_engine || !path.ends_with(".rs") || path.ends_with("tests.rs") {
+            continue;
+        }
+        seen += 1;
+        for (number, line) in shipped_lines(&source) {
+            if let Some(why) = impurity(line) {
+                panic!("{path}:{number} is in an engine and uses {why}: {}", line.trim());
+            }
+        }
+    }
+    assert!(seen > 10, "only {seen} files of engines were found");
+}
+
+/// Why this line may not be in an engine.
+fn impurity(line: &str) -> Option<String> {
+    let named = IMPURE.iter().find(|(word, _)| line.contains(word)).map(|(_, why)| (*why).to_owned());
+    named.or_else(|| {
+        let method = PLATFORM_FLOATS.iter().find(|method| {
+            line.contains(&format!(".{method}()"))
+                || line.contains(&format!(" f64::{method}("))
+                || ["powf", "powi", "log", "atan2", "hypot", "mul_add"].contains(method)
+                    && line.contains(&format!(".{method}("))
+        })?;
+        Some(format!("f64::{method}, whose last bit differs by platform; use libm"))
+    })
+}
+
+/// The lines that are compiled into the crate, with their numbers: no comments, no `#[cfg(test)]` items.
+fn shipped_lines(source: &str) -> Vec<(usize, &str)> {
+    let mut lines = Vec::new();
+    let mut rest = source.lines().enumerate();
+    while let Some((index, line)) = rest.next() {
+        if line.trim_start().starts_with("#[cfg(test)]") {
+            let mut depth = 0i64;
+            for (_, line) in rest.by_ref() {
+                depth += line.matches('{').count() as i64 - line.matches('}').count() as i64;
+                if depth <= 0 && (line.ends_with(';') || line.trim_end().ends_with('}')) {
+                    break;
+                }
+            }
+            continue;
+        }
+        let code = line.split("//").next().unwrap_or_default();
+        lines.push((index + 1, code));
+    }
+    lines
+}
+
+#[test]
+fn the_search_for_impurity_finds_what_it_should() {
+    let source = "use std::time::Instant; // a clock\n\
+                  /// println!(is only named here)\n\
+                  let x = y.ln();\n\
+                  let z = libm::exp(x).max(2.0).sqrt();\n\
+                  #[cfg(test)]\nmod tests {\n    use std::fs;\n}\n\
+                  let w = HashMap::new();\n";
+    let found: Vec<_> = shipped_lines(source)
+        .into_iter()
+        .filter(|(_, line)| impurity(line).is_some())
+        .map(|(at, _)| at)
+        .collect();
+    assert_eq!(found, [1, 3, 9], "the clock, the logarithm and the map; not the comment, libm or the tests");
+}

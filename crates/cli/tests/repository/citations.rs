@@ -1,0 +1,177 @@
+//! Each equation and constant of a paper that we claim is cited in code, and each citation exists.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{own_texts, read, tracked_files};
+
+/// One line of a paper's list.
+#[derive(Debug)]
+struct Entry {
+    /// Why no code cites it; `None` if some must.
+    exception: Option<String>,
+}
+
+/// One `Source:` in a file.
+#[derive(Debug)]
+struct Citation {
+    at: String,
+    text: String,
+}
+
+/// Papers whose every citation must be in a list of `docs/papers/`, by the word that citations begin with.
+const LISTED_PAPERS: &[&str] = &["PBE-CC", "BISCAY", "MORC"];
+
+/// How other sources begin: standards name a document and a clause, programs a file.
+fn has_known_form(source: &str) -> bool {
+    let mut words = source.split_whitespace();
+    let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    match first {
+        "RFC" => digits(second.trim_end_matches([',', ':', '.'])),
+        "TS" | "TR" => second.split_once('.').is_some_and(|(series, number)| {
+            digits(series) && number.split('-').all(|part| digits(part.trim_end_matches([',', ':', '.'])))
+        }),
+        "Linux" => second.contains(".c") || second.contains(".h") || second.contains(".rst"),
+        "ns-3" | "mahimahi" | "ITU-R" | "IEEE" => !second.is_empty(),
+        _ => {
+            // A draft by its name, or a publication as `Authors, venue year` / `Authors year`.
+            first.starts_with("draft-")
+                || source
+                    .split(|c: char| !c.is_ascii_digit())
+                    .any(|word| word.len() == 4 && ("1900".."2030").contains(&word))
+        }
+    }
+}
+
+/// All `Source:` lines of a text. A line may hold several, parted by `;`.
+fn citations(path: &str, text: &str) -> Vec<Citation> {
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let comment = line.trim_start().trim_start_matches(['/', '!', '#', '*', ' ']);
+        let inline = line.find("// Source: ").or_else(|| line.find("# Source: ")).map(|at| &line[at..]);
+        let cited = comment
+            .strip_prefix("Source: ")
+            .or_else(|| inline.and_then(|rest| rest.split_once("Source: ")).map(|(_, it)| it));
+        for source in cited.into_iter().flat_map(|cited| cited.split(';')) {
+            let text = source.trim().trim_end_matches('.').to_owned();
+            found.push(Citation { at: format!("{path}:{}", number + 1), text });
+        }
+    }
+    found
+}
+
+/// The entry of a listed paper that a citation names: the longest identifier that it begins with.
+fn entry_of<'a>(citation: &str, entries: &'a BTreeMap<String, Entry>) -> Option<&'a str> {
+    let matches = entries.keys().filter(|id| {
+        citation
+            .strip_prefix(id.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',', ':', '(']) && !continues(rest))
+    });
+    matches.max_by_key(|id| id.len()).map(String::as_str)
+}
+
+/// Whether what follows an identifier narrows it to something else: `§4.2 Eq. 3` is not `§4.2`.
+fn continues(rest: &str) -> bool {
+    ["Eq.", "Fig.", "Table", "Alg.", "§"]
+        .iter()
+        .any(|word| rest.trim_start_matches([' ', ',']).starts_with(word))
+}
+
+/// What is wrong with citations, given the papers' lists.
+fn complaints(citations: &[Citation], entries: &BTreeMap<String, Entry>) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let mut cited = BTreeSet::new();
+    for Citation { at, text } in citations {
+        let is_listed = LISTED_PAPERS.iter().any(|paper| text.starts_with(paper));
+        match entry_of(text, entries) {
+            Some(id) => _ = cited.insert(id),
+            None if is_listed => {
+                complaints.push(format!("{at} cites `{text}`, which docs/papers/ does not list"))
+            }
+            None if has_known_form(text) => {}
+            None => {
+                complaints.push(format!("{at} cites `{text}`: no RFC, TS, draft, program or dated paper"))
+            }
+        }
+    }
+    for (id, entry) in entries {
+        match (&entry.exception, cited.contains(id.as_str())) {
+            (None, false) => {
+                complaints.push(format!("no code cites `{id}`, and its entry gives no exception"))
+            }
+            (Some(reason), true) => {
+                complaints.push(format!("`{id}` is cited, yet its entry excepts it: {reason}"))
+            }
+            (Some(reason), false) if reason.trim().is_empty() => {
+                complaints.push(format!("the exception of `{id}` has no reason"));
+            }
+            _ => {}
+        }
+    }
+    complaints
+}
+
+/// The entries of one paper's list.
+fn parse_list(path: &str, text: &str) -> BTreeMap<String, Entry> {
+    let list: toml::Table = text.parse().unwrap_or_else(|error| panic!("{path}: {error}"));
+    let entries =
+        list.get("entry").and_then(|it| it.as_array()).unwrap_or_else(|| panic!("{path} has no [[entry]]"));
+    let mut found = BTreeMap::new();
+    for entry in entries {
+        let word = |key: &str| entry.get(key).and_then(|it| it.as_str()).map(str::to_owned);
+        let id = word("id").unwrap_or_else(|| panic!("{path}: an entry has no id: {entry}"));
+        assert!(word("what").is_some_and(|what| !what.is_empty()), "{path}: `{id}` does not say what it is");
+        let earlier = found.insert(id.clone(), Entry { exception: word("exception") });
+        assert!(earlier.is_none(), "{path}: `{id}` is there twice");
+    }
+    found
+}
+
+#[test]
+fn every_equation_is_cited_and_every_citation_exists() {
+    let mut entries = BTreeMap::new();
+    for path in
+        tracked_files().iter().filter(|path| path.starts_with("docs/papers/") && path.ends_with(".toml"))
+    {
+        entries.extend(parse_list(path, &read(path)));
+    }
+    let cited: Vec<_> = own_texts()
+        .iter()
+        .filter(|(path, _)| {
+            path.starts_with("crates/") && !path.starts_with("crates/cli/tests/")
+                || path.starts_with("scenarios/")
+        })
+        .filter(|(path, _)| path.ends_with(".rs") || path.ends_with(".toml"))
+        .flat_map(|(path, text)| citations(path, text))
+        .collect();
+    let complaints = complaints(&cited, &entries);
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn made_up_and_missing_citations_are_found() {
+    let list = "[[entry]]\nid = \"PBE-CC §4.2.1 Eq. 3\"\nwhat = \"capacity\"\n\
+                [[entry]]\nid = \"PBE-CC §4.2.1\"\nwhat = \"the section\"\n\
+                [[entry]]\nid = \"PBE-CC §9\"\nwhat = \"outlook\"\nexception = \"nothing to implement\"\n";
+    let entries = parse_list("list", list);
+    let told = |source: &str| complaints(&citations("file.rs", source), &entries);
+
+    let whole = "/// Source: PBE-CC §4.2.1 Eq. 3\nlet x = 1; // Source: PBE-CC §4.2.1; RFC 9438 §4.3\n\
+                 //! Source: TS 36.213 §7.1.7.2.1 Table 7.1.7.2.1-1\n/// Source: draft-ietf-ccwg-bbr §4\n\
+                 // Source: Ha, Rhee, Xu 2008\n";
+    assert!(told(whole).is_empty(), "sources that exist are fine: {:?}", told(whole));
+
+    let made_up = format!("{whole}/// Source: PBE-CC §4.2.1 Eq. 77\n");
+    assert!(
+        told(&made_up)[0].contains("file.rs:6 cites `PBE-CC §4.2.1 Eq. 77`"),
+        "an equation that is not there"
+    );
+    let vague = format!("{whole}/// Source: common sense\n");
+    assert!(told(&vague)[0].contains("common sense"), "a source nobody can look up");
+    assert!(
+        told("/// Source: PBE-CC §4.2.1\n")[0].contains("no code cites `PBE-CC §4.2.1 Eq. 3`"),
+        "an equation forgotten"
+    );
+    let excepted = format!("{whole}/// Source: PBE-CC §9\n");
+    assert!(told(&excepted)[0].contains("excepts it"), "an exception that is none");
+}

@@ -1,0 +1,18 @@
+//! No source file grows beyond what one can hold in the head.
+
+use super::own_texts;
+
+/// The wall; files are split by idea well before it, at about 600.
+const MOST_LINES: usize = 1_000;
+
+#[test]
+fn no_source_file_is_longer_than_the_wall() {
+    let sources = ["rs", "js", "ts", "css", "html", "py", "sh", "md", "toml"];
+    let long: Vec<_> = own_texts()
+        .into_iter()
+        .filter(|(path, _)| path.rsplit_once('.').is_some_and(|(_, ending)| sources.contains(&ending)))
+        .map(|(path, text)| (path, text.lines().count()))
+        .filter(|(_, lines)| *lines > MOST_LINES)
+        .collect();
+    assert!(long.is_empty(), "split these by idea, at most {MOST_LINES} lines each: {long:?}");
+}
