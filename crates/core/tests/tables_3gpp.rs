@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use airpace_core::Bits;
 use airpace_core::tables::lte::{McsTable, tbs, uplink_mcs};
-use airpace_core::tables::{Cqi, Modulation};
+use airpace_core::tables::{CodeRate, Cqi, Modulation, nr};
 
 /// The rows of a CSV file below the data folder, header left out; `None`, with the reason printed, if absent.
 fn rows(path: &str) -> Option<Vec<Vec<String>>> {
@@ -80,6 +80,66 @@ fn every_lte_cqi_row_is_that_of_the_specification() {
     assert_eq!(rows.len(), 32);
     for row in rows {
         check_cqi(lte_table(&row[0]).cqi(number(&row[1]).unwrap()), &row);
+    }
+}
+
+fn nr_table(name: &str) -> nr::McsTable {
+    match name {
+        "1" => nr::McsTable::Qam64,
+        "2" => nr::McsTable::Qam256,
+        "3" => nr::McsTable::LowEfficiency,
+        other => panic!("unknown table {other}"),
+    }
+}
+
+#[test]
+fn every_nr_mcs_row_is_that_of_the_specification() {
+    let Some(rows) = rows("3gpp/mcs_nr_pdsch.csv") else { return };
+    assert_eq!(rows.len(), 96);
+    for row in rows {
+        let mcs = nr_table(&row[0]).mcs(number(&row[1]).unwrap()).unwrap();
+        assert_eq!(order(mcs.modulation), number(&row[2]), "{row:?}");
+        assert_eq!(mcs.rate.map(|rate| rate.as_f64() * 1024.0), number(&row[3]), "{row:?}");
+    }
+}
+
+#[test]
+fn every_nr_cqi_row_is_that_of_the_specification() {
+    let Some(rows) = rows("3gpp/cqi_nr.csv") else { return };
+    assert_eq!(rows.len(), 48);
+    for row in rows {
+        check_cqi(nr_table(&row[0]).cqi(number(&row[1]).unwrap()), &row);
+    }
+}
+
+#[test]
+fn every_small_nr_block_size_is_that_of_the_specification() {
+    let Some(rows) = rows("3gpp/tbs_nr_small.csv") else { return };
+    assert_eq!(rows.len(), 93);
+    // One resource element of QPSK at rate 1/2 is one bit, so `res` counts information bits; what lies between
+    // two sizes gets the upper one, up to quantisation.
+    let half = CodeRate::from_1024ths(512);
+    let ours: std::collections::BTreeSet<u64> =
+        (1..=3824).map(|bits| nr::tbs(bits, Modulation::Qpsk, half, 1).0).collect();
+    let theirs = rows.iter().map(|row| number(&row[1]).unwrap()).collect();
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn every_nr_block_size_is_that_of_an_independent_implementation() {
+    let Some(rows) = rows("../docs/cell-model-data/nr_tbs_38214_table1.csv") else { return };
+    assert_eq!(rows.len(), 3132);
+    for row in rows {
+        // mcs_table, mcs, Qm, R × 1024, layers, n_prb, symbols, DMRS per PRB, overhead, N_info, TBS
+        let allocation = nr::Allocation {
+            n_prb: number(&row[5]).unwrap(),
+            symbols: number(&row[6]).unwrap(),
+            dmrs_res_per_prb: number(&row[7]).unwrap(),
+            overhead_res_per_prb: number(&row[8]).unwrap(),
+        };
+        let (mcs, layers) = (number(&row[1]).unwrap(), number(&row[4]).unwrap());
+        let ours = nr_table(&row[0]).tbs(mcs, &allocation, layers);
+        assert_eq!(ours, number(&row[10]).map(Bits), "{row:?}");
     }
 }
 
