@@ -1,1 +1,284 @@
-//! To be.
+//! A wire: what lies between two queues. It delays, and where asked it jitters, loses, reorders, duplicates,
+//! serialises and bunches.
+//!
+//! A packet's way through it: serialisation at the wire's rate, loss, propagation with jitter, reordering, and
+//! release in batches. Packets stay in order unless reordering is asked for.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use airpace_core::event::Fate;
+use airpace_core::{Bytes, Packet, Rate, Rng, Time};
+use serde::Deserialize;
+
+use crate::config_error::{ConfigError, duration_ms, positive, probability};
+use crate::link::{Exit, Link};
+
+/// How a wire treats packets. Everything is off by default: an ideal wire without delay.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WireConfig {
+    /// Propagation delay in milliseconds.
+    pub delay_ms: f64,
+    /// Mean of an exponentially distributed delay on top, in milliseconds; a packet never overtakes by it.
+    pub jitter_mean_ms: f64,
+    /// Probability that a packet is lost, each on its own.
+    pub loss: f64,
+    /// Losses in bursts, on top of `loss`.
+    pub burst: Option<BurstConfig>,
+    /// Packets held back until others have passed.
+    pub reorder: Option<ReorderConfig>,
+    /// Probability that a packet arrives twice.
+    pub duplicate: f64,
+    /// Rate of serialisation in Mbit/s, with unlimited room for what waits; `None` is instantaneous.
+    pub rate_mbps: Option<f64>,
+    /// Packets leave only at multiples of this many milliseconds; 0 at once. Bunches ACKs.
+    pub batch_ms: f64,
+}
+
+/// A wire that is good or bad, and changes between the two from packet to packet: the Gilbert–Elliott model.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BurstConfig {
+    /// Probability that a good wire turns bad before a packet.
+    pub to_bad: f64,
+    /// Probability that a bad wire turns good before a packet; a burst is 1 / `to_good` packets long on average.
+    pub to_good: f64,
+    /// Probability that a packet is lost while the wire is bad.
+    #[serde(default = "certain")]
+    pub loss_in_bad: f64,
+    /// Probability that a packet is lost while the wire is good.
+    #[serde(default)]
+    pub loss_in_good: f64,
+}
+
+fn certain() -> f64 {
+    1.0
+}
+
+/// Packets that take a longer way.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReorderConfig {
+    /// Probability that a packet takes it.
+    pub probability: f64,
+    /// How much later it arrives, in milliseconds.
+    pub extra_ms: f64,
+}
+
+/// A wire.
+#[derive(Debug)]
+pub struct Wire {
+    delay: Duration,
+    /// Packets under way, in order of arrival: `fifo` is sorted by itself, `late` took the longer way.
+    fifo: VecDeque<Exit>,
+    late: BinaryHeap<Reverse<Late>>,
+    /// `None` on a wire that only delays, which then costs no more than its queue.
+    impairments: Option<Box<Impairments>>,
+}
+
+#[derive(Debug)]
+struct Impairments {
+    rng: Rng,
+    jitter_mean_ns: f64,
+    loss: f64,
+    burst: Option<BurstConfig>,
+    bad: bool,
+    reorder: f64,
+    reorder_extra: Duration,
+    duplicate: f64,
+    rate: Option<Rate>,
+    /// When serialisation of what was pushed ends.
+    busy_until: Time,
+    /// The latest instant that the wire was told of.
+    now: Time,
+    batch: Duration,
+    /// Packets that took the longer way so far: keeps their order where they arrive together.
+    late_count: u64,
+}
+
+impl Wire {
+    /// A wire that only delays.
+    pub fn with_delay(delay: Duration) -> Wire {
+        Wire { delay, fifo: VecDeque::new(), late: BinaryHeap::new(), impairments: None }
+    }
+
+    /// A wire as configured; what is random in it is drawn from `rng`.
+    ///
+    /// # Errors
+    /// Names the key that is out of range.
+    pub fn new(config: &WireConfig, rng: Rng) -> Result<Wire, ConfigError> {
+        if let Some(burst) = &config.burst {
+            probability("burst.to_bad", burst.to_bad)?;
+            probability("burst.to_good", burst.to_good)?;
+            probability("burst.loss_in_bad", burst.loss_in_bad)?;
+            probability("burst.loss_in_good", burst.loss_in_good)?;
+        }
+        let (reorder, reorder_extra) = match &config.reorder {
+            None => (0.0, Duration::ZERO),
+            Some(reorder) => (
+                probability("reorder.probability", reorder.probability)?,
+                duration_ms("reorder.extra_ms", reorder.extra_ms)?,
+            ),
+        };
+        let rate = config.rate_mbps.map(|mbps| positive("rate_mbps", mbps)).transpose()?;
+        let impairments = Impairments {
+            rng,
+            jitter_mean_ns: duration_ms("jitter_mean_ms", config.jitter_mean_ms)?.as_nanos() as f64,
+            loss: probability("loss", config.loss)?,
+            burst: config.burst,
+            bad: false,
+            reorder,
+            reorder_extra,
+            duplicate: probability("duplicate", config.duplicate)?,
+            rate: rate.map(Rate::from_mbps),
+            busy_until: Time::ZERO,
+            now: Time::ZERO,
+            batch: duration_ms("batch_ms", config.batch_ms)?,
+            late_count: 0,
+        };
+        let wire = Wire::with_delay(duration_ms("delay_ms", config.delay_ms)?);
+        let only_delays = WireConfig { delay_ms: config.delay_ms, ..WireConfig::default() } == *config;
+        Ok(Wire { impairments: (!only_delays).then(|| Box::new(impairments)), ..wire })
+    }
+
+    fn push_impaired(&mut self, now: Time, packet: Packet) {
+        let Some(wire) = self.impairments.as_deref_mut() else { return };
+        wire.now = now;
+        let sent = wire.serialised(now, packet.bytes);
+        let fate = if wire.loses() { Fate::WireLoss } else { Fate::Delivered };
+        let copies = if fate == Fate::Delivered && wire.chance(wire.duplicate) { 2 } else { 1 };
+        let arrival = sent + self.delay + wire.jitter();
+        if wire.chance(wire.reorder) {
+            let time = wire.released(arrival + wire.reorder_extra);
+            for _ in 0..copies {
+                wire.late_count += 1;
+                self.late.push(Reverse(Late { order: wire.late_count, exit: Exit { time, packet, fate } }));
+            }
+            return;
+        }
+        let earliest = self.fifo.back().map_or(Time::ZERO, |before| before.time);
+        let time = wire.released(arrival).max(earliest);
+        self.fifo.extend(std::iter::repeat_n(Exit { time, packet, fate }, copies));
+    }
+}
+
+impl Impairments {
+    /// When the last bit of a packet that arrives at `now` is on the wire.
+    fn serialised(&mut self, now: Time, bytes: Bytes) -> Time {
+        if let Some(rate) = self.rate {
+            self.busy_until = self.busy_until.max(now) + rate.time_for(bytes);
+            return self.busy_until;
+        }
+        now
+    }
+
+    fn loses(&mut self) -> bool {
+        let mut lost = self.chance(self.loss);
+        if let Some(burst) = self.burst {
+            let turn = if self.bad { burst.to_good } else { burst.to_bad };
+            self.bad ^= self.chance(turn);
+            lost |= self.chance(if self.bad { burst.loss_in_bad } else { burst.loss_in_good });
+        }
+        lost
+    }
+
+    fn jitter(&mut self) -> Duration {
+        if self.jitter_mean_ns == 0.0 {
+            return Duration::ZERO;
+        }
+        Duration::from_nanos(libm::round(self.rng.exponential(self.jitter_mean_ns)) as u64)
+    }
+
+    /// The first instant at or after `arrival` at which packets are released.
+    fn released(&self, arrival: Time) -> Time {
+        let batch = self.batch.as_nanos() as u64;
+        if batch == 0 {
+            return arrival;
+        }
+        Time::from_nanos(arrival.as_nanos().div_ceil(batch).saturating_mul(batch))
+    }
+
+    /// True with this probability; draws nothing where it is zero.
+    fn chance(&mut self, probability: f64) -> bool {
+        probability > 0.0 && self.rng.chance(probability)
+    }
+}
+
+impl Link for Wire {
+    fn push(&mut self, now: Time, packet: Packet) {
+        if self.impairments.is_some() {
+            self.push_impaired(now, packet);
+        } else {
+            self.fifo.push_back(Exit { time: now + self.delay, packet, fate: Fate::Delivered });
+        }
+    }
+
+    fn pop(&mut self, now: Time) -> Option<Exit> {
+        if let Some(wire) = self.impairments.as_deref_mut() {
+            wire.now = now;
+        }
+        let on_time = self.fifo.front().map(|exit| exit.time);
+        let late = self.late.peek().map(|Reverse(late)| late.exit.time);
+        if late.is_some_and(|late| late <= now && on_time.is_none_or(|on_time| late < on_time)) {
+            return self.late.pop().map(|Reverse(late)| late.exit);
+        }
+        if on_time? > now {
+            return None;
+        }
+        self.fifo.pop_front()
+    }
+
+    fn next(&self) -> Option<Time> {
+        let on_time = self.fifo.front().map(|exit| exit.time);
+        let late = self.late.peek().map(|Reverse(late)| late.exit.time);
+        on_time.into_iter().chain(late).min()
+    }
+
+    fn base_delay(&self, bytes: Bytes) -> Duration {
+        let rate = self.impairments.as_deref().and_then(|wire| wire.rate);
+        self.delay + rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes))
+    }
+
+    fn backlog(&self) -> Bytes {
+        let wire = self.impairments.as_deref();
+        wire.and_then(|wire| Some(wire.rate?.bytes_in(wire.busy_until - wire.now))).unwrap_or_default()
+    }
+}
+
+/// A packet that took the longer way; ordered by arrival, then by the order of sending.
+#[derive(Debug)]
+struct Late {
+    order: u64,
+    exit: Exit,
+}
+
+impl Late {
+    fn key(&self) -> (Time, u64) {
+        (self.exit.time, self.order)
+    }
+}
+
+impl PartialEq for Late {
+    fn eq(&self, other: &Late) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Late {}
+
+impl PartialOrd for Late {
+    fn partial_cmp(&self, other: &Late) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Late {
+    fn cmp(&self, other: &Late) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+use airpace_core::{DeviceId, FlowId, Streams};
+
+use super::*;
+
+fn packet(number: u64) -> Packet {
+    Packet { flow: FlowId(0), device: DeviceId(0), number, bytes: Bytes(1500), sent: Time::ZERO }
+}
+
+fn wire(config: WireConfig) -> Wire {
+    Wire::new(&config, Streams::new(1).stream("wire")).expect("a legal wire")
+}
+
+/// Sends `count` packets, one every `gap`, and returns everything that leaves.
+fn crossing(mut wire: Wire, count: u64, gap: Duration) -> Vec<Exit> {
+    let mut exits = Vec::new();
+    let mut now = Time::ZERO;
+    for number in 0..count {
+        exits.extend(std::iter::from_fn(|| wire.pop(now)));
+        wire.push(now, packet(number));
+        now += gap;
+    }
+    while let Some(next) = wire.next() {
+        exits.extend(std::iter::from_fn(|| wire.pop(next)));
+    }
+    assert!(exits.windows(2).all(|two| two[0].time <= two[1].time), "exits come in order of time");
+    exits
+}
+
+fn numbers(exits: &[Exit]) -> Vec<u64> {
+    exits.iter().map(|exit| exit.packet.number).collect()
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_plain_wire_delays_and_nothing_else() {
+    let mut wire = wire(WireConfig { delay_ms: 12.5, ..WireConfig::default() });
+    assert!(wire.impairments.is_none(), "the fast path");
+    wire.push(Time::from_millis(1), packet(0));
+    assert_eq!(wire.next(), Some(Time::from_micros(13_500)));
+    assert_eq!(wire.pop(Time::from_micros(13_499)), None);
+    let exit = wire.pop(Time::from_micros(13_500)).unwrap();
+    assert_eq!((exit.time, exit.fate), (Time::from_micros(13_500), Fate::Delivered));
+    assert_eq!((wire.next(), wire.backlog()), (None, Bytes::ZERO));
+    assert_eq!(wire.base_delay(Bytes(1500)), Duration::from_micros(12_500));
+}
+
+#[test]
+fn jitter_has_its_mean_and_keeps_the_order() {
+    let config = WireConfig { delay_ms: 10.0, jitter_mean_ms: 1.06, ..WireConfig::default() };
+    let exits = crossing(wire(config), 20_000, 100 * MS);
+    assert!(numbers(&exits).is_sorted());
+    let delays: Vec<f64> = exits
+        .iter()
+        .map(|exit| (exit.time - Time::from_millis(100 * exit.packet.number)).as_secs_f64() * 1e3)
+        .collect();
+    let mean = delays.iter().sum::<f64>() / delays.len() as f64;
+    assert!((mean - 11.06).abs() < 0.03, "mean delay {mean} ms");
+    let above_3ms = delays.iter().filter(|&&delay| delay > 13.0).count() as f64 / delays.len() as f64;
+    assert!((above_3ms - 0.059).abs() < 0.006, "{above_3ms} of the packets are more than 3 ms late");
+}
+
+#[test]
+fn losses_are_as_frequent_as_asked_and_end_as_wire_loss() {
+    let exits = crossing(wire(WireConfig { loss: 0.02, ..WireConfig::default() }), 50_000, MS);
+    assert_eq!(exits.len(), 50_000, "a lost packet's journey ends visibly");
+    let lost = exits.iter().filter(|exit| exit.fate == Fate::WireLoss).count();
+    assert!((850..1150).contains(&lost), "{lost} of 50,000 lost at 2 %");
+}
+
+#[test]
+fn bursts_are_as_long_as_asked() {
+    let burst = BurstConfig { to_bad: 0.01, to_good: 0.25, loss_in_bad: 1.0, loss_in_good: 0.0 };
+    let exits = crossing(wire(WireConfig { burst: Some(burst), ..WireConfig::default() }), 100_000, MS);
+    let lost: Vec<bool> = exits.iter().map(|exit| exit.fate == Fate::WireLoss).collect();
+    let bursts = lost.windows(2).filter(|two| !two[0] && two[1]).count() as f64;
+    let total = lost.iter().filter(|&&lost| lost).count() as f64;
+    assert!((total / bursts - 4.0).abs() < 0.3, "bursts of {} packets", total / bursts);
+    assert!((total / 1e5 - 0.01 / 0.26).abs() < 0.005, "stationary loss {}", total / 1e5);
+}
+
+#[test]
+fn a_reordered_packet_arrives_after_its_followers() {
+    let reorder = ReorderConfig { probability: 0.1, extra_ms: 3.5 };
+    let config = WireConfig { delay_ms: 5.0, reorder: Some(reorder), ..WireConfig::default() };
+    let exits = crossing(wire(config), 10_000, MS);
+    let numbers = numbers(&exits);
+    assert!(!numbers.is_sorted());
+    let late: Vec<u64> = numbers
+        .iter()
+        .enumerate()
+        .filter(|&(i, n)| numbers[..i].iter().any(|m| m > n))
+        .map(|(_, &n)| n)
+        .collect();
+    assert!((800..1200).contains(&late.len()), "{} of 10,000 overtaken at 10 %", late.len());
+    for exit in exits.iter().filter(|exit| late.contains(&exit.packet.number)) {
+        assert_eq!(exit.time, Time::from_millis(exit.packet.number) + Duration::from_micros(8500));
+    }
+}
+
+#[test]
+fn a_duplicate_has_the_number_of_its_original() {
+    let exits = crossing(wire(WireConfig { duplicate: 0.1, ..WireConfig::default() }), 10_000, MS);
+    let twins = exits.windows(2).filter(|two| two[0] == two[1]).count();
+    assert_eq!(exits.len(), 10_000 + twins);
+    assert!((850..1150).contains(&twins), "{twins} of 10,000 doubled at 10 %");
+}
+
+#[test]
+fn a_rate_serialises_and_shows_its_backlog() {
+    let mut wire = wire(WireConfig { delay_ms: 1.0, rate_mbps: Some(12.0), ..WireConfig::default() });
+    assert_eq!(wire.base_delay(Bytes(1500)), 2 * MS);
+    (0..4).for_each(|number| wire.push(Time::ZERO, packet(number)));
+    assert_eq!(wire.backlog(), Bytes(6000));
+    assert_eq!(wire.pop(Time::from_millis(1)), None);
+    assert_eq!(wire.backlog(), Bytes(4500), "one packet is serialised in 1 ms");
+    let left: Vec<Time> =
+        std::iter::from_fn(|| wire.pop(Time::from_millis(9))).map(|exit| exit.time).collect();
+    assert_eq!(left, [2, 3, 4, 5].map(Time::from_millis));
+}
+
+#[test]
+fn a_batching_wire_releases_on_its_grid() {
+    let config = WireConfig { delay_ms: 1.0, batch_ms: 8.0, ..WireConfig::default() };
+    let exits = crossing(wire(config), 30, MS);
+    assert!(exits.iter().all(|exit| exit.time.as_nanos().is_multiple_of(8_000_000)));
+    let at_16 = exits.iter().filter(|exit| exit.time == Time::from_millis(16)).count();
+    assert_eq!(at_16, 8, "all that arrived since the release before");
+}
+
+#[test]
+fn the_same_stream_gives_the_same_crossing() {
+    let config = WireConfig { jitter_mean_ms: 2.0, loss: 0.1, duplicate: 0.1, ..WireConfig::default() };
+    assert_eq!(crossing(wire(config.clone()), 1000, MS), crossing(wire(config), 1000, MS));
+}
+
+#[test]
+fn errors_name_key_and_remedy() {
+    let error = |config| Wire::new(&config, Streams::new(1).stream("wire")).unwrap_err().to_string();
+    let plain = WireConfig::default();
+    assert_eq!(
+        error(WireConfig { loss: 2.0, ..plain.clone() }),
+        "`loss` is 2; a probability is 0 to 1 (0.01 is one in a hundred)"
+    );
+    assert_eq!(
+        error(WireConfig { delay_ms: -1.0, ..plain.clone() }),
+        "`delay_ms` is -1; give a number of at least 0"
+    );
+    assert_eq!(
+        error(WireConfig { rate_mbps: Some(0.0), ..plain.clone() }),
+        "`rate_mbps` is 0; give a number above 0"
+    );
+    let reorder = Some(ReorderConfig { probability: 0.5, extra_ms: f64::NAN });
+    assert_eq!(
+        error(WireConfig { reorder, ..plain }),
+        "`reorder.extra_ms` is NaN; give a number of at least 0"
+    );
+}
