@@ -1,1 +1,218 @@
-//! To be.
+//! How fast the path delivers: one sample per ACK, immune to ACKs that come in bunches.
+//!
+//! A sample divides what was delivered between the sending of a packet and its ACK by the longer of the time it
+//! took to send it and the time it took to acknowledge it, because data cannot be delivered faster than it was sent.
+//!
+//! Source: draft-ietf-ccwg-delivery-rate §3
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Time};
+
+use crate::controller::RateSample;
+
+/// What the estimator remembers with each packet that it sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SendState {
+    /// Bytes delivered when the packet left.
+    pub delivered: Bytes,
+    /// When that amount was reached.
+    pub delivered_time: Time,
+    /// When the packet left whose ACK began the present sending interval.
+    pub first_sent: Time,
+    /// Whether the application limited the sender then.
+    pub app_limited: bool,
+    /// Bytes outstanding just after it left, itself included.
+    pub tx_in_flight: Bytes,
+    /// Bytes declared lost until then.
+    pub lost: Bytes,
+}
+
+/// The estimator's connection-wide state.
+#[derive(Clone, Debug, Default)]
+pub struct DeliveryRate {
+    delivered: Bytes,
+    delivered_time: Time,
+    first_sent: Time,
+    lost: Bytes,
+    /// While set, the flow is application limited until so much is delivered.
+    app_limited_until: Option<Bytes>,
+    /// The newest packet of the ACK being processed: its state and when it was sent.
+    newest: Option<(SendState, Time)>,
+}
+
+impl DeliveryRate {
+    /// Nothing delivered yet.
+    pub fn new() -> DeliveryRate {
+        DeliveryRate::default()
+    }
+
+    /// A packet leaves at `now`; `inflight` includes it.
+    ///
+    /// Source: draft-ietf-ccwg-delivery-rate §3.2
+    pub fn on_sent(&mut self, now: Time, bytes: Bytes, inflight: Bytes) -> SendState {
+        if inflight <= bytes {
+            // Nothing else was in flight: the interval begins here, idle time is not part of it.
+            self.first_sent = now;
+            self.delivered_time = now;
+        }
+        SendState {
+            delivered: self.delivered,
+            delivered_time: self.delivered_time,
+            first_sent: self.first_sent,
+            app_limited: self.app_limited_until.is_some(),
+            tx_in_flight: inflight,
+            lost: self.lost,
+        }
+    }
+
+    /// A packet sent at `sent` was newly acknowledged at `now`; call it for every packet of an ACK by rising
+    /// number, then [`DeliveryRate::sample`].
+    ///
+    /// Source: draft-ietf-ccwg-delivery-rate §3.3
+    pub fn on_delivered(&mut self, now: Time, bytes: Bytes, sent: Time, state: &SendState) {
+        self.delivered += bytes;
+        self.delivered_time = now;
+        if self.newest.is_none() || sent >= self.first_sent {
+            self.newest = Some((*state, sent));
+            self.first_sent = sent;
+        }
+    }
+
+    /// `bytes` were declared lost.
+    pub fn on_lost(&mut self, bytes: Bytes) {
+        self.lost += bytes;
+    }
+
+    /// The application has nothing to send though window and pacer would allow it.
+    ///
+    /// Source: draft-ietf-ccwg-delivery-rate §3.4
+    pub fn on_app_limited(&mut self, inflight: Bytes) {
+        self.app_limited_until = Some((self.delivered + inflight).max(Bytes(1)));
+    }
+
+    /// Whether what is sent now counts as application limited.
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited_until.is_some()
+    }
+
+    /// Bytes delivered over the connection's life.
+    pub fn delivered(&self) -> Bytes {
+        self.delivered
+    }
+
+    /// The sample of the ACK whose packets were just told of. `min_rtt` is the least RTT including this ACK's.
+    ///
+    /// Source: draft-ietf-ccwg-delivery-rate §3.3
+    pub fn sample(&mut self, min_rtt: Duration) -> RateSample {
+        if self.app_limited_until.is_some_and(|until| self.delivered > until) {
+            self.app_limited_until = None;
+        }
+        let Some((state, sent)) = self.newest.take() else {
+            return RateSample { delivered: self.delivered, ..RateSample::default() };
+        };
+        let send_elapsed = sent - state.first_sent;
+        let ack_elapsed = self.delivered_time - state.delivered_time;
+        let interval = send_elapsed.max(ack_elapsed);
+        let delivered = self.delivered - state.delivered;
+        // An interval shorter than the least RTT comes from reordering or a guess about a loss that was wrong.
+        let valid = interval >= min_rtt && !interval.is_zero() && delivered > Bytes::ZERO;
+        RateSample {
+            rate: valid.then(|| Rate::from_bytes_per(delivered, interval)),
+            delivered: self.delivered,
+            prior_delivered: state.delivered,
+            interval,
+            app_limited: state.app_limited,
+            tx_in_flight: state.tx_in_flight,
+            lost: self.lost - state.lost,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: Bytes = Bytes(1500);
+    const RTT: Duration = Duration::from_millis(40);
+
+    fn ms(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    /// Sends a packet every `spacing` ms from `from` on; (sent, state) of each.
+    fn flight(rate: &mut DeliveryRate, from: u64, spacing: u64, packets: u64) -> Vec<(Time, SendState)> {
+        (0..packets)
+            .map(|i| {
+                let now = ms(from + i * spacing);
+                (now, rate.on_sent(now, MSS, Bytes(MSS.0 * (i + 1))))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn evenly_delivered_packets_give_their_rate() {
+        let mut rate = DeliveryRate::new();
+        let packets = flight(&mut rate, 0, 1, 80);
+        let mut last = RateSample::default();
+        for (sent, state) in packets {
+            let now = sent + RTT;
+            rate.on_delivered(now, MSS, sent, &state);
+            last = rate.sample(RTT);
+        }
+        // All were sent before the first ACK, hence 80 packets over the 79 + 40 ms since the first left.
+        assert_eq!(last.delivered, Bytes(80 * 1500));
+        assert_eq!(last.rate, Some(Rate::from_bytes_per(Bytes(80 * 1500), Duration::from_millis(119))));
+    }
+
+    #[test]
+    fn acks_in_a_bunch_do_not_exceed_the_sending_rate() {
+        let mut rate = DeliveryRate::new();
+        let first = flight(&mut rate, 0, 1, 1);
+        rate.on_delivered(ms(40), MSS, first[0].0, &first[0].1);
+        rate.sample(RTT);
+        // 60 packets sent one per ms from 50 on; all acknowledged at once at 150.
+        for (sent, state) in flight(&mut rate, 50, 1, 60) {
+            rate.on_delivered(ms(150), MSS, sent, &state);
+        }
+        let sample = rate.sample(RTT);
+        assert_eq!(sample.interval, Duration::from_millis(100), "from the first sending to the ACK");
+        assert_eq!(sample.rate, Some(Rate::from_mbps(7.2)), "60 packets in 100 ms");
+    }
+
+    #[test]
+    fn an_interval_below_the_least_rtt_gives_no_rate() {
+        let mut rate = DeliveryRate::new();
+        let packets = flight(&mut rate, 0, 0, 2);
+        rate.on_delivered(ms(39), MSS, packets[0].0, &packets[0].1);
+        assert_eq!(rate.sample(RTT).rate, None);
+        rate.on_delivered(ms(40), MSS, packets[1].0, &packets[1].1);
+        assert!(rate.sample(RTT).rate.is_some());
+    }
+
+    #[test]
+    fn application_limit_marks_what_is_sent_until_it_is_delivered() {
+        let mut rate = DeliveryRate::new();
+        let packets = flight(&mut rate, 0, 1, 2);
+        rate.on_app_limited(Bytes(3000));
+        let marked = flight(&mut rate, 10, 1, 1);
+        assert!(!packets[1].1.app_limited && marked[0].1.app_limited);
+        for (sent, state) in packets.into_iter().chain(marked) {
+            assert!(rate.is_app_limited());
+            rate.on_delivered(sent + RTT, MSS, sent, &state);
+            rate.sample(RTT);
+        }
+        assert!(!rate.is_app_limited(), "all that was in flight at the limit, and one more, was delivered");
+    }
+
+    #[test]
+    fn losses_since_the_packet_left_are_part_of_its_sample() {
+        let mut rate = DeliveryRate::new();
+        rate.on_lost(Bytes(9));
+        let packets = flight(&mut rate, 0, 1, 1);
+        rate.on_lost(Bytes(3000));
+        rate.on_delivered(ms(40), MSS, packets[0].0, &packets[0].1);
+        let sample = rate.sample(RTT);
+        assert_eq!((sample.lost, sample.tx_in_flight), (Bytes(3000), MSS));
+    }
+}

@@ -1,1 +1,259 @@
-//! To be.
+//! Spreads packets at the rate that the controller asked for.
+//!
+//! The pacer keeps an account in billionths of a bit: it earns `rate` of them per nanosecond, a packet costs eight
+//! thousand million per byte, and packets leave while the account is not in debt. All of it is integers, so the long-run rate
+//! is the rate asked for, whatever the size of packets; a change of rate holds from the instant it is told.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Time};
+
+/// Price of a byte, in billionths of a bit.
+const PER_BYTE: i128 = 8_000_000_000;
+
+/// How a pacer may deviate from an even flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacerConfig {
+    /// Least burst: after a pause packets wait until so much may leave together. Saves wake-ups of a real driver;
+    /// anything up to one packet paces every packet.
+    pub quantum: Bytes,
+    /// The longest time whose unused credit is kept: how late a driver may come without losing rate, and at the
+    /// same time the longest burst.
+    pub credit: Duration,
+}
+
+/// One packet at a time; 1 ms of credit.
+///
+/// Chosen: 1 ms, one subframe; real transports on a busy host need about 4 ms.
+impl Default for PacerConfig {
+    fn default() -> PacerConfig {
+        PacerConfig { quantum: Bytes::ZERO, credit: Duration::from_millis(1) }
+    }
+}
+
+/// Decides when the next packet may leave.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    config: PacerConfig,
+    rate: Option<Rate>,
+    /// Earned less spent, as of `settled`; negative is debt.
+    account: i128,
+    settled: Time,
+    /// Whether a packet was refused, and the account must grow to a whole quantum first.
+    gathering: bool,
+    forfeited: i128,
+}
+
+impl Pacer {
+    /// An unpaced pacer.
+    pub fn new(config: PacerConfig) -> Pacer {
+        Pacer { config, rate: None, account: 0, settled: Time::ZERO, gathering: false, forfeited: 0 }
+    }
+
+    /// From `now` on packets leave at `rate`; `None` lets them leave at once.
+    pub fn set_rate(&mut self, now: Time, rate: Option<Rate>) {
+        if rate == self.rate {
+            return;
+        }
+        if self.rate.is_none() {
+            self.account = 0;
+            self.settled = now;
+        } else {
+            self.settle(now);
+        }
+        self.rate = rate;
+    }
+
+    /// The rate in force.
+    pub fn rate(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    /// Whether a packet of `bytes` may leave at `now`; if not, [`Pacer::next`] says when.
+    pub fn ready(&mut self, now: Time, bytes: Bytes) -> bool {
+        if self.rate.is_none() {
+            return true;
+        }
+        self.settle(now);
+        self.gathering = if self.gathering { self.account < self.enough(bytes) } else { self.account < 0 };
+        !self.gathering
+    }
+
+    /// When a packet of `bytes` may leave; `None` while unpaced.
+    pub fn next(&self, bytes: Bytes) -> Option<Time> {
+        let rate = self.rate?;
+        let missing = (if self.gathering { self.enough(bytes) } else { 0 }) - self.account;
+        if missing <= 0 {
+            return Some(self.settled);
+        }
+        if rate == Rate::ZERO {
+            return Some(Time::NEVER);
+        }
+        let bps = i128::from(rate.as_bps());
+        let nanos = (missing + bps - 1) / bps;
+        Some(self.settled + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    /// A packet of `bytes` left at `now`.
+    pub fn on_sent(&mut self, now: Time, bytes: Bytes) {
+        if self.rate.is_some() {
+            self.settle(now);
+            self.account -= i128::from(bytes.0) * PER_BYTE;
+        }
+    }
+
+    /// What a late driver lost: credit beyond [`PacerConfig::credit`] that was earned while a packet waited for the
+    /// pacer. Pauses of the application or of the window do not count.
+    pub fn forfeited(&self) -> Bytes {
+        Bytes((self.forfeited / PER_BYTE) as u64)
+    }
+
+    /// The account that lets a packet leave after a pause.
+    fn enough(&self, bytes: Bytes) -> i128 {
+        let wanted = i128::from((self.config.quantum - bytes).0) * PER_BYTE;
+        wanted.min(self.most())
+    }
+
+    /// The most that the account may hold.
+    fn most(&self) -> i128 {
+        self.rate.map_or(0, |rate| i128::from(rate.as_bps()) * self.config.credit.as_nanos() as i128)
+    }
+
+    fn settle(&mut self, now: Time) {
+        let Some(rate) = self.rate else { return };
+        let earned = i128::from((now - self.settled).as_nanos() as u64) * i128::from(rate.as_bps());
+        self.settled = self.settled.max(now);
+        self.account += earned;
+        let excess = self.account - self.most();
+        if excess > 0 {
+            self.account -= excess;
+            // Whoever waits for the pacer and is late by more than the credit has lost rate for good.
+            if self.gathering {
+                self.forfeited += excess.min(earned);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Sends packets of `bytes` as early as allowed, from `from` on; the time at which the last one left.
+    fn send(pacer: &mut Pacer, from: Time, bytes: Bytes, packets: u32) -> Time {
+        let mut now = from;
+        for _ in 0..packets {
+            if !pacer.ready(now, bytes) {
+                now = now.max(pacer.next(bytes).unwrap());
+                assert!(pacer.ready(now, bytes), "a packet may leave when the pacer says so");
+            }
+            pacer.on_sent(now, bytes);
+        }
+        now
+    }
+
+    fn paced(rate: Rate) -> Pacer {
+        let mut pacer = Pacer::new(PacerConfig::default());
+        pacer.set_rate(Time::ZERO, Some(rate));
+        pacer
+    }
+
+    #[test]
+    fn packets_leave_evenly() {
+        let mut pacer = paced(Rate::from_mbps(12.0));
+        let mut departures = vec![];
+        let mut now = Time::ZERO;
+        for _ in 0..4 {
+            now = send(&mut pacer, now, Bytes(1500), 1);
+            departures.push(now.as_millis());
+        }
+        assert_eq!(departures, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_change_of_rate_holds_at_once_even_for_the_packet_already_waiting() {
+        let mut pacer = paced(Rate::from_mbps(1.2));
+        assert_eq!(send(&mut pacer, Time::ZERO, Bytes(1500), 1), Time::ZERO);
+        assert_eq!(pacer.next(Bytes(1500)), Some(Time::from_millis(10)));
+        pacer.set_rate(Time::from_millis(5), Some(Rate::from_mbps(12.0)));
+        let next = pacer.next(Bytes(1500));
+        assert_eq!(next, Some(Time::from_micros(5_500)), "half of the debt is left, at ten times the rate");
+    }
+
+    #[test]
+    fn a_pause_earns_no_more_than_the_credit() {
+        let mut pacer = paced(Rate::from_mbps(12.0));
+        let late = Time::from_secs(1);
+        let mut burst = 0;
+        while pacer.ready(late, Bytes(1500)) {
+            pacer.on_sent(late, Bytes(1500));
+            burst += 1;
+        }
+        assert_eq!(burst, 2, "1 ms of credit is one packet, and one more may go into debt");
+        assert_eq!(pacer.forfeited(), Bytes::ZERO, "nobody waited for the pacer in the pause");
+    }
+
+    #[test]
+    fn a_late_driver_learns_what_it_lost() {
+        let mut pacer = paced(Rate::from_mbps(12.0));
+        send(&mut pacer, Time::ZERO, Bytes(1500), 1);
+        assert!(!pacer.ready(Time::ZERO, Bytes(1500)));
+        assert!(pacer.ready(Time::from_millis(12), Bytes(1500)));
+        assert_eq!(pacer.forfeited(), Bytes(10 * 1500), "12 ms, less 1 ms of debt and 1 ms of credit");
+    }
+
+    #[test]
+    fn a_quantum_gathers_packets_into_bursts() {
+        let mut pacer = Pacer::new(PacerConfig { quantum: Bytes(6_000), credit: Duration::from_millis(5) });
+        pacer.set_rate(Time::ZERO, Some(Rate::from_mbps(12.0)));
+        let mut departures = vec![];
+        let mut now = Time::ZERO;
+        for _ in 0..9 {
+            now = send(&mut pacer, now, Bytes(1500), 1);
+            departures.push(now.as_millis());
+        }
+        assert_eq!(departures, [0, 4, 4, 4, 4, 8, 8, 8, 8]);
+    }
+
+    #[test]
+    fn unpaced_packets_leave_at_once() {
+        let mut pacer = Pacer::new(PacerConfig::default());
+        assert_eq!(send(&mut pacer, Time::ZERO, Bytes(1500), 1000), Time::ZERO);
+        assert_eq!(pacer.next(Bytes(1500)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_long_run_rate_is_exact(bps in 100_000u64..5_000_000_000, bytes in 40u64..9_000) {
+            let rate = Rate::from_bps(bps);
+            let packets = 20_000;
+            let last = send(&mut paced(rate), Time::ZERO, Bytes(bytes), packets + 1);
+            let sent_bits = (u64::from(packets) * bytes * 8) as f64;
+            let error = sent_bits / (last.as_nanos() as f64 * 1e-9) / bps as f64 - 1.0;
+            // One nanosecond of rounding over the whole run is all that is allowed.
+            prop_assert!(error.abs() < 1e-6 || last.as_nanos().abs_diff((sent_bits * 1e9 / bps as f64) as u64) <= 1,
+                "error {error}");
+        }
+
+        #[test]
+        fn never_more_than_the_rate_plus_the_credit(
+            bps in 1_000_000u64..1_000_000_000,
+            steps in prop::collection::vec((0u64..3_000_000, 40u64..1500), 1..300),
+        ) {
+            let mut pacer = paced(Rate::from_bps(bps));
+            let (mut now, mut sent, mut largest) = (0u64, 0u128, 0);
+            for (step, bytes) in steps {
+                now += step;
+                if pacer.ready(Time::from_nanos(now), Bytes(bytes)) {
+                    pacer.on_sent(Time::from_nanos(now), Bytes(bytes));
+                    sent += u128::from(bytes);
+                    largest = largest.max(bytes);
+                }
+            }
+            let allowed = u128::from(bps) * u128::from(now + 1_000_000) / 8_000_000_000 + u128::from(largest) + 1;
+            prop_assert!(sent <= allowed, "{sent} of {allowed} bytes");
+        }
+    }
+}
