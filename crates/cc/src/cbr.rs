@@ -1,1 +1,48 @@
-//! To be.
+//! A constant rate, whatever happens: the competitor of controlled experiments.
+//!
+//! Source: PBE-CC §6.2.3 (a competitor of fixed offered load)
+
+use airpace_core::{Bytes, Rate};
+
+use crate::controller::{Ack, Control, Controller, Inspect, Loss};
+use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
+
+/// The constant rate as users know it.
+pub static SCHEME: Scheme = Scheme {
+    name: "cbr",
+    summary: "sends at a constant rate and ignores all feedback",
+    source: "PBE-CC §6.2.3",
+    style: Style { colour: "#999999", marker: "arrow" },
+    presets: &[],
+    options: &[OptionSpec {
+        name: "rate_mbps",
+        default: "60",
+        summary: "bits sent per second, headers included",
+    }],
+    build,
+};
+
+fn build(_: &Setup, options: &Options) -> Result<Ends, SchemeError> {
+    let rate = Rate::from_mbps(options.number("rate_mbps", 0.001)?);
+    Ok(Ends { controller: Box::new(Cbr { rate }), receiver: None })
+}
+
+/// The controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Cbr {
+    rate: Rate,
+}
+
+impl Controller for Cbr {
+    fn on_ack(&mut self, _: &Ack<'_>) {}
+
+    fn on_loss(&mut self, _: &Loss<'_>) {}
+
+    fn control(&self) -> Control {
+        Control { cwnd: Bytes(u64::MAX), pacing_rate: Some(self.rate) }
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        out.state = "Constant";
+    }
+}

@@ -1,1 +1,146 @@
-//! To be.
+//! The two ends of one transport flow, without sockets or clocks: packet numbers, ACKs, loss detection, RTT, pacing.
+//!
+//! ```text
+//!  Sender ── Transmit { number, bytes, header } ──▶ path ──▶ Acker ── Receiver half
+//!    ▲                                                         │
+//!    └───────────────── AckFrame { ranges, feedback } ◀────────┘
+//! ```
+//!
+//! A driver tells a [`Sender`] what happened ([`Sender::on_ack`], [`Sender::on_timeout`], …), then drains
+//! [`Sender::poll_transmit`] until `None`, then waits until [`Sender::next`]. It does the same with an [`Acker`]:
+//! [`Acker::on_packet`] and [`Acker::on_timeout`], drain [`Acker::poll_ack`], wait until [`Acker::next`]. Lost bytes are sent again
+//! as new packets: a number is never used twice, so an ACK is never ambiguous.
+//!
+//! Source: RFC 9002, RFC 9000 §13
+
+mod acker;
+mod ranges;
+mod rtt;
+mod sender;
+mod sent;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::time::Duration;
+
+use airpace_core::event::{Acked, Lost};
+use airpace_core::{Bytes, FlowId, Rider};
+
+pub use acker::{Acker, Received};
+pub use ranges::Ranges;
+pub use rtt::RttEstimator;
+pub use sender::Sender;
+
+use crate::pacer::PacerConfig;
+
+/// What a sender is made from, beside its controller.
+#[derive(Clone, Copy, Debug)]
+pub struct SenderConfig {
+    /// The flow, as events name it.
+    pub flow: FlowId,
+    /// Bytes of a full-sized packet on the wire.
+    pub mss: Bytes,
+    /// How packets are spread.
+    pub pacer: PacerConfig,
+    /// How the other end acknowledges.
+    pub ack: AckPolicy,
+}
+
+/// When a receiver acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckPolicy {
+    /// Data packets per ACK; a packet out of order is acknowledged at once.
+    ///
+    /// Source: RFC 9000 §13.2.1
+    pub every: u32,
+    /// The longest that an ACK is held back waiting for more packets.
+    pub max_delay: Duration,
+}
+
+/// Every packet, at once; 25 ms for policies that wait.
+///
+/// Source: RFC 9000 §18.2 (`max_ack_delay`)
+impl Default for AckPolicy {
+    fn default() -> AckPolicy {
+        AckPolicy { every: 1, max_delay: Duration::from_millis(25) }
+    }
+}
+
+impl AckPolicy {
+    /// How long an ACK may be late on purpose.
+    fn deliberate_delay(&self) -> Duration {
+        if self.every > 1 { self.max_delay } else { Duration::ZERO }
+    }
+}
+
+/// What the application has to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backlog {
+    /// Always more.
+    Unlimited,
+    /// So many bytes, first transmissions and what is to be sent again.
+    Limited(Bytes),
+}
+
+/// A data packet to put on the path now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Its number.
+    pub number: u64,
+    /// Its size.
+    pub bytes: Bytes,
+    /// Bytes for the receiver half.
+    pub header: Rider,
+}
+
+/// An acknowledgement on the path back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckFrame {
+    /// Its own number: counts up by one per ACK of the flow.
+    pub number: u64,
+    /// The highest packet number received.
+    pub largest: u64,
+    /// What was received, newest first.
+    pub ranges: Ranges,
+    /// Bytes of the receiver half for the controller.
+    pub feedback: Rider,
+    /// How long the ACK of `largest` was held back.
+    pub delay: Duration,
+}
+
+/// What an input showed, in the words that a driver records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// What was newly acknowledged.
+    pub acked: Option<Acked>,
+    /// What was declared lost.
+    pub lost: Option<Lost>,
+}
+
+/// Why an acknowledgement cannot be believed; the sender's state is then unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckError {
+    /// A packet that was never sent.
+    Unsent {
+        /// The number acknowledged.
+        largest: u64,
+        /// The number that the sender will use next.
+        next_number: u64,
+    },
+    /// Ranges that are empty, reversed, overlapping, out of order, or do not begin with `largest`.
+    Ranges,
+}
+
+impl fmt::Display for AckError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AckError::Unsent { largest, next_number } => {
+                write!(f, "packet {largest} is acknowledged but the next to be sent is {next_number}")
+            }
+            AckError::Ranges => write!(f, "ranges of the acknowledgement are not newest-first intervals"),
+        }
+    }
+}
+
+impl std::error::Error for AckError {}

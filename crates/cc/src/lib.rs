@@ -10,7 +10,7 @@
 //! | [`controller`] | the contract: [`Controller`], [`Receiver`] and the events they are told of |
 //! | [`scheme`] | the registry of what users choose by name |
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
-//! | [`pacer`], [`delivery_rate`], [`filter`] | parts that endpoints and controllers share |
+//! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
 //! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`pbe`], [`oracle`], [`cbr`] |
 
 pub mod bbr;
@@ -25,6 +25,7 @@ pub mod pacer;
 pub mod pbe;
 pub mod reno;
 pub mod scheme;
+pub mod window;
 
 pub use controller::{Ack, Control, Controller, Inspect, Loss, Receiver, Sent};
 pub use scheme::{Ends, Scheme, SchemeError, SchemeSpec, Setup};

@@ -7,11 +7,11 @@ use std::fmt;
 
 use airpace_core::{Bytes, Rng};
 
-use crate::bbr;
 use crate::controller::{Controller, Receiver};
+use crate::{bbr, cbr, reno};
 
 /// Every scheme, in the order of lists and tables. A new scheme is one file and one line here.
-pub static SCHEMES: &[&Scheme] = &[&bbr::SCHEME];
+pub static SCHEMES: &[&Scheme] = &[&bbr::SCHEME, &reno::SCHEME, &cbr::SCHEME];
 
 /// A congestion control as users know it.
 pub struct Scheme {

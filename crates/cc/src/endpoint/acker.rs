@@ -1,0 +1,155 @@
+//! The receiving end: what arrived, and when to say so.
+
+use std::collections::VecDeque;
+
+use airpace_core::{RadioReport, Rider, Time};
+
+use crate::controller::{Arrival, Inspect, Receiver};
+use crate::endpoint::{AckFrame, AckPolicy, Ranges};
+
+/// Intervals of received numbers that are remembered. Older ones are forgotten; a packet below them counts as a
+/// duplicate.
+///
+/// Chosen: with one packet in two lost this still reaches back over 128 packets, and eight of them are reported.
+const REMEMBERED: usize = 64;
+
+/// The receiving end of one flow.
+pub struct Acker {
+    policy: AckPolicy,
+    receiver: Option<Box<dyn Receiver>>,
+    /// Numbers received, in intervals, oldest first.
+    received: VecDeque<(u64, u64)>,
+    /// Numbers below this are forgotten.
+    floor: u64,
+    /// When the highest number arrived.
+    largest_arrival: Time,
+    unacknowledged: u32,
+    due: Option<Time>,
+    next_ack: u64,
+    duplicates: u64,
+}
+
+/// What became of a packet at the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Whether its number had arrived before.
+    pub duplicate: bool,
+}
+
+impl Acker {
+    /// A receiving end that passes arrivals on to the scheme's `receiver` half, if there is one.
+    pub fn new(policy: AckPolicy, receiver: Option<Box<dyn Receiver>>) -> Acker {
+        Acker {
+            policy,
+            receiver,
+            received: VecDeque::with_capacity(REMEMBERED + 1),
+            floor: 0,
+            largest_arrival: Time::ZERO,
+            unacknowledged: 0,
+            due: None,
+            next_ack: 0,
+            duplicates: 0,
+        }
+    }
+
+    /// A data packet arrived.
+    pub fn on_packet(&mut self, arrival: &Arrival<'_>) -> Received {
+        let Arrival { now, number, .. } = *arrival;
+        let previous = self.largest();
+        let duplicate = !self.insert(number);
+        if duplicate {
+            self.duplicates += 1;
+        } else if let Some(receiver) = &mut self.receiver {
+            receiver.on_packet(arrival);
+        }
+        let in_order = number == previous.map_or(0, |largest| largest.saturating_add(1));
+        if previous.is_none_or(|largest| number > largest) {
+            self.largest_arrival = now;
+        }
+        self.unacknowledged += 1;
+        // A duplicate or a packet out of order is acknowledged at once. Source: RFC 9000 §13.2.1
+        let at_once = !in_order || self.unacknowledged >= self.policy.every;
+        let latest = if at_once { now } else { now + self.policy.max_delay };
+        self.due = Some(self.due.map_or(latest, |due| due.min(latest)));
+        Received { duplicate }
+    }
+
+    /// The device's radio reported a subframe.
+    pub fn on_radio(&mut self, report: &RadioReport) {
+        if let Some(receiver) = &mut self.receiver {
+            receiver.on_radio(report);
+        }
+    }
+
+    /// The ACK that is due at `now`, if one is.
+    pub fn poll_ack(&mut self, now: Time) -> Option<AckFrame> {
+        if self.due? > now {
+            return None;
+        }
+        let largest = self.largest()?;
+        self.due = None;
+        self.unacknowledged = 0;
+        let mut ranges = Ranges::EMPTY;
+        for &(lowest, highest) in self.received.iter().rev() {
+            if !ranges.push(lowest, highest) {
+                break;
+            }
+        }
+        let feedback = self.receiver.as_mut().map_or(Rider::EMPTY, |receiver| receiver.feedback(now));
+        let number = self.next_ack;
+        self.next_ack += 1;
+        Some(AckFrame { number, largest, ranges, feedback, delay: now - self.largest_arrival })
+    }
+
+    /// When an ACK will be due.
+    pub fn next(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// Packets that arrived more than once.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// Adds the names and values of the scheme's receiver half.
+    pub fn inspect(&self, out: &mut Inspect) {
+        if let Some(receiver) = &self.receiver {
+            receiver.inspect(out);
+        }
+    }
+
+    fn largest(&self) -> Option<u64> {
+        self.received.back().map(|&(_, highest)| highest)
+    }
+
+    /// Remembers `number`; false if it was known.
+    fn insert(&mut self, number: u64) -> bool {
+        if number < self.floor {
+            return false;
+        }
+        // Nearly every packet is the newest; a late one is looked for from the newest backwards.
+        let mut index = self.received.len();
+        while index > 0 && self.received[index - 1].0 > number {
+            index -= 1;
+        }
+        let touches_older = index > 0 && self.received[index - 1].1 >= number.saturating_sub(1);
+        if index > 0 && self.received[index - 1].1 >= number {
+            return false;
+        }
+        let touches_newer = self.received.get(index).is_some_and(|newer| newer.0 - 1 == number);
+        match (touches_older, touches_newer) {
+            (true, true) => {
+                self.received[index - 1].1 = self.received[index].1;
+                self.received.remove(index);
+            }
+            (true, false) => self.received[index - 1].1 = number,
+            (false, true) => self.received[index].0 = number,
+            (false, false) => self.received.insert(index, (number, number)),
+        }
+        if self.received.len() > REMEMBERED {
+            self.received.pop_front();
+            self.floor = self.received[0].0;
+        }
+        true
+    }
+}

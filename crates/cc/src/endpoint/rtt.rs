@@ -1,0 +1,100 @@
+//! Round-trip times.
+
+use std::time::Duration;
+
+use crate::controller::Rtt;
+
+/// The least time that timers can tell apart.
+///
+/// Source: RFC 9002 §6.1.2 (`kGranularity`)
+pub const GRANULARITY: Duration = Duration::from_millis(1);
+
+/// What the RTT is taken for before the first sample.
+///
+/// Source: RFC 9002 §6.2.2 (`kInitialRtt`)
+const INITIAL: Duration = Duration::from_millis(333);
+
+/// Smoothed round-trip time, its variation and its minimum.
+///
+/// Source: RFC 9002 §5
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RttEstimator {
+    sampled: Option<Rtt>,
+}
+
+impl RttEstimator {
+    /// Takes in a sample; `ack_delay` is how long the receiver held back the ACK on purpose.
+    ///
+    /// Source: RFC 9002 §5.3
+    pub fn update(&mut self, latest: Duration, ack_delay: Duration) {
+        let Some(rtt) = &mut self.sampled else {
+            self.sampled =
+                Some(Rtt { latest: Some(latest), smoothed: latest, variation: latest / 2, min: latest });
+            return;
+        };
+        rtt.latest = Some(latest);
+        rtt.min = rtt.min.min(latest);
+        let adjusted = if latest >= rtt.min + ack_delay { latest - ack_delay } else { latest };
+        rtt.variation = (rtt.variation * 3 + rtt.smoothed.abs_diff(adjusted)) / 4; // RFC 9002 §5.3: gain 1/4
+        rtt.smoothed = (rtt.smoothed * 7 + adjusted) / 8; // RFC 9002 §5.3: gain 1/8
+    }
+
+    /// The round-trip times; before the first sample the initial guess stands for all of them.
+    pub fn get(&self) -> Rtt {
+        self.sampled.unwrap_or(Rtt {
+            latest: None,
+            smoothed: INITIAL,
+            variation: INITIAL / 2, // RFC 9002 §5.3
+            min: INITIAL,
+        })
+    }
+
+    /// How long to wait for an ACK before a probe is sent, without back-off.
+    ///
+    /// Source: RFC 9002 §6.2.1
+    pub fn probe_timeout(&self, max_ack_delay: Duration) -> Duration {
+        let rtt = self.get();
+        rtt.smoothed + GRANULARITY.max(rtt.variation * 4) + max_ack_delay
+    }
+
+    /// How long after a packet left it counts as lost, once a later one was acknowledged.
+    ///
+    /// Source: RFC 9002 §6.1.2 (`kTimeThreshold` 9/8)
+    pub fn loss_delay(&self) -> Duration {
+        let rtt = self.get();
+        let longest = rtt.smoothed.max(rtt.latest.unwrap_or_default());
+        GRANULARITY.max(longest * 9 / 8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn the_first_sample_is_taken_whole_and_later_ones_by_an_eighth() {
+        let mut rtt = RttEstimator::default();
+        assert_eq!(rtt.probe_timeout(ms(0)), ms(999), "three times the initial guess");
+        rtt.update(ms(80), ms(0));
+        assert_eq!((rtt.get().smoothed, rtt.get().variation), (ms(80), ms(40)));
+        rtt.update(ms(160), ms(0));
+        assert_eq!((rtt.get().smoothed, rtt.get().variation), (ms(90), ms(50)));
+        assert_eq!(rtt.probe_timeout(ms(25)), ms(90 + 200 + 25));
+        assert_eq!(rtt.loss_delay(), ms(180), "9/8 of the greater of latest and smoothed");
+        assert_eq!(rtt.get().min, ms(80));
+    }
+
+    #[test]
+    fn a_deliberate_ack_delay_is_taken_off_unless_it_would_go_below_the_minimum() {
+        let mut rtt = RttEstimator::default();
+        rtt.update(ms(80), ms(0));
+        rtt.update(ms(100), ms(20));
+        assert_eq!(rtt.get().smoothed, ms(80));
+        rtt.update(ms(88), ms(20));
+        assert_eq!(rtt.get().smoothed, ms(81), "88 is within the delay of the minimum, so it is taken whole");
+    }
+}

@@ -1,0 +1,472 @@
+//! The sending end: asks the controller, obeys it, and tells it what the ACKs show.
+
+use std::time::Duration;
+
+use airpace_core::event::{Acked, Lost};
+use airpace_core::{Bytes, RadioReport, Time};
+
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Rtt, Sent, SentPacket, Truth};
+use crate::delivery_rate::DeliveryRate;
+use crate::endpoint::sent::{Entry, SentPackets, Status};
+use crate::endpoint::{AckError, AckFrame, Backlog, Outcome, Ranges, RttEstimator, SenderConfig, Transmit};
+use crate::pacer::Pacer;
+
+/// Probe timeouts after which a silence means that all is lost.
+///
+/// Source: RFC 9002 §7.6.1 (`kPersistentCongestionThreshold`)
+const PERSISTENT_PROBES: u32 = 3;
+
+/// The least silence after which all that is outstanding counts as lost though no ACK proves it.
+///
+/// Source: RFC 6298 §2.4
+///
+/// Differs: RFC 9002 waits for an ACK however long that takes; a rate-based sender would go on sending into the void.
+const LEAST_SILENCE: Duration = Duration::from_secs(1);
+
+/// The sending end of one flow.
+pub struct Sender {
+    config: SenderConfig,
+    controller: Box<dyn Controller>,
+    control: Control,
+    pacer: Pacer,
+    backlog: Backlog,
+    closed: bool,
+    blocked: Blocked,
+
+    packets: SentPackets,
+    inflight: Bytes,
+    rtt: RttEstimator,
+    rate: DeliveryRate,
+    largest_acked: Option<u64>,
+    /// The ranges of the ACK processed last: nothing in them is news.
+    known: Ranges,
+    newest_ack: Option<u64>,
+
+    loss_time: Option<Time>,
+    last_sent: Time,
+    /// Since when nothing was heard although something was outstanding.
+    silent_since: Time,
+    first_sample: Option<Time>,
+    probes: u32,
+    probe_due: bool,
+
+    spurious_losses: u64,
+    /// Scratch, kept for its memory.
+    acked: Vec<SentPacket>,
+    lost: Vec<SentPacket>,
+}
+
+/// What last kept the sender from sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blocked {
+    Application,
+    Window,
+    Pacing(Time),
+    Memory,
+}
+
+impl Sender {
+    /// A sender that has not yet sent anything.
+    pub fn new(config: SenderConfig, controller: Box<dyn Controller>, backlog: Backlog) -> Sender {
+        let control = controller.control();
+        let mut pacer = Pacer::new(config.pacer);
+        pacer.set_rate(Time::ZERO, control.pacing_rate);
+        Sender {
+            config,
+            controller,
+            control,
+            pacer,
+            backlog,
+            closed: false,
+            blocked: Blocked::Application,
+            packets: SentPackets::default(),
+            inflight: Bytes::ZERO,
+            rtt: RttEstimator::default(),
+            rate: DeliveryRate::new(),
+            largest_acked: None,
+            known: Ranges::EMPTY,
+            newest_ack: None,
+            loss_time: None,
+            last_sent: Time::ZERO,
+            silent_since: Time::ZERO,
+            first_sample: None,
+            probes: 0,
+            probe_due: false,
+            spurious_losses: 0,
+            acked: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// The next packet to put on the path at `now`; call until `None` after every other call.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        if self.closed {
+            return None;
+        }
+        if self.packets.is_full() {
+            self.blocked = Blocked::Memory;
+            return None;
+        }
+        let bytes = match self.backlog {
+            Backlog::Unlimited => self.config.mss,
+            Backlog::Limited(left) => left.min(self.config.mss),
+        };
+        if self.probe_due {
+            self.probe_due = false;
+            if bytes > Bytes::ZERO {
+                return Some(self.transmit(now, bytes, false));
+            }
+            if let Some(oldest) = self.packets.oldest_outstanding() {
+                let bytes = oldest.bytes();
+                return Some(self.transmit(now, bytes, true));
+            }
+        }
+        if bytes == Bytes::ZERO {
+            self.blocked = Blocked::Application;
+            if self.inflight < self.control.cwnd {
+                self.rate.on_app_limited(self.inflight);
+            }
+            return None;
+        }
+        if self.inflight + bytes > self.control.cwnd {
+            self.blocked = Blocked::Window;
+            return None;
+        }
+        if !self.pacer.ready(now, bytes) {
+            self.blocked = Blocked::Pacing(self.pacer.next(bytes).unwrap_or(now));
+            return None;
+        }
+        Some(self.transmit(now, bytes, false))
+    }
+
+    /// An acknowledgement arrived.
+    ///
+    /// # Errors
+    /// It acknowledges what was never sent, or makes no sense; nothing has changed then.
+    pub fn on_ack(&mut self, now: Time, frame: &AckFrame) -> Result<Outcome, AckError> {
+        self.check(frame)?;
+        let prior_inflight = self.inflight;
+        let acked = self.acknowledge(now, &frame.ranges);
+        let Some(newest) = self.acked.last().copied() else {
+            return Ok(Outcome::default());
+        };
+        let sample = self.sample_rtt(now, &newest, frame);
+        self.largest_acked = self.largest_acked.max(Some(newest.number));
+        self.probes = 0;
+        self.probe_due = false;
+        self.silent_since = now;
+        let lost = self.detect_losses(now);
+        let lost = self.report_losses(now, prior_inflight, lost);
+        let rate = self.rate.sample(self.rtt.get().min);
+        let is_newest_ack = self.newest_ack.is_none_or(|newest| frame.number > newest);
+        self.newest_ack = self.newest_ack.max(Some(frame.number));
+        self.controller.on_ack(&Ack {
+            now,
+            packets: &self.acked,
+            acked,
+            prior_inflight,
+            inflight: self.inflight,
+            next_number: self.packets.next_number(),
+            rtt: Rtt { latest: sample, ..self.rtt.get() },
+            rate,
+            cwnd_limited: self.blocked == Blocked::Window,
+            // What an overtaken ACK says was true before what is known already.
+            feedback: if is_newest_ack { frame.feedback.as_bytes() } else { &[] },
+        });
+        self.packets.forget(now);
+        self.refresh(now);
+        let acked = Acked {
+            time: now,
+            flow: self.config.flow,
+            largest: newest.number,
+            acked,
+            inflight: self.inflight,
+            rtt: sample,
+            delivery_rate: rate.rate,
+        };
+        Ok(Outcome { acked: Some(acked), lost })
+    }
+
+    /// The instant that [`Sender::next`] named has come (harmless at any other).
+    pub fn on_timeout(&mut self, now: Time) -> Outcome {
+        if self.closed {
+            return Outcome::default();
+        }
+        let due = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= now);
+        let mut lost = None;
+        if due(self.silence_deadline()) {
+            let prior_inflight = self.inflight;
+            let bytes = self.lose_everything();
+            self.silent_since = now;
+            lost = self.report(now, prior_inflight, bytes, LossCause::Persistent);
+            self.packets.forget(now);
+        } else if due(self.loss_time) {
+            let prior_inflight = self.inflight;
+            let bytes = self.detect_losses(now);
+            lost = self.report_losses(now, prior_inflight, bytes);
+        } else if due(self.probe_deadline()) {
+            self.probes += 1;
+            self.probe_due = true;
+            self.last_sent = now;
+        }
+        if due(self.controller.next_timer()) {
+            self.controller.on_timer(now);
+        }
+        self.refresh(now);
+        Outcome { acked: None, lost }
+    }
+
+    /// When to call [`Sender::on_timeout`] and [`Sender::poll_transmit`] if nothing happens before.
+    pub fn next(&self) -> Option<Time> {
+        if self.closed {
+            return None;
+        }
+        let paced = match self.blocked {
+            Blocked::Pacing(until) => Some(until),
+            _ => None,
+        };
+        let recovery = self.loss_time.or_else(|| self.probe_deadline());
+        [paced, recovery, self.silence_deadline(), self.controller.next_timer()].into_iter().flatten().min()
+    }
+
+    /// The application has `bytes` more to send.
+    pub fn offer(&mut self, bytes: Bytes) {
+        if let Backlog::Limited(left) = &mut self.backlog {
+            *left += bytes;
+        }
+    }
+
+    /// The flow is over: nothing more is sent, lost or not. ACKs are still understood.
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// The sender's own radio reported a subframe.
+    pub fn on_radio(&mut self, now: Time, report: &RadioReport) {
+        self.controller.on_radio(report);
+        self.refresh(now);
+    }
+
+    /// What only a simulator can know.
+    pub fn on_truth(&mut self, truth: &Truth) {
+        self.controller.on_truth(truth);
+        self.refresh(truth.now);
+    }
+
+    /// What the controller last asked for.
+    pub fn control(&self) -> Control {
+        self.control
+    }
+
+    /// Bytes outstanding: sent, neither acknowledged nor declared lost.
+    pub fn inflight(&self) -> Bytes {
+        self.inflight
+    }
+
+    /// What the application still has to send.
+    pub fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// Round-trip times so far.
+    pub fn rtt(&self) -> Rtt {
+        self.rtt.get()
+    }
+
+    /// Bytes delivered so far.
+    pub fn delivered(&self) -> Bytes {
+        self.rate.delivered()
+    }
+
+    /// Packets declared lost whose ACK came later.
+    pub fn spurious_losses(&self) -> u64 {
+        self.spurious_losses
+    }
+
+    /// Sending credit that a late driver lost for good; see [`Pacer::forfeited`].
+    pub fn forfeited(&self) -> Bytes {
+        self.pacer.forfeited()
+    }
+
+    /// Adds the names and values of the controller.
+    pub fn inspect(&self, out: &mut Inspect) {
+        self.controller.inspect(out);
+    }
+
+    fn transmit(&mut self, now: Time, bytes: Bytes, copy: bool) -> Transmit {
+        if self.inflight == Bytes::ZERO {
+            self.silent_since = now;
+        }
+        self.inflight += bytes;
+        if let (Backlog::Limited(left), false) = (&mut self.backlog, copy) {
+            *left -= bytes;
+        }
+        let header = self.controller.header();
+        let rate = self.rate.on_sent(now, bytes, self.inflight);
+        // No IP packet is longer than 64 KiB.
+        let entry = Entry { sent: now, bytes: bytes.0 as u32, copy, status: Status::Outstanding, rate };
+        let number = self.packets.push(entry);
+        self.last_sent = now;
+        self.pacer.on_sent(now, bytes);
+        let app_limited = self.backlog == Backlog::Limited(Bytes::ZERO);
+        self.controller.on_sent(&Sent { now, number, bytes, inflight: self.inflight, app_limited });
+        self.refresh(now);
+        Transmit { number, bytes, header }
+    }
+
+    fn check(&self, frame: &AckFrame) -> Result<(), AckError> {
+        let next_number = self.packets.next_number();
+        if !frame.ranges.is_well_formed() || frame.ranges.as_slice()[0].1 != frame.largest {
+            return Err(AckError::Ranges);
+        }
+        if frame.largest >= next_number {
+            return Err(AckError::Unsent { largest: frame.largest, next_number });
+        }
+        Ok(())
+    }
+
+    /// Collects what `ranges` newly acknowledge in `self.acked`; their bytes.
+    fn acknowledge(&mut self, now: Time, ranges: &Ranges) -> Bytes {
+        let mut bytes = Bytes::ZERO;
+        self.acked.clear();
+        let Sender { packets, acked, rate, inflight, backlog, spurious_losses, .. } = self;
+        ranges.each_beyond(&self.known, |lowest, highest| {
+            packets.acknowledge(lowest, highest, |number, entry| {
+                acked.push(entry.packet(number));
+                bytes += entry.bytes();
+                rate.on_delivered(now, entry.bytes(), entry.sent, &entry.rate);
+                if entry.status == Status::Outstanding {
+                    *inflight -= entry.bytes();
+                    return;
+                }
+                *spurious_losses += 1;
+                if let (Backlog::Limited(left), false) = (&mut *backlog, entry.copy) {
+                    *left -= entry.bytes();
+                }
+            });
+        });
+        self.known = *ranges;
+        bytes
+    }
+
+    /// A sample only where the highest packet acknowledged so far is new.
+    ///
+    /// Source: RFC 9002 §5.1
+    fn sample_rtt(&mut self, now: Time, newest: &SentPacket, frame: &AckFrame) -> Option<Duration> {
+        if newest.number != frame.largest || self.largest_acked.is_some_and(|largest| newest.number < largest)
+        {
+            return None;
+        }
+        let sample = now - newest.sent;
+        self.rtt.update(sample, frame.delay.min(self.config.ack.deliberate_delay()));
+        self.first_sample.get_or_insert(now);
+        Some(sample)
+    }
+
+    /// Collects what ACKs and time show to be lost in `self.lost`; their bytes.
+    fn detect_losses(&mut self, now: Time) -> Bytes {
+        let Some(largest_acked) = self.largest_acked else { return Bytes::ZERO };
+        let mut bytes = Bytes::ZERO;
+        self.lost.clear();
+        let Sender { packets, lost, rate, inflight, backlog, .. } = self;
+        self.loss_time = packets.lose(now, largest_acked, self.rtt.loss_delay(), |number, entry| {
+            bytes += entry.bytes();
+            lost.push(lose(number, entry, rate, inflight, backlog));
+        });
+        bytes
+    }
+
+    /// Collects all that is outstanding in `self.lost`; their bytes.
+    fn lose_everything(&mut self) -> Bytes {
+        let mut bytes = Bytes::ZERO;
+        self.lost.clear();
+        self.loss_time = None;
+        let Sender { packets, lost, rate, inflight, backlog, .. } = self;
+        packets.lose_all(|number, entry| {
+            bytes += entry.bytes();
+            lost.push(lose(number, entry, rate, inflight, backlog));
+        });
+        bytes
+    }
+
+    fn report_losses(&mut self, now: Time, prior_inflight: Bytes, bytes: Bytes) -> Option<Lost> {
+        let cause = if self.is_persistent() { LossCause::Persistent } else { LossCause::Threshold };
+        self.report(now, prior_inflight, bytes, cause)
+    }
+
+    /// Tells the controller of `self.lost`.
+    fn report(&mut self, now: Time, prior_inflight: Bytes, lost: Bytes, cause: LossCause) -> Option<Lost> {
+        if self.lost.is_empty() {
+            return None;
+        }
+        self.controller.on_loss(&Loss {
+            now,
+            packets: &self.lost,
+            lost,
+            prior_inflight,
+            inflight: self.inflight,
+            next_number: self.packets.next_number(),
+            cause,
+        });
+        Some(Lost { time: now, flow: self.config.flow, packets: self.lost.len() as u64, bytes: lost })
+    }
+
+    /// Whether a run of lost packets without an acknowledged one among them is long enough to be persistent
+    /// congestion, all of it sent after the first RTT sample.
+    ///
+    /// Source: RFC 9002 §7.6.2
+    fn is_persistent(&self) -> bool {
+        let Some(first_sample) = self.first_sample else { return false };
+        let span = self.probe_timeout() * PERSISTENT_PROBES;
+        let mut lost = self.lost.iter().filter(|packet| packet.sent >= first_sample);
+        let Some(mut begin) = lost.next() else { return false };
+        let mut end = begin.number;
+        lost.any(|packet| {
+            if packet.number != end + 1 {
+                begin = packet;
+            }
+            end = packet.number;
+            packet.sent - begin.sent >= span
+        })
+    }
+
+    fn probe_timeout(&self) -> Duration {
+        self.rtt.probe_timeout(self.config.ack.deliberate_delay())
+    }
+
+    /// When a probe is sent to provoke an ACK; never while a loss is about to be declared by time.
+    ///
+    /// Source: RFC 9002 §6.2.1
+    fn probe_deadline(&self) -> Option<Time> {
+        let backed_off = self.probe_timeout().saturating_mul(1 << self.probes.min(16));
+        (self.inflight > Bytes::ZERO && self.loss_time.is_none()).then(|| self.last_sent + backed_off)
+    }
+
+    /// When silence means that all that is outstanding is lost.
+    fn silence_deadline(&self) -> Option<Time> {
+        let silence = LEAST_SILENCE.max(self.probe_timeout() * PERSISTENT_PROBES);
+        (self.inflight > Bytes::ZERO).then(|| self.silent_since + silence)
+    }
+
+    fn refresh(&mut self, now: Time) {
+        self.control = self.controller.control();
+        debug_assert!(self.control.cwnd >= self.config.mss, "a window of at least one MSS is the contract");
+        self.pacer.set_rate(now, self.control.pacing_rate);
+    }
+}
+
+/// Books one packet as lost: out of flight, and to be sent again.
+fn lose(
+    number: u64,
+    entry: &Entry,
+    rate: &mut DeliveryRate,
+    inflight: &mut Bytes,
+    backlog: &mut Backlog,
+) -> SentPacket {
+    *inflight -= entry.bytes();
+    rate.on_lost(entry.bytes());
+    if let (Backlog::Limited(left), false) = (backlog, entry.copy) {
+        *left += entry.bytes();
+    }
+    entry.packet(number)
+}

@@ -1,0 +1,168 @@
+//! The sender's memory of its packets: a queue indexed by number.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::{Bytes, Time};
+
+use crate::controller::SentPacket;
+use crate::delivery_rate::SendState;
+
+/// Packets remembered at most; then nothing is sent until old ones are settled.
+///
+/// Chosen: 16 MB of memory, 300 ms at 10 Gbit/s.
+const MOST: usize = 1 << 18;
+
+/// How long a lost packet is remembered, so that a late ACK shows the loss to be spurious.
+///
+/// Chosen: longer than a handover or the queue of a base station takes to deliver.
+const REMEMBER_LOST: Duration = Duration::from_secs(3);
+
+/// A packet is lost when one with a number higher by this was acknowledged.
+///
+/// Source: RFC 9002 §6.1.1 (`kPacketThreshold`)
+const PACKET_THRESHOLD: u64 = 3;
+
+/// What is remembered of one packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub sent: Time,
+    pub bytes: u32,
+    /// A copy of data in flight, which need not be sent again if it is lost.
+    pub copy: bool,
+    pub status: Status,
+    pub rate: SendState,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    Outstanding,
+    Acked,
+    Lost,
+}
+
+/// Packets from the oldest that is not settled to the newest.
+#[derive(Debug, Default)]
+pub struct SentPackets {
+    entries: VecDeque<Entry>,
+    /// Number of the first entry.
+    base: u64,
+    /// Every number below this is settled.
+    settled: u64,
+}
+
+impl Entry {
+    /// The size.
+    pub fn bytes(&self) -> Bytes {
+        Bytes(u64::from(self.bytes))
+    }
+
+    /// What controllers see of it.
+    pub fn packet(&self, number: u64) -> SentPacket {
+        SentPacket { number, bytes: self.bytes(), sent: self.sent, inflight_at_send: self.rate.tx_in_flight }
+    }
+}
+
+impl SentPackets {
+    /// The number of the packet that is pushed next.
+    pub fn next_number(&self) -> u64 {
+        self.base + self.entries.len() as u64
+    }
+
+    /// Whether no more can be remembered.
+    pub fn is_full(&self) -> bool {
+        self.entries.len() >= MOST
+    }
+
+    /// Remembers a packet that leaves.
+    pub fn push(&mut self, entry: Entry) -> u64 {
+        self.entries.push_back(entry);
+        self.next_number() - 1
+    }
+
+    /// The oldest packet outstanding.
+    pub fn oldest_outstanding(&mut self) -> Option<&Entry> {
+        self.advance();
+        let index = (self.settled - self.base) as usize;
+        self.entries.get(index)
+    }
+
+    /// Settles the packets `lowest..=highest` as acknowledged; visits those that were not, with their former status.
+    pub fn acknowledge(&mut self, lowest: u64, highest: u64, mut visit: impl FnMut(u64, &Entry)) {
+        let lowest = lowest.max(self.base);
+        let end = highest.saturating_add(1).min(self.next_number());
+        for number in lowest..end {
+            let entry = &mut self.entries[(number - self.base) as usize];
+            if entry.status != Status::Acked {
+                visit(number, entry);
+                entry.status = Status::Acked;
+            }
+        }
+    }
+
+    /// Settles as lost what ACKs up to `largest_acked` show to be lost; visits each. The instant at which the next
+    /// packet will be lost by its age, if nothing is acknowledged until then.
+    ///
+    /// Source: RFC 9002 §6.1
+    pub fn lose(
+        &mut self,
+        now: Time,
+        largest_acked: u64,
+        loss_delay: Duration,
+        mut visit: impl FnMut(u64, &Entry),
+    ) -> Option<Time> {
+        self.advance();
+        let mut next: Option<Time> = None;
+        for number in self.settled..largest_acked {
+            let entry = &mut self.entries[(number - self.base) as usize];
+            if entry.status != Status::Outstanding {
+                continue;
+            }
+            let deadline = entry.sent + loss_delay;
+            if deadline <= now || number + PACKET_THRESHOLD <= largest_acked {
+                entry.status = Status::Lost;
+                visit(number, entry);
+            } else {
+                next = Some(next.map_or(deadline, |next| next.min(deadline)));
+            }
+        }
+        next
+    }
+
+    /// Settles everything outstanding as lost; visits each.
+    pub fn lose_all(&mut self, mut visit: impl FnMut(u64, &Entry)) {
+        for number in self.settled..self.next_number() {
+            let entry = &mut self.entries[(number - self.base) as usize];
+            if entry.status == Status::Outstanding {
+                entry.status = Status::Lost;
+                visit(number, entry);
+            }
+        }
+    }
+
+    /// Forgets what is settled and no longer of interest.
+    pub fn forget(&mut self, now: Time) {
+        while let Some(entry) = self.entries.front() {
+            match entry.status {
+                Status::Outstanding => break,
+                Status::Lost if now - entry.sent < REMEMBER_LOST && !self.is_full() => break,
+                Status::Lost | Status::Acked => {
+                    self.entries.pop_front();
+                    self.base += 1;
+                }
+            }
+        }
+        self.settled = self.settled.max(self.base);
+    }
+
+    /// Moves `settled` up to the oldest packet outstanding.
+    fn advance(&mut self) {
+        while let Some(entry) = self.entries.get((self.settled - self.base) as usize) {
+            if entry.status == Status::Outstanding {
+                break;
+            }
+            self.settled += 1;
+        }
+    }
+}

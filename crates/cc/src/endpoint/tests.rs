@@ -1,0 +1,358 @@
+//! Stories of one sender and one receiver, step by step.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, FlowId, Rate, Rider, Time};
+use proptest::prelude::*;
+
+use super::*;
+use crate::controller::{Ack, Arrival, Control, Controller, Inspect, Loss, LossCause};
+
+const MSS: Bytes = Bytes(1500);
+
+fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+/// A window that never changes.
+struct Fixed {
+    packets: u64,
+    pacing_rate: Option<Rate>,
+    events: std::sync::mpsc::Sender<Told>,
+}
+
+/// What a controller was told, in few words.
+#[derive(Clone, Debug, PartialEq)]
+enum Told {
+    Acked { numbers: Vec<u64>, prior_inflight: u64, inflight: u64, cwnd_limited: bool, feedback: Vec<u8> },
+    Lost { numbers: Vec<u64>, inflight: u64, cause: LossCause },
+}
+
+impl Controller for Fixed {
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        let _ = self.events.send(Told::Acked {
+            numbers: ack.packets.iter().map(|packet| packet.number).collect(),
+            prior_inflight: ack.prior_inflight.0 / MSS.0,
+            inflight: ack.inflight.0 / MSS.0,
+            cwnd_limited: ack.cwnd_limited,
+            feedback: ack.feedback.to_vec(),
+        });
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        let _ = self.events.send(Told::Lost {
+            numbers: loss.packets.iter().map(|packet| packet.number).collect(),
+            inflight: loss.inflight.0 / MSS.0,
+            cause: loss.cause,
+        });
+    }
+
+    fn control(&self) -> Control {
+        Control { cwnd: Bytes(self.packets * MSS.0), pacing_rate: self.pacing_rate }
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        out.state = "Fixed";
+    }
+}
+
+struct Story {
+    sender: Sender,
+    told: std::sync::mpsc::Receiver<Told>,
+    acks: u64,
+}
+
+impl Story {
+    fn new(packets: u64, backlog: Backlog) -> Story {
+        let (events, told) = std::sync::mpsc::channel();
+        let controller = Box::new(Fixed { packets, pacing_rate: None, events });
+        let config = SenderConfig {
+            flow: FlowId(0),
+            mss: MSS,
+            pacer: PacerConfig::default(),
+            ack: AckPolicy::default(),
+        };
+        Story { sender: Sender::new(config, controller, backlog), told, acks: 0 }
+    }
+
+    /// Sends all that may leave; the numbers.
+    fn send(&mut self, now: Time) -> Vec<u64> {
+        std::iter::from_fn(|| self.sender.poll_transmit(now)).map(|transmit| transmit.number).collect()
+    }
+
+    fn ack(&mut self, now: Time, ranges: &[(u64, u64)]) -> Outcome {
+        let frame = frame(self.acks, ranges, &[]);
+        self.acks += 1;
+        self.sender.on_ack(now, &frame).expect("a proper ACK")
+    }
+
+    fn told(&self) -> Vec<Told> {
+        self.told.try_iter().collect()
+    }
+
+    /// The numbers of all packets that the controller was told to be lost.
+    fn lost(&self) -> Vec<u64> {
+        let lost = |told| if let Told::Lost { numbers, .. } = told { numbers } else { vec![] };
+        self.told().into_iter().flat_map(lost).collect()
+    }
+}
+
+fn frame(number: u64, newest_first: &[(u64, u64)], feedback: &[u8]) -> AckFrame {
+    let mut ranges = Ranges::EMPTY;
+    for &(lowest, highest) in newest_first {
+        assert!(ranges.push(lowest, highest));
+    }
+    AckFrame {
+        number,
+        largest: newest_first[0].1,
+        ranges,
+        feedback: Rider::new(feedback).unwrap(),
+        delay: Duration::ZERO,
+    }
+}
+
+#[test]
+fn the_window_opens_as_acks_come_in() {
+    let mut story = Story::new(4, Backlog::Unlimited);
+    assert_eq!(story.send(ms(0)), [0, 1, 2, 3]);
+    let outcome = story.ack(ms(40), &[(0, 1)]);
+    let acked = outcome.acked.unwrap();
+    assert_eq!((acked.largest, acked.acked, acked.inflight), (1, Bytes(3000), Bytes(3000)));
+    assert_eq!(acked.rtt, Some(Duration::from_millis(40)));
+    assert_eq!(story.send(ms(40)), [4, 5]);
+    let expected = Told::Acked {
+        numbers: vec![0, 1],
+        prior_inflight: 4,
+        inflight: 2,
+        cwnd_limited: true,
+        feedback: vec![],
+    };
+    assert_eq!(story.told(), [expected]);
+}
+
+#[test]
+fn three_later_packets_make_a_loss_and_its_bytes_are_sent_again() {
+    let mut story = Story::new(10, Backlog::Limited(Bytes(10 * 1500)));
+    assert_eq!(story.send(ms(0)).len(), 10);
+    story.ack(ms(40), &[(1, 2)]);
+    assert_eq!(story.lost(), [] as [u64; 0], "two later packets may be reordering");
+    let outcome = story.ack(ms(41), &[(1, 3)]);
+    assert_eq!(outcome.lost.map(|lost| (lost.packets, lost.bytes)), Some((1, MSS)));
+    assert_eq!(story.lost(), [0]);
+    assert_eq!(story.send(ms(41)), [10], "the lost bytes leave under a new number");
+    assert_eq!(story.sender.backlog(), Backlog::Limited(Bytes::ZERO));
+}
+
+#[test]
+fn time_makes_a_loss_where_too_few_packets_follow() {
+    let mut story = Story::new(2, Backlog::Limited(Bytes(3000)));
+    story.send(ms(0));
+    story.ack(ms(80), &[(1, 1)]);
+    assert_eq!(story.sender.next(), Some(ms(90)), "9/8 of the RTT after it left");
+    story.sender.on_timeout(ms(90));
+    assert_eq!(story.lost(), [0]);
+}
+
+#[test]
+fn a_late_ack_shows_a_loss_to_be_spurious_and_its_bytes_count_as_delivered() {
+    let mut story = Story::new(5, Backlog::Limited(Bytes(5 * 1500)));
+    story.send(ms(0));
+    story.ack(ms(40), &[(1, 4)]);
+    assert_eq!(story.sender.backlog(), Backlog::Limited(MSS));
+    let acked = story.ack(ms(41), &[(0, 4)]).acked.unwrap();
+    assert_eq!((acked.acked, acked.rtt), (MSS, None), "an old packet gives no RTT");
+    assert_eq!(story.sender.spurious_losses(), 1);
+    assert_eq!(story.sender.delivered(), Bytes(5 * 1500));
+    assert_eq!(story.sender.backlog(), Backlog::Limited(Bytes::ZERO), "nothing is left to send again");
+}
+
+#[test]
+fn silence_sends_one_probe_past_the_window_and_backs_off() {
+    let mut story = Story::new(2, Backlog::Unlimited);
+    story.send(ms(0));
+    story.ack(ms(100), &[(0, 0)]);
+    assert_eq!(story.send(ms(100)), [2]);
+    // PTO = smoothed 100 + 4 · 50 ms of variation.
+    assert_eq!(story.sender.next(), Some(ms(400)));
+    story.sender.on_timeout(ms(400));
+    assert_eq!(story.send(ms(400)), [3], "one probe though the window is full");
+    assert_eq!(story.sender.next(), Some(ms(1000)), "the next after twice the time");
+}
+
+#[test]
+fn long_silence_loses_everything_and_says_so() {
+    let mut story = Story::new(3, Backlog::Unlimited);
+    story.send(ms(0));
+    story.ack(ms(40), &[(0, 0)]);
+    story.send(ms(40));
+    story.told();
+    let (now, lost) = loop {
+        let now = story.sender.next().expect("a sender with packets in flight waits for something");
+        if let Some(lost) = story.sender.on_timeout(now).lost {
+            break (now, lost);
+        }
+        story.send(now);
+    };
+    assert_eq!(now, ms(1040), "one second after the last sign of life");
+    assert_eq!(story.sender.inflight(), Bytes::ZERO);
+    let [Told::Lost { numbers, inflight: 0, cause: LossCause::Persistent }] = &story.told()[..] else {
+        panic!("one persistent loss is told");
+    };
+    assert_eq!(numbers.len() as u64, lost.packets);
+    assert!(numbers.len() > 3, "the window and its probes");
+}
+
+#[test]
+fn an_outage_shown_by_an_ack_is_persistent_congestion() {
+    let mut story = Story::new(3, Backlog::Unlimited);
+    story.send(ms(0));
+    for (now, number) in [(40, 0), (41, 1), (80, 2)] {
+        story.ack(ms(now), &[(0, number)]);
+        story.send(ms(now));
+    }
+    story.told();
+    // PTO probes leave into an outage; the fourth packet after it comes through.
+    let mut now = ms(80);
+    let mut newest = 5;
+    while now < ms(800) {
+        now = story.sender.next().unwrap();
+        story.sender.on_timeout(now);
+        newest = story.send(now).last().copied().unwrap_or(newest);
+    }
+    story.ack(now + Duration::from_millis(40), &[(newest, newest), (0, 2)]);
+    let causes: Vec<_> = story
+        .told()
+        .into_iter()
+        .filter_map(|told| if let Told::Lost { cause, .. } = told { Some(cause) } else { None })
+        .collect();
+    assert_eq!(causes, [LossCause::Persistent], "lost packets span more than three probe timeouts");
+}
+
+#[test]
+fn a_finished_application_is_probed_with_a_copy() {
+    let mut story = Story::new(4, Backlog::Limited(Bytes(2_000)));
+    assert_eq!(story.send(ms(0)), [0, 1]);
+    assert_eq!(story.sender.inflight(), Bytes(2_000), "the last packet is as small as what is left");
+    let probe_at = story.sender.next().unwrap();
+    story.sender.on_timeout(probe_at);
+    assert_eq!(story.send(probe_at), [2]);
+    story.ack(probe_at + Duration::from_millis(40), &[(2, 2)]);
+    assert_eq!(
+        story.sender.backlog(),
+        Backlog::Limited(Bytes(2_000)),
+        "both originals are sent again, the copy never"
+    );
+}
+
+#[test]
+fn a_controller_hears_only_feedback_that_is_news() {
+    let mut story = Story::new(4, Backlog::Unlimited);
+    story.send(ms(0));
+    story.sender.on_ack(ms(40), &frame(1, &[(1, 1)], &[7])).unwrap();
+    story.sender.on_ack(ms(41), &frame(0, &[(0, 0)], &[6])).unwrap();
+    let feedback: Vec<Vec<u8>> = story
+        .told()
+        .into_iter()
+        .filter_map(|told| if let Told::Acked { feedback, .. } = told { Some(feedback) } else { None })
+        .collect();
+    assert_eq!(feedback, [vec![7], vec![]], "the overtaken ACK acknowledges, its feedback is old");
+}
+
+#[test]
+fn nonsense_is_refused_and_changes_nothing() {
+    let mut story = Story::new(4, Backlog::Unlimited);
+    story.send(ms(0));
+    let refused =
+        |story: &mut Story, ranges: &[(u64, u64)]| story.sender.on_ack(ms(40), &frame(0, ranges, &[]));
+    assert_eq!(refused(&mut story, &[(0, 4)]), Err(AckError::Unsent { largest: 4, next_number: 4 }));
+    assert_eq!(refused(&mut story, &[(3, 1)]), Err(AckError::Ranges));
+    assert_eq!(refused(&mut story, &[(1, 2), (0, 1)]), Err(AckError::Ranges));
+    assert_eq!(story.sender.inflight(), Bytes(6000));
+    assert!(story.told().is_empty());
+}
+
+#[test]
+fn a_closed_sender_is_silent_but_listens() {
+    let mut story = Story::new(4, Backlog::Unlimited);
+    story.send(ms(0));
+    story.sender.close();
+    story.ack(ms(40), &[(0, 0)]);
+    assert!(story.send(ms(40)).is_empty());
+    assert_eq!((story.sender.next(), story.sender.delivered()), (None, MSS));
+}
+
+fn arrive(acker: &mut Acker, now: Time, number: u64) -> Received {
+    acker.on_packet(&Arrival { now, sent: Time::ZERO, number, bytes: MSS, header: &[], device_flows: 1 })
+}
+
+#[test]
+fn a_receiver_reports_what_it_has_newest_first() {
+    let mut acker = Acker::new(AckPolicy::default(), None);
+    for number in [0, 1, 3, 6, 5] {
+        assert!(!arrive(&mut acker, ms(number), number).duplicate);
+    }
+    let ack = acker.poll_ack(ms(9)).unwrap();
+    assert_eq!(ack.ranges.as_slice(), [(5, 6), (3, 3), (0, 1)]);
+    assert_eq!((ack.number, ack.largest), (0, 6));
+    assert_eq!(acker.poll_ack(ms(9)), None, "said once");
+    assert!(arrive(&mut acker, ms(10), 3).duplicate);
+    assert_eq!(acker.duplicates(), 1);
+}
+
+#[test]
+fn a_receiver_that_waits_acknowledges_every_second_packet_or_after_a_while() {
+    let mut acker = Acker::new(AckPolicy { every: 2, max_delay: Duration::from_millis(25) }, None);
+    arrive(&mut acker, ms(0), 0);
+    assert_eq!((acker.poll_ack(ms(0)), acker.next()), (None, Some(ms(25))));
+    let late = acker.poll_ack(ms(25)).unwrap();
+    assert_eq!(late.delay, Duration::from_millis(25));
+    arrive(&mut acker, ms(30), 1);
+    arrive(&mut acker, ms(31), 2);
+    assert!(acker.poll_ack(ms(31)).is_some(), "the second packet is acknowledged at once");
+    arrive(&mut acker, ms(32), 4);
+    assert!(acker.poll_ack(ms(32)).is_some(), "and so is a gap");
+}
+
+proptest! {
+    /// Any ACK whatever is understood or refused: bytes in flight never go wrong.
+    #[test]
+    fn a_sender_survives_any_ack(
+        steps in prop::collection::vec((0u64..50, 0u64..40, 0u64..6, any::<bool>()), 1..200),
+    ) {
+        let mut story = Story::new(20, Backlog::Unlimited);
+        let mut now = ms(0);
+        for (wait, largest, length, second) in steps {
+            now += Duration::from_millis(wait);
+            let sent = story.sender.delivered().0 / MSS.0;
+            story.send(now);
+            let largest = (sent + largest).saturating_sub(10);
+            let lowest = largest.wrapping_sub(length);
+            let mut ranges = vec![(lowest, largest)];
+            if second {
+                ranges.push((lowest.wrapping_sub(4), lowest.wrapping_sub(2)));
+            }
+            let _ = story.sender.on_ack(now, &frame(now.as_nanos(), &ranges, &[]));
+            if story.sender.next().is_some_and(|next| next <= now) {
+                story.sender.on_timeout(now);
+            }
+            prop_assert!(story.sender.inflight() <= Bytes(40 * MSS.0));
+        }
+    }
+
+    /// Whatever order packets come in, the receiver knows exactly which it has.
+    #[test]
+    fn a_receiver_knows_what_it_has(numbers in prop::collection::vec(0u64..60, 1..150)) {
+        let mut acker = Acker::new(AckPolicy::default(), None);
+        let mut seen = std::collections::BTreeSet::new();
+        for number in numbers {
+            prop_assert_eq!(arrive(&mut acker, ms(0), number).duplicate, !seen.insert(number));
+            let ack = acker.poll_ack(ms(0)).unwrap();
+            prop_assert!(ack.ranges.is_well_formed());
+            for &(lowest, highest) in ack.ranges.as_slice() {
+                prop_assert!((lowest..=highest).all(|number| seen.contains(&number)));
+                prop_assert!(!seen.contains(&(highest + 1)));
+            }
+            prop_assert_eq!(ack.largest, *seen.last().unwrap());
+        }
+    }
+}
