@@ -1,0 +1,499 @@
+//! A laboratory for controllers: flows over one bottleneck, told as conditions → run → check.
+//!
+//! ```text
+//! Sender ── wire: rtt/2, random loss ──▶ drop-tail queue, rate(t) ──▶ Acker
+//!    ▲                                                                  │
+//!    └────────────────────────── rtt/2 ─────────────────────────────────┘
+//! ```
+//!
+//! ```ignore
+//! let mut plan = Plan::new(Conditions { rtt: Duration::from_millis(40), ..Conditions::default() });
+//! let flow = plan.start("cubic");
+//! plan.run_for(Duration::from_secs(10));
+//! let seen = plan.seen(flow);
+//! assert!(seen.utilization > 0.9, "CUBIC fills the link");
+//! plan.rate_from(plan.now() + Duration::from_secs(1), Rate::from_mbps(5.0));
+//! ```
+#![allow(dead_code)] // each test file uses its own part
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use airpace_cc::controller::{Arrival, Control, Inspect, Truth};
+use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Sender, SenderConfig};
+use airpace_cc::pacer::PacerConfig;
+use airpace_cc::{SchemeSpec, Setup};
+use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
+use airpace_core::{Bits, Bytes, Dci, FlowId, PrbSet, RadioReport, Rate, Rider, Rng, Rnti, Streams, Time};
+
+/// Bytes of a full packet.
+pub const MSS: Bytes = Bytes(1500);
+
+/// PRB pairs of the carrier that the bottleneck pretends to be.
+const PRBS: u16 = 100;
+
+/// The path, as it is when a plan begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions {
+    /// What the bottleneck carries.
+    pub rate: Rate,
+    /// Round-trip time of an empty path.
+    pub rtt: Duration,
+    /// The queue holds so much.
+    pub buffer: Bytes,
+    /// Share of packets lost at random before the queue.
+    pub loss: f64,
+    /// Whether the bottleneck is a cell of 100 PRBs of which the receivers see every subframe. Each flow is a
+    /// device of its own.
+    pub radio: bool,
+    /// Seed of all randomness.
+    pub seed: u64,
+}
+
+/// 20 Mbit/s, 40 ms, a buffer of two bandwidth-delay products, no loss, no radio.
+impl Default for Conditions {
+    fn default() -> Conditions {
+        Conditions {
+            rate: Rate::from_mbps(20.0),
+            rtt: Duration::from_millis(40),
+            buffer: Bytes(200_000),
+            loss: 0.0,
+            radio: false,
+            seed: 1,
+        }
+    }
+}
+
+/// What a flow got since the last look.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Bits delivered per second.
+    pub throughput: Rate,
+    /// Of what the bottleneck could carry in all.
+    pub utilization: f64,
+    /// Time in the queue per delivered packet, without its own transmission.
+    pub queueing_delay_mean_ms: f64,
+    /// Its 95th percentile.
+    pub queueing_delay_p95_ms: f64,
+    /// Packets lost per packet sent.
+    pub loss_rate: f64,
+    /// Packets delivered.
+    pub delivered: u64,
+}
+
+/// Flows over one bottleneck.
+pub struct Plan {
+    conditions: Conditions,
+    now: Time,
+    /// Present rate first, then the changes to come.
+    rates: VecDeque<(Time, Rate)>,
+    events: BinaryHeap<Reverse<Scheduled>>,
+    scheduled: u64,
+    loss: Rng,
+    flows: Vec<Flow>,
+    queue: VecDeque<InQueue>,
+    queued: Bytes,
+    /// Departure of the packet at the head of the queue; its event carries the same count.
+    departure: Option<u64>,
+    mark: Time,
+    /// Bits that the bottleneck could have carried since `mark`.
+    capacity_bits: f64,
+    capacity_until: Time,
+}
+
+struct Flow {
+    sender: Sender,
+    acker: Acker,
+    wake: Option<Time>,
+    on_wire: Bytes,
+    delays_ms: Vec<f64>,
+    delivered: Bytes,
+    sent: u64,
+    dropped: u64,
+    /// Bits served in the present subframe.
+    served: Bits,
+}
+
+#[derive(Clone, Copy)]
+struct InQueue {
+    flow: usize,
+    number: u64,
+    bytes: Bytes,
+    sent: Time,
+    header: Rider,
+    arrived: Time,
+}
+
+struct Scheduled {
+    time: Time,
+    order: u64,
+    what: What,
+}
+
+enum What {
+    Arrive(InQueue),
+    Depart,
+    Ack(usize, AckFrame),
+    Wake(usize),
+    Rate,
+    Subframe,
+}
+
+impl Plan {
+    /// An empty path.
+    pub fn new(conditions: Conditions) -> Plan {
+        let mut plan = Plan {
+            conditions,
+            now: Time::ZERO,
+            rates: VecDeque::from([(Time::ZERO, conditions.rate)]),
+            events: BinaryHeap::new(),
+            scheduled: 0,
+            loss: Streams::new(conditions.seed).stream("plan.loss"),
+            flows: vec![],
+            queue: VecDeque::new(),
+            queued: Bytes::ZERO,
+            departure: None,
+            mark: Time::ZERO,
+            capacity_bits: 0.0,
+            capacity_until: Time::ZERO,
+        };
+        plan.schedule(Time::ZERO, What::Subframe);
+        plan
+    }
+
+    /// Starts a bulk flow now; its index.
+    pub fn start(&mut self, scheme: &str) -> usize {
+        self.start_with(scheme, Backlog::Unlimited)
+    }
+
+    /// Starts a flow that has only so much to send; [`Sender::offer`] by way of [`Plan::offer`] gives it more.
+    pub fn start_with(&mut self, scheme: &str, backlog: Backlog) -> usize {
+        let index = self.flows.len();
+        let rng = Streams::new(self.conditions.seed).stream(&format!("flow.{index}"));
+        let ends = SchemeSpec::parse(scheme).unwrap().build(&Setup { mss: MSS, rng }).unwrap();
+        let config = SenderConfig {
+            flow: FlowId(index as u16),
+            mss: MSS,
+            pacer: PacerConfig::default(),
+            ack: AckPolicy::default(),
+        };
+        self.flows.push(Flow {
+            sender: Sender::new(config, ends.controller, backlog),
+            acker: Acker::new(AckPolicy::default(), ends.receiver),
+            wake: None,
+            on_wire: Bytes::ZERO,
+            delays_ms: vec![],
+            delivered: Bytes::ZERO,
+            sent: 0,
+            dropped: 0,
+            served: Bits::ZERO,
+        });
+        self.schedule(self.now, What::Wake(index));
+        index
+    }
+
+    /// The application of `flow` has `bytes` more to send.
+    pub fn offer(&mut self, flow: usize, bytes: Bytes) {
+        self.flows[flow].sender.offer(bytes);
+        self.drain(flow);
+    }
+
+    /// Ends a flow.
+    pub fn stop(&mut self, flow: usize) {
+        self.flows[flow].sender.close();
+    }
+
+    /// From `time` (not in the past, nor before the last such call) the bottleneck carries `rate`; zero is an outage.
+    pub fn rate_from(&mut self, time: Time, rate: Rate) {
+        assert!(time >= self.now && time >= self.rates.back().unwrap().0, "the future comes in order");
+        self.rates.push_back((time, rate));
+        self.schedule(time, What::Rate);
+    }
+
+    /// Share of packets lost at random from now on.
+    pub fn set_loss(&mut self, loss: f64) {
+        self.conditions.loss = loss;
+    }
+
+    /// The present.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Lets time pass.
+    pub fn run_for(&mut self, span: Duration) {
+        let end = self.now + span;
+        while let Some(Reverse(next)) = self.events.peek() {
+            if next.time > end {
+                break;
+            }
+            let Reverse(next) = self.events.pop().unwrap();
+            self.now = next.time;
+            self.step(next);
+        }
+        self.now = end;
+    }
+
+    /// What `flow` got since the last look, which may be of another flow at the same instant.
+    pub fn seen(&mut self, flow: usize) -> Seen {
+        self.count_capacity();
+        let span = (self.now - self.mark).as_secs_f64();
+        let flow = &self.flows[flow];
+        let mut delays = flow.delays_ms.clone();
+        delays.sort_by(f64::total_cmp);
+        let count = delays.len();
+        let percentile =
+            |share: f64| delays.get((share * count as f64) as usize).copied().unwrap_or(f64::NAN);
+        let bits = flow.delivered.bits().0 as f64;
+        Seen {
+            throughput: Rate::from_bps_f64(bits / span),
+            utilization: bits / self.capacity_bits,
+            queueing_delay_mean_ms: delays.iter().sum::<f64>() / count as f64,
+            queueing_delay_p95_ms: percentile(0.95),
+            loss_rate: flow.dropped as f64 / (flow.sent as f64).max(1.0),
+            delivered: count as u64,
+        }
+    }
+
+    /// Begins a new look at all flows.
+    pub fn forget(&mut self) {
+        self.count_capacity();
+        self.mark = self.now;
+        self.capacity_bits = 0.0;
+        for flow in &mut self.flows {
+            flow.delays_ms.clear();
+            flow.delivered = Bytes::ZERO;
+            flow.sent = 0;
+            flow.dropped = 0;
+        }
+    }
+
+    /// The sender of `flow`.
+    pub fn sender(&self, flow: usize) -> &Sender {
+        &self.flows[flow].sender
+    }
+
+    /// What the controller of `flow` asks for.
+    pub fn control(&self, flow: usize) -> Control {
+        self.flows[flow].sender.control()
+    }
+
+    /// The window of `flow` in packets.
+    pub fn cwnd_packets(&self, flow: usize) -> f64 {
+        self.control(flow).cwnd.0 as f64 / MSS.0 as f64
+    }
+
+    /// The inside of `flow`'s scheme, both halves.
+    pub fn inspect(&self, flow: usize) -> Inspect {
+        let mut inspect = Inspect::default();
+        self.flows[flow].sender.inspect(&mut inspect);
+        self.flows[flow].acker.inspect(&mut inspect);
+        inspect
+    }
+
+    /// Bytes in the queue.
+    pub fn queued(&self) -> Bytes {
+        self.queued
+    }
+
+    fn schedule(&mut self, time: Time, what: What) {
+        let order = self.scheduled;
+        self.scheduled += 1;
+        self.events.push(Reverse(Scheduled { time, order, what }));
+    }
+
+    fn step(&mut self, next: Scheduled) {
+        match next.what {
+            What::Arrive(packet) => self.arrive(packet),
+            What::Depart if self.departure == Some(next.order) => self.depart(),
+            What::Depart => {}
+            What::Ack(flow, frame) => {
+                self.flows[flow].sender.on_ack(self.now, &frame).expect("the path makes up no ACKs");
+                self.drain(flow);
+            }
+            What::Wake(flow) => {
+                self.flows[flow].wake = None;
+                self.flows[flow].sender.on_timeout(self.now);
+                self.drain(flow);
+            }
+            What::Rate => {
+                self.count_capacity();
+                self.rates.pop_front();
+                // The packet at the head starts again at the new rate.
+                self.departure = None;
+                self.serve();
+            }
+            What::Subframe => self.subframe(),
+        }
+    }
+
+    /// Sends all that `flow` may send, and sets its next wake-up.
+    fn drain(&mut self, index: usize) {
+        let half = self.conditions.rtt / 2;
+        while let Some(transmit) = self.flows[index].sender.poll_transmit(self.now) {
+            self.flows[index].sent += 1;
+            if self.loss.chance(self.conditions.loss) {
+                self.flows[index].dropped += 1;
+                continue;
+            }
+            self.flows[index].on_wire += transmit.bytes;
+            let packet = InQueue {
+                flow: index,
+                number: transmit.number,
+                bytes: transmit.bytes,
+                sent: self.now,
+                header: transmit.header,
+                arrived: self.now + half,
+            };
+            self.schedule(packet.arrived, What::Arrive(packet));
+        }
+        let flow = &mut self.flows[index];
+        let Some(next) = flow.sender.next() else { return };
+        let next = next.max(self.now);
+        if flow.wake.is_none_or(|wake| next < wake) {
+            flow.wake = Some(next);
+            self.schedule(next, What::Wake(index));
+        }
+    }
+
+    fn arrive(&mut self, packet: InQueue) {
+        let flow = &mut self.flows[packet.flow];
+        flow.on_wire -= packet.bytes;
+        if self.queued + packet.bytes > self.conditions.buffer {
+            flow.dropped += 1;
+            return;
+        }
+        self.queued += packet.bytes;
+        self.queue.push_back(packet);
+        self.serve();
+    }
+
+    /// Begins to transmit the packet at the head, if nothing is being transmitted.
+    fn serve(&mut self) {
+        let rate = self.rates[0].1;
+        let Some(head) = self.queue.front() else { return };
+        if self.departure.is_none() && rate > Rate::ZERO {
+            self.departure = Some(self.scheduled);
+            self.schedule(self.now + rate.time_for(head.bytes), What::Depart);
+        }
+    }
+
+    fn depart(&mut self) {
+        self.departure = None;
+        let packet = self.queue.pop_front().expect("a departure has its packet");
+        self.queued -= packet.bytes;
+        let transmission = self.rates[0].1.time_for(packet.bytes);
+        let flow = &mut self.flows[packet.flow];
+        flow.delivered += packet.bytes;
+        flow.served += packet.bytes.bits();
+        flow.delays_ms.push((self.now - packet.arrived).saturating_sub(transmission).as_secs_f64() * 1e3);
+        flow.acker.on_packet(&Arrival {
+            now: self.now,
+            sent: packet.sent,
+            number: packet.number,
+            bytes: packet.bytes,
+            header: packet.header.as_bytes(),
+            device_flows: 1,
+        });
+        while let Some(frame) = self.flows[packet.flow].acker.poll_ack(self.now) {
+            self.schedule(self.now + self.conditions.rtt / 2, What::Ack(packet.flow, frame));
+        }
+        self.serve();
+    }
+
+    /// Every millisecond: the truth for those who may know it, and the radio of the subframe that ends.
+    fn subframe(&mut self) {
+        let active = self.flows.iter().filter(|flow| flow.sender.next().is_some()).count().max(1) as f64;
+        let forward_delay = self.conditions.rtt / 2;
+        let then = self.now + forward_delay;
+        let capacity =
+            self.rates.iter().rev().find(|(from, _)| *from <= then).map_or(Rate::ZERO, |rate| rate.1);
+        for index in 0..self.flows.len() {
+            let backlog =
+                self.queue.iter().filter(|packet| packet.flow == index).map(|packet| packet.bytes).sum();
+            let truth = Truth {
+                now: self.now,
+                capacity: capacity.scaled(1.0 / active),
+                backlog,
+                on_wire: self.flows[index].on_wire,
+                forward_delay,
+            };
+            self.flows[index].sender.on_truth(&truth);
+            self.drain(index);
+        }
+        if self.conditions.radio && self.now > Time::ZERO {
+            self.report_radio();
+        }
+        self.schedule(self.now + Duration::from_millis(1), What::Subframe);
+    }
+
+    /// Tells every receiver the grants of the subframe that ends now.
+    fn report_radio(&mut self) {
+        let bits_per_prb = self.rates[0].1.as_bps() as f64 * 1e-3 / f64::from(PRBS);
+        let mut start = 0;
+        let mut dcis = vec![];
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            let served = std::mem::replace(&mut flow.served, Bits::ZERO);
+            let prbs = if bits_per_prb > 0.0 { (served.0 as f64 / bits_per_prb).ceil() as u16 } else { 0 };
+            let prbs = prbs.min(PRBS - start);
+            if prbs > 0 {
+                dcis.push(Dci {
+                    rnti: Rnti(0x100 + index as u16),
+                    prbs: PrbSet::run(start, prbs),
+                    mcs: [Some(20), None],
+                    tbs: [served, Bits::ZERO],
+                    layers: 1,
+                    ..Dci::default()
+                });
+                start += prbs;
+            }
+        }
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            let rnti = Rnti(0x100 + index as u16);
+            let granted = dcis.iter().any(|dci| dci.rnti == rnti);
+            flow.acker.on_radio(&RadioReport {
+                carrier: CarrierId(0),
+                time: self.now - Duration::from_millis(1),
+                subframe_index: self.now.as_millis() - 1,
+                carrier_prbs: PRBS,
+                cfi: 1,
+                dcis: dcis.clone(),
+                own: Some(OwnRadio {
+                    rnti,
+                    active: true,
+                    sinr_db: 20.0,
+                    bits_per_prb,
+                    decoded: granted.then_some(true),
+                }),
+                layer: BitLayer::Transport,
+            });
+        }
+    }
+
+    fn count_capacity(&mut self) {
+        let span = (self.now - self.capacity_until).as_secs_f64();
+        self.capacity_bits += self.rates[0].1.as_bps() as f64 * span;
+        self.capacity_until = self.now;
+    }
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Scheduled) -> bool {
+        (self.time, self.order) == (other.time, other.order)
+    }
+}
+
+impl Eq for Scheduled {}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Scheduled) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Scheduled) -> std::cmp::Ordering {
+        (self.time, self.order).cmp(&(other.time, other.order))
+    }
+}

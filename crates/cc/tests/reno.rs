@@ -1,0 +1,82 @@
+//! Stories of Reno.
+
+mod plan;
+
+use std::time::Duration;
+
+use airpace_cc::endpoint::Backlog;
+use airpace_core::{Bytes, Rate};
+use plan::{Conditions, Plan};
+
+const RTT: Duration = Duration::from_millis(40);
+
+#[test]
+fn slow_start_doubles_the_window_each_round() {
+    let mut plan = Plan::new(Conditions {
+        rate: Rate::from_mbps(1000.0),
+        buffer: Bytes(1 << 30),
+        ..Conditions::default()
+    });
+    let flow = plan.start("reno");
+    let windows: Vec<u64> = (0..5)
+        .map(|_| {
+            plan.run_for(RTT + Duration::from_millis(2));
+            plan.cwnd_packets(flow) as u64
+        })
+        .collect();
+    assert_eq!(windows, [20, 40, 80, 160, 320]);
+}
+
+#[test]
+fn a_full_queue_costs_half_the_window_once_a_round_and_a_packet_a_round_wins_it_back() {
+    let mut plan = Plan::new(Conditions::default());
+    let flow = plan.start("reno");
+    plan.run_for(Duration::from_secs(5));
+    assert_eq!(plan.inspect(flow).state, "CongestionAvoidance", "slow start ended with a loss");
+    // A saw-tooth: over many rounds the window only ever rises by a packet a round or falls to a half.
+    let mut halvings = 0;
+    let mut before = plan.cwnd_packets(flow);
+    for _ in 0..2_000 {
+        plan.run_for(Duration::from_millis(10));
+        let after = plan.cwnd_packets(flow);
+        if after < before {
+            let share = after / before;
+            assert!((0.45..0.55).contains(&share), "a fall of the window is one halving, not {share}");
+            halvings += 1;
+        } else {
+            assert!(after - before <= 1.01, "the window rises by at most a packet in a quarter of a round");
+        }
+        before = after;
+    }
+    assert!(halvings >= 2, "the saw-tooth has teeth");
+    plan.forget();
+    plan.run_for(Duration::from_secs(20));
+    assert!(plan.seen(flow).utilization > 0.95, "a buffer of two BDPs hides the halvings");
+}
+
+#[test]
+fn an_outage_collapses_the_window_and_slow_start_rebuilds_it() {
+    let mut plan = Plan::new(Conditions::default());
+    let flow = plan.start("reno");
+    plan.run_for(Duration::from_secs(5));
+    plan.rate_from(plan.now(), Rate::ZERO);
+    plan.rate_from(plan.now() + Duration::from_secs(3), Rate::from_mbps(20.0));
+    plan.run_for(Duration::from_secs(2));
+    assert!(plan.cwnd_packets(flow) <= 1.0, "after seconds of silence one packet may be in flight");
+    plan.run_for(Duration::from_secs(5));
+    plan.forget();
+    plan.run_for(Duration::from_secs(5));
+    assert!(plan.seen(flow).utilization > 0.9, "the flow is back");
+}
+
+#[test]
+fn an_application_that_sends_little_does_not_grow_the_window() {
+    let mut plan = Plan::new(Conditions::default());
+    let flow = plan.start_with("reno", Backlog::Limited(Bytes::ZERO));
+    for _ in 0..500 {
+        plan.offer(flow, Bytes(3_000));
+        plan.run_for(Duration::from_millis(20));
+    }
+    assert!(plan.cwnd_packets(flow) <= 10.0, "a window that was never filled proves nothing");
+    assert!(plan.seen(flow).delivered > 990, "and all was delivered");
+}
