@@ -1,1 +1,216 @@
-//! To be.
+//! A bottleneck: packets wait in a buffer and leave one after the other at a rate, which may change in steps.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::event::Fate;
+use airpace_core::{Bytes, Packet, Rate, Time};
+use serde::Deserialize;
+
+use crate::config_error::ConfigError;
+use crate::link::{Exit, Link};
+
+pub mod buffer;
+mod codel;
+mod fq_codel;
+
+pub use buffer::{Buffer, BufferConfig, Discipline, Dropped};
+
+/// A rate-served queue.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct QueueConfig {
+    /// Rate of service in Mbit/s from the start; infinite (the default) lets packets pass at once.
+    pub rate_mbps: f64,
+    /// Later rates: a bottleneck that comes and goes.
+    pub schedule: Vec<RateStep>,
+    /// What waits, and who is dropped. The packet in service no longer counts as waiting.
+    pub buffer: BufferConfig,
+}
+
+/// A change of rate.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateStep {
+    /// When, in seconds since the run began.
+    pub at_s: f64,
+    /// The rate from then on in Mbit/s; infinite lets packets pass at once, 0 stops them until the next step.
+    pub rate_mbps: f64,
+}
+
+impl Default for QueueConfig {
+    fn default() -> QueueConfig {
+        QueueConfig { rate_mbps: f64::INFINITY, schedule: Vec::new(), buffer: BufferConfig::default() }
+    }
+}
+
+/// A rate-served queue.
+#[derive(Debug)]
+pub struct Queue {
+    buffer: Buffer,
+    in_service: Option<InService>,
+    /// `None` lets packets pass at once.
+    rate: Option<Rate>,
+    /// Later rates, the next one first.
+    steps: VecDeque<(Time, Option<Rate>)>,
+    exits: VecDeque<Exit>,
+    /// Kept to spare an allocation per call.
+    drops: Vec<Dropped>,
+}
+
+#[derive(Debug)]
+struct InService {
+    packet: Packet,
+    /// From when on `left` is served at the present rate.
+    since: Time,
+    /// What is left of the packet, in bits times 10⁹: what a rate in bit/s serves in that many nanoseconds.
+    left: u128,
+}
+
+const NANO: u128 = 1_000_000_000;
+
+impl Queue {
+    /// An empty queue as configured.
+    ///
+    /// # Errors
+    /// Names the key that is out of range.
+    pub fn new(config: &QueueConfig) -> Result<Queue, ConfigError> {
+        let rate = |key: &str, mbps: f64| match mbps {
+            f64::INFINITY => Ok(None),
+            mbps if mbps >= 0.0 => Ok(Some(Rate::from_mbps(mbps))),
+            _ => Err(ConfigError::new(key, format!("is {mbps}; give Mbit/s of at least 0, or inf"))),
+        };
+        let first = rate("rate_mbps", config.rate_mbps)?;
+        let mut steps = VecDeque::with_capacity(config.schedule.len());
+        for (index, step) in config.schedule.iter().enumerate() {
+            let at_s = format!("schedule[{index}].at_s");
+            let at = Time::from_secs_f64(crate::config_error::not_negative(&at_s, step.at_s)?);
+            if steps.back().is_some_and(|&(before, _)| at <= before) {
+                let reason =
+                    format!("is {}, not after the step before; put the steps in order of time", step.at_s);
+                return Err(ConfigError::new(at_s, reason));
+            }
+            steps.push_back((at, rate(&format!("schedule[{index}].rate_mbps"), step.rate_mbps)?));
+        }
+        if steps.back().map_or(first, |&(_, last)| last) == Some(Rate::ZERO) {
+            let key = match config.schedule.len() {
+                0 => "rate_mbps".to_owned(),
+                steps => format!("schedule[{}].rate_mbps", steps - 1),
+            };
+            return Err(ConfigError::new(
+                key,
+                "is 0 for ever; give a rate above 0, or a later step that ends it",
+            ));
+        }
+        Ok(Queue {
+            buffer: Buffer::new(&config.buffer, Bytes::ZERO).map_err(|error| error.within("buffer"))?,
+            in_service: None,
+            rate: first,
+            steps,
+            exits: VecDeque::new(),
+            drops: Vec::new(),
+        })
+    }
+
+    /// The rate of service as of the last call; `None` lets packets pass at once.
+    pub fn rate(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    /// Serves what is done by `now`, and changes the rate when its time has come.
+    fn advance(&mut self, now: Time) {
+        loop {
+            let done = self.service_ends();
+            let step = self.steps.front().map_or(Time::NEVER, |&(at, _)| at);
+            if done.min(step) > now || done.min(step) == Time::NEVER {
+                return;
+            }
+            if done <= step {
+                if let Some(served) = self.in_service.take() {
+                    self.exits.push_back(Exit { time: done, packet: served.packet, fate: Fate::Delivered });
+                }
+                self.serve_next(done);
+            } else if let Some((at, rate)) = self.steps.pop_front() {
+                if let (Some(served), Some(rate)) = (&mut self.in_service, self.rate) {
+                    let nanos = (at - served.since).as_nanos();
+                    served.left = served.left.saturating_sub(u128::from(rate.as_bps()) * nanos);
+                    served.since = at;
+                }
+                self.rate = rate;
+            }
+        }
+    }
+
+    /// When the packet in service leaves if the rate stays.
+    fn service_ends(&self) -> Time {
+        let Some(served) = &self.in_service else { return Time::NEVER };
+        match self.rate {
+            None => served.since,
+            Some(Rate::ZERO) => Time::NEVER,
+            Some(rate) => {
+                let nanos = served.left.div_ceil(u128::from(rate.as_bps()));
+                served.since + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+            }
+        }
+    }
+
+    fn serve_next(&mut self, now: Time) {
+        let next = self.buffer.dequeue(now, &mut self.drops);
+        self.report_drops(now);
+        self.in_service = next.map(|packet| InService {
+            packet,
+            since: now,
+            left: u128::from(packet.bytes.bits().0) * NANO,
+        });
+    }
+
+    fn report_drops(&mut self, now: Time) {
+        let exit = |dropped: Dropped| Exit { time: now, packet: dropped.packet, fate: dropped.fate };
+        self.exits.extend(self.drops.drain(..).map(exit));
+    }
+}
+
+impl Link for Queue {
+    fn push(&mut self, now: Time, packet: Packet) {
+        self.advance(now);
+        if self.in_service.is_none() {
+            let left = u128::from(packet.bytes.bits().0) * NANO;
+            self.in_service = Some(InService { packet, since: now, left });
+            if self.rate.is_none() {
+                self.advance(now);
+            }
+            return;
+        }
+        self.buffer.enqueue(now, packet, self.rate, &mut self.drops);
+        self.report_drops(now);
+    }
+
+    fn pop(&mut self, now: Time) -> Option<Exit> {
+        self.advance(now);
+        self.exits.pop_front()
+    }
+
+    fn next(&self) -> Option<Time> {
+        let first = self.exits.front().map(|exit| exit.time);
+        first.or_else(|| {
+            self.in_service.as_ref()?;
+            let step = self.steps.front().map_or(Time::NEVER, |&(at, _)| at);
+            Some(self.service_ends().min(step))
+        })
+    }
+
+    fn base_delay(&self, bytes: Bytes) -> Duration {
+        match self.rate {
+            None | Some(Rate::ZERO) => Duration::ZERO,
+            Some(rate) => rate.time_for(bytes),
+        }
+    }
+
+    fn backlog(&self) -> Bytes {
+        let in_service = self.in_service.as_ref().map_or(Bytes::ZERO, |served| served.packet.bytes);
+        self.buffer.bytes() + in_service
+    }
+}
+
+#[cfg(test)]
+mod tests;

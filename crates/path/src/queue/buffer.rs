@@ -1,0 +1,256 @@
+//! What waits for a bottleneck, and who is dropped: the discipline of a queue, apart from what serves it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::event::Fate;
+use airpace_core::{Bytes, Packet, Rate, Time};
+use serde::Deserialize;
+
+use super::codel::CoDel;
+use super::fq_codel::FqCoDel;
+use crate::config_error::{ConfigError, duration_ms};
+
+/// How much waits, and who is dropped. The default waits without limit, in order.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BufferConfig {
+    /// Who is dropped, and who is served next.
+    pub discipline: Discipline,
+    /// Most packets that wait; `None` is no limit (10,240 for FQ-CoDel).
+    pub packets: Option<u64>,
+    /// Most bytes that wait; `None` is no limit.
+    pub bytes: Option<u64>,
+    /// Most time that waits, in milliseconds at the present rate; `None` is no limit.
+    pub ms: Option<f64>,
+    /// CoDel: the queueing delay that may stand, in milliseconds.
+    pub target_ms: f64,
+    /// CoDel: how long it may be exceeded before packets are dropped, in milliseconds; about a round-trip time.
+    pub interval_ms: f64,
+    /// FQ-CoDel: bytes that a flow is served in turn.
+    pub quantum_bytes: u64,
+    /// FQ-CoDel: queues that flows are hashed into.
+    pub flow_queues: u16,
+}
+
+impl Default for BufferConfig {
+    fn default() -> BufferConfig {
+        BufferConfig {
+            discipline: Discipline::DropTail,
+            packets: None,
+            bytes: None,
+            ms: None,
+            // Source: RFC 8289 §4.2 and §4.3
+            target_ms: 5.0,
+            interval_ms: 100.0,
+            // Source: RFC 8290 §5.2
+            quantum_bytes: 1514,
+            flow_queues: 1024,
+        }
+    }
+}
+
+/// Who is dropped, and who is served next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Discipline {
+    /// First in, first out; who does not fit is refused.
+    #[default]
+    DropTail,
+    /// First in, first out; the oldest make room for who does not fit.
+    DropHead,
+    /// First in, first out; delay that stands is answered by drops (RFC 8289). Who does not fit is refused.
+    #[serde(rename = "codel")]
+    CoDel,
+    /// Flows take turns, each with its own CoDel (RFC 8290). The longest makes room for who does not fit.
+    #[serde(rename = "fq_codel")]
+    FqCoDel,
+}
+
+/// Packets that wait under a discipline. What serves them calls [`Buffer::dequeue`]; drops go to the given list.
+#[derive(Debug)]
+pub struct Buffer {
+    limits: Limits,
+    waiting: Waiting,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    DropTail(Fifo),
+    DropHead(Fifo),
+    CoDel(Fifo, CoDel),
+    FqCoDel(FqCoDel),
+}
+
+/// A packet that was dropped, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// The packet.
+    pub packet: Packet,
+    /// [`Fate::QueueFull`] or [`Fate::Aqm`].
+    pub fate: Fate,
+}
+
+impl Buffer {
+    /// An empty buffer. Every packet counts `header` bytes more than its own size.
+    ///
+    /// # Errors
+    /// Names the key that is out of range.
+    pub fn new(config: &BufferConfig, header: Bytes) -> Result<Buffer, ConfigError> {
+        let at_least_one = |key: &str, value: Option<u64>| match value {
+            Some(0) => {
+                Err(ConfigError::new(key, "is 0: nothing could wait; give at least 1, or leave it out"))
+            }
+            value => Ok(value),
+        };
+        let fq_codel = config.discipline == Discipline::FqCoDel;
+        let time = config.ms.map(|ms| duration_ms("ms", ms)).transpose()?;
+        let limits = Limits {
+            // Source: RFC 8290 §5.2
+            packets: at_least_one("packets", config.packets)?.or(fq_codel.then_some(10_240)),
+            bytes: at_least_one("bytes", config.bytes)?.map(Bytes),
+            time,
+        };
+        if time == Some(Duration::ZERO) {
+            return Err(ConfigError::new(
+                "ms",
+                "is 0: nothing could wait; give more than 0, or leave it out",
+            ));
+        }
+        let codel = CoDel::new(
+            duration_ms("target_ms", config.target_ms)?,
+            duration_ms("interval_ms", config.interval_ms)?,
+        )?;
+        let waiting = match config.discipline {
+            Discipline::DropTail => Waiting::DropTail(Fifo::new(header)),
+            Discipline::DropHead => Waiting::DropHead(Fifo::new(header)),
+            Discipline::CoDel => Waiting::CoDel(Fifo::new(header), codel),
+            Discipline::FqCoDel => {
+                at_least_one("quantum_bytes", Some(config.quantum_bytes))?;
+                at_least_one("flow_queues", Some(u64::from(config.flow_queues)))?;
+                let quantum = Bytes(config.quantum_bytes);
+                Waiting::FqCoDel(FqCoDel::new(config.flow_queues, quantum, codel, header))
+            }
+        };
+        Ok(Buffer { limits, waiting })
+    }
+
+    /// Takes in a packet at `now`, or drops it, or others for it. `rate` is what serves the buffer at present.
+    pub fn enqueue(&mut self, now: Time, packet: Packet, rate: Option<Rate>, drops: &mut Vec<Dropped>) {
+        let refused = |packet| Dropped { packet, fate: Fate::QueueFull };
+        match &mut self.waiting {
+            Waiting::DropTail(fifo) | Waiting::CoDel(fifo, _) => {
+                if self.limits.admit(fifo.len() + 1, fifo.bytes() + fifo.size(&packet), rate) {
+                    fifo.push(now, packet);
+                } else {
+                    drops.push(refused(packet));
+                }
+            }
+            Waiting::DropHead(fifo) => {
+                fifo.push(now, packet);
+                while !self.limits.admit(fifo.len(), fifo.bytes(), rate) {
+                    let Some(oldest) = fifo.pop() else { break };
+                    drops.push(refused(oldest.packet));
+                }
+            }
+            Waiting::FqCoDel(flows) => {
+                flows.push(now, packet);
+                while !self.limits.admit(flows.len(), flows.bytes(), rate) {
+                    flows.drop_from_longest(|packet| drops.push(refused(packet)));
+                }
+            }
+        }
+    }
+
+    /// The packet to be served next at `now`; none if nothing waits any more.
+    pub fn dequeue(&mut self, now: Time, drops: &mut Vec<Dropped>) -> Option<Packet> {
+        let mut drop = |packet| drops.push(Dropped { packet, fate: Fate::Aqm });
+        match &mut self.waiting {
+            Waiting::DropTail(fifo) | Waiting::DropHead(fifo) => fifo.pop().map(|first| first.packet),
+            Waiting::CoDel(fifo, codel) => codel.dequeue(now, fifo, &mut drop),
+            Waiting::FqCoDel(flows) => flows.dequeue(now, &mut drop),
+        }
+    }
+
+    /// Bytes that wait, headers included.
+    pub fn bytes(&self) -> Bytes {
+        match &self.waiting {
+            Waiting::DropTail(fifo) | Waiting::DropHead(fifo) | Waiting::CoDel(fifo, _) => fifo.bytes(),
+            Waiting::FqCoDel(flows) => flows.bytes(),
+        }
+    }
+
+    /// Packets that wait.
+    pub fn len(&self) -> u64 {
+        match &self.waiting {
+            Waiting::DropTail(fifo) | Waiting::DropHead(fifo) | Waiting::CoDel(fifo, _) => fifo.len(),
+            Waiting::FqCoDel(flows) => flows.len(),
+        }
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[derive(Debug)]
+struct Limits {
+    packets: Option<u64>,
+    bytes: Option<Bytes>,
+    time: Option<Duration>,
+}
+
+impl Limits {
+    /// Whether a buffer may hold this much.
+    fn admit(&self, packets: u64, bytes: Bytes, rate: Option<Rate>) -> bool {
+        let time = self.time.zip(rate).map(|(time, rate)| rate.bytes_in(time));
+        self.packets.is_none_or(|limit| packets <= limit)
+            && self.bytes.is_none_or(|limit| bytes <= limit)
+            && time.is_none_or(|limit| bytes <= limit)
+    }
+}
+
+/// Packets in order, with the time of their arrival.
+#[derive(Debug)]
+pub(super) struct Fifo {
+    packets: VecDeque<Queued>,
+    bytes: Bytes,
+    header: Bytes,
+}
+
+/// A packet that waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queued {
+    pub packet: Packet,
+    pub arrived: Time,
+}
+
+impl Fifo {
+    pub fn new(header: Bytes) -> Fifo {
+        Fifo { packets: VecDeque::new(), bytes: Bytes::ZERO, header }
+    }
+
+    pub fn push(&mut self, now: Time, packet: Packet) {
+        self.bytes += self.size(&packet);
+        self.packets.push_back(Queued { packet, arrived: now });
+    }
+
+    pub fn pop(&mut self) -> Option<Queued> {
+        let first = self.packets.pop_front()?;
+        self.bytes -= self.size(&first.packet);
+        Some(first)
+    }
+
+    pub fn size(&self, packet: &Packet) -> Bytes {
+        packet.bytes + self.header
+    }
+
+    pub fn bytes(&self) -> Bytes {
+        self.bytes
+    }
+
+    pub fn len(&self) -> u64 {
+        self.packets.len() as u64
+    }
+}

@@ -1,0 +1,100 @@
+//! Controlled delay: a standing queue is answered by drops at the head, ever more often until it goes.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Packet, Time};
+
+use super::buffer::{Fifo, Queued};
+use crate::config_error::ConfigError;
+
+/// A queue of at most this many bytes is never a standing one: one packet of the largest usual size.
+///
+/// Source: RFC 8289 §5.3
+const MAX_PACKET: Bytes = Bytes(1514);
+
+/// The state of the control law of one queue.
+///
+/// Source: RFC 8289 §5
+#[derive(Clone, Debug)]
+pub(super) struct CoDel {
+    target: Duration,
+    interval: Duration,
+    /// When the delay will have been above the target for an interval; `None` while it is below.
+    first_above: Option<Time>,
+    dropping: bool,
+    /// While dropping: when to drop next.
+    drop_next: Time,
+    /// Drops since dropping began.
+    count: u32,
+    /// `count` when dropping began last.
+    last_count: u32,
+}
+
+impl CoDel {
+    /// A queue without a past.
+    ///
+    /// # Errors
+    /// Names the key, if the interval is zero.
+    pub fn new(target: Duration, interval: Duration) -> Result<CoDel, ConfigError> {
+        if interval.is_zero() {
+            let remedy = "is 0; give about the round-trip time of the path, 100 by default";
+            return Err(ConfigError::new("interval_ms", remedy));
+        }
+        let drop_next = Time::ZERO;
+        Ok(CoDel { target, interval, first_above: None, dropping: false, drop_next, count: 0, last_count: 0 })
+    }
+
+    /// The next packet to be served; `drop` takes those that the law condemns.
+    ///
+    /// Source: RFC 8289 §5.5
+    pub fn dequeue(&mut self, now: Time, fifo: &mut Fifo, drop: &mut impl FnMut(Packet)) -> Option<Packet> {
+        let (mut head, mut standing) = self.head(now, fifo);
+        if self.dropping {
+            self.dropping = standing;
+            while self.dropping && now >= self.drop_next {
+                drop(head?.packet);
+                self.count += 1;
+                (head, standing) = self.head(now, fifo);
+                self.dropping = standing;
+                if standing {
+                    self.drop_next = self.control_law(self.drop_next);
+                }
+            }
+        } else if standing {
+            drop(head?.packet);
+            (head, _) = self.head(now, fifo);
+            self.dropping = true;
+            // A queue that stood a short while ago: resume near the rate that controlled it.
+            let drops = self.count.saturating_sub(self.last_count);
+            let recent = now < self.drop_next + 16 * self.interval;
+            self.count = if drops > 1 && recent { drops } else { 1 };
+            self.drop_next = self.control_law(now);
+            self.last_count = self.count;
+        }
+        head.map(|head| head.packet)
+    }
+
+    /// Takes the head of the queue, and says whether the queue has stood above the target for an interval.
+    ///
+    /// Source: RFC 8289 §5.6
+    fn head(&mut self, now: Time, fifo: &mut Fifo) -> (Option<Queued>, bool) {
+        let Some(head) = fifo.pop() else {
+            self.first_above = None;
+            return (None, false);
+        };
+        if now - head.arrived < self.target || fifo.bytes() <= MAX_PACKET {
+            self.first_above = None;
+            return (Some(head), false);
+        }
+        let first_above = *self.first_above.get_or_insert(now + self.interval);
+        (Some(head), now >= first_above)
+    }
+
+    /// Drops come at the interval divided by the square root of their count.
+    ///
+    /// Source: RFC 8289 §5.6
+    fn control_law(&self, from: Time) -> Time {
+        let nanos = self.interval.as_nanos() as f64 / libm::sqrt(f64::from(self.count));
+        from + Duration::from_nanos(libm::round(nanos) as u64)
+    }
+}
