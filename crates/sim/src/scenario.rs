@@ -1,0 +1,298 @@
+//! One experiment as one TOML file: a path, the devices and flows on it, and what is expected of them.
+//!
+//! ```toml
+//! name = "stationary-idle"
+//! about = "One phone that stands still in an idle cell"
+//! source = "PBE-CC §6.2.1"
+//! duration_s = 20
+//! schemes = ["pbe", "bbr", "cubic", "oracle"]
+//!
+//! [cell]
+//! prbs = 100
+//!
+//! [[device]]
+//!
+//! [[flow]]
+//! label = "phone"
+//! rtt_ms = 42
+//!
+//! [[expect]]
+//! say = "PBE keeps queues short"
+//! scheme = "pbe"
+//! metric = "queueing_delay_ms.p95"
+//! at_most = 30
+//! ```
+//!
+//! Data crosses `[forward]` (a wire per flow), the shared `[internet]` queue and the last hop: a `[cell]`, a
+//! `[trace]`, or neither. ACKs come back over `[reverse]`. Any key can be overridden by its dotted path
+//! ([`Scenario::load`]).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use airpace_cc::SchemeSpec;
+use airpace_core::{Bytes, Time};
+use serde::Deserialize;
+
+mod awaited;
+mod builtin;
+mod check;
+mod error;
+mod overrides;
+#[cfg(test)]
+mod tests;
+
+use awaited::{CellConfig, DeviceRadioConfig, QueueConfig, TraceConfig, WireConfig};
+pub use builtin::builtin;
+pub use error::ScenarioError;
+
+/// One experiment.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name in lists, tables and run folders.
+    pub name: String,
+    /// One line for lists and reports.
+    #[serde(default)]
+    pub about: String,
+    /// Where the experiment is published: a section of a paper.
+    #[serde(default)]
+    pub source: String,
+    /// How long a run lasts, in seconds of the run's clock.
+    pub duration_s: f64,
+    /// The schemes that are compared where the user names none.
+    #[serde(default = "default_schemes")]
+    pub schemes: Vec<String>,
+    /// The shared bottleneck before the last hop, crossed by every flow with `internet = true`.
+    pub internet: Option<QueueConfig>,
+    /// The last hop: a cell.
+    pub cell: Option<CellConfig>,
+    /// The last hop: a recorded trace.
+    pub trace: Option<TraceHop>,
+    /// What each flow's wire from its sender is like; its delay comes from the flow's `rtt_ms`.
+    #[serde(default)]
+    pub forward: WireConfig,
+    /// What each flow's wire for ACKs is like; its delay comes from the flow's `rtt_ms`.
+    #[serde(default)]
+    pub reverse: WireConfig,
+    /// Spans in which every ACK that is sent is lost.
+    #[serde(default)]
+    pub ack_outage: Vec<Outage>,
+    /// The mobile devices; one where none is listed.
+    #[serde(default = "one_device")]
+    pub device: Vec<Device>,
+    /// The flows.
+    #[serde(default)]
+    pub flow: Vec<Flow>,
+    /// What must come out.
+    #[serde(default)]
+    pub expect: Vec<Expect>,
+    /// The scenario as it was written, overrides included.
+    #[serde(skip)]
+    tree: toml::Table,
+}
+
+/// A last hop that replays a recorded trace.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceHop {
+    /// The file: `.csv` holds a rate per second, anything else mahimahi's chances to deliver. A relative path is
+    /// seen from the scenario's file, on the command line from the working directory.
+    pub file: Option<PathBuf>,
+    /// Where in the trace the run begins, in seconds.
+    #[serde(default)]
+    pub offset_s: f64,
+    /// Whether devices get a radio report per millisecond, made from the trace's chances.
+    #[serde(default = "yes")]
+    pub telemetry: bool,
+    /// Whether a hole of five seconds or more without a chance is meant to be there.
+    #[serde(default)]
+    pub allow_holes: bool,
+    /// The link that replays it.
+    #[serde(default)]
+    pub link: TraceConfig,
+}
+
+/// A span of time.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outage {
+    /// When it begins, in seconds.
+    pub at_s: f64,
+    /// How long it lasts, in seconds.
+    pub for_s: f64,
+}
+
+/// A mobile device: one radio user of the last hop and one clock.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Device {
+    /// What it is called in reports; `device N` where empty.
+    pub label: String,
+    /// Its radio, used if the last hop is a cell.
+    pub radio: DeviceRadioConfig,
+    /// How its clock differs from the senders'.
+    pub clock: ClockConfig,
+}
+
+/// How a device's clock differs from true time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClockConfig {
+    /// How far it is ahead at the start, in ms; negative: behind.
+    pub offset_ms: f64,
+    /// How much too fast it runs, in parts per million; negative: too slow.
+    pub drift_ppm: f64,
+    /// How far it jumps ahead at `step_at_s`, in ms; negative: back.
+    pub step_ms: f64,
+    /// When it jumps, in s.
+    pub step_at_s: f64,
+}
+
+/// One flow of data from a sender on the Internet to a device.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// What it is called in tables; `flow N` where absent.
+    #[serde(default)]
+    pub label: String,
+    /// The device that receives it, by its place in the list.
+    #[serde(default)]
+    pub device: u16,
+    /// Its scheme; absent: the scheme under test.
+    pub scheme: Option<String>,
+    /// When it starts, in s.
+    #[serde(default)]
+    pub start_s: f64,
+    /// When its application stops sending, in s; absent: at the end.
+    pub stop_s: Option<f64>,
+    /// The smallest round-trip time of the whole empty path, in ms.
+    pub rtt_ms: f64,
+    /// With `off_s`: how long the application sends before each pause, in s.
+    pub on_s: Option<f64>,
+    /// With `on_s`: how long each pause is, in s.
+    pub off_s: Option<f64>,
+    /// How fast the application produces data, in Mbit/s; absent: it always has more.
+    pub rate_mbps: Option<f64>,
+    /// How much there is to send, in bytes; absent: no end.
+    pub bytes: Option<u64>,
+    /// Whether it crosses the `[internet]` queue.
+    #[serde(default = "yes")]
+    pub internet: bool,
+}
+
+/// Something that must come out of a run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// The expectation as a sentence.
+    pub say: String,
+    /// The scheme under test that it is about; it is skipped where that scheme is not run.
+    pub scheme: String,
+    /// The label of the flow; absent: the first flow.
+    pub flow: Option<String>,
+    /// The metric, as the summary names it: `throughput_mbps`, `queueing_delay_ms.p95`.
+    pub metric: String,
+    /// The least that it may be.
+    pub at_least: Option<f64>,
+    /// The most that it may be.
+    pub at_most: Option<f64>,
+    /// Take the ratio to the same flow under this scheme.
+    pub of: Option<String>,
+}
+
+impl Scenario {
+    /// Reads a scenario. `file_name` says in errors where the text came from; `sets` are pairs of a key's dotted
+    /// path and its new value (`("flow.0.rtt_ms", "162")`), read as TOML or else as a string. Setting a table to
+    /// a string sets its `file`: `("trace", "FILE")`.
+    ///
+    /// # Errors
+    /// Names file, key and remedy: text that is not TOML, a key that does not exist (and the nearest that does),
+    /// a value of the wrong type, a path that cannot be built.
+    pub fn load(text: &str, file_name: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
+        let mut tree: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| ScenarioError::syntax(file_name, text, &error))?;
+        overrides::anchor_files(&mut tree, file_name);
+        for (key, value) in sets {
+            overrides::set(&mut tree, key, value)?;
+        }
+        let blame = |key: &str| overrides::origin(sets, key, file_name);
+        let mut scenario: Scenario = serde_path_to_error::deserialize(toml::Value::Table(tree.clone()))
+            .map_err(|error| ScenarioError::typing(&blame, &error))?;
+        scenario.tree = tree;
+        scenario.label_flows();
+        scenario.check().map_err(|error| ScenarioError::config(&blame, error))?;
+        Ok(scenario)
+    }
+
+    /// The scenario as TOML, overrides included: [`Scenario::load`] reads it back.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(&self.tree).expect("a table that was read can be written")
+    }
+
+    /// How long a run lasts.
+    pub fn duration(&self) -> Duration {
+        Duration::from_secs_f64(self.duration_s)
+    }
+
+    /// The scheme of a flow where `under_test` is the scheme under test.
+    ///
+    /// # Panics
+    /// If the flow's own scheme does not exist: loading refuses that.
+    pub fn scheme_of(&self, flow: usize, under_test: &SchemeSpec) -> SchemeSpec {
+        self.flow[flow].scheme.as_deref().map_or_else(
+            || under_test.clone(),
+            |own| SchemeSpec::parse(own).expect("schemes of a loaded scenario exist"),
+        )
+    }
+
+    fn label_flows(&mut self) {
+        for (index, flow) in self.flow.iter_mut().enumerate() {
+            if flow.label.is_empty() {
+                flow.label = format!("flow {index}");
+            }
+        }
+        for (index, device) in self.device.iter_mut().enumerate() {
+            if device.label.is_empty() {
+                device.label = format!("device {index}");
+            }
+        }
+    }
+}
+
+impl Flow {
+    /// When it starts, by the scenario.
+    pub fn start(&self) -> Time {
+        Time::from_secs_f64(self.start_s)
+    }
+
+    /// When its application stops; [`Time::NEVER`] if it does not.
+    pub fn stop(&self) -> Time {
+        self.stop_s.map_or(Time::NEVER, Time::from_secs_f64)
+    }
+
+    /// How much there is to send in all, if that is limited.
+    pub fn size(&self) -> Option<Bytes> {
+        self.bytes.map(Bytes)
+    }
+}
+
+impl Outage {
+    /// Whether `time` lies in the span.
+    pub fn covers(&self, time: Time) -> bool {
+        let start = Time::from_secs_f64(self.at_s);
+        time >= start && time < start + Duration::from_secs_f64(self.for_s)
+    }
+}
+
+fn default_schemes() -> Vec<String> {
+    ["pbe", "bbr", "cubic", "oracle"].map(str::to_owned).to_vec()
+}
+
+fn one_device() -> Vec<Device> {
+    vec![Device::default()]
+}
+
+fn yes() -> bool {
+    true
+}

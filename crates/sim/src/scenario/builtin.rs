@@ -1,0 +1,26 @@
+//! The scenarios that come with the program.
+
+/// Names and texts of the built-in scenarios, in the order of lists.
+pub fn builtin() -> &'static [(&'static str, &'static str)] {
+    &BUILTIN
+}
+
+macro_rules! scenarios {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../../../scenarios/", $name, ".toml")))),*]
+    };
+}
+
+static BUILTIN: [(&str, &str); 11] = scenarios![
+    "stationary-idle",
+    "stationary-busy",
+    "mobility",
+    "competitor",
+    "join-leave",
+    "rtt-fairness",
+    "friendly-bbr",
+    "friendly-cubic",
+    "two-flows",
+    "wired-bottleneck",
+    "trace",
+];

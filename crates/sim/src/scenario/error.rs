@@ -1,0 +1,142 @@
+//! What is wrong with a scenario: where it was said, which key, and the remedy.
+
+use std::fmt;
+
+use airpace_path::ConfigError;
+
+/// A scenario that cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    /// Where it was said: the scenario's file, or `--set key=value`.
+    pub place: String,
+    /// The key's dotted path (`flow.0.rtt_ms`); empty if the whole file is at fault.
+    pub key: String,
+    /// What is wrong and what would be right.
+    pub reason: String,
+}
+
+impl ScenarioError {
+    pub(super) fn new(place: &str, key: &str, reason: impl Into<String>) -> ScenarioError {
+        ScenarioError { place: place.to_owned(), key: key.to_owned(), reason: reason.into() }
+    }
+
+    /// Text that is not TOML.
+    pub(super) fn syntax(file: &str, text: &str, error: &toml::de::Error) -> ScenarioError {
+        let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+        let place = line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"));
+        ScenarioError::new(&place, "", format!("this is not TOML: {}", error.message()))
+    }
+
+    /// A key that does not exist or cannot have this value. `blame` says where a key was set.
+    pub(super) fn typing(
+        blame: &dyn Fn(&str) -> String,
+        error: &serde_path_to_error::Error<toml::de::Error>,
+    ) -> ScenarioError {
+        let key = dotted(error.path());
+        let message = error.inner().message();
+        let reason = match UnknownField::read(message) {
+            Some(unknown) => unknown.reason(),
+            None => plain_words(message),
+        };
+        ScenarioError::new(&blame(&key), &key, reason)
+    }
+
+    /// Keys that exist but cannot be built.
+    pub(super) fn config(blame: &dyn Fn(&str) -> String, error: ConfigError) -> ScenarioError {
+        ScenarioError::new(&blame(&error.key), &error.key, error.reason)
+    }
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.key.is_empty() {
+            return write!(f, "{}: {}", self.place, self.reason);
+        }
+        write!(f, "{}: `{}` {}", self.place, self.key, self.reason)
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+/// serde's other complaints in the words of a scenario's author.
+fn plain_words(message: &str) -> String {
+    if let Some(field) = message.strip_prefix("missing field ") {
+        return format!("lacks the key {field}; add it");
+    }
+    let message =
+        message.replace("invalid type:", "is the wrong type:").replace("invalid value:", "is out of range:");
+    ["u8", "u16", "u32", "u64", "usize"]
+        .iter()
+        .fold(message.replace("expected f64", "expected a number"), |message, integer| {
+            message.replace(&format!("expected {integer}"), "expected a whole number")
+        })
+}
+
+/// `flow[0].rtt_ms` as it is typed after `--set`: `flow.0.rtt_ms`.
+fn dotted(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let parts: Vec<String> = path
+        .iter()
+        .filter_map(|segment| match segment {
+            Segment::Seq { index } => Some(index.to_string()),
+            Segment::Map { key } => Some(key.clone()),
+            Segment::Enum { variant } => Some(variant.clone()),
+            Segment::Unknown => None,
+        })
+        .collect();
+    parts.join(".")
+}
+
+/// serde's complaint about a field (or variant) that does not exist, with the names of those that do.
+struct UnknownField<'a> {
+    noun: &'static str,
+    wrong: &'a str,
+    known: Vec<&'a str>,
+}
+
+impl<'a> UnknownField<'a> {
+    fn read(message: &'a str) -> Option<UnknownField<'a>> {
+        let noun = ["unknown field", "unknown variant"].into_iter().find(|noun| message.starts_with(noun))?;
+        let mut names = message.split('`').skip(1).step_by(2);
+        let wrong = names.next()?;
+        let noun = if noun == "unknown field" { "no such key" } else { "no such word" };
+        Some(UnknownField { noun, wrong, known: names.collect() })
+    }
+
+    fn reason(&self) -> String {
+        let subject = match self.noun {
+            "no such key" => "is not a key".to_owned(),
+            _ => format!("cannot be `{}`", self.wrong),
+        };
+        let nearest = self
+            .known
+            .iter()
+            .map(|known| (edit_distance(self.wrong, known), known))
+            .min()
+            .filter(|(distance, known)| *distance <= 1 + known.len().max(self.wrong.len()) / 3);
+        match nearest {
+            Some((_, known)) => format!("{subject}; did you mean `{known}`?"),
+            None if self.known.is_empty() => format!("{subject}; none is known here"),
+            None => format!("{subject}; there are {}", self.known.join(", ")),
+        }
+    }
+}
+
+/// Insertions, deletions, changes and swaps of neighbours that make `a` into `b`.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>(); a.len() + 1];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            rows[i][j] = change.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                rows[i][j] = rows[i][j].min(rows[i - 2][j - 2] + 1);
+            }
+        }
+    }
+    rows[a.len()][b.len()]
+}

@@ -1,0 +1,98 @@
+//! Keys set from outside, applied to the TOML tree before it is typed: `--set cell.prbs=50`.
+
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::ScenarioError;
+
+/// Tables that name a file: setting one to a string sets its `file`.
+const TABLES_WITH_A_FILE: [&str; 1] = ["trace"];
+
+/// Sets the key at `path` (`flow.0.rtt_ms`) to `text`, read as TOML or else as a string. Tables on the way are
+/// made; whether the key exists is for typing to find out.
+pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), ScenarioError> {
+    let refuse = |reason: String| ScenarioError::new(&spelled(path, text), path, reason);
+    let value = text.parse::<Value>().unwrap_or_else(|_| Value::String(text.to_owned()));
+    let mut parts: Vec<&str> = path.split('.').collect();
+    if parts.iter().any(|part| part.is_empty()) {
+        return Err(refuse("is not a key; spell it like `flow.0.rtt_ms`".to_owned()));
+    }
+    if parts.len() == 1 && TABLES_WITH_A_FILE.contains(&parts[0]) && value.is_str() {
+        parts.push("file");
+    }
+    let last = parts.pop().expect("split gives at least one part");
+    let mut at = Slot::Table(tree);
+    for (depth, part) in parts.iter().enumerate() {
+        let here = parts[..depth].join(".");
+        at = at.step(part).map_err(|reason| refuse(format!("cannot be set: `{here}` {reason}")))?;
+    }
+    at.assign(last, value).map_err(|reason| refuse(format!("cannot be set: `{}` {reason}", parts.join("."))))
+}
+
+/// Where the key at `key` was said: by the last of `sets` that set it, its table or a key in it, else in the file.
+pub(super) fn origin(sets: &[(String, String)], key: &str, file: &str) -> String {
+    let covers = |outer: &str, inner: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    sets.iter()
+        .rev()
+        .find(|(set, _)| !key.is_empty() && (covers(set, key) || covers(key, set)))
+        .map_or_else(|| file.to_owned(), |(set, value)| spelled(set, value))
+}
+
+/// Makes relative file names in a scenario relative to the scenario's own folder.
+pub(super) fn anchor_files(tree: &mut Table, file_name: &str) {
+    let Some(folder) = Path::new(file_name).parent().filter(|folder| !folder.as_os_str().is_empty()) else {
+        return;
+    };
+    for table in TABLES_WITH_A_FILE {
+        if let Some(Value::String(file)) = tree.get_mut(table).and_then(|table| table.get_mut("file"))
+            && Path::new(file).is_relative()
+        {
+            *file = folder.join(&*file).to_string_lossy().into_owned();
+        }
+    }
+}
+
+fn spelled(path: &str, text: &str) -> String {
+    format!("--set {path}={text}")
+}
+
+/// Where a path of keys has led.
+enum Slot<'a> {
+    Table(&'a mut Table),
+    Array(&'a mut Vec<Value>),
+}
+
+impl<'a> Slot<'a> {
+    fn step(self, part: &str) -> Result<Slot<'a>, String> {
+        let next = match self {
+            Slot::Table(table) => table.entry(part).or_insert_with(|| Value::Table(Table::new())),
+            Slot::Array(array) => element(array, part)?,
+        };
+        match next {
+            Value::Table(table) => Ok(Slot::Table(table)),
+            Value::Array(array) => Ok(Slot::Array(array)),
+            other => Err(format!("has `{part}`, which is {}, not a table", other.type_str())),
+        }
+    }
+
+    fn assign(self, part: &str, value: Value) -> Result<(), String> {
+        match self {
+            Slot::Table(table) => {
+                table.insert(part.to_owned(), value);
+            }
+            Slot::Array(array) => *element(array, part)? = value,
+        }
+        Ok(())
+    }
+}
+
+fn element<'a>(array: &'a mut [Value], part: &str) -> Result<&'a mut Value, String> {
+    let length = array.len();
+    part.parse::<usize>()
+        .ok()
+        .and_then(|index| array.get_mut(index))
+        .ok_or_else(|| format!("is a list of {length}, without `{part}`; count from 0"))
+}

@@ -1,0 +1,88 @@
+use super::*;
+
+const SMALL: &str = r#"
+name = "small"
+duration_s = 5
+schemes = ["bbr"]
+
+[[flow]]
+rtt_ms = 40
+"#;
+
+fn load(text: &str, sets: &[(&str, &str)]) -> Result<Scenario, String> {
+    let sets: Vec<_> = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    Scenario::load(text, "scenarios/small.toml", &sets).map_err(|error| error.to_string())
+}
+
+fn refusal(text: &str, sets: &[(&str, &str)]) -> String {
+    load(text, sets).expect_err("must be refused")
+}
+
+#[test]
+fn a_flow_and_a_duration_are_enough() {
+    let scenario = load(SMALL, &[]).unwrap();
+    assert_eq!(scenario.flow[0].label, "flow 0");
+    assert_eq!(scenario.device.len(), 1, "one device comes with every scenario");
+    assert!(scenario.flow[0].internet && scenario.flow[0].scheme.is_none());
+    assert_eq!(scenario.duration(), Duration::from_secs(5));
+}
+
+#[test]
+fn any_key_can_be_set_from_outside() {
+    let scenario = load(
+        SMALL,
+        &[("duration_s", "2.5"), ("flow.0.rtt_ms", "162"), ("flow.0.label", "far"), ("trace", "x.down")],
+    )
+    .unwrap();
+    assert_eq!((scenario.duration_s, scenario.flow[0].rtt_ms), (2.5, 162.0));
+    assert_eq!(scenario.flow[0].label, "far", "what is not TOML is a string");
+    let file = scenario.trace.unwrap().file.unwrap();
+    assert_eq!(file, PathBuf::from("x.down"), "a file given from outside is seen from the working directory");
+}
+
+#[test]
+fn files_named_in_a_scenario_are_seen_from_its_folder() {
+    let text = format!("{SMALL}\n[trace]\nfile = \"x.down\"\n");
+    let file = load(&text, &[]).unwrap().trace.unwrap().file.unwrap();
+    assert_eq!(file, PathBuf::from("scenarios/x.down"));
+}
+
+#[test]
+fn a_scenario_survives_being_written_and_read() {
+    let scenario = load(SMALL, &[("flow.0.rtt_ms", "162")]).unwrap();
+    assert_eq!(load(&scenario.to_toml(), &[]).unwrap(), scenario);
+}
+
+#[test]
+fn every_refusal_names_place_key_and_remedy() {
+    let typo = SMALL.replace("rtt_ms", "rrt_ms");
+    let lost = SMALL.replace("rtt_ms = 40", "rtt_ms = 40\ndevice = 1");
+    let refusals = [
+        refusal(&typo, &[]),
+        refusal("name = \n", &[]),
+        refusal(&lost, &[]),
+        refusal(SMALL, &[("duration", "3")]),
+        refusal(SMALL, &[("duration_s", "0")]),
+        refusal(SMALL, &[("duration_s", "long")]),
+        refusal(SMALL, &[("flow.1.rtt_ms", "3")]),
+        refusal(SMALL, &[("flow.0.rtt_ms.x", "3")]),
+        refusal(SMALL, &[("flow..rtt_ms", "3")]),
+        refusal(SMALL, &[("flow.0.rtt_ms", "-3")]),
+        refusal(SMALL, &[("flow.0.bytes", "0")]),
+        refusal(SMALL, &[("flow.0.on_s", "1")]),
+        refusal(SMALL, &[("flow.0.start_s", "9")]),
+        refusal(&SMALL.replace("rtt_ms = 40", ""), &[]),
+        refusal(SMALL, &[("flow.0.device", "1.5")]),
+        refusal(SMALL, &[("schemes", "[]")]),
+        refusal(SMALL, &[("expect", "[{ say = \"s\", scheme = \"bbr\", metric = \"m\" }]")]),
+        refusal(SMALL, &[("name", "a/b")]),
+    ];
+    insta::assert_snapshot!(refusals.join("\n"));
+}
+
+#[test]
+fn an_unknown_scheme_is_refused_with_the_list_of_those_that_exist() {
+    let text = refusal(SMALL, &[("flow.0.scheme", "bbrr")]);
+    assert!(text.starts_with("--set flow.0.scheme=bbrr: `flow.0.scheme` is `bbrr`"), "{text}");
+    assert!(text.contains("there are") && text.contains("bbr"), "{text}");
+}
