@@ -32,6 +32,8 @@ use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
 use airpace_core::{Bytes, Time};
+use airpace_path::queue::QueueConfig;
+use airpace_path::wire::WireConfig;
 use serde::Deserialize;
 
 mod awaited;
@@ -42,7 +44,7 @@ mod overrides;
 #[cfg(test)]
 mod tests;
 
-use awaited::{CellConfig, DeviceRadioConfig, QueueConfig, TraceConfig, WireConfig};
+use awaited::{CellConfig, DeviceRadioConfig, TraceConfig};
 pub use builtin::builtin;
 pub use error::ScenarioError;
 

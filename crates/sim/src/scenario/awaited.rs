@@ -15,4 +15,4 @@ macro_rules! awaited {
     )*};
 }
 
-awaited!(CellConfig, DeviceRadioConfig, QueueConfig, TraceConfig, WireConfig);
+awaited!(CellConfig, DeviceRadioConfig, TraceConfig);

@@ -1,8 +1,11 @@
 //! What typing cannot see: amounts that make no sense, references to nothing, links that cannot be built.
 
 use airpace_cc::SchemeSpec;
+use airpace_core::Streams;
 use airpace_path::ConfigError;
 use airpace_path::config_error::{not_negative, positive};
+use airpace_path::queue::Queue;
+use airpace_path::wire::Wire;
 
 use super::{Device, Expect, Flow, Outage, Scenario, TraceHop};
 
@@ -52,7 +55,7 @@ impl Scenario {
             ));
         }
         if let Some(queue) = &self.internet {
-            queue.validate().map_err(|error| error.within("internet"))?;
+            Queue::new(queue).map(|_| ()).map_err(|error| error.within("internet"))?;
         }
         if let Some(cell) = &self.cell {
             cell.validate().map_err(|error| error.within("cell"))?;
@@ -61,7 +64,12 @@ impl Scenario {
             trace.check().map_err(|error| error.within("trace"))?;
         }
         for (name, wire) in [("forward", &self.forward), ("reverse", &self.reverse)] {
-            wire.validate().map_err(|error| error.within(name))?;
+            if wire.delay_ms != 0.0 {
+                let reason = "is made from each flow's `rtt_ms`; set that instead";
+                return Err(ConfigError::new(format!("{name}.delay_ms"), reason));
+            }
+            let any_stream = Streams::new(0).stream(name);
+            Wire::new(wire, any_stream).map_err(|error| error.within(name))?;
         }
         Ok(())
     }

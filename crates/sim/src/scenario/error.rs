@@ -43,7 +43,8 @@ impl ScenarioError {
 
     /// Keys that exist but cannot be built.
     pub(super) fn config(blame: &dyn Fn(&str) -> String, error: ConfigError) -> ScenarioError {
-        ScenarioError::new(&blame(&error.key), &error.key, error.reason)
+        let key = error.key.replace('[', ".").replace(']', "");
+        ScenarioError::new(&blame(&key), &key, error.reason)
     }
 }
 

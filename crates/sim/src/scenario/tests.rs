@@ -74,6 +74,11 @@ fn every_refusal_names_place_key_and_remedy() {
         refusal(&SMALL.replace("rtt_ms = 40", ""), &[]),
         refusal(SMALL, &[("flow.0.device", "1.5")]),
         refusal(SMALL, &[("schemes", "[]")]),
+        refusal(SMALL, &[("internet.rate_mbps", "0")]),
+        refusal(SMALL, &[("internet.schedule", "[{ at_s = 1, rate_mbps = -1 }]")]),
+        refusal(SMALL, &[("forward.los", "0.1")]),
+        refusal(SMALL, &[("reverse.loss", "2")]),
+        refusal(SMALL, &[("forward.delay_ms", "20")]),
         refusal(SMALL, &[("expect", "[{ say = \"s\", scheme = \"bbr\", metric = \"m\" }]")]),
         refusal(SMALL, &[("name", "a/b")]),
     ];
