@@ -8,10 +8,11 @@ use std::fmt;
 use airpace_core::{Bytes, Rng};
 
 use crate::controller::{Controller, Receiver};
-use crate::{bbr, cbr, reno};
+use crate::{bbr, cbr, cubic, oracle, reno};
 
 /// Every scheme, in the order of lists and tables. A new scheme is one file and one line here.
-pub static SCHEMES: &[&Scheme] = &[&bbr::SCHEME, &reno::SCHEME, &cbr::SCHEME];
+pub static SCHEMES: &[&Scheme] =
+    &[&bbr::SCHEME, &cubic::SCHEME, &reno::SCHEME, &oracle::SCHEME, &cbr::SCHEME];
 
 /// A congestion control as users know it.
 pub struct Scheme {

@@ -106,6 +106,7 @@ struct Flow {
     sender: Sender,
     acker: Acker,
     wake: Option<Time>,
+    lose_next: bool,
     on_wire: Bytes,
     delays_ms: Vec<f64>,
     delivered: Bytes,
@@ -181,7 +182,8 @@ impl Plan {
         self.flows.push(Flow {
             sender: Sender::new(config, ends.controller, backlog),
             acker: Acker::new(AckPolicy::default(), ends.receiver),
-            wake: None,
+            wake: Some(self.now),
+            lose_next: false,
             on_wire: Bytes::ZERO,
             delays_ms: vec![],
             delivered: Bytes::ZERO,
@@ -214,6 +216,11 @@ impl Plan {
     /// Share of packets lost at random from now on.
     pub fn set_loss(&mut self, loss: f64) {
         self.conditions.loss = loss;
+    }
+
+    /// The next packet of `flow` is lost on the wire.
+    pub fn lose_next(&mut self, flow: usize) {
+        self.flows[flow].lose_next = true;
     }
 
     /// The present.
@@ -312,11 +319,13 @@ impl Plan {
                 self.flows[flow].sender.on_ack(self.now, &frame).expect("the path makes up no ACKs");
                 self.drain(flow);
             }
-            What::Wake(flow) => {
+            // A wake-up that an earlier one replaced is no longer meant.
+            What::Wake(flow) if self.flows[flow].wake == Some(self.now) => {
                 self.flows[flow].wake = None;
                 self.flows[flow].sender.on_timeout(self.now);
                 self.drain(flow);
             }
+            What::Wake(_) => {}
             What::Rate => {
                 self.count_capacity();
                 self.rates.pop_front();
@@ -332,12 +341,14 @@ impl Plan {
     fn drain(&mut self, index: usize) {
         let half = self.conditions.rtt / 2;
         while let Some(transmit) = self.flows[index].sender.poll_transmit(self.now) {
-            self.flows[index].sent += 1;
-            if self.loss.chance(self.conditions.loss) {
-                self.flows[index].dropped += 1;
+            let lost = self.loss.chance(self.conditions.loss);
+            let flow = &mut self.flows[index];
+            flow.sent += 1;
+            if lost || std::mem::take(&mut flow.lose_next) {
+                flow.dropped += 1;
                 continue;
             }
-            self.flows[index].on_wire += transmit.bytes;
+            flow.on_wire += transmit.bytes;
             let packet = InQueue {
                 flow: index,
                 number: transmit.number,
