@@ -1,6 +1,10 @@
 //! What a judge must know of a run before its first event: who the flows are and when each is active.
 
+use std::time::Duration;
+
 use airpace_core::{Bytes, DeviceId, FlowId, Time};
+use airpace_sim::scenario::Flow;
+use airpace_sim::{Scenario, SchemeSpec};
 
 /// A run, as far as judging it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,4 +66,42 @@ impl Span {
     pub fn covers(self, other: Span) -> bool {
         self.start <= other.start && other.end <= self.end
     }
+}
+
+/// What is known of a run of `scenario` with `under_test` before it begins.
+pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
+    let duration = Time::ZERO + scenario.duration();
+    let flows = scenario.flow.iter().enumerate().map(|(index, flow)| {
+        let scheme = scenario.scheme_of(index, under_test);
+        FlowFacts {
+            flow: FlowId(index as u16),
+            name: flow.label.clone(),
+            device: DeviceId(flow.device),
+            greedy: flow.rate_mbps.is_none() && scheme.scheme().name != "cbr",
+            scheme: scheme.text().to_owned(),
+            active: active(flow, duration),
+            size: flow.size(),
+        }
+    });
+    RunFacts {
+        scenario: scenario.name.clone(),
+        scheme: under_test.text().to_owned(),
+        seed,
+        duration,
+        flows: flows.collect(),
+    }
+}
+
+/// The spans in which a flow's application sends: from its start to its stop, `on_s` of every `on_s + off_s`.
+fn active(flow: &Flow, duration: Time) -> Vec<Span> {
+    let (start, stop) = (flow.start(), flow.stop().min(duration));
+    let (Some(on), Some(off)) = (flow.on_s, flow.off_s) else {
+        return vec![Span { start, end: stop }];
+    };
+    let (on, off) = (Duration::from_secs_f64(on), Duration::from_secs_f64(off));
+    let starts = std::iter::successors(Some(start), |start| Some(*start + on + off));
+    starts
+        .take_while(|start| *start < stop)
+        .map(|start| Span { start, end: (start + on).min(stop) })
+        .collect()
 }
