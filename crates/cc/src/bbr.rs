@@ -87,6 +87,23 @@ impl Default for Tuning {
     }
 }
 
+/// How ProbeBW probes; the default is Linux's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Probe {
+    /// How far above BtlBw a probe tries to go.
+    pub gain: f64,
+    /// The most that it sends.
+    pub cap: Option<Rate>,
+    /// Whether a probe goes on while BtlBw grows by a quarter in each, as Startup does.
+    pub while_growing: bool,
+}
+
+impl Default for Probe {
+    fn default() -> Probe {
+        Probe { gain: cycle::PROBE_GAIN, cap: None, while_growing: false }
+    }
+}
+
 /// Where BBR is.
 #[derive(Clone, Copy, Debug)]
 pub enum State {
@@ -118,10 +135,9 @@ pub struct Bbr {
     policer: Policer,
     window: Window,
     pacing_rate: Rate,
-    /// Gain of the probing phase.
-    probe_gain: f64,
-    /// The most that a probe sends.
-    probe_cap: Option<Rate>,
+    probe: Probe,
+    /// BtlBw when the last probe began.
+    probed_from: Rate,
     /// When ProbeRTT last ended.
     rtt_probed: Time,
     lost: Bytes,
@@ -147,8 +163,8 @@ impl Bbr {
             window: Window::new(mss, initial),
             // Source: Linux tcp_bbr.c — before the first round-trip time, it is taken for 1 ms.
             pacing_rate: Rate::from_bytes_per(initial, Duration::from_millis(1)).scaled(STARTUP_GAIN),
-            probe_gain: cycle::PROBE_GAIN,
-            probe_cap: None,
+            probe: Probe::default(),
+            probed_from: Rate::ZERO,
             rtt_probed: Time::ZERO,
             lost: Bytes::ZERO,
             lost_at_last_ack: Bytes::ZERO,
@@ -183,10 +199,9 @@ impl Bbr {
         self.policer.rate().unwrap_or_else(|| self.model.btlbw())
     }
 
-    /// The most that a probe sends, and how far above BtlBw it tries to go.
-    pub fn set_probe(&mut self, gain: f64, cap: Option<Rate>) {
-        self.probe_gain = gain;
-        self.probe_cap = cap;
+    /// How ProbeBW probes from now on.
+    pub fn set_probe(&mut self, probe: Probe) {
+        self.probe = probe;
     }
 
     /// Takes in one ACK without steering: the model stays fresh while another control sends.
@@ -199,9 +214,8 @@ impl Bbr {
         seen
     }
 
-    /// Takes over from another control: ProbeBW at once, with what is in flight as the window; `recent` becomes
-    /// all that is known of BtlBw.
-    pub fn enter_probe_bw(&mut self, now: Time, cwnd: Bytes, recent: Option<Rate>) {
+    /// Takes over from another control, in ProbeBW at once. `recent`, if given, becomes all that is known of BtlBw.
+    pub fn enter_probe_bw(&mut self, now: Time, recent: Option<Rate>) {
         if let Some(rate) = recent {
             self.model.reset_btlbw(rate);
         }
@@ -209,16 +223,15 @@ impl Bbr {
         self.aggregation = Aggregation::default();
         self.aggregation.restart(now);
         self.full_pipe.assume();
-        self.window.set(cwnd);
+        self.has_seen_rtt = true;
+        self.restart_cycle(now);
         self.pacing_rate = self.paced(self.bandwidth(), 1.0);
-        self.start_probe_bw(now);
+        self.window.set(self.window_target().cwnd);
     }
 
-    /// Begins ProbeBW's cycle at its probe.
-    pub fn probe_now(&mut self, now: Time) {
-        if matches!(self.state, State::ProbeBw(_)) {
-            self.state = State::ProbeBw(Cycle::probe(now));
-        }
+    /// Begins ProbeBW's cycle anew.
+    pub fn restart_cycle(&mut self, now: Time) {
+        self.state = State::ProbeBw(Cycle::start(now, &mut self.rng));
     }
 
     fn steer(&mut self, ack: &Ack<'_>, seen: Observed) {
@@ -233,7 +246,7 @@ impl Bbr {
             probing_bandwidth: matches!(self.state, State::ProbeBw(_)),
         });
         if policer_gone && matches!(self.state, State::ProbeBw(_)) {
-            self.start_probe_bw(ack.now);
+            self.restart_cycle(ack.now);
         }
         if seen.round_start && !seen.app_limited {
             self.full_pipe.on_round(self.model.btlbw());
@@ -251,23 +264,14 @@ impl Bbr {
 
     fn step(&mut self, ack: &Ack<'_>, seen: Observed, loss_seen: bool) {
         let drained = self.inflight_at(self.model.btlbw(), 1.0);
-        if let (State::ProbeBw(mut cycle), Some(rtprop)) = (self.state, self.model.rtprop()) {
-            let probe = self.probe_rate();
-            cycle.advance(&PhaseEnd {
-                now: ack.now,
-                rtprop,
-                inflight: ack.prior_inflight,
-                probed: self.inflight_at(probe, 1.0),
-                drained,
-                lost: loss_seen,
-            });
-            self.state = State::ProbeBw(cycle);
+        if let (State::ProbeBw(cycle), Some(rtprop)) = (self.state, self.model.rtprop()) {
+            self.step_cycle(cycle, ack, rtprop, drained, loss_seen);
         }
         if matches!(self.state, State::Startup) && self.full_pipe.reached() {
             self.state = State::Drain;
         }
         if matches!(self.state, State::Drain) && ack.inflight <= drained {
-            self.start_probe_bw(ack.now);
+            self.restart_cycle(ack.now);
         }
         let due = seen.rtprop_expired && ack.now - self.rtt_probed > model::RTPROP_WINDOW;
         if due && !self.restarting_from_idle && !matches!(self.state, State::ProbeRtt { .. }) {
@@ -276,6 +280,26 @@ impl Bbr {
             self.state = State::ProbeRtt { until: None, round_done: false };
         }
         self.step_probe_rtt(ack, seen.round_start);
+    }
+
+    fn step_cycle(&mut self, before: Cycle, ack: &Ack<'_>, rtprop: Duration, drained: Bytes, lost: bool) {
+        // A window smaller than the probe would keep the probe from ever filling the path.
+        let probed = self.inflight_at(self.probe_rate(), 1.0).min(self.window.cwnd() - self.mss);
+        let mut cycle = before;
+        cycle.advance(&PhaseEnd { now: ack.now, rtprop, inflight: ack.prior_inflight, probed, drained, lost });
+        let btlbw = self.model.btlbw();
+        let was_probe = before.phase() == Phase::Probe;
+        if was_probe && cycle.phase() != Phase::Probe && self.probe.while_growing && !lost {
+            // Source: Linux tcp_bbr.c (the end of Startup)
+            if btlbw >= self.probed_from.scaled(full_pipe::GROWTH) {
+                cycle = Cycle::probe(ack.now);
+                self.probed_from = btlbw;
+            }
+        }
+        if !was_probe {
+            self.probed_from = btlbw;
+        }
+        self.state = State::ProbeBw(cycle);
     }
 
     fn step_probe_rtt(&mut self, ack: &Ack<'_>, round_start: bool) {
@@ -300,14 +324,10 @@ impl Bbr {
         self.model.release(now);
         self.window.restore();
         if self.full_pipe.reached() {
-            self.start_probe_bw(now);
+            self.restart_cycle(now);
         } else {
             self.state = State::Startup;
         }
-    }
-
-    fn start_probe_bw(&mut self, now: Time) {
-        self.state = State::ProbeBw(Cycle::start(now, &mut self.rng));
     }
 
     fn gains(&self) -> (f64, f64) {
@@ -316,7 +336,7 @@ impl Bbr {
             State::Drain => (1.0 / STARTUP_GAIN, STARTUP_GAIN),
             State::ProbeBw(_) if self.policer.rate().is_some() => (1.0, self.tuning.cwnd_gain),
             State::ProbeBw(cycle) => match cycle.phase() {
-                Phase::Probe => (self.probe_gain, self.tuning.cwnd_gain),
+                Phase::Probe => (self.probe.gain, self.tuning.cwnd_gain),
                 Phase::Drain => (cycle::DRAIN_GAIN, self.tuning.cwnd_gain),
                 Phase::Cruise => (1.0, self.tuning.cwnd_gain),
             },
@@ -332,8 +352,8 @@ impl Bbr {
     ///
     /// Source: PBE-CC §4.2.3 Eq. 7
     fn probe_rate(&self) -> Rate {
-        let probe = self.model.btlbw().scaled(self.probe_gain);
-        self.probe_cap.map_or(probe, |cap| probe.min(cap))
+        let probe = self.model.btlbw().scaled(self.probe.gain);
+        self.probe.cap.map_or(probe, |cap| probe.min(cap))
     }
 
     fn update_pacing_rate(&mut self, ack: &Ack<'_>) {

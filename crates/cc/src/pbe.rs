@@ -1,1 +1,243 @@
-//! To be.
+//! PBE-CC: the mobile reads the cell's control channel, computes what the cell can carry to it, and the server sends
+//! exactly that; where the bottleneck is in the Internet, the server is a careful BBR.
+//!
+//! ```text
+//!        RadioReport                 data + header
+//! cell ─────────────▶ PbeReceiver ◀───────────────── Pbe
+//!                         │      feedback on ACKs     ▲
+//!                         └───────────────────────────┘
+//! ```
+//!
+//! | module | what it is | where |
+//! | --- | --- | --- |
+//! | [`receiver`] | the mobile's half | §4, §5 |
+//! | [`capacity`] | one carrier's averages; Eq. 1–4 | §4.1, §4.2.1 |
+//! | [`users`] | who counts in N | §4.2.1 |
+//! | [`fusion`] | carriers aligned and summed | §5 |
+//! | [`translation`] | physical capacity to goodput; Eq. 5 | §4.2.1 |
+//! | [`delay`] | Dprop and Dth | §4.2.2 |
+//! | [`bottleneck`] | wireless or Internet; Eq. 6 | §4.2.2 |
+//! | [`growth`] | the end of a start that stalls | §4.1 |
+//! | [`feedback`] | the bytes between the halves | §5 |
+//! | [`sender`] | the server's half; Eq. 7 is [`crate::bbr`]'s probe cap | §4 |
+//! | [`start`] | the linear start | §4.1 |
+//!
+//! `pbe@paper` follows the text to the letter; `pbe` departs from it by the named options of [`SCHEME`], each for a
+//! reason that stands with `Differs:` at the line that does it.
+
+pub mod bottleneck;
+pub mod capacity;
+pub mod delay;
+pub mod feedback;
+pub mod fusion;
+pub mod growth;
+pub mod receiver;
+pub mod sender;
+pub mod start;
+pub mod translation;
+pub mod users;
+
+use std::time::Duration;
+
+use crate::bbr;
+use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
+
+use bottleneck::Rules;
+use fusion::Measure;
+use receiver::PbeReceiver;
+use sender::Pbe;
+use translation::BlockSize;
+use users::UserFilter;
+
+/// `pbe`.
+pub static SCHEME: Scheme = Scheme {
+    name: "pbe",
+    summary: "PBE-CC: sends what the mobile measures that the cell can carry",
+    source: "Xie, Yi, Jamieson, PBE-CC: Congestion Control via Endpoint-Centric, Physical-Layer Bandwidth \
+             Measurements, SIGCOMM 2020",
+    style: Style { colour: "#0072B2", marker: "circle" },
+    presets: &[Preset {
+        name: "paper",
+        summary: "the paper's text to the letter",
+        set: &[
+            ("cwnd_slack_ms", "0"),
+            ("cwnd_packets", "0"),
+            ("floor", "off"),
+            ("cell_test", "off"),
+            ("npkt_span_ms", "0"),
+            ("btlbw_reset", "off"),
+            ("internet_cwnd_gain", "2"),
+            ("internet_margin_percent", "0"),
+            ("probe_gain", "1.25"),
+            ("n_window_ms", "0"),
+            ("l_per_carrier", "off"),
+            ("restart_from", "zero"),
+            ("device_split", "off"),
+        ],
+    }],
+    options: OPTIONS,
+    build,
+};
+
+const OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "cwnd_slack_ms",
+        default: "11",
+        summary: "time beyond RTprop in the window: HARQ, scheduling and jitter that the least RTT lacks",
+    },
+    OptionSpec { name: "cwnd_packets", default: "3", summary: "packets beyond that in the window" },
+    OptionSpec { name: "floor", default: "on", summary: "feed back the fair share where Eq. 3 gives less" },
+    OptionSpec {
+        name: "cell_test",
+        default: "on",
+        summary: "switch to the Internet state only if the delay cannot be the cell's queue",
+    },
+    OptionSpec {
+        name: "cell_idle_percent",
+        default: "10",
+        summary: "idle PRBs that show that the cell has no queue for this device",
+    },
+    OptionSpec {
+        name: "npkt_span_ms",
+        default: "100",
+        summary: "packets in a row over this time agree even if fewer than Npkt; 0 for Npkt only",
+    },
+    OptionSpec {
+        name: "btlbw_reset",
+        default: "on",
+        summary: "enter the Internet state with the recent delivery rate as BtlBw",
+    },
+    OptionSpec {
+        name: "internet_cwnd_gain",
+        default: "1.3",
+        summary: "window of the Internet state, in BDPs of RTprop + cwnd_slack_ms",
+    },
+    OptionSpec {
+        name: "internet_margin_percent",
+        default: "1",
+        summary: "part of BtlBw that the Internet state does not send, as Linux's BBR",
+    },
+    OptionSpec {
+        name: "probe_gain",
+        default: "2.885",
+        summary: "gain of the Internet state's probe after Npkt packets without a queue",
+    },
+    OptionSpec {
+        name: "n_window_ms",
+        default: "40",
+        summary: "time over which users are counted; 0 for RTprop",
+    },
+    OptionSpec {
+        name: "user_filter",
+        default: "both",
+        summary: "thresholds that a user must pass to count in N: both, either, prbs, subframes, off",
+    },
+    OptionSpec {
+        name: "l_per_carrier",
+        default: "on",
+        summary: "Eq. 5 with each carrier's block on the air as L; off: with the summed Ct",
+    },
+    OptionSpec {
+        name: "restart_from",
+        default: "previous",
+        summary: "rate from which a new carrier's start rises: previous, zero",
+    },
+    OptionSpec {
+        name: "device_split",
+        default: "on",
+        summary: "divide the device's capacity by its active flows",
+    },
+    OptionSpec {
+        name: "return_test",
+        default: "rate",
+        summary: "what leaves the Internet state after Npkt packets without a queue: rate (at Cf), delay",
+    },
+];
+
+/// Every option, read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tuning {
+    /// Time beyond RTprop in the window.
+    pub cwnd_slack: Duration,
+    /// Packets beyond that.
+    pub cwnd_packets: u64,
+    /// Whether the fair share is the least that is fed back.
+    pub floor: bool,
+    /// Whether Internet BtlBw begins with the recent delivery rate.
+    pub btlbw_reset: bool,
+    /// Gain of a probe after packets without a queue.
+    pub probe_gain: f64,
+    /// Whether a new carrier's start rises from zero.
+    pub restart_from_zero: bool,
+    /// Whether a device's flows divide its capacity.
+    pub device_split: bool,
+    /// How the bottleneck is judged.
+    pub rules: Rules,
+    /// How the carriers are measured.
+    pub measure: Measure,
+    /// The BBR of the Internet and fallback states.
+    pub bbr: bbr::Tuning,
+}
+
+impl Tuning {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// An option whose value cannot be read.
+    pub fn read(options: &Options) -> Result<Tuning, SchemeError> {
+        let millis = |name| Ok::<_, SchemeError>(Duration::from_secs_f64(options.number(name, 0.0)? * 1e-3));
+        let positive = |span: Duration| (!span.is_zero()).then_some(span);
+        let cwnd_slack = millis("cwnd_slack_ms")?;
+        Ok(Tuning {
+            cwnd_slack,
+            cwnd_packets: options.number("cwnd_packets", 0.0)? as u64,
+            floor: options.switch("floor")?,
+            btlbw_reset: options.switch("btlbw_reset")?,
+            probe_gain: options.number("probe_gain", bbr::cycle::PROBE_GAIN)?,
+            restart_from_zero: match options.text("restart_from") {
+                "previous" => false,
+                "zero" => true,
+                _ => return Err(options.refuse("restart_from", "`previous` or `zero`")),
+            },
+            device_split: options.switch("device_split")?,
+            rules: Rules {
+                cell_test: options.switch("cell_test")?,
+                idle_share: options.number("cell_idle_percent", 0.0)? * 0.01,
+                span: positive(millis("npkt_span_ms")?),
+                return_needs_rate: match options.text("return_test") {
+                    "rate" => true,
+                    "delay" => false,
+                    _ => return Err(options.refuse("return_test", "`rate` or `delay`")),
+                },
+            },
+            measure: Measure {
+                filter: match options.text("user_filter") {
+                    "both" => UserFilter::Both,
+                    "either" => UserFilter::Either,
+                    "prbs" => UserFilter::Prbs,
+                    "subframes" => UserFilter::Subframes,
+                    "off" => UserFilter::Off,
+                    _ => {
+                        let may_be = "`both`, `either`, `prbs`, `subframes` or `off`";
+                        return Err(options.refuse("user_filter", may_be));
+                    }
+                },
+                users_window: positive(millis("n_window_ms")?).map(|span| span.as_millis() as u64),
+                block: if options.switch("l_per_carrier")? { BlockSize::OnAir } else { BlockSize::Capacity },
+            },
+            bbr: bbr::Tuning {
+                cwnd_gain: options.number("internet_cwnd_gain", 1.0)?,
+                cwnd_slack,
+                pacing_margin: options.number("internet_margin_percent", 0.0)? * 0.01,
+            },
+        })
+    }
+}
+
+fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
+    let tuning = Tuning::read(options)?;
+    Ok(Ends {
+        controller: Box::new(Pbe::new(tuning, setup.mss, setup.rng.clone())),
+        receiver: Some(Box::new(PbeReceiver::new(tuning, setup.mss))),
+    })
+}

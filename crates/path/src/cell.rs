@@ -1,5 +1,1 @@
-//! The cell.
-
-pub mod adaptation;
-pub mod bler;
-pub mod channel;
+//! To be.

@@ -5,7 +5,7 @@ use airpace_core::Rate;
 /// Growth of BtlBw in a round that shows that the pipe is not full.
 ///
 /// Source: Linux tcp_bbr.c
-const GROWTH: f64 = 1.25;
+pub const GROWTH: f64 = 1.25;
 
 /// Rounds without growth that show that it is.
 ///

@@ -137,8 +137,9 @@ fn a_probe_never_exceeds_its_cap() {
     let mut path = Path::new(20.0, 40, Bytes(2_000_000));
     let mut sender = sender();
     path.run(&mut sender, 2_000);
-    sender.controller.set_probe(STARTUP_GAIN, Some(Rate::from_mbps(22.0)));
-    sender.controller.enter_probe_bw(path.now, Bytes(100_000), Some(Rate::from_mbps(20.0)));
+    let probe = Probe { gain: STARTUP_GAIN, cap: Some(Rate::from_mbps(22.0)), while_growing: false };
+    sender.controller.set_probe(probe);
+    sender.controller.enter_probe_bw(path.now, Some(Rate::from_mbps(20.0)));
     let mut fastest = Rate::ZERO;
     for _ in 0..1_000 {
         path.run(&mut sender, 1);

@@ -1,0 +1,161 @@
+//! Where the bottleneck is: the receiver's judgement of every packet.
+//!
+//! ```text
+//!            Npkt packets in a row above Dth (and the queue cannot be the cell's)
+//! Wireless ────────────────────────────────────────────────────────────────────▶ Internet
+//!          ◀────────────────────────────────────────────────────────────────────
+//!            Npkt packets in a row below Dth, and the sender's rate has reached Cf
+//! ```
+//!
+//! Source: PBE-CC §4.2.2; PBE-CC §4.2.3
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Time};
+
+use super::fusion::Fused;
+
+/// Subframes whose packets must agree.
+///
+/// Source: PBE-CC §4.2.2 Eq. 6
+const AGREEING_SUBFRAMES: f64 = 6.0;
+
+/// The sender's rate has reached Cf from this part of it on.
+///
+/// Chosen: the rate is compared with a Cf that is one round trip younger.
+const REACHED: f64 = 0.99;
+
+/// How the judgement is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// Whether a delay that may lie in the cell is no reason to switch.
+    ///
+    /// Differs: a newcomer gets nearly the whole cell for some tens of milliseconds; the text takes the queue that
+    /// this builds in the cell for a queue in the Internet, though a cell with a queue for this device has no idle
+    /// PRBs.
+    pub cell_test: bool,
+    /// Part of the PRBs that must be idle for the cell to have no queue for this device.
+    pub idle_share: f64,
+    /// Packets in a row over this time agree, however few: at a low rate Npkt packets take too long.
+    pub span: Option<Duration>,
+    /// Whether the way back asks for the rate as well as for the delay.
+    pub return_needs_rate: bool,
+}
+
+/// Part of its fair share below which, over seconds, the device has no queue in the cell.
+///
+/// Chosen: a backlogged device gets its fair share in the long run.
+const BACKLOGGED_SHARE: f64 = 0.6;
+
+/// What a packet showed.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence {
+    /// When it arrived.
+    pub now: Time,
+    /// Whether its delay exceeds Dth.
+    pub late: bool,
+    /// Ct of this flow.
+    pub capacity: Rate,
+    /// Cf of this flow.
+    pub fair_share: Rate,
+    /// The rate that its sender paces at.
+    pub pacing_rate: Option<Rate>,
+}
+
+/// The judgement so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Bottleneck {
+    rules: Rules,
+    mss: Bytes,
+    internet: bool,
+    late: Run,
+    timely: Run,
+    clear: bool,
+}
+
+/// Packets in a row.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    packets: u32,
+    since: Time,
+}
+
+impl Bottleneck {
+    /// A connection begins in the wireless state.
+    pub fn new(rules: Rules, mss: Bytes) -> Bottleneck {
+        Bottleneck { rules, mss, internet: false, late: Run::default(), timely: Run::default(), clear: false }
+    }
+
+    /// Takes in one packet; the cell's state is `cell`.
+    pub fn on_packet(&mut self, packet: &Evidence, cell: &Fused) {
+        let needed = self.agreeing_packets(packet.capacity);
+        let (run, other) =
+            if packet.late { (&mut self.late, &mut self.timely) } else { (&mut self.timely, &mut self.late) };
+        *other = Run::default();
+        run.extend(packet.now);
+        let agreed = run.agrees(packet.now, needed, self.rules.span);
+        self.clear = agreed && !packet.late;
+        let reached = packet.pacing_rate.is_some_and(|rate| rate >= packet.fair_share.scaled(REACHED));
+        if !self.internet && packet.late && agreed && !(self.rules.cell_test && self.may_be_in_cell(cell)) {
+            self.switch(true);
+        } else if self.internet && self.clear && (reached || !self.rules.return_needs_rate) {
+            self.switch(false);
+        }
+    }
+
+    /// The linear start has stalled: the bottleneck is in the Internet, unless the cell explains it.
+    ///
+    /// Source: PBE-CC §4.1
+    pub fn on_stalled_start(&mut self, cell: &Fused) {
+        if !self.internet && !(self.rules.cell_test && self.may_be_in_cell(cell)) {
+            self.switch(true);
+        }
+    }
+
+    /// Whether the bottleneck is in the Internet.
+    pub fn is_internet(&self) -> bool {
+        self.internet
+    }
+
+    /// Whether the last Npkt packets met no queue.
+    pub fn is_clear(&self) -> bool {
+        self.clear
+    }
+
+    /// Npkt: packets of six subframes at capacity Ct.
+    ///
+    /// ```text
+    /// Npkt = 6·Ct/MSS
+    /// ```
+    ///
+    /// Source: PBE-CC §4.2.2 Eq. 6
+    fn agreeing_packets(&self, capacity: Rate) -> u32 {
+        let subframe_bits = capacity.as_bps() as f64 * 1e-3;
+        libm::ceil(AGREEING_SUBFRAMES * subframe_bits / self.mss.bits().0 as f64).max(1.0) as u32
+    }
+
+    fn may_be_in_cell(&self, cell: &Fused) -> bool {
+        let idle = cell.idle_prbs > self.rules.idle_share * cell.carrier_prbs;
+        !idle && cell.long_term_share >= BACKLOGGED_SHARE
+    }
+
+    fn switch(&mut self, internet: bool) {
+        self.internet = internet;
+        self.late = Run::default();
+        self.timely = Run::default();
+        self.clear = false;
+    }
+}
+
+impl Run {
+    fn extend(&mut self, now: Time) {
+        if self.packets == 0 {
+            self.since = now;
+        }
+        self.packets = self.packets.saturating_add(1);
+    }
+
+    fn agrees(&self, now: Time, needed: u32, span: Option<Duration>) -> bool {
+        self.packets >= needed || span.is_some_and(|span| self.packets > 1 && now - self.since >= span)
+    }
+}

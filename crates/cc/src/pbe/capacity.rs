@@ -1,0 +1,252 @@
+//! The physical capacity of one carrier for this device, averaged over the last RTprop subframes.
+//!
+//! ```text
+//! Cf = Rw · Pcell / N                      fair share
+//! Cp = Rw · (Pa + Pidle / N)               what this device may take now
+//! Pidle = Pcell − Σ Pa of every user
+//! ```
+//!
+//! Source: PBE-CC §4.1 Eq. 1; PBE-CC §4.1 Eq. 2; PBE-CC §4.2.1 Eq. 3; PBE-CC §4.2.1 Eq. 4
+
+use std::collections::VecDeque;
+
+use airpace_core::radio::{BitLayer, Direction, OwnRadio};
+use airpace_core::{PrbSet, RadioReport};
+
+use super::users::{UserFilter, Users};
+
+/// The longest average, in subframes: memory stays bounded whatever a header says.
+const LONGEST_WINDOW: u64 = 2_000;
+
+/// Time constant, in subframes, of the long-term share of the carrier.
+///
+/// Chosen: a scheduler that is fair in the long run gives a newcomer nearly everything for up to 0.7 s (average over
+/// 1,000 subframes); seen over two seconds that does not look like a missing queue.
+const LONG_TERM_SUBFRAMES: f64 = 2_000.0;
+
+/// What the averages say of one carrier.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Averages {
+    /// Rw: bits that one PRB carries in a subframe.
+    pub bits_per_prb: f64,
+    /// Pa: PRBs granted to this device.
+    pub own_prbs: f64,
+    /// Pidle: PRBs granted to nobody.
+    pub idle_prbs: f64,
+    /// Pcell: PRBs of the carrier.
+    pub carrier_prbs: f64,
+    /// N: users that share the carrier, this device among them.
+    pub users: f64,
+    /// Bits of one transport block when the device takes its capacity.
+    pub block_bits: f64,
+    /// Signal to interference and noise ratio.
+    pub sinr_db: f64,
+    /// PRBs granted to this device ÷ its fair share, over seconds.
+    pub long_term_share: f64,
+    /// What the bits count.
+    pub layer: BitLayer,
+}
+
+impl Averages {
+    /// Cp of this carrier, in bits per subframe.
+    ///
+    /// Source: PBE-CC §4.2.1 Eq. 3
+    pub fn capacity_bits(&self) -> f64 {
+        self.bits_per_prb * (self.own_prbs + self.idle_prbs / self.users)
+    }
+
+    /// Cf of this carrier, in bits per subframe.
+    ///
+    /// Source: PBE-CC §4.1 Eq. 2
+    pub fn fair_share_bits(&self) -> f64 {
+        self.bits_per_prb * self.fair_share_prbs()
+    }
+
+    /// Pexp, in PRBs.
+    ///
+    /// Source: PBE-CC §4.1 Eq. 1
+    pub fn fair_share_prbs(&self) -> f64 {
+        self.carrier_prbs / self.users
+    }
+}
+
+/// One subframe of one carrier, as far as this device's capacity goes.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    subframe: u64,
+    own_prbs: u64,
+    idle_prbs: u64,
+    /// PRBs, bits and blocks of own grants whose size is known.
+    rated_prbs: u64,
+    rated_bits: u64,
+    rated_blocks: u64,
+    rated_grants: u64,
+    /// Bits per PRB at the present channel quality, in thousandths.
+    promised_millibits: u64,
+    sinr_millidb: i64,
+}
+
+/// Sums of the samples in the window; whole numbers, so that adding and removing leaves no trace.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    own_prbs: u64,
+    idle_prbs: u64,
+    rated_prbs: u64,
+    rated_bits: u64,
+    rated_blocks: u64,
+    rated_grants: u64,
+    promised_millibits: u64,
+    sinr_millidb: i64,
+}
+
+/// One carrier as this device listens to it. Constant time per subframe.
+#[derive(Clone, Debug)]
+pub struct Carrier {
+    users: Users,
+    /// Read, but not yet aligned with the other carriers.
+    pending: VecDeque<Sample>,
+    window: VecDeque<Sample>,
+    sums: Sums,
+    carrier_prbs: u16,
+    long_term_share: f64,
+    layer: BitLayer,
+}
+
+impl Carrier {
+    /// A carrier just activated: nothing before that counts.
+    pub fn new(filter: UserFilter) -> Carrier {
+        Carrier {
+            users: Users::new(filter),
+            pending: VecDeque::new(),
+            window: VecDeque::new(),
+            sums: Sums::default(),
+            carrier_prbs: 0,
+            long_term_share: 1.0,
+            layer: BitLayer::Physical,
+        }
+    }
+
+    /// Takes in one subframe. Users are counted over the last `users_window` subframes.
+    pub fn on_report(&mut self, report: &RadioReport, own: &OwnRadio, users_window: u64) {
+        self.carrier_prbs = report.carrier_prbs;
+        self.layer = report.layer;
+        self.users.on_subframe(report, own.rnti, users_window.clamp(1, LONGEST_WINDOW));
+        let sample = Sample::new(report, own);
+        let share = sample.own_prbs as f64 * f64::from(self.users.count()) / f64::from(report.carrier_prbs.max(1));
+        self.long_term_share += (share - self.long_term_share) / LONG_TERM_SUBFRAMES;
+        self.pending.push_back(sample);
+        if self.pending.len() as u64 > LONGEST_WINDOW {
+            self.pending.pop_front();
+        }
+    }
+
+    /// Moves the window to the `subframes` that end with `head`.
+    pub fn advance(&mut self, head: u64, subframes: u64) {
+        while let Some(&sample) = self.pending.front()
+            && sample.subframe <= head
+        {
+            self.pending.pop_front();
+            self.window.push_back(sample);
+            self.sums.add(&sample);
+        }
+        let subframes = subframes.clamp(1, LONGEST_WINDOW);
+        while let Some(&sample) = self.window.front()
+            && sample.subframe + subframes <= head
+        {
+            self.window.pop_front();
+            self.sums.remove(&sample);
+        }
+    }
+
+    /// The averages; `None` without a subframe in the window.
+    ///
+    /// Source: PBE-CC §4.2.1
+    pub fn averages(&self) -> Option<Averages> {
+        let count = self.window.len() as f64;
+        if self.window.is_empty() {
+            return None;
+        }
+        let sums = &self.sums;
+        let promised = sums.promised_millibits as f64 * 1e-3 / count;
+        let granted = sums.rated_prbs > 0;
+        let bits_per_prb = if granted { sums.rated_bits as f64 / sums.rated_prbs as f64 } else { promised };
+        let mut averages = Averages {
+            bits_per_prb,
+            own_prbs: sums.own_prbs as f64 / count,
+            idle_prbs: sums.idle_prbs as f64 / count,
+            carrier_prbs: f64::from(self.carrier_prbs),
+            users: f64::from(self.users.count()),
+            block_bits: 0.0,
+            sinr_db: sums.sinr_millidb as f64 * 1e-3 / count,
+            long_term_share: self.long_term_share,
+            layer: self.layer,
+        };
+        // A scheduler that gives whole subframes in turn makes larger blocks than the mean says; codewords split them.
+        let mean_grant = if granted { sums.rated_bits as f64 / sums.rated_grants as f64 } else { 0.0 };
+        let codewords = if granted { sums.rated_blocks as f64 / sums.rated_grants as f64 } else { 1.0 };
+        averages.block_bits = averages.capacity_bits().max(mean_grant) / codewords;
+        Some(averages)
+    }
+
+    /// Users that share the carrier.
+    pub fn users(&self) -> u32 {
+        self.users.count()
+    }
+}
+
+impl Sample {
+    fn new(report: &RadioReport, own: &OwnRadio) -> Sample {
+        let mut sample = Sample {
+            subframe: report.subframe_index,
+            own_prbs: 0,
+            idle_prbs: u64::from(report.idle_prbs()),
+            rated_prbs: 0,
+            rated_bits: 0,
+            rated_blocks: 0,
+            rated_grants: 0,
+            // `as` makes NaN and negative values zero.
+            promised_millibits: libm::round(own.bits_per_prb * 1e3) as u64,
+            sinr_millidb: libm::round(own.sinr_db * 1e3) as i64,
+        };
+        let mut prbs = PrbSet::EMPTY;
+        for dci in &report.dcis {
+            if dci.rnti != own.rnti || dci.direction != Direction::Downlink {
+                continue;
+            }
+            prbs = prbs.union(dci.prbs);
+            // Retransmissions take PRBs, but a reserved MCS does not say how many bits.
+            if dci.bits().0 > 0 && !dci.is_retransmission {
+                sample.rated_prbs += u64::from(dci.prbs.len());
+                sample.rated_bits += dci.bits().0;
+                sample.rated_blocks += dci.tbs.iter().filter(|bits| bits.0 > 0).count() as u64;
+                sample.rated_grants += 1;
+            }
+        }
+        sample.own_prbs = u64::from(prbs.len());
+        sample
+    }
+}
+
+impl Sums {
+    fn add(&mut self, sample: &Sample) {
+        self.own_prbs += sample.own_prbs;
+        self.idle_prbs += sample.idle_prbs;
+        self.rated_prbs += sample.rated_prbs;
+        self.rated_bits += sample.rated_bits;
+        self.rated_blocks += sample.rated_blocks;
+        self.rated_grants += sample.rated_grants;
+        self.promised_millibits += sample.promised_millibits;
+        self.sinr_millidb += sample.sinr_millidb;
+    }
+
+    fn remove(&mut self, sample: &Sample) {
+        self.own_prbs -= sample.own_prbs;
+        self.idle_prbs -= sample.idle_prbs;
+        self.rated_prbs -= sample.rated_prbs;
+        self.rated_bits -= sample.rated_bits;
+        self.rated_blocks -= sample.rated_blocks;
+        self.rated_grants -= sample.rated_grants;
+        self.promised_millibits -= sample.promised_millibits;
+        self.sinr_millidb -= sample.sinr_millidb;
+    }
+}

@@ -1,0 +1,118 @@
+//! One-way delay against the least of the last ten seconds.
+//!
+//! Only differences of one-way delays are used: an offset between the two clocks cancels. A drift of 100 ppm moves a
+//! ten-second minimum by at most 1 ms, a thirtieth of the threshold. A step of a clock is forgotten with the window.
+//!
+//! Source: PBE-CC §4.2.2
+
+use std::time::Duration;
+
+use airpace_core::Time;
+
+use crate::filter::WindowedMin;
+
+/// Time over which the least one-way delay is Dprop.
+///
+/// Source: PBE-CC §4.2.2
+const DPROP_WINDOW: Duration = Duration::from_secs(10);
+
+/// Three retransmissions of eight subframes, and 3 ms of jitter: what the radio adds without any queue.
+///
+/// ```text
+/// Dth = Dprop + 3·8 + 3 ms
+/// ```
+///
+/// Source: PBE-CC §4.2.2
+const RADIO_DELAY: Duration = Duration::from_millis(3 * 8 + 3);
+
+/// The one-way delay of a flow.
+#[derive(Clone, Debug)]
+pub struct OneWayDelay {
+    /// Dprop, in nanoseconds by two clocks.
+    dprop: WindowedMin<i64, Time>,
+    latest: i64,
+}
+
+impl Default for OneWayDelay {
+    fn default() -> OneWayDelay {
+        OneWayDelay { dprop: WindowedMin::new(DPROP_WINDOW), latest: 0 }
+    }
+}
+
+impl OneWayDelay {
+    /// A packet that left at `sent` arrived at `now`.
+    pub fn on_packet(&mut self, now: Time, sent: Time) {
+        self.latest = now.signed_nanos_since(sent);
+        self.dprop.update(now, self.latest);
+    }
+
+    /// Delay of the last packet beyond Dprop.
+    pub fn excess(&self) -> Duration {
+        let dprop = self.dprop.get().unwrap_or(self.latest);
+        Duration::from_nanos(self.latest.saturating_sub(dprop).max(0) as u64)
+    }
+
+    /// Whether the last packet's delay exceeds Dth.
+    ///
+    /// Source: PBE-CC §4.2.2
+    pub fn exceeds_threshold(&self) -> bool {
+        self.excess() > RADIO_DELAY
+    }
+
+    /// Delay of the last packet and the least of the window, both with the unknown offset of the clocks.
+    pub fn raw(&self) -> (i64, Option<i64>) {
+        (self.latest, self.dprop.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends one packet a millisecond for `seconds`; gives how many exceeded the threshold, and the last second's
+    /// largest excess. The receiver's clock shows `clock(true time)`.
+    fn run(seconds: u64, delay: impl Fn(u64) -> u64, clock: impl Fn(u64) -> u64) -> (usize, Duration) {
+        let mut tracked = OneWayDelay::default();
+        let mut exceeded = 0;
+        let mut last = Duration::ZERO;
+        for millis in 0..seconds * 1_000 {
+            let sent = millis * 1_000_000;
+            tracked.on_packet(Time::from_nanos(clock(sent + delay(sent))), Time::from_nanos(sent));
+            exceeded += usize::from(tracked.exceeds_threshold());
+            if millis + 1_000 > seconds * 1_000 {
+                last = last.max(tracked.excess());
+            }
+        }
+        (exceeded, last)
+    }
+
+    const FLAT: fn(u64) -> u64 = |_| 20_000_000;
+
+    #[test]
+    fn three_retransmissions_are_no_queue_and_four_are() {
+        assert_eq!(run(2, |sent| if sent % 50_000_000 == 0 { 46_900_000 } else { 20_000_000 }, |t| t).0, 0);
+        assert!(run(2, |sent| if sent > 1_000_000_000 { 53_000_000 } else { 20_000_000 }, |t| t).0 > 990);
+    }
+
+    #[test]
+    fn the_clocks_need_not_agree() {
+        assert_eq!(run(3, FLAT, |t| t + 7_200_000_000_000).0, 0, "two hours ahead");
+        assert_eq!(run(3, FLAT, |t| t.saturating_sub(15_000_000)).0, 0, "15 ms behind");
+    }
+
+    #[test]
+    fn a_drift_of_100_ppm_is_at_most_a_millisecond() {
+        for ppm in [-100i64, 100] {
+            let (exceeded, last) = run(60, FLAT, move |t| (t as i64 + t as i64 / 1_000_000 * ppm) as u64);
+            assert_eq!(exceeded, 0);
+            assert!(last <= Duration::from_micros(1_010), "{last:?} at {ppm} ppm");
+        }
+    }
+
+    #[test]
+    fn a_step_of_the_clock_is_forgotten_with_the_window() {
+        let (exceeded, last) = run(40, FLAT, |t| if t > 20_000_000_000 { t + 50_000_000 } else { t });
+        assert!((9_900..=10_100).contains(&exceeded), "{exceeded}");
+        assert_eq!(last, Duration::ZERO);
+    }
+}

@@ -1,0 +1,202 @@
+//! Aligns the reports of several carriers by subframe, and sums their capacities.
+//!
+//! Every carrier is averaged over the same subframes. One that is late holds the others back for a few
+//! milliseconds at most; one that is silent counts as missing until it is heard again.
+//!
+//! Source: PBE-CC §5
+
+use airpace_core::RadioReport;
+use airpace_core::radio::{BitLayer, CarrierId};
+
+use super::capacity::{Averages, Carrier};
+use super::translation::{BlockSize, OVERHEAD, Translation};
+use super::users::UserFilter;
+
+/// How long the others wait for a late carrier, in subframes.
+///
+/// Chosen: decoding takes 1–5 ms.
+const WAIT_SUBFRAMES: u64 = 10;
+
+/// A carrier that is silent for so many subframes is missing.
+///
+/// Chosen: twice the wait.
+const MISSING_SUBFRAMES: u64 = 20;
+
+/// How the carriers are measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measure {
+    /// Who counts as a user.
+    pub filter: UserFilter,
+    /// Subframes over which users are counted; `None` for RTprop.
+    pub users_window: Option<u64>,
+    /// What Eq. 5 is applied to.
+    pub block: BlockSize,
+}
+
+/// The device's carriers together.
+#[derive(Clone, Debug)]
+pub struct Fusion {
+    measure: Measure,
+    translation: Translation,
+    /// In order of their identity.
+    carriers: Vec<Listened>,
+    newest: u64,
+    head: u64,
+    /// RTprop, in subframes.
+    window: u64,
+    activations: u8,
+}
+
+#[derive(Clone, Debug)]
+struct Listened {
+    id: CarrierId,
+    active: bool,
+    last: u64,
+    carrier: Carrier,
+}
+
+/// Transport-layer rates over all active carriers, in bits per subframe, and how they came about.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Fused {
+    /// Cp: physical capacity.
+    ///
+    /// Source: PBE-CC §4.2.1 Eq. 3
+    pub physical_bits: f64,
+    /// Ct: what the transport can have of it.
+    pub capacity_bits: f64,
+    /// Cf: the transport's fair share.
+    pub fair_share_bits: f64,
+    /// PRBs given to nobody.
+    pub idle_prbs: f64,
+    /// PRBs given to this device.
+    pub own_prbs: f64,
+    /// PRBs of the carriers.
+    pub carrier_prbs: f64,
+    /// PRBs given to this device ÷ its fair share, over seconds.
+    pub long_term_share: f64,
+    /// Users of the carriers, weighted by PRBs.
+    pub users: f64,
+    /// Carriers that are counted.
+    pub carriers: u8,
+    /// Active carriers that are silent.
+    pub missing: u8,
+}
+
+impl Fusion {
+    /// No carrier heard yet.
+    pub fn new(measure: Measure) -> Fusion {
+        Fusion {
+            measure,
+            translation: Translation::new(measure.block, OVERHEAD),
+            carriers: Vec::new(),
+            newest: 0,
+            head: 0,
+            // Chosen: 40 subframes, the paper's example, until the sender tells RTprop.
+            window: 40,
+            activations: 0,
+        }
+    }
+
+    /// Averages over so many subframes from now on.
+    pub fn set_window(&mut self, subframes: u64) {
+        self.window = subframes.max(1);
+    }
+
+    /// Takes in one subframe of one carrier. Reports without the device's own side are of no use.
+    pub fn on_report(&mut self, report: &RadioReport) {
+        let Some(own) = &report.own else { return };
+        let at = match self.carriers.binary_search_by_key(&report.carrier, |listened| listened.id) {
+            Ok(at) => at,
+            Err(at) => {
+                let carrier = Carrier::new(self.measure.filter);
+                self.carriers.insert(at, Listened { id: report.carrier, active: false, last: 0, carrier });
+                at
+            }
+        };
+        if own.active && !self.carriers[at].active {
+            self.carriers[at].carrier = Carrier::new(self.measure.filter);
+            if self.carriers.iter().any(|listened| listened.active) {
+                self.activations = self.activations.wrapping_add(1);
+            }
+        }
+        let listened = &mut self.carriers[at];
+        listened.active = own.active;
+        listened.last = report.subframe_index;
+        if own.active {
+            let users_window = self.measure.users_window.unwrap_or(self.window);
+            listened.carrier.on_report(report, own, users_window);
+        }
+        self.newest = self.newest.max(report.subframe_index);
+        self.advance();
+    }
+
+    /// Averages end with the last subframe that every carrier has reported.
+    fn advance(&mut self) {
+        let newest = self.newest;
+        let heard = self.carriers.iter().filter(|listened| listened.active).map(|listened| listened.last);
+        let slowest = heard.filter(|last| last + WAIT_SUBFRAMES >= newest).min().unwrap_or(newest);
+        self.head = self.head.max(slowest);
+        for listened in &mut self.carriers {
+            listened.carrier.advance(self.head, self.window);
+        }
+    }
+
+    /// The sum over the active carriers.
+    ///
+    /// Source: PBE-CC §4.2.1 Eq. 3; PBE-CC §4.1
+    pub fn fused(&mut self) -> Fused {
+        let mut fused = Fused::default();
+        let mut long_term_prbs = 0.0;
+        let mut users_prbs = 0.0;
+        let (mut capacity_sum, mut fair_share_sum, mut sinr_sum) = (0.0, 0.0, 0.0);
+        let Fusion { carriers, translation, measure, newest, .. } = self;
+        for listened in carriers.iter().filter(|listened| listened.active) {
+            if listened.last + MISSING_SUBFRAMES < *newest {
+                fused.missing += 1;
+                continue;
+            }
+            let Some(averages) = listened.carrier.averages() else { continue };
+            fused.carriers += 1;
+            fused.physical_bits += averages.capacity_bits();
+            fused.idle_prbs += averages.idle_prbs;
+            fused.own_prbs += averages.own_prbs;
+            fused.carrier_prbs += averages.carrier_prbs;
+            long_term_prbs += averages.long_term_share * averages.carrier_prbs;
+            users_prbs += averages.users * averages.carrier_prbs;
+            if measure.block == BlockSize::Capacity && averages.layer == BitLayer::Physical {
+                capacity_sum += averages.capacity_bits();
+                fair_share_sum += averages.fair_share_bits();
+                sinr_sum += averages.sinr_db * averages.carrier_prbs;
+            } else {
+                let (capacity, fair_share) = translate(translation, &averages);
+                fused.capacity_bits += capacity;
+                fused.fair_share_bits += fair_share;
+            }
+        }
+        if capacity_sum > 0.0 || fair_share_sum > 0.0 {
+            // The text translates the sum as one capacity.
+            let sinr_db = sinr_sum / fused.carrier_prbs;
+            fused.capacity_bits += translation.goodput(capacity_sum, 0.0, sinr_db);
+            fused.fair_share_bits += translation.goodput(fair_share_sum, 0.0, sinr_db);
+        }
+        if fused.carrier_prbs > 0.0 {
+            fused.long_term_share = long_term_prbs / fused.carrier_prbs;
+            fused.users = users_prbs / fused.carrier_prbs;
+        }
+        fused
+    }
+
+    /// Carriers activated so far beside another active one, modulo 256.
+    pub fn activations(&self) -> u8 {
+        self.activations
+    }
+}
+
+/// Ct and Cf of one carrier.
+fn translate(translation: &mut Translation, averages: &Averages) -> (f64, f64) {
+    let mut goodput = |bits| match averages.layer {
+        BitLayer::Transport => bits,
+        BitLayer::Physical => translation.goodput(bits, averages.block_bits, averages.sinr_db),
+    };
+    (goodput(averages.capacity_bits()), goodput(averages.fair_share_bits()))
+}

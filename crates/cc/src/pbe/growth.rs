@@ -1,0 +1,81 @@
+//! Whether the linear start still grows: the receive rate has stopped rising for one RTprop while the one-way delay
+//! rises all along, so something narrower than the cell is full.
+//!
+//! Source: PBE-CC §4.1
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Time};
+
+/// Parts of RTprop whose least delays must rise one after the other.
+///
+/// Chosen: four; a single retransmission delays one or two of them, not all in order.
+const PARTS: usize = 4;
+
+/// A receive rate that rose by less has stopped rising.
+///
+/// Chosen: from one RTprop of a three-RTprop ramp to the next, a free path shows at least 1.2 times the rate.
+const RISE: f64 = 1.05;
+
+/// The delay must rise by more than this in all.
+///
+/// Source: PBE-CC §4.2.2 (jitter is at most 3 ms in 94.1 % of the time)
+const JITTER: Duration = Duration::from_millis(3);
+
+/// Watches a linear start from the receiver.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Growth {
+    began: Option<Time>,
+    bytes: Bytes,
+    least: [Option<Duration>; PARTS],
+    previous: Option<Rate>,
+}
+
+impl Growth {
+    /// Takes in a packet of the start; true if the start has stalled.
+    pub fn on_packet(&mut self, now: Time, bytes: Bytes, excess: Duration, rtprop: Duration) -> bool {
+        let began = *self.began.get_or_insert(now);
+        if now - began < rtprop {
+            let part = ((now - began).as_nanos() * PARTS as u128 / rtprop.as_nanos().max(1)) as usize;
+            let least = &mut self.least[part.min(PARTS - 1)];
+            *least = Some(least.map_or(excess, |least| least.min(excess)));
+            self.bytes += bytes;
+            return false;
+        }
+        let rate = Rate::from_bytes_per(self.bytes, rtprop);
+        let stalled = self.previous.is_some_and(|previous| rate < previous.scaled(RISE)) && self.delay_rose();
+        *self = Growth { began: Some(now), bytes, previous: Some(rate), ..Growth::default() };
+        self.least[0] = Some(excess);
+        stalled
+    }
+
+    fn delay_rose(&self) -> bool {
+        let [Some(first), .., Some(last)] = self.least else { return false };
+        self.least.windows(2).all(|pair| pair[0].is_some() && pair[0] < pair[1]) && last > first + JITTER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTPROP: Duration = Duration::from_millis(40);
+
+    /// Packets every `gap(ms)` for 120 ms with the delay `excess(ms)`.
+    fn stalls(packets_per_ms: impl Fn(u64) -> u64, excess: impl Fn(u64) -> u64) -> bool {
+        let mut growth = Growth::default();
+        (0..130).any(|ms| {
+            (0..packets_per_ms(ms)).any(|_| {
+                growth.on_packet(Time::from_millis(ms), Bytes(1500), Duration::from_millis(excess(ms)), RTPROP)
+            })
+        })
+    }
+
+    #[test]
+    fn a_start_that_meets_a_bottleneck_stalls_and_one_that_grows_does_not() {
+        assert!(stalls(|_| 2, |ms| ms), "a constant rate with a growing delay");
+        assert!(!stalls(|ms| 1 + ms / 20, |ms| ms), "the rate still grows");
+        assert!(!stalls(|_| 2, |ms| ms % 9), "delays go up and down with retransmissions");
+        assert!(!stalls(|_| 2, |_| 0), "no delay at all");
+    }
+}

@@ -1,0 +1,158 @@
+//! The mobile's half: telemetry and packets in, the path's capacity and the place of its bottleneck out.
+//!
+//! Source: PBE-CC §4; PBE-CC §5
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, RadioReport, Rate, Rider, Time};
+
+use crate::controller::{Arrival, Inspect, Receiver};
+
+use super::Tuning;
+use super::bottleneck::{Bottleneck, Evidence};
+use super::delay::OneWayDelay;
+use super::feedback::{Feedback, Header};
+use super::fusion::{Fused, Fusion};
+use super::growth::Growth;
+
+/// Telemetry older than so many RTprop, and than [`STALE_LEAST`], is not to be used.
+///
+/// Chosen: the average it is part of has been replaced by then; a decoder's hiccup of some milliseconds has not.
+const STALE_RTPROPS: u32 = 2;
+/// See [`STALE_RTPROPS`].
+const STALE_LEAST: Duration = Duration::from_millis(50);
+
+/// The receiver's half of PBE-CC.
+#[derive(Clone, Debug)]
+pub struct PbeReceiver {
+    tuning: Tuning,
+    fusion: Fusion,
+    fused: Fused,
+    fused_is_old: bool,
+    delay: OneWayDelay,
+    bottleneck: Bottleneck,
+    growth: Growth,
+    header: Header,
+    device_flows: u16,
+    /// A report has come since the clock was last seen.
+    heard: bool,
+    last_heard: Option<Time>,
+}
+
+impl PbeReceiver {
+    /// The half of a new flow.
+    pub fn new(tuning: Tuning, mss: Bytes) -> PbeReceiver {
+        PbeReceiver {
+            tuning,
+            fusion: Fusion::new(tuning.measure),
+            fused: Fused::default(),
+            fused_is_old: false,
+            delay: OneWayDelay::default(),
+            bottleneck: Bottleneck::new(tuning.rules, mss),
+            growth: Growth::default(),
+            header: Header::default(),
+            device_flows: 1,
+            heard: false,
+            last_heard: None,
+        }
+    }
+
+    /// Ct and Cf of this flow.
+    fn rates(&self) -> (Rate, Rate) {
+        let flows = if self.tuning.device_split { f64::from(self.device_flows.max(1)) } else { 1.0 };
+        let per_second = |subframe_bits: f64| Rate::from_bps_f64(subframe_bits * 1e3 / flows);
+        let fair_share = per_second(self.fused.fair_share_bits);
+        let capacity = per_second(self.fused.capacity_bits);
+        // Differs: where competitors leave no idle PRBs, Eq. 3 only says what this device took. Whatever it took
+        // too little is gone for good, until nothing is left; the fair share is its due in any case.
+        (if self.tuning.floor { capacity.max(fair_share) } else { capacity }, fair_share)
+    }
+
+    /// Notes what the clock shows: reports carry their reporter's clock, which may differ.
+    fn see_clock(&mut self, now: Time) {
+        if std::mem::take(&mut self.heard) {
+            self.last_heard = Some(now);
+        }
+        if std::mem::take(&mut self.fused_is_old) {
+            self.fused = self.fusion.fused();
+        }
+    }
+
+    fn is_fresh(&self, now: Time) -> bool {
+        let rtprop = self.header.rtprop.unwrap_or_default();
+        let stale_after = (rtprop * STALE_RTPROPS).max(STALE_LEAST);
+        self.fused.carriers > 0 && self.last_heard.is_some_and(|heard| now - heard <= stale_after)
+    }
+}
+
+impl Receiver for PbeReceiver {
+    fn on_packet(&mut self, arrival: &Arrival<'_>) {
+        self.see_clock(arrival.now);
+        self.device_flows = arrival.device_flows;
+        if let Some(header) = Header::read(arrival.header) {
+            self.header = header;
+        }
+        if let Some(rtprop) = self.header.rtprop {
+            // One subframe is a millisecond.
+            self.fusion.set_window(rtprop.as_micros().div_ceil(1_000) as u64);
+        }
+        self.delay.on_packet(arrival.now, arrival.sent);
+        if !self.is_fresh(arrival.now) {
+            return;
+        }
+        let (capacity, fair_share) = self.rates();
+        let packet = Evidence {
+            now: arrival.now,
+            late: self.delay.exceeds_threshold(),
+            capacity,
+            fair_share,
+            pacing_rate: self.header.pacing_rate,
+        };
+        self.bottleneck.on_packet(&packet, &self.fused);
+        match self.header.rtprop {
+            Some(rtprop) if self.header.starting => {
+                if self.growth.on_packet(arrival.now, arrival.bytes, self.delay.excess(), rtprop) {
+                    self.bottleneck.on_stalled_start(&self.fused);
+                }
+            }
+            _ => self.growth = Growth::default(),
+        }
+    }
+
+    fn on_radio(&mut self, report: &RadioReport) {
+        self.fusion.on_report(report);
+        self.fused_is_old = true;
+        self.heard = true;
+    }
+
+    fn feedback(&mut self, now: Time) -> Rider {
+        self.see_clock(now);
+        let (capacity, fair_share) = self.rates();
+        let feedback = Feedback {
+            internet: self.bottleneck.is_internet(),
+            fresh: self.is_fresh(now),
+            clear: self.bottleneck.is_clear(),
+            carriers: self.fused.carriers,
+            activations: self.fusion.activations(),
+            capacity: Some(capacity),
+            fair_share: Some(fair_share),
+        };
+        feedback.write()
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        let (capacity, fair_share) = self.rates();
+        let (latest, dprop) = self.delay.raw();
+        out.value("cp_mbps", self.fused.physical_bits * 1e-3);
+        out.value("ct_mbps", capacity.as_mbps());
+        out.value("cf_mbps", fair_share.as_mbps());
+        out.value("users_n", self.fused.users);
+        out.value("idle_prbs", self.fused.idle_prbs);
+        out.value("own_prbs", self.fused.own_prbs);
+        out.value("owd_ms", dprop.map_or(f64::NAN, |_| latest as f64 * 1e-6));
+        out.value("dprop_ms", dprop.map_or(f64::NAN, |dprop| dprop as f64 * 1e-6));
+        out.value("carriers_n", f64::from(self.fused.carriers));
+        out.value("carriers_missing_n", f64::from(self.fused.missing));
+        out.value("internet", f64::from(u8::from(self.bottleneck.is_internet())));
+    }
+}

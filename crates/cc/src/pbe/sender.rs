@@ -1,0 +1,301 @@
+//! The server's half: sends at the capacity that the mobile measures, or as BBR while the bottleneck is elsewhere.
+//!
+//! ```text
+//! Start ──3 RTTs──▶ Wireless ──bottleneck bit──▶ Drain ──1 RTprop──▶ Internet.{ProbeBW, ProbeRTT, …}
+//!   ▲                │    ▲                                             │
+//!   └─new carrier────┘    └─────────────────bottleneck bit gone─────────┘
+//!
+//! any ──no fresh telemetry for some RTTs──▶ Fallback.{Startup, …} ──telemetry──▶ Start
+//! ```
+//!
+//! Source: PBE-CC §4; PBE-CC §5
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Rider, Rng, Time};
+
+use crate::bbr::{self, Bbr, Probe};
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
+
+use super::Tuning;
+use super::feedback::{Feedback, Header};
+use super::start::{FIRST_RATE, Ramp};
+
+/// Round trips without fresh telemetry after which the sender no longer obeys it.
+///
+/// Chosen: the window already holds a sender whose feedback is late; this is for feedback that has stopped.
+const FALLBACK_ROUND_TRIPS: u32 = 3;
+
+/// Part of BtlBw that is sent while the queue that led to the Internet state drains.
+///
+/// Source: PBE-CC §4.2.3
+const DRAIN_GAIN: f64 = 0.5;
+
+/// Packets in flight before RTprop is known.
+///
+/// Source: RFC 6928 §2
+const INITIAL_PACKETS: u64 = 10;
+
+/// The least window, in packets: ACKs keep coming.
+///
+/// Chosen: BBR's floor.
+const LEAST_PACKETS: u64 = 4;
+
+/// How often the rate of a start is renewed between ACKs.
+const RAMP_STEP: Duration = Duration::from_millis(2);
+
+/// Where the sender is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    Start(Ramp),
+    Wireless,
+    Drain { until: Time },
+    Internet,
+    Fallback,
+}
+
+/// The sender's half of PBE-CC.
+#[derive(Clone, Debug)]
+pub struct Pbe {
+    tuning: Tuning,
+    mss: Bytes,
+    phase: Phase,
+    /// Steers in the Internet and fallback states; its model is kept fresh in every state.
+    ///
+    /// Source: PBE-CC §5
+    bbr: Bbr,
+    /// The last fresh feedback.
+    feedback: Option<Feedback>,
+    /// When that came; before the first, when the first ACK came.
+    heard: Option<Time>,
+    /// The last delivery-rate sample.
+    delivery_rate: Rate,
+    /// The rate of the start and wireless states.
+    rate: Rate,
+    rate_time: Time,
+    /// Everything outstanding was lost: nothing is known until the next ACK.
+    silenced: bool,
+}
+
+impl Pbe {
+    /// The half of a new flow.
+    pub fn new(tuning: Tuning, mss: Bytes, rng: Rng) -> Pbe {
+        Pbe {
+            tuning,
+            mss,
+            phase: Phase::Start(Ramp::waiting()),
+            bbr: Bbr::new(mss, rng, tuning.bbr),
+            feedback: None,
+            heard: None,
+            delivery_rate: Rate::ZERO,
+            rate: FIRST_RATE,
+            rate_time: Time::ZERO,
+            silenced: false,
+        }
+    }
+
+    fn obey(&mut self, ack: &Ack<'_>, fed: Feedback) {
+        let activated = self.feedback.is_some_and(|before| before.activations != fed.activations);
+        self.feedback = Some(fed);
+        self.heard = Some(ack.now);
+        match self.phase {
+            Phase::Start(ramp) if !ramp.has_begun() => self.start(ack, Rate::ZERO),
+            Phase::Fallback => {
+                let rate = self.bbr.control().pacing_rate.unwrap_or(FIRST_RATE);
+                self.start(ack, rate.min(self.bbr.bandwidth()));
+            }
+            Phase::Start(_) | Phase::Wireless if fed.internet => self.enter_drain(ack),
+            Phase::Start(ramp) if ramp.is_done(ack.now) => self.phase = Phase::Wireless,
+            // Source: PBE-CC §4.1 — the fair share has grown: it is approached as at the start.
+            // Differs: from the rate that was right a moment ago; from zero, a new carrier costs two round trips.
+            Phase::Wireless if activated => {
+                let from = if self.tuning.restart_from_zero { Rate::ZERO } else { self.rate };
+                self.start(ack, from);
+            }
+            Phase::Drain { until } if ack.now >= until => {
+                self.bbr.restart_cycle(ack.now);
+                self.phase = Phase::Internet;
+            }
+            Phase::Internet if !fed.internet => self.phase = Phase::Wireless,
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, ack: &Ack<'_>, from: Rate) {
+        self.phase = Phase::Start(Ramp::begin(from, ack.now, ack.rtt.smoothed));
+    }
+
+    /// A queue has formed in the Internet: it is drained for one RTprop, then shared.
+    ///
+    /// Source: PBE-CC §4.2.3
+    fn enter_drain(&mut self, ack: &Ack<'_>) {
+        // Differs: the ten-round maximum remembers the cell's capacity; at that rate the new bottleneck would
+        // overflow for ten ever longer rounds.
+        let recent = (self.tuning.btlbw_reset && self.delivery_rate > Rate::ZERO).then_some(self.delivery_rate);
+        self.bbr.enter_probe_bw(ack.now, recent);
+        let rtprop = self.bbr.model().rtprop().unwrap_or(ack.rtt.min);
+        self.phase = Phase::Drain { until: ack.now + rtprop };
+    }
+
+    /// No telemetry: BBR needs none.
+    fn fall_back(&mut self, now: Time) {
+        // A start that never was told of a capacity begins with BBR's own; the model of a longer one is good.
+        if !matches!(self.phase, Phase::Start(_)) {
+            self.bbr.enter_probe_bw(now, None);
+        }
+        self.bbr.set_probe(Probe::default());
+        self.phase = Phase::Fallback;
+    }
+
+    fn is_silent(&self, ack: &Ack<'_>) -> bool {
+        self.heard.is_some_and(|heard| ack.now - heard > ack.rtt.smoothed * FALLBACK_ROUND_TRIPS)
+    }
+
+    fn update_rate(&mut self, now: Time) {
+        let Some(fed) = self.feedback else { return };
+        let capacity = fed.capacity.unwrap_or(Rate::ZERO);
+        match self.phase {
+            Phase::Start(ramp) => self.rate = ramp.rate(now, self.start_goal(ramp)),
+            // Source: PBE-CC §5 — the send rate is the capacity that was fed back.
+            Phase::Wireless => self.rate = capacity,
+            Phase::Drain { .. } | Phase::Internet | Phase::Fallback => {}
+        }
+        self.rate_time = now;
+    }
+
+    /// What a start approaches: the fair share, or the rate of the moment where that is more.
+    ///
+    /// Source: PBE-CC §4.1
+    fn start_goal(&self, ramp: Ramp) -> Rate {
+        let fair_share = self.feedback.and_then(|fed| fed.fair_share).unwrap_or(Rate::ZERO);
+        fair_share.max(ramp.from())
+    }
+
+    /// What probes may do, by what the receiver says of the path.
+    fn update_probe(&mut self) {
+        let Some(fed) = self.feedback else { return };
+        // Differs: where the last packets met no queue, the bottleneck may be gone; 1.25 per cycle would take seconds
+        // to find out. The window keeps such a probe short where it is not gone.
+        let fast = fed.clear && self.tuning.probe_gain > bbr::cycle::PROBE_GAIN;
+        let gain = if fast { self.tuning.probe_gain } else { bbr::cycle::PROBE_GAIN };
+        // Source: PBE-CC §4.2.3 Eq. 7
+        self.bbr.set_probe(Probe { gain, cap: fed.fair_share, while_growing: fast });
+    }
+
+    /// One bandwidth-delay product, and what the radio's own delays keep in flight beside it.
+    ///
+    /// ```text
+    /// cwnd = C · (RTprop + slack) + packets
+    /// ```
+    ///
+    /// Source: PBE-CC §4
+    /// Differs: by slack and packets. RTprop is the least round-trip time; retransmissions and scheduling make the
+    /// mean one longer, and a window of exactly C·RTprop would not carry C.
+    fn wireless_window(&self) -> Bytes {
+        let least = Bytes(LEAST_PACKETS * self.mss.0);
+        let rate = match self.phase {
+            Phase::Start(ramp) => self.start_goal(ramp),
+            _ => self.rate,
+        };
+        let bdp = self.bbr.model().bdp(rate, 1.0, self.tuning.cwnd_slack);
+        let window = match bdp {
+            Some(bdp) if self.feedback.is_some() => bdp + Bytes(self.tuning.cwnd_packets * self.mss.0),
+            _ => Bytes(INITIAL_PACKETS * self.mss.0),
+        };
+        window.max(least)
+    }
+
+    /// A rate is never zero: one packet every 100 ms keeps asking.
+    fn least_rate(&self) -> Rate {
+        Rate::from_bytes_per(self.mss, Duration::from_millis(100))
+    }
+
+    fn is_steered_by_bbr(&self) -> bool {
+        matches!(self.phase, Phase::Internet | Phase::Fallback)
+    }
+}
+
+impl Controller for Pbe {
+    fn on_sent(&mut self, sent: &Sent) {
+        self.bbr.on_sent(sent);
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.silenced = false;
+        self.heard.get_or_insert(ack.now);
+        if let Some(rate) = ack.rate.rate {
+            self.delivery_rate = rate;
+        }
+        if self.phase == Phase::Internet {
+            self.update_probe();
+        }
+        if self.is_steered_by_bbr() {
+            self.bbr.on_ack(ack);
+        } else {
+            self.bbr.observe(ack);
+        }
+        match Feedback::read(ack.feedback).filter(|fed| fed.fresh) {
+            Some(fed) => self.obey(ack, fed),
+            None if self.phase != Phase::Fallback && self.is_silent(ack) => self.fall_back(ack.now),
+            None => {}
+        }
+        self.update_rate(ack.now);
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.bbr.on_loss(loss);
+        // Chosen: a rate that was fed back before the path fell silent says nothing of the path after it.
+        self.silenced |= loss.cause == LossCause::Persistent;
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.update_rate(now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        let ramps = matches!(self.phase, Phase::Start(ramp) if ramp.has_begun() && !ramp.is_done(self.rate_time));
+        ramps.then(|| self.rate_time + RAMP_STEP)
+    }
+
+    fn control(&self) -> Control {
+        if self.is_steered_by_bbr() {
+            return self.bbr.control();
+        }
+        let (cwnd, rate) = match self.phase {
+            Phase::Drain { .. } => (self.bbr.control().cwnd, self.bbr.model().btlbw().scaled(DRAIN_GAIN)),
+            _ if self.silenced => (Bytes(LEAST_PACKETS * self.mss.0), FIRST_RATE),
+            _ => (self.wireless_window(), self.rate),
+        };
+        Control { cwnd, pacing_rate: Some(rate.max(self.least_rate())) }
+    }
+
+    fn header(&self) -> Rider {
+        let header = Header {
+            starting: matches!(self.phase, Phase::Start(_)),
+            rtprop: self.bbr.model().rtprop(),
+            pacing_rate: self.control().pacing_rate,
+        };
+        header.write()
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        out.state = match (self.phase, self.bbr.state_name()) {
+            (Phase::Start(_), _) => "Start",
+            (Phase::Wireless, _) => "Wireless",
+            (Phase::Drain { .. }, _) => "Drain",
+            (Phase::Internet, "Startup") => "Internet.Startup",
+            (Phase::Internet, "Drain") => "Internet.Drain",
+            (Phase::Internet, "ProbeRTT") => "Internet.ProbeRTT",
+            (Phase::Internet, _) => "Internet.ProbeBW",
+            (Phase::Fallback, "Startup") => "Fallback.Startup",
+            (Phase::Fallback, "Drain") => "Fallback.Drain",
+            (Phase::Fallback, "ProbeRTT") => "Fallback.ProbeRTT",
+            (Phase::Fallback, _) => "Fallback.ProbeBW",
+        };
+        let rtprop = self.bbr.model().rtprop().map_or(f64::NAN, |rtprop| rtprop.as_secs_f64() * 1e3);
+        let target = self.feedback.and_then(|fed| fed.capacity).map_or(f64::NAN, Rate::as_mbps);
+        out.value("rtprop_ms", rtprop);
+        out.value("btlbw_mbps", self.bbr.model().btlbw().as_mbps());
+        out.value("target_mbps", target);
+    }
+}

@@ -1,0 +1,168 @@
+//! From bits on the air to bits of the transport: what HARQ retransmissions and radio headers take.
+//!
+//! ```text
+//! Cp = Ct + Ct·(1 − (1 − p)^L) + γ·Cp        so        Ct = Cp · (1 − γ) / (1 + e(L)),  e(L) = 1 − (1 − p)^L
+//! ```
+//!
+//! Source: PBE-CC §4.2.1 Eq. 5
+
+/// Part of the physical capacity that protocol headers take: γ.
+///
+/// Source: PBE-CC §4.2.1 (6.8 %)
+pub const OVERHEAD: f64 = 0.068;
+
+/// Probability p that a bit of a transport block is wrong, at and below [`SINR_LOW_DB`].
+///
+/// Source: PBE-CC §4.2.1 (Fig. 6b: 5·10⁻⁶, 3·10⁻⁶, 1·10⁻⁶)
+const BIT_ERROR_HIGH: f64 = 5e-6;
+/// The same at and above [`SINR_HIGH_DB`].
+///
+/// Source: PBE-CC §4.2.1
+const BIT_ERROR_LOW: f64 = 1e-6;
+/// Chosen: the paper estimates p from SINR without saying how. Its three values lie on a straight line of log p
+/// over 0…25 dB; 3·10⁻⁶ is then at 8 dB.
+const SINR_LOW_DB: f64 = 0.0;
+/// See [`SINR_LOW_DB`].
+const SINR_HIGH_DB: f64 = 25.0;
+
+/// Steps of p between its ends; half a step is 5 %.
+const LEVELS: usize = 17;
+/// Steps of a table over transport block sizes, and the size of one in bits: 1 Gbit/s in the end.
+const STEPS: usize = 256;
+const STEP_BITS: f64 = 4096.0;
+
+/// What the L of Eq. 5 is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlockSize {
+    /// The transport block on the air.
+    ///
+    /// Differs: with L = Ct, Eq. 5 rates the errors of a block that is smaller than the one that is sent; and a sum
+    /// over carriers is no block of any carrier.
+    #[default]
+    OnAir,
+    /// L = Ct·10⁻³ with Ct in bit/s: the capacity of one subframe, which Eq. 5 then defines implicitly.
+    ///
+    /// Source: PBE-CC §4.2.1
+    Capacity,
+}
+
+/// Eq. 5 as a look-up table, built for each p when it is first needed.
+#[derive(Clone, Debug)]
+pub struct Translation {
+    block: BlockSize,
+    overhead: f64,
+    tables: Vec<Option<Box<[f64]>>>,
+}
+
+impl Translation {
+    /// A translation with protocol overhead γ.
+    pub fn new(block: BlockSize, overhead: f64) -> Translation {
+        Translation { block, overhead, tables: vec![None; LEVELS] }
+    }
+
+    /// Ct of Cp, both in bits per subframe. `block_bits` is the size of a transport block on the air.
+    ///
+    /// Source: PBE-CC §4.2.1 Eq. 5
+    pub fn goodput(&mut self, capacity_bits: f64, block_bits: f64, sinr_db: f64) -> f64 {
+        let bits = match self.block {
+            BlockSize::OnAir => block_bits,
+            BlockSize::Capacity => capacity_bits,
+        };
+        let level = level(sinr_db);
+        let (block, overhead) = (self.block, self.overhead);
+        let table = self.tables[level].get_or_insert_with(|| build(block, overhead, bit_error(level)));
+        let at = (bits / STEP_BITS).clamp(0.0, STEPS as f64);
+        let index = (at as usize).min(STEPS - 1);
+        let share = table[index] + (table[index + 1] - table[index]) * (at - index as f64);
+        capacity_bits * share
+    }
+}
+
+/// Ct/Cp over block sizes (or capacities) of `STEP_BITS` each.
+fn build(block: BlockSize, overhead: f64, bit_error: f64) -> Box<[f64]> {
+    (0..=STEPS)
+        .map(|step| {
+            let bits = step as f64 * STEP_BITS;
+            match block {
+                BlockSize::OnAir => (1.0 - overhead) / (1.0 + block_error(bit_error, bits)),
+                BlockSize::Capacity => implicit_share(bits, overhead, bit_error),
+            }
+        })
+        .collect()
+}
+
+/// Ct/Cp where L is Ct itself: halving, as Ct·(1 + e(Ct)) rises with Ct.
+fn implicit_share(capacity_bits: f64, overhead: f64, bit_error: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0 - overhead);
+    for _ in 0..40 {
+        let share = 0.5 * (low + high);
+        let taken = share * (1.0 + block_error(bit_error, share * capacity_bits));
+        if taken < 1.0 - overhead {
+            low = share;
+        } else {
+            high = share;
+        }
+    }
+    0.5 * (low + high)
+}
+
+/// Probability that a transport block of so many bits is wrong.
+///
+/// Source: PBE-CC §4.2.1
+pub fn block_error(bit_error: f64, bits: f64) -> f64 {
+    -libm::expm1(bits * libm::log1p(-bit_error))
+}
+
+fn level(sinr_db: f64) -> usize {
+    let quality = ((sinr_db - SINR_LOW_DB) / (SINR_HIGH_DB - SINR_LOW_DB)).clamp(0.0, 1.0);
+    // NaN, a reporter without SINR, becomes level 0: the most careful.
+    libm::round(quality * (LEVELS - 1) as f64) as usize
+}
+
+fn bit_error(level: usize) -> f64 {
+    BIT_ERROR_HIGH * libm::pow(BIT_ERROR_LOW / BIT_ERROR_HIGH, level as f64 / (LEVELS - 1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bits of 100 PRBs at 950 bits each.
+    const CAPACITY: f64 = 95_000.0;
+
+    #[test]
+    fn the_ends_of_p_are_those_of_the_paper() {
+        assert_eq!(bit_error(level(-5.0)), 5e-6);
+        assert!((bit_error(level(30.0)) - 1e-6).abs() < 1e-15);
+        assert!((bit_error(level(8.0)) - 3e-6).abs() < 2e-7, "the middle curve of Fig. 6b is met on the way");
+        assert_eq!(level(f64::NAN), 0);
+    }
+
+    #[test]
+    fn eq_5_holds_for_what_the_table_gives() {
+        for sinr_db in [0.0, 8.0, 25.0] {
+            let p = bit_error(level(sinr_db));
+            let ct = Translation::new(BlockSize::Capacity, OVERHEAD).goodput(CAPACITY, f64::NAN, sinr_db);
+            let cp = ct + ct * block_error(p, ct) + OVERHEAD * CAPACITY;
+            assert!((cp / CAPACITY - 1.0).abs() < 1e-4, "L = Ct: {cp} at {sinr_db} dB");
+            let ct = Translation::new(BlockSize::OnAir, OVERHEAD).goodput(CAPACITY, CAPACITY, sinr_db);
+            let cp = ct + ct * block_error(p, CAPACITY) + OVERHEAD * CAPACITY;
+            assert!((cp / CAPACITY - 1.0).abs() < 1e-4, "L on the air: {cp} at {sinr_db} dB");
+        }
+    }
+
+    #[test]
+    fn a_block_on_the_air_is_larger_than_its_goodput_and_so_fails_more_often() {
+        let on_air = Translation::new(BlockSize::OnAir, OVERHEAD).goodput(CAPACITY, CAPACITY, 8.0);
+        let text = Translation::new(BlockSize::Capacity, OVERHEAD).goodput(CAPACITY, CAPACITY, 8.0);
+        assert!(on_air < text && on_air > 0.95 * text, "{on_air} {text}");
+    }
+
+    #[test]
+    fn more_capacity_is_never_less_goodput() {
+        let mut table = Translation::new(BlockSize::Capacity, OVERHEAD);
+        let goodputs: Vec<f64> = (0..600).map(|k| table.goodput(f64::from(k) * 2_000.0, 0.0, 3.0)).collect();
+        assert!(goodputs.windows(2).all(|pair| pair[1] > pair[0]));
+        assert_eq!(goodputs[0], 0.0);
+    }
+}
