@@ -1,1 +1,289 @@
-//! To be.
+//! A link that carries packets at recorded instants: a trace of delivery chances, by the rules of mahimahi.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | here | [`TraceLink`], the link |
+//! | [`chances`] | [`Trace`]: the instants, and what they add up to |
+//! | [`format`] | reading and writing both forms of a trace file |
+//! | [`synth`] | made-up traces |
+//! | [`mmlink`] | comparison with a log of the real mm-link |
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use airpace_core::event::Fate;
+use airpace_core::{Bytes, Packet, Rate, Time};
+use serde::Deserialize;
+
+use crate::config_error::{ConfigError, duration_ms};
+use crate::link::{Exit, Link};
+use crate::queue::{Buffer, BufferConfig, Dropped};
+
+pub mod chances;
+pub mod format;
+pub mod mmlink;
+pub mod synth;
+
+pub use chances::{Hole, Trace, TraceInfo};
+pub use format::TraceError;
+
+/// How packets use a trace.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TraceConfig {
+    /// Bytes that one delivery chance carries.
+    pub opportunity_bytes: u64,
+    /// Bytes that each packet takes on top of its own size: mahimahi counts the header of its TUN device.
+    pub header_bytes: u64,
+    /// Where in the trace the run starts, in seconds.
+    pub start_s: f64,
+    /// What waits, and who is dropped. The packet in transit no longer counts as waiting. A limit in
+    /// milliseconds is one at the mean rate of the trace.
+    pub buffer: BufferConfig,
+}
+
+impl Default for TraceConfig {
+    fn default() -> TraceConfig {
+        TraceConfig {
+            opportunity_bytes: 1504,
+            header_bytes: 4,
+            start_s: 0.0,
+            buffer: BufferConfig::default(),
+        }
+    }
+}
+
+/// A link that carries packets at the delivery chances of a trace.
+///
+/// Time is whole milliseconds. Each chance carries so many bytes, of one packet or several; a packet may need
+/// several chances and leaves at the one that finishes it; what a chance has left over is lost. A packet that
+/// arrives within a millisecond uses the chances of later ones only. After its last chance the trace starts anew.
+///
+/// Source: mahimahi `link_queue.cc` (ae477d4)
+#[derive(Debug)]
+pub struct TraceLink {
+    chances: Chances,
+    opportunity: Bytes,
+    header: Bytes,
+    buffer: Buffer,
+    in_transit: Option<InTransit>,
+    exits: VecDeque<Exit>,
+    used: Bytes,
+    /// Mean rate of the trace.
+    rate: Rate,
+    /// Kept to spare an allocation per call.
+    drops: Vec<Dropped>,
+}
+
+#[derive(Debug)]
+struct InTransit {
+    packet: Packet,
+    /// What is left to carry, the header included.
+    left: Bytes,
+}
+
+impl TraceLink {
+    /// An empty link whose time zero is `config.start_s` into the trace.
+    ///
+    /// # Errors
+    /// Names the key that is out of range.
+    pub fn new(trace: Arc<Trace>, config: &TraceConfig) -> Result<TraceLink, ConfigError> {
+        let start = duration_ms("start_s", config.start_s * 1e3)?;
+        TraceLink::with_chances(Chances::new(trace, 0, start.as_millis() as u64), config)
+    }
+
+    /// An empty link; the trace begins `base_ms` after time zero.
+    fn beginning_at(trace: Arc<Trace>, base_ms: u64, config: &TraceConfig) -> Result<TraceLink, ConfigError> {
+        TraceLink::with_chances(Chances::new(trace, base_ms, 0), config)
+    }
+
+    fn with_chances(chances: Chances, config: &TraceConfig) -> Result<TraceLink, ConfigError> {
+        if config.opportunity_bytes <= config.header_bytes {
+            let reason = format!(
+                "is {}, which the {} header bytes of one packet use up; 1504 carries one of 1500",
+                config.opportunity_bytes, config.header_bytes
+            );
+            return Err(ConfigError::new("opportunity_bytes", reason));
+        }
+        let header = Bytes(config.header_bytes);
+        let buffer = Buffer::new(&config.buffer, header).map_err(|error| error.within("buffer"))?;
+        let payload = Bytes(config.opportunity_bytes) - header;
+        Ok(TraceLink {
+            rate: chances.trace.mean_rate(payload),
+            chances,
+            opportunity: Bytes(config.opportunity_bytes),
+            header,
+            buffer,
+            in_transit: None,
+            exits: VecDeque::new(),
+            used: Bytes::ZERO,
+            drops: Vec::new(),
+        })
+    }
+
+    /// The trace.
+    pub fn trace(&self) -> &Arc<Trace> {
+        &self.chances.trace
+    }
+
+    /// Delivery chances at or after `from` and before `to`, past or yet to come.
+    pub fn opportunities_in(&self, from: Time, to: Time) -> u64 {
+        self.chances.before(to).saturating_sub(self.chances.before(from))
+    }
+
+    /// IP bytes that the chances at or after `from` and before `to` can carry in packets that fill them.
+    pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
+        Bytes(self.opportunities_in(from, to).saturating_mul((self.opportunity - self.header).0))
+    }
+
+    /// IP bytes of all packets that left so far; the difference over an interval, less the capacity of that
+    /// interval, is what nobody used.
+    pub fn used(&self) -> Bytes {
+        self.used
+    }
+
+    /// Carries out all chances up to and including millisecond `ms`.
+    fn advance(&mut self, ms: u64) {
+        while self.chances.next_ms() <= ms {
+            if self.in_transit.is_none() && self.buffer.is_empty() {
+                self.chances.skip_to(ms + 1);
+                return;
+            }
+            let at = self.chances.next_ms();
+            self.chances.step();
+            self.carry(at);
+        }
+    }
+
+    /// Uses one chance at millisecond `ms`.
+    fn carry(&mut self, ms: u64) {
+        let now = instant(ms);
+        let mut room = self.opportunity;
+        while room > Bytes::ZERO {
+            let Some(mut packet) = self.in_transit.take().or_else(|| self.dequeue(now)) else { return };
+            let carried = packet.left.min(room);
+            room -= carried;
+            packet.left -= carried;
+            if packet.left > Bytes::ZERO {
+                self.in_transit = Some(packet);
+                return;
+            }
+            self.used += packet.packet.bytes;
+            self.exits.push_back(Exit { time: now, packet: packet.packet, fate: Fate::Delivered });
+        }
+    }
+
+    fn dequeue(&mut self, now: Time) -> Option<InTransit> {
+        let next = self.buffer.dequeue(now, &mut self.drops);
+        self.report_drops(now);
+        next.map(|packet| InTransit { packet, left: packet.bytes + self.header })
+    }
+
+    fn report_drops(&mut self, now: Time) {
+        let exit = |dropped: Dropped| Exit { time: now, packet: dropped.packet, fate: dropped.fate };
+        self.exits.extend(self.drops.drain(..).map(exit));
+    }
+}
+
+impl Link for TraceLink {
+    fn push(&mut self, now: Time, packet: Packet) {
+        self.advance(now.as_millis());
+        self.buffer.enqueue(now, packet, Some(self.rate), &mut self.drops);
+        self.report_drops(now);
+    }
+
+    fn pop(&mut self, now: Time) -> Option<Exit> {
+        self.advance(now.as_millis());
+        self.exits.pop_front()
+    }
+
+    fn next(&self) -> Option<Time> {
+        if let Some(exit) = self.exits.front() {
+            return Some(exit.time);
+        }
+        let waiting = self.in_transit.is_some() || !self.buffer.is_empty();
+        waiting.then(|| instant(self.chances.next_ms()))
+    }
+
+    /// Zero.
+    ///
+    /// Chosen: waiting for the next chance counts as queueing, since a trace does not tell why there was none.
+    fn base_delay(&self, _: Bytes) -> Duration {
+        Duration::ZERO
+    }
+
+    fn backlog(&self) -> Bytes {
+        let in_transit = self.in_transit.as_ref().map_or(Bytes::ZERO, |it| it.left.min(it.packet.bytes));
+        self.buffer.bytes() - Bytes(self.header.0 * self.buffer.len()) + in_transit
+    }
+}
+
+fn instant(ms: u64) -> Time {
+    Time::from_nanos(ms.saturating_mul(1_000_000))
+}
+
+/// A place in the endless repetition of a trace, on the link's own millisecond axis.
+#[derive(Debug)]
+struct Chances {
+    trace: Arc<Trace>,
+    /// The link's millisecond at which the trace begins.
+    base_ms: u64,
+    /// Milliseconds of the trace that are left out at its beginning.
+    skip_ms: u64,
+    /// Where the present repetition begins, in milliseconds of the trace.
+    lap_ms: u64,
+    /// The next chance of the present repetition.
+    index: usize,
+}
+
+impl Chances {
+    fn new(trace: Arc<Trace>, base_ms: u64, skip_ms: u64) -> Chances {
+        let mut chances = Chances { trace, base_ms, skip_ms, lap_ms: 0, index: 0 };
+        chances.seek(skip_ms);
+        chances
+    }
+
+    /// The millisecond of the next chance.
+    fn next_ms(&self) -> u64 {
+        let in_trace = self.lap_ms.saturating_add(self.trace.times_ms()[self.index]);
+        (self.base_ms + in_trace).saturating_sub(self.skip_ms)
+    }
+
+    fn step(&mut self) {
+        self.index += 1;
+        if self.index == self.trace.times_ms().len() {
+            self.index = 0;
+            self.lap_ms = self.lap_ms.saturating_add(self.trace.period_ms());
+        }
+    }
+
+    /// Goes to the first chance at or after the link's millisecond `ms`.
+    fn skip_to(&mut self, ms: u64) {
+        self.seek(self.in_trace(ms));
+    }
+
+    /// Goes to the first chance at or after millisecond `ms` of the repeated trace.
+    fn seek(&mut self, ms: u64) {
+        let (period, times) = (self.trace.period_ms(), self.trace.times_ms());
+        let (mut lap, mut within) = (ms / period, ms % period);
+        if within == 0 && lap > 0 {
+            // The last chances of a repetition fall on the beginning of the next.
+            (lap, within) = (lap - 1, period);
+        }
+        self.lap_ms = lap * period;
+        self.index = times.partition_point(|&time| time < within);
+    }
+
+    /// Chances before an instant of the link.
+    fn before(&self, time: Time) -> u64 {
+        self.trace.opportunities_before(self.in_trace(time.as_nanos().div_ceil(1_000_000)))
+    }
+
+    fn in_trace(&self, ms: u64) -> u64 {
+        ms.saturating_add(self.skip_ms).saturating_sub(self.base_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests;

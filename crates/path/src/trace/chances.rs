@@ -1,0 +1,141 @@
+//! The instants at which a link could carry a packet, and what they add up to.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate};
+use serde::Serialize;
+
+use super::format::TraceError;
+
+/// Bytes that one delivery chance stands for where a trace is told as a rate.
+pub const CHANCE: Bytes = Bytes(1500);
+
+/// A trace: the milliseconds at which a link could deliver one packet of full size, from 0 on, never decreasing.
+/// It repeats with the period of its last chance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    times_ms: Vec<u64>,
+}
+
+/// The longest time without a chance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// The millisecond of the last chance before it.
+    pub start_ms: u64,
+    /// How long it lasts.
+    pub length: Duration,
+}
+
+/// What a trace adds up to; rates count 1500 bytes per chance.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TraceInfo {
+    /// Delivery chances.
+    pub opportunities: u64,
+    /// Period in seconds.
+    pub seconds: f64,
+    /// Mean rate in Mbit/s.
+    pub mean_mbps: f64,
+    /// Standard deviation, over all whole seconds, of the rate of each, in Mbit/s.
+    pub sd_1s_mbps: f64,
+    /// Whole seconds of less than 0.1 Mbit/s.
+    pub seconds_below_100_kbps: u64,
+    /// Longest time without a chance, in seconds.
+    pub longest_hole_s: f64,
+}
+
+impl Trace {
+    /// No trace may last longer: about thirty years.
+    pub(super) const MAX_MS: u64 = 1_000_000_000_000;
+
+    /// The trace of these milliseconds.
+    ///
+    /// # Errors
+    /// Refuses a trace that is empty, goes back in time, lasts no time or for ever; the error counts lines from 1.
+    pub fn from_times_ms(times_ms: Vec<u64>) -> Result<Trace, TraceError> {
+        if let Some(at) = times_ms.windows(2).position(|two| two[1] < two[0]) {
+            let what = format!("time {} after {}", times_ms[at + 1], times_ms[at]);
+            return Err(TraceError::at(
+                at as u64 + 2,
+                what,
+                "times never decrease; sort the lines by number",
+            ));
+        }
+        match times_ms.last() {
+            None => Err(TraceError::whole(
+                "the trace is empty",
+                "give one millisecond per line, each a chance to deliver 1500 bytes",
+            )),
+            Some(0) => Err(TraceError::at(
+                times_ms.len() as u64,
+                "the last time is 0",
+                "the last time is the trace's period in ms; it must be at least 1",
+            )),
+            Some(&last) if last > Trace::MAX_MS => Err(TraceError::at(
+                times_ms.len() as u64,
+                format!("time {last} is more than thirty years"),
+                "times are milliseconds from the start of the trace; subtract the first one",
+            )),
+            Some(_) => Ok(Trace { times_ms }),
+        }
+    }
+
+    /// The milliseconds of the chances; never empty.
+    pub fn times_ms(&self) -> &[u64] {
+        &self.times_ms
+    }
+
+    /// After how many milliseconds the trace repeats: the time of its last chance, at least 1.
+    pub fn period_ms(&self) -> u64 {
+        self.times_ms[self.times_ms.len() - 1]
+    }
+
+    /// Chances before millisecond `ms` of the trace and its repetitions.
+    pub fn opportunities_before(&self, ms: u64) -> u64 {
+        let (lap, within) = (ms / self.period_ms(), ms % self.period_ms());
+        let all = self.times_ms.len() as u64;
+        let below = |limit| self.times_ms.partition_point(|&time| time < limit) as u64;
+        if within == 0 && lap > 0 {
+            // The last chances of a repetition fall on the beginning of the next.
+            return (lap - 1).saturating_mul(all) + below(self.period_ms());
+        }
+        lap.saturating_mul(all) + below(within)
+    }
+
+    /// The mean rate, at so many bytes per chance.
+    pub fn mean_rate(&self, per_chance: Bytes) -> Rate {
+        let bytes = Bytes((self.times_ms.len() as u64).saturating_mul(per_chance.0));
+        Rate::from_bytes_per(bytes, Duration::from_millis(self.period_ms()))
+    }
+
+    /// The longest time without a chance, the beginning of the trace included.
+    pub fn longest_hole(&self) -> Hole {
+        let starts = std::iter::once(0).chain(self.times_ms.iter().copied());
+        let holes = starts.zip(&self.times_ms).map(|(start, &end)| (end - start, start));
+        // The first of equals.
+        let (length, start_ms) = holes.fold((0, 0), |best, hole| if hole.0 > best.0 { hole } else { best });
+        Hole { start_ms, length: Duration::from_millis(length) }
+    }
+
+    /// What the trace adds up to.
+    pub fn info(&self) -> TraceInfo {
+        let chances: Vec<u64> = (0..self.period_ms() / 1000)
+            .scan(0, |index, second| {
+                let end = self.times_ms.partition_point(|&time| time < (second + 1) * 1000);
+                Some((end - std::mem::replace(index, end)) as u64)
+            })
+            .collect();
+        let mbps_per_chance = CHANCE.bits().0 as f64 * 1e-6;
+        let count = chances.len().max(1) as f64;
+        let mean = chances.iter().sum::<u64>() as f64 / count;
+        let variance = chances.iter().map(|&n| (n as f64 - mean) * (n as f64 - mean)).sum::<f64>() / count;
+        TraceInfo {
+            opportunities: self.times_ms.len() as u64,
+            seconds: self.period_ms() as f64 * 1e-3,
+            mean_mbps: self.mean_rate(CHANCE).as_mbps(),
+            sd_1s_mbps: libm::sqrt(variance) * mbps_per_chance,
+            seconds_below_100_kbps: chances.iter().filter(|&&n| n as f64 * mbps_per_chance < 0.1).count()
+                as u64,
+            longest_hole_s: self.longest_hole().length.as_secs_f64(),
+        }
+    }
+}
