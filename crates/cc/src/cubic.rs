@@ -1,1 +1,218 @@
-//! To be.
+//! CUBIC: after a loss the window returns to where it was along a cubic curve of time, rests there, then probes.
+//!
+//! ```text
+//!  slow start ──RTT rises──▶ conservative slow start ──5 rounds──▶ congestion avoidance ⟲ loss: window × 0.7
+//! ```
+//!
+//! Source: RFC 9438; RFC 9406 (HyStart++)
+//!
+//! Differs: the window falls at once at a loss, not along RFC 6937; a loss that proves spurious is not undone
+//! (RFC 9438 §4.9 leaves both to the implementation).
+
+mod curve;
+mod hystart;
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Time};
+
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
+use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
+use crate::window::{Idle, Recovery, initial_window};
+use curve::{BETA, Epoch};
+use hystart::{Hystart, Phase};
+
+/// CUBIC as users know it.
+pub static SCHEME: Scheme = Scheme {
+    name: "cubic",
+    summary: "grows its window along a cubic curve of time since the last loss",
+    source: "RFC 9438, RFC 9406",
+    style: Style { colour: "#009E73", marker: "rect" },
+    presets: &[],
+    options: &[
+        OptionSpec {
+            name: "hystart",
+            default: "on",
+            summary: "leave slow start when the RTT rises (HyStart++); off waits for a loss",
+        },
+        OptionSpec {
+            name: "pacing",
+            default: "off",
+            summary: "spread packets at 200 % (slow start) or 120 % of cwnd/RTT; off sends on each ACK, as kernels do",
+        },
+    ],
+    build,
+};
+
+fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
+    let cubic = Cubic::new(setup.mss, options.switch("hystart")?, options.switch("pacing")?);
+    Ok(Ends { controller: Box::new(cubic), receiver: None })
+}
+
+/// The controller. Windows are in packets, as in the RFC.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    mss: Bytes,
+    cwnd: f64,
+    /// Infinite until the first slow start has ended.
+    ssthresh: f64,
+    /// The window just before the last reduction; `None` before any, and after a timeout.
+    w_max: Option<f64>,
+    /// The window when `ssthresh` was last set.
+    cwnd_prior: f64,
+    epoch: Option<Epoch>,
+    /// Up to when the epoch's time was counted.
+    counted: Time,
+    hystart: Option<Hystart>,
+    paced: bool,
+    srtt: Option<Duration>,
+    recovery: Recovery,
+    /// Whether the window collapsed and nothing was acknowledged since.
+    collapsed: bool,
+    idle: Idle,
+}
+
+impl Cubic {
+    /// A flow that begins.
+    pub fn new(mss: Bytes, hystart: bool, paced: bool) -> Cubic {
+        let cwnd = initial_window(mss).0 as f64 / mss.0 as f64;
+        Cubic {
+            mss,
+            cwnd,
+            ssthresh: f64::INFINITY,
+            w_max: None,
+            cwnd_prior: cwnd,
+            epoch: None,
+            counted: Time::ZERO,
+            hystart: hystart.then(Hystart::new),
+            paced,
+            srtt: None,
+            recovery: Recovery::default(),
+            collapsed: false,
+            idle: Idle::default(),
+        }
+    }
+
+    fn is_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    fn packets(&self, bytes: Bytes) -> f64 {
+        bytes.0 as f64 / self.mss.0 as f64
+    }
+
+    fn slow_start(&mut self, ack: &Ack<'_>) {
+        let mut growth = self.packets(ack.acked).min(hystart::most_per_ack(self.paced));
+        let mut done = false;
+        // Only the first slow start is judged: a later one knows where to end. Source: RFC 9406 §4.3
+        if let Some(hystart) = self.hystart.as_mut().filter(|_| self.ssthresh.is_infinite()) {
+            done = hystart.on_ack(ack) == Phase::Done;
+            growth *= hystart.growth();
+        }
+        if ack.cwnd_limited {
+            self.cwnd += growth;
+        }
+        if done {
+            self.ssthresh = self.cwnd; // RFC 9406 §4.2: enter congestion avoidance
+            self.cwnd_prior = self.cwnd; // RFC 9438 §4.3
+        }
+    }
+
+    /// Source: RFC 9438 §4.2 to §4.5
+    fn avoid_congestion(&mut self, ack: &Ack<'_>) {
+        let acked = self.packets(ack.acked);
+        let cwnd = self.cwnd;
+        let epoch = self.epoch.get_or_insert_with(|| {
+            self.counted = ack.now;
+            Epoch::new(cwnd, self.w_max, self.cwnd_prior)
+        });
+        epoch.advance(ack.now - self.counted);
+        epoch.on_acked(acked, cwnd);
+        self.cwnd = epoch.next_window(acked, cwnd, ack.rtt.smoothed);
+    }
+
+    /// Source: RFC 9438 §4.6, §4.7
+    fn reduce(&mut self, loss: &Loss<'_>) {
+        // RFC 9438 §4.7: a flow that did not get back to its last maximum leaves room for others.
+        let fast_convergence = self.w_max.is_some_and(|w_max| self.cwnd < w_max);
+        self.w_max = Some(if fast_convergence { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd });
+        self.set_threshold(loss);
+        self.cwnd = self.ssthresh;
+    }
+
+    /// Source: RFC 9438 §4.6
+    fn set_threshold(&mut self, loss: &Loss<'_>) {
+        self.cwnd_prior = self.cwnd;
+        self.ssthresh = (self.packets(loss.prior_inflight) * BETA).max(2.0);
+    }
+}
+
+impl Controller for Cubic {
+    fn on_sent(&mut self, sent: &Sent) {
+        if self.idle.on_sent(sent).is_some() {
+            self.cwnd = self.cwnd.min(self.packets(initial_window(self.mss))); // RFC 5681 §4.1
+            self.epoch = None;
+        }
+        if sent.inflight == sent.bytes {
+            self.counted = sent.now; // RFC 9438 §5.8: idle time is no time on the curve
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.idle.on_ack(ack);
+        self.srtt = Some(ack.rtt.smoothed);
+        self.collapsed = false;
+        if !self.recovery.rests(ack) {
+            if self.is_slow_start() {
+                self.slow_start(ack);
+            } else if ack.cwnd_limited {
+                self.avoid_congestion(ack);
+            }
+        }
+        self.counted = ack.now; // RFC 9438 §5.8: nor is time in which the window was no limit
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        match loss.cause {
+            LossCause::Threshold if self.recovery.begins(loss) => {
+                self.reduce(loss);
+                self.epoch = None;
+            }
+            LossCause::Threshold => {}
+            LossCause::Persistent => {
+                if !self.collapsed {
+                    self.set_threshold(loss); // RFC 9438 §4.8
+                }
+                self.w_max = None; // RFC 9438 §4.8: the next curve begins where slow start ends
+                self.cwnd = 1.0; // RFC 5681 §3.1
+                self.epoch = None;
+                self.collapsed = true;
+                self.recovery.collapse(loss);
+            }
+        }
+    }
+
+    fn control(&self) -> Control {
+        let cwnd = self.mss.scaled(self.cwnd);
+        let pacing_rate = self.srtt.filter(|_| self.paced).map(|srtt| {
+            let gain = if self.is_slow_start() { 2.0 } else { 1.2 }; // Linux tcp_pacing_ss_ratio, tcp_pacing_ca_ratio
+            Rate::from_bytes_per(cwnd, srtt).scaled(gain).max(Rate::from_bps(1))
+        });
+        Control { cwnd, pacing_rate }
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        let conservative = self.hystart.as_ref().is_some_and(Hystart::is_conservative);
+        out.state = match (self.recovery.is_active(), self.is_slow_start()) {
+            (true, _) => "Recovery",
+            (_, false) => "CongestionAvoidance",
+            (_, true) if conservative && self.ssthresh.is_infinite() => "ConservativeSlowStart",
+            (_, true) => "SlowStart",
+        };
+        let known = |value: f64| if value.is_finite() { value } else { f64::NAN };
+        out.value("ssthresh_packets", known(self.ssthresh));
+        out.value("w_max_packets", self.w_max.unwrap_or(f64::NAN));
+        out.value("w_est_packets", self.epoch.as_ref().map_or(f64::NAN, |epoch| epoch.w_est));
+        out.value("k_s", self.epoch.as_ref().map_or(f64::NAN, |epoch| epoch.k_s));
+    }
+}

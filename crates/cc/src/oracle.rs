@@ -1,1 +1,123 @@
-//! To be.
+//! The causal Oracle: knows what the narrowest link will carry when a packet sent now gets there.
+//!
+//! Every millisecond it plays the queue forward over what is on the wire and what the link will carry meanwhile,
+//! and sends such that `slack_ms` worth of data will be waiting. It is causal: it knows the capacity one
+//! forward delay ahead, which no real sender can, but not what the link or other flows do with it; what it cannot
+//! know (HARQ, scheduling) it sees in the backlog and corrects over a few milliseconds. No scheme can have less
+//! delay at its throughput, but for those few milliseconds.
+//!
+//! Source: none; the bound that the others are measured against
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Time};
+
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, Sent, Truth};
+use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
+
+/// Time over which the queue is brought to where it should be.
+///
+/// Chosen: four subframes; long enough not to answer the arrival of single packets.
+const HORIZON: Duration = Duration::from_millis(4);
+
+/// The rate while there is no capacity, so that the flow lives.
+///
+/// Chosen: a full packet in 1.2 seconds.
+const FLOOR: Rate = Rate::from_bps(10_000);
+
+/// The Oracle as users know it.
+pub static SCHEME: Scheme = Scheme {
+    name: "oracle",
+    summary: "knows the capacity that its packets will find; the bound for all others, in simulation only",
+    source: "",
+    style: Style { colour: "#000000", marker: "pin" },
+    presets: &[],
+    options: &[OptionSpec {
+        name: "slack_ms",
+        default: "2",
+        summary: "how much it keeps waiting at the link, in milliseconds of the capacity",
+    }],
+    build,
+};
+
+fn build(_: &Setup, options: &Options) -> Result<Ends, SchemeError> {
+    let slack = Duration::from_secs_f64(options.number("slack_ms", 0.0)?.min(1e6) * 1e-3);
+    Ok(Ends { controller: Box::new(Oracle::new(slack)), receiver: None })
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    slack: Duration,
+    rate: Rate,
+    capacity: Option<Rate>,
+    /// What the queue will hold when a packet sent now arrives there.
+    expected: Bytes,
+    /// What is on the wire, by the millisecond in which it left.
+    wire: VecDeque<Slot>,
+}
+
+/// A millisecond, from one truth to the next.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    from: Time,
+    /// What the link carries when this millisecond's packets arrive.
+    capacity: Rate,
+    sent: Bytes,
+}
+
+impl Oracle {
+    /// Keeps `slack` of data waiting at the link.
+    pub fn new(slack: Duration) -> Oracle {
+        Oracle { slack, rate: FLOOR, capacity: None, expected: Bytes::ZERO, wire: VecDeque::new() }
+    }
+
+    /// Plays the queue forward to the arrival of a packet that leaves at `truth.now`.
+    fn expect(&self, truth: &Truth) -> Bytes {
+        let arrived = truth.now - truth.forward_delay;
+        // Packets lost on the way, or of a slot that has arrived in part, are no longer on the wire.
+        let sent = self.wire.iter().map(|slot| slot.sent).sum();
+        let queue = (truth.backlog + truth.on_wire) - sent;
+        let ends = self.wire.iter().skip(1).map(|slot| slot.from).chain([truth.now]);
+        self.wire.iter().zip(ends).fold(queue, |queue, (slot, end)| {
+            (queue + slot.sent) - slot.capacity.bytes_in(end - slot.from.max(arrived))
+        })
+    }
+}
+
+impl Controller for Oracle {
+    fn on_sent(&mut self, sent: &Sent) {
+        if let Some(slot) = self.wire.back_mut() {
+            slot.sent += sent.bytes;
+        }
+    }
+
+    fn on_ack(&mut self, _: &Ack<'_>) {}
+
+    fn on_loss(&mut self, _: &Loss<'_>) {}
+
+    fn on_truth(&mut self, truth: &Truth) {
+        let arrived = truth.now - truth.forward_delay;
+        while self.wire.get(1).is_some_and(|next| next.from <= arrived) {
+            self.wire.pop_front();
+        }
+        self.expected = self.expect(truth);
+        let wanted = truth.capacity.bytes_in(self.slack);
+        let correction = |surplus: Bytes| Rate::from_bytes_per(surplus, HORIZON);
+        let rate = truth.capacity + correction(wanted - self.expected) - correction(self.expected - wanted);
+        self.rate = rate.max(FLOOR);
+        self.capacity = Some(truth.capacity);
+        self.wire.push_back(Slot { from: truth.now, capacity: truth.capacity, sent: Bytes::ZERO });
+    }
+
+    fn control(&self) -> Control {
+        Control { cwnd: Bytes(u64::MAX), pacing_rate: Some(self.rate) }
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        out.state = if self.capacity.is_some() { "Tracking" } else { "Blind" };
+        out.value("capacity_mbps", self.capacity.map_or(f64::NAN, Rate::as_mbps));
+        out.value("expected_backlog_bytes", self.expected.0 as f64);
+    }
+}

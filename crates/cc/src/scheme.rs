@@ -5,13 +5,14 @@
 
 use std::fmt;
 
-use airpace_core::{Bytes, Rng};
+use airpace_core::{Bytes, Rng, Streams};
 
-use crate::controller::{Controller, Receiver};
-use crate::{bbr, cbr, reno};
+use crate::controller::{Controller, Inspect, Receiver};
+use crate::{bbr, cbr, cubic, oracle, pbe, reno};
 
 /// Every scheme, in the order of lists and tables. A new scheme is one file and one line here.
-pub static SCHEMES: &[&Scheme] = &[&bbr::SCHEME, &reno::SCHEME, &cbr::SCHEME];
+pub static SCHEMES: &[&Scheme] =
+    &[&pbe::SCHEME, &bbr::SCHEME, &cubic::SCHEME, &reno::SCHEME, &oracle::SCHEME, &cbr::SCHEME];
 
 /// A congestion control as users know it.
 pub struct Scheme {
@@ -153,6 +154,20 @@ impl SchemeSpec {
     /// An option's value that cannot be read.
     pub fn build(&self, setup: &Setup) -> Result<Ends, SchemeError> {
         (self.scheme.build)(setup, &self.options)
+    }
+
+    /// The names of the values that the two halves show when looked into, the controller's first.
+    ///
+    /// # Errors
+    /// An option's value that cannot be read.
+    pub fn inspected(&self) -> Result<Vec<&'static str>, SchemeError> {
+        let ends = self.build(&Setup { mss: Bytes(1500), rng: Streams::new(0).stream("inspected") })?;
+        let mut inspect = Inspect::default();
+        ends.controller.inspect(&mut inspect);
+        if let Some(receiver) = &ends.receiver {
+            receiver.inspect(&mut inspect);
+        }
+        Ok(inspect.values.into_iter().map(|(name, _)| name).collect())
     }
 }
 

@@ -1,1 +1,35 @@
-//! To be.
+//! Judging runs: what every number means, what a run leaves behind, and the page that shows who wins.
+//!
+//! A [`Matrix`] of scenarios × schemes × seeds runs on threads. Each run speaks its events to a [`Judge`], which
+//! measures ([`metrics`]) and, where a [`RunFolder`] is kept, writes Parquet ([`tables`]) and [`qlog`]. Then come
+//! the verdicts on what the scenarios [`expect`], the [`summary`], and the [`report`], which is made from the
+//! folder alone.
+//!
+//! ```text
+//! Scenario × SchemeSpec × seed → sim → Event → Judge ─┬─ Meter  → summary.json → --json, table, exit code
+//!                                                     ├─ Tables → Parquet ─┐
+//!                                                     └─ Qlogs             └→ report.html
+//! ```
+#![warn(missing_docs)]
+
+pub mod error;
+pub mod expect;
+pub mod facts;
+pub mod folder;
+pub mod judge;
+pub mod matrix;
+pub mod metrics;
+pub mod qlog;
+mod shell;
+pub mod summary;
+pub mod tables;
+
+pub use error::EvalError;
+pub use expect::Verdict;
+pub use facts::{FlowFacts, RunFacts, Span};
+pub use folder::{Host, Manifest, RunFolder};
+pub use judge::{Judge, Keep};
+pub use matrix::{Choice, Matrix, Outcome, Progress};
+pub use metrics::{FlowMetrics, Measured, Meter};
+pub use summary::{FlowLine, FlowSummary, RunSummary, Summary};
+pub use tables::Tables;

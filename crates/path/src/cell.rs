@@ -1,1 +1,5 @@
-//! To be.
+//! The cell.
+
+pub mod adaptation;
+pub mod bler;
+pub mod channel;

@@ -1,0 +1,107 @@
+//! The curve of one epoch of congestion avoidance.
+
+use std::time::Duration;
+
+/// How steep the curve is, in packets per cubic second.
+pub const C: f64 = 0.4; // RFC 9438 §5.1
+
+/// What a loss leaves of the window.
+pub const BETA: f64 = 0.7; // RFC 9438 §4.6
+
+/// Growth per round of the Reno flow that CUBIC keeps up with: as much as makes up for a fall to 0.7 only.
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA); // RFC 9438 §4.3
+
+/// From the end of a recovery (or of slow start) to the next loss. Windows in packets.
+#[derive(Clone, Debug)]
+pub struct Epoch {
+    /// Time on the curve, in seconds; stands still while the window is no limit.
+    t_s: f64,
+    /// When the curve is back at `w_max`, in seconds.
+    pub k_s: f64,
+    w_max: f64,
+    /// What Reno's window would be.
+    pub w_est: f64,
+    cwnd_prior: f64,
+}
+
+impl Epoch {
+    /// Begins at window `cwnd`; `w_max` is the window before the reduction that led here, if one did.
+    pub fn new(cwnd: f64, w_max: Option<f64>, cwnd_prior: f64) -> Epoch {
+        let w_max = w_max.map_or(cwnd, |w_max| w_max.max(cwnd));
+        let k_s = libm::cbrt((w_max - cwnd) / C); // RFC 9438 §4.2 Figure 2
+        Epoch { t_s: 0.0, k_s, w_max, w_est: cwnd, cwnd_prior }
+    }
+
+    /// Time passes on the curve.
+    pub fn advance(&mut self, span: Duration) {
+        self.t_s += span.as_secs_f64();
+    }
+
+    /// `acked` packets were acknowledged: Reno's window grows.
+    pub fn on_acked(&mut self, acked: f64, cwnd: f64) {
+        let alpha = if self.w_est >= self.cwnd_prior { 1.0 } else { ALPHA }; // RFC 9438 §4.3
+        self.w_est += alpha * acked / cwnd; // RFC 9438 §4.3 Figure 4
+    }
+
+    /// The window after `acked` packets were acknowledged.
+    pub fn next_window(&self, acked: f64, cwnd: f64, rtt: Duration) -> f64 {
+        if self.window_at(self.t_s) < self.w_est {
+            return self.w_est.max(cwnd); // RFC 9438 §4.3: Reno-friendly region
+        }
+        let target = self.window_at(self.t_s + rtt.as_secs_f64()).clamp(cwnd, 1.5 * cwnd); // RFC 9438 §4.2
+        cwnd + (target - cwnd) / cwnd * acked // RFC 9438 §4.4, §4.5
+    }
+
+    /// `W(t) = C (t − K)³ + W_max`.
+    fn window_at(&self, t_s: f64) -> f64 {
+        let from_plateau = t_s - self.k_s;
+        C * from_plateau * from_plateau * from_plateau + self.w_max // RFC 9438 §4.2 Figure 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_curve_starts_at_the_reduced_window_and_is_back_after_k_seconds() {
+        let epoch = Epoch::new(70.0, Some(100.0), 100.0);
+        assert!((epoch.k_s - 4.217).abs() < 1e-3, "the cube root of 30 / 0.4");
+        assert!((epoch.window_at(0.0) - 70.0).abs() < 1e-9);
+        assert!((epoch.window_at(epoch.k_s) - 100.0).abs() < 1e-9);
+        let before = epoch.window_at(epoch.k_s) - epoch.window_at(epoch.k_s - 1.0);
+        let after = epoch.window_at(epoch.k_s + 1.0) - epoch.window_at(epoch.k_s);
+        assert!((before - 0.4).abs() < 1e-9 && (after - 0.4).abs() < 1e-9, "flat around the old maximum");
+    }
+
+    #[test]
+    fn a_window_above_the_last_maximum_starts_convex() {
+        let epoch = Epoch::new(120.0, Some(100.0), 100.0);
+        assert_eq!((epoch.k_s, epoch.w_max), (0.0, 120.0));
+    }
+
+    #[test]
+    fn one_round_never_adds_more_than_half() {
+        let mut epoch = Epoch::new(10.0, None, 10.0);
+        epoch.advance(Duration::from_secs(60));
+        let cwnd = epoch.next_window(10.0, 10.0, Duration::from_millis(100));
+        assert!((cwnd - 15.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn short_paths_grow_as_reno_does() {
+        let mut epoch = Epoch::new(7.0, Some(10.0), 10.0);
+        let mut cwnd = 7.0;
+        let mut rounds = 0;
+        while cwnd < 10.0 {
+            for _ in 0..7 {
+                epoch.advance(Duration::from_micros(1_000 / 7));
+                epoch.on_acked(cwnd / 7.0, cwnd);
+                cwnd = epoch.next_window(cwnd / 7.0, cwnd, Duration::from_millis(1));
+            }
+            rounds += 1;
+        }
+        // 3 packets at 0.529 a round.
+        assert_eq!(rounds, 6, "at 1 ms the curve would take two seconds, Reno takes six rounds");
+    }
+}

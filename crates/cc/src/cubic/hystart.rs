@@ -1,0 +1,112 @@
+//! HyStart++: leaves slow start when the RTT of a round rises, and makes sure over five slower rounds.
+//!
+//! Source: RFC 9406 §4
+
+use std::time::Duration;
+
+use crate::controller::Ack;
+
+const MIN_RTT_THRESH: Duration = Duration::from_millis(4); // RFC 9406 §4.3
+const MAX_RTT_THRESH: Duration = Duration::from_millis(16); // RFC 9406 §4.3
+const MIN_RTT_DIVISOR: u32 = 8; // RFC 9406 §4.3
+const N_RTT_SAMPLE: u32 = 8; // RFC 9406 §4.3
+const CSS_GROWTH_DIVISOR: f64 = 4.0; // RFC 9406 §4.3
+const CSS_ROUNDS: u32 = 5; // RFC 9406 §4.3
+
+/// The most packets that one ACK adds to the window in slow start.
+///
+/// Source: RFC 9406 §4.3 (`L`)
+pub fn most_per_ack(paced: bool) -> f64 {
+    if paced { f64::INFINITY } else { 8.0 }
+}
+
+/// Where slow start stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The window doubles each round.
+    SlowStart,
+    /// The RTT rose: the window grows at a quarter of that, for a number of rounds, this one included.
+    Conservative { round: u32 },
+    /// It did not fall back: slow start is over.
+    Done,
+}
+
+/// The judge of the first slow start.
+#[derive(Clone, Debug)]
+pub struct Hystart {
+    phase: Phase,
+    /// The round ends when a packet of at least this number is acknowledged.
+    window_end: u64,
+    last_round_min: Option<Duration>,
+    this_round_min: Option<Duration>,
+    samples: u32,
+    /// The RTT that led to the conservative phase.
+    baseline: Duration,
+}
+
+impl Hystart {
+    /// At the begin of the flow.
+    pub fn new() -> Hystart {
+        Hystart {
+            phase: Phase::SlowStart,
+            window_end: 0,
+            last_round_min: None,
+            this_round_min: None,
+            samples: 0,
+            baseline: Duration::ZERO,
+        }
+    }
+
+    /// Whether the conservative phase is on.
+    pub fn is_conservative(&self) -> bool {
+        matches!(self.phase, Phase::Conservative { .. })
+    }
+
+    /// The share of slow start's growth that is allowed.
+    ///
+    /// Source: RFC 9406 §4.2
+    pub fn growth(&self) -> f64 {
+        if self.is_conservative() { 1.0 / CSS_GROWTH_DIVISOR } else { 1.0 }
+    }
+
+    /// Takes in an ACK of slow start.
+    pub fn on_ack(&mut self, ack: &Ack<'_>) -> Phase {
+        if ack.packets.last().is_some_and(|packet| packet.number >= self.window_end) {
+            self.begin_round(ack.next_number);
+        }
+        if let Some(rtt) = ack.rtt.latest {
+            self.this_round_min = Some(self.this_round_min.map_or(rtt, |min| min.min(rtt)));
+            self.samples += 1;
+        }
+        if let Some(min) = self.this_round_min.filter(|_| self.samples >= N_RTT_SAMPLE) {
+            self.judge(min);
+        }
+        self.phase
+    }
+
+    /// Source: RFC 9406 §4.2
+    fn begin_round(&mut self, next_number: u64) {
+        self.window_end = next_number;
+        self.last_round_min = self.this_round_min.take();
+        self.samples = 0;
+        if let Phase::Conservative { round } = self.phase {
+            self.phase =
+                if round >= CSS_ROUNDS { Phase::Done } else { Phase::Conservative { round: round + 1 } };
+        }
+    }
+
+    /// Source: RFC 9406 §4.2
+    fn judge(&mut self, min: Duration) {
+        match (self.phase, self.last_round_min) {
+            (Phase::SlowStart, Some(last)) => {
+                let threshold = (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
+                if min >= last + threshold {
+                    self.baseline = min;
+                    self.phase = Phase::Conservative { round: 1 };
+                }
+            }
+            (Phase::Conservative { .. }, _) if min < self.baseline => self.phase = Phase::SlowStart,
+            _ => {}
+        }
+    }
+}

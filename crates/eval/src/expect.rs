@@ -1,0 +1,142 @@
+//! What a scenario expects, held against what came out.
+//!
+//! A metric is named by its path in `summary.json`: `throughput_mbps`, `queueing_delay_ms.p95`,
+//! `throughput_100ms.p10`, `state_share.Internet` (0 for a state that was never entered). Over several seeds, the
+//! mean counts. With `of`, the ratio to the same flow under that scheme counts.
+
+use airpace_sim::Scenario;
+use airpace_sim::scenario::Expect;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::EvalError;
+use crate::metrics::FlowMetrics;
+use crate::summary::RunSummary;
+
+/// Whether an expectation was met.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The scenario.
+    pub scenario: String,
+    /// The scheme that it is about.
+    pub scheme: String,
+    /// The flow that it is about.
+    pub flow: String,
+    /// The expectation as a sentence.
+    pub say: String,
+    /// What was measured: the metric's path, and what it was divided by.
+    pub metric: String,
+    /// The bounds, as in `at least 0.95`.
+    pub wanted: String,
+    /// The value: a mean over seeds; `None` where there is nothing to measure, which never passes.
+    pub measured: Option<f64>,
+    /// Whether it lies within the bounds.
+    pub passed: bool,
+}
+
+/// Metrics that are maps by the name of a state: a state that is not listed was never entered.
+const BY_STATE: [&str; 2] = ["state_share.", "state_entries."];
+
+/// Refuses expectations about metrics that do not exist.
+///
+/// # Errors
+/// Names the metric and lists those that exist.
+pub fn check_metrics(scenario: &Scenario) -> Result<(), EvalError> {
+    let example = serde_json::to_value(FlowMetrics::default()).expect("plain data with text keys");
+    let mut known = Vec::new();
+    list_paths(&example, "", &mut known);
+    known.extend(BY_STATE.map(|prefix| format!("{prefix}STATE")));
+    for expect in &scenario.expect {
+        let by_state = BY_STATE.iter().any(|prefix| expect.metric.starts_with(prefix));
+        if !by_state && !known.contains(&expect.metric) {
+            return Err(EvalError::Metric {
+                scenario: scenario.name.clone(),
+                metric: expect.metric.clone(),
+                known: known.join(", "),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The verdicts on a scenario's expectations, given its runs. An expectation about a scheme that was not run is
+/// passed over.
+pub fn verdicts(scenario: &Scenario, runs: &[RunSummary]) -> Vec<Verdict> {
+    let was_run = |scheme: &str| runs.iter().any(|run| run.scenario == scenario.name && run.scheme == scheme);
+    let asked = scenario.expect.iter().filter(|expect| was_run(&expect.scheme));
+    let asked = asked.filter(|expect| expect.of.as_deref().is_none_or(was_run));
+    asked.map(|expect| verdict(scenario, expect, runs)).collect()
+}
+
+fn verdict(scenario: &Scenario, expect: &Expect, runs: &[RunSummary]) -> Verdict {
+    let flow = expect.flow.as_ref().unwrap_or(&scenario.flow[0].label);
+    let mean = |scheme: &str| mean_over_seeds(runs, &scenario.name, scheme, flow, &expect.metric);
+    let own = mean(&expect.scheme);
+    let (metric, measured) = match &expect.of {
+        None => (expect.metric.clone(), own),
+        Some(other) => {
+            let ratio =
+                own.zip(mean(other)).map(|(own, other)| own / other).filter(|ratio| ratio.is_finite());
+            (format!("{} / that of {other}", expect.metric), ratio)
+        }
+    };
+    let passed = measured.is_some_and(|value| {
+        expect.at_least.is_none_or(|least| value >= least) && expect.at_most.is_none_or(|most| value <= most)
+    });
+    let wanted = match (expect.at_least, expect.at_most) {
+        (Some(least), Some(most)) => format!("{least} to {most}"),
+        (Some(least), None) => format!("at least {least}"),
+        (None, Some(most)) => format!("at most {most}"),
+        (None, None) => "anything".to_owned(),
+    };
+    Verdict {
+        scenario: scenario.name.clone(),
+        scheme: expect.scheme.clone(),
+        flow: flow.clone(),
+        say: expect.say.clone(),
+        metric,
+        wanted,
+        measured,
+        passed,
+    }
+}
+
+fn mean_over_seeds(
+    runs: &[RunSummary],
+    scenario: &str,
+    scheme: &str,
+    flow: &str,
+    metric: &str,
+) -> Option<f64> {
+    let values = runs
+        .iter()
+        .filter(|run| run.scenario == scenario && run.scheme == scheme)
+        .flat_map(|run| run.flows.iter().filter(|known| known.flow == flow))
+        .map(|flow| value(&flow.metrics, metric))
+        .collect::<Option<Vec<f64>>>()?;
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The value of the metric at `path`; `None` where it is null.
+pub fn value(metrics: &FlowMetrics, path: &str) -> Option<f64> {
+    let tree = serde_json::to_value(metrics).expect("plain data with text keys");
+    // A state's name may itself hold a dot: only the first one divides.
+    let (head, rest) = path.split_once('.').map_or((path, None), |(head, rest)| (head, Some(rest)));
+    let found = tree.get(head).and_then(|found| rest.map_or(Some(found), |rest| found.get(rest)));
+    match found {
+        None if BY_STATE.iter().any(|prefix| path.starts_with(prefix)) => Some(0.0),
+        found => found.and_then(Value::as_f64),
+    }
+}
+
+fn list_paths(value: &Value, path: &str, known: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                list_paths(field, &path, known);
+            }
+        }
+        _ => known.push(path.to_owned()),
+    }
+}

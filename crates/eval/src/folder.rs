@@ -1,0 +1,230 @@
+//! A run folder: what a run leaves behind, and all that a report is made of.
+//!
+//! ```text
+//! RUN/
+//! ├── manifest.json    what was asked, by which version, on which host, and whether it came to its end
+//! ├── scenarios/       the scenarios as they were run, after --set
+//! ├── summary.json     every number of every run, and the verdicts on expectations
+//! ├── packets/ acks/ losses/ controller/ prbs/ capacity/     Parquet, see [`crate::tables`]
+//! ├── qlog/            on request
+//! └── report.html      the page to look at
+//! ```
+//!
+//! The same scenarios, schemes and seeds give the same bytes, but for the manifest's `host` part. The manifest is
+//! written first with `"complete": false` and again at the end: an interrupted run says so.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::EvalError;
+use crate::summary::Summary;
+use crate::tables::TABLES;
+
+/// A folder that holds a run, or is about to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFolder {
+    root: PathBuf,
+}
+
+/// What was run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of airpace that ran it.
+    pub version: String,
+    /// Whether every run came to its end.
+    pub complete: bool,
+    /// The command that makes this folder's contents again.
+    pub command: String,
+    /// The scenarios, in order.
+    pub scenarios: Vec<ManifestScenario>,
+    /// The schemes under test, as they were spelled, in order; empty where each scenario names its own.
+    pub schemes: Vec<String>,
+    /// The seeds, in order.
+    pub seeds: Vec<u64>,
+    /// Where and when it ran: the only part of a run folder that differs between two runs of one command.
+    pub host: Host,
+}
+
+/// One scenario of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestScenario {
+    /// Its name: the value of the `scenario` column.
+    pub name: String,
+    /// What it is about, in one line.
+    pub about: String,
+    /// Where it is published.
+    pub source: String,
+    /// How it was named on the command line: a name of the list or a file.
+    pub argument: String,
+    /// The `--set key=value`s that were applied.
+    pub set: Vec<(String, String)>,
+    /// Its text after `--set`, relative to the folder.
+    pub file: String,
+    /// Whether its last hop replays a recorded trace.
+    pub replays_trace: bool,
+}
+
+/// Where and when a run was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// The command as it was typed.
+    pub command: String,
+    /// Seconds since 1970 at the start, by the host's clock.
+    pub started_unix_s: u64,
+    /// Milliseconds of wall time that it took; 0 until complete.
+    pub wall_ms: u64,
+    /// Threads used.
+    pub jobs: usize,
+    /// Operating system and architecture.
+    pub platform: String,
+    /// The processor's own name, where the system tells.
+    pub processor: String,
+    /// Logical processors.
+    pub processors: usize,
+    /// Load average over one minute at the start, in thousandths; above `processors` others were working too.
+    pub load_milli: u64,
+}
+
+impl RunFolder {
+    /// Makes `root` ready for a new run: makes the folder, or empties one that holds an earlier run.
+    ///
+    /// # Errors
+    /// A folder that cannot be written, or that holds anything that is not a run: nothing is removed then.
+    pub fn create(root: &Path) -> Result<RunFolder, EvalError> {
+        let folder = RunFolder { root: root.to_owned() };
+        fs::create_dir_all(root).map_err(EvalError::write("make the folder", root))?;
+        let mut entries = fs::read_dir(root).map_err(EvalError::write("look into", root))?;
+        if entries.next().is_some() {
+            if folder.manifest().is_err() {
+                return Err(EvalError::Occupied { path: root.to_owned() });
+            }
+            folder.clear()?;
+        }
+        Ok(folder)
+    }
+
+    /// Opens a folder that a run made.
+    ///
+    /// # Errors
+    /// A folder without a readable manifest.
+    pub fn open(root: &Path) -> Result<RunFolder, EvalError> {
+        let folder = RunFolder { root: root.to_owned() };
+        folder.manifest()?;
+        Ok(folder)
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What was run.
+    ///
+    /// # Errors
+    /// A manifest that is missing or has another form.
+    pub fn manifest(&self) -> Result<Manifest, EvalError> {
+        self.read_json("manifest.json")
+    }
+
+    /// Every number of every run that came to its end.
+    ///
+    /// # Errors
+    /// A summary that is missing or has another form.
+    pub fn summary(&self) -> Result<Summary, EvalError> {
+        self.read_json("summary.json")
+    }
+
+    /// Writes the manifest.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), EvalError> {
+        self.write_json("manifest.json", manifest)
+    }
+
+    /// Writes the summary.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn write_summary(&self, summary: &Summary) -> Result<(), EvalError> {
+        self.write_json("summary.json", summary)
+    }
+
+    /// Writes a file of this folder whole or not at all.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn write(&self, name: &str, contents: &[u8]) -> Result<PathBuf, EvalError> {
+        let path = self.root.join(name);
+        let folder = path.parent().unwrap_or(&self.root);
+        fs::create_dir_all(folder).map_err(EvalError::write("make the folder", folder))?;
+        let partial = path.with_extension("partial");
+        fs::write(&partial, contents).map_err(EvalError::write("write", &partial))?;
+        fs::rename(&partial, &path).map_err(EvalError::write("name the file", &path))?;
+        Ok(path)
+    }
+
+    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), EvalError> {
+        let mut text = serde_json::to_string_pretty(value).expect("plain data with text keys");
+        text.push('\n');
+        self.write(name, text.as_bytes()).map(drop)
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, EvalError> {
+        let path = self.root.join(name);
+        let text = fs::read_to_string(&path).map_err(EvalError::read(&path))?;
+        serde_json::from_str(&text).map_err(|error| EvalError::Malformed { path, reason: error.to_string() })
+    }
+
+    /// Removes what a run writes, and nothing else.
+    fn clear(&self) -> Result<(), EvalError> {
+        for name in TABLES.iter().chain(&["scenarios", "qlog"]) {
+            let path = self.root.join(name);
+            ignore_missing(fs::remove_dir_all(&path)).map_err(EvalError::write("remove", &path))?;
+        }
+        // The manifest goes last: until then the folder can be told from a stranger's.
+        for name in ["report.html", "summary.json", "manifest.json"] {
+            let path = self.root.join(name);
+            ignore_missing(fs::remove_file(&path)).map_err(EvalError::write("remove", &path))?;
+        }
+        Ok(())
+    }
+}
+
+impl Host {
+    /// This host, now.
+    pub fn here(command: &str, jobs: usize) -> Host {
+        let since_1970 =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Host {
+            command: command.to_owned(),
+            started_unix_s: since_1970.as_secs(),
+            wall_ms: 0,
+            jobs,
+            platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            processor: processor().unwrap_or_else(|| "unknown".to_owned()),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            load_milli: load_milli().unwrap_or(0),
+        }
+    }
+}
+
+fn ignore_missing(result: std::io::Result<()>) -> std::io::Result<()> {
+    result.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+fn processor() -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn load_milli() -> Option<u64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    let load: f64 = text.split_whitespace().next()?.parse().ok()?;
+    Some((load * 1_000.0) as u64)
+}

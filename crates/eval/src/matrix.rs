@@ -1,0 +1,292 @@
+//! Scenarios × schemes × seeds, run on threads and judged.
+//!
+//! Each run is a pure function of its scenario, scheme and seed and writes to files of its own; results are put
+//! together in the order asked for. So neither the number of threads nor their luck changes a byte.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use airpace_core::Recorder;
+use airpace_sim::{Scenario, SchemeSpec};
+
+use crate::error::EvalError;
+use crate::expect::{check_metrics, verdicts};
+use crate::folder::{Host, Manifest, ManifestScenario, RunFolder};
+use crate::judge::{Judge, Keep};
+use crate::shell;
+use crate::summary::{RunSummary, Summary};
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    /// The scenarios; their names differ.
+    pub scenarios: Vec<Choice>,
+    /// The schemes under test; empty: those that each scenario lists.
+    pub schemes: Vec<SchemeSpec>,
+    /// The seeds; at least one.
+    pub seeds: Vec<u64>,
+    /// How many threads; at least one.
+    pub jobs: usize,
+    /// The run folder; `None` only measures.
+    pub out: Option<PathBuf>,
+    /// The command as it was typed, for the manifest's host part.
+    pub command: String,
+    /// Whether to write a qlog per flow.
+    pub qlog: bool,
+}
+
+/// One scenario and how the user came by it.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// How it was named on the command line.
+    pub argument: String,
+    /// The `--set`s that were applied.
+    pub set: Vec<(String, String)>,
+    /// The scenario, with them applied.
+    pub scenario: Scenario,
+}
+
+/// How far one run of a matrix is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress<'a> {
+    /// Its place among the runs.
+    pub job: usize,
+    /// How many runs there are.
+    pub jobs: usize,
+    /// Its scenario.
+    pub scenario: &'a str,
+    /// Its scheme under test.
+    pub scheme: &'a str,
+    /// Its seed.
+    pub seed: u64,
+    /// The part of its time that has passed, in [0, 1]; 1 once, at its end.
+    pub fraction: f64,
+}
+
+/// What came of a matrix.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Every number.
+    pub summary: Summary,
+    /// The run folder, if one was asked for.
+    pub folder: Option<RunFolder>,
+}
+
+/// What turns a scenario, a scheme and a seed into events; its error is one sentence.
+pub type Simulate<'a> =
+    &'a (dyn Fn(&Scenario, &SchemeSpec, u64, &mut dyn Recorder) -> Result<(), String> + Sync);
+
+struct Job<'a> {
+    choice: &'a Choice,
+    scheme: SchemeSpec,
+    seed: u64,
+}
+
+impl Matrix {
+    /// Runs everything in `simulate`. `progress` is called from the threads that run.
+    ///
+    /// # Errors
+    /// A folder that cannot be written, two scenarios of one name, an expectation about a metric that does not
+    /// exist, or the first run, in order, that failed.
+    pub fn run_with(
+        &self,
+        simulate: Simulate<'_>,
+        progress: &(dyn Fn(Progress<'_>) + Sync),
+    ) -> Result<Outcome, EvalError> {
+        for (index, choice) in self.scenarios.iter().enumerate() {
+            check_metrics(&choice.scenario)?;
+            if self.scenarios[..index].iter().any(|other| other.scenario.name == choice.scenario.name) {
+                return Err(EvalError::Twice { name: choice.scenario.name.clone() });
+            }
+        }
+        let jobs = self.jobs()?;
+        let folder = self.out.as_deref().map(RunFolder::create).transpose()?;
+        let started = Instant::now();
+        let mut manifest = self.manifest();
+        if let Some(folder) = &folder {
+            folder.write_manifest(&manifest)?;
+            for choice in &self.scenarios {
+                folder.write(&scenario_file(&choice.scenario.name), choice.scenario.to_toml().as_bytes())?;
+            }
+        }
+        let runs = self.run_jobs(&jobs, folder.as_ref(), simulate, progress)?;
+        let expectations =
+            self.scenarios.iter().flat_map(|choice| verdicts(&choice.scenario, &runs)).collect();
+        let summary = Summary { runs, expectations };
+        if let Some(folder) = &folder {
+            folder.write_summary(&summary)?;
+            manifest.complete = true;
+            manifest.host.wall_ms = started.elapsed().as_millis() as u64;
+            folder.write_manifest(&manifest)?;
+        }
+        Ok(Outcome { summary, folder })
+    }
+
+    /// The command that makes the same results: what was typed but for what changes none of them.
+    pub fn canonical_command(&self) -> String {
+        let mut words: Vec<String> = vec!["airpace".to_owned(), "sim".to_owned()];
+        words.extend(self.scenarios.iter().map(|choice| choice.argument.clone()));
+        words.extend(shell::options(&spelled(&self.schemes), &self.seeds, self.set()));
+        shell::join(&words)
+    }
+
+    fn set(&self) -> &[(String, String)] {
+        self.scenarios.first().map_or(&[], |choice| &choice.set)
+    }
+
+    fn jobs(&self) -> Result<Vec<Job<'_>>, EvalError> {
+        let mut jobs = Vec::new();
+        for choice in &self.scenarios {
+            for scheme in self.schemes_of(&choice.scenario)? {
+                jobs.extend(self.seeds.iter().map(|seed| Job {
+                    choice,
+                    scheme: scheme.clone(),
+                    seed: *seed,
+                }));
+            }
+        }
+        Ok(jobs)
+    }
+
+    fn schemes_of(&self, scenario: &Scenario) -> Result<Vec<SchemeSpec>, EvalError> {
+        if !self.schemes.is_empty() {
+            return Ok(self.schemes.clone());
+        }
+        let parse = |text: &String| {
+            SchemeSpec::parse(text).map_err(|error| EvalError::Scheme {
+                scenario: scenario.name.clone(),
+                reason: error.to_string(),
+            })
+        };
+        scenario.schemes.iter().map(parse).collect()
+    }
+
+    fn manifest(&self) -> Manifest {
+        Manifest {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            complete: false,
+            command: self.canonical_command(),
+            scenarios: self
+                .scenarios
+                .iter()
+                .map(|choice| ManifestScenario {
+                    name: choice.scenario.name.clone(),
+                    about: choice.scenario.about.clone(),
+                    source: choice.scenario.source.clone(),
+                    argument: choice.argument.clone(),
+                    set: choice.set.clone(),
+                    file: scenario_file(&choice.scenario.name),
+                    replays_trace: choice.scenario.trace.is_some(),
+                })
+                .collect(),
+            schemes: spelled(&self.schemes),
+            seeds: self.seeds.clone(),
+            host: Host::here(&self.command, self.jobs),
+        }
+    }
+
+    /// Runs `jobs` on threads; results come back in order.
+    fn run_jobs(
+        &self,
+        jobs: &[Job<'_>],
+        folder: Option<&RunFolder>,
+        simulate: Simulate<'_>,
+        progress: &(dyn Fn(Progress<'_>) + Sync),
+    ) -> Result<Vec<RunSummary>, EvalError> {
+        let inspected = inspected_names(jobs)?;
+        let next = AtomicUsize::new(0);
+        let failed = AtomicBool::new(false);
+        let results: Mutex<Vec<Option<Result<RunSummary, EvalError>>>> =
+            Mutex::new(jobs.iter().map(|_| None).collect());
+        let work = || {
+            while !failed.load(Ordering::Relaxed) {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(job) = jobs.get(index) else { return };
+                let report = |fraction| {
+                    progress(Progress {
+                        job: index,
+                        jobs: jobs.len(),
+                        scenario: &job.choice.scenario.name,
+                        scheme: job.scheme.text(),
+                        seed: job.seed,
+                        fraction,
+                    });
+                };
+                let keep = folder.map(|folder| Keep { folder, inspected: &inspected, qlog: self.qlog });
+                let result = job.run(keep, simulate, &report);
+                failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                let mut results = results.lock().expect("no thread panics while it holds the results");
+                results[index] = Some(result);
+                if let Some(folder) = folder {
+                    // What has ended is on record even if the rest never ends.
+                    let runs = results.iter().flatten().flatten().cloned().collect();
+                    let so_far = Summary { runs, expectations: Vec::new() };
+                    if let Err(error) = folder.write_summary(&so_far) {
+                        results[index] = Some(Err(error));
+                        failed.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.jobs.clamp(1, jobs.len().max(1)) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let results = results.into_inner().expect("every thread has ended");
+        results.into_iter().flatten().collect()
+    }
+}
+
+impl Job<'_> {
+    fn run(
+        &self,
+        keep: Option<Keep<'_>>,
+        simulate: Simulate<'_>,
+        progress: &dyn Fn(f64),
+    ) -> Result<RunSummary, EvalError> {
+        let facts = crate::facts::of(&self.choice.scenario, &self.scheme, self.seed);
+        let mut judge = Judge::new(&facts, keep, progress)?;
+        simulate(&self.choice.scenario, &self.scheme, self.seed, &mut judge)
+            .map_err(|reason| self.failed(reason))?;
+        let measured = judge.finish()?;
+        progress(1.0);
+        Ok(RunSummary::new(&facts, measured))
+    }
+
+    fn failed(&self, reason: String) -> EvalError {
+        EvalError::Run {
+            scenario: self.choice.scenario.name.clone(),
+            scheme: self.scheme.text().to_owned(),
+            seed: self.seed,
+            reason,
+        }
+    }
+}
+
+fn spelled(schemes: &[SchemeSpec]) -> Vec<String> {
+    schemes.iter().map(|scheme| scheme.text().to_owned()).collect()
+}
+
+fn scenario_file(name: &str) -> String {
+    format!("scenarios/{}.toml", crate::tables::percent_encoded(name))
+}
+
+/// The names of all values that any flow of any job may show, each once, in order of first appearance.
+fn inspected_names(jobs: &[Job<'_>]) -> Result<Vec<String>, EvalError> {
+    let mut names: Vec<String> = Vec::new();
+    for job in jobs {
+        for flow in 0..job.choice.scenario.flow.len() {
+            let scheme = job.choice.scenario.scheme_of(flow, &job.scheme);
+            for name in scheme.inspected().map_err(|error| job.failed(error.to_string()))? {
+                if !names.iter().any(|known| known == name) {
+                    names.push(name.to_owned());
+                }
+            }
+        }
+    }
+    Ok(names)
+}

@@ -1,0 +1,60 @@
+//! Delays of many packets in little memory.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::rounded;
+
+/// The longest delay told apart, in microseconds: one hour. Longer ones count as this long.
+const LONGEST_US: u64 = 3_600_000_000;
+
+/// Mean and percentiles of a delay over delivered packets, in milliseconds; `None` where nothing was delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Delays {
+    /// Arithmetic mean, exact.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 95th percentile: the least delay that at least 95 % of the packets did not exceed.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+}
+
+/// Gathers delays one by one.
+pub(super) struct DelayMeter {
+    histogram: Histogram<u64>,
+    total_ns: u128,
+}
+
+impl DelayMeter {
+    pub(super) fn new() -> DelayMeter {
+        let histogram =
+            Histogram::new_with_bounds(1, LONGEST_US, 3).expect("constants within the histogram's range");
+        DelayMeter { histogram, total_ns: 0 }
+    }
+
+    pub(super) fn add(&mut self, delay: Duration) {
+        self.total_ns += delay.as_nanos();
+        // Rounded to the nearest microsecond, so that 10 ms is 10 ms whatever the clock's last nanosecond.
+        let micros = (delay.as_nanos() + 500) / 1_000;
+        self.histogram.saturating_record(u64::try_from(micros).unwrap_or(LONGEST_US));
+    }
+
+    pub(super) fn finish(&self) -> Delays {
+        let packets = self.histogram.len();
+        if packets == 0 {
+            return Delays::default();
+        }
+        let percentile = |q| Some(rounded(self.histogram.value_at_quantile(q) as f64 * 1e-3));
+        let mean_ns = self.total_ns as f64 / packets as f64;
+        Delays {
+            mean: Some(rounded(mean_ns * 1e-6)),
+            p50: percentile(0.50),
+            p95: percentile(0.95),
+            p99: percentile(0.99),
+        }
+    }
+}

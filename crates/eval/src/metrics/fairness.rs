@@ -1,0 +1,133 @@
+//! Jain's index over windows of one second.
+
+use airpace_core::event::{Arrived, Fate};
+use airpace_core::{DeviceId, Time};
+use serde::{Deserialize, Serialize};
+
+use super::rounded;
+use crate::facts::{RunFacts, Span};
+
+/// Jain's fairness index of these shares: 1 if all are equal, 1/n if one has everything; `None` if nobody has
+/// anything or there is nobody.
+///
+/// ```text
+/// J = (Σ xᵢ)² / (n · Σ xᵢ²)
+/// ```
+///
+/// Source: Jain, Chiu, Hawe, "A Quantitative Measure of Fairness", DEC-TR-301, 1984
+pub fn jain(shares: &[f64]) -> Option<f64> {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    (squares > 0.0).then(|| (sum * sum / (shares.len() as f64 * squares)).min(1.0))
+}
+
+/// Jain's index of one window of 1 s.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JainWindow {
+    /// Start of the window, in seconds.
+    pub time_s: f64,
+    /// The index, in (0, 1].
+    pub jain: f64,
+    /// How many shared.
+    pub sharers: u16,
+}
+
+/// Counts bytes per flow, and PRBs per device, in windows of 1 s.
+pub(super) struct FairnessMeter {
+    bytes: Vec<Vec<u64>>,
+    /// Rising device numbers, and the PRBs each was given.
+    devices: Vec<(DeviceId, Vec<u64>)>,
+    windows: usize,
+}
+
+impl FairnessMeter {
+    pub(super) fn new(facts: &RunFacts) -> FairnessMeter {
+        let windows = (facts.duration.as_nanos() / 1_000_000_000) as usize;
+        let mut devices: Vec<DeviceId> = facts.flows.iter().map(|flow| flow.device).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        FairnessMeter {
+            bytes: vec![vec![0; windows]; facts.flows.len()],
+            devices: devices.into_iter().map(|device| (device, vec![0; windows])).collect(),
+            windows,
+        }
+    }
+
+    pub(super) fn on_arrived(&mut self, slot: usize, arrived: &Arrived) {
+        if arrived.fate == Fate::Delivered
+            && !arrived.duplicate
+            && let Some(bytes) = self.bytes[slot].get_mut(window_of(arrived.time))
+        {
+            *bytes += arrived.packet.bytes.0;
+        }
+    }
+
+    pub(super) fn on_prbs(&mut self, device: DeviceId, time: Time, prbs: u16) {
+        if let Ok(place) = self.devices.binary_search_by_key(&device, |known| known.0)
+            && let Some(count) = self.devices[place].1.get_mut(window_of(time))
+        {
+            *count += u64::from(prbs);
+        }
+    }
+
+    /// Jain's indices, given who took part when.
+    pub(super) fn finish(&self, sharers: &[Sharer]) -> Fairness {
+        let bytes = self.windows_of(|window| {
+            let there = (0..sharers.len()).filter(|slot| sharers[*slot].takes_part(window));
+            there.map(|slot| self.bytes[slot][window] as f64).collect()
+        });
+        let prbs = self.windows_of(|window| {
+            let there =
+                |device| sharers.iter().any(|sharer| sharer.device == device && sharer.takes_part(window));
+            let devices = self.devices.iter().filter(|(device, _)| there(*device));
+            devices.map(|(_, prbs)| prbs[window] as f64).collect()
+        });
+        Fairness { bytes, prbs }
+    }
+
+    fn windows_of(&self, shares_in: impl Fn(usize) -> Vec<f64>) -> Vec<JainWindow> {
+        let index = |window| {
+            let shares = shares_in(window);
+            let jain = jain(&shares).filter(|_| shares.len() >= 2)?;
+            Some(JainWindow { time_s: window as f64, jain: rounded(jain), sharers: shares.len() as u16 })
+        };
+        (0..self.windows).filter_map(index).collect()
+    }
+}
+
+/// A flow as fairness sees it.
+pub(super) struct Sharer {
+    pub(super) device: DeviceId,
+    pub(super) greedy: bool,
+    pub(super) active: Vec<Span>,
+}
+
+impl Sharer {
+    /// Whether it is active for the whole of a window and wants an equal share.
+    fn takes_part(&self, window: usize) -> bool {
+        let window = Span { start: Time::from_secs(window as u64), end: Time::from_secs(window as u64 + 1) };
+        self.greedy && self.active.iter().any(|span| span.covers(window))
+    }
+
+    /// The mean index over the windows that it took part in.
+    pub(super) fn mean(&self, windows: &[JainWindow]) -> Option<f64> {
+        let its: Vec<f64> = windows
+            .iter()
+            .filter(|window| self.takes_part(window.time_s as usize))
+            .map(|window| window.jain)
+            .collect();
+        (!its.is_empty()).then(|| rounded(its.iter().sum::<f64>() / its.len() as f64))
+    }
+}
+
+/// Jain's indices of a run.
+pub(super) struct Fairness {
+    /// Of bytes delivered, over the greedy flows that are active for the whole of a window, at least two.
+    pub(super) bytes: Vec<JainWindow>,
+    /// Of PRBs given, over the devices of such flows, at least two.
+    pub(super) prbs: Vec<JainWindow>,
+}
+
+fn window_of(time: Time) -> usize {
+    (time.as_nanos() / 1_000_000_000) as usize
+}

@@ -1,0 +1,52 @@
+//! Commands as people can paste them into a shell.
+
+/// The options of `airpace sim` that change what comes out, where they are not the default.
+pub(crate) fn options(schemes: &[String], seeds: &[u64], set: &[(String, String)]) -> Vec<String> {
+    let mut words = Vec::new();
+    if !schemes.is_empty() {
+        words.extend(["--scheme".to_owned(), schemes.join(",")]);
+    }
+    words.extend(["--seeds".to_owned(), seeds_text(seeds)]);
+    for (key, value) in set {
+        words.extend(["--set".to_owned(), format!("{key}={value}")]);
+    }
+    words
+}
+
+/// Words as one line, quoted where a shell would take them apart.
+pub(crate) fn join(words: &[String]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    quoted.join(" ")
+}
+
+/// `1..5` for neighbours, else `1,3,9`.
+fn seeds_text(seeds: &[u64]) -> String {
+    match seeds {
+        [only] => only.to_string(),
+        [first, .., last] if seeds.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1])) => {
+            format!("{first}..{last}")
+        }
+        _ => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
+    }
+}
+
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_can_be_pasted() {
+        let set = [("trace".to_owned(), "my trace's.up".to_owned())];
+        let words = options(&["pbe".to_owned(), "bbr".to_owned()], &[1, 2, 3], &set);
+        assert_eq!(join(&words), r"--scheme pbe,bbr --seeds 1..3 --set 'trace=my trace'\''s.up'");
+        assert_eq!(join(&options(&[], &[4, 9], &[])), "--seeds 4,9");
+    }
+}

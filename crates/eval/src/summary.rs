@@ -1,0 +1,137 @@
+//! What a run comes to: every number of every run, as `summary.json` holds it and as `--json` prints it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::expect::Verdict;
+use crate::facts::RunFacts;
+use crate::metrics::{Carrier, FlowMetrics, JainWindow, Measured, Throughput100ms};
+
+/// Every number of every run, and the verdicts on the scenarios' expectations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The runs that came to their end: by scenario, then scheme, then seed, each in the order asked for.
+    pub runs: Vec<RunSummary>,
+    /// The verdicts, in the order of the scenarios and of their expectations; none until every run has ended.
+    pub expectations: Vec<Verdict>,
+}
+
+/// One run: a scheme in a scenario with a seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// The scenario.
+    pub scenario: String,
+    /// The scheme under test, as it was spelled.
+    pub scheme: String,
+    /// The seed.
+    pub seed: u64,
+    /// How long it lasted, in seconds of its own clock.
+    pub duration_s: f64,
+    /// The flows, in the order of the scenario.
+    pub flows: Vec<FlowSummary>,
+    /// Jain's index of bytes delivered, per window of 1 s with at least two greedy flows.
+    pub jain: Vec<JainWindow>,
+    /// Jain's index of PRBs given, per window of 1 s with at least two devices of greedy flows.
+    pub jain_prbs: Vec<JainWindow>,
+    /// The carriers of the cell; none where there is no cell.
+    pub carriers: Vec<Carrier>,
+}
+
+/// One flow of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowSummary {
+    /// Its name in the scenario.
+    pub flow: String,
+    /// Its place in the scenario: the `flow` column of the tables.
+    pub index: u16,
+    /// The device it ends at: the `device` column of the tables.
+    pub device: u16,
+    /// The scheme it ran: the one under test, or its own.
+    pub scheme: String,
+    /// Whether it takes all that it can get.
+    pub greedy: bool,
+    /// How it fared.
+    #[serde(flatten)]
+    pub metrics: FlowMetrics,
+}
+
+/// What `--json` prints for each flow: one object per line, with exactly these keys.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs)] // the keys are those of `RunSummary`, `FlowSummary` and `FlowMetrics`
+pub struct FlowLine<'a> {
+    pub scenario: &'a str,
+    pub scheme: &'a str,
+    pub seed: u64,
+    pub flow: &'a str,
+    pub throughput_mbps: f64,
+    pub utilization: Option<f64>,
+    pub one_way_delay_ms: crate::metrics::Delays,
+    pub queueing_delay_ms: QueueingLine,
+    pub loss_rate: Option<f64>,
+    pub power: Option<f64>,
+    pub jain: Option<f64>,
+    pub throughput_100ms: Throughput100ms,
+}
+
+/// Queueing delay as `--json` prints it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[allow(missing_docs)] // see `Delays`
+pub struct QueueingLine {
+    pub mean: Option<f64>,
+    pub p95: Option<f64>,
+    pub p99: Option<f64>,
+}
+
+impl RunSummary {
+    /// A run's numbers under the names that its facts give.
+    pub fn new(facts: &RunFacts, measured: Measured) -> RunSummary {
+        let flows = facts.flows.iter().zip(measured.flows);
+        RunSummary {
+            scenario: facts.scenario.clone(),
+            scheme: facts.scheme.clone(),
+            seed: facts.seed,
+            duration_s: facts.duration.as_secs_f64(),
+            flows: flows
+                .map(|(facts, metrics)| FlowSummary {
+                    flow: facts.name.clone(),
+                    index: facts.flow.0,
+                    device: facts.device.0,
+                    scheme: facts.scheme.clone(),
+                    greedy: facts.greedy,
+                    metrics,
+                })
+                .collect(),
+            jain: measured.jain,
+            jain_prbs: measured.jain_prbs,
+            carriers: measured.carriers,
+        }
+    }
+
+    /// What `--json` prints, flow by flow.
+    pub fn lines(&self) -> impl Iterator<Item = FlowLine<'_>> {
+        self.flows.iter().map(|flow| {
+            let metrics = &flow.metrics;
+            let queueing = metrics.queueing_delay_ms;
+            FlowLine {
+                scenario: &self.scenario,
+                scheme: &self.scheme,
+                seed: self.seed,
+                flow: &flow.flow,
+                throughput_mbps: metrics.throughput_mbps,
+                utilization: metrics.utilization,
+                one_way_delay_ms: metrics.one_way_delay_ms,
+                queueing_delay_ms: QueueingLine { mean: queueing.mean, p95: queueing.p95, p99: queueing.p99 },
+                loss_rate: metrics.loss_rate,
+                power: metrics.power,
+                jain: metrics.jain,
+                throughput_100ms: metrics.throughput_100ms,
+            }
+        })
+    }
+}
+
+impl Summary {
+    /// Whether every expectation was met.
+    pub fn all_expectations_met(&self) -> bool {
+        self.expectations.iter().all(|verdict| verdict.passed)
+    }
+}

@@ -1,0 +1,147 @@
+//! The events of a run as Parquet tables: one row is one event, and every column names its unit.
+//!
+//! Rows gather in column buffers and leave as row groups of at most [`ROWS_PER_GROUP`] rows, so that memory does
+//! not grow with the run. The same events give the same bytes. A table is written beside its final name
+//! (`part.parquet.partial`) and gets it when it is whole.
+//!
+//! | table | one row is | columns |
+//! | --- | --- | --- |
+//! | `packets` | the end of a data packet's journey | [`packets`] |
+//! | `acks` | an acknowledgement as the sender processed it | [`acks`] |
+//! | `losses` | packets that their sender declared lost | [`losses`] |
+//! | `controller` | a look into a flow's scheme | [`controller`] |
+//! | `prbs` | adjacent PRBs granted to one user in one subframe | [`prbs`] |
+//! | `capacity` | what the last hop could have carried to a device | [`capacity`] |
+//!
+//! Folders are hive partitions (`packets/scenario=competitor/scheme=pbe/seed=1/part.parquet`), so that
+//! `pandas.read_parquet("RUN/packets")` and `polars.read_parquet("RUN/packets")` give one table with the columns
+//! `scenario`, `scheme` and `seed`.
+
+pub mod acks;
+pub mod capacity;
+pub mod controller;
+mod file;
+pub mod losses;
+pub mod packets;
+pub mod prbs;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use airpace_core::Event;
+
+use crate::error::EvalError;
+use crate::facts::RunFacts;
+
+/// Rows after which a row group is written: a few megabytes in memory per table.
+pub const ROWS_PER_GROUP: usize = 1 << 15;
+
+/// Every table's name, which is its folder's.
+pub const TABLES: [&str; 6] = ["packets", "acks", "losses", "controller", "prbs", "capacity"];
+
+/// The tables of one run, open for writing.
+pub struct Tables {
+    packets: packets::Packets,
+    acks: acks::Acks,
+    losses: losses::Losses,
+    controller: controller::Controllers,
+    prbs: prbs::Prbs,
+    capacity: capacity::Capacities,
+    failure: Option<EvalError>,
+}
+
+impl Tables {
+    /// Opens the tables of a run below the run folder `root`.
+    ///
+    /// `inspected` lists the names of all values that schemes may show, each a column of `controller`; tables of
+    /// several runs agree on their columns if they are given the same list.
+    ///
+    /// # Errors
+    /// A folder or file that cannot be made.
+    pub fn create(root: &Path, facts: &RunFacts, inspected: &[String]) -> Result<Tables, EvalError> {
+        let part = |table| partition(root, table, facts).join("part.parquet");
+        Ok(Tables {
+            packets: packets::Packets::create(&part("packets"))?,
+            acks: acks::Acks::create(&part("acks"))?,
+            losses: losses::Losses::create(&part("losses"))?,
+            controller: controller::Controllers::create(&part("controller"), inspected)?,
+            prbs: prbs::Prbs::create(&part("prbs"))?,
+            capacity: capacity::Capacities::create(&part("capacity"))?,
+            failure: None,
+        })
+    }
+
+    /// Takes one event. A failure to write is kept for [`Tables::finish`]; later events are then not written.
+    pub fn record(&mut self, event: &Event<'_>) {
+        if self.failure.is_some() {
+            return;
+        }
+        let written = match event {
+            Event::Arrived(arrived) => self.packets.push(arrived),
+            Event::Acked(acked) => self.acks.push(acked),
+            Event::Lost(lost) => self.losses.push(lost),
+            Event::Inspected(inspected) => self.controller.push(inspected),
+            Event::Subframe(subframe) => self.prbs.push(subframe),
+            Event::Capacity(capacity) => self.capacity.push(capacity),
+            Event::Sent(_) => Ok(()),
+        };
+        self.failure = written.err();
+    }
+
+    /// Writes what is left and gives the files their names.
+    ///
+    /// # Errors
+    /// The first failure since [`Tables::create`].
+    pub fn finish(self) -> Result<(), EvalError> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        self.packets.finish()?;
+        self.acks.finish()?;
+        self.losses.finish()?;
+        self.controller.finish()?;
+        self.prbs.finish()?;
+        self.capacity.finish()
+    }
+}
+
+/// Where `table` of a run lies below the run folder.
+pub fn partition(root: &Path, table: &str, facts: &RunFacts) -> PathBuf {
+    root.join(table)
+        .join(format!("scenario={}", percent_encoded(&facts.scenario)))
+        .join(format!("scheme={}", percent_encoded(&facts.scheme)))
+        .join(format!("seed={}", facts.seed))
+}
+
+/// `text` with every byte but unreserved ones as `%XX`: safe in paths, and what readers of hive partitions decode.
+///
+/// Source: RFC 3986 §2.1
+pub fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte))
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+/// An instant in milliseconds, rounded once.
+fn millis(time: airpace_core::Time) -> f64 {
+    time.as_nanos() as f64 / 1e6
+}
+
+/// A span in milliseconds, rounded once.
+fn span_millis(span: std::time::Duration) -> f32 {
+    (span.as_nanos() as f64 / 1e6) as f32
+}
+
+/// A count that fits its column, or the most that it holds.
+fn fit(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,73 @@
+//! One Parquet file, written row group by row group.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+
+use crate::error::EvalError;
+
+/// A table on its way to disk.
+pub(super) struct TableFile {
+    writer: ArrowWriter<File>,
+    schema: SchemaRef,
+    path: PathBuf,
+    partial: PathBuf,
+}
+
+impl TableFile {
+    /// Makes the folder and the file, under its provisional name.
+    pub(super) fn create(path: &Path, schema: Schema) -> Result<TableFile, EvalError> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(EvalError::write("make the folder", folder))?;
+        let partial = path.with_extension("parquet.partial");
+        let file = File::create(&partial).map_err(EvalError::write("make the file", &partial))?;
+        let schema = Arc::new(schema);
+        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties(&schema)))
+            .map_err(EvalError::table(&partial))?;
+        Ok(TableFile { writer, schema, path: path.to_owned(), partial })
+    }
+
+    /// Writes `columns` as one row group.
+    pub(super) fn write_group(&mut self, columns: Vec<ArrayRef>) -> Result<(), EvalError> {
+        let batch = RecordBatch::try_new(self.schema.clone(), columns)
+            .map_err(|source| EvalError::table(&self.partial)(ParquetError::from(source)))?;
+        self.writer.write(&batch).and_then(|()| self.writer.flush()).map_err(EvalError::table(&self.partial))
+    }
+
+    /// Ends the file and gives it its name.
+    pub(super) fn finish(self) -> Result<(), EvalError> {
+        self.writer.close().map_err(EvalError::table(&self.partial))?;
+        fs::rename(&self.partial, &self.path).map_err(EvalError::write("name the file", &self.path))
+    }
+}
+
+/// How columns are stored: numbers rarely repeat, so that a dictionary would only cost time.
+fn properties(schema: &Schema) -> WriterProperties {
+    let level = ZstdLevel::try_new(1).expect("1 is a level of zstd");
+    let mut properties = WriterProperties::builder()
+        .set_created_by("airpace".to_owned())
+        .set_compression(Compression::ZSTD(level))
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_dictionary_enabled(false);
+    for field in schema.fields() {
+        let column = ColumnPath::from(field.name().as_str());
+        properties = match field.data_type() {
+            DataType::Dictionary(..) => properties.set_column_dictionary_enabled(column, true),
+            DataType::Float32 | DataType::Float64 => {
+                properties.set_column_encoding(column, Encoding::BYTE_STREAM_SPLIT)
+            }
+            DataType::Boolean => properties,
+            _ => properties.set_column_encoding(column, Encoding::DELTA_BINARY_PACKED),
+        };
+    }
+    // The time of a row group lets readers skip those they do not want.
+    properties.set_column_statistics_enabled(ColumnPath::from("time_ms"), EnabledStatistics::Chunk).build()
+}

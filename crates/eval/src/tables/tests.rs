@@ -1,0 +1,220 @@
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use airpace_core::event::{Acked, Arrived, Capacity, Fate, Inspected, Lost, Owner, Subframe};
+use airpace_core::radio::{BitLayer, CarrierId};
+use airpace_core::{Bits, Bytes, Dci, DeviceId, FlowId, Packet, PrbSet, RadioReport, Rate, Rnti, Time};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt32Type};
+use arrow_array::{Array, RecordBatch};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use super::*;
+
+/// A folder that goes when the test ends.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(name: &str) -> Temporary {
+        let path = std::env::temp_dir().join(format!("airpace-eval-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Temporary(path)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn facts() -> RunFacts {
+    RunFacts {
+        scenario: "story".to_owned(),
+        scheme: "pbe@paper:floor=off".to_owned(),
+        seed: 7,
+        duration: Time::from_secs(10),
+        flows: Vec::new(),
+    }
+}
+
+fn packet(number: u64) -> Packet {
+    Packet {
+        flow: FlowId(0),
+        device: DeviceId(0),
+        number,
+        bytes: Bytes(1500),
+        sent: Time::from_millis(number),
+    }
+}
+
+/// Every kind of event, `packets` times.
+fn write(root: &Path, packets: u64) -> Result<(), EvalError> {
+    let mut tables = Tables::create(root, &facts(), &["btlbw_mbps".to_owned(), "ct_mbps".to_owned()])?;
+    for number in 0..packets {
+        let time = Time::from_millis(number + 25);
+        let fate = if number % 10 == 3 { Fate::QueueFull } else { Fate::Delivered };
+        let propagation_delay = Duration::from_millis(20);
+        tables.record(&Event::Sent(packet(number)));
+        tables.record(&Event::Arrived(Arrived {
+            time,
+            packet: packet(number),
+            fate,
+            duplicate: false,
+            propagation_delay,
+        }));
+        tables.record(&Event::Acked(Acked {
+            time,
+            flow: FlowId(0),
+            largest: number,
+            acked: Bytes(1500),
+            inflight: Bytes(30_000),
+            rtt: (number % 2 == 0).then_some(Duration::from_millis(45)),
+            delivery_rate: Some(Rate::from_mbps(12.0)),
+        }));
+        tables.record(&Event::Lost(Lost { time, flow: FlowId(0), packets: 1, bytes: Bytes(1500) }));
+        tables.record(&Event::Inspected(&Inspected {
+            time,
+            flow: FlowId(0),
+            state: if number < 5 { "Startup" } else { "Wireless" },
+            state_changed: number == 5,
+            cwnd: Bytes(90_000),
+            pacing_rate: (number > 0).then(|| Rate::from_mbps(60.0)),
+            inflight: Bytes(30_000),
+            values: &[("ct_mbps", if number == 0 { f64::NAN } else { 61.5 })],
+        }));
+        let scattered = PrbSet::run(0, 4).union(PrbSet::run(8, 4));
+        let grants = [
+            Dci {
+                rnti: Rnti(100),
+                prbs: scattered,
+                mcs: [Some(20), None],
+                tbs: [Bits(8000), Bits(0)],
+                ..Dci::default()
+            },
+            Dci {
+                rnti: Rnti(200),
+                prbs: PrbSet::run(4, 4),
+                mcs: [Some(29), None],
+                is_retransmission: true,
+                ..Dci::default()
+            },
+        ];
+        let report = RadioReport {
+            carrier: CarrierId(1),
+            time,
+            subframe_index: number,
+            carrier_prbs: 50,
+            cfi: 1,
+            dcis: grants.to_vec(),
+            own: None,
+            layer: BitLayer::Physical,
+        };
+        let owners = [Owner::Device(DeviceId(0)), Owner::Background(3)];
+        tables.record(&Event::Subframe(&Subframe { report: &report, owners: &owners }));
+        let span = Duration::from_millis(1);
+        tables.record(&Event::Capacity(Capacity { time, span, device: DeviceId(0), bytes: Bytes(7500) }));
+    }
+    tables.finish()
+}
+
+fn read(root: &Path, table: &str) -> Vec<RecordBatch> {
+    let path = partition(root, table, &facts()).join("part.parquet");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+    reader.with_batch_size(1 << 20).build().unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let folder = Temporary::new("round-trip");
+    write(&folder.0, 20).unwrap();
+
+    let packets = &read(&folder.0, "packets")[0];
+    assert_eq!(packets.num_rows(), 20);
+    let fate = packets["fate"].as_dictionary::<arrow_array::types::Int32Type>();
+    let fate = fate.downcast_dict::<arrow_array::StringArray>().unwrap();
+    assert_eq!(fate.into_iter().filter(|fate| *fate == Some("queue_full")).count(), 2);
+    assert!(packets["one_way_delay_ms"].is_null(3), "a drop has no delay");
+    assert!(packets["arrived_ms"].is_null(3));
+    assert_eq!(packets["dropped_ms"].as_primitive::<Float64Type>().value(3), 28.0);
+    assert_eq!(packets["one_way_delay_ms"].as_primitive::<Float32Type>().value(4), 25.0);
+    assert_eq!(packets["queueing_delay_ms"].as_primitive::<Float32Type>().value(4), 5.0);
+    assert_eq!(packets["sent_ms"].as_primitive::<Float64Type>().value(4), 4.0);
+
+    let acks = &read(&folder.0, "acks")[0];
+    assert!(acks["rtt_ms"].is_null(1) && !acks["rtt_ms"].is_null(2));
+    assert_eq!(acks["delivery_rate_mbps"].as_primitive::<Float32Type>().value(0), 12.0);
+    assert_eq!(read(&folder.0, "losses")[0].num_rows(), 20);
+
+    let controller = &read(&folder.0, "controller")[0];
+    assert!(controller["pacing_rate_mbps"].is_null(0), "unpaced is null, not zero");
+    assert!(controller["ct_mbps"].is_null(0), "NaN is null");
+    assert_eq!(controller["ct_mbps"].as_primitive::<Float64Type>().value(1), 61.5);
+    assert_eq!(controller["btlbw_mbps"].null_count(), 20, "another scheme's value is null");
+
+    let prbs = &read(&folder.0, "prbs")[0];
+    assert_eq!(prbs.num_rows(), 60, "two runs of one grant and one of the other");
+    assert_eq!(prbs["first_prb"].as_primitive::<UInt8Type>().values()[..3], [0, 8, 4]);
+    assert_eq!(prbs["tbs_bits"].as_primitive::<UInt32Type>().value(0), 8000);
+    assert!(prbs["tbs_bits"].is_null(1), "a grant's bits stand once, so that sums are right");
+
+    let capacity = &read(&folder.0, "capacity")[0];
+    assert_eq!(capacity["capacity_mbps"].as_primitive::<Float32Type>().value(0), 60.0);
+}
+
+#[test]
+fn row_groups_bound_the_memory_and_lose_no_row() {
+    let folder = Temporary::new("groups");
+    let rows = ROWS_PER_GROUP as u64 + 10;
+    write(&folder.0, rows).unwrap();
+    let path = partition(&folder.0, "packets", &facts()).join("part.parquet");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+    assert_eq!(reader.metadata().num_row_groups(), 2);
+    assert_eq!(reader.metadata().file_metadata().num_rows() as u64, rows);
+}
+
+#[test]
+fn the_same_events_give_the_same_bytes() {
+    let (one, two) = (Temporary::new("same-1"), Temporary::new("same-2"));
+    write(&one.0, 500).unwrap();
+    write(&two.0, 500).unwrap();
+    for table in TABLES {
+        let bytes = |root: &Path| fs::read(partition(root, table, &facts()).join("part.parquet")).unwrap();
+        assert!(bytes(&one.0) == bytes(&two.0), "{table} differs");
+    }
+}
+
+#[test]
+fn an_interrupted_table_does_not_pass_for_a_whole_one() {
+    let folder = Temporary::new("partial");
+    let tables = Tables::create(&folder.0, &facts(), &[]).unwrap();
+    drop(tables);
+    let packets = partition(&folder.0, "packets", &facts());
+    assert!(!packets.join("part.parquet").exists());
+    assert!(packets.join("part.parquet.partial").exists());
+}
+
+#[test]
+fn a_value_without_a_column_is_named() {
+    let folder = Temporary::new("new-column");
+    let mut tables = Tables::create(&folder.0, &facts(), &[]).unwrap();
+    tables.record(&Event::Inspected(&Inspected {
+        time: Time::from_secs(1),
+        flow: FlowId(2),
+        state: "Startup",
+        state_changed: true,
+        cwnd: Bytes(3000),
+        pacing_rate: None,
+        inflight: Bytes(0),
+        values: &[("surprise_ms", 1.0)],
+    }));
+    let error = tables.finish().unwrap_err().to_string();
+    assert!(error.contains("flow 2 names `surprise_ms`"), "{error}");
+}
+
+#[test]
+fn folders_are_partitions_that_readers_decode() {
+    let path = partition(Path::new("RUN"), "packets", &facts());
+    assert_eq!(path, Path::new("RUN/packets/scenario=story/scheme=pbe%40paper%3Afloor%3Doff/seed=7"));
+}

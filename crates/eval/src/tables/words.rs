@@ -1,0 +1,52 @@
+//! A column of few different words.
+
+use std::sync::Arc;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
+use arrow_schema::{DataType, Field};
+
+/// Gathers words by number; readers see a categorical column of strings.
+#[derive(Default)]
+pub(super) struct Words {
+    words: Vec<String>,
+    keys: Vec<i32>,
+}
+
+impl Words {
+    /// The field of such a column.
+    pub(super) fn field(name: &str) -> Field {
+        let words = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        Field::new(name, words, false)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Adds a row; words are few, and the one before is the likeliest.
+    pub(super) fn push(&mut self, word: &str) {
+        let last = self.keys.last().copied().filter(|key| self.words[*key as usize] == word);
+        let known = last.or_else(|| self.words.iter().position(|known| known == word).map(|key| key as i32));
+        let key = known.unwrap_or_else(|| self.define(word.to_owned()));
+        self.keys.push(key);
+    }
+
+    /// Adds a word without a row; returns its key.
+    pub(super) fn define(&mut self, word: String) -> i32 {
+        self.words.push(word);
+        self.words.len() as i32 - 1
+    }
+
+    /// Adds a row of a word that was defined.
+    pub(super) fn push_key(&mut self, key: i32) {
+        self.keys.push(key);
+    }
+
+    /// The rows so far; the words stay.
+    pub(super) fn take(&mut self) -> ArrayRef {
+        let keys = Int32Array::from(std::mem::take(&mut self.keys));
+        let words = Arc::new(StringArray::from_iter_values(&self.words));
+        Arc::new(DictionaryArray::<Int32Type>::new(keys, words))
+    }
+}

@@ -1,0 +1,187 @@
+//! A run folder as people find it: the same bytes for the same command, whole or saying that it is not.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use airpace_eval::{EvalError, RunFolder};
+use common::{Temporary, contents, simulate, story};
+use serde_json::Value;
+
+fn run(out: &Path, jobs: usize) -> airpace_eval::Outcome {
+    story(Some(out), &[1, 2], jobs).run_with(&simulate, &|_| {}).expect("the story runs")
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).expect("a file of the run")).expect("JSON")
+}
+
+#[test]
+fn the_same_command_gives_the_same_bytes_whatever_the_number_of_threads() {
+    let (one, four) = (Temporary::new("jobs-1"), Temporary::new("jobs-4"));
+    run(&one.0, 1);
+    run(&four.0, 4);
+    let (mut left, mut right) = (contents(&one.0), contents(&four.0));
+    let manifest = Path::new("manifest.json");
+    left.retain(|(path, _)| path != manifest);
+    right.retain(|(path, _)| path != manifest);
+    assert!(left.len() > 2 * 2 * 6, "two schemes and two seeds of six tables each: {}", left.len());
+    for ((left, left_bytes), (right, right_bytes)) in left.iter().zip(&right) {
+        assert_eq!(left, right);
+        assert!(left_bytes == right_bytes, "{} depends on --jobs", left.display());
+    }
+    assert_eq!(left.len(), right.len());
+
+    let without_host = |folder: &Path| {
+        let mut manifest = json(&folder.join("manifest.json"));
+        manifest.as_object_mut().unwrap().remove("host").expect("a host part");
+        manifest
+    };
+    assert_eq!(without_host(&one.0), without_host(&four.0));
+    assert_eq!(without_host(&one.0)["command"], "airpace sim story.toml --seeds 1..2");
+}
+
+#[test]
+fn progress_ends_at_one_for_every_run() {
+    let ended = std::sync::Mutex::new(Vec::new());
+    let progress = |progress: airpace_eval::Progress<'_>| {
+        assert_eq!(progress.jobs, 4);
+        if progress.fraction == 1.0 {
+            ended.lock().unwrap().push(progress.job);
+        }
+    };
+    story(None, &[1, 2], 2).run_with(&simulate, &progress).unwrap();
+    let mut ended = ended.into_inner().unwrap();
+    ended.sort_unstable();
+    assert_eq!(ended, [0, 1, 2, 3]);
+}
+
+#[test]
+fn an_interrupted_run_leaves_a_folder_that_says_so() {
+    let folder = Temporary::new("interrupted");
+    let seen_at_the_start = std::sync::Mutex::new(None);
+    let failing =
+        |scenario: &_, scheme: &airpace_sim::SchemeSpec, seed, recorder: &mut dyn airpace_core::Recorder| {
+            seen_at_the_start.lock().unwrap().get_or_insert_with(|| json(&folder.0.join("manifest.json")));
+            if scheme.text() == "bbr" {
+                return Err("the machine stopped".to_owned());
+            }
+            simulate(scenario, scheme, seed, recorder)
+        };
+    let error = story(Some(&folder.0), &[1], 1).run_with(&failing, &|_| {}).unwrap_err();
+    assert_eq!(error.to_string(), "story with bbr, seed 1: the machine stopped");
+    let at_start =
+        seen_at_the_start.into_inner().unwrap().expect("the manifest is there before the first event");
+    assert_eq!(at_start["complete"], false);
+
+    let opened = RunFolder::open(&folder.0).unwrap();
+    assert!(!opened.manifest().unwrap().complete);
+    let runs = opened.summary().unwrap().runs;
+    assert_eq!(runs.len(), 1, "what had ended is on record");
+    assert_eq!(runs[0].scheme, "reno");
+}
+
+#[test]
+fn a_second_run_replaces_the_first_and_nothing_else() {
+    let folder = Temporary::new("again");
+    run(&folder.0, 2);
+    fs::write(folder.0.join("notes.txt"), "mine").unwrap();
+    let outcome = story(Some(&folder.0), &[9], 2).run_with(&simulate, &|_| {}).unwrap();
+    assert_eq!(outcome.summary.runs.len(), 2);
+    assert!(folder.0.join("packets/scenario=story/scheme=bbr/seed=9/part.parquet").exists());
+    assert!(!folder.0.join("packets/scenario=story/scheme=bbr/seed=1").exists(), "the old run is gone");
+    assert_eq!(fs::read_to_string(folder.0.join("notes.txt")).unwrap(), "mine");
+}
+
+#[test]
+fn a_folder_of_other_things_is_left_alone() {
+    let folder = Temporary::new("occupied");
+    fs::create_dir_all(&folder.0).unwrap();
+    fs::write(folder.0.join("thesis.tex"), "years of work").unwrap();
+    let error = story(Some(&folder.0), &[1], 1).run_with(&simulate, &|_| {}).unwrap_err();
+    assert!(matches!(error, EvalError::Occupied { .. }));
+    assert!(error.to_string().contains("--out"), "{error}");
+    assert_eq!(contents(&folder.0).len(), 1);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named_with_a_remedy() {
+    let folder = Temporary::new("unwritable");
+    fs::create_dir_all(&folder.0).unwrap();
+    let file = folder.0.join("file");
+    fs::write(&file, "").unwrap();
+    let error = story(Some(&file.join("run")), &[1], 1).run_with(&simulate, &|_| {}).unwrap_err().to_string();
+    assert!(error.contains(&file.join("run").display().to_string()) && error.contains("--out"), "{error}");
+}
+
+#[test]
+fn expectations_become_verdicts() {
+    let summary = story(None, &[1, 2], 2).run_with(&simulate, &|_| {}).unwrap().summary;
+    let [moves, no_queue] = &summary.expectations[..] else {
+        panic!("two verdicts: {:?}", summary.expectations)
+    };
+    assert!(moves.passed, "{moves:?}");
+    assert_eq!((moves.wanted.as_str(), moves.flow.as_str()), ("at least 5", "phone"));
+    assert!(!no_queue.passed, "{no_queue:?}");
+    assert!(!summary.all_expectations_met());
+}
+
+#[test]
+fn an_expectation_about_a_metric_that_does_not_exist_is_refused_before_the_run() {
+    let text = common::STORY.replace("queueing_delay_ms.p95", "queueing_delay_ms.p59");
+    let mut matrix = story(None, &[1], 1);
+    matrix.scenarios[0].scenario = airpace_sim::Scenario::load(&text, "story.toml", &[]).unwrap();
+    let error = matrix.run_with(&|_, _, _, _| panic!("nothing runs"), &|_| {}).unwrap_err().to_string();
+    assert!(error.contains("p59") && error.contains("queueing_delay_ms.p95"), "{error}");
+}
+
+#[test]
+fn json_lines_have_exactly_these_keys() {
+    let summary = story(None, &[1], 1).run_with(&simulate, &|_| {}).unwrap().summary;
+    let line = serde_json::to_value(summary.runs[0].lines().next().unwrap()).unwrap();
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!(
+        keys(&line),
+        "scenario scheme seed flow throughput_mbps utilization one_way_delay_ms queueing_delay_ms loss_rate power jain throughput_100ms"
+    );
+    assert_eq!(keys(&line["one_way_delay_ms"]), "mean p50 p95 p99");
+    assert_eq!(keys(&line["queueing_delay_ms"]), "mean p95 p99");
+    assert_eq!(keys(&line["throughput_100ms"]), "p10 p25 p50 p75 p90");
+}
+
+#[test]
+fn qlogs_are_json_text_sequences() {
+    let folder = Temporary::new("qlog");
+    run(&folder.0, 2);
+    let path = folder.0.join("qlog/scenario=story/scheme=bbr/seed=1/flow-0.sqlog");
+    let text = fs::read_to_string(path).unwrap();
+    let records: Vec<Value> = text
+        .split('\u{1e}')
+        .skip(1)
+        .map(|record| serde_json::from_str(record).expect("one JSON text per record"))
+        .collect();
+    assert_eq!(records[0]["qlog_format"], "JSON-SEQ");
+    let mut last = 0.0;
+    for event in &records[1..] {
+        let time = event["time"].as_f64().unwrap();
+        assert!(time >= last, "events go forward in time");
+        last = time;
+    }
+    let count = |name: &str| records[1..].iter().filter(|event| event["name"] == name).count();
+    for name in [
+        "transport:packet_sent",
+        "transport:packet_received",
+        "recovery:metrics_updated",
+        "recovery:congestion_state_updated",
+    ] {
+        assert!(count(name) > 0, "{name} is missing");
+    }
+    let acked: u64 = records[1..]
+        .iter()
+        .filter_map(|event| event["data"]["frames"][0]["acked_ranges"].as_array())
+        .flatten()
+        .map(|range| range[1].as_u64().unwrap() - range[0].as_u64().unwrap() + 1)
+        .sum();
+    assert_eq!(acked as usize, count("transport:packet_received"), "the story acknowledges packet by packet");
+}

@@ -1,0 +1,507 @@
+//! Link adaptation: what the device reports of its channel, late and coarse, and the MCS that the base station
+//! makes of it.
+//!
+//! SINR (+ estimation noise) → CQI, 4 bits, every `cqi_period_ms` → `cqi_delay_ms` later at the base station → the
+//! SINR that the CQI stands for + the outer loop's offset → highest MCS whose block errors stay within the target.
+
+use std::collections::VecDeque;
+
+use airpace_core::tables::Modulation;
+use airpace_core::tables::lte::{McsTable, pdsch_res_per_prb};
+use airpace_core::{Bits, PrbSet, Rng};
+use serde::{Deserialize, Serialize};
+
+use super::bler::information::{SINR_FLOOR_DB, effective_sinr_db};
+use super::bler::{Bler, BlerModel, Block};
+use super::channel::{Channel, Grid, Snapshot};
+use crate::config_error::{ConfigError, not_negative};
+
+/// What a CQI report describes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CqiScope {
+    /// One value for the band.
+    #[default]
+    Wideband,
+    /// One value per subband as well.
+    Subband,
+}
+
+/// How the MCS follows the channel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdaptationConfig {
+    /// Whether the MCS and CQI tables are those with 256QAM.
+    pub qam256: bool,
+    /// What reports describe.
+    pub cqi_scope: CqiScope,
+    /// Subframes between reports.
+    pub cqi_period_ms: u32,
+    /// Subframes from the measurement to its first use.
+    ///
+    /// Chosen: 6; 4 from reference to report and 1…4 in the base station make 6…8.
+    pub cqi_delay_ms: u32,
+    /// Standard deviation of the measured SINR's error in dB.
+    pub measurement_sigma_db: f64,
+    /// Whether the outer loop corrects the CQI by the errors of first transmissions. Without effect unless errors
+    /// follow the SINR (`BlerModel::Sinr`): a lower MCS would not help.
+    pub outer_loop: bool,
+    /// Share of first transmissions that the outer loop lets be lost.
+    pub outer_loop_target: f64,
+    /// What a lost first transmission takes from the SINR, in dB. A received one gives step · target / (1 - target).
+    pub outer_loop_step_db: f64,
+    /// Least offset in dB.
+    pub outer_loop_min_db: f64,
+    /// Largest offset in dB.
+    pub outer_loop_max_db: f64,
+    /// Ports of cell-specific reference signals (1, 2 or 4), which with the CFI bound the MCS.
+    pub antenna_ports: u8,
+    /// As ns-3 LENA does it: its CQI switching points, every second MCS, no outer loop, no bound by the CFI.
+    pub lena_compat: bool,
+}
+
+impl Default for AdaptationConfig {
+    fn default() -> AdaptationConfig {
+        AdaptationConfig {
+            qam256: false,
+            cqi_scope: CqiScope::Wideband,
+            cqi_period_ms: 5,
+            cqi_delay_ms: 6,
+            measurement_sigma_db: 0.0,
+            outer_loop: true,
+            outer_loop_target: 0.1,
+            outer_loop_step_db: 0.5,
+            outer_loop_min_db: -15.0,
+            outer_loop_max_db: 5.0,
+            antenna_ports: 2,
+            lena_compat: false,
+        }
+    }
+}
+
+impl AdaptationConfig {
+    /// The MCS and CQI tables.
+    pub const fn mcs_table(&self) -> McsTable {
+        if self.qam256 { McsTable::Qam256 } else { McsTable::Qam64 }
+    }
+
+    /// Refuses what cannot be, with the key and the remedy.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.cqi_period_ms == 0 {
+            return Err(ConfigError::new("cqi_period_ms", "is 0; give at least 1"));
+        }
+        not_negative("measurement_sigma_db", self.measurement_sigma_db)?;
+        if !(0.001..=0.5).contains(&self.outer_loop_target) {
+            let reason = format!("is {}; give 0.001 to 0.5 (0.1 is usual)", self.outer_loop_target);
+            return Err(ConfigError::new("outer_loop_target", reason));
+        }
+        not_negative("outer_loop_step_db", self.outer_loop_step_db)?;
+        not_negative("outer_loop_max_db", self.outer_loop_max_db)?;
+        if !(-40.0..=0.0).contains(&self.outer_loop_min_db) {
+            let reason = format!("is {}; give -40 to 0", self.outer_loop_min_db);
+            return Err(ConfigError::new("outer_loop_min_db", reason));
+        }
+        if ![1, 2, 4].contains(&self.antenna_ports) {
+            return Err(ConfigError::new(
+                "antenna_ports",
+                format!("is {}; give 1, 2 or 4", self.antenna_ports),
+            ));
+        }
+        if self.lena_compat && self.qam256 {
+            return Err(ConfigError::new(
+                "qam256",
+                "is true, but lena_compat knows no 256QAM; drop one of them",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Link adaptation of one device on one carrier: the device's reports and the base station's choice.
+#[derive(Clone, Debug)]
+pub struct LinkAdaptation {
+    config: AdaptationConfig,
+    grid: Grid,
+    tables: Thresholds,
+    subband_prbs: u16,
+    /// The outer loop is on, and errors follow the SINR.
+    outer_loop: bool,
+    /// Subframe within the period at which this device reports.
+    phase: u64,
+    last_measured: Option<u64>,
+    /// Reports under way, with the subframe from which they are known.
+    under_way: VecDeque<(u64, Report)>,
+    report: Report,
+    outer: OuterLoop,
+    rng: Rng,
+}
+
+/// One CQI report; 0 is "out of range".
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Report {
+    wideband: u8,
+    /// Per subband; empty when only the wideband value was sent.
+    subbands: Vec<u8>,
+}
+
+impl LinkAdaptation {
+    /// Link adaptation on a carrier of this grid; `rng` gives the measurement's noise and the reports' phase.
+    pub fn new(
+        config: &AdaptationConfig,
+        bler: &Bler,
+        grid: Grid,
+        mut rng: Rng,
+    ) -> Result<LinkAdaptation, ConfigError> {
+        config.check()?;
+        let phase = if config.lena_compat { 0 } else { rng.below(u64::from(config.cqi_period_ms)) };
+        Ok(LinkAdaptation {
+            tables: Thresholds::new(config, bler, grid),
+            subband_prbs: subband_prbs(grid.prbs),
+            outer_loop: config.outer_loop && !config.lena_compat && bler.model() == BlerModel::Sinr,
+            phase,
+            last_measured: None,
+            under_way: VecDeque::new(),
+            report: Report::default(),
+            outer: OuterLoop::new(config),
+            rng,
+            grid,
+            config: config.clone(),
+        })
+    }
+
+    /// Brings reports up to a subframe: measures `channel` if a report is due and puts those into use that have
+    /// arrived. To be called once in every subframe, before choosing an MCS.
+    ///
+    /// The first report is used at once: it came with the attachment.
+    pub fn update(&mut self, subframe: u64, channel: &mut Channel) {
+        if self.last_measured.is_none() {
+            self.last_measured = Some(subframe);
+            self.report = self.measure(&channel.at(subframe));
+        } else if subframe % u64::from(self.config.cqi_period_ms) == self.phase
+            && self.last_measured < Some(subframe)
+        {
+            self.last_measured = Some(subframe);
+            let report = self.measure(&channel.at(subframe));
+            self.under_way.push_back((subframe + u64::from(self.config.cqi_delay_ms), report));
+        }
+        while self.under_way.front().is_some_and(|(known_from, _)| *known_from <= subframe) {
+            if let Some((_, report)) = self.under_way.pop_front() {
+                if report.wideband != self.report.wideband {
+                    self.outer.channel_changed();
+                }
+                self.report = report;
+            }
+        }
+        self.outer.subframe_begins(subframe);
+    }
+
+    /// The wideband CQI in use, 0…15; 0 means that not even the lowest MCS would be received.
+    pub fn cqi(&self) -> u8 {
+        self.report.wideband
+    }
+
+    /// The MCS for data over the whole band under this CFI; `None` while the device is out of range.
+    pub fn mcs(&self, cfi: u8) -> Option<u8> {
+        self.mcs_of(self.report.wideband, cfi)
+    }
+
+    /// The MCS that RBG `index` alone would get, by which schedulers compare users.
+    pub fn rbg_mcs(&self, index: u16, cfi: u8) -> Option<u8> {
+        self.mcs_of(self.rbg_cqi(index), cfi)
+    }
+
+    /// The MCS for an allocation: of the effective SINR over what was reported for its PRBs.
+    pub fn mcs_on(&self, prbs: PrbSet, cfi: u8) -> Option<u8> {
+        if self.report.subbands.is_empty() {
+            return self.mcs(cfi);
+        }
+        let modulation = self.tables.modulation_of(self.report.wideband);
+        let parts = (0..self.grid.rbgs()).map(|rbg| {
+            let share = f64::from(self.grid.rbg(rbg).intersection(prbs).len());
+            (self.tables.sinr_db_of(self.rbg_cqi(rbg)), share)
+        });
+        let sinr_db = effective_sinr_db(modulation, parts);
+        if sinr_db < self.tables.cqi_db[0] {
+            return None;
+        }
+        Some(self.tables.highest_mcs(sinr_db + self.offset_db()).min(self.tables.cap(cfi)))
+    }
+
+    /// The outer loop hears whether a *first* transmission, sent in subframe `sent`, was received.
+    pub fn on_first_transmission(&mut self, sent: u64, received: bool) {
+        if self.outer_loop {
+            self.outer.on_first_transmission(sent, received);
+        }
+    }
+
+    /// What the outer loop adds to the reported SINR, in dB.
+    pub fn offset_db(&self) -> f64 {
+        if self.outer_loop { self.outer.offset_db } else { 0.0 }
+    }
+
+    /// Forgets reports and corrections, as after a handover.
+    pub fn reset(&mut self) {
+        self.last_measured = None;
+        self.under_way.clear();
+        self.report = Report::default();
+        self.outer = OuterLoop::new(&self.config);
+    }
+
+    fn rbg_cqi(&self, index: u16) -> u8 {
+        let subband = index * self.grid.rbg_prbs / self.subband_prbs;
+        self.report.subbands.get(usize::from(subband)).copied().unwrap_or(self.report.wideband)
+    }
+
+    fn mcs_of(&self, cqi: u8, cfi: u8) -> Option<u8> {
+        if cqi == 0 {
+            return None;
+        }
+        if self.config.lena_compat {
+            // Even MCS only, up to 28 whatever the CFI.
+            return Some(2 * (cqi - 1));
+        }
+        let sinr_db = self.tables.sinr_db_of(cqi) + self.offset_db();
+        Some(self.tables.highest_mcs(sinr_db).min(self.tables.cap(cfi)))
+    }
+
+    fn measure(&mut self, snapshot: &Snapshot<'_>) -> Report {
+        let error_db = match self.config.measurement_sigma_db {
+            0.0 => 0.0,
+            sigma_db => sigma_db * self.rng.normal(),
+        };
+        let wideband = self.tables.cqi(snapshot, self.grid.all(), error_db);
+        let subbands = match self.config.cqi_scope {
+            CqiScope::Wideband => Vec::new(),
+            CqiScope::Subband if snapshot.rbg_sinr_db.is_empty() => Vec::new(),
+            CqiScope::Subband => (0..self.grid.prbs)
+                .step_by(usize::from(self.subband_prbs))
+                .map(|start| {
+                    let subband = PrbSet::run(start, self.subband_prbs.min(self.grid.prbs - start));
+                    self.tables.cqi(snapshot, subband, error_db)
+                })
+                .collect(),
+        };
+        Report { wideband, subbands }
+    }
+}
+
+/// Corrects the reported SINR until the wanted share of first transmissions is lost.
+///
+/// Where the channel stands still, its curve is a cliff: a plain loop would try the next MCS, and lose a round trip
+/// of blocks, for ever. So from the second such attempt under the same CQI on, the offset is held below the one
+/// that failed, twice as long after every further failure.
+///
+/// Chosen: the hold; where the channel moves, so does the CQI, and the loop is the usual one.
+#[derive(Clone, Debug)]
+struct OuterLoop {
+    offset_db: f64,
+    down_db: f64,
+    up_db: f64,
+    least_db: f64,
+    most_db: f64,
+    /// Offsets with which the latest subframes were sent.
+    sent_with_db: [f64; FEEDBACK_MS as usize],
+    /// Losses of blocks sent up to here belong to the latest attempt.
+    attempt_ends: Option<u64>,
+    /// Attempts that failed since the CQI changed.
+    failed_attempts: u32,
+    hold: Option<Hold>,
+}
+
+/// An offset not to be exceeded yet.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    at_db: f64,
+    /// Blocks to be received before it may be exceeded: in all, and still.
+    patience: u32,
+    left: u32,
+}
+
+impl OuterLoop {
+    fn new(config: &AdaptationConfig) -> OuterLoop {
+        let down_db = config.outer_loop_step_db;
+        OuterLoop {
+            offset_db: 0.0,
+            down_db,
+            up_db: down_db * config.outer_loop_target / (1.0 - config.outer_loop_target),
+            least_db: config.outer_loop_min_db,
+            most_db: config.outer_loop_max_db,
+            sent_with_db: [0.0; FEEDBACK_MS as usize],
+            attempt_ends: None,
+            failed_attempts: 0,
+            hold: None,
+        }
+    }
+
+    fn subframe_begins(&mut self, subframe: u64) {
+        self.sent_with_db[(subframe % FEEDBACK_MS) as usize] = self.offset_db;
+    }
+
+    fn channel_changed(&mut self) {
+        self.failed_attempts = 0;
+        self.hold = None;
+    }
+
+    fn on_first_transmission(&mut self, sent: u64, received: bool) {
+        if received {
+            self.rise()
+        } else {
+            self.fall(sent)
+        }
+        self.offset_db = self.offset_db.clamp(self.least_db, self.most_db);
+    }
+
+    fn rise(&mut self) {
+        self.offset_db += self.up_db;
+        if let Some(hold) = &mut self.hold
+            && hold.left > 0
+            && self.offset_db >= hold.at_db
+        {
+            hold.left -= 1;
+            self.offset_db = hold.at_db;
+        }
+    }
+
+    fn fall(&mut self, sent: u64) {
+        let new_attempt = self.attempt_ends.is_none_or(|end| sent > end);
+        if new_attempt {
+            self.attempt_ends = Some(sent + FEEDBACK_MS);
+            self.failed_attempts += 1;
+        }
+        let failed_db = self.sent_with_db[(sent % FEEDBACK_MS) as usize];
+        let patience = match self.hold {
+            // Of what was held to be safe, every loss counts.
+            Some(hold) if failed_db <= hold.at_db => None,
+            Some(hold) => Some((2 * hold.patience).min(MOST_PATIENCE)),
+            None if self.failed_attempts < 2 => None,
+            None => Some(LEAST_PATIENCE),
+        };
+        if patience.is_none() || new_attempt {
+            self.offset_db -= self.down_db;
+        }
+        if let (Some(patience), true) = (patience, new_attempt) {
+            // Two codewords may have raised it twice since the subframe before.
+            self.hold = Some(Hold { at_db: failed_db - 2.0 * self.up_db, patience, left: patience });
+        }
+    }
+}
+
+/// Subframes after which every block chosen before a loss was known has been sent.
+const FEEDBACK_MS: u64 = 8;
+
+/// Received blocks before a hold ends, at first and at most.
+const LEAST_PATIENCE: u32 = 16;
+const MOST_PATIENCE: u32 = 4096;
+
+/// SINR thresholds in dB of CQIs and MCSs, with the bounds that the CFI sets.
+#[derive(Clone, Debug)]
+struct Thresholds {
+    /// Of CQI 1…15.
+    cqi_db: [f64; 15],
+    /// Of MCS 0…28 (or 27).
+    mcs_db: Vec<f64>,
+    /// Modulation of CQI 1…15's MCS.
+    cqi_modulation: [Modulation; 15],
+    /// Highest MCS under CFI 1…3.
+    caps: [u8; 3],
+}
+
+impl Thresholds {
+    /// CQI = highest index whose block errors are at most 10 % on the reference resource.
+    ///
+    /// Source: TS 36.213 §7.2.3
+    fn new(config: &AdaptationConfig, bler: &Bler, grid: Grid) -> Thresholds {
+        let table = config.mcs_table();
+        let mcs_db: Vec<f64> =
+            (0..=table.last_mcs()).map(|mcs| bler.sinr_db_for(reference_block(table, mcs), 0.1)).collect();
+        let mcs_of_cqi = mcs_of_cqi(table);
+        let cqi_db = match config.lena_compat {
+            true => LENA_SWITCHING_POINTS_DB,
+            false => mcs_of_cqi.map(|mcs| mcs_db[usize::from(mcs)]),
+        };
+        Thresholds {
+            cqi_db,
+            mcs_db,
+            cqi_modulation: mcs_of_cqi.map(|mcs| reference_block(table, mcs).modulation()),
+            caps: [1, 2, 3].map(|cfi| {
+                let res_per_prb = pdsch_res_per_prb(cfi, config.antenna_ports, grid.prbs);
+                table.highest_mcs(table.last_mcs(), grid.prbs, res_per_prb)
+            }),
+        }
+    }
+
+    /// The highest CQI that this SINR, over these PRBs and off by an error, supports; 0 if none.
+    fn cqi(&self, snapshot: &Snapshot<'_>, prbs: PrbSet, error_db: f64) -> u8 {
+        let mut cqi = 15;
+        let mut modulation = self.cqi_modulation[14];
+        let mut sinr_db = snapshot.effective_sinr_db(prbs, modulation) + error_db;
+        while cqi > 0 {
+            let index = cqi - 1;
+            if modulation != self.cqi_modulation[index] {
+                modulation = self.cqi_modulation[index];
+                sinr_db = snapshot.effective_sinr_db(prbs, modulation) + error_db;
+            }
+            if sinr_db >= self.cqi_db[index] {
+                break;
+            }
+            cqi -= 1;
+        }
+        cqi as u8
+    }
+
+    /// The SINR in dB that a CQI vouches for.
+    fn sinr_db_of(&self, cqi: u8) -> f64 {
+        match cqi {
+            0 => SINR_FLOOR_DB,
+            cqi => self.cqi_db[usize::from(cqi.min(15)) - 1],
+        }
+    }
+
+    fn modulation_of(&self, cqi: u8) -> Modulation {
+        self.cqi_modulation[usize::from(cqi.clamp(1, 15)) - 1]
+    }
+
+    /// The highest MCS whose threshold the SINR reaches; 0 if it reaches none.
+    fn highest_mcs(&self, sinr_db: f64) -> u8 {
+        // Thresholds carry the rounding of their inverse; a hair's breadth must not cost an MCS.
+        let reached = self.mcs_db.partition_point(|&threshold_db| threshold_db <= sinr_db + 1e-9);
+        (reached.max(1) - 1) as u8
+    }
+
+    fn cap(&self, cfi: u8) -> u8 {
+        self.caps[usize::from(cfi.clamp(1, 3)) - 1]
+    }
+}
+
+/// The MCS that answers each CQI 1…15: of its modulation, with the code rate nearest to it.
+fn mcs_of_cqi(table: McsTable) -> [u8; 15] {
+    match table {
+        McsTable::Qam64 => [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28],
+        McsTable::Qam256 => [0, 2, 4, 6, 8, 10, 11, 13, 15, 17, 19, 21, 23, 25, 27],
+    }
+}
+
+/// The block by which thresholds are defined.
+///
+/// Chosen: 50 PRB pairs; the standard's reference resource is the whole band, which moves them by 0.2 dB at most.
+fn reference_block(table: McsTable, mcs: u8) -> Block {
+    Block { table, mcs, bits: table.tbs(mcs, 50, 1).unwrap_or(Bits::ZERO) }
+}
+
+/// PRB pairs of a subband.
+///
+/// Source: TS 36.213 §7.2.1 Table 7.2.1-3
+const fn subband_prbs(carrier_prbs: u16) -> u16 {
+    match carrier_prbs {
+        0..=26 => 4,
+        27..=63 => 6,
+        _ => 8,
+    }
+}
+
+/// SINR in dB from which LENA reports CQI 1…15, as measured on ns-3.37.
+const LENA_SWITCHING_POINTS_DB: [f64; 15] =
+    [-4.40, -3.45, -1.30, 0.50, 2.05, 4.35, 6.05, 7.75, 10.25, 11.50, 13.60, 15.50, 16.95, 18.90, 19.85];
+
+#[cfg(test)]
+mod tests;

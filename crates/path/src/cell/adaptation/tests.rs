@@ -1,0 +1,200 @@
+//! Reports, their age, and where the outer loop settles.
+
+use super::super::bler::{BlerConfig, SoftBuffer};
+use super::super::channel::ChannelConfig;
+use super::super::channel::fading::FadingProfile;
+use super::*;
+use airpace_core::Streams;
+
+const GRID: Grid = Grid { prbs: 100, rbg_prbs: 4 };
+
+fn sinr_model() -> Bler {
+    Bler::new(&BlerConfig::default()).unwrap()
+}
+
+fn adaptation(config: AdaptationConfig) -> LinkAdaptation {
+    LinkAdaptation::new(&config, &sinr_model(), GRID, Streams::new(1).stream("adaptation")).unwrap()
+}
+
+fn channel(config: ChannelConfig) -> Channel {
+    Channel::new(&config, GRID, 1_940.0, &Streams::new(1), "device").unwrap()
+}
+
+fn at_rest(sinr_db: f64) -> Channel {
+    channel(ChannelConfig { sinr_db: Some(sinr_db), ..ChannelConfig::default() })
+}
+
+/// Sends one whole-band block per subframe with feedback after four; returns (share lost, mean MCS) of the second
+/// half.
+fn saturate(adaptation: &mut LinkAdaptation, channel: &mut Channel, subframes: u64, seed: u64) -> (f64, f64) {
+    let bler = sinr_model();
+    let mut luck = Streams::new(seed).stream("luck");
+    let mut feedback = VecDeque::new();
+    let (mut sent, mut lost, mut mcs_sum) = (0.0, 0.0, 0.0);
+    for subframe in 0..subframes {
+        while let Some(&(when, ok)) = feedback.front() {
+            if when + 4 > subframe {
+                break;
+            }
+            feedback.pop_front();
+            adaptation.on_first_transmission(when, ok);
+        }
+        adaptation.update(subframe, channel);
+        let Some(mcs) = adaptation.mcs(1) else { continue };
+        let table = adaptation.config.mcs_table();
+        let block = Block { table, mcs, bits: table.tbs(mcs, 100, 1).unwrap() };
+        let sinr_db = channel.at(subframe).effective_sinr_db(GRID.all(), block.modulation());
+        let received = !luck.chance(bler.first_error(block, sinr_db));
+        feedback.push_back((subframe, received));
+        if subframe >= subframes / 2 {
+            sent += 1.0;
+            mcs_sum += f64::from(mcs);
+            lost += f64::from(u8::from(!received));
+        }
+    }
+    (lost / sent, mcs_sum / sent)
+}
+
+#[test]
+fn cqi_is_the_highest_that_keeps_errors_within_ten_percent() {
+    let bler = sinr_model();
+    for tenths in -80..250 {
+        let sinr_db = f64::from(tenths) / 10.0;
+        let mut adaptation = adaptation(AdaptationConfig::default());
+        adaptation.update(0, &mut at_rest(sinr_db));
+        let error = |cqi: u8| {
+            let mcs = mcs_of_cqi(McsTable::Qam64)[usize::from(cqi) - 1];
+            bler.first_error(reference_block(McsTable::Qam64, mcs), sinr_db)
+        };
+        let cqi = adaptation.cqi();
+        assert!(cqi == 0 || error(cqi) <= 0.1 + 1e-9, "CQI {cqi} at {sinr_db} dB loses {}", error(cqi));
+        assert!(cqi == 15 || error(cqi + 1) > 0.1, "CQI {cqi} at {sinr_db} dB is too modest");
+    }
+}
+
+#[test]
+fn a_step_is_known_after_period_and_delay() {
+    let mut step = channel(ChannelConfig {
+        sinr_points_db: vec![(0.0, 22.0), (0.1, 22.0), (0.101, 5.0)],
+        ..ChannelConfig::default()
+    });
+    let mut adaptation =
+        adaptation(AdaptationConfig { cqi_period_ms: 5, cqi_delay_ms: 6, ..AdaptationConfig::default() });
+    let mut known_at = None;
+    for subframe in 0..200 {
+        adaptation.update(subframe, &mut step);
+        if adaptation.cqi() < 10 && known_at.is_none() {
+            known_at = Some(subframe);
+        }
+    }
+    let age = known_at.expect("the step is noticed") - 101;
+    assert!((6..=11).contains(&age), "the CQI was {age} ms old when it came into use");
+}
+
+#[test]
+fn the_cfi_bounds_the_mcs() {
+    let mut adaptation = adaptation(AdaptationConfig::default());
+    adaptation.update(0, &mut at_rest(30.0));
+    assert_eq!([1, 2, 3].map(|cfi| adaptation.mcs(cfi).unwrap()), [28, 27, 27]);
+}
+
+#[test]
+fn lena_knows_even_mcs_only_and_no_bound() {
+    let config = AdaptationConfig { lena_compat: true, ..AdaptationConfig::default() };
+    for (sinr_db, mcs) in [(22.0, Some(28)), (12.0, Some(18)), (2.0, Some(6)), (-5.0, None)] {
+        let mut adaptation = adaptation(config.clone());
+        adaptation.update(0, &mut at_rest(sinr_db));
+        assert_eq!(adaptation.mcs(3), mcs, "at {sinr_db} dB");
+    }
+}
+
+#[test]
+fn at_rest_the_loop_settles_instead_of_trying_for_ever() {
+    let mut all_lost = Vec::new();
+    for tenths in -60..240 {
+        let sinr_db = f64::from(tenths) / 10.0;
+        let mut adaptation = adaptation(AdaptationConfig::default());
+        let (lost, mcs) = saturate(&mut adaptation, &mut at_rest(sinr_db), 10_000, 1);
+        let best = adaptation.tables.highest_mcs(sinr_db).min(adaptation.tables.cap(1));
+        assert!(mcs > f64::from(best) - 1.1, "MCS {mcs} at {sinr_db} dB, where {best} is possible");
+        all_lost.push(lost);
+    }
+    // Where the SINR happens to lie on the slope of a curve, the target is what there is; elsewhere nothing.
+    let on_a_slope = all_lost.iter().filter(|&&lost| lost > 0.02).count();
+    assert!(all_lost.iter().all(|&lost| lost < 0.12), "lost: {all_lost:?}");
+    assert!(on_a_slope < all_lost.len() / 3, "{on_a_slope} of {} lose more than 2 %", all_lost.len());
+}
+
+#[test]
+fn with_stale_reports_of_a_fast_channel_the_loop_holds_ten_percent() {
+    let vehicle = |outer_loop| {
+        let mut fast = channel(ChannelConfig {
+            sinr_db: Some(15.0),
+            fading: FadingProfile::Eva,
+            speed_kmh: 60.0,
+            ..ChannelConfig::default()
+        });
+        saturate(
+            &mut adaptation(AdaptationConfig { outer_loop, ..AdaptationConfig::default() }),
+            &mut fast,
+            40_000,
+            2,
+        )
+    };
+    let (without, _) = vehicle(false);
+    let (with, _) = vehicle(true);
+    assert!(without > 0.2, "without the loop {without} is lost: the reports are old");
+    assert!((with - 0.1).abs() < 0.03, "with the loop {with} is lost");
+}
+
+#[test]
+fn errors_that_no_lower_mcs_cures_do_not_lower_it() {
+    let pbe = Bler::new(&BlerConfig { model: BlerModel::Pbe, ..BlerConfig::default() }).unwrap();
+    let mut adaptation =
+        LinkAdaptation::new(&AdaptationConfig::default(), &pbe, GRID, Streams::new(1).stream("a")).unwrap();
+    adaptation.update(0, &mut at_rest(30.0));
+    (0..100).for_each(|subframe| adaptation.on_first_transmission(subframe, false));
+    assert_eq!(adaptation.mcs(1), Some(28));
+}
+
+#[test]
+fn a_subband_report_tells_good_rbgs_from_bad() {
+    let mut selective = channel(ChannelConfig {
+        sinr_db: Some(12.0),
+        fading: FadingProfile::Etu,
+        speed_kmh: 3.0,
+        ..ChannelConfig::default()
+    });
+    let mut adaptation =
+        adaptation(AdaptationConfig { cqi_scope: CqiScope::Subband, ..AdaptationConfig::default() });
+    adaptation.update(0, &mut selective);
+    let of_rbg: Vec<u8> = (0..25).map(|rbg| adaptation.rbg_mcs(rbg, 1).unwrap_or(0)).collect();
+    let (best, worst) = (*of_rbg.iter().max().unwrap(), *of_rbg.iter().min().unwrap());
+    assert!(best >= worst + 4, "MCS per RBG: {of_rbg:?}");
+    let whole = adaptation.mcs_on(GRID.all(), 1).unwrap();
+    assert!(worst <= whole && whole <= best, "the band's MCS {whole} lies between {worst} and {best}");
+    let good = (0..25).position(|rbg| of_rbg[usize::from(rbg as u16)] == best).unwrap() as u16;
+    assert_eq!(adaptation.mcs_on(GRID.rbg(good), 1), Some(best));
+}
+
+#[test]
+fn a_handover_forgets() {
+    let mut adaptation = adaptation(AdaptationConfig::default());
+    adaptation.update(0, &mut at_rest(20.0));
+    adaptation.on_first_transmission(0, false);
+    adaptation.reset();
+    assert_eq!((adaptation.cqi(), adaptation.offset_db(), adaptation.mcs(1)), (0, 0.0, None));
+    adaptation.update(1, &mut at_rest(5.0));
+    assert!(adaptation.mcs(1).is_some(), "the target cell knows the channel from the attachment");
+}
+
+#[test]
+fn a_retransmission_after_a_fade_is_received_when_the_fade_is_over() {
+    let bler = sinr_model();
+    let block = Block { table: McsTable::Qam64, mcs: 20, bits: Bits(39_232) };
+    let mut held = SoftBuffer::default();
+    held.add(block.modulation(), 5.0);
+    assert!(bler.error(block, &held) > 0.999);
+    held.add(block.modulation(), 14.0);
+    assert!(bler.error(block, &held) < 0.01);
+}

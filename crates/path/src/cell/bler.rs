@@ -1,0 +1,316 @@
+//! From SINR to the probability that a transport block is lost.
+//!
+//! Per-RBG SINRs → effective SINR ([`information`]) → curve of one code block of this MCS and size → all `C` code
+//! blocks of the transport block, `1 - (1 - p)^C`. A retransmission is judged by what the soft buffer holds
+//! ([`SoftBuffer`]). The paper's model, which knows no SINR, is an alternative ([`BlerModel::Pbe`]).
+
+use airpace_core::Bits;
+use airpace_core::tables::Modulation;
+use airpace_core::tables::lte::{McsTable, code_blocks};
+use serde::{Deserialize, Serialize};
+
+use crate::config_error::{ConfigError, not_negative, probability};
+
+mod curves;
+pub mod information;
+
+use curves::MEASURED;
+use information::{mutual_information, sinr_db_of};
+
+/// What decides whether a transport block is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlerModel {
+    /// SINR, MCS and block size, by measured curves.
+    #[default]
+    Sinr,
+    /// Block size alone: bit errors are independent.
+    ///
+    /// Source: PBE-CC §4.2.1
+    Pbe,
+    /// Nothing is ever lost.
+    None,
+}
+
+/// How the receiver uses earlier transmissions of the same block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Combining {
+    /// The same bits again: SINRs add, +3.0, +4.8 and +6.0 dB after 2, 3 and 4 equal transmissions.
+    #[default]
+    Chase,
+    /// New parity bits first: information adds as far as the rate 1/3 mother code has new bits, SINRs beyond.
+    IncrementalRedundancy,
+}
+
+/// How transport blocks are lost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BlerConfig {
+    /// What decides.
+    pub model: BlerModel,
+    /// Bit error probability of the `pbe` model.
+    ///
+    /// Chosen: 3e-6, the middle of the paper's three curves.
+    pub pbe_bit_error_rate: f64,
+    /// In the `pbe` model, error probability of a retransmission over that of the first transmission.
+    ///
+    /// Chosen: 0.1, for combining, of which the paper says nothing; 1.0 is its independent errors to the letter.
+    pub pbe_retransmission_factor: f64,
+    /// How much more SINR in dB a real receiver needs than the curves say (`sinr` model).
+    ///
+    /// Chosen: 1 dB; 1…2 dB is common.
+    pub implementation_loss_db: f64,
+    /// How retransmissions are combined (`sinr` model).
+    pub combining: Combining,
+}
+
+impl Default for BlerConfig {
+    fn default() -> BlerConfig {
+        BlerConfig {
+            model: BlerModel::Sinr,
+            pbe_bit_error_rate: 3e-6,
+            pbe_retransmission_factor: 0.1,
+            implementation_loss_db: 1.0,
+            combining: Combining::Chase,
+        }
+    }
+}
+
+/// A transport block as the decoder sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The table of its MCS.
+    pub table: McsTable,
+    /// MCS of its first transmission.
+    pub mcs: u8,
+    /// Transport block size.
+    pub bits: Bits,
+}
+
+impl Block {
+    /// Modulation of its first transmission.
+    pub fn modulation(&self) -> Modulation {
+        modulation(self.table, self.mcs)
+    }
+}
+
+/// What a receiver holds of one block: the energy and the information of its transmissions so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SoftBuffer {
+    transmissions: u8,
+    sinr_linear: f64,
+    information: f64,
+}
+
+impl SoftBuffer {
+    /// Adds a transmission received at this effective SINR, by a block of this modulation.
+    pub fn add(&mut self, modulation: Modulation, sinr_db: f64) {
+        self.transmissions = self.transmissions.saturating_add(1);
+        self.sinr_linear += libm::pow(10.0, sinr_db / 10.0);
+        self.information += mutual_information(modulation, sinr_db);
+    }
+
+    /// How many transmissions it holds.
+    pub fn transmissions(&self) -> u8 {
+        self.transmissions
+    }
+}
+
+/// The error model of a cell: built once, asked for every transport block.
+#[derive(Clone, Debug)]
+pub struct Bler {
+    config: BlerConfig,
+    curves: Vec<[Curve; 6]>,
+    /// ln(1 - p) of the `pbe` model.
+    log_of_bit_success: f64,
+}
+
+/// Error curve of one code block of an MCS in transport blocks of about `bits`: logistic in the SINR in dB.
+#[derive(Clone, Copy, Debug)]
+struct Curve {
+    bits: f64,
+    middle_db: f64,
+    slope_db: f64,
+}
+
+impl Bler {
+    /// Builds the curves. Fails on a probability outside 0…1 or a negative loss.
+    pub fn new(config: &BlerConfig) -> Result<Bler, ConfigError> {
+        probability("pbe_bit_error_rate", config.pbe_bit_error_rate)?;
+        probability("pbe_retransmission_factor", config.pbe_retransmission_factor)?;
+        not_negative("implementation_loss_db", config.implementation_loss_db)?;
+        let log_of_bit_success = libm::log1p(-config.pbe_bit_error_rate);
+        Ok(Bler { config: config.clone(), curves: all_curves(), log_of_bit_success })
+    }
+
+    /// What decides.
+    pub fn model(&self) -> BlerModel {
+        self.config.model
+    }
+
+    /// Probability that a first transmission at this effective SINR is lost.
+    pub fn first_error(&self, block: Block, sinr_db: f64) -> f64 {
+        match self.config.model {
+            BlerModel::Sinr => self.curve_error(block, sinr_db),
+            BlerModel::Pbe => self.pbe_error(block),
+            BlerModel::None => 0.0,
+        }
+    }
+
+    /// Probability that the block is still not decoded after the latest of its transmissions, all of which
+    /// `held` contains.
+    pub fn error(&self, block: Block, held: &SoftBuffer) -> f64 {
+        match self.config.model {
+            BlerModel::Sinr => self.curve_error(block, self.combined_sinr_db(block, held)),
+            BlerModel::Pbe if held.transmissions > 1 => {
+                self.pbe_error(block) * self.config.pbe_retransmission_factor
+            }
+            BlerModel::Pbe => self.pbe_error(block),
+            BlerModel::None => 0.0,
+        }
+    }
+
+    /// The effective SINR in dB at which this share of first transmissions is lost (`sinr` model's curves and
+    /// implementation loss, whatever the model).
+    pub fn sinr_db_for(&self, block: Block, error: f64) -> f64 {
+        let (middle_db, slope_db) = self.code_block_curve(block);
+        let of_one = -libm::expm1(libm::log1p(-error) / code_blocks(block.bits) as f64);
+        middle_db + slope_db * libm::log((1.0 - of_one) / of_one) + self.config.implementation_loss_db
+    }
+
+    /// TB error = 1 - (1 - p)^L, L bits.
+    ///
+    /// Source: PBE-CC §4.2.1
+    fn pbe_error(&self, block: Block) -> f64 {
+        -libm::expm1(block.bits.0 as f64 * self.log_of_bit_success)
+    }
+
+    fn curve_error(&self, block: Block, sinr_db: f64) -> f64 {
+        let (middle_db, slope_db) = self.code_block_curve(block);
+        let excess = (sinr_db - self.config.implementation_loss_db - middle_db) / slope_db;
+        let success = 1.0 / (1.0 + libm::exp(-excess));
+        1.0 - power(success, code_blocks(block.bits))
+    }
+
+    /// (middle, slope) in dB for one code block of this block: between the measured sizes by interpolation, beyond
+    /// the largest as at the largest. Below the smallest, slope ∝ 1/√bits, and the middle rises by three times
+    /// what the slope gains, as it does among the smallest that were measured.
+    fn code_block_curve(&self, block: Block) -> (f64, f64) {
+        let sizes = &self.curves[curve_index(block.table, block.mcs)];
+        let bits = block.bits.0.max(16) as f64;
+        if bits <= sizes[0].bits {
+            let slope_db = sizes[0].slope_db * libm::sqrt(sizes[0].bits / bits);
+            return (sizes[0].middle_db + 3.0 * (slope_db - sizes[0].slope_db), slope_db);
+        }
+        let Some(above) = sizes.iter().position(|size| bits <= size.bits) else {
+            return (sizes[5].middle_db, sizes[5].slope_db);
+        };
+        let (low, high) = (sizes[above - 1], sizes[above]);
+        let share = (bits - low.bits) / (high.bits - low.bits);
+        (
+            low.middle_db + share * (high.middle_db - low.middle_db),
+            low.slope_db + share * (high.slope_db - low.slope_db),
+        )
+    }
+
+    /// SINR in dB of one transmission that would be as good as all that the buffer holds.
+    ///
+    /// Incremental redundancy: of the bits that `n` transmissions of rate `R` send, those beyond the `3R` that the
+    /// rate 1/3 mother code fills are repetitions. The share of new ones adds information, the rest adds SINR.
+    fn combined_sinr_db(&self, block: Block, held: &SoftBuffer) -> f64 {
+        let chase_db = 10.0 * libm::log10(held.sinr_linear.max(1e-3));
+        let n = f64::from(held.transmissions);
+        if held.transmissions < 2 || self.config.combining == Combining::Chase {
+            return chase_db;
+        }
+        let modulation = block.modulation();
+        let fillings = (3.0 * nominal_rate(block.table, block.mcs)).max(1.0);
+        let new = (n.min(fillings) - 1.0) / (n - 1.0);
+        let information = new * held.information + (1.0 - new) * mutual_information(modulation, chase_db);
+        sinr_db_of(modulation, information.min(1.0)).max(chase_db)
+    }
+}
+
+/// base^exponent by squaring: a handful of multiplications, the same on any machine.
+fn power(mut base: f64, mut exponent: u64) -> f64 {
+    let mut product = 1.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            product *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    product
+}
+
+/// Curves 0…28 from the measurement, 29…36 for MCS 20…27 of the 256QAM table.
+///
+/// Chosen: the latter are MCS 28's, moved to where 256QAM of that code rate carries enough information, plus the
+/// mean distance that the measured 64QAM curves keep from that bound.
+fn all_curves() -> Vec<[Curve; 6]> {
+    let mut curves: Vec<[Curve; 6]> = (0..29_u8).map(measured_curve).collect();
+    let bound_db = |table, mcs| sinr_db_of(modulation(table, mcs), nominal_rate(table, mcs));
+    let gap_db = (20..29)
+        .map(|mcs| curves[usize::from(mcs)][4].middle_db - bound_db(McsTable::Qam64, mcs))
+        .sum::<f64>()
+        / 9.0;
+    let model = curves[28];
+    for mcs in 20..28 {
+        let moved_db = bound_db(McsTable::Qam256, mcs) + gap_db - model[4].middle_db;
+        curves.push(model.map(|size| Curve { middle_db: size.middle_db + moved_db, ..size }));
+    }
+    curves
+}
+
+/// The logistic curve of one code block that gives the measured 50 % and 10 % points of the whole block.
+fn measured_curve(mcs: u8) -> [Curve; 6] {
+    MEASURED[usize::from(mcs)].map(|(bits, half_db, tenth_db)| {
+        let block = Block { table: McsTable::Qam64, mcs, bits: Bits(u64::from(bits)) };
+        let odds = |error: f64| {
+            let of_one = -libm::expm1(libm::log1p(-error) / code_blocks(block.bits) as f64);
+            libm::log((1.0 - of_one) / of_one)
+        };
+        let slope_db = (tenth_db - half_db) / (odds(0.1) - odds(0.5));
+        Curve { bits: f64::from(bits), middle_db: half_db - slope_db * odds(0.5), slope_db }
+    })
+}
+
+/// Which curve serves an MCS: 0…28 the measured ones, 29…36 those derived for 256QAM.
+fn curve_index(table: McsTable, mcs: u8) -> usize {
+    /// MCS of the 64QAM table with the same modulation and TBS index as MCS 0…19 of the 256QAM table.
+    const SAME: [u8; 20] = [0, 2, 4, 6, 8, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26];
+    let mcs = usize::from(mcs.min(table.last_mcs()));
+    match table {
+        McsTable::Qam64 => mcs,
+        McsTable::Qam256 => SAME.get(mcs).map_or(9 + mcs, |&same| usize::from(same)),
+    }
+}
+
+/// Modulation of an MCS; that of the highest for one that is reserved.
+fn modulation(table: McsTable, mcs: u8) -> Modulation {
+    table.mcs(mcs.min(table.last_mcs())).map_or(Modulation::Qpsk, |row| row.modulation)
+}
+
+/// Code rate that an MCS stands for, of the CQI that it answers (even MCS) or between two (odd).
+///
+/// Source: TS 36.213 §7.2.3 Tables 7.2.3-1 and 7.2.3-2
+fn nominal_rate(table: McsTable, mcs: u8) -> f64 {
+    /// Information bits per 1024 coded bits, 64QAM table. MCS 9 and 10, 16 and 17 carry the same bits in
+    /// different modulations.
+    const QAM64: [f64; 29] = [
+        78.0, 99.0, 120.0, 156.5, 193.0, 250.5, 308.0, 378.5, 449.0, 602.0, // QPSK
+        301.0, 339.5, 378.0, 434.0, 490.0, 553.0, 616.0, // 16QAM
+        410.7, 466.0, 516.5, 567.0, 616.5, 666.0, 719.0, 772.0, 822.5, 873.0, 910.5, 948.0, // 64QAM
+    ];
+    /// MCS 20…27 of the 256QAM table.
+    const QAM256: [f64; 8] = [682.5, 711.0, 754.0, 797.0, 841.0, 885.0, 916.5, 948.0];
+    match curve_index(table, mcs) {
+        curve @ 0..=28 => QAM64[curve] / 1024.0,
+        curve => QAM256[curve - 29] / 1024.0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

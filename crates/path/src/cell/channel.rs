@@ -1,0 +1,403 @@
+//! The radio channel from one carrier to one device: a SINR per RBG and subframe.
+//!
+//! level (static, distance, or points in time) + shadowing + multipath fading → [`Snapshot`]. Whatever is static is
+//! computed once. A subframe's values do not depend on which other subframes were asked for.
+
+use airpace_core::tables::Modulation;
+use airpace_core::tables::lte::rbg_size;
+use airpace_core::{PrbSet, Streams};
+use serde::{Deserialize, Serialize};
+
+pub mod fading;
+pub mod path_loss;
+pub mod shadowing;
+pub mod trajectory;
+
+use super::bler::information::{SINR_FLOOR_DB, effective_sinr_db};
+use crate::config_error::{ConfigError, not_negative, positive};
+use fading::{Fading, FadingProfile, draw_taps};
+use path_loss::{noise_per_subcarrier_dbm, path_loss_db, power_per_subcarrier_dbm};
+use shadowing::Shadowing;
+use trajectory::Trajectory;
+
+/// How a device hears a carrier. The level comes from exactly one of `sinr_db`, `distance_m`, `sinr_points_db` and
+/// `rssi_points_dbm` (the last two may stand together: SINR from the one, RSRP from the other); with none, the SINR
+/// is 20 dB.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChannelConfig {
+    /// Static mean SINR in dB.
+    pub sinr_db: Option<f64>,
+    /// Distance from the base station in metres, for macro-cell path loss at 2 GHz.
+    pub distance_m: Option<f64>,
+    /// Mean SINR over time: (seconds, dB), straight lines between.
+    pub sinr_points_db: Vec<(f64, f64)>,
+    /// Received power over time: (seconds, dBm), straight lines between.
+    ///
+    /// Chosen: read as power per resource element (RSRP-like), since as total power over 20 MHz the paper's
+    /// -105 dBm would be below noise. With a noise figure of 9 dB and no interference, -85 … -105 dBm are
+    /// +38 … +18 dB, before the cap.
+    pub rssi_points_dbm: Vec<(f64, f64)>,
+    /// Base station's total transmit power in dBm (with `distance_m`).
+    pub enb_power_dbm: f64,
+    /// Antenna gain less cable and body losses in dBi (with `distance_m`).
+    pub antenna_gain_dbi: f64,
+    /// Noise figure of the device in dB.
+    pub noise_figure_db: f64,
+    /// By how much other cells' interference raises the noise floor in dB (with `distance_m` or
+    /// `rssi_points_dbm`).
+    pub interference_margin_db: f64,
+    /// The highest SINR a receiver sees, in dB: its own and the transmitter's distortion.
+    ///
+    /// Chosen: 30 dB.
+    pub sinr_cap_db: f64,
+    /// Standard deviation of log-normal shadowing in dB; 0 for none.
+    pub shadowing_sigma_db: f64,
+    /// Distance over which shadowing decorrelates to 1/e, in metres.
+    pub shadowing_decorrelation_m: f64,
+    /// Multipath profile.
+    pub fading: FadingProfile,
+    /// Speed in km/h, which moves shadowing and gives the Doppler shift.
+    pub speed_kmh: f64,
+    /// Maximum Doppler shift in Hz, in place of that of `speed_kmh`.
+    pub doppler_hz: Option<f64>,
+    /// Sinusoids that make each fading tap.
+    ///
+    /// Chosen: 16, the least of the usual 16…32; the autocorrelation is J0 up to arguments of about 12.
+    pub sinusoids_per_tap: u16,
+    /// Spatial layers, 1 or 2. All SINRs are per layer.
+    pub layers: u8,
+    /// What each of two layers loses in dB against a single one.
+    ///
+    /// Chosen: 3 dB, half the power.
+    pub layer_penalty_db: f64,
+}
+
+impl Default for ChannelConfig {
+    fn default() -> ChannelConfig {
+        ChannelConfig {
+            sinr_db: None,
+            distance_m: None,
+            sinr_points_db: Vec::new(),
+            rssi_points_dbm: Vec::new(),
+            enb_power_dbm: 46.0,
+            antenna_gain_dbi: 15.0,
+            noise_figure_db: 9.0,
+            interference_margin_db: 0.0,
+            sinr_cap_db: 30.0,
+            shadowing_sigma_db: 0.0,
+            shadowing_decorrelation_m: 50.0,
+            fading: FadingProfile::None,
+            speed_kmh: 0.0,
+            doppler_hz: None,
+            sinusoids_per_tap: 16,
+            layers: 1,
+            layer_penalty_db: 3.0,
+        }
+    }
+}
+
+/// The PRBs of a carrier and how they group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// PRB pairs of the carrier.
+    pub prbs: u16,
+    /// PRB pairs per RBG; the last RBG may have fewer.
+    pub rbg_prbs: u16,
+}
+
+impl Grid {
+    /// The grid of an LTE carrier.
+    pub const fn lte(prbs: u16) -> Grid {
+        Grid { prbs, rbg_prbs: rbg_size(prbs) }
+    }
+
+    /// How many RBGs there are.
+    pub const fn rbgs(self) -> u16 {
+        self.prbs.div_ceil(self.rbg_prbs)
+    }
+
+    /// The PRBs of an RBG; none beyond the last.
+    pub fn rbg(self, index: u16) -> PrbSet {
+        let start = index * self.rbg_prbs;
+        PrbSet::run(start, self.rbg_prbs.min(self.prbs.saturating_sub(start)))
+    }
+
+    /// All PRBs.
+    pub const fn all(self) -> PrbSet {
+        PrbSet::run(0, self.prbs)
+    }
+
+    /// Frequency of an RBG's centre relative to the carrier's, in Hz.
+    pub fn rbg_centre_hz(self, index: u16) -> f64 {
+        let start = index * self.rbg_prbs;
+        let end = (start + self.rbg_prbs).min(self.prbs);
+        (f64::from(start + end) - f64::from(self.prbs)) / 2.0 * 180_000.0
+    }
+}
+
+/// The channel of one device on one carrier.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    grid: Grid,
+    level: Level,
+    /// RSRP over SINR in dB, where the level is a SINR.
+    noise_dbm: f64,
+    penalty_db: f64,
+    cap_db: f64,
+    layers: u8,
+    shadowing: Option<Shadowing>,
+    fading: Option<Fading>,
+    subframe: Option<u64>,
+    mean_sinr_db: f64,
+    sinr_db: f64,
+    rsrp_dbm: f64,
+    rbg_sinr_db: Vec<f64>,
+}
+
+/// Where the mean level comes from.
+#[derive(Clone, Debug)]
+enum Level {
+    Sinr(f64),
+    Rsrp(f64),
+    SinrPoints { sinr_db: Trajectory, rsrp_dbm: Option<Trajectory> },
+    RsrpPoints(Trajectory),
+}
+
+/// What the channel is in one subframe. SINRs are in dB and per layer.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot<'a> {
+    /// SINR of the mean power over the band, with fading.
+    pub sinr_db: f64,
+    /// SINR without fading: level and shadowing.
+    pub mean_sinr_db: f64,
+    /// Received power per resource element of the reference signals in dBm, without fading: what handsets show.
+    pub rsrp_dbm: f64,
+    /// SINR of every RBG; empty where the band is flat (then every RBG has `sinr_db`).
+    pub rbg_sinr_db: &'a [f64],
+    /// The PRBs that the above are of.
+    pub grid: Grid,
+}
+
+impl Snapshot<'_> {
+    /// SINR of an RBG in dB.
+    pub fn rbg(&self, index: u16) -> f64 {
+        self.rbg_sinr_db.get(usize::from(index)).copied().unwrap_or(self.sinr_db)
+    }
+
+    /// Effective SINR in dB over an allocation, for one modulation.
+    pub fn effective_sinr_db(&self, prbs: PrbSet, modulation: Modulation) -> f64 {
+        if self.rbg_sinr_db.is_empty() {
+            return self.sinr_db;
+        }
+        let parts = self
+            .rbg_sinr_db
+            .iter()
+            .zip(0..)
+            .map(|(&sinr_db, rbg)| (sinr_db, f64::from(self.grid.rbg(rbg).intersection(prbs).len())));
+        effective_sinr_db(modulation, parts)
+    }
+}
+
+impl Channel {
+    /// The channel that `config` describes on a carrier of this grid and centre frequency. Its randomness is that
+    /// of the streams `{name}.shadowing` and `{name}.fading`.
+    pub fn new(
+        config: &ChannelConfig,
+        grid: Grid,
+        frequency_mhz: f64,
+        streams: &Streams,
+        name: &str,
+    ) -> Result<Channel, ConfigError> {
+        config.check()?;
+        let noise_dbm = noise_per_subcarrier_dbm(config.noise_figure_db) + config.interference_margin_db;
+        let shadowing = (config.shadowing_sigma_db > 0.0).then(|| {
+            let rng = streams.stream(&format!("{name}.shadowing"));
+            Shadowing::new(config.shadowing_sigma_db, config.shadowing_decorrelation_m, config.speed_kmh, rng)
+        });
+        let fading = (config.fading != FadingProfile::None).then(|| {
+            let mut rng = streams.stream(&format!("{name}.fading"));
+            let doppler_hz = config.doppler_hz.unwrap_or(doppler_hz(config.speed_kmh, frequency_mhz));
+            Fading::new(&draw_taps(config.fading, doppler_hz, config.sinusoids_per_tap, &mut rng), grid)
+        });
+        let mut channel = Channel {
+            grid,
+            level: config.level(grid)?,
+            noise_dbm,
+            penalty_db: if config.layers == 2 { config.layer_penalty_db } else { 0.0 },
+            cap_db: config.sinr_cap_db,
+            layers: config.layers,
+            shadowing,
+            fading: None,
+            subframe: None,
+            mean_sinr_db: 0.0,
+            sinr_db: 0.0,
+            rsrp_dbm: 0.0,
+            rbg_sinr_db: Vec::new(),
+        };
+        if let Some(fading) = fading {
+            channel.set_fading(fading);
+        }
+        Ok(channel)
+    }
+
+    /// Replaces the fading, for instance by sinusoids that another simulator used.
+    pub fn set_fading(&mut self, fading: Fading) {
+        self.rbg_sinr_db = vec![0.0; usize::from(self.grid.rbgs())];
+        self.fading = Some(fading);
+        self.subframe = None;
+    }
+
+    /// Spatial layers.
+    pub fn layers(&self) -> u8 {
+        self.layers
+    }
+
+    /// Whether it is the same in every subframe.
+    pub fn is_static(&self) -> bool {
+        self.level.is_static()
+            && self.shadowing.as_ref().is_none_or(Shadowing::is_static)
+            && self.fading.as_ref().is_none_or(Fading::is_static)
+    }
+
+    /// The channel in a subframe, counted in milliseconds from the start of the run. Subframes must not decrease;
+    /// an earlier one than the last gets the last's values.
+    pub fn at(&mut self, subframe: u64) -> Snapshot<'_> {
+        let known = self.subframe.is_some_and(|last| last >= subframe || self.is_static());
+        if !known {
+            self.compute(subframe);
+        }
+        Snapshot {
+            sinr_db: self.sinr_db,
+            mean_sinr_db: self.mean_sinr_db,
+            rsrp_dbm: self.rsrp_dbm,
+            rbg_sinr_db: &self.rbg_sinr_db,
+            grid: self.grid,
+        }
+    }
+
+    fn compute(&mut self, subframe: u64) {
+        self.subframe = Some(subframe);
+        let shadow_db = self.shadowing.as_mut().map_or(0.0, |shadowing| shadowing.at(subframe));
+        let (sinr_db, rsrp_dbm) = match &self.level {
+            Level::Sinr(sinr_db) => (*sinr_db, sinr_db + self.noise_dbm),
+            Level::Rsrp(rsrp_dbm) => (rsrp_dbm - self.noise_dbm, *rsrp_dbm),
+            Level::SinrPoints { sinr_db, rsrp_dbm } => {
+                let sinr_db = sinr_db.at(subframe);
+                (sinr_db, rsrp_dbm.as_ref().map_or(sinr_db + self.noise_dbm, |points| points.at(subframe)))
+            }
+            Level::RsrpPoints(points) => {
+                let rsrp_dbm = points.at(subframe);
+                (rsrp_dbm - self.noise_dbm, rsrp_dbm)
+            }
+        };
+        self.rsrp_dbm = rsrp_dbm + shadow_db;
+        let level_db = sinr_db + shadow_db - self.penalty_db;
+        let cap_db = self.cap_db;
+        let within = |sinr_db: f64| sinr_db.min(cap_db).max(SINR_FLOOR_DB);
+        self.mean_sinr_db = within(level_db);
+        self.sinr_db = self.mean_sinr_db;
+        if let Some(fading) = &mut self.fading {
+            let gains = fading.at(subframe);
+            let mean = gains.iter().sum::<f64>() / gains.len() as f64;
+            self.sinr_db = within(level_db + decibels(mean));
+            for (sinr_db, &gain) in self.rbg_sinr_db.iter_mut().zip(gains) {
+                *sinr_db = within(level_db + decibels(gain));
+            }
+        }
+    }
+}
+
+impl Level {
+    fn is_static(&self) -> bool {
+        match self {
+            Level::Sinr(_) | Level::Rsrp(_) => true,
+            Level::SinrPoints { sinr_db, rsrp_dbm } => {
+                sinr_db.is_static() && rsrp_dbm.as_ref().is_none_or(Trajectory::is_static)
+            }
+            Level::RsrpPoints(points) => points.is_static(),
+        }
+    }
+}
+
+impl ChannelConfig {
+    fn level(&self, grid: Grid) -> Result<Level, ConfigError> {
+        let trajectory = |key, points: &[(f64, f64)]| {
+            Trajectory::new(points).map_err(|reason| ConfigError::new(key, reason))
+        };
+        let rsrp_points = match self.rssi_points_dbm.is_empty() {
+            true => None,
+            false => Some(trajectory("rssi_points_dbm", &self.rssi_points_dbm)?),
+        };
+        if !self.sinr_points_db.is_empty() {
+            let sinr_db = trajectory("sinr_points_db", &self.sinr_points_db)?;
+            return Ok(Level::SinrPoints { sinr_db, rsrp_dbm: rsrp_points });
+        }
+        if let Some(points) = rsrp_points {
+            return Ok(Level::RsrpPoints(points));
+        }
+        if let Some(distance_m) = self.distance_m {
+            let sent_dbm = power_per_subcarrier_dbm(self.enb_power_dbm, grid.prbs) + self.antenna_gain_dbi;
+            return Ok(Level::Rsrp(sent_dbm - path_loss_db(distance_m)));
+        }
+        Ok(Level::Sinr(self.sinr_db.unwrap_or(DEFAULT_SINR_DB)))
+    }
+
+    /// Refuses what cannot be, with the key and the remedy.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let points = !self.sinr_points_db.is_empty() || !self.rssi_points_dbm.is_empty();
+        if [self.sinr_db.is_some(), self.distance_m.is_some(), points].iter().filter(|&&given| given).count()
+            > 1
+        {
+            let others = "distance_m, sinr_points_db and rssi_points_dbm";
+            return Err(ConfigError::new(
+                "sinr_db",
+                format!("excludes {others}; give one source of the level"),
+            ));
+        }
+        for (key, value) in [
+            ("sinr_db", self.sinr_db.unwrap_or(0.0)),
+            ("enb_power_dbm", self.enb_power_dbm),
+            ("antenna_gain_dbi", self.antenna_gain_dbi),
+            ("sinr_cap_db", self.sinr_cap_db),
+        ] {
+            if !value.is_finite() {
+                return Err(ConfigError::new(key, format!("is {value}; give a finite number")));
+            }
+        }
+        not_negative("distance_m", self.distance_m.unwrap_or(0.0))?;
+        not_negative("noise_figure_db", self.noise_figure_db)?;
+        not_negative("interference_margin_db", self.interference_margin_db)?;
+        not_negative("shadowing_sigma_db", self.shadowing_sigma_db)?;
+        positive("shadowing_decorrelation_m", self.shadowing_decorrelation_m)?;
+        not_negative("speed_kmh", self.speed_kmh)?;
+        not_negative("doppler_hz", self.doppler_hz.unwrap_or(0.0))?;
+        not_negative("layer_penalty_db", self.layer_penalty_db)?;
+        if !(4..=256).contains(&self.sinusoids_per_tap) {
+            let reason = format!("is {}; give 4 to 256 (16 to 32 are usual)", self.sinusoids_per_tap);
+            return Err(ConfigError::new("sinusoids_per_tap", reason));
+        }
+        if !(1..=2).contains(&self.layers) {
+            return Err(ConfigError::new("layers", format!("is {}; give 1 or 2", self.layers)));
+        }
+        Ok(())
+    }
+}
+
+/// The mean SINR in dB of a channel of which nothing is said.
+///
+/// Chosen: a good place in a macro cell.
+pub const DEFAULT_SINR_DB: f64 = 20.0;
+
+/// Largest Doppler shift in Hz: f_d = v f_c / c.
+pub fn doppler_hz(speed_kmh: f64, frequency_mhz: f64) -> f64 {
+    const LIGHT_M_PER_S: f64 = 299_792_458.0;
+    speed_kmh / 3.6 * frequency_mhz * 1e6 / LIGHT_M_PER_S
+}
+
+fn decibels(ratio: f64) -> f64 {
+    10.0 * libm::log10(ratio.max(1e-12))
+}
+
+#[cfg(test)]
+mod tests;

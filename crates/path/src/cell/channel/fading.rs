@@ -1,0 +1,236 @@
+//! Multipath fading: taps with the delays of EPA, EVA or ETU, each a sum of sinusoids after Jakes.
+//!
+//! ```text
+//! h_l(t) = Σ_n a_n exp(j (2π f_n t + φ_n)),  f_n = f_d cos α_n      gain of tap l
+//! H(f, t) = Σ_l h_l(t) exp(-j 2π f τ_l),     E|H|² = 1              transfer function
+//! ```
+//!
+//! Every sinusoid is a phasor turned by a fixed step per subframe; at every multiple of [`BLOCK`] subframes it is
+//! set to its exact phase. So the gain at a subframe is always the outcome of the same operations, whether or not
+//! the subframes before it were asked for.
+
+use airpace_core::Rng;
+use serde::{Deserialize, Serialize};
+
+use super::Grid;
+
+/// The multipath profiles of LTE's conformance tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FadingProfile {
+    /// No multipath: the band is flat and constant.
+    #[default]
+    None,
+    /// Extended Pedestrian A.
+    Epa,
+    /// Extended Vehicular A.
+    Eva,
+    /// Extended Typical Urban.
+    Etu,
+}
+
+impl FadingProfile {
+    /// Taps as (excess delay in ns, relative power in dB).
+    ///
+    /// Source: TS 36.104 Annex B.2
+    pub const fn taps(self) -> &'static [(f64, f64)] {
+        match self {
+            FadingProfile::None => &[],
+            FadingProfile::Epa => &[
+                (0.0, 0.0),
+                (30.0, -1.0),
+                (70.0, -2.0),
+                (90.0, -3.0),
+                (110.0, -8.0),
+                (190.0, -17.2),
+                (410.0, -20.8),
+            ],
+            FadingProfile::Eva => &[
+                (0.0, 0.0),
+                (30.0, -1.5),
+                (150.0, -1.4),
+                (310.0, -3.6),
+                (370.0, -0.6),
+                (710.0, -9.1),
+                (1090.0, -7.0),
+                (1730.0, -12.0),
+                (2510.0, -16.9),
+            ],
+            FadingProfile::Etu => &[
+                (0.0, -1.0),
+                (50.0, -1.0),
+                (120.0, -1.0),
+                (200.0, 0.0),
+                (230.0, 0.0),
+                (500.0, 0.0),
+                (1600.0, -3.0),
+                (2300.0, -5.0),
+                (5000.0, -7.0),
+            ],
+        }
+    }
+}
+
+/// One path's gain as a sum of sinusoids.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tap {
+    /// Excess delay in nanoseconds.
+    pub delay_ns: f64,
+    /// The sinusoids that make its gain.
+    pub sinusoids: Vec<Sinusoid>,
+}
+
+/// A rotating phasor: amplitude · exp(j (2π · doppler · t + phase)).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sinusoid {
+    /// Turns per second; negative for a path from behind.
+    pub doppler_hz: f64,
+    /// Phase at the start of the run in radians.
+    pub phase_rad: f64,
+    /// Amplitude; the squares of all sinusoids of all taps sum to 1 for unit mean power.
+    pub amplitude: f64,
+}
+
+/// Draws the taps of a profile: sinusoids at equally spaced angles of arrival from a random first one, with random
+/// phases.
+///
+/// Chosen: the random first angle, which keeps the Doppler shifts of a tap apart from each other and from those of
+/// the other taps.
+pub fn draw_taps(profile: FadingProfile, doppler_hz: f64, sinusoids_per_tap: u16, rng: &mut Rng) -> Vec<Tap> {
+    let powers = profile.taps().iter().map(|&(_, power_db)| libm::pow(10.0, power_db / 10.0));
+    let total: f64 = powers.clone().sum();
+    let count = f64::from(sinusoids_per_tap.max(1));
+    let mut taps = Vec::new();
+    for (&(delay_ns, _), power) in profile.taps().iter().zip(powers) {
+        let first = rng.uniform();
+        let sinusoids = (0..sinusoids_per_tap.max(1))
+            .map(|n| Sinusoid {
+                doppler_hz: doppler_hz * libm::cos(TURN * (f64::from(n) + first) / count),
+                phase_rad: TURN * rng.uniform(),
+                amplitude: libm::sqrt(power / total / count),
+            })
+            .collect();
+        taps.push(Tap { delay_ns, sinusoids });
+    }
+    taps
+}
+
+/// The fading of one carrier for one device: a power gain per RBG.
+#[derive(Clone, Debug)]
+pub struct Fading {
+    sinusoids: Vec<Sinusoid>,
+    /// Sinusoids of each tap, in order.
+    counts: Vec<usize>,
+    /// Phasors at `subframe`, and what turns them by one subframe.
+    re: Vec<f64>,
+    im: Vec<f64>,
+    turn_re: Vec<f64>,
+    turn_im: Vec<f64>,
+    /// exp(-j 2π f τ) of every tap (rows) at every RBG's centre (columns).
+    delay_re: Vec<f64>,
+    delay_im: Vec<f64>,
+    subframe: Option<u64>,
+    /// Transfer function and its power at every RBG.
+    transfer_re: Vec<f64>,
+    transfer_im: Vec<f64>,
+    gains: Vec<f64>,
+}
+
+/// Subframes between two exact evaluations of the phases.
+pub const BLOCK: u64 = 32;
+
+const TURN: f64 = 2.0 * std::f64::consts::PI;
+const SUBFRAME_S: f64 = 1e-3;
+
+impl Fading {
+    /// The fading that these taps make on this grid.
+    pub fn new(taps: &[Tap], grid: Grid) -> Fading {
+        let sinusoids: Vec<Sinusoid> = taps.iter().flat_map(|tap| tap.sinusoids.iter().copied()).collect();
+        let turn = |s: &Sinusoid| TURN * s.doppler_hz * SUBFRAME_S;
+        let rbgs = usize::from(grid.rbgs());
+        let delays: Vec<f64> = taps
+            .iter()
+            .flat_map(|tap| (0..grid.rbgs()).map(|rbg| -TURN * grid.rbg_centre_hz(rbg) * tap.delay_ns * 1e-9))
+            .collect();
+        Fading {
+            counts: taps.iter().map(|tap| tap.sinusoids.len()).collect(),
+            re: vec![0.0; sinusoids.len()],
+            im: vec![0.0; sinusoids.len()],
+            turn_re: sinusoids.iter().map(|s| libm::cos(turn(s))).collect(),
+            turn_im: sinusoids.iter().map(|s| libm::sin(turn(s))).collect(),
+            sinusoids,
+            delay_re: delays.iter().map(|&phase| libm::cos(phase)).collect(),
+            delay_im: delays.iter().map(|&phase| libm::sin(phase)).collect(),
+            subframe: None,
+            transfer_re: vec![0.0; rbgs],
+            transfer_im: vec![0.0; rbgs],
+            gains: vec![0.0; rbgs],
+        }
+    }
+
+    /// Whether it never changes.
+    pub fn is_static(&self) -> bool {
+        self.sinusoids.iter().all(|s| s.doppler_hz == 0.0)
+    }
+
+    /// |H|² at the centre of every RBG in a subframe, lowest frequency first.
+    pub fn at(&mut self, subframe: u64) -> &[f64] {
+        if self.subframe != Some(subframe) {
+            self.turn_to(subframe);
+            self.sum_over_taps();
+        }
+        &self.gains
+    }
+
+    fn turn_to(&mut self, subframe: u64) {
+        let start = subframe - subframe % BLOCK;
+        let mut at = match self.subframe {
+            Some(at) if (start..=subframe).contains(&at) => at,
+            _ => {
+                self.set_exactly(start);
+                start
+            }
+        };
+        while at < subframe {
+            let phasors = self.re.iter_mut().zip(&mut self.im);
+            for ((re, im), (turn_re, turn_im)) in phasors.zip(self.turn_re.iter().zip(&self.turn_im)) {
+                (*re, *im) = (*re * turn_re - *im * turn_im, *re * turn_im + *im * turn_re);
+            }
+            at += 1;
+        }
+        self.subframe = Some(subframe);
+    }
+
+    fn set_exactly(&mut self, subframe: u64) {
+        for ((s, re), im) in self.sinusoids.iter().zip(&mut self.re).zip(&mut self.im) {
+            let turns = s.doppler_hz * (subframe as f64 * SUBFRAME_S);
+            let phase = s.phase_rad + TURN * (turns - libm::floor(turns));
+            (*re, *im) = (s.amplitude * libm::cos(phase), s.amplitude * libm::sin(phase));
+        }
+    }
+
+    fn sum_over_taps(&mut self) {
+        let rbgs = self.gains.len();
+        self.transfer_re.fill(0.0);
+        self.transfer_im.fill(0.0);
+        let mut first = 0;
+        for (tap, &count) in self.counts.iter().enumerate() {
+            let re: f64 = self.re[first..first + count].iter().sum();
+            let im: f64 = self.im[first..first + count].iter().sum();
+            first += count;
+            let row = tap * rbgs..(tap + 1) * rbgs;
+            let delays = self.delay_re[row.clone()].iter().zip(&self.delay_im[row]);
+            let sums = self.transfer_re.iter_mut().zip(&mut self.transfer_im);
+            for ((sum_re, sum_im), (delay_re, delay_im)) in sums.zip(delays) {
+                *sum_re += re * delay_re - im * delay_im;
+                *sum_im += re * delay_im + im * delay_re;
+            }
+        }
+        for ((gain, re), im) in self.gains.iter_mut().zip(&self.transfer_re).zip(&self.transfer_im) {
+            *gain = re * re + im * im;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Levels, fading and shadowing together.
+
+use super::fading::Tap;
+use super::*;
+use proptest::prelude::*;
+
+const MHZ: f64 = 1_940.0;
+
+fn channel(config: &ChannelConfig) -> Channel {
+    Channel::new(config, Grid::lte(100), MHZ, &Streams::new(1), "cell.0.device.0").expect("a channel")
+}
+
+#[test]
+fn a_static_channel_is_what_was_asked_for() {
+    let mut channel = channel(&ChannelConfig { sinr_db: Some(12.0), ..ChannelConfig::default() });
+    assert!(channel.is_static());
+    let snapshot = channel.at(7);
+    assert_eq!((snapshot.sinr_db, snapshot.rbg_sinr_db.len()), (12.0, 0));
+    assert_eq!(snapshot.effective_sinr_db(PrbSet::run(0, 4), Modulation::Qam64), 12.0);
+}
+
+#[test]
+fn the_walk_of_the_paper_goes_from_good_to_bad_and_back() {
+    // -85 dBm for 13 s, to -105 dBm in 13 s, back in 4 s.
+    let points = [(0.0, -85.0), (13.0, -85.0), (26.0, -105.0), (30.0, -85.0)];
+    let mut channel = channel(&ChannelConfig {
+        rssi_points_dbm: points.to_vec(),
+        sinr_cap_db: 99.0,
+        ..ChannelConfig::default()
+    });
+    let seen: Vec<(f64, f64)> = [0, 13_000, 19_500, 26_000, 28_000, 30_000, 40_000]
+        .iter()
+        .map(|&subframe| {
+            (channel.at(subframe).rsrp_dbm, (channel.at(subframe).sinr_db * 10.0).round() / 10.0)
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (-85.0, 38.2),
+            (-85.0, 38.2),
+            (-95.0, 28.2),
+            (-105.0, 18.2),
+            (-95.0, 28.2),
+            (-85.0, 38.2),
+            (-85.0, 38.2)
+        ]
+    );
+}
+
+#[test]
+fn sinr_points_override_what_the_power_says() {
+    let config = ChannelConfig {
+        rssi_points_dbm: vec![(0.0, -85.0), (10.0, -105.0)],
+        sinr_points_db: vec![(0.0, 26.0), (10.0, 6.0)],
+        ..ChannelConfig::default()
+    };
+    let mut channel = channel(&config);
+    let middle = channel.at(5_000);
+    assert_eq!((middle.sinr_db, middle.rsrp_dbm), (16.0, -95.0));
+}
+
+#[test]
+fn distance_gives_path_loss_over_noise_and_interference() {
+    let config = ChannelConfig { distance_m: Some(1000.0), sinr_cap_db: 99.0, ..ChannelConfig::default() };
+    let alone = channel(&config).at(0).sinr_db;
+    // 46 dBm over 1200 subcarriers, + 15 dBi, - 128.1 dB, over -123.24 dBm.
+    assert!((alone - (15.21 + 15.0 - 128.1 + 123.24)).abs() < 0.01, "{alone} dB");
+    let crowded = channel(&ChannelConfig { interference_margin_db: 6.0, ..config }).at(0).sinr_db;
+    assert!((alone - crowded - 6.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_second_layer_costs_each_its_share() {
+    let config = ChannelConfig { sinr_db: Some(20.0), layers: 2, ..ChannelConfig::default() };
+    assert_eq!(channel(&config).at(0).sinr_db, 17.0);
+}
+
+#[test]
+fn sinr_stays_between_floor_and_cap() {
+    let config = ChannelConfig {
+        sinr_db: Some(28.0),
+        fading: FadingProfile::Etu,
+        speed_kmh: 60.0,
+        ..ChannelConfig::default()
+    };
+    let mut channel = channel(&config);
+    for subframe in 0..5_000 {
+        let snapshot = channel.at(subframe);
+        assert!(snapshot.rbg_sinr_db.iter().all(|sinr_db| (SINR_FLOOR_DB..=30.0).contains(sinr_db)));
+    }
+    let nothing = Tap { delay_ns: 0.0, sinusoids: Vec::new() };
+    channel.set_fading(Fading::new(&[nothing], Grid::lte(100)));
+    assert_eq!(channel.at(5_000).sinr_db, SINR_FLOOR_DB, "a channel that is gone is a finite number");
+}
+
+#[test]
+fn doppler_is_that_of_speed_and_frequency() {
+    assert!((doppler_hz(3.0, 1_940.0) - 5.39).abs() < 0.01);
+    assert!((doppler_hz(60.0, 1_940.0) - 107.9).abs() < 0.1);
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_its_key() {
+    let key = |config: ChannelConfig| config.check().unwrap_err().key;
+    let none = ChannelConfig::default;
+    assert_eq!(key(ChannelConfig { sinr_db: Some(1.0), distance_m: Some(1.0), ..none() }), "sinr_db");
+    assert_eq!(key(ChannelConfig { sinr_db: Some(f64::NAN), ..none() }), "sinr_db");
+    assert_eq!(key(ChannelConfig { speed_kmh: -1.0, ..none() }), "speed_kmh");
+    assert_eq!(key(ChannelConfig { layers: 3, ..none() }), "layers");
+    let backwards = ChannelConfig { rssi_points_dbm: vec![(1.0, -85.0), (0.0, -85.0)], ..none() };
+    let error = Channel::new(&backwards, Grid::lte(6), MHZ, &Streams::new(1), "x").unwrap_err();
+    assert_eq!(error.key, "rssi_points_dbm");
+}
+
+proptest! {
+    #[test]
+    fn a_subframe_is_the_same_whichever_others_were_asked_for(
+        steps in prop::collection::vec(1_u64..200, 1..40), seed in 0_u64..50, speed_kmh in 0.0..120.0,
+    ) {
+        let config = ChannelConfig {
+            distance_m: Some(700.0),
+            shadowing_sigma_db: 8.0,
+            fading: FadingProfile::Epa,
+            speed_kmh,
+            ..ChannelConfig::default()
+        };
+        let make = || Channel::new(&config, Grid::lte(25), MHZ, &Streams::new(seed), "c").unwrap();
+        let (mut often, mut rarely) = (make(), make());
+        let mut subframe = 0;
+        for step in steps {
+            for between in subframe..subframe + step {
+                often.at(between);
+            }
+            subframe += step;
+            let (a, b) = (often.at(subframe), rarely.at(subframe));
+            prop_assert_eq!(a.sinr_db.to_bits(), b.sinr_db.to_bits());
+            prop_assert_eq!(a.rsrp_dbm.to_bits(), b.rsrp_dbm.to_bits());
+            prop_assert_eq!(a.rbg_sinr_db, b.rbg_sinr_db);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A level that follows points in time.
+
+/// Straight lines between points (time in seconds, level in dB or dBm); constant before the first and after the
+/// last.
+#[derive(Clone, Debug)]
+pub struct Trajectory {
+    points: Vec<(f64, f64)>,
+}
+
+impl Trajectory {
+    /// A trajectory through these points. Fails when there is none, a number is not finite or time does not
+    /// increase.
+    pub fn new(points: &[(f64, f64)]) -> Result<Trajectory, String> {
+        if points.is_empty() {
+            return Err("has no point".into());
+        }
+        if let Some(point) = points.iter().find(|(time_s, level)| !time_s.is_finite() || !level.is_finite()) {
+            return Err(format!("has a point that is not two finite numbers: {point:?}"));
+        }
+        if let Some(pair) = points.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
+            return Err(format!("goes back in time, from {} s to {} s", pair[0].0, pair[1].0));
+        }
+        Ok(Trajectory { points: points.to_vec() })
+    }
+
+    /// Whether it never changes.
+    pub fn is_static(&self) -> bool {
+        self.points.iter().all(|point| point.1 == self.points[0].1)
+    }
+
+    /// The level at a subframe, counted in milliseconds from the start of the run.
+    pub fn at(&self, subframe: u64) -> f64 {
+        let time_s = subframe as f64 * 1e-3;
+        let next = self.points.partition_point(|point| point.0 <= time_s);
+        match (next.checked_sub(1).map(|last| self.points[last]), self.points.get(next)) {
+            (Some((from_s, from)), Some(&(to_s, to))) => {
+                from + (time_s - from_s) / (to_s - from_s) * (to - from)
+            }
+            (Some((_, level)), None) => level,
+            (None, _) => self.points[0].1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_goes_straight_from_point_to_point_and_stays_at_the_ends() {
+        let trajectory = Trajectory::new(&[(1.0, -85.0), (3.0, -105.0)]).unwrap();
+        assert_eq!(
+            [0, 1000, 2000, 3000, 9000].map(|ms| trajectory.at(ms)),
+            [-85.0, -85.0, -95.0, -105.0, -105.0]
+        );
+    }
+
+    #[test]
+    fn what_is_no_trajectory_is_refused_with_the_reason() {
+        assert!(Trajectory::new(&[]).unwrap_err().contains("no point"));
+        assert!(Trajectory::new(&[(0.0, 1.0), (0.0, 2.0)]).unwrap_err().contains("back in time"));
+        assert!(Trajectory::new(&[(0.0, f64::NAN)]).unwrap_err().contains("finite"));
+    }
+}
