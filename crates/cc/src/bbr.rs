@@ -43,7 +43,7 @@ pub static SCHEME: Scheme = Scheme {
     name: "bbr",
     summary: "BBRv1 as in Linux: paces at the measured bottleneck bandwidth and probes in an eight-phase cycle",
     source: "Cardwell et al., BBR: Congestion-Based Congestion Control, 2016; Linux tcp_bbr.c",
-    style: Style { colour: "#E69F00", marker: "rect" },
+    style: Style { colour: "#D55E00", marker: "triangle" },
     presets: &[] as &[Preset],
     options: &[],
     build,
@@ -286,7 +286,14 @@ impl Bbr {
         // A window smaller than the probe would keep the probe from ever filling the path.
         let probed = self.inflight_at(self.probe_rate(), 1.0).min(self.window.cwnd() - self.mss);
         let mut cycle = before;
-        cycle.advance(&PhaseEnd { now: ack.now, rtprop, inflight: ack.prior_inflight, probed, drained, lost });
+        cycle.advance(&PhaseEnd {
+            now: ack.now,
+            rtprop,
+            inflight: ack.prior_inflight,
+            probed,
+            drained,
+            lost,
+        });
         let btlbw = self.model.btlbw();
         let was_probe = before.phase() == Phase::Probe;
         if was_probe && cycle.phase() != Phase::Probe && self.probe.while_growing && !lost {

@@ -41,14 +41,15 @@ pub static SCHEME: Scheme = Scheme {
     build,
 };
 
-fn build(_: &Setup, options: &Options) -> Result<Ends, SchemeError> {
+fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     let slack = Duration::from_secs_f64(options.number("slack_ms", 0.0)?.min(1e6) * 1e-3);
-    Ok(Ends { controller: Box::new(Oracle::new(slack)), receiver: None })
+    Ok(Ends { controller: Box::new(Oracle::new(setup.mss, slack)), receiver: None })
 }
 
 /// The controller.
 #[derive(Clone, Debug)]
 pub struct Oracle {
+    mss: Bytes,
     slack: Duration,
     rate: Rate,
     capacity: Option<Rate>,
@@ -69,8 +70,8 @@ struct Slot {
 
 impl Oracle {
     /// Keeps `slack` of data waiting at the link.
-    pub fn new(slack: Duration) -> Oracle {
-        Oracle { slack, rate: FLOOR, capacity: None, expected: Bytes::ZERO, wire: VecDeque::new() }
+    pub fn new(mss: Bytes, slack: Duration) -> Oracle {
+        Oracle { mss, slack, rate: FLOOR, capacity: None, expected: Bytes::ZERO, wire: VecDeque::new() }
     }
 
     /// Plays the queue forward to the arrival of a packet that leaves at `truth.now`.
@@ -103,7 +104,8 @@ impl Controller for Oracle {
             self.wire.pop_front();
         }
         self.expected = self.expect(truth);
-        let wanted = truth.capacity.bytes_in(self.slack);
+        // One packet more: the one in transmission counts as backlog until it is through.
+        let wanted = truth.capacity.bytes_in(self.slack) + self.mss;
         let correction = |surplus: Bytes| Rate::from_bytes_per(surplus, HORIZON);
         let rate = truth.capacity + correction(wanted - self.expected) - correction(self.expected - wanted);
         self.rate = rate.max(FLOOR);

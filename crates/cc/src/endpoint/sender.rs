@@ -283,6 +283,11 @@ impl Sender {
         self.spurious_losses
     }
 
+    /// Packets held in memory: those in flight, and those lost not long ago.
+    pub fn remembered(&self) -> usize {
+        self.packets.len()
+    }
+
     /// Sending credit that a late driver lost for good; see [`Pacer::forfeited`].
     pub fn forfeited(&self) -> Bytes {
         self.pacer.forfeited()

@@ -70,6 +70,11 @@ impl SentPackets {
         self.base + self.entries.len() as u64
     }
 
+    /// How many are remembered.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Whether no more can be remembered.
     pub fn is_full(&self) -> bool {
         self.entries.len() >= MOST

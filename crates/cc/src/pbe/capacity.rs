@@ -132,7 +132,8 @@ impl Carrier {
         self.layer = report.layer;
         self.users.on_subframe(report, own.rnti, users_window.clamp(1, LONGEST_WINDOW));
         let sample = Sample::new(report, own);
-        let share = sample.own_prbs as f64 * f64::from(self.users.count()) / f64::from(report.carrier_prbs.max(1));
+        let share =
+            sample.own_prbs as f64 * f64::from(self.users.count()) / f64::from(report.carrier_prbs.max(1));
         self.long_term_share += (share - self.long_term_share) / LONG_TERM_SUBFRAMES;
         self.pending.push_back(sample);
         if self.pending.len() as u64 > LONGEST_WINDOW {

@@ -66,7 +66,12 @@ mod tests {
         let mut growth = Growth::default();
         (0..130).any(|ms| {
             (0..packets_per_ms(ms)).any(|_| {
-                growth.on_packet(Time::from_millis(ms), Bytes(1500), Duration::from_millis(excess(ms)), RTPROP)
+                growth.on_packet(
+                    Time::from_millis(ms),
+                    Bytes(1500),
+                    Duration::from_millis(excess(ms)),
+                    RTPROP,
+                )
             })
         })
     }

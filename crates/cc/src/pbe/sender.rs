@@ -131,7 +131,8 @@ impl Pbe {
     fn enter_drain(&mut self, ack: &Ack<'_>) {
         // Differs: the ten-round maximum remembers the cell's capacity; at that rate the new bottleneck would
         // overflow for ten ever longer rounds.
-        let recent = (self.tuning.btlbw_reset && self.delivery_rate > Rate::ZERO).then_some(self.delivery_rate);
+        let recent =
+            (self.tuning.btlbw_reset && self.delivery_rate > Rate::ZERO).then_some(self.delivery_rate);
         self.bbr.enter_probe_bw(ack.now, recent);
         let rtprop = self.bbr.model().rtprop().unwrap_or(ack.rtt.min);
         self.phase = Phase::Drain { until: ack.now + rtprop };
@@ -253,7 +254,8 @@ impl Controller for Pbe {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        let ramps = matches!(self.phase, Phase::Start(ramp) if ramp.has_begun() && !ramp.is_done(self.rate_time));
+        let ramps =
+            matches!(self.phase, Phase::Start(ramp) if ramp.has_begun() && !ramp.is_done(self.rate_time));
         ramps.then(|| self.rate_time + RAMP_STEP)
     }
 

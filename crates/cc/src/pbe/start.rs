@@ -70,7 +70,11 @@ mod tests {
         assert_eq!(ramp.rate(Time::from_millis(160), goal), Rate::from_mbps(30.0));
         assert_eq!(ramp.rate(Time::from_millis(220), goal), goal);
         assert!(ramp.is_done(Time::from_millis(220)) && !ramp.is_done(Time::from_millis(219)));
-        assert_eq!(ramp.rate(Time::from_millis(100), goal), FIRST_RATE, "a rate of zero would never see an ACK");
+        assert_eq!(
+            ramp.rate(Time::from_millis(100), goal),
+            FIRST_RATE,
+            "a rate of zero would never see an ACK"
+        );
         assert_eq!(Ramp::waiting().rate(Time::from_secs(9), goal), FIRST_RATE);
     }
 }

@@ -1,0 +1,331 @@
+//! What every scheme promises, whatever happens to it.
+
+mod plan;
+
+use std::time::Duration;
+
+use airpace_cc::controller::{
+    Ack, Arrival, Controller, Inspect, Loss, LossCause, RateSample, Receiver, Rtt, Sent, SentPacket,
+};
+use airpace_cc::scheme::{SCHEMES, Scheme};
+use airpace_cc::{SchemeSpec, Setup};
+use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
+use airpace_core::{Bits, Bytes, Dci, PrbSet, RadioReport, Rate, Rnti, Streams, Time};
+use plan::{Conditions, MSS, Plan};
+use proptest::prelude::*;
+
+/// Every scheme, with every preset.
+fn choices() -> Vec<String> {
+    let of = |scheme: &&Scheme| {
+        let presets = scheme.presets.iter().map(|preset| format!("{}@{}", scheme.name, preset.name));
+        [scheme.name.to_owned()].into_iter().chain(presets).collect::<Vec<_>>()
+    };
+    SCHEMES.iter().flat_map(of).collect()
+}
+
+#[test]
+fn a_scheme_is_drawn_like_no_other_and_its_defaults_can_be_read() {
+    for (index, scheme) in SCHEMES.iter().enumerate() {
+        assert!(!scheme.summary.is_empty());
+        for other in &SCHEMES[..index] {
+            assert_ne!(scheme.name, other.name);
+            assert_ne!(scheme.style.colour, other.style.colour, "{} and {}", scheme.name, other.name);
+            assert_ne!(scheme.style.marker, other.style.marker, "{} and {}", scheme.name, other.name);
+        }
+        for option in scheme.options {
+            let nonsense = format!("{}:{}=nonsense", scheme.name, option.name);
+            let setup = Setup { mss: MSS, rng: Streams::new(1).stream("scheme") };
+            let error = SchemeSpec::parse(&nonsense).unwrap().build(&setup).err();
+            assert!(error.is_some(), "`{nonsense}` is refused");
+        }
+    }
+}
+
+#[test]
+fn memory_is_bounded_even_when_nothing_is_ever_acknowledged() {
+    for choice in choices() {
+        let mut plan = Plan::new(Conditions { radio: true, ..Conditions::default() });
+        let flow = plan.start(&choice);
+        plan.run_for(Duration::from_secs(3));
+        plan.rate_from(plan.now(), Rate::ZERO);
+        let mut most = 0;
+        for _ in 0..60 {
+            plan.run_for(Duration::from_secs(1));
+            most = most.max(plan.sender(flow).remembered());
+        }
+        // 60 Mbit/s, the fastest that ignores all feedback, over the seconds that a lost packet is remembered.
+        assert!(most < 25_000, "{choice} remembers {most} packets");
+    }
+}
+
+/// One thing that may happen to a controller or to its receiver half.
+#[derive(Clone, Debug)]
+enum Happening {
+    Sent { bytes: u64 },
+    Acked { packets: u64, rtt_us: u64, rate_bps: Option<u64>, feedback: bool, cwnd_limited: bool },
+    Lost { packets: u64, persistent: bool },
+    Arrived { one_way_us: u64 },
+    Radio { prbs: u16, others: u16, bits_per_prb: f64, active: bool },
+    Timer,
+    Silence { ms: u64 },
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        6 => (1u64..=1500).prop_map(|bytes| Happening::Sent { bytes }),
+        6 => (1u64..20, 0u64..3_000_000, prop::option::of(0u64..2_000_000_000), any::<bool>(), any::<bool>()).prop_map(
+            |(packets, rtt_us, rate_bps, feedback, cwnd_limited)| {
+                Happening::Acked { packets, rtt_us, rate_bps, feedback, cwnd_limited }
+            }
+        ),
+        2 => (1u64..20, any::<bool>()).prop_map(|(packets, persistent)| Happening::Lost { packets, persistent }),
+        4 => (0u64..2_000_000).prop_map(|one_way_us| Happening::Arrived { one_way_us }),
+        4 => (0u16..=100, 0u16..=100, 0.0f64..2_000.0, any::<bool>())
+            .prop_map(|(prbs, others, bits_per_prb, active)| Happening::Radio { prbs, others, bits_per_prb, active }),
+        2 => Just(Happening::Timer),
+        1 => (1u64..20_000).prop_map(|ms| Happening::Silence { ms }),
+    ]
+}
+
+/// A controller and its receiver half, fed with happenings that need not make sense together.
+struct Victim {
+    choice: String,
+    controller: Box<dyn Controller>,
+    receiver: Option<Box<dyn Receiver>>,
+    now: Time,
+    next_number: u64,
+    oldest: u64,
+    inflight: Bytes,
+    delivered: Bytes,
+    names: Option<Vec<&'static str>>,
+}
+
+impl Victim {
+    fn new(choice: &str) -> Victim {
+        let setup = Setup { mss: MSS, rng: Streams::new(1).stream("victim") };
+        let ends = SchemeSpec::parse(choice).unwrap().build(&setup).unwrap();
+        Victim {
+            choice: choice.to_owned(),
+            controller: ends.controller,
+            receiver: ends.receiver,
+            now: Time::from_millis(5),
+            next_number: 0,
+            oldest: 0,
+            inflight: Bytes::ZERO,
+            delivered: Bytes::ZERO,
+            names: None,
+        }
+    }
+
+    fn suffer(&mut self, happening: &Happening) {
+        self.now += Duration::from_micros(100);
+        match *happening {
+            Happening::Sent { bytes } => self.send(Bytes(bytes)),
+            Happening::Acked { packets, rtt_us, rate_bps, feedback, cwnd_limited } => {
+                self.ack(packets, Duration::from_micros(rtt_us), rate_bps, feedback, cwnd_limited);
+            }
+            Happening::Lost { packets, persistent } => self.lose(packets, persistent),
+            Happening::Arrived { one_way_us } => {
+                let header = self.controller.header();
+                let arrival = Arrival {
+                    now: self.now,
+                    sent: self.now - Duration::from_micros(one_way_us),
+                    number: self.next_number,
+                    bytes: MSS,
+                    header: header.as_bytes(),
+                    device_flows: 1,
+                };
+                if let Some(receiver) = &mut self.receiver {
+                    receiver.on_packet(&arrival);
+                }
+            }
+            Happening::Radio { prbs, others, bits_per_prb, active } => {
+                self.radio(prbs, others, bits_per_prb, active);
+            }
+            Happening::Timer => {
+                if let Some(due) = self.controller.next_timer() {
+                    self.now = self.now.max(due.min(self.now + Duration::from_secs(60)));
+                    self.controller.on_timer(self.now);
+                }
+            }
+            Happening::Silence { ms } => self.now += Duration::from_millis(ms),
+        }
+        self.check();
+    }
+
+    fn send(&mut self, bytes: Bytes) {
+        self.inflight += bytes;
+        let sent = Sent {
+            now: self.now,
+            number: self.next_number,
+            bytes,
+            inflight: self.inflight,
+            app_limited: false,
+        };
+        self.controller.on_sent(&sent);
+        self.next_number += 1;
+    }
+
+    /// The oldest packets in flight, at most so many.
+    fn take(&mut self, packets: u64, sent: Time) -> (Vec<SentPacket>, Bytes) {
+        let end = (self.oldest + packets).min(self.next_number);
+        let taken: Vec<SentPacket> = (self.oldest..end)
+            .map(|number| SentPacket { number, bytes: Bytes(1000), sent, inflight_at_send: self.inflight })
+            .collect();
+        self.oldest = end;
+        let bytes = Bytes(1000 * taken.len() as u64);
+        self.inflight -= bytes;
+        (taken, bytes)
+    }
+
+    fn ack(
+        &mut self,
+        packets: u64,
+        rtt: Duration,
+        rate_bps: Option<u64>,
+        feedback: bool,
+        cwnd_limited: bool,
+    ) {
+        let prior_inflight = self.inflight;
+        let (packets, acked) = self.take(packets, self.now - rtt);
+        if packets.is_empty() {
+            return;
+        }
+        self.delivered += acked;
+        let feedback = match &mut self.receiver {
+            Some(receiver) if feedback => receiver.feedback(self.now),
+            _ => airpace_core::Rider::EMPTY,
+        };
+        self.controller.on_ack(&Ack {
+            now: self.now,
+            packets: &packets,
+            acked,
+            prior_inflight,
+            inflight: self.inflight,
+            next_number: self.next_number,
+            rtt: Rtt { latest: Some(rtt), smoothed: rtt, variation: rtt / 2, min: rtt / 2 },
+            rate: RateSample {
+                rate: rate_bps.map(Rate::from_bps),
+                delivered: self.delivered,
+                prior_delivered: self.delivered - Bytes(rate_bps.unwrap_or(0) % 100_000),
+                interval: rtt,
+                app_limited: !cwnd_limited,
+                tx_in_flight: prior_inflight,
+                lost: Bytes(rate_bps.unwrap_or(0) % 5_000),
+            },
+            cwnd_limited,
+            feedback: feedback.as_bytes(),
+        });
+    }
+
+    fn lose(&mut self, packets: u64, persistent: bool) {
+        let prior_inflight = self.inflight;
+        let packets = if persistent { u64::MAX / 2 } else { packets };
+        let (packets, lost) = self.take(packets, self.now - Duration::from_millis(50));
+        if packets.is_empty() {
+            return;
+        }
+        self.controller.on_loss(&Loss {
+            now: self.now,
+            packets: &packets,
+            lost,
+            prior_inflight,
+            inflight: self.inflight,
+            next_number: self.next_number,
+            cause: if persistent { LossCause::Persistent } else { LossCause::Threshold },
+        });
+    }
+
+    fn radio(&mut self, prbs: u16, others: u16, bits_per_prb: f64, active: bool) {
+        let own = Rnti(0x100);
+        let grant = |rnti, start, len| Dci {
+            rnti,
+            prbs: PrbSet::run(start, len),
+            mcs: [Some(20), None],
+            tbs: [Bits((f64::from(len) * bits_per_prb) as u64), Bits::ZERO],
+            layers: 1,
+            ..Dci::default()
+        };
+        let report = RadioReport {
+            carrier: CarrierId((prbs % 3) as u8),
+            time: self.now,
+            subframe_index: self.now.as_millis(),
+            carrier_prbs: 100,
+            cfi: 1,
+            dcis: vec![grant(own, 0, prbs), grant(Rnti(0x200 + others), prbs, others)],
+            own: Some(OwnRadio { rnti: own, active, sinr_db: 10.0, bits_per_prb, decoded: Some(active) }),
+            layer: if active { BitLayer::Physical } else { BitLayer::Transport },
+        };
+        self.controller.on_radio(&report);
+        if let Some(receiver) = &mut self.receiver {
+            receiver.on_radio(&report);
+        }
+    }
+
+    fn check(&mut self) {
+        let choice = &self.choice;
+        let control = self.controller.control();
+        assert!(control.cwnd >= MSS, "{choice}: a window of {:?}", control.cwnd);
+        assert!(control.pacing_rate != Some(Rate::ZERO), "{choice}: a pacing rate of zero");
+        let mut inspect = Inspect::default();
+        self.controller.inspect(&mut inspect);
+        if let Some(receiver) = &self.receiver {
+            receiver.inspect(&mut inspect);
+        }
+        assert!(!inspect.state.is_empty(), "{choice}: a state has a name");
+        for (name, value) in &inspect.values {
+            assert!(!value.is_infinite(), "{choice}: `{name}` is infinite; what is unknown is NaN");
+        }
+        let names: Vec<_> = inspect.values.iter().map(|(name, _)| *name).collect();
+        let first = self.names.get_or_insert_with(|| names.clone());
+        assert_eq!(&names, first, "{choice}: the same names at every look");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever a controller is told, it keeps the contract.
+    #[test]
+    fn no_sequence_of_events_breaks_a_controller(happenings in prop::collection::vec(happening(), 1..400)) {
+        for choice in choices() {
+            let mut victim = Victim::new(&choice);
+            victim.check();
+            for happening in &happenings {
+                victim.suffer(happening);
+            }
+        }
+    }
+
+}
+
+proptest! {
+    // Every case is minutes of virtual time for all schemes.
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+    /// Whatever the path does, a flow on it survives and goes on when the path is good again.
+    #[test]
+    fn no_path_kills_a_flow(
+        seed in any::<u64>(),
+        changes in prop::collection::vec((0.0f64..40.0, 0.0f64..1.0, 50u64..1_500), 1..6),
+    ) {
+        for choice in choices() {
+            let mut plan = Plan::new(Conditions { seed, radio: true, ..Conditions::default() });
+            let flow = plan.start(&choice);
+            for &(rate_mbps, loss, ms) in &changes {
+                let rate = if rate_mbps < 5.0 { Rate::ZERO } else { Rate::from_mbps(rate_mbps) };
+                plan.rate_from(plan.now(), rate);
+                plan.set_loss(loss * loss * loss);
+                plan.run_for(Duration::from_millis(ms));
+                prop_assert!(plan.control(flow).cwnd >= MSS);
+            }
+            plan.set_loss(0.0);
+            plan.rate_from(plan.now(), Rate::from_mbps(10.0));
+            plan.run_for(Duration::from_secs(15));
+            plan.forget();
+            plan.run_for(Duration::from_secs(5));
+            let utilization = plan.seen(flow).utilization;
+            prop_assert!(utilization > 0.5, "{choice} uses {utilization} of the link after the trouble");
+        }
+    }
+}
