@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use airpace_core::Bits;
-use airpace_core::tables::lte::{McsTable, tbs, uplink_mcs};
+use airpace_core::tables::lte::{McsTable, tbs, tbs_format_1c, uplink_mcs};
 use airpace_core::tables::{CodeRate, Cqi, Modulation, nr};
 
 /// The rows of a CSV file below the data folder, header left out; `None`, with the reason printed, if absent.
@@ -45,6 +45,15 @@ fn every_lte_block_size_is_that_of_the_specification() {
     for row in rows {
         let (i_tbs, n_prb) = (number(&row[0]).unwrap(), number(&row[1]).unwrap());
         assert_eq!(tbs(i_tbs, n_prb, 1), number(&row[2]).map(Bits), "I_TBS {i_tbs}, {n_prb} PRB");
+    }
+}
+
+#[test]
+fn every_block_size_of_format_1c_is_that_of_the_specification() {
+    let Some(rows) = rows("3gpp/tbs_lte_format1c.csv") else { return };
+    assert_eq!(rows.len(), 32);
+    for row in rows {
+        assert_eq!(tbs_format_1c(number(&row[0]).unwrap()), number(&row[1]).map(Bits), "{row:?}");
     }
 }
 

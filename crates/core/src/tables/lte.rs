@@ -44,6 +44,14 @@ pub fn tbs(i_tbs: u8, n_prb: u16, layers: u8) -> Option<Bits> {
     sizes.get(usize::from(i_tbs))?.get(column).map(|&bits| Bits(u64::from(bits)))
 }
 
+/// Bits of a transport block that DCI format 1C grants by TBS index `i_tbs` (0…31), whatever its PRBs: paging,
+/// random-access responses and system information.
+///
+/// Source: TS 36.213 §7.1.7.2.3 Table 7.1.7.2.3-1
+pub fn tbs_format_1c(i_tbs: u8) -> Option<Bits> {
+    tbs::FORMAT_1C.get(usize::from(i_tbs)).map(|&bits| Bits(u64::from(bits)))
+}
+
 /// Which MCS and CQI tables a device is configured with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum McsTable {
