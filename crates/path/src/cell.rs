@@ -1,5 +1,324 @@
-//! The cell.
+//! An LTE FDD downlink cell: the deep queues, the scheduler, HARQ, RLC and the carriers between a base station and
+//! its devices, one subframe of 1 ms at a time.
+//!
+//! A packet's way: [`Cell::push`] → its device's queue → a share of a transport block on some carrier
+//! (`rlc`, `scheduler`) → received, or sent again 8 ms later (`harq`) → in order with the others → `Cell::pop`.
+//!
+//! | part | what it knows |
+//! | --- | --- |
+//! | [`config`] | the `[cell]` table and a device's radio |
+//! | [`channel`], [`bler`], [`adaptation`] | SINR per RBG; whether a block is lost; CQI and MCS |
+//! | `subframe` | the order of things in one subframe of one carrier |
+//! | `scheduler` | round robin, proportional fair, max C/I over RBGs |
+//! | `harq`, `rlc` | retransmissions; segmentation and order |
+//! | `carriers`, `handover` | activation of further carriers; interruptions |
+//! | `background` | users that are not devices of the scenario |
+//! | `telemetry` | what a device that listens to the control channel is told |
+//!
+//! Time: subframe n lasts from n to n+1 ms. Packets that arrived `enb_processing_ms` before its start can be in it;
+//! those it completes leave at n+1 ms + `ue_processing_ms`. Acknowledgements arrive in n+4, retransmissions are
+//! sent from n+8 on.
+//!
+//! # NR
+//!
+//! Not built. A carrier of numerology µ would run its `subframe::Carrier::run` once per slot, 2^µ times a
+//! subframe, with a `scheduler::RbgGrid` of its bandwidth part (TS 38.214 §5.1.2.2.1) and block sizes from
+//! `core::tables::nr` behind `scheduler::BlockSize`; a TDD pattern would skip the slots that are not downlink.
+//! `harq` would have 16 processes and take its round trip from the pattern; reordering would move from `rlc` to a
+//! PDCP of the same shape.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::event::{Capacity, Fate, Subframe};
+use airpace_core::radio::OwnRadio;
+use airpace_core::{Bytes, DeviceId, Packet, RadioReport, Streams, Time};
+
+use crate::config_error::ConfigError;
+use crate::link::{Exit, Link};
 
 pub mod adaptation;
+mod background;
 pub mod bler;
+mod build;
+mod carriers;
 pub mod channel;
+pub mod config;
+mod handover;
+mod harq;
+mod rlc;
+mod scheduler;
+mod subframe;
+mod telemetry;
+mod user;
+
+pub use config::{CellConfig, DeviceRadioConfig};
+
+use bler::Bler;
+use carriers::Load;
+use subframe::{Carrier, Context};
+use telemetry::Telemetry;
+use user::{Device, Source, User};
+
+/// A cell and the radio side of its devices.
+///
+/// Drive it as a [`Link`]; a driver that calls [`Link::pop`] at every [`Link::next`] sees every subframe in
+/// [`Cell::subframes`] and [`Cell::capacity`] right after that call.
+#[derive(Debug)]
+pub struct Cell {
+    config: CellConfig,
+    bler: Bler,
+    carriers: Vec<Carrier>,
+    /// The scenario's devices, in their order, then the background's users.
+    users: Vec<User>,
+    devices: usize,
+    rntis: background::Rntis,
+    /// The next subframe to run.
+    subframe: u64,
+    enb_processing: Duration,
+    ue_processing: Duration,
+    /// Bits of a full band at the best MCS that a device had at the start.
+    best_block_bits: u64,
+    /// Packets whose journey ended, in order of time: over the air, and at a full queue.
+    over: VecDeque<Exit>,
+    refused: VecDeque<Exit>,
+    telemetry: Telemetry,
+    is_recording: bool,
+}
+
+impl Cell {
+    /// A cell with these devices; device `i` is [`DeviceId`]`(i)`. Random numbers are those of the streams
+    /// `cell.…`.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be built, by key (`prbs`, `device.0.channel.layers`) and remedy.
+    pub fn new(
+        config: &CellConfig,
+        devices: &[DeviceRadioConfig],
+        streams: &Streams,
+    ) -> Result<Cell, ConfigError> {
+        build::cell(config, devices, streams)
+    }
+
+    /// Whether a device is told what the control channel says ([`Cell::pop_report`]); at first none is.
+    ///
+    /// # Panics
+    ///
+    /// If the cell has no such device; so do all methods that take one.
+    pub fn set_listening(&mut self, device: DeviceId, is_listening: bool) {
+        self.telemetry.set_listening(usize::from(device.0), is_listening);
+    }
+
+    /// The next report that a listening device has at `now`; its reports come in order of carrier and subframe.
+    pub fn pop_report(&mut self, now: Time) -> Option<(DeviceId, &RadioReport)> {
+        self.telemetry.pop(now)
+    }
+
+    /// Whether [`Cell::subframes`] is kept; at first it is not.
+    pub fn set_recording(&mut self, is_recording: bool) {
+        self.is_recording = is_recording;
+    }
+
+    /// What happened in the last subframe that was run, carrier by carrier; nothing while not recording.
+    pub fn subframes(&self) -> impl Iterator<Item = Subframe<'_>> {
+        let kept = if self.is_recording && self.subframe > 0 { &self.carriers[..] } else { &[] };
+        kept.iter().map(|carrier| {
+            let account = &carrier.account;
+            Subframe { report: &account.report, owners: &account.owners }
+        })
+    }
+
+    /// How many subframes have been run.
+    pub fn subframes_run(&self) -> u64 {
+        self.subframe
+    }
+
+    /// What the last subframe could have carried to a device, in IP bytes: (its PRBs + idle PRBs, over its active
+    /// carriers) × bits per PRB × (1 − probability that a first transmission is lost) less headers for packets of
+    /// 1500 bytes. In the long run, every lost block costs the PRBs of one more.
+    pub fn capacity(&mut self, device: DeviceId) -> Capacity {
+        let now = self.subframe.saturating_sub(1);
+        let user = &mut self.users[usize::from(device.0)];
+        let active = user.active_links(now);
+        let mut bytes = Bytes::ZERO;
+        for link in &mut user.links[..active] {
+            let carrier = &self.carriers[usize::from(link.carrier)];
+            let idle = carrier.grid.prbs - carrier.used.len();
+            let prbs = idle + link.prbs_in(now);
+            let Some(mcs) = link.adaptation.mcs(carrier.cfi).filter(|_| prbs > 0) else { continue };
+            let block = link.block(mcs, prbs);
+            let snapshot = link.channel.at(now);
+            let sinr_db = snapshot.effective_sinr_db(channel::Grid::all(snapshot.grid), block.modulation());
+            let goodput = 1.0 - self.bler.first_error(block, sinr_db);
+            let codewords = link.channel.layers();
+            let bits = block.bits.0 as f64 * f64::from(codewords) * goodput;
+            bytes += user::ip_bytes(bits, codewords, &self.config.rlc);
+        }
+        Capacity { time: Time::from_millis(now), span: Duration::from_millis(1), device, bytes }
+    }
+
+    /// Bytes that wait for a device and were not sent yet.
+    pub fn backlog_of(&self, device: DeviceId) -> Bytes {
+        self.device(device).rlc.queued()
+    }
+
+    /// How many of a device's carriers are active.
+    pub fn active_carriers(&self, device: DeviceId) -> usize {
+        self.device(device).aggregation.active()
+    }
+
+    /// The SINR in dB that a device has on its primary carrier in the last subframe.
+    pub fn sinr_db(&mut self, device: DeviceId) -> f64 {
+        let now = self.subframe.saturating_sub(1);
+        self.users[usize::from(device.0)].links[0].channel.at(now).sinr_db
+    }
+
+    fn device(&self, device: DeviceId) -> &Device {
+        match &self.users[usize::from(device.0)].source {
+            Source::Device(device) => device,
+            _ => unreachable!("users below `devices` are devices"),
+        }
+    }
+
+    /// Runs the next subframe.
+    fn run_subframe(&mut self) {
+        let now = self.subframe;
+        self.subframe += 1;
+        let leaves_at = Time::from_millis(now + 1) + self.ue_processing;
+        let over = &mut self.over;
+        let mut release = |packet, fate| over.push_back(Exit { time: leaves_at, packet, fate });
+        for user in &mut self.users[..self.devices] {
+            begin_subframe(user, now, &mut self.rntis, &mut release);
+        }
+        let mut context = Context {
+            now,
+            users: &mut self.users,
+            bler: &self.bler,
+            round_trip: if self.config.lena_compat { 7 } else { 8 },
+            max_retransmissions: self.config.harq.max_retransmissions,
+            max_users: usize::from(self.config.max_users_per_subframe),
+            wants_account: self.is_recording || self.telemetry.has_listeners(),
+            release: &mut release,
+        };
+        for carrier in &mut self.carriers {
+            carrier.run(&mut context);
+        }
+        for index in 0..self.devices {
+            self.tell(index, now);
+            self.aggregate(index, now);
+        }
+    }
+
+    /// A listening device hears all its carriers.
+    fn tell(&mut self, index: usize, now: u64) {
+        if !self.telemetry.is_listening(index) {
+            return;
+        }
+        let user = &mut self.users[index];
+        let active = user.active_links(now);
+        for (place, link) in user.links.iter_mut().enumerate() {
+            let carrier = &self.carriers[usize::from(link.carrier)];
+            let own = OwnRadio {
+                rnti: user.rnti,
+                active: place < active,
+                sinr_db: link.channel.at(now).sinr_db,
+                bits_per_prb: link.bits_per_prb(carrier.cfi, carrier.grid.prbs),
+                decoded: link.decoded_in(now),
+            };
+            self.telemetry.hear(index, Time::from_millis(now + 1), &carrier.account, own);
+        }
+    }
+
+    /// A device's carriers are activated and deactivated by what it used.
+    fn aggregate(&mut self, index: usize, now: u64) {
+        let user = &mut self.users[index];
+        let Source::Device(device) = &mut user.source else { return };
+        let active = device.aggregation.active();
+        let mut load = Load { queue_bytes: device.rlc.queued().0, ..Load::default() };
+        for (place, link) in user.links[..active].iter().enumerate() {
+            let carrier = &self.carriers[usize::from(link.carrier)];
+            let (own, total) = (u32::from(link.prbs_in(now)), u32::from(carrier.grid.prbs));
+            load.own += own;
+            load.total += total;
+            if place + 1 < active {
+                load.others_without_last += u32::from(carrier.used.len()) - own;
+                load.total_without_last += total;
+            } else {
+                load.last_is_used = own > 0;
+            }
+        }
+        device.aggregation.observe(now, load);
+    }
+}
+
+/// What happens to a device before a subframe is scheduled.
+fn begin_subframe(
+    user: &mut User,
+    now: u64,
+    rntis: &mut background::Rntis,
+    release: &mut dyn FnMut(Packet, Fate),
+) {
+    let Source::Device(device) = &mut user.source else { return };
+    if let Some(resumes_at) = device.handover.begin(now) {
+        user.rnti = rntis.assign();
+        device.aggregation.reset(now);
+        device.rlc.forward(resumes_at);
+        for link in &mut user.links {
+            link.harq.flush();
+            link.adaptation.reset();
+            link.average_bits = 1.0;
+        }
+    }
+    device.aggregation.begin(now);
+    device.rlc.admit(Time::from_millis(now));
+    if device.rlc.has_timers() {
+        device.rlc.expire(now, release);
+    }
+}
+
+impl Link for Cell {
+    /// # Panics
+    ///
+    /// If the cell has no such device.
+    fn push(&mut self, now: Time, packet: Packet) {
+        let Source::Device(device) = &mut self.users[usize::from(packet.device.0)].source else {
+            panic!("packet for device {}, of which the cell does not know", packet.device.0);
+        };
+        if !device.rlc.push(now + self.enb_processing, packet) {
+            self.refused.push_back(Exit { time: now, packet, fate: Fate::QueueFull });
+        }
+    }
+
+    fn pop(&mut self, now: Time) -> Option<Exit> {
+        while Time::from_millis(self.subframe) <= now {
+            self.run_subframe();
+        }
+        let time_of = |exits: &VecDeque<Exit>| exits.front().map_or(Time::NEVER, |exit| exit.time);
+        let (over, refused) = (time_of(&self.over), time_of(&self.refused));
+        let first = if over < refused { &mut self.over } else { &mut self.refused };
+        if over.min(refused) <= now { first.pop_front() } else { None }
+    }
+
+    fn next(&self) -> Option<Time> {
+        let subframe = Time::from_millis(self.subframe);
+        let exit = self.over.front().map_or(Time::NEVER, |exit| exit.time);
+        let refusal = self.refused.front().map_or(Time::NEVER, |exit| exit.time);
+        let report = self.telemetry.next().unwrap_or(Time::NEVER);
+        Some(subframe.min(exit).min(refusal).min(report))
+    }
+
+    /// Processing at both ends and as many subframes as the packet needs at the best rate that a device of this
+    /// cell had at the start; the wait for the next subframe to begin, 0.5 ms on average, counts as queueing.
+    fn base_delay(&self, bytes: Bytes) -> Duration {
+        let subframes = bytes.bits().0.div_ceil(self.best_block_bits).max(1);
+        self.enb_processing + Duration::from_millis(subframes) + self.ue_processing
+    }
+
+    fn backlog(&self) -> Bytes {
+        (0..self.devices).map(|device| self.backlog_of(DeviceId(device as u16))).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;

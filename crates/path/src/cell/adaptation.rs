@@ -415,9 +415,10 @@ impl Thresholds {
         let mcs_db: Vec<f64> =
             (0..=table.last_mcs()).map(|mcs| bler.sinr_db_for(reference_block(table, mcs), 0.1)).collect();
         let mcs_of_cqi = mcs_of_cqi(table);
-        let cqi_db = match config.lena_compat {
-            true => LENA_SWITCHING_POINTS_DB,
-            false => mcs_of_cqi.map(|mcs| mcs_db[usize::from(mcs)]),
+        let cqi_db = match (config.lena_compat, config.cqi_scope) {
+            (true, CqiScope::Subband) => LENA_SWITCHING_POINTS_DB,
+            (true, CqiScope::Wideband) => lena_wideband_points_db(bler, grid),
+            (false, _) => mcs_of_cqi.map(|mcs| mcs_db[usize::from(mcs)]),
         };
         Thresholds {
             cqi_db,
@@ -499,7 +500,24 @@ const fn subband_prbs(carrier_prbs: u16) -> u16 {
     }
 }
 
-/// SINR in dB from which LENA reports CQI 1…15, as measured on ns-3.37.
+/// SINR in dB from which LENA reports CQI 1…15 of the whole band: as for an RBG, the highest CQI below the first
+/// MCS that fails, which takes MCS 2k - 1 for CQI k, but judged on a block of the whole band, whose curve is steeper.
+///
+/// Source: our measurements of ns-3.37 (round robin, which reads this CQI, gives MCS 8 at 2 dB where the schedulers
+/// that read RBGs' give 6)
+fn lena_wideband_points_db(bler: &Bler, grid: Grid) -> [f64; 15] {
+    let table = McsTable::Qam64;
+    let needed_db = |mcs| {
+        let bits = table.tbs(mcs, grid.prbs, 1).unwrap_or(Bits::ZERO);
+        bler.sinr_db_for(Block { table, mcs, bits }, 0.1)
+    };
+    std::array::from_fn(|index| {
+        let last = if index == 14 { 28 } else { 2 * index as u8 + 1 };
+        (0..=last).map(needed_db).fold(f64::MIN, f64::max)
+    })
+}
+
+/// SINR in dB from which LENA reports CQI 1…15 of an RBG, as measured on ns-3.37.
 const LENA_SWITCHING_POINTS_DB: [f64; 15] =
     [-4.40, -3.45, -1.30, 0.50, 2.05, 4.35, 6.05, 7.75, 10.25, 11.50, 13.60, 15.50, 16.95, 18.90, 19.85];
 

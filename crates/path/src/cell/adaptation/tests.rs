@@ -100,7 +100,8 @@ fn the_cfi_bounds_the_mcs() {
 
 #[test]
 fn lena_knows_even_mcs_only_and_no_bound() {
-    let config = AdaptationConfig { lena_compat: true, ..AdaptationConfig::default() };
+    let config =
+        AdaptationConfig { lena_compat: true, cqi_scope: CqiScope::Subband, ..AdaptationConfig::default() };
     for (sinr_db, mcs) in [(22.0, Some(28)), (12.0, Some(18)), (2.0, Some(6)), (-5.0, None)] {
         let mut adaptation = adaptation(config.clone());
         adaptation.update(0, &mut at_rest(sinr_db));

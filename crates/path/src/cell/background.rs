@@ -1,0 +1,121 @@
+//! Users that are not devices of the scenario, on one carrier: those that only exchange control messages, those
+//! that download something now and then, and those whose data never ends.
+//!
+//! Source: PBE-CC §4.2.1 and §6.1 for how many there are and how few PRBs they use
+
+use airpace_core::{Rng, Rnti, Streams};
+
+use super::config::BackgroundConfig;
+use super::user::Session;
+
+/// Control-only users of one carrier: they appear for one subframe each, again and again.
+#[derive(Debug)]
+pub(super) struct Control {
+    per_subframe: f64,
+    rntis: Vec<Rnti>,
+    /// Messages that wait for a subframe with room.
+    pub waiting: Vec<ControlGrant>,
+    rng: Rng,
+}
+
+/// One control message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ControlGrant {
+    pub rnti: Rnti,
+    pub prbs: u16,
+}
+
+impl Control {
+    pub(super) fn new(config: &BackgroundConfig, rntis: Vec<Rnti>, rng: Rng) -> Control {
+        Control { per_subframe: config.control_per_second() / 1000.0, rntis, waiting: Vec::new(), rng }
+    }
+
+    /// Draws who appears in this subframe.
+    ///
+    /// Source: PBE-CC §4.2.1 (70 % of control-only users are given exactly four PRBs, the rest fewer; Poisson is
+    /// Chosen)
+    pub(super) fn appear(&mut self, carrier_prbs: u16) {
+        if self.per_subframe == 0.0 {
+            return;
+        }
+        for _ in 0..self.rng.poisson(self.per_subframe) {
+            let rnti = self.rntis[self.rng.below(self.rntis.len() as u64) as usize];
+            let prbs = if self.rng.chance(0.7) { 4 } else { 1 + self.rng.below(3) as u16 };
+            self.waiting.push(ControlGrant { rnti, prbs: prbs.min(carrier_prbs) });
+        }
+    }
+}
+
+/// Arrivals of downloads on one carrier.
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    per_subframe: f64,
+    mean_bits: f64,
+    bits_per_subframe: u64,
+    rng: Rng,
+}
+
+impl Arrivals {
+    /// Arrivals that ask for `load` of the carrier on average: as many as their mean size and the mean cost of a
+    /// bit (`prbs_per_bit`, over the places that they may take) allow.
+    pub(super) fn new(config: &BackgroundConfig, carrier_prbs: u16, prbs_per_bit: f64, rng: Rng) -> Arrivals {
+        let mean_bits = config.mean_kilobytes * 8e3;
+        let per_subframe = config.load() * f64::from(carrier_prbs) / (mean_bits * prbs_per_bit);
+        let bits_per_subframe = match config.rate_mbps {
+            0.0 => u64::MAX,
+            mbps => libm::ceil(mbps * 1e3) as u64,
+        };
+        Arrivals { per_subframe, mean_bits, bits_per_subframe, rng }
+    }
+
+    /// How many arrive in this subframe.
+    pub(super) fn count(&mut self) -> u32 {
+        if self.per_subframe > 0.0 { self.rng.poisson(self.per_subframe.min(20.0)) } else { 0 }
+    }
+
+    /// One download, and which of `places` free places it takes.
+    pub(super) fn session(&mut self, places: usize) -> (Session, usize) {
+        let to_come = libm::ceil(self.rng.exponential(self.mean_bits)).max(8.0) as u64;
+        let place = self.rng.below(places as u64) as usize;
+        (Session { to_come, bits_per_subframe: self.bits_per_subframe, waiting: 0 }, place)
+    }
+}
+
+/// SINRs of `count` background users in dB, spread evenly over their distribution, in random order.
+///
+/// Chosen: even spreading, so that a few users represent the distribution whatever the seed.
+pub(super) fn sinrs_db(config: &BackgroundConfig, count: usize, streams: &Streams, name: &str) -> Vec<f64> {
+    let mut rng = streams.stream(name);
+    let mut draws: Vec<f64> = (0..count * 16).map(|_| rng.normal()).collect();
+    draws.sort_by(f64::total_cmp);
+    let middle_of_each = draws.chunks_exact(16).map(|chunk| (chunk[7] + chunk[8]) / 2.0);
+    let mut sinrs_db: Vec<f64> =
+        middle_of_each.map(|normal| config.sinr_mean_db + config.sinr_deviation_db * normal).collect();
+    rng.shuffle(&mut sinrs_db);
+    sinrs_db
+}
+
+/// Radio network temporary identifiers, each given once (until 65,463 were).
+#[derive(Debug)]
+pub(super) struct Rntis {
+    next: u64,
+}
+
+impl Rntis {
+    pub(super) fn new(mut rng: Rng) -> Rntis {
+        Rntis { next: rng.below(COUNT) }
+    }
+
+    /// A C-RNTI that nobody has.
+    pub(super) fn assign(&mut self) -> Rnti {
+        // The stride shares no factor with the count, so all are used before one is used again.
+        self.next = (self.next + 7919) % COUNT;
+        Rnti(FIRST + self.next as u16)
+    }
+}
+
+/// C-RNTIs are 0x003D…0xFFF3.
+///
+/// Source: TS 36.321 §7.1 Table 7.1-1
+const FIRST: u16 = 0x3D;
+const COUNT: u64 = 0xFFF3 - 0x3D + 1;

@@ -1,0 +1,236 @@
+//! From configuration to a cell.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::event::Owner;
+use airpace_core::radio::CarrierId;
+use airpace_core::{Bytes, PrbSet, Rnti, Streams};
+
+use super::Cell;
+use super::adaptation::{AdaptationConfig, CqiScope, LinkAdaptation};
+use super::background::{Arrivals, Control, Rntis, sinrs_db};
+use super::bler::Bler;
+use super::carriers::Aggregation;
+use super::channel::{Channel, ChannelConfig, Grid};
+use super::config::{CellConfig, DeviceRadioConfig};
+use super::handover::Handover;
+use super::harq::Harq;
+use super::rlc::Rlc;
+use super::scheduler::{RbgGrid, Scheduler};
+use super::subframe::Carrier;
+use super::telemetry::{Account, Telemetry};
+use super::user::{Device, RadioLink, Session, Source, User};
+use crate::config_error::ConfigError;
+
+/// Background downloads that can go on at once on a carrier; more arrivals than that are turned away.
+const SESSION_PLACES: usize = 32;
+
+pub(super) fn cell(
+    config: &CellConfig,
+    devices: &[DeviceRadioConfig],
+    streams: &Streams,
+) -> Result<Cell, ConfigError> {
+    config.validate()?;
+    let config = config.resolved();
+    let bler = Bler::new(&config.bler).map_err(|error| error.within("bler"))?;
+    let mut builder =
+        Builder { config: &config, bler: &bler, streams, rntis: Rntis::new(streams.stream("cell.rnti")) };
+    let mut users = Vec::new();
+    for (index, device) in devices.iter().enumerate() {
+        let within = |error: ConfigError| error.within(&format!("device.{index}"));
+        device.validate(&config).map_err(within)?;
+        users.push(builder.device(index, device).map_err(within)?);
+    }
+    let best_block_bits = users.iter_mut().map(best_block_bits).max().unwrap_or(0).max(1);
+    let carriers = (0..usize::from(config.carriers))
+        .map(|index| builder.carrier(index, devices.len(), &mut users))
+        .collect::<Result<Vec<_>, _>>()?;
+    let ears = (0..devices.len()).map(|index| streams.stream(&format!("cell.device.{index}.telemetry")));
+    let telemetry = Telemetry::new(&config.telemetry, ears.collect());
+    let milliseconds = |ms: f64| Duration::from_nanos(libm::round(ms * 1e6) as u64);
+    let rntis = builder.rntis;
+    Ok(Cell {
+        enb_processing: milliseconds(config.enb_processing_ms),
+        ue_processing: milliseconds(config.ue_processing_ms),
+        config,
+        bler,
+        carriers,
+        users,
+        devices: devices.len(),
+        rntis,
+        subframe: 0,
+        best_block_bits,
+        over: VecDeque::new(),
+        refused: VecDeque::new(),
+        telemetry,
+        is_recording: false,
+    })
+}
+
+/// Bits of the whole band of a device's primary carrier at its first MCS.
+fn best_block_bits(user: &mut User) -> u64 {
+    let link = &mut user.links[0];
+    link.adaptation.update(0, &mut link.channel);
+    let prbs = link.channel.at(0).grid.prbs;
+    link.adaptation.mcs(1).map_or(0, |mcs| link.block_size(mcs).bits(prbs))
+}
+
+struct Builder<'a> {
+    config: &'a CellConfig,
+    bler: &'a Bler,
+    streams: &'a Streams,
+    rntis: Rntis,
+}
+
+impl Builder<'_> {
+    fn device(&mut self, index: usize, device: &DeviceRadioConfig) -> Result<User, ConfigError> {
+        let all: Vec<u8> = (0..self.config.carriers).collect();
+        let usable = if device.carriers.is_empty() { &all } else { &device.carriers };
+        let adaptation = AdaptationConfig {
+            qam256: self.config.adaptation.qam256 || device.qam256,
+            ..self.config.adaptation.clone()
+        };
+        let links = usable.iter().map(|&carrier| {
+            self.link(
+                carrier,
+                &device.channel,
+                &adaptation,
+                &format!("cell.device.{index}.carrier.{carrier}"),
+            )
+        });
+        let links = links.collect::<Result<Vec<_>, _>>()?;
+        let rng = self.streams.stream(&format!("cell.device.{index}.handover"));
+        let source = Source::Device(Box::new(Device {
+            rlc: Rlc::new(&self.config.rlc, Bytes(device.queue_bytes)),
+            aggregation: Aggregation::new(&self.config.aggregation, links.len()),
+            handover: Handover::new(&self.config.handover, &device.handover_s, rng),
+        }));
+        let owner = Owner::Device(airpace_core::DeviceId(index as u16));
+        Ok(User { rnti: self.rntis.assign(), owner, source, links })
+    }
+
+    fn link(
+        &self,
+        carrier: u8,
+        channel: &ChannelConfig,
+        adaptation: &AdaptationConfig,
+        name: &str,
+    ) -> Result<RadioLink, ConfigError> {
+        let grid = Grid::lte(self.config.carrier_prbs(carrier.into()));
+        let frequency_mhz = self.config.carrier_frequency_ghz(carrier.into()) * 1e3;
+        let mut channel = Channel::new(channel, grid, frequency_mhz, self.streams, name)
+            .map_err(|error| error.within("channel"))?;
+        let rng = self.streams.stream(&format!("{name}.adaptation"));
+        let link_adaptation = LinkAdaptation::new(adaptation, self.bler, grid, rng)
+            .map_err(|error| error.within("adaptation"))?;
+        let is_selective = !channel.at(0).rbg_sinr_db.is_empty();
+        Ok(RadioLink {
+            carrier,
+            has_subbands: is_selective && adaptation.cqi_scope == CqiScope::Subband,
+            channel,
+            adaptation: link_adaptation,
+            harq: Harq::default(),
+            table: adaptation.mcs_table(),
+            luck: self.streams.stream(&format!("{name}.errors")),
+            average_bits: 1.0,
+            wanted_until: 0,
+            served_in: None,
+            served_prbs: 0,
+            decoded: None,
+        })
+    }
+
+    /// A carrier, and the background users on it.
+    fn carrier(
+        &mut self,
+        index: usize,
+        devices: usize,
+        users: &mut Vec<User>,
+    ) -> Result<Carrier, ConfigError> {
+        let background = &self.config.background;
+        let grid = RbgGrid::new(self.config.carrier_prbs(index), self.config.lena_compat);
+        let mut live = Vec::new();
+        for (user, place) in (0..).zip(&users[..devices]) {
+            let links = (0..).zip(&place.links);
+            live.extend(
+                links.filter(|(_, link)| usize::from(link.carrier) == index).map(|(link, _)| (user, link)),
+            );
+        }
+        for sinr_db in sinrs_db(
+            background,
+            background.full_buffer.into(),
+            self.streams,
+            &format!("cell.{index}.endless"),
+        ) {
+            live.push((users.len() as u16, 0));
+            let user =
+                self.background_user(index, users.len(), users.len() - devices, sinr_db, Source::Endless)?;
+            users.push(user);
+        }
+        let places = if background.load() > 0.0 { SESSION_PLACES } else { 0 };
+        let mut vacant = Vec::new();
+        let mut prbs_per_bit = 0.0;
+        for sinr_db in sinrs_db(background, places, self.streams, &format!("cell.{index}.sessions")) {
+            vacant.push(users.len() as u16);
+            let nobody = Source::Session(Session::default());
+            let mut user =
+                self.background_user(index, users.len(), users.len() - devices, sinr_db, nobody)?;
+            prbs_per_bit += f64::from(grid.prbs) / best_block_bits(&mut user).max(1) as f64 / places as f64;
+            users.push(user);
+        }
+        let name = |what: &str| format!("cell.{index}.{what}");
+        let control_rntis: Vec<Rnti> = (0..background.population()).map(|_| self.rntis.assign()).collect();
+        Ok(Carrier {
+            scheduler: Scheduler::new(
+                self.config.scheduler,
+                self.config.pf_time_constant_ms,
+                self.config.max_users_per_subframe,
+                &grid,
+                self.config.lena_compat,
+                self.streams.stream(&name("scheduler")),
+            ),
+            control: Control::new(background, control_rntis, self.streams.stream(&name("control"))),
+            arrivals: Arrivals::new(
+                background,
+                grid.prbs,
+                prbs_per_bit,
+                self.streams.stream(&name("arrivals")),
+            ),
+            live,
+            vacant,
+            due: VecDeque::new(),
+            feedback: Default::default(),
+            account: Account::new(CarrierId(index as u8), grid.prbs),
+            cfi: self.config.cfi.unwrap_or(1),
+            fixed_cfi: self.config.cfi,
+            used: PrbSet::EMPTY,
+            candidates: Vec::new(),
+            rates: Vec::new(),
+            grid,
+        })
+    }
+
+    fn background_user(
+        &mut self,
+        carrier: usize,
+        user: usize,
+        index: usize,
+        sinr_db: f64,
+        source: Source,
+    ) -> Result<User, ConfigError> {
+        let channel = ChannelConfig {
+            sinr_db: Some(sinr_db),
+            layers: self.config.background.layers,
+            ..ChannelConfig::default()
+        };
+        let link =
+            self.link(carrier as u8, &channel, &self.config.adaptation, &format!("cell.background.{user}"))?;
+        Ok(User {
+            rnti: self.rntis.assign(),
+            owner: Owner::Background(index as u16),
+            source,
+            links: vec![link],
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! Carrier aggregation of one device: when its further carriers are switched on and off.
+//!
+//! The device's carriers have a fixed order and are activated one after the other; the first is always active.
+//!
+//! Source: PBE-CC §3 (activated when data piles up in the queue, deactivated when the extra capacity is not used)
+
+use super::config::AggregationConfig;
+
+/// What a device did in one subframe, over its active carriers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Load {
+    /// PRBs that it was given.
+    pub own: u32,
+    /// PRBs that the active carriers have.
+    pub total: u32,
+    /// PRBs that others were given on all active carriers but the last.
+    pub others_without_last: u32,
+    /// PRBs that all active carriers but the last have.
+    pub total_without_last: u32,
+    /// Whether it was given PRBs on the last active carrier.
+    pub last_is_used: bool,
+    /// Bytes that wait for it.
+    pub queue_bytes: u64,
+}
+
+/// The aggregation state of one device.
+#[derive(Clone, Debug)]
+pub(super) struct Aggregation {
+    config: AggregationConfig,
+    usable: usize,
+    active: usize,
+    /// When the next carrier, already decided on, begins to carry data.
+    activates_at: Option<u64>,
+    shares: Window,
+    queue_since: Option<u64>,
+    unused_since: u64,
+    off: OffWindow,
+}
+
+/// Own share of the PRBs in each of the last subframes, and its sum.
+#[derive(Clone, Debug)]
+struct Window {
+    shares: Box<[f64]>,
+    sum: f64,
+    next: usize,
+}
+
+/// What accumulates until the next look at deactivation.
+#[derive(Clone, Copy, Debug, Default)]
+struct OffWindow {
+    since: u64,
+    own: u64,
+    offered: u64,
+    queued: bool,
+}
+
+impl Aggregation {
+    /// The state of a device that can use `usable` carriers.
+    pub(super) fn new(config: &AggregationConfig, usable: usize) -> Aggregation {
+        Aggregation {
+            config: config.clone(),
+            usable,
+            active: if config.always_active { usable } else { 1 },
+            activates_at: None,
+            shares: Window { shares: vec![0.0; config.on_ms.max(1) as usize].into(), sum: 0.0, next: 0 },
+            queue_since: None,
+            unused_since: 0,
+            off: OffWindow::default(),
+        }
+    }
+
+    /// How many of the device's carriers are active, counted in their order.
+    pub(super) fn active(&self) -> usize {
+        self.active
+    }
+
+    /// Back to the primary carrier alone (handover).
+    ///
+    /// Source: TS 36.331 §5.3.10.3b (further carriers come up deactivated)
+    pub(super) fn reset(&mut self, now: u64) {
+        if !self.config.always_active {
+            self.set_active(now, 1);
+        }
+    }
+
+    /// Carriers whose activation is complete at `now` begin to carry data.
+    pub(super) fn begin(&mut self, now: u64) {
+        if self.activates_at.is_some_and(|at| at <= now) {
+            self.set_active(now, self.active + 1);
+        }
+    }
+
+    /// Learns what happened in subframe `now` and decides.
+    pub(super) fn observe(&mut self, now: u64, load: Load) {
+        if self.config.always_active || self.usable == 1 {
+            return;
+        }
+        let mean_share = self.shares.add(f64::from(load.own) / f64::from(load.total.max(1)));
+        let is_queued = load.queue_bytes >= self.config.on_queue_bytes;
+        self.queue_since = is_queued.then(|| self.queue_since.unwrap_or(now));
+        let has_queued =
+            self.queue_since.is_some_and(|since| now + 1 >= since + u64::from(self.config.on_ms));
+        let is_full = mean_share >= self.config.on_share || has_queued;
+        if is_full && self.active < self.usable && self.activates_at.is_none() {
+            self.activates_at = Some(now + u64::from(self.config.activation_delay_ms));
+        }
+        if self.active > 1 {
+            self.consider_deactivation(now, load, is_queued);
+        }
+    }
+
+    fn consider_deactivation(&mut self, now: u64, load: Load, is_queued: bool) {
+        if load.last_is_used {
+            self.unused_since = now + 1;
+        }
+        self.off.own += u64::from(load.own);
+        self.off.offered += u64::from(load.total_without_last.saturating_sub(load.others_without_last));
+        self.off.queued |= is_queued;
+        let timer_ran_out = now + 1 >= self.unused_since + u64::from(self.config.deactivation_timer_ms);
+        let mut fits = false;
+        if now + 1 >= self.off.since + u64::from(self.config.off_ms) {
+            fits = !self.off.queued
+                && self.off.own as f64 <= self.config.off_share * self.off.offered as f64
+                && self.activates_at.is_none();
+            self.off = OffWindow { since: now + 1, ..OffWindow::default() };
+        }
+        if timer_ran_out || fits {
+            self.set_active(now + 1, self.active - 1);
+        }
+    }
+
+    fn set_active(&mut self, now: u64, active: usize) {
+        self.active = active;
+        self.activates_at = None;
+        self.shares.clear();
+        self.queue_since = None;
+        self.unused_since = now;
+        self.off = OffWindow { since: now, ..OffWindow::default() };
+    }
+}
+
+impl Window {
+    /// Adds a share; the mean over the whole window, where what was not seen counts as nothing.
+    fn add(&mut self, share: f64) -> f64 {
+        self.sum += share - self.shares[self.next];
+        self.shares[self.next] = share;
+        self.next = (self.next + 1) % self.shares.len();
+        self.sum / self.shares.len() as f64
+    }
+
+    fn clear(&mut self) {
+        self.shares.fill(0.0);
+        self.sum = 0.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn aggregation() -> Aggregation {
+        Aggregation::new(&AggregationConfig::default(), 2)
+    }
+
+    fn load(own: u32, queue_bytes: u64, active: usize) -> Load {
+        Load {
+            own,
+            total: 50 * active as u32,
+            others_without_last: 0,
+            total_without_last: 50 * (active as u32 - 1),
+            last_is_used: false,
+            queue_bytes,
+        }
+    }
+
+    fn first_subframe_with(state: &mut Aggregation, active: usize, load: Load) -> Option<u64> {
+        (0..2000).find(|&now| {
+            state.begin(now);
+            state.observe(now, load);
+            state.active() == active
+        })
+    }
+
+    #[test]
+    fn a_full_primary_carrier_without_any_queue_activates_the_next() {
+        let at = first_subframe_with(&mut aggregation(), 2, load(47, 0, 1)).expect("never activated");
+        assert!((100..=160).contains(&at), "activated after {at} ms of full use");
+    }
+
+    #[test]
+    fn a_queue_activates_the_next_even_where_others_take_the_primary_carrier() {
+        assert!(first_subframe_with(&mut aggregation(), 2, load(20, 60_000, 1)).is_some());
+        assert_eq!(
+            first_subframe_with(&mut aggregation(), 2, load(20, 1_000, 1)),
+            None,
+            "neither load nor queue asks for a second carrier"
+        );
+    }
+
+    #[test]
+    fn a_carrier_that_the_load_does_not_need_is_let_go() {
+        let mut state = aggregation();
+        first_subframe_with(&mut state, 2, load(50, 60_000, 1)).expect("never activated");
+        assert!(first_subframe_with(&mut state, 1, load(20, 0, 2)).is_some());
+    }
+}

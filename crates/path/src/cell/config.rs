@@ -1,0 +1,605 @@
+//! What a cell and its devices are made of, as a scenario's `[cell]` and `[device.radio]` tables spell it.
+
+use airpace_core::tables::lte;
+use serde::{Deserialize, Serialize};
+
+use super::adaptation::{AdaptationConfig, CqiScope};
+use super::bler::BlerConfig;
+use super::channel::ChannelConfig;
+use crate::config_error::{ConfigError, not_negative, positive, probability};
+
+/// One LTE FDD downlink cell with up to five component carriers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CellConfig {
+    /// PRB pairs of each carrier: 6, 15, 25, 50, 75 or 100.
+    pub prbs: u16,
+    /// How many carriers there are, 1…5.
+    pub carriers: u8,
+    /// What single carriers have of their own, in order; carriers beyond the list are like the cell.
+    pub carrier: Vec<CarrierConfig>,
+    /// Carrier frequency in GHz.
+    pub frequency_ghz: f64,
+    /// Antenna ports with cell-specific reference signals: 1, 2 or 4.
+    pub crs_ports: u8,
+    /// OFDM symbols of the control region, 1…3; absent, it follows the number of DCIs.
+    pub cfi: Option<u8>,
+    /// Who gets the PRBs.
+    pub scheduler: Policy,
+    /// Averaging time of proportional fair in ms.
+    pub pf_time_constant_ms: f64,
+    /// Most data users in one subframe of a carrier.
+    pub max_users_per_subframe: u8,
+    /// From a packet's arrival until it may be scheduled, in ms.
+    pub enb_processing_ms: f64,
+    /// From the end of a subframe until the device hands its packets up, in ms.
+    pub ue_processing_ms: f64,
+    /// Depart from the standard where ns-3's LENA does, to compare with its tables.
+    pub lena_compat: bool,
+    /// Hybrid ARQ.
+    pub harq: HarqConfig,
+    /// Radio link control.
+    pub rlc: RlcConfig,
+    /// How transport blocks fail.
+    pub bler: BlerConfig,
+    /// Channel reports and the choice of MCS.
+    pub adaptation: AdaptationConfig,
+    /// Activation of further carriers.
+    pub aggregation: AggregationConfig,
+    /// What happens at a handover.
+    pub handover: HandoverConfig,
+    /// Everybody else.
+    pub background: BackgroundConfig,
+    /// What a device that listens to the control channel is told.
+    pub telemetry: TelemetryConfig,
+}
+
+impl Default for CellConfig {
+    fn default() -> CellConfig {
+        CellConfig {
+            prbs: 100,
+            carriers: 1,
+            carrier: Vec::new(),
+            frequency_ghz: 1.94,
+            crs_ports: 2,
+            cfi: None,
+            scheduler: Policy::ProportionalFair,
+            pf_time_constant_ms: 100.0,
+            max_users_per_subframe: 8,
+            enb_processing_ms: 1.0,
+            ue_processing_ms: 1.0,
+            lena_compat: false,
+            harq: HarqConfig::default(),
+            rlc: RlcConfig::default(),
+            bler: BlerConfig::default(),
+            adaptation: AdaptationConfig::default(),
+            aggregation: AggregationConfig::default(),
+            handover: HandoverConfig::default(),
+            background: BackgroundConfig::default(),
+            telemetry: TelemetryConfig::default(),
+        }
+    }
+}
+
+/// What one component carrier has of its own; what is absent is the cell's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CarrierConfig {
+    /// PRB pairs: 6, 15, 25, 50, 75 or 100.
+    pub prbs: Option<u16>,
+    /// Carrier frequency in GHz.
+    pub frequency_ghz: Option<f64>,
+}
+
+/// Who gets the PRBs that retransmissions and control users leave.
+///
+/// Source: the classic definitions; R. Jain's max C/I and A. Jalali's proportional fair
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// Equal numbers of RBGs for every user with data.
+    RoundRobin,
+    /// Each RBG to the user whose rate is highest against what it had lately.
+    #[default]
+    ProportionalFair,
+    /// Each RBG to the user whose rate is highest.
+    MaxCi,
+}
+
+/// Hybrid ARQ.
+///
+/// Source: TS 36.321 §5.3.2, TS 36.213 §7.3
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HarqConfig {
+    /// Retransmissions of a transport block before HARQ gives up.
+    ///
+    /// Source: PBE-CC §3 ("repeats the retransmission at most three times")
+    pub max_retransmissions: u8,
+}
+
+impl Default for HarqConfig {
+    fn default() -> HarqConfig {
+        HarqConfig { max_retransmissions: 3 }
+    }
+}
+
+/// Radio link control and the headers of layer 2.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RlcConfig {
+    /// Whether what HARQ gave up is sent again.
+    pub mode: RlcMode,
+    /// How long the receiver waits for a missing PDU in unacknowledged mode, in ms.
+    ///
+    /// Source: TS 36.322 §7.3. Chosen: 40 ms, above three HARQ rounds.
+    pub t_reordering_ms: u32,
+    /// From HARQ's last failure until RLC may send again in acknowledged mode, in ms.
+    ///
+    /// Chosen: t-Reordering of the receiver and 8 ms for its STATUS.
+    pub status_delay_ms: u32,
+    /// PDCP header of each packet, in bytes.
+    pub pdcp_header_bytes: u32,
+    /// Fixed part of the RLC header of each PDU, in bytes.
+    pub rlc_header_bytes: u32,
+    /// MAC header of each transport block, in bytes.
+    pub mac_header_bytes: u32,
+}
+
+impl Default for RlcConfig {
+    fn default() -> RlcConfig {
+        RlcConfig {
+            mode: RlcMode::Acknowledged,
+            t_reordering_ms: 40,
+            status_delay_ms: 48,
+            pdcp_header_bytes: 2,
+            rlc_header_bytes: 2,
+            mac_header_bytes: 3,
+        }
+    }
+}
+
+/// Modes of RLC for data.
+///
+/// Source: TS 36.322 §4.2.1
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RlcMode {
+    /// What HARQ gave up is sent again: nothing is lost.
+    #[default]
+    Acknowledged,
+    /// What HARQ gave up is lost.
+    Unacknowledged,
+}
+
+/// When further carriers of a device are activated and deactivated: its load or its queue decides, never the
+/// identity of its flows.
+///
+/// Source: PBE-CC §3 Fig. 2 for the times; the rule itself is the operator's
+///
+/// Chosen: a high own share of the active carriers is enough, so that a sender without a standing queue gets
+/// further carriers too, as the paper's own does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AggregationConfig {
+    /// Share of the active carriers' PRBs that a device must use on average over `on_ms`.
+    pub on_share: f64,
+    /// Or: bytes that must wait for it throughout `on_ms`.
+    pub on_queue_bytes: u64,
+    /// How long either must hold, in ms.
+    pub on_ms: u32,
+    /// From the decision until the carrier carries data, in ms.
+    ///
+    /// Source: TS 36.133 §7.7.2 (at most 24 ms for a known carrier)
+    pub activation_delay_ms: u32,
+    /// A carrier is let go when the device's PRBs would fill less than this share of what the other active
+    /// carriers offer it …
+    pub off_share: f64,
+    /// … for this long, in ms.
+    pub off_ms: u32,
+    /// A carrier without an assignment for this long is deactivated (sCellDeactivationTimer), in ms.
+    ///
+    /// Source: TS 36.321 §5.13, TS 36.331 (20…1280 ms)
+    pub deactivation_timer_ms: u32,
+    /// Every carrier that a device can use is active from the start and for good.
+    pub always_active: bool,
+}
+
+impl Default for AggregationConfig {
+    fn default() -> AggregationConfig {
+        AggregationConfig {
+            on_share: 0.85,
+            on_queue_bytes: 50_000,
+            on_ms: 120,
+            activation_delay_ms: 24,
+            off_share: 0.7,
+            off_ms: 200,
+            deactivation_timer_ms: 320,
+            always_active: false,
+        }
+    }
+}
+
+/// Handover between cells of the same kind: the device sees an interruption and starts afresh on a cell like the
+/// one that it left.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HandoverConfig {
+    /// Shortest interruption in ms.
+    ///
+    /// Source: TR 36.881 §5.2, TS 36.133 §5.1.2.1
+    pub interruption_min_ms: f64,
+    /// Longest interruption in ms.
+    pub interruption_max_ms: f64,
+}
+
+impl Default for HandoverConfig {
+    fn default() -> HandoverConfig {
+        HandoverConfig { interruption_min_ms: 30.0, interruption_max_ms: 50.0 }
+    }
+}
+
+/// Users that are not devices of the scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BackgroundConfig {
+    /// A measured hour to start from; single keys override it.
+    pub hour: Option<Hour>,
+    /// Appearances per second, on each carrier, of users that only exchange control messages.
+    pub control_per_second: Option<f64>,
+    /// How many such users take turns, per carrier.
+    pub population: Option<u16>,
+    /// Share of the carrier's PRBs that background data users want, 0…1.
+    pub load: Option<f64>,
+    /// Mean amount of data of one background user, in kB (exponentially distributed).
+    pub mean_kilobytes: f64,
+    /// Rate at which a background user's data arrives, in Mbit/s; 0: all at once.
+    pub rate_mbps: f64,
+    /// Mean SINR of background users in dB.
+    pub sinr_mean_db: f64,
+    /// Standard deviation of their SINR in dB.
+    pub sinr_deviation_db: f64,
+    /// Spatial layers of background users.
+    pub layers: u8,
+    /// Users with endless data on each carrier.
+    pub full_buffer: u16,
+}
+
+impl Default for BackgroundConfig {
+    /// Nobody.
+    ///
+    /// Chosen: 8 Mbit/s and 200 kB per user. Two layers at 10 ± 6 dB put three quarters of the users below half
+    /// of the peak rate, as measured (PBE-CC §6.1).
+    fn default() -> BackgroundConfig {
+        BackgroundConfig {
+            hour: None,
+            control_per_second: None,
+            population: None,
+            load: None,
+            mean_kilobytes: 200.0,
+            rate_mbps: 8.0,
+            sinr_mean_db: 10.0,
+            sinr_deviation_db: 6.0,
+            layers: 2,
+            full_buffer: 0,
+        }
+    }
+}
+
+/// Hours whose population was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hour {
+    /// Night: a few control messages, next to no data.
+    Idle,
+    /// Daytime: about 15 users in 40 ms, nearly all of them control only.
+    Busy,
+}
+
+impl BackgroundConfig {
+    /// Control-only appearances per second.
+    ///
+    /// Source: PBE-CC §4.2.1 (15 users in 40 ms before the filter, 1.3 after it); idle: Chosen.
+    pub fn control_per_second(&self) -> f64 {
+        self.control_per_second.unwrap_or(match self.hour {
+            Some(Hour::Busy) => 340.0,
+            Some(Hour::Idle) => 30.0,
+            None => 0.0,
+        })
+    }
+
+    /// Control-only users that take turns.
+    ///
+    /// Source: PBE-CC §6.1 (181 users per hour, 68 % of them control only; 13 at the quietest)
+    pub fn population(&self) -> u16 {
+        self.population.unwrap_or(match self.hour {
+            Some(Hour::Busy) => 123,
+            Some(Hour::Idle) => 9,
+            None => 60,
+        })
+    }
+
+    /// Wanted share of PRBs.
+    ///
+    /// Chosen: 0.25 keeps fewer than four control messages in over 95 % of the subframes with a flow running.
+    pub fn load(&self) -> f64 {
+        self.load.unwrap_or(match self.hour {
+            Some(Hour::Busy) => 0.25,
+            Some(Hour::Idle) => 0.01,
+            None => 0.0,
+        })
+    }
+}
+
+/// What a device learns by listening to the control channel, and what goes wrong with it. The default is perfect
+/// and at once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TelemetryConfig {
+    /// Probability that a DCI is not read.
+    pub missed_dci: f64,
+    /// DCIs per subframe that nobody sent.
+    pub false_dci_per_subframe: f64,
+    /// From the end of a subframe until its report, in ms.
+    pub latency_ms: f64,
+    /// Mean of an exponential addition to it, in ms; reports stay in order.
+    pub latency_jitter_ms: f64,
+    /// Retransmissions show MCS 29…31, which leave the transport block size unknown.
+    pub reserved_mcs_on_retransmission: bool,
+    /// Retransmissions are not marked as such; only the NDI tells.
+    pub hide_retransmissions: bool,
+    /// Carriers whose reports are missing for a time.
+    pub lost_carrier: Vec<LostCarrier>,
+}
+
+/// A carrier that cannot be listened to for a time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LostCarrier {
+    /// Which, by its place in the cell.
+    pub carrier: u8,
+    /// From when, in s.
+    pub from_s: f64,
+    /// Until when, in s.
+    pub until_s: f64,
+}
+
+/// The radio side of one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DeviceRadioConfig {
+    /// The channel between cell and device.
+    pub channel: ChannelConfig,
+    /// The cell's carriers that the device can use, its primary one first; empty: all, in the cell's order.
+    pub carriers: Vec<u8>,
+    /// Whether it is given 256QAM.
+    pub qam256: bool,
+    /// Bytes that may wait for it in the base station.
+    ///
+    /// Chosen: 6 MB; operators' queues hold seconds and have no active management.
+    pub queue_bytes: u64,
+    /// When it changes cells, in s.
+    pub handover_s: Vec<f64>,
+}
+
+impl Default for DeviceRadioConfig {
+    fn default() -> DeviceRadioConfig {
+        DeviceRadioConfig {
+            channel: ChannelConfig::default(),
+            carriers: Vec::new(),
+            qam256: false,
+            queue_bytes: 6_000_000,
+            handover_s: Vec::new(),
+        }
+    }
+}
+
+impl CellConfig {
+    /// PRB pairs of a carrier.
+    pub fn carrier_prbs(&self, carrier: usize) -> u16 {
+        self.carrier.get(carrier).and_then(|own| own.prbs).unwrap_or(self.prbs)
+    }
+
+    /// Frequency of a carrier in GHz.
+    pub fn carrier_frequency_ghz(&self, carrier: usize) -> f64 {
+        self.carrier.get(carrier).and_then(|own| own.frequency_ghz).unwrap_or(self.frequency_ghz)
+    }
+
+    /// The configuration with everything that `lena_compat` stands for; itself if that is off.
+    ///
+    /// Source: our measurements of ns-3.37
+    pub(super) fn resolved(&self) -> CellConfig {
+        let mut config = self.clone();
+        config.adaptation.antenna_ports = config.crs_ports;
+        if config.lena_compat {
+            config.adaptation.lena_compat = true;
+            config.adaptation.cqi_scope = match config.scheduler {
+                Policy::RoundRobin => CqiScope::Wideband,
+                Policy::ProportionalFair | Policy::MaxCi => CqiScope::Subband,
+            };
+            config.bler.implementation_loss_db = 0.0;
+            config.rlc.mac_header_bytes = 0;
+            config.pf_time_constant_ms = 99.0;
+            config.aggregation.always_active = true;
+            config.cfi = Some(1);
+        }
+        config
+    }
+
+    /// Refuses what cannot be built; the error names key and remedy.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if !(1..=5).contains(&self.carriers) {
+            return Err(ConfigError::new("carriers", format!("is {}; a cell has 1 to 5", self.carriers)));
+        }
+        if self.carrier.len() > usize::from(self.carriers) {
+            return Err(ConfigError::new(
+                "carrier",
+                format!(
+                    "has {} entries for `carriers = {}`; raise `carriers`",
+                    self.carrier.len(),
+                    self.carriers
+                ),
+            ));
+        }
+        valid_prbs("prbs", self.prbs)?;
+        valid_frequency("frequency_ghz", self.frequency_ghz)?;
+        for (index, own) in self.carrier.iter().enumerate() {
+            own.prbs.map_or(Ok(()), |prbs| valid_prbs(&format!("carrier.{index}.prbs"), prbs))?;
+            own.frequency_ghz
+                .map_or(Ok(()), |ghz| valid_frequency(&format!("carrier.{index}.frequency_ghz"), ghz))?;
+        }
+        if ![1, 2, 4].contains(&self.crs_ports) {
+            return Err(ConfigError::new("crs_ports", format!("is {}; must be 1, 2 or 4", self.crs_ports)));
+        }
+        if self.cfi.is_some_and(|cfi| !(1..=3).contains(&cfi)) {
+            return Err(ConfigError::new("cfi", "must be 1, 2 or 3; leave it out to let it follow the load"));
+        }
+        if !(1.0..=1e6).contains(&self.pf_time_constant_ms) {
+            return Err(ConfigError::new(
+                "pf_time_constant_ms",
+                format!("is {}; give 1 or more (100 is usual)", self.pf_time_constant_ms),
+            ));
+        }
+        if self.max_users_per_subframe == 0 {
+            return Err(ConfigError::new("max_users_per_subframe", "is 0: no capacity; give 1 or more"));
+        }
+        delay("enb_processing_ms", self.enb_processing_ms)?;
+        delay("ue_processing_ms", self.ue_processing_ms)?;
+        if self.harq.max_retransmissions > 7 {
+            return Err(ConfigError::new("harq.max_retransmissions", "must be 0 to 7 (3 is usual)"));
+        }
+        self.aggregation.validate().map_err(|error| error.within("aggregation"))?;
+        self.background.validate().map_err(|error| error.within("background"))?;
+        self.telemetry.validate(self.carriers).map_err(|error| error.within("telemetry"))?;
+        let HandoverConfig { interruption_min_ms: min, interruption_max_ms: max } = self.handover;
+        not_negative("handover.interruption_min_ms", min)?;
+        if !max.is_finite() || max < min {
+            return Err(ConfigError::new(
+                "handover.interruption_max_ms",
+                format!("is {max}; must be at least interruption_min_ms ({min})"),
+            ));
+        }
+        if self.rlc.pdcp_header_bytes.max(self.rlc.rlc_header_bytes).max(self.rlc.mac_header_bytes) > 16 {
+            return Err(ConfigError::new(
+                "rlc",
+                "has a header above 16 bytes; PDCP, RLC and MAC take 1 to 5 each",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl DeviceRadioConfig {
+    /// Refuses what cannot be built on this cell; the error names key and remedy.
+    pub fn validate(&self, cell: &CellConfig) -> Result<(), ConfigError> {
+        for (index, &carrier) in self.carriers.iter().enumerate() {
+            if carrier >= cell.carriers {
+                return Err(ConfigError::new(
+                    "carriers",
+                    format!("names carrier {carrier}; the cell has 0 to {}", cell.carriers - 1),
+                ));
+            }
+            if self.carriers[..index].contains(&carrier) {
+                return Err(ConfigError::new("carriers", format!("names carrier {carrier} twice")));
+            }
+        }
+        if self.queue_bytes < 1500 {
+            return Err(ConfigError::new(
+                "queue_bytes",
+                format!("is {}: not even one packet fits; give 1500 or more", self.queue_bytes),
+            ));
+        }
+        self.handover_s.iter().try_for_each(|&time| not_negative("handover_s", time).map(drop))
+    }
+}
+
+impl AggregationConfig {
+    fn validate(&self) -> Result<(), ConfigError> {
+        probability("on_share", self.on_share)?;
+        probability("off_share", self.off_share)?;
+        positive("on_ms", f64::from(self.on_ms))?;
+        positive("off_ms", f64::from(self.off_ms))?;
+        positive("deactivation_timer_ms", f64::from(self.deactivation_timer_ms))?;
+        Ok(())
+    }
+}
+
+impl BackgroundConfig {
+    fn validate(&self) -> Result<(), ConfigError> {
+        not_negative("control_per_second", self.control_per_second())?;
+        if self.control_per_second() > 20_000.0 {
+            return Err(ConfigError::new(
+                "control_per_second",
+                "is above 20000; a subframe has room for few",
+            ));
+        }
+        if self.population() == 0 && self.control_per_second() > 0.0 {
+            return Err(ConfigError::new(
+                "population",
+                "is 0; give the control users' number, or no control_per_second",
+            ));
+        }
+        probability("load", self.load())?;
+        positive("mean_kilobytes", self.mean_kilobytes)?;
+        not_negative("rate_mbps", self.rate_mbps)?;
+        not_negative("sinr_deviation_db", self.sinr_deviation_db)?;
+        if !self.sinr_mean_db.is_finite() {
+            return Err(ConfigError::new("sinr_mean_db", "is not a number; give dB"));
+        }
+        if self.full_buffer > 1000 {
+            return Err(ConfigError::new("full_buffer", "is above 1000 users"));
+        }
+        if ![1, 2].contains(&self.layers) {
+            return Err(ConfigError::new("layers", format!("is {}; must be 1 or 2", self.layers)));
+        }
+        Ok(())
+    }
+}
+
+impl TelemetryConfig {
+    fn validate(&self, carriers: u8) -> Result<(), ConfigError> {
+        probability("missed_dci", self.missed_dci)?;
+        not_negative("false_dci_per_subframe", self.false_dci_per_subframe)?;
+        if self.false_dci_per_subframe > 20.0 {
+            return Err(ConfigError::new(
+                "false_dci_per_subframe",
+                "is above 20; a control region holds fewer",
+            ));
+        }
+        delay("latency_ms", self.latency_ms)?;
+        delay("latency_jitter_ms", self.latency_jitter_ms)?;
+        for lost in &self.lost_carrier {
+            if lost.carrier >= carriers {
+                return Err(ConfigError::new(
+                    "lost_carrier",
+                    format!("names carrier {}; the cell has 0 to {}", lost.carrier, carriers - 1),
+                ));
+            }
+            not_negative("lost_carrier.from_s", lost.from_s)?;
+            not_negative("lost_carrier.until_s", lost.until_s)?;
+        }
+        Ok(())
+    }
+}
+
+fn valid_prbs(key: &str, prbs: u16) -> Result<(), ConfigError> {
+    if lte::BANDWIDTH_PRBS.contains(&prbs) {
+        return Ok(());
+    }
+    Err(ConfigError::new(key, format!("is {prbs}; must be one of 6, 15, 25, 50, 75, 100")))
+}
+
+fn valid_frequency(key: &str, ghz: f64) -> Result<(), ConfigError> {
+    if (0.1..=100.0).contains(&ghz) {
+        return Ok(());
+    }
+    Err(ConfigError::new(key, format!("is {ghz}; give the carrier frequency in GHz (0.1 to 100)")))
+}
+
+/// Refuses a delay that is negative or longer than a second.
+fn delay(key: &str, ms: f64) -> Result<(), ConfigError> {
+    if (0.0..=1000.0).contains(&ms) {
+        return Ok(());
+    }
+    Err(ConfigError::new(key, format!("is {ms}; give 0 to 1000 ms")))
+}

@@ -1,0 +1,115 @@
+//! Hybrid ARQ of one device on one carrier: eight stop-and-wait processes, each with a transport block per
+//! codeword.
+//!
+//! A block sent in subframe n is acknowledged in n+4 and may be sent again in n+8 at the earliest. The outcome is
+//! drawn when it is sent; the process stays taken until the base station can have acted on the feedback.
+//!
+//! Source: TS 36.321 §5.3.2, TS 36.213 §7.3 and §10.2
+
+use super::bler::{Block, SoftBuffer};
+use super::rlc::Content;
+
+/// Downlink HARQ processes of a carrier.
+///
+/// Source: TS 36.213 §7
+pub(super) const PROCESSES: usize = 8;
+
+/// Codewords of a grant.
+pub(super) const CODEWORDS: usize = 2;
+
+/// Redundancy versions in the order of transmissions.
+///
+/// Source: TS 36.321 §5.4.2.2 gives the order that downlink schedulers follow too
+const REDUNDANCY_VERSIONS: [u8; 4] = [0, 2, 3, 1];
+
+/// One transport block on its way through HARQ.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InFlight {
+    /// Size, MCS and table of its first transmission.
+    pub block: Block,
+    /// What the receiver has of it.
+    pub held: SoftBuffer,
+    /// What it carries.
+    pub content: Content,
+    /// Data bits that it carries of users without RLC.
+    pub payload_bits: u64,
+}
+
+/// One stop-and-wait process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Process {
+    /// The blocks not yet decoded, per codeword.
+    pub blocks: [Option<InFlight>; CODEWORDS],
+    /// New-data indicators of the last new blocks.
+    pub ndi: [bool; CODEWORDS],
+    /// RBGs of the first transmission.
+    pub rbgs: u8,
+    /// The subframe from which it may be used again.
+    pub free_at: u64,
+}
+
+impl Process {
+    /// Whether a block waits to be sent again.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.blocks.iter().any(Option::is_some)
+    }
+}
+
+/// The processes of one device on one carrier.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Harq {
+    pub processes: [Process; PROCESSES],
+}
+
+impl Harq {
+    /// A process for new data in subframe `now`.
+    pub(super) fn free_process(&self, now: u64) -> Option<u8> {
+        let is_free = |process: &Process| process.free_at <= now && !process.is_waiting();
+        self.processes.iter().position(is_free).map(|index| index as u8)
+    }
+
+    /// Whether no process holds data that is still to be decoded.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.processes.iter().any(Process::is_waiting)
+    }
+
+    /// Forgets every block (handover); the indicators go on toggling.
+    pub(super) fn flush(&mut self) {
+        for process in &mut self.processes {
+            process.blocks = [None; CODEWORDS];
+        }
+    }
+}
+
+impl InFlight {
+    /// A block that was never sent.
+    pub(super) fn new(block: Block, content: Content, payload_bits: u64) -> InFlight {
+        InFlight { block, held: SoftBuffer::default(), content, payload_bits }
+    }
+
+    /// The redundancy version of its next transmission.
+    pub(super) fn redundancy_version(&self) -> u8 {
+        REDUNDANCY_VERSIONS[usize::from(self.held.transmissions() % 4)]
+    }
+
+    /// The reserved MCS that a retransmission shows: the modulation and nothing else.
+    ///
+    /// Source: TS 36.213 §7.1.7.1 Tables 7.1.7.1-1 (29…31) and 7.1.7.1-1A (28…31)
+    pub(super) fn reserved_mcs(&self) -> u8 {
+        let step = self.block.modulation().bits_per_symbol() as u8 / 2;
+        self.block.table.last_mcs() + step
+    }
+}
+
+/// A retransmission that waits for its turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    /// The earliest subframe for it.
+    pub at: u64,
+    /// Whose.
+    pub user: u16,
+    /// On which of the user's links.
+    pub link: u8,
+    /// Which process.
+    pub process: u8,
+}

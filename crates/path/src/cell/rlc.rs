@@ -1,0 +1,358 @@
+//! RLC between the IP packets of one device and the transport blocks of all its carriers: segmentation and
+//! concatenation, in-order release, recovery of what HARQ gave up.
+//!
+//! The packets of a device form one stream of bytes (each packet with its PDCP header). A transport block takes
+//! the next stretch of the stream as one PDU with the next sequence number, whatever carrier it goes over; so
+//! the PDUs of several carriers interleave by sequence number. A packet is delivered when the stream is complete
+//! up to its last byte.
+//!
+//! Source: TS 36.322; PBE-CC §3
+//!
+//! Differs: a PDU that must be sent again may be cut and shares its block with new data under one RLC header; the
+//! STATUS exchange costs time ([`RlcConfig::status_delay_ms`]) but no bytes.
+
+use std::collections::VecDeque;
+
+use airpace_core::event::Fate;
+use airpace_core::{Bytes, Packet, Time};
+
+use super::config::{RlcConfig, RlcMode};
+
+/// What one transport block carries of the stream: bytes of at most one repeated and one new PDU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Content {
+    parts: [Option<Part>; 2],
+}
+
+impl Content {
+    /// Whether it carries nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.iter().all(Option::is_none)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    sequence: u64,
+    bytes: u32,
+}
+
+/// A packet in the stream, from its arrival until it is delivered or lost.
+#[derive(Clone, Copy, Debug)]
+struct Sdu {
+    packet: Packet,
+    /// Where in the stream the byte after its last one is.
+    end: u64,
+}
+
+/// A stretch of the stream that was sent under one sequence number.
+#[derive(Clone, Copy, Debug)]
+struct Pdu {
+    /// Where in the stream the byte after its last one is.
+    end: u64,
+    /// Bytes in transport blocks that HARQ is still working on.
+    pending: u32,
+    /// Bytes that must be sent again.
+    unsent: u32,
+    /// Lost for good (unacknowledged mode): the subframe in which the receiver gives up at the latest.
+    give_up_at: u64,
+}
+
+impl Pdu {
+    fn is_complete(&self) -> bool {
+        self.pending == 0 && self.unsent == 0 && self.give_up_at == u64::MAX
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Repeat {
+    sequence: u64,
+    ready_at: u64,
+}
+
+/// The timer that starts when a gap in the sequence numbers is seen.
+#[derive(Clone, Copy, Debug)]
+struct Reordering {
+    expires_at: u64,
+    /// Sequence numbers below this one are given up at expiry.
+    limit: u64,
+}
+
+/// Both ends of a device's RLC.
+#[derive(Debug)]
+pub(super) struct Rlc {
+    mode: RlcMode,
+    t_reordering: u64,
+    status_delay: u64,
+    pdcp_header: u32,
+    rlc_header: u32,
+    mac_header: u32,
+    limit: u64,
+    /// Packets that the base station is still processing, with the instant from which they may be sent.
+    arriving: VecDeque<(Time, Packet)>,
+    arriving_bytes: u64,
+    /// Packets in the stream, oldest first; `sdus[next_sdu]` holds the next byte to be sent.
+    sdus: VecDeque<Sdu>,
+    next_sdu: usize,
+    /// Stream positions: everything before was delivered / was sent / has arrived.
+    sent: u64,
+    arrived: u64,
+    /// PDUs not yet released, by sequence number from `first_sequence`.
+    pdus: VecDeque<Pdu>,
+    first_sequence: u64,
+    /// One past the highest sequence number received whole.
+    received_to: u64,
+    repeats: VecDeque<Repeat>,
+    repeat_bytes: u64,
+    reordering: Option<Reordering>,
+    /// Whether the front packet misses a byte that will never come.
+    front_is_damaged: bool,
+}
+
+impl Rlc {
+    pub(super) fn new(config: &RlcConfig, queue_limit: Bytes) -> Rlc {
+        Rlc {
+            mode: config.mode,
+            t_reordering: u64::from(config.t_reordering_ms),
+            status_delay: u64::from(config.status_delay_ms),
+            pdcp_header: config.pdcp_header_bytes,
+            rlc_header: config.rlc_header_bytes,
+            mac_header: config.mac_header_bytes,
+            limit: queue_limit.0,
+            arriving: VecDeque::new(),
+            arriving_bytes: 0,
+            sdus: VecDeque::new(),
+            next_sdu: 0,
+            sent: 0,
+            arrived: 0,
+            pdus: VecDeque::new(),
+            first_sequence: 0,
+            received_to: 0,
+            repeats: VecDeque::new(),
+            repeat_bytes: 0,
+            reordering: None,
+            front_is_damaged: false,
+        }
+    }
+
+    /// Takes in a packet that may be sent from `ready` on; `false` if the queue is full.
+    pub(super) fn push(&mut self, ready: Time, packet: Packet) -> bool {
+        if self.queued().0 + packet.bytes.0 > self.limit {
+            return false;
+        }
+        self.arriving_bytes += packet.bytes.0;
+        self.arriving.push_back((ready, packet));
+        true
+    }
+
+    /// Moves packets that are ready at `now` into the stream.
+    pub(super) fn admit(&mut self, now: Time) {
+        while let Some(&(ready, packet)) = self.arriving.front() {
+            if ready > now {
+                break;
+            }
+            self.arriving.pop_front();
+            self.arriving_bytes -= packet.bytes.0;
+            self.arrived += packet.bytes.0 + u64::from(self.pdcp_header);
+            self.sdus.push_back(Sdu { packet, end: self.arrived });
+        }
+    }
+
+    /// Bytes that wait to be sent for the first time, those still arriving included.
+    pub(super) fn queued(&self) -> Bytes {
+        Bytes(self.arriving_bytes + self.arrived - self.sent)
+    }
+
+    /// Bytes of transport blocks that would take everything that may be sent in subframe `now`, headers
+    /// included; 0 if nothing waits.
+    pub(super) fn wanted(&self, now: u64) -> u64 {
+        let repeats = match self.repeats.front() {
+            Some(repeat) if repeat.ready_at <= now => self.repeat_bytes + u64::from(self.rlc_header),
+            _ => 0,
+        };
+        let fresh = self.arrived - self.sent;
+        if fresh == 0 {
+            return if repeats == 0 { 0 } else { repeats + u64::from(self.mac_header) };
+        }
+        let elements = (self.sdus.len() - self.next_sdu) as u64;
+        fresh + repeats + u64::from(self.rlc_header + self.mac_header) + length_indicators(elements)
+    }
+
+    /// Fills a transport block of `room` bytes in subframe `now`.
+    pub(super) fn fill(&mut self, now: u64, room: u32) -> Content {
+        let mut room = room.saturating_sub(self.mac_header);
+        let mut content = Content::default();
+        if let Some(repeat) = self.repeats.front().copied()
+            && repeat.ready_at <= now
+        {
+            let pdu = &mut self.pdus[(repeat.sequence - self.first_sequence) as usize];
+            let bytes = pdu.unsent.min(room.saturating_sub(self.rlc_header));
+            if bytes > 0 {
+                pdu.unsent -= bytes;
+                pdu.pending += bytes;
+                self.repeat_bytes -= u64::from(bytes);
+                room -= bytes + self.rlc_header;
+                content.parts[0] = Some(Part { sequence: repeat.sequence, bytes });
+                if pdu.unsent == 0 {
+                    self.repeats.pop_front();
+                }
+            }
+        }
+        let bytes = self.take_fresh(room.saturating_sub(self.rlc_header));
+        if bytes > 0 {
+            let sequence = self.first_sequence + self.pdus.len() as u64;
+            self.pdus.push_back(Pdu { end: self.sent, pending: bytes, unsent: 0, give_up_at: u64::MAX });
+            content.parts[1] = Some(Part { sequence, bytes });
+        }
+        content
+    }
+
+    /// Advances `sent` by what fits into `room` bytes beside the length indicators; returns the advance.
+    fn take_fresh(&mut self, room: u32) -> u32 {
+        let (start, room) = (self.sent, u64::from(room));
+        let mut elements = 0;
+        while self.sent < self.arrived {
+            let overhead = length_indicators(elements + 1);
+            let used = self.sent - start;
+            if used + overhead >= room {
+                break;
+            }
+            let end = self.sdus[self.next_sdu].end;
+            self.sent = end.min(start + room - overhead);
+            if self.sent == end {
+                self.next_sdu += 1;
+            }
+            elements += 1;
+        }
+        (self.sent - start) as u32
+    }
+
+    /// A transport block was decoded in subframe `now`.
+    pub(super) fn decoded(&mut self, now: u64, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
+        for part in content.parts.into_iter().flatten() {
+            // A PDU that the receiver gave up is too late.
+            let Some(index) = part.sequence.checked_sub(self.first_sequence) else { continue };
+            let pdu = &mut self.pdus[index as usize];
+            pdu.pending -= part.bytes;
+            if pdu.is_complete() {
+                self.received_to = self.received_to.max(part.sequence + 1);
+            }
+        }
+        self.release(now, release);
+    }
+
+    /// HARQ gave up a transport block in subframe `now`.
+    pub(super) fn failed(&mut self, now: u64, content: Content) {
+        for part in content.parts.into_iter().flatten() {
+            let Some(index) = part.sequence.checked_sub(self.first_sequence) else { continue };
+            let pdu = &mut self.pdus[index as usize];
+            match self.mode {
+                RlcMode::Acknowledged => {
+                    pdu.pending -= part.bytes;
+                    self.repeat(part.sequence, part.bytes, now + self.status_delay);
+                }
+                RlcMode::Unacknowledged => pdu.give_up_at = now + self.t_reordering,
+            }
+        }
+    }
+
+    fn repeat(&mut self, sequence: u64, bytes: u32, ready_at: u64) {
+        let pdu = &mut self.pdus[(sequence - self.first_sequence) as usize];
+        if pdu.unsent == 0 {
+            let place = self.repeats.partition_point(|repeat| repeat.sequence < sequence);
+            self.repeats.insert(place, Repeat { sequence, ready_at });
+        }
+        pdu.unsent += bytes;
+        self.repeat_bytes += u64::from(bytes);
+    }
+
+    /// Whether [`Rlc::expire`] may have something to do in any subframe to come.
+    pub(super) fn has_timers(&self) -> bool {
+        self.mode == RlcMode::Unacknowledged && !self.pdus.is_empty()
+    }
+
+    /// Lets the receiver give up in subframe `now` what it waited for too long.
+    pub(super) fn expire(&mut self, now: u64, release: &mut dyn FnMut(Packet, Fate)) {
+        if let Some(timer) = self.reordering
+            && timer.expires_at <= now
+        {
+            for sequence in self.first_sequence..timer.limit {
+                let pdu = &mut self.pdus[(sequence - self.first_sequence) as usize];
+                if !pdu.is_complete() {
+                    pdu.give_up_at = now;
+                }
+            }
+            self.reordering = None;
+        }
+        self.release(now, release);
+    }
+
+    /// Everything on the air goes back into the queue, to be sent again from subframe `ready_at` on (forwarding at
+    /// a handover). The caller forgets the transport blocks.
+    pub(super) fn forward(&mut self, ready_at: u64) {
+        for repeat in &mut self.repeats {
+            repeat.ready_at = repeat.ready_at.max(ready_at);
+        }
+        for index in 0..self.pdus.len() {
+            let pdu = &mut self.pdus[index];
+            let bytes = std::mem::take(&mut pdu.pending);
+            pdu.give_up_at = u64::MAX;
+            if bytes > 0 {
+                self.repeat(self.first_sequence + index as u64, bytes, ready_at);
+            }
+        }
+        self.reordering = None;
+    }
+
+    fn release(&mut self, now: u64, release: &mut dyn FnMut(Packet, Fate)) {
+        while let Some(pdu) = self.pdus.front().copied() {
+            let is_lost = pdu.give_up_at <= now;
+            if !pdu.is_complete() && !is_lost {
+                break;
+            }
+            self.pdus.pop_front();
+            if pdu.unsent > 0 {
+                // Given up while it waited to be sent again.
+                self.repeats.pop_front();
+                self.repeat_bytes -= u64::from(pdu.unsent);
+            }
+            self.first_sequence += 1;
+            self.front_is_damaged |= is_lost;
+            while let Some(sdu) = self.sdus.front().copied()
+                && sdu.end <= pdu.end
+            {
+                self.sdus.pop_front();
+                self.next_sdu -= 1;
+                release(sdu.packet, if self.front_is_damaged { Fate::HarqFailure } else { Fate::Delivered });
+                // The next packet starts inside this PDU, hence it shares its fate.
+                self.front_is_damaged = is_lost && sdu.end < pdu.end;
+            }
+        }
+        self.received_to = self.received_to.max(self.first_sequence);
+        self.watch_gap(now);
+    }
+
+    fn watch_gap(&mut self, now: u64) {
+        if self.mode == RlcMode::Acknowledged {
+            return;
+        }
+        self.reordering = match self.reordering {
+            Some(timer) if timer.limit > self.first_sequence => Some(timer),
+            _ if self.received_to > self.first_sequence => {
+                Some(Reordering { expires_at: now + self.t_reordering, limit: self.received_to })
+            }
+            _ => None,
+        };
+    }
+}
+
+/// Bytes of the length indicators of a PDU of `elements` packets or parts of packets: 12 bits for each but the
+/// last.
+///
+/// Source: TS 36.322 §6.2.1.3
+fn length_indicators(elements: u64) -> u64 {
+    (3 * elements.saturating_sub(1)).div_ceil(2)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,393 @@
+//! Who gets which RBGs of one carrier in one subframe, after retransmissions and control users took theirs.
+//!
+//! In two steps, as base stations do: pick at most `max_users` users for the subframe, then hand out RBG by RBG
+//! among them. A user stops getting RBGs as soon as its block takes all that waits for it.
+//!
+//! | policy | RBG k goes to the user with |
+//! | --- | --- |
+//! | round robin | the fewest RBGs so far; who begins rotates |
+//! | max C/I | the highest rate on k |
+//! | proportional fair | the highest rate on k over its average, RBGs of this subframe counted in the average |
+//!
+//! Where all RBGs of a user are alike, its rate is one number and the RBGs of a user are laid side by side.
+
+use airpace_core::tables::lte;
+use airpace_core::{Bits, PrbSet, Rng};
+
+use super::config::Policy;
+
+/// Most RBGs that a carrier has (110 PRBs in groups of 4).
+pub(super) const MAX_RBGS: usize = 28;
+
+/// A set of RBGs, one bit each.
+pub(super) type RbgMask = u32;
+
+/// The RBGs of a carrier.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RbgGrid {
+    pub prbs: u16,
+    pub rbg_prbs: u16,
+    pub rbgs: u16,
+}
+
+impl RbgGrid {
+    /// The grid of a carrier; LENA leaves out the last RBG where it is smaller than the others.
+    ///
+    /// Source: TS 36.213 §7.1.6.1; our measurement of ns-3.37
+    pub(super) fn new(prbs: u16, lena_compat: bool) -> RbgGrid {
+        let rbg_prbs = lte::rbg_size(prbs);
+        let rbgs = if lena_compat { prbs / rbg_prbs } else { lte::rbg_count(prbs) };
+        RbgGrid { prbs, rbg_prbs, rbgs }
+    }
+
+    /// All RBGs.
+    pub(super) fn all(&self) -> RbgMask {
+        ((1u64 << self.rbgs) - 1) as RbgMask
+    }
+
+    /// PRBs of one RBG.
+    pub(super) fn prbs_of(&self, rbg: u32) -> u16 {
+        self.rbg_prbs.min(self.prbs - rbg as u16 * self.rbg_prbs)
+    }
+
+    /// PRBs of a set of RBGs.
+    pub(super) fn prbs_in(&self, rbgs: RbgMask) -> u16 {
+        let last = u32::from(self.rbgs) - 1;
+        let missing = if rbgs >> last & 1 == 1 { self.rbg_prbs - self.prbs_of(last) } else { 0 };
+        rbgs.count_ones() as u16 * self.rbg_prbs - missing
+    }
+
+    /// The PRBs of a set of RBGs.
+    pub(super) fn prb_set(&self, mut rbgs: RbgMask) -> PrbSet {
+        let mut set = PrbSet::EMPTY;
+        while rbgs != 0 {
+            let start = rbgs.trailing_zeros();
+            let len = (rbgs >> start).trailing_ones();
+            let run = (((1u64 << len) - 1) << start) as RbgMask;
+            set = set.union(PrbSet::run(start as u16 * self.rbg_prbs, self.prbs_in(run)));
+            rbgs &= !run;
+        }
+        set
+    }
+
+    /// The RBGs that `prbs` touches.
+    pub(super) fn touched(&self, prbs: PrbSet) -> RbgMask {
+        prbs.runs().fold(0, |mask, (start, len)| {
+            let (first, last) = (start / self.rbg_prbs, (start + len - 1) / self.rbg_prbs);
+            mask | (first..=last.min(self.rbgs - 1)).fold(0, |mask, rbg| mask | 1 << rbg)
+        })
+    }
+}
+
+/// How many bits PRBs carry for a user at its present MCS, all codewords.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BlockSize {
+    pub i_tbs: u8,
+    /// Blocks of one layer each.
+    pub codewords: u8,
+}
+
+impl BlockSize {
+    /// Bits of all codewords on `prbs` PRB pairs.
+    pub(super) fn bits(&self, prbs: u16) -> u64 {
+        let one = lte::tbs(self.i_tbs, prbs, 1).map_or(0, |bits| bits.0);
+        one * u64::from(self.codewords)
+    }
+}
+
+/// A user that wants RBGs, and what it was given.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    /// Who: index of the user, of its link to this carrier.
+    pub user: u16,
+    pub link: u8,
+    /// Bits that one RBG carries for it.
+    pub rate: f64,
+    /// Row of its rates per RBG, where RBGs differ.
+    pub rates: Option<u16>,
+    /// What it had lately, in bits per subframe.
+    pub average: f64,
+    /// Whether it had nothing to send in the subframe before.
+    pub is_newcomer: bool,
+    /// Bits that wait for it.
+    pub wanted: u64,
+    pub size: BlockSize,
+    /// What it was given.
+    pub given: RbgMask,
+    metric: f64,
+    is_done: bool,
+}
+
+impl Candidate {
+    /// A candidate whose rate is still to be found.
+    pub(super) fn new(user: u16, link: u8, wanted: u64, average: f64, is_newcomer: bool) -> Candidate {
+        Candidate {
+            user,
+            link,
+            rate: 0.0,
+            rates: None,
+            average,
+            is_newcomer,
+            wanted,
+            size: BlockSize::default(),
+            given: 0,
+            metric: 0.0,
+            is_done: false,
+        }
+    }
+}
+
+/// The scheduler of one carrier.
+#[derive(Debug)]
+pub(super) struct Scheduler {
+    policy: Policy,
+    time_constant: f64,
+    max_users: usize,
+    lena_compat: bool,
+    /// Round robin: the user whose turn it is to begin.
+    first: u16,
+    rng: Rng,
+}
+
+impl Scheduler {
+    pub(super) fn new(
+        policy: Policy,
+        time_constant_ms: f64,
+        max_users: u8,
+        grid: &RbgGrid,
+        lena_compat: bool,
+        rng: Rng,
+    ) -> Scheduler {
+        // Four PRBs at the lowest MCS still carry headers and some data; less would carry none.
+        let most = usize::from(max_users).min(usize::from(grid.prbs / 4).max(1));
+        Scheduler { policy, time_constant: time_constant_ms, max_users: most, lena_compat, first: 0, rng }
+    }
+
+    /// An average one subframe later, before what the user is given in that subframe; at least a bit.
+    ///
+    /// R(t+1) = (1 - 1/t_c) R(t) + (1/t_c) bits
+    pub(super) fn decayed(&self, average: f64) -> f64 {
+        (average - average / self.time_constant).max(1.0)
+    }
+
+    /// What a block adds to its user's average.
+    pub(super) fn gain(&self, block: Bits) -> f64 {
+        block.0 as f64 / self.time_constant
+    }
+
+    /// Gives a user that was idle the priority of the best-placed user that was not, at most: its average then
+    /// starts at rate / metric of that one.
+    ///
+    /// Chosen: an average left to decay while idle would hand the newcomer the whole band for tens of ms, which
+    /// every other user sees as a total loss of capacity. LENA has it so.
+    pub(super) fn place_newcomers(&self, candidates: &mut [Candidate]) {
+        if self.policy != Policy::ProportionalFair || self.lena_compat {
+            return;
+        }
+        let settled = candidates.iter().filter(|candidate| !candidate.is_newcomer);
+        let best = settled.map(|candidate| candidate.rate / candidate.average).fold(0.0, f64::max);
+        if best > 0.0 {
+            for candidate in candidates.iter_mut().filter(|candidate| candidate.is_newcomer) {
+                candidate.average = candidate.average.max(candidate.rate / best);
+            }
+        }
+    }
+
+    /// Shares the `free` RBGs; `rates` holds the rows that candidates name. Afterwards `candidates` are those that
+    /// were given something.
+    pub(super) fn share(
+        &mut self,
+        grid: &RbgGrid,
+        free: RbgMask,
+        candidates: &mut Vec<Candidate>,
+        rates: &[[f32; MAX_RBGS]],
+    ) {
+        if candidates.is_empty() {
+            return;
+        }
+        self.pick(candidates);
+        let is_flat = candidates.iter().all(|candidate| candidate.rates.is_none());
+        let quota = match (self.lena_compat, self.policy) {
+            // LENA's round robin gives everyone the same number of RBGs and leaves the remainder idle.
+            (true, Policy::RoundRobin) => (free.count_ones() / candidates.len() as u32).max(1),
+            _ => u32::MAX,
+        };
+        let mut rest = free;
+        while rest != 0 {
+            let rbg = rest.trailing_zeros();
+            let Some(best) = best_for(rbg, candidates, rates) else { break };
+            rest &= rest - 1;
+            let candidate = &mut candidates[best];
+            candidate.given |= 1 << rbg;
+            let bits = candidate.size.bits(grid.prbs_in(candidate.given));
+            candidate.is_done = bits >= candidate.wanted || candidate.given.count_ones() >= quota;
+            match self.policy {
+                Policy::RoundRobin => candidate.metric -= 1.0,
+                Policy::ProportionalFair if !self.lena_compat => {
+                    candidate.metric =
+                        candidate.rate / (candidate.average + bits as f64 / self.time_constant);
+                }
+                _ => {}
+            }
+        }
+        candidates.retain(|candidate| candidate.given != 0);
+        if is_flat {
+            lay_side_by_side(free, candidates);
+        }
+    }
+
+    /// Keeps the users of this subframe, in an order that breaks ties.
+    fn pick(&mut self, candidates: &mut Vec<Candidate>) {
+        let count = candidates.len();
+        match self.policy {
+            Policy::RoundRobin => {
+                let turn = candidates.iter().position(|candidate| candidate.user >= self.first).unwrap_or(0);
+                candidates.rotate_left(turn);
+                // With room for all, everyone begins once; otherwise who was left out comes first.
+                let next = if count > self.max_users { self.max_users } else { 1 % count };
+                self.first = candidates[next].user;
+            }
+            Policy::MaxCi | Policy::ProportionalFair => {
+                let by_average = self.policy == Policy::ProportionalFair;
+                for candidate in candidates.iter_mut() {
+                    candidate.metric = candidate.rate / if by_average { candidate.average } else { 1.0 };
+                }
+                if count > 1 {
+                    candidates.rotate_left(self.rng.below(count as u64) as usize);
+                }
+                if count > self.max_users {
+                    candidates.select_nth_unstable_by(self.max_users, |a, b| b.metric.total_cmp(&a.metric));
+                }
+            }
+        }
+        candidates.truncate(self.max_users);
+    }
+}
+
+fn best_for(rbg: u32, candidates: &[Candidate], rates: &[[f32; MAX_RBGS]]) -> Option<usize> {
+    let mut best = None;
+    let mut highest = f64::NEG_INFINITY;
+    for (index, candidate) in candidates.iter().enumerate() {
+        if candidate.is_done {
+            continue;
+        }
+        let metric = match candidate.rates {
+            None => candidate.metric,
+            Some(row) => candidate.metric * f64::from(rates[usize::from(row)][rbg as usize]) / candidate.rate,
+        };
+        if metric > highest {
+            highest = metric;
+            best = Some(index);
+        }
+    }
+    best
+}
+
+/// Deals `free` out again, from the lowest RBG, keeping how many each candidate has.
+fn lay_side_by_side(free: RbgMask, candidates: &mut [Candidate]) {
+    let mut rest = free;
+    for candidate in candidates {
+        let count = candidate.given.count_ones();
+        candidate.given = 0;
+        for _ in 0..count {
+            candidate.given |= rest & rest.wrapping_neg();
+            rest &= rest - 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpace_core::Streams;
+
+    use super::*;
+
+    const SIZE: BlockSize = BlockSize { i_tbs: 16, codewords: 1 };
+
+    fn scheduler(policy: Policy) -> (Scheduler, RbgGrid) {
+        let grid = RbgGrid::new(100, false);
+        (Scheduler::new(policy, 100.0, 8, &grid, false, Streams::new(1).stream("test")), grid)
+    }
+
+    fn user(index: u16, rate: f64, average: f64) -> Candidate {
+        Candidate { rate, size: SIZE, ..Candidate::new(index, 0, u64::MAX, average, false) }
+    }
+
+    fn given(candidates: &[Candidate], index: u16) -> u32 {
+        candidates.iter().find(|candidate| candidate.user == index).map_or(0, |c| c.given.count_ones())
+    }
+
+    #[test]
+    fn a_grid_ends_with_a_smaller_group_except_in_lena() {
+        let grid = RbgGrid::new(50, false);
+        assert_eq!((grid.rbgs, grid.prbs_in(grid.all()), grid.prb_set(grid.all()).len()), (17, 50, 50));
+        let lena = RbgGrid::new(50, true);
+        assert_eq!((lena.rbgs, lena.prbs_in(lena.all())), (16, 48));
+        assert_eq!(grid.touched(PrbSet::run(5, 2)), 0b110);
+    }
+
+    #[test]
+    fn round_robin_deals_equal_shares_and_the_remainder_in_turn() {
+        let (mut scheduler, grid) = scheduler(Policy::RoundRobin);
+        let mut totals = [0; 3];
+        for _ in 0..30 {
+            let mut users: Vec<_> = (0..3).map(|index| user(index, 1000.0, 1.0)).collect();
+            scheduler.share(&grid, grid.all(), &mut users, &[]);
+            for (index, total) in totals.iter_mut().enumerate() {
+                *total += given(&users, index as u16);
+            }
+        }
+        assert_eq!(totals, [250; 3]);
+    }
+
+    #[test]
+    fn max_ci_serves_the_best_user_first_and_gives_the_next_what_is_left() {
+        let (mut scheduler, grid) = scheduler(Policy::MaxCi);
+        let mut users = vec![user(0, 900.0, 1.0), user(1, 1000.0, 1.0)];
+        users[1].wanted = 5000;
+        scheduler.share(&grid, grid.all(), &mut users, &[]);
+        assert!(SIZE.bits(4 * given(&users, 1) as u16) >= 5000);
+        assert_eq!(given(&users, 0) + given(&users, 1), 25);
+    }
+
+    #[test]
+    fn proportional_fair_splits_a_subframe_between_equals() {
+        let (mut scheduler, grid) = scheduler(Policy::ProportionalFair);
+        let mut users = vec![user(0, 1300.0, 16000.0), user(1, 1300.0, 16000.0)];
+        scheduler.share(&grid, grid.all(), &mut users, &[]);
+        assert!(given(&users, 0).abs_diff(given(&users, 1)) <= 1);
+        assert_eq!(
+            users[0].given.count_ones(),
+            users[0]
+                .given
+                .trailing_ones()
+                .max((users[0].given >> users[0].given.trailing_zeros()).trailing_ones()),
+            "side by side"
+        );
+    }
+
+    #[test]
+    fn a_newcomer_shares_at_once_and_starves_nobody() {
+        let (mut scheduler, grid) = scheduler(Policy::ProportionalFair);
+        let mut users = vec![user(0, 1300.0, 32000.0), user(1, 1300.0, 1.0)];
+        users[1].is_newcomer = true;
+        scheduler.place_newcomers(&mut users);
+        scheduler.share(&grid, grid.all(), &mut users, &[]);
+        assert!((12..=13).contains(&given(&users, 0)), "the incumbent keeps half: {}", given(&users, 0));
+    }
+
+    #[test]
+    fn where_rbgs_differ_each_goes_to_who_hears_it_best() {
+        let (mut scheduler, grid) = scheduler(Policy::MaxCi);
+        let mut rows = [[1000.0_f32; MAX_RBGS]; 2];
+        rows[1][7] = 1200.0;
+        let mut users = vec![user(0, 1100.0, 1.0), user(1, 1100.0, 1.0)];
+        for (row, candidate) in users.iter_mut().enumerate() {
+            candidate.rates = Some(row as u16);
+        }
+        scheduler.share(&grid, grid.all(), &mut users, &rows);
+        let second =
+            users.iter().find(|candidate| candidate.user == 1).expect("was given the RBG it is best on");
+        assert_eq!(second.given >> 7 & 1, 1);
+    }
+}

@@ -1,0 +1,406 @@
+//! One subframe of one carrier: retransmissions, control users, data users; then the fate of every block.
+
+use std::collections::VecDeque;
+
+use airpace_core::event::{Fate, Owner};
+use airpace_core::radio::{DciFormat, Direction};
+use airpace_core::tables::lte;
+use airpace_core::{Bits, Dci, Packet, PrbSet, Rnti};
+
+use super::background::{Arrivals, Control};
+use super::bler::Bler;
+use super::harq::{CODEWORDS, Due, InFlight};
+use super::rlc::Content;
+use super::scheduler::{Candidate, MAX_RBGS, RbgGrid, RbgMask, Scheduler};
+use super::telemetry::Account;
+use super::user::{RadioLink, SESSION_HEADER_BITS, Source, User};
+
+/// Subframes from a transmission to its acknowledgement.
+///
+/// Source: TS 36.213 §10.2 (FDD: n+4)
+const FEEDBACK: u64 = 4;
+
+/// One component carrier.
+#[derive(Debug)]
+pub(super) struct Carrier {
+    pub grid: RbgGrid,
+    pub scheduler: Scheduler,
+    pub control: Control,
+    pub arrivals: Arrivals,
+    /// Users that may have data for this carrier, as (user, link), in order of users.
+    pub live: Vec<(u16, u8)>,
+    /// Places for background downloads that nobody has.
+    pub vacant: Vec<u16>,
+    /// Retransmissions to come, in order of time.
+    pub due: VecDeque<Due>,
+    /// Acknowledgements on their way, by subframe of arrival modulo 8.
+    pub feedback: [Vec<Feedback>; 8],
+    pub account: Account,
+    pub cfi: u8,
+    pub fixed_cfi: Option<u8>,
+    /// PRBs that were given away in the last subframe.
+    pub used: PrbSet,
+    pub candidates: Vec<Candidate>,
+    pub rates: Vec<[f32; MAX_RBGS]>,
+}
+
+/// What an acknowledgement tells link adaptation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Feedback {
+    user: u16,
+    link: u8,
+    is_received: bool,
+}
+
+/// What the carriers of a cell share while a subframe runs.
+pub(super) struct Context<'a> {
+    pub now: u64,
+    pub users: &'a mut [User],
+    pub bler: &'a Bler,
+    pub round_trip: u64,
+    pub max_retransmissions: u8,
+    pub max_users: usize,
+    /// Whether anyone wants to know the grants.
+    pub wants_account: bool,
+    /// Takes packets whose journey over the air ended.
+    pub release: &'a mut dyn FnMut(Packet, Fate),
+}
+
+impl Carrier {
+    /// Runs one subframe.
+    pub(super) fn run(&mut self, context: &mut Context<'_>) {
+        self.used = PrbSet::EMPTY;
+        self.arrive(context);
+        self.control.appear(self.grid.prbs);
+        self.collect(context);
+        self.choose_cfi(context);
+        self.account.begin(context.now, self.cfi);
+        let free = self.retransmit(context, self.grid.all());
+        let free = self.serve_control(context, free);
+        self.serve_data(context, free);
+        self.acknowledge(context);
+        debug_assert!(self.used.len() <= self.grid.prbs);
+    }
+
+    /// Background downloads begin, go on and end.
+    fn arrive(&mut self, context: &mut Context<'_>) {
+        for _ in 0..self.arrivals.count() {
+            if self.vacant.is_empty() {
+                break;
+            }
+            let (session, place) = self.arrivals.session(self.vacant.len());
+            let user = self.vacant.swap_remove(place);
+            context.users[usize::from(user)].source = Source::Session(session);
+            let at = self.live.partition_point(|&(other, _)| other < user);
+            self.live.insert(at, (user, 0));
+        }
+        let vacant = &mut self.vacant;
+        self.live.retain(|&(index, link)| {
+            let user = &mut context.users[usize::from(index)];
+            let Source::Session(session) = &mut user.source else { return true };
+            session.arrive();
+            let is_over = session.is_over() && user.links[usize::from(link)].harq.is_idle();
+            if is_over {
+                vacant.push(index);
+            }
+            !is_over
+        });
+    }
+
+    /// Who wants RBGs for new data.
+    fn collect(&mut self, context: &mut Context<'_>) {
+        self.candidates.clear();
+        for &(index, link_index) in &self.live {
+            let user = &mut context.users[usize::from(index)];
+            let is_active = usize::from(link_index) < user.active_links(context.now);
+            let wanted = if is_active { user.wanted_bits(context.now) } else { 0 };
+            let link = &mut user.links[usize::from(link_index)];
+            link.adaptation.update(context.now, &mut link.channel);
+            link.average_bits = self.scheduler.decayed(link.average_bits);
+            if wanted == 0 {
+                continue;
+            }
+            let is_newcomer = link.wanted_until != context.now;
+            link.wanted_until = context.now + 1;
+            let average = link.average_bits;
+            self.candidates.push(Candidate::new(index, link_index, wanted, average, is_newcomer));
+        }
+    }
+
+    /// The control region grows with the number of DCIs.
+    ///
+    /// Source: TS 36.211 §6.7, §6.8.1. Chosen: four control channel elements for a DCI.
+    fn choose_cfi(&mut self, context: &Context<'_>) {
+        const ELEMENTS_PER_DCI: usize = 4;
+        self.cfi = self.fixed_cfi.unwrap_or_else(|| {
+            let retransmissions = self.due.iter().take_while(|due| due.at <= context.now).count();
+            let data = self.candidates.len().min(context.max_users);
+            let elements = ELEMENTS_PER_DCI * (retransmissions + self.control.waiting.len() + data);
+            (1..=2).find(|&cfi| elements <= control_elements(cfi, self.grid.prbs)).unwrap_or(3)
+        });
+    }
+
+    /// Retransmissions that are due, oldest first, on as many RBGs as the first transmission had. Returns the RBGs
+    /// that are left, as [`Carrier::serve_control`] does.
+    fn retransmit(&mut self, context: &mut Context<'_>, mut free: RbgMask) -> RbgMask {
+        let mut index = 0;
+        while let Some(due) = self.due.get(index).copied()
+            && due.at <= context.now
+        {
+            let user = &mut context.users[usize::from(due.user)];
+            let is_interrupted = match &user.source {
+                Source::Device(device) => device.handover.is_interrupted(context.now),
+                _ => false,
+            };
+            let link = &mut user.links[usize::from(due.link)];
+            let process = &link.harq.processes[usize::from(due.process)];
+            // A handover may have flushed the process, and new data may have taken it since.
+            if !process.is_waiting() || process.free_at != due.at || is_interrupted {
+                self.due.remove(index);
+                continue;
+            }
+            let rbgs = u32::from(process.rbgs);
+            if free.count_ones() < rbgs || link.served_in == Some(context.now) {
+                index += 1;
+                continue;
+            }
+            self.due.remove(index);
+            let given = lowest(free, rbgs);
+            free &= !given;
+            let grant =
+                Grant { user: due.user, link: due.link, process: due.process, given, is_first: false };
+            self.transmit(context, grant);
+        }
+        free
+    }
+
+    /// Control messages, side by side from the highest PRB down; what finds no room waits.
+    fn serve_control(&mut self, context: &mut Context<'_>, free: RbgMask) -> RbgMask {
+        let mut taken: RbgMask = 0;
+        let mut top = self.grid.prbs;
+        let mut served = 0;
+        for grant in &self.control.waiting {
+            let Some(start) = top.checked_sub(grant.prbs) else { break };
+            let prbs = PrbSet::run(start, grant.prbs);
+            if self.grid.touched(prbs) & !free != 0 {
+                break;
+            }
+            taken |= self.grid.touched(prbs);
+            top = start;
+            served += 1;
+            self.used = self.used.union(prbs);
+            if context.wants_account {
+                self.account.add(control_dci(grant.rnti, prbs), Owner::Control, [None; CODEWORDS]);
+            }
+        }
+        self.control.waiting.drain(..served);
+        free & !taken
+    }
+
+    fn serve_data(&mut self, context: &mut Context<'_>, free: RbgMask) {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        self.rates.clear();
+        candidates.retain_mut(|candidate| {
+            let link = &context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
+            self.rate(context.now, link, candidate)
+        });
+        self.scheduler.place_newcomers(&mut candidates);
+        for candidate in candidates.iter().filter(|candidate| candidate.is_newcomer) {
+            let link = &mut context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
+            link.average_bits = candidate.average;
+        }
+        self.scheduler.share(&self.grid, free, &mut candidates, &self.rates);
+        for candidate in &candidates {
+            self.send_new(context, candidate);
+        }
+        self.candidates = candidates;
+    }
+
+    /// Finds what RBGs are worth to a candidate; `false` if it cannot be served.
+    fn rate(&mut self, now: u64, link: &RadioLink, candidate: &mut Candidate) -> bool {
+        // A user gets one DCI in a subframe.
+        if link.served_in == Some(now) || link.harq.free_process(now).is_none() {
+            return false;
+        }
+        let Some(mcs) = link.adaptation.mcs(self.cfi) else { return false };
+        let bits_at = |mcs: u8| link.block_size(mcs).bits(self.grid.rbg_prbs);
+        candidate.size = link.block_size(mcs);
+        candidate.rate = bits_at(mcs) as f64;
+        if link.has_subbands {
+            let mut row = [0.0; MAX_RBGS];
+            for (rbg, rate) in (0..self.grid.rbgs).zip(&mut row) {
+                *rate = link.adaptation.rbg_mcs(rbg, self.cfi).map_or(0.0, |mcs| bits_at(mcs) as f32);
+            }
+            candidate.rates = Some(self.rates.len() as u16);
+            self.rates.push(row);
+        }
+        true
+    }
+
+    /// New data on the RBGs that a user was given.
+    fn send_new(&mut self, context: &mut Context<'_>, candidate: &Candidate) {
+        let now = context.now;
+        let prbs = self.grid.prb_set(candidate.given);
+        let user = &mut context.users[usize::from(candidate.user)];
+        let link = &mut user.links[usize::from(candidate.link)];
+        let Some(mcs) = link.adaptation.mcs_on(prbs, self.cfi) else { return };
+        let Some(process_index) = link.harq.free_process(now) else { return };
+        let block = link.block(mcs, prbs.len());
+        let process = &mut link.harq.processes[usize::from(process_index)];
+        process.rbgs = candidate.given.count_ones() as u8;
+        for codeword in 0..usize::from(link.channel.layers()).min(CODEWORDS) {
+            let Some((content, payload_bits)) = take_data(&mut user.source, now, block.bits) else { break };
+            process.ndi[codeword] = !process.ndi[codeword];
+            process.blocks[codeword] = Some(InFlight::new(block, content, payload_bits));
+            link.average_bits += self.scheduler.gain(block.bits);
+        }
+        if process.is_waiting() {
+            let Candidate { user, link, given, .. } = *candidate;
+            self.transmit(context, Grant { user, link, process: process_index, given, is_first: true });
+        }
+    }
+
+    /// Sends the blocks of a process, draws their fate and accounts for the grant.
+    fn transmit(&mut self, context: &mut Context<'_>, grant: Grant) {
+        let now = context.now;
+        let prbs = self.grid.prb_set(grant.given);
+        self.used = self.used.union(prbs);
+        let user = &mut context.users[usize::from(grant.user)];
+        let link = &mut user.links[usize::from(grant.link)];
+        let process = &mut link.harq.processes[usize::from(grant.process)];
+        debug_assert!(process.free_at <= now, "sent again before its feedback was acted on");
+        let mut dci = Dci {
+            rnti: user.rnti,
+            direction: Direction::Downlink,
+            format: if link.channel.layers() > 1 { DciFormat::F2A } else { DciFormat::F1 },
+            prbs,
+            ndi: process.ndi,
+            harq: grant.process,
+            is_retransmission: !grant.is_first,
+            ..Dci::default()
+        };
+        let mut reserved_mcs = [None; CODEWORDS];
+        let snapshot = link.channel.at(now);
+        for (codeword, reserved_mcs) in reserved_mcs.iter_mut().enumerate() {
+            let Some(mut flight) = process.blocks[codeword] else { continue };
+            dci.mcs[codeword] = Some(flight.block.mcs);
+            dci.tbs[codeword] = flight.block.bits;
+            dci.rv[codeword] = flight.redundancy_version();
+            dci.layers += 1;
+            *reserved_mcs = Some(flight.reserved_mcs());
+            let modulation = flight.block.modulation();
+            flight.held.add(modulation, snapshot.effective_sinr_db(prbs, modulation));
+            let is_received = !link.luck.chance(context.bler.error(flight.block, &flight.held));
+            if grant.is_first {
+                let feedback = Feedback { user: grant.user, link: grant.link, is_received };
+                self.feedback[((now + FEEDBACK) % 8) as usize].push(feedback);
+            }
+            let gives_up = !is_received && flight.held.transmissions() > context.max_retransmissions;
+            process.blocks[codeword] = if is_received || gives_up { None } else { Some(flight) };
+            if is_received {
+                received(&mut user.source, now, flight.content, context.release);
+            } else if gives_up {
+                failed(&mut user.source, now, &flight);
+            }
+            let was_decoded = link.served_in != Some(now) || link.decoded != Some(false);
+            link.decoded = Some(was_decoded && is_received);
+            link.served_in = Some(now);
+        }
+        link.served_prbs = prbs.len();
+        process.free_at = now + context.round_trip;
+        if process.is_waiting() {
+            let Grant { user, link, process: index, .. } = grant;
+            self.due.push_back(Due { at: process.free_at, user, link, process: index });
+        }
+        if context.wants_account {
+            self.account.add(dci, user.owner, reserved_mcs);
+        }
+    }
+
+    /// Acknowledgements that arrive in this subframe reach link adaptation.
+    fn acknowledge(&mut self, context: &mut Context<'_>) {
+        for feedback in self.feedback[(context.now % 8) as usize].drain(..) {
+            let user = &mut context.users[usize::from(feedback.user)];
+            if user.active_links(context.now) > 0 {
+                let link = &mut user.links[usize::from(feedback.link)];
+                link.adaptation.on_first_transmission(context.now - FEEDBACK, feedback.is_received);
+            }
+        }
+    }
+}
+
+/// RBGs for the blocks of a HARQ process.
+#[derive(Clone, Copy, Debug)]
+struct Grant {
+    user: u16,
+    link: u8,
+    process: u8,
+    given: RbgMask,
+    is_first: bool,
+}
+
+/// Takes data for a block of `bits` from its source: what RLC put in, and how much of a download it is.
+fn take_data(source: &mut Source, now: u64, bits: Bits) -> Option<(Content, u64)> {
+    match source {
+        Source::Device(device) => {
+            let content = device.rlc.fill(now, bits.bytes().0 as u32);
+            (!content.is_empty()).then_some((content, 0))
+        }
+        Source::Session(session) => {
+            let payload_bits = session.waiting.min(bits.0.saturating_sub(SESSION_HEADER_BITS));
+            session.waiting -= payload_bits;
+            (payload_bits > 0).then_some((Content::default(), payload_bits))
+        }
+        Source::Endless => Some((Content::default(), 0)),
+    }
+}
+
+fn received(source: &mut Source, now: u64, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
+    if let Source::Device(device) = source {
+        device.rlc.decoded(now, content, release);
+    }
+}
+
+fn failed(source: &mut Source, now: u64, flight: &InFlight) {
+    match source {
+        Source::Device(device) => device.rlc.failed(now, flight.content),
+        Source::Session(session) => session.waiting += flight.payload_bits,
+        Source::Endless => {}
+    }
+}
+
+/// The `count` lowest RBGs of a set.
+fn lowest(mut set: RbgMask, count: u32) -> RbgMask {
+    let whole = set;
+    for _ in 0..count {
+        set &= set.wrapping_sub(1);
+    }
+    whole & !set
+}
+
+/// The DCI of a control message: a compact one at a low MCS.
+///
+/// Chosen: MCS 4.
+fn control_dci(rnti: Rnti, prbs: PrbSet) -> Dci {
+    const MCS: u8 = 4;
+    let bits = lte::McsTable::Qam64.tbs(MCS, prbs.len(), 1).unwrap_or(Bits::ZERO);
+    Dci {
+        rnti,
+        direction: Direction::Downlink,
+        format: DciFormat::F1A,
+        prbs,
+        mcs: [Some(MCS), None],
+        tbs: [bits, Bits::ZERO],
+        layers: 1,
+        ..Dci::default()
+    }
+}
+
+/// Control channel elements in a control region of `cfi` symbols: resource element groups less those of PCFICH and
+/// PHICH, nine to an element.
+///
+/// Source: TS 36.211 §6.2.4, §6.7, §6.8.1, §6.9 (two antenna ports, N_g = 1)
+fn control_elements(cfi: u8, prbs: u16) -> usize {
+    let groups = usize::from(prbs) * (2 + 3 * (usize::from(cfi) - 1));
+    groups.saturating_sub(4 + 3 * usize::from(prbs).div_ceil(8)) / 9
+}

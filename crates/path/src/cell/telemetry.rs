@@ -1,0 +1,205 @@
+//! What a device that listens to the control channel is told, later and worse than the cell knows it.
+//!
+//! The cell's own account of a subframe goes in; a copy with the configured imperfections comes out when its
+//! latency is over. Reports of one device come in order. Slots are used again: no allocation once warm.
+//!
+//! Source: PBE-CC §5 (the decoder's errors and delays are the listener's, not the cell's)
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::event::Owner;
+use airpace_core::radio::{BitLayer, CarrierId, Direction, OwnRadio};
+use airpace_core::tables::lte;
+use airpace_core::{Bits, Dci, DeviceId, PrbSet, RadioReport, Rng, Rnti, Time};
+
+use super::config::TelemetryConfig;
+
+/// The cell's own account of one subframe of one carrier.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub report: RadioReport,
+    /// Whose each DCI is.
+    pub owners: Vec<Owner>,
+    /// The MCS that each DCI shows if retransmissions hide their block size.
+    pub reserved_mcs: Vec<[Option<u8>; 2]>,
+}
+
+impl Account {
+    pub(super) fn new(carrier: CarrierId, carrier_prbs: u16) -> Account {
+        let report = RadioReport {
+            carrier,
+            time: Time::ZERO,
+            subframe_index: 0,
+            carrier_prbs,
+            cfi: 1,
+            dcis: Vec::new(),
+            own: None,
+            layer: BitLayer::Physical,
+        };
+        Account { report, owners: Vec::new(), reserved_mcs: Vec::new() }
+    }
+
+    /// Turns to a new subframe.
+    pub(super) fn begin(&mut self, subframe: u64, cfi: u8) {
+        self.report.time = Time::from_millis(subframe);
+        self.report.subframe_index = subframe;
+        self.report.cfi = cfi;
+        self.report.dcis.clear();
+        self.owners.clear();
+        self.reserved_mcs.clear();
+    }
+
+    pub(super) fn add(&mut self, dci: Dci, owner: Owner, reserved_mcs: [Option<u8>; 2]) {
+        self.report.dcis.push(dci);
+        self.owners.push(owner);
+        self.reserved_mcs.push(reserved_mcs);
+    }
+}
+
+/// The listeners' side of the control channels.
+#[derive(Debug)]
+pub(super) struct Telemetry {
+    config: TelemetryConfig,
+    listeners: Vec<Listener>,
+    spare: Vec<RadioReport>,
+    /// What was handed out last; its slot is free once the next is asked for.
+    current: Option<RadioReport>,
+}
+
+#[derive(Debug)]
+struct Listener {
+    is_listening: bool,
+    waiting: VecDeque<(Time, RadioReport)>,
+    last_due: Time,
+    rng: Rng,
+}
+
+impl Telemetry {
+    pub(super) fn new(config: &TelemetryConfig, rngs: Vec<Rng>) -> Telemetry {
+        let listener =
+            |rng| Listener { is_listening: false, waiting: VecDeque::new(), last_due: Time::ZERO, rng };
+        Telemetry {
+            config: config.clone(),
+            listeners: rngs.into_iter().map(listener).collect(),
+            spare: Vec::new(),
+            current: None,
+        }
+    }
+
+    pub(super) fn set_listening(&mut self, device: usize, is_listening: bool) {
+        let listener = &mut self.listeners[device];
+        listener.is_listening = is_listening;
+        if !is_listening {
+            self.spare.extend(listener.waiting.drain(..).map(|(_, report)| report));
+        }
+    }
+
+    pub(super) fn is_listening(&self, device: usize) -> bool {
+        self.listeners[device].is_listening
+    }
+
+    pub(super) fn has_listeners(&self) -> bool {
+        self.listeners.iter().any(|listener| listener.is_listening)
+    }
+
+    /// When the next report is due.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.listeners.iter().filter_map(|listener| Some(listener.waiting.front()?.0)).min()
+    }
+
+    /// A report that is due at `now`: the earliest, of the device with the lowest index.
+    pub(super) fn pop(&mut self, now: Time) -> Option<(DeviceId, &RadioReport)> {
+        let first = |listener: &Listener| Some(listener.waiting.front()?.0).filter(|&due| due <= now);
+        let due = self.listeners.iter().enumerate().filter_map(|(device, l)| Some((first(l)?, device))).min();
+        let (_, device) = due?;
+        let (_, report) = self.listeners[device].waiting.pop_front()?;
+        self.spare.extend(self.current.replace(report));
+        Some((DeviceId(device as u16), self.current.as_ref()?))
+    }
+
+    /// A listening device hears a subframe whose account is `truth` and whose own side is `own`; `heard_at` is
+    /// the end of the subframe.
+    pub(super) fn hear(&mut self, device: usize, heard_at: Time, account: &Account, own: OwnRadio) {
+        let listener = &mut self.listeners[device];
+        let config = &self.config;
+        let truth = &account.report;
+        let time_s = truth.time.as_secs_f64();
+        if config
+            .lost_carrier
+            .iter()
+            .any(|lost| lost.carrier == truth.carrier.0 && (lost.from_s..lost.until_s).contains(&time_s))
+        {
+            return;
+        }
+        let mut report =
+            self.spare.pop().unwrap_or_else(|| RadioReport { dcis: Vec::new(), ..truth.clone() });
+        let mut dcis = std::mem::take(&mut report.dcis);
+        dcis.clear();
+        listener.copy(config, account, &mut dcis);
+        report = RadioReport {
+            carrier: truth.carrier,
+            time: truth.time,
+            subframe_index: truth.subframe_index,
+            carrier_prbs: truth.carrier_prbs,
+            cfi: truth.cfi,
+            dcis,
+            own: Some(own),
+            layer: truth.layer,
+        };
+        let mut latency_ms = config.latency_ms;
+        if config.latency_jitter_ms > 0.0 {
+            latency_ms += listener.rng.exponential(config.latency_jitter_ms);
+        }
+        let due = heard_at + Duration::from_nanos(libm::round(latency_ms * 1e6) as u64);
+        listener.last_due = listener.last_due.max(due);
+        listener.waiting.push_back((listener.last_due, report));
+    }
+}
+
+impl Listener {
+    fn copy(&mut self, config: &TelemetryConfig, truth: &Account, dcis: &mut Vec<Dci>) {
+        for (dci, &reserved_mcs) in truth.report.dcis.iter().zip(&truth.reserved_mcs) {
+            if config.missed_dci > 0.0 && self.rng.chance(config.missed_dci) {
+                continue;
+            }
+            dcis.push(as_read(config, *dci, reserved_mcs));
+        }
+        if config.false_dci_per_subframe > 0.0 {
+            for _ in 0..self.rng.poisson(config.false_dci_per_subframe) {
+                dcis.push(self.false_dci(truth.report.carrier_prbs));
+            }
+        }
+    }
+
+    /// A DCI that nobody sent: noise that passed the checks, hence a legal one.
+    fn false_dci(&mut self, carrier_prbs: u16) -> Dci {
+        let start = self.rng.below(u64::from(carrier_prbs)) as u16;
+        let len = 1 + self.rng.below(u64::from(carrier_prbs - start)) as u16;
+        let mcs = self.rng.below(29) as u8;
+        let tbs = lte::McsTable::Qam64.tbs(mcs, len, 1).unwrap_or(Bits::ZERO);
+        Dci {
+            rnti: Rnti(61 + self.rng.below(65_463) as u16),
+            direction: Direction::Downlink,
+            prbs: PrbSet::run(start, len),
+            mcs: [Some(mcs), None],
+            tbs: [tbs, Bits::ZERO],
+            ndi: [self.rng.chance(0.5), false],
+            harq: self.rng.below(8) as u8,
+            layers: 1,
+            ..Dci::default()
+        }
+    }
+}
+
+/// A DCI as a decoder hands it on.
+fn as_read(config: &TelemetryConfig, mut dci: Dci, reserved_mcs: [Option<u8>; 2]) -> Dci {
+    if dci.is_retransmission {
+        if config.reserved_mcs_on_retransmission {
+            dci.mcs = reserved_mcs;
+            dci.tbs = [Bits::ZERO; 2];
+        }
+        dci.is_retransmission = !config.hide_retransmissions;
+    }
+    dci
+}

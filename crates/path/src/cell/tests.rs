@@ -1,0 +1,102 @@
+//! Stories about a whole cell.
+
+use airpace_core::event::Fate;
+use airpace_core::{Bytes, DeviceId, FlowId, Packet, Rate, Streams, Time};
+
+use super::channel::ChannelConfig;
+use super::config::Policy;
+use super::{Cell, CellConfig, DeviceRadioConfig};
+use crate::link::{Exit, Link};
+
+mod lena;
+
+/// A cell with sources of constant rate in front of it, and what came out.
+struct Bench {
+    cell: Cell,
+    sources: Vec<Source>,
+    /// Packets that left, with their fate.
+    exits: Vec<Exit>,
+}
+
+/// Packets of one size at a constant rate for one device.
+struct Source {
+    device: u16,
+    bytes: u64,
+    rate: Rate,
+    from: Time,
+    until: Time,
+    number: u64,
+}
+
+impl Source {
+    fn saturating(device: u16, bytes: u64) -> Source {
+        Source::new(device, bytes, Rate::from_mbps(200.0), Time::ZERO, Time::NEVER)
+    }
+
+    fn new(device: u16, bytes: u64, rate: Rate, from: Time, until: Time) -> Source {
+        Source { device, bytes, rate, from, until, number: 0 }
+    }
+
+    fn next(&self) -> Time {
+        let at = self.from + self.rate.time_for(Bytes(self.bytes * self.number));
+        if at < self.until { at } else { Time::NEVER }
+    }
+
+    fn packet(&mut self, now: Time) -> Packet {
+        self.number += 1;
+        Packet {
+            flow: FlowId(self.device),
+            device: DeviceId(self.device),
+            number: self.number - 1,
+            bytes: Bytes(self.bytes),
+            sent: now,
+        }
+    }
+}
+
+impl Bench {
+    fn new(config: &CellConfig, devices: &[DeviceRadioConfig], sources: Vec<Source>) -> Bench {
+        let cell = Cell::new(config, devices, &Streams::new(1)).expect("a valid configuration");
+        Bench { cell, sources, exits: Vec::new() }
+    }
+
+    /// Runs until `end`, calling `look` after every subframe.
+    fn run(&mut self, end: Time, mut look: impl FnMut(&mut Cell)) {
+        let mut subframes = self.cell.subframes_run();
+        loop {
+            let source = self.sources.iter_mut().min_by_key(|source| source.next());
+            let arrival = source.as_ref().map_or(Time::NEVER, |source| source.next());
+            let deadline = self.cell.next().expect("a cell always has a next subframe");
+            let now = deadline.min(arrival);
+            if now >= end {
+                return;
+            }
+            while let Some(exit) = self.cell.pop(now) {
+                self.exits.push(exit);
+            }
+            if self.cell.subframes_run() != subframes {
+                subframes = self.cell.subframes_run();
+                look(&mut self.cell);
+            }
+            if let Some(source) = source.filter(|_| arrival == now) {
+                let packet = source.packet(now);
+                self.cell.push(now, packet);
+            }
+        }
+    }
+
+    /// Mbit/s of `payload` bytes per packet that reached a device between two instants.
+    fn goodput_mbps(&self, device: u16, payload: u64, from: Time, until: Time) -> f64 {
+        let arrived = self.exits.iter().filter(|exit| {
+            exit.fate == Fate::Delivered
+                && exit.packet.device == DeviceId(device)
+                && (from..until).contains(&exit.time)
+        });
+        arrived.count() as f64 * payload as f64 * 8.0 / (until - from).as_secs_f64() / 1e6
+    }
+}
+
+fn device(sinr_db: f64) -> DeviceRadioConfig {
+    let channel = ChannelConfig { sinr_db: Some(sinr_db), ..ChannelConfig::default() };
+    DeviceRadioConfig { channel, ..DeviceRadioConfig::default() }
+}

@@ -1,0 +1,154 @@
+//! Everybody who can be given PRBs for data: the scenario's devices and the background's users.
+
+use airpace_core::event::Owner;
+use airpace_core::tables::lte;
+use airpace_core::{Bits, Bytes, Rng, Rnti};
+
+use super::adaptation::LinkAdaptation;
+use super::bler::Block;
+use super::carriers::Aggregation;
+use super::channel::Channel;
+use super::handover::Handover;
+use super::harq::Harq;
+use super::rlc::Rlc;
+use super::scheduler::BlockSize;
+
+/// One user of the cell.
+#[derive(Debug)]
+pub(super) struct User {
+    pub rnti: Rnti,
+    pub owner: Owner,
+    pub source: Source,
+    /// Its links in the order in which they are activated, the primary one first.
+    pub links: Vec<RadioLink>,
+}
+
+/// Where a user's data comes from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// Packets of the scenario's flows.
+    Device(Box<Device>),
+    /// A background user's download; nothing while nobody has this place.
+    Session(Session),
+    /// Data without end.
+    Endless,
+}
+
+/// What only devices have.
+#[derive(Debug)]
+pub(super) struct Device {
+    pub rlc: Rlc,
+    pub aggregation: Aggregation,
+    pub handover: Handover,
+}
+
+/// A background user's download.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Session {
+    /// Bits that have not arrived at the base station yet.
+    pub to_come: u64,
+    /// Bits that arrive per subframe.
+    pub bits_per_subframe: u64,
+    /// Bits that wait.
+    pub waiting: u64,
+}
+
+/// One user on one carrier.
+#[derive(Debug)]
+pub(super) struct RadioLink {
+    pub carrier: u8,
+    pub channel: Channel,
+    pub adaptation: LinkAdaptation,
+    pub harq: Harq,
+    pub table: lte::McsTable,
+    /// Whether its RBGs differ and are reported one by one.
+    pub has_subbands: bool,
+    /// Draws the fate of its transport blocks.
+    pub luck: Rng,
+    /// Proportional fair's average in bits per subframe.
+    pub average_bits: f64,
+    /// One past the last subframe in which data waited for it.
+    pub wanted_until: u64,
+    /// The last subframe in which it was given PRBs, how many, and whether all their blocks were received.
+    pub served_in: Option<u64>,
+    pub served_prbs: u16,
+    pub decoded: Option<bool>,
+}
+
+impl User {
+    /// How many of its links may carry new data in subframe `now`.
+    pub(super) fn active_links(&self, now: u64) -> usize {
+        match &self.source {
+            Source::Device(device) if device.handover.is_interrupted(now) => 0,
+            Source::Device(device) => device.aggregation.active(),
+            _ => self.links.len(),
+        }
+    }
+
+    /// Bits of transport blocks that it wants in subframe `now`.
+    pub(super) fn wanted_bits(&self, now: u64) -> u64 {
+        match &self.source {
+            Source::Device(device) => device.rlc.wanted(now) * 8,
+            Source::Session(session) if session.waiting == 0 => 0,
+            Source::Session(session) => session.waiting + SESSION_HEADER_BITS,
+            Source::Endless => u64::MAX,
+        }
+    }
+}
+
+/// Layer 2 headers of a background user's transport block, in bits.
+pub(super) const SESSION_HEADER_BITS: u64 = 64;
+
+impl Session {
+    /// Whether all of it was delivered, but for what HARQ still works on.
+    pub(super) fn is_over(&self) -> bool {
+        self.to_come == 0 && self.waiting == 0
+    }
+
+    /// What arrives in one subframe begins to wait.
+    pub(super) fn arrive(&mut self) {
+        let arriving = self.to_come.min(self.bits_per_subframe);
+        self.to_come -= arriving;
+        self.waiting += arriving;
+    }
+}
+
+impl RadioLink {
+    /// PRBs that it was given in subframe `now`.
+    pub(super) fn prbs_in(&self, now: u64) -> u16 {
+        if self.served_in == Some(now) { self.served_prbs } else { 0 }
+    }
+
+    /// Whether what it was sent in subframe `now` was received; `None` if nothing was sent.
+    pub(super) fn decoded_in(&self, now: u64) -> Option<bool> {
+        if self.served_in == Some(now) { self.decoded } else { None }
+    }
+
+    /// How many bits PRBs carry for it at this MCS.
+    pub(super) fn block_size(&self, mcs: u8) -> BlockSize {
+        let row = self.table.mcs(mcs).and_then(|row| row.i_tbs);
+        BlockSize { i_tbs: row.unwrap_or(0), codewords: self.channel.layers() }
+    }
+
+    /// The block of one codeword on `prbs` PRB pairs at this MCS.
+    pub(super) fn block(&self, mcs: u8, prbs: u16) -> Block {
+        let bits = self.table.tbs(mcs, prbs, 1).unwrap_or(Bits::ZERO);
+        Block { table: self.table, mcs, bits }
+    }
+
+    /// Bits per PRB pair at the MCS that the whole band would get under this CFI; 0 while out of range.
+    pub(super) fn bits_per_prb(&self, cfi: u8, carrier_prbs: u16) -> f64 {
+        let Some(mcs) = self.adaptation.mcs(cfi) else { return 0.0 };
+        self.block_size(mcs).bits(carrier_prbs) as f64 / f64::from(carrier_prbs)
+    }
+}
+
+/// IP bytes in a subframe whose transport blocks have `bits` in all, `blocks` of them, for packets of 1500 bytes.
+pub(super) fn ip_bytes(bits: f64, blocks: u8, rlc: &super::config::RlcConfig) -> Bytes {
+    /// Bytes of a full-sized IP packet, and of the length indicator that one costs in RLC.
+    const PACKET: f64 = 1500.0;
+    const LENGTH_INDICATOR: f64 = 1.5;
+    let per_block = f64::from(rlc.rlc_header_bytes + rlc.mac_header_bytes);
+    let payload = (bits / 8.0 - per_block * f64::from(blocks)).max(0.0);
+    Bytes((payload * PACKET / (PACKET + LENGTH_INDICATOR + f64::from(rlc.pdcp_header_bytes))) as u64)
+}
