@@ -489,12 +489,13 @@ fn reference_block(table: McsTable, mcs: u8) -> Block {
     Block { table, mcs, bits: table.tbs(mcs, 50, 1).unwrap_or(Bits::ZERO) }
 }
 
-/// PRB pairs of a subband.
+/// PRB pairs of a subband; carriers of up to 6 have none but the whole band.
 ///
 /// Source: TS 36.213 §7.2.1 Table 7.2.1-3
 const fn subband_prbs(carrier_prbs: u16) -> u16 {
     match carrier_prbs {
-        0..=26 => 4,
+        0..=6 => 6,
+        7..=26 => 4,
         27..=63 => 6,
         _ => 8,
     }

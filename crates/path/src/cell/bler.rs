@@ -99,15 +99,20 @@ impl Block {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SoftBuffer {
     transmissions: u8,
-    sinr_linear: f64,
+    /// SINR of all transmissions added up.
+    sinr_db: f64,
     information: f64,
 }
 
 impl SoftBuffer {
     /// Adds a transmission received at this effective SINR, by a block of this modulation.
     pub fn add(&mut self, modulation: Modulation, sinr_db: f64) {
+        let linear = |db: f64| libm::pow(10.0, db / 10.0);
+        self.sinr_db = match self.transmissions {
+            0 => sinr_db,
+            _ => 10.0 * libm::log10(linear(self.sinr_db) + linear(sinr_db)),
+        };
         self.transmissions = self.transmissions.saturating_add(1);
-        self.sinr_linear += libm::pow(10.0, sinr_db / 10.0);
         self.information += mutual_information(modulation, sinr_db);
     }
 
@@ -159,7 +164,7 @@ impl Bler {
     }
 
     /// Probability that the block is still not decoded after the latest of its transmissions, all of which
-    /// `held` contains.
+    /// `held` contains (at least one).
     pub fn error(&self, block: Block, held: &SoftBuffer) -> f64 {
         match self.config.model {
             BlerModel::Sinr => self.curve_error(block, self.combined_sinr_db(block, held)),
@@ -219,16 +224,15 @@ impl Bler {
     /// Incremental redundancy: of the bits that `n` transmissions of rate `R` send, those beyond the `3R` that the
     /// rate 1/3 mother code fills are repetitions. The share of new ones adds information, the rest adds SINR.
     fn combined_sinr_db(&self, block: Block, held: &SoftBuffer) -> f64 {
-        let chase_db = 10.0 * libm::log10(held.sinr_linear.max(1e-3));
-        let n = f64::from(held.transmissions);
         if held.transmissions < 2 || self.config.combining == Combining::Chase {
-            return chase_db;
+            return held.sinr_db;
         }
+        let n = f64::from(held.transmissions);
         let modulation = block.modulation();
         let fillings = (3.0 * nominal_rate(block.table, block.mcs)).max(1.0);
         let new = (n.min(fillings) - 1.0) / (n - 1.0);
-        let information = new * held.information + (1.0 - new) * mutual_information(modulation, chase_db);
-        sinr_db_of(modulation, information.min(1.0)).max(chase_db)
+        let information = new * held.information + (1.0 - new) * mutual_information(modulation, held.sinr_db);
+        sinr_db_of(modulation, information.min(1.0)).max(held.sinr_db)
     }
 }
 

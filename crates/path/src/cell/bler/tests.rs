@@ -1,5 +1,6 @@
 //! The curves against the measurement they come from, and what must hold of any error model.
 
+use super::super::channel::measured::rows;
 use super::*;
 use airpace_core::tables::lte::tbs;
 use proptest::prelude::*;
@@ -18,23 +19,22 @@ fn block(mcs: u8, bits: u64) -> Block {
 
 #[test]
 fn curves_pass_through_the_measured_points() {
-    let folder = std::env::var("AIRPACE_CELL_DATA").unwrap_or("../../../shared/docs/cell-model-data".into());
-    let Ok(text) = std::fs::read_to_string(format!("{folder}/bler_miesm_ns3.csv")) else {
-        eprintln!("skipped: bler_miesm_ns3.csv is not here (set AIRPACE_CELL_DATA to its folder)");
-        return;
-    };
+    let Some(rows) = rows("bler_miesm_ns3.csv") else { return };
     let bler = lossless();
-    for line in text.lines().skip(1) {
-        let field: Vec<f64> = line.split(',').map(|field| field.parse().expect("a number")).collect();
-        let block = block(field[0] as u8, field[2] as u64);
+    for row in rows {
+        let [mcs, _, bits, half_db, tenth_db, hundredth_db, ..] = row[..] else { panic!("{row:?}") };
+        let block = block(mcs as u8, bits as u64);
         // The logistic takes its two parameters from the first two points; the measured tail is steeper than it
         // for the smallest blocks.
         for (error, sinr_db, off_db) in
-            [(0.5, field[3], 0.001), (0.1, field[4], 0.001), (0.01, field[5], 0.46)]
+            [(0.5, half_db, 0.001), (0.1, tenth_db, 0.001), (0.01, hundredth_db, 0.46)]
         {
             let ours = bler.sinr_db_for(block, error);
-            assert!((ours - sinr_db).abs() < off_db, "{line}: {error} at {ours} dB");
-            assert!((bler.first_error(block, ours) - error).abs() < 1e-6, "{line}: the inverse does not fit");
+            assert!((ours - sinr_db).abs() < off_db, "{block:?}: {error} at {ours} dB, measured {sinr_db}");
+            assert!(
+                (bler.first_error(block, ours) - error).abs() < 1e-6,
+                "{block:?}: the inverse does not fit"
+            );
         }
     }
 }
@@ -73,7 +73,7 @@ fn every_mcs_of_256qam_needs_more_than_the_one_before() {
 #[test]
 fn the_papers_model_counts_bits_only() {
     let pbe = bler(BlerConfig { model: BlerModel::Pbe, ..BlerConfig::default() });
-    // Source: PBE-CC Fig. 6b, p = 3e-6.
+    // The middle curve of PBE-CC Fig. 6b, p = 3e-6.
     for (bits, error) in [(36_696, 0.104), (75_376, 0.202), (149_776, 0.362)] {
         assert!((pbe.first_error(block(28, bits), 99.0) - error).abs() < 0.001);
     }

@@ -3,7 +3,7 @@
 /// Macro-cell path loss in dB at 2 GHz: 128.1 + 37.6 log10(d), d in km; never less than at 35 m, nearer than
 /// which the formula does not hold.
 ///
-/// Source: TR 36.942 §4.5.2
+/// Source: TR 36.942
 pub fn path_loss_db(distance_m: f64) -> f64 {
     128.1 + 37.6 * libm::log10(distance_m.max(NEAREST_M) / 1000.0)
 }

@@ -8,7 +8,7 @@ use airpace_core::Rng;
 /// Places are drawn in order of distance, so the value at a subframe does not depend on which others were asked
 /// for.
 ///
-/// Source: TR 36.942 §4.5.2
+/// Source: TR 36.942
 #[derive(Clone, Debug)]
 pub struct Shadowing {
     sigma_db: f64,

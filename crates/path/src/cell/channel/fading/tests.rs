@@ -1,5 +1,6 @@
 //! What the fading must be: Rayleigh, J0 in time, selective in frequency, the same however it is asked for.
 
+use super::super::measured::rows;
 use super::*;
 use airpace_core::Streams;
 
@@ -128,16 +129,15 @@ fn turning_phasors_stays_with_the_exact_phases() {
 
 /// Taps of a realisation that ns-3 used; `None` when the file is not there.
 fn recorded(name: &str) -> Option<Vec<Tap>> {
-    let folder = std::env::var("AIRPACE_CELL_DATA").unwrap_or("../../../shared/docs/cell-model-data".into());
-    let text = std::fs::read_to_string(format!("{folder}/{name}")).ok()?;
     let mut taps: Vec<Tap> = Vec::new();
-    for line in text.lines().skip(1) {
-        let fields: Vec<f64> = line.split(',').map(|field| field.parse().expect("a number")).collect();
-        if fields[3] == 0.0 {
-            taps.push(Tap { delay_ns: fields[1], sinusoids: Vec::new() });
+    for row in rows(name)? {
+        let [_, delay_ns, _, n, doppler_hz, phase_rad, amplitude] = row[..] else {
+            panic!("{name}: {row:?}")
+        };
+        if n == 0.0 {
+            taps.push(Tap { delay_ns, sinusoids: Vec::new() });
         }
-        let sinusoid = Sinusoid { doppler_hz: fields[4], phase_rad: fields[5], amplitude: fields[6] };
-        taps.last_mut().expect("a tap").sinusoids.push(sinusoid);
+        taps.last_mut().expect("a tap").sinusoids.push(Sinusoid { doppler_hz, phase_rad, amplitude });
     }
     Some(taps)
 }
@@ -147,10 +147,7 @@ fn sinusoids_of_another_simulator_give_unit_power_and_its_doppler() {
     for (name, doppler_hz) in
         [("fading_EPA3_s1_sinusoids.csv", 5.39), ("fading_EVA60_s1_sinusoids.csv", 107.8)]
     {
-        let Some(taps) = recorded(name) else {
-            eprintln!("skipped: {name} is not here (set AIRPACE_CELL_DATA to its folder)");
-            continue;
-        };
+        let Some(taps) = recorded(name) else { continue };
         let mut fading = Fading::new(&taps, Grid { prbs: 50, rbg_prbs: 1 });
         let gains = transfer(&mut fading, 25);
         let power = correlation(&gains, &gains, 0);
