@@ -199,6 +199,11 @@ impl Bbr {
         self.policer.rate().unwrap_or_else(|| self.model.btlbw())
     }
 
+    /// Bytes that the path acknowledges in one go, beyond what BtlBw explains.
+    pub fn extra_acked(&self) -> Bytes {
+        self.aggregation.allowance(self.bandwidth())
+    }
+
     /// How ProbeBW probes from now on.
     pub fn set_probe(&mut self, probe: Probe) {
         self.probe = probe;
@@ -210,7 +215,9 @@ impl Bbr {
         if seen.round_start {
             self.window.on_round();
         }
-        self.aggregation.on_ack(ack.now, ack.acked, self.bandwidth(), self.window.cwnd(), seen.round_start);
+        // While another control sends, its window is not known; what was in flight was within it.
+        let cwnd = self.window.cwnd().max(ack.prior_inflight);
+        self.aggregation.on_ack(ack.now, ack.acked, self.bandwidth(), cwnd, seen.round_start);
         seen
     }
 

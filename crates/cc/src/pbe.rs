@@ -62,6 +62,7 @@ pub static SCHEME: Scheme = Scheme {
         set: &[
             ("cwnd_slack_ms", "0"),
             ("cwnd_packets", "0"),
+            ("cwnd_bunching", "off"),
             ("floor", "off"),
             ("cell_test", "off"),
             ("npkt_span_ms", "0"),
@@ -86,6 +87,11 @@ const OPTIONS: &[OptionSpec] = &[
         summary: "time beyond RTprop in the window: HARQ, scheduling and jitter that the least RTT lacks",
     },
     OptionSpec { name: "cwnd_packets", default: "3", summary: "packets beyond that in the window" },
+    OptionSpec {
+        name: "cwnd_bunching",
+        default: "on",
+        summary: "let the window's slack be what the path acknowledges in one go, where that is more",
+    },
     OptionSpec { name: "floor", default: "on", summary: "feed back the fair share where Eq. 3 gives less" },
     OptionSpec {
         name: "cell_test",
@@ -161,6 +167,8 @@ pub struct Tuning {
     pub cwnd_slack: Duration,
     /// Packets beyond that.
     pub cwnd_packets: u64,
+    /// Whether the slack grows to what the path acknowledges in one go.
+    pub cwnd_bunching: bool,
     /// Whether the fair share is the least that is fed back.
     pub floor: bool,
     /// Whether Internet BtlBw begins with the recent delivery rate.
@@ -191,6 +199,7 @@ impl Tuning {
         Ok(Tuning {
             cwnd_slack,
             cwnd_packets: options.number("cwnd_packets", 0.0)? as u64,
+            cwnd_bunching: options.switch("cwnd_bunching")?,
             floor: options.switch("floor")?,
             btlbw_reset: options.switch("btlbw_reset")?,
             probe_gain: options.number("probe_gain", bbr::cycle::PROBE_GAIN)?,

@@ -96,7 +96,7 @@ impl Bottleneck {
         let agreed = run.agrees(packet.now, needed, self.rules.span);
         self.clear = agreed && !packet.late;
         let reached = packet.pacing_rate.is_some_and(|rate| rate >= packet.fair_share.scaled(REACHED));
-        if !self.internet && packet.late && agreed && !(self.rules.cell_test && self.may_be_in_cell(cell)) {
+        if !self.internet && packet.late && agreed && self.cannot_be_in_cell(cell) {
             self.switch(true);
         } else if self.internet && self.clear && (reached || !self.rules.return_needs_rate) {
             self.switch(false);
@@ -107,7 +107,7 @@ impl Bottleneck {
     ///
     /// Source: PBE-CC §4.1
     pub fn on_stalled_start(&mut self, cell: &Fused) {
-        if !self.internet && !(self.rules.cell_test && self.may_be_in_cell(cell)) {
+        if !self.internet && self.cannot_be_in_cell(cell) {
             self.switch(true);
         }
     }
@@ -134,9 +134,10 @@ impl Bottleneck {
         libm::ceil(AGREEING_SUBFRAMES * subframe_bits / self.mss.bits().0 as f64).max(1.0) as u32
     }
 
-    fn may_be_in_cell(&self, cell: &Fused) -> bool {
+    /// A cell that has a queue for this device gives it its share in the long run, and leaves nothing idle.
+    fn cannot_be_in_cell(&self, cell: &Fused) -> bool {
         let idle = cell.idle_prbs > self.rules.idle_share * cell.carrier_prbs;
-        !idle && cell.long_term_share >= BACKLOGGED_SHARE
+        !self.rules.cell_test || idle || cell.long_term_share < BACKLOGGED_SHARE
     }
 
     fn switch(&mut self, internet: bool) {

@@ -45,6 +45,11 @@ const LEAST_PACKETS: u64 = 4;
 const RAMP_STEP: Duration = Duration::from_millis(2);
 
 /// Where the sender is.
+///
+/// Chosen: in the wireless state RTprop and Dprop are not looked for by draining, as the paper asks if the delay stays
+/// constant for ten seconds: the window leaves hardly any queue to drain. The Internet state's ProbeRTT does it there.
+///
+/// Source: PBE-CC §4.2.2
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     Start(Ramp),
@@ -186,21 +191,27 @@ impl Pbe {
     /// One bandwidth-delay product, and what the radio's own delays keep in flight beside it.
     ///
     /// ```text
-    /// cwnd = C · (RTprop + slack) + packets
+    /// cwnd = C · RTprop + max(C · slack, what the path acknowledges in one go) + packets
     /// ```
     ///
     /// Source: PBE-CC §4
-    /// Differs: by slack and packets. RTprop is the least round-trip time; retransmissions and scheduling make the
-    /// mean one longer, and a window of exactly C·RTprop would not carry C.
+    /// Differs: by all but C·RTprop. RTprop is the least round-trip time; retransmissions, scheduling and bunched ACKs
+    /// make the mean one longer, and a window of exactly C·RTprop would not carry C.
     fn wireless_window(&self) -> Bytes {
         let least = Bytes(LEAST_PACKETS * self.mss.0);
         let rate = match self.phase {
             Phase::Start(ramp) => self.start_goal(ramp),
             _ => self.rate,
         };
-        let bdp = self.bbr.model().bdp(rate, 1.0, self.tuning.cwnd_slack);
+        let bdp = self.bbr.model().bdp(rate, 1.0, Duration::ZERO);
+        let mut slack = rate.bytes_in(self.tuning.cwnd_slack);
+        if self.tuning.cwnd_bunching {
+            slack = slack.max(self.bbr.extra_acked());
+        }
         let window = match bdp {
-            Some(bdp) if self.feedback.is_some() => bdp + Bytes(self.tuning.cwnd_packets * self.mss.0),
+            Some(bdp) if self.feedback.is_some() => {
+                bdp + slack + Bytes(self.tuning.cwnd_packets * self.mss.0)
+            }
             _ => Bytes(INITIAL_PACKETS * self.mss.0),
         };
         window.max(least)
