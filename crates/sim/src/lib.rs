@@ -1,13 +1,46 @@
 //! The virtual clock: a [`Scenario`] and a scheme in, events out.
 //!
+//! ```
+//! use std::ops::ControlFlow;
+//!
+//! use airpace_core::event::Deaf;
+//! use airpace_sim::{Scenario, SchemeSpec, builtin};
+//!
+//! let (name, text) = builtin()[0];
+//! let sets = [("duration_s".to_owned(), "0.5".to_owned())];
+//! let scenario = Scenario::load(text, name, &sets)?;
+//! let scheme = SchemeSpec::parse("cubic")?;
+//! let stats = airpace_sim::run(&scenario, &scheme, 1, &mut Deaf, &mut |_| ControlFlow::Continue(()))?;
+//! assert!(stats.flows[0].delivered > 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | module | what it is |
 //! | --- | --- |
 //! | [`scenario`] | one experiment as one TOML file |
+//! | `prepare` | reads files and builds everything once, before the first run |
+//! | `driver` | the clock: from deadline to deadline, packets from component to component |
+//! | `agenda` | who is next |
+//! | `flow`, `traffic`, `in_flight` | a flow: its ends and wires, its application, what is under way |
+//! | `hop` | the last hop: cell, trace or nothing |
+//! | `clock` | a device's clock, which may be wrong |
 //!
 //! Same scenario, scheme and seed give the same events, bit for bit, on any machine.
 
+mod agenda;
+mod clock;
+mod driver;
+mod flow;
+mod hop;
+mod in_flight;
+mod prepare;
 pub mod scenario;
+mod stats;
+mod traffic;
 
 pub use airpace_cc::scheme::SCHEMES;
 pub use airpace_cc::{Scheme, SchemeError, SchemeSpec};
+pub use driver::Progress;
+pub use prepare::{Prepared, RunError, run};
 pub use scenario::{Scenario, ScenarioError, builtin};
+pub use stats::{FlowStats, RunStats};

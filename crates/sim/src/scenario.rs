@@ -32,11 +32,13 @@ use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
 use airpace_core::{Bytes, Time};
+use airpace_path::ConfigError;
+use airpace_path::cell::{CellConfig, DeviceRadioConfig};
 use airpace_path::queue::QueueConfig;
+use airpace_path::trace::TraceConfig;
 use airpace_path::wire::WireConfig;
 use serde::Deserialize;
 
-mod awaited;
 mod builtin;
 mod check;
 mod error;
@@ -44,7 +46,6 @@ mod overrides;
 #[cfg(test)]
 mod tests;
 
-use awaited::{CellConfig, DeviceRadioConfig, TraceConfig};
 pub use builtin::builtin;
 pub use error::ScenarioError;
 
@@ -89,8 +90,17 @@ pub struct Scenario {
     /// What must come out.
     #[serde(default)]
     pub expect: Vec<Expect>,
-    /// The scenario as it was written, overrides included.
+    /// Where all of this was said.
     #[serde(skip)]
+    origin: Origin,
+}
+
+/// Where a scenario came from.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Origin {
+    file: String,
+    sets: Vec<(String, String)>,
+    /// As it was written, overrides included.
     tree: toml::Table,
 }
 
@@ -101,9 +111,8 @@ pub struct TraceHop {
     /// The file: `.csv` holds a rate per second, anything else mahimahi's chances to deliver. A relative path is
     /// seen from the scenario's file, on the command line from the working directory.
     pub file: Option<PathBuf>,
-    /// Where in the trace the run begins, in seconds.
-    #[serde(default)]
-    pub offset_s: f64,
+    /// The column of rates in a `.csv` file with several.
+    pub column: Option<String>,
     /// Whether devices get a radio report per millisecond, made from the trace's chances.
     #[serde(default = "yes")]
     pub telemetry: bool,
@@ -218,18 +227,19 @@ impl Scenario {
         for (key, value) in sets {
             overrides::set(&mut tree, key, value)?;
         }
-        let blame = |key: &str| overrides::origin(sets, key, file_name);
-        let mut scenario: Scenario = serde_path_to_error::deserialize(toml::Value::Table(tree.clone()))
-            .map_err(|error| ScenarioError::typing(&blame, &error))?;
-        scenario.tree = tree;
-        scenario.label_flows();
-        scenario.check().map_err(|error| ScenarioError::config(&blame, error))?;
+        let origin = Origin { file: file_name.to_owned(), sets: sets.to_vec(), tree };
+        let mut scenario: Scenario =
+            serde_path_to_error::deserialize(toml::Value::Table(origin.tree.clone()))
+                .map_err(|error| ScenarioError::typing(&|key| origin.place(key), &error))?;
+        scenario.origin = origin;
+        scenario.label();
+        scenario.check().map_err(|error| scenario.refuse(error))?;
         Ok(scenario)
     }
 
     /// The scenario as TOML, overrides included: [`Scenario::load`] reads it back.
     pub fn to_toml(&self) -> String {
-        toml::to_string_pretty(&self.tree).expect("a table that was read can be written")
+        toml::to_string_pretty(&self.origin.tree).expect("a table that was read can be written")
     }
 
     /// How long a run lasts.
@@ -248,7 +258,18 @@ impl Scenario {
         )
     }
 
-    fn label_flows(&mut self) {
+    /// The error of a link's configuration as one of this scenario.
+    pub(crate) fn refuse(&self, error: ConfigError) -> ScenarioError {
+        let key = error.key.replace('[', ".").replace(']', "");
+        self.refuse_key(&key, error.reason)
+    }
+
+    /// The error that a key is to blame for.
+    pub(crate) fn refuse_key(&self, key: &str, reason: String) -> ScenarioError {
+        ScenarioError { place: self.origin.place(key), key: key.to_owned(), reason }
+    }
+
+    fn label(&mut self) {
         for (index, flow) in self.flow.iter_mut().enumerate() {
             if flow.label.is_empty() {
                 flow.label = format!("flow {index}");
@@ -259,6 +280,13 @@ impl Scenario {
                 device.label = format!("device {index}");
             }
         }
+    }
+}
+
+impl Origin {
+    /// Where the key at this dotted path was said.
+    fn place(&self, key: &str) -> String {
+        overrides::origin(&self.sets, key, &self.file)
     }
 }
 

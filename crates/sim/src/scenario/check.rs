@@ -1,13 +1,19 @@
 //! What typing cannot see: amounts that make no sense, references to nothing, links that cannot be built.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use airpace_cc::SchemeSpec;
 use airpace_core::Streams;
-use airpace_path::ConfigError;
+use airpace_path::cell::{Cell, CellConfig};
 use airpace_path::config_error::{not_negative, positive};
 use airpace_path::queue::Queue;
+use airpace_path::trace::{Trace, TraceLink};
 use airpace_path::wire::Wire;
+use airpace_path::{ConfigError, Link};
 
 use super::{Device, Expect, Flow, Outage, Scenario, TraceHop};
+use crate::flow::{MSS, wire_delay_ms};
 
 /// The longest run, in seconds: eleven days.
 const LONGEST_RUN_S: f64 = 1e6;
@@ -43,6 +49,7 @@ impl Scenario {
             ));
         }
         each("flow", &self.flow, |flow| flow.check(self))?;
+        self.check_round_trips()?;
         self.check_labels()?;
         each("expect", &self.expect, |expect| expect.check(self))
     }
@@ -54,14 +61,13 @@ impl Scenario {
                 "stands beside `[cell]`; a path has one last hop: remove either",
             ));
         }
-        if let Some(queue) = &self.internet {
-            Queue::new(queue).map(|_| ()).map_err(|error| error.within("internet"))?;
-        }
-        if let Some(cell) = &self.cell {
-            cell.validate().map_err(|error| error.within("cell"))?;
-        }
         if let Some(trace) = &self.trace {
             trace.check().map_err(|error| error.within("trace"))?;
+            if self.device.len() != 1 {
+                let reason =
+                    "stand beside `[trace]`, which is the link of one device; leave one, with several flows";
+                return Err(ConfigError::new("device", reason));
+            }
         }
         for (name, wire) in [("forward", &self.forward), ("reverse", &self.reverse)] {
             if wire.delay_ms != 0.0 {
@@ -74,17 +80,39 @@ impl Scenario {
         Ok(())
     }
 
+    /// The cell of this scenario; keys of errors are dotted paths from the scenario's root.
+    pub(crate) fn build_cell(&self, config: &CellConfig, streams: &Streams) -> Result<Cell, ConfigError> {
+        let radios: Vec<_> = self.device.iter().map(|device| device.radio.clone()).collect();
+        Cell::new(config, &radios, streams).map_err(|error| {
+            let of_device = error.key.strip_prefix("device.").and_then(|rest| rest.split_once('.'));
+            match of_device {
+                Some((index, key)) => ConfigError::new(format!("device.{index}.radio.{key}"), error.reason),
+                None => error.within("cell"),
+            }
+        })
+    }
+
+    /// Refuses what is wrong with the cell, and flows whose RTT is below what the empty links take.
+    fn check_round_trips(&self) -> Result<(), ConfigError> {
+        let mut last_hop = Duration::ZERO;
+        if let Some(config) = &self.cell {
+            last_hop = self.build_cell(config, &Streams::new(0))?.base_delay(MSS);
+        }
+        let queue = match &self.internet {
+            Some(config) => Queue::new(config).map_err(|error| error.within("internet"))?.base_delay(MSS),
+            None => Duration::ZERO,
+        };
+        for (index, flow) in self.flow.iter().enumerate() {
+            wire_delay_ms(self, index, last_hop + if flow.internet { queue } else { Duration::ZERO })?;
+        }
+        Ok(())
+    }
+
     fn check_devices(&self) -> Result<(), ConfigError> {
         if self.device.is_empty() {
             return Err(ConfigError::new("device", "is an empty list; leave it out to get one device"));
         }
-        each("device", &self.device, |device| {
-            if let Some(cell) = &self.cell {
-                let _ = cell;
-                device.radio.validate().map_err(|error| error.within("radio"))?;
-            }
-            device.check_clock().map_err(|error| error.within("clock"))
-        })
+        each("device", &self.device, |device| device.check_clock().map_err(|error| error.within("clock")))
     }
 
     fn check_labels(&self) -> Result<(), ConfigError> {
@@ -101,8 +129,10 @@ impl Scenario {
 
 impl TraceHop {
     fn check(&self) -> Result<(), ConfigError> {
-        not_negative("offset_s", self.offset_s)?;
-        self.link.validate().map_err(|error| error.within("link"))
+        // What the link refuses does not depend on the chances.
+        let any_trace = Trace::from_times_ms(vec![1]).expect("one chance is a trace");
+        TraceLink::new(Arc::new(any_trace), &self.link).map_err(|error| error.within("link"))?;
+        Ok(())
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use airpace_path::ConfigError;
-
 /// A scenario that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
@@ -39,12 +37,6 @@ impl ScenarioError {
             None => plain_words(message),
         };
         ScenarioError::new(&blame(&key), &key, reason)
-    }
-
-    /// Keys that exist but cannot be built.
-    pub(super) fn config(blame: &dyn Fn(&str) -> String, error: ConfigError) -> ScenarioError {
-        let key = error.key.replace('[', ".").replace(']', "");
-        ScenarioError::new(&blame(&key), &key, error.reason)
     }
 }
 

@@ -1,0 +1,124 @@
+//! What happens next: the deadlines of a run's components.
+
+use airpace_core::{Rng, Time};
+
+/// A component of the run that has a deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    LastHop,
+    Internet,
+    Tick,
+    /// Of a flow, by its place in the scenario.
+    Forward(usize),
+    Reverse(usize),
+    Traffic(usize),
+    Sender(usize),
+}
+
+/// Deadlines, one per component.
+///
+/// What is due at the same instant comes in this order: links before what feeds them (so that a link has let go
+/// of its packets before it gets more), then senders; flows among each other in an order drawn for the run, so
+/// that none is favoured.
+#[derive(Clone, Debug)]
+pub(crate) struct Agenda {
+    deadlines: Vec<Time>,
+    /// Where a flow comes among the others, and back.
+    place: Vec<usize>,
+    flow: Vec<usize>,
+}
+
+const SHARED: usize = 3;
+
+impl Agenda {
+    pub(crate) fn new(flows: usize, rng: &mut Rng) -> Agenda {
+        let mut flow: Vec<usize> = (0..flows).collect();
+        rng.shuffle(&mut flow);
+        let mut place = vec![0; flows];
+        for (at, &index) in flow.iter().enumerate() {
+            place[index] = at;
+        }
+        Agenda { deadlines: vec![Time::NEVER; SHARED + 4 * flows], place, flow }
+    }
+
+    pub(crate) fn set(&mut self, part: Part, deadline: Option<Time>) {
+        let index = self.index(part);
+        self.deadlines[index] = deadline.unwrap_or(Time::NEVER);
+    }
+
+    /// The next deadline and whose it is.
+    pub(crate) fn next(&self) -> (Time, Part) {
+        let mut first = 0;
+        for (index, deadline) in self.deadlines.iter().enumerate() {
+            if *deadline < self.deadlines[first] {
+                first = index;
+            }
+        }
+        (self.deadlines[first], self.part(first))
+    }
+
+    fn index(&self, part: Part) -> usize {
+        let of_flow = |kind: usize, flow: usize| SHARED + kind * self.flow.len() + self.place[flow];
+        match part {
+            Part::LastHop => 0,
+            Part::Internet => 1,
+            Part::Tick => 2,
+            Part::Forward(flow) => of_flow(0, flow),
+            Part::Reverse(flow) => of_flow(1, flow),
+            Part::Traffic(flow) => of_flow(2, flow),
+            Part::Sender(flow) => of_flow(3, flow),
+        }
+    }
+
+    fn part(&self, index: usize) -> Part {
+        match index {
+            0 => return Part::LastHop,
+            1 => return Part::Internet,
+            2 => return Part::Tick,
+            _ => {}
+        }
+        let (kind, place) = ((index - SHARED) / self.flow.len(), (index - SHARED) % self.flow.len());
+        let flow = self.flow[place];
+        match kind {
+            0 => Part::Forward(flow),
+            1 => Part::Reverse(flow),
+            2 => Part::Traffic(flow),
+            _ => Part::Sender(flow),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpace_core::Streams;
+
+    use super::*;
+
+    #[test]
+    fn what_is_due_first_comes_first_and_links_before_what_feeds_them() {
+        let mut agenda = Agenda::new(3, &mut Streams::new(1).stream("ties"));
+        assert_eq!(agenda.next().0, Time::NEVER);
+        let at = |ms| Some(Time::from_millis(ms));
+        agenda.set(Part::Sender(2), at(5));
+        agenda.set(Part::Forward(1), at(5));
+        agenda.set(Part::LastHop, at(5));
+        agenda.set(Part::Reverse(0), at(4));
+        let mut order = Vec::new();
+        while agenda.next().0 < Time::NEVER {
+            let (_, part) = agenda.next();
+            agenda.set(part, None);
+            order.push(part);
+        }
+        assert_eq!(order, [Part::Reverse(0), Part::LastHop, Part::Forward(1), Part::Sender(2)]);
+    }
+
+    #[test]
+    fn seeds_favour_different_flows() {
+        let first = |seed| {
+            let mut agenda = Agenda::new(4, &mut Streams::new(seed).stream("ties"));
+            (0..4).for_each(|flow| agenda.set(Part::Sender(flow), Some(Time::ZERO)));
+            agenda.next().1
+        };
+        assert!((1..20).any(|seed| first(seed) != first(0)));
+    }
+}

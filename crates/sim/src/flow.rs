@@ -1,0 +1,152 @@
+//! One flow of a run: its two ends, its two wires and what is under way on them.
+
+use std::time::Duration;
+
+use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Sender, SenderConfig};
+use airpace_cc::pacer::PacerConfig;
+use airpace_cc::{SchemeError, SchemeSpec, Setup};
+use airpace_core::event::Fate;
+use airpace_core::{Bytes, DeviceId, FlowId, Packet, Rider, Streams, Time};
+use airpace_path::ConfigError;
+use airpace_path::wire::{Wire, WireConfig};
+
+use crate::in_flight::InFlight;
+use crate::scenario::Scenario;
+use crate::stats::FlowStats;
+use crate::traffic::Traffic;
+
+/// Bytes of a full-sized packet on the wire.
+///
+/// Source: PBE-CC §4.1 (1500-byte packets)
+pub(crate) const MSS: Bytes = Bytes(1500);
+
+/// Bytes of an ACK on the wire.
+///
+/// Chosen: 20 IP, 8 UDP, 32 for ranges and feedback.
+pub(crate) const ACK_BYTES: Bytes = Bytes(60);
+
+/// A flow starts up to this much later than the scenario says, so that seeds sample how it meets the subframes.
+///
+/// Chosen: one subframe.
+const START_SPREAD_MS: f64 = 1.0;
+
+/// A device counts the flows that data arrived for in so much time.
+///
+/// Source: `Arrival::device_flows`
+pub(crate) const ACTIVE_FOR: Duration = Duration::from_millis(100);
+
+/// One flow.
+pub(crate) struct FlowState {
+    pub(crate) id: FlowId,
+    pub(crate) device: DeviceId,
+    pub(crate) crosses_internet: bool,
+    /// Whether the sender is told the truth.
+    pub(crate) wants_truth: bool,
+    /// Whether the scheme has a half at the receiver, which then hears the radio.
+    pub(crate) has_receiver: bool,
+    pub(crate) sender: Sender,
+    pub(crate) acker: Acker,
+    pub(crate) forward: Wire,
+    pub(crate) reverse: Wire,
+    pub(crate) headers: InFlight<Rider>,
+    pub(crate) frames: InFlight<AckFrame>,
+    /// ACKs put on the reverse wire so far.
+    pub(crate) acks_on_path: u64,
+    pub(crate) traffic: Traffic,
+    pub(crate) has_started: bool,
+    pub(crate) last_arrival: Option<Time>,
+    /// Bytes between the sender and the end of the forward wire, and from there to the device.
+    pub(crate) on_wire: Bytes,
+    pub(crate) in_links: Bytes,
+    pub(crate) state: &'static str,
+    pub(crate) stats: FlowStats,
+}
+
+impl FlowState {
+    /// Flow `index` of a scenario under the scheme `spec`. `shared_delay` is what the empty links after the
+    /// forward wire take for a full-sized packet.
+    pub(crate) fn new(
+        scenario: &Scenario,
+        index: usize,
+        spec: &SchemeSpec,
+        shared_delay: Duration,
+        streams: &Streams,
+    ) -> Result<FlowState, SchemeError> {
+        let flow = &scenario.flow[index];
+        let stream = |part: &str| streams.stream(&format!("flow.{index}.{part}"));
+        let ends = spec.build(&Setup { mss: MSS, rng: stream("controller") })?;
+        let late = stream("start").range(0.0, START_SPREAD_MS) * 1e-3;
+        let mut traffic = Traffic::new(flow, Duration::from_secs_f64(late), MSS);
+        let ack = AckPolicy::default();
+        let id = FlowId(index as u16);
+        let config = SenderConfig { flow: id, mss: MSS, pacer: PacerConfig::default(), ack };
+        let delay_ms =
+            wire_delay_ms(scenario, index, shared_delay).expect("loading refuses too small an RTT");
+        let wire = |config: &WireConfig, part| {
+            Wire::new(&WireConfig { delay_ms, ..config.clone() }, stream(part)).expect("loading checks wires")
+        };
+        Ok(FlowState {
+            id,
+            device: DeviceId(flow.device),
+            crosses_internet: scenario.internet.is_some() && flow.internet,
+            wants_truth: spec.scheme().name == "oracle",
+            has_receiver: ends.receiver.is_some(),
+            sender: Sender::new(config, ends.controller, traffic.backlog()),
+            acker: Acker::new(ack, ends.receiver),
+            forward: wire(&scenario.forward, "forward"),
+            reverse: wire(&scenario.reverse, "reverse"),
+            headers: InFlight::new(),
+            frames: InFlight::new(),
+            acks_on_path: 0,
+            traffic,
+            has_started: false,
+            last_arrival: None,
+            on_wire: Bytes::ZERO,
+            in_links: Bytes::ZERO,
+            state: "",
+            stats: FlowStats::default(),
+        })
+    }
+
+    /// Whether its application runs at `now`.
+    pub(crate) fn is_running(&self, now: Time) -> bool {
+        self.has_started && now < self.traffic.stop()
+    }
+
+    /// Whether data arrived lately.
+    pub(crate) fn is_heard(&self, now: Time) -> bool {
+        self.last_arrival.is_some_and(|last| now - last < ACTIVE_FOR)
+    }
+
+    /// The journey of a copy of a packet is over; the header that rode on it.
+    pub(crate) fn end_journey(&mut self, packet: &Packet, fate: Fate) -> Rider {
+        self.in_links -= packet.bytes;
+        self.stats.ended(fate);
+        self.headers.ended(packet.number)
+    }
+}
+
+/// The delay of each of a flow's two wires, in ms: half of what its RTT leaves beside the other links.
+///
+/// # Errors
+/// The RTT is below what the other links take.
+pub(crate) fn wire_delay_ms(
+    scenario: &Scenario,
+    index: usize,
+    shared_delay: Duration,
+) -> Result<f64, ConfigError> {
+    let rtt_ms = scenario.flow[index].rtt_ms;
+    let serialisation = |config: &WireConfig, bytes| {
+        let rate = config.rate_mbps.map(airpace_core::Rate::from_mbps);
+        rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes))
+    };
+    let others =
+        shared_delay + serialisation(&scenario.forward, MSS) + serialisation(&scenario.reverse, ACK_BYTES);
+    let others_ms = others.as_secs_f64() * 1e3;
+    if rtt_ms < others_ms {
+        let reason =
+            format!("is {rtt_ms}, but the empty links alone take {others_ms:.3} ms; give at least that");
+        return Err(ConfigError::new(format!("flow.{index}.rtt_ms"), reason));
+    }
+    Ok((rtt_ms - others_ms) / 2.0)
+}

@@ -1,0 +1,81 @@
+//! What links do not carry: headers and ACK frames, kept by packet number while a copy is under way.
+
+use std::collections::VecDeque;
+
+/// Values by packet number. Numbers come in order; a wire may turn one packet into several copies, and copies may
+/// end their journeys in any order. What no copy needs any more is forgotten when the next value comes.
+#[derive(Clone, Debug)]
+pub(crate) struct InFlight<T> {
+    first: u64,
+    slots: VecDeque<Slot<T>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot<T> {
+    value: T,
+    on_wire: bool,
+    /// Copies between the end of the wire and the end of their journey.
+    copies: u16,
+}
+
+impl<T: Copy> InFlight<T> {
+    pub(crate) fn new() -> InFlight<T> {
+        InFlight { first: 0, slots: VecDeque::new() }
+    }
+
+    /// Packet `number` enters its wire.
+    ///
+    /// # Panics
+    /// If numbers do not come in order: a mistake of the endpoint.
+    pub(crate) fn push(&mut self, number: u64, value: T) {
+        while self.slots.front().is_some_and(|slot| !slot.on_wire && slot.copies == 0) {
+            self.slots.pop_front();
+            self.first += 1;
+        }
+        assert_eq!(number, self.first + self.slots.len() as u64, "packet numbers count up by one");
+        self.slots.push_back(Slot { value, on_wire: true, copies: 0 });
+    }
+
+    /// A copy of packet `number` leaves its wire; whether it is the first one.
+    pub(crate) fn left_wire(&mut self, number: u64) -> bool {
+        let slot = self.slot(number);
+        slot.copies += 1;
+        std::mem::replace(&mut slot.on_wire, false)
+    }
+
+    /// A copy of packet `number` that had left its wire ends its journey.
+    pub(crate) fn ended(&mut self, number: u64) -> T {
+        let slot = self.slot(number);
+        slot.copies -= 1;
+        slot.value
+    }
+
+    fn slot(&mut self, number: u64) -> &mut Slot<T> {
+        let index =
+            number.checked_sub(self.first).expect("a link gave back a packet whose journey had ended");
+        &mut self.slots[index as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_live_as_long_as_any_copy() {
+        let mut kept = InFlight::new();
+        for number in 0..4 {
+            kept.push(number, number * 10);
+        }
+        assert!(kept.left_wire(1));
+        assert!(!kept.left_wire(1), "the second copy is a duplicate");
+        assert_eq!(kept.ended(1), 10);
+        assert_eq!(kept.ended(1), 10, "the second copy of a duplicate still finds its value");
+        kept.left_wire(0);
+        assert_eq!(kept.ended(0), 0);
+        kept.push(4, 40);
+        assert_eq!(kept.slots.len(), 3, "0 and 1 are forgotten; 2, 3 and 4 are still on the wire");
+        kept.left_wire(4);
+        assert_eq!(kept.ended(4), 40, "overtaking is fine");
+    }
+}

@@ -1,0 +1,114 @@
+//! The application above a sender: when it runs, how fast it writes, how much it has.
+
+use std::time::Duration;
+
+use airpace_cc::endpoint::{Backlog, Sender};
+use airpace_core::{Bytes, Rate, Time};
+
+use crate::scenario::Flow;
+
+/// What an application with pauses keeps written ahead of its sender while it is on.
+///
+/// Chosen: ten full packets, more than a sender takes at one instant.
+const AHEAD: Bytes = Bytes(15_000);
+
+/// An application.
+#[derive(Clone, Debug)]
+pub(crate) struct Traffic {
+    start: Time,
+    stop: Time,
+    pauses: Option<(Duration, Duration)>,
+    /// Size of and time between its writes; `None` writes as fast as the sender takes.
+    writes: Option<(Bytes, Duration)>,
+    /// What it has not written yet; `None` is without end.
+    left: Option<Bytes>,
+    is_on: bool,
+    next_write: Time,
+    next_turn: Time,
+}
+
+impl Traffic {
+    /// The application of `flow`, `late` after the scenario's start of it; it writes packets of `mss`.
+    pub(crate) fn new(flow: &Flow, late: Duration, mss: Bytes) -> Traffic {
+        let start = flow.start() + late;
+        let seconds = Duration::from_secs_f64;
+        let writes = flow.rate_mbps.map(|mbps| (mss, Rate::from_mbps(mbps).time_for(mss)));
+        Traffic {
+            start,
+            stop: flow.stop(),
+            pauses: flow.on_s.zip(flow.off_s).map(|(on, off)| (seconds(on), seconds(off))),
+            writes,
+            left: flow.size(),
+            is_on: false,
+            next_write: start,
+            next_turn: start,
+        }
+    }
+
+    /// What the sender has to send before the application first runs.
+    pub(crate) fn backlog(&mut self) -> Backlog {
+        match (self.pauses, self.writes, self.left) {
+            (None, None, None) => Backlog::Unlimited,
+            (None, None, Some(_)) => Backlog::Limited(self.left.replace(Bytes::ZERO).unwrap_or_default()),
+            _ => Backlog::Limited(Bytes::ZERO),
+        }
+    }
+
+    /// When it starts.
+    pub(crate) fn start(&self) -> Time {
+        self.start
+    }
+
+    /// When it stops for good.
+    pub(crate) fn stop(&self) -> Time {
+        self.stop
+    }
+
+    /// When [`Traffic::wake`] must be called.
+    pub(crate) fn next(&self) -> Time {
+        let write = if self.is_on && self.writes.is_some() { self.next_write } else { Time::NEVER };
+        write.min(self.next_turn).min(self.stop)
+    }
+
+    /// Does what is due at `now`: turns on or off, writes, stops.
+    pub(crate) fn wake(&mut self, now: Time, sender: &mut Sender) {
+        if now >= self.stop {
+            sender.close();
+            (self.is_on, self.next_turn, self.stop) = (false, Time::NEVER, Time::NEVER);
+            return;
+        }
+        while self.next_turn <= now {
+            self.is_on = !self.is_on;
+            self.next_write = self.next_turn;
+            self.next_turn = match self.pauses {
+                Some((on, off)) => self.next_turn + if self.is_on { on } else { off },
+                None => Time::NEVER,
+            };
+        }
+        if let (true, Some((bytes, gap))) = (self.is_on, self.writes) {
+            while self.next_write <= now {
+                sender.offer(self.take(bytes));
+                self.next_write += gap;
+            }
+        }
+    }
+
+    /// Lets an application that is on and writes as fast as the sender takes write ahead.
+    pub(crate) fn top_up(&mut self, sender: &mut Sender) {
+        if self.pauses.is_none() || self.writes.is_some() || !self.is_on {
+            return;
+        }
+        if let Backlog::Limited(waiting) = sender.backlog()
+            && waiting < AHEAD
+        {
+            sender.offer(self.take(AHEAD - waiting));
+        }
+    }
+
+    fn take(&mut self, wanted: Bytes) -> Bytes {
+        let Some(left) = &mut self.left else { return wanted };
+        let taken = wanted.min(*left);
+        *left -= taken;
+        taken
+    }
+}
