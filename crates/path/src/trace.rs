@@ -16,7 +16,7 @@ use airpace_core::event::Fate;
 use airpace_core::{Bytes, Packet, Rate, Time};
 use serde::Deserialize;
 
-use crate::config_error::{ConfigError, duration_ms};
+use crate::config_error::{ConfigError, not_negative};
 use crate::link::{Exit, Link};
 use crate::queue::{Buffer, BufferConfig, Dropped};
 
@@ -89,8 +89,8 @@ impl TraceLink {
     /// # Errors
     /// Names the key that is out of range.
     pub fn new(trace: Arc<Trace>, config: &TraceConfig) -> Result<TraceLink, ConfigError> {
-        let start = duration_ms("start_s", config.start_s * 1e3)?;
-        TraceLink::with_chances(Chances::new(trace, 0, start.as_millis() as u64), config)
+        let start_ms = Time::from_secs_f64(not_negative("start_s", config.start_s)?).as_millis();
+        TraceLink::with_chances(Chances::new(trace, 0, start_ms), config)
     }
 
     /// An empty link; the trace begins `base_ms` after time zero.

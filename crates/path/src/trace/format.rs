@@ -150,8 +150,9 @@ impl Trace {
     }
 }
 
-/// The lines that are not empty, trimmed, with their numbers.
+/// The lines that are not empty, trimmed, with their numbers; a byte-order mark is no part of the first.
 fn lines(file: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    let file = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file);
     let trimmed = file.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     (1..).zip(trimmed).filter(|(_, text)| !text.is_empty())
 }

@@ -132,6 +132,13 @@ fn what_is_wrong_with_a_trace_is_said_with_line_and_remedy() {
 }
 
 #[test]
+fn files_of_other_systems_are_read() {
+    let read = |file: &str| Trace::parse(file.as_bytes(), None).map(|trace| trace.times_ms().to_vec());
+    assert_eq!(read("\u{feff}1\r\n2\r\n\r\n"), Ok(vec![1, 2]));
+    assert_eq!(read("\u{feff}Time_s,\tMbps\r\n7, 3\r\n").map(|times| times.len()), Ok(250));
+}
+
+#[test]
 fn what_is_wrong_with_a_log_is_said_with_line_and_remedy() {
     let error = |text: &str| mmlink::Log::parse(text).unwrap_err().to_string();
     insta::assert_snapshot!(
@@ -164,8 +171,11 @@ fn a_log_may_name_every_queue_that_we_have() {
 }
 
 #[test]
-fn a_link_that_carries_nothing_is_refused() {
+fn a_link_that_cannot_be_is_refused() {
     let trace = Arc::new(Trace::from_times_ms(vec![1]).unwrap());
+    let backwards = TraceConfig { start_s: -1.0, ..TraceConfig::default() };
+    let error = TraceLink::new(trace.clone(), &backwards).unwrap_err().to_string();
+    assert_eq!(error, "`start_s` is -1; give a number of at least 0");
     let config = TraceConfig { opportunity_bytes: 4, ..TraceConfig::default() };
     let error = TraceLink::new(trace, &config).unwrap_err().to_string();
     assert_eq!(
