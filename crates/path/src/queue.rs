@@ -64,10 +64,36 @@ struct InService {
     /// From when on `left` is served at the present rate.
     since: Time,
     /// What is left of the packet, in bits times 10⁹: what a rate in bit/s serves in that many nanoseconds.
-    left: u128,
+    left: u64,
+    /// When it leaves if the rate stays.
+    done: Time,
 }
 
-const NANO: u128 = 1_000_000_000;
+impl InService {
+    fn new(packet: Packet, now: Time, rate: Option<Rate>) -> InService {
+        let left = packet.bytes.bits().0.saturating_mul(1_000_000_000);
+        let mut service = InService { packet, since: now, left, done: now };
+        service.set_rate(rate);
+        service
+    }
+
+    /// Serves at `rate` until `now`, and at another from then on.
+    fn change_rate(&mut self, now: Time, rate: Option<Rate>, next: Option<Rate>) {
+        let rate = rate.map_or(0, Rate::as_bps);
+        let served = u128::from(rate) * (now - self.since).as_nanos();
+        self.left = self.left.saturating_sub(u64::try_from(served).unwrap_or(u64::MAX));
+        self.since = now;
+        self.set_rate(next);
+    }
+
+    fn set_rate(&mut self, rate: Option<Rate>) {
+        self.done = match rate {
+            None => self.since,
+            Some(Rate::ZERO) => Time::NEVER,
+            Some(rate) => self.since + Duration::from_nanos(self.left.div_ceil(rate.as_bps())),
+        };
+    }
+}
 
 impl Queue {
     /// An empty queue as configured.
@@ -120,7 +146,7 @@ impl Queue {
     /// Serves what is done by `now`, and changes the rate when its time has come.
     fn advance(&mut self, now: Time) {
         loop {
-            let done = self.service_ends();
+            let done = self.in_service.as_ref().map_or(Time::NEVER, |served| served.done);
             let step = self.steps.front().map_or(Time::NEVER, |&(at, _)| at);
             if done.min(step) > now || done.min(step) == Time::NEVER {
                 return;
@@ -131,25 +157,10 @@ impl Queue {
                 }
                 self.serve_next(done);
             } else if let Some((at, rate)) = self.steps.pop_front() {
-                if let (Some(served), Some(rate)) = (&mut self.in_service, self.rate) {
-                    let nanos = (at - served.since).as_nanos();
-                    served.left = served.left.saturating_sub(u128::from(rate.as_bps()) * nanos);
-                    served.since = at;
+                if let Some(served) = &mut self.in_service {
+                    served.change_rate(at, self.rate, rate);
                 }
                 self.rate = rate;
-            }
-        }
-    }
-
-    /// When the packet in service leaves if the rate stays.
-    fn service_ends(&self) -> Time {
-        let Some(served) = &self.in_service else { return Time::NEVER };
-        match self.rate {
-            None => served.since,
-            Some(Rate::ZERO) => Time::NEVER,
-            Some(rate) => {
-                let nanos = served.left.div_ceil(u128::from(rate.as_bps()));
-                served.since + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
             }
         }
     }
@@ -157,11 +168,7 @@ impl Queue {
     fn serve_next(&mut self, now: Time) {
         let next = self.buffer.dequeue(now, &mut self.drops);
         self.report_drops(now);
-        self.in_service = next.map(|packet| InService {
-            packet,
-            since: now,
-            left: u128::from(packet.bytes.bits().0) * NANO,
-        });
+        self.in_service = next.map(|packet| InService::new(packet, now, self.rate));
     }
 
     fn report_drops(&mut self, now: Time) {
@@ -174,8 +181,7 @@ impl Link for Queue {
     fn push(&mut self, now: Time, packet: Packet) {
         self.advance(now);
         if self.in_service.is_none() {
-            let left = u128::from(packet.bytes.bits().0) * NANO;
-            self.in_service = Some(InService { packet, since: now, left });
+            self.in_service = Some(InService::new(packet, now, self.rate));
             if self.rate.is_none() {
                 self.advance(now);
             }
@@ -193,9 +199,9 @@ impl Link for Queue {
     fn next(&self) -> Option<Time> {
         let first = self.exits.front().map(|exit| exit.time);
         first.or_else(|| {
-            self.in_service.as_ref()?;
+            let done = self.in_service.as_ref()?.done;
             let step = self.steps.front().map_or(Time::NEVER, |&(at, _)| at);
-            Some(self.service_ends().min(step))
+            Some(done.min(step))
         })
     }
 
