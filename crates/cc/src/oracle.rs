@@ -6,7 +6,7 @@
 //! know (HARQ, scheduling) it sees in the backlog and corrects over a few milliseconds. No scheme can have less
 //! delay at its throughput, but for those few milliseconds.
 //!
-//! Source: none; the bound that the others are measured against
+//! Chosen: ours; the bound that the others are measured against.
 
 use std::collections::VecDeque;
 use std::time::Duration;

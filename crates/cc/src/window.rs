@@ -88,3 +88,28 @@ impl Idle {
         (sent.inflight == sent.bytes && pause > self.timeout).then_some(pause)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(now: Time, inflight: u64) -> Sent {
+        Sent { now, number: 0, bytes: Bytes(1500), inflight: Bytes(inflight), app_limited: false }
+    }
+
+    #[test]
+    fn ten_packets_or_two_large_ones() {
+        assert_eq!(initial_window(Bytes(1500)), Bytes(15_000));
+        assert_eq!(initial_window(Bytes(500)), Bytes(5_000));
+        assert_eq!(initial_window(Bytes(9_000)), Bytes(18_000));
+    }
+
+    #[test]
+    fn only_a_pause_with_nothing_in_flight_and_beyond_the_timeout_is_idle() {
+        let mut idle = Idle { timeout: Duration::from_secs(1), ..Idle::default() };
+        assert_eq!(idle.on_sent(&sent(Time::from_secs(5), 1500)), None, "the first packet ends no pause");
+        assert_eq!(idle.on_sent(&sent(Time::from_secs(6), 1500)), None);
+        assert_eq!(idle.on_sent(&sent(Time::from_secs(9), 3000)), None, "something was in flight");
+        assert_eq!(idle.on_sent(&sent(Time::from_secs(12), 1500)), Some(Duration::from_secs(3)));
+    }
+}

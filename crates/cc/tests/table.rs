@@ -31,10 +31,10 @@ fn the_table() {
                         let mut plan =
                             Plan::new(Conditions { rate, rtt, buffer, loss, radio: true, seed: 1 });
                         let flow = plan.start(scheme.name);
-                        // Six seconds are left out for the start.
-                        plan.run_for(Duration::from_secs(6));
+                        // Five seconds are left out for the start.
+                        plan.run_for(Duration::from_secs(5));
                         plan.forget();
-                        plan.run_for(Duration::from_secs(14));
+                        plan.run_for(Duration::from_secs(10));
                         let seen = plan.seen(flow);
                         writeln!(
                             table,

@@ -110,3 +110,67 @@ impl Hystart {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use airpace_core::{Bytes, Time};
+
+    use super::*;
+    use crate::controller::{RateSample, Rtt, SentPacket};
+
+    /// A round of ten packets, all with the same RTT.
+    fn round(hystart: &mut Hystart, number: u64, rtt_ms: u64) -> Phase {
+        let rtt = Duration::from_millis(rtt_ms);
+        for index in 0..10 {
+            let packet = SentPacket {
+                number: number * 10 + index,
+                bytes: Bytes(1500),
+                sent: Time::ZERO,
+                inflight_at_send: Bytes(1500),
+            };
+            hystart.on_ack(&Ack {
+                now: Time::ZERO,
+                packets: &[packet],
+                acked: Bytes(1500),
+                prior_inflight: Bytes(15_000),
+                inflight: Bytes(13_500),
+                next_number: number * 10 + 10,
+                rtt: Rtt { latest: Some(rtt), smoothed: rtt, variation: Duration::ZERO, min: rtt },
+                rate: RateSample::default(),
+                cwnd_limited: true,
+                feedback: &[],
+            });
+        }
+        hystart.phase
+    }
+
+    #[test]
+    fn a_rise_by_an_eighth_begins_five_conservative_rounds() {
+        let mut hystart = Hystart::new();
+        assert_eq!(round(&mut hystart, 0, 80), Phase::SlowStart);
+        assert_eq!(round(&mut hystart, 1, 89), Phase::SlowStart, "89 is less than 80 and an eighth");
+        assert_eq!(round(&mut hystart, 2, 101), Phase::Conservative { round: 1 });
+        assert_eq!(hystart.growth(), 0.25);
+        for number in 3..7 {
+            assert!(matches!(round(&mut hystart, number, 101), Phase::Conservative { .. }));
+        }
+        assert_eq!(round(&mut hystart, 7, 101), Phase::Done);
+    }
+
+    #[test]
+    fn an_rtt_that_falls_back_was_jitter_and_slow_start_goes_on() {
+        let mut hystart = Hystart::new();
+        round(&mut hystart, 0, 80);
+        assert_eq!(round(&mut hystart, 1, 120), Phase::Conservative { round: 1 });
+        assert_eq!(round(&mut hystart, 2, 82), Phase::SlowStart);
+        assert_eq!(hystart.growth(), 1.0);
+    }
+
+    #[test]
+    fn short_paths_need_four_milliseconds() {
+        let mut hystart = Hystart::new();
+        round(&mut hystart, 0, 5);
+        assert_eq!(round(&mut hystart, 1, 8), Phase::SlowStart);
+        assert_eq!(round(&mut hystart, 2, 12), Phase::Conservative { round: 1 });
+    }
+}

@@ -96,6 +96,8 @@ pub struct Plan {
     queued: Bytes,
     /// Departure of the packet at the head of the queue; its event carries the same count.
     departure: Option<u64>,
+    /// Up to when the transmission of the packet at the head is counted in `served_bits`.
+    served_until: Time,
     mark: Time,
     /// Bits that the bottleneck could have carried since `mark`.
     capacity_bits: f64,
@@ -113,7 +115,7 @@ struct Flow {
     sent: u64,
     dropped: u64,
     /// Bits served in the present subframe.
-    served: Bits,
+    served_bits: f64,
 }
 
 #[derive(Clone, Copy)]
@@ -155,6 +157,7 @@ impl Plan {
             queue: VecDeque::new(),
             queued: Bytes::ZERO,
             departure: None,
+            served_until: Time::ZERO,
             mark: Time::ZERO,
             capacity_bits: 0.0,
             capacity_until: Time::ZERO,
@@ -189,7 +192,7 @@ impl Plan {
             delivered: Bytes::ZERO,
             sent: 0,
             dropped: 0,
-            served: Bits::ZERO,
+            served_bits: 0.0,
         });
         self.schedule(self.now, What::Wake(index));
         index
@@ -328,6 +331,7 @@ impl Plan {
             What::Wake(_) => {}
             What::Rate => {
                 self.count_capacity();
+                self.count_served();
                 self.rates.pop_front();
                 // The packet at the head starts again at the new rate.
                 self.departure = None;
@@ -386,18 +390,19 @@ impl Plan {
         let Some(head) = self.queue.front() else { return };
         if self.departure.is_none() && rate > Rate::ZERO {
             self.departure = Some(self.scheduled);
+            self.served_until = self.now;
             self.schedule(self.now + rate.time_for(head.bytes), What::Depart);
         }
     }
 
     fn depart(&mut self) {
+        self.count_served();
         self.departure = None;
         let packet = self.queue.pop_front().expect("a departure has its packet");
         self.queued -= packet.bytes;
         let transmission = self.rates[0].1.time_for(packet.bytes);
         let flow = &mut self.flows[packet.flow];
         flow.delivered += packet.bytes;
-        flow.served += packet.bytes.bits();
         flow.delays_ms.push((self.now - packet.arrived).saturating_sub(transmission).as_secs_f64() * 1e3);
         flow.acker.on_packet(&Arrival {
             now: self.now,
@@ -441,19 +446,21 @@ impl Plan {
 
     /// Tells every receiver the grants of the subframe that ends now.
     fn report_radio(&mut self) {
+        self.count_served();
         let bits_per_prb = self.rates[0].1.as_bps() as f64 * 1e-3 / f64::from(PRBS);
         let mut start = 0;
         let mut dcis = vec![];
         for (index, flow) in self.flows.iter_mut().enumerate() {
-            let served = std::mem::replace(&mut flow.served, Bits::ZERO);
-            let prbs = if bits_per_prb > 0.0 { (served.0 as f64 / bits_per_prb).ceil() as u16 } else { 0 };
+            let served_bits = std::mem::replace(&mut flow.served_bits, 0.0);
+            let prbs = if bits_per_prb > 0.0 { (served_bits / bits_per_prb).ceil() as u16 } else { 0 };
             let prbs = prbs.min(PRBS - start);
             if prbs > 0 {
                 dcis.push(Dci {
                     rnti: Rnti(0x100 + index as u16),
                     prbs: PrbSet::run(start, prbs),
                     mcs: [Some(20), None],
-                    tbs: [served, Bits::ZERO],
+                    // What does not fill its last PRB is padded, as in a cell.
+                    tbs: [Bits((f64::from(prbs) * bits_per_prb) as u64), Bits::ZERO],
                     layers: 1,
                     ..Dci::default()
                 });
@@ -480,6 +487,15 @@ impl Plan {
                 layer: BitLayer::Transport,
             });
         }
+    }
+
+    /// Counts what was transmitted of the packet at the head.
+    fn count_served(&mut self) {
+        if let (Some(head), true) = (self.queue.front(), self.departure.is_some()) {
+            let span = (self.now - self.served_until).as_secs_f64();
+            self.flows[head.flow].served_bits += self.rates[0].1.as_bps() as f64 * span;
+        }
+        self.served_until = self.now;
     }
 
     fn count_capacity(&mut self) {
