@@ -1,8 +1,9 @@
 //! Spreads packets at the rate that the controller asked for.
 //!
 //! The pacer keeps an account in billionths of a bit: it earns `rate` of them per nanosecond, a packet costs eight
-//! thousand million per byte, and packets leave while the account is not in debt. All of it is integers, so the long-run rate
-//! is the rate asked for, whatever the size of packets; a change of rate holds from the instant it is told.
+//! thousand million per byte, and packets leave while the account is not in debt. All of it is integers, so the
+//! long-run rate is the rate asked for, whatever the size of packets; a change of rate holds from the instant it is
+//! told.
 
 use std::time::Duration;
 
