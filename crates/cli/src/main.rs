@@ -1,2 +1,89 @@
-//! The `airpace` binary.
-fn main() {}
+//! The `airpace` binary: congestion controls over cellular networks, compared.
+//!
+//! One file per command in `cmd/`. Results go to standard output, everything else to standard error. Exit codes:
+//! 0 fine, 1 an expectation failed, 2 an error.
+
+mod cmd;
+mod terminal;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use cmd::Verdict;
+
+/// Compares congestion controls over cellular networks: simulated cells and recorded traces.
+#[derive(Parser)]
+#[command(
+    name = "airpace",
+    version,
+    propagate_version = true,
+    before_help = "Example: airpace list schemes",
+    after_help = "Exit codes: 0 fine, 1 an expectation failed, 2 an error."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    List(cmd::list::Args),
+    Trace(cmd::trace::Args),
+    Doctor(cmd::doctor::Args),
+    Completions(cmd::completions::Args),
+    Man(cmd::man::Args),
+}
+
+fn main() -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    let verdict = match Cli::parse().command {
+        Command::List(args) => cmd::list::run(&args, &mut out),
+        Command::Trace(args) => cmd::trace::run(&args, &mut out),
+        Command::Doctor(args) => cmd::doctor::run(&args, &mut out),
+        Command::Completions(args) => cmd::completions::run(&args, &mut out),
+        Command::Man(args) => cmd::man::run(&args, &mut out),
+    };
+    match verdict.and_then(|verdict| Ok(out.flush().map(|()| verdict)?)) {
+        Ok(Verdict::Fine) => ExitCode::SUCCESS,
+        Ok(Verdict::Failed) => ExitCode::from(1),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("airpace: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether nobody reads our output any more (`airpace … | head`): no error of ours.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_every_command_starts_with_an_example() {
+        fn check(command: &mut clap::Command) {
+            let help = command.render_long_help().to_string();
+            assert!(help.starts_with("Example: airpace"), "`{}` starts with:\n{help}", command.get_name());
+            for sub in command.get_subcommands_mut().filter(|sub| sub.get_name() != "help") {
+                check(sub);
+            }
+        }
+        let mut command = Cli::command();
+        command.build();
+        check(&mut command);
+    }
+}

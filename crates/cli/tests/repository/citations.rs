@@ -32,7 +32,7 @@ fn has_known_form(source: &str) -> bool {
             digits(series) && number.split('-').all(|part| digits(part.trim_end_matches([',', ':', '.'])))
         }),
         "Linux" => second.contains(".c") || second.contains(".h") || second.contains(".rst"),
-        "ns-3" | "mahimahi" | "ITU-R" | "IEEE" => !second.is_empty(),
+        "ns-3" | "mahimahi" | "Sprout" | "ITU-R" | "IEEE" => !second.is_empty(),
         _ => {
             // A draft by its name, or a publication as `Authors, venue year` / `Authors year`.
             first.starts_with("draft-")

@@ -1,0 +1,156 @@
+//! `airpace doctor`: what this build and this machine can do, and how to get the rest.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::json;
+
+use super::Verdict;
+use crate::terminal::Paint;
+
+/// Tells what this build and this machine can do, and how to get the rest.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace doctor\n         airpace doctor --json")]
+pub struct Args {
+    /// One JSON object instead of lines for people.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Something that may be there or not.
+struct Finding {
+    name: &'static str,
+    is_there: bool,
+    detail: String,
+    /// What to do if it is missing and wanted.
+    remedy: &'static str,
+}
+
+/// Tells.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let machine = [
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("commit", env!("AIRPACE_COMMIT").to_owned()),
+        (
+            "build",
+            if cfg!(debug_assertions) { "debug: slow; `./airpace` builds the fast one" } else { "release" }
+                .to_owned(),
+        ),
+        ("system", format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
+        ("processor", processor()),
+        ("cores", cores().to_string()),
+    ];
+    let findings = findings();
+    if args.json {
+        let mut object = serde_json::Map::new();
+        for (key, value) in machine {
+            object.insert(key.to_owned(), json!(value));
+        }
+        object["cores"] = json!(cores());
+        let findings: serde_json::Map<_, _> = findings
+            .iter()
+            .map(|it| {
+                (
+                    it.name.to_owned(),
+                    json!({ "present": it.is_there, "detail": it.detail, "remedy": it.remedy }),
+                )
+            })
+            .collect();
+        object.insert("features".to_owned(), findings.into());
+        writeln!(out, "{}", serde_json::Value::from(object))?;
+        return Ok(Verdict::Fine);
+    }
+    let paint = Paint::stdout();
+    for (key, value) in machine {
+        writeln!(out, "{key:<12} {value}")?;
+    }
+    writeln!(out)?;
+    for finding in findings {
+        let mark = if finding.is_there { paint.good("yes") } else { paint.bad("no ") };
+        writeln!(out, "{mark}  {:<14} {}", finding.name, finding.detail)?;
+        if !finding.is_there && !finding.remedy.is_empty() {
+            writeln!(out, "{:20}{}", "", finding.remedy)?;
+        }
+    }
+    Ok(Verdict::Fine)
+}
+
+fn findings() -> Vec<Finding> {
+    let recordings = data_folder();
+    let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(in_path);
+    let wasm = wasm_target();
+    vec![
+        Finding {
+            name: "simulator",
+            is_there: true,
+            detail: "simulated cells and trace replay, on a virtual clock".to_owned(),
+            remedy: "",
+        },
+        Finding {
+            name: "recordings",
+            is_there: recordings.is_some(),
+            detail: recordings.map_or_else(
+                || "no folder of recorded traces; the demo makes a trace of its own".to_owned(),
+                |folder| format!("recorded traces in {}", folder.display()),
+            ),
+            remedy: "set AIRPACE_DATA to a folder that has traces/*.down",
+        },
+        Finding {
+            name: "screenshots",
+            is_there: chromium.is_some(),
+            detail: chromium.map_or_else(
+                || "no Chromium to take pictures of reports; any browser shows them".to_owned(),
+                |path| format!("Chromium for pictures of reports: {}", path.display()),
+            ),
+            remedy: "apt-get install chromium",
+        },
+        Finding {
+            name: "wasm32 target",
+            is_there: wasm.is_some(),
+            detail: wasm.unwrap_or_else(|| "Rust cannot build for wasm32; ./test needs it".to_owned()),
+            remedy: "rustup target add wasm32-unknown-unknown",
+        },
+        absent("live", "no runs over real networks (UDP, QUIC, TUN): this version simulates only"),
+        absent("kernel", "no controllers in the kernel (BPF struct_ops): not in this version"),
+        absent("radio", "no decoder of IQ samples or modem logs: not in this version"),
+    ]
+}
+
+/// What the project plans and this version does not have: nothing can be installed for it.
+fn absent(name: &'static str, detail: &str) -> Finding {
+    Finding { name, is_there: false, detail: detail.to_owned(), remedy: "" }
+}
+
+/// The folder of recordings that `AIRPACE_DATA` names, if it holds traces.
+pub fn data_folder() -> Option<PathBuf> {
+    let folder = PathBuf::from(std::env::var_os("AIRPACE_DATA")?);
+    folder.join("traces").is_dir().then(|| folder.canonicalize().unwrap_or(folder))
+}
+
+/// How many threads can run at once.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn processor() -> String {
+    let told = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = told.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    model.map_or_else(|| "unknown".to_owned(), |(_, name)| name.to_owned())
+}
+
+/// Where a program is, as a shell would find it.
+fn in_path(program: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}
+
+fn wasm_target() -> Option<String> {
+    let asked = Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;
+    let sysroot = PathBuf::from(String::from_utf8(asked.stdout).ok()?.trim());
+    sysroot
+        .join("lib/rustlib/wasm32-unknown-unknown/lib")
+        .is_dir()
+        .then(|| "pure crates can be checked for wasm32".to_owned())
+}

@@ -1,0 +1,109 @@
+//! `airpace list`: what there is to choose from.
+
+use std::io::Write;
+
+use airpace_cc::scheme::{SCHEMES, Scheme};
+use airpace_sim::builtin;
+use anyhow::Context;
+use serde_json::json;
+
+use super::Verdict;
+use crate::terminal::{Paint, Table};
+
+/// Lists the schemes or the scenarios that this build knows.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace list schemes\n         airpace list scenarios --json")]
+pub struct Args {
+    /// What to list.
+    #[arg(value_enum)]
+    what: What,
+    /// One JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum What {
+    /// Congestion controls, their presets and options.
+    Schemes,
+    /// Experiments that can be run by name.
+    Scenarios,
+}
+
+/// Lists.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    match (args.what, args.json) {
+        (What::Schemes, true) => {
+            for scheme in SCHEMES {
+                writeln!(out, "{}", scheme_as_json(scheme))?;
+            }
+        }
+        (What::Schemes, false) => list_schemes(out)?,
+        (What::Scenarios, is_json) => list_scenarios(is_json, out)?,
+    }
+    Ok(Verdict::Fine)
+}
+
+fn list_schemes(out: &mut dyn Write) -> anyhow::Result<()> {
+    let paint = Paint::stdout();
+    for scheme in SCHEMES {
+        writeln!(out, "{}  {}", paint.bold(&format!("{:<8}", scheme.name)), scheme.summary)?;
+        writeln!(out, "          {}", scheme.source)?;
+        for preset in scheme.presets {
+            writeln!(out, "          {}@{}  {}", scheme.name, preset.name, preset.summary)?;
+        }
+        for option in scheme.options {
+            writeln!(out, "          :{}={}  {}", option.name, option.default, option.summary)?;
+        }
+    }
+    writeln!(out, "\nA choice is spelled NAME[@PRESET][:OPTION=VALUE]…, several are parted by commas.")?;
+    Ok(())
+}
+
+fn list_scenarios(is_json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut table = Table::new(&["scenario", "about", "seconds", "source"], 2);
+    for (name, text) in builtin() {
+        // Not loaded as a scenario: some need a key that the user gives.
+        let scenario: toml::Table = text.parse().with_context(|| format!("built-in scenario {name}"))?;
+        let word = |key: &str| scenario.get(key).and_then(toml::Value::as_str).unwrap_or_default().to_owned();
+        let seconds = scenario.get("duration_s").map(toml::Value::to_string).unwrap_or_default();
+        if is_json {
+            let object = json!({
+                "name": name,
+                "about": word("about"),
+                "source": word("source"),
+                "duration_s": seconds.parse::<f64>().ok(),
+                "schemes": scenario.get("schemes"),
+            });
+            writeln!(out, "{object}")?;
+        } else {
+            table.row(vec![(*name).to_owned(), word("about"), seconds, word("source")]);
+        }
+    }
+    if !is_json {
+        table.write(out, Paint::stdout())?;
+        writeln!(out, "\nRun one with `airpace sim NAME`; a TOML file of your own runs as well.")?;
+    }
+    Ok(())
+}
+
+fn scheme_as_json(scheme: &Scheme) -> serde_json::Value {
+    json!({
+        "name": scheme.name,
+        "summary": scheme.summary,
+        "source": scheme.source,
+        "colour": scheme.style.colour,
+        "marker": scheme.style.marker,
+        "presets": scheme.presets.iter().map(|preset| json!({
+            "name": preset.name,
+            "summary": preset.summary,
+            "set": preset.set.iter().map(|(option, value)| (option.to_string(), json!(value)))
+                .collect::<serde_json::Map<_, _>>(),
+        })).collect::<Vec<_>>(),
+        "options": scheme.options.iter().map(|option| json!({
+            "name": option.name,
+            "default": option.default,
+            "summary": option.summary,
+        })).collect::<Vec<_>>(),
+    })
+}

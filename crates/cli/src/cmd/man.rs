@@ -1,0 +1,78 @@
+//! `airpace man`: the manual, made from the same words as `--help`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::CommandFactory;
+
+use super::Verdict;
+
+/// Writes the manual page, or with --out the pages of all commands.
+#[derive(clap::Args)]
+#[command(
+    before_help = "Example: airpace man | man -l -\n         airpace man --out ~/.local/share/man/man1"
+)]
+pub struct Args {
+    /// Folder for one page per command (`airpace.1`, `airpace-sim.1`, …); made if missing.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Writes the page, or the pages.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let mut command = crate::Cli::command().disable_help_subcommand(true);
+    command.build();
+    let Some(folder) = &args.out else {
+        out.write_all(&page(&command)?)?;
+        return Ok(Verdict::Fine);
+    };
+    let refused = || {
+        format!("cannot write manual pages into `{}`; give --out a folder you may write to", folder.display())
+    };
+    std::fs::create_dir_all(folder).with_context(refused)?;
+    let mut pages = Vec::new();
+    collect(&command, &mut pages)?;
+    for (name, text) in &pages {
+        std::fs::write(folder.join(format!("{name}.1")), text).with_context(refused)?;
+    }
+    writeln!(out, "{} manual pages are in {}", pages.len(), folder.display())?;
+    Ok(Verdict::Fine)
+}
+
+/// The pages of a command and of those below it, by name.
+fn collect(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> anyhow::Result<()> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    pages.push((name, page(command)?));
+    for sub in command.get_subcommands() {
+        collect(sub, pages)?;
+    }
+    Ok(())
+}
+
+/// One page, with the example that `--help` begins with.
+fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
+    let manual = clap_mangen::Man::new(command.clone()).manual("airpace");
+    let mut page = Vec::new();
+    manual.render_title(&mut page)?;
+    manual.render_name_section(&mut page)?;
+    manual.render_synopsis_section(&mut page)?;
+    if let Some(example) = command.get_before_help() {
+        writeln!(page, ".SH EXAMPLES\n.nf")?;
+        for line in example.to_string().lines() {
+            let line = line.trim_start_matches("Example:").trim();
+            writeln!(page, "{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
+        }
+        writeln!(page, ".fi")?;
+    }
+    manual.render_description_section(&mut page)?;
+    if command.get_arguments().any(|argument| !argument.is_hide_set()) {
+        manual.render_options_section(&mut page)?;
+    }
+    if command.has_subcommands() {
+        manual.render_subcommands_section(&mut page)?;
+    }
+    manual.render_extra_section(&mut page)?;
+    manual.render_version_section(&mut page)?;
+    Ok(page)
+}

@@ -1,0 +1,75 @@
+//! `airpace trace`: looks into traces, converts, makes and checks them.
+
+mod check;
+mod convert;
+mod info;
+pub mod synth;
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use airpace_path::trace::Trace;
+use anyhow::Context;
+
+use super::Verdict;
+
+/// Looks into traces of links, converts them, makes them, and checks how they are replayed.
+///
+/// A trace is mahimahi's (one line per chance to deliver 1500 bytes: its millisecond) or a CSV table of rates per
+/// second. `-` is standard input or output, and gzip is expanded.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace trace info TMobile-LTE-short.down")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Info(info::Args),
+    Convert(convert::Args),
+    Synth(synth::Args),
+    Check(check::Args),
+}
+
+/// Does it.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    match &args.command {
+        Command::Info(args) => info::run(args, out),
+        Command::Convert(args) => convert::run(args, out),
+        Command::Synth(args) => synth::run(args, out),
+        Command::Check(args) => check::run(args, out),
+    }
+}
+
+/// The trace in a file, in either form.
+fn read_trace(path: &Path, column: Option<&str>) -> anyhow::Result<Trace> {
+    Trace::parse(&read_bytes(path)?, column).with_context(|| path.display().to_string())
+}
+
+/// A file's bytes, or standard input's for `-`; what is compressed by gzip is expanded.
+fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let refused =
+        || format!("cannot read `{}`; give an existing file, or - for standard input", path.display());
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::stdin().lock().read_to_end(&mut bytes).with_context(refused)?;
+    } else {
+        bytes = std::fs::read(path).with_context(refused)?;
+    }
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(bytes);
+    }
+    let mut expanded = Vec::new();
+    flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut expanded).with_context(refused)?;
+    Ok(expanded)
+}
+
+/// Writes a file, or to `out` for `-`.
+fn write_text(path: &Path, out: &mut dyn Write, text: &str) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return Ok(out.write_all(text.as_bytes())?);
+    }
+    std::fs::write(path, text)
+        .with_context(|| format!("cannot write `{}`; give --out a file you may write", path.display()))
+}

@@ -1,0 +1,64 @@
+//! `airpace trace check`: does our trace link do what mahimahi's did?
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use airpace_path::trace::mmlink::Log;
+use anyhow::Context;
+use serde_json::json;
+
+use super::Verdict;
+
+/// Replays the arrivals of a mahimahi log through our trace link and names every departure or drop that differs.
+///
+/// Exits with 1 if any does. The queue is the one that the log's head names.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace trace check uplink.log.gz --trace TMobile-LTE-short.down")]
+pub struct Args {
+    /// A log that mm-link wrote (--uplink-log, --downlink-log); may be compressed by gzip; `-` is standard input.
+    log: PathBuf,
+    /// The trace that mm-link ran over.
+    #[arg(long, value_name = "FILE")]
+    trace: PathBuf,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Checks.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let name = args.log.display();
+    let text = String::from_utf8(super::read_bytes(&args.log)?)
+        .ok()
+        .with_context(|| format!("`{name}` is not text; give a log that mm-link wrote"))?;
+    let log = Log::parse(&text).with_context(|| name.to_string())?;
+    let trace = super::read_trace(&args.trace, None)?;
+    let comparison =
+        log.compare(Arc::new(trace)).with_context(|| format!("{name}: the queue in its head"))?;
+
+    let differences = &comparison.differences;
+    if args.json {
+        let object = json!({
+            "departures": comparison.departures,
+            "drops": comparison.drops,
+            "differences": differences.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        });
+        writeln!(out, "{object}")?;
+    } else {
+        for difference in differences {
+            writeln!(out, "{difference}")?;
+        }
+        let verdict = match differences.len() {
+            0 => "our link did the same".to_owned(),
+            1 => "1 difference".to_owned(),
+            many => format!("{many} differences"),
+        };
+        writeln!(
+            out,
+            "{} departures and {} drops in the log: {verdict}",
+            comparison.departures, comparison.drops
+        )?;
+    }
+    Ok(if differences.is_empty() { Verdict::Fine } else { Verdict::Failed })
+}

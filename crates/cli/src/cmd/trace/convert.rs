@@ -1,0 +1,45 @@
+//! `airpace trace convert`: from one form of a trace to the other.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::Verdict;
+
+/// Converts a trace between mahimahi's form and a CSV table of rates per second.
+///
+/// A table of rates knows nothing below one second: from mahimahi's form and back is not the same trace.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace trace convert rates.csv --to mahimahi --out rates.down\n         \
+                         airpace trace convert TMobile-LTE-short.down --to csv > rates.csv")]
+pub struct Args {
+    /// The trace, in either form; `-` is standard input.
+    trace: PathBuf,
+    /// The form to write.
+    #[arg(long, value_enum)]
+    to: Form,
+    /// The column of rates, where a CSV table has several.
+    #[arg(long, value_name = "NAME")]
+    column: Option<String>,
+    /// The file to write; `-` is standard output.
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    out: PathBuf,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Form {
+    /// One line per chance to deliver 1500 bytes: its millisecond.
+    Mahimahi,
+    /// Columns `time_s,mbps`, one row per second.
+    Csv,
+}
+
+/// Converts.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let trace = super::read_trace(&args.trace, args.column.as_deref())?;
+    let text = match args.to {
+        Form::Mahimahi => trace.to_mahimahi(),
+        Form::Csv => trace.to_rates_csv(),
+    };
+    super::write_text(&args.out, out, &text)?;
+    Ok(Verdict::Fine)
+}

@@ -1,0 +1,117 @@
+//! The real binary in a temporary folder: what users type, what they get.
+
+mod tools;
+mod traces;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder to work in, and the binary.
+struct Shell {
+    folder: TempDir,
+}
+
+impl Shell {
+    fn new() -> Shell {
+        Shell { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("a file");
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// The binary with these words after its name.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_airpace"));
+        command.args(words).current_dir(self.folder.path()).env_remove("AIRPACE_DATA").stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Done {
+        Done::of(&mut self.command(words), words)
+    }
+
+    /// With something on standard input.
+    fn run_with_input(&self, words: &[&str], input: &str) -> Done {
+        self.write(".input", input);
+        let input = std::fs::File::open(self.path(".input")).expect("the input");
+        Done::of(self.command(words).stdin(input), words)
+    }
+}
+
+/// How a command ended.
+struct Done {
+    words: String,
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Done {
+    fn of(command: &mut Command, words: &[&str]) -> Done {
+        let Output { status, stdout, stderr } = command.output().expect("the binary starts");
+        Done {
+            words: words.join(" "),
+            code: status.code(),
+            out: String::from_utf8(stdout).expect("output in UTF-8"),
+            err: String::from_utf8(stderr).expect("errors in UTF-8"),
+        }
+    }
+
+    /// It must have gone well; returns what it printed.
+    #[track_caller]
+    fn fine(self) -> String {
+        assert_eq!(self.code, Some(0), "airpace {} fails: {}{}", self.words, self.err, self.out);
+        self.out
+    }
+
+    /// It must have been refused with a message that holds all of `parts`.
+    #[track_caller]
+    fn refused(self, parts: &[&str]) -> String {
+        assert_eq!(self.code, Some(2), "airpace {} is refused: {}{}", self.words, self.err, self.out);
+        for part in parts {
+            assert!(self.err.contains(part), "airpace {} says `{part}`, but said: {}", self.words, self.err);
+        }
+        assert!(!self.err.contains("panicked"), "a refusal is no crash: {}", self.err);
+        self.err
+    }
+
+    /// It must have printed one JSON object per line.
+    #[track_caller]
+    fn json(self) -> Vec<Value> {
+        let words = self.words.clone();
+        let parse = |line: &str| {
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{words}: {error}: {line}"))
+        };
+        self.fine().lines().map(parse).collect()
+    }
+}
+
+/// The keys of an object, sorted.
+fn keys(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<_> = value.as_object().expect("an object").keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// The folder of recordings, or a word on why the test that asks for it does not run.
+fn recordings() -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let folder = std::env::var_os("AIRPACE_DATA").map_or(beside, PathBuf::from);
+    if folder.join("golden_mmlink").is_dir() {
+        return Some(folder.canonicalize().expect("a folder that is there"));
+    }
+    eprintln!("skipped: {} has no recordings (set AIRPACE_DATA)", folder.display());
+    None
+}

@@ -1,0 +1,95 @@
+//! Commands that help with the others.
+
+use std::process::Stdio;
+
+use super::{Shell, keys};
+
+#[test]
+fn help_starts_with_an_example_and_mistakes_are_explained() {
+    let shell = Shell::new();
+    assert!(shell.run(&["--help"]).fine().starts_with("Example: airpace "));
+    assert!(shell.run(&["trace", "info", "--help"]).fine().starts_with("Example: airpace trace info "));
+    shell.run(&["lists"]).refused(&["lists", "list"]);
+    shell.run(&["list", "shemes"]).refused(&["schemes"]);
+}
+
+#[test]
+fn schemes_and_scenarios_are_listed_for_people_and_programs() {
+    let shell = Shell::new();
+    let told = shell.run(&["list", "schemes"]).fine();
+    assert!(told.contains("bbr") && told.contains("cubic") && told.contains("pbe@paper"), "{told}");
+
+    let schemes = shell.run(&["list", "schemes", "--json"]).json();
+    let pbe = schemes.iter().find(|scheme| scheme["name"] == "pbe").expect("pbe is listed");
+    assert_eq!(keys(pbe), ["colour", "marker", "name", "options", "presets", "source", "summary"]);
+    assert_eq!(pbe["presets"][0]["name"], "paper");
+
+    let scenarios = shell.run(&["list", "scenarios", "--json"]).json();
+    assert!(scenarios.iter().any(|scenario| scenario["name"] == "competitor"));
+    for scenario in &scenarios {
+        assert!(
+            scenario["source"].as_str().is_some_and(|source| !source.is_empty()),
+            "{scenario} names its source"
+        );
+        assert!(
+            scenario["about"].as_str().is_some_and(|about| !about.is_empty()),
+            "{scenario} says what it is about"
+        );
+        assert!(scenario["duration_s"].as_f64().is_some_and(|seconds| seconds > 0.0), "{scenario}");
+    }
+    let told = shell.run(&["list", "scenarios"]).fine();
+    assert!(told.contains("competitor") && !told.contains('\x1b'), "no colours without a terminal: {told}");
+}
+
+#[test]
+fn doctor_tells_what_is_there_and_how_to_get_the_rest() {
+    let shell = Shell::new();
+    let told = shell.run(&["doctor"]).fine();
+    for word in ["version", "commit", "cores", "simulator", "recordings", "AIRPACE_DATA"] {
+        assert!(told.contains(word), "doctor tells of {word}: {told}");
+    }
+    let doctor = &shell.run(&["doctor", "--json"]).json()[0];
+    assert_eq!(doctor["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(doctor["features"]["simulator"]["present"], true);
+    assert_eq!(doctor["features"]["live"]["present"], false, "what is not there is not claimed");
+    assert_eq!(doctor["features"]["recordings"]["present"], false);
+
+    std::fs::create_dir_all(shell.path("data/traces")).unwrap();
+    let mut command = shell.command(&["doctor", "--json"]);
+    let done = super::Done::of(command.env("AIRPACE_DATA", shell.path("data")), &["doctor", "--json"]);
+    assert_eq!(done.json()[0]["features"]["recordings"]["present"], true, "AIRPACE_DATA is looked at");
+}
+
+#[test]
+fn completions_and_manual_pages_cover_every_command() {
+    let shell = Shell::new();
+    for name in ["bash", "zsh", "fish"] {
+        let script = shell.run(&["completions", name]).fine();
+        assert!(script.contains("doctor") && script.contains("trace"), "{name}");
+    }
+    assert!(shell.run(&["man"]).fine().contains(".TH airpace 1"));
+
+    shell.run(&["man", "--out", "pages"]).fine();
+    let page = shell.read("pages/airpace-trace-check.1");
+    assert!(page.contains(".SH EXAMPLES") && page.contains("airpace trace check"), "{page}");
+    for command in ["airpace", "airpace-list", "airpace-doctor", "airpace-trace-info"] {
+        assert!(shell.path(&format!("pages/{command}.1")).is_file(), "{command}.1");
+    }
+    shell.write("file", "");
+    shell.run(&["man", "--out", "file"]).refused(&["file", "--out"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let shell = Shell::new();
+    let mut child = shell
+        .command(&["trace", "synth", "--rate-mbps", "100", "--seconds", "600"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    drop(child.stdout.take());
+    let done = child.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&done.stderr), "", "nothing is said");
+    assert_eq!(done.status.code(), Some(0));
+}

@@ -1,0 +1,104 @@
+//! `airpace trace`.
+
+use super::{Shell, keys, recordings};
+
+#[test]
+fn a_made_trace_is_what_was_asked_for() {
+    let shell = Shell::new();
+    shell
+        .run(&[
+            "trace",
+            "synth",
+            "--model",
+            "constant",
+            "--rate-mbps",
+            "12",
+            "--seconds",
+            "10",
+            "--out",
+            "t.down",
+        ])
+        .fine();
+    let info = &shell.run(&["trace", "info", "t.down", "--json"]).json()[0];
+    assert_eq!(
+        keys(info),
+        ["longest_hole_s", "mean_mbps", "opportunities", "sd_1s_mbps", "seconds", "seconds_below_100_kbps"]
+    );
+    assert_eq!((info["mean_mbps"].as_f64(), info["seconds"].as_f64()), (Some(12.0), Some(10.0)));
+    assert!(shell.run(&["trace", "info", "t.down"]).fine().contains("12.000 Mbit/s"));
+
+    let made = |seed: &str| shell.run(&["trace", "synth", "--rate-mbps", "12", "--seed", seed]).fine();
+    assert_eq!(made("7"), made("7"), "the same seed makes the same trace");
+    assert_ne!(made("7"), made("8"));
+}
+
+#[test]
+fn traces_convert_both_ways_through_pipes() {
+    let shell = Shell::new();
+    let made =
+        shell.run(&["trace", "synth", "--model", "constant", "--rate-mbps", "6", "--seconds", "3"]).fine();
+    let table = shell.run_with_input(&["trace", "convert", "-", "--to", "csv"], &made).fine();
+    assert_eq!(table, "time_s,mbps\n0,6.000\n1,6.000\n2,6.000\n");
+    let back = shell.run_with_input(&["trace", "convert", "-", "--to", "mahimahi"], &table).fine();
+    assert_eq!(back, made, "a rate that is constant loses nothing");
+}
+
+#[test]
+fn broken_traces_are_refused_with_file_line_and_remedy() {
+    let shell = Shell::new();
+    shell.write("back.down", "1\n5\n3\n");
+    shell.run(&["trace", "info", "back.down"]).refused(&["back.down", "line 3", "never decrease"]);
+    shell.write("words.down", "1\nx2\n");
+    shell.run(&["trace", "info", "words.down"]).refused(&["words.down", "line 2", "x2"]);
+    shell.write("empty.down", "");
+    shell.run(&["trace", "info", "empty.down"]).refused(&["empty.down", "empty"]);
+    shell.run(&["trace", "info", "missing.down"]).refused(&["missing.down", "give an existing file"]);
+    shell.run(&["trace", "synth", "--rate-mbps", "0"]).refused(&["--rate-mbps", "above 0"]);
+}
+
+/// Twelve packets at once into a queue of two over 12 Mbit/s, as mm-link would have logged it.
+const LOG: &str = "# mahimahi mm-link (Uplink) [t.down] > log\n# queue: droptail [packets=2]\n# base timestamp: 0\n\
+                   1 + 1504\n1 + 1504\n1 + 1504\n1 d 1 1504\n2 - 1504 1\n3 - 1504 2\n";
+
+#[test]
+fn a_log_that_agrees_is_fine_and_one_that_differs_is_told_line_by_line() {
+    let shell = Shell::new();
+    shell
+        .run(&[
+            "trace",
+            "synth",
+            "--model",
+            "constant",
+            "--rate-mbps",
+            "12",
+            "--seconds",
+            "5",
+            "--out",
+            "t.down",
+        ])
+        .fine();
+    shell.write("log", LOG);
+    let told = shell.run(&["trace", "check", "log", "--trace", "t.down"]).fine();
+    assert!(told.contains("2 departures and 1 drops in the log: our link did the same"), "{told}");
+
+    shell.write("log", &LOG.replace("3 - 1504 2", "4 - 1504 3"));
+    let differs = shell.run(&["trace", "check", "log", "--trace", "t.down"]);
+    assert_eq!(differs.code, Some(1), "a difference is an expectation that failed");
+    assert!(differs.out.contains("line 9") && differs.out.contains("departure at 3 ms"), "{}", differs.out);
+
+    shell.run(&["trace", "check", "t.down", "--trace", "t.down"]).refused(&["t.down", "line 1", "mm-link"]);
+}
+
+#[test]
+fn our_link_does_what_mahimahi_did() {
+    let Some(data) = recordings() else { return };
+    let shell = Shell::new();
+    let trace = data.join("traces/TMobile-LTE-short.down");
+    for scheme in ["cubic", "sprout"] {
+        let log = data.join(format!("golden_mmlink/TMobile-LTE-short_{scheme}.mmlink.log.gz"));
+        let words = ["trace", "check", log.to_str().unwrap(), "--trace", trace.to_str().unwrap(), "--json"];
+        let comparison = &shell.run(&words).json()[0];
+        assert!(comparison["departures"].as_u64() > Some(1000), "{scheme}: {comparison}");
+        assert_eq!(comparison["differences"].as_array().map(Vec::len), Some(0), "{scheme}: {comparison}");
+    }
+}
