@@ -32,6 +32,7 @@ fn has_known_form(source: &str) -> bool {
             digits(series) && number.split('-').all(|part| digits(part.trim_end_matches([',', ':', '.'])))
         }),
         "Linux" => second.contains(".c") || second.contains(".h") || second.contains(".rst"),
+        "our" => second.starts_with("measurement"),
         "ns-3" | "mahimahi" | "Sprout" | "ITU-R" | "IEEE" => !second.is_empty(),
         _ => {
             // A draft by its name, or a publication as `Authors, venue year` / `Authors year`.
@@ -43,21 +44,44 @@ fn has_known_form(source: &str) -> bool {
     }
 }
 
-/// All `Source:` lines of a text. A line may hold several, parted by `;`.
+/// All sources that a text names: `Source:` lines in comments, `source = "…"` of a scenario.
+///
+/// What stands in parentheses explains. Several sources are parted by `;`, after which words may follow as well.
 fn citations(path: &str, text: &str) -> Vec<Citation> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let comment = line.trim_start().trim_start_matches(['/', '!', '#', '*', ' ']);
-        let inline = line.find("// Source: ").or_else(|| line.find("# Source: ")).map(|at| &line[at..]);
-        let cited = comment
-            .strip_prefix("Source: ")
-            .or_else(|| inline.and_then(|rest| rest.split_once("Source: ")).map(|(_, it)| it));
-        for source in cited.into_iter().flat_map(|cited| cited.split(';')) {
-            let text = source.trim().trim_end_matches('.').to_owned();
-            found.push(Citation { at: format!("{path}:{}", number + 1), text });
+        let inline = ["// Source: ", "# Source: "].iter().find_map(|mark| Some(line.split_once(mark)?.1));
+        let key = line.strip_prefix("source = \"").filter(|_| path.starts_with("scenarios/"));
+        let cited =
+            comment.strip_prefix("Source: ").or(inline).or(key.map(|rest| rest.trim_end_matches('"')));
+        for (place, part) in
+            cited.map(without_parentheses).iter().flat_map(|cited| cited.split(';')).enumerate()
+        {
+            let text = part.trim().trim_end_matches('.').to_owned();
+            if place == 0 || is_listed(&text) || has_known_form(&text) {
+                found.push(Citation { at: format!("{path}:{}", number + 1), text });
+            }
         }
     }
     found
+}
+
+/// `text` without what stands in parentheses; one that is not closed goes on to the end of the line.
+fn without_parentheses(text: &str) -> String {
+    let mut depth = 0usize;
+    let mut is_outside = |c: char| {
+        depth += usize::from(c == '(');
+        let is_outside = depth == 0;
+        depth = depth.saturating_sub(usize::from(c == ')'));
+        is_outside
+    };
+    text.chars().filter(|c| is_outside(*c)).collect()
+}
+
+/// Whether a citation is of a paper whose list must have it.
+fn is_listed(citation: &str) -> bool {
+    LISTED_PAPERS.iter().any(|paper| citation.starts_with(paper))
 }
 
 /// The entry of a listed paper that a citation names: the longest identifier that it begins with.
@@ -82,10 +106,9 @@ fn complaints(citations: &[Citation], entries: &BTreeMap<String, Entry>) -> Vec<
     let mut complaints = Vec::new();
     let mut cited = BTreeSet::new();
     for Citation { at, text } in citations {
-        let is_listed = LISTED_PAPERS.iter().any(|paper| text.starts_with(paper));
         match entry_of(text, entries) {
             Some(id) => _ = cited.insert(id),
-            None if is_listed => {
+            None if is_listed(text) => {
                 complaints.push(format!("{at} cites `{text}`, which docs/papers/ does not list"))
             }
             None if has_known_form(text) => {}
@@ -166,6 +189,10 @@ fn made_up_and_missing_citations_are_found() {
         told(&made_up)[0].contains("file.rs:6 cites `PBE-CC §4.2.1 Eq. 77`"),
         "an equation that is not there"
     );
+    let explained = format!("{whole}/// Source: PBE-CC §4.2.1 (a; b); where the rest is silent\n");
+    assert!(told(&explained).is_empty(), "words may explain a source: {:?}", told(&explained));
+    let second = format!("{whole}/// Source: RFC 9438 §4.3; PBE-CC §77\n");
+    assert!(told(&second)[0].contains("PBE-CC §77"), "the second of two sources");
     let vague = format!("{whole}/// Source: common sense\n");
     assert!(told(&vague)[0].contains("common sense"), "a source nobody can look up");
     assert!(
