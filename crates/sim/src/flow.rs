@@ -32,7 +32,7 @@ const START_SPREAD_MS: f64 = 1.0;
 
 /// A device counts the flows that data arrived for in so much time.
 ///
-/// Source: `Arrival::device_flows`
+/// Feeds `Arrival::device_flows`.
 pub(crate) const ACTIVE_FOR: Duration = Duration::from_millis(100);
 
 /// One flow.

@@ -13,7 +13,7 @@ pub const OVERHEAD: f64 = 0.068;
 
 /// Probability p that a bit of a transport block is wrong, at and below [`SINR_LOW_DB`].
 ///
-/// Source: PBE-CC §4.2.1 (Fig. 6b: 5·10⁻⁶, 3·10⁻⁶, 1·10⁻⁶)
+/// Source: PBE-CC §4.2.1; PBE-CC Fig. 6b (5·10⁻⁶, 3·10⁻⁶, 1·10⁻⁶)
 const BIT_ERROR_HIGH: f64 = 5e-6;
 /// The same at and above [`SINR_HIGH_DB`].
 ///

@@ -93,7 +93,7 @@ pub struct CarrierConfig {
 
 /// Who gets the PRBs that retransmissions and control users leave.
 ///
-/// Source: the classic definitions; R. Jain's max C/I and A. Jalali's proportional fair
+/// Source: Jalali, Padovani, Pankaj 2000 (proportional fair); Knopp, Humblet 1995 (max C/I)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
