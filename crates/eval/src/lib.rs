@@ -20,6 +20,7 @@ pub mod judge;
 pub mod matrix;
 pub mod metrics;
 pub mod qlog;
+pub mod report;
 mod shell;
 pub mod summary;
 pub mod tables;

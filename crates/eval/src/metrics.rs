@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 
 pub use delay::Delays;
 pub use fairness::{JainWindow, jain};
+pub(crate) use flow::nearest_rank;
 pub use flow::{FlowMetrics, Throughput100ms};
 
 use crate::facts::RunFacts;

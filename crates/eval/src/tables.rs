@@ -24,6 +24,7 @@ mod file;
 pub mod losses;
 pub mod packets;
 pub mod prbs;
+pub(crate) mod read;
 #[cfg(test)]
 mod tests;
 mod words;

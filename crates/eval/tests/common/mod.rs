@@ -108,7 +108,8 @@ const STEP: Duration = Duration::from_millis(1);
 struct Flow {
     device: DeviceId,
     active: Vec<Span>,
-    scheme: SchemeSpec,
+    /// The names of its scheme's internals.
+    names: Vec<&'static str>,
     half_rtt: Duration,
     /// How much more than its share it sends.
     eagerness: f64,
@@ -132,7 +133,7 @@ pub fn simulate(
         .map(|index| Flow {
             device: facts.flows[index].device,
             active: facts.flows[index].active.clone(),
-            scheme: scenario.scheme_of(index, under_test),
+            names: scenario.scheme_of(index, under_test).inspected().expect("the story's schemes exist"),
             half_rtt: Duration::from_secs_f64(scenario.flow[index].rtt_ms / 2e3),
             eagerness: match under_test.scheme().name {
                 "cubic" | "reno" => 1.02,
@@ -157,7 +158,9 @@ pub fn simulate(
             .iter()
             .map(|flow| flow.active.iter().any(|span| span.start <= now && now < span.end))
             .collect();
-        let sharers = is_active.iter().filter(|active| **active).count().max(1) as u16;
+        let shares = |index: usize| is_active[index] || !flows[index].queue.is_empty();
+        let sharing: Vec<usize> = (0..flows.len()).filter(|index| shares(*index)).collect();
+        let sharers = sharing.len().max(1) as u16;
         let mut first = 0;
         let mut report = RadioReport {
             carrier: CarrierId(0),
@@ -188,7 +191,8 @@ pub fn simulate(
             }
             let prbs = if flow.queue.is_empty() { 0 } else { share };
             if prbs > 0 {
-                let start = first + share * index.min(usize::from(sharers) - 1) as u16;
+                let place = sharing.iter().position(|sharer| *sharer == index).unwrap_or(0);
+                let start = first + share * place as u16;
                 let bits = Bits((f64::from(prbs) * bits_per_prb) as u64);
                 report.dcis.push(Dci {
                     rnti: Rnti(100 + index as u16),
@@ -279,10 +283,10 @@ impl Flow {
         }
         self.state = state;
         let rate = Rate::from_bytes_per(Bytes(capacity as u64), STEP);
-        let names = self.scheme.inspected().expect("the story's schemes exist");
-        let values: Vec<_> = names
-            .into_iter()
-            .map(|name| (name, if name.ends_with("_mbps") { rate.as_mbps() * 1.05 } else { 42.0 }))
+        let values: Vec<_> = self
+            .names
+            .iter()
+            .map(|name| (*name, if name.ends_with("_mbps") { rate.as_mbps() * 1.05 } else { 42.0 }))
             .collect();
         recorder.record(Event::Inspected(&Inspected {
             time: now,

@@ -1,0 +1,144 @@
+//! What judging costs: one second of a saturated 20 MHz user with a bulk flow and all DCIs, measured and written.
+//!
+//! A run that is to be 300 times faster than real time has 3.3 ms for its second in all.
+
+use std::time::Duration;
+
+use airpace_core::event::{Acked, Arrived, Capacity, Fate, Inspected, Owner, Subframe};
+use airpace_core::radio::{BitLayer, CarrierId};
+use airpace_core::{
+    Bits, Bytes, Dci, DeviceId, Event, FlowId, Packet, PrbSet, RadioReport, Rate, Recorder, Rnti, Time,
+};
+use airpace_eval::{FlowFacts, Judge, Keep, RunFacts, RunFolder, Span};
+use criterion::{Criterion, criterion_group, criterion_main};
+
+/// Simulated seconds per measurement: enough for many row groups.
+const SECONDS: u64 = 30;
+/// Packets per subframe: about 72 Mbit/s.
+const PACKETS_PER_SUBFRAME: u64 = 6;
+
+fn facts() -> RunFacts {
+    let duration = Time::from_secs(SECONDS);
+    RunFacts {
+        scenario: "bench".to_owned(),
+        scheme: "pbe".to_owned(),
+        seed: 1,
+        duration,
+        flows: vec![FlowFacts {
+            flow: FlowId(0),
+            name: "phone".to_owned(),
+            device: DeviceId(0),
+            scheme: "pbe".to_owned(),
+            greedy: true,
+            active: vec![Span { start: Time::ZERO, end: duration }],
+            size: None,
+        }],
+    }
+}
+
+/// Plays the run; numbers vary as a real run's do, so that nothing compresses to nothing.
+fn play(recorder: &mut dyn Recorder) {
+    let mut random = 88_172_645_463_325_252_u64;
+    let mut number = 0;
+    let mut report = RadioReport {
+        carrier: CarrierId(0),
+        time: Time::ZERO,
+        subframe_index: 0,
+        carrier_prbs: 100,
+        cfi: 1,
+        dcis: Vec::new(),
+        own: None,
+        layer: BitLayer::Physical,
+    };
+    for ms in 0..SECONDS * 1000 {
+        let now = Time::from_millis(ms);
+        for part in 0..PACKETS_PER_SUBFRAME {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let time = now + Duration::from_nanos(part * 150_000 + random % 1000);
+            let sent = time - Duration::from_nanos(25_000_000 + random % 8_000_000);
+            let packet = Packet { flow: FlowId(0), device: DeviceId(0), number, bytes: Bytes(1500), sent };
+            number += 1;
+            recorder.record(Event::Sent(packet));
+            let propagation_delay = Duration::from_millis(21);
+            let fate = Fate::Delivered;
+            recorder.record(Event::Arrived(Arrived {
+                time,
+                packet,
+                fate,
+                duplicate: false,
+                propagation_delay,
+            }));
+            recorder.record(Event::Acked(Acked {
+                time,
+                flow: FlowId(0),
+                largest: number,
+                acked: Bytes(1500),
+                inflight: Bytes(300_000 + random % 30_000),
+                rtt: Some(time - sent),
+                delivery_rate: Some(Rate::from_bps(70_000_000 + random % 2_000_000)),
+            }));
+        }
+        report.time = now;
+        report.dcis.clear();
+        report.dcis.push(Dci {
+            rnti: Rnti(100),
+            prbs: PrbSet::run(0, 96),
+            mcs: [Some(27), None],
+            tbs: [Bits(70_000 + random % 5_000), Bits(0)],
+            ..Dci::default()
+        });
+        report.dcis.push(Dci { rnti: Rnti(random as u16), prbs: PrbSet::run(96, 4), ..Dci::default() });
+        let owners = [Owner::Device(DeviceId(0)), Owner::Control];
+        recorder.record(Event::Subframe(&Subframe { report: &report, owners: &owners }));
+        let bytes = Bytes(9_000 + random % 500);
+        let span = Duration::from_millis(1);
+        recorder.record(Event::Capacity(Capacity { time: now, span, device: DeviceId(0), bytes }));
+        if ms % 10 == 0 {
+            recorder.record(Event::Inspected(&Inspected {
+                time: now,
+                flow: FlowId(0),
+                state: "Wireless",
+                state_changed: false,
+                cwnd: Bytes(400_000),
+                pacing_rate: Some(Rate::from_mbps(72.0)),
+                inflight: Bytes(300_000),
+                values: &[
+                    ("ct_mbps", 70.0 + (random % 100) as f64),
+                    ("btlbw_mbps", 71.0),
+                    ("rtprop_ms", 42.0),
+                ],
+            }));
+        }
+    }
+}
+
+fn judge(c: &mut Criterion) {
+    let facts = facts();
+    let mut group = c.benchmark_group("30 s of a saturated user");
+    group.sample_size(10);
+    group.bench_function("metrics only", |b| {
+        b.iter(|| {
+            let mut judge = Judge::new(&facts, None, &|_| {}).expect("no file to make");
+            play(&mut judge);
+            judge.finish().expect("no file to write")
+        });
+    });
+    let root = std::env::temp_dir().join(format!("airpace-bench-{}", std::process::id()));
+    let folder = RunFolder::create(&root).expect("the temporary folder is writable");
+    let inspected: Vec<String> = ["ct_mbps", "btlbw_mbps", "rtprop_ms"].map(str::to_owned).to_vec();
+    group.bench_function("metrics and tables", |b| {
+        b.iter(|| {
+            let keep = Keep { folder: &folder, inspected: &inspected, qlog: false };
+            let mut judge = Judge::new(&facts, Some(keep), &|_| {}).expect("the folder is writable");
+            play(&mut judge);
+            judge.finish().expect("the disk has room")
+        });
+    });
+    group.finish();
+    std::fs::remove_dir_all(&root).expect("the folder was just written");
+}
+
+criterion_group!(benches, judge);
+criterion_main!(benches);

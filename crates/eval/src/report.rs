@@ -1,0 +1,113 @@
+//! `report.html`: one page, self-contained, made from a run folder alone.
+//!
+//! Every number on the page is computed here and embedded as JSON; the page only draws. It opens offline: styles,
+//! script and the plotting library are embedded too. The same folder gives the same bytes, whatever the host: what
+//! belongs to the host stays in `manifest.json`.
+
+mod cells;
+mod overview;
+mod scenario;
+mod series;
+mod style;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::error::EvalError;
+use crate::folder::{Manifest, RunFolder};
+use crate::summary::Summary;
+use overview::Overview;
+use scenario::ScenarioData;
+
+const PAGE: &str = include_str!("../../../web/report.html");
+const STYLE: &str = include_str!("../../../web/report.css");
+/// What figures share, the figures in the order of the page, and the page itself.
+const SCRIPT: &str = concat!(
+    include_str!("../../../web/chart.js"),
+    include_str!("../../../web/figures/throughput_delay.js"),
+    include_str!("../../../web/figures/course.js"),
+    include_str!("../../../web/figures/delay_cdf.js"),
+    include_str!("../../../web/figures/jain.js"),
+    include_str!("../../../web/figures/prbs.js"),
+    include_str!("../../../web/figures/estimate.js"),
+    include_str!("../../../web/report.js"),
+);
+const ECHARTS: &str = include_str!("../../../web/vendor/echarts.min.js");
+
+/// Everything that the page shows.
+#[derive(Serialize)]
+struct PageData<'a> {
+    version: &'a str,
+    command: &'a str,
+    seeds: &'a [u64],
+    complete: bool,
+    runs_ended: usize,
+    overview: Option<Overview>,
+    scenarios: Vec<ScenarioData>,
+}
+
+/// Writes `report.html` into the run folder `root` and says where it is. An incomplete run gives a page that says
+/// so and shows the runs that ended.
+///
+/// # Errors
+/// A folder that is no run folder, a table that cannot be read, a page that cannot be written.
+pub fn write(root: &Path) -> Result<PathBuf, EvalError> {
+    let folder = RunFolder::open(root)?;
+    let page = render(&folder)?;
+    folder.write("report.html", page.as_bytes())
+}
+
+/// The page of a run folder.
+///
+/// # Errors
+/// A file of the folder that cannot be read.
+pub fn render(folder: &RunFolder) -> Result<String, EvalError> {
+    let manifest = folder.manifest()?;
+    // A run that was interrupted before its first end has no summary yet.
+    let summary = if manifest.complete { folder.summary()? } else { folder.summary().unwrap_or_default() };
+    let data = page_data(folder, &manifest, &summary)?;
+    let json = serde_json::to_string(&data).expect("plain data with text keys");
+    // In a script element only `<` could end the data early.
+    let json = json.replace('<', "\\u003c");
+    Ok(fill(PAGE, &[("style", STYLE), ("echarts", ECHARTS), ("data", &json), ("script", SCRIPT)]))
+}
+
+fn page_data<'a>(
+    folder: &RunFolder,
+    manifest: &'a Manifest,
+    summary: &Summary,
+) -> Result<PageData<'a>, EvalError> {
+    let budget = series::Budget::of(summary);
+    let scenarios = manifest
+        .scenarios
+        .iter()
+        .map(|scenario| ScenarioData::read(folder, manifest, scenario, summary, budget))
+        .collect::<Result<_, _>>()?;
+    Ok(PageData {
+        version: &manifest.version,
+        command: &manifest.command,
+        seeds: &manifest.seeds,
+        complete: manifest.complete,
+        runs_ended: summary.runs.len(),
+        overview: Overview::of(manifest, summary),
+        scenarios,
+    })
+}
+
+/// `page` with each `{{name}}` replaced, once, from left to right: what is put in is never looked into.
+fn fill(page: &str, parts: &[(&str, &str)]) -> String {
+    let mut filled =
+        String::with_capacity(page.len() + parts.iter().map(|(_, text)| text.len()).sum::<usize>());
+    let mut rest = page;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").expect("the page closes its marks");
+        let part = parts.iter().find(|(known, _)| *known == name);
+        filled.push_str(before);
+        filled.push_str(part.expect("the page marks only parts that there are").1);
+        rest = after;
+    }
+    filled.push_str(rest);
+    filled
+}

@@ -1,0 +1,176 @@
+//! Who got the PRBs: over the whole run, and PRB by PRB in the moment when most changed.
+
+use std::path::Path;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt8Type};
+use serde::Serialize;
+
+use super::series::{Intervals, significant};
+use crate::error::EvalError;
+use crate::metrics::Carrier;
+use crate::summary::RunSummary;
+use crate::tables::read::{Part, vocabulary, words};
+
+/// Subframes of the map.
+const MAP_SUBFRAMES: usize = 200;
+/// Intervals between which change is looked for, in milliseconds.
+const CHANGE_MS: f64 = 100.0;
+
+/// The cell under one scheme.
+#[derive(Serialize)]
+pub(super) struct CellCourse {
+    scheme: String,
+    carriers: Vec<Carrier>,
+    /// Who gets PRBs: each device of the scenario, `background`, `control`, `idle`.
+    users: Vec<String>,
+    /// Per user, per interval: part of all PRBs of all carriers, in %.
+    share_percent: Vec<Vec<f64>>,
+    map: PrbMap,
+}
+
+/// A part of the run, PRB by PRB.
+#[derive(Serialize)]
+struct PrbMap {
+    /// When it begins, in milliseconds.
+    start_ms: f64,
+    /// How many subframes it shows.
+    subframes: usize,
+    /// Everyone who has a grant in it.
+    owners: Vec<String>,
+    /// Grants as (subframe, carrier, first PRB, PRBs, place in `owners`, MCS or -1, 1 if sent again).
+    grants: Vec<(usize, u8, u8, u8, usize, i16, u8)>,
+}
+
+/// Reads the cell of a run; `None` where the last hop is no cell.
+pub(super) fn read(
+    root: &Path,
+    run: &RunSummary,
+    intervals: Intervals,
+    most_grants: usize,
+) -> Result<Option<CellCourse>, EvalError> {
+    if run.carriers.is_empty() {
+        return Ok(None);
+    }
+    let users = users(run);
+    let part = Part::of(root, "prbs", run);
+    let mut prbs = vec![vec![0_u64; intervals.count()]; users.len()];
+    let changes = Intervals::of(run.duration_s, (run.duration_s * 1e3 / CHANGE_MS) as usize);
+    let mut others = vec![0_i64; changes.count()];
+    part.for_each(&["time_ms", "owner", "n_prb"], |batch| {
+        let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
+        let n_prb = batch["n_prb"].as_primitive::<UInt8Type>();
+        let vocabulary: Vec<usize> =
+            vocabulary(batch, "owner").iter().map(|owner| user_of(&users, owner)).collect();
+        for (row, owner) in words(batch, "owner").into_iter().enumerate() {
+            let (time_ms, n_prb) = (time_ms.value(row), n_prb.value(row));
+            let user = vocabulary[owner];
+            if let Some(index) = intervals.index(time_ms) {
+                prbs[user][index] += u64::from(n_prb);
+            }
+            if user != 0
+                && let Some(index) = changes.index(time_ms)
+            {
+                others[index] += i64::from(n_prb);
+            }
+        }
+    })?;
+    let width: u64 = run.carriers.iter().map(|carrier| u64::from(carrier.prbs)).sum();
+    let start_ms = moment_of_change(&others);
+    Ok(Some(CellCourse {
+        scheme: run.scheme.clone(),
+        carriers: run.carriers.clone(),
+        share_percent: shares(&prbs, intervals, run.duration_s, width),
+        users,
+        map: PrbMap::read(&part, start_ms, most_grants)?,
+    }))
+}
+
+/// The devices of the run's flows, then everyone else by kind.
+fn users(run: &RunSummary) -> Vec<String> {
+    let mut devices: Vec<u16> = run.flows.iter().map(|flow| flow.device).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    let mut users: Vec<String> = devices.iter().map(|device| format!("device {device}")).collect();
+    users.extend(["background", "control", "idle"].map(str::to_owned));
+    users
+}
+
+/// The place among `users` of an owner as the table names it.
+fn user_of(users: &[String], owner: &str) -> usize {
+    let background = users.len() - 3;
+    match users.iter().position(|user| user == owner) {
+        Some(place) => place,
+        None if owner == "control" => background + 1,
+        None => background,
+    }
+}
+
+fn shares(prbs: &[Vec<u64>], intervals: Intervals, duration_s: f64, width: u64) -> Vec<Vec<f64>> {
+    let mut shares: Vec<Vec<f64>> = prbs.iter().map(|_| Vec::new()).collect();
+    for index in 0..intervals.count() {
+        let start_s = index as f64 * intervals.span_s();
+        let subframes = (intervals.span_s().min(duration_s - start_s) * 1e3).round();
+        let all = width as f64 * subframes;
+        let mut idle = 100.0;
+        for (share, prbs) in shares.iter_mut().zip(prbs).take(prbs.len() - 1) {
+            let percent = prbs[index] as f64 / all * 100.0;
+            idle -= percent;
+            share.push(significant(percent));
+        }
+        // Rounding must not leave less than nothing.
+        shares[prbs.len() - 1].push(significant(idle.max(0.0)));
+    }
+    shares
+}
+
+/// Where a map should begin so that the greatest change in what others got lies in its middle.
+fn moment_of_change(others: &[i64]) -> f64 {
+    let changes = others.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+    // The earliest of equals.
+    let greatest = changes.enumerate().rev().max_by_key(|(_, change)| *change);
+    let middle_ms = greatest.map_or(0.0, |(index, _)| (index + 1) as f64 * CHANGE_MS);
+    (middle_ms - MAP_SUBFRAMES as f64 / 2.0).max(0.0)
+}
+
+impl PrbMap {
+    fn read(part: &Part, start_ms: f64, most_grants: usize) -> Result<PrbMap, EvalError> {
+        let mut map = PrbMap { start_ms, subframes: MAP_SUBFRAMES, owners: Vec::new(), grants: Vec::new() };
+        let columns = ["time_ms", "carrier", "owner", "first_prb", "n_prb", "mcs", "retransmission"];
+        part.for_each(&columns, |batch| {
+            let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
+            let bytes = |column: &str| batch[column].as_primitive::<UInt8Type>();
+            let (carrier, first_prb, n_prb, mcs) =
+                (bytes("carrier"), bytes("first_prb"), bytes("n_prb"), bytes("mcs"));
+            let again = batch["retransmission"].as_boolean();
+            let (owner, vocabulary) = (words(batch, "owner"), vocabulary(batch, "owner"));
+            for row in 0..batch.num_rows() {
+                let subframe = time_ms.value(row) - start_ms;
+                if subframe < 0.0 || subframe >= map.subframes as f64 {
+                    continue;
+                }
+                let subframe = subframe as usize;
+                if map.grants.len() >= most_grants {
+                    // The map ends before the first subframe that would not fit.
+                    map.subframes = subframe;
+                    map.grants.retain(|grant| grant.0 < subframe);
+                    continue;
+                }
+                let owner = map.owner(&vocabulary[owner[row]]);
+                let mcs = if mcs.is_valid(row) { i16::from(mcs.value(row)) } else { -1 };
+                let (first, len) = (first_prb.value(row), n_prb.value(row));
+                let again = u8::from(again.value(row));
+                map.grants.push((subframe, carrier.value(row), first, len, owner, mcs, again));
+            }
+        })?;
+        Ok(map)
+    }
+
+    fn owner(&mut self, name: &str) -> usize {
+        self.owners.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.owners.push(name.to_owned());
+            self.owners.len() - 1
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! One scenario's part of the page.
+
+use serde::Serialize;
+
+use super::cells::{self, CellCourse};
+use super::series::{self, Budget, CapacityCourse, FlowCourse, Intervals, is_first_seed};
+use super::style::{SchemeStyle, styles};
+use super::table::{COLUMNS, Column, Row, rows};
+use crate::error::EvalError;
+use crate::expect::Verdict;
+use crate::folder::{Manifest, ManifestScenario, RunFolder};
+use crate::metrics::JainWindow;
+use crate::shell;
+use crate::summary::{RunSummary, Summary};
+
+/// Everything that the page shows of one scenario.
+#[derive(Serialize)]
+pub(super) struct ScenarioData {
+    name: String,
+    about: String,
+    source: String,
+    replays_trace: bool,
+    /// The command that makes the comparisons, and the one that makes a course.
+    command: String,
+    command_of_course: String,
+    duration_s: f64,
+    /// The seed whose course is drawn.
+    seed: Option<u64>,
+    flows: Vec<FlowLabel>,
+    schemes: Vec<SchemeStyle>,
+    columns: &'static [Column],
+    rows: Vec<Row>,
+    expectations: Vec<Verdict>,
+    /// Length of the intervals of all courses, in s.
+    interval_s: f64,
+    courses: Vec<FlowCourse>,
+    capacities: Vec<CapacityCourse>,
+    cells: Vec<CellCourse>,
+    jain: Vec<JainCourse>,
+}
+
+#[derive(Serialize)]
+struct FlowLabel {
+    flow: String,
+    device: u16,
+    greedy: bool,
+}
+
+/// Fairness over time under one scheme.
+#[derive(Serialize)]
+struct JainCourse {
+    scheme: String,
+    bytes: Vec<JainWindow>,
+    prbs: Vec<JainWindow>,
+}
+
+impl ScenarioData {
+    pub(super) fn read(
+        folder: &RunFolder,
+        manifest: &Manifest,
+        scenario: &ManifestScenario,
+        summary: &Summary,
+        budget: Budget,
+    ) -> Result<ScenarioData, EvalError> {
+        let runs: Vec<&RunSummary> =
+            summary.runs.iter().filter(|run| run.scenario == scenario.name).collect();
+        let shown: Vec<&RunSummary> =
+            runs.iter().copied().filter(|run| is_first_seed(summary, run)).collect();
+        let duration_s = runs.first().map_or(0.0, |run| run.duration_s);
+        let intervals = Intervals::of(duration_s, budget.intervals);
+        let (mut courses, mut capacities, mut cells) = (Vec::new(), Vec::new(), Vec::new());
+        for run in &shown {
+            let truth = series::capacities(folder.root(), run, intervals)?;
+            courses.extend(series::flows(folder.root(), run, intervals, &truth)?);
+            capacities.extend(truth);
+            cells.extend(cells::read(folder.root(), run, intervals, budget.grants)?);
+        }
+        let schemes: Vec<&str> = shown.iter().map(|run| run.scheme.as_str()).collect();
+        let seed = shown.first().map(|run| run.seed);
+        Ok(ScenarioData {
+            name: scenario.name.clone(),
+            about: scenario.about.clone(),
+            source: scenario.source.clone(),
+            replays_trace: scenario.replays_trace,
+            command: command(scenario, &manifest.schemes, &manifest.seeds),
+            command_of_course: command(scenario, &manifest.schemes, seed.as_slice()),
+            duration_s,
+            seed,
+            flows: runs.first().map_or_else(Vec::new, |run| {
+                let label = |flow: &crate::summary::FlowSummary| FlowLabel {
+                    flow: flow.flow.clone(),
+                    device: flow.device,
+                    greedy: flow.greedy,
+                };
+                run.flows.iter().map(label).collect()
+            }),
+            schemes: styles(&schemes),
+            columns: &COLUMNS,
+            rows: rows(&runs),
+            expectations: summary
+                .expectations
+                .iter()
+                .filter(|verdict| verdict.scenario == scenario.name)
+                .cloned()
+                .collect(),
+            interval_s: intervals.span_s(),
+            courses,
+            capacities,
+            cells,
+            jain: shown
+                .iter()
+                .filter(|run| !run.jain.is_empty() || !run.jain_prbs.is_empty())
+                .map(|run| JainCourse {
+                    scheme: run.scheme.clone(),
+                    bytes: run.jain.clone(),
+                    prbs: run.jain_prbs.clone(),
+                })
+                .collect(),
+        })
+    }
+}
+
+/// The command that runs one scenario with these schemes and seeds.
+fn command(scenario: &ManifestScenario, schemes: &[String], seeds: &[u64]) -> String {
+    let mut words = vec!["airpace".to_owned(), "sim".to_owned(), scenario.argument.clone()];
+    words.extend(shell::options(schemes, seeds, &scenario.set));
+    shell::join(&words)
+}

@@ -1,0 +1,405 @@
+//! What happened over time, in as many intervals as a figure can show.
+
+use std::path::Path;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, UInt16Type, UInt32Type};
+use arrow_array::{Array, RecordBatch};
+use serde::Serialize;
+
+use crate::error::EvalError;
+use crate::metrics::nearest_rank;
+use crate::summary::{RunSummary, Summary};
+use crate::tables::read::{Part, vocabulary, words};
+
+/// How much of a run the page may hold, so that it stays below 8 MB however many runs it shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Budget {
+    /// Intervals of a run.
+    pub(super) intervals: usize,
+    /// Grants in a PRB map.
+    pub(super) grants: usize,
+}
+
+impl Budget {
+    pub(super) fn of(summary: &Summary) -> Budget {
+        let shown = summary.runs.iter().filter(|run| is_first_seed(summary, run));
+        let (runs, flows) = shown.fold((0, 0), |(runs, flows), run| (runs + 1, flows + run.flows.len()));
+        Budget {
+            intervals: (60_000 / flows.max(1)).clamp(60, 400),
+            grants: (120_000 / runs.max(1)).clamp(200, 2_500),
+        }
+    }
+}
+
+/// Whether no other run of the same scenario and scheme comes earlier: the one whose course is drawn.
+pub(super) fn is_first_seed(summary: &Summary, run: &RunSummary) -> bool {
+    let same = |other: &&RunSummary| other.scenario == run.scenario && other.scheme == run.scheme;
+    summary.runs.iter().find(same).is_some_and(|first| first.seed == run.seed)
+}
+
+/// Equal intervals that cover a run, the last one maybe shorter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Intervals {
+    span_ms: f64,
+    duration_ms: f64,
+}
+
+impl Intervals {
+    /// At most `most` intervals of a whole number of 100 ms.
+    pub(super) fn of(duration_s: f64, most: usize) -> Intervals {
+        let duration_ms = duration_s * 1e3;
+        let span_ms = (duration_ms / most as f64 / 100.0).ceil().max(1.0) * 100.0;
+        Intervals { span_ms, duration_ms }
+    }
+
+    pub(super) fn span_s(self) -> f64 {
+        self.span_ms / 1e3
+    }
+
+    pub(super) fn count(self) -> usize {
+        (self.duration_ms / self.span_ms).ceil() as usize
+    }
+
+    /// The interval that holds an instant; `None` outside the run.
+    pub(super) fn index(self, time_ms: f64) -> Option<usize> {
+        let index = (time_ms / self.span_ms) as usize;
+        (index < self.count()).then_some(index)
+    }
+
+    /// The rate of `bytes` in interval `index`, in Mbit/s.
+    fn mbps(self, index: usize, bytes: u64) -> f64 {
+        let start = index as f64 * self.span_ms;
+        let length = self.span_ms.min(self.duration_ms - start);
+        significant(bytes as f64 * 8e-3 / length)
+    }
+}
+
+/// A flow's course.
+#[derive(Serialize)]
+pub(super) struct FlowCourse {
+    scheme: String,
+    flow: usize,
+    /// Per interval, from the first arrival on; `None` before.
+    throughput_mbps: Vec<Option<f64>>,
+    /// Mean over the packets that arrived in the interval.
+    queueing_delay_ms: Vec<Option<f64>>,
+    /// The most of those packets.
+    queueing_delay_max_ms: Vec<Option<f64>>,
+    /// Packets dropped or lost, as (interval, packets), where there were any.
+    dropped: Vec<(usize, u64)>,
+    /// One-way delays and the part of the delivered packets that took no longer.
+    one_way_delay_cdf: Vec<(f64, f64)>,
+    states: Vec<String>,
+    /// Stays in a state, as (start in s, end in s, place in `states`).
+    stays: Vec<(f64, f64, usize)>,
+    /// What the scheme believes of the path's rate, under its own names.
+    estimates: Vec<Estimate>,
+}
+
+/// One of a scheme's estimates of a rate.
+#[derive(Serialize)]
+struct Estimate {
+    name: String,
+    mbps: Vec<Option<f64>>,
+    /// Relative error against the device's capacity, in %, and the part of the intervals that err no more.
+    error_cdf: Vec<(f64, f64)>,
+    /// Its median, in %.
+    median_error_percent: Option<f64>,
+}
+
+/// What the last hop could have carried to one device.
+#[derive(Serialize)]
+pub(super) struct CapacityCourse {
+    scheme: String,
+    device: u16,
+    capacity_mbps: Vec<f64>,
+}
+
+/// The most estimates shown of one flow.
+const MOST_ESTIMATES: usize = 4;
+/// The most stays shown of one flow; more are merged.
+const MOST_STAYS: usize = 600;
+
+/// Reads the courses of all flows of a run.
+pub(super) fn flows(
+    root: &Path,
+    run: &RunSummary,
+    intervals: Intervals,
+    capacities: &[CapacityCourse],
+) -> Result<Vec<FlowCourse>, EvalError> {
+    let mut packets: Vec<PacketCourse> = run.flows.iter().map(|_| PacketCourse::new(intervals)).collect();
+    let columns =
+        ["flow", "bytes", "arrived_ms", "dropped_ms", "one_way_delay_ms", "queueing_delay_ms", "duplicate"];
+    Part::of(root, "packets", run).for_each(&columns, |batch| {
+        let flow = batch["flow"].as_primitive::<UInt16Type>();
+        for row in 0..batch.num_rows() {
+            if let Some(course) = packets.get_mut(usize::from(flow.value(row))) {
+                course.read(batch, row);
+            }
+        }
+    })?;
+    let mut controllers = controllers(root, run, intervals)?;
+    let mut courses = Vec::new();
+    for (index, (flow, course)) in run.flows.iter().zip(packets).enumerate() {
+        let truth = capacities.iter().find(|capacity| capacity.device == flow.device);
+        let controller = std::mem::take(&mut controllers[index]);
+        courses.push(course.finish(run, index, controller, truth));
+    }
+    Ok(courses)
+}
+
+/// Reads what the last hop could have carried to each device of a run's flows.
+pub(super) fn capacities(
+    root: &Path,
+    run: &RunSummary,
+    intervals: Intervals,
+) -> Result<Vec<CapacityCourse>, EvalError> {
+    let mut devices: Vec<(u16, Vec<u64>)> = Vec::new();
+    Part::of(root, "capacity", run).for_each(&["time_ms", "device", "capacity_bytes"], |batch| {
+        let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
+        let device = batch["device"].as_primitive::<UInt16Type>();
+        let bytes = batch["capacity_bytes"].as_primitive::<UInt32Type>();
+        for row in 0..batch.num_rows() {
+            let device = device.value(row);
+            let place = devices.iter().position(|(known, _)| *known == device).unwrap_or_else(|| {
+                devices.push((device, vec![0; intervals.count()]));
+                devices.len() - 1
+            });
+            if let Some(index) = intervals.index(time_ms.value(row)) {
+                devices[place].1[index] += u64::from(bytes.value(row));
+            }
+        }
+    })?;
+    devices.sort_unstable();
+    let course = |(device, bytes): (u16, Vec<u64>)| CapacityCourse {
+        scheme: run.scheme.clone(),
+        device,
+        capacity_mbps: bytes.iter().enumerate().map(|(index, bytes)| intervals.mbps(index, *bytes)).collect(),
+    };
+    Ok(devices.into_iter().map(course).collect())
+}
+
+/// What a flow's packets did.
+struct PacketCourse {
+    intervals: Intervals,
+    arrived_bytes: Vec<u64>,
+    queueing_ms: Vec<(f64, u64, f32)>,
+    dropped: Vec<u64>,
+    one_way_ms: Vec<f32>,
+}
+
+impl PacketCourse {
+    fn new(intervals: Intervals) -> PacketCourse {
+        PacketCourse {
+            intervals,
+            arrived_bytes: vec![0; intervals.count()],
+            queueing_ms: vec![(0.0, 0, 0.0); intervals.count()],
+            dropped: vec![0; intervals.count()],
+            one_way_ms: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, batch: &RecordBatch, row: usize) {
+        if batch["duplicate"].as_boolean().value(row) {
+            return;
+        }
+        let arrived = batch["arrived_ms"].as_primitive::<Float64Type>();
+        if arrived.is_null(row) {
+            let dropped = batch["dropped_ms"].as_primitive::<Float64Type>();
+            if let Some(index) = self.intervals.index(dropped.value(row)) {
+                self.dropped[index] += 1;
+            }
+            return;
+        }
+        self.one_way_ms.push(batch["one_way_delay_ms"].as_primitive::<Float32Type>().value(row));
+        if let Some(index) = self.intervals.index(arrived.value(row)) {
+            self.arrived_bytes[index] += u64::from(batch["bytes"].as_primitive::<UInt32Type>().value(row));
+            let queueing = batch["queueing_delay_ms"].as_primitive::<Float32Type>().value(row);
+            let (sum, count, most) = &mut self.queueing_ms[index];
+            *sum += f64::from(queueing);
+            *count += 1;
+            *most = most.max(queueing);
+        }
+    }
+
+    fn finish(
+        mut self,
+        run: &RunSummary,
+        index: usize,
+        controller: ControllerCourse,
+        truth: Option<&CapacityCourse>,
+    ) -> FlowCourse {
+        let started =
+            self.arrived_bytes.iter().position(|bytes| *bytes > 0).unwrap_or(self.arrived_bytes.len());
+        let throughput_mbps = self.arrived_bytes.iter().enumerate();
+        self.one_way_ms.sort_unstable_by(f32::total_cmp);
+        let delays: Vec<f64> = self.one_way_ms.iter().map(|delay| f64::from(*delay)).collect();
+        FlowCourse {
+            scheme: run.scheme.clone(),
+            flow: index,
+            throughput_mbps: throughput_mbps
+                .map(|(place, bytes)| (place >= started).then(|| self.intervals.mbps(place, *bytes)))
+                .collect(),
+            queueing_delay_ms: self
+                .queueing_ms
+                .iter()
+                .map(|(sum, count, _)| (*count > 0).then(|| significant(sum / *count as f64)))
+                .collect(),
+            queueing_delay_max_ms: self
+                .queueing_ms
+                .iter()
+                .map(|(_, count, most)| (*count > 0).then(|| significant(f64::from(*most))))
+                .collect(),
+            dropped: self.dropped.into_iter().enumerate().filter(|(_, packets)| *packets > 0).collect(),
+            one_way_delay_cdf: cdf(&delays),
+            estimates: controller.estimates(run.flows[index].device, truth),
+            stays: controller.stays(run.duration_s),
+            states: controller.states,
+        }
+    }
+}
+
+/// What a flow's controller was and believed.
+#[derive(Default)]
+struct ControllerCourse {
+    states: Vec<String>,
+    /// Entries into a state, as (when in s, place in `states`).
+    entries: Vec<(f64, usize)>,
+    /// Per column: sum and count in each interval.
+    beliefs: Vec<(String, Vec<(f64, u64)>)>,
+}
+
+fn controllers(
+    root: &Path,
+    run: &RunSummary,
+    intervals: Intervals,
+) -> Result<Vec<ControllerCourse>, EvalError> {
+    let part = Part::of(root, "controller", run);
+    let names: Vec<String> = part
+        .columns()?
+        .into_iter()
+        .filter(|name| name.ends_with("_mbps") && name != "pacing_rate_mbps")
+        .collect();
+    let beliefs: Vec<_> =
+        names.iter().map(|name| (name.clone(), vec![(0.0, 0); intervals.count()])).collect();
+    let mut courses: Vec<ControllerCourse> = (0..run.flows.len())
+        .map(|_| ControllerCourse { beliefs: beliefs.clone(), ..ControllerCourse::default() })
+        .collect();
+    let mut columns = vec!["time_ms", "flow", "state"];
+    columns.extend(names.iter().map(String::as_str));
+    part.for_each(&columns, |batch| {
+        let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
+        let flow = batch["flow"].as_primitive::<UInt16Type>();
+        let (state, vocabulary) = (words(batch, "state"), vocabulary(batch, "state"));
+        for row in 0..batch.num_rows() {
+            let Some(course) = courses.get_mut(usize::from(flow.value(row))) else { continue };
+            course.enter(time_ms.value(row) / 1e3, &vocabulary[state[row]]);
+            let Some(index) = intervals.index(time_ms.value(row)) else { continue };
+            for (name, belief) in &mut course.beliefs {
+                let column = batch[name.as_str()].as_primitive::<Float64Type>();
+                if column.is_valid(row) {
+                    belief[index].0 += column.value(row);
+                    belief[index].1 += 1;
+                }
+            }
+        }
+    })?;
+    Ok(courses)
+}
+
+impl ControllerCourse {
+    fn enter(&mut self, time_s: f64, state: &str) {
+        if let Some((_, present)) = self.entries.last()
+            && self.states[*present] == state
+        {
+            return;
+        }
+        let known = self.states.iter().position(|known| known == state);
+        let place = known.unwrap_or_else(|| {
+            self.states.push(state.to_owned());
+            self.states.len() - 1
+        });
+        self.entries.push((time_s, place));
+    }
+
+    /// Stays in states; where they are too many to see, the state that takes the most of each moment.
+    fn stays(&self, duration_s: f64) -> Vec<(f64, f64, usize)> {
+        let ends = self.entries.iter().skip(1).map(|(time, _)| *time).chain([duration_s]);
+        let stays: Vec<_> =
+            self.entries.iter().zip(ends).map(|((start, state), end)| (*start, end, *state)).collect();
+        let stays = if stays.len() <= MOST_STAYS { stays } else { self.merged(&stays, duration_s) };
+        stays
+            .into_iter()
+            .map(|(start, end, state)| (to_millisecond(start), to_millisecond(end), state))
+            .collect()
+    }
+
+    fn merged(&self, stays: &[(f64, f64, usize)], duration_s: f64) -> Vec<(f64, f64, usize)> {
+        let moment = duration_s / MOST_STAYS as f64;
+        let mut merged: Vec<(f64, f64, usize)> = Vec::new();
+        let mut first = 0;
+        for index in 0..MOST_STAYS {
+            let (start, end) = (index as f64 * moment, (index + 1) as f64 * moment);
+            while stays.get(first).is_some_and(|stay| stay.1 <= start) {
+                first += 1;
+            }
+            let mut seconds = vec![0.0; self.states.len()];
+            for stay in stays[first..].iter().take_while(|stay| stay.0 < end) {
+                seconds[stay.2] += stay.1.min(end) - stay.0.max(start);
+            }
+            let most = (0..seconds.len()).rev().max_by(|a, b| f64::total_cmp(&seconds[*a], &seconds[*b]));
+            let Some(state) = most.filter(|state| seconds[*state] > 0.0) else { continue };
+            match merged.last_mut() {
+                Some(last) if last.2 == state => last.1 = end,
+                _ => merged.push((start, end, state)),
+            }
+        }
+        merged
+    }
+
+    fn estimates(&self, device: u16, truth: Option<&CapacityCourse>) -> Vec<Estimate> {
+        debug_assert!(truth.is_none_or(|truth| truth.device == device));
+        let known = self.beliefs.iter().filter(|(_, belief)| belief.iter().any(|(_, count)| *count > 0));
+        known.take(MOST_ESTIMATES).map(|(name, belief)| Estimate::new(name, belief, truth)).collect()
+    }
+}
+
+impl Estimate {
+    fn new(name: &str, belief: &[(f64, u64)], truth: Option<&CapacityCourse>) -> Estimate {
+        let mbps: Vec<Option<f64>> = belief
+            .iter()
+            .map(|(sum, count)| (*count > 0).then(|| significant(sum / *count as f64)))
+            .collect();
+        let truth = truth.map_or(&[][..], |truth| &truth.capacity_mbps);
+        let mut errors: Vec<f64> = mbps
+            .iter()
+            .zip(truth)
+            .filter(|(_, truth)| **truth > 0.0)
+            .filter_map(|(estimate, truth)| Some((estimate.as_ref()? / truth - 1.0).abs() * 100.0))
+            .collect();
+        errors.sort_unstable_by(f64::total_cmp);
+        Estimate {
+            name: name.to_owned(),
+            mbps,
+            error_cdf: cdf(&errors),
+            median_error_percent: nearest_rank(&errors, 0.5).copied().map(significant),
+        }
+    }
+}
+
+/// The distribution of sorted values as (value, part that is not above it): every percent, and the far tail.
+fn cdf(sorted: &[f64]) -> Vec<(f64, f64)> {
+    let parts = (0..=99).map(|percent| f64::from(percent) / 100.0).chain([0.995, 0.999, 1.0]);
+    parts.filter_map(|part| Some((significant(*nearest_rank(sorted, part)?), part))).collect()
+}
+
+/// Five significant digits: finer than a figure shows, and short.
+pub(super) fn significant(value: f64) -> f64 {
+    // Through decimal text, so that what is printed is short.
+    format!("{value:.4e}").parse().expect("a printed number can be read")
+}
+
+fn to_millisecond(seconds: f64) -> f64 {
+    (seconds * 1e3).round() / 1e3
+}

@@ -1,0 +1,138 @@
+//! The page that people look at: whole, self-contained, and the same whenever it is made.
+
+mod common;
+
+use std::fs;
+
+use airpace_eval::report;
+use common::{Temporary, contents, simulate, story};
+use serde_json::Value;
+
+fn data_of(page: &str) -> Value {
+    let (_, rest) =
+        page.split_once(r#"<script type="application/json" id="data">"#).expect("a place for data");
+    let (data, _) = rest.split_once("</script>").expect("the data end");
+    serde_json::from_str(data).expect("the data are JSON")
+}
+
+#[test]
+fn a_page_is_made_from_the_folder_alone_and_always_the_same() {
+    let folder = Temporary::new("page");
+    story(Some(&folder.0), &[1, 2, 3], 2).run_with(&simulate, &|_| {}).unwrap();
+    let path = report::write(&folder.0).unwrap();
+    let first = fs::read(&path).unwrap();
+    // For looking at it: AIRPACE_KEEP_REPORT=/tmp/story cargo test -p airpace-eval --test report
+    if let Some(keep) = std::env::var_os("AIRPACE_KEEP_REPORT") {
+        fs::create_dir_all(&keep).unwrap();
+        fs::write(std::path::Path::new(&keep).join("report.html"), &first).unwrap();
+    }
+    let mut manifest: Value =
+        serde_json::from_slice(&fs::read(folder.0.join("manifest.json")).unwrap()).unwrap();
+    manifest["host"]["processor"] = "another".into();
+    manifest["host"]["wall_ms"] = 1.into();
+    fs::write(folder.0.join("manifest.json"), manifest.to_string()).unwrap();
+    fs::remove_file(&path).unwrap();
+    report::write(&folder.0).unwrap();
+    assert!(fs::read(&path).unwrap() == first, "the host changes no byte of the page");
+    assert!(
+        !contents(&folder.0)
+            .iter()
+            .any(|(path, _)| path.extension().is_some_and(|ending| ending == "partial"))
+    );
+}
+
+#[test]
+fn the_page_fetches_nothing_and_stays_small() {
+    let folder = Temporary::new("offline");
+    story(Some(&folder.0), &[1], 1).run_with(&simulate, &|_| {}).unwrap();
+    let page = fs::read_to_string(report::write(&folder.0).unwrap()).unwrap();
+    assert!(page.len() < 8_000_000, "{} bytes", page.len());
+    for fetch in
+        [" src=", "@import", "url(", "fetch(", "XMLHttpRequest", "<link rel=\"stylesheet\"", "import("]
+    {
+        let ours = page.replace(include_str!("../../../web/vendor/echarts.min.js"), "");
+        assert!(!ours.contains(fetch), "the page would fetch something: {fetch}");
+    }
+    assert_eq!(page.matches("<script").count(), 3, "library, data and page; data cannot open another");
+    assert!(!page.contains("{{"), "every mark is filled");
+}
+
+#[test]
+fn every_figure_has_its_numbers() {
+    let folder = Temporary::new("figures");
+    let outcome = story(Some(&folder.0), &[1, 2], 2).run_with(&simulate, &|_| {}).unwrap();
+    let page = fs::read_to_string(report::write(&folder.0).unwrap()).unwrap();
+    let data = data_of(&page);
+    let scenario = &data["scenarios"][0];
+    assert_eq!(scenario["command"], "airpace sim story.toml --seeds 1..2");
+    assert_eq!(scenario["command_of_course"], "airpace sim story.toml --seeds 1");
+    assert_eq!(scenario["rows"].as_array().unwrap().len(), 4, "two schemes, two flows");
+    let row = &scenario["rows"][0];
+    let mean =
+        outcome.summary.runs[..2].iter().map(|run| run.flows[0].metrics.throughput_mbps).sum::<f64>() / 2.0;
+    assert!(
+        (row["mean"][0].as_f64().unwrap() / mean - 1.0).abs() < 1e-4,
+        "the table's mean is that of the summary"
+    );
+    assert!(row["point"]["p25_mbps"].as_f64() <= row["point"]["p75_mbps"].as_f64());
+
+    let course = &scenario["courses"][0];
+    let intervals = course["throughput_mbps"].as_array().unwrap();
+    assert_eq!(intervals.len(), 60, "6 s in steps of 100 ms");
+    let total: f64 = intervals.iter().filter_map(Value::as_f64).sum::<f64>() / 60.0;
+    let measured = outcome.summary.runs[0].flows[0].metrics.throughput_mbps;
+    assert!(
+        (total / measured - 1.0).abs() < 0.01,
+        "the curve carries what the table says: {total} and {measured}"
+    );
+    let cdf = course["one_way_delay_cdf"].as_array().unwrap();
+    assert!(cdf.windows(2).all(|pair| pair[0][0].as_f64() <= pair[1][0].as_f64()));
+    assert_eq!(cdf.last().unwrap()[1], 1.0);
+    assert!(!course["stays"].as_array().unwrap().is_empty());
+    let ends: Vec<f64> =
+        course["stays"].as_array().unwrap().iter().map(|stay| stay[1].as_f64().unwrap()).collect();
+    assert_eq!(*ends.last().unwrap(), 6.0, "the last stay lasts to the end");
+
+    let cell = &scenario["cells"][0];
+    for interval in 0..60 {
+        let sum: f64 = cell["share_percent"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|user| user[interval].as_f64().unwrap())
+            .sum();
+        assert!((sum - 100.0).abs() < 0.1, "own, others and idle make the whole: {sum}");
+    }
+    let start = cell["map"]["start_ms"].as_f64().unwrap();
+    assert!(
+        (start + 100.0) % 1000.0 < 1.0,
+        "the map is about the moment when the other comes or goes: {start}"
+    );
+    assert!(!scenario["jain"][0]["bytes"].as_array().unwrap().is_empty());
+    assert_eq!(scenario["expectations"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_incomplete_run_gives_a_page_that_says_so() {
+    let folder = Temporary::new("half");
+    let failing =
+        |scenario: &_, scheme: &airpace_sim::SchemeSpec, seed, recorder: &mut dyn airpace_core::Recorder| {
+            if scheme.text() == "bbr" {
+                return Err("stopped".to_owned());
+            }
+            simulate(scenario, scheme, seed, recorder)
+        };
+    story(Some(&folder.0), &[1], 1).run_with(&failing, &|_| {}).unwrap_err();
+    let page = fs::read_to_string(report::write(&folder.0).unwrap()).unwrap();
+    let data = data_of(&page);
+    assert_eq!(data["complete"], false);
+    assert_eq!(data["runs_ended"], 1);
+    assert_eq!(data["scenarios"][0]["rows"].as_array().unwrap().len(), 2, "what had ended is shown");
+}
+
+#[test]
+fn a_folder_without_a_run_is_named() {
+    let folder = Temporary::new("nothing");
+    let error = report::write(&folder.0).unwrap_err().to_string();
+    assert!(error.contains("manifest.json") && error.contains("airpace sim"), "{error}");
+}

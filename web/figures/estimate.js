@@ -1,0 +1,62 @@
+// What a scheme believed of the path's rate, beside what it was.
+const estimateCourses = (s, view) =>
+  s.courses.filter((course) => course.scheme === view.scheme && view.flows.has(course.flow) && course.estimates.length > 0);
+
+figure({
+  id: "estimate",
+  title: "Estimate against truth",
+  note: "Lines: the scheme's own estimates, under its names. Grey: what the last hop could have carried to the device. " +
+    "Below: how far each estimate was off, over all intervals of the run.",
+  over: "time",
+  one: true,
+  course: true,
+  applies: (s) => s.courses.some((course) => course.estimates.length > 0),
+  height: () => 560,
+  option(s, view, look) {
+    const shown = estimateCourses(s, view);
+    const curves = shown.flatMap((course) => course.estimates.map((estimate) => ({
+      estimate, name: shown.length > 1 ? `${estimate.name} · ${s.flows[course.flow].flow}` : estimate.name })));
+    const device = s.flows[(shown[0] ?? s.courses[0]).flow].device;
+    const truth = s.capacities.find((c) => c.scheme === view.scheme && c.device === device);
+    const pen = (index) => ({ width: 2, color: PALETTE[index % PALETTE.length] });
+    return {
+      grid: [{ left: 64, right: 24, top: 34, height: 250 }, { left: 64, right: 24, top: 362, height: 140 }],
+      tooltip: tooltipOf(look, { trigger: "axis", valueFormatter: (value) => words(value) }),
+      title: [panelTitle(look, "Mbit/s", 4), panelTitle(look, "part of intervals", 330)],
+      xAxis: [
+        timeAxis(s, look, { gridIndex: 0, name: "s", nameLocation: "end", nameGap: 6 }),
+        axisOf(look, { gridIndex: 1, type: "value", name: "off by (%)", nameGap: 32, min: 0, max: (range) => Math.min(range.max, 100) }),
+      ],
+      yAxis: [
+        axisOf(look, { gridIndex: 0, type: "value", min: 0 }),
+        axisOf(look, { gridIndex: 1, type: "value", min: 0, max: 1, splitNumber: 2 }),
+      ],
+      dataZoom: zoomOf(look, [0], false),
+      series: [
+        ...(truth ? [{ name: "capacity", type: "line", data: overTime(s, truth.capacity_mbps), showSymbol: false, silent: true,
+          lineStyle: { width: 0 }, areaStyle: { color: look.capacity, opacity: 0.7 }, itemStyle: { color: look.capacity } }] : []),
+        ...curves.map(({ estimate, name }, index) => ({ name, type: "line", data: overTime(s, estimate.mbps), showSymbol: false,
+          lineStyle: pen(index), itemStyle: pen(index), emphasis: { disabled: true } })),
+        ...curves.map(({ estimate, name }, index) => ({ name, type: "line", step: "end", xAxisIndex: 1, yAxisIndex: 1,
+          data: estimate.error_cdf, showSymbol: false, lineStyle: pen(index), itemStyle: pen(index), emphasis: { disabled: true } })),
+      ],
+    };
+  },
+  key(s, view, look) {
+    const shown = estimateCourses(s, view);
+    const curves = shown.flatMap((course) => course.estimates.map((estimate) => {
+      const whose = shown.length > 1 ? ` · ${s.flows[course.flow].flow}` : "";
+      const off = estimate.median_error_percent === null ? "" : `, median error ${words(estimate.median_error_percent)} %`;
+      return estimate.name + whose + off;
+    }));
+    return [[look.capacity, "capacity"], ...curves.map((name, index) => [PALETTE[index % PALETTE.length], name])];
+  },
+  csv: (s) => [
+    ["scheme", "flow", "estimate", "time_s", "estimate_mbps", "capacity_mbps"],
+    ...s.courses.flatMap((course) => {
+      const truth = s.capacities.find((c) => c.scheme === course.scheme && c.device === s.flows[course.flow].device);
+      return course.estimates.flatMap((estimate) => estimate.mbps.map((mbps, index) => [
+        course.scheme, s.flows[course.flow].flow, estimate.name, Number((index * s.interval_s).toFixed(3)), mbps, truth?.capacity_mbps[index]]));
+    }),
+  ],
+});

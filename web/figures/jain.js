@@ -1,0 +1,46 @@
+// Who gets how much of what is shared, second by second.
+figure({
+  id: "jain",
+  title: "Fairness",
+  note: "Jain's index per second over the flows that take all they can get and are active together: 1 is an equal share. " +
+    "Solid: of bytes delivered. Dotted: of PRBs given.",
+  over: "time",
+  course: true,
+  applies: (s) => s.jain.some((course) => course.bytes.length + course.prbs.length > 0),
+  height: () => 380,
+  option(s, view, look) {
+    const shown = s.jain.filter((course) => view.schemes.has(course.scheme));
+    const curve = (course, kind, windows) => ({
+      name: kind ? `${course.scheme}: ${kind}` : course.scheme, type: "line", step: "end", showSymbol: windows.length < 2,
+      data: gapped(windows), connectNulls: false, emphasis: { disabled: true },
+      lineStyle: { width: 2, type: kind ? "dotted" : "solid", color: visible(styleOf(s, course.scheme).colour, look) },
+      itemStyle: { color: visible(styleOf(s, course.scheme).colour, look) },
+    });
+    return {
+      grid: { left: 64, right: 24, top: 34, bottom: 58 },
+      tooltip: tooltipOf(look, { trigger: "axis", valueFormatter: (value) => words(value, 4) }),
+      title: panelTitle(look, "Jain's index", 4),
+      xAxis: timeAxis(s, look, { name: "s", nameGap: 30 }),
+      yAxis: axisOf(look, { type: "value", max: 1, min: (range) => Math.max(0, Math.min(0.5, Math.floor(range.min * 10) / 10)) }),
+      dataZoom: zoomOf(look, [0], false),
+      series: shown.flatMap((course) => [curve(course, "", course.bytes), ...(course.prbs.length ? [curve(course, "PRBs", course.prbs)] : [])]),
+    };
+  },
+  key: (s, view, look) => s.jain.filter((course) => view.schemes.has(course.scheme))
+    .map((course) => [visible(styleOf(s, course.scheme).colour, look), course.scheme]),
+  csv: (s) => [
+    ["scheme", "of", "time_s", "jain", "sharers"],
+    ...s.jain.flatMap((course) => [["bytes", course.bytes], ["prbs", course.prbs]].flatMap(([of, windows]) =>
+      windows.map((window) => [course.scheme, of, window.time_s, window.jain, window.sharers]))),
+  ],
+});
+
+/// Steps that last their second, with a gap where nobody shares.
+function gapped(windows) {
+  const points = [];
+  windows.forEach((window, index) => {
+    points.push([window.time_s, window.jain]);
+    if (windows[index + 1]?.time_s !== window.time_s + 1) points.push([window.time_s + 1, window.jain], [window.time_s + 1, null]);
+  });
+  return points;
+}

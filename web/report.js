@@ -1,0 +1,288 @@
+// The page: builds its sections from the embedded data, draws figures when they come into view, and keeps those over
+// time zoomed together.
+"use strict";
+
+const page = JSON.parse(document.getElementById("data").textContent);
+
+/// An element: `el("p", { class: "muted" }, "text", child)`; functions become listeners.
+function el(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(name, value);
+    else if (value !== undefined && value !== false) made.setAttribute(name, value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+const swatch = (colour, variant) =>
+  el("span", { class: variant ? "swatch variant" : "swatch", style: `background:${colour};border-color:${colour}` });
+
+// ---- words and files ------------------------------------------------------------------------------------------
+
+async function copy(text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Pages from disk may not use the clipboard of some browsers; selecting text is always allowed.
+    const field = el("textarea", { style: "position:fixed;opacity:0" });
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+  const before = button.textContent;
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = before), 1200);
+}
+
+function save(name, url) {
+  const link = el("a", { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+}
+
+function saveCsv(name, rows) {
+  const cell = (value) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const url = URL.createObjectURL(new Blob([rows.map((row) => row.map(cell).join(",")).join("\n") + "\n"], { type: "text/csv" }));
+  save(name, url);
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+const commandLine = (command) =>
+  [el("code", {}, command), el("button", { type: "button", click: (event) => copy(command, event.currentTarget) }, "Copy command")];
+
+// ---- figures --------------------------------------------------------------------------------------------------
+
+const drawn = new Set();
+const whenSeen = new IntersectionObserver(
+  (entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => { whenSeen.unobserve(entry.target); entry.target.draw(); }),
+  { rootMargin: "600px" });
+
+function figureCard(s, view, spec) {
+  const box = el("div", { class: "chart", role: "img", "aria-label": `${spec.title}: ${s.name}` });
+  const key = el("div", { class: "key" });
+  const card = el("article", { class: spec.wide ? "card wide" : "card", id: `${s.name}.${spec.id}` },
+    el("h3", {}, spec.one && s.schemes.length > 1 ? el("span", {}, `${spec.title}, under `, el("span", { class: "under" })) : spec.title),
+    el("p", { class: "muted" }, spec.note), box, key,
+    el("div", { class: "foot" },
+      commandLine(spec.course ? s.command_of_course : s.command),
+      el("button", { type: "button", click: () => saveCsv(`${s.name}-${spec.id}.csv`, spec.csv(s)) }, "CSV"),
+      el("button", { type: "button", click: () => chart && save(`${s.name}-${spec.id}.png`, chart.getDataURL({ pixelRatio: 2, backgroundColor: lookOf().surface })) }, "PNG")));
+  let chart = null;
+  const draw = () => {
+    const look = lookOf();
+    const under = card.querySelector(".under");
+    if (under) under.textContent = view.scheme;
+    box.style.height = `${spec.height(s, view)}px`;
+    if (!chart) {
+      chart = echarts.init(box, null, { renderer: "canvas" });
+      drawn.add(redraw);
+      if (spec.over === "time") zoomTogether(chart, view);
+    }
+    chart.resize();
+    chart.setOption({ animation: false, backgroundColor: "transparent", aria: { enabled: true }, ...spec.option(s, view, look) }, { notMerge: true });
+    if (spec.over === "time" && view.zoom) chart.dispatchAction({ type: "dataZoom", ...view.zoom });
+    const entries = spec.key ? spec.key(s, view, look) : [];
+    key.replaceChildren(...entries.map(([colour, name]) => el("span", {}, swatch(colour), name)));
+  };
+  const redraw = () => draw();
+  box.draw = draw;
+  box.style.height = `${spec.height(s, view)}px`;
+  view.redraws.push(() => chart && draw());
+  whenSeen.observe(box);
+  return card;
+}
+
+/// One zoom for all figures over time of a scenario.
+function zoomTogether(chart, view) {
+  view.timeCharts.push(chart);
+  chart.on("datazoom", (event) => {
+    if (view.zooming) return;
+    view.zooming = true;
+    const { start, end } = event.batch?.[0] ?? event;
+    view.zoom = { start, end };
+    view.timeCharts.filter((other) => other !== chart).forEach((other) => other.dispatchAction({ type: "dataZoom", start, end }));
+    view.zooming = false;
+  });
+}
+
+// ---- controls -------------------------------------------------------------------------------------------------
+
+function chips(label, items, chosen, changed) {
+  if (items.length < 2) return null;
+  const buttons = items.map(({ value, name, colour, variant }) => {
+    const button = el("button", { type: "button", class: "chip", "aria-pressed": String(chosen.has(value)), click: () => {
+      if (chosen.has(value) && chosen.size > 1) chosen.delete(value);
+      else chosen.add(value);
+      buttons.forEach((other, index) => other.setAttribute("aria-pressed", String(chosen.has(items[index].value))));
+      changed();
+    } }, colour ? swatch(colour, variant) : null, name);
+    return button;
+  });
+  return el("div", { class: "chips", role: "group", "aria-label": label }, el("span", {}, label), buttons);
+}
+
+function controls(s, view) {
+  const redraw = () => view.redraws.forEach((draw) => draw());
+  const look = lookOf();
+  const schemes = s.schemes.map((style) => ({ value: style.text, name: style.text, colour: visible(style.colour, look), variant: style.variant }));
+  const flows = s.flows.map((flow, index) => ({ value: index, name: flow.flow }));
+  const one = s.schemes.length < 2 ? null : el("label", { class: "chips" }, el("span", {}, "Inside"),
+    el("select", { change: (event) => { view.scheme = event.target.value; redraw(); } },
+      s.schemes.map((style) => el("option", { value: style.text, selected: style.text === view.scheme }, style.text))));
+  const parts = [chips("Schemes", schemes, view.schemes, redraw), chips("Flows", flows, view.flows, redraw), one].filter(Boolean);
+  return parts.length ? el("div", { class: "controls" }, parts) : null;
+}
+
+// ---- tables ---------------------------------------------------------------------------------------------------
+
+/// A table whose columns sort when their heading is pressed; `columns`: [{ heading, unit, better }], `rows`: [{ names, values, cells }].
+function sortable(nameHeadings, columns, rows) {
+  const body = el("tbody");
+  const fill = () => body.replaceChildren(...rows.map((row) => el("tr", {}, row.cells)));
+  const headings = columns.map((column, index) => el("th", { role: "button", tabindex: "0", scope: "col",
+    click: () => sort(index), keydown: (event) => event.key === "Enter" && sort(index) }, column.heading, el("small", {}, column.unit)));
+  function sort(index) {
+    const now = headings[index].getAttribute("aria-sort");
+    const first = columns[index].better === "less" ? "ascending" : "descending";
+    const next = now === null ? first : now === "ascending" ? "descending" : "ascending";
+    headings.forEach((heading) => heading.removeAttribute("aria-sort"));
+    headings[index].setAttribute("aria-sort", next);
+    const sign = next === "ascending" ? 1 : -1;
+    rows.sort((a, b) => sign * ((a.values[index] ?? Infinity * sign) - (b.values[index] ?? Infinity * sign)) || 0);
+    fill();
+  }
+  fill();
+  return el("div", { class: "scroll" }, el("table", { class: "names" },
+    el("thead", {}, el("tr", {}, nameHeadings.map((name) => el("th", { class: "name", scope: "col" }, name)), headings)), body));
+}
+
+function metricsCard(s) {
+  const look = lookOf();
+  const best = s.columns.map((column, index) => {
+    if (!column.better) return null;
+    const values = s.rows.filter((row) => row.flow === s.flows[0].flow).map((row) => row.mean[index]).filter((value) => value !== null);
+    return values.length < 2 ? null : column.better === "more" ? Math.max(...values) : Math.min(...values);
+  });
+  const several = s.flows.length > 1;
+  const rows = s.rows.map((row) => {
+    const style = styleOf(s, row.scheme);
+    const cells = row.mean.map((mean, index) => {
+      const digits = s.columns[index].digits;
+      const spread = row.deviation[index] === null ? null : el("small", {}, ` ±${words(row.deviation[index], digits)}`);
+      const wins = mean !== null && mean === best[index] && row.flow === s.flows[0].flow;
+      return el("td", wins ? { class: "best" } : {}, words(mean, digits), spread);
+    });
+    const name = el("th", { scope: "row" }, swatch(visible(style.colour, look), style.variant), row.scheme);
+    const flow = several ? el("td", { class: "text" }, row.own_scheme ? `${row.flow} (${row.own_scheme})` : row.flow) : null;
+    return { values: row.mean, cells: [name, flow, cells].flat().filter(Boolean) };
+  });
+  const seeds = Math.max(...s.rows.map((row) => row.seeds));
+  return el("article", { class: "card wide", id: `${s.name}.table` }, el("h3", {}, "All numbers"),
+    el("p", { class: "muted" }, (seeds > 1 ? `Means over ${seeds} seeds, ± their standard deviation. ` : "") +
+      "Press a heading to sort. Delays are those of delivered packets; loss counts packets that were dropped or lost on the way."),
+    sortable(several ? ["scheme", "flow"] : ["scheme"], s.columns, rows),
+    el("div", { class: "foot" }, commandLine(s.command), el("button", { type: "button", click: () => saveCsv(`${s.name}-table.csv`, [
+      ["scheme", "flow", "seeds", ...s.columns.flatMap((column) => [column.path, `${column.path} deviation`])],
+      ...s.rows.map((row) => [row.scheme, row.flow, row.seeds, ...row.mean.flatMap((mean, index) => [mean, row.deviation[index]])]),
+    ]) }, "CSV")));
+}
+
+function expectationsCard(s) {
+  if (s.expectations.length === 0) return null;
+  const met = s.expectations.filter((verdict) => verdict.passed).length;
+  return el("article", { class: "card wide", id: `${s.name}.expectations` }, el("h3", {}, `Expectations: ${met} of ${s.expectations.length} met`),
+    el("div", { class: "scroll" }, el("table", {},
+      el("thead", {}, el("tr", {}, ["", "what is expected", "scheme", "flow", "metric", "wanted", "measured"].map((name) => el("th", { class: name === "measured" ? "" : "name", scope: "col" }, name)))),
+      el("tbody", {}, s.expectations.map((verdict) => el("tr", {},
+        el("td", { class: `text ${verdict.passed ? "met" : "missed"}` }, verdict.passed ? "✓ met" : "✗ missed"),
+        el("td", { class: "text wrap" }, verdict.say), el("td", { class: "text" }, verdict.scheme), el("td", { class: "text" }, verdict.flow),
+        el("td", { class: "text" }, el("code", {}, verdict.metric)), el("td", { class: "text" }, verdict.wanted),
+        el("td", {}, words(verdict.measured))))))));
+}
+
+function overviewSection(overview) {
+  return el("section", { id: "overview" }, el("h2", {}, "Overview"),
+    el("p", { class: "muted" }, "First flow of each scenario, mean over seeds: throughput, and the 95th percentile of one-way delay."),
+    el("div", { class: "cards" }, el("article", { class: "card wide" }, el("div", { class: "scroll" }, el("table", { class: "names" },
+      el("thead", {}, el("tr", {}, el("th", { class: "name", scope: "col" }, "scenario"), overview.schemes.map((scheme) => el("th", { scope: "col" }, scheme, el("small", {}, "Mbit/s · ms"))),
+        el("th", { scope: "col" }, "expectations"))),
+      el("tbody", {}, overview.rows.map((row) => el("tr", {},
+        el("th", { scope: "row" }, el("a", { href: `#${row.scenario}` }, row.scenario)),
+        row.cells.map((cell) => el("td", {}, cell ? [words(cell.throughput_mbps), el("small", {}, ` · ${words(cell.one_way_delay_p95_ms)}`)] : "–")),
+        el("td", { class: row.expectations === 0 ? "" : row.expectations_met === row.expectations ? "met" : "missed" },
+          row.expectations === 0 ? "–" : `${row.expectations_met} of ${row.expectations}`)))))))));
+}
+
+// ---- the page -------------------------------------------------------------------------------------------------
+
+function viewOf(s) {
+  const greedy = s.flows.map((flow, index) => ({ ...flow, index })).filter((flow) => flow.greedy);
+  // Where flows compete, one scheme at a time can be read; where there is one flow, schemes are compared.
+  const schemes = greedy.length > 1 ? s.schemes.slice(0, 1) : s.schemes;
+  const flows = greedy.length > 1 ? greedy.map((flow) => flow.index) : [greedy[0]?.index ?? 0];
+  return { schemes: new Set(schemes.map((style) => style.text)), flows: new Set(flows), scheme: s.schemes[0]?.text, redraws: [], timeCharts: [], zoom: null };
+}
+
+function scenarioSection(s) {
+  const title = el("div", { class: "head" }, el("h2", {}, s.name), el("span", { class: "muted" }, s.source));
+  const section = el("section", { id: s.name }, title, el("p", {}, s.about));
+  if (s.rows.length === 0) {
+    section.append(el("p", { class: "notice" }, "No run of this scenario came to its end."));
+    return section;
+  }
+  if (s.replays_trace) {
+    section.append(el("p", { class: "notice mild" }, "This link replays a recording of a saturated user. An idle cell grants light or " +
+      "bursty traffic differently than such a trace shows (CellReplay, NSDI 2025): read it for bulk flows, and use a cell scenario for others."));
+  }
+  const view = viewOf(s);
+  const specs = figures.filter((spec) => spec.applies(s));
+  const compare = specs.filter((spec) => !spec.course).map((spec) => figureCard(s, view, spec));
+  const course = specs.filter((spec) => spec.course).map((spec) => figureCard(s, view, spec));
+  section.append(el("div", { class: "cards" }, [expectationsCard(s), ...compare, metricsCard(s)].filter(Boolean)));
+  if (course.length) {
+    section.append(el("h3", { style: "margin-top:1.75rem" }, `One run, seed ${s.seed}`),
+      controls(s, view) ?? "", el("div", { class: "cards" }, course));
+  }
+  return section;
+}
+
+function build() {
+  const names = page.scenarios.map((s) => s.name);
+  document.title = `${names.slice(0, 3).join(", ")}${names.length > 3 ? ", …" : ""} · Airpace`;
+  const met = page.scenarios.flatMap((s) => s.expectations).filter((verdict) => verdict.passed).length;
+  const asked = page.scenarios.flatMap((s) => s.expectations).length;
+  const schemes = new Set(page.scenarios.flatMap((s) => s.schemes.map((style) => style.text))).size;
+  const seeds = page.seeds.length > 1 ? `${page.seeds.length} seeds` : `seed ${page.seeds[0]}`;
+  const fact = (...words) => el("li", {}, ...words);
+  const parts = [
+    el("header", {}, el("h1", {}, names.length === 1 ? names[0] : `${names.length} scenarios`),
+      el("p", { class: "muted" }, "Congestion control over cellular links, simulated by Airpace"),
+      el("ul", { class: "facts" },
+        fact(el("b", {}, String(schemes)), schemes === 1 ? " scheme" : " schemes"), fact(el("b", {}, seeds)),
+        fact(el("b", {}, String(page.runs_ended)), page.runs_ended === 1 ? " run" : " runs"), fact("version ", el("b", {}, page.version)),
+        asked ? fact(el("span", { class: met === asked ? "met" : "missed" }, `${met} of ${asked} expectations met`)) : null,
+        fact("host and time: ", el("a", { href: "manifest.json" }, "manifest.json"))),
+      el("div", { class: "foot" }, commandLine(page.command))),
+    page.complete ? null : el("p", { class: "notice" }, `This run is incomplete: it was interrupted after ${page.runs_ended} ` +
+      `${page.runs_ended === 1 ? "run" : "runs"}. What follows shows only runs that came to their end; verdicts on expectations are missing.`),
+    names.length > 1 ? el("nav", { "aria-label": "Scenarios" }, el("ul", {}, [...(page.overview ? ["overview"] : []), ...names].map((name) => el("li", {}, el("a", { href: `#${name}` }, name))))) : null,
+    el("main", {}, page.overview ? overviewSection(page.overview) : null, page.scenarios.map(scenarioSection)),
+    el("footer", {}, "Same command, same bytes: results depend on scenario, scheme and seed only. Tables of every packet, ACK, grant and " +
+      "controller state lie beside this page as Parquet. Figures are drawn with Apache ECharts (Apache License 2.0)."),
+  ];
+  document.getElementById("page").append(...parts.filter(Boolean));
+}
+
+build();
+let pending = 0;
+const redrawAll = () => { cancelAnimationFrame(pending); pending = requestAnimationFrame(() => drawn.forEach((draw) => draw())); };
+let width = innerWidth;
+addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; redrawAll(); } });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
