@@ -120,7 +120,7 @@ fn judge(c: &mut Criterion) {
     group.sample_size(10);
     group.bench_function("metrics only", |b| {
         b.iter(|| {
-            let mut judge = Judge::new(&facts, None, &|_| {}).expect("no file to make");
+            let mut judge = Judge::new(&facts, None).expect("no file to make");
             play(&mut judge);
             judge.finish().expect("no file to write")
         });
@@ -131,7 +131,7 @@ fn judge(c: &mut Criterion) {
     group.bench_function("metrics and tables", |b| {
         b.iter(|| {
             let keep = Keep { folder: &folder, inspected: &inspected, qlog: false };
-            let mut judge = Judge::new(&facts, Some(keep), &|_| {}).expect("the folder is writable");
+            let mut judge = Judge::new(&facts, Some(keep)).expect("the folder is writable");
             play(&mut judge);
             judge.finish().expect("the disk has room")
         });

@@ -83,6 +83,12 @@ pub enum EvalError {
         /// The name.
         name: String,
     },
+    /// A scenario's files cannot be read.
+    #[error(transparent)]
+    Scenario(#[from] airpace_sim::ScenarioError),
+    /// The listener stopped the runs; the folder, if there is one, says that it is incomplete.
+    #[error("stopped before every run had ended; `airpace report` shows those that had")]
+    Stopped,
     /// The simulator refused or failed.
     #[error("{scenario} with {scheme}, seed {seed}: {reason}")]
     Run {

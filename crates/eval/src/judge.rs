@@ -1,6 +1,6 @@
 //! The recorder of one run: metrics always, tables and qlog where a folder is kept.
 
-use airpace_core::{Event, Recorder, Time};
+use airpace_core::{Event, Recorder};
 
 use crate::error::EvalError;
 use crate::facts::RunFacts;
@@ -21,39 +21,23 @@ pub struct Keep<'a> {
 }
 
 /// Listens to one run.
-pub struct Judge<'a> {
+pub struct Judge {
     meter: Meter,
     tables: Option<Tables>,
     qlogs: Option<Qlogs>,
-    duration: Time,
-    progress: &'a dyn Fn(f64),
-    /// When to speak of progress next.
-    next_progress: Time,
 }
 
-impl<'a> Judge<'a> {
-    /// A judge of the run with these facts; `progress` hears the part of the run's time that has passed, about
-    /// a hundred times.
+impl Judge {
+    /// A judge of the run with these facts.
     ///
     /// # Errors
     /// A file that cannot be made.
-    pub fn new(
-        facts: &RunFacts,
-        keep: Option<Keep<'_>>,
-        progress: &'a dyn Fn(f64),
-    ) -> Result<Judge<'a>, EvalError> {
+    pub fn new(facts: &RunFacts, keep: Option<Keep<'_>>) -> Result<Judge, EvalError> {
         let tables =
             keep.map(|keep| Tables::create(keep.folder.root(), facts, keep.inspected)).transpose()?;
-        let qlogs =
-            keep.filter(|keep| keep.qlog).map(|keep| Qlogs::create(keep.folder.root(), facts)).transpose()?;
-        Ok(Judge {
-            meter: Meter::new(facts),
-            tables,
-            qlogs,
-            duration: facts.duration,
-            progress,
-            next_progress: Time::ZERO,
-        })
+        let logged = keep.filter(|keep| keep.qlog);
+        let qlogs = logged.map(|keep| Qlogs::create(keep.folder.root(), facts)).transpose()?;
+        Ok(Judge { meter: Meter::new(facts), tables, qlogs })
     }
 
     /// Ends the files and gives the numbers.
@@ -65,17 +49,9 @@ impl<'a> Judge<'a> {
         self.qlogs.map_or(Ok(()), Qlogs::finish)?;
         Ok(self.meter.finish())
     }
-
-    fn tell_progress(&mut self, now: Time) {
-        if now < self.next_progress {
-            return;
-        }
-        self.next_progress = now + (self.duration - Time::ZERO) / 100;
-        (self.progress)((now.as_secs_f64() / self.duration.as_secs_f64()).min(0.999));
-    }
 }
 
-impl Recorder for Judge<'_> {
+impl Recorder for Judge {
     fn record(&mut self, event: Event<'_>) {
         self.meter.record(&event);
         if let Some(tables) = &mut self.tables {
@@ -83,11 +59,6 @@ impl Recorder for Judge<'_> {
         }
         if let Some(qlogs) = &mut self.qlogs {
             qlogs.record(&event);
-        }
-        if let Event::Arrived(airpace_core::event::Arrived { time, .. })
-        | Event::Capacity(airpace_core::event::Capacity { time, .. }) = event
-        {
-            self.tell_progress(time);
         }
     }
 }

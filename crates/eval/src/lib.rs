@@ -30,7 +30,7 @@ pub use expect::Verdict;
 pub use facts::{FlowFacts, RunFacts, Span};
 pub use folder::{Host, Manifest, RunFolder};
 pub use judge::{Judge, Keep};
-pub use matrix::{Choice, Matrix, Outcome, Progress};
+pub use matrix::{Choice, Listener, Matrix, Outcome, Progress};
 pub use metrics::{FlowMetrics, Measured, Meter};
 pub use summary::{FlowLine, FlowSummary, RunSummary, Summary};
 pub use tables::Tables;

@@ -3,13 +3,14 @@
 //! Each run is a pure function of its scenario, scheme and seed and writes to files of its own; results are put
 //! together in the order asked for. So neither the number of threads nor their luck changes a byte.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use airpace_core::Recorder;
-use airpace_sim::{Scenario, SchemeSpec};
+use airpace_core::{Recorder, Time};
+use airpace_sim::{Prepared, Progress as Clock, Scenario, SchemeSpec};
 
 use crate::error::EvalError;
 use crate::expect::{check_metrics, verdicts};
@@ -74,9 +75,13 @@ pub struct Outcome {
     pub folder: Option<RunFolder>,
 }
 
-/// What turns a scenario, a scheme and a seed into events; its error is one sentence.
+/// Hears how far a run is, from the thread that runs it, and may stop everything.
+pub type Listener<'a> = &'a (dyn Fn(Progress<'_>) -> ControlFlow<()> + Sync);
+
+/// What turns a scenario, a scheme and a seed into events; its error is one sentence. It tells the clock's time now
+/// and then, and stops when told to.
 pub type Simulate<'a> =
-    &'a (dyn Fn(&Scenario, &SchemeSpec, u64, &mut dyn Recorder) -> Result<(), String> + Sync);
+    &'a (dyn Fn(&Scenario, &SchemeSpec, u64, &mut dyn Recorder, &mut Clock<'_>) -> Result<(), String> + Sync);
 
 struct Job<'a> {
     choice: &'a Choice,
@@ -85,16 +90,32 @@ struct Job<'a> {
 }
 
 impl Matrix {
-    /// Runs everything in `simulate`. `progress` is called from the threads that run.
+    /// Runs everything in the simulator.
     ///
     /// # Errors
-    /// A folder that cannot be written, two scenarios of one name, an expectation about a metric that does not
-    /// exist, or the first run, in order, that failed.
-    pub fn run_with(
-        &self,
-        simulate: Simulate<'_>,
-        progress: &(dyn Fn(Progress<'_>) + Sync),
-    ) -> Result<Outcome, EvalError> {
+    /// Before anything is written: a scenario whose files cannot be read, two scenarios of one name, an expectation
+    /// about a metric that does not exist, a folder that cannot be written. Then: the first run, in order, that
+    /// failed, or that the listener stopped it. The folder then says that it is incomplete.
+    pub fn run(&self, listener: Listener<'_>) -> Result<Outcome, EvalError> {
+        let prepare = |choice: &Choice| choice.scenario.prepare();
+        let prepared: Vec<Prepared> = self.scenarios.iter().map(prepare).collect::<Result<_, _>>()?;
+        let simulate = |scenario: &Scenario,
+                        scheme: &SchemeSpec,
+                        seed: u64,
+                        recorder: &mut dyn Recorder,
+                        progress: &mut Clock<'_>| {
+            let ready = prepared.iter().find(|ready| ready.scenario().name == scenario.name);
+            let ready = ready.expect("every scenario was prepared");
+            ready.run(scheme, seed, recorder, progress).map(drop).map_err(|error| error.to_string())
+        };
+        self.run_with(&simulate, listener)
+    }
+
+    /// Runs everything in `simulate`.
+    ///
+    /// # Errors
+    /// As [`Matrix::run`].
+    pub fn run_with(&self, simulate: Simulate<'_>, listener: Listener<'_>) -> Result<Outcome, EvalError> {
         for (index, choice) in self.scenarios.iter().enumerate() {
             check_metrics(&choice.scenario)?;
             if self.scenarios[..index].iter().any(|other| other.scenario.name == choice.scenario.name) {
@@ -111,7 +132,7 @@ impl Matrix {
                 folder.write(&scenario_file(&choice.scenario.name), choice.scenario.to_toml().as_bytes())?;
             }
         }
-        let runs = self.run_jobs(&jobs, folder.as_ref(), simulate, progress)?;
+        let runs = self.run_jobs(&jobs, folder.as_ref(), simulate, listener)?;
         let expectations =
             self.scenarios.iter().flat_map(|choice| verdicts(&choice.scenario, &runs)).collect();
         let summary = Summary { runs, expectations };
@@ -193,41 +214,30 @@ impl Matrix {
         jobs: &[Job<'_>],
         folder: Option<&RunFolder>,
         simulate: Simulate<'_>,
-        progress: &(dyn Fn(Progress<'_>) + Sync),
+        listener: Listener<'_>,
     ) -> Result<Vec<RunSummary>, EvalError> {
         let inspected = inspected_names(jobs)?;
+        let keep = folder.map(|folder| Keep { folder, inspected: &inspected, qlog: self.qlog });
         let next = AtomicUsize::new(0);
-        let failed = AtomicBool::new(false);
+        let stopped = AtomicBool::new(false);
         let results: Mutex<Vec<Option<Result<RunSummary, EvalError>>>> =
             Mutex::new(jobs.iter().map(|_| None).collect());
         let work = || {
-            while !failed.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(job) = jobs.get(index) else { return };
-                let report = |fraction| {
-                    progress(Progress {
-                        job: index,
-                        jobs: jobs.len(),
-                        scenario: &job.choice.scenario.name,
-                        scheme: job.scheme.text(),
-                        seed: job.seed,
-                        fraction,
-                    });
+                let tell = |fraction| {
+                    let stop = listener(job.progress(index, jobs.len(), fraction)).is_break();
+                    stopped.fetch_or(stop, Ordering::Relaxed) || stop
                 };
-                let keep = folder.map(|folder| Keep { folder, inspected: &inspected, qlog: self.qlog });
-                let result = job.run(keep, simulate, &report);
-                failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                let result = job.run(keep, simulate, &tell);
                 let mut results = results.lock().expect("no thread panics while it holds the results");
-                results[index] = Some(result);
-                if let Some(folder) = folder {
-                    // What has ended is on record even if the rest never ends.
-                    let runs = results.iter().flatten().flatten().cloned().collect();
-                    let so_far = Summary { runs, expectations: Vec::new() };
-                    if let Err(error) = folder.write_summary(&so_far) {
-                        results[index] = Some(Err(error));
-                        failed.store(true, Ordering::Relaxed);
-                    }
+                results[index] = Some(result.and_then(|run| run.ok_or(EvalError::Stopped)));
+                let kept = folder.map_or(Ok(()), |folder| folder.write_summary(&so_far(&results)));
+                if let Err(error) = kept {
+                    results[index] = Some(Err(error));
                 }
+                stopped.fetch_or(matches!(results[index], Some(Err(_))), Ordering::Relaxed);
             }
         };
         std::thread::scope(|scope| {
@@ -236,25 +246,51 @@ impl Matrix {
             }
             work();
         });
-        let results = results.into_inner().expect("every thread has ended");
-        results.into_iter().flatten().collect()
+        let results: Vec<_> =
+            results.into_inner().expect("every thread has ended").into_iter().flatten().collect();
+        if results.len() < jobs.len() && results.iter().all(Result::is_ok) {
+            return Err(EvalError::Stopped);
+        }
+        // A run that failed says more than one that was stopped because of it.
+        let (stopped, others): (Vec<_>, Vec<_>) =
+            results.into_iter().partition(|result| matches!(result, Err(EvalError::Stopped)));
+        others.into_iter().chain(stopped).collect()
     }
 }
 
+/// What has ended, on record even if the rest never ends.
+fn so_far(results: &[Option<Result<RunSummary, EvalError>>]) -> Summary {
+    Summary { runs: results.iter().flatten().flatten().cloned().collect(), expectations: Vec::new() }
+}
+
 impl Job<'_> {
+    /// The run's numbers, or `None` if `tell`, which hears the part of its time that has passed, stopped it.
     fn run(
         &self,
         keep: Option<Keep<'_>>,
         simulate: Simulate<'_>,
-        progress: &dyn Fn(f64),
-    ) -> Result<RunSummary, EvalError> {
+        tell: &dyn Fn(f64) -> bool,
+    ) -> Result<Option<RunSummary>, EvalError> {
         let facts = crate::facts::of(&self.choice.scenario, &self.scheme, self.seed);
-        let mut judge = Judge::new(&facts, keep, progress)?;
-        simulate(&self.choice.scenario, &self.scheme, self.seed, &mut judge)
+        let mut judge = Judge::new(&facts, keep)?;
+        let mut stopped = false;
+        let mut progress = |now: Time| {
+            stopped |= tell((now.as_secs_f64() / facts.duration.as_secs_f64()).min(0.999));
+            if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        simulate(&self.choice.scenario, &self.scheme, self.seed, &mut judge, &mut progress)
             .map_err(|reason| self.failed(reason))?;
+        if stopped {
+            return Ok(None);
+        }
         let measured = judge.finish()?;
-        progress(1.0);
-        Ok(RunSummary::new(&facts, measured))
+        tell(1.0);
+        Ok(Some(RunSummary::new(&facts, measured)))
+    }
+
+    fn progress(&self, job: usize, jobs: usize, fraction: f64) -> Progress<'_> {
+        let (scenario, scheme) = (&self.choice.scenario.name, self.scheme.text());
+        Progress { job, jobs, scenario, scheme, seed: self.seed, fraction }
     }
 
     fn failed(&self, reason: String) -> EvalError {

@@ -3,14 +3,15 @@
 mod common;
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use airpace_eval::{EvalError, RunFolder};
-use common::{Temporary, contents, simulate, story};
+use common::{Temporary, contents, patient, simulate, story};
 use serde_json::Value;
 
 fn run(out: &Path, jobs: usize) -> airpace_eval::Outcome {
-    story(Some(out), &[1, 2], jobs).run_with(&simulate, &|_| {}).expect("the story runs")
+    story(Some(out), &[1, 2], jobs).run_with(&simulate, &patient).expect("the story runs")
 }
 
 fn json(path: &Path) -> Value {
@@ -50,6 +51,7 @@ fn progress_ends_at_one_for_every_run() {
         if progress.fraction == 1.0 {
             ended.lock().unwrap().push(progress.job);
         }
+        ControlFlow::Continue(())
     };
     story(None, &[1, 2], 2).run_with(&simulate, &progress).unwrap();
     let mut ended = ended.into_inner().unwrap();
@@ -61,15 +63,18 @@ fn progress_ends_at_one_for_every_run() {
 fn an_interrupted_run_leaves_a_folder_that_says_so() {
     let folder = Temporary::new("interrupted");
     let seen_at_the_start = std::sync::Mutex::new(None);
-    let failing =
-        |scenario: &_, scheme: &airpace_sim::SchemeSpec, seed, recorder: &mut dyn airpace_core::Recorder| {
-            seen_at_the_start.lock().unwrap().get_or_insert_with(|| json(&folder.0.join("manifest.json")));
-            if scheme.text() == "bbr" {
-                return Err("the machine stopped".to_owned());
-            }
-            simulate(scenario, scheme, seed, recorder)
-        };
-    let error = story(Some(&folder.0), &[1], 1).run_with(&failing, &|_| {}).unwrap_err();
+    let failing = |scenario: &_,
+                   scheme: &airpace_sim::SchemeSpec,
+                   seed,
+                   recorder: &mut dyn airpace_core::Recorder,
+                   progress: &mut airpace_sim::Progress<'_>| {
+        seen_at_the_start.lock().unwrap().get_or_insert_with(|| json(&folder.0.join("manifest.json")));
+        if scheme.text() == "bbr" {
+            return Err("the machine stopped".to_owned());
+        }
+        simulate(scenario, scheme, seed, recorder, progress)
+    };
+    let error = story(Some(&folder.0), &[1], 1).run_with(&failing, &patient).unwrap_err();
     assert_eq!(error.to_string(), "story with bbr, seed 1: the machine stopped");
     let at_start =
         seen_at_the_start.into_inner().unwrap().expect("the manifest is there before the first event");
@@ -83,11 +88,50 @@ fn an_interrupted_run_leaves_a_folder_that_says_so() {
 }
 
 #[test]
+fn a_listener_may_stop_everything() {
+    let folder = Temporary::new("stopped");
+    let impatient = |progress: airpace_eval::Progress<'_>| {
+        let late = progress.scheme == "bbr" && progress.fraction > 0.5;
+        if late { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let error = story(Some(&folder.0), &[1, 2], 1).run_with(&simulate, &impatient).unwrap_err();
+    assert!(matches!(error, EvalError::Stopped), "{error}");
+    let opened = RunFolder::open(&folder.0).unwrap();
+    assert!(!opened.manifest().unwrap().complete);
+    assert_eq!(opened.summary().unwrap().runs.len(), 2, "both seeds of the first scheme had ended");
+    assert!(!folder.0.join("packets/scenario=story/scheme=bbr/seed=1/part.parquet").exists());
+}
+
+#[test]
+fn the_simulator_s_own_runs_are_judged() {
+    let sets = [("duration_s".to_owned(), "2".to_owned())];
+    let (name, text) = airpace_sim::builtin()[0];
+    let folder = Temporary::new("simulator");
+    let mut matrix = story(Some(&folder.0), &[1], 2);
+    let scenario = airpace_sim::Scenario::load(text, name, &sets).unwrap();
+    matrix.schemes =
+        ["cubic", "oracle"].map(|scheme| airpace_sim::SchemeSpec::parse(scheme).unwrap()).to_vec();
+    matrix.scenarios = vec![airpace_eval::Choice { argument: name.to_owned(), set: sets.to_vec(), scenario }];
+    let summary = matrix.run(&patient).unwrap().summary;
+    for run in &summary.runs {
+        let metrics = &run.flows[0].metrics;
+        assert!(metrics.throughput_mbps > 1.0, "{}: {metrics:?}", run.scheme);
+        assert!(
+            metrics.utilization.is_some_and(|utilization| utilization > 0.1 && utilization < 1.05),
+            "{metrics:?}"
+        );
+        assert!(metrics.queueing_delay_ms.p95.is_some() && !run.carriers.is_empty());
+    }
+    let page = airpace_eval::report::write(&folder.0).unwrap();
+    assert!(fs::metadata(page).unwrap().len() > 1_000_000);
+}
+
+#[test]
 fn a_second_run_replaces_the_first_and_nothing_else() {
     let folder = Temporary::new("again");
     run(&folder.0, 2);
     fs::write(folder.0.join("notes.txt"), "mine").unwrap();
-    let outcome = story(Some(&folder.0), &[9], 2).run_with(&simulate, &|_| {}).unwrap();
+    let outcome = story(Some(&folder.0), &[9], 2).run_with(&simulate, &patient).unwrap();
     assert_eq!(outcome.summary.runs.len(), 2);
     assert!(folder.0.join("packets/scenario=story/scheme=bbr/seed=9/part.parquet").exists());
     assert!(!folder.0.join("packets/scenario=story/scheme=bbr/seed=1").exists(), "the old run is gone");
@@ -99,7 +143,7 @@ fn a_folder_of_other_things_is_left_alone() {
     let folder = Temporary::new("occupied");
     fs::create_dir_all(&folder.0).unwrap();
     fs::write(folder.0.join("thesis.tex"), "years of work").unwrap();
-    let error = story(Some(&folder.0), &[1], 1).run_with(&simulate, &|_| {}).unwrap_err();
+    let error = story(Some(&folder.0), &[1], 1).run_with(&simulate, &patient).unwrap_err();
     assert!(matches!(error, EvalError::Occupied { .. }));
     assert!(error.to_string().contains("--out"), "{error}");
     assert_eq!(contents(&folder.0).len(), 1);
@@ -111,13 +155,14 @@ fn a_folder_that_cannot_be_written_is_named_with_a_remedy() {
     fs::create_dir_all(&folder.0).unwrap();
     let file = folder.0.join("file");
     fs::write(&file, "").unwrap();
-    let error = story(Some(&file.join("run")), &[1], 1).run_with(&simulate, &|_| {}).unwrap_err().to_string();
+    let error =
+        story(Some(&file.join("run")), &[1], 1).run_with(&simulate, &patient).unwrap_err().to_string();
     assert!(error.contains(&file.join("run").display().to_string()) && error.contains("--out"), "{error}");
 }
 
 #[test]
 fn expectations_become_verdicts() {
-    let summary = story(None, &[1, 2], 2).run_with(&simulate, &|_| {}).unwrap().summary;
+    let summary = story(None, &[1, 2], 2).run_with(&simulate, &patient).unwrap().summary;
     let [moves, no_queue] = &summary.expectations[..] else {
         panic!("two verdicts: {:?}", summary.expectations)
     };
@@ -132,13 +177,13 @@ fn an_expectation_about_a_metric_that_does_not_exist_is_refused_before_the_run()
     let text = common::STORY.replace("queueing_delay_ms.p95", "queueing_delay_ms.p59");
     let mut matrix = story(None, &[1], 1);
     matrix.scenarios[0].scenario = airpace_sim::Scenario::load(&text, "story.toml", &[]).unwrap();
-    let error = matrix.run_with(&|_, _, _, _| panic!("nothing runs"), &|_| {}).unwrap_err().to_string();
+    let error = matrix.run_with(&|_, _, _, _, _| panic!("nothing runs"), &patient).unwrap_err().to_string();
     assert!(error.contains("p59") && error.contains("queueing_delay_ms.p95"), "{error}");
 }
 
 #[test]
 fn json_lines_have_exactly_these_keys() {
-    let summary = story(None, &[1], 1).run_with(&simulate, &|_| {}).unwrap().summary;
+    let summary = story(None, &[1], 1).run_with(&simulate, &patient).unwrap().summary;
     let line = serde_json::to_value(summary.runs[0].lines().next().unwrap()).unwrap();
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     assert_eq!(

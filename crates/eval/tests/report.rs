@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use airpace_eval::report;
-use common::{Temporary, contents, simulate, story};
+use common::{Temporary, contents, patient, simulate, story};
 use serde_json::Value;
 
 fn data_of(page: &str) -> Value {
@@ -18,7 +18,7 @@ fn data_of(page: &str) -> Value {
 #[test]
 fn a_page_is_made_from_the_folder_alone_and_always_the_same() {
     let folder = Temporary::new("page");
-    story(Some(&folder.0), &[1, 2, 3], 2).run_with(&simulate, &|_| {}).unwrap();
+    story(Some(&folder.0), &[1, 2, 3], 2).run_with(&simulate, &patient).unwrap();
     let path = report::write(&folder.0).unwrap();
     let first = fs::read(&path).unwrap();
     // For looking at it: AIRPACE_KEEP_REPORT=/tmp/story cargo test -p airpace-eval --test report
@@ -44,7 +44,7 @@ fn a_page_is_made_from_the_folder_alone_and_always_the_same() {
 #[test]
 fn the_page_fetches_nothing_and_stays_small() {
     let folder = Temporary::new("offline");
-    story(Some(&folder.0), &[1], 1).run_with(&simulate, &|_| {}).unwrap();
+    story(Some(&folder.0), &[1], 1).run_with(&simulate, &patient).unwrap();
     let page = fs::read_to_string(report::write(&folder.0).unwrap()).unwrap();
     assert!(page.len() < 8_000_000, "{} bytes", page.len());
     for fetch in
@@ -60,7 +60,7 @@ fn the_page_fetches_nothing_and_stays_small() {
 #[test]
 fn every_figure_has_its_numbers() {
     let folder = Temporary::new("figures");
-    let outcome = story(Some(&folder.0), &[1, 2], 2).run_with(&simulate, &|_| {}).unwrap();
+    let outcome = story(Some(&folder.0), &[1, 2], 2).run_with(&simulate, &patient).unwrap();
     let page = fs::read_to_string(report::write(&folder.0).unwrap()).unwrap();
     let data = data_of(&page);
     let scenario = &data["scenarios"][0];
@@ -115,14 +115,17 @@ fn every_figure_has_its_numbers() {
 #[test]
 fn an_incomplete_run_gives_a_page_that_says_so() {
     let folder = Temporary::new("half");
-    let failing =
-        |scenario: &_, scheme: &airpace_sim::SchemeSpec, seed, recorder: &mut dyn airpace_core::Recorder| {
-            if scheme.text() == "bbr" {
-                return Err("stopped".to_owned());
-            }
-            simulate(scenario, scheme, seed, recorder)
-        };
-    story(Some(&folder.0), &[1], 1).run_with(&failing, &|_| {}).unwrap_err();
+    let failing = |scenario: &_,
+                   scheme: &airpace_sim::SchemeSpec,
+                   seed,
+                   recorder: &mut dyn airpace_core::Recorder,
+                   progress: &mut airpace_sim::Progress<'_>| {
+        if scheme.text() == "bbr" {
+            return Err("stopped".to_owned());
+        }
+        simulate(scenario, scheme, seed, recorder, progress)
+    };
+    story(Some(&folder.0), &[1], 1).run_with(&failing, &patient).unwrap_err();
     let page = fs::read_to_string(report::write(&folder.0).unwrap()).unwrap();
     let data = data_of(&page);
     assert_eq!(data["complete"], false);

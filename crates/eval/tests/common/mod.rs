@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use airpace_core::{
     Bits, Bytes, Dci, DeviceId, Event, FlowId, Packet, PrbSet, RadioReport, Rate, Recorder, Rnti, Streams,
     Time,
 };
-use airpace_eval::{Choice, Matrix, Span};
+use airpace_eval::{Choice, Matrix, Progress, Span};
 use airpace_sim::{Scenario, SchemeSpec};
 
 /// A folder that goes when the test ends.
@@ -81,6 +82,11 @@ pub fn story(out: Option<&Path>, seeds: &[u64], jobs: usize) -> Matrix {
     }
 }
 
+/// Lets everything run.
+pub fn patient(_: Progress<'_>) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
 /// Every relative path below `root` and its bytes, in order.
 pub fn contents(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
@@ -126,6 +132,7 @@ pub fn simulate(
     under_test: &SchemeSpec,
     seed: u64,
     recorder: &mut dyn Recorder,
+    progress: &mut airpace_sim::Progress<'_>,
 ) -> Result<(), String> {
     let facts = airpace_eval::facts::of(scenario, under_test, seed);
     let mut rng = Streams::new(seed).stream("fixture");
@@ -148,8 +155,8 @@ pub fn simulate(
         })
         .collect();
     let mut now = Time::ZERO;
-    for subframe in 0.. {
-        if now >= facts.duration {
+    for subframe in 0_u64.. {
+        if now >= facts.duration || (subframe.is_multiple_of(100) && progress(now).is_break()) {
             break;
         }
         let bits_per_prb =
