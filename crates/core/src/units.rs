@@ -63,11 +63,10 @@ impl Rate {
 
     /// The rate that moves `amount` in `span`; zero if `span` is zero.
     pub fn from_bytes_per(amount: Bytes, span: Duration) -> Rate {
-        let nanos = span.as_nanos();
-        if nanos == 0 {
-            return Rate::ZERO;
+        match nanos(span) {
+            0 => Rate::ZERO,
+            nanos => Rate(scale(amount.0, BIT_NANOS_PER_BYTE, nanos)),
         }
-        Rate((u128::from(amount.0) * 8_000_000_000 / nanos).min(u128::from(u64::MAX)) as u64)
     }
 
     /// Bits per second.
@@ -82,7 +81,7 @@ impl Rate {
 
     /// What this rate moves in `span`, in whole bytes rounded down: a bandwidth-delay product.
     pub fn bytes_in(self, span: Duration) -> Bytes {
-        Bytes((u128::from(self.0) * span.as_nanos() / 8_000_000_000).min(u128::from(u64::MAX)) as u64)
+        Bytes(scale(self.0, nanos(span), BIT_NANOS_PER_BYTE))
     }
 
     /// How long `amount` takes at this rate, rounded up to the nanosecond; [`Duration::MAX`] at rate zero.
@@ -90,8 +89,9 @@ impl Rate {
         if self.0 == 0 {
             return Duration::MAX;
         }
-        let nanos = (u128::from(amount.0) * 8_000_000_000).div_ceil(u128::from(self.0));
-        Duration::from_nanos(nanos.min(u128::from(u64::MAX)) as u64)
+        let nanos = scale(amount.0, BIT_NANOS_PER_BYTE, self.0);
+        let is_exact = amount.0.wrapping_mul(BIT_NANOS_PER_BYTE) == nanos.wrapping_mul(self.0);
+        Duration::from_nanos(nanos.saturating_add(u64::from(!is_exact)))
     }
 
     /// This rate times `gain`, rounded to the bit per second; never negative.
@@ -103,6 +103,23 @@ impl Rate {
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.3} Mbit/s", self.as_mbps())
+    }
+}
+
+/// A byte is eight bits; a rate of 1 bit/s moves a bit in 10⁹ ns.
+const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
+
+/// The nanoseconds of `span`, at most 584 years of them.
+fn nanos(span: Duration) -> u64 {
+    span.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(span.subsec_nanos()))
+}
+
+/// `a · b / divisor`, rounded down, saturating. Amounts of everyday size divide in 64 bits, which is several times
+/// faster than in 128.
+fn scale(a: u64, b: u64, divisor: u64) -> u64 {
+    match a.checked_mul(b) {
+        Some(product) => product / divisor,
+        None => (u128::from(a) * u128::from(b) / u128::from(divisor)).min(u128::from(u64::MAX)) as u64,
     }
 }
 
@@ -152,6 +169,16 @@ mod tests {
         assert_eq!(rate.time_for(Bytes(1500)), Duration::from_millis(1));
         assert_eq!(rate.bytes_in(Duration::from_millis(10)), Bytes(15_000));
         assert_eq!(Rate::from_bytes_per(Bytes(1500), Duration::from_millis(1)), rate);
+    }
+
+    #[test]
+    fn huge_amounts_are_as_exact_as_small_ones() {
+        let century = Duration::from_secs(3_155_760_000);
+        let fast = Rate::from_bps(10_000_000_000);
+        assert_eq!(fast.bytes_in(century), Bytes(3_944_700_000_000_000_000));
+        assert_eq!(Rate::from_bytes_per(Bytes(u64::MAX), Duration::from_secs(8)), Rate::from_bps(u64::MAX));
+        assert_eq!(Rate::from_bps(3).time_for(Bytes(u64::MAX / 8)), Duration::from_nanos(u64::MAX));
+        assert_eq!(Rate::from_bps(7).time_for(Bytes(1)), Duration::from_nanos(1_142_857_143), "rounded up");
     }
 
     #[test]
