@@ -153,8 +153,7 @@ impl<'a> Driver<'a> {
             self.stats.subframes = cell.subframes_run();
         }
         for flow in &mut self.flows {
-            let stats = &mut flow.stats;
-            stats.inside = stats.sent + stats.duplicated - stats.delivered - stats.dropped();
+            flow.stats.inside = flow.headers.under_way();
         }
         self.stats.flows = self.flows.iter().map(|flow| flow.stats).collect();
         self.stats

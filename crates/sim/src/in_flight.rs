@@ -50,6 +50,11 @@ impl<T: Copy> InFlight<T> {
         slot.value
     }
 
+    /// How many copies are under way.
+    pub(crate) fn under_way(&self) -> u64 {
+        self.slots.iter().map(|slot| u64::from(slot.on_wire) + u64::from(slot.copies)).sum()
+    }
+
     fn slot(&mut self, number: u64) -> &mut Slot<T> {
         let index =
             number.checked_sub(self.first).expect("a link gave back a packet whose journey had ended");
@@ -75,6 +80,7 @@ mod tests {
         assert_eq!(kept.ended(0), 0);
         kept.push(4, 40);
         assert_eq!(kept.slots.len(), 3, "0 and 1 are forgotten; 2, 3 and 4 are still on the wire");
+        assert_eq!(kept.under_way(), 3);
         kept.left_wire(4);
         assert_eq!(kept.ended(4), 40, "overtaking is fine");
     }

@@ -1,0 +1,236 @@
+//! What a path does to flows, told as stories.
+
+use std::ops::ControlFlow;
+
+use airpace_core::event::Deaf;
+use airpace_core::{Event, Recorder, Time};
+use airpace_sim::{Scenario, SchemeSpec};
+
+mod common;
+use common::{run, scenario};
+
+/// Twelve chances per 12 ms are 12 Mbit/s.
+fn constant_trace(name: &str) -> String {
+    let path = std::env::temp_dir().join(format!("airpace-sim-{name}-{}.down", std::process::id()));
+    let chances: String = (1..=1000).map(|ms| format!("{ms}\n")).collect();
+    std::fs::write(&path, chances).unwrap();
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+fn cubic_fills_a_trace_of_known_rate() {
+    let file = constant_trace("fills");
+    let scenario = scenario(&format!(
+        "duration_s = 10\ntrace = {{ file = '{file}', link.buffer.packets = 60 }}\nflow = [{{ rtt_ms = 40 }}]"
+    ));
+    let (_, notebook) = run(&scenario, "cubic", 1);
+    let mbps = notebook.flows[0].mbps(2.0, 10.0);
+    assert!((mbps - 12.0).abs() < 0.1, "one packet of 1500 bytes per ms is 12 Mbit/s, not {mbps}");
+    assert_eq!(notebook.capacity_bytes[0], 9_999 * 1500, "the capacity counts every chance once");
+    let p95 = notebook.flows[0].queueing_delay_ms(0.95, 2.0, 10.0);
+    assert!((30.0..=62.0).contains(&p95), "60 packets are 60 ms of queue, not {p95}");
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn the_oracle_and_pbe_fill_a_trace_with_next_to_no_queue() {
+    let file = constant_trace("oracle");
+    let scenario = scenario(&format!("duration_s = 10\ntrace.file = '{file}'\nflow = [{{ rtt_ms = 40 }}]"));
+    for (scheme, least_mbps) in [("oracle", 11.5), ("pbe", 11.0)] {
+        let (_, notebook) = run(&scenario, scheme, 1);
+        let (mbps, p95) =
+            (notebook.flows[0].mbps(1.0, 10.0), notebook.flows[0].queueing_delay_ms(0.95, 1.0, 10.0));
+        assert!(mbps > least_mbps, "{scheme} carries nearly 12 Mbit/s, not {mbps}");
+        assert!(p95 < 25.0, "{scheme} keeps the queue short: {p95} ms at p95");
+    }
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn the_smallest_round_trip_is_the_one_asked_for_whatever_the_last_hop() {
+    struct Least(f64);
+    impl Recorder for Least {
+        fn record(&mut self, event: Event<'_>) {
+            if let Event::Acked(acked) = event
+                && let Some(rtt) = acked.rtt
+            {
+                self.0 = self.0.min(rtt.as_secs_f64() * 1e3);
+            }
+        }
+    }
+    for (path, most_ms) in [
+        ("", 60.001),
+        ("internet.rate_mbps = 12\n", 60.001),
+        // The next subframe begins up to 1 ms after a packet is ready for it.
+        ("cell.prbs = 100\n", 61.0),
+    ] {
+        let text = format!("duration_s = 2\n{path}flow = [{{ rtt_ms = 60, rate_mbps = 0.5 }}]");
+        let mut least = Least(f64::INFINITY);
+        let spec = SchemeSpec::parse("reno").unwrap();
+        airpace_sim::run(&scenario(&text), &spec, 1, &mut least, &mut |_| ControlFlow::Continue(())).unwrap();
+        assert!((60.0..=most_ms).contains(&least.0), "the least RTT is {} over `{path}`", least.0);
+    }
+}
+
+#[test]
+fn duplicates_and_disorder_on_both_wires_break_nothing() {
+    let scenario = scenario(
+        "duration_s = 5
+        forward = { duplicate = 0.05, jitter_mean_ms = 1, reorder = { probability = 0.05, extra_ms = 15 } }
+        reverse = { duplicate = 0.05, jitter_mean_ms = 1, reorder = { probability = 0.05, extra_ms = 15 } }
+        internet = { rate_mbps = 20, buffer.ms = 80 }
+        flow = [{ rtt_ms = 30, bytes = 1200000 }]",
+    );
+    for scheme in ["reno", "cubic", "bbr", "pbe"] {
+        let (stats, notebook) = run(&scenario, scheme, 1);
+        let flow = &notebook.flows[0];
+        assert!(stats.flows[0].duplicated > 20, "{scheme}: the wire duplicated");
+        assert!(flow.duplicates > 20, "{scheme}: the receiver knew duplicates");
+        assert!(
+            flow.arrivals.windows(2).any(|two| two[1].number < two[0].number),
+            "{scheme}: disorder arrived"
+        );
+        assert_eq!(
+            flow.acked_bytes / 1500 * 1500,
+            flow.acked_bytes,
+            "{scheme}: whole packets were acknowledged"
+        );
+        assert!(flow.acked_bytes >= 1_200_000, "{scheme}: all of it arrived, {} bytes", flow.acked_bytes);
+    }
+}
+
+#[test]
+fn every_scheme_survives_ten_seconds_without_acks() {
+    let scenario = scenario(
+        "duration_s = 25
+        cell.prbs = 50
+        ack_outage = [{ at_s = 5, for_s = 10 }]
+        flow = [{ rtt_ms = 50 }]",
+    );
+    for scheme in ["reno", "cubic", "bbr", "pbe", "oracle"] {
+        let (_, notebook) = run(&scenario, scheme, 1);
+        let flow = &notebook.flows[0];
+        let (before, after) = (flow.mbps(3.0, 5.0), flow.mbps(20.0, 25.0));
+        assert!(after > 0.7 * before, "{scheme}: {after} Mbit/s long after the outage, {before} before it");
+        if scheme != "oracle" {
+            let during = flow.mbps(8.0, 15.0);
+            assert!(during < 0.1 * before, "{scheme} sends {during} Mbit/s into ten seconds of silence");
+        }
+    }
+}
+
+#[test]
+fn an_application_sends_when_as_fast_and_as_much_as_the_scenario_says() {
+    let path = "duration_s = 10\ninternet.rate_mbps = 20\n";
+    let arrived =
+        |flow: &str| run(&scenario(&format!("{path}flow = [{flow}]")), "cubic", 1).1.flows.remove(0);
+
+    let finite = arrived("{ rtt_ms = 40, bytes = 100000 }");
+    assert_eq!(finite.acked_bytes, 100_000, "a finite flow ends");
+
+    let limited = arrived("{ rtt_ms = 40, rate_mbps = 3 }");
+    assert!((limited.mbps(1.0, 9.0) - 3.0).abs() < 0.05, "{} Mbit/s", limited.mbps(1.0, 9.0));
+
+    let pausing = arrived("{ rtt_ms = 40, start_s = 1, on_s = 2, off_s = 2, scheme = 'cbr:rate_mbps=10' }");
+    for (from_s, to_s, mbps) in [(0.0, 1.0, 0.0), (1.2, 2.8, 10.0), (3.2, 4.8, 0.0), (5.2, 6.8, 10.0)] {
+        let seen = pausing.mbps(from_s, to_s);
+        assert!((seen - mbps).abs() < 0.2, "{seen} instead of {mbps} Mbit/s from {from_s} to {to_s} s");
+    }
+
+    let stopped = arrived("{ rtt_ms = 40, start_s = 2, stop_s = 4 }");
+    assert!(stopped.between(0.0, 2.0).next().is_none(), "nothing before its start");
+    assert!(stopped.mbps(2.5, 4.0) > 15.0);
+    assert!(stopped.between(5.0, 10.0).next().is_none(), "nothing long after its end");
+}
+
+#[test]
+fn a_device_with_a_wrong_clock_receives_as_well_as_one_with_a_right_one() {
+    let with = |clock: &str| {
+        let text = format!(
+            "duration_s = 6\ncell.prbs = 50\ndevice = [{{ clock = {{ {clock} }} }}]\nflow = [{{ rtt_ms = 40 }}]"
+        );
+        run(&scenario(&text), "pbe", 1).1.flows.remove(0).mbps(1.0, 6.0)
+    };
+    let right = with("");
+    for clock in ["offset_ms = -100000", "offset_ms = 100000", "drift_ppm = 100", "drift_ppm = -100"] {
+        let wrong = with(clock);
+        assert!((wrong - right).abs() < 0.02 * right, "{wrong} with {clock}, {right} with a right clock");
+    }
+}
+
+#[test]
+fn an_internet_bottleneck_comes_and_goes() {
+    let scenario = scenario(
+        "duration_s = 12
+        internet = { schedule = [{ at_s = 4, rate_mbps = 8 }, { at_s = 8, rate_mbps = inf }], buffer.ms = 100 }
+        cell.prbs = 50
+        flow = [{ rtt_ms = 40 }, { rtt_ms = 40, internet = false, rate_mbps = 1, label = 'beside' }]",
+    );
+    let (_, notebook) = run(&scenario, "cubic", 1);
+    let [through, beside] = &notebook.flows[..] else { panic!("two flows") };
+    assert!((through.mbps(5.0, 8.0) - 8.0).abs() < 0.2, "{} Mbit/s through 8", through.mbps(5.0, 8.0));
+    assert!(
+        through.mbps(2.0, 4.0) > 20.0 && through.mbps(10.0, 12.0) > 20.0,
+        "and the cell's rate otherwise"
+    );
+    assert!((beside.mbps(5.0, 8.0) - 1.0).abs() < 0.1, "the flow beside the bottleneck does not notice");
+}
+
+#[test]
+fn a_run_stops_when_it_is_told_to() {
+    let scenario = scenario("duration_s = 60\ninternet.rate_mbps = 5\nflow = [{ rtt_ms = 40 }]");
+    let spec = SchemeSpec::parse("cubic").unwrap();
+    let mut progress = |now: Time| match now.as_millis() {
+        0..1000 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    };
+    let stats = airpace_sim::run(&scenario, &spec, 1, &mut Deaf, &mut progress).unwrap();
+    assert!(stats.interrupted && stats.ended == Time::from_secs(1));
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_with_file_key_and_remedy() {
+    let hole = std::env::temp_dir().join(format!("airpace-sim-hole-{}.down", std::process::id()));
+    std::fs::write(&hole, "1\n2\n10002\n10003\n").unwrap();
+    let broken = std::env::temp_dir().join(format!("airpace-sim-broken-{}.down", std::process::id()));
+    std::fs::write(&broken, "1\n2\nthree\n").unwrap();
+    let text = "name = 'story'\nduration_s = 1\nschemes = ['reno']\ntrace.telemetry = false\nflow = [{ rtt_ms = 9 }]";
+    let refusal = |sets: &[(&str, &str)]| {
+        let sets: Vec<_> = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        let scenario = Scenario::load(text, "story.toml", &sets).unwrap();
+        scenario.prepare().map(|_| ()).map_err(|error| error.to_string())
+    };
+    let (hole_name, broken_name) = (hole.to_str().unwrap(), broken.to_str().unwrap());
+
+    let missing = refusal(&[]).unwrap_err();
+    assert!(
+        missing.contains("story.toml: `trace.file` is missing") && missing.contains("--set trace=FILE"),
+        "{missing}"
+    );
+    let absent = refusal(&[("trace", "/nowhere.down")]).unwrap_err();
+    assert!(absent.contains("--set trace=/nowhere.down: `trace.file` cannot be read"), "{absent}");
+    let words = refusal(&[("trace", broken_name)]).unwrap_err();
+    assert!(words.contains(broken_name) && words.contains("line 3"), "{words}");
+    let silent = refusal(&[("trace", hole_name)]).unwrap_err();
+    assert!(silent.contains("for 10.0 s from 0.0 s on") && silent.contains("trace.allow_holes"), "{silent}");
+    assert_eq!(
+        refusal(&[("trace", hole_name), ("trace.allow_holes", "true")]),
+        Ok(()),
+        "a hole may be meant"
+    );
+
+    let load = |text: &str| {
+        let text = format!("name = 'story'\nduration_s = 1\nschemes = ['reno']\n{text}");
+        Scenario::load(&text, "story.toml", &[]).unwrap_err().to_string()
+    };
+    let near = load("cell.prbs = 100\nflow = [{ rtt_ms = 2 }]");
+    assert!(near.contains("`flow.0.rtt_ms` is 2") && near.contains("give at least that"), "{near}");
+    let odd = load("cell.prbs = 77\nflow = [{ rtt_ms = 20 }]");
+    assert!(odd.contains("`cell.prbs` is 77"), "{odd}");
+    let layers = load("cell.prbs = 100\ndevice = [{ radio.channel.layers = 9 }]\nflow = [{ rtt_ms = 20 }]");
+    assert!(layers.contains("`device.0.radio.channel.layers`"), "{layers}");
+    let both = load("cell.prbs = 100\ntrace.file = 'x'\nflow = [{ rtt_ms = 20 }]");
+    assert!(both.contains("a path has one last hop"), "{both}");
+    std::fs::remove_file(hole).unwrap();
+    std::fs::remove_file(broken).unwrap();
+}
