@@ -209,15 +209,19 @@ impl Bbr {
         self.probe = probe;
     }
 
-    /// Takes in one ACK without steering: the model stays fresh while another control sends.
-    pub fn observe(&mut self, ack: &Ack<'_>) -> Observed {
+    /// Takes in one ACK without steering: the model stays fresh while another control sends, at `rate`.
+    pub fn observe(&mut self, ack: &Ack<'_>, rate: Rate) {
+        // The other control's window is not known; what was in flight was within it.
+        self.learn(ack, self.bandwidth().max(rate), ack.prior_inflight);
+    }
+
+    /// `expected` is the rate that explains what is acknowledged, `cwnd` the most that can be at once.
+    fn learn(&mut self, ack: &Ack<'_>, expected: Rate, cwnd: Bytes) -> Observed {
         let seen = self.model.on_ack(ack);
         if seen.round_start {
             self.window.on_round();
         }
-        // While another control sends, its window is not known; what was in flight was within it.
-        let cwnd = self.window.cwnd().max(ack.prior_inflight);
-        self.aggregation.on_ack(ack.now, ack.acked, self.bandwidth(), cwnd, seen.round_start);
+        self.aggregation.on_ack(ack.now, ack.acked, expected, cwnd, seen.round_start);
         seen
     }
 
@@ -457,7 +461,7 @@ impl Controller for Bbr {
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
-        let seen = self.observe(ack);
+        let seen = self.learn(ack, self.bandwidth(), self.window.cwnd());
         self.steer(ack, seen);
     }
 

@@ -65,6 +65,7 @@ pub static SCHEME: Scheme = Scheme {
             ("cwnd_bunching", "off"),
             ("floor", "off"),
             ("cell_test", "off"),
+            ("npkt_least_ms", "0"),
             ("npkt_span_ms", "0"),
             ("btlbw_reset", "off"),
             ("internet_cwnd_gain", "2"),
@@ -72,6 +73,8 @@ pub static SCHEME: Scheme = Scheme {
             ("probe_gain", "1.25"),
             ("n_window_ms", "0"),
             ("l_per_carrier", "off"),
+            ("retransmissions", "sinr"),
+            ("overhead_percent", "6.8"),
             ("restart_from", "zero"),
             ("device_split", "off"),
         ],
@@ -102,6 +105,11 @@ const OPTIONS: &[OptionSpec] = &[
         name: "cell_idle_percent",
         default: "10",
         summary: "idle PRBs that show that the cell has no queue for this device",
+    },
+    OptionSpec {
+        name: "npkt_least_ms",
+        default: "8",
+        summary: "late packets in a row must come over this time: a burst out of the reordering buffer is no queue",
     },
     OptionSpec {
         name: "npkt_span_ms",
@@ -142,6 +150,16 @@ const OPTIONS: &[OptionSpec] = &[
         name: "l_per_carrier",
         default: "on",
         summary: "Eq. 5 with each carrier's block on the air as L; off: with the summed Ct",
+    },
+    OptionSpec {
+        name: "retransmissions",
+        default: "counted",
+        summary: "error rate of Eq. 5: counted from the device's grants, or expected from sinr",
+    },
+    OptionSpec {
+        name: "overhead_percent",
+        default: "2",
+        summary: "gamma of Eq. 5: PDCP, RLC and MAC headers and padding; the paper's 6.8 has IP and UDP in it",
     },
     OptionSpec {
         name: "restart_from",
@@ -212,6 +230,7 @@ impl Tuning {
             rules: Rules {
                 cell_test: options.switch("cell_test")?,
                 idle_share: options.number("cell_idle_percent", 0.0)? * 0.01,
+                least_span: millis("npkt_least_ms")?,
                 span: positive(millis("npkt_span_ms")?),
                 return_needs_rate: match options.text("return_test") {
                     "rate" => true,
@@ -232,6 +251,12 @@ impl Tuning {
                     }
                 },
                 users_window: positive(millis("n_window_ms")?).map(|span| span.as_millis() as u64),
+                count_retransmissions: match options.text("retransmissions") {
+                    "counted" => true,
+                    "sinr" => false,
+                    _ => return Err(options.refuse("retransmissions", "`counted` or `sinr`")),
+                },
+                overhead: overhead(options)?,
                 block: if options.switch("l_per_carrier")? { BlockSize::OnAir } else { BlockSize::Capacity },
             },
             bbr: bbr::Tuning {
@@ -240,6 +265,16 @@ impl Tuning {
                 pacing_margin: options.number("internet_margin_percent", 0.0)? * 0.01,
             },
         })
+    }
+}
+
+/// γ, less than one.
+fn overhead(options: &Options) -> Result<f64, SchemeError> {
+    let overhead = options.number("overhead_percent", 0.0)? * 0.01;
+    if overhead < 1.0 {
+        Ok(overhead)
+    } else {
+        Err(options.refuse("overhead_percent", "a number from 0 to below 100"))
     }
 }
 

@@ -44,6 +44,18 @@ fn an_idle_cell_is_used_without_a_queue_at_any_round_trip_time() {
 }
 
 #[test]
+fn headers_that_take_more_than_was_thought_cost_no_more_than_the_windows_slack() {
+    // The paper's 6.8 %, of which `pbe` takes off 2.
+    let (mut world, flow) = settled("pbe", Conditions { overhead: 0.068, ..wire(20) });
+    let seen = world.look(flow, 10_000);
+    assert!(seen.p95_ms < 35.0, "{seen:?}");
+    assert_eq!(names(&world.states(flow)), ["Wireless"]);
+    let (mut world, flow) = settled("pbe:overhead_percent=6.8", Conditions { overhead: 0.068, ..wire(20) });
+    let seen = world.look(flow, 10_000);
+    assert!(seen.p95_ms < 20.0, "told the truth, it leaves hardly any queue: {seen:?}");
+}
+
+#[test]
 fn the_text_to_the_letter_leaves_a_part_of_a_short_path_unused() {
     let full = saturated_mbps(wire(5));
     let (mut world, flow) = settled("pbe@paper", wire(5));
@@ -65,11 +77,14 @@ fn a_start_takes_three_round_trips_on_a_straight_line() {
         rates.push(world.pacing_mbps(flow));
         assert!(rates.len() < 60, "a start ends");
     }
-    let (began, end) = (rates.iter().position(|rate| *rate > 2.0).unwrap(), rates.len());
-    let steps = end - began;
-    assert!((22..=30).contains(&steps), "three round trips of 41–44 ms in steps of 5 ms: {steps}");
-    let middle = rates[began + steps / 2] / rates[end - 1];
-    assert!((0.35..=0.65).contains(&middle), "half-way in time is half-way in rate: {middle}");
+    assert!(
+        (24..=29).contains(&rates.len()),
+        "three round trips of 41–44 ms in steps of 5 ms: {}",
+        rates.len()
+    );
+    let (middle, end) = (rates[rates.len() / 2], rates[rates.len() - 1]);
+    assert!((0.4..=0.6).contains(&(middle / end)), "half-way in time is half-way in rate: {rates:?}");
+    assert!(rates[6] < 2.0, "before the first ACK nothing is known");
 }
 
 #[test]

@@ -36,6 +36,9 @@ pub struct Rules {
     pub cell_test: bool,
     /// Part of the PRBs that must be idle for the cell to have no queue for this device.
     pub idle_share: f64,
+    /// Late packets agree only if they came over this time at least: a burst out of the reordering buffer, where a
+    /// block was missing for long, is late all at once.
+    pub least_span: Duration,
     /// Packets in a row over this time agree, however few: at a low rate Npkt packets take too long.
     pub span: Option<Duration>,
     /// Whether the way back asks for the rate as well as for the delay.
@@ -93,7 +96,8 @@ impl Bottleneck {
             if packet.late { (&mut self.late, &mut self.timely) } else { (&mut self.timely, &mut self.late) };
         *other = Run::default();
         run.extend(packet.now);
-        let agreed = run.agrees(packet.now, needed, self.rules.span);
+        let least_span = if packet.late { self.rules.least_span } else { Duration::ZERO };
+        let agreed = packet.now - run.since >= least_span && run.agrees(packet.now, needed, self.rules.span);
         self.clear = agreed && !packet.late;
         let reached = packet.pacing_rate.is_some_and(|rate| rate >= packet.fair_share.scaled(REACHED));
         if !self.internet && packet.late && agreed && self.cannot_be_in_cell(cell) {
@@ -136,7 +140,7 @@ impl Bottleneck {
 
     /// A cell that has a queue for this device gives it its share in the long run, and leaves nothing idle.
     fn cannot_be_in_cell(&self, cell: &Fused) -> bool {
-        let idle = cell.idle_prbs > self.rules.idle_share * cell.carrier_prbs;
+        let idle = cell.idle_prbs.min(cell.recently_idle_prbs) > self.rules.idle_share * cell.carrier_prbs;
         !self.rules.cell_test || idle || cell.long_term_share < BACKLOGGED_SHARE
     }
 

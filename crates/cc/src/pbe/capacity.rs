@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use airpace_core::radio::{BitLayer, Direction, OwnRadio};
-use airpace_core::{PrbSet, RadioReport};
+use airpace_core::{Dci, PrbSet, RadioReport};
 
 use super::users::{UserFilter, Users};
 
@@ -24,6 +24,19 @@ const LONGEST_WINDOW: u64 = 2_000;
 /// 1,000 subframes); seen over two seconds that does not look like a missing queue.
 const LONG_TERM_SUBFRAMES: f64 = 2_000.0;
 
+/// Time constant, in subframes, of what is idle just now.
+///
+/// Chosen: the time of Npkt packets and a half.
+const RECENT_SUBFRAMES: f64 = 10.0;
+
+/// Granted subframes over which retransmissions are counted.
+///
+/// Chosen: enough that a tenth of failing blocks is known to some percent of the capacity.
+const ERROR_SUBFRAMES: f64 = 500.0;
+
+/// Whole bands' worth of grants that the errors expected from SINR count for beside those that were seen.
+const PRIOR_SUBFRAMES: f64 = 20.0;
+
 /// What the averages say of one carrier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Averages {
@@ -33,6 +46,8 @@ pub struct Averages {
     pub own_prbs: f64,
     /// Pidle: PRBs granted to nobody.
     pub idle_prbs: f64,
+    /// The same over the last few subframes only.
+    pub recently_idle_prbs: f64,
     /// Pcell: PRBs of the carrier.
     pub carrier_prbs: f64,
     /// N: users that share the carrier, this device among them.
@@ -41,6 +56,10 @@ pub struct Averages {
     pub block_bits: f64,
     /// Signal to interference and noise ratio.
     pub sinr_db: f64,
+    /// PRBs granted to this device for new data and for retransmissions, over seconds, weighted by the grant's size.
+    pub new_prbs: f64,
+    /// See `new_prbs`.
+    pub retransmitted_prbs: f64,
     /// PRBs granted to this device ÷ its fair share, over seconds.
     pub long_term_share: f64,
     /// What the bits count.
@@ -62,6 +81,12 @@ impl Averages {
         self.bits_per_prb * self.fair_share_prbs()
     }
 
+    /// PRBs that a retransmission takes per PRB of new data: what was seen, or `expected` before enough was.
+    pub fn retransmissions(&self, expected: f64) -> f64 {
+        let prior = PRIOR_SUBFRAMES * self.carrier_prbs;
+        (self.retransmitted_prbs + expected * prior) / (self.new_prbs + prior)
+    }
+
     /// Pexp, in PRBs.
     ///
     /// Source: PBE-CC §4.1 Eq. 1
@@ -75,6 +100,7 @@ impl Averages {
 struct Sample {
     subframe: u64,
     own_prbs: u64,
+    retransmitted_prbs: u64,
     idle_prbs: u64,
     /// PRBs, bits and blocks of own grants whose size is known.
     rated_prbs: u64,
@@ -109,6 +135,10 @@ pub struct Carrier {
     sums: Sums,
     carrier_prbs: u16,
     long_term_share: f64,
+    recently_idle_prbs: f64,
+    new_data: NewData,
+    new_prbs: f64,
+    retransmitted_prbs: f64,
     layer: BitLayer,
 }
 
@@ -122,6 +152,10 @@ impl Carrier {
             sums: Sums::default(),
             carrier_prbs: 0,
             long_term_share: 1.0,
+            recently_idle_prbs: 0.0,
+            new_data: NewData::default(),
+            new_prbs: 0.0,
+            retransmitted_prbs: 0.0,
             layer: BitLayer::Physical,
         }
     }
@@ -131,10 +165,19 @@ impl Carrier {
         self.carrier_prbs = report.carrier_prbs;
         self.layer = report.layer;
         self.users.on_subframe(report, own.rnti, users_window.clamp(1, LONGEST_WINDOW));
-        let sample = Sample::new(report, own);
+        let sample = Sample::new(report, own, &mut self.new_data);
         let share =
             sample.own_prbs as f64 * f64::from(self.users.count()) / f64::from(report.carrier_prbs.max(1));
         self.long_term_share += (share - self.long_term_share) / LONG_TERM_SUBFRAMES;
+        self.recently_idle_prbs += (sample.idle_prbs as f64 - self.recently_idle_prbs) / RECENT_SUBFRAMES;
+        if sample.own_prbs > 0 {
+            // Each grant counts by its size: large blocks, of which a capacity that is taken consists, fail more often.
+            let band = f64::from(report.carrier_prbs.max(1));
+            let weight = |prbs: u64| prbs as f64 * prbs as f64 / band;
+            let keep = 1.0 - 1.0 / ERROR_SUBFRAMES;
+            self.new_prbs = self.new_prbs * keep + weight(sample.own_prbs - sample.retransmitted_prbs);
+            self.retransmitted_prbs = self.retransmitted_prbs * keep + weight(sample.retransmitted_prbs);
+        }
         self.pending.push_back(sample);
         if self.pending.len() as u64 > LONGEST_WINDOW {
             self.pending.pop_front();
@@ -175,10 +218,13 @@ impl Carrier {
             bits_per_prb,
             own_prbs: sums.own_prbs as f64 / count,
             idle_prbs: sums.idle_prbs as f64 / count,
+            recently_idle_prbs: self.recently_idle_prbs,
             carrier_prbs: f64::from(self.carrier_prbs),
             users: f64::from(self.users.count()),
             block_bits: 0.0,
             sinr_db: sums.sinr_millidb as f64 * 1e-3 / count,
+            new_prbs: self.new_prbs,
+            retransmitted_prbs: self.retransmitted_prbs,
             long_term_share: self.long_term_share,
             layer: self.layer,
         };
@@ -195,11 +241,38 @@ impl Carrier {
     }
 }
 
+/// Tells new data from retransmissions, as a HARQ process shows it: its new-data indicator toggles.
+///
+/// Source: PBE-CC §4.2.1
+#[derive(Clone, Copy, Debug, Default)]
+struct NewData {
+    /// Last indicator of every process and codeword.
+    last: [[Option<bool>; 2]; 16],
+    /// Indicators have toggled: a reporter that does not know them leaves them at rest.
+    toggles: bool,
+}
+
+impl NewData {
+    fn is_retransmission(&mut self, dci: &Dci) -> bool {
+        let process = &mut self.last[usize::from(dci.harq & 15)];
+        let mut repeated = false;
+        for (last, (mcs, ndi)) in process.iter_mut().zip(dci.mcs.iter().zip(dci.ndi)) {
+            if mcs.is_some() {
+                let before = last.replace(ndi);
+                self.toggles |= before == Some(!ndi);
+                repeated |= before == Some(ndi);
+            }
+        }
+        dci.is_retransmission || (self.toggles && repeated)
+    }
+}
+
 impl Sample {
-    fn new(report: &RadioReport, own: &OwnRadio) -> Sample {
+    fn new(report: &RadioReport, own: &OwnRadio, new_data: &mut NewData) -> Sample {
         let mut sample = Sample {
             subframe: report.subframe_index,
             own_prbs: 0,
+            retransmitted_prbs: 0,
             idle_prbs: u64::from(report.idle_prbs()),
             rated_prbs: 0,
             rated_bits: 0,
@@ -209,21 +282,26 @@ impl Sample {
             promised_millibits: libm::round(own.bits_per_prb * 1e3) as u64,
             sinr_millidb: libm::round(own.sinr_db * 1e3) as i64,
         };
-        let mut prbs = PrbSet::EMPTY;
+        let (mut new, mut again) = (PrbSet::EMPTY, PrbSet::EMPTY);
         for dci in &report.dcis {
             if dci.rnti != own.rnti || dci.direction != Direction::Downlink {
                 continue;
             }
-            prbs = prbs.union(dci.prbs);
-            // Retransmissions take PRBs, but a reserved MCS does not say how many bits.
-            if dci.bits().0 > 0 && !dci.is_retransmission {
+            if new_data.is_retransmission(dci) {
+                // It takes PRBs, but a reserved MCS does not say how many bits.
+                again = again.union(dci.prbs);
+                continue;
+            }
+            new = new.union(dci.prbs);
+            if dci.bits().0 > 0 {
                 sample.rated_prbs += u64::from(dci.prbs.len());
                 sample.rated_bits += dci.bits().0;
                 sample.rated_blocks += dci.tbs.iter().filter(|bits| bits.0 > 0).count() as u64;
                 sample.rated_grants += 1;
             }
         }
-        sample.own_prbs = u64::from(prbs.len());
+        sample.own_prbs = u64::from(new.union(again).len());
+        sample.retransmitted_prbs = u64::from(again.without(new).len());
         sample
     }
 }

@@ -9,7 +9,7 @@ use airpace_core::RadioReport;
 use airpace_core::radio::{BitLayer, CarrierId};
 
 use super::capacity::{Averages, Carrier};
-use super::translation::{BlockSize, OVERHEAD, Translation};
+use super::translation::{BlockSize, Translation};
 use super::users::UserFilter;
 
 /// How long the others wait for a late carrier, in subframes.
@@ -31,6 +31,10 @@ pub struct Measure {
     pub users_window: Option<u64>,
     /// What Eq. 5 is applied to.
     pub block: BlockSize,
+    /// Whether retransmissions are counted, not expected from SINR.
+    pub count_retransmissions: bool,
+    /// γ: part of the physical capacity that headers take.
+    pub overhead: f64,
 }
 
 /// The device's carriers together.
@@ -68,6 +72,8 @@ pub struct Fused {
     pub fair_share_bits: f64,
     /// PRBs given to nobody.
     pub idle_prbs: f64,
+    /// The same over the last few subframes only.
+    pub recently_idle_prbs: f64,
     /// PRBs given to this device.
     pub own_prbs: f64,
     /// PRBs of the carriers.
@@ -87,7 +93,7 @@ impl Fusion {
     pub fn new(measure: Measure) -> Fusion {
         Fusion {
             measure,
-            translation: Translation::new(measure.block, OVERHEAD),
+            translation: Translation::new(measure.block, measure.overhead),
             carriers: Vec::new(),
             newest: 0,
             head: 0,
@@ -159,6 +165,7 @@ impl Fusion {
             fused.carriers += 1;
             fused.physical_bits += averages.capacity_bits();
             fused.idle_prbs += averages.idle_prbs;
+            fused.recently_idle_prbs += averages.recently_idle_prbs;
             fused.own_prbs += averages.own_prbs;
             fused.carrier_prbs += averages.carrier_prbs;
             long_term_prbs += averages.long_term_share * averages.carrier_prbs;
@@ -168,7 +175,7 @@ impl Fusion {
                 fair_share_sum += averages.fair_share_bits();
                 sinr_sum += averages.sinr_db * averages.carrier_prbs;
             } else {
-                let (capacity, fair_share) = translate(translation, &averages);
+                let (capacity, fair_share) = translate(translation, &averages, measure);
                 fused.capacity_bits += capacity;
                 fused.fair_share_bits += fair_share;
             }
@@ -193,10 +200,20 @@ impl Fusion {
 }
 
 /// Ct and Cf of one carrier.
-fn translate(translation: &mut Translation, averages: &Averages) -> (f64, f64) {
-    let mut goodput = |bits| match averages.layer {
-        BitLayer::Transport => bits,
-        BitLayer::Physical => translation.goodput(bits, averages.block_bits, averages.sinr_db),
-    };
-    (goodput(averages.capacity_bits()), goodput(averages.fair_share_bits()))
+fn translate(translation: &mut Translation, averages: &Averages, measure: &Measure) -> (f64, f64) {
+    let (capacity, fair_share) = (averages.capacity_bits(), averages.fair_share_bits());
+    match averages.layer {
+        BitLayer::Transport => (capacity, fair_share),
+        BitLayer::Physical if measure.count_retransmissions => {
+            // Differs: Eq. 5 with the error rate that is seen. What the paper expects of SINR is of its own cells; and
+            // where blocks go out in pairs, one that fails takes the PRBs of two.
+            let expected = translation.block_error(averages.block_bits, averages.sinr_db);
+            let share = (1.0 - measure.overhead) / (1.0 + averages.retransmissions(expected));
+            (capacity * share, fair_share * share)
+        }
+        BitLayer::Physical => {
+            let mut goodput = |bits| translation.goodput(bits, averages.block_bits, averages.sinr_db);
+            (goodput(capacity), goodput(fair_share))
+        }
+    }
 }

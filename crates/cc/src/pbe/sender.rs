@@ -104,10 +104,14 @@ impl Pbe {
         self.feedback = Some(fed);
         self.heard = Some(ack.now);
         match self.phase {
-            Phase::Start(ramp) if !ramp.has_begun() => self.start(ack, Rate::ZERO),
+            // Chosen: the three round trips begin with the packet that asked for the first feedback, not with that.
+            Phase::Start(ramp) if !ramp.has_begun() => {
+                let asked = ack.packets.first().map_or(ack.now, |packet| packet.sent);
+                self.start(ack, Rate::ZERO, asked);
+            }
             Phase::Fallback => {
                 let rate = self.bbr.control().pacing_rate.unwrap_or(FIRST_RATE);
-                self.start(ack, rate.min(self.bbr.bandwidth()));
+                self.start(ack, rate.min(self.bbr.bandwidth()), ack.now);
             }
             Phase::Start(_) | Phase::Wireless if fed.internet => self.enter_drain(ack),
             Phase::Start(ramp) if ramp.is_done(ack.now) => self.phase = Phase::Wireless,
@@ -115,7 +119,7 @@ impl Pbe {
             // Differs: from the rate that was right a moment ago; from zero, a new carrier costs two round trips.
             Phase::Wireless if activated => {
                 let from = if self.tuning.restart_from_zero { Rate::ZERO } else { self.rate };
-                self.start(ack, from);
+                self.start(ack, from, ack.now);
             }
             Phase::Drain { until } if ack.now >= until => {
                 self.bbr.restart_cycle(ack.now);
@@ -126,8 +130,8 @@ impl Pbe {
         }
     }
 
-    fn start(&mut self, ack: &Ack<'_>, from: Rate) {
-        self.phase = Phase::Start(Ramp::begin(from, ack.now, ack.rtt.smoothed));
+    fn start(&mut self, ack: &Ack<'_>, from: Rate, began: Time) {
+        self.phase = Phase::Start(Ramp::begin(from, began, ack.rtt.smoothed));
     }
 
     /// A queue has formed in the Internet: it is drained for one RTprop, then shared.
@@ -244,7 +248,7 @@ impl Controller for Pbe {
         if self.is_steered_by_bbr() {
             self.bbr.on_ack(ack);
         } else {
-            self.bbr.observe(ack);
+            self.bbr.observe(ack, self.rate);
         }
         match Feedback::read(ack.feedback).filter(|fed| fed.fresh) {
             Some(fed) => self.obey(ack, fed),

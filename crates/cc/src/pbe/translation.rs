@@ -60,6 +60,13 @@ impl Translation {
         Translation { block, overhead, tables: vec![None; LEVELS] }
     }
 
+    /// The error rate that Eq. 5 expects of a block of so many bits.
+    ///
+    /// Source: PBE-CC §4.2.1
+    pub fn block_error(&self, block_bits: f64, sinr_db: f64) -> f64 {
+        block_error(bit_error(level(sinr_db)), block_bits)
+    }
+
     /// Ct of Cp, both in bits per subframe. `block_bits` is the size of a transport block on the air.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 5
