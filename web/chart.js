@@ -9,7 +9,7 @@
 ///   height(s, view)       pixels
 ///   option(s, view, look) ECharts' option: draws what `s` holds, computes no number
 ///   csv(s)                [header, ...rows]
-///   key(s, view)          optional: [[colour, words], ...] under the figure
+///   key(s, view, look)    optional, under the figure: [[colour, words, dashed], ...]
 ///   course                whether its command is the one of a single seed
 const figures = [];
 const figure = (spec) => figures.push(spec);
@@ -21,7 +21,7 @@ const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00
 const STATE_COLOURS = {
   Start: "#E69F00", Startup: "#E69F00", SlowStart: "#E69F00", "Slow start": "#E69F00", HyStart: "#E69F00",
   Drain: "#56B4E9", Draining: "#56B4E9",
-  Wireless: "#009E73", ProbeBW: "#009E73", ProbeBw: "#009E73", Avoidance: "#009E73", CongestionAvoidance: "#009E73",
+  Wireless: "#009E73", Tracking: "#009E73", Fixed: "#009E73", ProbeBW: "#009E73", ProbeBw: "#009E73", Avoidance: "#009E73", CongestionAvoidance: "#009E73",
   ProbeRTT: "#CC79A7", ProbeRtt: "#CC79A7", Recovery: "#CC79A7",
   Internet: "#D55E00", Fallback: "#8b949e", Idle: "#8b949e",
 };
@@ -93,10 +93,11 @@ const panelTitle = (look, text, top) => ({
   text, left: 4, top, textStyle: { color: look.muted, fontSize: 14, fontWeight: "normal", fontFamily: look.font },
 });
 const timeAxis = (s, look, more) => axisOf(look, { type: "value", min: 0, max: s.duration_s, ...more });
-const zoomOf = (look, axes, slider) => [
+/// Zooming by pinch or ctrl and wheel, and by a slider if `sliderLeft` says where it begins.
+const zoomOf = (look, axes, sliderLeft) => [
   { type: "inside", id: "zoom", xAxisIndex: axes, filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false },
-  ...(slider
-    ? [{ type: "slider", id: "slider", xAxisIndex: axes, filterMode: "none", height: 22, bottom: 6, left: 64, right: 24,
+  ...(sliderLeft
+    ? [{ type: "slider", id: "slider", xAxisIndex: axes, filterMode: "none", height: 22, bottom: 6, left: sliderLeft, right: 24,
         brushSelect: false, showDetail: false, borderColor: look.faint, fillerColor: look.faint + "80",
         dataBackground: { lineStyle: { opacity: 0 }, areaStyle: { opacity: 0 } },
         selectedDataBackground: { lineStyle: { opacity: 0 }, areaStyle: { opacity: 0 } } }]

@@ -16,7 +16,7 @@ function el(tag, attributes = {}, ...children) {
 }
 
 const swatch = (colour, variant) =>
-  el("span", { class: variant ? "swatch variant" : "swatch", style: `background:${colour};border-color:${colour}` });
+  el("span", { class: variant ? "swatch variant" : "swatch", style: variant ? `border-color:${colour}` : `background:${colour}` });
 
 // ---- words and files ------------------------------------------------------------------------------------------
 
@@ -54,8 +54,8 @@ function saveCsv(name, rows) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-const commandLine = (command) =>
-  [el("code", {}, command), el("button", { type: "button", click: (event) => copy(command, event.currentTarget) }, "Copy command")];
+const commandLine = (command, ...buttons) => [el("code", {}, command), el("div", { class: "buttons" },
+  el("button", { type: "button", click: (event) => copy(command, event.currentTarget) }, "Copy command"), buttons)];
 
 // ---- figures --------------------------------------------------------------------------------------------------
 
@@ -71,9 +71,9 @@ function figureCard(s, view, spec) {
     el("h3", {}, spec.one && s.schemes.length > 1 ? el("span", {}, `${spec.title}, under `, el("span", { class: "under" })) : spec.title),
     el("p", { class: "muted" }, spec.note), box, key,
     el("div", { class: "foot" },
-      commandLine(spec.course ? s.command_of_course : s.command),
-      el("button", { type: "button", click: () => saveCsv(`${s.name}-${spec.id}.csv`, spec.csv(s)) }, "CSV"),
-      el("button", { type: "button", click: () => chart && save(`${s.name}-${spec.id}.png`, chart.getDataURL({ pixelRatio: 2, backgroundColor: lookOf().surface })) }, "PNG")));
+      commandLine(spec.course ? s.command_of_course : s.command,
+        el("button", { type: "button", click: () => saveCsv(`${s.name}-${spec.id}.csv`, spec.csv(s)) }, "CSV"),
+        el("button", { type: "button", click: () => chart && save(`${s.name}-${spec.id}.png`, chart.getDataURL({ pixelRatio: 2, backgroundColor: lookOf().surface })) }, "PNG"))));
   let chart = null;
   const draw = () => {
     const look = lookOf();
@@ -89,7 +89,7 @@ function figureCard(s, view, spec) {
     chart.setOption({ animation: false, backgroundColor: "transparent", aria: { enabled: true }, ...spec.option(s, view, look) }, { notMerge: true });
     if (spec.over === "time" && view.zoom) chart.dispatchAction({ type: "dataZoom", ...view.zoom });
     const entries = spec.key ? spec.key(s, view, look) : [];
-    key.replaceChildren(...entries.map(([colour, name]) => el("span", {}, swatch(colour), name)));
+    key.replaceChildren(...entries.map(([colour, name, dashed]) => el("span", {}, colour ? swatch(colour, dashed) : null, name)));
   };
   const redraw = () => draw();
   box.draw = draw;
@@ -133,7 +133,7 @@ function controls(s, view) {
   const look = lookOf();
   const schemes = s.schemes.map((style) => ({ value: style.text, name: style.text, colour: visible(style.colour, look), variant: style.variant }));
   const flows = s.flows.map((flow, index) => ({ value: index, name: flow.flow }));
-  const one = s.schemes.length < 2 ? null : el("label", { class: "chips" }, el("span", {}, "Inside"),
+  const one = s.schemes.length < 2 ? null : el("label", { class: "chips" }, el("span", {}, "Cell and estimates under"),
     el("select", { change: (event) => { view.scheme = event.target.value; redraw(); } },
       s.schemes.map((style) => el("option", { value: style.text, selected: style.text === view.scheme }, style.text))));
   const parts = [chips("Schemes", schemes, view.schemes, redraw), chips("Flows", flows, view.flows, redraw), one].filter(Boolean);
@@ -180,7 +180,7 @@ function metricsCard(s) {
       return el("td", wins ? { class: "best" } : {}, words(mean, digits), spread);
     });
     const name = el("th", { scope: "row" }, swatch(visible(style.colour, look), style.variant), row.scheme);
-    const flow = several ? el("td", { class: "text" }, row.own_scheme ? `${row.flow} (${row.own_scheme})` : row.flow) : null;
+    const flow = several ? el("td", { class: "text" }, row.flow, row.own_scheme ? el("small", {}, row.own_scheme) : null) : null;
     return { values: row.mean, cells: [name, flow, cells].flat().filter(Boolean) };
   });
   const seeds = Math.max(...s.rows.map((row) => row.seeds));
@@ -188,10 +188,10 @@ function metricsCard(s) {
     el("p", { class: "muted" }, (seeds > 1 ? `Means over ${seeds} seeds, ± their standard deviation. ` : "") +
       "Press a heading to sort. Delays are those of delivered packets; loss counts packets that were dropped or lost on the way."),
     sortable(several ? ["scheme", "flow"] : ["scheme"], s.columns, rows),
-    el("div", { class: "foot" }, commandLine(s.command), el("button", { type: "button", click: () => saveCsv(`${s.name}-table.csv`, [
+    el("div", { class: "foot" }, commandLine(s.command, el("button", { type: "button", click: () => saveCsv(`${s.name}-table.csv`, [
       ["scheme", "flow", "seeds", ...s.columns.flatMap((column) => [column.path, `${column.path} deviation`])],
       ...s.rows.map((row) => [row.scheme, row.flow, row.seeds, ...row.mean.flatMap((mean, index) => [mean, row.deviation[index]])]),
-    ]) }, "CSV")));
+    ]) }, "CSV"))));
 }
 
 function expectationsCard(s) {
@@ -246,6 +246,8 @@ function scenarioSection(s) {
   const compare = specs.filter((spec) => !spec.course).map((spec) => figureCard(s, view, spec));
   const course = specs.filter((spec) => spec.course).map((spec) => figureCard(s, view, spec));
   section.append(el("div", { class: "cards" }, [expectationsCard(s), ...compare, metricsCard(s)].filter(Boolean)));
+  const halves = course.filter((card) => !card.classList.contains("wide"));
+  if (halves.length % 2 === 1) halves.at(-1).classList.add("wide");
   if (course.length) {
     section.append(el("h3", { style: "margin-top:1.75rem" }, `One run, seed ${s.seed}`),
       controls(s, view) ?? "", el("div", { class: "cards" }, course));

@@ -57,7 +57,9 @@ figure({
         return `<b>${course.states[value[3]]}</b> (${course.scheme}, ${s.flows[course.flow].flow})<br>${words(value[0])} s to ${words(value[1])} s`;
       } },
     };
-    const grid = { left: 64, right: 24 };
+    // Room for the names of the ribbon's rows.
+    const left = innerWidth < 600 ? 64 : 104;
+    const grid = { left, right: 24 };
     return {
       axisPointer: { link: [{ xAxisIndex: "all" }], lineStyle: { color: look.muted } },
       tooltip: tooltipOf(look, { trigger: "axis", valueFormatter: (value) => words(value), axisPointer: { type: "line" } }),
@@ -81,9 +83,9 @@ figure({
         axisOf(look, { gridIndex: 1, type: "value", min: 0, splitNumber: 3 }),
         axisOf(look, { gridIndex: 2, type: "category", inverse: true, data: rows.map((course) => penOf(s, view, course, look).name),
           axisLine: { show: false }, axisTick: { show: false }, splitLine: { show: false },
-          axisLabel: { ...axisText(look), interval: 0, width: 58, overflow: "truncate", margin: 4 } }),
+          axisLabel: { ...axisText(look), interval: 0, width: left - 8, overflow: "truncate", margin: 4 } }),
       ],
-      dataZoom: zoomOf(look, [0, 1, 2], true),
+      dataZoom: zoomOf(look, [0, 1, 2], left),
       series: [
         ...capacity,
         ...shown.map((course, index) => line(course, index, course.throughput_mbps, 0)),
@@ -95,9 +97,9 @@ figure({
   },
   key(s, view, look) {
     const shown = s.courses.filter((course) => isShown(view, course));
-    const lines = shown.map((course) => penOf(s, view, course, look)).map((pen) => [pen.colour, pen.name]);
+    const lines = shown.map((course) => penOf(s, view, course, look)).map((pen) => [pen.colour, pen.name, pen.type !== "solid"]);
     const states = new Map(shown.flatMap((course) => course.states.map((state) => [state, stateColour(state, course.states)])));
-    return [[look.capacity, "capacity"], ...lines, ...[...states].map(([state, colour]) => [colour, state, "state"])];
+    return [[look.capacity, "capacity"], ...lines, ...(states.size ? [[null, "States:"]] : []), ...[...states].map(([state, colour]) => [colour, state])];
   },
   csv: (s) => [
     ["scheme", "flow", "time_s", "throughput_mbps", "queueing_delay_ms", "queueing_delay_max_ms", "dropped_packets", "capacity_mbps"],

@@ -27,7 +27,7 @@ figure({
     };
   },
   key: (s, view, look) => s.courses.filter((course) => isShown(view, course))
-    .map((course) => penOf(s, view, course, look)).map((pen) => [pen.colour, pen.name]),
+    .map((course) => penOf(s, view, course, look)).map((pen) => [pen.colour, pen.name, pen.type !== "solid"]),
   csv: (s) => [
     ["scheme", "flow", "one_way_delay_ms", "part_of_packets"],
     ...s.courses.flatMap((course) => course.one_way_delay_cdf.map(([delay, part]) => [course.scheme, s.flows[course.flow].flow, delay, part])),

@@ -6,12 +6,13 @@ figure({
   id: "estimate",
   title: "Estimate against truth",
   note: "Lines: the scheme's own estimates, under its names. Grey: what the last hop could have carried to the device. " +
-    "Below: how far each estimate was off, over all intervals of the run.",
+    "Right (or below): how far each estimate was off, over all intervals of the run.",
+  wide: true,
   over: "time",
   one: true,
   course: true,
   applies: (s) => s.courses.some((course) => course.estimates.length > 0),
-  height: () => 560,
+  height: () => (innerWidth < 900 ? 560 : 380),
   option(s, view, look) {
     const shown = estimateCourses(s, view);
     const curves = shown.flatMap((course) => course.estimates.map((estimate) => ({
@@ -19,19 +20,22 @@ figure({
     const device = s.flows[(shown[0] ?? s.courses[0]).flow].device;
     const truth = s.capacities.find((c) => c.scheme === view.scheme && c.device === device);
     const pen = (index) => ({ width: 2, color: PALETTE[index % PALETTE.length] });
+    const beside = innerWidth >= 900;
     return {
-      grid: [{ left: 64, right: 24, top: 34, height: 250 }, { left: 64, right: 24, top: 362, height: 140 }],
+      grid: beside
+        ? [{ left: 64, right: "42%", top: 34, bottom: 58 }, { left: "66%", right: 24, top: 34, bottom: 58 }]
+        : [{ left: 64, right: 24, top: 34, height: 250 }, { left: 64, right: 24, top: 362, height: 140 }],
       tooltip: tooltipOf(look, { trigger: "axis", valueFormatter: (value) => words(value) }),
-      title: [panelTitle(look, "Mbit/s", 4), panelTitle(look, "part of intervals", 330)],
+      title: [panelTitle(look, "Mbit/s", 4), { ...panelTitle(look, "part of intervals", beside ? 4 : 330), ...(beside ? { left: "62%" } : {}) }],
       xAxis: [
         timeAxis(s, look, { gridIndex: 0, name: "s", nameLocation: "end", nameGap: 6 }),
-        axisOf(look, { gridIndex: 1, type: "value", name: "off by (%)", nameGap: 32, min: 0, max: (range) => Math.min(range.max, 100) }),
+        axisOf(look, { gridIndex: 1, type: "value", name: "off by (%)", nameGap: 32, min: 0, max: (range) => Math.min(Math.ceil(range.max / 10) * 10, 100) }),
       ],
       yAxis: [
         axisOf(look, { gridIndex: 0, type: "value", min: 0 }),
         axisOf(look, { gridIndex: 1, type: "value", min: 0, max: 1, splitNumber: 2 }),
       ],
-      dataZoom: zoomOf(look, [0], false),
+      dataZoom: zoomOf(look, [0]),
       series: [
         ...(truth ? [{ name: "capacity", type: "line", data: overTime(s, truth.capacity_mbps), showSymbol: false, silent: true,
           lineStyle: { width: 0 }, areaStyle: { color: look.capacity, opacity: 0.7 }, itemStyle: { color: look.capacity } }] : []),

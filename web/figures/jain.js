@@ -22,12 +22,12 @@ figure({
       title: panelTitle(look, "Jain's index", 4),
       xAxis: timeAxis(s, look, { name: "s", nameGap: 30 }),
       yAxis: axisOf(look, { type: "value", max: 1, min: (range) => Math.max(0, Math.min(0.5, Math.floor(range.min * 10) / 10)) }),
-      dataZoom: zoomOf(look, [0], false),
+      dataZoom: zoomOf(look, [0]),
       series: shown.flatMap((course) => [curve(course, "", course.bytes), ...(course.prbs.length ? [curve(course, "PRBs", course.prbs)] : [])]),
     };
   },
   key: (s, view, look) => s.jain.filter((course) => view.schemes.has(course.scheme))
-    .map((course) => [visible(styleOf(s, course.scheme).colour, look), course.scheme]),
+    .map((course) => [visible(styleOf(s, course.scheme).colour, look), course.scheme, styleOf(s, course.scheme).variant]),
   csv: (s) => [
     ["scheme", "of", "time_s", "jain", "sharers"],
     ...s.jain.flatMap((course) => [["bytes", course.bytes], ["prbs", course.prbs]].flatMap(([of, windows]) =>

@@ -18,6 +18,39 @@ const ownerWords = (s, owner) => {
 };
 
 figure({
+  id: "prb-share",
+  title: "Who got the cell",
+  note: "Part of all PRBs of all carriers, over the whole run.",
+  over: "time",
+  one: true,
+  course: true,
+  applies: (s) => s.cells.length > 0,
+  height: () => 380,
+  option(s, view, look) {
+    const cell = cellOf(s, view);
+    return {
+      grid: { left: 64, right: 24, top: 34, bottom: 58 },
+      tooltip: tooltipOf(look, { trigger: "axis", valueFormatter: (value) => `${words(value)} %` }),
+      title: panelTitle(look, "% of PRBs", 4),
+      xAxis: timeAxis(s, look, { name: "s", nameGap: 30 }),
+      yAxis: axisOf(look, { type: "value", min: 0, max: 100 }),
+      dataZoom: zoomOf(look, [0]),
+      series: cell.users.map((user, index) => ({
+        name: ownerWords(s, user), type: "line", stack: "prbs", data: overTime(s, cell.share_percent[index]), showSymbol: false,
+        lineStyle: { width: 0 }, areaStyle: { color: ownerColour(user, cell, look), opacity: user === "idle" ? 0 : 0.9 },
+        itemStyle: { color: ownerColour(user, cell, look), borderColor: look.muted, borderWidth: user === "idle" ? 1 : 0 }, emphasis: { disabled: true },
+      })),
+    };
+  },
+  key: (s, view, look) => cellOf(s, view).users.map((user) => [ownerColour(user, cellOf(s, view), look), ownerWords(s, user)]),
+  csv: (s) => [
+    ["scheme", "user", "time_s", "share_percent"],
+    ...s.cells.flatMap((cell) => cell.users.flatMap((user, index) => cell.share_percent[index].map((share, at) =>
+      [cell.scheme, user, Number((at * s.interval_s).toFixed(3)), share]))),
+  ],
+});
+
+figure({
   id: "prb-map",
   title: "Who got which PRB",
   note: "Each subframe of the cell around the moment when most changed. White is idle.",
@@ -25,7 +58,7 @@ figure({
   one: true,
   course: true,
   applies: (s) => s.cells.some((cell) => cell.map.grants.length > 0),
-  height: (s, view) => 100 + Math.min(3, cellOf(s, view).carriers.length) * 250,
+  height: (s, view) => 68 + Math.min(3, cellOf(s, view).carriers.length) * 250,
   option(s, view, look) {
     const cell = cellOf(s, view);
     const { map, carriers } = cell;
@@ -69,38 +102,5 @@ figure({
     ["scheme", "time_ms", "carrier", "owner", "first_prb", "n_prb", "mcs", "retransmission"],
     ...s.cells.flatMap((cell) => cell.map.grants.map(([subframe, carrier, first, count, owner, mcs, again]) =>
       [cell.scheme, cell.map.start_ms + subframe, carrier, cell.map.owners[owner], first, count, mcs < 0 ? "" : mcs, again])),
-  ],
-});
-
-figure({
-  id: "prb-share",
-  title: "Who got the cell",
-  note: "Part of all PRBs of all carriers, over the whole run.",
-  over: "time",
-  one: true,
-  course: true,
-  applies: (s) => s.cells.length > 0,
-  height: () => 380,
-  option(s, view, look) {
-    const cell = cellOf(s, view);
-    return {
-      grid: { left: 64, right: 24, top: 34, bottom: 58 },
-      tooltip: tooltipOf(look, { trigger: "axis", valueFormatter: (value) => `${words(value)} %` }),
-      title: panelTitle(look, "% of PRBs", 4),
-      xAxis: timeAxis(s, look, { name: "s", nameGap: 30 }),
-      yAxis: axisOf(look, { type: "value", min: 0, max: 100 }),
-      dataZoom: zoomOf(look, [0], false),
-      series: cell.users.map((user, index) => ({
-        name: ownerWords(s, user), type: "line", stack: "prbs", data: overTime(s, cell.share_percent[index]), showSymbol: false,
-        lineStyle: { width: 0 }, areaStyle: { color: ownerColour(user, cell, look), opacity: user === "idle" ? 0 : 0.9 },
-        itemStyle: { color: ownerColour(user, cell, look), borderColor: look.muted, borderWidth: user === "idle" ? 1 : 0 }, emphasis: { disabled: true },
-      })),
-    };
-  },
-  key: (s, view, look) => cellOf(s, view).users.map((user) => [ownerColour(user, cellOf(s, view), look), ownerWords(s, user)]),
-  csv: (s) => [
-    ["scheme", "user", "time_s", "share_percent"],
-    ...s.cells.flatMap((cell) => cell.users.flatMap((user, index) => cell.share_percent[index].map((share, at) =>
-      [cell.scheme, user, Number((at * s.interval_s).toFixed(3)), share]))),
   ],
 });

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::EvalError;
-use crate::metrics::FlowMetrics;
+use crate::metrics::{FlowMetrics, rounded};
 use crate::summary::RunSummary;
 
 /// Whether an expectation was met.
@@ -80,6 +80,7 @@ fn verdict(scenario: &Scenario, expect: &Expect, runs: &[RunSummary]) -> Verdict
             (format!("{} / that of {other}", expect.metric), ratio)
         }
     };
+    let measured = measured.map(rounded);
     let passed = measured.is_some_and(|value| {
         expect.at_least.is_none_or(|least| value >= least) && expect.at_most.is_none_or(|most| value <= most)
     });

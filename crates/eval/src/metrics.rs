@@ -139,6 +139,6 @@ impl Meter {
 }
 
 /// `value` to six decimals: finer than any of these numbers means anything, and short in JSON.
-fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

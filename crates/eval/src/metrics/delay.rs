@@ -37,10 +37,10 @@ impl DelayMeter {
     }
 
     pub(super) fn add(&mut self, delay: Duration) {
-        self.total_ns += delay.as_nanos();
+        let nanos = delay.as_secs() * 1_000_000_000 + u64::from(delay.subsec_nanos());
+        self.total_ns += u128::from(nanos);
         // Rounded to the nearest microsecond, so that 10 ms is 10 ms whatever the clock's last nanosecond.
-        let micros = (delay.as_nanos() + 500) / 1_000;
-        self.histogram.saturating_record(u64::try_from(micros).unwrap_or(LONGEST_US));
+        self.histogram.saturating_record((nanos + 500) / 1_000);
     }
 
     pub(super) fn finish(&self) -> Delays {

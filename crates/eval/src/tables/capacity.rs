@@ -11,14 +11,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use airpace_core::Rate;
 use airpace_core::event::Capacity;
 use arrow_array::ArrayRef;
 use arrow_array::builder::{ArrayBuilder, Float32Builder, Float64Builder, UInt16Builder, UInt32Builder};
 use arrow_schema::{DataType, Field, Schema};
 
 use super::file::TableFile;
-use super::{ROWS_PER_GROUP, fit, millis, span_millis};
+use super::{ROWS_PER_GROUP, fit, millis, nanos, span_millis};
 use crate::error::EvalError;
 
 pub(super) struct Capacities {
@@ -54,7 +53,7 @@ impl Capacities {
         self.span_ms.append_value(span_millis(capacity.span));
         self.device.append_value(capacity.device.0);
         self.capacity_bytes.append_value(fit(capacity.bytes.0));
-        self.capacity_mbps.append_value(Rate::from_bytes_per(capacity.bytes, capacity.span).as_mbps() as f32);
+        self.capacity_mbps.append_value(mbps(capacity) as f32);
         if self.time_ms.len() < ROWS_PER_GROUP {
             return Ok(());
         }
@@ -76,4 +75,10 @@ impl Capacities {
         ];
         self.file.write_group(columns)
     }
+}
+
+/// The rate that moves the capacity's bytes in its span, in Mbit/s; 0 for an empty span.
+fn mbps(capacity: &Capacity) -> f64 {
+    let nanos = nanos(capacity.span);
+    if nanos == 0 { 0.0 } else { capacity.bytes.0 as f64 * 8e3 / nanos as f64 }
 }
