@@ -6,7 +6,7 @@
 //! | `flow` | u16 | index of the flow in the scenario |
 //! | `state` | word | the controller's state, in its paper's words |
 //! | `state_changed` | bool | whether it differs from the row before of this flow |
-//! | `cwnd_bytes` | u64 | congestion window |
+//! | `cwnd_bytes` | u64 | congestion window; null while unlimited |
 //! | `pacing_rate_mbps` | f64 | pacing rate; null while unpaced |
 //! | `inflight_bytes` | u64 | bytes outstanding |
 //! | one per named value | f64 | the scheme's internals, each name ending in its unit; null where unknown or another scheme's |
@@ -44,7 +44,7 @@ impl Controllers {
             Field::new("flow", DataType::UInt16, false),
             Words::field("state"),
             Field::new("state_changed", DataType::Boolean, false),
-            Field::new("cwnd_bytes", DataType::UInt64, false),
+            Field::new("cwnd_bytes", DataType::UInt64, true),
             Field::new("pacing_rate_mbps", DataType::Float64, true),
             Field::new("inflight_bytes", DataType::UInt64, false),
         ];
@@ -67,7 +67,7 @@ impl Controllers {
         self.flow.append_value(inspected.flow.0);
         self.state.push(inspected.state);
         self.state_changed.append_value(inspected.state_changed);
-        self.cwnd_bytes.append_value(inspected.cwnd.0);
+        self.cwnd_bytes.append_option((inspected.cwnd.0 < u64::MAX).then_some(inspected.cwnd.0));
         self.pacing_rate_mbps.append_option(inspected.pacing_rate.map(|rate| rate.as_mbps()));
         self.inflight_bytes.append_value(inspected.inflight.0);
         for (name, value) in inspected.values {
