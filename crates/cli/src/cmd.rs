@@ -1,9 +1,14 @@
 //! The commands, one file each: `Args` says what may be typed, `run` does it and writes results to `out`.
 
 pub mod completions;
+pub mod demo;
 pub mod doctor;
 pub mod list;
 pub mod man;
+mod matrix;
+pub mod report;
+mod scenario;
+pub mod sim;
 pub mod trace;
 
 /// How a command that could be carried out went.

@@ -4,6 +4,8 @@
 //! 0 fine, 1 an expectation failed, 2 an error.
 
 mod cmd;
+mod results;
+mod seeds;
 mod terminal;
 
 use std::io::Write;
@@ -19,7 +21,7 @@ use cmd::Verdict;
     name = "airpace",
     version,
     propagate_version = true,
-    before_help = "Example: airpace list schemes",
+    before_help = "Example: airpace demo\n         airpace sim competitor --scheme pbe,bbr --seeds 1..3",
     after_help = "Exit codes: 0 fine, 1 an expectation failed, 2 an error."
 )]
 pub struct Cli {
@@ -29,7 +31,10 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(cmd::demo::Args),
+    Sim(cmd::sim::Args),
     List(cmd::list::Args),
+    Report(cmd::report::Args),
     Trace(cmd::trace::Args),
     Doctor(cmd::doctor::Args),
     Completions(cmd::completions::Args),
@@ -39,7 +44,10 @@ enum Command {
 fn main() -> ExitCode {
     let mut out = std::io::stdout().lock();
     let verdict = match Cli::parse().command {
+        Command::Demo(args) => cmd::demo::run(&args, &mut out),
+        Command::Sim(args) => cmd::sim::run(&args, &mut out),
         Command::List(args) => cmd::list::run(&args, &mut out),
+        Command::Report(args) => cmd::report::run(&args, &mut out),
         Command::Trace(args) => cmd::trace::run(&args, &mut out),
         Command::Doctor(args) => cmd::doctor::run(&args, &mut out),
         Command::Completions(args) => cmd::completions::run(&args, &mut out),

@@ -2,6 +2,8 @@
 
 use std::io::{IsTerminal, Write};
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
 /// Rows of cells, aligned: the first columns to the left, numbers to the right.
 pub struct Table {
     head: Vec<&'static str>,
@@ -82,6 +84,15 @@ impl Paint {
 fn is_colour_welcome() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// A bar with an estimate of the time left, on standard error; hidden where nobody watches.
+pub fn progress(is_quiet: bool) -> ProgressBar {
+    let is_watched = std::io::stderr().is_terminal() && !is_quiet;
+    let target = if is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}, {eta} left");
+    let style = style.expect("the template is valid").progress_chars("━╸ ");
+    ProgressBar::with_draw_target(None, target).with_style(style)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The real binary in a temporary folder: what users type, what they get.
 
+mod sims;
 mod tools;
 mod traces;
 

@@ -36,7 +36,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Model {
-    /// Chances at random, at a rate that wanders and at times stays away for about a second.
+    /// Chances at random, at a rate that wanders and at times stays away for some tenths of a second.
     Cellular,
     /// Chances at random, at a fixed rate.
     Poisson,
@@ -60,12 +60,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 /// A link like a cellular one, around `rate`.
 pub fn cellular(rate: Rate, seconds: u32, streams: &Streams) -> anyhow::Result<Trace> {
     let mbps = rate.as_mbps();
-    // Chosen: the walk of Sprout's model, 200 on a scale from 0 to 1000 in one second, scaled to this rate.
+    // Chosen: the walk of Sprout's model, 200 on a scale from 0 to 1000 in one second, scaled to this rate; outages of
+    // 0.3 s in the mean and not of 1 s, or a minute often has one that a transport does not survive.
     let walk = RandomWalk {
         start_mbps: mbps,
         max_mbps: 2.0 * mbps,
         volatility_mbps: 0.4 * mbps,
-        ..RandomWalk::default()
+        outage_mean_ms: 300.0,
     };
     Ok(walk.generate(Duration::from_secs(seconds.into()), &mut streams.stream("trace.synth"))?)
 }

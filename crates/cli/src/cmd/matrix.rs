@@ -1,0 +1,182 @@
+//! What `sim` and `demo` share: runs a matrix, shows how far it is, prints the table and says what was kept where.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use airpace_cc::SchemeSpec;
+use airpace_eval::{Choice, Matrix, Outcome, Progress, report};
+use anyhow::Context;
+
+use super::{Verdict, scenario};
+use crate::results;
+use crate::seeds::Seeds;
+use crate::terminal::{self, Paint};
+
+/// Options of every command that runs something.
+#[derive(clap::Args)]
+pub struct RunArgs {
+    /// Seeds of the random numbers: `1`, `1..5` (both included) or `1,3,7`.
+    #[arg(long, value_name = "SEEDS", default_value = "1")]
+    seeds: Seeds,
+    /// Sets a key of the scenario by its dotted path; may be given several times.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::key_and_value)]
+    set: Vec<(String, String)>,
+    /// How many runs at once; results do not depend on it. [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// The run folder; an earlier run in it is replaced. [default: runs/NAME-NNN, and runs/latest leads there]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Prints one JSON object per flow instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Prints results only: no progress, no words about what was kept where.
+    #[arg(long)]
+    quiet: bool,
+    /// Keeps a qlog of every flow as well (opens in qvis); about as large as the tables.
+    #[arg(long)]
+    qlog: bool,
+}
+
+impl RunArgs {
+    /// The scenario that `argument` names, with `set` and then every --set applied.
+    pub fn choice(&self, argument: &str, mut set: Vec<(String, String)>) -> anyhow::Result<Choice> {
+        set.extend(self.set.iter().cloned());
+        Ok(Choice { argument: argument.to_owned(), scenario: scenario::load(argument, &set)?, set })
+    }
+
+    /// Tells people something, unless they asked for results only.
+    pub fn say(&self, out: &mut dyn Write, words: &str) -> std::io::Result<()> {
+        if self.quiet { Ok(()) } else { writeln!(self.words(out), "{words}") }
+    }
+
+    /// Where words for people go: beside JSON, where they do not disturb.
+    fn words<'a>(&self, out: &'a mut dyn Write) -> Box<dyn Write + 'a> {
+        if self.json { Box::new(std::io::stderr()) } else { Box::new(out) }
+    }
+}
+
+/// Runs `choices` and tells how it went; `name` names the run folder where the user does not.
+pub fn run(
+    name: &str,
+    choices: Vec<Choice>,
+    schemes: Vec<SchemeSpec>,
+    args: &RunArgs,
+    out: &mut dyn Write,
+) -> anyhow::Result<Verdict> {
+    let folder = match &args.out {
+        Some(folder) => folder.clone(),
+        None => next_folder(Path::new("runs"), name)?,
+    };
+    let matrix = Matrix {
+        scenarios: choices,
+        schemes,
+        seeds: args.seeds.as_slice().to_vec(),
+        jobs: args.jobs.map_or_else(super::doctor::cores, usize::from),
+        out: Some(folder.clone()),
+        command: command_as_typed(),
+        qlog: args.qlog,
+    };
+    let outcome = run_with_progress(&matrix, args.quiet)?;
+    let page = report::write(&folder)?;
+    if args.out.is_none() {
+        point_latest_to(&folder);
+    }
+
+    let summary = &outcome.summary;
+    if args.json {
+        for line in summary.runs.iter().flat_map(|run| run.lines()) {
+            writeln!(out, "{}", serde_json::to_string(&line)?)?;
+        }
+    } else {
+        results::write_tables(&matrix.scenarios, summary, out, Paint::stdout())?;
+    }
+    results::write_verdicts(summary, args.quiet, &mut args.words(out), Paint::stdout())?;
+    args.say(out, &format!("Run folder: {}", folder.display()))?;
+    args.say(out, &format!("Report:     {}", page.display()))?;
+    Ok(if summary.all_expectations_met() { Verdict::Fine } else { Verdict::Failed })
+}
+
+/// Runs the matrix until its end or Ctrl-C; on a terminal, one bar stands for all its runs.
+fn run_with_progress(matrix: &Matrix, is_quiet: bool) -> anyhow::Result<Outcome> {
+    const STEPS: f64 = 1000.0;
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    let on_interrupt = Arc::clone(&is_interrupted);
+    ctrlc::set_handler(move || {
+        // Whoever presses it twice does not want to wait.
+        if on_interrupt.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .context("cannot listen to Ctrl-C")?;
+    let bar = terminal::progress(is_quiet);
+    let fractions: Mutex<Vec<f64>> = Mutex::new(Vec::new());
+    let outcome = matrix.run(&|at: Progress<'_>| {
+        let mut fractions = fractions.lock().expect("no thread panics while it holds the fractions");
+        fractions.resize(at.jobs, 0.0);
+        fractions[at.job] = at.fraction;
+        let ended = fractions.iter().filter(|fraction| **fraction >= 1.0).count();
+        bar.set_length(at.jobs as u64 * STEPS as u64);
+        bar.set_position((fractions.iter().sum::<f64>() * STEPS) as u64);
+        bar.set_message(format!("{ended} of {} runs", at.jobs));
+        if is_interrupted.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    bar.finish_and_clear();
+    Ok(outcome?)
+}
+
+/// Makes the first of `runs/NAME-001`, `runs/NAME-002`, … that is not there yet.
+fn next_folder(runs: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let refused = || {
+        format!(
+            "cannot make a run folder in `{}`; choose a folder you may write to with --out DIR",
+            runs.display()
+        )
+    };
+    std::fs::create_dir_all(runs).with_context(refused)?;
+    // A scenario may be called anything; a folder may not.
+    let name: String =
+        name.chars().map(|c| if c.is_alphanumeric() || "-_.@".contains(c) { c } else { '_' }).collect();
+    for number in 1u32.. {
+        let folder = runs.join(format!("{name}-{number:03}"));
+        match std::fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(refused),
+        }
+    }
+    unreachable!("four thousand million runs of one name")
+}
+
+/// Lets `runs/latest` lead to `folder`. A convenience: what cannot be linked is left alone.
+fn point_latest_to(folder: &Path) {
+    #[cfg(unix)]
+    if let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) {
+        let latest = parent.join("latest");
+        if latest.is_symlink() {
+            let _ = std::fs::remove_file(&latest);
+        }
+        let _ = std::os::unix::fs::symlink(name, &latest);
+    }
+}
+
+/// The command line, as a shell would read it again.
+fn command_as_typed() -> String {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let quoted = words.map(|word| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    std::iter::once("airpace".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+}

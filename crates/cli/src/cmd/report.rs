@@ -1,0 +1,36 @@
+//! `airpace report`: the page of a run folder, made again.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use airpace_eval::{RunFolder, report};
+use serde_json::json;
+
+use super::Verdict;
+
+/// Makes report.html of a run folder again, from its tables.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace report runs/latest")]
+pub struct Args {
+    /// A folder that `airpace sim` or `airpace demo` wrote.
+    folder: PathBuf,
+    /// Prints one JSON object: the page's path, and whether the run came to its end.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Makes it.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let folder = RunFolder::open(&args.folder)?;
+    let is_complete = folder.manifest()?.complete;
+    let page = report::write(&args.folder)?;
+    if args.json {
+        writeln!(out, "{}", json!({ "report": page, "complete": is_complete }))?;
+        return Ok(Verdict::Fine);
+    }
+    if !is_complete {
+        writeln!(out, "This run was interrupted: the page shows what had ended before.")?;
+    }
+    writeln!(out, "Report: {}", page.display())?;
+    Ok(Verdict::Fine)
+}

@@ -1,0 +1,41 @@
+//! `airpace sim`: schemes × seeds in one scenario.
+
+use std::io::Write;
+
+use airpace_cc::{SchemeError, SchemeSpec};
+
+use super::Verdict;
+use super::matrix::{self, RunArgs};
+
+/// Runs a scenario on a virtual clock and compares schemes in it.
+///
+/// Prints a table, writes a run folder (Parquet tables, summary.json, report.html) and says where. The same
+/// scenario, schemes and seeds give the same bytes on any machine, whatever --jobs.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace sim competitor --scheme pbe,bbr,cubic --seeds 1..3\n         \
+                         airpace sim trace --set trace=TMobile-LTE-short.down --scheme pbe,bbr\n         \
+                         airpace sim stationary-idle --set cell.prbs=50 --set flow.0.rtt_ms=162")]
+pub struct Args {
+    /// A name from `airpace list scenarios`, or a TOML file.
+    scenario: String,
+    /// Schemes to compare, parted by commas: NAME[@PRESET][:OPTION=VALUE]… [default: those of the scenario]
+    #[arg(long = "scheme", value_name = "SCHEMES", value_delimiter = ',', value_parser = scheme)]
+    schemes: Vec<SchemeSpec>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Runs.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    for (index, scheme) in args.schemes.iter().enumerate() {
+        let is_first = args.schemes[..index].iter().all(|other| other.text() != scheme.text());
+        anyhow::ensure!(is_first, "scheme `{}` is named twice; name it once", scheme.text());
+    }
+    let choice = args.run.choice(&args.scenario, Vec::new())?;
+    let name = choice.scenario.name.clone();
+    matrix::run(&name, vec![choice], args.schemes.clone(), &args.run, out)
+}
+
+fn scheme(text: &str) -> Result<SchemeSpec, SchemeError> {
+    SchemeSpec::parse(text)
+}

@@ -1,0 +1,88 @@
+//! Seeds as they are typed: `1`, `1..5` (both ends included), `1,3,7`, or a mixture.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// More than this many runs of each scheme is a slip of the finger.
+const MOST: usize = 10_000;
+
+/// At least one seed, in the order typed, each once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seeds(Vec<u64>);
+
+impl Seeds {
+    /// The seeds.
+    pub fn as_slice(&self) -> &[u64] {
+        &self.0
+    }
+}
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Seeds, String> {
+        let number = |text: &str| {
+            text.trim().parse::<u64>().map_err(|_| {
+                format!(
+                    "`{text}` is not a seed; give whole numbers as `1`, `1..5` (both included) or `1,3,7`"
+                )
+            })
+        };
+        let mut seeds = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = match part.split_once("..") {
+                Some((first, last)) => (number(first)?, number(last.trim_start_matches('='))?),
+                None => (number(part)?, number(part)?),
+            };
+            if last < first {
+                return Err(format!("`{part}` runs backwards; give the smaller seed first"));
+            }
+            if last - first >= MOST as u64 || seeds.len() >= MOST {
+                return Err(format!("more than {MOST} seeds; give fewer"));
+            }
+            for seed in first..=last {
+                if !seeds.contains(&seed) {
+                    seeds.push(seed);
+                }
+            }
+        }
+        Ok(Seeds(seeds))
+    }
+}
+
+impl fmt::Display for Seeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_run = self.0.len() > 1 && self.0.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1));
+        match (is_run, self.0.as_slice()) {
+            (true, [first, .., last]) => write!(f, "{first}..{last}"),
+            (_, seeds) => {
+                let words: Vec<_> = seeds.iter().map(u64::to_string).collect();
+                f.write_str(&words.join(","))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_read_as_they_are_typed() {
+        let read = |text: &str| text.parse::<Seeds>().map(|seeds| seeds.0);
+        assert_eq!(read("7"), Ok(vec![7]));
+        assert_eq!(read("1..5"), Ok(vec![1, 2, 3, 4, 5]), "both ends are included");
+        assert_eq!(read("1,3..4,3"), Ok(vec![1, 3, 4]), "each once");
+        assert!(read("5..1").unwrap_err().contains("backwards"));
+        assert!(read("one").unwrap_err().contains("`1..5`"), "the error shows what may be typed");
+        assert!(read("0..18446744073709551615").is_err(), "a slip of the finger is refused, not run");
+    }
+
+    #[test]
+    fn seeds_are_written_as_they_would_be_typed() {
+        let written = |text: &str| text.parse::<Seeds>().map(|seeds| seeds.to_string());
+        assert_eq!(written("1,2,3"), Ok("1..3".to_owned()));
+        assert_eq!(written("4"), Ok("4".to_owned()));
+        assert_eq!(written("1,5"), Ok("1,5".to_owned()));
+    }
+}
