@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
+use airpace_eval::Host;
 use serde_json::json;
 
 use super::Verdict;
@@ -29,6 +30,7 @@ struct Finding {
 
 /// Tells.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let host = Host::here("", 1);
     let machine = [
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("commit", env!("AIRPACE_COMMIT").to_owned()),
@@ -37,9 +39,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             if cfg!(debug_assertions) { "debug: slow; `./airpace` builds the fast one" } else { "release" }
                 .to_owned(),
         ),
-        ("system", format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
-        ("processor", processor()),
-        ("cores", cores().to_string()),
+        ("system", host.platform),
+        ("processor", host.processor),
+        ("cores", host.processors.to_string()),
     ];
     let findings = findings();
     if args.json {
@@ -47,7 +49,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         for (key, value) in machine {
             object.insert(key.to_owned(), json!(value));
         }
-        object["cores"] = json!(cores());
+        object["cores"] = json!(host.processors);
         let findings: serde_json::Map<_, _> = findings
             .iter()
             .map(|it| {
@@ -131,12 +133,6 @@ pub fn data_folder() -> Option<PathBuf> {
 /// How many threads can run at once.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn processor() -> String {
-    let told = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = told.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    model.map_or_else(|| "unknown".to_owned(), |(_, name)| name.to_owned())
 }
 
 /// Where a program is, as a shell would find it.
