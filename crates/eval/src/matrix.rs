@@ -145,16 +145,14 @@ impl Matrix {
         Ok(Outcome { summary, folder })
     }
 
-    /// The command that makes the same results: what was typed but for what changes none of them.
+    /// The command that makes the same results, one per scenario: what was typed but for what changes none of them.
     pub fn canonical_command(&self) -> String {
-        let mut words: Vec<String> = vec!["airpace".to_owned(), "sim".to_owned()];
-        words.extend(self.scenarios.iter().map(|choice| choice.argument.clone()));
-        words.extend(shell::options(&spelled(&self.schemes), &self.seeds, self.set()));
-        shell::join(&words)
-    }
-
-    fn set(&self) -> &[(String, String)] {
-        self.scenarios.first().map_or(&[], |choice| &choice.set)
+        let of_choice = |choice: &Choice| {
+            let mut words = vec!["airpace".to_owned(), "sim".to_owned(), choice.argument.clone()];
+            words.extend(shell::options(&spelled(&self.schemes), &self.seeds, &choice.set));
+            shell::join(&words)
+        };
+        self.scenarios.iter().map(of_choice).collect::<Vec<_>>().join(" && ")
     }
 
     fn jobs(&self) -> Result<Vec<Job<'_>>, EvalError> {
