@@ -75,6 +75,8 @@ pub struct Cell {
     rntis: background::Rntis,
     /// The next subframe to run.
     subframe: u64,
+    /// When [`Link::pop`] was last called.
+    popped_at: Time,
     enb_processing: Duration,
     ue_processing: Duration,
     /// Bits of a full band at the best MCS that a device had at the start.
@@ -291,6 +293,7 @@ impl Link for Cell {
     }
 
     fn pop(&mut self, now: Time) -> Option<Exit> {
+        self.popped_at = now;
         while Time::from_millis(self.subframe) <= now {
             self.run_subframe();
         }
@@ -304,7 +307,8 @@ impl Link for Cell {
         let subframe = Time::from_millis(self.subframe);
         let exit = self.over.front().map_or(Time::NEVER, |exit| exit.time);
         let refusal = self.refused.front().map_or(Time::NEVER, |exit| exit.time);
-        let report = self.telemetry.next().unwrap_or(Time::NEVER);
+        // A driver that leaves a report where it is must not be called for it for ever.
+        let report = self.telemetry.next().filter(|&due| due > self.popped_at).unwrap_or(Time::NEVER);
         Some(subframe.min(exit).min(refusal).min(report))
     }
 

@@ -83,14 +83,15 @@ impl Arrivals {
 
 /// SINRs of `count` background users in dB, spread evenly over their distribution, in random order.
 ///
-/// Chosen: even spreading, so that a few users represent the distribution whatever the seed.
+/// Chosen: even spreading, so that a few users represent the distribution whatever the seed; nobody below 0 dB, who
+/// would have gone to another cell.
 pub(super) fn sinrs_db(config: &BackgroundConfig, count: usize, streams: &Streams, name: &str) -> Vec<f64> {
     let mut rng = streams.stream(name);
     let mut draws: Vec<f64> = (0..count * 16).map(|_| rng.normal()).collect();
     draws.sort_by(f64::total_cmp);
     let middle_of_each = draws.chunks_exact(16).map(|chunk| (chunk[7] + chunk[8]) / 2.0);
-    let mut sinrs_db: Vec<f64> =
-        middle_of_each.map(|normal| config.sinr_mean_db + config.sinr_deviation_db * normal).collect();
+    let sinr_db = |normal: f64| (config.sinr_mean_db + config.sinr_deviation_db * normal).max(0.0);
+    let mut sinrs_db: Vec<f64> = middle_of_each.map(sinr_db).collect();
     rng.shuffle(&mut sinrs_db);
     sinrs_db
 }

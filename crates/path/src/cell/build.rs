@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use airpace_core::event::Owner;
 use airpace_core::radio::CarrierId;
-use airpace_core::{Bytes, PrbSet, Rnti, Streams};
+use airpace_core::{Bytes, PrbSet, Rnti, Streams, Time};
 
 use super::Cell;
 use super::adaptation::{AdaptationConfig, CqiScope, LinkAdaptation};
@@ -60,6 +60,7 @@ pub(super) fn cell(
         devices: devices.len(),
         rntis,
         subframe: 0,
+        popped_at: Time::ZERO,
         best_block_bits,
         over: VecDeque::new(),
         refused: VecDeque::new(),

@@ -17,6 +17,9 @@ pub(super) const PROCESSES: usize = 8;
 /// Codewords of a grant.
 pub(super) const CODEWORDS: usize = 2;
 
+/// When a process whose block waits to be sent again is free: not before that changes.
+const WAITING: u64 = u64::MAX;
+
 /// Redundancy versions in the order of transmissions.
 ///
 /// Source: TS 36.321 §5.4.2.2 gives the order that downlink schedulers follow too
@@ -44,8 +47,8 @@ pub(super) struct Process {
     pub ndi: [bool; CODEWORDS],
     /// RBGs of the first transmission.
     pub rbgs: u8,
-    /// The subframe from which it may be used again.
-    pub free_at: u64,
+    /// The subframe of its last transmission.
+    pub sent_in: u64,
 }
 
 impl Process {
@@ -59,18 +62,26 @@ impl Process {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Harq {
     pub processes: [Process; PROCESSES],
+    /// From which subframe each may take new data; side by side, as every subframe asks for it.
+    pub free_at: [u64; PROCESSES],
 }
 
 impl Harq {
     /// A process for new data in subframe `now`.
     pub(super) fn free_process(&self, now: u64) -> Option<u8> {
-        let is_free = |process: &Process| process.free_at <= now && !process.is_waiting();
-        self.processes.iter().position(is_free).map(|index| index as u8)
+        self.free_at.iter().position(|&free_at| free_at <= now).map(|index| index as u8)
     }
 
     /// Whether no process holds data that is still to be decoded.
     pub(super) fn is_idle(&self) -> bool {
-        !self.processes.iter().any(Process::is_waiting)
+        self.free_at.iter().all(|&free_at| free_at != WAITING)
+    }
+
+    /// Process `index` was sent in subframe `now`; its feedback can be acted on `round_trip` subframes later.
+    pub(super) fn sent(&mut self, index: u8, now: u64, round_trip: u64) {
+        let index = usize::from(index);
+        self.processes[index].sent_in = now;
+        self.free_at[index] = if self.processes[index].is_waiting() { WAITING } else { now + round_trip };
     }
 
     /// Forgets every block (handover); the indicators go on toggling.
@@ -78,6 +89,7 @@ impl Harq {
         for process in &mut self.processes {
             process.blocks = [None; CODEWORDS];
         }
+        self.free_at = [0; PROCESSES];
     }
 }
 
@@ -106,6 +118,8 @@ impl InFlight {
 pub(super) struct Due {
     /// The earliest subframe for it.
     pub at: u64,
+    /// The subframe of the transmission that failed.
+    pub sent_in: u64,
     /// Whose.
     pub user: u16,
     /// On which of the user's links.

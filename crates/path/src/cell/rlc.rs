@@ -163,6 +163,12 @@ impl Rlc {
         Bytes(self.arriving_bytes + self.arrived - self.sent)
     }
 
+    /// Bytes of all packets that came in and did not end yet.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> Bytes {
+        Bytes(self.arriving_bytes + self.sdus.iter().map(|sdu| sdu.packet.bytes.0).sum::<u64>())
+    }
+
     /// Bytes of transport blocks that would take everything that may be sent in subframe `now`, headers
     /// included; 0 if nothing waits.
     pub(super) fn wanted(&self, now: u64) -> u64 {

@@ -57,6 +57,18 @@ impl RbgGrid {
         rbgs.count_ones() as u16 * self.rbg_prbs - missing
     }
 
+    /// The lowest RBGs of `free` that carry `wanted` bits; all if they do not.
+    fn lowest_for(&self, free: RbgMask, size: BlockSize, wanted: u64) -> RbgMask {
+        if size.bits(self.prbs_in(free)) <= wanted {
+            return free;
+        }
+        let mut count = 1;
+        while size.bits(self.rbg_prbs * count) < wanted && u32::from(count) < free.count_ones() {
+            count += 1;
+        }
+        lowest(free, count.into())
+    }
+
     /// The PRBs of a set of RBGs.
     pub(super) fn prb_set(&self, mut rbgs: RbgMask) -> PrbSet {
         let mut set = PrbSet::EMPTY;
@@ -207,6 +219,12 @@ impl Scheduler {
         }
         self.pick(candidates);
         let is_flat = candidates.iter().all(|candidate| candidate.rates.is_none());
+        if let [candidate] = &mut candidates[..]
+            && is_flat
+        {
+            candidate.given = grid.lowest_for(free, candidate.size, candidate.wanted);
+            return;
+        }
         let quota = match (self.lena_compat, self.policy) {
             // LENA's round robin gives everyone the same number of RBGs and leaves the remainder idle.
             (true, Policy::RoundRobin) => (free.count_ones() / candidates.len() as u32).max(1),
@@ -283,16 +301,21 @@ fn best_for(rbg: u32, candidates: &[Candidate], rates: &[[f32; MAX_RBGS]]) -> Op
     best
 }
 
+/// The `count` lowest RBGs of a set.
+pub(super) fn lowest(mut set: RbgMask, count: u32) -> RbgMask {
+    let whole = set;
+    for _ in 0..count {
+        set &= set.wrapping_sub(1);
+    }
+    whole & !set
+}
+
 /// Deals `free` out again, from the lowest RBG, keeping how many each candidate has.
 fn lay_side_by_side(free: RbgMask, candidates: &mut [Candidate]) {
     let mut rest = free;
     for candidate in candidates {
-        let count = candidate.given.count_ones();
-        candidate.given = 0;
-        for _ in 0..count {
-            candidate.given |= rest & rest.wrapping_neg();
-            rest &= rest - 1;
-        }
+        candidate.given = lowest(rest, candidate.given.count_ones());
+        rest &= !candidate.given;
     }
 }
 

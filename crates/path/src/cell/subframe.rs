@@ -11,7 +11,7 @@ use super::background::{Arrivals, Control};
 use super::bler::Bler;
 use super::harq::{CODEWORDS, Due, InFlight};
 use super::rlc::Content;
-use super::scheduler::{Candidate, MAX_RBGS, RbgGrid, RbgMask, Scheduler};
+use super::scheduler::{Candidate, MAX_RBGS, RbgGrid, RbgMask, Scheduler, lowest};
 use super::telemetry::Account;
 use super::user::{RadioLink, SESSION_HEADER_BITS, Source, User};
 
@@ -155,7 +155,7 @@ impl Carrier {
             let link = &mut user.links[usize::from(due.link)];
             let process = &link.harq.processes[usize::from(due.process)];
             // A handover may have flushed the process, and new data may have taken it since.
-            if !process.is_waiting() || process.free_at != due.at || is_interrupted {
+            if !process.is_waiting() || process.sent_in != due.sent_in || is_interrupted {
                 self.due.remove(index);
                 continue;
             }
@@ -268,7 +268,10 @@ impl Carrier {
         let user = &mut context.users[usize::from(grant.user)];
         let link = &mut user.links[usize::from(grant.link)];
         let process = &mut link.harq.processes[usize::from(grant.process)];
-        debug_assert!(process.free_at <= now, "sent again before its feedback was acted on");
+        debug_assert!(
+            grant.is_first || now >= process.sent_in + context.round_trip,
+            "sent again before its feedback was acted on"
+        );
         let mut dci = Dci {
             rnti: user.rnti,
             direction: Direction::Downlink,
@@ -307,10 +310,11 @@ impl Carrier {
             link.served_in = Some(now);
         }
         link.served_prbs = prbs.len();
-        process.free_at = now + context.round_trip;
-        if process.is_waiting() {
-            let Grant { user, link, process: index, .. } = grant;
-            self.due.push_back(Due { at: process.free_at, user, link, process: index });
+        let is_waiting = process.is_waiting();
+        link.harq.sent(grant.process, now, context.round_trip);
+        if is_waiting {
+            let Grant { user, link, process, .. } = grant;
+            self.due.push_back(Due { at: now + context.round_trip, sent_in: now, user, link, process });
         }
         if context.wants_account {
             self.account.add(dci, user.owner, reserved_mcs);
@@ -367,15 +371,6 @@ fn failed(source: &mut Source, now: u64, flight: &InFlight) {
         Source::Session(session) => session.waiting += flight.payload_bits,
         Source::Endless => {}
     }
-}
-
-/// The `count` lowest RBGs of a set.
-fn lowest(mut set: RbgMask, count: u32) -> RbgMask {
-    let whole = set;
-    for _ in 0..count {
-        set &= set.wrapping_sub(1);
-    }
-    whole & !set
 }
 
 /// The DCI of a control message: a compact one at a low MCS.

@@ -1,6 +1,6 @@
 //! Stories about a whole cell.
 
-use airpace_core::event::Fate;
+use airpace_core::event::{Fate, Owner};
 use airpace_core::{Bytes, DeviceId, FlowId, Packet, Rate, Streams, Time};
 
 use super::channel::ChannelConfig;
@@ -8,7 +8,12 @@ use super::config::Policy;
 use super::{Cell, CellConfig, DeviceRadioConfig};
 use crate::link::{Exit, Link};
 
+mod background;
+mod carriers;
 mod lena;
+mod listening;
+mod properties;
+mod radio;
 
 /// A cell with sources of constant rate in front of it, and what came out.
 struct Bench {
@@ -20,6 +25,7 @@ struct Bench {
 
 /// Packets of one size at a constant rate for one device.
 struct Source {
+    flow: u16,
     device: u16,
     bytes: u64,
     rate: Rate,
@@ -34,7 +40,7 @@ impl Source {
     }
 
     fn new(device: u16, bytes: u64, rate: Rate, from: Time, until: Time) -> Source {
-        Source { device, bytes, rate, from, until, number: 0 }
+        Source { flow: 0, device, bytes, rate, from, until, number: 0 }
     }
 
     fn next(&self) -> Time {
@@ -45,7 +51,7 @@ impl Source {
     fn packet(&mut self, now: Time) -> Packet {
         self.number += 1;
         Packet {
-            flow: FlowId(self.device),
+            flow: FlowId(self.flow),
             device: DeviceId(self.device),
             number: self.number - 1,
             bytes: Bytes(self.bytes),
@@ -56,7 +62,19 @@ impl Source {
 
 impl Bench {
     fn new(config: &CellConfig, devices: &[DeviceRadioConfig], sources: Vec<Source>) -> Bench {
-        let cell = Cell::new(config, devices, &Streams::new(1)).expect("a valid configuration");
+        Bench::with_seed(config, devices, sources, 1)
+    }
+
+    fn with_seed(
+        config: &CellConfig,
+        devices: &[DeviceRadioConfig],
+        mut sources: Vec<Source>,
+        seed: u64,
+    ) -> Bench {
+        let cell = Cell::new(config, devices, &Streams::new(seed)).expect("a valid configuration");
+        for (flow, source) in (0..).zip(&mut sources) {
+            source.flow = flow;
+        }
         Bench { cell, sources, exits: Vec::new() }
     }
 
@@ -83,6 +101,13 @@ impl Bench {
                 self.cell.push(now, packet);
             }
         }
+    }
+
+    /// Packets of a device that were delivered, with their one-way delay in ms.
+    fn delays_ms(&self, device: u16) -> Vec<(Packet, f64)> {
+        let own = self.exits.iter().filter(|exit| exit.packet.device == DeviceId(device));
+        let delivered = own.filter(|exit| exit.fate == Fate::Delivered);
+        delivered.map(|exit| (exit.packet, (exit.time - exit.packet.sent).as_secs_f64() * 1e3)).collect()
     }
 
     /// Mbit/s of `payload` bytes per packet that reached a device between two instants.
