@@ -19,6 +19,7 @@
 
 pub mod acks;
 pub mod capacity;
+mod columns;
 pub mod controller;
 mod file;
 pub mod losses;
@@ -35,6 +36,7 @@ use airpace_core::Event;
 
 use crate::error::EvalError;
 use crate::facts::RunFacts;
+use file::Table;
 
 /// Rows after which a row group is written: a few megabytes in memory per table.
 pub const ROWS_PER_GROUP: usize = 1 << 15;
@@ -44,12 +46,12 @@ pub const TABLES: [&str; 6] = ["packets", "acks", "losses", "controller", "prbs"
 
 /// The tables of one run, open for writing.
 pub struct Tables {
-    packets: packets::Packets,
-    acks: acks::Acks,
-    losses: losses::Losses,
-    controller: controller::Controllers,
+    packets: Table<packets::Rows>,
+    acks: Table<acks::Rows>,
+    losses: Table<losses::Rows>,
+    controller: Table<controller::WideRows>,
     prbs: prbs::Prbs,
-    capacity: capacity::Capacities,
+    capacity: Table<capacity::Rows>,
     failure: Option<EvalError>,
 }
 
@@ -64,12 +66,12 @@ impl Tables {
     pub fn create(root: &Path, facts: &RunFacts, inspected: &[String]) -> Result<Tables, EvalError> {
         let part = |table| partition(root, table, facts).join("part.parquet");
         Ok(Tables {
-            packets: packets::Packets::create(&part("packets"))?,
-            acks: acks::Acks::create(&part("acks"))?,
-            losses: losses::Losses::create(&part("losses"))?,
-            controller: controller::Controllers::create(&part("controller"), inspected)?,
+            packets: Table::create(&part("packets"), packets::Rows::default())?,
+            acks: Table::create(&part("acks"), acks::Rows::default())?,
+            losses: Table::create(&part("losses"), losses::Rows::default())?,
+            controller: Table::create(&part("controller"), controller::WideRows::new(inspected))?,
             prbs: prbs::Prbs::create(&part("prbs"))?,
-            capacity: capacity::Capacities::create(&part("capacity"))?,
+            capacity: Table::create(&part("capacity"), capacity::Rows::default())?,
             failure: None,
         })
     }
@@ -80,12 +82,12 @@ impl Tables {
             return;
         }
         let written = match event {
-            Event::Arrived(arrived) => self.packets.push(arrived),
-            Event::Acked(acked) => self.acks.push(acked),
-            Event::Lost(lost) => self.losses.push(lost),
-            Event::Inspected(inspected) => self.controller.push(inspected),
+            Event::Arrived(arrived) => packets::push(&mut self.packets, arrived),
+            Event::Acked(acked) => acks::push(&mut self.acks, acked),
+            Event::Lost(lost) => losses::push(&mut self.losses, lost),
+            Event::Inspected(inspected) => controller::push(&mut self.controller, inspected),
             Event::Subframe(subframe) => self.prbs.push(subframe),
-            Event::Capacity(capacity) => self.capacity.push(capacity),
+            Event::Capacity(capacity) => capacity::push(&mut self.capacity, capacity),
             Event::Sent(_) => Ok(()),
         };
         self.failure = written.err();

@@ -1,4 +1,4 @@
-//! One Parquet file, written row group by row group.
+//! A table and its Parquet file, written row group by row group.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,44 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
+use super::ROWS_PER_GROUP;
+use super::columns::Columns;
 use crate::error::EvalError;
 
-/// A table on its way to disk.
-pub(super) struct TableFile {
+/// A table on its way to disk: rows gather in its columns until they make a row group.
+pub(super) struct Table<C> {
+    pub(super) columns: C,
+    rows: usize,
+    file: TableFile,
+}
+
+impl<C: Columns> Table<C> {
+    /// Makes the folder and the file.
+    pub(super) fn create(path: &Path, columns: C) -> Result<Table<C>, EvalError> {
+        let file = TableFile::create(path, Schema::new(columns.fields()))?;
+        Ok(Table { columns, rows: 0, file })
+    }
+
+    /// `rows` more rows are in the columns.
+    pub(super) fn added(&mut self, rows: usize) -> Result<(), EvalError> {
+        self.rows += rows;
+        if self.rows < ROWS_PER_GROUP { Ok(()) } else { self.write_group() }
+    }
+
+    /// Writes what is left and gives the file its name.
+    pub(super) fn finish(mut self) -> Result<(), EvalError> {
+        self.write_group()?;
+        self.file.finish()
+    }
+
+    fn write_group(&mut self) -> Result<(), EvalError> {
+        self.rows = 0;
+        self.file.write_group(self.columns.take())
+    }
+}
+
+/// A file on its way to disk.
+struct TableFile {
     writer: ArrowWriter<File>,
     schema: SchemaRef,
     path: PathBuf,
@@ -24,7 +58,7 @@ pub(super) struct TableFile {
 
 impl TableFile {
     /// Makes the folder and the file, under its provisional name.
-    pub(super) fn create(path: &Path, schema: Schema) -> Result<TableFile, EvalError> {
+    fn create(path: &Path, schema: Schema) -> Result<TableFile, EvalError> {
         let folder = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(EvalError::write("make the folder", folder))?;
         let partial = path.with_extension("parquet.partial");
@@ -36,14 +70,14 @@ impl TableFile {
     }
 
     /// Writes `columns` as one row group.
-    pub(super) fn write_group(&mut self, columns: Vec<ArrayRef>) -> Result<(), EvalError> {
+    fn write_group(&mut self, columns: Vec<ArrayRef>) -> Result<(), EvalError> {
         let batch = RecordBatch::try_new(self.schema.clone(), columns)
             .map_err(|source| EvalError::table(&self.partial)(ParquetError::from(source)))?;
         self.writer.write(&batch).and_then(|()| self.writer.flush()).map_err(EvalError::table(&self.partial))
     }
 
     /// Ends the file and gives it its name.
-    pub(super) fn finish(self) -> Result<(), EvalError> {
+    fn finish(self) -> Result<(), EvalError> {
         self.writer.close().map_err(EvalError::table(&self.partial))?;
         fs::rename(&self.partial, &self.path).map_err(EvalError::write("name the file", &self.path))
     }

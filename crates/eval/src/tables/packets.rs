@@ -14,108 +14,49 @@
 //! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss` or `harq_failure` |
 //! | `duplicate` | bool | whether these bytes had arrived before |
 
-use std::path::Path;
-use std::sync::Arc;
-
 use airpace_core::event::{Arrived, Fate};
-use arrow_array::ArrayRef;
-use arrow_array::builder::{
-    BooleanBuilder, Float32Builder, Float64Builder, UInt16Builder, UInt32Builder, UInt64Builder,
-};
-use arrow_schema::{DataType, Field, Schema};
 
-use super::file::TableFile;
-use super::words::Words;
-use super::{ROWS_PER_GROUP, fit, millis, span_millis};
+use super::columns::row;
+use super::file::Table;
+use super::words::Word;
+use super::{fit, millis, span_millis};
 use crate::error::EvalError;
 
-pub(super) struct Packets {
-    file: TableFile,
-    flow: UInt16Builder,
-    number: UInt64Builder,
-    bytes: UInt32Builder,
-    sent_ms: Float64Builder,
-    arrived_ms: Float64Builder,
-    dropped_ms: Float64Builder,
-    one_way_delay_ms: Float32Builder,
-    queueing_delay_ms: Float32Builder,
-    propagation_delay_ms: Float32Builder,
-    fate: Words,
-    duplicate: BooleanBuilder,
+row! {
+    /// The end of a data packet's journey.
+    struct Row {
+        flow: u16,
+        number: u64,
+        bytes: u32,
+        sent_ms: f64,
+        arrived_ms: Option<f64>,
+        dropped_ms: Option<f64>,
+        one_way_delay_ms: Option<f32>,
+        queueing_delay_ms: Option<f32>,
+        propagation_delay_ms: f32,
+        fate: Word,
+        duplicate: bool,
+    }
 }
 
-impl Packets {
-    pub(super) fn create(path: &Path) -> Result<Packets, EvalError> {
-        let schema = Schema::new(vec![
-            Field::new("flow", DataType::UInt16, false),
-            Field::new("number", DataType::UInt64, false),
-            Field::new("bytes", DataType::UInt32, false),
-            Field::new("sent_ms", DataType::Float64, false),
-            Field::new("arrived_ms", DataType::Float64, true),
-            Field::new("dropped_ms", DataType::Float64, true),
-            Field::new("one_way_delay_ms", DataType::Float32, true),
-            Field::new("queueing_delay_ms", DataType::Float32, true),
-            Field::new("propagation_delay_ms", DataType::Float32, false),
-            Words::field("fate"),
-            Field::new("duplicate", DataType::Boolean, false),
-        ]);
-        Ok(Packets {
-            file: TableFile::create(path, schema)?,
-            flow: UInt16Builder::new(),
-            number: UInt64Builder::new(),
-            bytes: UInt32Builder::new(),
-            sent_ms: Float64Builder::new(),
-            arrived_ms: Float64Builder::new(),
-            dropped_ms: Float64Builder::new(),
-            one_way_delay_ms: Float32Builder::new(),
-            queueing_delay_ms: Float32Builder::new(),
-            propagation_delay_ms: Float32Builder::new(),
-            fate: Words::default(),
-            duplicate: BooleanBuilder::new(),
-        })
-    }
-
-    pub(super) fn push(&mut self, arrived: &Arrived) -> Result<(), EvalError> {
-        let packet = &arrived.packet;
-        let one_way = arrived.time - packet.sent;
-        let delivered = arrived.fate == Fate::Delivered;
-        let queueing = one_way.saturating_sub(arrived.propagation_delay);
-        self.flow.append_value(packet.flow.0);
-        self.number.append_value(packet.number);
-        self.bytes.append_value(fit(packet.bytes.0));
-        self.sent_ms.append_value(millis(packet.sent));
-        self.arrived_ms.append_option(delivered.then(|| millis(arrived.time)));
-        self.dropped_ms.append_option((!delivered).then(|| millis(arrived.time)));
-        self.one_way_delay_ms.append_option(delivered.then(|| span_millis(one_way)));
-        self.queueing_delay_ms.append_option(delivered.then(|| span_millis(queueing)));
-        self.propagation_delay_ms.append_value(span_millis(arrived.propagation_delay));
-        self.fate.push(arrived.fate.name());
-        self.duplicate.append_value(arrived.duplicate);
-        if self.fate.len() < ROWS_PER_GROUP {
-            return Ok(());
-        }
-        self.write_group()
-    }
-
-    pub(super) fn finish(mut self) -> Result<(), EvalError> {
-        self.write_group()?;
-        self.file.finish()
-    }
-
-    fn write_group(&mut self) -> Result<(), EvalError> {
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(self.flow.finish()),
-            Arc::new(self.number.finish()),
-            Arc::new(self.bytes.finish()),
-            Arc::new(self.sent_ms.finish()),
-            Arc::new(self.arrived_ms.finish()),
-            Arc::new(self.dropped_ms.finish()),
-            Arc::new(self.one_way_delay_ms.finish()),
-            Arc::new(self.queueing_delay_ms.finish()),
-            Arc::new(self.propagation_delay_ms.finish()),
-            self.fate.take(),
-            Arc::new(self.duplicate.finish()),
-        ];
-        self.file.write_group(columns)
-    }
+pub(super) fn push(table: &mut Table<Rows>, arrived: &Arrived) -> Result<(), EvalError> {
+    let packet = &arrived.packet;
+    let one_way = arrived.time - packet.sent;
+    let queueing = one_way.saturating_sub(arrived.propagation_delay);
+    let delivered = arrived.fate == Fate::Delivered;
+    let fate = table.columns.fate.word(arrived.fate.name());
+    table.columns.push(Row {
+        flow: packet.flow.0,
+        number: packet.number,
+        bytes: fit(packet.bytes.0),
+        sent_ms: millis(packet.sent),
+        arrived_ms: delivered.then(|| millis(arrived.time)),
+        dropped_ms: (!delivered).then(|| millis(arrived.time)),
+        one_way_delay_ms: delivered.then(|| span_millis(one_way)),
+        queueing_delay_ms: delivered.then(|| span_millis(queueing)),
+        propagation_delay_ms: span_millis(arrived.propagation_delay),
+        fate,
+        duplicate: arrived.duplicate,
+    });
+    table.added(1)
 }

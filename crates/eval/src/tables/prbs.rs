@@ -15,113 +15,73 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use airpace_core::event::{Owner, Subframe};
 use airpace_core::radio::Direction;
-use arrow_array::ArrayRef;
-use arrow_array::builder::{
-    ArrayBuilder, BooleanBuilder, Float64Builder, UInt8Builder, UInt16Builder, UInt32Builder,
-};
-use arrow_schema::{DataType, Field, Schema};
 
-use super::file::TableFile;
-use super::words::Words;
-use super::{ROWS_PER_GROUP, fit, millis};
+use super::columns::row;
+use super::file::Table;
+use super::words::Word;
+use super::{fit, millis};
 use crate::error::EvalError;
 
+row! {
+    /// A run of adjacent PRBs.
+    struct Row {
+        time_ms: f64,
+        carrier: u8,
+        rnti: u16,
+        owner: Word,
+        first_prb: u8,
+        n_prb: u8,
+        mcs: Option<u8>,
+        tbs_bits: Option<u32>,
+        retransmission: bool,
+        harq: u8,
+    }
+}
+
+/// The table, and the words for owners: there are many rows, and naming each anew would cost more than the rest.
 pub(super) struct Prbs {
-    file: TableFile,
-    time_ms: Float64Builder,
-    carrier: UInt8Builder,
-    rnti: UInt16Builder,
-    owner: Words,
-    owner_keys: BTreeMap<Owner, i32>,
-    first_prb: UInt8Builder,
-    n_prb: UInt8Builder,
-    mcs: UInt8Builder,
-    tbs_bits: UInt32Builder,
-    retransmission: BooleanBuilder,
-    harq: UInt8Builder,
+    table: Table<Rows>,
+    owners: BTreeMap<Owner, Word>,
 }
 
 impl Prbs {
     pub(super) fn create(path: &Path) -> Result<Prbs, EvalError> {
-        let schema = Schema::new(vec![
-            Field::new("time_ms", DataType::Float64, false),
-            Field::new("carrier", DataType::UInt8, false),
-            Field::new("rnti", DataType::UInt16, false),
-            Words::field("owner"),
-            Field::new("first_prb", DataType::UInt8, false),
-            Field::new("n_prb", DataType::UInt8, false),
-            Field::new("mcs", DataType::UInt8, true),
-            Field::new("tbs_bits", DataType::UInt32, true),
-            Field::new("retransmission", DataType::Boolean, false),
-            Field::new("harq", DataType::UInt8, false),
-        ]);
-        Ok(Prbs {
-            file: TableFile::create(path, schema)?,
-            time_ms: Float64Builder::new(),
-            carrier: UInt8Builder::new(),
-            rnti: UInt16Builder::new(),
-            owner: Words::default(),
-            owner_keys: BTreeMap::new(),
-            first_prb: UInt8Builder::new(),
-            n_prb: UInt8Builder::new(),
-            mcs: UInt8Builder::new(),
-            tbs_bits: UInt32Builder::new(),
-            retransmission: BooleanBuilder::new(),
-            harq: UInt8Builder::new(),
-        })
+        Ok(Prbs { table: Table::create(path, Rows::default())?, owners: BTreeMap::new() })
     }
 
     pub(super) fn push(&mut self, subframe: &Subframe<'_>) -> Result<(), EvalError> {
         let report = subframe.report;
-        let time_ms = millis(report.time);
+        let columns = &mut self.table.columns;
+        let mut rows = 0;
         for (dci, owner) in report.dcis.iter().zip(subframe.owners) {
             if dci.direction != Direction::Downlink {
                 continue;
             }
-            let key = *self.owner_keys.entry(*owner).or_insert_with(|| self.owner.define(owner_name(*owner)));
-            let mcs = dci.mcs[0].or(dci.mcs[1]);
+            let owner = *self.owners.entry(*owner).or_insert_with(|| columns.owner.word(&owner_name(*owner)));
             for (run, (first, len)) in dci.prbs.runs().enumerate() {
-                self.time_ms.append_value(time_ms);
-                self.carrier.append_value(report.carrier.0);
-                self.rnti.append_value(dci.rnti.0);
-                self.owner.push_key(key);
-                self.first_prb.append_value(first as u8);
-                self.n_prb.append_value(len as u8);
-                self.mcs.append_option(mcs);
-                self.tbs_bits.append_option((run == 0).then(|| fit(dci.bits().0)));
-                self.retransmission.append_value(dci.is_retransmission);
-                self.harq.append_value(dci.harq);
+                rows += 1;
+                columns.push(Row {
+                    time_ms: millis(report.time),
+                    carrier: report.carrier.0,
+                    rnti: dci.rnti.0,
+                    owner,
+                    first_prb: first as u8,
+                    n_prb: len as u8,
+                    mcs: dci.mcs[0].or(dci.mcs[1]),
+                    tbs_bits: (run == 0).then(|| fit(dci.bits().0)),
+                    retransmission: dci.is_retransmission,
+                    harq: dci.harq,
+                });
             }
         }
-        if self.time_ms.len() < ROWS_PER_GROUP {
-            return Ok(());
-        }
-        self.write_group()
+        self.table.added(rows)
     }
 
-    pub(super) fn finish(mut self) -> Result<(), EvalError> {
-        self.write_group()?;
-        self.file.finish()
-    }
-
-    fn write_group(&mut self) -> Result<(), EvalError> {
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(self.time_ms.finish()),
-            Arc::new(self.carrier.finish()),
-            Arc::new(self.rnti.finish()),
-            self.owner.take(),
-            Arc::new(self.first_prb.finish()),
-            Arc::new(self.n_prb.finish()),
-            Arc::new(self.mcs.finish()),
-            Arc::new(self.tbs_bits.finish()),
-            Arc::new(self.retransmission.finish()),
-            Arc::new(self.harq.finish()),
-        ];
-        self.file.write_group(columns)
+    pub(super) fn finish(self) -> Result<(), EvalError> {
+        self.table.finish()
     }
 }
 

@@ -6,6 +6,10 @@ use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
 use arrow_schema::{DataType, Field};
 
+/// A word of one column, by number.
+#[derive(Clone, Copy)]
+pub(super) struct Word(i32);
+
 /// Gathers words by number; readers see a categorical column of strings.
 #[derive(Default)]
 pub(super) struct Words {
@@ -20,27 +24,19 @@ impl Words {
         Field::new(name, words, false)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// Adds a row; words are few, and the one before is the likeliest.
-    pub(super) fn push(&mut self, word: &str) {
+    /// The word, known from now on: words are few, and the one before is the likeliest.
+    pub(super) fn word(&mut self, word: &str) -> Word {
         let last = self.keys.last().copied().filter(|key| self.words[*key as usize] == word);
         let known = last.or_else(|| self.words.iter().position(|known| known == word).map(|key| key as i32));
-        let key = known.unwrap_or_else(|| self.define(word.to_owned()));
-        self.keys.push(key);
+        Word(known.unwrap_or_else(|| {
+            self.words.push(word.to_owned());
+            self.words.len() as i32 - 1
+        }))
     }
 
-    /// Adds a word without a row; returns its key.
-    pub(super) fn define(&mut self, word: String) -> i32 {
-        self.words.push(word);
-        self.words.len() as i32 - 1
-    }
-
-    /// Adds a row of a word that was defined.
-    pub(super) fn push_key(&mut self, key: i32) {
-        self.keys.push(key);
+    /// Adds a row.
+    pub(super) fn push(&mut self, word: Word) {
+        self.keys.push(word.0);
     }
 
     /// The rows so far; the words stay.
