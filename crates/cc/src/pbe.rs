@@ -86,14 +86,14 @@ pub static SCHEME: Scheme = Scheme {
 const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "cwnd_slack_ms",
-        default: "11",
-        summary: "time beyond RTprop in the window: HARQ, scheduling and jitter that the least RTT lacks",
+        default: "4",
+        summary: "time beyond RTprop in the window: 3 ms of jitter and one subframe's wait, which the least RTT lacks",
     },
     OptionSpec { name: "cwnd_packets", default: "3", summary: "packets beyond that in the window" },
     OptionSpec {
         name: "cwnd_bunching",
         default: "on",
-        summary: "let the window's slack be what the path acknowledges in one go, where that is more",
+        summary: "add to the window what the path acknowledges in one go: releases after HARQ, bunched ACKs",
     },
     OptionSpec { name: "floor", default: "on", summary: "feed back the fair share where Eq. 3 gives less" },
     OptionSpec {
@@ -108,7 +108,7 @@ const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "npkt_least_ms",
-        default: "8",
+        default: "24",
         summary: "late packets in a row must come over this time: a burst out of the reordering buffer is no queue",
     },
     OptionSpec {
@@ -149,7 +149,7 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "l_per_carrier",
         default: "on",
-        summary: "Eq. 5 with each carrier's block on the air as L; off: with the summed Ct",
+        summary: "with retransmissions=sinr, L of Eq. 5 is each carrier's block on the air; off: the summed Ct",
     },
     OptionSpec {
         name: "retransmissions",

@@ -38,7 +38,7 @@ fn an_idle_cell_is_used_without_a_queue_at_any_round_trip_time() {
         let (mut world, flow) = settled("pbe", wire(millis));
         let seen = world.look(flow, 10_000);
         assert!(seen.mbps >= 0.95 * full, "{millis} ms each way: {seen:?} of {full}");
-        assert!(seen.p95_ms <= 30.0, "{millis} ms each way: {seen:?}");
+        assert!(seen.p95_ms <= 35.0, "{millis} ms each way: {seen:?}");
         assert_eq!(names(&world.states(flow)), ["Wireless"], "an idle cell is never taken for the Internet");
     }
 }
@@ -52,7 +52,7 @@ fn headers_that_take_more_than_was_thought_cost_no_more_than_the_windows_slack()
     assert_eq!(names(&world.states(flow)), ["Wireless"]);
     let (mut world, flow) = settled("pbe:overhead_percent=6.8", Conditions { overhead: 0.068, ..wire(20) });
     let seen = world.look(flow, 10_000);
-    assert!(seen.p95_ms < 20.0, "told the truth, it leaves hardly any queue: {seen:?}");
+    assert!(seen.p95_ms < 25.0, "told the truth, it leaves hardly any queue: {seen:?}");
 }
 
 #[test]

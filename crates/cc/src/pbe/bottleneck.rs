@@ -34,10 +34,10 @@ pub struct Rules {
     /// this builds in the cell for a queue in the Internet, though a cell with a queue for this device has no idle
     /// PRBs.
     pub cell_test: bool,
-    /// Part of the PRBs that must be idle for the cell to have no queue for this device.
+    /// Part of every carrier's PRBs that must be idle for the cell to have no queue for this device.
     pub idle_share: f64,
-    /// Late packets agree only if they came over this time at least: a burst out of the reordering buffer, where a
-    /// block was missing for long, is late all at once.
+    /// Late packets agree only if they came over this time at least: what waited in the cell comes out of the
+    /// reordering buffer up to three retransmissions after the cell's queue is gone.
     pub least_span: Duration,
     /// Packets in a row over this time agree, however few: at a low rate Npkt packets take too long.
     pub span: Option<Duration>,
@@ -92,18 +92,26 @@ impl Bottleneck {
     /// Takes in one packet; the cell's state is `cell`.
     pub fn on_packet(&mut self, packet: &Evidence, cell: &Fused) {
         let needed = self.agreeing_packets(packet.capacity);
-        let (run, other) =
-            if packet.late { (&mut self.late, &mut self.timely) } else { (&mut self.timely, &mut self.late) };
-        *other = Run::default();
-        run.extend(packet.now);
-        let least_span = if packet.late { self.rules.least_span } else { Duration::ZERO };
-        let agreed = packet.now - run.since >= least_span && run.agrees(packet.now, needed, self.rules.span);
-        self.clear = agreed && !packet.late;
-        let reached = packet.pacing_rate.is_some_and(|rate| rate >= packet.fair_share.scaled(REACHED));
-        if !self.internet && packet.late && agreed && self.cannot_be_in_cell(cell) {
-            self.switch(true);
-        } else if self.internet && self.clear && (reached || !self.rules.return_needs_rate) {
-            self.switch(false);
+        if packet.late {
+            self.timely = Run::default();
+            self.clear = false;
+            if !self.cannot_be_in_cell(cell) {
+                self.late = Run::default();
+                return;
+            }
+            self.late.extend(packet.now);
+            let agreed = self.late.agrees(packet.now, needed, self.rules.span);
+            if !self.internet && agreed && packet.now - self.late.since >= self.rules.least_span {
+                self.switch(true);
+            }
+        } else {
+            self.late = Run::default();
+            self.timely.extend(packet.now);
+            self.clear = self.timely.agrees(packet.now, needed, self.rules.span);
+            let reached = packet.pacing_rate.is_some_and(|rate| rate >= packet.fair_share.scaled(REACHED));
+            if self.internet && self.clear && (reached || !self.rules.return_needs_rate) {
+                self.switch(false);
+            }
         }
     }
 
@@ -138,10 +146,12 @@ impl Bottleneck {
         libm::ceil(AGREEING_SUBFRAMES * subframe_bits / self.mss.bits().0 as f64).max(1.0) as u32
     }
 
-    /// A cell that has a queue for this device gives it its share in the long run, and leaves nothing idle.
+    /// A cell that has a queue for this device gives it its share in the long run, and leaves nothing idle on any of
+    /// its carriers.
     fn cannot_be_in_cell(&self, cell: &Fused) -> bool {
-        let idle = cell.idle_prbs.min(cell.recently_idle_prbs) > self.rules.idle_share * cell.carrier_prbs;
-        !self.rules.cell_test || idle || cell.long_term_share < BACKLOGGED_SHARE
+        !self.rules.cell_test
+            || cell.idle_share > self.rules.idle_share
+            || cell.long_term_share < BACKLOGGED_SHARE
     }
 
     fn switch(&mut self, internet: bool) {

@@ -72,8 +72,8 @@ pub struct Fused {
     pub fair_share_bits: f64,
     /// PRBs given to nobody.
     pub idle_prbs: f64,
-    /// The same over the last few subframes only.
-    pub recently_idle_prbs: f64,
+    /// Least part of a carrier's PRBs given to nobody, over RTprop and over the last few subframes.
+    pub idle_share: f64,
     /// PRBs given to this device.
     pub own_prbs: f64,
     /// PRBs of the carriers.
@@ -154,8 +154,10 @@ impl Fusion {
         let mut fused = Fused::default();
         let mut long_term_prbs = 0.0;
         let mut users_prbs = 0.0;
+        let mut idle_share = f64::INFINITY;
         let (mut capacity_sum, mut fair_share_sum, mut sinr_sum) = (0.0, 0.0, 0.0);
         let Fusion { carriers, translation, measure, newest, .. } = self;
+        let as_one = measure.block == BlockSize::Capacity && !measure.count_retransmissions;
         for listened in carriers.iter().filter(|listened| listened.active) {
             if listened.last + MISSING_SUBFRAMES < *newest {
                 fused.missing += 1;
@@ -165,12 +167,13 @@ impl Fusion {
             fused.carriers += 1;
             fused.physical_bits += averages.capacity_bits();
             fused.idle_prbs += averages.idle_prbs;
-            fused.recently_idle_prbs += averages.recently_idle_prbs;
+            idle_share =
+                idle_share.min(averages.idle_prbs.min(averages.recently_idle_prbs) / averages.carrier_prbs);
             fused.own_prbs += averages.own_prbs;
             fused.carrier_prbs += averages.carrier_prbs;
             long_term_prbs += averages.long_term_share * averages.carrier_prbs;
             users_prbs += averages.users * averages.carrier_prbs;
-            if measure.block == BlockSize::Capacity && averages.layer == BitLayer::Physical {
+            if as_one && averages.layer == BitLayer::Physical {
                 capacity_sum += averages.capacity_bits();
                 fair_share_sum += averages.fair_share_bits();
                 sinr_sum += averages.sinr_db * averages.carrier_prbs;
@@ -189,6 +192,7 @@ impl Fusion {
         if fused.carrier_prbs > 0.0 {
             fused.long_term_share = long_term_prbs / fused.carrier_prbs;
             fused.users = users_prbs / fused.carrier_prbs;
+            fused.idle_share = idle_share;
         }
         fused
     }

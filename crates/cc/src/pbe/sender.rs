@@ -195,26 +195,24 @@ impl Pbe {
     /// One bandwidth-delay product, and what the radio's own delays keep in flight beside it.
     ///
     /// ```text
-    /// cwnd = C · RTprop + max(C · slack, what the path acknowledges in one go) + packets
+    /// cwnd = C · (RTprop + slack) + what the path acknowledges in one go + packets
     /// ```
     ///
     /// Source: PBE-CC §4
-    /// Differs: by all but C·RTprop. RTprop is the least round-trip time; retransmissions, scheduling and bunched ACKs
-    /// make the mean one longer, and a window of exactly C·RTprop would not carry C.
+    /// Differs: by all but C·RTprop. RTprop is the least round-trip time; jitter and the wait for a subframe make the
+    /// mean one longer, retransmissions release their followers in one go, and ACKs come bunched. A window of exactly
+    /// C·RTprop does not carry C. What comes in one go is measured, as BBR does.
     fn wireless_window(&self) -> Bytes {
         let least = Bytes(LEAST_PACKETS * self.mss.0);
         let rate = match self.phase {
             Phase::Start(ramp) => self.start_goal(ramp),
             _ => self.rate,
         };
-        let bdp = self.bbr.model().bdp(rate, 1.0, Duration::ZERO);
-        let mut slack = rate.bytes_in(self.tuning.cwnd_slack);
-        if self.tuning.cwnd_bunching {
-            slack = slack.max(self.bbr.extra_acked());
-        }
+        let bdp = self.bbr.model().bdp(rate, 1.0, self.tuning.cwnd_slack);
+        let bunch = if self.tuning.cwnd_bunching { self.bbr.extra_acked() } else { Bytes::ZERO };
         let window = match bdp {
             Some(bdp) if self.feedback.is_some() => {
-                bdp + slack + Bytes(self.tuning.cwnd_packets * self.mss.0)
+                bdp + bunch + Bytes(self.tuning.cwnd_packets * self.mss.0)
             }
             _ => Bytes(INITIAL_PACKETS * self.mss.0),
         };
