@@ -90,9 +90,12 @@ impl Pacer {
         if rate == Rate::ZERO {
             return Some(Time::NEVER);
         }
-        let bps = i128::from(rate.as_bps());
-        let nanos = (missing + bps - 1) / bps;
-        Some(self.settled + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+        // Debts of everyday size divide in 64 bits, which is several times faster than in 128.
+        let nanos = match u64::try_from(missing) {
+            Ok(missing) => missing.div_ceil(rate.as_bps()),
+            Err(_) => u64::try_from(missing.unsigned_abs().div_ceil(rate.as_bps().into())).unwrap_or(u64::MAX),
+        };
+        Some(self.settled + Duration::from_nanos(nanos))
     }
 
     /// A packet of `bytes` left at `now`.

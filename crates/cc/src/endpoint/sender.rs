@@ -36,6 +36,8 @@ pub struct Sender {
     packets: SentPackets,
     inflight: Bytes,
     rtt: RttEstimator,
+    /// As `rtt` has it; asked for far more often than it changes.
+    probe_timeout: Duration,
     rate: DeliveryRate,
     largest_acked: Option<u64>,
     /// The ranges of the ACK processed last: nothing in them is news.
@@ -70,6 +72,7 @@ impl Sender {
     pub fn new(config: SenderConfig, controller: Box<dyn Controller>, backlog: Backlog) -> Sender {
         let control = controller.control();
         let mut pacer = Pacer::new(config.pacer);
+        let rtt = RttEstimator::default();
         pacer.set_rate(Time::ZERO, control.pacing_rate);
         Sender {
             config,
@@ -81,7 +84,8 @@ impl Sender {
             blocked: Blocked::Application,
             packets: SentPackets::default(),
             inflight: Bytes::ZERO,
-            rtt: RttEstimator::default(),
+            rtt,
+            probe_timeout: rtt.probe_timeout(config.ack.deliberate_delay()),
             rate: DeliveryRate::new(),
             largest_acked: None,
             known: Ranges::EMPTY,
@@ -226,7 +230,11 @@ impl Sender {
             _ => None,
         };
         let recovery = self.loss_time.or_else(|| self.probe_deadline());
-        [paced, recovery, self.silence_deadline(), self.controller.next_timer()].into_iter().flatten().min()
+        let deadlines = [paced, recovery, self.silence_deadline(), self.controller.next_timer()];
+        let earliest = deadlines.into_iter().fold(Time::NEVER, |earliest, deadline| {
+            deadline.map_or(earliest, |deadline| earliest.min(deadline))
+        });
+        (earliest < Time::NEVER).then_some(earliest)
     }
 
     /// The application has `bytes` more to send.
@@ -363,7 +371,9 @@ impl Sender {
             return None;
         }
         let sample = now - newest.sent;
-        self.rtt.update(sample, frame.delay.min(self.config.ack.deliberate_delay()));
+        let deliberate_delay = self.config.ack.deliberate_delay();
+        self.rtt.update(sample, frame.delay.min(deliberate_delay));
+        self.probe_timeout = self.rtt.probe_timeout(deliberate_delay);
         self.first_sample.get_or_insert(now);
         Some(sample)
     }
@@ -422,7 +432,7 @@ impl Sender {
     /// Source: RFC 9002 §7.6.2
     fn is_persistent(&self) -> bool {
         let Some(first_sample) = self.first_sample else { return false };
-        let span = self.probe_timeout() * PERSISTENT_PROBES;
+        let span = self.probe_timeout * PERSISTENT_PROBES;
         let mut lost = self.lost.iter().filter(|packet| packet.sent >= first_sample);
         let Some(mut begin) = lost.next() else { return false };
         let mut end = begin.number;
@@ -435,22 +445,18 @@ impl Sender {
         })
     }
 
-    fn probe_timeout(&self) -> Duration {
-        self.rtt.probe_timeout(self.config.ack.deliberate_delay())
-    }
-
     /// When a probe is sent to provoke an ACK; never while a loss is about to be declared by time.
     ///
     /// Source: RFC 9002 §6.2.1
     fn probe_deadline(&self) -> Option<Time> {
-        let backed_off = self.probe_timeout().saturating_mul(1 << self.probes.min(16));
-        (self.inflight > Bytes::ZERO && self.loss_time.is_none()).then(|| self.last_sent + backed_off)
+        let is_armed = self.inflight > Bytes::ZERO && self.loss_time.is_none();
+        is_armed.then(|| self.last_sent + self.probe_timeout.saturating_mul(1 << self.probes.min(16)))
     }
 
     /// When silence means that all that is outstanding is lost.
     fn silence_deadline(&self) -> Option<Time> {
-        let silence = LEAST_SILENCE.max(self.probe_timeout() * PERSISTENT_PROBES);
-        (self.inflight > Bytes::ZERO).then(|| self.silent_since + silence)
+        let is_armed = self.inflight > Bytes::ZERO;
+        is_armed.then(|| self.silent_since + LEAST_SILENCE.max(self.probe_timeout * PERSISTENT_PROBES))
     }
 
     fn refresh(&mut self, now: Time) {
