@@ -11,7 +11,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use airpace_cc::controller::{Arrival, Truth};
+use airpace_cc::controller::Truth;
 use airpace_cc::{Inspect, SchemeError, SchemeSpec};
 use airpace_core::event::{Arrived, Capacity, Fate, Inspected};
 use airpace_core::{Bytes, DeviceId, Event, Packet, RadioReport, Rate, Recorder, Streams, Time};
@@ -75,10 +75,9 @@ impl<'a> Driver<'a> {
         let internet = prepared.internet();
         let queue_delay = internet.as_ref().map_or(Duration::ZERO, |queue| queue.base_delay(MSS));
         let mut flows = Vec::with_capacity(scenario.flow.len());
-        for (index, flow) in scenario.flow.iter().enumerate() {
+        for index in 0..scenario.flow.len() {
             let spec = scenario.scheme_of(index, scheme);
-            let shared = hop.base_delay(MSS) + if flow.internet { queue_delay } else { Duration::ZERO };
-            flows.push(FlowState::new(scenario, index, &spec, shared, &streams)?);
+            flows.push(FlowState::new(scenario, index, &spec, queue_delay, &hop, &streams)?);
         }
         let listeners = |device: usize| {
             let hears = |flow: &&FlowState| flow.has_receiver && usize::from(flow.device.0) == device;
@@ -323,18 +322,10 @@ impl<'a> Driver<'a> {
         let device_flows = self.flows.iter().filter(on_device).count() as u16;
         let clock = self.devices[usize::from(packet.device.0)].clock.read(self.now);
         let flow = &mut self.flows[index];
-        let header = flow.end_journey(&packet, Fate::Delivered);
-        let received = flow.acker.on_packet(&Arrival {
-            now: clock,
-            sent: packet.sent,
-            number: packet.number,
-            bytes: packet.bytes,
-            header: header.as_bytes(),
-            device_flows,
-        });
+        let is_duplicate = flow.arrive(&packet, clock, device_flows);
         // Every packet is acknowledged at once, hence no deadline of the receiver's clock is ever waited for.
         let ack = flow.acker.poll_ack(clock);
-        self.record_arrival(packet, Fate::Delivered, received.duplicate);
+        self.record_arrival(packet, Fate::Delivered, is_duplicate);
         if let Some(frame) = ack {
             self.flows[index].stats.acks += 1;
             if self.ack_outage.iter().any(|outage| outage.covers(self.now)) {
@@ -353,9 +344,8 @@ impl<'a> Driver<'a> {
     fn record_arrival(&mut self, packet: Packet, fate: Fate, duplicate: bool) {
         let flow = &self.flows[usize::from(packet.flow.0)];
         let queue = self.internet.as_ref().filter(|_| flow.crosses_internet);
-        let propagation_delay = flow.forward.base_delay(packet.bytes)
-            + queue.map_or(Duration::ZERO, |queue| queue.base_delay(packet.bytes))
-            + self.hop.base_delay(packet.bytes);
+        let propagation_delay = flow.fixed_delay(packet.bytes, &self.hop)
+            + queue.map_or(Duration::ZERO, |queue| queue.base_delay(packet.bytes));
         let time = self.now;
         self.record(Event::Arrived(Arrived { time, packet, fate, duplicate, propagation_delay }));
     }
@@ -367,7 +357,7 @@ impl<'a> Driver<'a> {
             let frame = flow.frames.ended(exit.packet.number);
             if exit.fate == Fate::Delivered {
                 let outcome =
-                    flow.sender.on_ack(self.now, &frame).expect("an acker acknowledges what arrived");
+                    flow.sender.on_ack(self.now, frame).expect("an acker acknowledges what arrived");
                 self.record_outcome(outcome);
                 self.transmit(index);
             }

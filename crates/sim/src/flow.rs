@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use airpace_cc::controller::Arrival;
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Sender, SenderConfig};
 use airpace_cc::pacer::PacerConfig;
 use airpace_cc::{SchemeError, SchemeSpec, Setup};
 use airpace_core::event::Fate;
 use airpace_core::{Bytes, DeviceId, FlowId, Packet, Rider, Streams, Time};
-use airpace_path::ConfigError;
 use airpace_path::wire::{Wire, WireConfig};
+use airpace_path::{ConfigError, Link};
 
+use crate::hop::LastHop;
 use crate::in_flight::InFlight;
 use crate::scenario::Scenario;
 use crate::stats::FlowStats;
@@ -46,6 +48,7 @@ pub(crate) struct FlowState {
     pub(crate) has_receiver: bool,
     pub(crate) sender: Sender,
     pub(crate) acker: Acker,
+    fixed_delay_of_mss: Duration,
     pub(crate) forward: Wire,
     pub(crate) reverse: Wire,
     pub(crate) headers: InFlight<Rider>,
@@ -63,13 +66,14 @@ pub(crate) struct FlowState {
 }
 
 impl FlowState {
-    /// Flow `index` of a scenario under the scheme `spec`. `shared_delay` is what the empty links after the
-    /// forward wire take for a full-sized packet.
+    /// Flow `index` of a scenario under the scheme `spec`; `queue_delay` is what the Internet's empty queue takes
+    /// for a full-sized packet.
     pub(crate) fn new(
         scenario: &Scenario,
         index: usize,
         spec: &SchemeSpec,
-        shared_delay: Duration,
+        queue_delay: Duration,
+        hop: &LastHop,
         streams: &Streams,
     ) -> Result<FlowState, SchemeError> {
         let flow = &scenario.flow[index];
@@ -80,11 +84,14 @@ impl FlowState {
         let ack = AckPolicy::default();
         let id = FlowId(index as u16);
         let config = SenderConfig { flow: id, mss: MSS, pacer: PacerConfig::default(), ack };
+        let hop_delay = hop.base_delay(MSS);
+        let shared_delay = hop_delay + if flow.internet { queue_delay } else { Duration::ZERO };
         let delay_ms =
             wire_delay_ms(scenario, index, shared_delay).expect("loading refuses too small an RTT");
         let wire = |config: &WireConfig, part| {
             Wire::new(&WireConfig { delay_ms, ..config.clone() }, stream(part)).expect("loading checks wires")
         };
+        let forward = wire(&scenario.forward, "forward");
         Ok(FlowState {
             id,
             device: DeviceId(flow.device),
@@ -93,7 +100,8 @@ impl FlowState {
             has_receiver: ends.receiver.is_some(),
             sender: Sender::new(config, ends.controller, traffic.backlog()),
             acker: Acker::new(ack, ends.receiver),
-            forward: wire(&scenario.forward, "forward"),
+            fixed_delay_of_mss: forward.base_delay(MSS) + hop_delay,
+            forward,
             reverse: wire(&scenario.reverse, "reverse"),
             headers: InFlight::new(),
             frames: InFlight::new(),
@@ -118,11 +126,34 @@ impl FlowState {
         self.last_arrival.is_some_and(|last| now - last < ACTIVE_FOR)
     }
 
-    /// The journey of a copy of a packet is over; the header that rode on it.
-    pub(crate) fn end_journey(&mut self, packet: &Packet, fate: Fate) -> Rider {
+    /// The journey of a copy of a packet ends before it arrives.
+    pub(crate) fn end_journey(&mut self, packet: &Packet, fate: Fate) {
         self.in_links -= packet.bytes;
         self.stats.ended(fate);
-        self.headers.ended(packet.number)
+        self.headers.ended(packet.number);
+    }
+
+    /// A copy of a packet arrives at the device, whose clock shows `clock`; whether it is a duplicate.
+    pub(crate) fn arrive(&mut self, packet: &Packet, clock: Time, device_flows: u16) -> bool {
+        self.in_links -= packet.bytes;
+        self.stats.ended(Fate::Delivered);
+        let arrival = Arrival {
+            now: clock,
+            sent: packet.sent,
+            number: packet.number,
+            bytes: packet.bytes,
+            header: self.headers.ended(packet.number).as_bytes(),
+            device_flows,
+        };
+        self.acker.on_packet(&arrival).duplicate
+    }
+
+    /// What the forward wire and the empty last hop take for a packet of this size.
+    pub(crate) fn fixed_delay(&self, bytes: Bytes, hop: &LastHop) -> Duration {
+        if bytes == MSS {
+            return self.fixed_delay_of_mss;
+        }
+        self.forward.base_delay(bytes) + hop.base_delay(bytes)
     }
 }
 

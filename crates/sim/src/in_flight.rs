@@ -18,7 +18,7 @@ struct Slot<T> {
     copies: u16,
 }
 
-impl<T: Copy> InFlight<T> {
+impl<T> InFlight<T> {
     pub(crate) fn new() -> InFlight<T> {
         InFlight { first: 0, slots: VecDeque::new() }
     }
@@ -44,10 +44,10 @@ impl<T: Copy> InFlight<T> {
     }
 
     /// A copy of packet `number` that had left its wire ends its journey.
-    pub(crate) fn ended(&mut self, number: u64) -> T {
+    pub(crate) fn ended(&mut self, number: u64) -> &T {
         let slot = self.slot(number);
         slot.copies -= 1;
-        slot.value
+        &slot.value
     }
 
     /// How many copies are under way.
@@ -74,14 +74,14 @@ mod tests {
         }
         assert!(kept.left_wire(1));
         assert!(!kept.left_wire(1), "the second copy is a duplicate");
-        assert_eq!(kept.ended(1), 10);
-        assert_eq!(kept.ended(1), 10, "the second copy of a duplicate still finds its value");
+        assert_eq!(*kept.ended(1), 10);
+        assert_eq!(*kept.ended(1), 10, "the second copy of a duplicate still finds its value");
         kept.left_wire(0);
-        assert_eq!(kept.ended(0), 0);
+        assert_eq!(*kept.ended(0), 0);
         kept.push(4, 40);
         assert_eq!(kept.slots.len(), 3, "0 and 1 are forgotten; 2, 3 and 4 are still on the wire");
         assert_eq!(kept.under_way(), 3);
         kept.left_wire(4);
-        assert_eq!(kept.ended(4), 40, "overtaking is fine");
+        assert_eq!(*kept.ended(4), 40, "overtaking is fine");
     }
 }

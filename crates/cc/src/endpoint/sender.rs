@@ -198,6 +198,8 @@ impl Sender {
         }
         let due = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= now);
         let mut lost = None;
+        // Most wake-ups are the pacer's, of which the controller knows nothing.
+        let mut is_news = true;
         if due(self.silence_deadline()) {
             let prior_inflight = self.inflight;
             let bytes = self.lose_everything();
@@ -212,11 +214,16 @@ impl Sender {
             self.probes += 1;
             self.probe_due = true;
             self.last_sent = now;
+        } else {
+            is_news = false;
         }
         if due(self.controller.next_timer()) {
             self.controller.on_timer(now);
+            is_news = true;
         }
-        self.refresh(now);
+        if is_news {
+            self.refresh(now);
+        }
         Outcome { acked: None, lost }
     }
 
