@@ -194,6 +194,10 @@ impl Bler {
     fn curve_error(&self, block: Block, sinr_db: f64) -> f64 {
         let (middle_db, slope_db) = self.code_block_curve(block);
         let excess = (sinr_db - self.config.implementation_loss_db - middle_db) / slope_db;
+        if excess > 40.0 {
+            // What is left of an error is below the last bit of 1.
+            return 0.0;
+        }
         let success = 1.0 / (1.0 + libm::exp(-excess));
         1.0 - power(success, code_blocks(block.bits))
     }

@@ -3,6 +3,9 @@
 //! The device's carriers have a fixed order and are activated one after the other; the first is always active.
 //!
 //! Source: PBE-CC §3 (activated when data piles up in the queue, deactivated when the extra capacity is not used)
+//!
+//! Differs: a carrier that is let go carries no new data at once, but still serves the retransmissions under way; the
+//! standard flushes them and leaves their recovery to RLC.
 
 use super::config::AggregationConfig;
 

@@ -126,6 +126,7 @@ pub(super) struct Candidate {
     pub size: BlockSize,
     /// What it was given.
     pub given: RbgMask,
+    prbs: u16,
     metric: f64,
     is_done: bool,
 }
@@ -143,6 +144,7 @@ impl Candidate {
             wanted,
             size: BlockSize::default(),
             given: 0,
+            prbs: 0,
             metric: 0.0,
             is_done: false,
         }
@@ -227,8 +229,10 @@ impl Scheduler {
         }
         let quota = match (self.lena_compat, self.policy) {
             // LENA's round robin gives everyone the same number of RBGs and leaves the remainder idle.
-            (true, Policy::RoundRobin) => (free.count_ones() / candidates.len() as u32).max(1),
-            _ => u32::MAX,
+            (true, Policy::RoundRobin) => {
+                grid.rbg_prbs * (free.count_ones() as u16 / candidates.len() as u16).max(1)
+            }
+            _ => u16::MAX,
         };
         let mut rest = free;
         while rest != 0 {
@@ -237,8 +241,9 @@ impl Scheduler {
             rest &= rest - 1;
             let candidate = &mut candidates[best];
             candidate.given |= 1 << rbg;
-            let bits = candidate.size.bits(grid.prbs_in(candidate.given));
-            candidate.is_done = bits >= candidate.wanted || candidate.given.count_ones() >= quota;
+            candidate.prbs += grid.prbs_of(rbg);
+            let bits = candidate.size.bits(candidate.prbs);
+            candidate.is_done = bits >= candidate.wanted || candidate.prbs >= quota;
             match self.policy {
                 Policy::RoundRobin => candidate.metric -= 1.0,
                 Policy::ProportionalFair if !self.lena_compat => {
