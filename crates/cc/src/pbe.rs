@@ -285,3 +285,6 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
         receiver: Some(Box::new(PbeReceiver::new(tuning, setup.mss))),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -148,6 +148,11 @@ impl SchemeSpec {
         &self.text
     }
 
+    /// The options, complete with defaults.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// Makes the two ends of a flow.
     ///
     /// # Errors

@@ -1,0 +1,287 @@
+//! The receiver's parts over hand-made reports.
+
+use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
+use airpace_core::{Bits, Bytes, Dci, PrbSet, RadioReport, Rate, Rnti, Time};
+
+use super::bottleneck::{Bottleneck, Evidence, Rules};
+use super::capacity::Carrier;
+use super::feedback::{Feedback, Header};
+use super::fusion::{Fused, Fusion, Measure};
+use super::receiver::PbeReceiver;
+use super::users::UserFilter;
+use super::*;
+use crate::controller::{Arrival, Receiver};
+use crate::scheme::SchemeSpec;
+
+const OWN: Rnti = Rnti(100);
+
+fn tuning(text: &str) -> Tuning {
+    let spec = SchemeSpec::parse(text).unwrap();
+    Tuning::read(spec.options()).unwrap()
+}
+
+/// A subframe of a carrier of 100 PRBs in which every `(user, PRBs)` has a grant of 500 bits per PRB.
+fn report(carrier: u8, subframe: u64, grants: &[(u16, u16)]) -> RadioReport {
+    let mut start = 0;
+    let dcis = grants.iter().map(|&(rnti, prbs)| {
+        start += prbs;
+        Dci {
+            rnti: Rnti(rnti),
+            prbs: PrbSet::run(start - prbs, prbs),
+            mcs: [Some(10), None],
+            tbs: [Bits(500 * u64::from(prbs)), Bits::ZERO],
+            layers: 1,
+            ..Dci::default()
+        }
+    });
+    RadioReport {
+        carrier: CarrierId(carrier),
+        time: Time::from_millis(subframe),
+        subframe_index: subframe,
+        carrier_prbs: 100,
+        cfi: 2,
+        dcis: dcis.collect(),
+        own: Some(OwnRadio { rnti: OWN, active: true, sinr_db: 15.0, bits_per_prb: 400.0, decoded: None }),
+        layer: BitLayer::Physical,
+    }
+}
+
+fn carrier_of(reports: &[RadioReport], window: u64) -> Carrier {
+    let mut carrier = Carrier::new(UserFilter::Both);
+    for report in reports {
+        carrier.on_report(report, report.own.as_ref().unwrap(), 40);
+        carrier.advance(report.subframe_index, window);
+    }
+    carrier
+}
+
+fn measure() -> Measure {
+    tuning("pbe").measure
+}
+
+#[test]
+fn idle_prbs_are_shared_equally_and_own_ones_kept() {
+    let reports: Vec<_> = (0..40).map(|n| report(0, n, &[(100, 10), (7, 40)])).collect();
+    let averages = carrier_of(&reports, 40).averages().unwrap();
+    assert_eq!((averages.own_prbs, averages.idle_prbs, averages.users), (10.0, 50.0, 2.0));
+    assert_eq!(averages.capacity_bits(), 500.0 * (10.0 + 50.0 / 2.0), "Eq. 3");
+    assert_eq!(averages.fair_share_bits(), 500.0 * 100.0 / 2.0, "Eq. 2");
+}
+
+#[test]
+fn without_a_grant_the_channel_quality_says_what_a_prb_carries() {
+    let reports: Vec<_> = (0..40).map(|n| report(0, n, &[])).collect();
+    assert_eq!(carrier_of(&reports, 40).averages().unwrap().bits_per_prb, 400.0);
+    let reports: Vec<_> = (0..40).map(|n| report(0, n, if n == 0 { &[(100, 20)] } else { &[] })).collect();
+    assert_eq!(
+        carrier_of(&reports, 40).averages().unwrap().bits_per_prb,
+        500.0,
+        "an own grant says it better"
+    );
+}
+
+#[test]
+fn the_average_covers_rtprop_subframes_and_forgets_the_rest_to_the_bit() {
+    let mut reports: Vec<_> = (0..100).map(|n| report(0, n, &[(100, 33)])).collect();
+    reports.extend((100..140).map(|n| report(0, n, &[(100, 90)])));
+    assert_eq!(carrier_of(&reports, 40).averages().unwrap().own_prbs, 90.0);
+    assert_eq!(carrier_of(&reports, 80).averages().unwrap().own_prbs, 0.5 * (33.0 + 90.0));
+}
+
+#[test]
+fn parameter_updates_do_not_make_a_user() {
+    // Of three users two only update parameters: four PRBs once, and four PRBs now and again.
+    let grants = |n: u64| match n % 10 {
+        0 => vec![(100, 20), (9, 30), (200 + n as u16, 4)],
+        5 => vec![(100, 20), (9, 30), (8, 4)],
+        _ => vec![(100, 20), (9, 30)],
+    };
+    let reports: Vec<_> = (0..200).map(|n| report(0, n, &grants(n))).collect();
+    assert_eq!(carrier_of(&reports, 40).users(), 2, "self and the one with data");
+    let last = carrier_of(&reports, 40).averages().unwrap();
+    assert!(last.idle_prbs < 50.0, "but the PRBs of all are taken: {}", last.idle_prbs);
+}
+
+#[test]
+fn retransmissions_are_told_by_their_indicator_where_nobody_marks_them() {
+    let reports = (0..2_000u64).map(|n| {
+        let mut report = report(0, n, &[(100, 80)]);
+        // Every fifth subframe of a process repeats its data.
+        let dci = &mut report.dcis[0];
+        dci.harq = (n % 8) as u8;
+        dci.ndi = [(n / 8 - n / 8 / 5).is_multiple_of(2); 2];
+        report
+    });
+    let averages = carrier_of(&reports.collect::<Vec<_>>(), 40).averages().unwrap();
+    let counted = averages.retransmissions(0.25);
+    assert!((counted - 0.25).abs() < 0.02, "one PRB in five: {counted} per new one");
+}
+
+#[test]
+fn a_new_carrier_is_averaged_since_its_activation_only() {
+    let mut fusion = Fusion::new(measure());
+    for n in 0..100 {
+        fusion.on_report(&report(0, n, &[(100, 100)]));
+        let mut second = report(1, n, &[]);
+        second.own.as_mut().unwrap().active = n >= 90;
+        fusion.on_report(&second);
+    }
+    let fused = fusion.fused();
+    assert_eq!((fused.carriers, fusion.activations()), (2, 1));
+    assert_eq!(fused.idle_prbs, 100.0, "all of the new carrier, however few its subframes");
+    assert_eq!(fused.physical_bits, 500.0 * 100.0 + 400.0 * 100.0);
+}
+
+#[test]
+fn carriers_are_aligned_by_subframe_and_a_silent_one_does_not_stall_the_rest() {
+    let mut fusion = Fusion::new(measure());
+    for n in 0..100 {
+        // The first carrier has been busy since subframe 50; the second is told four subframes late.
+        fusion.on_report(&report(0, n, if n < 50 { &[] } else { &[(100, 100)] }));
+        if n >= 4 {
+            fusion.on_report(&report(1, n - 4, if n - 4 < 50 { &[] } else { &[(100, 100)] }));
+        }
+        if n == 69 {
+            let fused = fusion.fused();
+            assert_eq!(fused.own_prbs, 2.0 * 100.0 * 16.0 / 40.0, "both averages end with subframe 65");
+        }
+    }
+    for n in 100..140 {
+        fusion.on_report(&report(0, n, &[(100, 100)]));
+    }
+    let fused = fusion.fused();
+    assert_eq!((fused.carriers, fused.missing), (1, 1));
+    assert_eq!(fused.own_prbs, 100.0);
+}
+
+#[test]
+fn what_counts_transport_bits_is_not_translated() {
+    let fused = |layer| {
+        let mut fusion = Fusion::new(measure());
+        for n in 0..40 {
+            fusion.on_report(&RadioReport { layer, ..report(0, n, &[(100, 50)]) });
+        }
+        fusion.fused()
+    };
+    let trace = fused(BitLayer::Transport);
+    assert_eq!(trace.capacity_bits, trace.physical_bits);
+    assert_eq!(trace.physical_bits, 50_000.0);
+    assert!(fused(BitLayer::Physical).capacity_bits < 0.99 * 50_000.0);
+}
+
+/// A cell that leaves `idle_share` of its PRBs to nobody.
+fn cell(idle_share: f64) -> Fused {
+    Fused { idle_share, long_term_share: 1.0, ..Fused::default() }
+}
+
+/// Feeds `packets` a millisecond apart from `from` ms on; gives the place of the bottleneck after each.
+fn judge(
+    bottleneck: &mut Bottleneck,
+    from: u64,
+    packets: u64,
+    late: bool,
+    mbps: f64,
+    cell: &Fused,
+) -> Vec<bool> {
+    (from..from + packets)
+        .map(|ms| {
+            let packet = Evidence {
+                now: Time::from_millis(ms),
+                late,
+                capacity: Rate::from_mbps(60.0),
+                fair_share: Rate::from_mbps(60.0),
+                pacing_rate: Some(Rate::from_mbps(mbps)),
+            };
+            bottleneck.on_packet(&packet, cell);
+            bottleneck.is_internet()
+        })
+        .collect()
+}
+
+#[test]
+fn the_text_switches_at_npkt_packets_and_returns_with_the_rate() {
+    let mut bottleneck = Bottleneck::new(tuning("pbe@paper").rules, Bytes(1500));
+    // Npkt = 6 · 60,000 bits ÷ 12,000 bits = 30.
+    let seen = judge(&mut bottleneck, 0, 40, true, 60.0, &cell(0.0));
+    assert_eq!(seen.iter().position(|internet| *internet), Some(29), "Eq. 6");
+    assert!(judge(&mut bottleneck, 40, 100, false, 50.0, &cell(0.0)).iter().all(|internet| *internet));
+    let seen = judge(&mut bottleneck, 140, 1, false, 60.0, &cell(0.0));
+    assert!(!seen[0], "Npkt packets were in time, and the rate has reached Cf");
+}
+
+#[test]
+fn one_packet_in_time_breaks_the_row() {
+    let mut bottleneck = Bottleneck::new(tuning("pbe@paper").rules, Bytes(1500));
+    judge(&mut bottleneck, 0, 29, true, 60.0, &cell(0.0));
+    judge(&mut bottleneck, 29, 1, false, 60.0, &cell(0.0));
+    assert!(judge(&mut bottleneck, 30, 29, true, 60.0, &cell(0.0)).iter().all(|internet| !internet));
+}
+
+#[test]
+fn a_queue_that_may_be_the_cells_is_no_reason_to_switch() {
+    let rules: Rules = tuning("pbe").rules;
+    let mut bottleneck = Bottleneck::new(rules, Bytes(1500));
+    assert!(judge(&mut bottleneck, 0, 500, true, 60.0, &cell(0.02)).iter().all(|internet| !internet));
+    assert!(
+        judge(&mut bottleneck, 500, 40, true, 60.0, &cell(0.5)).contains(&true),
+        "idle PRBs: it is elsewhere"
+    );
+    let mut bottleneck = Bottleneck::new(rules, Bytes(1500));
+    let starved = Fused { long_term_share: 0.3, ..cell(0.0) };
+    assert!(
+        judge(&mut bottleneck, 0, 40, true, 60.0, &starved).contains(&true),
+        "so does a share far below fair"
+    );
+}
+
+#[test]
+fn stale_telemetry_says_so() {
+    let mut receiver = PbeReceiver::new(tuning("pbe"), Bytes(1500));
+    let header = Header { rtprop: Some(Duration::from_millis(40)), ..Header::default() }.write();
+    let mut feedback_at = |ms: u64, heard: bool| {
+        if heard {
+            receiver.on_radio(&report(0, ms, &[(100, 50)]));
+        }
+        receiver.on_packet(&Arrival {
+            now: Time::from_millis(ms),
+            sent: Time::from_millis(ms),
+            number: ms,
+            bytes: Bytes(1500),
+            header: header.as_bytes(),
+            device_flows: 1,
+        });
+        Feedback::read(receiver.feedback(Time::from_millis(ms)).as_bytes()).unwrap()
+    };
+    assert!(!feedback_at(0, false).fresh, "nothing was ever heard");
+    for ms in 1..100 {
+        assert!(feedback_at(ms, true).fresh);
+    }
+    assert!(feedback_at(170, false).fresh, "two round trips are no reason for alarm");
+    assert!(!feedback_at(190, false).fresh);
+    assert!(feedback_at(191, true).fresh, "and it is over with the next report");
+}
+
+#[test]
+fn two_flows_of_a_device_are_told_half_of_it_each() {
+    let told = |flows: u16| {
+        let mut receiver = PbeReceiver::new(tuning("pbe"), Bytes(1500));
+        for ms in 0..50 {
+            receiver.on_radio(&report(0, ms, &[(100, 50)]));
+        }
+        receiver.on_packet(&Arrival {
+            now: Time::from_millis(50),
+            sent: Time::from_millis(30),
+            number: 0,
+            bytes: Bytes(1500),
+            header: &[],
+            device_flows: flows,
+        });
+        Feedback::read(receiver.feedback(Time::from_millis(50)).as_bytes())
+            .unwrap()
+            .capacity
+            .unwrap()
+            .as_mbps()
+    };
+    assert!((told(1) / told(2) - 2.0).abs() < 1e-3);
+    assert!(told(0) > 0.0, "a device that does not count has one flow");
+}
