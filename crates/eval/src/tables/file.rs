@@ -98,8 +98,8 @@ fn properties(schema: &Schema) -> WriterProperties {
             DataType::Float32 | DataType::Float64 => {
                 properties.set_column_encoding(column, Encoding::BYTE_STREAM_SPLIT)
             }
-            DataType::Boolean => properties,
-            _ => properties.set_column_encoding(column, Encoding::DELTA_BINARY_PACKED),
+            DataType::UInt64 => properties.set_column_encoding(column, Encoding::DELTA_BINARY_PACKED),
+            _ => properties,
         };
     }
     // The time of a row group lets readers skip those they do not want.
