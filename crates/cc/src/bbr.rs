@@ -490,6 +490,4 @@ impl Controller for Bbr {
 }
 
 #[cfg(test)]
-pub(crate) mod pipe;
-#[cfg(test)]
 mod tests;

@@ -93,7 +93,9 @@ impl Pacer {
         // Debts of everyday size divide in 64 bits, which is several times faster than in 128.
         let nanos = match u64::try_from(missing) {
             Ok(missing) => missing.div_ceil(rate.as_bps()),
-            Err(_) => u64::try_from(missing.unsigned_abs().div_ceil(rate.as_bps().into())).unwrap_or(u64::MAX),
+            Err(_) => {
+                u64::try_from(missing.unsigned_abs().div_ceil(rate.as_bps().into())).unwrap_or(u64::MAX)
+            }
         };
         Some(self.settled + Duration::from_nanos(nanos))
     }
