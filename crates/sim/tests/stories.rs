@@ -47,6 +47,27 @@ fn the_oracle_and_pbe_fill_a_trace_with_next_to_no_queue() {
 }
 
 #[test]
+fn a_saturated_device_carries_what_its_capacity_says() {
+    for channel in ["sinr_db = 25", "sinr_db = 16.5, layers = 2"] {
+        for model in ["sinr", "pbe", "none"] {
+            let scenario = scenario(&format!(
+                "duration_s = 5
+                cell = {{ prbs = 100, bler.model = '{model}' }}
+                device = [{{ radio.channel = {{ {channel} }} }}]
+                flow = [{{ rtt_ms = 20, scheme = 'cbr:rate_mbps=150' }}]"
+            ));
+            let (_, notebook) = run(&scenario, "cbr", 1);
+            let capacity_mbps = notebook.capacity_bytes[0] as f64 * 8e-6 / 5.0;
+            let used = notebook.flows[0].mbps(1.0, 5.0) / capacity_mbps;
+            assert!(
+                (0.98..=1.02).contains(&used),
+                "{used} of the capacity is used with {channel}, errors: {model}"
+            );
+        }
+    }
+}
+
+#[test]
 fn the_smallest_round_trip_is_the_one_asked_for_whatever_the_last_hop() {
     struct Least(f64);
     impl Recorder for Least {
