@@ -141,11 +141,17 @@ pub struct Dci {
     pub harq: u8,
     /// Spatial layers.
     pub layers: u8,
-    /// Whether the data was sent before in this HARQ process; known to who made the grant or followed the NDI.
-    pub is_retransmission: bool,
+    /// Whether the block of each codeword was sent before in this HARQ process; known to who made the grant or
+    /// followed the NDI. A block sent again may have a new one beside it.
+    pub retransmission: [bool; 2],
 }
 
 impl Dci {
+    /// Whether any of its blocks was sent before.
+    pub fn is_retransmission(&self) -> bool {
+        self.retransmission[0] || self.retransmission[1]
+    }
+
     /// Bits of all transport blocks granted; zero if unknown.
     pub fn bits(&self) -> Bits {
         self.tbs[0] + self.tbs[1]

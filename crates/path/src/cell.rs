@@ -137,9 +137,8 @@ impl Cell {
     }
 
     /// What the last subframe could have carried to a device, in IP bytes: (its PRBs + idle PRBs, over its active
-    /// carriers) × bits per PRB / (1 + probability that a block of a grant is lost at first) less headers for
-    /// packets of 1500 bytes. Every loss takes the PRBs of its grant once more, whether one codeword is sent again
-    /// or both.
+    /// carriers) × bits per PRB ÷ (1 + probability that a first transmission is lost) less headers for packets of
+    /// 1500 bytes. In the long run, every lost block costs the PRBs of one more.
     pub fn capacity(&mut self, device: DeviceId) -> Capacity {
         let now = self.subframe.saturating_sub(1);
         let user = &mut self.users[usize::from(device.0)];
@@ -153,11 +152,9 @@ impl Cell {
             let block = link.block(mcs, prbs);
             let snapshot = link.channel.at(now);
             let sinr_db = snapshot.effective_sinr_db(channel::Grid::all(snapshot.grid), block.modulation());
+            let goodput = 1.0 / (1.0 + self.bler.first_error(block, sinr_db));
             let codewords = link.channel.layers();
-            let received = 1.0 - self.bler.first_error(block, sinr_db);
-            let all_received: f64 = (0..codewords).map(|_| received).product();
-            let transmissions = 1.0 + (1.0 - all_received);
-            let bits = block.bits.0 as f64 * f64::from(codewords) / transmissions;
+            let bits = block.bits.0 as f64 * f64::from(codewords) * goodput;
             bytes += user::ip_bytes(bits, codewords, &self.config.rlc);
         }
         Capacity { time: Time::from_millis(now), span: Duration::from_millis(1), device, bytes }

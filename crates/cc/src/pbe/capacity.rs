@@ -253,17 +253,21 @@ struct NewData {
 }
 
 impl NewData {
-    fn is_retransmission(&mut self, dci: &Dci) -> bool {
+    /// How many blocks of the grant are new, and how many were sent before.
+    fn split(&mut self, dci: &Dci) -> (u64, u64) {
         let process = &mut self.last[usize::from(dci.harq & 15)];
-        let mut repeated = false;
-        for (last, (mcs, ndi)) in process.iter_mut().zip(dci.mcs.iter().zip(dci.ndi)) {
-            if mcs.is_some() {
-                let before = last.replace(ndi);
-                self.toggles |= before == Some(!ndi);
-                repeated |= before == Some(ndi);
+        let (mut new, mut again) = (0, 0);
+        for codeword in (0..2).filter(|&codeword| dci.mcs[codeword].is_some()) {
+            let ndi = dci.ndi[codeword];
+            let before = process[codeword].replace(ndi);
+            self.toggles |= before == Some(!ndi);
+            if dci.retransmission[codeword] || (self.toggles && before == Some(ndi)) {
+                again += 1;
+            } else {
+                new += 1;
             }
         }
-        dci.is_retransmission || (self.toggles && repeated)
+        (new, again)
     }
 }
 
@@ -282,26 +286,26 @@ impl Sample {
             promised_millibits: libm::round(own.bits_per_prb * 1e3) as u64,
             sinr_millidb: libm::round(own.sinr_db * 1e3) as i64,
         };
-        let (mut new, mut again) = (PrbSet::EMPTY, PrbSet::EMPTY);
+        let mut granted = PrbSet::EMPTY;
         for dci in &report.dcis {
             if dci.rnti != own.rnti || dci.direction != Direction::Downlink {
                 continue;
             }
-            if new_data.is_retransmission(dci) {
-                // It takes PRBs, but a reserved MCS does not say how many bits.
-                again = again.union(dci.prbs);
-                continue;
-            }
-            new = new.union(dci.prbs);
-            if dci.bits().0 > 0 {
-                sample.rated_prbs += u64::from(dci.prbs.len());
+            granted = granted.union(dci.prbs);
+            let prbs = u64::from(dci.prbs.len());
+            let (new, again) = new_data.split(dci);
+            if again > 0 {
+                // They take PRBs, but a reserved MCS does not say how many bits.
+                sample.retransmitted_prbs += prbs * again / (new + again);
+            } else if dci.bits().0 > 0 {
+                sample.rated_prbs += prbs;
                 sample.rated_bits += dci.bits().0;
                 sample.rated_blocks += dci.tbs.iter().filter(|bits| bits.0 > 0).count() as u64;
                 sample.rated_grants += 1;
             }
         }
-        sample.own_prbs = u64::from(new.union(again).len());
-        sample.retransmitted_prbs = u64::from(again.without(new).len());
+        sample.own_prbs = u64::from(granted.len());
+        sample.retransmitted_prbs = sample.retransmitted_prbs.min(sample.own_prbs);
         sample
     }
 }

@@ -539,7 +539,7 @@ fn dci(rnti: Rnti, start: u16, prbs: u16, bits: u64, is_retransmission: bool) ->
         mcs: [Some(20), None],
         tbs: [Bits(bits), Bits::ZERO],
         layers: 1,
-        is_retransmission,
+        retransmission: [is_retransmission, false],
         ..Dci::default()
     }
 }

@@ -72,7 +72,7 @@ impl Prbs {
                     n_prb: len as u8,
                     mcs: dci.mcs[0].or(dci.mcs[1]),
                     tbs_bits: (run == 0).then(|| fit(dci.bits().0)),
-                    retransmission: dci.is_retransmission,
+                    retransmission: dci.is_retransmission(),
                     harq: dci.harq,
                 });
             }

@@ -97,7 +97,7 @@ fn write(root: &Path, packets: u64) -> Result<(), EvalError> {
                 rnti: Rnti(200),
                 prbs: PrbSet::run(4, 4),
                 mcs: [Some(29), None],
-                is_retransmission: true,
+                retransmission: [true, false],
                 ..Dci::default()
             },
         ];

@@ -140,8 +140,11 @@ impl Carrier {
         });
     }
 
-    /// Retransmissions that are due, oldest first, on as many RBGs as the first transmission had. Returns the RBGs
-    /// that are left, as [`Carrier::serve_control`] does.
+    /// Retransmissions that are due, oldest first, on as many RBGs as the first transmission had. A codeword that was
+    /// received makes room for new data beside the one that was not. Returns the RBGs that are left, as
+    /// [`Carrier::serve_control`] does.
+    ///
+    /// Source: TS 36.321 §5.3.2 (each codeword of a process has its own new-data indicator)
     fn retransmit(&mut self, context: &mut Context<'_>, mut free: RbgMask) -> RbgMask {
         let mut index = 0;
         while let Some(due) = self.due.get(index).copied()
@@ -167,8 +170,12 @@ impl Carrier {
             self.due.remove(index);
             let given = lowest(free, rbgs);
             free &= !given;
-            let grant =
-                Grant { user: due.user, link: due.link, process: due.process, given, is_first: false };
+            let grant = Grant { user: due.user, link: due.link, process: due.process, given };
+            let mcs = link.adaptation.mcs_on(self.grid.prb_set(given), self.cfi);
+            let is_active = usize::from(due.link) < user.active_links(context.now);
+            if let Some(mcs) = mcs.filter(|_| is_active) {
+                self.load(context, grant, mcs);
+            }
             self.transmit(context, grant);
         }
         free
@@ -245,19 +252,35 @@ impl Carrier {
         let link = &mut user.links[usize::from(candidate.link)];
         let Some(mcs) = link.adaptation.mcs_on(prbs, self.cfi) else { return };
         let Some(process_index) = link.harq.free_process(now) else { return };
-        let block = link.block(mcs, prbs.len());
-        let process = &mut link.harq.processes[usize::from(process_index)];
-        process.rbgs = candidate.given.count_ones() as u8;
-        for codeword in 0..usize::from(link.channel.layers()).min(CODEWORDS) {
-            let Some((content, payload_bits)) = take_data(&mut user.source, now, block.bits) else { break };
+        link.harq.processes[usize::from(process_index)].rbgs = candidate.given.count_ones() as u8;
+        let Candidate { user, link, given, .. } = *candidate;
+        let grant = Grant { user, link, process: process_index, given };
+        if self.load(context, grant, mcs) {
+            self.transmit(context, grant);
+        }
+    }
+
+    /// Puts new data into the codewords of a process that have none; `false` if there was none to put.
+    fn load(&mut self, context: &mut Context<'_>, grant: Grant, mcs: u8) -> bool {
+        let user = &mut context.users[usize::from(grant.user)];
+        let link = &mut user.links[usize::from(grant.link)];
+        let block = link.block(mcs, self.grid.prb_set(grant.given).len());
+        let process = &mut link.harq.processes[usize::from(grant.process)];
+        let codewords = usize::from(link.channel.layers()).min(CODEWORDS);
+        let mut is_loaded = false;
+        for codeword in 0..codewords {
+            if process.blocks[codeword].is_some() {
+                continue;
+            }
+            let Some((content, payload_bits)) = take_data(&mut user.source, context.now, block.bits) else {
+                break;
+            };
             process.ndi[codeword] = !process.ndi[codeword];
             process.blocks[codeword] = Some(InFlight::new(block, content, payload_bits));
             link.average_bits += self.scheduler.gain(block.bits);
+            is_loaded = true;
         }
-        if process.is_waiting() {
-            let Candidate { user, link, given, .. } = *candidate;
-            self.transmit(context, Grant { user, link, process: process_index, given, is_first: true });
-        }
+        is_loaded
     }
 
     /// Sends the blocks of a process, draws their fate and accounts for the grant.
@@ -268,10 +291,6 @@ impl Carrier {
         let user = &mut context.users[usize::from(grant.user)];
         let link = &mut user.links[usize::from(grant.link)];
         let process = &mut link.harq.processes[usize::from(grant.process)];
-        debug_assert!(
-            grant.is_first || now >= process.sent_in + context.round_trip,
-            "sent again before its feedback was acted on"
-        );
         let mut dci = Dci {
             rnti: user.rnti,
             direction: Direction::Downlink,
@@ -279,7 +298,6 @@ impl Carrier {
             prbs,
             ndi: process.ndi,
             harq: grant.process,
-            is_retransmission: !grant.is_first,
             ..Dci::default()
         };
         let mut reserved_mcs = [None; CODEWORDS];
@@ -291,10 +309,16 @@ impl Carrier {
             dci.rv[codeword] = flight.redundancy_version();
             dci.layers += 1;
             *reserved_mcs = Some(flight.reserved_mcs());
+            let is_first = flight.held.transmissions() == 0;
+            dci.retransmission[codeword] = !is_first;
+            debug_assert!(
+                is_first || now >= process.sent_in + context.round_trip,
+                "sent again before its feedback was acted on"
+            );
             let modulation = flight.block.modulation();
             flight.held.add(modulation, snapshot.effective_sinr_db(prbs, modulation));
             let is_received = !link.luck.chance(context.bler.error(flight.block, &flight.held));
-            if grant.is_first {
+            if is_first {
                 let feedback = Feedback { user: grant.user, link: grant.link, is_received };
                 self.feedback[((now + FEEDBACK) % 8) as usize].push(feedback);
             }
@@ -340,7 +364,6 @@ struct Grant {
     link: u8,
     process: u8,
     given: RbgMask,
-    is_first: bool,
 }
 
 /// Takes data for a block of `bits` from its source: what RLC put in, and how much of a download it is.

@@ -194,12 +194,12 @@ impl Listener {
 
 /// A DCI as a decoder hands it on.
 fn as_read(config: &TelemetryConfig, mut dci: Dci, reserved_mcs: [Option<u8>; 2]) -> Dci {
-    if dci.is_retransmission {
-        if config.reserved_mcs_on_retransmission {
-            dci.mcs = reserved_mcs;
-            dci.tbs = [Bits::ZERO; 2];
+    for (codeword, reserved_mcs) in reserved_mcs.into_iter().enumerate() {
+        if dci.retransmission[codeword] && config.reserved_mcs_on_retransmission {
+            dci.mcs[codeword] = reserved_mcs;
+            dci.tbs[codeword] = Bits::ZERO;
         }
-        dci.is_retransmission = !config.hide_retransmissions;
+        dci.retransmission[codeword] &= !config.hide_retransmissions;
     }
     dci
 }

@@ -44,16 +44,17 @@ fn a_perfect_listener_hears_every_grant_at_the_end_of_its_subframe() {
 #[test]
 fn the_new_data_indicator_tells_retransmissions() {
     let (heard, _) = listen(TelemetryConfig::default());
-    let mut last = [[None; 8]; 2];
+    let mut last = [[[None; 2]; 8]; 2];
     let mut seen = 0;
     for (_, report) in &heard {
         let rnti = report.own.expect("its own side").rnti;
         for dci in report.dcis.iter().filter(|dci| dci.rnti == rnti) {
             let last = &mut last[usize::from(report.carrier.0)][usize::from(dci.harq)];
-            let by_ndi = *last == Some(dci.ndi[0]);
-            assert_eq!(by_ndi, dci.is_retransmission);
-            seen += u32::from(by_ndi);
-            *last = Some(dci.ndi[0]);
+            for codeword in (0..2).filter(|&codeword| dci.mcs[codeword].is_some()) {
+                let by_ndi = last[codeword].replace(dci.ndi[codeword]) == Some(dci.ndi[codeword]);
+                assert_eq!(by_ndi, dci.retransmission[codeword]);
+                seen += u32::from(by_ndi);
+            }
         }
     }
     assert!(seen > 50, "{seen} retransmissions");
@@ -84,7 +85,7 @@ fn imperfections_do_what_they_say() {
         );
     }
     let dcis = || heard.iter().flat_map(|(_, report)| &report.dcis);
-    assert!(dcis().all(|dci| !dci.is_retransmission));
+    assert!(dcis().all(|dci| !dci.is_retransmission()));
     let reserved = dcis().filter(|dci| dci.mcs[0].is_some_and(|mcs| mcs > 28));
     assert!(reserved.clone().count() > 10 && reserved.clone().all(|dci| dci.bits().0 == 0));
 }

@@ -92,7 +92,7 @@ proptest! {
                     free = free.without(dci.prbs);
                     let sent = last_sent.insert((report.carrier, dci.rnti, dci.harq), report.subframe_index);
                     let is_early = sent.is_some_and(|sent| report.subframe_index < sent + round_trip);
-                    early += u32::from(dci.is_retransmission && is_early);
+                    early += u32::from(dci.is_retransmission() && is_early);
                 }
             }
             while cell.pop_report(Time::from_millis(cell.subframes_run())).is_some() {}
