@@ -23,22 +23,28 @@ pub(crate) enum Part {
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     deadlines: Vec<Time>,
-    /// Where a flow comes among the others, and back.
+    /// Whose each deadline is.
+    parts: Vec<Part>,
+    /// Where a flow comes among the others.
     place: Vec<usize>,
-    flow: Vec<usize>,
 }
 
-const SHARED: usize = 3;
+/// Components that flows share; theirs come after these, kind by kind.
+const SHARED: [Part; 3] = [Part::LastHop, Part::Internet, Part::Tick];
+
+const OF_A_FLOW: [fn(usize) -> Part; 4] = [Part::Forward, Part::Reverse, Part::Traffic, Part::Sender];
 
 impl Agenda {
     pub(crate) fn new(flows: usize, rng: &mut Rng) -> Agenda {
-        let mut flow: Vec<usize> = (0..flows).collect();
-        rng.shuffle(&mut flow);
+        let mut order: Vec<usize> = (0..flows).collect();
+        rng.shuffle(&mut order);
         let mut place = vec![0; flows];
-        for (at, &index) in flow.iter().enumerate() {
-            place[index] = at;
+        for (at, &flow) in order.iter().enumerate() {
+            place[flow] = at;
         }
-        Agenda { deadlines: vec![Time::NEVER; SHARED + 4 * flows], place, flow }
+        let of_flows = OF_A_FLOW.iter().flat_map(|part| order.iter().map(|&flow| part(flow)));
+        let parts: Vec<Part> = SHARED.into_iter().chain(of_flows).collect();
+        Agenda { deadlines: vec![Time::NEVER; parts.len()], parts, place }
     }
 
     pub(crate) fn set(&mut self, part: Part, deadline: Option<Time>) {
@@ -48,17 +54,17 @@ impl Agenda {
 
     /// The next deadline and whose it is.
     pub(crate) fn next(&self) -> (Time, Part) {
-        let mut first = 0;
-        for (index, deadline) in self.deadlines.iter().enumerate() {
-            if *deadline < self.deadlines[first] {
-                first = index;
+        let (mut first, mut earliest) = (0, self.deadlines[0]);
+        for (index, &deadline) in self.deadlines.iter().enumerate().skip(1) {
+            if deadline < earliest {
+                (first, earliest) = (index, deadline);
             }
         }
-        (self.deadlines[first], self.part(first))
+        (earliest, self.parts[first])
     }
 
     fn index(&self, part: Part) -> usize {
-        let of_flow = |kind: usize, flow: usize| SHARED + kind * self.flow.len() + self.place[flow];
+        let of_flow = |kind: usize, flow: usize| SHARED.len() + kind * self.place.len() + self.place[flow];
         match part {
             Part::LastHop => 0,
             Part::Internet => 1,
@@ -67,23 +73,6 @@ impl Agenda {
             Part::Reverse(flow) => of_flow(1, flow),
             Part::Traffic(flow) => of_flow(2, flow),
             Part::Sender(flow) => of_flow(3, flow),
-        }
-    }
-
-    fn part(&self, index: usize) -> Part {
-        match index {
-            0 => return Part::LastHop,
-            1 => return Part::Internet,
-            2 => return Part::Tick,
-            _ => {}
-        }
-        let (kind, place) = ((index - SHARED) / self.flow.len(), (index - SHARED) % self.flow.len());
-        let flow = self.flow[place];
-        match kind {
-            0 => Part::Forward(flow),
-            1 => Part::Reverse(flow),
-            2 => Part::Traffic(flow),
-            _ => Part::Sender(flow),
         }
     }
 }
@@ -103,6 +92,9 @@ mod tests {
         agenda.set(Part::Forward(1), at(5));
         agenda.set(Part::LastHop, at(5));
         agenda.set(Part::Reverse(0), at(4));
+        for &part in &agenda.parts {
+            assert_eq!(agenda.parts[agenda.index(part)], part);
+        }
         let mut order = Vec::new();
         while agenda.next().0 < Time::NEVER {
             let (_, part) = agenda.next();
