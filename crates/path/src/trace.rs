@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | here | [`TraceLink`], the link |
 //! | [`chances`] | [`Trace`]: the instants, and what they add up to |
-//! | [`format`] | reading and writing both forms of a trace file |
+//! | [`mod@format`] | reading and writing both forms of a trace file |
 //! | [`synth`] | made-up traces |
 //! | [`mmlink`] | comparison with a log of the real mm-link |
 

@@ -18,8 +18,13 @@ use super::matrix::{self, RunArgs};
 pub struct Args {
     /// A name from `airpace list scenarios`, or a TOML file.
     scenario: String,
-    /// Schemes to compare, parted by commas: NAME[@PRESET][:OPTION=VALUE]… [default: those of the scenario]
-    #[arg(long = "scheme", value_name = "SCHEMES", value_delimiter = ',', value_parser = scheme)]
+    #[arg(
+        long = "scheme",
+        value_name = "SCHEMES",
+        value_delimiter = ',',
+        value_parser = scheme,
+        help = "Schemes to compare, parted by commas: NAME[@PRESET][:OPTION=VALUE]… [default: those of the scenario]"
+    )]
     schemes: Vec<SchemeSpec>,
     #[command(flatten)]
     run: RunArgs,
