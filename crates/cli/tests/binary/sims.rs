@@ -241,6 +241,26 @@ fn an_interrupted_run_leaves_a_folder_that_says_so() {
     assert!(shell.read("run/manifest.json").contains("\"complete\": true"), "its place can be taken");
 }
 
+#[cfg(unix)]
+#[test]
+fn ctrl_c_stops_in_order_and_what_ended_can_be_looked_at() {
+    let shell = Shell::new();
+    shell.write("small.toml", SMALL);
+    let words = ["sim", "small.toml", "--scheme", "reno", "--set", "duration_s=100000", "--out", "run"];
+    let child =
+        shell.command(&words).stderr(std::process::Stdio::piped()).spawn().expect("the binary starts");
+    while !shell.path("run/manifest.json").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let signal = format!("kill -INT {}", child.id());
+    assert!(std::process::Command::new("sh").args(["-c", &signal]).status().expect("sh").success());
+    let done = child.wait_with_output().expect("it ends");
+    assert_eq!(done.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(told.contains("stopped") && told.contains("airpace report"), "{told}");
+    assert!(shell.run(&["report", "run"]).fine().contains("interrupted"));
+}
+
 #[test]
 fn the_scenario_of_the_guide_runs() {
     let shell = Shell::new();
