@@ -222,7 +222,7 @@ pub struct Truth {
     pub backlog: Bytes,
     /// This flow's bytes that left and have not yet reached the narrowest link.
     pub on_wire: Bytes,
-    /// Delay from the sender to the narrowest link.
+    /// Delay from the sender to the narrowest link, the longest of late: jitter may not starve the link.
     pub forward_delay: Duration,
 }
 

@@ -134,7 +134,12 @@ impl TraceLink {
 
     /// IP bytes that the chances at or after `from` and before `to` can carry in packets that fill them.
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
-        Bytes(self.opportunities_in(from, to).saturating_mul((self.opportunity - self.header).0))
+        Bytes(self.opportunities_in(from, to).saturating_mul(self.opportunity_bytes().0))
+    }
+
+    /// IP bytes that one chance carries in a packet that fills it.
+    pub fn opportunity_bytes(&self) -> Bytes {
+        self.opportunity - self.header
     }
 
     /// IP bytes of all packets that left so far; the difference over an interval, less the capacity of that

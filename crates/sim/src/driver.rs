@@ -214,6 +214,9 @@ impl<'a> Driver<'a> {
             let packet = exit.packet;
             if flow.headers.left_wire(packet.number) {
                 flow.on_wire -= packet.bytes;
+                if flow.wants_truth {
+                    flow.wire_delay.update(self.now, self.now - packet.sent);
+                }
             } else {
                 flow.stats.duplicated += 1;
             }
@@ -410,7 +413,7 @@ impl<'a> Driver<'a> {
         if !flow.wants_truth || !flow.is_running(self.now) {
             return;
         }
-        let forward_delay = flow.forward.base_delay(MSS);
+        let forward_delay = flow.wire_delay.get().unwrap_or_else(|| flow.forward.base_delay(MSS));
         let sharing = |also: &dyn Fn(&FlowState) -> bool| {
             let others = self.flows.iter().filter(|other| other.id != flow.id && also(other));
             let heard = others.clone().filter(|other| other.is_heard(self.now)).count() as u64;

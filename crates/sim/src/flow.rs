@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use airpace_cc::controller::Arrival;
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Sender, SenderConfig};
+use airpace_cc::filter::WindowedMax;
 use airpace_cc::pacer::PacerConfig;
 use airpace_cc::{SchemeError, SchemeSpec, Setup};
 use airpace_core::event::Fate;
@@ -37,6 +38,11 @@ const START_SPREAD_MS: f64 = 1.0;
 /// Feeds `Arrival::device_flows`.
 pub(crate) const ACTIVE_FOR: Duration = Duration::from_millis(100);
 
+/// How long an Oracle remembers what the forward wire took.
+///
+/// Chosen: some hundred packets.
+const WIRE_DELAY_WINDOW: Duration = Duration::from_millis(100);
+
 /// One flow.
 pub(crate) struct FlowState {
     pub(crate) id: FlowId,
@@ -58,6 +64,8 @@ pub(crate) struct FlowState {
     pub(crate) traffic: Traffic,
     pub(crate) has_started: bool,
     pub(crate) last_arrival: Option<Time>,
+    /// What the forward wire took lately; kept for an Oracle only.
+    pub(crate) wire_delay: WindowedMax<Duration, Time>,
     /// Bytes between the sender and the end of the forward wire, and from there to the device.
     pub(crate) on_wire: Bytes,
     pub(crate) in_links: Bytes,
@@ -109,6 +117,7 @@ impl FlowState {
             traffic,
             has_started: false,
             last_arrival: None,
+            wire_delay: WindowedMax::new(WIRE_DELAY_WINDOW),
             on_wire: Bytes::ZERO,
             in_links: Bytes::ZERO,
             state: "",

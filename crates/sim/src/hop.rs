@@ -14,8 +14,8 @@ use crate::scenario::Scenario;
 /// One millisecond.
 pub(crate) const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// PRB pairs of the carrier that a trace is told as.
-const TRACE_PRBS: u16 = 100;
+/// The most PRBs that a carrier can be told to have: a trace with more chances in a millisecond is told short.
+const WIDEST_CARRIER: u64 = 128;
 
 /// RNTI of a trace's only device.
 const TRACE_RNTI: Rnti = Rnti(61);
@@ -89,8 +89,8 @@ impl LastHop {
     }
 }
 
-/// A trace, and what a radio would tell of it: each millisecond is a subframe of one carrier whose PRBs share the
-/// millisecond's delivery chances, own as far as packets used them, else idle.
+/// A trace, and what a radio would tell of it: each millisecond is a subframe of one carrier that has a PRB for each
+/// of the millisecond's delivery chances, own as far as packets used them, else idle.
 #[derive(Debug)]
 pub(crate) struct TraceRadio {
     pub(crate) link: TraceLink,
@@ -111,16 +111,15 @@ impl TraceRadio {
     /// The report of the millisecond that ends at `now`; `now` is whole milliseconds, one after the other.
     pub(crate) fn report(&mut self, now: Time) -> RadioReport {
         let start = now - MILLISECOND;
-        let capacity = self.capacity(start).bits();
         let used = (self.link.used() - std::mem::replace(&mut self.used, self.link.used())).bits();
-        let share = if capacity == Bits::ZERO { 0.0 } else { used.0 as f64 / capacity.0 as f64 };
-        let prbs = PrbSet::run(0, (share.min(1.0) * f64::from(TRACE_PRBS)).round() as u16);
-        let bits_per_prb = capacity.0 as f64 / f64::from(TRACE_PRBS);
+        let carrier_prbs = self.link.opportunities_in(start, now).min(WIDEST_CARRIER) as u16;
+        let bits_per_prb = self.link.opportunity_bytes().bits().0;
+        let prbs = PrbSet::run(0, carrier_prbs.min(used.0.div_ceil(bits_per_prb) as u16));
         let grant = Dci {
             rnti: TRACE_RNTI,
             prbs,
             mcs: [Some(0), None],
-            tbs: [Bits((bits_per_prb * f64::from(prbs.len())) as u64), Bits::ZERO],
+            tbs: [Bits(bits_per_prb * u64::from(prbs.len())), Bits::ZERO],
             layers: 1,
             ..Dci::default()
         };
@@ -128,14 +127,14 @@ impl TraceRadio {
             carrier: CarrierId(0),
             time: start,
             subframe_index: start.as_millis(),
-            carrier_prbs: TRACE_PRBS,
+            carrier_prbs,
             cfi: 1,
             dcis: if prbs.is_empty() { Vec::new() } else { vec![grant] },
             own: Some(OwnRadio {
                 rnti: TRACE_RNTI,
                 active: true,
                 sinr_db: f64::NAN,
-                bits_per_prb,
+                bits_per_prb: bits_per_prb as f64,
                 decoded: (!prbs.is_empty()).then_some(true),
             }),
             layer: BitLayer::Transport,

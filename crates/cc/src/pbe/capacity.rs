@@ -48,7 +48,7 @@ pub struct Averages {
     pub idle_prbs: f64,
     /// The same over the last few subframes only.
     pub recently_idle_prbs: f64,
-    /// Pcell: PRBs of the carrier.
+    /// Pcell: PRBs of the carrier; a recorded trace has as many as it has delivery chances.
     pub carrier_prbs: f64,
     /// N: users that share the carrier, this device among them.
     pub users: f64,
@@ -99,6 +99,7 @@ impl Averages {
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     subframe: u64,
+    carrier_prbs: u64,
     own_prbs: u64,
     retransmitted_prbs: u64,
     idle_prbs: u64,
@@ -115,6 +116,7 @@ struct Sample {
 /// Sums of the samples in the window; whole numbers, so that adding and removing leaves no trace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
+    carrier_prbs: u64,
     own_prbs: u64,
     idle_prbs: u64,
     rated_prbs: u64,
@@ -133,7 +135,6 @@ pub struct Carrier {
     pending: VecDeque<Sample>,
     window: VecDeque<Sample>,
     sums: Sums,
-    carrier_prbs: u16,
     long_term_share: f64,
     recently_idle_prbs: f64,
     new_data: NewData,
@@ -150,7 +151,6 @@ impl Carrier {
             pending: VecDeque::new(),
             window: VecDeque::new(),
             sums: Sums::default(),
-            carrier_prbs: 0,
             long_term_share: 1.0,
             recently_idle_prbs: 0.0,
             new_data: NewData::default(),
@@ -162,13 +162,14 @@ impl Carrier {
 
     /// Takes in one subframe. Users are counted over the last `users_window` subframes.
     pub fn on_report(&mut self, report: &RadioReport, own: &OwnRadio, users_window: u64) {
-        self.carrier_prbs = report.carrier_prbs;
         self.layer = report.layer;
         self.users.on_subframe(report, own.rnti, users_window.clamp(1, LONGEST_WINDOW));
         let sample = Sample::new(report, own, &mut self.new_data);
-        let share =
-            sample.own_prbs as f64 * f64::from(self.users.count()) / f64::from(report.carrier_prbs.max(1));
-        self.long_term_share += (share - self.long_term_share) / LONG_TERM_SUBFRAMES;
+        if report.carrier_prbs > 0 {
+            let share =
+                sample.own_prbs as f64 * f64::from(self.users.count()) / f64::from(report.carrier_prbs);
+            self.long_term_share += (share - self.long_term_share) / LONG_TERM_SUBFRAMES;
+        }
         self.recently_idle_prbs += (sample.idle_prbs as f64 - self.recently_idle_prbs) / RECENT_SUBFRAMES;
         if sample.own_prbs > 0 {
             // Each grant counts by its size: large blocks, of which a capacity that is taken consists, fail more often.
@@ -219,7 +220,7 @@ impl Carrier {
             own_prbs: sums.own_prbs as f64 / count,
             idle_prbs: sums.idle_prbs as f64 / count,
             recently_idle_prbs: self.recently_idle_prbs,
-            carrier_prbs: f64::from(self.carrier_prbs),
+            carrier_prbs: sums.carrier_prbs as f64 / count,
             users: f64::from(self.users.count()),
             block_bits: 0.0,
             sinr_db: sums.sinr_millidb as f64 * 1e-3 / count,
@@ -275,6 +276,7 @@ impl Sample {
     fn new(report: &RadioReport, own: &OwnRadio, new_data: &mut NewData) -> Sample {
         let mut sample = Sample {
             subframe: report.subframe_index,
+            carrier_prbs: u64::from(report.carrier_prbs),
             own_prbs: 0,
             retransmitted_prbs: 0,
             idle_prbs: u64::from(report.idle_prbs()),
@@ -312,6 +314,7 @@ impl Sample {
 
 impl Sums {
     fn add(&mut self, sample: &Sample) {
+        self.carrier_prbs += sample.carrier_prbs;
         self.own_prbs += sample.own_prbs;
         self.idle_prbs += sample.idle_prbs;
         self.rated_prbs += sample.rated_prbs;
@@ -323,6 +326,7 @@ impl Sums {
     }
 
     fn remove(&mut self, sample: &Sample) {
+        self.carrier_prbs -= sample.carrier_prbs;
         self.own_prbs -= sample.own_prbs;
         self.idle_prbs -= sample.idle_prbs;
         self.rated_prbs -= sample.rated_prbs;

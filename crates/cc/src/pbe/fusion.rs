@@ -167,8 +167,10 @@ impl Fusion {
             fused.carriers += 1;
             fused.physical_bits += averages.capacity_bits();
             fused.idle_prbs += averages.idle_prbs;
+            // A carrier without PRBs (a hole in a trace) has none idle.
+            let idle_prbs = averages.idle_prbs.min(averages.recently_idle_prbs);
             idle_share =
-                idle_share.min(averages.idle_prbs.min(averages.recently_idle_prbs) / averages.carrier_prbs);
+                idle_share.min(if idle_prbs > 0.0 { idle_prbs / averages.carrier_prbs } else { 0.0 });
             fused.own_prbs += averages.own_prbs;
             fused.carrier_prbs += averages.carrier_prbs;
             long_term_prbs += averages.long_term_share * averages.carrier_prbs;
