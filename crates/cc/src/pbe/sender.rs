@@ -78,6 +78,8 @@ pub struct Pbe {
     /// The rate of the start and wireless states.
     rate: Rate,
     rate_time: Time,
+    /// What it asks for where BBR does not steer: changes with ACKs, losses and timers, is asked for with every packet.
+    own_control: Control,
     /// Everything outstanding was lost: nothing is known until the next ACK.
     silenced: bool,
 }
@@ -85,7 +87,7 @@ pub struct Pbe {
 impl Pbe {
     /// The half of a new flow.
     pub fn new(tuning: Tuning, mss: Bytes, rng: Rng) -> Pbe {
-        Pbe {
+        let mut pbe = Pbe {
             tuning,
             mss,
             phase: Phase::Start(Ramp::waiting()),
@@ -95,8 +97,11 @@ impl Pbe {
             delivery_rate: Rate::ZERO,
             rate: FIRST_RATE,
             rate_time: Time::ZERO,
+            own_control: Control { cwnd: Bytes::ZERO, pacing_rate: None },
             silenced: false,
-        }
+        };
+        pbe.update_control();
+        pbe
     }
 
     fn obey(&mut self, ack: &Ack<'_>, fed: Feedback) {
@@ -219,6 +224,18 @@ impl Pbe {
         window.max(least)
     }
 
+    fn update_control(&mut self) {
+        if self.is_steered_by_bbr() {
+            return;
+        }
+        let (cwnd, rate) = match self.phase {
+            Phase::Drain { .. } => (self.bbr.control().cwnd, self.bbr.model().btlbw().scaled(DRAIN_GAIN)),
+            _ if self.silenced => (Bytes(LEAST_PACKETS * self.mss.0), FIRST_RATE),
+            _ => (self.wireless_window(), self.rate),
+        };
+        self.own_control = Control { cwnd, pacing_rate: Some(rate.max(self.least_rate())) };
+    }
+
     /// A rate is never zero: one packet every 100 ms keeps asking.
     fn least_rate(&self) -> Rate {
         Rate::from_bytes_per(self.mss, Duration::from_millis(100))
@@ -254,16 +271,19 @@ impl Controller for Pbe {
             None => {}
         }
         self.update_rate(ack.now);
+        self.update_control();
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
         self.bbr.on_loss(loss);
         // Chosen: a rate that was fed back before the path fell silent says nothing of the path after it.
         self.silenced |= loss.cause == LossCause::Persistent;
+        self.update_control();
     }
 
     fn on_timer(&mut self, now: Time) {
         self.update_rate(now);
+        self.update_control();
     }
 
     fn next_timer(&self) -> Option<Time> {
@@ -273,15 +293,7 @@ impl Controller for Pbe {
     }
 
     fn control(&self) -> Control {
-        if self.is_steered_by_bbr() {
-            return self.bbr.control();
-        }
-        let (cwnd, rate) = match self.phase {
-            Phase::Drain { .. } => (self.bbr.control().cwnd, self.bbr.model().btlbw().scaled(DRAIN_GAIN)),
-            _ if self.silenced => (Bytes(LEAST_PACKETS * self.mss.0), FIRST_RATE),
-            _ => (self.wireless_window(), self.rate),
-        };
-        Control { cwnd, pacing_rate: Some(rate.max(self.least_rate())) }
+        if self.is_steered_by_bbr() { self.bbr.control() } else { self.own_control }
     }
 
     fn header(&self) -> Rider {
