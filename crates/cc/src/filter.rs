@@ -62,7 +62,7 @@ pub struct WindowedMin<V, P: Position>(Windowed<V, P>);
 impl<V: Copy + PartialOrd, P: Position> WindowedMax<V, P> {
     /// An empty filter over `window`.
     pub fn new(window: P::Span) -> Self {
-        WindowedMax(Windowed { window, samples: None })
+        WindowedMax(Windowed::new(window))
     }
 
     /// Takes in `value` at `position`, which never falls, and gives the greatest of the window.
@@ -87,14 +87,14 @@ impl<V: Copy + PartialOrd, P: Position> WindowedMax<V, P> {
 
     /// Another width of window, obeyed from the next update on.
     pub fn set_window(&mut self, window: P::Span) {
-        self.0.window = window;
+        self.0.set_window(window);
     }
 }
 
 impl<V: Copy + PartialOrd, P: Position> WindowedMin<V, P> {
     /// An empty filter over `window`.
     pub fn new(window: P::Span) -> Self {
-        WindowedMin(Windowed { window, samples: None })
+        WindowedMin(Windowed::new(window))
     }
 
     /// Takes in `value` at `position`, which never falls, and gives the least of the window.
@@ -119,18 +119,29 @@ impl<V: Copy + PartialOrd, P: Position> WindowedMin<V, P> {
 
     /// Another width of window, obeyed from the next update on.
     pub fn set_window(&mut self, window: P::Span) {
-        self.0.window = window;
+        self.0.set_window(window);
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Windowed<V, P: Position> {
     window: P::Span,
+    /// Of the window; asked for far more often than it changes.
+    quarter: P::Span,
+    half: P::Span,
     /// Best, second and third best, each later than (or the same as) the one before.
     samples: Option<[(P, V); 3]>,
 }
 
 impl<V: Copy + PartialOrd, P: Position> Windowed<V, P> {
+    fn new(window: P::Span) -> Self {
+        Windowed { window, quarter: P::part(window, 4), half: P::part(window, 2), samples: None }
+    }
+
+    fn set_window(&mut self, window: P::Span) {
+        *self = Windowed { samples: self.samples, ..Windowed::new(window) };
+    }
+
     fn best(&self) -> Option<(P, V)> {
         self.samples.map(|samples| samples[0])
     }
@@ -158,11 +169,11 @@ impl<V: Copy + PartialOrd, P: Position> Windowed<V, P> {
             if now.since(samples[0].0) > self.window {
                 *samples = [samples[1], samples[2], sample];
             }
-        } else if samples[1].0 == samples[0].0 && age > P::part(self.window, 4) {
+        } else if samples[1].0 == samples[0].0 && age > self.quarter {
             // A quarter of the window without a second choice: one is taken from the second quarter.
             samples[1] = sample;
             samples[2] = sample;
-        } else if samples[2].0 == samples[1].0 && age > P::part(self.window, 2) {
+        } else if samples[2].0 == samples[1].0 && age > self.half {
             // Half of the window without a third choice: one is taken from the second half.
             samples[2] = sample;
         }

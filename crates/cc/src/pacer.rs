@@ -37,6 +37,8 @@ impl Default for PacerConfig {
 pub struct Pacer {
     config: PacerConfig,
     rate: Option<Rate>,
+    /// The most that the account may hold at that rate.
+    most: i128,
     /// Earned less spent, as of `settled`; negative is debt.
     account: i128,
     settled: Time,
@@ -48,7 +50,7 @@ pub struct Pacer {
 impl Pacer {
     /// An unpaced pacer.
     pub fn new(config: PacerConfig) -> Pacer {
-        Pacer { config, rate: None, account: 0, settled: Time::ZERO, gathering: false, forfeited: 0 }
+        Pacer { config, rate: None, most: 0, account: 0, settled: Time::ZERO, gathering: false, forfeited: 0 }
     }
 
     /// From `now` on packets leave at `rate`; `None` lets them leave at once.
@@ -63,6 +65,8 @@ impl Pacer {
             self.settle(now);
         }
         self.rate = rate;
+        let credit = self.config.credit.as_nanos() as i128;
+        self.most = rate.map_or(0, |rate| i128::from(rate.as_bps()) * credit);
     }
 
     /// The rate in force.
@@ -117,20 +121,19 @@ impl Pacer {
     /// The account that lets a packet leave after a pause.
     fn enough(&self, bytes: Bytes) -> i128 {
         let wanted = i128::from((self.config.quantum - bytes).0) * PER_BYTE;
-        wanted.min(self.most())
-    }
-
-    /// The most that the account may hold.
-    fn most(&self) -> i128 {
-        self.rate.map_or(0, |rate| i128::from(rate.as_bps()) * self.config.credit.as_nanos() as i128)
+        wanted.min(self.most)
     }
 
     fn settle(&mut self, now: Time) {
         let Some(rate) = self.rate else { return };
-        let earned = i128::from((now - self.settled).as_nanos() as u64) * i128::from(rate.as_bps());
+        let elapsed = now.as_nanos().saturating_sub(self.settled.as_nanos());
+        if elapsed == 0 && self.account <= self.most {
+            return;
+        }
+        let earned = i128::from(elapsed) * i128::from(rate.as_bps());
         self.settled = self.settled.max(now);
         self.account += earned;
-        let excess = self.account - self.most();
+        let excess = self.account - self.most;
         if excess > 0 {
             self.account -= excess;
             // Whoever waits for the pacer and is late by more than the credit has lost rate for good.

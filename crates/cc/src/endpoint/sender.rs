@@ -36,8 +36,8 @@ pub struct Sender {
     packets: SentPackets,
     inflight: Bytes,
     rtt: RttEstimator,
-    /// As `rtt` has it; asked for far more often than it changes.
-    probe_timeout: Duration,
+    /// As `rtt` has them; asked for far more often than they change.
+    timeouts: Timeouts,
     rate: DeliveryRate,
     largest_acked: Option<u64>,
     /// The ranges of the ACK processed last: nothing in them is news.
@@ -56,6 +56,25 @@ pub struct Sender {
     /// Scratch, kept for its memory.
     acked: Vec<SentPacket>,
     lost: Vec<SentPacket>,
+}
+
+/// How long to wait for news.
+#[derive(Clone, Copy, Debug)]
+struct Timeouts {
+    /// Until a probe is sent, without back-off.
+    probe: Duration,
+    /// Until losses count as persistent congestion.
+    persistent: Duration,
+    /// Until silence means that all is lost.
+    silence: Duration,
+}
+
+impl Timeouts {
+    fn of(rtt: &RttEstimator, deliberate_delay: Duration) -> Timeouts {
+        let probe = rtt.probe_timeout(deliberate_delay);
+        let persistent = probe * PERSISTENT_PROBES;
+        Timeouts { probe, persistent, silence: persistent.max(LEAST_SILENCE) }
+    }
 }
 
 /// What last kept the sender from sending.
@@ -85,7 +104,7 @@ impl Sender {
             packets: SentPackets::default(),
             inflight: Bytes::ZERO,
             rtt,
-            probe_timeout: rtt.probe_timeout(config.ack.deliberate_delay()),
+            timeouts: Timeouts::of(&rtt, config.ack.deliberate_delay()),
             rate: DeliveryRate::new(),
             largest_acked: None,
             known: Ranges::EMPTY,
@@ -380,7 +399,7 @@ impl Sender {
         let sample = now - newest.sent;
         let deliberate_delay = self.config.ack.deliberate_delay();
         self.rtt.update(sample, frame.delay.min(deliberate_delay));
-        self.probe_timeout = self.rtt.probe_timeout(deliberate_delay);
+        self.timeouts = Timeouts::of(&self.rtt, deliberate_delay);
         self.first_sample.get_or_insert(now);
         Some(sample)
     }
@@ -412,6 +431,9 @@ impl Sender {
     }
 
     fn report_losses(&mut self, now: Time, prior_inflight: Bytes, bytes: Bytes) -> Option<Lost> {
+        if self.lost.is_empty() {
+            return None;
+        }
         let cause = if self.is_persistent() { LossCause::Persistent } else { LossCause::Threshold };
         self.report(now, prior_inflight, bytes, cause)
     }
@@ -439,7 +461,6 @@ impl Sender {
     /// Source: RFC 9002 §7.6.2
     fn is_persistent(&self) -> bool {
         let Some(first_sample) = self.first_sample else { return false };
-        let span = self.probe_timeout * PERSISTENT_PROBES;
         let mut lost = self.lost.iter().filter(|packet| packet.sent >= first_sample);
         let Some(mut begin) = lost.next() else { return false };
         let mut end = begin.number;
@@ -448,7 +469,7 @@ impl Sender {
                 begin = packet;
             }
             end = packet.number;
-            packet.sent - begin.sent >= span
+            packet.sent - begin.sent >= self.timeouts.persistent
         })
     }
 
@@ -457,13 +478,17 @@ impl Sender {
     /// Source: RFC 9002 §6.2.1
     fn probe_deadline(&self) -> Option<Time> {
         let is_armed = self.inflight > Bytes::ZERO && self.loss_time.is_none();
-        is_armed.then(|| self.last_sent + self.probe_timeout.saturating_mul(1 << self.probes.min(16)))
+        let backed_off = match self.probes {
+            0 => self.timeouts.probe,
+            probes => self.timeouts.probe.saturating_mul(1 << probes.min(16)),
+        };
+        is_armed.then(|| self.last_sent + backed_off)
     }
 
     /// When silence means that all that is outstanding is lost.
     fn silence_deadline(&self) -> Option<Time> {
         let is_armed = self.inflight > Bytes::ZERO;
-        is_armed.then(|| self.silent_since + LEAST_SILENCE.max(self.probe_timeout * PERSISTENT_PROBES))
+        is_armed.then(|| self.silent_since + self.timeouts.silence)
     }
 
     fn refresh(&mut self, now: Time) {
