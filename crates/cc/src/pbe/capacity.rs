@@ -173,11 +173,13 @@ impl Carrier {
         self.recently_idle_prbs += (sample.idle_prbs as f64 - self.recently_idle_prbs) / RECENT_SUBFRAMES;
         if sample.own_prbs > 0 {
             // Each grant counts by its size: large blocks, of which a capacity that is taken consists, fail more often.
+            // The size is the whole grant's, also where only one of its codewords is sent again.
             let band = f64::from(report.carrier_prbs.max(1));
-            let weight = |prbs: u64| prbs as f64 * prbs as f64 / band;
+            let weight = sample.own_prbs as f64 / band;
             let keep = 1.0 - 1.0 / ERROR_SUBFRAMES;
-            self.new_prbs = self.new_prbs * keep + weight(sample.own_prbs - sample.retransmitted_prbs);
-            self.retransmitted_prbs = self.retransmitted_prbs * keep + weight(sample.retransmitted_prbs);
+            let (again, own) = (sample.retransmitted_prbs as f64, sample.own_prbs as f64);
+            self.new_prbs = self.new_prbs * keep + weight * (own - again);
+            self.retransmitted_prbs = self.retransmitted_prbs * keep + weight * again;
         }
         self.pending.push_back(sample);
         if self.pending.len() as u64 > LONGEST_WINDOW {

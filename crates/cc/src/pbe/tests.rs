@@ -118,6 +118,19 @@ fn retransmissions_are_told_by_their_indicator_where_nobody_marks_them() {
 }
 
 #[test]
+fn a_codeword_sent_again_beside_new_data_takes_half_of_the_grant() {
+    let reports = (0..4_000).map(|n| {
+        let mut report = report(0, n, &[(100, 100)]);
+        let dci = &mut report.dcis[0];
+        (dci.mcs[1], dci.tbs[1]) = (dci.mcs[0], dci.tbs[0]);
+        dci.retransmission[1] = n % 5 == 0;
+        report
+    });
+    let again = carrier_of(&reports.collect::<Vec<_>>(), 40).averages().unwrap().retransmissions(0.0);
+    assert!((again - 1.0 / 9.0).abs() < 0.01, "a tenth of all codewords is a ninth of the new ones: {again}");
+}
+
+#[test]
 fn a_new_carrier_is_averaged_since_its_activation_only() {
     let mut fusion = Fusion::new(measure());
     for n in 0..100 {
