@@ -158,7 +158,7 @@ const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "overhead_percent",
-        default: "2",
+        default: "1.5",
         summary: "gamma of Eq. 5: PDCP, RLC and MAC headers and padding; the paper's 6.8 has IP and UDP in it",
     },
     OptionSpec {

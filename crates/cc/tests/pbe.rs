@@ -45,7 +45,7 @@ fn an_idle_cell_is_used_without_a_queue_at_any_round_trip_time() {
 
 #[test]
 fn headers_that_take_more_than_was_thought_cost_no_more_than_the_windows_slack() {
-    // The paper's 6.8 %, of which `pbe` takes off 2.
+    // The paper's 6.8 %, of which `pbe` takes off 1.5.
     let (mut world, flow) = settled("pbe", Conditions { overhead: 0.068, ..wire(20) });
     let seen = world.look(flow, 10_000);
     assert!(seen.p95_ms < 35.0, "{seen:?}");

@@ -12,24 +12,25 @@ const ORACLE: &str = "oracle:slack_ms=8";
 #[test]
 fn an_idle_cell_is_used_without_a_queue_at_any_round_trip_time() {
     for rtt_ms in [11, 42, 162, 282] {
-        let sets = format!("duration_s=10 flow.0.rtt_ms={rtt_ms}");
-        let pbe = first("stationary-idle", &sets, "pbe", 1);
-        let oracle = first("stationary-idle", &sets, ORACLE, 1);
-        let part = pbe.mbps(0.0..10.0) / oracle.mbps(0.0..10.0);
-        // From nothing to the fair share in three round trips, and one that brings the first ACK, on average half
-        // of the capacity.
-        let start = 2.5 * f64::from(rtt_ms) * 1e-3 / 10.0;
-        assert!(part >= 0.95 - start, "{rtt_ms} ms: {part} of what the Oracle carries, the start included");
-        let part = pbe.mbps(2.0..10.0) / oracle.mbps(2.0..10.0);
-        assert!(part >= 0.95, "{rtt_ms} ms: {part} of what the Oracle carries after the start");
-        let p95 = pbe.queueing_p95_ms(0.0..10.0);
-        assert!(p95 <= 30.0, "{rtt_ms} ms: {p95} ms of queueing at p95");
+        let sets = format!("flow.0.rtt_ms={rtt_ms}");
+        for seed in 1..=3 {
+            let pbe = first("stationary-idle", &sets, "pbe", seed);
+            let oracle = first("stationary-idle", &sets, ORACLE, seed);
+            let part = pbe.mbps(0.0..20.0) / oracle.mbps(0.0..20.0);
+            assert!(
+                part >= 0.95,
+                "{rtt_ms} ms, seed {seed}: {part} of what the Oracle carries, start included"
+            );
+            let p95 = pbe.queueing_p95_ms(0.0..20.0);
+            assert!(p95 <= 30.0, "{rtt_ms} ms, seed {seed}: {p95} ms of queueing at p95");
+            pbe.was_never_in("Internet");
+        }
     }
 }
 
 #[test]
-fn the_estimate_is_what_one_carrier_and_two_together_carry() {
-    for carriers in [1, 2] {
+fn the_estimate_is_what_the_carriers_together_carry() {
+    for carriers in [1, 2, 3] {
         let sets = format!("duration_s=6 cell.carriers={carriers}");
         let carried = first("stationary-idle", &sets, "cbr:rate_mbps=300", 1).mbps(2.0..6.0);
         let translated = first("stationary-idle", &sets, "pbe", 1).mean("ct_mbps", 2.0..6.0);
@@ -42,7 +43,7 @@ fn the_estimate_is_what_one_carrier_and_two_together_carry() {
 
 #[test]
 fn a_backlogged_competitor_leaves_the_fair_share() {
-    for rtt_ms in [42, 282] {
+    for rtt_ms in [11, 42, 162, 282] {
         let sets = format!("duration_s=10 flow.0.rtt_ms={rtt_ms}");
         let alone = first("stationary-idle", &sets, ORACLE, 1).mbps(3.0..10.0);
         let rival = format!("{sets} flow.1.scheme=cubic flow.1.start_s=0 flow.1.on_s=100");

@@ -17,10 +17,11 @@ const PARTS: usize = 4;
 /// Chosen: from one RTprop of a three-RTprop ramp to the next, a free path shows at least 1.2 times the rate.
 const RISE: f64 = 1.05;
 
-/// The delay must rise by more than this in all.
+/// The delay must rise by more than this in all: what jitter and one retransmission make of a constant delay. Over a
+/// round trip of some milliseconds, one retransmission holds everything back for longer and longer.
 ///
-/// Source: PBE-CC §4.2.2 (jitter is at most 3 ms in 94.1 % of the time)
-const JITTER: Duration = Duration::from_millis(3);
+/// Source: PBE-CC §4.2.2 (a retransmission after 8 ms; jitter is at most 3 ms in 94.1 % of the time)
+const NO_QUEUE: Duration = Duration::from_millis(8 + 3);
 
 /// Watches a linear start from the receiver.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,7 +52,7 @@ impl Growth {
 
     fn delay_rose(&self) -> bool {
         let [Some(first), .., Some(last)] = self.least else { return false };
-        self.least.windows(2).all(|pair| pair[0].is_some() && pair[0] < pair[1]) && last > first + JITTER
+        self.least.windows(2).all(|pair| pair[0].is_some() && pair[0] < pair[1]) && last > first + NO_QUEUE
     }
 }
 
@@ -81,6 +82,7 @@ mod tests {
         assert!(stalls(|_| 2, |ms| ms), "a constant rate with a growing delay");
         assert!(!stalls(|ms| 1 + ms / 20, |ms| ms), "the rate still grows");
         assert!(!stalls(|_| 2, |ms| ms % 9), "delays go up and down with retransmissions");
+        assert!(!stalls(|_| 2, |ms| ms / 4), "no more delay than one retransmission makes");
         assert!(!stalls(|_| 2, |_| 0), "no delay at all");
     }
 }
