@@ -65,6 +65,17 @@ fn a_competitor_that_comes_and_goes_is_not_taken_for_the_internet() {
 }
 
 #[test]
+fn a_start_over_further_carriers_is_not_taken_for_a_stalled_one() {
+    for carriers in [2, 3] {
+        for (rtt_ms, seed) in [11, 42].into_iter().flat_map(|rtt_ms| (1..=12).map(move |seed| (rtt_ms, seed)))
+        {
+            let sets = format!("duration_s=1 flow.0.rtt_ms={rtt_ms} cell.carriers={carriers}");
+            first("stationary-idle", &sets, "pbe", seed).was_never_in("Drain");
+        }
+    }
+}
+
+#[test]
 fn silence_of_200_ms_leaves_no_queue_after_a_second() {
     let outage = "duration_s=7 ack_outage=[{at_s=4,for_s=0.2}]";
     let pbe = first("stationary-idle", outage, "pbe", 1);

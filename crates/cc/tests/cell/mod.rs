@@ -70,7 +70,7 @@ impl Default for Conditions {
             bits_per_prb: 950.0,
             sinr_db: 8.0,
             bit_error: 3e-6,
-            overhead: 0.015,
+            overhead: 0.02,
             fairness_subframes: 100.0,
             control_users: 0.34,
             internet: None,
