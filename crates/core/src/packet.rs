@@ -42,6 +42,7 @@ impl Rider {
     pub const EMPTY: Rider = Rider { len: 0, bytes: [0; Rider::CAPACITY] };
 
     /// A rider holding `bytes`, or `None` if they are more than [`Rider::CAPACITY`].
+    #[inline]
     pub fn new(bytes: &[u8]) -> Option<Rider> {
         let mut rider = Rider::EMPTY;
         rider.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -50,12 +51,14 @@ impl Rider {
     }
 
     /// The bytes that ride along.
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 }
 
 impl Default for Rider {
+    #[inline]
     fn default() -> Rider {
         Rider::EMPTY
     }

@@ -31,6 +31,7 @@ impl PrbSet {
     pub const EMPTY: PrbSet = PrbSet(0);
 
     /// The run of `len` PRBs from `start`, cut at PRB 127.
+    #[inline]
     pub const fn run(start: u16, len: u16) -> PrbSet {
         if start >= 128 || len == 0 {
             return PrbSet(0);
@@ -40,36 +41,43 @@ impl PrbSet {
     }
 
     /// How many PRBs are in the set.
+    #[inline]
     pub const fn len(self) -> u16 {
         self.0.count_ones() as u16
     }
 
     /// Whether no PRB is in the set.
+    #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Whether PRB `index` is in the set.
+    #[inline]
     pub const fn contains(self, index: u16) -> bool {
         index < 128 && self.0 >> index & 1 == 1
     }
 
     /// PRBs of either set.
+    #[inline]
     pub const fn union(self, other: PrbSet) -> PrbSet {
         PrbSet(self.0 | other.0)
     }
 
     /// PRBs of both sets.
+    #[inline]
     pub const fn intersection(self, other: PrbSet) -> PrbSet {
         PrbSet(self.0 & other.0)
     }
 
     /// PRBs of this set that are not in `other`.
+    #[inline]
     pub const fn without(self, other: PrbSet) -> PrbSet {
         PrbSet(self.0 & !other.0)
     }
 
     /// The maximal runs of adjacent PRBs, as (start, length), lowest first.
+    #[inline]
     pub fn runs(self) -> impl Iterator<Item = (u16, u16)> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -148,11 +156,13 @@ pub struct Dci {
 
 impl Dci {
     /// Whether any of its blocks was sent before.
+    #[inline]
     pub fn is_retransmission(&self) -> bool {
         self.retransmission[0] || self.retransmission[1]
     }
 
     /// Bits of all transport blocks granted; zero if unknown.
+    #[inline]
     pub fn bits(&self) -> Bits {
         self.tbs[0] + self.tbs[1]
     }
@@ -211,6 +221,7 @@ impl RadioReport {
     /// Downlink PRB pairs that no DCI of this report grants.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 4
+    #[inline]
     pub fn idle_prbs(&self) -> u16 {
         let used = self
             .dcis

@@ -19,62 +19,74 @@ impl Time {
     pub const NEVER: Time = Time(u64::MAX);
 
     /// The instant `nanos` nanoseconds after the epoch.
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Time {
         Time(nanos)
     }
 
     /// The instant `micros` microseconds after the epoch.
+    #[inline]
     pub const fn from_micros(micros: u64) -> Time {
         Time(micros * 1_000)
     }
 
     /// The instant `millis` milliseconds after the epoch.
+    #[inline]
     pub const fn from_millis(millis: u64) -> Time {
         Time(millis * 1_000_000)
     }
 
     /// The instant `secs` seconds after the epoch.
+    #[inline]
     pub const fn from_secs(secs: u64) -> Time {
         Time(secs * 1_000_000_000)
     }
 
     /// The instant `secs` seconds after the epoch, rounded to the nanosecond; negative or NaN gives the epoch.
+    #[inline]
     pub fn from_secs_f64(secs: f64) -> Time {
         // `as` saturates and maps NaN to zero.
         Time(libm::round(secs * 1e9) as u64)
     }
 
     /// Nanoseconds since the epoch.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// Whole milliseconds since the epoch, rounded down.
+    #[inline]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
     /// Seconds since the epoch.
+    #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 
     /// Milliseconds since the epoch.
+    #[inline]
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 * 1e-6
     }
 
     /// Signed nanoseconds from `earlier` to here; the only difference that may be negative (two clocks).
+    #[inline]
     pub const fn signed_nanos_since(self, earlier: Time) -> i64 {
         self.0.wrapping_sub(earlier.0) as i64
     }
 
     /// This instant or `other`, whichever is earlier.
+    #[inline]
     pub fn min(self, other: Time) -> Time {
         Time(self.0.min(other.0))
     }
 
     /// This instant or `other`, whichever is later.
+    #[inline]
     pub fn max(self, other: Time) -> Time {
         Time(self.0.max(other.0))
     }
@@ -83,12 +95,14 @@ impl Time {
 impl Add<Duration> for Time {
     type Output = Time;
 
+    #[inline]
     fn add(self, span: Duration) -> Time {
         Time(self.0.saturating_add(nanos(span)))
     }
 }
 
 impl AddAssign<Duration> for Time {
+    #[inline]
     fn add_assign(&mut self, span: Duration) {
         *self = *self + span;
     }
@@ -97,6 +111,7 @@ impl AddAssign<Duration> for Time {
 impl Sub<Duration> for Time {
     type Output = Time;
 
+    #[inline]
     fn sub(self, span: Duration) -> Time {
         Time(self.0.saturating_sub(nanos(span)))
     }
@@ -105,6 +120,7 @@ impl Sub<Duration> for Time {
 impl Sub<Time> for Time {
     type Output = Duration;
 
+    #[inline]
     fn sub(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -116,6 +132,7 @@ impl fmt::Display for Time {
     }
 }
 
+#[inline]
 fn nanos(span: Duration) -> u64 {
     span.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(span.subsec_nanos()))
 }

@@ -22,11 +22,13 @@ impl Bytes {
     pub const ZERO: Bytes = Bytes(0);
 
     /// The same amount in bits.
+    #[inline]
     pub const fn bits(self) -> Bits {
         Bits(self.0.saturating_mul(8))
     }
 
     /// This amount times `factor`, rounded to the nearest byte; never negative.
+    #[inline]
     pub fn scaled(self, factor: f64) -> Bytes {
         Bytes(round(self.0 as f64 * factor))
     }
@@ -37,6 +39,7 @@ impl Bits {
     pub const ZERO: Bits = Bits(0);
 
     /// Whole bytes, rounded down.
+    #[inline]
     pub const fn bytes(self) -> Bytes {
         Bytes(self.0 / 8)
     }
@@ -47,21 +50,25 @@ impl Rate {
     pub const ZERO: Rate = Rate(0);
 
     /// `bps` bits per second.
+    #[inline]
     pub const fn from_bps(bps: u64) -> Rate {
         Rate(bps)
     }
 
     /// `bps` bits per second, rounded; negative or NaN gives zero.
+    #[inline]
     pub fn from_bps_f64(bps: f64) -> Rate {
         Rate(round(bps))
     }
 
     /// `mbps` megabits (10⁶ bits) per second, rounded to the bit; negative or NaN gives zero.
+    #[inline]
     pub fn from_mbps(mbps: f64) -> Rate {
         Rate::from_bps_f64(mbps * 1e6)
     }
 
     /// The rate that moves `amount` in `span`; zero if `span` is zero.
+    #[inline]
     pub fn from_bytes_per(amount: Bytes, span: Duration) -> Rate {
         match nanos(span) {
             0 => Rate::ZERO,
@@ -70,21 +77,25 @@ impl Rate {
     }
 
     /// Bits per second.
+    #[inline]
     pub const fn as_bps(self) -> u64 {
         self.0
     }
 
     /// Megabits (10⁶ bits) per second.
+    #[inline]
     pub fn as_mbps(self) -> f64 {
         self.0 as f64 * 1e-6
     }
 
     /// What this rate moves in `span`, in whole bytes rounded down: a bandwidth-delay product.
+    #[inline]
     pub fn bytes_in(self, span: Duration) -> Bytes {
         Bytes(scale(self.0, nanos(span), BIT_NANOS_PER_BYTE))
     }
 
     /// How long `amount` takes at this rate, rounded up to the nanosecond; [`Duration::MAX`] at rate zero.
+    #[inline]
     pub fn time_for(self, amount: Bytes) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -95,6 +106,7 @@ impl Rate {
     }
 
     /// This rate times `gain`, rounded to the bit per second; never negative.
+    #[inline]
     pub fn scaled(self, gain: f64) -> Rate {
         Rate::from_bps_f64(self.0 as f64 * gain)
     }
@@ -110,12 +122,14 @@ impl fmt::Display for Rate {
 const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
 
 /// The nanoseconds of `span`, at most 584 years of them.
+#[inline]
 fn nanos(span: Duration) -> u64 {
     span.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(span.subsec_nanos()))
 }
 
 /// `a · b / divisor`, rounded down, saturating. Amounts of everyday size divide in 64 bits, which is several times
 /// faster than in 128.
+#[inline]
 fn scale(a: u64, b: u64, divisor: u64) -> u64 {
     match a.checked_mul(b) {
         Some(product) => product / divisor,
@@ -124,6 +138,7 @@ fn scale(a: u64, b: u64, divisor: u64) -> u64 {
 }
 
 /// `libm::round(amount) as u64`, several times faster: halves round up; negative or NaN gives zero.
+#[inline]
 fn round(amount: f64) -> u64 {
     // `as` truncates, saturates and maps NaN to zero. From 2⁵³ on nothing is left to round.
     let whole = amount as u64;
@@ -134,27 +149,32 @@ macro_rules! saturating_amount {
     ($unit:ident) => {
         impl Add for $unit {
             type Output = $unit;
+            #[inline]
             fn add(self, other: $unit) -> $unit {
                 $unit(self.0.saturating_add(other.0))
             }
         }
         impl AddAssign for $unit {
+            #[inline]
             fn add_assign(&mut self, other: $unit) {
                 *self = *self + other;
             }
         }
         impl Sub for $unit {
             type Output = $unit;
+            #[inline]
             fn sub(self, other: $unit) -> $unit {
                 $unit(self.0.saturating_sub(other.0))
             }
         }
         impl SubAssign for $unit {
+            #[inline]
             fn sub_assign(&mut self, other: $unit) {
                 *self = *self - other;
             }
         }
         impl Sum for $unit {
+            #[inline]
             fn sum<I: Iterator<Item = $unit>>(amounts: I) -> $unit {
                 amounts.fold($unit(0), |total, amount| total + amount)
             }
