@@ -264,7 +264,7 @@ function build() {
   const seeds = page.seeds.length > 1 ? `${page.seeds.length} seeds` : `seed ${page.seeds[0]}`;
   const fact = (...words) => el("li", {}, ...words);
   const parts = [
-    el("header", {}, el("h1", {}, names.length === 1 ? names[0] : `${names.length} scenarios`),
+    el("header", {}, el("h1", {}, names.length <= 3 ? names.join(", ") : `${names.length} scenarios`),
       el("p", { class: "muted" }, "Congestion control over cellular links, simulated by Airpace"),
       el("ul", { class: "facts" },
         fact(el("b", {}, String(schemes)), schemes === 1 ? " scheme" : " schemes"), fact(el("b", {}, seeds)),
