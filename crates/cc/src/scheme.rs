@@ -135,7 +135,10 @@ impl SchemeSpec {
                 part.split_once('=').ok_or_else(|| SchemeError::Option(scheme.name, part.to_owned()))?;
             options.set(option, value)?;
         }
-        Ok(SchemeSpec { scheme, text: text.to_owned(), options })
+        let spec = SchemeSpec { scheme, text: text.to_owned(), options };
+        // A value that cannot be is told now, not when a run has begun.
+        spec.build(&Setup { mss: Bytes(1500), rng: Streams::new(0).stream("parse") })?;
+        Ok(spec)
     }
 
     /// The scheme.

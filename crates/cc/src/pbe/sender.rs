@@ -126,9 +126,12 @@ impl Pbe {
                 let from = if self.tuning.restart_from_zero { Rate::ZERO } else { self.rate };
                 self.start(ack, from, ack.now);
             }
-            Phase::Drain { until } if ack.now >= until => {
-                self.bbr.restart_cycle(ack.now);
-                self.phase = Phase::Internet;
+            Phase::Drain { until } => {
+                self.forget_btlbw(ack.now);
+                if ack.now >= until {
+                    self.bbr.restart_cycle(ack.now);
+                    self.phase = Phase::Internet;
+                }
             }
             Phase::Internet if !fed.internet => self.phase = Phase::Wireless,
             _ => {}
@@ -143,13 +146,19 @@ impl Pbe {
     ///
     /// Source: PBE-CC §4.2.3
     fn enter_drain(&mut self, ack: &Ack<'_>) {
-        // Differs: the ten-round maximum remembers the cell's capacity; at that rate the new bottleneck would
-        // overflow for ten ever longer rounds.
-        let recent =
-            (self.tuning.btlbw_reset && self.delivery_rate > Rate::ZERO).then_some(self.delivery_rate);
-        self.bbr.enter_probe_bw(ack.now, recent);
+        self.bbr.enter_probe_bw(ack.now, None);
+        self.forget_btlbw(ack.now);
         let rtprop = self.bbr.model().rtprop().unwrap_or(ack.rtt.min);
         self.phase = Phase::Drain { until: ack.now + rtprop };
+    }
+
+    /// Differs: the ten-round maximum remembers the cell's capacity; at that rate the new bottleneck would overflow
+    /// for ten ever longer rounds. The first samples after the switch still hold some of it, the last of the drain
+    /// hardly any.
+    fn forget_btlbw(&mut self, now: Time) {
+        if self.tuning.btlbw_reset && self.delivery_rate > Rate::ZERO {
+            self.bbr.enter_probe_bw(now, Some(self.delivery_rate));
+        }
     }
 
     /// No telemetry: BBR needs none.

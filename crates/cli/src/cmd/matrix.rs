@@ -36,7 +36,7 @@ pub struct RunArgs {
     /// Prints results only: no progress, no words about what was kept where.
     #[arg(long)]
     quiet: bool,
-    /// Keeps a qlog of every flow as well (opens in qvis); about as large as the tables.
+    /// Keeps a qlog of every flow as well (opens in qvis); text, some twenty times as large as the tables.
     #[arg(long)]
     qlog: bool,
 }
@@ -80,7 +80,12 @@ pub fn run(
         command: command_as_typed(),
         qlog: args.qlog,
     };
-    let outcome = run_with_progress(&matrix, args.quiet)?;
+    let outcome = run_with_progress(&matrix, args.quiet).inspect_err(|_| {
+        // A run that was refused before it wrote anything leaves nothing: only an empty folder can be removed so.
+        if args.out.is_none() {
+            let _ = std::fs::remove_dir(&folder);
+        }
+    })?;
     let page = report::write(&folder)?;
     if args.out.is_none() {
         point_latest_to(&folder);
