@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
     /// The operating system refused something.
-    #[error("cannot {doing} `{}`: {source}; choose a folder you may write to with --out DIR", path.display())]
+    #[error("cannot {doing} `{}`; choose a folder you may write to with --out DIR", path.display())]
     Write {
         /// What was tried.
         doing: &'static str,
@@ -16,7 +16,7 @@ pub enum EvalError {
         source: std::io::Error,
     },
     /// A file of a run folder is missing or unreadable.
-    #[error("cannot read `{}`: {source}; is this a run folder, as `airpace sim --out DIR` makes it?", path.display())]
+    #[error("cannot read `{}`; is this a run folder, as `airpace sim --out DIR` makes it?", path.display())]
     Read {
         /// Which.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum EvalError {
         reason: String,
     },
     /// A Parquet table could not be written or read.
-    #[error("table `{}`: {source}; is the disk full, or was the run interrupted?", path.display())]
+    #[error("table `{}` failed; is the disk full, or was the run interrupted?", path.display())]
     Table {
         /// Which.
         path: PathBuf,
