@@ -11,8 +11,15 @@ use crate::controller::{Controller, Inspect, Receiver};
 use crate::{bbr, cbr, cubic, oracle, pbe, reno};
 
 /// Every scheme, in the order of lists and tables. A new scheme is one file and one line here.
-pub static SCHEMES: &[&Scheme] =
-    &[&pbe::SCHEME, &bbr::SCHEME, &cubic::SCHEME, &reno::SCHEME, &oracle::SCHEME, &cbr::SCHEME];
+#[rustfmt::skip]
+pub static SCHEMES: &[&Scheme] = &[
+    &pbe::SCHEME,
+    &bbr::SCHEME,
+    &cubic::SCHEME,
+    &reno::SCHEME,
+    &oracle::SCHEME,
+    &cbr::SCHEME,
+];
 
 /// A congestion control as users know it.
 pub struct Scheme {

@@ -30,7 +30,6 @@ fn a_scheme_is_drawn_like_no_other_and_its_defaults_can_be_read() {
         for other in &SCHEMES[..index] {
             assert_ne!(scheme.name, other.name);
             assert_ne!(scheme.style.colour, other.style.colour, "{} and {}", scheme.name, other.name);
-            assert_ne!(scheme.style.marker, other.style.marker, "{} and {}", scheme.name, other.name);
         }
         for option in scheme.options {
             let nonsense = format!("{}:{}=nonsense", scheme.name, option.name);

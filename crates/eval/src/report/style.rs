@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn two_variants_of_a_scheme_share_a_colour_and_differ_in_line() {
-        let styles = styles(&["reno", "cbr:rate_mbps=60", "cbr:rate_mbps=20", "vegas"]);
+        let styles = styles(&["reno", "cbr:rate_mbps=60", "cbr:rate_mbps=20", "gone"]);
         assert_eq!(styles[1].colour, styles[2].colour);
         assert!(!styles[1].variant && styles[2].variant);
         assert_ne!(styles[0].colour, styles[1].colour);
