@@ -1,18 +1,23 @@
-//! What one ACK costs: [`Sender::on_ack`] with each scheme's controller, on a flow that fills a 100 Mbit/s link.
+//! What one ACK costs, on a flow that fills a 100 Mbit/s link.
+//!
+//! `controller`: what the scheme itself does per ACK, the packet that it lets out included (`on_sent`, `on_ack`,
+//! `control`, `next_timer`; `on_timer` where due). `endpoint`: the same with all that the transport does around it.
 //!
 //! `cargo bench -p airpace-cc --bench on_ack`
 
 use std::collections::VecDeque;
 use std::hint::black_box;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use airpace_cc::controller::Arrival;
+use airpace_cc::controller::{Ack, Arrival, Control, Controller, Inspect, Loss, Sent, SentPacket};
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Sender, SenderConfig};
 use airpace_cc::pacer::PacerConfig;
 use airpace_cc::scheme::SCHEMES;
-use airpace_cc::{SchemeSpec, Setup};
+use airpace_cc::{Ends, SchemeSpec, Setup};
 use airpace_core::{Bytes, FlowId, Rate, Rider, Streams, Time};
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};
 
 const MSS: Bytes = Bytes(1500);
 const RATE: Rate = Rate::from_bps(100_000_000);
@@ -21,6 +26,13 @@ const DELAY: Duration = Duration::from_millis(40);
 const BUFFER: Duration = Duration::from_millis(40);
 /// ACKs per measurement: a few, so that reading the clock does not count.
 const BATCH: usize = 32;
+/// No ACK waits longer for others to be measured with it: the sender may need it to go on.
+const PATIENCE: Duration = Duration::from_millis(4);
+
+fn ends(scheme: &str) -> Ends {
+    let rng = Streams::new(1).stream("bench");
+    SchemeSpec::parse(scheme).unwrap().build(&Setup { mss: MSS, rng }).unwrap()
+}
 
 /// A flow over a link, without events: every packet's arrival is known when it leaves.
 struct Flow {
@@ -34,9 +46,7 @@ struct Flow {
 }
 
 impl Flow {
-    fn new(scheme: &str) -> Flow {
-        let rng = Streams::new(1).stream("bench");
-        let ends = SchemeSpec::parse(scheme).unwrap().build(&Setup { mss: MSS, rng }).unwrap();
+    fn new(ends: Ends) -> Flow {
         let config = SenderConfig {
             flow: FlowId(0),
             mss: MSS,
@@ -53,10 +63,10 @@ impl Flow {
         }
     }
 
-    /// Lets the flow go on, without measuring, until the next few ACKs are on hand.
-    fn gather(&mut self) {
+    /// Lets the flow go on, without measuring, until the next ACKs are on hand, at most so many.
+    fn gather(&mut self, most: usize) {
         self.frames.clear();
-        while self.frames.len() < BATCH {
+        while self.frames.len() < most {
             while let Some(transmit) = self.sender.poll_transmit(self.now) {
                 let start = self.busy_until.max(self.now);
                 if start - self.now < BUFFER {
@@ -71,6 +81,9 @@ impl Flow {
             }
             let wake = self.sender.next().unwrap_or(Time::NEVER);
             let arrival = self.wire.front().map_or(Time::NEVER, |packet| packet.0);
+            if self.frames.first().is_some_and(|first| wake.min(arrival) - first.0 > PATIENCE) {
+                break;
+            }
             self.now = self.now.max(wake.min(arrival));
             if wake < arrival {
                 self.sender.on_timeout(self.now);
@@ -83,44 +96,163 @@ impl Flow {
         }
     }
 
-    /// Time taken to process the ACKs on hand.
-    fn measure(&mut self) -> Duration {
-        let start = Instant::now();
+    /// Takes in the ACKs on hand.
+    fn acknowledge(&mut self) {
         for (now, frame) in &self.frames {
             black_box(self.sender.on_ack(*now, frame)).expect("a proper ACK");
         }
-        start.elapsed()
     }
 }
 
-fn on_ack(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("on_ack");
-    // The Oracle and the constant rate do nothing on an ACK: theirs is the endpoint's own cost.
-    for scheme in SCHEMES.iter().filter(|scheme| scheme.name != "oracle") {
-        let mut flow = Flow::new(scheme.name);
-        for _ in 0..2_000 {
-            flow.gather();
-            flow.measure();
+/// What a controller was told.
+enum Told {
+    Sent(Sent),
+    /// With its packets and its feedback.
+    Ack(Ack<'static>, Vec<SentPacket>, Rider),
+    Loss(Loss<'static>, Vec<SentPacket>),
+    Timer(Time),
+}
+
+/// A controller that writes down what it is told, for its twin.
+struct Scribe {
+    controller: Box<dyn Controller>,
+    told: Arc<Mutex<Vec<Told>>>,
+}
+
+impl Scribe {
+    fn note(&self, told: Told) {
+        self.told.lock().expect("one thread").push(told);
+    }
+}
+
+impl Controller for Scribe {
+    fn on_sent(&mut self, sent: &Sent) {
+        self.note(Told::Sent(*sent));
+        self.controller.on_sent(sent);
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        let feedback = Rider::new(ack.feedback).expect("it came on an ACK");
+        self.note(Told::Ack(Ack { packets: &[], feedback: &[], ..*ack }, ack.packets.to_vec(), feedback));
+        self.controller.on_ack(ack);
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.note(Told::Loss(Loss { packets: &[], ..*loss }, loss.packets.to_vec()));
+        self.controller.on_loss(loss);
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.note(Told::Timer(now));
+        self.controller.on_timer(now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.controller.next_timer()
+    }
+
+    fn control(&self) -> Control {
+        self.controller.control()
+    }
+
+    fn header(&self) -> Rider {
+        self.controller.header()
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        self.controller.inspect(out);
+    }
+}
+
+/// Tells the twin what the controller was told; how many ACKs were among it.
+fn tell(twin: &mut dyn Controller, told: &[Told]) -> u64 {
+    let mut acks = 0;
+    for told in told {
+        match told {
+            Told::Sent(sent) => twin.on_sent(sent),
+            Told::Ack(ack, packets, feedback) => {
+                twin.on_ack(&Ack { packets, feedback: feedback.as_bytes(), ..*ack });
+                acks += 1;
+            }
+            Told::Loss(loss, packets) => twin.on_loss(&Loss { packets, ..*loss }),
+            Told::Timer(now) => twin.on_timer(*now),
         }
-        group.bench_function(scheme.name, |bencher| {
-            bencher.iter_custom(|iterations| {
-                let mut total = Duration::ZERO;
-                let mut done = 0;
-                while done < iterations {
-                    flow.gather();
-                    total += flow.measure();
-                    done += BATCH as u64;
-                }
-                total.mul_f64(iterations as f64 / done as f64)
-            });
+        black_box((twin.control(), twin.next_timer()));
+    }
+    acks
+}
+
+/// Lets criterion time what `measure` does, per ACK; `prepare` is not timed.
+fn bench<S>(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: &str,
+    state: &mut S,
+    mut prepare: impl FnMut(&mut S),
+    mut measure: impl FnMut(&mut S) -> u64,
+) {
+    for _ in 0..2_000 {
+        prepare(state);
+        measure(state);
+    }
+    group.bench_function(name, |bencher| {
+        bencher.iter_custom(|iterations| {
+            let mut total = Duration::ZERO;
+            let mut done = 0;
+            while done < iterations {
+                prepare(state);
+                let start = Instant::now();
+                done += measure(state);
+                total += start.elapsed();
+            }
+            total.mul_f64(iterations as f64 / done as f64)
         });
+    });
+}
+
+fn controller(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("controller");
+    // The Oracle does nothing on an ACK.
+    for scheme in SCHEMES.iter().filter(|scheme| scheme.name != "oracle") {
+        let told = Arc::new(Mutex::new(vec![]));
+        let twin = ends(scheme.name).controller;
+        let original = ends(scheme.name);
+        let scribe = Scribe { controller: original.controller, told: told.clone() };
+        let flow = Flow::new(Ends { controller: Box::new(scribe), receiver: original.receiver });
+        let prepare = |(flow, _, heard): &mut (Flow, Box<dyn Controller>, Vec<Told>)| {
+            for _ in 0..BATCH {
+                flow.gather(1);
+                flow.acknowledge();
+            }
+            heard.clear();
+            heard.append(&mut told.lock().expect("one thread"));
+        };
+        bench(&mut group, scheme.name, &mut (flow, twin, vec![]), prepare, |(_, twin, heard)| {
+            tell(twin.as_mut(), heard)
+        });
+    }
+    group.finish();
+}
+
+fn endpoint(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("endpoint");
+    for scheme in SCHEMES.iter().filter(|scheme| scheme.name != "oracle") {
+        bench(
+            &mut group,
+            scheme.name,
+            &mut Flow::new(ends(scheme.name)),
+            |flow| flow.gather(BATCH),
+            |flow| {
+                flow.acknowledge();
+                flow.frames.len() as u64
+            },
+        );
     }
     group.finish();
 }
 
 criterion_group! {
     name = benches;
-    config = Criterion::default().measurement_time(Duration::from_secs(3)).warm_up_time(Duration::from_secs(1));
-    targets = on_ack
+    config = Criterion::default().measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_secs(1));
+    targets = controller, endpoint
 }
 criterion_main!(benches);

@@ -125,8 +125,7 @@ impl SchemeSpec {
             .iter()
             .find(|scheme| scheme.name == name)
             .ok_or_else(|| SchemeError::Scheme(name.to_owned()))?;
-        let values = scheme.options.iter().map(|option| (option.name, option.default.to_owned())).collect();
-        let mut options = Options { scheme: scheme.name, values };
+        let mut options = Options::defaults(scheme);
         if let Some(wanted) = preset {
             let preset = scheme
                 .presets
@@ -193,6 +192,12 @@ impl fmt::Debug for SchemeSpec {
 }
 
 impl Options {
+    /// A scheme's options where nothing is said.
+    pub fn defaults(scheme: &Scheme) -> Options {
+        let values = scheme.options.iter().map(|option| (option.name, option.default.to_owned())).collect();
+        Options { scheme: scheme.name, values }
+    }
+
     fn set(&mut self, name: &str, value: &str) -> Result<(), SchemeError> {
         let slot = self
             .values

@@ -23,7 +23,7 @@ use std::time::Duration;
 use airpace_cc::controller::{Arrival, Control, Inspect, Truth};
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Sender, SenderConfig};
 use airpace_cc::pacer::PacerConfig;
-use airpace_cc::{SchemeSpec, Setup};
+use airpace_cc::{Ends, SchemeSpec, Setup};
 use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
 use airpace_core::{Bits, Bytes, Dci, FlowId, PrbSet, RadioReport, Rate, Rider, Rng, Rnti, Streams, Time};
 
@@ -173,9 +173,15 @@ impl Plan {
 
     /// Starts a flow that has only so much to send; [`Sender::offer`] by way of [`Plan::offer`] gives it more.
     pub fn start_with(&mut self, scheme: &str, backlog: Backlog) -> usize {
+        let spec = SchemeSpec::parse(scheme).unwrap();
+        self.start_ends(|setup| spec.build(setup).unwrap(), backlog)
+    }
+
+    /// Starts a flow whose ends are made by hand; its index.
+    pub fn start_ends(&mut self, build: impl FnOnce(&Setup) -> Ends, backlog: Backlog) -> usize {
         let index = self.flows.len();
         let rng = Streams::new(self.conditions.seed).stream(&format!("flow.{index}"));
-        let ends = SchemeSpec::parse(scheme).unwrap().build(&Setup { mss: MSS, rng }).unwrap();
+        let ends = build(&Setup { mss: MSS, rng });
         let config = SenderConfig {
             flow: FlowId(index as u16),
             mss: MSS,

@@ -67,13 +67,3 @@ fn cargo_metadata() -> Value {
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("no text under `{key}` in {value}"))
 }
-
-#[test]
-fn the_controller_that_contributors_read_is_the_one_that_compiles() {
-    let example = read("crates/cc/examples/aimd.rs");
-    assert!(
-        read("CONTRIBUTING.md").contains(example.trim_end()),
-        "CONTRIBUTING.md shows crates/cc/examples/aimd.rs"
-    );
-    assert!(example.lines().count() < 66, "an example of a controller stays short");
-}

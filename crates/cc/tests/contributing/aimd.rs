@@ -1,9 +1,8 @@
 //! A controller of one's own, whole: adds a packet per window acknowledged, halves at a loss.
-//!
-//! In the tree this is `crates/cc/src/aimd.rs`, `pub mod aimd;` in `lib.rs` and `&aimd::SCHEME` in `scheme.rs`.
 
 use airpace_cc::controller::{Ack, Control, Controller, Inspect, Loss};
 use airpace_cc::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
+use airpace_cc::window::Recovery;
 use airpace_core::Bytes;
 
 /// What the list of schemes holds.
@@ -11,15 +10,15 @@ pub static SCHEME: Scheme = Scheme {
     name: "aimd",
     summary: "adds a packet per round trip, halves at a loss",
     source: "Chiu and Jain 1989",
-    style: Style { colour: "#882255", marker: "pin" },
+    style: Style { colour: "#AA3377", marker: "pin" },
     presets: &[],
     options: &[OptionSpec { name: "start_packets", default: "10", summary: "window at the start" }],
     build,
 };
 
 fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
-    let start = Bytes(setup.mss.0 * options.number("start_packets", 1.0)? as u64);
-    let controller = Aimd { mss: setup.mss, cwnd: start, counted: Bytes::ZERO, recovered_at: 0 };
+    let cwnd = Bytes(setup.mss.0 * options.number("start_packets", 1.0)? as u64);
+    let controller = Aimd { mss: setup.mss, cwnd, counted: Bytes::ZERO, recovery: Recovery::default() };
     Ok(Ends { controller: Box::new(controller), receiver: None })
 }
 
@@ -27,23 +26,21 @@ struct Aimd {
     mss: Bytes,
     cwnd: Bytes,
     counted: Bytes,
-    /// The first packet sent after the last cut: losses before it are of the same window.
-    recovered_at: u64,
+    recovery: Recovery,
 }
 
 impl Controller for Aimd {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.counted += ack.acked;
-        if self.counted >= self.cwnd && ack.cwnd_limited {
+        if !self.recovery.rests(ack) && self.counted >= self.cwnd && ack.cwnd_limited {
             self.counted = Bytes::ZERO;
             self.cwnd += self.mss;
         }
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
-        if loss.packets.iter().any(|packet| packet.number >= self.recovered_at) {
-            self.recovered_at = loss.next_number;
-            self.cwnd = Bytes(self.cwnd.0 / 2).max(Bytes(2 * self.mss.0));
+        if self.recovery.begins(loss) {
+            self.cwnd = Bytes(self.cwnd.0 / 2).max(self.mss);
         }
     }
 
@@ -55,8 +52,4 @@ impl Controller for Aimd {
         out.state = "Additive";
         out.value("counted_bytes", self.counted.0 as f64);
     }
-}
-
-fn main() {
-    println!("{}: {}", SCHEME.name, SCHEME.summary);
 }
