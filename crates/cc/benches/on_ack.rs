@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use airpace_cc::controller::{Ack, Arrival, Control, Controller, Inspect, Loss, Sent, SentPacket};
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Sender, SenderConfig};
 use airpace_cc::pacer::PacerConfig;
+use airpace_cc::registry::DeviceFlows;
 use airpace_cc::scheme::SCHEMES;
 use airpace_cc::{Ends, SchemeSpec, Setup};
 use airpace_core::{Bytes, FlowId, Rate, Rider, Streams, Time};
@@ -91,7 +92,14 @@ impl Flow {
             }
             let (now, sent, number, header) = self.wire.pop_front().expect("a packet arrives");
             let header = header.as_bytes();
-            self.acker.on_packet(&Arrival { now, sent, number, bytes: MSS, header, device_flows: 1 });
+            self.acker.on_packet(&Arrival {
+                now,
+                sent,
+                number,
+                bytes: MSS,
+                header,
+                device: DeviceFlows::ALONE,
+            });
             self.frames.push((now, self.acker.poll_ack(now).expect("every packet is acknowledged")));
         }
     }

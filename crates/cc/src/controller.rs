@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, RadioReport, Rate, Rider, Time};
 
+use crate::registry::DeviceFlows;
+
 /// The sender's half of a scheme.
 pub trait Controller: Send {
     /// A data packet was handed to the path.
@@ -20,6 +22,10 @@ pub trait Controller: Send {
 
     /// The sender's own radio reported a subframe (uplink schemes; most schemes have no radio at the sender).
     fn on_radio(&mut self, _report: &RadioReport) {}
+
+    /// What the sender's own device knows of its flows: when it begins, and whenever that may have changed (uplink
+    /// schemes; most schemes run on a server that has no radio to share).
+    fn on_device(&mut self, _now: Time, _flows: &DeviceFlows) {}
 
     /// What only a simulator can know. Nothing but the Oracle may use it; real transports never call it.
     fn on_truth(&mut self, _truth: &Truth) {}
@@ -54,6 +60,14 @@ pub trait Receiver: Send {
 
     /// Bytes for the controller, on the ACK that leaves at `now` (the receiver's clock).
     fn feedback(&mut self, now: Time) -> Rider;
+
+    /// The most bytes that the sender may have outstanding, from the ACK that leaves at `now` on; `None` for no limit.
+    /// This is the transport's flow control, which every sender obeys whatever its scheme.
+    ///
+    /// Source: RFC 9293 §3.8.6 (the advertised window)
+    fn window(&mut self, _now: Time) -> Option<Bytes> {
+        None
+    }
 
     /// Names the receiver's internals for plots and logs; its state is the controller's to name.
     fn inspect(&self, out: &mut Inspect);
@@ -115,7 +129,8 @@ pub struct Ack<'a> {
     pub rtt: Rtt,
     /// The delivery-rate sample of this ACK.
     pub rate: RateSample,
-    /// Whether the window, not pacing nor the application, last kept the sender from sending.
+    /// Whether the congestion window, not pacing, the application or the receiver's window, last kept the sender from
+    /// sending.
     pub cwnd_limited: bool,
     /// Bytes that the receiver half put on the ACK; empty if it has none.
     pub feedback: &'a [u8],
@@ -204,10 +219,8 @@ pub struct Arrival<'a> {
     pub bytes: Bytes,
     /// Bytes that the controller put on it.
     pub header: &'a [u8],
-    /// Flows of this device that data arrived for in the last 100 ms, this one included; at least 1.
-    ///
-    /// A device's flows share its radio, and only the device sees them all.
-    pub device_flows: u16,
+    /// What this device knows of the flows that data arrives for.
+    pub device: DeviceFlows,
 }
 
 /// What a simulator knows of a flow's path, every millisecond.

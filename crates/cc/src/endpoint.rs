@@ -105,6 +105,10 @@ pub struct AckFrame {
     pub ranges: Ranges,
     /// Bytes of the receiver half for the controller.
     pub feedback: Rider,
+    /// The most bytes that the receiver allows outstanding; `None` for no limit.
+    ///
+    /// Source: RFC 9293 §3.8.6
+    pub window: Option<Bytes>,
     /// How long the ACK of `largest` was held back.
     pub delay: Duration,
 }

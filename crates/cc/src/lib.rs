@@ -10,6 +10,7 @@
 //! | [`controller`] | the contract: [`Controller`], [`Receiver`] and the events they are told of |
 //! | [`scheme`] | the registry of what users choose by name |
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
+//! | [`registry`] | what a device knows of its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
 //! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`pbe`], [`oracle`], [`cbr`] |
 
@@ -23,6 +24,7 @@ pub mod filter;
 pub mod oracle;
 pub mod pacer;
 pub mod pbe;
+pub mod registry;
 pub mod reno;
 pub mod scheme;
 pub mod window;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use airpace_cc::controller::{
     Ack, Arrival, Controller, Inspect, Loss, LossCause, RateSample, Receiver, Rtt, Sent, SentPacket,
 };
+use airpace_cc::registry::DeviceFlows;
 use airpace_cc::scheme::{SCHEMES, Scheme};
 use airpace_cc::{SchemeSpec, Setup};
 use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
@@ -62,6 +63,7 @@ enum Happening {
     Acked { packets: u64, rtt_us: u64, rate_bps: Option<u64>, feedback: bool, cwnd_limited: bool },
     Lost { packets: u64, persistent: bool },
     Arrived { one_way_us: u64 },
+    Device { flows: u16, apps: u16, app_flows: u16, used_share: f64 },
     Radio { prbs: u16, others: u16, bits_per_prb: f64, active: bool },
     Timer,
     Silence { ms: u64 },
@@ -79,6 +81,9 @@ fn happening() -> impl Strategy<Value = Happening> {
         4 => (0u64..2_000_000).prop_map(|one_way_us| Happening::Arrived { one_way_us }),
         4 => (0u16..=100, 0u16..=100, 0.0f64..2_000.0, any::<bool>())
             .prop_map(|(prbs, others, bits_per_prb, active)| Happening::Radio { prbs, others, bits_per_prb, active }),
+        1 => (1u16..=u16::MAX, 1u16..50, 1u16..50, 0.0f64..=1.0).prop_map(|(flows, apps, app_flows, used_share)| {
+            Happening::Device { flows, apps, app_flows, used_share }
+        }),
         2 => Just(Happening::Timer),
         1 => (1u64..20_000).prop_map(|ms| Happening::Silence { ms }),
     ]
@@ -95,6 +100,7 @@ struct Victim {
     inflight: Bytes,
     delivered: Bytes,
     names: Option<Vec<&'static str>>,
+    device: DeviceFlows,
 }
 
 impl Victim {
@@ -111,6 +117,7 @@ impl Victim {
             inflight: Bytes::ZERO,
             delivered: Bytes::ZERO,
             names: None,
+            device: DeviceFlows::ALONE,
         }
     }
 
@@ -130,7 +137,7 @@ impl Victim {
                     number: self.next_number,
                     bytes: MSS,
                     header: header.as_bytes(),
-                    device_flows: 1,
+                    device: self.device,
                 };
                 if let Some(receiver) = &mut self.receiver {
                     receiver.on_packet(&arrival);
@@ -138,6 +145,10 @@ impl Victim {
             }
             Happening::Radio { prbs, others, bits_per_prb, active } => {
                 self.radio(prbs, others, bits_per_prb, active);
+            }
+            Happening::Device { flows, apps, app_flows, used_share } => {
+                self.device = DeviceFlows { flows, apps, app_flows, used_share };
+                self.controller.on_device(self.now, &self.device);
             }
             Happening::Timer => {
                 if let Some(due) = self.controller.next_timer() {
@@ -190,7 +201,10 @@ impl Victim {
         }
         self.delivered += acked;
         let feedback = match &mut self.receiver {
-            Some(receiver) if feedback => receiver.feedback(self.now),
+            Some(receiver) if feedback => {
+                receiver.window(self.now);
+                receiver.feedback(self.now)
+            }
             _ => airpace_core::Rider::EMPTY,
         };
         self.controller.on_ack(&Ack {

@@ -12,6 +12,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use airpace_cc::controller::Truth;
+use airpace_cc::registry::FlowRegistry;
 use airpace_cc::{Inspect, SchemeError, SchemeSpec};
 use airpace_core::event::{Arrived, Capacity, Fate, Inspected};
 use airpace_core::{Bytes, DeviceId, Event, Packet, RadioReport, Rate, Recorder, Streams, Time};
@@ -57,6 +58,8 @@ pub(crate) struct Driver<'a> {
 /// What a run keeps of a device.
 struct DeviceState {
     clock: DeviceClock,
+    /// The flows that data arrives for; each is an application of its own.
+    downlink: FlowRegistry,
     capacity: SmoothedCapacity,
     /// Flows whose receiver half hears its radio.
     listeners: Vec<usize>,
@@ -89,6 +92,7 @@ impl<'a> Driver<'a> {
             .enumerate()
             .map(|(index, device)| DeviceState {
                 clock: DeviceClock::new(&device.clock),
+                downlink: FlowRegistry::default(),
                 capacity: SmoothedCapacity::default(),
                 listeners: listeners(index),
             })
@@ -321,11 +325,11 @@ impl<'a> Driver<'a> {
     fn arrive(&mut self, packet: Packet) {
         let index = usize::from(packet.flow.0);
         self.flows[index].last_arrival = Some(self.now);
-        let on_device = |flow: &&FlowState| flow.device == packet.device && flow.is_heard(self.now);
-        let device_flows = self.flows.iter().filter(on_device).count() as u16;
-        let clock = self.devices[usize::from(packet.device.0)].clock.read(self.now);
         let flow = &mut self.flows[index];
-        let is_duplicate = flow.arrive(&packet, clock, device_flows);
+        let device = &mut self.devices[usize::from(packet.device.0)];
+        device.downlink.observe(self.now, &flow.key, u32::from(flow.id.0), packet.bytes);
+        let clock = device.clock.read(self.now);
+        let is_duplicate = flow.arrive(&packet, clock, device.downlink.view(self.now, &flow.key));
         // Every packet is acknowledged at once, hence no deadline of the receiver's clock is ever waited for.
         let ack = flow.acker.poll_ack(clock);
         self.record_arrival(packet, Fate::Delivered, is_duplicate);

@@ -1,11 +1,13 @@
 //! One flow of a run: its two ends, its two wires and what is under way on them.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use airpace_cc::controller::Arrival;
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Sender, SenderConfig};
 use airpace_cc::filter::WindowedMax;
 use airpace_cc::pacer::PacerConfig;
+use airpace_cc::registry::{ACTIVE_FOR, DeviceFlows, FlowKey, Protocol};
 use airpace_cc::{SchemeError, SchemeSpec, Setup};
 use airpace_core::event::Fate;
 use airpace_core::{Bytes, DeviceId, FlowId, Packet, Rider, Streams, Time};
@@ -33,11 +35,6 @@ pub(crate) const ACK_BYTES: Bytes = Bytes(60);
 /// Chosen: one subframe.
 const START_SPREAD_MS: f64 = 1.0;
 
-/// A device counts the flows that data arrived for in so much time.
-///
-/// Feeds `Arrival::device_flows`.
-pub(crate) const ACTIVE_FOR: Duration = Duration::from_millis(100);
-
 /// How long an Oracle remembers what the forward wire took.
 ///
 /// Chosen: some hundred packets.
@@ -47,6 +44,8 @@ const WIRE_DELAY_WINDOW: Duration = Duration::from_millis(100);
 pub(crate) struct FlowState {
     pub(crate) id: FlowId,
     pub(crate) device: DeviceId,
+    /// What its device knows it by.
+    pub(crate) key: FlowKey,
     pub(crate) crosses_internet: bool,
     /// Whether the sender is told the truth.
     pub(crate) wants_truth: bool,
@@ -103,6 +102,7 @@ impl FlowState {
         Ok(FlowState {
             id,
             device: DeviceId(flow.device),
+            key: key(flow.device, id),
             crosses_internet: scenario.internet.is_some() && flow.internet,
             wants_truth: spec.scheme().name == "oracle",
             has_receiver: ends.receiver.is_some(),
@@ -143,7 +143,7 @@ impl FlowState {
     }
 
     /// A copy of a packet arrives at the device, whose clock shows `clock`; whether it is a duplicate.
-    pub(crate) fn arrive(&mut self, packet: &Packet, clock: Time, device_flows: u16) -> bool {
+    pub(crate) fn arrive(&mut self, packet: &Packet, clock: Time, device: DeviceFlows) -> bool {
         self.in_links -= packet.bytes;
         self.stats.ended(Fate::Delivered);
         let arrival = Arrival {
@@ -152,7 +152,7 @@ impl FlowState {
             number: packet.number,
             bytes: packet.bytes,
             header: self.headers.ended(packet.number).as_bytes(),
-            device_flows,
+            device,
         };
         self.acker.on_packet(&arrival).duplicate
     }
@@ -164,6 +164,16 @@ impl FlowState {
         }
         self.forward.base_delay(bytes) + hop.base_delay(bytes)
     }
+}
+
+/// Addresses of a flow: one per device, one server for all, a port per flow.
+///
+/// Source: RFC 1918 §3; RFC 5737 §3
+fn key(device: u16, flow: FlowId) -> FlowKey {
+    let [high, low] = device.to_be_bytes();
+    let local = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, high, low, 2)), flow.0);
+    let remote = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 443);
+    FlowKey { protocol: Protocol::Udp, local, remote }
 }
 
 /// The delay of each of a flow's two wires, in ms: half of what its RTT leaves beside the other links.

@@ -96,9 +96,10 @@ impl Acker {
             }
         }
         let feedback = self.receiver.as_mut().map_or(Rider::EMPTY, |receiver| receiver.feedback(now));
+        let window = self.receiver.as_mut().and_then(|receiver| receiver.window(now));
         let number = self.next_ack;
         self.next_ack += 1;
-        Some(AckFrame { number, largest, ranges, feedback, delay: now - self.largest_arrival })
+        Some(AckFrame { number, largest, ranges, feedback, window, delay: now - self.largest_arrival })
     }
 
     /// When an ACK will be due.

@@ -10,6 +10,7 @@ use crate::delivery_rate::DeliveryRate;
 use crate::endpoint::sent::{Entry, SentPackets, Status};
 use crate::endpoint::{AckError, AckFrame, Backlog, Outcome, Ranges, RttEstimator, SenderConfig, Transmit};
 use crate::pacer::Pacer;
+use crate::registry::DeviceFlows;
 
 /// Probe timeouts after which a silence means that all is lost.
 ///
@@ -43,6 +44,8 @@ pub struct Sender {
     /// The ranges of the ACK processed last: nothing in them is news.
     known: Ranges,
     newest_ack: Option<u64>,
+    /// What the receiver's newest ACK allows outstanding.
+    advertised: Option<Bytes>,
 
     loss_time: Option<Time>,
     last_sent: Time,
@@ -82,6 +85,8 @@ impl Timeouts {
 enum Blocked {
     Application,
     Window,
+    /// The receiver's window is full, the congestion window is not.
+    Receiver,
     Pacing(Time),
     Memory,
 }
@@ -109,6 +114,7 @@ impl Sender {
             largest_acked: None,
             known: Ranges::EMPTY,
             newest_ack: None,
+            advertised: None,
             loss_time: None,
             last_sent: Time::ZERO,
             silent_since: Time::ZERO,
@@ -155,6 +161,12 @@ impl Sender {
             self.blocked = Blocked::Window;
             return None;
         }
+        if self.advertised.is_some_and(|advertised| self.inflight + bytes > advertised.max(self.config.mss)) {
+            // Source: RFC 9293 §3.8.6.1
+            // Differs: one packet may always be outstanding; it takes the place of TCP's probes of a closed window.
+            self.blocked = Blocked::Receiver;
+            return None;
+        }
         if !self.pacer.ready(now, bytes) {
             self.blocked = Blocked::Pacing(self.pacer.next(bytes).unwrap_or(now));
             return None;
@@ -168,6 +180,10 @@ impl Sender {
     /// It acknowledges what was never sent, or makes no sense; nothing has changed then.
     pub fn on_ack(&mut self, now: Time, frame: &AckFrame) -> Result<Outcome, AckError> {
         self.check(frame)?;
+        let is_newest_ack = self.newest_ack.is_none_or(|newest| frame.number > newest);
+        if is_newest_ack {
+            self.advertised = frame.window;
+        }
         let prior_inflight = self.inflight;
         let acked = self.acknowledge(now, &frame.ranges);
         let Some(newest) = self.acked.last().copied() else {
@@ -181,7 +197,6 @@ impl Sender {
         let lost = self.detect_losses(now);
         let lost = self.report_losses(now, prior_inflight, lost);
         let rate = self.rate.sample(self.rtt.get().min);
-        let is_newest_ack = self.newest_ack.is_none_or(|newest| frame.number > newest);
         self.newest_ack = self.newest_ack.max(Some(frame.number));
         self.controller.on_ack(&Ack {
             now,
@@ -281,6 +296,12 @@ impl Sender {
         self.refresh(now);
     }
 
+    /// What the sender's own device knows of its flows.
+    pub fn on_device(&mut self, now: Time, flows: &DeviceFlows) {
+        self.controller.on_device(now, flows);
+        self.refresh(now);
+    }
+
     /// What only a simulator can know.
     pub fn on_truth(&mut self, truth: &Truth) {
         self.controller.on_truth(truth);
@@ -290,6 +311,11 @@ impl Sender {
     /// What the controller last asked for.
     pub fn control(&self) -> Control {
         self.control
+    }
+
+    /// The most bytes that the receiver allows outstanding; `None` for no limit.
+    pub fn advertised(&self) -> Option<Bytes> {
+        self.advertised
     }
 
     /// Bytes outstanding: sent, neither acknowledged nor declared lost.

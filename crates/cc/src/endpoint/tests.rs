@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::controller::{Ack, Arrival, Control, Controller, Inspect, Loss, LossCause};
+use crate::registry::DeviceFlows;
 
 const MSS: Bytes = Bytes(1500);
 
@@ -86,6 +87,14 @@ impl Story {
         self.sender.on_ack(now, &frame).expect("a proper ACK")
     }
 
+    /// An ACK of a receiver that allows `packets` outstanding.
+    fn ack_allowing(&mut self, now: Time, ranges: &[(u64, u64)], packets: Option<u64>) {
+        let window = packets.map(|packets| Bytes(packets * MSS.0));
+        let frame = AckFrame { window, ..frame(self.acks, ranges, &[]) };
+        self.acks += 1;
+        self.sender.on_ack(now, &frame).expect("a proper ACK");
+    }
+
     fn told(&self) -> Vec<Told> {
         self.told.try_iter().collect()
     }
@@ -107,8 +116,25 @@ fn frame(number: u64, newest_first: &[(u64, u64)], feedback: &[u8]) -> AckFrame 
         largest: newest_first[0].1,
         ranges,
         feedback: Rider::new(feedback).unwrap(),
+        window: None,
         delay: Duration::ZERO,
     }
+}
+
+#[test]
+fn the_receivers_window_holds_any_sender_back_and_does_not_count_as_congestion() {
+    let mut story = Story::new(4, Backlog::Unlimited);
+    assert_eq!(story.send(ms(0)), [0, 1, 2, 3], "nothing is advertised before the first ACK");
+    story.ack_allowing(ms(40), &[(0, 0)], Some(2));
+    assert_eq!(story.send(ms(40)), [], "three are outstanding, two are allowed");
+    story.ack_allowing(ms(41), &[(0, 2)], Some(2));
+    assert_eq!(story.send(ms(41)), [4]);
+    let limited = |told| matches!(told, Told::Acked { cwnd_limited: true, .. });
+    assert_eq!(story.told().into_iter().map(limited).collect::<Vec<_>>(), [true, false]);
+    story.ack_allowing(ms(80), &[(0, 4)], Some(0));
+    assert_eq!(story.send(ms(80)), [5], "a closed window lets one packet ask whether it is open again");
+    story.ack_allowing(ms(120), &[(0, 4)], None);
+    assert_eq!(story.send(ms(120)), [6, 7, 8], "an ACK of nothing new may open it");
 }
 
 #[test]
@@ -282,7 +308,14 @@ fn a_closed_sender_is_silent_but_listens() {
 }
 
 fn arrive(acker: &mut Acker, now: Time, number: u64) -> Received {
-    acker.on_packet(&Arrival { now, sent: Time::ZERO, number, bytes: MSS, header: &[], device_flows: 1 })
+    acker.on_packet(&Arrival {
+        now,
+        sent: Time::ZERO,
+        number,
+        bytes: MSS,
+        header: &[],
+        device: DeviceFlows::ALONE,
+    })
 }
 
 #[test]

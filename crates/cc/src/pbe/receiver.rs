@@ -88,7 +88,7 @@ impl PbeReceiver {
 impl Receiver for PbeReceiver {
     fn on_packet(&mut self, arrival: &Arrival<'_>) {
         self.see_clock(arrival.now);
-        self.device_flows = arrival.device_flows;
+        self.device_flows = arrival.device.flows;
         if let Some(header) = Header::read(arrival.header) {
             self.header = header;
         }

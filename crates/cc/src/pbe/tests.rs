@@ -11,6 +11,7 @@ use super::receiver::PbeReceiver;
 use super::users::UserFilter;
 use super::*;
 use crate::controller::{Arrival, Receiver};
+use crate::registry::DeviceFlows;
 use crate::scheme::SchemeSpec;
 
 const OWN: Rnti = Rnti(100);
@@ -261,7 +262,7 @@ fn stale_telemetry_says_so() {
             number: ms,
             bytes: Bytes(1500),
             header: header.as_bytes(),
-            device_flows: 1,
+            device: DeviceFlows::ALONE,
         });
         Feedback::read(receiver.feedback(Time::from_millis(ms)).as_bytes()).unwrap()
     };
@@ -287,7 +288,7 @@ fn two_flows_of_a_device_are_told_half_of_it_each() {
             number: 0,
             bytes: Bytes(1500),
             header: &[],
-            device_flows: flows,
+            device: DeviceFlows { flows, ..DeviceFlows::ALONE },
         });
         Feedback::read(receiver.feedback(Time::from_millis(50)).as_bytes())
             .unwrap()

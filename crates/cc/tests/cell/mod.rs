@@ -16,6 +16,7 @@ use std::time::Duration;
 use airpace_cc::controller::{Arrival, Inspect};
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Sender, SenderConfig};
 use airpace_cc::pacer::PacerConfig;
+use airpace_cc::registry::DeviceFlows;
 use airpace_cc::{SchemeSpec, Setup};
 use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
 use airpace_core::{Bits, Bytes, Dci, FlowId, PrbSet, RadioReport, Rate, Rider, Rng, Rnti, Streams, Time};
@@ -485,7 +486,7 @@ impl World {
                 let device_flows = self.flows.iter().filter(|flow| {
                     flow.device == device && flow.last_data >= recent.max(Time::from_nanos(1))
                 });
-                let device_flows = device_flows.count() as u16;
+                let device = DeviceFlows { flows: device_flows.count() as u16, ..DeviceFlows::ALONE };
                 let base = self.conditions.wire + Duration::from_millis(1);
                 let flow = &mut self.flows[packet.flow];
                 flow.delivered += MSS;
@@ -496,7 +497,7 @@ impl World {
                     number: packet.number,
                     bytes: MSS,
                     header: packet.header.as_bytes(),
-                    device_flows,
+                    device,
                 });
             }
         }

@@ -23,6 +23,7 @@ use std::time::Duration;
 use airpace_cc::controller::{Arrival, Control, Inspect, Truth};
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Sender, SenderConfig};
 use airpace_cc::pacer::PacerConfig;
+use airpace_cc::registry::DeviceFlows;
 use airpace_cc::{Ends, SchemeSpec, Setup};
 use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
 use airpace_core::{Bits, Bytes, Dci, FlowId, PrbSet, RadioReport, Rate, Rider, Rng, Rnti, Streams, Time};
@@ -416,7 +417,7 @@ impl Plan {
             number: packet.number,
             bytes: packet.bytes,
             header: packet.header.as_bytes(),
-            device_flows: 1,
+            device: DeviceFlows::ALONE,
         });
         while let Some(frame) = self.flows[packet.flow].acker.poll_ack(self.now) {
             self.schedule(self.now + self.conditions.rtt / 2, What::Ack(packet.flow, frame));
