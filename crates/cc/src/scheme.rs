@@ -112,6 +112,16 @@ pub enum SchemeError {
     Value(&'static str, String, String, &'static str),
 }
 
+/// Every scheme and every preset, as users spell them.
+pub fn choices() -> Vec<String> {
+    let mut choices = vec![];
+    for scheme in SCHEMES {
+        choices.push(scheme.name.to_owned());
+        choices.extend(scheme.presets.iter().map(|preset| format!("{}@{}", scheme.name, preset.name)));
+    }
+    choices
+}
+
 impl SchemeSpec {
     /// Reads a choice.
     ///

@@ -8,21 +8,12 @@ use airpace_cc::controller::{
     Ack, Arrival, Controller, Inspect, Loss, LossCause, RateSample, Receiver, Rtt, Sent, SentPacket,
 };
 use airpace_cc::registry::DeviceFlows;
-use airpace_cc::scheme::{SCHEMES, Scheme};
+use airpace_cc::scheme::{SCHEMES, choices};
 use airpace_cc::{SchemeSpec, Setup};
 use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
 use airpace_core::{Bits, Bytes, Dci, PrbSet, RadioReport, Rate, Rnti, Streams, Time};
 use plan::{Conditions, MSS, Plan};
 use proptest::prelude::*;
-
-/// Every scheme, with every preset.
-fn choices() -> Vec<String> {
-    let of = |scheme: &&Scheme| {
-        let presets = scheme.presets.iter().map(|preset| format!("{}@{}", scheme.name, preset.name));
-        [scheme.name.to_owned()].into_iter().chain(presets).collect::<Vec<_>>()
-    };
-    SCHEMES.iter().flat_map(of).collect()
-}
 
 #[test]
 fn a_scheme_is_drawn_like_no_other_and_its_defaults_can_be_read() {

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use airpace_cc::scheme::SCHEMES;
+use airpace_cc::scheme::choices;
 use airpace_core::{Rate, Streams};
 use plan::{Conditions, Plan};
 
@@ -56,16 +56,6 @@ fn grid() -> Vec<Place> {
         }
     }
     places
-}
-
-/// Every scheme and every preset.
-fn choices() -> Vec<String> {
-    let mut choices = vec![];
-    for scheme in SCHEMES {
-        choices.push(scheme.name.to_owned());
-        choices.extend(scheme.presets.iter().map(|preset| format!("{}@{}", scheme.name, preset.name)));
-    }
-    choices
 }
 
 impl Place {
