@@ -151,6 +151,18 @@ fn a_walk_away_from_the_cell_and_back_is_followed() {
     pbe.was_never_in("Internet");
 }
 
+#[test]
+fn a_decoder_that_reads_nothing_is_not_taken_for_an_idle_cell() {
+    let deaf = first("stationary-idle", "duration_s=6 cell.telemetry.missed_dci=1", "pbe", 1);
+    assert!(deaf.enters("Fallback.Startup", 0.0) < 1.0, "{:?}", deaf.states);
+    assert!(deaf.state_at(5.9).starts_with("Fallback."), "and it stays there: {:?}", deaf.states);
+    assert_eq!(deaf.mean("carriers_missing_n", 3.0..6.0), 1.0, "the carrier counts as missing");
+    let part = deaf.mbps(2.0..6.0) / deaf.capacity_mbps(2.0..6.0);
+    assert!(part > 0.9, "{part} of the cell is used without its telemetry");
+    let poor = first("stationary-idle", "duration_s=6 cell.telemetry.missed_dci=0.1", "pbe", 1);
+    poor.was_never_in("Fallback");
+}
+
 /// Runs a built-in scenario with these keys set (`key=value`, separated by blanks); gives its first flow.
 fn first(name: &str, sets: &str, scheme: &str, seed: u64) -> FirstFlow {
     let (_, text) = builtin().iter().find(|(known, _)| *known == name).expect("a built-in scenario");

@@ -6,7 +6,7 @@
 //! Source: PBE-CC §5
 
 use airpace_core::RadioReport;
-use airpace_core::radio::{BitLayer, CarrierId};
+use airpace_core::radio::{BitLayer, CarrierId, Direction, OwnRadio};
 
 use super::capacity::{Averages, Carrier};
 use super::translation::{BlockSize, Translation};
@@ -21,6 +21,15 @@ const WAIT_SUBFRAMES: u64 = 10;
 ///
 /// Chosen: twice the wait.
 const MISSING_SUBFRAMES: u64 = 20;
+
+/// A carrier on which more than this share of the device's own grants goes unread is deaf, and counts as missing.
+///
+/// Differs: the paper trusts its decoder. One that reads nothing shows an idle cell, of all things.
+///
+/// Chosen: far above the misses of a decoder that works.
+const DEAF_SHARE: f64 = 0.5;
+/// Own grants over which that share is an average.
+const DEAF_GRANTS: f64 = 16.0;
 
 /// How the carriers are measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +65,21 @@ struct Listened {
     id: CarrierId,
     active: bool,
     last: u64,
+    /// Share of the device's own grants that were not read, of late: it got data that nobody announced.
+    unread: f64,
     carrier: Carrier,
+}
+
+impl Listened {
+    /// Compares what was read with what the device was sent.
+    fn compare(&mut self, report: &RadioReport, own: &OwnRadio) {
+        if own.decoded.is_none() {
+            return;
+        }
+        let is_read =
+            report.dcis.iter().any(|dci| dci.rnti == own.rnti && dci.direction == Direction::Downlink);
+        self.unread += (if is_read { 0.0 } else { 1.0 } - self.unread) / DEAF_GRANTS;
+    }
 }
 
 /// Transport-layer rates over all active carriers, in bits per subframe, and how they came about.
@@ -84,7 +107,7 @@ pub struct Fused {
     pub users: f64,
     /// Carriers that are counted.
     pub carriers: u8,
-    /// Active carriers that are silent.
+    /// Active carriers that are silent or deaf.
     pub missing: u8,
 }
 
@@ -115,7 +138,10 @@ impl Fusion {
             Ok(at) => at,
             Err(at) => {
                 let carrier = Carrier::new(self.measure.filter);
-                self.carriers.insert(at, Listened { id: report.carrier, active: false, last: 0, carrier });
+                self.carriers.insert(
+                    at,
+                    Listened { id: report.carrier, active: false, last: 0, unread: 0.0, carrier },
+                );
                 at
             }
         };
@@ -128,6 +154,7 @@ impl Fusion {
         let listened = &mut self.carriers[at];
         listened.active = own.active;
         listened.last = report.subframe_index;
+        listened.compare(report, own);
         if own.active {
             let users_window = self.measure.users_window.unwrap_or(self.window);
             listened.carrier.on_report(report, own, users_window);
@@ -159,7 +186,7 @@ impl Fusion {
         let Fusion { carriers, translation, measure, newest, .. } = self;
         let as_one = measure.block == BlockSize::Capacity && !measure.count_retransmissions;
         for listened in carriers.iter().filter(|listened| listened.active) {
-            if listened.last + MISSING_SUBFRAMES < *newest {
+            if listened.last + MISSING_SUBFRAMES < *newest || listened.unread > DEAF_SHARE {
                 fused.missing += 1;
                 continue;
             }
