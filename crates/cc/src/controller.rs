@@ -20,7 +20,14 @@ pub trait Controller: Send {
     /// Packets were declared lost.
     fn on_loss(&mut self, loss: &Loss<'_>);
 
-    /// The sender's own radio reported a subframe (uplink schemes; most schemes have no radio at the sender).
+    /// Whether the scheme uses what a device at the sender's end can tell, [`Controller::on_radio`] and
+    /// [`Controller::on_device`]. Drivers ask once, before the flow begins, and spare all others the work.
+    fn wants_telemetry(&self) -> bool {
+        false
+    }
+
+    /// The sender's own radio reported a subframe (uplink schemes; most schemes have no radio at the sender). Only its
+    /// own grants are in it, in both directions.
     fn on_radio(&mut self, _report: &RadioReport) {}
 
     /// What the sender's own device knows of its flows: when it begins, and whenever that may have changed (uplink
