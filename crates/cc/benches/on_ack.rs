@@ -16,7 +16,7 @@ use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::DeviceFlows;
 use airpace_cc::scheme::SCHEMES;
 use airpace_cc::{Ends, SchemeSpec, Setup};
-use airpace_core::{Bytes, FlowId, Rate, Rider, Streams, Time};
+use airpace_core::{Bytes, Ecn, FlowId, Rate, Rider, Streams, Time};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};
 
@@ -97,6 +97,7 @@ impl Flow {
                 sent,
                 number,
                 bytes: MSS,
+                ecn: Ecn::NotEct,
                 header,
                 device: DeviceFlows::ALONE,
             });

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use airpace_core::{Bytes, RadioReport, Rate, Rider, Time};
+use airpace_core::{Bytes, Ecn, RadioReport, Rate, Rider, Time};
 
 use crate::registry::DeviceFlows;
 
@@ -51,6 +51,13 @@ pub trait Controller: Send {
     /// Bytes for the receiver half, on every data packet.
     fn header(&self) -> Rider {
         Rider::EMPTY
+    }
+
+    /// Whether its packets say that they may be marked instead of dropped; asked once, before the first packet.
+    ///
+    /// Source: RFC 3168 §6.1.1
+    fn is_ecn_capable(&self) -> bool {
+        false
     }
 
     /// Names the controller's state and internals for plots and logs.
@@ -105,7 +112,7 @@ pub struct Sent {
 }
 
 /// What the sender remembers of a packet that was acknowledged or lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentPacket {
     /// Its number.
     pub number: u64,
@@ -115,6 +122,10 @@ pub struct SentPacket {
     pub sent: Time,
     /// Bytes outstanding just after it left, itself included.
     pub inflight_at_send: Bytes,
+    /// Bytes declared lost over the connection's life until it left.
+    pub lost_at_send: Bytes,
+    /// Whether the sender was application limited when it left.
+    pub app_limited: bool,
 }
 
 /// An acknowledgement that acknowledged something new.
@@ -139,6 +150,8 @@ pub struct Ack<'a> {
     /// Whether the congestion window, not pacing, the application or the receiver's window, last kept the sender from
     /// sending.
     pub cwnd_limited: bool,
+    /// Packets that this ACK is the first to report as marked by a queue.
+    pub ce: u64,
     /// Bytes that the receiver half put on the ACK; empty if it has none.
     pub feedback: &'a [u8],
 }
@@ -224,6 +237,8 @@ pub struct Arrival<'a> {
     pub number: u64,
     /// Its size.
     pub bytes: Bytes,
+    /// Whether a queue marked it.
+    pub ecn: Ecn,
     /// Bytes that the controller put on it.
     pub header: &'a [u8],
     /// What this device knows of the flows that data arrives for.

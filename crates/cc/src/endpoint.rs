@@ -1,9 +1,9 @@
 //! The two ends of one transport flow, without sockets or clocks: packet numbers, ACKs, loss detection, RTT, pacing.
 //!
 //! ```text
-//!  Sender ── Transmit { number, bytes, header } ──▶ path ──▶ Acker ── Receiver half
+//!  Sender ── Transmit { number, bytes, ecn, header } ──▶ path ──▶ Acker ── Receiver half
 //!    ▲                                                         │
-//!    └───────────────── AckFrame { ranges, feedback } ◀────────┘
+//!    └───────────────── AckFrame { ranges, ce, feedback } ◀────────┘
 //! ```
 //!
 //! A driver tells a [`Sender`] what happened ([`Sender::on_ack`], [`Sender::on_timeout`], …), then drains
@@ -25,7 +25,7 @@ use std::fmt;
 use std::time::Duration;
 
 use airpace_core::event::{Acked, Lost};
-use airpace_core::{Bytes, FlowId, Rider};
+use airpace_core::{Bytes, Ecn, FlowId, Rider};
 
 pub use acker::{Acker, Received};
 pub use ranges::Ranges;
@@ -90,6 +90,8 @@ pub struct Transmit {
     pub number: u64,
     /// Its size.
     pub bytes: Bytes,
+    /// Whether queues may mark it.
+    pub ecn: Ecn,
     /// Bytes for the receiver half.
     pub header: Rider,
 }
@@ -103,6 +105,10 @@ pub struct AckFrame {
     pub largest: u64,
     /// What was received, newest first.
     pub ranges: Ranges,
+    /// Packets that arrived marked over the connection's life, duplicates not counted.
+    ///
+    /// Source: RFC 9000 §13.4.1, §19.3.2
+    pub ce: u64,
     /// Bytes of the receiver half for the controller.
     pub feedback: Rider,
     /// The most bytes that the receiver allows outstanding; `None` for no limit.
@@ -134,6 +140,13 @@ pub enum AckError {
     },
     /// Ranges that are empty, reversed, overlapping, out of order, or do not begin with `largest`.
     Ranges,
+    /// More packets marked than were ever sent.
+    Marks {
+        /// The marks reported.
+        ce: u64,
+        /// The number that the sender will use next.
+        next_number: u64,
+    },
 }
 
 impl fmt::Display for AckError {
@@ -143,6 +156,9 @@ impl fmt::Display for AckError {
                 write!(f, "packet {largest} is acknowledged but the next to be sent is {next_number}")
             }
             AckError::Ranges => write!(f, "ranges of the acknowledgement are not newest-first intervals"),
+            AckError::Marks { ce, next_number } => {
+                write!(f, "{ce} packets are reported as marked but only {next_number} were sent")
+            }
         }
     }
 }

@@ -8,12 +8,18 @@ use airpace_cc::controller::{
     Ack, Arrival, Controller, Inspect, Loss, LossCause, RateSample, Receiver, Rtt, Sent, SentPacket,
 };
 use airpace_cc::registry::DeviceFlows;
-use airpace_cc::scheme::{SCHEMES, choices};
+use airpace_cc::scheme::{self, SCHEMES};
 use airpace_cc::{SchemeSpec, Setup};
 use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
-use airpace_core::{Bits, Bytes, Dci, PrbSet, RadioReport, Rate, Rnti, Streams, Time};
+use airpace_core::{Bits, Bytes, Dci, Ecn, PrbSet, RadioReport, Rate, Rnti, Streams, Time};
 use plan::{Conditions, MSS, Plan};
 use proptest::prelude::*;
+
+/// Every choice, and with marks understood where a scheme can be made to.
+fn choices() -> Vec<String> {
+    let marks = SCHEMES.iter().filter(|scheme| scheme.options.iter().any(|option| option.name == "ecn"));
+    scheme::choices().into_iter().chain(marks.map(|scheme| format!("{}:ecn=on", scheme.name))).collect()
+}
 
 #[test]
 fn a_scheme_is_drawn_like_no_other_and_its_defaults_can_be_read() {
@@ -90,6 +96,7 @@ struct Victim {
     oldest: u64,
     inflight: Bytes,
     delivered: Bytes,
+    lost: Bytes,
     names: Option<Vec<&'static str>>,
     device: DeviceFlows,
 }
@@ -107,6 +114,7 @@ impl Victim {
             oldest: 0,
             inflight: Bytes::ZERO,
             delivered: Bytes::ZERO,
+            lost: Bytes::ZERO,
             names: None,
             device: DeviceFlows::ALONE,
         }
@@ -127,6 +135,7 @@ impl Victim {
                     sent: self.now - Duration::from_micros(one_way_us),
                     number: self.next_number,
                     bytes: MSS,
+                    ecn: Ecn::NotEct,
                     header: header.as_bytes(),
                     device: self.device,
                 };
@@ -169,7 +178,14 @@ impl Victim {
     fn take(&mut self, packets: u64, sent: Time) -> (Vec<SentPacket>, Bytes) {
         let end = (self.oldest + packets).min(self.next_number);
         let taken: Vec<SentPacket> = (self.oldest..end)
-            .map(|number| SentPacket { number, bytes: Bytes(1000), sent, inflight_at_send: self.inflight })
+            .map(|number| SentPacket {
+                number,
+                bytes: Bytes(1000),
+                sent,
+                inflight_at_send: self.inflight,
+                lost_at_send: Bytes(self.lost.0.saturating_sub(number % 7 * 1000)),
+                app_limited: number % 5 == 0,
+            })
             .collect();
         self.oldest = end;
         let bytes = Bytes(1000 * taken.len() as u64);
@@ -216,6 +232,7 @@ impl Victim {
                 lost: Bytes(rate_bps.unwrap_or(0) % 5_000),
             },
             cwnd_limited,
+            ce: rate_bps.map_or(0, |bps| bps % 3),
             feedback: feedback.as_bytes(),
         });
     }
@@ -227,6 +244,7 @@ impl Victim {
         if packets.is_empty() {
             return;
         }
+        self.lost += lost;
         self.controller.on_loss(&Loss {
             now: self.now,
             packets: &packets,

@@ -26,7 +26,7 @@ pub mod time;
 pub mod units;
 
 pub use event::{Event, Recorder};
-pub use packet::{DeviceId, FlowId, Packet, Rider};
+pub use packet::{DeviceId, Ecn, FlowId, Packet, Rider};
 pub use radio::{Dci, PrbSet, RadioReport, Rnti};
 pub use rng::{Rng, Streams};
 pub use time::Time;

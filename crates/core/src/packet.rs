@@ -24,6 +24,32 @@ pub struct Packet {
     pub bytes: Bytes,
     /// When the sender handed it to the path, by the run's true clock.
     pub sent: Time,
+    /// What its IP header says of congestion.
+    pub ecn: Ecn,
+}
+
+/// Explicit congestion notification: whether a queue may mark a packet instead of dropping it, and whether one did.
+///
+/// Source: RFC 3168 §5
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ecn {
+    /// Its transport does not understand marks.
+    #[default]
+    NotEct,
+    /// Its transport understands marks.
+    Ect,
+    /// It met congestion.
+    Ce,
+}
+
+impl Packet {
+    /// Marks the packet as having met congestion; false if its transport does not understand marks.
+    pub fn mark(&mut self) -> bool {
+        if self.ecn == Ecn::Ect {
+            self.ecn = Ecn::Ce;
+        }
+        self.ecn == Ecn::Ce
+    }
 }
 
 /// A few bytes that ride along a packet: a scheme's header on data, its feedback on an ACK.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use airpace_core::event::{Acked, Arrived, Capacity, Fate, Inspected, Owner, Subframe};
 use airpace_core::radio::{BitLayer, CarrierId};
 use airpace_core::{
-    Bits, Bytes, Dci, DeviceId, Event, FlowId, Packet, PrbSet, RadioReport, Rate, Recorder, Rnti, Time,
+    Bits, Bytes, Dci, DeviceId, Ecn, Event, FlowId, Packet, PrbSet, RadioReport, Rate, Recorder, Rnti, Time,
 };
 use airpace_eval::{FlowFacts, Judge, Keep, RunFacts, RunFolder, Span};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -58,7 +58,14 @@ fn play(recorder: &mut dyn Recorder) {
             random ^= random << 17;
             let time = now + Duration::from_nanos(part * 150_000 + random % 1000);
             let sent = time - Duration::from_nanos(25_000_000 + random % 8_000_000);
-            let packet = Packet { flow: FlowId(0), device: DeviceId(0), number, bytes: Bytes(1500), sent };
+            let packet = Packet {
+                flow: FlowId(0),
+                device: DeviceId(0),
+                number,
+                bytes: Bytes(1500),
+                sent,
+                ecn: Ecn::NotEct,
+            };
             number += 1;
             recorder.record(Event::Sent(packet));
             let propagation_delay = Duration::from_millis(21);

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use airpace_core::{Bytes, DeviceId, FlowId, Packet, Streams, Time};
+use airpace_core::{Bytes, DeviceId, Ecn, FlowId, Packet, Streams, Time};
 use airpace_path::Link;
 use airpace_path::cell::channel::ChannelConfig;
 use airpace_path::cell::config::BackgroundConfig;
@@ -42,6 +42,7 @@ impl Running {
                 number: self.number,
                 bytes: Bytes(1500),
                 sent: self.now,
+                ecn: Ecn::NotEct,
             };
             self.number += 1;
             self.cell.push(self.now, packet);

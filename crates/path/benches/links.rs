@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_core::{Bytes, DeviceId, FlowId, Packet, Rate, Streams, Time};
+use airpace_core::{Bytes, DeviceId, Ecn, FlowId, Packet, Rate, Streams, Time};
 use airpace_path::Link;
 use airpace_path::queue::{BufferConfig, Discipline, Queue, QueueConfig};
 use airpace_path::trace::{TraceConfig, TraceLink, synth};
@@ -22,7 +22,10 @@ fn cross(link: &mut dyn Link) -> u64 {
             popped += exit.packet.number;
         }
         let flow = FlowId((number % 4) as u16);
-        link.push(now, Packet { flow, device: DeviceId(0), number, bytes: Bytes(1500), sent: now });
+        link.push(
+            now,
+            Packet { flow, device: DeviceId(0), number, bytes: Bytes(1500), sent: now, ecn: Ecn::NotEct },
+        );
     }
     popped
 }

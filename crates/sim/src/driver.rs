@@ -15,7 +15,7 @@ use airpace_cc::controller::Truth;
 use airpace_cc::registry::FlowRegistry;
 use airpace_cc::{Inspect, SchemeError, SchemeSpec};
 use airpace_core::event::{Arrived, Capacity, Fate, Inspected};
-use airpace_core::{Bytes, DeviceId, Event, Packet, RadioReport, Rate, Recorder, Streams, Time};
+use airpace_core::{Bytes, DeviceId, Ecn, Event, Packet, RadioReport, Rate, Recorder, Streams, Time};
 use airpace_path::Link;
 use airpace_path::queue::Queue;
 
@@ -197,6 +197,7 @@ impl<'a> Driver<'a> {
                 number: transmit.number,
                 bytes: transmit.bytes,
                 sent: self.now,
+                ecn: transmit.ecn,
             };
             self.stats.events += 1;
             self.recorder.record(Event::Sent(packet));
@@ -342,7 +343,14 @@ impl<'a> Driver<'a> {
             let number = flow.acks_on_path;
             flow.acks_on_path += 1;
             flow.frames.push(number, frame);
-            let ack = Packet { flow: flow.id, device: flow.device, number, bytes: ACK_BYTES, sent: self.now };
+            let ack = Packet {
+                flow: flow.id,
+                device: flow.device,
+                number,
+                bytes: ACK_BYTES,
+                sent: self.now,
+                ecn: Ecn::NotEct,
+            };
             flow.reverse.push(self.now, ack);
             self.agenda.set(Part::Reverse(index), flow.reverse.next());
         }

@@ -151,6 +151,7 @@ impl FlowState {
             sent: packet.sent,
             number: packet.number,
             bytes: packet.bytes,
+            ecn: packet.ecn,
             header: self.headers.ended(packet.number).as_bytes(),
             device,
         };

@@ -23,6 +23,7 @@ impl Acks {
             bytes: MSS,
             sent: self.now - RTT,
             inflight_at_send: Bytes(99_000),
+            ..SentPacket::default()
         };
         let delivered = Bytes(self.number * MSS.0);
         give(&Ack {
@@ -41,6 +42,7 @@ impl Acks {
                 ..RateSample::default()
             },
             cwnd_limited: false,
+            ce: 0,
             feedback: &[],
         });
     }

@@ -127,6 +127,7 @@ mod tests {
                 bytes: Bytes(1500),
                 sent: Time::ZERO,
                 inflight_at_send: Bytes(1500),
+                ..SentPacket::default()
             };
             hystart.on_ack(&Ack {
                 now: Time::ZERO,
@@ -138,6 +139,7 @@ mod tests {
                 rtt: Rtt { latest: Some(rtt), smoothed: rtt, variation: Duration::ZERO, min: rtt },
                 rate: RateSample::default(),
                 cwnd_limited: true,
+                ce: 0,
                 feedback: &[],
             });
         }

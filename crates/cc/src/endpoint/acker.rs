@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use airpace_core::{RadioReport, Rider, Time};
+use airpace_core::{Ecn, RadioReport, Rider, Time};
 
 use crate::controller::{Arrival, Inspect, Receiver};
 use crate::endpoint::{AckFrame, AckPolicy, Ranges};
@@ -27,6 +27,8 @@ pub struct Acker {
     due: Option<Time>,
     next_ack: u64,
     duplicates: u64,
+    /// Packets that arrived marked.
+    ce: u64,
 }
 
 /// What became of a packet at the receiver.
@@ -49,6 +51,7 @@ impl Acker {
             due: None,
             next_ack: 0,
             duplicates: 0,
+            ce: 0,
         }
     }
 
@@ -59,16 +62,20 @@ impl Acker {
         let duplicate = !self.insert(number);
         if duplicate {
             self.duplicates += 1;
-        } else if let Some(receiver) = &mut self.receiver {
-            receiver.on_packet(arrival);
+        } else {
+            self.ce += u64::from(arrival.ecn == Ecn::Ce);
+            if let Some(receiver) = &mut self.receiver {
+                receiver.on_packet(arrival);
+            }
         }
         let in_order = number == previous.map_or(0, |largest| largest.saturating_add(1));
         if previous.is_none_or(|largest| number > largest) {
             self.largest_arrival = now;
         }
         self.unacknowledged += 1;
-        // A duplicate or a packet out of order is acknowledged at once. Source: RFC 9000 §13.2.1
-        let at_once = !in_order || self.unacknowledged >= self.policy.every;
+        // A duplicate, a marked packet or one out of order is acknowledged at once. Source: RFC 9000 §13.2.1
+        let marked = arrival.ecn == Ecn::Ce;
+        let at_once = !in_order || marked || self.unacknowledged >= self.policy.every;
         let latest = if at_once { now } else { now + self.policy.max_delay };
         self.due = Some(self.due.map_or(latest, |due| due.min(latest)));
         Received { duplicate }
@@ -99,7 +106,8 @@ impl Acker {
         let window = self.receiver.as_mut().and_then(|receiver| receiver.window(now));
         let number = self.next_ack;
         self.next_ack += 1;
-        Some(AckFrame { number, largest, ranges, feedback, window, delay: now - self.largest_arrival })
+        let delay = now - self.largest_arrival;
+        Some(AckFrame { number, largest, ranges, ce: self.ce, feedback, window, delay })
     }
 
     /// When an ACK will be due.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use airpace_core::event::{Acked, Lost};
-use airpace_core::{Bytes, RadioReport, Time};
+use airpace_core::{Bytes, Ecn, RadioReport, Time};
 
 use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Rtt, Sent, SentPacket, Truth};
 use crate::delivery_rate::DeliveryRate;
@@ -44,6 +44,10 @@ pub struct Sender {
     /// The ranges of the ACK processed last: nothing in them is news.
     known: Ranges,
     newest_ack: Option<u64>,
+    /// What its packets say of congestion notification when they leave.
+    ecn: Ecn,
+    /// Packets reported as marked so far.
+    ce: u64,
     /// What the receiver's newest ACK allows outstanding.
     advertised: Option<Bytes>,
 
@@ -95,6 +99,7 @@ impl Sender {
     /// A sender that has not yet sent anything.
     pub fn new(config: SenderConfig, controller: Box<dyn Controller>, backlog: Backlog) -> Sender {
         let control = controller.control();
+        let ecn = if controller.is_ecn_capable() { Ecn::Ect } else { Ecn::NotEct };
         let mut pacer = Pacer::new(config.pacer);
         let rtt = RttEstimator::default();
         pacer.set_rate(Time::ZERO, control.pacing_rate);
@@ -114,6 +119,8 @@ impl Sender {
             largest_acked: None,
             known: Ranges::EMPTY,
             newest_ack: None,
+            ecn,
+            ce: 0,
             advertised: None,
             loss_time: None,
             last_sent: Time::ZERO,
@@ -198,6 +205,9 @@ impl Sender {
         let lost = self.report_losses(now, prior_inflight, lost);
         let rate = self.rate.sample(self.rtt.get().min);
         self.newest_ack = self.newest_ack.max(Some(frame.number));
+        // Marks are counted over the connection's life: what an overtaken ACK says is known.
+        let ce = frame.ce.saturating_sub(self.ce);
+        self.ce += ce;
         self.controller.on_ack(&Ack {
             now,
             packets: &self.acked,
@@ -208,6 +218,7 @@ impl Sender {
             rtt: Rtt { latest: sample, ..self.rtt.get() },
             rate,
             cwnd_limited: self.blocked == Blocked::Window,
+            ce,
             // What an overtaken ACK says was true before what is known already.
             feedback: if is_newest_ack { frame.feedback.as_bytes() } else { &[] },
         });
@@ -376,7 +387,7 @@ impl Sender {
         let app_limited = self.backlog == Backlog::Limited(Bytes::ZERO);
         self.controller.on_sent(&Sent { now, number, bytes, inflight: self.inflight, app_limited });
         self.refresh(now);
-        Transmit { number, bytes, header }
+        Transmit { number, bytes, ecn: self.ecn, header }
     }
 
     fn check(&self, frame: &AckFrame) -> Result<(), AckError> {
@@ -386,6 +397,9 @@ impl Sender {
         }
         if frame.largest >= next_number {
             return Err(AckError::Unsent { largest: frame.largest, next_number });
+        }
+        if frame.ce > next_number {
+            return Err(AckError::Marks { ce: frame.ce, next_number });
         }
         Ok(())
     }

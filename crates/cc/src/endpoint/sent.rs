@@ -60,7 +60,14 @@ impl Entry {
 
     /// What controllers see of it.
     pub fn packet(&self, number: u64) -> SentPacket {
-        SentPacket { number, bytes: self.bytes(), sent: self.sent, inflight_at_send: self.rate.tx_in_flight }
+        SentPacket {
+            number,
+            bytes: self.bytes(),
+            sent: self.sent,
+            inflight_at_send: self.rate.tx_in_flight,
+            lost_at_send: self.rate.lost,
+            app_limited: self.rate.app_limited,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airpace_core::{Bytes, FlowId, Rate, Rider, Time};
+use airpace_core::{Bytes, Ecn, FlowId, Rate, Rider, Time};
 use proptest::prelude::*;
 
 use super::*;
@@ -25,8 +25,19 @@ struct Fixed {
 /// What a controller was told, in few words.
 #[derive(Clone, Debug, PartialEq)]
 enum Told {
-    Acked { numbers: Vec<u64>, prior_inflight: u64, inflight: u64, cwnd_limited: bool, feedback: Vec<u8> },
-    Lost { numbers: Vec<u64>, inflight: u64, cause: LossCause },
+    Acked {
+        numbers: Vec<u64>,
+        prior_inflight: u64,
+        inflight: u64,
+        cwnd_limited: bool,
+        ce: u64,
+        feedback: Vec<u8>,
+    },
+    Lost {
+        numbers: Vec<u64>,
+        inflight: u64,
+        cause: LossCause,
+    },
 }
 
 impl Controller for Fixed {
@@ -36,6 +47,7 @@ impl Controller for Fixed {
             prior_inflight: ack.prior_inflight.0 / MSS.0,
             inflight: ack.inflight.0 / MSS.0,
             cwnd_limited: ack.cwnd_limited,
+            ce: ack.ce,
             feedback: ack.feedback.to_vec(),
         });
     }
@@ -115,6 +127,7 @@ fn frame(number: u64, newest_first: &[(u64, u64)], feedback: &[u8]) -> AckFrame 
         number,
         largest: newest_first[0].1,
         ranges,
+        ce: 0,
         feedback: Rider::new(feedback).unwrap(),
         window: None,
         delay: Duration::ZERO,
@@ -151,6 +164,7 @@ fn the_window_opens_as_acks_come_in() {
         prior_inflight: 4,
         inflight: 2,
         cwnd_limited: true,
+        ce: 0,
         feedback: vec![],
     };
     assert_eq!(story.told(), [expected]);
@@ -285,6 +299,42 @@ fn a_controller_hears_only_feedback_that_is_news() {
 }
 
 #[test]
+fn a_mark_is_told_once_whichever_acks_are_lost_or_overtaken() {
+    let mut acker = Acker::new(AckPolicy { every: 8, ..AckPolicy::default() }, None);
+    let mut arrive = |number, ecn| {
+        let arrival = Arrival {
+            now: ms(20),
+            sent: ms(0),
+            number,
+            bytes: MSS,
+            ecn,
+            header: &[],
+            device: DeviceFlows::ALONE,
+        };
+        acker.on_packet(&arrival);
+        acker.poll_ack(ms(20))
+    };
+    assert!(arrive(0, Ecn::Ect).is_none(), "one of eight may wait");
+    let lost = arrive(1, Ecn::Ce).expect("a mark is news for the sender");
+    assert_eq!(lost.ce, 1);
+    let late = arrive(1, Ecn::Ce).expect("a duplicate is acknowledged at once");
+    assert_eq!(late.ce, 1, "a duplicate's mark does not count");
+    let newest = arrive(2, Ecn::Ce).expect("another mark");
+    let mut story = Story::new(4, Backlog::Unlimited);
+    story.send(ms(0));
+    let after = frame(9, &[(0, 3)], &[]);
+    for frame in [&newest, &late, &AckFrame { ce: 3, ..after }] {
+        story.sender.on_ack(ms(40), frame).expect("a proper ACK");
+    }
+    let told: Vec<u64> = story
+        .told()
+        .iter()
+        .filter_map(|told| if let Told::Acked { ce, .. } = told { Some(*ce) } else { None })
+        .collect();
+    assert_eq!(told, [2, 1], "the first ACK makes up for the lost one, the overtaken one tells nothing");
+}
+
+#[test]
 fn nonsense_is_refused_and_changes_nothing() {
     let mut story = Story::new(4, Backlog::Unlimited);
     story.send(ms(0));
@@ -293,6 +343,8 @@ fn nonsense_is_refused_and_changes_nothing() {
     assert_eq!(refused(&mut story, &[(0, 4)]), Err(AckError::Unsent { largest: 4, next_number: 4 }));
     assert_eq!(refused(&mut story, &[(3, 1)]), Err(AckError::Ranges));
     assert_eq!(refused(&mut story, &[(1, 2), (0, 1)]), Err(AckError::Ranges));
+    let marks = AckFrame { ce: 5, ..frame(0, &[(0, 0)], &[]) };
+    assert_eq!(story.sender.on_ack(ms(40), &marks), Err(AckError::Marks { ce: 5, next_number: 4 }));
     assert_eq!(story.sender.inflight(), Bytes(6000));
     assert!(story.told().is_empty());
 }
@@ -313,6 +365,7 @@ fn arrive(acker: &mut Acker, now: Time, number: u64) -> Received {
         sent: Time::ZERO,
         number,
         bytes: MSS,
+        ecn: Ecn::NotEct,
         header: &[],
         device: DeviceFlows::ALONE,
     })

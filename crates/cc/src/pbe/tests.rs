@@ -1,7 +1,7 @@
 //! The receiver's parts over hand-made reports.
 
 use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
-use airpace_core::{Bits, Bytes, Dci, PrbSet, RadioReport, Rate, Rnti, Time};
+use airpace_core::{Bits, Bytes, Dci, Ecn, PrbSet, RadioReport, Rate, Rnti, Time};
 
 use super::bottleneck::{Bottleneck, Evidence, Rules};
 use super::capacity::Carrier;
@@ -261,6 +261,7 @@ fn stale_telemetry_says_so() {
             sent: Time::from_millis(ms),
             number: ms,
             bytes: Bytes(1500),
+            ecn: Ecn::NotEct,
             header: header.as_bytes(),
             device: DeviceFlows::ALONE,
         });
@@ -287,6 +288,7 @@ fn two_flows_of_a_device_are_told_half_of_it_each() {
             sent: Time::from_millis(30),
             number: 0,
             bytes: Bytes(1500),
+            ecn: Ecn::NotEct,
             header: &[],
             device: DeviceFlows { flows, ..DeviceFlows::ALONE },
         });

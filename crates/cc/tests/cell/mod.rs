@@ -19,7 +19,9 @@ use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::DeviceFlows;
 use airpace_cc::{SchemeSpec, Setup};
 use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
-use airpace_core::{Bits, Bytes, Dci, FlowId, PrbSet, RadioReport, Rate, Rider, Rng, Rnti, Streams, Time};
+use airpace_core::{
+    Bits, Bytes, Dci, Ecn, FlowId, PrbSet, RadioReport, Rate, Rider, Rng, Rnti, Streams, Time,
+};
 
 pub const MSS: Bytes = Bytes(1500);
 const TICK: Duration = Duration::from_micros(100);
@@ -496,6 +498,7 @@ impl World {
                     sent: packet.sent,
                     number: packet.number,
                     bytes: MSS,
+                    ecn: Ecn::NotEct,
                     header: packet.header.as_bytes(),
                     device,
                 });

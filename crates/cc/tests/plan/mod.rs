@@ -26,7 +26,9 @@ use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::DeviceFlows;
 use airpace_cc::{Ends, SchemeSpec, Setup};
 use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
-use airpace_core::{Bits, Bytes, Dci, FlowId, PrbSet, RadioReport, Rate, Rider, Rng, Rnti, Streams, Time};
+use airpace_core::{
+    Bits, Bytes, Dci, Ecn, FlowId, PrbSet, RadioReport, Rate, Rider, Rng, Rnti, Streams, Time,
+};
 
 /// Bytes of a full packet.
 pub const MSS: Bytes = Bytes(1500);
@@ -92,6 +94,8 @@ pub struct Plan {
     events: BinaryHeap<Reverse<Scheduled>>,
     scheduled: u64,
     loss: Rng,
+    /// Packets that waited longer are marked, if they may be.
+    mark_above: Option<Duration>,
     flows: Vec<Flow>,
     queue: VecDeque<InQueue>,
     queued: Bytes,
@@ -125,6 +129,7 @@ struct InQueue {
     number: u64,
     bytes: Bytes,
     sent: Time,
+    ecn: Ecn,
     header: Rider,
     arrived: Time,
 }
@@ -154,6 +159,7 @@ impl Plan {
             events: BinaryHeap::new(),
             scheduled: 0,
             loss: Streams::new(conditions.seed).stream("plan.loss"),
+            mark_above: None,
             flows: vec![],
             queue: VecDeque::new(),
             queued: Bytes::ZERO,
@@ -226,6 +232,11 @@ impl Plan {
     /// Share of packets lost at random from now on.
     pub fn set_loss(&mut self, loss: f64) {
         self.conditions.loss = loss;
+    }
+
+    /// From now on the queue marks packets that waited longer than `delay`, if their senders understand marks.
+    pub fn mark_above(&mut self, delay: Duration) {
+        self.mark_above = Some(delay);
     }
 
     /// The next packet of `flow` is lost on the wire.
@@ -365,6 +376,7 @@ impl Plan {
                 number: transmit.number,
                 bytes: transmit.bytes,
                 sent: self.now,
+                ecn: transmit.ecn,
                 header: transmit.header,
                 arrived: self.now + half,
             };
@@ -408,14 +420,17 @@ impl Plan {
         let packet = self.queue.pop_front().expect("a departure has its packet");
         self.queued -= packet.bytes;
         let transmission = self.rates[0].1.time_for(packet.bytes);
+        let waited = (self.now - packet.arrived).saturating_sub(transmission);
+        let marked = packet.ecn == Ecn::Ect && self.mark_above.is_some_and(|delay| waited > delay);
         let flow = &mut self.flows[packet.flow];
         flow.delivered += packet.bytes;
-        flow.delays_ms.push((self.now - packet.arrived).saturating_sub(transmission).as_secs_f64() * 1e3);
+        flow.delays_ms.push(waited.as_secs_f64() * 1e3);
         flow.acker.on_packet(&Arrival {
             now: self.now,
             sent: packet.sent,
             number: packet.number,
             bytes: packet.bytes,
+            ecn: if marked { Ecn::Ce } else { packet.ecn },
             header: packet.header.as_bytes(),
             device: DeviceFlows::ALONE,
         });

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use airpace_core::event::{Arrived, Capacity, Fate, Inspected, Subframe};
 use airpace_core::radio::{BitLayer, CarrierId};
-use airpace_core::{Bytes, Dci, DeviceId, FlowId, Packet, PrbSet, RadioReport, Time};
+use airpace_core::{Bytes, Dci, DeviceId, Ecn, FlowId, Packet, PrbSet, RadioReport, Time};
 use proptest::prelude::*;
 
 use super::*;
@@ -38,6 +38,7 @@ fn arrival(flow: u16, at: Time, one_way: Duration, fate: Fate) -> Arrived {
         number: 0,
         bytes: Bytes(1500),
         sent: at - one_way,
+        ecn: Ecn::NotEct,
     };
     Arrived { time: at, packet, fate, duplicate: false, propagation_delay: Duration::from_millis(20) }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use airpace_core::event::{Acked, Arrived, Capacity, Fate, Inspected, Lost, Owner, Subframe};
 use airpace_core::radio::{BitLayer, CarrierId};
-use airpace_core::{Bits, Bytes, Dci, DeviceId, FlowId, Packet, PrbSet, RadioReport, Rate, Rnti, Time};
+use airpace_core::{Bits, Bytes, Dci, DeviceId, Ecn, FlowId, Packet, PrbSet, RadioReport, Rate, Rnti, Time};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt32Type};
 use arrow_array::{Array, RecordBatch};
@@ -46,6 +46,7 @@ fn packet(number: u64) -> Packet {
         number,
         bytes: Bytes(1500),
         sent: Time::from_millis(number),
+        ecn: Ecn::NotEct,
     }
 }
 

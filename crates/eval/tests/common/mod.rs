@@ -9,8 +9,8 @@ use std::time::Duration;
 use airpace_core::event::{Acked, Arrived, Capacity, Fate, Inspected, Lost, Owner, Subframe};
 use airpace_core::radio::{BitLayer, CarrierId};
 use airpace_core::{
-    Bits, Bytes, Dci, DeviceId, Event, FlowId, Packet, PrbSet, RadioReport, Rate, Recorder, Rnti, Streams,
-    Time,
+    Bits, Bytes, Dci, DeviceId, Ecn, Event, FlowId, Packet, PrbSet, RadioReport, Rate, Recorder, Rnti,
+    Streams, Time,
 };
 use airpace_eval::{Choice, Matrix, Progress, Span};
 use airpace_sim::{Scenario, SchemeSpec};
@@ -232,6 +232,7 @@ impl Flow {
                 number: self.number,
                 bytes: Bytes(1500),
                 sent: now,
+                ecn: Ecn::NotEct,
             };
             self.number += 1;
             recorder.record(Event::Sent(packet));

@@ -1,7 +1,7 @@
 //! Stories about a whole cell.
 
 use airpace_core::event::{Fate, Owner};
-use airpace_core::{Bytes, DeviceId, FlowId, Packet, Rate, Streams, Time};
+use airpace_core::{Bytes, DeviceId, Ecn, FlowId, Packet, Rate, Streams, Time};
 
 use super::channel::ChannelConfig;
 use super::config::Policy;
@@ -56,6 +56,7 @@ impl Source {
             number: self.number - 1,
             bytes: Bytes(self.bytes),
             sent: now,
+            ecn: Ecn::NotEct,
         }
     }
 }

@@ -31,6 +31,8 @@ pub struct BufferConfig {
     pub quantum_bytes: u64,
     /// FQ-CoDel: queues that flows are hashed into.
     pub flow_queues: u16,
+    /// Every discipline: ECN-capable packets that waited longer than this, in milliseconds, are marked; `None` never.
+    pub ecn_threshold_ms: Option<f64>,
 }
 
 impl Default for BufferConfig {
@@ -46,6 +48,7 @@ impl Default for BufferConfig {
             // Source: RFC 8290 §5.2
             quantum_bytes: 1514,
             flow_queues: 1024,
+            ecn_threshold_ms: None,
         }
     }
 }
@@ -59,7 +62,8 @@ pub enum Discipline {
     DropTail,
     /// First in, first out; the oldest make room for who does not fit.
     DropHead,
-    /// First in, first out; delay that stands is answered by drops (RFC 8289). Who does not fit is refused.
+    /// First in, first out; delay that stands is answered by drops (RFC 8289), or by marks on ECN-capable packets.
+    /// Who does not fit is refused.
     #[serde(rename = "codel")]
     CoDel,
     /// Flows take turns, each with its own CoDel (RFC 8290). The longest makes room for who does not fit.
@@ -71,6 +75,8 @@ pub enum Discipline {
 #[derive(Debug)]
 pub struct Buffer {
     limits: Limits,
+    /// ECN-capable packets that waited longer are marked.
+    ecn_threshold: Option<Duration>,
     waiting: Waiting,
 }
 
@@ -117,6 +123,8 @@ impl Buffer {
                 "is 0: nothing could wait; give more than 0, or leave it out",
             ));
         }
+        let ecn_threshold =
+            config.ecn_threshold_ms.map(|ms| duration_ms("ecn_threshold_ms", ms)).transpose()?;
         let codel = CoDel::new(
             duration_ms("target_ms", config.target_ms)?,
             duration_ms("interval_ms", config.interval_ms)?,
@@ -132,7 +140,7 @@ impl Buffer {
                 Waiting::FqCoDel(FqCoDel::new(config.flow_queues, quantum, codel, header))
             }
         };
-        Ok(Buffer { limits, waiting })
+        Ok(Buffer { limits, ecn_threshold, waiting })
     }
 
     /// Takes in a packet at `now`, or drops it, or others for it. `rate` is what serves the buffer at present.
@@ -163,13 +171,19 @@ impl Buffer {
     }
 
     /// The packet to be served next at `now`; none if nothing waits any more.
+    ///
+    /// Source: RFC 8290 §5.2.7 (the threshold of marks)
     pub fn dequeue(&mut self, now: Time, drops: &mut Vec<Dropped>) -> Option<Packet> {
         let mut drop = |packet| drops.push(Dropped { packet, fate: Fate::Aqm });
-        match &mut self.waiting {
-            Waiting::DropTail(fifo) | Waiting::DropHead(fifo) => fifo.pop().map(|first| first.packet),
-            Waiting::CoDel(fifo, codel) => codel.dequeue(now, fifo, &mut drop),
-            Waiting::FqCoDel(flows) => flows.dequeue(now, &mut drop),
+        let mut next = match &mut self.waiting {
+            Waiting::DropTail(fifo) | Waiting::DropHead(fifo) => fifo.pop()?,
+            Waiting::CoDel(fifo, codel) => codel.dequeue(now, fifo, &mut drop)?,
+            Waiting::FqCoDel(flows) => flows.dequeue(now, &mut drop)?,
+        };
+        if self.ecn_threshold.is_some_and(|threshold| now - next.arrived > threshold) {
+            next.packet.mark();
         }
+        Some(next.packet)
     }
 
     /// Bytes that wait, headers included.

@@ -1,4 +1,6 @@
 //! Controlled delay: a standing queue is answered by drops at the head, ever more often until it goes.
+//!
+//! A packet whose transport understands marks is marked instead of dropped.
 
 use std::time::Duration;
 
@@ -44,16 +46,20 @@ impl CoDel {
         Ok(CoDel { target, interval, first_above: None, dropping: false, drop_next, count: 0, last_count: 0 })
     }
 
-    /// The next packet to be served; `drop` takes those that the law condemns.
+    /// The next packet to be served; `drop` takes those that the law condemns and that cannot be marked.
     ///
-    /// Source: RFC 8289 §5.5
-    pub fn dequeue(&mut self, now: Time, fifo: &mut Fifo, drop: &mut impl FnMut(Packet)) -> Option<Packet> {
+    /// Source: RFC 8289 §5.5; RFC 8290 §5.2.6 (marks)
+    pub fn dequeue(&mut self, now: Time, fifo: &mut Fifo, drop: &mut impl FnMut(Packet)) -> Option<Queued> {
         let (mut head, mut standing) = self.head(now, fifo);
         if self.dropping {
             self.dropping = standing;
             while self.dropping && now >= self.drop_next {
-                drop(head?.packet);
                 self.count += 1;
+                if head.as_mut()?.packet.mark() {
+                    self.drop_next = self.control_law(self.drop_next);
+                    break;
+                }
+                drop(head?.packet);
                 (head, standing) = self.head(now, fifo);
                 self.dropping = standing;
                 if standing {
@@ -61,8 +67,10 @@ impl CoDel {
                 }
             }
         } else if standing {
-            drop(head?.packet);
-            (head, _) = self.head(now, fifo);
+            if !head.as_mut()?.packet.mark() {
+                drop(head?.packet);
+                (head, _) = self.head(now, fifo);
+            }
             self.dropping = true;
             // A queue that stood a short while ago: resume near the rate that controlled it.
             let drops = self.count.saturating_sub(self.last_count);
@@ -71,7 +79,7 @@ impl CoDel {
             self.drop_next = self.control_law(now);
             self.last_count = self.count;
         }
-        head.map(|head| head.packet)
+        head
     }
 
     /// Takes the head of the queue, and says whether the queue has stood above the target for an interval.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use airpace_core::{Bytes, FlowId, Packet, Time};
 
-use super::buffer::Fifo;
+use super::buffer::{Fifo, Queued};
 use super::codel::CoDel;
 
 /// Most packets dropped from the longest queue at once.
@@ -88,7 +88,7 @@ impl FqCoDel {
     /// The next packet to be served.
     ///
     /// Source: RFC 8290 §4.2
-    pub fn dequeue(&mut self, now: Time, drop: &mut impl FnMut(Packet)) -> Option<Packet> {
+    pub fn dequeue(&mut self, now: Time, drop: &mut impl FnMut(Packet)) -> Option<Queued> {
         loop {
             let from_new = !self.new_flows.is_empty();
             let index = *self.new_flows.front().or(self.old_flows.front())?;
@@ -103,9 +103,9 @@ impl FqCoDel {
             let served = flow.codel.dequeue(now, &mut flow.fifo, drop);
             self.bytes -= bytes - flow.fifo.bytes();
             self.packets -= packets - flow.fifo.len();
-            if let Some(packet) = served {
-                flow.credits -= flow.fifo.size(&packet).0 as i64;
-                return Some(packet);
+            if let Some(served) = served {
+                flow.credits -= flow.fifo.size(&served.packet).0 as i64;
+                return Some(served);
             }
             // A new queue that ran empty waits its turn among the old ones, or a flow could stay new for ever.
             self.take_front(from_new);

@@ -1,9 +1,16 @@
-use airpace_core::{DeviceId, FlowId};
+use airpace_core::{DeviceId, Ecn, FlowId};
 
 use super::*;
 
 fn packet(flow: u16, number: u64, bytes: u64) -> Packet {
-    Packet { flow: FlowId(flow), device: DeviceId(0), number, bytes: Bytes(bytes), sent: Time::ZERO }
+    Packet {
+        flow: FlowId(flow),
+        device: DeviceId(0),
+        number,
+        bytes: Bytes(bytes),
+        sent: Time::ZERO,
+        ecn: Ecn::NotEct,
+    }
 }
 
 fn queue(rate_mbps: f64, buffer: BufferConfig) -> Queue {
@@ -32,6 +39,7 @@ const FIFO: BufferConfig = BufferConfig {
     interval_ms: 100.0,
     quantum_bytes: 1514,
     flow_queues: 1024,
+    ecn_threshold_ms: None,
 };
 
 #[test]
@@ -157,6 +165,56 @@ fn codel_remembers_the_rate_that_controlled_a_queue_of_late() {
         first.len() > 4 && gap(&second) < gap(&first) / 2 + Duration::from_millis(5),
         "{first:?} {second:?}"
     );
+}
+
+#[test]
+fn codel_marks_what_understands_marks_and_drops_nothing_of_it() {
+    let capable = |queue: Queue| {
+        let (mut exits, mut queue) = (Vec::new(), queue);
+        let gap = Rate::from_mbps(13.0).time_for(Bytes(1500));
+        let mut now = Time::ZERO;
+        for number in 0..15_000 {
+            queue.push(now, Packet { sent: now, ecn: Ecn::Ect, ..packet(0, number, 1500) });
+            exits.extend(drain(&mut queue, now));
+            now += gap;
+        }
+        exits
+    };
+    let codel = || queue(12.0, BufferConfig { discipline: Discipline::CoDel, ..FIFO });
+    let marked = capable(codel());
+    assert!(
+        marked.iter().all(|exit| exit.fate == Fate::Delivered),
+        "a mark says what a drop would have said"
+    );
+    let marks: Vec<Time> =
+        marked.iter().filter(|exit| exit.packet.ecn == Ecn::Ce).map(|exit| exit.time).collect();
+    let drops: Vec<Time> =
+        overload(codel(), 13.0).iter().filter(|exit| exit.fate == Fate::Aqm).map(|exit| exit.time).collect();
+    // A drop leaves when the packet after it begins to be served, a mark when the packet itself has been.
+    for (mark, drop) in marks.iter().zip(&drops).take(10) {
+        let apart = Duration::max(*mark - *drop, *drop - *mark);
+        assert!(apart < Duration::from_millis(3), "marks come when drops would: {mark:?} and {drop:?}");
+    }
+    let fair = queue(12.0, BufferConfig { discipline: Discipline::FqCoDel, ..FIFO });
+    let exits = capable(fair);
+    assert!(exits.iter().any(|exit| exit.packet.ecn == Ecn::Ce), "and so does each queue of FQ-CoDel");
+    assert!(exits.iter().all(|exit| exit.fate == Fate::Delivered));
+}
+
+#[test]
+fn a_threshold_marks_whoever_waited_longer() {
+    let buffer = BufferConfig { ecn_threshold_ms: Some(5.0), ..FIFO };
+    let mut queue = queue(12.0, buffer);
+    for number in 0..20 {
+        let ecn = if number % 2 == 0 { Ecn::Ect } else { Ecn::NotEct };
+        queue.push(Time::ZERO, Packet { ecn, ..packet(0, number, 1500) });
+    }
+    let marked: Vec<u64> = drain(&mut queue, Time::from_secs(1))
+        .iter()
+        .filter(|exit| exit.packet.ecn == Ecn::Ce)
+        .map(|exit| exit.packet.number)
+        .collect();
+    assert_eq!(marked, [6, 8, 10, 12, 14, 16, 18], "packet n begins to be served after n ms");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use airpace_core::event::Fate;
-use airpace_core::{Bytes, DeviceId, FlowId, Packet};
+use airpace_core::{Bytes, DeviceId, Ecn, FlowId, Packet};
 
 use super::{Trace, TraceConfig, TraceError, TraceLink, instant};
 use crate::config_error::ConfigError;
@@ -192,7 +192,10 @@ impl Log {
             let now = instant(arrival.ms);
             seen.drain(&mut link, arrival.ms);
             let (flow, device) = (FlowId(0), DeviceId(0));
-            link.push(now, Packet { flow, device, number, bytes: Bytes(arrival.bytes), sent: now });
+            link.push(
+                now,
+                Packet { flow, device, number, bytes: Bytes(arrival.bytes), sent: now, ecn: Ecn::NotEct },
+            );
             seen.drain(&mut link, arrival.ms);
         }
         seen.drain(&mut link, self.end_ms);

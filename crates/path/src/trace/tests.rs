@@ -1,4 +1,4 @@
-use airpace_core::{DeviceId, FlowId, Streams};
+use airpace_core::{DeviceId, Ecn, FlowId, Streams};
 use proptest::prelude::*;
 
 use super::synth::RandomWalk;
@@ -6,7 +6,14 @@ use super::*;
 use crate::queue::Discipline;
 
 fn packet(number: u64, bytes: u64) -> Packet {
-    Packet { flow: FlowId(0), device: DeviceId(0), number, bytes: Bytes(bytes), sent: Time::ZERO }
+    Packet {
+        flow: FlowId(0),
+        device: DeviceId(0),
+        number,
+        bytes: Bytes(bytes),
+        sent: Time::ZERO,
+        ecn: Ecn::NotEct,
+    }
 }
 
 fn link(times_ms: &[u64], config: TraceConfig) -> TraceLink {

@@ -1,9 +1,16 @@
-use airpace_core::{DeviceId, FlowId, Streams};
+use airpace_core::{DeviceId, Ecn, FlowId, Streams};
 
 use super::*;
 
 fn packet(number: u64) -> Packet {
-    Packet { flow: FlowId(0), device: DeviceId(0), number, bytes: Bytes(1500), sent: Time::ZERO }
+    Packet {
+        flow: FlowId(0),
+        device: DeviceId(0),
+        number,
+        bytes: Bytes(1500),
+        sent: Time::ZERO,
+        ecn: Ecn::NotEct,
+    }
 }
 
 fn wire(config: WireConfig) -> Wire {

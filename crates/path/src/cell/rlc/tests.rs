@@ -1,10 +1,17 @@
-use airpace_core::{DeviceId, FlowId};
+use airpace_core::{DeviceId, Ecn, FlowId};
 use proptest::prelude::*;
 
 use super::*;
 
 fn packet(number: u64, bytes: u64) -> Packet {
-    Packet { flow: FlowId(0), device: DeviceId(0), number, bytes: Bytes(bytes), sent: Time::ZERO }
+    Packet {
+        flow: FlowId(0),
+        device: DeviceId(0),
+        number,
+        bytes: Bytes(bytes),
+        sent: Time::ZERO,
+        ecn: Ecn::NotEct,
+    }
 }
 
 fn rlc(mode: RlcMode, packets: &[u64]) -> Rlc {
