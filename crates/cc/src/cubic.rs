@@ -40,12 +40,18 @@ pub static SCHEME: Scheme = Scheme {
             default: "off",
             summary: "spread packets at 200 % (slow start) or 120 % of cwnd/RTT; off sends on each ACK, as kernels do",
         },
+        OptionSpec {
+            name: "ecn",
+            default: "off",
+            summary: "ask queues to mark instead of dropping, and answer a mark as a loss (RFC 3168)",
+        },
     ],
     build,
 };
 
 fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     let cubic = Cubic::new(setup.mss, options.switch("hystart")?, options.switch("pacing")?);
+    let cubic = Cubic { ecn: options.switch("ecn")?, ..cubic };
     Ok(Ends { controller: Box::new(cubic), receiver: None })
 }
 
@@ -65,6 +71,8 @@ pub struct Cubic {
     counted: Time,
     hystart: Option<Hystart>,
     paced: bool,
+    /// Whether queues may mark its packets.
+    ecn: bool,
     srtt: Option<Duration>,
     recovery: Recovery,
     /// Whether the window collapsed and nothing was acknowledged since.
@@ -86,6 +94,7 @@ impl Cubic {
             counted: Time::ZERO,
             hystart: hystart.then(Hystart::new),
             paced,
+            ecn: false,
             srtt: None,
             recovery: Recovery::default(),
             collapsed: false,
@@ -132,18 +141,19 @@ impl Cubic {
     }
 
     /// Source: RFC 9438 §4.6, §4.7
-    fn reduce(&mut self, loss: &Loss<'_>) {
+    fn reduce(&mut self, prior_inflight: Bytes) {
         // RFC 9438 §4.7: a flow that did not get back to its last maximum leaves room for others.
         let fast_convergence = self.w_max.is_some_and(|w_max| self.cwnd < w_max);
         self.w_max = Some(if fast_convergence { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd });
-        self.set_threshold(loss);
+        self.set_threshold(prior_inflight);
         self.cwnd = self.ssthresh;
+        self.epoch = None;
     }
 
     /// Source: RFC 9438 §4.6
-    fn set_threshold(&mut self, loss: &Loss<'_>) {
+    fn set_threshold(&mut self, prior_inflight: Bytes) {
         self.cwnd_prior = self.cwnd;
-        self.ssthresh = (self.packets(loss.prior_inflight) * BETA).max(2.0);
+        self.ssthresh = (self.packets(prior_inflight) * BETA).max(2.0);
     }
 }
 
@@ -169,19 +179,19 @@ impl Controller for Cubic {
                 self.avoid_congestion(ack);
             }
         }
+        if self.ecn && self.recovery.begins_by_mark(ack) {
+            self.reduce(ack.prior_inflight);
+        }
         self.counted = ack.now; // RFC 9438 §5.8: nor is time in which the window was no limit
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
         match loss.cause {
-            LossCause::Threshold if self.recovery.begins(loss) => {
-                self.reduce(loss);
-                self.epoch = None;
-            }
+            LossCause::Threshold if self.recovery.begins(loss) => self.reduce(loss.prior_inflight),
             LossCause::Threshold => {}
             LossCause::Persistent => {
                 if !self.collapsed {
-                    self.set_threshold(loss); // RFC 9438 §4.8
+                    self.set_threshold(loss.prior_inflight); // RFC 9438 §4.8
                 }
                 self.w_max = None; // RFC 9438 §4.8: the next curve begins where slow start ends
                 self.cwnd = 1.0; // RFC 5681 §3.1
@@ -199,6 +209,10 @@ impl Controller for Cubic {
             Rate::from_bytes_per(cwnd, srtt).scaled(gain).max(Rate::from_bps(1))
         });
         Control { cwnd, pacing_rate }
+    }
+
+    fn is_ecn_capable(&self) -> bool {
+        self.ecn
     }
 
     fn inspect(&self, out: &mut Inspect) {

@@ -7,7 +7,7 @@
 use airpace_core::Bytes;
 
 use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
-use crate::scheme::{Ends, Options, Scheme, SchemeError, Setup, Style};
+use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
 use crate::window::{Idle, Recovery, initial_window};
 
 /// Reno as users know it.
@@ -17,12 +17,17 @@ pub static SCHEME: Scheme = Scheme {
     source: "RFC 5681, RFC 6582",
     style: Style { colour: "#56B4E9", marker: "diamond" },
     presets: &[],
-    options: &[],
+    options: &[OptionSpec {
+        name: "ecn",
+        default: "off",
+        summary: "ask queues to mark instead of dropping, and answer a mark as a loss (RFC 3168)",
+    }],
     build,
 };
 
-fn build(setup: &Setup, _: &Options) -> Result<Ends, SchemeError> {
-    Ok(Ends { controller: Box::new(Reno::new(setup.mss)), receiver: None })
+fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
+    let reno = Reno { ecn: options.switch("ecn")?, ..Reno::new(setup.mss) };
+    Ok(Ends { controller: Box::new(reno), receiver: None })
 }
 
 /// The controller.
@@ -37,6 +42,8 @@ pub struct Reno {
     /// Whether the window collapsed and nothing was acknowledged since.
     collapsed: bool,
     idle: Idle,
+    /// Whether queues may mark its packets.
+    ecn: bool,
 }
 
 impl Reno {
@@ -50,11 +57,18 @@ impl Reno {
             recovery: Recovery::default(),
             collapsed: false,
             idle: Idle::default(),
+            ecn: false,
         }
     }
 
     fn is_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
+    }
+
+    /// Source: RFC 5681 §3.1 Eq. 4
+    fn reduce(&mut self, prior_inflight: Bytes) {
+        self.ssthresh = Bytes(prior_inflight.0 / 2).max(Bytes(2 * self.mss.0));
+        self.cwnd = self.ssthresh;
     }
 }
 
@@ -68,7 +82,13 @@ impl Controller for Reno {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.idle.on_ack(ack);
         self.collapsed = false;
-        if self.recovery.rests(ack) || !ack.cwnd_limited {
+        let rests = self.recovery.rests(ack);
+        if self.ecn && self.recovery.begins_by_mark(ack) {
+            self.counted = Bytes::ZERO;
+            self.reduce(ack.prior_inflight);
+            return;
+        }
+        if rests || !ack.cwnd_limited {
             return;
         }
         if self.is_slow_start() {
@@ -83,17 +103,13 @@ impl Controller for Reno {
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
-        let half = Bytes(loss.prior_inflight.0 / 2).max(Bytes(2 * self.mss.0)); // RFC 5681 §3.1 Eq. 4
         self.counted = Bytes::ZERO;
         match loss.cause {
-            LossCause::Threshold if self.recovery.begins(loss) => {
-                self.ssthresh = half;
-                self.cwnd = half;
-            }
+            LossCause::Threshold if self.recovery.begins(loss) => self.reduce(loss.prior_inflight),
             LossCause::Threshold => {}
             LossCause::Persistent => {
                 if !self.collapsed {
-                    self.ssthresh = half; // RFC 5681 §3.1: not again for what was sent again
+                    self.reduce(loss.prior_inflight); // RFC 5681 §3.1: not again for what was sent again
                 }
                 self.cwnd = self.mss; // RFC 5681 §3.1: loss window
                 self.collapsed = true;
@@ -104,6 +120,10 @@ impl Controller for Reno {
 
     fn control(&self) -> Control {
         Control { cwnd: self.cwnd, pacing_rate: None }
+    }
+
+    fn is_ecn_capable(&self) -> bool {
+        self.ecn
     }
 
     fn inspect(&self, out: &mut Inspect) {

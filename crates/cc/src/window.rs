@@ -1,10 +1,10 @@
-//! What all window-based schemes share: where the window begins, and one reduction per episode of loss.
+//! What all window-based schemes share: where the window begins, and one reduction per episode of loss or marks.
 
 use std::time::Duration;
 
 use airpace_core::{Bytes, Time};
 
-use crate::controller::{Ack, Loss, Sent};
+use crate::controller::{Ack, Loss, Sent, SentPacket};
 
 /// The window that a flow begins with: ten packets.
 ///
@@ -15,7 +15,7 @@ pub fn initial_window(mss: Bytes) -> Bytes {
     Bytes((10 * mss.0).min((2 * mss.0).max(15_000)))
 }
 
-/// Episodes of loss: all losses within one window of data count as one.
+/// Episodes of loss or marks: all of one window of data count as one.
 ///
 /// Source: RFC 6582 §3.2
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,11 +28,22 @@ pub struct Recovery {
 impl Recovery {
     /// Whether the losses begin an episode; it lasts until a packet sent from now on is acknowledged.
     pub fn begins(&mut self, loss: &Loss<'_>) -> bool {
-        let newest = loss.packets.last().map_or(0, |packet| packet.number);
+        self.begins_at(loss.packets, loss.next_number)
+    }
+
+    /// Whether the marks that this ACK reports, if any, begin an episode.
+    ///
+    /// Source: RFC 3168 §6.1.2
+    pub fn begins_by_mark(&mut self, ack: &Ack<'_>) -> bool {
+        ack.ce > 0 && self.begins_at(ack.packets, ack.next_number)
+    }
+
+    fn begins_at(&mut self, packets: &[SentPacket], next_number: u64) -> bool {
+        let newest = packets.last().map_or(0, |packet| packet.number);
         if newest < self.until {
             return false;
         }
-        self.until = loss.next_number;
+        self.until = next_number;
         self.active = true;
         true
     }

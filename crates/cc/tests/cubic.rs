@@ -167,6 +167,38 @@ fn pacing_spreads_the_same_window() {
     assert!(paced >= bursty, "a buffer of 20 packets suits a paced sender: {paced} against {bursty}");
 }
 
+#[test]
+fn marks_are_answered_as_a_loss_once_a_round_and_nothing_is_lost() {
+    let mut plan = Plan::new(Conditions { buffer: Bytes(1_000_000), ..Conditions::default() });
+    plan.mark_above(Duration::from_millis(40));
+    let flow = plan.start("cubic:ecn=on");
+    plan.run_for(Duration::from_secs(3));
+    plan.forget();
+    let (mut falls, mut before) = (0, plan.cwnd_packets(flow));
+    for _ in 0..4_000 {
+        plan.run_for(Duration::from_millis(5));
+        let after = plan.cwnd_packets(flow);
+        if after < before {
+            assert!(
+                (0.65..0.75).contains(&(after / before)),
+                "a round of marks is one fall: {}",
+                after / before
+            );
+            falls += 1;
+        }
+        before = after;
+    }
+    let seen = plan.seen(flow);
+    assert!(falls >= 2, "{falls} falls in 20 s");
+    assert_eq!(seen.loss_rate, 0.0, "a queue that marks in time need not drop");
+    assert!(seen.utilization > 0.95 && seen.queueing_delay_p95_ms < 45.0, "{seen:?}");
+    let mut plan = Plan::new(Conditions { buffer: Bytes(1_000_000), ..Conditions::default() });
+    plan.mark_above(Duration::from_millis(40));
+    let deaf = plan.start("cubic");
+    plan.run_for(Duration::from_secs(20));
+    assert!(plan.seen(deaf).queueing_delay_p95_ms > 60.0, "who does not ask is not marked");
+}
+
 fn value(plan: &Plan, flow: usize, name: &str) -> f64 {
     plan.inspect(flow).values.iter().find(|(known, _)| *known == name).expect("a name of CUBIC's").1
 }

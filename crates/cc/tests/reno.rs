@@ -80,3 +80,35 @@ fn an_application_that_sends_little_does_not_grow_the_window() {
     assert!(plan.cwnd_packets(flow) <= 10.0, "a window that was never filled proves nothing");
     assert!(plan.seen(flow).delivered > 990, "and all was delivered");
 }
+
+#[test]
+fn marks_are_answered_as_a_loss_once_a_round_and_nothing_is_lost() {
+    let mut plan = Plan::new(Conditions { buffer: Bytes(1_000_000), ..Conditions::default() });
+    plan.mark_above(Duration::from_millis(40));
+    let flow = plan.start("reno:ecn=on");
+    plan.run_for(Duration::from_secs(3));
+    plan.forget();
+    let (mut falls, mut before) = (0, plan.cwnd_packets(flow));
+    for _ in 0..4_000 {
+        plan.run_for(Duration::from_millis(5));
+        let after = plan.cwnd_packets(flow);
+        if after < before {
+            assert!(
+                (0.45..0.55).contains(&(after / before)),
+                "a round of marks is one fall: {}",
+                after / before
+            );
+            falls += 1;
+        }
+        before = after;
+    }
+    let seen = plan.seen(flow);
+    assert!(falls >= 2, "{falls} falls in 20 s");
+    assert_eq!(seen.loss_rate, 0.0, "a queue that marks in time need not drop");
+    assert!(seen.utilization > 0.95 && seen.queueing_delay_p95_ms < 45.0, "{seen:?}");
+    let mut plan = Plan::new(Conditions { buffer: Bytes(1_000_000), ..Conditions::default() });
+    plan.mark_above(Duration::from_millis(40));
+    let deaf = plan.start("reno");
+    plan.run_for(Duration::from_secs(20));
+    assert!(plan.seen(deaf).queueing_delay_p95_ms > 60.0, "who does not ask is not marked");
+}
