@@ -12,11 +12,12 @@
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
 //! | [`registry`] | what a device knows of its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
-//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`pbe`], [`oracle`], [`cbr`] |
+//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`copa`], [`pbe`], [`oracle`], [`cbr`] |
 
 pub mod bbr;
 pub mod cbr;
 pub mod controller;
+pub mod copa;
 pub mod cubic;
 pub mod delivery_rate;
 pub mod endpoint;

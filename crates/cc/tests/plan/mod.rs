@@ -239,6 +239,11 @@ impl Plan {
         self.mark_above = Some(delay);
     }
 
+    /// The route changes: round-trip time of an empty path for what is sent, and for what is delivered, from now on.
+    pub fn set_rtt(&mut self, rtt: Duration) {
+        self.conditions.rtt = rtt;
+    }
+
     /// The next packet of `flow` is lost on the wire.
     pub fn lose_next(&mut self, flow: usize) {
         self.flows[flow].lose_next = true;

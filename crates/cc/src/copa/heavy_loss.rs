@@ -1,0 +1,60 @@
+//! A loss rate that no random loss explains: the window is cut whatever the mode.
+
+use std::time::Duration;
+
+use airpace_core::Time;
+
+/// Packets without which a loss rate says nothing.
+///
+/// Source: genericCC estimators (`ReduceOnLoss`)
+const LEAST_PACKETS: u64 = 20;
+
+/// RTTs over which losses are counted.
+///
+/// Source: genericCC estimators (`ReduceOnLoss`)
+const SPAN_RTTS: u32 = 2;
+
+/// Counts losses over two RTTs.
+#[derive(Clone, Debug)]
+pub struct HeavyLoss {
+    /// The share of packets beyond which the window is cut.
+    bearable: f64,
+    lost: u64,
+    packets: u64,
+    since: Time,
+}
+
+impl HeavyLoss {
+    /// Bears a share of `bearable` packets lost.
+    pub fn new(bearable: f64) -> HeavyLoss {
+        HeavyLoss { bearable, lost: 0, packets: 0, since: Time::ZERO }
+    }
+
+    /// So many packets were acknowledged and lost. Whether the loss has been too much.
+    pub fn on_packets(&mut self, now: Time, acked: u64, lost: u64, latest_rtt: Duration) -> bool {
+        self.lost += lost;
+        self.packets += acked + lost;
+        if now <= self.since + latest_rtt * SPAN_RTTS || self.packets <= LEAST_PACKETS {
+            return false;
+        }
+        let share = self.lost as f64 / self.packets as f64;
+        *self = HeavyLoss { since: now, ..HeavyLoss::new(self.bearable) };
+        share > self.bearable
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_third_is_too_much_but_not_of_a_handful() {
+        let rtt = Duration::from_millis(40);
+        let mut losses = HeavyLoss::new(0.3);
+        assert!(!losses.on_packets(Time::from_millis(100), 10, 9, rtt), "19 packets say nothing");
+        assert!(losses.on_packets(Time::from_millis(101), 2, 0, rtt), "21 do");
+        assert!(!losses.on_packets(Time::from_millis(150), 10, 30, rtt), "not before two RTTs are over");
+        assert!(losses.on_packets(Time::from_millis(182), 1, 0, rtt));
+        assert!(!losses.on_packets(Time::from_millis(300), 70, 30, rtt), "30 % is borne");
+    }
+}

@@ -1,0 +1,224 @@
+//! What RTTs tell of the queue: how long it is, and whether it was nearly empty of late.
+
+use std::time::Duration;
+
+use airpace_core::Time;
+
+use super::sliding::{SlidingMax, SlidingMin};
+
+/// "Nearly empty" is a queueing delay of less than one part in so many of the RTT's oscillation.
+///
+/// Source: Copa §2.2
+const EMPTY_PARTS: u32 = 10;
+
+/// RTTs over which the oscillation is measured.
+///
+/// Source: Copa §2.2 (RTTmax over the past four RTTs)
+const OSCILLATION_RTTS: u32 = 4;
+
+/// RTTs within which the queue of a path with Copa flows only is nearly empty once.
+///
+/// Source: Copa §2.2
+const EMPTY_RTTS: u32 = 5;
+
+/// How RTTs are filtered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Filters {
+    /// RTTmin is of so long.
+    pub rtt_min: Duration,
+    /// And of at least so many RTTmin.
+    pub rtt_min_rtts: u32,
+    /// Gain of the smoothed RTT.
+    pub srtt_gain: f64,
+    /// What must have been nearly empty.
+    pub empty_test: EmptyTest,
+}
+
+/// How it is found out that only flows like Copa share the bottleneck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmptyTest {
+    /// The standing queue was nearly empty within the last five RTTs.
+    ///
+    /// Source: Copa §2.2
+    Standing,
+    /// The least RTT of the last four RTTs shows a nearly empty queue.
+    ///
+    /// Source: genericCC rtt-window
+    Least,
+}
+
+/// The memory of RTTs.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    filters: Filters,
+    srtt: Duration,
+    latest: Duration,
+    min: SlidingMin,
+    standing: SlidingMin,
+    recent_min: SlidingMin,
+    recent_max: SlidingMax,
+    emptied: Time,
+}
+
+impl Queue {
+    /// Nothing is known.
+    pub fn new(filters: Filters) -> Queue {
+        Queue {
+            filters,
+            srtt: Duration::ZERO,
+            latest: Duration::ZERO,
+            min: SlidingMin::default(),
+            standing: SlidingMin::default(),
+            recent_min: SlidingMin::default(),
+            recent_max: SlidingMax::default(),
+            emptied: Time::ZERO,
+        }
+    }
+
+    /// Takes in an RTT.
+    pub fn on_sample(&mut self, now: Time, rtt: Duration) {
+        let is_first = self.min.get().is_none();
+        self.latest = rtt;
+        self.srtt = if is_first { rtt } else { smoothed(self.srtt, rtt, self.filters.srtt_gain) };
+        let longest =
+            self.filters.rtt_min.max(self.rtt_min().unwrap_or_default() * self.filters.rtt_min_rtts);
+        self.min.update(now, rtt, longest);
+        self.standing.update(now, rtt, longest.min(self.srtt / 2)); // Copa §2.1: τ = srtt / 2
+        self.recent_max.update(now, rtt, longest.min(self.srtt * OSCILLATION_RTTS));
+        match self.filters.empty_test {
+            EmptyTest::Standing if is_first || self.is_nearly_empty(self.standing.get()) => {
+                self.emptied = now
+            }
+            EmptyTest::Standing => {}
+            EmptyTest::Least => self.recent_min.update(now, rtt, longest.min(self.srtt * OSCILLATION_RTTS)),
+        }
+    }
+
+    /// Whether the queue empties as often as Copa flows alone would let it.
+    pub fn empties(&self, now: Time) -> bool {
+        match self.filters.empty_test {
+            EmptyTest::Standing => now - self.emptied <= self.srtt * EMPTY_RTTS,
+            EmptyTest::Least => self.is_nearly_empty(self.recent_min.get()),
+        }
+    }
+
+    /// RTTmin, the RTT of an empty queue; `None` before the first sample.
+    pub fn rtt_min(&self) -> Option<Duration> {
+        self.min.get()
+    }
+
+    /// RTTstanding, the RTT without the jitter of single packets; `None` before the first sample.
+    ///
+    /// Source: Copa §2.1
+    pub fn rtt_standing(&self) -> Option<Duration> {
+        self.standing.get()
+    }
+
+    /// The last sample.
+    pub fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// `dq`, the delay of the standing queue.
+    ///
+    /// Source: Copa §2.1 Eq. 2
+    pub fn delay(&self) -> Duration {
+        match (self.standing.get(), self.min.get()) {
+            (Some(standing), Some(min)) => standing.saturating_sub(min),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Chosen: an RTT that does not oscillate at all is that of an empty queue. Copa's `<` and genericCC's would call
+    /// it full, but the clocks that they were written for never read the same RTT twice.
+    fn is_nearly_empty(&self, rtt: Option<Duration>) -> bool {
+        let (Some(rtt), Some(min), Some(max)) = (rtt, self.min.get(), self.recent_max.get()) else {
+            return true;
+        };
+        rtt.saturating_sub(min) * EMPTY_PARTS <= max.saturating_sub(min)
+    }
+}
+
+fn smoothed(srtt: Duration, rtt: Duration, gain: f64) -> Duration {
+    let nanos = |span: Duration| span.as_nanos() as f64;
+    Duration::from_nanos((gain * nanos(rtt) + (1.0 - gain) * nanos(srtt)) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAPER: Filters = Filters {
+        rtt_min: Duration::from_secs(10),
+        rtt_min_rtts: 0,
+        srtt_gain: 0.125,
+        empty_test: EmptyTest::Standing,
+    };
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_late_packet_is_jitter_and_not_queue() {
+        let mut queue = Queue::new(PAPER);
+        for step in 0..50 {
+            // Every other packet is 8 ms late.
+            queue.on_sample(Time::from_millis(step), ms(40 + 8 * (step % 2)));
+        }
+        assert_eq!(queue.delay(), Duration::ZERO);
+        for step in 50..100 {
+            queue.on_sample(Time::from_millis(step), ms(45 + 8 * (step % 2)));
+        }
+        assert_eq!(queue.delay(), ms(5), "all of half an RTT were later than 45 ms");
+    }
+
+    #[test]
+    fn rtt_min_ages() {
+        let mut queue = Queue::new(PAPER);
+        queue.on_sample(Time::ZERO, ms(40));
+        for second in 1..=10 {
+            queue.on_sample(Time::from_secs(second), ms(60));
+        }
+        assert_eq!((queue.rtt_min(), queue.delay()), (Some(ms(40)), ms(20)));
+        queue.on_sample(Time::from_millis(10_001), ms(60));
+        assert_eq!(
+            (queue.rtt_min(), queue.delay()),
+            (Some(ms(60)), Duration::ZERO),
+            "the route is longer now"
+        );
+    }
+
+    #[test]
+    fn twenty_long_rtts_are_longer_than_ten_seconds() {
+        let mut queue = Queue::new(Filters { rtt_min_rtts: 20, ..PAPER });
+        queue.on_sample(Time::ZERO, ms(1_000));
+        queue.on_sample(Time::from_secs(19), ms(1_500));
+        assert_eq!(queue.rtt_min(), Some(ms(1_000)));
+        queue.on_sample(Time::from_millis(20_001), ms(1_500));
+        assert_eq!(queue.rtt_min(), Some(ms(1_500)));
+    }
+
+    #[test]
+    fn a_queue_that_never_empties_is_noticed_after_five_rtts_or_when_the_least_of_four_is_high() {
+        for (empty_test, noticed) in [(EmptyTest::Standing, 250..300), (EmptyTest::Least, 160..260)] {
+            let mut queue = Queue::new(Filters { empty_test, ..PAPER });
+            let mut full_since = None;
+            for step in 0..600u64 {
+                let now = Time::from_millis(step);
+                // An empty queue for 100 ms, then one between 10 and 20 ms.
+                queue.on_sample(now, if step < 100 { ms(40) } else { ms(50 + step % 11) });
+                if !queue.empties(now) && full_since.is_none() {
+                    full_since = Some(step - 100);
+                }
+                assert!(queue.empties(now) || full_since.is_some());
+            }
+            let full_since = full_since.expect("the queue is seen to be full");
+            assert!(noticed.contains(&full_since), "{empty_test:?}: after {full_since} ms");
+            for step in 600..700 {
+                queue.on_sample(Time::from_millis(step), ms(40));
+            }
+            assert!(queue.empties(Time::from_millis(700)), "{empty_test:?}: it is empty again");
+        }
+    }
+}

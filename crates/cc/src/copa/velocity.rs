@@ -1,0 +1,194 @@
+//! How many steps of 1/δ packets the window takes per round: more the longer it goes one way.
+
+use std::time::Duration;
+
+use airpace_core::Time;
+
+/// Rounds that a direction must last before the velocity doubles: in steady state it lasts 2.5.
+///
+/// Source: Copa §2.1
+const STEADY_ROUNDS: u32 = 3;
+
+/// No velocity is higher.
+///
+/// Chosen: keeps arithmetic finite where the velocity has no other limit.
+const HIGHEST: f64 = 1_048_576.0;
+
+/// When the velocity doubles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Once per window of data, if the window has moved the same way for three of them. It is 1 again as soon as an
+    /// ACK moves the window the other way.
+    ///
+    /// Source: Copa §2.1
+    ///
+    /// Chosen: the paper resets once per window of data; to wait for its end overshoots by as much as was gained.
+    Windows,
+    /// Once per RTT, if most of its ACKs moved the window the same way as most of the last one's.
+    ///
+    /// Source: genericCC markoviancc
+    Majority,
+}
+
+/// The velocity and the direction that it is for.
+#[derive(Clone, Debug)]
+pub struct Velocity {
+    rule: Rule,
+    value: f64,
+    /// Up is 1, down is -1; 0 is neither.
+    direction: i64,
+    /// Rounds in a row that confirmed the direction.
+    steady: u32,
+    /// ACKs of this RTT that moved the window up, less those that moved it down.
+    balance: i64,
+    /// When the last RTT was judged.
+    judged: Time,
+    /// The window when the round began, in packets.
+    window_then: f64,
+}
+
+impl Velocity {
+    /// One step per round.
+    pub fn new(rule: Rule, window: f64) -> Velocity {
+        let upwards = i64::from(rule == Rule::Majority); // genericCC markoviancc: begins as if it had gone up
+        Velocity {
+            rule,
+            value: 1.0,
+            direction: upwards,
+            steady: 0,
+            balance: upwards,
+            judged: Time::ZERO,
+            window_then: window,
+        }
+    }
+
+    /// Steps of 1/δ packets per round; at least 1.
+    pub fn get(&self) -> f64 {
+        self.value
+    }
+
+    /// A window of data was acknowledged, after which the congestion window is `window` packets. In slow start
+    /// there are no steps, and its rounds confirm no direction.
+    pub fn on_round(&mut self, window: f64, slow_start: bool) {
+        let moved = i64::from(window > self.window_then) - i64::from(window < self.window_then);
+        self.window_then = window;
+        if slow_start || self.rule == Rule::Majority {
+            return;
+        }
+        if moved != 0 && moved == self.direction {
+            self.steady += 1;
+            if self.steady >= STEADY_ROUNDS {
+                self.double();
+            }
+        } else {
+            self.turn(moved);
+        }
+    }
+
+    /// An ACK is about to move the window.
+    pub fn before_step(&mut self, now: Time, latest_rtt: Duration) {
+        if self.rule == Rule::Windows || self.judged + latest_rtt >= now {
+            return;
+        }
+        if self.direction * self.balance > 0 {
+            self.double();
+        } else {
+            self.value = 1.0;
+            self.direction = -self.direction;
+        }
+        self.judged = now;
+        self.balance = 0;
+    }
+
+    /// An ACK moves the window up or down.
+    pub fn on_step(&mut self, up: bool) {
+        let moved = if up { 1 } else { -1 };
+        self.balance += moved;
+        if self.rule == Rule::Windows && self.value > 1.0 && moved != self.direction {
+            self.turn(moved);
+        }
+    }
+
+    /// No round shall more than double or empty the window: `most` is δ · window.
+    ///
+    /// Source: genericCC markoviancc (halved once per ACK, down to 1)
+    pub fn limit(&mut self, most: f64) {
+        if self.value > most {
+            self.value /= 2.0;
+        }
+        self.value = self.value.max(1.0);
+    }
+
+    fn turn(&mut self, direction: i64) {
+        self.direction = direction;
+        self.steady = 0;
+        self.value = 1.0;
+    }
+
+    fn double(&mut self) {
+        self.value = (2.0 * self.value).min(HIGHEST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_direction_counts_once_it_has_lasted_three_rounds() {
+        let mut velocity = Velocity::new(Rule::Windows, 10.0);
+        let mut seen = vec![];
+        for window in [12.0, 14.0, 16.0, 18.0, 22.0, 30.0, 29.0, 20.0, 10.0, 5.0, 5.0] {
+            velocity.on_round(window, false);
+            seen.push(velocity.get());
+        }
+        assert_eq!(seen, [1.0, 1.0, 1.0, 2.0, 4.0, 8.0, 1.0, 1.0, 1.0, 2.0, 1.0]);
+    }
+
+    #[test]
+    fn the_first_ack_the_other_way_ends_the_haste() {
+        let mut velocity = Velocity::new(Rule::Windows, 10.0);
+        for window in 11..16 {
+            velocity.on_round(f64::from(window), false);
+        }
+        velocity.on_step(true);
+        assert_eq!(velocity.get(), 4.0);
+        velocity.on_step(false);
+        assert_eq!(velocity.get(), 1.0);
+    }
+
+    #[test]
+    fn the_program_doubles_each_rtt_until_most_acks_go_the_other_way() {
+        let mut velocity = Velocity::new(Rule::Majority, 10.0);
+        let rtt = Duration::from_millis(40);
+        let mut seen = vec![];
+        // Ten ACKs per RTT: four RTTs up, one with a majority down, two down.
+        let ups = [10, 10, 10, 10, 4, 0, 0];
+        for (index, ups) in ups.into_iter().enumerate() {
+            for ack in 0..10u64 {
+                velocity.before_step(Time::from_millis(100 + 45 * index as u64 + 4 * ack), rtt);
+                velocity.on_step(ack < ups);
+            }
+            seen.push(velocity.get());
+        }
+        assert_eq!(seen, [2.0, 4.0, 8.0, 16.0, 32.0, 1.0, 2.0]);
+    }
+
+    #[test]
+    fn a_round_never_doubles_the_window() {
+        let mut velocity = Velocity::new(Rule::Windows, 1.0);
+        for window in 2..12 {
+            velocity.on_round(f64::from(window), false);
+        }
+        assert_eq!(velocity.get(), 128.0);
+        for _ in 0..5 {
+            velocity.limit(8.0);
+        }
+        assert_eq!(velocity.get(), 8.0);
+        velocity.limit(0.3);
+        velocity.limit(0.3);
+        velocity.limit(0.3);
+        velocity.limit(0.3);
+        assert_eq!(velocity.get(), 1.0, "a small window still moves");
+    }
+}
