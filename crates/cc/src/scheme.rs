@@ -89,6 +89,7 @@ pub struct Ends {
 #[derive(Clone)]
 pub struct SchemeSpec {
     scheme: &'static Scheme,
+    preset: Option<&'static str>,
     text: String,
     options: Options,
 }
@@ -137,22 +138,21 @@ impl SchemeSpec {
             .find(|scheme| scheme.name == name)
             .ok_or_else(|| SchemeError::Scheme(name.to_owned()))?;
         let mut options = Options::defaults(scheme);
-        if let Some(wanted) = preset {
-            let preset = scheme
-                .presets
-                .iter()
-                .find(|preset| preset.name == wanted)
-                .ok_or_else(|| SchemeError::Preset(scheme.name, wanted.to_owned()))?;
-            for (option, value) in preset.set {
-                options.set(option, value)?;
-            }
+        let find = |wanted: &str| {
+            let preset = scheme.presets.iter().find(|preset| preset.name == wanted);
+            preset.ok_or_else(|| SchemeError::Preset(scheme.name, wanted.to_owned()))
+        };
+        let preset = preset.map(find).transpose()?;
+        for (option, value) in preset.map_or(&[][..], |preset| preset.set) {
+            options.set(option, value)?;
         }
         for part in parts {
             let (option, value) =
                 part.split_once('=').ok_or_else(|| SchemeError::Option(scheme.name, part.to_owned()))?;
             options.set(option, value)?;
         }
-        let spec = SchemeSpec { scheme, text: text.to_owned(), options };
+        let spec =
+            SchemeSpec { scheme, preset: preset.map(|preset| preset.name), text: text.to_owned(), options };
         // A value that cannot be is told now, not when a run has begun.
         spec.build(&Setup { mss: Bytes(1500), rng: Streams::new(0).stream("parse") })?;
         Ok(spec)
@@ -161,6 +161,11 @@ impl SchemeSpec {
     /// The scheme.
     pub fn scheme(&self) -> &'static Scheme {
         self.scheme
+    }
+
+    /// The preset, if one was named.
+    pub fn preset(&self) -> Option<&'static str> {
+        self.preset
     }
 
     /// The choice as it was spelled: what results are labelled with.
@@ -207,6 +212,11 @@ impl Options {
     pub fn defaults(scheme: &Scheme) -> Options {
         let values = scheme.options.iter().map(|option| (option.name, option.default.to_owned())).collect();
         Options { scheme: scheme.name, values }
+    }
+
+    /// Names and values, in the order of the scheme's list.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.values.iter().map(|(name, value)| (*name, value.as_str()))
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), SchemeError> {

@@ -13,10 +13,12 @@
 //! The same scenarios, schemes and seeds give the same bytes, but for the manifest's `host` part. The manifest is
 //! written first with `"complete": false` and again at the end: an interrupted run says so.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use airpace_sim::SchemeSpec;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +45,9 @@ pub struct Manifest {
     pub scenarios: Vec<ManifestScenario>,
     /// The schemes under test, as they were spelled, in order; empty where each scenario names its own.
     pub schemes: Vec<String>,
+    /// What stands behind every spelling of a scheme in the results.
+    #[serde(default)]
+    pub choices: Vec<ManifestChoice>,
     /// The seeds, in order.
     pub seeds: Vec<u64>,
     /// Where and when it ran: the only part of a run folder that differs between two runs of one command.
@@ -66,6 +71,35 @@ pub struct ManifestScenario {
     pub file: String,
     /// Whether its last hop replays a recorded trace.
     pub replays_trace: bool,
+}
+
+/// One choice of a scheme, in full.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestChoice {
+    /// As it was spelled: the value of the `scheme` column.
+    pub text: String,
+    /// The scheme.
+    pub scheme: String,
+    /// The preset; `default` where none was named.
+    pub preset: String,
+    /// Where the scheme is published.
+    pub source: String,
+    /// Every option and its value, defaults included.
+    pub options: BTreeMap<String, String>,
+}
+
+impl ManifestChoice {
+    /// What `spec` stands for.
+    pub fn new(spec: &SchemeSpec) -> ManifestChoice {
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        ManifestChoice {
+            text: spec.text().to_owned(),
+            scheme: spec.scheme().name.to_owned(),
+            preset: spec.preset().unwrap_or("default").to_owned(),
+            source: spec.scheme().source.to_owned(),
+            options: spec.options().iter().map(owned).collect(),
+        }
+    }
 }
 
 /// Where and when a run was made.

@@ -3,6 +3,7 @@
 //! Each run is a pure function of its scenario, scheme and seed and writes to files of its own; results are put
 //! together in the order asked for. So neither the number of threads nor their luck changes a byte.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -14,7 +15,7 @@ use airpace_sim::{Prepared, Progress as Clock, Scenario, SchemeSpec};
 
 use crate::error::EvalError;
 use crate::expect::{check_metrics, verdicts};
-use crate::folder::{Host, Manifest, ManifestScenario, RunFolder};
+use crate::folder::{Host, Manifest, ManifestChoice, ManifestScenario, RunFolder};
 use crate::judge::{Judge, Keep};
 use crate::shell;
 use crate::summary::{RunSummary, Summary};
@@ -125,7 +126,7 @@ impl Matrix {
         let jobs = self.jobs()?;
         let folder = self.out.as_deref().map(RunFolder::create).transpose()?;
         let started = Instant::now();
-        let mut manifest = self.manifest();
+        let mut manifest = self.manifest()?;
         if let Some(folder) = &folder {
             folder.write_manifest(&manifest)?;
             for choice in &self.scenarios {
@@ -182,8 +183,20 @@ impl Matrix {
         scenario.schemes.iter().map(parse).collect()
     }
 
-    fn manifest(&self) -> Manifest {
-        Manifest {
+    /// Every choice of a scheme in the results, once, by rising spelling.
+    fn choices(&self) -> Result<Vec<ManifestChoice>, EvalError> {
+        let mut choices = BTreeMap::new();
+        for Choice { scenario, .. } in &self.scenarios {
+            for under_test in self.schemes_of(scenario)? {
+                let own = (0..scenario.flow.len()).map(|flow| scenario.scheme_of(flow, &under_test));
+                choices.extend(own.map(|spec| (spec.text().to_owned(), ManifestChoice::new(&spec))));
+            }
+        }
+        Ok(choices.into_values().collect())
+    }
+
+    fn manifest(&self) -> Result<Manifest, EvalError> {
+        Ok(Manifest {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             complete: false,
             command: self.canonical_command(),
@@ -201,9 +214,10 @@ impl Matrix {
                 })
                 .collect(),
             schemes: spelled(&self.schemes),
+            choices: self.choices()?,
             seeds: self.seeds.clone(),
             host: Host::here(&self.command, self.jobs),
-        }
+        })
     }
 
     /// Runs `jobs` on threads; results come back in order.

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use airpace_cc::scheme::{SCHEMES, choices};
 use airpace_cc::{SchemeError, SchemeSpec};
 
 use super::Verdict;
@@ -23,24 +24,35 @@ pub struct Args {
         value_name = "SCHEMES",
         value_delimiter = ',',
         value_parser = scheme,
-        help = "Schemes to compare, parted by commas: NAME[@PRESET][:OPTION=VALUE]… [default: those of the scenario]"
+        help = "Schemes to compare, parted by commas: NAME[@PRESET][:OPTION=VALUE]…; `all` is every scheme, `presets` \
+                every scheme with every preset [default: those of the scenario]"
     )]
-    schemes: Vec<SchemeSpec>,
+    schemes: Vec<Schemes>,
     #[command(flatten)]
     run: RunArgs,
 }
 
+/// What one word of `--scheme` names.
+#[derive(Clone)]
+struct Schemes(Vec<SchemeSpec>);
+
 /// Runs.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    for (index, scheme) in args.schemes.iter().enumerate() {
-        let is_first = args.schemes[..index].iter().all(|other| other.text() != scheme.text());
+    let schemes: Vec<SchemeSpec> = args.schemes.iter().flat_map(|Schemes(named)| named.clone()).collect();
+    for (index, scheme) in schemes.iter().enumerate() {
+        let is_first = schemes[..index].iter().all(|other| other.text() != scheme.text());
         anyhow::ensure!(is_first, "scheme `{}` is named twice; name it once", scheme.text());
     }
     let choice = args.run.choice(&args.scenario, Vec::new())?;
     let name = choice.scenario.name.clone();
-    matrix::run(&name, vec![choice], args.schemes.clone(), &args.run, out)
+    matrix::run(&name, vec![choice], schemes, &args.run, out)
 }
 
-fn scheme(text: &str) -> Result<SchemeSpec, SchemeError> {
-    SchemeSpec::parse(text)
+fn scheme(word: &str) -> Result<Schemes, SchemeError> {
+    let texts = match word {
+        "all" => SCHEMES.iter().map(|scheme| scheme.name.to_owned()).collect(),
+        "presets" => choices(),
+        one => vec![one.to_owned()],
+    };
+    texts.iter().map(|text| SchemeSpec::parse(text)).collect::<Result<_, _>>().map(Schemes)
 }

@@ -35,6 +35,27 @@ fn a_run_prints_a_table_and_leaves_a_folder() {
 }
 
 #[test]
+fn all_is_every_scheme_and_the_manifest_says_what_stands_behind_a_name() {
+    let shell = Shell::new();
+    shell.write("small.toml", SMALL);
+    let listed = shell.run(&["list", "schemes", "--json"]).json();
+    let lines = shell.run(&["sim", "small.toml", "--scheme", "all", "--json"]).json();
+    assert_eq!(lines.len(), listed.len(), "every scheme that is listed ran");
+    let presets: usize = listed.iter().map(|scheme| scheme["presets"].as_array().unwrap().len()).sum();
+    let lines = shell.run(&["sim", "small.toml", "--scheme", "presets", "--json"]).json();
+    assert_eq!(lines.len(), listed.len() + presets, "and every preset");
+
+    shell.run(&["sim", "small.toml", "--scheme", "pbe@paper:floor=on,cubic", "--out", "run"]).fine();
+    let manifest: Value = serde_json::from_str(&shell.read("run/manifest.json")).unwrap();
+    let choices = manifest["choices"].as_array().unwrap();
+    assert_eq!(choices.len(), 2);
+    assert_eq!((&choices[0]["text"], &choices[0]["preset"]), (&"cubic".into(), &"default".into()));
+    assert_eq!((&choices[1]["scheme"], &choices[1]["preset"]), (&"pbe".into(), &"paper".into()));
+    assert_eq!(choices[1]["options"]["floor"], "on", "what was said on top of the preset");
+    assert_eq!(choices[1]["options"]["cell_test"], "off", "what the preset says");
+}
+
+#[test]
 fn json_is_one_object_per_flow_with_the_promised_keys() {
     let shell = Shell::new();
     shell.write("small.toml", SMALL);
