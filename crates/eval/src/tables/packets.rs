@@ -13,7 +13,9 @@
 //! | `propagation_delay_ms` | f32 | what the journey takes on an empty path |
 //! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss` or `harq_failure` |
 //! | `duplicate` | bool | whether these bytes had arrived before |
+//! | `marked` | bool | whether a queue on its way marked it (ECN) |
 
+use airpace_core::Ecn;
 use airpace_core::event::{Arrived, Fate};
 
 use super::columns::row;
@@ -36,6 +38,7 @@ row! {
         propagation_delay_ms: f32,
         fate: Word,
         duplicate: bool,
+        marked: bool,
     }
 }
 
@@ -57,6 +60,7 @@ pub(super) fn push(table: &mut Table<Rows>, arrived: &Arrived) -> Result<(), Eva
         propagation_delay_ms: span_millis(arrived.propagation_delay),
         fate,
         duplicate: arrived.duplicate,
+        marked: packet.ecn == Ecn::Ce,
     });
     table.added(1)
 }

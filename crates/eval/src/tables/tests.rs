@@ -46,7 +46,7 @@ fn packet(number: u64) -> Packet {
         number,
         bytes: Bytes(1500),
         sent: Time::from_millis(number),
-        ecn: Ecn::NotEct,
+        ecn: if number == 7 { Ecn::Ce } else { Ecn::Ect },
     }
 }
 
@@ -136,6 +136,7 @@ fn what_is_written_is_read_back() {
     let fate = packets["fate"].as_dictionary::<arrow_array::types::Int32Type>();
     let fate = fate.downcast_dict::<arrow_array::StringArray>().unwrap();
     assert_eq!(fate.into_iter().filter(|fate| *fate == Some("queue_full")).count(), 2);
+    assert_eq!(packets["marked"].as_boolean().true_count(), 1, "an ECN mark is seen");
     assert!(packets["one_way_delay_ms"].is_null(3), "a drop has no delay");
     assert!(packets["arrived_ms"].is_null(3));
     assert_eq!(packets["dropped_ms"].as_primitive::<Float64Type>().value(3), 28.0);
