@@ -273,7 +273,14 @@ impl Victim {
             carrier_prbs: 100,
             cfi: 1,
             dcis: vec![grant(own, 0, prbs), grant(Rnti(0x200 + others), prbs, others)],
-            own: Some(OwnRadio { rnti: own, active, sinr_db: 10.0, bits_per_prb, decoded: Some(active) }),
+            own: Some(OwnRadio {
+                rnti: own,
+                active,
+                sinr_db: 10.0,
+                bits_per_prb,
+                decoded: Some(active),
+                uplink_queue: None,
+            }),
             layer: if active { BitLayer::Physical } else { BitLayer::Transport },
         };
         self.controller.on_radio(&report);

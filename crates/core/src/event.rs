@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::packet::{DeviceId, FlowId, Packet};
-use crate::radio::RadioReport;
+use crate::radio::{Direction, RadioReport};
 use crate::time::Time;
 use crate::units::{Bytes, Rate};
 
@@ -166,7 +166,7 @@ pub struct Subframe<'a> {
     pub owners: &'a [Owner],
 }
 
-/// What the last hop could have carried to one device in an interval: all that it did carry, and what nobody used.
+/// What the last hop could have carried to or from one device in an interval: all that it did carry, and what nobody used.
 ///
 /// For a cell: (PRBs given to the device + idle PRBs, over its active carriers) at the device's present bits
 /// per PRB, less expected HARQ errors and radio headers. For a trace: its delivery chances.
@@ -178,6 +178,8 @@ pub struct Capacity {
     pub span: Duration,
     /// The device.
     pub device: DeviceId,
+    /// To it or from it.
+    pub direction: Direction,
     /// IP bytes that could have been carried.
     pub bytes: Bytes,
 }

@@ -3,7 +3,7 @@
 //! The same words come from the simulated cell, from a decoder of IQ samples and from a modem's log.
 
 use crate::time::Time;
-use crate::units::Bits;
+use crate::units::{Bits, Bytes};
 
 /// A radio network temporary identifier: whom a DCI is for.
 ///
@@ -191,6 +191,9 @@ pub struct OwnRadio {
     pub bits_per_prb: f64,
     /// Whether the transport block granted in this subframe was received; `None` without a grant.
     pub decoded: Option<bool>,
+    /// Bytes that wait in the device for the uplink, all carriers; `None` where they are not known (not from the
+    /// modem's own log).
+    pub uplink_queue: Option<Bytes>,
 }
 
 /// One subframe of one carrier as its control channel tells it.

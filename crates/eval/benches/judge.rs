@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use airpace_core::event::{Acked, Arrived, Capacity, Fate, Inspected, Owner, Subframe};
-use airpace_core::radio::{BitLayer, CarrierId};
+use airpace_core::radio::{BitLayer, CarrierId, Direction};
 use airpace_core::{
     Bits, Bytes, Dci, DeviceId, Ecn, Event, FlowId, Packet, PrbSet, RadioReport, Rate, Recorder, Rnti, Time,
 };
@@ -101,7 +101,8 @@ fn play(recorder: &mut dyn Recorder) {
         recorder.record(Event::Subframe(&Subframe { report: &report, owners: &owners }));
         let bytes = Bytes(9_000 + random % 500);
         let span = Duration::from_millis(1);
-        recorder.record(Event::Capacity(Capacity { time: now, span, device: DeviceId(0), bytes }));
+        let (device, direction) = (DeviceId(0), Direction::Downlink);
+        recorder.record(Event::Capacity(Capacity { time: now, span, device, direction, bytes }));
         if ms % 10 == 0 {
             recorder.record(Event::Inspected(&Inspected {
                 time: now,

@@ -31,7 +31,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use airpace_core::event::{Capacity, Fate, Subframe};
-use airpace_core::radio::OwnRadio;
+use airpace_core::radio::{Direction, OwnRadio};
 use airpace_core::{Bytes, DeviceId, Packet, RadioReport, Streams, Time};
 
 use crate::config_error::ConfigError;
@@ -157,7 +157,8 @@ impl Cell {
             let bits = block.bits.0 as f64 * f64::from(codewords) * goodput;
             bytes += user::ip_bytes(bits, codewords, &self.config.rlc);
         }
-        Capacity { time: Time::from_millis(now), span: Duration::from_millis(1), device, bytes }
+        let (time, span) = (Time::from_millis(now), Duration::from_millis(1));
+        Capacity { time, span, device, direction: Direction::Downlink, bytes }
     }
 
     /// Bytes that wait for a device and were not sent yet.
@@ -227,6 +228,7 @@ impl Cell {
                 sinr_db: link.channel.at(now).sinr_db,
                 bits_per_prb: link.bits_per_prb(carrier.cfi, carrier.grid.prbs),
                 decoded: link.decoded_in(now),
+                uplink_queue: None,
             };
             self.telemetry.hear(index, Time::from_millis(now + 1), &carrier.account, own);
         }

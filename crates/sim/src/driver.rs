@@ -15,6 +15,7 @@ use airpace_cc::controller::Truth;
 use airpace_cc::registry::FlowRegistry;
 use airpace_cc::{Inspect, SchemeError, SchemeSpec};
 use airpace_core::event::{Arrived, Capacity, Fate, Inspected};
+use airpace_core::radio::Direction;
 use airpace_core::{Bytes, DeviceId, Ecn, Event, Packet, RadioReport, Rate, Recorder, Streams, Time};
 use airpace_path::Link;
 use airpace_path::queue::Queue;
@@ -309,7 +310,14 @@ impl<'a> Driver<'a> {
         let internet = flows.any(|flow| flow.crosses_internet).then_some(self.internet_rate()).flatten();
         let internet = internet.map(|rate| rate.bytes_in(MILLISECOND));
         if let Some(bytes) = [last_hop, internet].into_iter().flatten().min() {
-            self.record(Event::Capacity(Capacity { time: from, span: MILLISECOND, device, bytes }));
+            let direction = Direction::Downlink;
+            self.record(Event::Capacity(Capacity {
+                time: from,
+                span: MILLISECOND,
+                device,
+                direction,
+                bytes,
+            }));
         }
     }
 

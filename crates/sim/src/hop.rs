@@ -136,6 +136,7 @@ impl TraceRadio {
                 sinr_db: f64::NAN,
                 bits_per_prb: bits_per_prb as f64,
                 decoded: (!prbs.is_empty()).then_some(true),
+                uplink_queue: None,
             }),
             layer: BitLayer::Transport,
         }

@@ -42,7 +42,14 @@ fn report(carrier: u8, subframe: u64, grants: &[(u16, u16)]) -> RadioReport {
         carrier_prbs: 100,
         cfi: 2,
         dcis: dcis.collect(),
-        own: Some(OwnRadio { rnti: OWN, active: true, sinr_db: 15.0, bits_per_prb: 400.0, decoded: None }),
+        own: Some(OwnRadio {
+            rnti: OWN,
+            active: true,
+            sinr_db: 15.0,
+            bits_per_prb: 400.0,
+            decoded: None,
+            uplink_queue: None,
+        }),
         layer: BitLayer::Physical,
     }
 }

@@ -525,6 +525,7 @@ impl World {
                     sinr_db: self.conditions.sinr_db,
                     bits_per_prb: self.conditions.bits_per_prb,
                     decoded: None,
+                    uplink_queue: None,
                 }),
                 layer: BitLayer::Physical,
             });

@@ -510,6 +510,7 @@ impl Plan {
                     sinr_db: 20.0,
                     bits_per_prb,
                     decoded: granted.then_some(true),
+                    uplink_queue: None,
                 }),
                 layer: BitLayer::Transport,
             });

@@ -147,6 +147,48 @@ pub fn uplink_mcs(index: u8) -> Option<UplinkMcs> {
     Some(UplinkMcs { initial, rv: index.saturating_sub(28) })
 }
 
+/// Resource elements of a PRB pair that carry the uplink shared channel: 12 symbols of 14, the others hold reference
+/// signals. Normal cyclic prefix, no sounding in the subframe.
+///
+/// Source: TS 36.211 §5.2 and §5.5.2.1
+pub const PUSCH_RES_PER_PRB: u32 = 144;
+
+/// The largest number of PRB pairs, at most `limit` (up to 110), that an uplink grant may have: a product of twos,
+/// threes and fives, for the transform of the device's transmitter; 0 if `limit` is.
+///
+/// Source: TS 36.211 §5.3.3
+pub const fn pusch_size_within(limit: u16) -> u16 {
+    PUSCH_SIZES[if limit > 110 { 110 } else { limit as usize }] as u16
+}
+
+/// The smallest number of PRB pairs, at least `least`, that an uplink grant may have; `None` above 108.
+///
+/// Source: TS 36.211 §5.3.3
+pub fn pusch_size_from(least: u16) -> Option<u16> {
+    (least.max(1)..=110).find(|&prbs| pusch_size_within(prbs) == prbs)
+}
+
+/// For every number of PRB pairs, the largest size of an uplink grant within it.
+static PUSCH_SIZES: [u8; 111] = {
+    let mut sizes = [0; 111];
+    let mut prbs = 1;
+    while prbs < sizes.len() {
+        let mut rest = prbs;
+        while rest.is_multiple_of(2) {
+            rest /= 2;
+        }
+        while rest.is_multiple_of(3) {
+            rest /= 3;
+        }
+        while rest.is_multiple_of(5) {
+            rest /= 5;
+        }
+        sizes[prbs] = if rest == 1 { prbs as u8 } else { sizes[prbs - 1] };
+        prbs += 1;
+    }
+    sizes
+};
+
 /// PRB pairs of a resource block group on a carrier of `carrier_prbs` PRB pairs.
 ///
 /// Source: TS 36.213 §7.1.6.1 Table 7.1.6.1-1
@@ -336,6 +378,14 @@ mod tests {
             [1, 2, 3],
             "the last is smaller"
         );
+    }
+
+    #[test]
+    fn an_uplink_grant_is_a_product_of_twos_threes_and_fives() {
+        assert_eq!([0, 1, 7, 23, 49, 96, 99, 100].map(pusch_size_within), [0, 1, 6, 20, 48, 96, 96, 100]);
+        assert_eq!([0, 7, 23, 97, 110].map(pusch_size_from), [Some(1), Some(8), Some(24), Some(100), None]);
+        let sizes: Vec<u16> = (1..=100).filter(|&prbs| pusch_size_within(prbs) == prbs).collect();
+        assert_eq!(sizes.len(), 34, "{sizes:?}");
     }
 
     #[test]

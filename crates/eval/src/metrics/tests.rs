@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use airpace_core::event::{Arrived, Capacity, Fate, Inspected, Subframe};
-use airpace_core::radio::{BitLayer, CarrierId};
+use airpace_core::radio::{BitLayer, CarrierId, Direction};
 use airpace_core::{Bytes, Dci, DeviceId, Ecn, FlowId, Packet, PrbSet, RadioReport, Time};
 use proptest::prelude::*;
 
@@ -48,6 +48,7 @@ fn capacity(device: u16, at_ms: u64, bytes: u64) -> Capacity {
         time: Time::from_millis(at_ms),
         span: Duration::from_millis(1),
         device: DeviceId(device),
+        direction: Direction::Downlink,
         bytes: Bytes(bytes),
     }
 }

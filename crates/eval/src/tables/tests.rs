@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use airpace_core::event::{Acked, Arrived, Capacity, Fate, Inspected, Lost, Owner, Subframe};
-use airpace_core::radio::{BitLayer, CarrierId};
+use airpace_core::radio::{BitLayer, CarrierId, Direction};
 use airpace_core::{Bits, Bytes, Dci, DeviceId, Ecn, FlowId, Packet, PrbSet, RadioReport, Rate, Rnti, Time};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt32Type};
@@ -115,7 +115,8 @@ fn write(root: &Path, packets: u64) -> Result<(), EvalError> {
         let owners = [Owner::Device(DeviceId(0)), Owner::Background(3)];
         tables.record(&Event::Subframe(&Subframe { report: &report, owners: &owners }));
         let span = Duration::from_millis(1);
-        tables.record(&Event::Capacity(Capacity { time, span, device: DeviceId(0), bytes: Bytes(7500) }));
+        let (device, direction, bytes) = (DeviceId(0), Direction::Downlink, Bytes(7500));
+        tables.record(&Event::Capacity(Capacity { time, span, device, direction, bytes }));
     }
     tables.finish()
 }

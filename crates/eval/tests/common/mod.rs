@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use airpace_core::event::{Acked, Arrived, Capacity, Fate, Inspected, Lost, Owner, Subframe};
-use airpace_core::radio::{BitLayer, CarrierId};
+use airpace_core::radio::{BitLayer, CarrierId, Direction};
 use airpace_core::{
     Bits, Bytes, Dci, DeviceId, Ecn, Event, FlowId, Packet, PrbSet, RadioReport, Rate, Recorder, Rnti,
     Streams, Time,
@@ -213,7 +213,8 @@ pub fn simulate(
             flow.serve(index, now, capacity, recorder);
             flow.look(index, now, subframe, capacity, recorder);
             let bytes = Bytes(capacity as u64);
-            recorder.record(Event::Capacity(Capacity { time: now, span: STEP, device: flow.device, bytes }));
+            let (device, direction) = (flow.device, Direction::Downlink);
+            recorder.record(Event::Capacity(Capacity { time: now, span: STEP, device, direction, bytes }));
         }
         recorder.record(Event::Subframe(&Subframe { report: &report, owners: &owners }));
         now += STEP;
