@@ -11,6 +11,7 @@ pub(crate) enum Part {
     /// Of a flow, by its place in the scenario.
     Forward(usize),
     Reverse(usize),
+    Acker(usize),
     Traffic(usize),
     Sender(usize),
 }
@@ -18,7 +19,7 @@ pub(crate) enum Part {
 /// Deadlines, one per component.
 ///
 /// What is due at the same instant comes in this order: links before what feeds them (so that a link has let go
-/// of its packets before it gets more), then senders; flows among each other in an order drawn for the run, so
+/// of its packets before it gets more), then both ends; flows among each other in an order drawn for the run, so
 /// that none is favoured.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
@@ -32,7 +33,8 @@ pub(crate) struct Agenda {
 /// Components that flows share; theirs come after these, kind by kind.
 const SHARED: [Part; 3] = [Part::LastHop, Part::Internet, Part::Tick];
 
-const OF_A_FLOW: [fn(usize) -> Part; 4] = [Part::Forward, Part::Reverse, Part::Traffic, Part::Sender];
+const OF_A_FLOW: [fn(usize) -> Part; 5] =
+    [Part::Forward, Part::Reverse, Part::Acker, Part::Traffic, Part::Sender];
 
 impl Agenda {
     pub(crate) fn new(flows: usize, rng: &mut Rng) -> Agenda {
@@ -71,8 +73,9 @@ impl Agenda {
             Part::Tick => 2,
             Part::Forward(flow) => of_flow(0, flow),
             Part::Reverse(flow) => of_flow(1, flow),
-            Part::Traffic(flow) => of_flow(2, flow),
-            Part::Sender(flow) => of_flow(3, flow),
+            Part::Acker(flow) => of_flow(2, flow),
+            Part::Traffic(flow) => of_flow(3, flow),
+            Part::Sender(flow) => of_flow(4, flow),
         }
     }
 }

@@ -142,6 +142,7 @@ impl<'a> Driver<'a> {
                 Part::Internet => self.drain_internet(),
                 Part::Forward(flow) => self.drain_forward(flow),
                 Part::Reverse(flow) => self.drain_reverse(flow),
+                Part::Acker(flow) => self.acknowledge(flow),
                 Part::Traffic(flow) => self.wake_traffic(flow),
                 Part::Sender(flow) => self.wake_sender(flow),
                 Part::Tick => {
@@ -339,29 +340,36 @@ impl<'a> Driver<'a> {
         device.downlink.observe(self.now, &flow.key, u32::from(flow.id.0), packet.bytes);
         let clock = device.clock.read(self.now);
         let is_duplicate = flow.arrive(&packet, clock, device.downlink.view(self.now, &flow.key));
-        // Every packet is acknowledged at once, hence no deadline of the receiver's clock is ever waited for.
-        let ack = flow.acker.poll_ack(clock);
         self.record_arrival(packet, Fate::Delivered, is_duplicate);
-        if let Some(frame) = ack {
-            self.flows[index].stats.acks += 1;
-            if self.ack_outage.iter().any(|outage| outage.covers(self.now)) {
-                return;
-            }
-            let flow = &mut self.flows[index];
-            let number = flow.acks_on_path;
-            flow.acks_on_path += 1;
-            flow.frames.push(number, frame);
-            let ack = Packet {
-                flow: flow.id,
-                device: flow.device,
-                number,
-                bytes: ACK_BYTES,
-                sent: self.now,
-                ecn: Ecn::NotEct,
-            };
-            flow.reverse.push(self.now, ack);
-            self.agenda.set(Part::Reverse(index), flow.reverse.next());
+        self.acknowledge(index);
+    }
+
+    /// Puts the ACK that is due, if one is, on the path back, and waits for the next.
+    fn acknowledge(&mut self, index: usize) {
+        let flow = &mut self.flows[index];
+        let clock = self.devices[usize::from(flow.device.0)].clock.read(self.now);
+        let ack = flow.acker.poll_ack(clock);
+        // A span of the device's clock is taken for one of true time: where it drifts, the rest is waited for again.
+        let due = flow.acker.next().map(|due| self.now + (due - clock).max(Duration::from_nanos(1)));
+        self.agenda.set(Part::Acker(index), due);
+        let Some(frame) = ack else { return };
+        flow.stats.acks += 1;
+        if self.ack_outage.iter().any(|outage| outage.covers(self.now)) {
+            return;
         }
+        let number = flow.acks_on_path;
+        flow.acks_on_path += 1;
+        flow.frames.push(number, frame);
+        let ack = Packet {
+            flow: flow.id,
+            device: flow.device,
+            number,
+            bytes: ACK_BYTES,
+            sent: self.now,
+            ecn: Ecn::NotEct,
+        };
+        flow.reverse.push(self.now, ack);
+        self.agenda.set(Part::Reverse(index), flow.reverse.next());
     }
 
     fn record_arrival(&mut self, packet: Packet, fate: Fate, duplicate: bool) {

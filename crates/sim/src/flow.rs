@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use airpace_cc::controller::Arrival;
-use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Sender, SenderConfig};
+use airpace_cc::endpoint::{AckFrame, Acker, Sender, SenderConfig};
 use airpace_cc::filter::WindowedMax;
 use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::{ACTIVE_FOR, DeviceFlows, FlowKey, Protocol};
@@ -88,7 +88,7 @@ impl FlowState {
         let ends = spec.build(&Setup { mss: MSS, rng: stream("controller") })?;
         let late = stream("start").range(0.0, START_SPREAD_MS) * 1e-3;
         let mut traffic = Traffic::new(flow, Duration::from_secs_f64(late), MSS);
-        let ack = AckPolicy::default();
+        let ack = flow.ack_policy();
         let id = FlowId(index as u16);
         let config = SenderConfig { flow: id, mss: MSS, pacer: PacerConfig::default(), ack };
         let hop_delay = hop.base_delay(MSS);

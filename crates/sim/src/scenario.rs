@@ -31,6 +31,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
+use airpace_cc::endpoint::AckPolicy;
 use airpace_core::{Bytes, Time};
 use airpace_path::ConfigError;
 use airpace_path::cell::{CellConfig, DeviceRadioConfig};
@@ -190,6 +191,12 @@ pub struct Flow {
     /// Whether it crosses the `[internet]` queue.
     #[serde(default = "yes")]
     pub internet: bool,
+    /// Data packets per ACK; TCP's receivers acknowledge every second.
+    #[serde(default = "every_packet")]
+    pub ack_every: u32,
+    /// How long the receiver holds back an ACK at most while it waits for `ack_every` packets, in ms.
+    #[serde(default = "ack_delay_ms")]
+    pub ack_delay_ms: f64,
 }
 
 /// Something that must come out of a run.
@@ -301,6 +308,11 @@ impl Flow {
         self.stop_s.map_or(Time::NEVER, Time::from_secs_f64)
     }
 
+    /// When its receiver acknowledges.
+    pub fn ack_policy(&self) -> AckPolicy {
+        AckPolicy { every: self.ack_every, max_delay: Duration::from_secs_f64(self.ack_delay_ms * 1e-3) }
+    }
+
     /// How much there is to send in all, if that is limited.
     pub fn size(&self) -> Option<Bytes> {
         self.bytes.map(Bytes)
@@ -325,4 +337,12 @@ fn one_device() -> Vec<Device> {
 
 fn yes() -> bool {
     true
+}
+
+fn every_packet() -> u32 {
+    AckPolicy::default().every
+}
+
+fn ack_delay_ms() -> f64 {
+    AckPolicy::default().max_delay.as_secs_f64() * 1e3
 }

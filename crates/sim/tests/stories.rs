@@ -180,6 +180,29 @@ fn a_device_with_a_wrong_clock_receives_as_well_as_one_with_a_right_one() {
 }
 
 #[test]
+fn a_receiver_acknowledges_as_seldom_as_the_scenario_says() {
+    let with = |flow: &str, path: &str| {
+        let text =
+            format!("duration_s = 4\n{path}internet.rate_mbps = 20\nflow = [{{ rtt_ms = 40, {flow} }}]");
+        let (stats, mut notebook) = run(&scenario(&text), "cubic", 1);
+        (stats.flows[0], notebook.flows.remove(0))
+    };
+    for clock in ["", "device = [{ clock = { offset_ms = -5000, drift_ppm = 10000 } }]\n"] {
+        let (stats, flow) = with("ack_every = 2", clock);
+        let share = stats.acks as f64 / flow.arrivals.len() as f64;
+        assert!((0.49..0.52).contains(&share), "every second packet brings an ACK, not {share}");
+        assert!(flow.mbps(1.0, 4.0) > 19.5, "half the ACKs carry the same rate");
+
+        // One packet each 100 ms never has a second one: its ACK waits as long as it may.
+        let (stats, flow) = with("ack_every = 2, ack_delay_ms = 30, rate_mbps = 0.12", clock);
+        let (acks, arrivals) = (stats.acks, flow.arrivals.len() as u64);
+        assert!(arrivals >= 38 && arrivals - acks <= 1, "{acks} ACKs of {arrivals} lonely packets");
+        let waits = flow.rtts_ms.iter().filter(|rtt| (69.0..72.0).contains(*rtt)).count();
+        assert_eq!(waits, flow.rtts_ms.len(), "each was held back for 30 ms: {:?}", flow.rtts_ms);
+    }
+}
+
+#[test]
 fn an_internet_bottleneck_comes_and_goes() {
     let scenario = scenario(
         "duration_s = 12

@@ -18,6 +18,11 @@ use crate::flow::{MSS, wire_delay_ms};
 /// The longest run, in seconds: eleven days.
 const LONGEST_RUN_S: f64 = 1e6;
 
+/// The longest that an ACK may be held back, in ms.
+///
+/// Source: RFC 9000 §18.2 (`max_ack_delay` is less than 2^14 ms)
+const LONGEST_ACK_DELAY_MS: f64 = 16_383.0;
+
 impl Scenario {
     /// Refuses what cannot be run; keys are dotted paths from the scenario's root.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
@@ -206,6 +211,13 @@ impl Flow {
         }
         if let Some(rate) = self.rate_mbps {
             positive("rate_mbps", rate)?;
+        }
+        if self.ack_every == 0 {
+            return Err(ConfigError::new("ack_every", "is 0; give 1 to acknowledge every packet"));
+        }
+        if not_negative("ack_delay_ms", self.ack_delay_ms)? > LONGEST_ACK_DELAY_MS {
+            let reason = format!("is {}; an ACK may wait for {LONGEST_ACK_DELAY_MS} ms", self.ack_delay_ms);
+            return Err(ConfigError::new("ack_delay_ms", reason));
         }
         if self.bytes == Some(0) {
             return Err(ConfigError::new("bytes", "is 0; leave it out for data without end"));

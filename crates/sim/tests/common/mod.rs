@@ -28,6 +28,7 @@ pub struct FlowNotes {
     pub duplicates: u64,
     pub declared_lost: u64,
     pub acked_bytes: u64,
+    pub rtts_ms: Vec<f64>,
     pub states: Vec<&'static str>,
 }
 
@@ -104,7 +105,9 @@ impl Recorder for Notebook {
                 arrived.time
             }
             Event::Acked(acked) => {
-                self.flow(acked.flow.0).acked_bytes += acked.acked.0;
+                let flow = self.flow(acked.flow.0);
+                flow.acked_bytes += acked.acked.0;
+                flow.rtts_ms.extend(acked.rtt.map(|rtt| rtt.as_secs_f64() * 1e3));
                 acked.time
             }
             Event::Lost(lost) => {
