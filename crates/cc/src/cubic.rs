@@ -6,9 +6,10 @@
 //!
 //! Source: RFC 9438; RFC 9406 (HyStart++)
 //!
-//! Differs: the window falls at once at a loss, not along RFC 6937; a loss that proves spurious is not undone
-//! (RFC 9438 §4.9 leaves both to the implementation).
+//! Differs: but for `recovery=linux` the window falls at once at a loss, not along RFC 6937; a loss that proves
+//! spurious is not undone (RFC 9438 §4.9 leaves both to the implementation).
 
+mod ack_train;
 mod curve;
 mod hystart;
 
@@ -17,9 +18,10 @@ use std::time::Duration;
 use airpace_core::{Bytes, Rate, Time};
 
 use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
-use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
-use crate::window::{Idle, Recovery, initial_window};
-use curve::{BETA, Epoch};
+use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
+use crate::window::{Idle, Kind, Recovery, initial_window};
+use ack_train::AckTrain;
+use curve::{BETA, Epoch, Growth};
 use hystart::{Hystart, Phase};
 
 /// CUBIC as users know it.
@@ -28,13 +30,23 @@ pub static SCHEME: Scheme = Scheme {
     summary: "grows its window along a cubic curve of time since the last loss",
     source: "RFC 9438, RFC 9406",
     style: Style { colour: "#009E73", marker: "rect" },
-    presets: &[],
+    presets: &[Preset {
+        name: "linux",
+        summary: "as in Linux, where RFC 9438 and 9406 changed it: held to the kernel's own figures",
+        set: &[("hystart", "linux"), ("growth", "linux"), ("recovery", "linux")],
+    }],
     options: &[
         OptionSpec {
             name: "hystart",
             default: "on",
-            summary: "leave slow start when the RTT rises (HyStart++); off waits for a loss",
+            summary: "leave slow start when the RTT rises (HyStart++); linux: the older HyStart; off waits for a loss",
         },
+        OptionSpec {
+            name: "growth",
+            default: "rfc",
+            summary: "rfc aims a smoothed RTT ahead on the curve; linux a least RTT, and 5 % a round before any loss",
+        },
+        Kind::OPTION,
         OptionSpec {
             name: "pacing",
             default: "off",
@@ -50,8 +62,23 @@ pub static SCHEME: Scheme = Scheme {
 };
 
 fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
-    let cubic = Cubic::new(setup.mss, options.switch("hystart")?, options.switch("pacing")?);
-    let cubic = Cubic { ecn: options.switch("ecn")?, ..cubic };
+    let start = match options.text("hystart") {
+        "on" => Start::PlusPlus(Hystart::new()),
+        "linux" => Start::Linux(AckTrain::default()),
+        "off" => Start::UntilLoss,
+        _ => return Err(options.refuse("hystart", "`on`, `linux` or `off`")),
+    };
+    let growth = match options.text("growth") {
+        "rfc" => Growth::Rfc,
+        "linux" => Growth::Linux,
+        _ => return Err(options.refuse("growth", "`rfc` or `linux`")),
+    };
+    let cubic = Cubic {
+        growth,
+        paced: options.switch("pacing")?,
+        ecn: options.switch("ecn")?,
+        ..Cubic::new(setup.mss, start, Kind::of(options)?)
+    };
     Ok(Ends { controller: Box::new(cubic), receiver: None })
 }
 
@@ -69,7 +96,8 @@ pub struct Cubic {
     epoch: Option<Epoch>,
     /// Up to when the epoch's time was counted.
     counted: Time,
-    hystart: Option<Hystart>,
+    start: Start,
+    growth: Growth,
     paced: bool,
     /// Whether queues may mark its packets.
     ecn: bool,
@@ -80,9 +108,17 @@ pub struct Cubic {
     idle: Idle,
 }
 
+/// Who says when slow start is over before anything is lost.
+#[derive(Clone, Debug)]
+enum Start {
+    PlusPlus(Hystart),
+    Linux(AckTrain),
+    UntilLoss,
+}
+
 impl Cubic {
     /// A flow that begins.
-    pub fn new(mss: Bytes, hystart: bool, paced: bool) -> Cubic {
+    fn new(mss: Bytes, start: Start, recovery: Kind) -> Cubic {
         let cwnd = initial_window(mss).0 as f64 / mss.0 as f64;
         Cubic {
             mss,
@@ -92,11 +128,12 @@ impl Cubic {
             cwnd_prior: cwnd,
             epoch: None,
             counted: Time::ZERO,
-            hystart: hystart.then(Hystart::new),
-            paced,
+            start,
+            growth: Growth::Rfc,
+            paced: false,
             ecn: false,
             srtt: None,
-            recovery: Recovery::default(),
+            recovery: Recovery::new(recovery),
             collapsed: false,
             idle: Idle::default(),
         }
@@ -111,12 +148,16 @@ impl Cubic {
     }
 
     fn slow_start(&mut self, ack: &Ack<'_>) {
-        let mut growth = self.packets(ack.acked).min(hystart::most_per_ack(self.paced));
+        let mut growth = self.packets(ack.acked);
         let mut done = false;
-        // Only the first slow start is judged: a later one knows where to end. Source: RFC 9406 §4.3
-        if let Some(hystart) = self.hystart.as_mut().filter(|_| self.ssthresh.is_infinite()) {
-            done = hystart.on_ack(ack) == Phase::Done;
-            growth *= hystart.growth();
+        match &mut self.start {
+            // Only the first slow start is judged: a later one knows where to end. Source: RFC 9406 §4.3
+            Start::PlusPlus(hystart) if self.ssthresh.is_infinite() => {
+                done = hystart.on_ack(ack) == Phase::Done;
+                growth = growth.min(hystart::most_per_ack(self.paced)) * hystart.growth();
+            }
+            Start::Linux(train) => done = train.on_ack(ack, self.mss.scaled(self.cwnd), self.paced),
+            Start::PlusPlus(_) | Start::UntilLoss => {}
         }
         if ack.cwnd_limited {
             self.cwnd += growth;
@@ -133,11 +174,11 @@ impl Cubic {
         let cwnd = self.cwnd;
         let epoch = self.epoch.get_or_insert_with(|| {
             self.counted = ack.now;
-            Epoch::new(cwnd, self.w_max, self.cwnd_prior)
+            Epoch::new(self.growth, cwnd, self.w_max, self.cwnd_prior)
         });
         epoch.advance(ack.now - self.counted);
         epoch.on_acked(acked, cwnd);
-        self.cwnd = epoch.next_window(acked, cwnd, ack.rtt.smoothed);
+        self.cwnd = epoch.next_window(acked, cwnd, &ack.rtt);
     }
 
     /// Source: RFC 9438 §4.6, §4.7
@@ -146,6 +187,8 @@ impl Cubic {
         let fast_convergence = self.w_max.is_some_and(|w_max| self.cwnd < w_max);
         self.w_max = Some(if fast_convergence { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd });
         self.set_threshold(prior_inflight);
+        let [prior, target] = [self.cwnd, self.ssthresh].map(|packets| self.mss.scaled(packets));
+        self.recovery.falls(prior, target, self.mss);
         self.cwnd = self.ssthresh;
         self.epoch = None;
     }
@@ -153,12 +196,14 @@ impl Cubic {
     /// Source: RFC 9438 §4.6
     fn set_threshold(&mut self, prior_inflight: Bytes) {
         self.cwnd_prior = self.cwnd;
-        self.ssthresh = (self.packets(prior_inflight) * BETA).max(2.0);
+        let whole = self.recovery.reduced_from(prior_inflight, self.mss.scaled(self.cwnd));
+        self.ssthresh = (self.packets(whole) * BETA).max(2.0);
     }
 }
 
 impl Controller for Cubic {
     fn on_sent(&mut self, sent: &Sent) {
+        self.recovery.on_sent(sent);
         if self.idle.on_sent(sent).is_some() {
             self.cwnd = self.cwnd.min(self.packets(initial_window(self.mss))); // RFC 5681 §4.1
             self.epoch = None;
@@ -194,6 +239,9 @@ impl Controller for Cubic {
                     self.set_threshold(loss.prior_inflight); // RFC 9438 §4.8
                 }
                 self.w_max = None; // RFC 9438 §4.8: the next curve begins where slow start ends
+                if let Start::Linux(train) = &mut self.start {
+                    *train = AckTrain::default(); // Linux judges the next slow start too
+                }
                 self.cwnd = 1.0; // RFC 5681 §3.1
                 self.epoch = None;
                 self.collapsed = true;
@@ -203,7 +251,7 @@ impl Controller for Cubic {
     }
 
     fn control(&self) -> Control {
-        let cwnd = self.mss.scaled(self.cwnd);
+        let cwnd = self.recovery.window().unwrap_or(self.mss.scaled(self.cwnd));
         let pacing_rate = self.srtt.filter(|_| self.paced).map(|srtt| {
             let gain = if self.is_slow_start() { 2.0 } else { 1.2 }; // Linux tcp_pacing_ss_ratio, tcp_pacing_ca_ratio
             Rate::from_bytes_per(cwnd, srtt).scaled(gain).max(Rate::from_bps(1))
@@ -216,7 +264,7 @@ impl Controller for Cubic {
     }
 
     fn inspect(&self, out: &mut Inspect) {
-        let conservative = self.hystart.as_ref().is_some_and(Hystart::is_conservative);
+        let conservative = matches!(&self.start, Start::PlusPlus(hystart) if hystart.is_conservative());
         out.state = match (self.recovery.is_active(), self.is_slow_start()) {
             (true, _) => "Recovery",
             (_, false) => "CongestionAvoidance",

@@ -2,13 +2,14 @@
 //!
 //! Source: RFC 5681; RFC 6582 (episodes of loss); RFC 3465 (growth by bytes); RFC 6928 (initial window)
 //!
-//! Differs: the window falls at once and not along RFC 6937, hence nothing is sent for half a round after a loss.
+//! Differs: but for `recovery=linux` the window falls at once and not along RFC 6937, hence nothing is sent for half
+//! a round after a loss.
 
 use airpace_core::Bytes;
 
 use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
-use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
-use crate::window::{Idle, Recovery, initial_window};
+use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
+use crate::window::{Idle, Kind, Recovery, initial_window};
 
 /// Reno as users know it.
 pub static SCHEME: Scheme = Scheme {
@@ -16,17 +17,24 @@ pub static SCHEME: Scheme = Scheme {
     summary: "halves its window at a loss, adds a packet per round trip",
     source: "RFC 5681, RFC 6582",
     style: Style { colour: "#56B4E9", marker: "diamond" },
-    presets: &[],
-    options: &[OptionSpec {
-        name: "ecn",
-        default: "off",
-        summary: "ask queues to mark instead of dropping, and answer a mark as a loss (RFC 3168)",
+    presets: &[Preset {
+        name: "linux",
+        summary: "recovers as Linux does: held to the kernel's own figures",
+        set: &[("recovery", "linux")],
     }],
+    options: &[
+        Kind::OPTION,
+        OptionSpec {
+            name: "ecn",
+            default: "off",
+            summary: "ask queues to mark instead of dropping, and answer a mark as a loss (RFC 3168)",
+        },
+    ],
     build,
 };
 
 fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
-    let reno = Reno { ecn: options.switch("ecn")?, ..Reno::new(setup.mss) };
+    let reno = Reno { ecn: options.switch("ecn")?, ..Reno::new(setup.mss, Kind::of(options)?) };
     Ok(Ends { controller: Box::new(reno), receiver: None })
 }
 
@@ -48,13 +56,13 @@ pub struct Reno {
 
 impl Reno {
     /// A flow that begins.
-    pub fn new(mss: Bytes) -> Reno {
+    pub fn new(mss: Bytes, recovery: Kind) -> Reno {
         Reno {
             mss,
             cwnd: initial_window(mss),
             ssthresh: Bytes(u64::MAX), // RFC 5681 §3.1: arbitrarily high
             counted: Bytes::ZERO,
-            recovery: Recovery::default(),
+            recovery: Recovery::new(recovery),
             collapsed: false,
             idle: Idle::default(),
             ecn: false,
@@ -67,13 +75,16 @@ impl Reno {
 
     /// Source: RFC 5681 §3.1 Eq. 4
     fn reduce(&mut self, prior_inflight: Bytes) {
-        self.ssthresh = Bytes(prior_inflight.0 / 2).max(Bytes(2 * self.mss.0));
+        let whole = self.recovery.reduced_from(prior_inflight, self.cwnd);
+        self.ssthresh = Bytes(whole.0 / 2).max(Bytes(2 * self.mss.0));
+        self.recovery.falls(self.cwnd, self.ssthresh, self.mss);
         self.cwnd = self.ssthresh;
     }
 }
 
 impl Controller for Reno {
     fn on_sent(&mut self, sent: &Sent) {
+        self.recovery.on_sent(sent);
         if self.idle.on_sent(sent).is_some() {
             self.cwnd = self.cwnd.min(initial_window(self.mss)); // RFC 5681 §4.1: restart window
         }
@@ -119,7 +130,7 @@ impl Controller for Reno {
     }
 
     fn control(&self) -> Control {
-        Control { cwnd: self.cwnd, pacing_rate: None }
+        Control { cwnd: self.recovery.window().unwrap_or(self.cwnd), pacing_rate: None }
     }
 
     fn is_ecn_capable(&self) -> bool {

@@ -1,10 +1,14 @@
-//! What all window-based schemes share: where the window begins, and one reduction per episode of loss or marks.
+//! What all window-based schemes share: where the window begins, one reduction per episode of loss or marks, idleness.
+
+mod recovery;
 
 use std::time::Duration;
 
 use airpace_core::{Bytes, Time};
 
-use crate::controller::{Ack, Loss, Sent, SentPacket};
+use crate::controller::{Ack, Sent};
+
+pub use recovery::{Kind, Recovery};
 
 /// The window that a flow begins with: ten packets.
 ///
@@ -13,59 +17,6 @@ use crate::controller::{Ack, Loss, Sent, SentPacket};
 /// Differs: the bound of 14,600 bytes counts segments of 1,460; ours counts whole packets of 1,500.
 pub fn initial_window(mss: Bytes) -> Bytes {
     Bytes((10 * mss.0).min((2 * mss.0).max(15_000)))
-}
-
-/// Episodes of loss or marks: all of one window of data count as one.
-///
-/// Source: RFC 6582 §3.2
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Recovery {
-    /// Packets below this number were sent before the present or last episode was noticed.
-    until: u64,
-    active: bool,
-}
-
-impl Recovery {
-    /// Whether the losses begin an episode; it lasts until a packet sent from now on is acknowledged.
-    pub fn begins(&mut self, loss: &Loss<'_>) -> bool {
-        self.begins_at(loss.packets, loss.next_number)
-    }
-
-    /// Whether the marks that this ACK reports, if any, begin an episode.
-    ///
-    /// Source: RFC 3168 §6.1.2
-    pub fn begins_by_mark(&mut self, ack: &Ack<'_>) -> bool {
-        ack.ce > 0 && self.begins_at(ack.packets, ack.next_number)
-    }
-
-    fn begins_at(&mut self, packets: &[SentPacket], next_number: u64) -> bool {
-        let newest = packets.last().map_or(0, |packet| packet.number);
-        if newest < self.until {
-            return false;
-        }
-        self.until = next_number;
-        self.active = true;
-        true
-    }
-
-    /// Whether the window must still rest after this ACK.
-    pub fn rests(&mut self, ack: &Ack<'_>) -> bool {
-        if ack.packets.last().is_some_and(|packet| packet.number >= self.until) {
-            self.active = false;
-        }
-        self.active
-    }
-
-    /// All that was in flight is gone: nothing is left to recover.
-    pub fn collapse(&mut self, loss: &Loss<'_>) {
-        self.until = loss.next_number;
-        self.active = false;
-    }
-
-    /// Whether an episode is going on.
-    pub fn is_active(&self) -> bool {
-        self.active
-    }
 }
 
 /// Notices that a sender begins again after a pause so long that its window says nothing about the path any more.

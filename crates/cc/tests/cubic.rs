@@ -55,6 +55,27 @@ fn hystart_leaves_slow_start_before_the_queue_is_long() {
 }
 
 #[test]
+fn linux_leaves_slow_start_at_once_and_then_adds_a_twentieth_a_round_until_the_first_loss() {
+    let mut plan = Plan::new(bufferbloat());
+    let flow = plan.start("cubic@linux");
+    while plan.inspect(flow).state == "SlowStart" {
+        plan.run_for(Duration::from_millis(1));
+    }
+    assert_eq!(plan.inspect(flow).state, "CongestionAvoidance", "the older HyStart makes no sure");
+    let left = plan.cwnd_packets(flow);
+    assert!(
+        (16.0..134.0).contains(&left),
+        "the train of ACKs told of 67 packets within the round, not at {left}"
+    );
+    plan.run_for(Duration::from_secs(2));
+    let before = plan.cwnd_packets(flow);
+    plan.run_for(Duration::from_secs(1));
+    let added = plan.cwnd_packets(flow) - before;
+    // 1667 packets are acknowledged in a second, and each adds a twentieth of one, whatever the curve says.
+    assert!((added - 83.3).abs() < 3.0, "{added} packets in a second");
+}
+
+#[test]
 fn without_hystart_slow_start_goes_on_until_something_is_lost() {
     let mut plan = Plan::new(bufferbloat());
     let flow = plan.start("cubic:hystart=off");

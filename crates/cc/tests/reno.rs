@@ -55,6 +55,34 @@ fn a_full_queue_costs_half_the_window_once_a_round_and_a_packet_a_round_wins_it_
 }
 
 #[test]
+fn after_a_loss_linux_goes_on_sending_where_others_fall_silent() {
+    for (scheme, falls_at_once) in [("reno", true), ("reno@linux", false)] {
+        let mut plan = Plan::new(Conditions { buffer: Bytes(1_000_000), ..Conditions::default() });
+        let flow = plan.start(scheme);
+        plan.run_for(Duration::from_secs(10));
+        assert_eq!(plan.inspect(flow).state, "CongestionAvoidance");
+        let whole = plan.cwnd_packets(flow);
+        plan.lose_next(flow);
+        while plan.inspect(flow).state != "Recovery" {
+            plan.run_for(Duration::from_millis(1));
+        }
+        let mut windows = vec![plan.cwnd_packets(flow) / whole];
+        while plan.inspect(flow).state == "Recovery" {
+            plan.run_for(Duration::from_millis(5));
+            windows.push(plan.cwnd_packets(flow) / whole);
+        }
+        let steepest = windows.windows(2).map(|two| two[0] - two[1]).fold(0.0, f64::max);
+        if falls_at_once {
+            assert!(windows[0] < 0.51, "{scheme}: half at once: {windows:?}");
+        } else {
+            assert!(windows[0] > 0.9 && steepest < 0.1, "{scheme}: down step by step: {windows:?}");
+        }
+        let last = windows[windows.len() - 1];
+        assert!((last - 0.5).abs() < 0.02, "{scheme}: half in the end, not {last}");
+    }
+}
+
+#[test]
 fn an_outage_collapses_the_window_and_slow_start_rebuilds_it() {
     let mut plan = Plan::new(Conditions::default());
     let flow = plan.start("reno");

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::controller::Rtt;
+
 /// How steep the curve is, in packets per cubic second.
 pub const C: f64 = 0.4; // RFC 9438 §5.1
 
@@ -11,9 +13,30 @@ pub const BETA: f64 = 0.7; // RFC 9438 §4.6
 /// Growth per round of the Reno flow that CUBIC keeps up with: as much as makes up for a fall to 0.7 only.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA); // RFC 9438 §4.3
 
+/// The least growth per round while no loss has shown how far to go.
+const LEAST_BEFORE_LOSS: f64 = 1.0 / 20.0; // Linux tcp_cubic.c
+
+/// Whose rules the window follows on the curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// The window of a smoothed RTT ahead is the aim; below Reno's window, Reno's is taken at once.
+    ///
+    /// Source: RFC 9438 §4.2 to §4.5
+    Rfc,
+    /// The window of a least RTT ahead is the aim, which a long queue keeps from being reached; Reno's window is one
+    /// more aim, and never grows faster than with 8/15 of a packet per round; before any loss the window grows by
+    /// 5 % a round at least.
+    ///
+    /// Source: Linux tcp_cubic.c
+    Linux,
+}
+
 /// From the end of a recovery (or of slow start) to the next loss. Windows in packets.
 #[derive(Clone, Debug)]
 pub struct Epoch {
+    growth: Growth,
+    /// Whether no loss has shown yet how far to go.
+    is_first: bool,
     /// Time on the curve, in seconds; stands still while the window is no limit.
     t_s: f64,
     /// When the curve is back at `w_max`, in seconds.
@@ -26,10 +49,11 @@ pub struct Epoch {
 
 impl Epoch {
     /// Begins at window `cwnd`; `w_max` is the window before the reduction that led here, if one did.
-    pub fn new(cwnd: f64, w_max: Option<f64>, cwnd_prior: f64) -> Epoch {
+    pub fn new(growth: Growth, cwnd: f64, w_max: Option<f64>, cwnd_prior: f64) -> Epoch {
+        let is_first = w_max.is_none();
         let w_max = w_max.map_or(cwnd, |w_max| w_max.max(cwnd));
         let k_s = libm::cbrt((w_max - cwnd) / C); // RFC 9438 §4.2 Figure 2
-        Epoch { t_s: 0.0, k_s, w_max, w_est: cwnd, cwnd_prior }
+        Epoch { growth, is_first, t_s: 0.0, k_s, w_max, w_est: cwnd, cwnd_prior }
     }
 
     /// Time passes on the curve.
@@ -39,16 +63,25 @@ impl Epoch {
 
     /// `acked` packets were acknowledged: Reno's window grows.
     pub fn on_acked(&mut self, acked: f64, cwnd: f64) {
-        let alpha = if self.w_est >= self.cwnd_prior { 1.0 } else { ALPHA }; // RFC 9438 §4.3
+        let is_past_loss = self.growth == Growth::Rfc && self.w_est >= self.cwnd_prior;
+        let alpha = if is_past_loss { 1.0 } else { ALPHA }; // RFC 9438 §4.3
         self.w_est += alpha * acked / cwnd; // RFC 9438 §4.3 Figure 4
     }
 
     /// The window after `acked` packets were acknowledged.
-    pub fn next_window(&self, acked: f64, cwnd: f64, rtt: Duration) -> f64 {
-        if self.window_at(self.t_s) < self.w_est {
-            return self.w_est.max(cwnd); // RFC 9438 §4.3: Reno-friendly region
-        }
-        let target = self.window_at(self.t_s + rtt.as_secs_f64()).clamp(cwnd, 1.5 * cwnd); // RFC 9438 §4.2
+    pub fn next_window(&self, acked: f64, cwnd: f64, rtt: &Rtt) -> f64 {
+        let ahead = |span: Duration| self.window_at(self.t_s + span.as_secs_f64());
+        let target = match self.growth {
+            Growth::Rfc if self.window_at(self.t_s) < self.w_est => {
+                return self.w_est.max(cwnd); // RFC 9438 §4.3: Reno-friendly region
+            }
+            Growth::Rfc => ahead(rtt.smoothed),
+            Growth::Linux => {
+                let least = if self.is_first { cwnd * (1.0 + LEAST_BEFORE_LOSS) } else { cwnd };
+                ahead(rtt.min).max(self.w_est).max(least)
+            }
+        };
+        let target = target.clamp(cwnd, 1.5 * cwnd); // RFC 9438 §4.2
         cwnd + (target - cwnd) / cwnd * acked // RFC 9438 §4.4, §4.5
     }
 
@@ -63,9 +96,14 @@ impl Epoch {
 mod tests {
     use super::*;
 
+    fn rtt(millis: u64) -> Rtt {
+        let rtt = Duration::from_millis(millis);
+        Rtt { latest: Some(rtt), smoothed: rtt, variation: Duration::ZERO, min: rtt }
+    }
+
     #[test]
     fn the_curve_starts_at_the_reduced_window_and_is_back_after_k_seconds() {
-        let epoch = Epoch::new(70.0, Some(100.0), 100.0);
+        let epoch = Epoch::new(Growth::Rfc, 70.0, Some(100.0), 100.0);
         assert!((epoch.k_s - 4.217).abs() < 1e-3, "the cube root of 30 / 0.4");
         assert!((epoch.window_at(0.0) - 70.0).abs() < 1e-9);
         assert!((epoch.window_at(epoch.k_s) - 100.0).abs() < 1e-9);
@@ -76,28 +114,46 @@ mod tests {
 
     #[test]
     fn a_window_above_the_last_maximum_starts_convex() {
-        let epoch = Epoch::new(120.0, Some(100.0), 100.0);
+        let epoch = Epoch::new(Growth::Rfc, 120.0, Some(100.0), 100.0);
         assert_eq!((epoch.k_s, epoch.w_max), (0.0, 120.0));
     }
 
     #[test]
     fn one_round_never_adds_more_than_half() {
-        let mut epoch = Epoch::new(10.0, None, 10.0);
+        let mut epoch = Epoch::new(Growth::Rfc, 10.0, None, 10.0);
         epoch.advance(Duration::from_secs(60));
-        let cwnd = epoch.next_window(10.0, 10.0, Duration::from_millis(100));
+        let cwnd = epoch.next_window(10.0, 10.0, &rtt(100));
         assert!((cwnd - 15.0).abs() < 1e-9);
     }
 
     #[test]
+    fn a_long_queue_holds_linux_back_and_the_time_before_any_loss_does_not() {
+        let bloated = Rtt { smoothed: Duration::from_secs(1), ..rtt(40) };
+        let [rfc, linux] = [Growth::Rfc, Growth::Linux].map(|growth| {
+            let mut epoch = Epoch::new(growth, 70.0, Some(100.0), 100.0);
+            epoch.advance(Duration::from_secs(1));
+            epoch.next_window(70.0, 70.0, &bloated) - 70.0
+        });
+        assert!((rfc - 25.6).abs() < 0.1, "the curve of two seconds is aimed at, not {rfc}");
+        assert!((linux - 17.2).abs() < 0.1, "the curve of one second and 40 ms is aimed at, not {linux}");
+        let first = Epoch::new(Growth::Linux, 70.0, None, 70.0);
+        assert_eq!(
+            first.next_window(70.0, 70.0, &bloated),
+            73.5,
+            "a twentieth a round, where the curve is flat"
+        );
+    }
+
+    #[test]
     fn short_paths_grow_as_reno_does() {
-        let mut epoch = Epoch::new(7.0, Some(10.0), 10.0);
+        let mut epoch = Epoch::new(Growth::Rfc, 7.0, Some(10.0), 10.0);
         let mut cwnd = 7.0;
         let mut rounds = 0;
         while cwnd < 10.0 {
             for _ in 0..7 {
                 epoch.advance(Duration::from_micros(1_000 / 7));
                 epoch.on_acked(cwnd / 7.0, cwnd);
-                cwnd = epoch.next_window(cwnd / 7.0, cwnd, Duration::from_millis(1));
+                cwnd = epoch.next_window(cwnd / 7.0, cwnd, &rtt(1));
             }
             rounds += 1;
         }

@@ -1,0 +1,421 @@
+//! Episodes of loss or marks: all of one window of data count as one, and cost one reduction of the window.
+//!
+//! ```text
+//!  quic   window │▔▔▔▔▔▔╲________________________/▔▔    the window falls at once: silence, then as before
+//!  linux         │▔▔▔▔▔▔╲▁                      /▔▔▔    the window follows what is delivered, down to its target
+//!                       ╲▁▁▁▁▁▁▁______________/
+//!                       loss seen             all that was lost has arrived after all
+//! ```
+
+use std::collections::VecDeque;
+
+use airpace_core::Bytes;
+
+use crate::controller::{Ack, Loss, Sent, SentPacket};
+use crate::scheme::{OptionSpec, Options, SchemeError};
+
+/// Who counts episodes, and how the window falls in one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// The window falls at once. An episode ends with the first packet acknowledged that was sent in it; a lost
+    /// retransmission is a new packet like any other, and begins the next episode.
+    ///
+    /// Source: RFC 9002 §7.3.2; RFC 5681 §4.3 (the loss of a retransmission counts again)
+    #[default]
+    Quic,
+    /// The window falls in proportion to what is delivered. An episode ends when everything that was in flight at
+    /// its beginning has arrived, and a retransmission lost in it does not count again.
+    ///
+    /// Source: RFC 6937; Linux tcp_input.c
+    Linux,
+}
+
+impl Kind {
+    /// The option of schemes that let users choose.
+    pub const OPTION: OptionSpec = OptionSpec {
+        name: "recovery",
+        default: "quic",
+        summary: "quic: the window falls at once, a lost retransmission counts again; linux: falls along RFC 6937",
+    };
+
+    /// What users chose.
+    ///
+    /// # Errors
+    /// Neither `quic` nor `linux`.
+    pub fn of(options: &Options) -> Result<Kind, SchemeError> {
+        match options.text(Kind::OPTION.name) {
+            "quic" => Ok(Kind::Quic),
+            "linux" => Ok(Kind::Linux),
+            _ => Err(options.refuse(Kind::OPTION.name, "`quic` or `linux`")),
+        }
+    }
+}
+
+/// Runs of retransmissions that are told from what was sent for the first time between them.
+///
+/// Chosen: a window that loses every other packet has one run; more are made by losses far apart.
+const RUNS: usize = 64;
+
+/// Notices episodes.
+#[derive(Clone, Debug, Default)]
+pub struct Recovery {
+    kind: Kind,
+    /// Packets below this number were sent before the present or last episode was noticed.
+    until: u64,
+    active: bool,
+    /// Bytes in flight when it was noticed.
+    inflight: Bytes,
+    again: Retransmissions,
+    /// Whether packets were declared lost since the last ACK.
+    losing: bool,
+    fall: Option<Fall>,
+}
+
+/// What a transport with a number for each packet does not tell: which packets carry again what was lost.
+#[derive(Clone, Debug, Default)]
+struct Retransmissions {
+    /// Packets of the episode that are lost and not yet sent again; they come before anything new.
+    owed: u64,
+    /// First and last number of each run, by rising number.
+    runs: VecDeque<(u64, u64)>,
+}
+
+/// A window on its way down.
+///
+/// Source: RFC 6937 §3
+#[derive(Clone, Copy, Debug)]
+struct Fall {
+    mss: Bytes,
+    /// Packets of the window before and after.
+    prior: u64,
+    target: u64,
+    /// Packets delivered and sent since.
+    delivered: u64,
+    sent: u64,
+    window: Bytes,
+}
+
+impl Recovery {
+    /// Of this kind.
+    pub fn new(kind: Kind) -> Recovery {
+        Recovery { kind, ..Recovery::default() }
+    }
+
+    /// Whether the losses begin an episode.
+    pub fn begins(&mut self, loss: &Loss<'_>) -> bool {
+        if self.kind == Kind::Linux {
+            self.again.owed += loss.packets.len() as u64;
+        }
+        self.losing = true;
+        self.begins_with(loss.packets, loss.next_number, loss.inflight)
+    }
+
+    /// Whether the marks that this ACK reports, if any, begin an episode.
+    ///
+    /// Source: RFC 3168 §6.1.2
+    pub fn begins_by_mark(&mut self, ack: &Ack<'_>) -> bool {
+        ack.ce > 0 && self.begins_with(ack.packets, ack.next_number, ack.inflight)
+    }
+
+    fn begins_with(&mut self, packets: &[SentPacket], next_number: u64, inflight: Bytes) -> bool {
+        let is_of_this = |number| {
+            number < self.until || (self.kind == Kind::Linux && self.active && self.again.holds(number))
+        };
+        if packets.iter().all(|packet| is_of_this(packet.number)) {
+            return false;
+        }
+        self.until = next_number;
+        self.active = true;
+        self.again.runs.clear();
+        self.inflight = inflight;
+        true
+    }
+
+    /// The window that a reduction is a share of, where the controller's is `cwnd`.
+    ///
+    /// Source: RFC 5681 §3.1 Eq. 4 (bytes in flight); Linux tcp_cong.c (the window)
+    pub fn reduced_from(&self, prior_inflight: Bytes, cwnd: Bytes) -> Bytes {
+        match self.kind {
+            Kind::Quic => prior_inflight,
+            Kind::Linux => cwnd,
+        }
+    }
+
+    /// The episode that has just begun takes the window from `prior` to `target`.
+    pub fn falls(&mut self, prior: Bytes, target: Bytes, mss: Bytes) {
+        if self.kind == Kind::Quic {
+            return;
+        }
+        let packets = |bytes: Bytes| (bytes.0 / mss.0).max(1);
+        let (prior, target) = (packets(prior), packets(target));
+        // Whatever is in flight, the first of what was lost is sent again at once. Source: RFC 6937 §3
+        let window = self.inflight + mss;
+        self.fall = Some(Fall { mss, prior, target, delivered: 0, sent: 0, window });
+    }
+
+    /// A packet left.
+    pub fn on_sent(&mut self, sent: &Sent) {
+        self.again.on_sent(sent.number);
+        self.fall.iter_mut().for_each(|fall| fall.sent += 1);
+    }
+
+    /// Whether the window must still rest after this ACK.
+    pub fn rests(&mut self, ack: &Ack<'_>) -> bool {
+        let newest = ack.packets.last().map_or(0, |packet| packet.number);
+        let over = match self.kind {
+            Kind::Quic => newest >= self.until,
+            // Its last retransmission is the last of an episode to arrive.
+            Kind::Linux => {
+                self.again.owed == 0 && newest >= self.again.last().unwrap_or(self.until.saturating_sub(1))
+            }
+        };
+        if self.active && over {
+            self.until = self.again.last().map_or(self.until, |last| self.until.max(last.saturating_add(1)));
+            self.active = false;
+            self.again.runs.clear();
+            self.fall = None;
+        }
+        let losing = std::mem::take(&mut self.losing);
+        self.fall.iter_mut().for_each(|fall| fall.on_ack(ack, losing));
+        self.active
+    }
+
+    /// All that was in flight is gone: nothing is left to recover.
+    pub fn collapse(&mut self, loss: &Loss<'_>) {
+        self.until = loss.next_number;
+        self.active = false;
+        self.again = Retransmissions::default();
+        self.fall = None;
+    }
+
+    /// Whether an episode is going on.
+    pub fn is_active(&self) -> bool {
+        self.active
+    }
+
+    /// The window while it is on its way down, in place of the controller's.
+    pub fn window(&self) -> Option<Bytes> {
+        self.fall.map(|fall| fall.window)
+    }
+}
+
+impl Retransmissions {
+    fn on_sent(&mut self, number: u64) {
+        if self.owed == 0 {
+            return;
+        }
+        self.owed -= 1;
+        match self.runs.back_mut() {
+            Some((_, last)) if last.saturating_add(1) == number => *last = number,
+            _ => self.runs.push_back((number, number)),
+        }
+        if self.runs.len() > RUNS {
+            // The two oldest become one.
+            let oldest = self.runs.pop_front().map_or(number, |(first, _)| first);
+            self.runs[0].0 = oldest;
+        }
+    }
+
+    fn holds(&self, number: u64) -> bool {
+        self.runs.iter().any(|&(first, last)| (first..=last).contains(&number))
+    }
+
+    fn last(&self) -> Option<u64> {
+        self.runs.back().map(|&(_, last)| last)
+    }
+}
+
+impl Fall {
+    /// Source: RFC 6937 §3
+    fn on_ack(&mut self, ack: &Ack<'_>, losing: bool) {
+        let acked = ack.packets.len() as u64;
+        let inflight = ack.inflight.0 / self.mss.0;
+        self.delivered += acked;
+        let may_send = if inflight > self.target {
+            // Proportional reduction: of each `prior` packets delivered, `target` are replaced.
+            self.target.saturating_mul(self.delivered).div_ceil(self.prior).saturating_sub(self.sent)
+        } else {
+            // Back up to the target, in slow start while nothing more is lost.
+            let grown = self.delivered.saturating_sub(self.sent).max(acked) + u64::from(!losing);
+            grown.min(self.target - inflight)
+        };
+        let may_send = if self.sent == 0 { may_send.max(1) } else { may_send };
+        self.window = ack.inflight + Bytes(may_send * self.mss.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use airpace_core::Time;
+
+    use super::*;
+    use crate::controller::{LossCause, RateSample, Rtt, SentPacket};
+
+    const MSS: Bytes = Bytes(1000);
+
+    fn packets(numbers: &[u64]) -> Vec<SentPacket> {
+        let packet = |&number| SentPacket {
+            number,
+            bytes: MSS,
+            sent: Time::ZERO,
+            inflight_at_send: MSS,
+            app_limited: false,
+            lost_at_send: Bytes::ZERO,
+        };
+        numbers.iter().map(packet).collect()
+    }
+
+    /// A sender that has sent `next` packets, of which `inflight` are outstanding.
+    struct Flow {
+        recovery: Recovery,
+        next: u64,
+        inflight: u64,
+    }
+
+    impl Flow {
+        fn new(kind: Kind, window: u64) -> Flow {
+            Flow { recovery: Recovery::new(kind), next: window, inflight: window }
+        }
+
+        fn lose(&mut self, numbers: &[u64]) -> bool {
+            let lost = packets(numbers);
+            let prior_inflight = Bytes(self.inflight * MSS.0);
+            self.inflight -= numbers.len() as u64;
+            self.recovery.begins(&Loss {
+                now: Time::ZERO,
+                packets: &lost,
+                lost: Bytes(numbers.len() as u64 * MSS.0),
+                prior_inflight,
+                inflight: Bytes(self.inflight * MSS.0),
+                next_number: self.next,
+                cause: LossCause::Threshold,
+            })
+        }
+
+        /// Whether the window still rests.
+        fn acknowledge(&mut self, number: u64) -> bool {
+            self.inflight -= 1;
+            let inflight = Bytes(self.inflight * MSS.0);
+            self.recovery.rests(&Ack {
+                now: Time::ZERO,
+                packets: &packets(&[number]),
+                acked: MSS,
+                prior_inflight: inflight + MSS,
+                inflight,
+                next_number: self.next,
+                rtt: Rtt {
+                    latest: None,
+                    smoothed: Duration::ZERO,
+                    variation: Duration::ZERO,
+                    min: Duration::ZERO,
+                },
+                rate: RateSample::default(),
+                ce: 0,
+                cwnd_limited: true,
+                feedback: &[],
+            })
+        }
+
+        /// Sends what the window of the fall allows.
+        fn send(&mut self) -> u64 {
+            let mut sent = 0;
+            while self.recovery.window().is_some_and(|window| (self.inflight + 1) * MSS.0 <= window.0) {
+                self.send_one();
+                sent += 1;
+            }
+            sent
+        }
+
+        fn send_one(&mut self) {
+            self.inflight += 1;
+            self.recovery.on_sent(&Sent {
+                now: Time::ZERO,
+                number: self.next,
+                bytes: MSS,
+                inflight: Bytes(self.inflight * MSS.0),
+                app_limited: false,
+            });
+            self.next += 1;
+        }
+    }
+
+    #[test]
+    fn a_falling_window_sends_one_packet_for_two_delivered_until_it_is_down() {
+        let mut flow = Flow::new(Kind::Linux, 100);
+        assert!(flow.lose(&[0]), "a first loss begins an episode");
+        flow.recovery.falls(Bytes(100 * MSS.0), Bytes(50 * MSS.0), MSS);
+        let mut sent = vec![];
+        for number in 3..100 {
+            flow.acknowledge(number);
+            sent.push(flow.send());
+        }
+        assert_eq!(sent[0], 1, "what was lost is sent again at once");
+        assert!(sent.iter().all(|&burst| burst <= 1), "there is neither a burst nor a burst's pause");
+        assert_eq!(sent.iter().sum::<u64>(), 48, "one for two of 97");
+        assert_eq!(flow.inflight, 50, "which takes the window to where it is to be");
+        assert!(!flow.acknowledge(100), "with the retransmission everything has arrived");
+        assert_eq!(flow.recovery.window(), None, "and the window is the controller's again");
+    }
+
+    #[test]
+    fn a_window_below_its_target_grows_back_to_it() {
+        let mut flow = Flow::new(Kind::Linux, 100);
+        flow.lose(&(0..80).collect::<Vec<_>>());
+        flow.recovery.falls(Bytes(100 * MSS.0), Bytes(50 * MSS.0), MSS);
+        for number in 80..100 {
+            flow.acknowledge(number);
+            assert!(flow.send() <= 2, "two for one at most, as in slow start");
+        }
+        assert_eq!(
+            flow.inflight, 39,
+            "20 were left, 20 arrived, 39 could be sent: the first ACK was that of the loss"
+        );
+        for number in 100..120 {
+            flow.acknowledge(number);
+            flow.send();
+        }
+        assert_eq!(flow.inflight, 50, "and no more than the target");
+    }
+
+    #[test]
+    fn a_lost_retransmission_counts_again_for_quic_and_not_for_linux() {
+        for (kind, again) in [(Kind::Quic, true), (Kind::Linux, false)] {
+            let mut flow = Flow::new(kind, 10);
+            assert!(flow.lose(&[0, 1]));
+            assert!(!flow.lose(&[4]), "the same window");
+            (0..3).for_each(|_| flow.send_one());
+            assert_eq!(flow.lose(&[11]), again, "10 to 12 carry what 0, 1 and 4 carried");
+            (0..2).for_each(|_| flow.send_one());
+            assert!(flow.lose(&[14]), "after 13, which is for 11, something new was sent");
+        }
+    }
+
+    #[test]
+    fn an_episode_of_linux_lasts_until_what_was_lost_has_arrived() {
+        let mut flow = Flow::new(Kind::Linux, 10);
+        flow.lose(&[0]);
+        flow.send_one();
+        flow.send_one();
+        assert!(flow.acknowledge(9), "10, which carries what 0 carried, is still under way");
+        flow.lose(&[10]);
+        assert!(flow.acknowledge(11), "it was lost again");
+        flow.send_one();
+        assert!(!flow.acknowledge(12));
+        assert!(!flow.lose(&[2]), "whatever is said later of packets before is of the same episode");
+    }
+
+    #[test]
+    fn runs_of_retransmissions_are_bounded() {
+        let mut flow = Flow::new(Kind::Linux, 1_000);
+        for number in 0..400 {
+            flow.lose(&[number]);
+            flow.send_one();
+            flow.send_one();
+        }
+        assert!(flow.recovery.again.runs.len() <= RUNS);
+        assert!(flow.recovery.again.holds(1_000), "the oldest runs became one");
+        assert!(flow.recovery.again.holds(1_798) && !flow.recovery.again.holds(1_799));
+    }
+}
