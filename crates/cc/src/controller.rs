@@ -126,6 +126,8 @@ pub struct SentPacket {
     pub lost_at_send: Bytes,
     /// Whether the sender was application limited when it left.
     pub app_limited: bool,
+    /// Whether it was declared lost; among the packets of an ACK, such a loss was spurious.
+    pub declared_lost: bool,
 }
 
 /// An acknowledgement that acknowledged something new.
@@ -191,6 +193,8 @@ pub struct RateSample {
     pub tx_in_flight: Bytes,
     /// Bytes declared lost since the sample's packet was sent.
     pub lost: Bytes,
+    /// Packets reported as marked since the sample's packet was sent.
+    pub ce: u64,
 }
 
 /// Packets were declared lost.

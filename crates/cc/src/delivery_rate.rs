@@ -26,6 +26,8 @@ pub struct SendState {
     pub tx_in_flight: Bytes,
     /// Bytes declared lost until then.
     pub lost: Bytes,
+    /// Packets reported as marked until then.
+    pub ce: u64,
 }
 
 /// The estimator's connection-wide state.
@@ -35,6 +37,7 @@ pub struct DeliveryRate {
     delivered_time: Time,
     first_sent: Time,
     lost: Bytes,
+    ce: u64,
     /// While set, the flow is application limited until so much is delivered.
     app_limited_until: Option<Bytes>,
     /// The newest packet of the ACK being processed: its state and when it was sent.
@@ -63,6 +66,7 @@ impl DeliveryRate {
             app_limited: self.app_limited_until.is_some(),
             tx_in_flight: inflight,
             lost: self.lost,
+            ce: self.ce,
         }
     }
 
@@ -82,6 +86,11 @@ impl DeliveryRate {
     /// `bytes` were declared lost.
     pub fn on_lost(&mut self, bytes: Bytes) {
         self.lost += bytes;
+    }
+
+    /// `packets` more were reported as marked.
+    pub fn on_marked(&mut self, packets: u64) {
+        self.ce += packets;
     }
 
     /// The application has nothing to send though window and pacer would allow it.
@@ -125,6 +134,7 @@ impl DeliveryRate {
             app_limited: state.app_limited,
             tx_in_flight: state.tx_in_flight,
             lost: self.lost - state.lost,
+            ce: self.ce - state.ce,
         }
     }
 }
@@ -206,13 +216,15 @@ mod tests {
     }
 
     #[test]
-    fn losses_since_the_packet_left_are_part_of_its_sample() {
+    fn losses_and_marks_since_the_packet_left_are_part_of_its_sample() {
         let mut rate = DeliveryRate::new();
         rate.on_lost(Bytes(9));
+        rate.on_marked(5);
         let packets = flight(&mut rate, 0, 1, 1);
         rate.on_lost(Bytes(3000));
+        rate.on_marked(2);
         rate.on_delivered(ms(40), MSS, packets[0].0, &packets[0].1);
         let sample = rate.sample(RTT);
-        assert_eq!((sample.lost, sample.tx_in_flight), (Bytes(3000), MSS));
+        assert_eq!((sample.lost, sample.ce, sample.tx_in_flight), (Bytes(3000), 2, MSS));
     }
 }

@@ -185,6 +185,7 @@ impl Victim {
                 inflight_at_send: self.inflight,
                 lost_at_send: Bytes(self.lost.0.saturating_sub(number % 7 * 1000)),
                 app_limited: number % 5 == 0,
+                declared_lost: number % 11 == 0,
             })
             .collect();
         self.oldest = end;
@@ -230,6 +231,7 @@ impl Victim {
                 app_limited: !cwnd_limited,
                 tx_in_flight: prior_inflight,
                 lost: Bytes(rate_bps.unwrap_or(0) % 5_000),
+                ce: rate_bps.map_or(0, |bps| bps % 50),
             },
             cwnd_limited,
             ce: rate_bps.map_or(0, |bps| bps % 3),

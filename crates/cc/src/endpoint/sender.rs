@@ -203,11 +203,12 @@ impl Sender {
         self.silent_since = now;
         let lost = self.detect_losses(now);
         let lost = self.report_losses(now, prior_inflight, lost);
-        let rate = self.rate.sample(self.rtt.get().min);
-        self.newest_ack = self.newest_ack.max(Some(frame.number));
         // Marks are counted over the connection's life: what an overtaken ACK says is known.
         let ce = frame.ce.saturating_sub(self.ce);
         self.ce += ce;
+        self.rate.on_marked(ce);
+        let rate = self.rate.sample(self.rtt.get().min);
+        self.newest_ack = self.newest_ack.max(Some(frame.number));
         self.controller.on_ack(&Ack {
             now,
             packets: &self.acked,

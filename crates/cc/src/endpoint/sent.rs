@@ -67,6 +67,7 @@ impl Entry {
             inflight_at_send: self.rate.tx_in_flight,
             lost_at_send: self.rate.lost,
             app_limited: self.rate.app_limited,
+            declared_lost: self.status == Status::Lost,
         }
     }
 }
