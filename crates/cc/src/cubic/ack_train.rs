@@ -106,6 +106,7 @@ mod tests {
                     sent: Time::ZERO,
                     inflight_at_send: MSS,
                     app_limited: false,
+                    declared_lost: false,
                     lost_at_send: Bytes::ZERO,
                 };
                 let ack = Ack {
@@ -162,6 +163,7 @@ mod tests {
                 sent: Time::ZERO,
                 inflight_at_send: MSS,
                 app_limited: false,
+                declared_lost: false,
                 lost_at_send: Bytes::ZERO,
             };
             let ack = Ack {

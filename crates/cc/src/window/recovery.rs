@@ -262,6 +262,7 @@ mod tests {
             sent: Time::ZERO,
             inflight_at_send: MSS,
             app_limited: false,
+            declared_lost: false,
             lost_at_send: Bytes::ZERO,
         };
         numbers.iter().map(packet).collect()
