@@ -12,7 +12,7 @@
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
 //! | [`registry`] | what a device knows of its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
-//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`copa`], [`pbe`], [`oracle`], [`cbr`] |
+//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`vegas`], [`copa`], [`pbe`], [`oracle`], [`cbr`] |
 
 pub mod bbr;
 pub mod cbr;
@@ -28,6 +28,7 @@ pub mod pbe;
 pub mod registry;
 pub mod reno;
 pub mod scheme;
+pub mod vegas;
 pub mod window;
 
 pub use controller::{Ack, Control, Controller, Inspect, Loss, Receiver, Sent};

@@ -1,0 +1,461 @@
+//! Vegas: compares the rate that it gets with the rate that the window would give on an empty path; the difference is
+//! its own queue, which it keeps between α and β packets.
+//!
+//! ```text
+//!  slow start, doubling every other round ──queue > γ──▶ congestion avoidance: ±1 packet a round
+//! ```
+//!
+//! `vegas` is the paper's; `vegas@linux` is the kernel's, which measures by the least RTT of a round, doubles in every
+//! round of slow start and rounds to whole packets.
+//!
+//! Source: Brakmo and Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 13(8), 1995
+//!
+//! Differs: losses are found by the transport (RFC 9002), whose timers are as fine as those of the paper's §III.A; the
+//! initial window is that of RFC 6928 and not one packet; a window that was no limit is not judged.
+
+use std::time::Duration;
+
+use airpace_core::Bytes;
+
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
+use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
+use crate::window::{Idle, Recovery, initial_window};
+
+/// Vegas as users know it.
+pub static SCHEME: Scheme = Scheme {
+    name: "vegas",
+    summary: "keeps two to four packets in the queue, judged by expected and actual rate",
+    source: "Brakmo and Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 1995",
+    style: Style { colour: "#CC6677", marker: "circle" },
+    presets: &[Preset {
+        name: "linux",
+        summary: "Linux tcp_vegas",
+        set: &[("slow_start", "each"), ("measure", "least"), ("loss_leaves", "0.5")],
+    }],
+    options: &[
+        OptionSpec {
+            name: "alpha_packets",
+            default: "2",
+            summary: "less in the queue adds a packet per round",
+        },
+        OptionSpec {
+            name: "beta_packets",
+            default: "4",
+            summary: "more in the queue takes a packet per round",
+        },
+        OptionSpec { name: "gamma_packets", default: "1", summary: "more in the queue ends slow start" },
+        OptionSpec {
+            name: "slow_start",
+            default: "alternate",
+            summary: "rounds in which slow start doubles the window: alternate, each",
+        },
+        OptionSpec {
+            name: "measure",
+            default: "segment",
+            summary: "actual rate of a round: segment (sent until one packet is acknowledged), least (cwnd / least RTT)",
+        },
+        OptionSpec { name: "loss_leaves", default: "0.75", summary: "part of the window that a loss leaves" },
+    ],
+    build,
+};
+
+/// The least window, in packets.
+///
+/// Source: Linux tcp_vegas
+const LEAST_WINDOW: u64 = 2;
+
+/// RTT samples without which a round is not judged by its least RTT: two may both be of delayed ACKs.
+///
+/// Source: Linux tcp_vegas
+const LEAST_SAMPLES: u32 = 3;
+
+fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
+    Ok(Ends { controller: Box::new(Vegas::new(setup.mss, Tuning::read(options)?)), receiver: None })
+}
+
+/// Every option, read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tuning {
+    /// Less in the queue adds a packet.
+    ///
+    /// Source: Brakmo and Peterson §III.B (α and β of two and four buffers)
+    pub alpha_packets: f64,
+    /// More in the queue takes one.
+    pub beta_packets: f64,
+    /// More in the queue ends slow start.
+    ///
+    /// Source: Brakmo and Peterson §III.C (γ of one buffer)
+    pub gamma_packets: f64,
+    /// When slow start doubles the window.
+    pub slow_start: SlowStart,
+    /// How a round is measured.
+    pub measure: Measure,
+    /// What a loss leaves of the window.
+    ///
+    /// Source: Hengartner, Bolliger, Gross, TCP Vegas Revisited, INFOCOM 2000 (a quarter less, in the authors'
+    /// program; the paper does not say); Linux tcp_reno_ssthresh (half)
+    pub loss_leaves: f64,
+}
+
+/// When slow start doubles the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlowStart {
+    /// Every other round: in between it stays, for a fair comparison of rates.
+    ///
+    /// Source: Brakmo and Peterson §III.C
+    Alternate,
+    /// Every round.
+    ///
+    /// Source: Linux tcp_vegas
+    Each,
+}
+
+/// How the queue of a round is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// What is sent from the sending of a distinguished packet to its ACK, over its RTT.
+    ///
+    /// Source: Brakmo and Peterson §III.B
+    Segment,
+    /// The window over the least RTT of the round, in whole packets.
+    ///
+    /// Source: Linux tcp_vegas
+    Least,
+}
+
+impl Tuning {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// An option whose value cannot be read.
+    pub fn read(options: &Options) -> Result<Tuning, SchemeError> {
+        let loss_leaves = options.number("loss_leaves", 0.0)?;
+        if loss_leaves > 1.0 {
+            return Err(options.refuse("loss_leaves", "a number of at most 1"));
+        }
+        Ok(Tuning {
+            alpha_packets: options.number("alpha_packets", 0.0)?,
+            beta_packets: options.number("beta_packets", 0.0)?,
+            gamma_packets: options.number("gamma_packets", 0.0)?,
+            slow_start: match options.text("slow_start") {
+                "alternate" => SlowStart::Alternate,
+                "each" => SlowStart::Each,
+                _ => return Err(options.refuse("slow_start", "`alternate` or `each`")),
+            },
+            measure: match options.text("measure") {
+                "segment" => Measure::Segment,
+                "least" => Measure::Least,
+                _ => return Err(options.refuse("measure", "`segment` or `least`")),
+            },
+            loss_leaves,
+        })
+    }
+}
+
+/// The controller. Windows are in packets, as in the paper.
+#[derive(Clone, Debug)]
+pub struct Vegas {
+    mss: Bytes,
+    tuning: Tuning,
+    cwnd: u64,
+    ssthresh: u64,
+    /// The least RTT seen: that of an empty path.
+    base_rtt: Option<Duration>,
+    round: Round,
+    /// Packets of the queue at the last judgement.
+    queue_packets: Option<f64>,
+    /// Bytes sent since the start.
+    sent: Bytes,
+    /// Packets acknowledged towards growth as Reno's.
+    counted: u64,
+    recovery: Recovery,
+    collapsed: bool,
+    idle: Idle,
+}
+
+/// One round: from the sending of a packet to its ACK.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    /// The round ends when a packet of at least this number, the distinguished one, is acknowledged.
+    end: u64,
+    /// Bytes sent before the distinguished packet, once it is sent.
+    sent_before: Option<Bytes>,
+    least_rtt: Option<Duration>,
+    samples: u32,
+    /// Whether the window was what limited the sender throughout.
+    limited: bool,
+    /// Whether slow start grows in this round.
+    grows: bool,
+}
+
+impl Round {
+    fn new(end: u64, grows: bool) -> Round {
+        Round { end, sent_before: None, least_rtt: None, samples: 0, limited: true, grows }
+    }
+}
+
+impl Vegas {
+    /// A flow that begins.
+    pub fn new(mss: Bytes, tuning: Tuning) -> Vegas {
+        Vegas {
+            mss,
+            tuning,
+            cwnd: initial_window(mss).0 / mss.0,
+            ssthresh: u64::MAX,
+            base_rtt: None,
+            round: Round::new(0, false),
+            queue_packets: None,
+            sent: Bytes::ZERO,
+            counted: 0,
+            recovery: Recovery::default(),
+            collapsed: false,
+            idle: Idle::default(),
+        }
+    }
+
+    fn is_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// A new round with the next packet; in slow start it grows unless this one must only compare.
+    fn begin_round(&mut self, next_number: u64) {
+        let grows = self.tuning.slow_start == SlowStart::Each || !self.round.grows;
+        self.round = Round::new(next_number, grows);
+    }
+
+    /// Diff, times BaseRTT: the packets of the flow that wait, if the round can tell.
+    ///
+    /// Source: Brakmo and Peterson §III.B
+    fn measure(&mut self, ack: &Ack<'_>) -> Option<f64> {
+        match self.tuning.measure {
+            Measure::Segment => {
+                let distinguished = ack.packets.iter().find(|packet| packet.number == self.round.end)?;
+                let rtt = ack.now - distinguished.sent;
+                let sent = (self.sent - self.round.sent_before?).0 as f64 / self.mss.0 as f64;
+                let base_s = self.base_rtt?.as_secs_f64();
+                let queue = self.cwnd as f64 - sent * base_s / rtt.as_secs_f64().max(1e-9);
+                if queue < 0.0 {
+                    // §III.B: more than expected can only be if BaseRTT is not that of the path any more.
+                    self.base_rtt = Some(rtt);
+                    return Some(0.0);
+                }
+                Some(queue)
+            }
+            Measure::Least => {
+                let (base, rtt) = (micros(self.base_rtt?), micros(self.round.least_rtt?));
+                let is_enough = self.round.samples >= LEAST_SAMPLES;
+                is_enough.then(|| (self.cwnd.saturating_mul(rtt - base) / base) as f64)
+            }
+        }
+    }
+
+    /// The end of a round, at which the window moves by a packet or slow start ends.
+    fn judge(&mut self, queue: f64) {
+        let Tuning { alpha_packets, beta_packets, gamma_packets, .. } = self.tuning;
+        self.queue_packets = Some(queue);
+        if self.is_slow_start() {
+            if queue > gamma_packets && (!self.round.grows || self.tuning.measure == Measure::Least) {
+                self.end_slow_start();
+            }
+        } else if queue > beta_packets {
+            self.cwnd = (self.cwnd - 1).max(LEAST_WINDOW);
+            self.ssthresh = self.ssthresh.min(self.cwnd);
+        } else if queue < alpha_packets {
+            self.cwnd += 1;
+        }
+        if self.tuning.measure == Measure::Least {
+            self.cwnd = self.cwnd.max(LEAST_WINDOW);
+            self.ssthresh = self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4); // Linux tcp_current_ssthresh
+        }
+    }
+
+    fn end_slow_start(&mut self) {
+        if let (Measure::Least, Some(base), Some(rtt)) =
+            (self.tuning.measure, self.base_rtt, self.round.least_rtt)
+        {
+            // Linux tcp_vegas: down to what keeps the path filled, and a packet.
+            let target = self.cwnd.saturating_mul(micros(base)) / micros(rtt);
+            self.cwnd = self.cwnd.min(target + 1);
+        }
+        self.ssthresh = self.ssthresh.min(self.cwnd);
+    }
+
+    /// Growth of a round with too few RTT samples.
+    ///
+    /// Source: Linux tcp_reno_cong_avoid
+    fn grow_as_reno(&mut self, ack: &Ack<'_>) {
+        if self.is_slow_start() {
+            return; // it grows in any case
+        }
+        self.counted += ack.packets.len() as u64;
+        if self.counted >= self.cwnd {
+            self.counted = 0;
+            self.cwnd += 1;
+        }
+    }
+}
+
+impl Controller for Vegas {
+    fn on_sent(&mut self, sent: &Sent) {
+        if self.idle.on_sent(sent).is_some() {
+            self.cwnd = self.cwnd.min(initial_window(self.mss).0 / self.mss.0); // RFC 5681 §4.1
+            if self.tuning.measure == Measure::Least {
+                self.base_rtt = None; // Linux tcp_vegas_cwnd_event
+            }
+            self.begin_round(sent.number);
+        }
+        if sent.number == self.round.end {
+            self.round.sent_before = Some(self.sent);
+        }
+        self.sent += sent.bytes;
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.idle.on_ack(ack);
+        self.collapsed = false;
+        if let Some(rtt) = ack.rtt.latest {
+            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
+            self.round.least_rtt = Some(self.round.least_rtt.map_or(rtt, |least| least.min(rtt)));
+            self.round.samples += 1;
+        }
+        self.round.limited &= ack.cwnd_limited;
+        let was_recovering = self.recovery.is_active();
+        if self.recovery.rests(ack) {
+            return;
+        }
+        if was_recovering {
+            self.begin_round(ack.next_number);
+        } else if ack.packets.last().is_some_and(|packet| packet.number >= self.round.end) {
+            if self.round.limited {
+                match self.measure(ack) {
+                    Some(queue) => self.judge(queue),
+                    None if self.tuning.measure == Measure::Least => self.grow_as_reno(ack),
+                    None => {}
+                }
+            }
+            self.begin_round(ack.next_number);
+        }
+        if self.is_slow_start() && self.round.grows && ack.cwnd_limited {
+            // Up to the threshold, beyond which it is no slow start.
+            self.cwnd = self.cwnd.saturating_add(ack.packets.len() as u64).min(self.ssthresh);
+        }
+    }
+
+    /// Only a loss of what was sent after the last reduction reduces the window.
+    ///
+    /// Source: Brakmo and Peterson §III.A
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        let left = ((self.cwnd as f64 * self.tuning.loss_leaves) as u64).max(LEAST_WINDOW);
+        match loss.cause {
+            LossCause::Threshold if self.recovery.begins(loss) => {
+                self.ssthresh = left;
+                self.cwnd = left;
+            }
+            LossCause::Threshold => {}
+            LossCause::Persistent => {
+                if !self.collapsed {
+                    self.ssthresh = (self.cwnd / 2).max(LEAST_WINDOW); // RFC 5681 §3.1 Eq. 4
+                }
+                self.cwnd = 1; // RFC 5681 §3.1
+                self.collapsed = true;
+                self.recovery.collapse(loss);
+                self.round = Round::new(loss.next_number, false);
+            }
+        }
+    }
+
+    fn control(&self) -> Control {
+        Control { cwnd: Bytes(self.cwnd.saturating_mul(self.mss.0)), pacing_rate: None }
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        out.state = if self.recovery.is_active() {
+            "Recovery"
+        } else if self.is_slow_start() {
+            "SlowStart"
+        } else {
+            "CongestionAvoidance"
+        };
+        out.value("base_rtt_ms", self.base_rtt.map_or(f64::NAN, |base| base.as_secs_f64() * 1e3));
+        out.value("queue_packets", self.queue_packets.unwrap_or(f64::NAN));
+        out.value(
+            "ssthresh_packets",
+            if self.ssthresh == u64::MAX { f64::NAN } else { self.ssthresh as f64 },
+        );
+    }
+}
+
+/// Whole microseconds, never none.
+///
+/// Source: Linux tcp_vegas_pkts_acked
+fn micros(rtt: Duration) -> u64 {
+    rtt.as_micros() as u64 + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use airpace_core::Time;
+
+    use super::*;
+    use crate::controller::{RateSample, Rtt, SentPacket};
+
+    const MSS: Bytes = Bytes(1500);
+
+    /// An ACK of packet `number`, sent at `sent_ms`, at `now_ms`.
+    fn acknowledge(vegas: &mut Vegas, number: u64, sent_ms: u64, now_ms: u64, next_number: u64) {
+        let (sent, now) = (Time::from_millis(sent_ms), Time::from_millis(now_ms));
+        let rtt = now - sent;
+        vegas.on_ack(&Ack {
+            now,
+            packets: &[SentPacket {
+                number,
+                bytes: MSS,
+                sent,
+                inflight_at_send: MSS,
+                lost_at_send: Bytes::ZERO,
+                app_limited: false,
+                declared_lost: false,
+            }],
+            acked: MSS,
+            prior_inflight: MSS,
+            inflight: Bytes::ZERO,
+            next_number,
+            rtt: Rtt { latest: Some(rtt), smoothed: rtt, variation: rtt, min: rtt },
+            rate: RateSample::default(),
+            cwnd_limited: true,
+            ce: 0,
+            feedback: &[],
+        });
+    }
+
+    fn send(vegas: &mut Vegas, number: u64, ms: u64) {
+        let now = Time::from_millis(ms);
+        vegas.on_sent(&Sent { now, number, bytes: MSS, inflight: Bytes(3 * MSS.0), app_limited: false });
+    }
+
+    #[test]
+    fn a_rate_beyond_the_expected_one_means_that_the_base_rtt_is_wrong() {
+        let tuning = Tuning {
+            alpha_packets: 2.0,
+            beta_packets: 4.0,
+            gamma_packets: 1.0,
+            slow_start: SlowStart::Alternate,
+            measure: Measure::Segment,
+            loss_leaves: 0.75,
+        };
+        let mut vegas = Vegas { cwnd: 4, ssthresh: 4, ..Vegas::new(MSS, tuning) };
+        send(&mut vegas, 0, 0);
+        acknowledge(&mut vegas, 0, 0, 40, 1);
+        assert_eq!(vegas.base_rtt, Some(Duration::from_millis(40)));
+        let cwnd = vegas.cwnd;
+        for number in 1..=20 {
+            send(&mut vegas, number, 40);
+        }
+        acknowledge(&mut vegas, 1, 40, 100, 21);
+        assert_eq!(
+            vegas.base_rtt,
+            Some(Duration::from_millis(60)),
+            "{cwnd} packets cannot have made 20 in 60 ms"
+        );
+    }
+}
