@@ -12,7 +12,7 @@
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
 //! | [`registry`] | what a device knows of its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
-//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`vegas`], [`copa`], [`pbe`], [`oracle`], [`cbr`] |
+//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`oracle`], [`cbr`] |
 
 pub mod bbr;
 pub mod cbr;
@@ -22,6 +22,7 @@ pub mod cubic;
 pub mod delivery_rate;
 pub mod endpoint;
 pub mod filter;
+pub mod ledbat;
 pub mod oracle;
 pub mod pacer;
 pub mod pbe;

@@ -8,7 +8,7 @@ use std::fmt;
 use airpace_core::{Bytes, Rng, Streams};
 
 use crate::controller::{Controller, Inspect, Receiver};
-use crate::{bbr, cbr, copa, cubic, oracle, pbe, reno, vegas};
+use crate::{bbr, cbr, copa, cubic, ledbat, oracle, pbe, reno, vegas};
 
 /// Every scheme, in the order of lists and tables. A new scheme is one file and one line here.
 #[rustfmt::skip]
@@ -19,6 +19,7 @@ pub static SCHEMES: &[&Scheme] = &[
     &reno::SCHEME,
     &vegas::SCHEME,
     &copa::SCHEME,
+    &ledbat::SCHEME,
     &oracle::SCHEME,
     &cbr::SCHEME,
 ];

@@ -407,15 +407,7 @@ mod tests {
         let rtt = now - sent;
         vegas.on_ack(&Ack {
             now,
-            packets: &[SentPacket {
-                number,
-                bytes: MSS,
-                sent,
-                inflight_at_send: MSS,
-                lost_at_send: Bytes::ZERO,
-                app_limited: false,
-                declared_lost: false,
-            }],
+            packets: &[SentPacket { number, bytes: MSS, sent, ..SentPacket::default() }],
             acked: MSS,
             prior_inflight: MSS,
             inflight: Bytes::ZERO,
