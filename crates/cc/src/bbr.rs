@@ -34,7 +34,7 @@ use crate::scheme::{Ends, Options, Preset, Scheme, SchemeError, Setup, Style};
 use aggregation::Aggregation;
 use cycle::{Cycle, Phase, PhaseEnd};
 use full_pipe::FullPipe;
-use model::{Model, Observed};
+use model::{Ageing, Model, Observed};
 use policer::{Policer, Progress};
 use window::{Target, Window};
 
@@ -78,12 +78,14 @@ pub struct Tuning {
     pub cwnd_slack: Duration,
     /// Part of BtlBw that is not sent, so that queues vanish in the long run.
     pub pacing_margin: f64,
+    /// How RTprop grows old.
+    pub rtprop: Ageing,
 }
 
 impl Default for Tuning {
     fn default() -> Tuning {
         // Source: Linux tcp_bbr.c
-        Tuning { cwnd_gain: 2.0, cwnd_slack: Duration::ZERO, pacing_margin: 0.01 }
+        Tuning { cwnd_gain: 2.0, cwnd_slack: Duration::ZERO, pacing_margin: 0.01, rtprop: Ageing::Renewed }
     }
 }
 
@@ -156,7 +158,7 @@ impl Bbr {
             mss,
             rng,
             state: State::Startup,
-            model: Model::default(),
+            model: Model::new(tuning.rtprop),
             full_pipe: FullPipe::default(),
             aggregation: Aggregation::default(),
             policer: Policer::default(),
@@ -212,12 +214,14 @@ impl Bbr {
     /// Takes in one ACK without steering: the model stays fresh while another control sends, at `rate`.
     pub fn observe(&mut self, ack: &Ack<'_>, rate: Rate) {
         // The other control's window is not known; what was in flight was within it.
-        self.learn(ack, self.bandwidth().max(rate), ack.prior_inflight);
+        self.learn(ack, rate, ack.prior_inflight);
     }
 
-    /// `expected` is the rate that explains what is acknowledged, `cwnd` the most that can be at once.
-    fn learn(&mut self, ack: &Ack<'_>, expected: Rate, cwnd: Bytes) -> Observed {
+    /// What is sent at, or `least` if that is more, explains what is acknowledged; `cwnd` is the most that can be at
+    /// once.
+    fn learn(&mut self, ack: &Ack<'_>, least: Rate, cwnd: Bytes) -> Observed {
         let seen = self.model.on_ack(ack);
+        let expected = self.bandwidth().max(least);
         if seen.round_start {
             self.window.on_round();
         }
@@ -461,7 +465,7 @@ impl Controller for Bbr {
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
-        let seen = self.learn(ack, self.bandwidth(), self.window.cwnd());
+        let seen = self.learn(ack, Rate::ZERO, self.window.cwnd());
         self.steer(ack, seen);
     }
 

@@ -263,6 +263,8 @@ impl Tuning {
                 cwnd_gain: options.number("internet_cwnd_gain", 1.0)?,
                 cwnd_slack,
                 pacing_margin: options.number("internet_margin_percent", 0.0)? * 0.01,
+                // Its own states do not look for RTprop as ProbeRTT does, and must not take a queue for it.
+                rtprop: bbr::model::Ageing::Sliding,
             },
         })
     }

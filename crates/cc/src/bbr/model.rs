@@ -19,11 +19,66 @@ pub const BTLBW_ROUNDS: u64 = 10;
 /// Source: Linux tcp_bbr.c; PBE-CC §4.2.2
 pub const RTPROP_WINDOW: Duration = Duration::from_secs(10);
 
+/// How RTprop grows old.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ageing {
+    /// It is the least of the last [`RTPROP_WINDOW`], for a control that does not look for it.
+    ///
+    /// Source: PBE-CC §4.2.2
+    Sliding,
+    /// It is the least since it was renewed; after [`RTPROP_WINDOW`] the next sample stands in for it, however long
+    /// that is, until ProbeRTT has found a lesser one.
+    ///
+    /// Source: Linux tcp_bbr.c
+    ///
+    /// Differs: Linux does not let the ACK of a lone packet, held back by the receiver, stand in.
+    Renewed,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Rtprop {
+    Sliding(WindowedMin<Duration, Time>),
+    /// With when it was renewed.
+    Renewed(Option<(Time, Duration)>),
+}
+
+impl Rtprop {
+    fn get(&self) -> Option<Duration> {
+        match self {
+            Rtprop::Sliding(window) => window.get(),
+            Rtprop::Renewed(seen) => seen.map(|(_, rtt)| rtt),
+        }
+    }
+
+    /// Whether it was not renewed for the whole window.
+    fn has_expired(&self, now: Time) -> bool {
+        let since = match self {
+            Rtprop::Sliding(window) => window.position(),
+            Rtprop::Renewed(seen) => seen.map(|(since, _)| since),
+        };
+        since.is_some_and(|since| now - since > RTPROP_WINDOW)
+    }
+
+    fn update(&mut self, now: Time, rtt: Duration) {
+        let has_expired = self.has_expired(now);
+        match self {
+            Rtprop::Sliding(window) => {
+                window.update(now, rtt);
+            }
+            Rtprop::Renewed(seen) => {
+                if has_expired || seen.is_none_or(|(_, least)| rtt < least) {
+                    *seen = Some((now, rtt));
+                }
+            }
+        }
+    }
+}
+
 /// BtlBw, RTprop and the count of rounds.
 #[derive(Clone, Debug)]
 pub struct Model {
     btlbw: WindowedMax<Rate, u64>,
-    rtprop: WindowedMin<Duration, Time>,
+    rtprop: Rtprop,
     rounds: u64,
     /// Bytes delivered when the next round begins: it begins with a packet that was sent after that.
     next_round_delivered: Bytes,
@@ -42,19 +97,22 @@ pub struct Observed {
     pub rtprop_expired: bool,
 }
 
-impl Default for Model {
-    fn default() -> Model {
+impl Model {
+    /// Of a path of which nothing is known.
+    pub fn new(ageing: Ageing) -> Model {
+        let rtprop = match ageing {
+            Ageing::Sliding => Rtprop::Sliding(WindowedMin::new(RTPROP_WINDOW)),
+            Ageing::Renewed => Rtprop::Renewed(None),
+        };
         Model {
             btlbw: WindowedMax::new(BTLBW_ROUNDS),
-            rtprop: WindowedMin::new(RTPROP_WINDOW),
+            rtprop,
             rounds: 0,
             next_round_delivered: Bytes::ZERO,
             held_back: None,
         }
     }
-}
 
-impl Model {
     /// Takes in one ACK.
     pub fn on_ack(&mut self, ack: &Ack<'_>) -> Observed {
         let round_start = ack.rate.prior_delivered >= self.next_round_delivered;
@@ -70,7 +128,7 @@ impl Model {
                 self.btlbw.update(self.rounds, rate);
             }
         }
-        let rtprop_expired = self.rtprop.position().is_some_and(|seen| ack.now - seen > RTPROP_WINDOW);
+        let rtprop_expired = self.rtprop.has_expired(ack.now);
         if let Some(rtt) = ack.rtt.latest {
             self.rtprop.update(ack.now, rtt);
         }
@@ -113,8 +171,11 @@ impl Model {
         self.held_back = Some((since, Time::NEVER));
     }
 
-    /// Ends the span that [`Model::hold_back`] began.
+    /// Ends the span that [`Model::hold_back`] began; the path was looked at, so that RTprop is young again.
     pub fn release(&mut self, now: Time) {
+        if let Rtprop::Renewed(Some((since, _))) = &mut self.rtprop {
+            *since = now;
+        }
         if let Some((_, until)) = &mut self.held_back {
             *until = now;
         }
