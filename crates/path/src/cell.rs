@@ -1,5 +1,5 @@
-//! An LTE FDD downlink cell: the deep queues, the scheduler, HARQ, RLC and the carriers between a base station and
-//! its devices, one subframe of 1 ms at a time.
+//! An LTE FDD cell: the deep queues, the scheduler, HARQ, RLC and the carriers between a base station and its
+//! devices, one subframe of 1 ms at a time.
 //!
 //! A packet's way: [`Cell::push`] → its device's queue → a share of a transport block on some carrier
 //! (`rlc`, `scheduler`) → received, or sent again 8 ms later (`harq`) → in order with the others → `Cell::pop`.
@@ -12,6 +12,7 @@
 //! | `scheduler` | round robin, proportional fair, max C/I over RBGs |
 //! | `harq`, `rlc` | retransmissions; segmentation and order |
 //! | `carriers`, `handover` | activation of further carriers; interruptions |
+//! | [`uplink`] | the same the other way: devices' buffers, requests, grants |
 //! | `background` | users that are not devices of the scenario |
 //! | `telemetry` | what a device that listens to the control channel is told |
 //!
@@ -50,6 +51,7 @@ mod rlc;
 mod scheduler;
 mod subframe;
 mod telemetry;
+pub mod uplink;
 mod user;
 
 pub use config::{CellConfig, DeviceRadioConfig};
@@ -58,6 +60,7 @@ use bler::Bler;
 use carriers::Load;
 use subframe::{Carrier, Context};
 use telemetry::Telemetry;
+use uplink::Uplink;
 use user::{Device, Source, User};
 
 /// A cell and the radio side of its devices.
@@ -85,6 +88,9 @@ pub struct Cell {
     over: VecDeque<Exit>,
     refused: VecDeque<Exit>,
     telemetry: Telemetry,
+    /// What modems log: their own grants.
+    log: Telemetry,
+    uplink: Uplink,
     is_recording: bool,
 }
 
@@ -115,6 +121,49 @@ impl Cell {
     /// The next report that a listening device has at `now`; its reports come in order of carrier and subframe.
     pub fn pop_report(&mut self, now: Time) -> Option<(DeviceId, &RadioReport)> {
         self.telemetry.pop(now)
+    }
+
+    /// Whether a device's modem log is read ([`Cell::pop_own_report`]): its own grants of both directions, without the
+    /// control channel's imperfections; at first none is.
+    pub fn set_logging(&mut self, device: DeviceId, is_logging: bool) {
+        self.log.set_listening(usize::from(device.0), is_logging);
+    }
+
+    /// The next entry of a modem log at `now`; a device's entries come in order of carrier and subframe, those of
+    /// uplink grants in the subframe in which the grant was sent.
+    pub fn pop_own_report(&mut self, now: Time) -> Option<(DeviceId, &RadioReport)> {
+        self.log.pop(now)
+    }
+
+    /// Takes a packet that a device sends; it waits in the device's own buffer.
+    pub fn push_uplink(&mut self, now: Time, packet: Packet) {
+        self.uplink.push(now, packet);
+    }
+
+    /// The next packet whose journey over the uplink ended by `now`, in order of time: at the base station, or refused
+    /// by its device's full buffer, or lost on the air. Runs the cell like [`Link::pop`], in either order.
+    pub fn pop_uplink(&mut self, now: Time) -> Option<Exit> {
+        self.run_until(now);
+        self.uplink.pop(now)
+    }
+
+    /// Bytes that wait in a device and were not sent yet.
+    pub fn uplink_backlog_of(&self, device: DeviceId) -> Bytes {
+        self.uplink.backlog_of(device)
+    }
+
+    /// What the last subframe could have carried from a device, in IP bytes: (the PRBs it sent on + idle PRBs, as many
+    /// of them as one grant may have, over its active uplink carriers) × bits per PRB ÷ (1 + probability that a first
+    /// transmission is lost) less headers, as [`Cell::capacity`].
+    pub fn uplink_capacity(&mut self, device: DeviceId) -> Capacity {
+        self.uplink.capacity(device, self.subframe.saturating_sub(1))
+    }
+
+    /// The least that a packet takes over an idle uplink whose device holds a grant: processing at both ends and as
+    /// many subframes as it needs at the best rate that a device had at the start. Asking for the grant, and the wait
+    /// for it, count as queueing.
+    pub fn uplink_base_delay(&self, bytes: Bytes) -> Duration {
+        self.uplink.base_delay(bytes)
     }
 
     /// Whether [`Cell::subframes`] is kept; at first it is not.
@@ -184,6 +233,13 @@ impl Cell {
         }
     }
 
+    /// Runs the subframes that begin by `now`.
+    fn run_until(&mut self, now: Time) {
+        while Time::from_millis(self.subframe) <= now {
+            self.run_subframe();
+        }
+    }
+
     /// Runs the next subframe.
     fn run_subframe(&mut self) {
         let now = self.subframe;
@@ -191,9 +247,12 @@ impl Cell {
         let leaves_at = Time::from_millis(now + 1) + self.ue_processing;
         let over = &mut self.over;
         let mut release = |packet, fate| over.push_back(Exit { time: leaves_at, packet, fate });
-        for user in &mut self.users[..self.devices] {
-            begin_subframe(user, now, &mut self.rntis, &mut release);
+        for (index, user) in self.users[..self.devices].iter_mut().enumerate() {
+            if let Some(resumes_at) = begin_subframe(user, now, &mut self.rntis, &mut release) {
+                self.uplink.hand_over(index, now, resumes_at, user.rnti);
+            }
         }
+        self.uplink.run(now);
         let mut context = Context {
             now,
             users: &mut self.users,
@@ -201,11 +260,16 @@ impl Cell {
             round_trip: if self.config.lena_compat { 7 } else { 8 },
             max_retransmissions: self.config.harq.max_retransmissions,
             max_users: usize::from(self.config.max_users_per_subframe),
-            wants_account: self.is_recording || self.telemetry.has_listeners(),
+            wants_account: self.is_recording || self.telemetry.has_listeners() || self.log.has_listeners(),
             release: &mut release,
         };
-        for carrier in &mut self.carriers {
+        for (index, carrier) in self.carriers.iter_mut().enumerate() {
+            let grants = self.uplink.grants(index);
+            carrier.uplink_grants = grants.len();
             carrier.run(&mut context);
+            for &(dci, owner) in grants.iter().filter(|_| context.wants_account) {
+                carrier.account.add(dci, owner, [None; 2]);
+            }
         }
         for index in 0..self.devices {
             self.tell(index, now);
@@ -213,11 +277,13 @@ impl Cell {
         }
     }
 
-    /// A listening device hears all its carriers.
+    /// A listening device hears all its carriers, and so does its modem's log.
     fn tell(&mut self, index: usize, now: u64) {
-        if !self.telemetry.is_listening(index) {
+        let (is_listening, is_logging) = (self.telemetry.is_listening(index), self.log.is_listening(index));
+        if !is_listening && !is_logging {
             return;
         }
+        let queue = self.uplink.backlog_of(DeviceId(index as u16));
         let user = &mut self.users[index];
         let active = user.active_links(now);
         for (place, link) in user.links.iter_mut().enumerate() {
@@ -230,7 +296,14 @@ impl Cell {
                 decoded: link.decoded_in(now),
                 uplink_queue: None,
             };
-            self.telemetry.hear(index, Time::from_millis(now + 1), &carrier.account, own);
+            let heard_at = Time::from_millis(now + 1);
+            if is_listening {
+                self.telemetry.hear(index, heard_at, &carrier.account, own);
+            }
+            if is_logging {
+                let own = OwnRadio { uplink_queue: Some(queue), ..own };
+                self.log.hear(index, heard_at, &carrier.account, own);
+            }
         }
     }
 
@@ -256,15 +329,16 @@ impl Cell {
     }
 }
 
-/// What happens to a device before a subframe is scheduled.
+/// What happens to a device before a subframe is scheduled. If a handover begins: when data flows again.
 fn begin_subframe(
     user: &mut User,
     now: u64,
     rntis: &mut background::Rntis,
     release: &mut dyn FnMut(Packet, Fate),
-) {
-    let Source::Device(device) = &mut user.source else { return };
-    if let Some(resumes_at) = device.handover.begin(now) {
+) -> Option<u64> {
+    let Source::Device(device) = &mut user.source else { return None };
+    let resumes_at = device.handover.begin(now);
+    if let Some(resumes_at) = resumes_at {
         user.rnti = rntis.assign();
         device.aggregation.reset(now);
         device.rlc.forward(resumes_at);
@@ -279,6 +353,7 @@ fn begin_subframe(
     if device.rlc.has_timers() {
         device.rlc.expire(now, release);
     }
+    resumes_at
 }
 
 impl Link for Cell {
@@ -296,9 +371,7 @@ impl Link for Cell {
 
     fn pop(&mut self, now: Time) -> Option<Exit> {
         self.popped_at = now;
-        while Time::from_millis(self.subframe) <= now {
-            self.run_subframe();
-        }
+        self.run_until(now);
         let time_of = |exits: &VecDeque<Exit>| exits.front().map_or(Time::NEVER, |exit| exit.time);
         let (over, refused) = (time_of(&self.over), time_of(&self.refused));
         let first = if over < refused { &mut self.over } else { &mut self.refused };
@@ -310,8 +383,9 @@ impl Link for Cell {
         let exit = self.over.front().map_or(Time::NEVER, |exit| exit.time);
         let refusal = self.refused.front().map_or(Time::NEVER, |exit| exit.time);
         // A driver that leaves a report where it is must not be called for it for ever.
-        let report = self.telemetry.next().filter(|&due| due > self.popped_at).unwrap_or(Time::NEVER);
-        Some(subframe.min(exit).min(refusal).min(report))
+        let reports = [self.telemetry.next(), self.log.next()].into_iter().flatten();
+        let report = reports.filter(|&due| due > self.popped_at).min().unwrap_or(Time::NEVER);
+        Some(subframe.min(exit).min(refusal).min(report).min(self.uplink.next()))
     }
 
     /// Processing at both ends and as many subframes as the packet needs at the best rate that a device of this

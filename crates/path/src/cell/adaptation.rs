@@ -293,7 +293,7 @@ impl LinkAdaptation {
 ///
 /// Chosen: the hold; where the channel moves, so does the CQI, and the loop is the usual one.
 #[derive(Clone, Debug)]
-struct OuterLoop {
+pub(super) struct OuterLoop {
     offset_db: f64,
     down_db: f64,
     up_db: f64,
@@ -318,7 +318,7 @@ struct Hold {
 }
 
 impl OuterLoop {
-    fn new(config: &AdaptationConfig) -> OuterLoop {
+    pub(super) fn new(config: &AdaptationConfig) -> OuterLoop {
         let down_db = config.outer_loop_step_db;
         OuterLoop {
             offset_db: 0.0,
@@ -333,22 +333,30 @@ impl OuterLoop {
         }
     }
 
-    fn subframe_begins(&mut self, subframe: u64) {
+    /// What is chosen in this subframe is chosen with the present offset.
+    pub(super) fn subframe_begins(&mut self, subframe: u64) {
         self.sent_with_db[(subframe % FEEDBACK_MS) as usize] = self.offset_db;
     }
 
-    fn channel_changed(&mut self) {
+    /// The channel is another one: what failed may succeed.
+    pub(super) fn channel_changed(&mut self) {
         self.failed_attempts = 0;
         self.hold = None;
     }
 
-    fn on_first_transmission(&mut self, sent: u64, received: bool) {
+    /// A block chosen in subframe `sent`, at most [`FEEDBACK_MS`] ago, was received or not.
+    pub(super) fn on_first_transmission(&mut self, sent: u64, received: bool) {
         if received {
             self.rise()
         } else {
             self.fall(sent)
         }
         self.offset_db = self.offset_db.clamp(self.least_db, self.most_db);
+    }
+
+    /// What it adds to the SINR, in dB.
+    pub(super) fn offset_db(&self) -> f64 {
+        self.offset_db
     }
 
     fn rise(&mut self) {

@@ -13,18 +13,19 @@ use super::background::{Arrivals, Control, Rntis, sinrs_db};
 use super::bler::Bler;
 use super::carriers::Aggregation;
 use super::channel::{Channel, ChannelConfig, Grid};
-use super::config::{CellConfig, DeviceRadioConfig};
+use super::config::{CellConfig, DeviceRadioConfig, TelemetryConfig};
 use super::handover::Handover;
 use super::harq::Harq;
 use super::rlc::Rlc;
 use super::scheduler::{RbgGrid, Scheduler};
 use super::subframe::Carrier;
-use super::telemetry::{Account, Telemetry};
+use super::telemetry::{Account, Scope, Telemetry};
+use super::uplink::uplink;
 use super::user::{Device, RadioLink, Session, Source, User};
 use crate::config_error::ConfigError;
 
 /// Background downloads that can go on at once on a carrier; more arrivals than that are turned away.
-const SESSION_PLACES: usize = 32;
+pub(super) const SESSION_PLACES: usize = 32;
 
 pub(super) fn cell(
     config: &CellConfig,
@@ -46,10 +47,15 @@ pub(super) fn cell(
     let carriers = (0..usize::from(config.carriers))
         .map(|index| builder.carrier(index, devices.len(), &mut users))
         .collect::<Result<Vec<_>, _>>()?;
-    let ears = (0..devices.len()).map(|index| streams.stream(&format!("cell.device.{index}.telemetry")));
-    let telemetry = Telemetry::new(&config.telemetry, ears.collect());
+    let streams_called = |what: &str| {
+        let name = |index| format!("cell.device.{index}.{what}");
+        (0..devices.len()).map(|index| streams.stream(&name(index))).collect()
+    };
+    let telemetry = Telemetry::new(&config.telemetry, Scope::Everybody, streams_called("telemetry"));
+    let log = Telemetry::new(&TelemetryConfig::default(), Scope::Own, streams_called("log"));
+    let mut rntis = builder.rntis;
+    let uplink = uplink(&config, &bler, devices, &users, streams, &mut rntis)?;
     let milliseconds = |ms: f64| Duration::from_nanos(libm::round(ms * 1e6) as u64);
-    let rntis = builder.rntis;
     Ok(Cell {
         enb_processing: milliseconds(config.enb_processing_ms),
         ue_processing: milliseconds(config.ue_processing_ms),
@@ -65,6 +71,8 @@ pub(super) fn cell(
         over: VecDeque::new(),
         refused: VecDeque::new(),
         telemetry,
+        log,
+        uplink,
         is_recording: false,
     })
 }
@@ -206,6 +214,7 @@ impl Builder<'_> {
             cfi: self.config.cfi.unwrap_or(1),
             fixed_cfi: self.config.cfi,
             used: PrbSet::EMPTY,
+            uplink_grants: 0,
             candidates: Vec::new(),
             rates: Vec::new(),
             grid,

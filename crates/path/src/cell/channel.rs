@@ -147,6 +147,7 @@ pub struct Channel {
     level: Level,
     /// RSRP over SINR in dB, where the level is a SINR.
     noise_dbm: f64,
+    /// What is taken off the level.
     penalty_db: f64,
     cap_db: f64,
     layers: u8,
@@ -213,6 +214,33 @@ impl Channel {
         streams: &Streams,
         name: &str,
     ) -> Result<Channel, ConfigError> {
+        Channel::with_fading_of(config, grid, frequency_mhz, streams, (name, name))
+    }
+
+    /// The opposite direction of the channel `name`: its level, `offset_db` higher, and its shadowing, but fading of its
+    /// own, from the stream `{own_name}.fading`, and one layer. Path loss and shadowing are alike both ways; multipath, at
+    /// another frequency, is not.
+    pub(super) fn opposite(
+        config: &ChannelConfig,
+        grid: Grid,
+        frequency_mhz: f64,
+        streams: &Streams,
+        (name, own_name): (&str, &str),
+        offset_db: f64,
+    ) -> Result<Channel, ConfigError> {
+        let config = ChannelConfig { layers: 1, ..config.clone() };
+        let mut channel = Channel::with_fading_of(&config, grid, frequency_mhz, streams, (name, own_name))?;
+        channel.penalty_db = -offset_db;
+        Ok(channel)
+    }
+
+    fn with_fading_of(
+        config: &ChannelConfig,
+        grid: Grid,
+        frequency_mhz: f64,
+        streams: &Streams,
+        (name, fading_name): (&str, &str),
+    ) -> Result<Channel, ConfigError> {
         config.check()?;
         let noise_dbm = noise_per_subcarrier_dbm(config.noise_figure_db) + config.interference_margin_db;
         let shadowing = (config.shadowing_sigma_db > 0.0).then(|| {
@@ -220,7 +248,7 @@ impl Channel {
             Shadowing::new(config.shadowing_sigma_db, config.shadowing_decorrelation_m, config.speed_kmh, rng)
         });
         let fading = (config.fading != FadingProfile::None).then(|| {
-            let mut rng = streams.stream(&format!("{name}.fading"));
+            let mut rng = streams.stream(&format!("{fading_name}.fading"));
             let doppler_hz = config.doppler_hz.unwrap_or(doppler_hz(config.speed_kmh, frequency_mhz));
             Fading::new(&draw_taps(config.fading, doppler_hz, config.sinusoids_per_tap, &mut rng), grid)
         });

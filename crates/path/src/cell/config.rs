@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::adaptation::{AdaptationConfig, CqiScope};
 use super::bler::BlerConfig;
 use super::channel::ChannelConfig;
+use super::uplink::UplinkConfig;
 
 mod validate;
 
-/// One LTE FDD downlink cell with up to five component carriers.
+/// One LTE FDD cell with up to five component carriers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CellConfig {
@@ -48,6 +49,8 @@ pub struct CellConfig {
     pub aggregation: AggregationConfig,
     /// What happens at a handover.
     pub handover: HandoverConfig,
+    /// The other direction.
+    pub uplink: UplinkConfig,
     /// Everybody else.
     pub background: BackgroundConfig,
     /// What a device that listens to the control channel is told.
@@ -75,6 +78,7 @@ impl Default for CellConfig {
             adaptation: AdaptationConfig::default(),
             aggregation: AggregationConfig::default(),
             handover: HandoverConfig::default(),
+            uplink: UplinkConfig::default(),
             background: BackgroundConfig::default(),
             telemetry: TelemetryConfig::default(),
         }

@@ -169,6 +169,14 @@ impl Rlc {
         Bytes(self.arriving_bytes + self.sdus.iter().map(|sdu| sdu.packet.bytes.0).sum::<u64>())
     }
 
+    /// Bytes that may be sent in subframe `now`, without headers: what a buffer status report counts.
+    ///
+    /// Source: TS 36.321 §6.1.3.1
+    pub(super) fn waiting(&self, now: u64) -> u64 {
+        let is_ready = self.repeats.front().is_some_and(|repeat| repeat.ready_at <= now);
+        self.arrived - self.sent + if is_ready { self.repeat_bytes } else { 0 }
+    }
+
     /// Bytes of transport blocks that would take everything that may be sent in subframe `now`, headers
     /// included; 0 if nothing waits.
     pub(super) fn wanted(&self, now: u64) -> u64 {

@@ -18,7 +18,7 @@ use super::user::{RadioLink, SESSION_HEADER_BITS, Source, User};
 /// Subframes from a transmission to its acknowledgement.
 ///
 /// Source: TS 36.213 §10.2 (FDD: n+4)
-const FEEDBACK: u64 = 4;
+pub(super) const FEEDBACK: u64 = 4;
 
 /// One component carrier.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub(super) struct Carrier {
     pub fixed_cfi: Option<u8>,
     /// PRBs that were given away in the last subframe.
     pub used: PrbSet,
+    /// How many uplink grants are sent beside its own.
+    pub uplink_grants: usize,
     pub candidates: Vec<Candidate>,
     pub rates: Vec<[f32; MAX_RBGS]>,
 }
@@ -135,7 +137,8 @@ impl Carrier {
         self.cfi = self.fixed_cfi.unwrap_or_else(|| {
             let retransmissions = self.due.iter().take_while(|due| due.at <= context.now).count();
             let data = self.candidates.len().min(context.max_users);
-            let elements = ELEMENTS_PER_DCI * (retransmissions + self.control.waiting.len() + data);
+            let elements =
+                ELEMENTS_PER_DCI * (retransmissions + self.control.waiting.len() + data + self.uplink_grants);
             (1..=2).find(|&cfi| elements <= control_elements(cfi, self.grid.prbs)).unwrap_or(3)
         });
     }

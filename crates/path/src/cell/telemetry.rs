@@ -57,10 +57,20 @@ impl Account {
     }
 }
 
+/// Whose grants a listener is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Everybody's: it reads the control channel.
+    Everybody,
+    /// Its own: it reads its modem's log.
+    Own,
+}
+
 /// The listeners' side of the control channels.
 #[derive(Debug)]
 pub(super) struct Telemetry {
     config: TelemetryConfig,
+    scope: Scope,
     listeners: Vec<Listener>,
     spare: Vec<RadioReport>,
     /// What was handed out last; its slot is free once the next is asked for.
@@ -76,11 +86,12 @@ struct Listener {
 }
 
 impl Telemetry {
-    pub(super) fn new(config: &TelemetryConfig, rngs: Vec<Rng>) -> Telemetry {
+    pub(super) fn new(config: &TelemetryConfig, scope: Scope, rngs: Vec<Rng>) -> Telemetry {
         let listener =
             |rng| Listener { is_listening: false, waiting: VecDeque::new(), last_due: Time::ZERO, rng };
         Telemetry {
             config: config.clone(),
+            scope,
             listeners: rngs.into_iter().map(listener).collect(),
             spare: Vec::new(),
             current: None,
@@ -136,7 +147,8 @@ impl Telemetry {
             self.spare.pop().unwrap_or_else(|| RadioReport { dcis: Vec::new(), ..truth.clone() });
         let mut dcis = std::mem::take(&mut report.dcis);
         dcis.clear();
-        listener.copy(config, account, &mut dcis);
+        let only = (self.scope == Scope::Own).then_some(Owner::Device(DeviceId(device as u16)));
+        listener.copy(config, account, only, &mut dcis);
         report = RadioReport {
             carrier: truth.carrier,
             time: truth.time,
@@ -158,8 +170,13 @@ impl Telemetry {
 }
 
 impl Listener {
-    fn copy(&mut self, config: &TelemetryConfig, truth: &Account, dcis: &mut Vec<Dci>) {
-        for (dci, &reserved_mcs) in truth.report.dcis.iter().zip(&truth.reserved_mcs) {
+    /// Reads the DCIs of a subframe: all, or those of one owner `only`.
+    fn copy(&mut self, config: &TelemetryConfig, truth: &Account, only: Option<Owner>, dcis: &mut Vec<Dci>) {
+        let owners = truth.owners.iter();
+        for ((dci, &reserved_mcs), owner) in truth.report.dcis.iter().zip(&truth.reserved_mcs).zip(owners) {
+            if only.is_some_and(|only| only != *owner) {
+                continue;
+            }
             if config.missed_dci > 0.0 && self.rng.chance(config.missed_dci) {
                 continue;
             }

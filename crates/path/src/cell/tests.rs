@@ -14,6 +14,7 @@ mod lena;
 mod listening;
 mod properties;
 mod radio;
+mod uplink;
 
 /// A cell with sources of constant rate in front of it, and what came out.
 struct Bench {

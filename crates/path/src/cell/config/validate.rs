@@ -51,6 +51,7 @@ impl CellConfig {
             return Err(ConfigError::new("harq.max_retransmissions", "must be 0 to 7 (3 is usual)"));
         }
         self.aggregation.validate().map_err(|error| error.within("aggregation"))?;
+        self.validate_uplink().map_err(|error| error.within("uplink"))?;
         self.background.validate().map_err(|error| error.within("background"))?;
         self.telemetry.validate(self.carriers).map_err(|error| error.within("telemetry"))?;
         let HandoverConfig { interruption_min_ms: min, interruption_max_ms: max } = self.handover;
@@ -68,6 +69,12 @@ impl CellConfig {
             ));
         }
         Ok(())
+    }
+
+    fn validate_uplink(&self) -> Result<(), ConfigError> {
+        self.uplink.prbs.map_or(Ok(()), |prbs| valid_prbs("prbs", prbs))?;
+        let prbs: Vec<u16> = (0..self.carriers.into()).map(|carrier| self.carrier_prbs(carrier)).collect();
+        self.uplink.validate(&prbs)
     }
 }
 

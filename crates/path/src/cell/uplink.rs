@@ -1,0 +1,234 @@
+//! The uplink: the buffers in the devices, how they ask to send, the base station's grants, and what becomes of the
+//! data.
+//!
+//! A packet's way: [`Cell::push_uplink`] → its device's buffer (`sender`), which reports itself (`buffer_status`) →
+//! the base station's idea of it (`knowledge`) → a grant of adjacent PRBs (`carrier`), MCS by `adaptation` → a block
+//! four subframes later, sent again every 8 ms (`carrier`) → in order with the others (the cell's `rlc`) →
+//! [`Cell::pop_uplink`].
+//!
+//! In subframe n:
+//!
+//! 1. Packets that arrived `ue_processing_ms` before are in the buffers.
+//! 2. Devices fill the blocks granted in n-4, and what was not received in n-8 is sent again on the same PRBs.
+//! 3. Devices whose data has no grant ask for one, if n is their opportunity (scheduling request).
+//! 4. The base station has read what was sent in n-4 and grants PRBs of n+4.
+//!
+//! So a packet that finds its device idle waits for an opportunity, and 8 ms from it to its block. What a block
+//! completes is in the core network at n+1 ms + `enb_processing_ms`.
+//!
+//! Nothing of it runs, and no random number is drawn, until a packet is first pushed.
+//!
+//! [`Cell::push_uplink`]: super::Cell::push_uplink
+//! [`Cell::pop_uplink`]: super::Cell::pop_uplink
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::event::{Capacity, Fate, Owner};
+use airpace_core::radio::Direction;
+use airpace_core::tables::lte;
+use airpace_core::{Bytes, Dci, DeviceId, Packet, Rnti, Time};
+
+use super::carriers::Load;
+use super::user::ip_bytes;
+use crate::link::Exit;
+
+mod adaptation;
+mod buffer_status;
+mod build;
+mod carrier;
+pub mod config;
+mod knowledge;
+mod sender;
+mod user;
+
+pub(super) use build::uplink;
+use carrier::{Turn, UplinkCarrier};
+pub use config::UplinkConfig;
+use sender::Sender;
+use user::{Shared, Source, UplinkUser};
+
+/// The uplink of a cell.
+#[derive(Debug)]
+pub(super) struct Uplink {
+    shared: Shared,
+    carriers: Vec<UplinkCarrier>,
+    /// The scenario's devices, in their order, then the background's users.
+    users: Vec<UplinkUser>,
+    devices: usize,
+    /// Whether any packet was ever pushed.
+    is_awake: bool,
+    /// Bits of the largest block that a device could send at the start.
+    best_block_bits: u64,
+    enb_processing: Duration,
+    ue_processing: Duration,
+    /// Packets whose journey ended, in order of time: over the air, and at a full buffer.
+    over: VecDeque<Exit>,
+    refused: VecDeque<Exit>,
+}
+
+impl Uplink {
+    /// Takes a packet that its device sends.
+    pub(super) fn push(&mut self, now: Time, packet: Packet) {
+        self.is_awake = true;
+        let ready = now + self.ue_processing;
+        if !self.sender_mut(usize::from(packet.device.0)).rlc.push(ready, packet) {
+            self.refused.push_back(Exit { time: now, packet, fate: Fate::QueueFull });
+        }
+    }
+
+    /// The next packet whose journey ended by `now`.
+    pub(super) fn pop(&mut self, now: Time) -> Option<Exit> {
+        let first =
+            if time_of(&self.over) < time_of(&self.refused) { &mut self.over } else { &mut self.refused };
+        if time_of(first) <= now { first.pop_front() } else { None }
+    }
+
+    /// When a packet's journey ends next, of those that are known.
+    pub(super) fn next(&self) -> Time {
+        time_of(&self.over).min(time_of(&self.refused))
+    }
+
+    /// Runs subframe `now`.
+    pub(super) fn run(&mut self, now: u64) {
+        if !self.is_awake {
+            return;
+        }
+        let leaves_at = Time::from_millis(now + 1) + self.enb_processing;
+        let over = &mut self.over;
+        let mut release = |packet, fate| over.push_back(Exit { time: leaves_at, packet, fate });
+        for user in &mut self.users[..self.devices] {
+            if let Source::Device(sender, _) = &mut user.source {
+                sender.begin(now, &mut release);
+            }
+        }
+        let mut turn = Turn { now, users: &mut self.users, shared: &self.shared, release: &mut release };
+        for carrier in &mut self.carriers {
+            carrier.arrive(turn.users);
+            carrier.fill(&mut turn);
+        }
+        for carrier in &mut self.carriers {
+            carrier.transmit(&mut turn);
+            carrier.learn(&mut turn);
+        }
+        for user in &mut turn.users[..self.devices] {
+            if let Source::Device(sender, knowledge) = &mut user.source {
+                if sender.asks(now) {
+                    knowledge.request();
+                }
+                knowledge.hear(now);
+                sender.end(now);
+            }
+        }
+        for carrier in &mut self.carriers {
+            carrier.schedule(&mut turn);
+        }
+        for index in 0..self.devices {
+            self.aggregate(index, now);
+        }
+    }
+
+    /// The grants that were sent on a carrier in the last subframe, and to whom.
+    pub(super) fn grants(&self, carrier: usize) -> &[(Dci, Owner)] {
+        &self.carriers[carrier].grants
+    }
+
+    /// A device's handover begins in subframe `now`: it may send again, as `rnti`, from `resumes_at` on.
+    pub(super) fn hand_over(&mut self, device: usize, now: u64, resumes_at: u64, rnti: Rnti) {
+        let user = &mut self.users[device];
+        user.rnti = rnti;
+        if let Source::Device(sender, knowledge) = &mut user.source {
+            sender.hand_over(now, resumes_at);
+            knowledge.reset();
+        }
+        for link in &mut user.links {
+            link.sounding.reset();
+            link.repeating = 0;
+            link.average_bits = 1.0;
+        }
+        self.carriers.iter_mut().for_each(|carrier| carrier.forget(device as u16));
+    }
+
+    /// Bytes that wait in a device and were not sent yet.
+    pub(super) fn backlog_of(&self, device: DeviceId) -> Bytes {
+        self.sender(usize::from(device.0)).backlog()
+    }
+
+    /// What subframe `now`, the last that was run, could have carried from a device, in IP bytes.
+    pub(super) fn capacity(&mut self, device: DeviceId, now: u64) -> Capacity {
+        let user = &mut self.users[usize::from(device.0)];
+        let active = user.active_links(now);
+        let mut bytes = Bytes::ZERO;
+        for link in &mut user.links[..active] {
+            let carrier = &self.carriers[usize::from(link.carrier)];
+            // Where grants scatter the idle PRBs, they could have been laid side by side.
+            let idle =
+                if self.is_awake { carrier.region.without(carrier.used).len() } else { carrier.region.len() };
+            let prbs = lte::pusch_size_within(idle + link.prbs_in(now));
+            let sinr_db = link.channel.at(now).sinr_db;
+            bytes += link.carried(&self.shared, prbs, sinr_db);
+        }
+        let (time, span) = (Time::from_millis(now), Duration::from_millis(1));
+        Capacity { time, span, device, direction: Direction::Uplink, bytes }
+    }
+
+    /// Processing at both ends and as many subframes as the packet needs.
+    pub(super) fn base_delay(&self, bytes: Bytes) -> Duration {
+        let subframes = bytes.bits().0.div_ceil(self.best_block_bits).max(1);
+        self.ue_processing + Duration::from_millis(subframes) + self.enb_processing
+    }
+
+    /// A device's further carriers are activated and deactivated by what it sends.
+    ///
+    /// Chosen: apart from its downlink carriers, whose load may be another.
+    fn aggregate(&mut self, index: usize, now: u64) {
+        let user = &mut self.users[index];
+        let Source::Device(sender, _) = &mut user.source else { return };
+        let active = sender.aggregation.active();
+        let mut load = Load { queue_bytes: sender.backlog().0, ..Load::default() };
+        for (place, link) in user.links[..active].iter().enumerate() {
+            let carrier = &self.carriers[usize::from(link.carrier)];
+            let (own, total) = (u32::from(link.prbs_in(now)), u32::from(carrier.region.len()));
+            load.own += own;
+            load.total += total;
+            if place + 1 < active {
+                load.others_without_last += u32::from(carrier.used.len()) - own;
+                load.total_without_last += total;
+            } else {
+                load.last_is_used = own > 0;
+            }
+        }
+        sender.aggregation.observe(now, load);
+    }
+
+    fn sender(&self, device: usize) -> &Sender {
+        match &self.users[..self.devices][device].source {
+            Source::Device(sender, _) => sender,
+            _ => unreachable!("users below `devices` are devices"),
+        }
+    }
+
+    fn sender_mut(&mut self, device: usize) -> &mut Sender {
+        match &mut self.users[..self.devices][device].source {
+            Source::Device(sender, _) => sender,
+            _ => unreachable!("users below `devices` are devices"),
+        }
+    }
+}
+
+impl user::UplinkLink {
+    /// IP bytes of a block on `prbs` PRB pairs at the present MCS and SINR, less expected errors and headers.
+    fn carried(&self, shared: &Shared, prbs: u16, sinr_db: f64) -> Bytes {
+        let Some(mcs) = self.sounding.mcs_or_of(&shared.table, prbs, sinr_db).filter(|_| prbs > 0) else {
+            return Bytes::ZERO;
+        };
+        let block = shared.table.block(mcs, prbs);
+        let judged_db = shared.table.judged_db(mcs, sinr_db - self.sounding.thinning_db(prbs));
+        let goodput = 1.0 / (1.0 + shared.bler.first_error(block, judged_db));
+        ip_bytes(block.bits.0 as f64 * goodput, 1, &shared.rlc)
+    }
+}
+
+fn time_of(exits: &VecDeque<Exit>) -> Time {
+    exits.front().map_or(Time::NEVER, |exit| exit.time)
+}

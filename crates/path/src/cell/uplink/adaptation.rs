@@ -1,0 +1,247 @@
+//! The uplink's MCS: the base station measures a device's sounding signals itself, so it knows the SINR and not a CQI;
+//! what it knows is old by `srs_delay_ms` and up to a period more.
+
+use std::collections::VecDeque;
+
+use airpace_core::tables::Modulation;
+use airpace_core::tables::lte::{self, McsTable, PUSCH_RES_PER_PRB};
+use airpace_core::{Bits, PrbSet, Rng};
+
+use super::super::adaptation::{AdaptationConfig, OuterLoop};
+use super::super::bler::information::{effective_sinr_db, sinr_db_of};
+use super::super::bler::{Bler, BlerModel, Block};
+use super::super::channel::{Channel, Grid, Snapshot};
+use super::super::scheduler::MAX_RBGS;
+use super::config::UplinkConfig;
+
+/// What the rows of the uplink's MCS table need.
+#[derive(Clone, Debug)]
+pub(super) struct UplinkTable {
+    rows: Vec<Row>,
+}
+
+/// One row of the uplink's MCS table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub i_tbs: u8,
+    /// The downlink MCS of the same TBS index, by whose measured curve a block is judged.
+    like: u8,
+    /// How much more SINR in dB the row's own modulation needs for the information of that one.
+    penalty_db: f64,
+    /// The SINR in dB at which a tenth of its blocks is lost.
+    needed_db: f64,
+}
+
+impl UplinkTable {
+    /// The rows that devices may use.
+    ///
+    /// Source: TS 36.213 §8.6.1. Chosen: error curves were measured with the downlink's modulations; where the uplink
+    /// uses a lower one for the same block, its SINR is set back by the difference at which the two modulations carry
+    /// the same information per resource element.
+    pub(super) fn new(config: &UplinkConfig, bler: &Bler) -> UplinkTable {
+        let last = if config.qam64 { 28 } else { 20 };
+        let mut rows = Vec::new();
+        for (modulation, i_tbs) in (0..=last).filter_map(|mcs| lte::uplink_mcs(mcs)?.initial) {
+            let like = downlink_mcs(modulation, i_tbs);
+            let bits = lte::tbs(i_tbs, REFERENCE_PRBS, 1).unwrap_or(Bits::ZERO);
+            let block = Block { table: McsTable::Qam64, mcs: like, bits };
+            let per_element = bits.0 as f64 / f64::from(u32::from(REFERENCE_PRBS) * PUSCH_RES_PER_PRB);
+            let at = |modulation: Modulation| {
+                sinr_db_of(modulation, per_element / f64::from(modulation.bits_per_symbol()))
+            };
+            let penalty_db = at(modulation) - at(block.modulation());
+            let needed_db = bler.sinr_db_for(block, 0.1) + penalty_db;
+            // Rounding in the curves must not put a row before the one below it.
+            let least_db = rows.last().map_or(f64::NEG_INFINITY, |below: &Row| below.needed_db);
+            rows.push(Row { i_tbs, like, penalty_db, needed_db: needed_db.max(least_db) });
+        }
+        UplinkTable { rows }
+    }
+
+    pub(super) fn row(&self, mcs: u8) -> Row {
+        self.rows[usize::from(mcs)]
+    }
+
+    /// The block of this MCS on `prbs` PRB pairs.
+    pub(super) fn block(&self, mcs: u8, prbs: u16) -> Block {
+        let row = self.row(mcs);
+        let bits = lte::tbs(row.i_tbs, prbs, 1).unwrap_or(Bits::ZERO);
+        Block { table: McsTable::Qam64, mcs: row.like, bits }
+    }
+
+    /// The SINR in dB by which a block's curve is read, for what its transmission really had.
+    pub(super) fn judged_db(&self, mcs: u8, sinr_db: f64) -> f64 {
+        sinr_db - self.row(mcs).penalty_db
+    }
+
+    fn highest(&self, sinr_db: f64) -> u8 {
+        let reached = self.rows.partition_point(|row| row.needed_db <= sinr_db + 1e-9);
+        (reached.max(1) - 1) as u8
+    }
+}
+
+/// PRB pairs of the block by which thresholds are defined, as for the downlink.
+const REFERENCE_PRBS: u16 = 50;
+
+/// The downlink MCS with this TBS index: of this modulation, if there is one.
+fn downlink_mcs(modulation: Modulation, i_tbs: u8) -> u8 {
+    let rows = || (0..=McsTable::Qam64.last_mcs()).filter_map(|mcs| Some((mcs, McsTable::Qam64.mcs(mcs)?)));
+    let same = |(_, row): &(u8, lte::Mcs)| row.i_tbs == Some(i_tbs);
+    let exact = rows().filter(same).find(|(_, row)| row.modulation == modulation);
+    exact.or_else(|| rows().find(same)).map_or(0, |(mcs, _)| mcs)
+}
+
+/// The base station's view of one device's channel on one uplink carrier.
+#[derive(Clone, Debug)]
+pub(super) struct Sounding {
+    period: u64,
+    delay: u64,
+    sigma_db: f64,
+    power_prbs: Option<u16>,
+    /// Subframe within the period in which this device sounds.
+    phase: u64,
+    grid: Grid,
+    last_measured: Option<u64>,
+    under_way: VecDeque<(u64, Measured)>,
+    known: Option<Measured>,
+    /// The outer loop, where a lower MCS helps.
+    outer: Option<OuterLoop>,
+    outer_config: AdaptationConfig,
+    rng: Rng,
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    sinr_db: f64,
+    /// Per RBG, where they differ.
+    rbgs_db: Option<[f64; MAX_RBGS]>,
+}
+
+impl Measured {
+    fn of(snapshot: &Snapshot<'_>, error_db: f64) -> Measured {
+        let mut rbgs_db = [0.0; MAX_RBGS];
+        for (known, &sinr_db) in rbgs_db.iter_mut().zip(snapshot.rbg_sinr_db) {
+            *known = sinr_db + error_db;
+        }
+        let is_flat = snapshot.rbg_sinr_db.is_empty();
+        Measured { sinr_db: snapshot.sinr_db + error_db, rbgs_db: (!is_flat).then_some(rbgs_db) }
+    }
+}
+
+impl Sounding {
+    pub(super) fn new(
+        config: &UplinkConfig,
+        adaptation: &AdaptationConfig,
+        bler: &Bler,
+        grid: Grid,
+        mut rng: Rng,
+    ) -> Sounding {
+        let has_outer = adaptation.outer_loop && bler.model() == BlerModel::Sinr;
+        Sounding {
+            period: config.srs_period_ms.into(),
+            delay: config.srs_delay_ms.into(),
+            sigma_db: config.measurement_sigma_db,
+            power_prbs: config.power_prbs,
+            phase: rng.below(config.srs_period_ms.into()),
+            grid,
+            last_measured: None,
+            under_way: VecDeque::new(),
+            known: None,
+            outer: has_outer.then(|| OuterLoop::new(adaptation)),
+            outer_config: adaptation.clone(),
+            rng,
+        }
+    }
+
+    /// Brings measurements up to a subframe, once in each. The first is known at once: it came with the attachment.
+    pub(super) fn update(&mut self, subframe: u64, channel: &mut Channel) {
+        if self.last_measured.is_none() {
+            self.last_measured = Some(subframe);
+            self.known = Some(self.measure(&channel.at(subframe)));
+        } else if subframe % self.period == self.phase {
+            self.last_measured = Some(subframe);
+            let measured = self.measure(&channel.at(subframe));
+            self.under_way.push_back((subframe + self.delay, measured));
+        }
+        while let Some(&(known_from, measured)) = self.under_way.front()
+            && known_from <= subframe
+        {
+            self.under_way.pop_front();
+            let before = self.known.replace(measured);
+            let has_moved = before.is_none_or(|before| (before.sinr_db - measured.sinr_db).abs() >= 1.0);
+            if let Some(outer) = self.outer.as_mut().filter(|_| has_moved) {
+                outer.channel_changed();
+            }
+        }
+        if let Some(outer) = &mut self.outer {
+            outer.subframe_begins(subframe);
+        }
+    }
+
+    /// The MCS on `count` PRB pairs somewhere; `None` while not even the lowest would be received.
+    pub(super) fn mcs(&self, table: &UplinkTable, count: u16) -> Option<u8> {
+        self.mcs_at(table, self.known?.sinr_db, count)
+    }
+
+    /// The same, or what a measurement of `sinr_db` would give where nothing was measured yet.
+    pub(super) fn mcs_or_of(&self, table: &UplinkTable, count: u16, sinr_db: f64) -> Option<u8> {
+        self.mcs_at(table, self.known.map_or(sinr_db, |known| known.sinr_db), count)
+    }
+
+    /// The MCS on these PRB pairs.
+    pub(super) fn mcs_on(&self, table: &UplinkTable, prbs: PrbSet) -> Option<u8> {
+        let known = self.known?;
+        let Some(rbgs_db) = &known.rbgs_db else { return self.mcs(table, prbs.len()) };
+        let parts = (0..self.grid.rbgs())
+            .zip(rbgs_db)
+            .map(|(rbg, &sinr_db)| (sinr_db, f64::from(self.grid.rbg(rbg).intersection(prbs).len())));
+        let modulation = table.block(table.highest(known.sinr_db), prbs.len()).modulation();
+        self.mcs_at(table, effective_sinr_db(modulation, parts), prbs.len())
+    }
+
+    fn mcs_at(&self, table: &UplinkTable, sinr_db: f64, count: u16) -> Option<u8> {
+        let sinr_db = sinr_db - self.thinning_db(count);
+        if sinr_db < table.rows[0].needed_db {
+            return None;
+        }
+        let offset_db = self.outer.as_ref().map_or(0.0, |outer| outer.offset_db());
+        Some(table.highest(sinr_db + offset_db))
+    }
+
+    /// What the SINR loses in dB because the device's power is spread over `count` PRB pairs.
+    pub(super) fn thinning_db(&self, count: u16) -> f64 {
+        match self.power_prbs {
+            Some(enough) if count > enough => 10.0 * libm::log10(f64::from(count) / f64::from(enough)),
+            _ => 0.0,
+        }
+    }
+
+    /// Whether the MCS depends on how many PRB pairs there are.
+    pub(super) fn is_power_limited(&self, count: u16) -> bool {
+        self.power_prbs.is_some_and(|enough| count > enough)
+    }
+
+    /// Whether the block whose grant was sent in subframe `granted` was received at the first attempt.
+    pub(super) fn on_first_transmission(&mut self, granted: u64, is_received: bool) {
+        if let Some(outer) = &mut self.outer {
+            outer.on_first_transmission(granted, is_received);
+        }
+    }
+
+    /// Forgets measurements and corrections, as after a handover.
+    pub(super) fn reset(&mut self) {
+        self.last_measured = None;
+        self.under_way.clear();
+        self.known = None;
+        self.outer = self.outer.as_ref().map(|_| OuterLoop::new(&self.outer_config));
+    }
+
+    fn measure(&mut self, snapshot: &Snapshot<'_>) -> Measured {
+        let error_db = match self.sigma_db {
+            0.0 => 0.0,
+            sigma_db => sigma_db * self.rng.normal(),
+        };
+        Measured::of(snapshot, error_db)
+    }
+}

@@ -1,0 +1,222 @@
+//! From configuration to an uplink.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::event::Owner;
+use airpace_core::tables::lte;
+use airpace_core::{Bytes, DeviceId, PrbSet, Streams};
+
+use super::super::background::{Arrivals, Rntis, sinrs_db};
+use super::super::bler::Bler;
+use super::super::build::SESSION_PLACES;
+use super::super::carriers::Aggregation;
+use super::super::channel::{Channel, ChannelConfig, Grid};
+use super::super::config::{CellConfig, DeviceRadioConfig};
+use super::super::rlc::Rlc;
+use super::super::scheduler::{RbgGrid, Scheduler};
+use super::super::user::{Session, User};
+use super::Uplink;
+use super::adaptation::Sounding;
+use super::carrier::UplinkCarrier;
+use super::knowledge::Knowledge;
+use super::sender::Sender;
+use super::user::{Shared, Source, UplinkLink, UplinkUser};
+use crate::config_error::ConfigError;
+
+/// The uplink beside a cell's downlink whose users are `downlink`, the scenario's `devices` first.
+pub(in super::super) fn uplink(
+    config: &CellConfig,
+    bler: &Bler,
+    devices: &[DeviceRadioConfig],
+    downlink: &[User],
+    streams: &Streams,
+    rntis: &mut Rntis,
+) -> Result<Uplink, ConfigError> {
+    let shared = Shared::new(&config.uplink, &config.rlc, bler);
+    let builder = Builder { config, shared: &shared, bler, streams };
+    let mut users = Vec::new();
+    for (index, (device, user)) in devices.iter().zip(downlink).enumerate() {
+        users.push(builder.device(index, device, user)?);
+    }
+    let best_block_bits = users.iter_mut().map(|user| best_block_bits(user, &shared, config)).max();
+    let carriers = (0..usize::from(config.carriers))
+        .map(|carrier| builder.carrier(carrier, downlink.len(), devices.len(), &mut users, rntis))
+        .collect::<Result<Vec<_>, _>>()?;
+    let milliseconds = |ms: f64| Duration::from_nanos(libm::round(ms * 1e6) as u64);
+    Ok(Uplink {
+        carriers,
+        users,
+        devices: devices.len(),
+        is_awake: false,
+        best_block_bits: best_block_bits.unwrap_or(0).max(1),
+        enb_processing: milliseconds(config.enb_processing_ms),
+        ue_processing: milliseconds(config.ue_processing_ms),
+        over: VecDeque::new(),
+        refused: VecDeque::new(),
+        shared,
+    })
+}
+
+/// Bits of the largest block on a user's first carrier.
+fn best_block_bits(user: &mut UplinkUser, shared: &Shared, config: &CellConfig) -> u64 {
+    let link = &mut user.links[0];
+    let region = region(config, link.carrier.into());
+    let sinr_db = link.channel.at(0).sinr_db;
+    let sizes = (1..=region.len()).filter(|&prbs| lte::pusch_size_within(prbs) == prbs);
+    let bits = sizes.map(|prbs| {
+        let mcs = link.sounding.mcs_or_of(&shared.table, prbs, sinr_db);
+        mcs.map_or(0, |mcs| shared.table.block(mcs, prbs).bits.0)
+    });
+    bits.max().unwrap_or(0)
+}
+
+/// The PRBs of a carrier that carry data.
+fn region(config: &CellConfig, carrier: usize) -> PrbSet {
+    let prbs = prbs_of(config, carrier);
+    let edge = config.uplink.pucch_prbs_of(prbs);
+    PrbSet::run(edge, prbs - 2 * edge)
+}
+
+fn prbs_of(config: &CellConfig, carrier: usize) -> u16 {
+    config.uplink.prbs.unwrap_or(config.carrier_prbs(carrier))
+}
+
+struct Builder<'a> {
+    config: &'a CellConfig,
+    shared: &'a Shared,
+    bler: &'a Bler,
+    streams: &'a Streams,
+}
+
+impl Builder<'_> {
+    fn device(
+        &self,
+        index: usize,
+        device: &DeviceRadioConfig,
+        downlink: &User,
+    ) -> Result<UplinkUser, ConfigError> {
+        let uplink = &self.config.uplink;
+        let usable = downlink.links.iter().take(uplink.carriers.into());
+        let links = usable.map(|link| {
+            let carrier = link.carrier;
+            let names = (
+                format!("cell.device.{index}.carrier.{carrier}"),
+                format!("cell.device.{index}.uplink.{carrier}"),
+            );
+            self.link(carrier, &device.channel, (&names.0, &names.1), uplink.sinr_offset_db)
+        });
+        let links = links.collect::<Result<Vec<_>, _>>()?;
+        let rlc = Rlc::new(&self.config.rlc, Bytes(uplink.queue_bytes));
+        let aggregation = Aggregation::new(&self.config.aggregation, links.len());
+        let rng = self.streams.stream(&format!("cell.device.{index}.uplink.sr"));
+        let sender = Box::new(Sender::new(uplink, rlc, aggregation, rng));
+        Ok(UplinkUser {
+            rnti: downlink.rnti,
+            owner: Owner::Device(DeviceId(index as u16)),
+            source: Source::Device(sender, Knowledge::default()),
+            links,
+        })
+    }
+
+    fn link(
+        &self,
+        carrier: u8,
+        channel: &ChannelConfig,
+        names: (&str, &str),
+        offset_db: f64,
+    ) -> Result<UplinkLink, ConfigError> {
+        let grid = Grid::lte(prbs_of(self.config, carrier.into()));
+        let frequency_mhz = self.config.carrier_frequency_ghz(carrier.into()) * 1e3;
+        let own = names.1;
+        let channel = Channel::opposite(channel, grid, frequency_mhz, self.streams, names, offset_db)
+            .map_err(|error| error.within("channel"))?;
+        let rng = self.streams.stream(&format!("{own}.sounding"));
+        Ok(UplinkLink {
+            carrier,
+            channel,
+            sounding: Sounding::new(&self.config.uplink, &self.config.adaptation, self.bler, grid, rng),
+            luck: self.streams.stream(&format!("{own}.errors")),
+            indicators: 0,
+            repeating: 0,
+            average_bits: 1.0,
+            wanted_until: 0,
+            sent_in: None,
+            sent_prbs: 0,
+        })
+    }
+
+    /// A carrier, and the background users on it; `first` of them comes after the downlink's.
+    fn carrier(
+        &self,
+        index: usize,
+        first: usize,
+        devices: usize,
+        users: &mut Vec<UplinkUser>,
+        rntis: &mut Rntis,
+    ) -> Result<UplinkCarrier, ConfigError> {
+        let region = region(self.config, index);
+        let step_prbs = lte::rbg_size(prbs_of(self.config, index));
+        let name = |what: &str| format!("cell.{index}.uplink.{what}");
+        let mut live = Vec::new();
+        for (user, place) in (0..).zip(&users[..devices]) {
+            let links = (0..).zip(&place.links).filter(|(_, link)| usize::from(link.carrier) == index);
+            live.extend(links.map(|(link, _)| (user, link)));
+        }
+        let background = self.config.uplink.background.as_background();
+        let places = if background.load() > 0.0 { SESSION_PLACES } else { 0 };
+        let endless = sinrs_db(&background, background.full_buffer.into(), self.streams, &name("endless"));
+        let sessions = sinrs_db(&background, places, self.streams, &name("sessions"));
+        let mut vacant = Vec::new();
+        let mut prbs_per_bit = 0.0;
+        let sources = endless.into_iter().map(|sinr_db| (sinr_db, Source::Endless));
+        let nobody = |sinr_db| (sinr_db, Source::Session(Session::default(), 0));
+        for (sinr_db, source) in sources.chain(sessions.into_iter().map(nobody)) {
+            let channel = ChannelConfig { sinr_db: Some(sinr_db), ..ChannelConfig::default() };
+            let user = users.len();
+            let own = format!("cell.uplink.background.{}", user - devices);
+            let mut user_of = UplinkUser {
+                rnti: rntis.assign(),
+                owner: Owner::Background((first + user - 2 * devices) as u16),
+                links: vec![self.link(index as u8, &channel, (&own, &own), 0.0)?],
+                source,
+            };
+            if matches!(user_of.source, Source::Endless) {
+                live.push((user as u16, 0));
+            } else {
+                vacant.push(user as u16);
+                let bits = best_block_bits(&mut user_of, self.shared, self.config).max(1);
+                prbs_per_bit += f64::from(region.len()) / bits as f64 / places as f64;
+            }
+            users.push(user_of);
+        }
+        let rbgs =
+            RbgGrid { prbs: region.len(), rbg_prbs: step_prbs, rbgs: region.len().div_ceil(step_prbs) };
+        Ok(UplinkCarrier {
+            region,
+            step_prbs,
+            scheduler: Scheduler::new(
+                self.config.scheduler,
+                self.config.pf_time_constant_ms,
+                self.config.max_users_per_subframe,
+                &rbgs,
+                false,
+                self.streams.stream(&name("scheduler")),
+            ),
+            arrivals: Arrivals::new(
+                &background,
+                region.len(),
+                prbs_per_bit,
+                self.streams.stream(&name("arrivals")),
+            ),
+            live,
+            vacant,
+            pusch: Default::default(),
+            feedback: Default::default(),
+            used: PrbSet::EMPTY,
+            grants: Vec::new(),
+            candidates: Vec::new(),
+            spare: Vec::new(),
+        })
+    }
+}

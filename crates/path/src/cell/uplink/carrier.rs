@@ -1,0 +1,346 @@
+//! One subframe of one uplink carrier: the data of now (PUSCH), then the grants for the data four subframes later.
+//!
+//! HARQ is synchronous and not adaptive: the process of a block is its subframe modulo 8, and what was not received is
+//! sent again 8 subframes later on the same PRBs, without a grant (PHICH). So grants for subframe n+4 go around the
+//! retransmissions there, all of which are known by n.
+//!
+//! Source: TS 36.213 §8 (format 0 in n → PUSCH in n+4; PHICH or format 0 in n+4 → retransmission in n+8),
+//! TS 36.321 §5.4.2.2
+
+use airpace_core::event::{Fate, Owner};
+use airpace_core::radio::{DciFormat, Direction};
+use airpace_core::tables::lte;
+use airpace_core::{Bits, Dci, Packet, PrbSet};
+
+use super::super::background::Arrivals;
+use super::super::harq::InFlight;
+use super::super::rlc::Content;
+use super::super::scheduler::{BlockSize, Candidate, RbgGrid, Scheduler};
+use super::super::subframe::FEEDBACK;
+use super::user::{Shared, Source, UplinkLink, UplinkUser};
+
+/// HARQ processes of an uplink carrier, and the subframes from one transmission of a block to the next.
+///
+/// Source: TS 36.213 §8
+pub(super) const PROCESSES: u64 = 8;
+
+/// Subframes from a grant to its data.
+///
+/// Source: TS 36.213 §8.0 (FDD: n+4)
+pub(super) const GRANT_DELAY: u64 = 4;
+
+/// One uplink component carrier.
+#[derive(Debug)]
+pub(super) struct UplinkCarrier {
+    /// PRBs for data.
+    pub region: PrbSet,
+    /// Steps in which the scheduler deals out PRBs.
+    pub step_prbs: u16,
+    pub scheduler: Scheduler,
+    pub arrivals: Arrivals,
+    /// Users that may be given PRBs, as (user, link), in order of users.
+    pub live: Vec<(u16, u8)>,
+    /// Places for background uploads that nobody has.
+    pub vacant: Vec<u16>,
+    /// What will be sent, by subframe modulo 8.
+    pub pusch: [Vec<Transmission>; PROCESSES as usize],
+    /// What the base station learned from a block and will act on, by subframe modulo 8.
+    pub feedback: [Vec<Feedback>; PROCESSES as usize],
+    /// PRBs on which something was sent in the last subframe.
+    pub used: PrbSet,
+    /// The grants that were sent in the last subframe, and to whom.
+    pub grants: Vec<(Dci, Owner)>,
+    pub candidates: Vec<Candidate>,
+    /// Storage of a list of transmissions that is not in use.
+    pub spare: Vec<Transmission>,
+}
+
+/// A block that will be sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transmission {
+    pub user: u16,
+    pub link: u8,
+    prbs: PrbSet,
+    mcs: u8,
+    flight: InFlight,
+    report: Option<Report>,
+}
+
+/// A buffer status report, told in subframe `sent_in`.
+#[derive(Clone, Copy, Debug)]
+struct Report {
+    level: u8,
+    sent_in: u64,
+}
+
+/// What a block told the base station.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Feedback {
+    pub user: u16,
+    pub link: u8,
+    is_first: bool,
+    is_received: bool,
+    report: Option<Report>,
+}
+
+/// What the carriers share while a subframe runs.
+pub(super) struct Turn<'a> {
+    pub now: u64,
+    pub users: &'a mut [UplinkUser],
+    pub shared: &'a Shared,
+    /// Takes packets whose journey over the air ended.
+    pub release: &'a mut dyn FnMut(Packet, Fate),
+}
+
+impl UplinkCarrier {
+    /// Background uploads begin, go on and end.
+    pub(super) fn arrive(&mut self, users: &mut [UplinkUser]) {
+        for _ in 0..self.arrivals.count() {
+            if self.vacant.is_empty() {
+                break;
+            }
+            let (session, place) = self.arrivals.session(self.vacant.len());
+            let user = self.vacant.swap_remove(place);
+            users[usize::from(user)].source = Source::Session(session, 0);
+            let at = self.live.partition_point(|&(other, _)| other < user);
+            self.live.insert(at, (user, 0));
+        }
+        let vacant = &mut self.vacant;
+        self.live.retain(|&(index, _)| {
+            let Source::Session(session, on_air) = &mut users[usize::from(index)].source else { return true };
+            session.arrive();
+            let is_over = session.is_over() && *on_air == 0;
+            if is_over {
+                vacant.push(index);
+            }
+            !is_over
+        });
+    }
+
+    /// Devices fill the blocks that they were allowed for this subframe.
+    pub(super) fn fill(&mut self, turn: &mut Turn<'_>) {
+        for block in &mut self.pusch[(turn.now % PROCESSES) as usize] {
+            if block.flight.held.transmissions() > 0 {
+                continue;
+            }
+            if let Source::Device(sender, _) = &mut turn.users[usize::from(block.user)].source {
+                let room = block.flight.block.bits.bytes().0 as u32;
+                let (content, reports) = sender.build(turn.now, room);
+                block.flight.content = content;
+                block.report = reports.then_some(Report { level: 0, sent_in: turn.now });
+            }
+        }
+    }
+
+    /// Sends the blocks of this subframe and draws their fate. All carriers' blocks must be full: reports count what
+    /// is left after them.
+    pub(super) fn transmit(&mut self, turn: &mut Turn<'_>) {
+        let now = turn.now;
+        let process = (now % PROCESSES) as usize;
+        let mut blocks = std::mem::replace(&mut self.pusch[process], std::mem::take(&mut self.spare));
+        self.used = PrbSet::EMPTY;
+        for mut block in blocks.drain(..) {
+            debug_assert!(self.used.intersection(block.prbs).is_empty(), "a PRB was given twice");
+            self.used = self.used.union(block.prbs);
+            let (feedback, is_over) = send(&mut block, turn);
+            self.feedback[((now + FEEDBACK) % PROCESSES) as usize].push(feedback);
+            if !is_over {
+                self.pusch[process].push(block);
+            }
+        }
+        self.spare = blocks;
+    }
+
+    /// The base station acts on what it received four subframes ago.
+    pub(super) fn learn(&mut self, turn: &mut Turn<'_>) {
+        for feedback in self.feedback[(turn.now % PROCESSES) as usize].drain(..) {
+            let user = &mut turn.users[usize::from(feedback.user)];
+            if feedback.is_first {
+                let granted = turn.now - FEEDBACK - GRANT_DELAY;
+                let sounding = &mut user.links[usize::from(feedback.link)].sounding;
+                sounding.on_first_transmission(granted, feedback.is_received);
+            }
+            if let (Source::Device(sender, knowledge), Some(report)) = (&mut user.source, feedback.report) {
+                let reading = turn.shared.config.bsr_reading;
+                knowledge.report(report.sent_in, sender.levels().bytes(report.level, reading));
+            }
+        }
+    }
+
+    /// Grants PRBs of the subframe four later.
+    pub(super) fn schedule(&mut self, turn: &mut Turn<'_>) {
+        self.grants.clear();
+        let target = turn.now + GRANT_DELAY;
+        let process = (target % PROCESSES) as usize;
+        let repeated = self.pusch[process].iter().fold(PrbSet::EMPTY, |set, block| set.union(block.prbs));
+        let mut free = self.region.without(repeated);
+        self.collect(turn, process);
+        let mut candidates = std::mem::take(&mut self.candidates);
+        if !free.is_empty() && !candidates.is_empty() {
+            let grid = RbgGrid {
+                prbs: free.len(),
+                rbg_prbs: self.step_prbs,
+                rbgs: free.len().div_ceil(self.step_prbs),
+            };
+            self.share(turn, &grid, &mut candidates);
+            // What a user cannot use, for sizes are not any, the next may.
+            let mut left_over = 0;
+            for candidate in &candidates {
+                let quota = left_over + grid.prbs_in(candidate.given);
+                left_over = quota - self.grant(turn, candidate, quota, &mut free);
+            }
+        }
+        self.candidates = candidates;
+    }
+
+    /// Who wants PRBs for new data.
+    fn collect(&mut self, turn: &mut Turn<'_>, process: usize) {
+        self.candidates.clear();
+        let now = turn.now;
+        for &(index, link_index) in &self.live {
+            let user = &mut turn.users[usize::from(index)];
+            let is_active = usize::from(link_index) < user.active_links(now);
+            let wanted = if is_active { user.wanted_bits(turn.shared) } else { 0 };
+            let link = &mut user.links[usize::from(link_index)];
+            link.sounding.update(now, &mut link.channel);
+            link.average_bits = self.scheduler.decayed(link.average_bits);
+            if wanted == 0 {
+                continue;
+            }
+            let is_newcomer = link.wanted_until != now;
+            link.wanted_until = now + 1;
+            // A process has one block at a time.
+            if link.repeating >> process & 1 == 1 {
+                continue;
+            }
+            let Some(mcs) = link.sounding.mcs(&turn.shared.table, self.step_prbs) else { continue };
+            let size = BlockSize { i_tbs: turn.shared.table.row(mcs).i_tbs, codewords: 1 };
+            let mut candidate = Candidate::new(index, link_index, wanted, link.average_bits, is_newcomer);
+            candidate.rate = size.bits(self.step_prbs) as f64;
+            candidate.size = size;
+            self.candidates.push(candidate);
+        }
+    }
+
+    /// Deals out steps of PRBs as the cell's policy has it; where they lie is found afterwards.
+    ///
+    /// Chosen: users are compared by their rate over the whole band, as runs of PRBs cannot follow single fades.
+    fn share(&mut self, turn: &mut Turn<'_>, grid: &RbgGrid, candidates: &mut Vec<Candidate>) {
+        self.scheduler.place_newcomers(candidates);
+        for candidate in candidates.iter().filter(|candidate| candidate.is_newcomer) {
+            let link = &mut turn.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
+            link.average_bits = candidate.average;
+        }
+        self.scheduler.share(grid, grid.all(), candidates, &[]);
+    }
+
+    /// Grants a user a run of at most `quota` free PRBs for new data; returns how many.
+    fn grant(&mut self, turn: &mut Turn<'_>, candidate: &Candidate, quota: u16, free: &mut PrbSet) -> u16 {
+        let shared = turn.shared;
+        let target = turn.now + GRANT_DELAY;
+        let process = target % PROCESSES;
+        let user = &mut turn.users[usize::from(candidate.user)];
+        let link = &mut user.links[usize::from(candidate.link)];
+        let prbs = place(*free, sufficient(shared, link, candidate.wanted, quota));
+        let Some(mcs) = link.sounding.mcs_on(&shared.table, prbs).filter(|_| !prbs.is_empty()) else {
+            return 0;
+        };
+        let block = shared.table.block(mcs, prbs.len());
+        *free = free.without(prbs);
+        link.indicators ^= 1 << process;
+        link.average_bits += self.scheduler.gain(block.bits);
+        self.grants.push((
+            Dci {
+                rnti: user.rnti,
+                direction: Direction::Uplink,
+                format: DciFormat::F0,
+                prbs,
+                mcs: [Some(mcs), None],
+                tbs: [block.bits, Bits::ZERO],
+                ndi: [link.indicators >> process & 1 == 1, false],
+                harq: process as u8,
+                layers: 1,
+                ..Dci::default()
+            },
+            user.owner,
+        ));
+        let payload_bits = user.source.grant(shared, target, block.bits.0);
+        self.pusch[process as usize].push(Transmission {
+            user: candidate.user,
+            link: candidate.link,
+            prbs,
+            mcs,
+            flight: InFlight::new(block, Content::default(), payload_bits),
+            report: None,
+        });
+        prbs.len()
+    }
+
+    /// Forgets all that is under way for a user (handover).
+    pub(super) fn forget(&mut self, user: u16) {
+        self.pusch.iter_mut().for_each(|blocks| blocks.retain(|block| block.user != user));
+        self.feedback.iter_mut().for_each(|told| told.retain(|feedback| feedback.user != user));
+    }
+}
+
+/// Sends a block: what the base station learns, and whether this was its last transmission.
+fn send(block: &mut Transmission, turn: &mut Turn<'_>) -> (Feedback, bool) {
+    let (now, shared) = (turn.now, turn.shared);
+    let user = &mut turn.users[usize::from(block.user)];
+    let flight = &mut block.flight;
+    let is_first = flight.held.transmissions() == 0;
+    if let (Some(report), Source::Device(sender, _), true) = (&mut block.report, &user.source, is_first) {
+        report.level = sender.level(now);
+    }
+    let link = &mut user.links[usize::from(block.link)];
+    let modulation = flight.block.modulation();
+    let heard_db = link.channel.at(now).effective_sinr_db(block.prbs, modulation);
+    let sinr_db = heard_db - link.sounding.thinning_db(block.prbs.len());
+    flight.held.add(modulation, shared.table.judged_db(block.mcs, sinr_db));
+    let is_received = !link.luck.chance(shared.bler.error(flight.block, &flight.held));
+    let gives_up = !is_received && flight.held.transmissions() > shared.config.max_retransmissions;
+    let is_over = is_received || gives_up;
+    let process_bit = 1 << (now % PROCESSES);
+    link.repeating = if is_over { link.repeating & !process_bit } else { link.repeating | process_bit };
+    link.sent_in = Some(now);
+    link.sent_prbs = block.prbs.len();
+    if is_received {
+        user.source.received(now, flight.content, turn.release);
+    } else if gives_up {
+        user.source.failed(now, flight.content, flight.payload_bits);
+    }
+    let Transmission { user, link, .. } = *block;
+    let report = block.report.filter(|_| is_received);
+    (Feedback { user, link, is_first, is_received, report }, is_over)
+}
+
+/// The least number of PRB pairs, at most `quota`, whose block takes `wanted` bits; the number that takes most if none
+/// does.
+fn sufficient(shared: &Shared, link: &UplinkLink, wanted: u64, quota: u16) -> u16 {
+    let most = lte::pusch_size_within(quota);
+    if !link.sounding.is_power_limited(most) && link.bits_on(&shared.table, most) <= wanted {
+        return most;
+    }
+    let (mut best, mut best_bits) = (0, 0);
+    let mut size = lte::pusch_size_from(1);
+    while let Some(prbs) = size.filter(|&prbs| prbs <= most) {
+        let bits = link.bits_on(&shared.table, prbs);
+        if bits > best_bits {
+            (best, best_bits) = (prbs, bits);
+        }
+        if bits >= wanted {
+            break;
+        }
+        size = lte::pusch_size_from(prbs + 1);
+    }
+    best
+}
+
+/// Where `count` adjacent PRBs go: into the shortest run that has them, or as many as may be into the longest.
+fn place(free: PrbSet, count: u16) -> PrbSet {
+    let fitting = free.runs().filter(|&(_, len)| len >= count).min_by_key(|&(_, len)| len);
+    let Some((start, len)) = fitting.or_else(|| free.runs().max_by_key(|&(_, len)| len)) else {
+        return PrbSet::EMPTY;
+    };
+    PrbSet::run(start, lte::pusch_size_within(count.min(len)))
+}

@@ -1,0 +1,234 @@
+//! The `[cell.uplink]` table.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::config::BackgroundConfig;
+use crate::config_error::{ConfigError, not_negative, positive, probability};
+
+/// How devices send: one LTE FDD uplink beside each downlink carrier. Scheduling policy, outer loop, block errors,
+/// RLC and handover are the cell's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UplinkConfig {
+    /// PRB pairs of each uplink carrier: 6, 15, 25, 50, 75 or 100; absent: as many as the downlink carrier beside it.
+    pub prbs: Option<u16>,
+    /// Most uplink carriers of a device, 1…5, counted in the order of its downlink carriers; further ones are
+    /// activated by its uplink load as the cell's `aggregation` says.
+    pub carriers: u8,
+    /// PRB pairs at *each* edge of a carrier that carry control information (PUCCH) and no data.
+    ///
+    /// Source: TS 36.211 §5.4.3 (the edges). Chosen, where absent: one for every 50 PRB pairs begun.
+    pub pucch_prbs: Option<u16>,
+    /// Bytes that may wait in a device; what finds no room is dropped.
+    ///
+    /// Chosen: 3 MB, a handset's modem and network interface queues; seconds at cell-edge rates.
+    pub queue_bytes: u64,
+    /// Subframes between a device's opportunities to ask for a first grant: 1, 2, 5, 10, 20, 40 or 80. Where in the
+    /// period a device's are is drawn from the stream `cell.device.N.uplink.sr`.
+    ///
+    /// Source: TS 36.213 §10.1.5 Table 10.1.5-1. Chosen: 10 ms.
+    pub sr_period_ms: u32,
+    /// Bytes of data that the grant answering such a request has room for, beside headers and buffer status report.
+    ///
+    /// Chosen: 100, which takes an acknowledgement alone whole.
+    pub sr_grant_bytes: u32,
+    /// From a buffer status report until the next may ride on a block that has no room to spare (periodicBSR-Timer).
+    ///
+    /// Source: TS 36.321 §5.4.5, TS 36.331 §6.3.2. Chosen: 5 ms, the least, so that the base station hears of new
+    /// data before it has granted all of the old; 0: never.
+    pub periodic_bsr_ms: u32,
+    /// A device with data that was not granted anything for so long asks again (retxBSR-Timer).
+    ///
+    /// Source: TS 36.321 §5.4.5, TS 36.331 §6.3.2. Chosen: 320 ms, the least.
+    pub retx_bsr_ms: u32,
+    /// What the base station takes a reported level of buffer status for.
+    pub bsr_reading: BsrReading,
+    /// SINR of the uplink over that of the downlink on the same carrier, in dB; shadowing is common, fading is not.
+    ///
+    /// Chosen: -3 dB. A handset has 23 dB less power than a macro cell, which power control and the base station's
+    /// better receiver make up for in most of the cell, not in all.
+    pub sinr_offset_db: f64,
+    /// PRB pairs over which a device's power still gives that SINR; over more, it thins out by
+    /// 10 log10(PRB pairs / this). Absent: its power is enough for any number.
+    ///
+    /// Source: TS 36.213 §5.1.1.1 (P_CMAX bounds the sum over the PRB pairs)
+    pub power_prbs: Option<u16>,
+    /// Whether devices may send 64QAM; otherwise MCS 20 is the highest.
+    pub qam64: bool,
+    /// Subframes between sounding signals, by which the base station measures a device's SINR.
+    ///
+    /// Source: TS 36.213 §8.2 Table 8.2-1. Chosen: 10 ms.
+    pub srs_period_ms: u32,
+    /// Subframes from a sounding signal to the first grant that knows of it.
+    ///
+    /// Chosen: 4, as for everything that the base station receives.
+    pub srs_delay_ms: u32,
+    /// Standard deviation of the measured SINR's error in dB.
+    pub measurement_sigma_db: f64,
+    /// Retransmissions of a transport block before HARQ gives up, each 8 ms after the last.
+    ///
+    /// Source: TS 36.331 §6.3.2 (maxHARQ-Tx counts the first as well). Chosen: 3, as downlink.
+    pub max_retransmissions: u8,
+    /// Everybody else's uplink data; by default nobody's, whatever the downlink's background.
+    ///
+    /// Chosen: the papers measured the downlink's only, and a mirror of it would be a guess in a measurement's name.
+    pub background: UplinkBackgroundConfig,
+}
+
+impl Default for UplinkConfig {
+    fn default() -> UplinkConfig {
+        UplinkConfig {
+            prbs: None,
+            carriers: 1,
+            pucch_prbs: None,
+            queue_bytes: 3_000_000,
+            sr_period_ms: 10,
+            sr_grant_bytes: 100,
+            periodic_bsr_ms: 5,
+            retx_bsr_ms: 320,
+            bsr_reading: BsrReading::Upper,
+            sinr_offset_db: -3.0,
+            power_prbs: None,
+            qam64: true,
+            srs_period_ms: 10,
+            srs_delay_ms: 4,
+            measurement_sigma_db: 0.0,
+            max_retransmissions: 3,
+            background: UplinkBackgroundConfig::default(),
+        }
+    }
+}
+
+/// Which of the bytes that a level of buffer status may mean the base station believes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BsrReading {
+    /// The most: grants end with padding rather than with a byte left over.
+    #[default]
+    Upper,
+    /// The middle.
+    Middle,
+    /// The least: nothing is granted in vain, and the rest costs another round.
+    Lower,
+}
+
+/// Users of the uplink that are not devices of the scenario. The base station knows what waits in them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UplinkBackgroundConfig {
+    /// Share of a carrier's PRBs that they want, 0…1.
+    pub load: f64,
+    /// Mean amount of data of one of them, in kB (exponentially distributed).
+    pub mean_kilobytes: f64,
+    /// Rate at which its data arrives, in Mbit/s; 0: all at once.
+    pub rate_mbps: f64,
+    /// Mean SINR of them in dB.
+    pub sinr_mean_db: f64,
+    /// Standard deviation of their SINR in dB.
+    pub sinr_deviation_db: f64,
+    /// Users with endless data on each carrier.
+    pub full_buffer: u16,
+}
+
+impl Default for UplinkBackgroundConfig {
+    /// Nobody.
+    ///
+    /// Chosen: uploads a fifth the size of the downlink background's downloads, at a quarter of their rate.
+    fn default() -> UplinkBackgroundConfig {
+        UplinkBackgroundConfig {
+            load: 0.0,
+            mean_kilobytes: 100.0,
+            rate_mbps: 5.0,
+            sinr_mean_db: 10.0,
+            sinr_deviation_db: 6.0,
+            full_buffer: 0,
+        }
+    }
+}
+
+impl UplinkBackgroundConfig {
+    /// The same in the words of the downlink's, whose arrivals it shares.
+    pub(super) fn as_background(&self) -> BackgroundConfig {
+        BackgroundConfig {
+            load: Some(self.load),
+            mean_kilobytes: self.mean_kilobytes,
+            rate_mbps: self.rate_mbps,
+            sinr_mean_db: self.sinr_mean_db,
+            sinr_deviation_db: self.sinr_deviation_db,
+            layers: 1,
+            full_buffer: self.full_buffer,
+            ..BackgroundConfig::default()
+        }
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        probability("load", self.load)?;
+        positive("mean_kilobytes", self.mean_kilobytes)?;
+        not_negative("rate_mbps", self.rate_mbps)?;
+        not_negative("sinr_deviation_db", self.sinr_deviation_db)?;
+        if !self.sinr_mean_db.is_finite() {
+            return Err(ConfigError::new("sinr_mean_db", "is not a number; give dB"));
+        }
+        if self.full_buffer > 1000 {
+            return Err(ConfigError::new("full_buffer", "is above 1000 users"));
+        }
+        Ok(())
+    }
+}
+
+impl UplinkConfig {
+    /// PRB pairs at each edge that carry no data, on a carrier of `prbs`.
+    pub fn pucch_prbs_of(&self, prbs: u16) -> u16 {
+        self.pucch_prbs.unwrap_or(prbs.div_ceil(50))
+    }
+
+    /// Refuses what cannot be built beside downlink carriers of these PRB pairs; the error names key and remedy.
+    /// `prbs` itself is the cell's to check.
+    pub(in super::super) fn validate(&self, carriers_prbs: &[u16]) -> Result<(), ConfigError> {
+        let refuse = |key: &str, reason: String| Err(ConfigError::new(key, reason));
+        if !(1..=5).contains(&self.carriers) {
+            return refuse("carriers", format!("is {}; a device has 1 to 5 of them", self.carriers));
+        }
+        for prbs in carriers_prbs.iter().map(|&prbs| self.prbs.unwrap_or(prbs)) {
+            let edge = self.pucch_prbs_of(prbs);
+            if 2 * u32::from(edge) >= u32::from(prbs) {
+                let most = (prbs - 1) / 2;
+                return refuse(
+                    "pucch_prbs",
+                    format!("is {edge} at each edge of {prbs}; give at most {most}"),
+                );
+            }
+        }
+        if self.queue_bytes < 1500 {
+            let reason = "not even one packet fits; give 1500 or more";
+            return refuse("queue_bytes", format!("is {}: {reason}", self.queue_bytes));
+        }
+        if ![1, 2, 5, 10, 20, 40, 80].contains(&self.sr_period_ms) {
+            let reason = "must be one of 1, 2, 5, 10, 20, 40, 80";
+            return refuse("sr_period_ms", format!("is {}; {reason}", self.sr_period_ms));
+        }
+        if !(1..=1500).contains(&self.sr_grant_bytes) {
+            let reason = "give 1 to 1500 (100 is usual)";
+            return refuse("sr_grant_bytes", format!("is {}; {reason}", self.sr_grant_bytes));
+        }
+        if self.retx_bsr_ms == 0 {
+            return refuse("retx_bsr_ms", "is 0: devices would ask for ever; give 320 or more".into());
+        }
+        if !(-60.0..=60.0).contains(&self.sinr_offset_db) {
+            let reason = "give -60 to 60 dB over the downlink";
+            return refuse("sinr_offset_db", format!("is {}; {reason}", self.sinr_offset_db));
+        }
+        if self.power_prbs == Some(0) {
+            return refuse("power_prbs", "is 0: no power at all; give 1 or more, or leave it out".into());
+        }
+        if self.srs_period_ms == 0 {
+            return refuse("srs_period_ms", "is 0; give at least 1 (10 is usual)".into());
+        }
+        not_negative("measurement_sigma_db", self.measurement_sigma_db)?;
+        if self.max_retransmissions > 27 {
+            let reason = "must be 0 to 27 (3 is usual)";
+            return refuse("max_retransmissions", format!("is {}; {reason}", self.max_retransmissions));
+        }
+        self.background.validate().map_err(|error| error.within("background"))
+    }
+}

@@ -1,0 +1,112 @@
+//! What the base station knows of a device's buffer: the last report, less what it granted since.
+
+use std::collections::VecDeque;
+
+use super::super::subframe::FEEDBACK;
+
+/// The base station's view of one device's buffer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Knowledge {
+    /// Bytes still to be granted.
+    waiting: u64,
+    /// Whether a scheduling request waits for its grant.
+    is_asked: bool,
+    /// Requests on their way to the scheduler; bit k was sent k subframes ago.
+    requests: u8,
+    /// Grants for new data, as (subframe of the data, bytes of it), as far as the next report may not count them.
+    granted: VecDeque<(u64, u64)>,
+    /// The subframe in which the last report was first sent.
+    reported_in: Option<u64>,
+}
+
+impl Knowledge {
+    /// Bytes of data that it would grant, given that a request alone is answered with `at_request` bytes; 0: none.
+    pub(super) fn wanted(&self, at_request: u32) -> u64 {
+        if self.is_asked { self.waiting.max(at_request.into()) } else { self.waiting }
+    }
+
+    /// A grant with room for `bytes` of data in subframe `data_in`.
+    pub(super) fn grant(&mut self, data_in: u64, bytes: u64) {
+        self.is_asked = false;
+        self.waiting = self.waiting.saturating_sub(bytes);
+        self.granted.push_back((data_in, bytes));
+        while self.granted.front().is_some_and(|&(old, _)| old + HISTORY < data_in) {
+            self.granted.pop_front();
+        }
+    }
+
+    /// A report that was first sent in subframe `sent_in` says that `bytes` waited after it; what was granted for
+    /// later subframes is not counted in it. One that HARQ delayed behind a later one says nothing new.
+    pub(super) fn report(&mut self, sent_in: u64, bytes: u64) {
+        if self.reported_in.is_some_and(|latest| latest > sent_in) {
+            return;
+        }
+        self.reported_in = Some(sent_in);
+        while self.granted.front().is_some_and(|&(data_in, _)| data_in <= sent_in) {
+            self.granted.pop_front();
+        }
+        self.waiting = bytes.saturating_sub(self.granted.iter().map(|(_, bytes)| bytes).sum());
+    }
+
+    /// A request was sent in this subframe.
+    pub(super) fn request(&mut self) {
+        self.requests |= 1;
+    }
+
+    /// Subframe `now` is about to be scheduled: requests that were sent long enough ago are known, and count unless a
+    /// grant under way will answer them.
+    pub(super) fn hear(&mut self, now: u64) {
+        if self.requests >> FEEDBACK & 1 == 1 {
+            let sent_in = now - FEEDBACK;
+            self.is_asked |= self.granted.iter().all(|&(data_in, _)| data_in <= sent_in);
+        }
+        self.requests <<= 1;
+    }
+
+    /// Forgets everything (handover).
+    pub(super) fn reset(&mut self) {
+        *self = Knowledge::default();
+    }
+}
+
+/// Subframes for which grants are remembered: more than any report can be late.
+const HISTORY: u64 = 240;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_counts_what_was_not_granted_for_later() {
+        let mut knowledge = Knowledge::default();
+        knowledge.report(10, 5000);
+        knowledge.grant(18, 2000);
+        knowledge.grant(19, 2000);
+        assert_eq!(knowledge.wanted(100), 1000);
+        knowledge.report(18, 9000);
+        assert_eq!(knowledge.wanted(100), 7000, "of 9000 bytes left in 18, 2000 go in 19");
+    }
+
+    #[test]
+    fn a_request_is_answered_once_four_subframes_later() {
+        let mut knowledge = Knowledge::default();
+        let wanted: Vec<u64> = (0..12)
+            .map(|now| {
+                if now % 5 == 0 {
+                    knowledge.request();
+                }
+                knowledge.hear(now);
+                let wanted = knowledge.wanted(100);
+                if wanted > 0 {
+                    knowledge.grant(now + 4, wanted);
+                }
+                wanted
+            })
+            .collect();
+        assert_eq!(
+            wanted,
+            [0, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0],
+            "the request of 5 is answered by the data of 8"
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! A device's end of its uplink: the packets that wait in it, and how it asks to be allowed to send them.
+//!
+//! Data that arrives at an empty buffer triggers a *regular* buffer status report; if the device has no grant for it, it
+//! asks for one at its next opportunity (scheduling request), and again at every further one until a block took the
+//! report along. Later reports ride on blocks: where room is left (*padding*), and in place of data when the periodic
+//! timer has run out. A device that hears nothing for long asks again (*retransmission* timer).
+//!
+//! Source: TS 36.321 §5.4.4 and §5.4.5
+
+use airpace_core::event::Fate;
+use airpace_core::{Bytes, Packet, Rng, Time};
+
+use super::super::carriers::Aggregation;
+use super::super::rlc::{Content, Rlc};
+use super::buffer_status::{Levels, REPORT_BYTES};
+use super::config::UplinkConfig;
+
+/// One device's sending side.
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub rlc: Rlc,
+    pub aggregation: Aggregation,
+    levels: Levels,
+    sr_period: u64,
+    sr_offset: u64,
+    periodic: u64,
+    retx: u64,
+    /// The report that waits for a block.
+    pending: Option<Trigger>,
+    /// When the timers run out.
+    periodic_at: u64,
+    retx_at: u64,
+    /// Whether data waited at the end of the last subframe.
+    had_data: bool,
+    /// The last subframe in which it was allowed new data.
+    built_in: Option<u64>,
+    /// After a handover: the first subframe in which it may send.
+    resumes_at: u64,
+}
+
+/// Why a report waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trigger {
+    Regular,
+    Periodic,
+}
+
+impl Sender {
+    pub(super) fn new(config: &UplinkConfig, rlc: Rlc, aggregation: Aggregation, mut rng: Rng) -> Sender {
+        let sr_period = u64::from(config.sr_period_ms);
+        let is_never = config.periodic_bsr_ms == 0;
+        Sender {
+            rlc,
+            aggregation,
+            levels: if config.carriers > 1 { Levels::Extended } else { Levels::Plain },
+            sr_period,
+            sr_offset: rng.below(sr_period),
+            periodic: if is_never { u64::MAX } else { config.periodic_bsr_ms.into() },
+            retx: config.retx_bsr_ms.into(),
+            pending: None,
+            periodic_at: u64::MAX,
+            retx_at: u64::MAX,
+            had_data: false,
+            built_in: None,
+            resumes_at: 0,
+        }
+    }
+
+    /// Bytes that wait in the device and were not sent yet.
+    pub(super) fn backlog(&self) -> Bytes {
+        self.rlc.queued()
+    }
+
+    /// The level that a report sent in subframe `now` tells.
+    pub(super) fn level(&self, now: u64) -> u8 {
+        self.levels.level_of(self.rlc.waiting(now))
+    }
+
+    /// The tables of its levels.
+    pub(super) fn levels(&self) -> Levels {
+        self.levels
+    }
+
+    /// Whether a handover keeps it from sending.
+    pub(super) fn is_interrupted(&self, now: u64) -> bool {
+        now < self.resumes_at
+    }
+
+    /// A subframe begins: packets are ready, timers run out. `release` takes packets that the base station gave up.
+    pub(super) fn begin(&mut self, now: u64, release: &mut dyn FnMut(Packet, Fate)) {
+        self.aggregation.begin(now);
+        self.rlc.admit(Time::from_millis(now));
+        if self.rlc.has_timers() {
+            self.rlc.expire(now, release);
+        }
+        let has_data = self.rlc.waiting(now) > 0;
+        if has_data && (!self.had_data || now >= self.retx_at) {
+            self.pending = Some(Trigger::Regular);
+            self.retx_at = u64::MAX;
+        } else if now >= self.periodic_at && self.pending.is_none() {
+            self.pending = Some(Trigger::Periodic);
+        }
+    }
+
+    /// Fills a block of `room` bytes: the report first, if it waits or costs nothing, then data. Returns the data and
+    /// whether the report is in it.
+    ///
+    /// Source: TS 36.321 §5.4.5 (a report is cancelled if all data fits and it would not)
+    pub(super) fn build(&mut self, now: u64, room: u32) -> (Content, bool) {
+        let needed = self.rlc.wanted(now);
+        let spare = u64::from(room).saturating_sub(needed);
+        let fits = u64::from(room) >= needed;
+        let reports = if fits { spare >= REPORT_BYTES.into() } else { self.pending.is_some() };
+        let content = self.rlc.fill(now, room - if reports { REPORT_BYTES } else { 0 });
+        if reports || fits {
+            self.pending = None;
+        }
+        if reports {
+            self.periodic_at = now.saturating_add(self.periodic);
+        }
+        self.retx_at = now + self.retx;
+        self.built_in = Some(now);
+        (content, reports)
+    }
+
+    /// Whether it asks for a grant in subframe `now`, after its blocks were filled.
+    pub(super) fn asks(&self, now: u64) -> bool {
+        self.pending == Some(Trigger::Regular)
+            && now % self.sr_period == self.sr_offset
+            && self.built_in != Some(now)
+            && !self.is_interrupted(now)
+    }
+
+    /// A subframe is over.
+    pub(super) fn end(&mut self, now: u64) {
+        self.had_data = self.rlc.waiting(now) > 0;
+    }
+
+    /// A handover begins: what was on the air goes back into the buffer, and the new cell knows of nothing.
+    ///
+    /// Source: TS 36.321 §5.9 (timers and triggered reports are dropped), TS 36.323 §5.2.1.1 (what was not confirmed
+    /// is sent again)
+    pub(super) fn hand_over(&mut self, now: u64, resumes_at: u64) {
+        self.rlc.forward(resumes_at);
+        self.aggregation.reset(now);
+        self.pending = None;
+        self.periodic_at = u64::MAX;
+        self.retx_at = u64::MAX;
+        self.had_data = false;
+        self.resumes_at = resumes_at;
+    }
+}

@@ -1,0 +1,156 @@
+//! Everybody who can be given uplink PRBs.
+
+use airpace_core::event::{Fate, Owner};
+use airpace_core::{Packet, Rng, Rnti};
+
+use super::super::bler::Bler;
+use super::super::channel::Channel;
+use super::super::config::RlcConfig;
+use super::super::rlc::Content;
+use super::super::user::{SESSION_HEADER_BITS, Session};
+use super::adaptation::{Sounding, UplinkTable};
+use super::buffer_status::REPORT_BYTES;
+use super::config::UplinkConfig;
+use super::knowledge::Knowledge;
+use super::sender::Sender;
+
+/// One user of the uplink.
+#[derive(Debug)]
+pub(super) struct UplinkUser {
+    pub rnti: Rnti,
+    pub owner: Owner,
+    pub source: Source,
+    /// Its links in the order in which they are activated.
+    pub links: Vec<UplinkLink>,
+}
+
+/// Where a user's data comes from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// A device, and what the base station knows of its buffer.
+    Device(Box<Sender>, Knowledge),
+    /// A background user's upload, with blocks of it on the air; nothing while nobody has this place.
+    Session(Session, u32),
+    /// Data without end.
+    Endless,
+}
+
+/// One user on one uplink carrier.
+#[derive(Debug)]
+pub(super) struct UplinkLink {
+    pub carrier: u8,
+    pub channel: Channel,
+    pub sounding: Sounding,
+    /// Draws the fate of its transport blocks.
+    pub luck: Rng,
+    /// New-data indicator of each HARQ process; process p has the subframes that are p modulo 8.
+    pub indicators: u8,
+    /// Processes whose block is to be sent again.
+    pub repeating: u8,
+    /// Proportional fair's average in bits per subframe.
+    pub average_bits: f64,
+    /// One past the last subframe in which the base station would have given it PRBs.
+    pub wanted_until: u64,
+    /// The last subframe in which it sent, and on how many PRBs.
+    pub sent_in: Option<u64>,
+    pub sent_prbs: u16,
+}
+
+impl UplinkUser {
+    /// How many of its links may be given new data in subframe `now`.
+    pub(super) fn active_links(&self, now: u64) -> usize {
+        match &self.source {
+            Source::Device(sender, _) if sender.is_interrupted(now) => 0,
+            Source::Device(sender, _) => sender.aggregation.active(),
+            _ => self.links.len(),
+        }
+    }
+
+    /// Bits of transport blocks that the base station would grant it.
+    pub(super) fn wanted_bits(&self, shared: &Shared) -> u64 {
+        match &self.source {
+            Source::Device(_, knowledge) => match knowledge.wanted(shared.config.sr_grant_bytes) {
+                0 => 0,
+                bytes => 8 * (bytes + shared.header_bytes),
+            },
+            Source::Session(session, _) if session.waiting == 0 => 0,
+            Source::Session(session, _) => session.waiting + SESSION_HEADER_BITS,
+            Source::Endless => u64::MAX,
+        }
+    }
+}
+
+impl Source {
+    /// A block of `bits` was granted for subframe `data_in`; the bits of a background user's data that it takes.
+    pub(super) fn grant(&mut self, shared: &Shared, data_in: u64, bits: u64) -> u64 {
+        match self {
+            Source::Device(_, knowledge) => {
+                knowledge.grant(data_in, (bits / 8).saturating_sub(shared.header_bytes));
+                0
+            }
+            Source::Session(session, on_air) => {
+                let payload_bits = session.waiting.min(bits.saturating_sub(SESSION_HEADER_BITS));
+                session.waiting -= payload_bits;
+                *on_air += 1;
+                payload_bits
+            }
+            Source::Endless => 0,
+        }
+    }
+
+    /// A block was received in subframe `now`.
+    pub(super) fn received(&mut self, now: u64, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
+        match self {
+            Source::Device(sender, _) => sender.rlc.decoded(now, content, release),
+            Source::Session(_, on_air) => *on_air -= 1,
+            Source::Endless => {}
+        }
+    }
+
+    /// HARQ gave up a block in subframe `now`.
+    pub(super) fn failed(&mut self, now: u64, content: Content, payload_bits: u64) {
+        match self {
+            Source::Device(sender, _) => sender.rlc.failed(now, content),
+            Source::Session(session, on_air) => {
+                session.waiting += payload_bits;
+                *on_air -= 1;
+            }
+            Source::Endless => {}
+        }
+    }
+}
+
+impl UplinkLink {
+    /// PRBs on which it sent in subframe `now`.
+    pub(super) fn prbs_in(&self, now: u64) -> u16 {
+        if self.sent_in == Some(now) { self.sent_prbs } else { 0 }
+    }
+
+    /// Bits of a block on `prbs` PRB pairs somewhere, at the MCS that they would get; 0 while out of reach.
+    pub(super) fn bits_on(&self, table: &UplinkTable, prbs: u16) -> u64 {
+        self.sounding.mcs(table, prbs).map_or(0, |mcs| table.block(mcs, prbs).bits.0)
+    }
+}
+
+/// What all users and carriers of an uplink share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub config: UplinkConfig,
+    pub table: UplinkTable,
+    pub bler: Bler,
+    pub rlc: RlcConfig,
+    /// Headers and report of a device's block that is not data.
+    pub header_bytes: u64,
+}
+
+impl Shared {
+    pub(super) fn new(config: &UplinkConfig, rlc: &RlcConfig, bler: &Bler) -> Shared {
+        Shared {
+            config: config.clone(),
+            table: UplinkTable::new(config, bler),
+            bler: bler.clone(),
+            rlc: rlc.clone(),
+            header_bytes: u64::from(rlc.mac_header_bytes + rlc.rlc_header_bytes + REPORT_BYTES),
+        }
+    }
+}
