@@ -244,6 +244,11 @@ impl Bbr {
         self.window.set(self.window_target().cwnd);
     }
 
+    /// `recent` becomes all that is known of BtlBw: the path has no more.
+    pub fn reset_btlbw(&mut self, recent: Rate) {
+        self.model.reset_btlbw(recent);
+    }
+
     /// Begins ProbeBW's cycle anew.
     pub fn restart_cycle(&mut self, now: Time) {
         self.state = State::ProbeBw(Cycle::start(now, &mut self.rng));

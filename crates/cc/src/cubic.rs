@@ -139,6 +139,12 @@ impl Cubic {
         }
     }
 
+    /// A flow that goes on where another control left a full path, with `cwnd` in flight: past slow start.
+    pub fn resumed(mss: Bytes, cwnd: Bytes, ecn: bool) -> Cubic {
+        let cwnd = (cwnd.0 as f64 / mss.0 as f64).max(2.0);
+        Cubic { cwnd, ssthresh: cwnd, cwnd_prior: cwnd, ecn, ..Cubic::new(mss, Start::UntilLoss, Kind::Quic) }
+    }
+
     fn is_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }

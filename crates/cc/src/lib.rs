@@ -12,9 +12,10 @@
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
 //! | [`registry`] | what a device knows of its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
-//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`oracle`], [`cbr`] |
+//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`oracle`], [`cbr`], [`biscay`] |
 
 pub mod bbr;
+pub mod biscay;
 pub mod cbr;
 pub mod controller;
 pub mod copa;

@@ -69,6 +69,12 @@ impl Reno {
         }
     }
 
+    /// A flow that goes on where another control left a full path, with `cwnd` in flight: past slow start.
+    pub fn resumed(mss: Bytes, cwnd: Bytes, ecn: bool) -> Reno {
+        let cwnd = cwnd.max(Bytes(2 * mss.0));
+        Reno { cwnd, ssthresh: cwnd, ecn, ..Reno::new(mss, Kind::Quic) }
+    }
+
     fn is_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }

@@ -8,12 +8,13 @@ use std::fmt;
 use airpace_core::{Bytes, Rng, Streams};
 
 use crate::controller::{Controller, Inspect, Receiver};
-use crate::{bbr, cbr, copa, cubic, ledbat, oracle, pbe, reno, vegas};
+use crate::{bbr, biscay, cbr, copa, cubic, ledbat, oracle, pbe, reno, vegas};
 
 /// Every scheme, in the order of lists and tables. A new scheme is one file and one line here.
 #[rustfmt::skip]
 pub static SCHEMES: &[&Scheme] = &[
     &pbe::SCHEME,
+    &biscay::SCHEME,
     &bbr::SCHEME,
     &cubic::SCHEME,
     &reno::SCHEME,

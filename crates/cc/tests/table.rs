@@ -64,7 +64,9 @@ impl Place {
         let rate = Rate::from_mbps(self.rate_mbps);
         let rtt = Duration::from_millis(self.rtt_ms);
         let buffer = rate.bytes_in(rtt).scaled(self.buffer_bdp);
-        let mut plan = Plan::new(Conditions { rate, rtt, buffer, loss: self.loss, radio: true, seed: 1 });
+        let conditions =
+            Conditions { rate, rtt, buffer, loss: self.loss, radio: true, ..Conditions::default() };
+        let mut plan = Plan::new(conditions);
         let mut rng = Streams::new(1).stream("course");
         let mut of_mean = 1.0;
         let every_ms = match self.course {

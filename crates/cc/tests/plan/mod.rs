@@ -16,6 +16,9 @@
 //! ```
 #![allow(dead_code)] // each test file uses its own part
 
+mod radio;
+mod wired;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
@@ -23,18 +26,15 @@ use std::time::Duration;
 use airpace_cc::controller::{Arrival, Control, Inspect, Truth};
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Sender, SenderConfig};
 use airpace_cc::pacer::PacerConfig;
-use airpace_cc::registry::DeviceFlows;
+use airpace_cc::registry::{DeviceFlows, FlowRegistry};
 use airpace_cc::{Ends, SchemeSpec, Setup};
-use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
-use airpace_core::{
-    Bits, Bytes, Dci, Ecn, FlowId, PrbSet, RadioReport, Rate, Rider, Rng, Rnti, Streams, Time,
-};
+use airpace_core::{Bytes, Ecn, FlowId, Rate, Rider, Rng, Streams, Time};
+
+pub use radio::Modem;
+use wired::Wired;
 
 /// Bytes of a full packet.
 pub const MSS: Bytes = Bytes(1500);
-
-/// PRB pairs of the carrier that the bottleneck pretends to be.
-const PRBS: u16 = 100;
 
 /// The path, as it is when a plan begins.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +50,8 @@ pub struct Conditions {
     /// Whether the bottleneck is a cell of 100 PRBs of which the receivers see every subframe. Each flow is a
     /// device of its own.
     pub radio: bool,
+    /// Whether the bottleneck is the uplink of one device from which all flows leave, and what its modem says then.
+    pub uplink: Option<Modem>,
     /// Seed of all randomness.
     pub seed: u64,
 }
@@ -63,6 +65,7 @@ impl Default for Conditions {
             buffer: Bytes(200_000),
             loss: 0.0,
             radio: false,
+            uplink: None,
             seed: 1,
         }
     }
@@ -96,6 +99,10 @@ pub struct Plan {
     loss: Rng,
     /// Packets that waited longer are marked, if they may be.
     mark_above: Option<Duration>,
+    /// A bottleneck in the wired part: behind an uplink, before a downlink.
+    wired: Wired,
+    /// The flows of the one device of an uplink.
+    registry: FlowRegistry,
     flows: Vec<Flow>,
     queue: VecDeque<InQueue>,
     queued: Bytes,
@@ -121,6 +128,8 @@ struct Flow {
     dropped: u64,
     /// Bits served in the present subframe.
     served_bits: f64,
+    /// Whose flow it is on its device.
+    app: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -132,6 +141,8 @@ struct InQueue {
     ecn: Ecn,
     header: Rider,
     arrived: Time,
+    /// Time in queues so far.
+    waited: Duration,
 }
 
 struct Scheduled {
@@ -142,6 +153,7 @@ struct Scheduled {
 
 enum What {
     Arrive(InQueue),
+    Deliver(InQueue),
     Depart,
     Ack(usize, AckFrame),
     Wake(usize),
@@ -160,6 +172,8 @@ impl Plan {
             scheduled: 0,
             loss: Streams::new(conditions.seed).stream("plan.loss"),
             mark_above: None,
+            wired: Wired::default(),
+            registry: FlowRegistry::default(),
             flows: vec![],
             queue: VecDeque::new(),
             queued: Bytes::ZERO,
@@ -206,6 +220,7 @@ impl Plan {
             sent: 0,
             dropped: 0,
             served_bits: 0.0,
+            app: index as u32,
         });
         self.schedule(self.now, What::Wake(index));
         index
@@ -242,6 +257,16 @@ impl Plan {
     /// The route changes: round-trip time of an empty path for what is sent, and for what is delivered, from now on.
     pub fn set_rtt(&mut self, rtt: Duration) {
         self.conditions.rtt = rtt;
+    }
+
+    /// What the wired part of the path carries to packets that come to it from now on; `None` for all.
+    pub fn set_wired(&mut self, rate: Option<Rate>) {
+        self.wired.rate = rate;
+    }
+
+    /// The application on the device whose flow `flow` is; each flow has its own at first.
+    pub fn set_app(&mut self, flow: usize, app: u32) {
+        self.flows[flow].app = app;
     }
 
     /// The next packet of `flow` is lost on the wire.
@@ -339,6 +364,7 @@ impl Plan {
     fn step(&mut self, next: Scheduled) {
         match next.what {
             What::Arrive(packet) => self.arrive(packet),
+            What::Deliver(packet) => self.deliver(packet),
             What::Depart if self.departure == Some(next.order) => self.depart(),
             What::Depart => {}
             What::Ack(flow, frame) => {
@@ -384,8 +410,16 @@ impl Plan {
                 ecn: transmit.ecn,
                 header: transmit.header,
                 arrived: self.now + half,
+                waited: Duration::ZERO,
             };
-            self.schedule(packet.arrived, What::Arrive(packet));
+            self.registry.observe(self.now, &radio::key(index), self.flows[index].app, packet.bytes);
+            let crosses_wired = self.conditions.uplink.is_none();
+            if let Some(waited) = self.wired.wait(self.now, &packet, self.conditions.buffer, crosses_wired) {
+                let arrived = packet.arrived + waited;
+                self.schedule(arrived, What::Arrive(InQueue { arrived, waited, ..packet }));
+            } else {
+                self.flows[index].dropped += 1;
+            }
         }
         let flow = &mut self.flows[index];
         let Some(next) = flow.sender.next() else { return };
@@ -427,22 +461,39 @@ impl Plan {
         let transmission = self.rates[0].1.time_for(packet.bytes);
         let waited = (self.now - packet.arrived).saturating_sub(transmission);
         let marked = packet.ecn == Ecn::Ect && self.mark_above.is_some_and(|delay| waited > delay);
+        let packet = InQueue {
+            ecn: if marked { Ecn::Ce } else { packet.ecn },
+            waited: packet.waited + waited,
+            ..packet
+        };
+        let crosses_wired = self.conditions.uplink.is_some();
+        match self.wired.wait(self.now, &packet, self.conditions.buffer, crosses_wired) {
+            Some(Duration::ZERO) => self.deliver(packet),
+            Some(wait) => {
+                let packet = InQueue { waited: packet.waited + wait, ..packet };
+                self.schedule(self.now + wait, What::Deliver(packet));
+            }
+            None => self.flows[packet.flow].dropped += 1,
+        }
+        self.serve();
+    }
+
+    fn deliver(&mut self, packet: InQueue) {
         let flow = &mut self.flows[packet.flow];
         flow.delivered += packet.bytes;
-        flow.delays_ms.push(waited.as_secs_f64() * 1e3);
+        flow.delays_ms.push(packet.waited.as_secs_f64() * 1e3);
         flow.acker.on_packet(&Arrival {
             now: self.now,
             sent: packet.sent,
             number: packet.number,
             bytes: packet.bytes,
-            ecn: if marked { Ecn::Ce } else { packet.ecn },
+            ecn: packet.ecn,
             header: packet.header.as_bytes(),
             device: DeviceFlows::ALONE,
         });
         while let Some(frame) = self.flows[packet.flow].acker.poll_ack(self.now) {
             self.schedule(self.now + self.conditions.rtt / 2, What::Ack(packet.flow, frame));
         }
-        self.serve();
     }
 
     /// Every millisecond: the truth for those who may know it, and the radio of the subframe that ends.
@@ -468,53 +519,10 @@ impl Plan {
         if self.conditions.radio && self.now > Time::ZERO {
             self.report_radio();
         }
+        if let Some(modem) = self.conditions.uplink.filter(|_| self.now > Time::ZERO) {
+            self.report_uplink(modem);
+        }
         self.schedule(self.now + Duration::from_millis(1), What::Subframe);
-    }
-
-    /// Tells every receiver the grants of the subframe that ends now.
-    fn report_radio(&mut self) {
-        self.count_served();
-        let bits_per_prb = self.rates[0].1.as_bps() as f64 * 1e-3 / f64::from(PRBS);
-        let mut start = 0;
-        let mut dcis = vec![];
-        for (index, flow) in self.flows.iter_mut().enumerate() {
-            let served_bits = std::mem::replace(&mut flow.served_bits, 0.0);
-            let prbs = if bits_per_prb > 0.0 { (served_bits / bits_per_prb).ceil() as u16 } else { 0 };
-            let prbs = prbs.min(PRBS - start);
-            if prbs > 0 {
-                dcis.push(Dci {
-                    rnti: Rnti(0x100 + index as u16),
-                    prbs: PrbSet::run(start, prbs),
-                    mcs: [Some(20), None],
-                    // What does not fill its last PRB is padded, as in a cell.
-                    tbs: [Bits((f64::from(prbs) * bits_per_prb) as u64), Bits::ZERO],
-                    layers: 1,
-                    ..Dci::default()
-                });
-                start += prbs;
-            }
-        }
-        for (index, flow) in self.flows.iter_mut().enumerate() {
-            let rnti = Rnti(0x100 + index as u16);
-            let granted = dcis.iter().any(|dci| dci.rnti == rnti);
-            flow.acker.on_radio(&RadioReport {
-                carrier: CarrierId(0),
-                time: self.now - Duration::from_millis(1),
-                subframe_index: self.now.as_millis() - 1,
-                carrier_prbs: PRBS,
-                cfi: 1,
-                dcis: dcis.clone(),
-                own: Some(OwnRadio {
-                    rnti,
-                    active: true,
-                    sinr_db: 20.0,
-                    bits_per_prb,
-                    decoded: granted.then_some(true),
-                    uplink_queue: None,
-                }),
-                layer: BitLayer::Transport,
-            });
-        }
     }
 
     /// Counts what was transmitted of the packet at the head.

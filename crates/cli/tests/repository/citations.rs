@@ -1,6 +1,7 @@
 //! Each equation and constant of a paper that we claim is cited in code, and each citation exists.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use super::{own_texts, read, tracked_files};
 
@@ -18,10 +19,21 @@ struct Citation {
     text: String,
 }
 
-/// Papers whose every citation must be in a list of `docs/papers/`, by the word that citations begin with.
-const LISTED_PAPERS: &[&str] = &["PBE-CC", "BISCAY", "MORC"];
+/// Papers without a list that are cited by the name of their scheme and a section.
+const NAMED_PAPERS: &[(&str, &str)] = &[
+    ("Allegro", "Dong et al., PCC: Re-architecting Congestion Control, NSDI 2015"),
+    ("Copa", "Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control, NSDI 2018"),
+    ("Sprout", "Winstein et al., Stochastic Forecasts Achieve High Throughput and Low Delay, NSDI 2013"),
+    ("Vegas", "Brakmo and Peterson, TCP Vegas, IEEE JSAC 1995"),
+    ("Verus", "Zaki et al., Adaptive Congestion Control for Unpredictable Cellular Networks, SIGCOMM 2015"),
+    ("Vivace", "Dong et al., PCC Vivace: Online-Learning Congestion Control, NSDI 2018"),
+];
 
-/// How other sources begin: standards name a document and a clause, programs a file.
+/// Programs whose behaviour is a source, cited with a file or part of theirs.
+const PROGRAMS: &[&str] =
+    &["genericCC", "google/bbr", "libutp", "mahimahi", "ns-3", "PCC-Uspace", "pcc", "sprout", "verus"];
+
+/// How sources begin that are in no list: standards name a document and a clause, programs a file.
 fn has_known_form(source: &str) -> bool {
     let mut words = source.split_whitespace();
     let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -33,7 +45,9 @@ fn has_known_form(source: &str) -> bool {
         }),
         "Linux" => second.contains(".c") || second.contains(".h") || second.contains(".rst"),
         "our" => second.starts_with("measurement"),
-        "ns-3" | "mahimahi" | "Sprout" | "ITU-R" | "IEEE" => !second.is_empty(),
+        "ITU-R" | "IEEE" => !second.is_empty(),
+        _ if PROGRAMS.contains(&first) => !second.is_empty(),
+        _ if NAMED_PAPERS.iter().any(|(name, _)| *name == first) => second.starts_with('§'),
         _ => {
             // A draft by its name, or a publication as `Authors, venue year` / `Authors year`.
             first.starts_with("draft-")
@@ -81,7 +95,26 @@ fn without_parentheses(text: &str) -> String {
 
 /// Whether a citation is of a paper whose list must have it.
 fn is_listed(citation: &str) -> bool {
-    LISTED_PAPERS.iter().any(|paper| citation.starts_with(paper))
+    citation.split_whitespace().next().is_some_and(|first| listed_papers().iter().any(|paper| paper == first))
+}
+
+/// The papers that `docs/papers/` has lists of, by the word that their identifiers begin with.
+fn listed_papers() -> &'static BTreeSet<String> {
+    static NAMES: OnceLock<BTreeSet<String>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let first_word = |id: &String| id.split_whitespace().next().unwrap_or_default().to_owned();
+        lists()
+            .iter()
+            .flat_map(|(path, text)| parse_list(path, text))
+            .map(|(id, _)| first_word(&id))
+            .collect()
+    })
+}
+
+/// The lists of `docs/papers/`: path and text.
+fn lists() -> Vec<(String, String)> {
+    let is_list = |path: &String| path.starts_with("docs/papers/") && path.ends_with(".toml");
+    tracked_files().into_iter().filter(is_list).map(|path| (path.clone(), read(&path))).collect()
 }
 
 /// The entry of a listed paper that a citation names: the longest identifier that it begins with.
@@ -153,10 +186,8 @@ fn parse_list(path: &str, text: &str) -> BTreeMap<String, Entry> {
 #[test]
 fn every_equation_is_cited_and_every_citation_exists() {
     let mut entries = BTreeMap::new();
-    for path in
-        tracked_files().iter().filter(|path| path.starts_with("docs/papers/") && path.ends_with(".toml"))
-    {
-        entries.extend(parse_list(path, &read(path)));
+    for (path, text) in lists() {
+        entries.extend(parse_list(&path, &text));
     }
     let cited: Vec<_> = own_texts()
         .iter()
@@ -191,6 +222,13 @@ fn made_up_and_missing_citations_are_found() {
     );
     let explained = format!("{whole}/// Source: PBE-CC §4.2.1 (a; b); where the rest is silent\n");
     assert!(told(&explained).is_empty(), "words may explain a source: {:?}", told(&explained));
+    let named = format!("{whole}/// Source: Copa §2.2; genericCC markoviancc\n");
+    assert!(
+        told(&named).is_empty(),
+        "a paper by its scheme's name, a program by its part: {:?}",
+        told(&named)
+    );
+    assert!(told(&format!("{whole}/// Source: Copa, somewhere\n"))[0].contains("Copa, somewhere"));
     let second = format!("{whole}/// Source: RFC 9438 §4.3; PBE-CC §77\n");
     assert!(told(&second)[0].contains("PBE-CC §77"), "the second of two sources");
     let vague = format!("{whole}/// Source: common sense\n");

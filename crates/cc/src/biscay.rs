@@ -1,0 +1,371 @@
+//! BISCAY: the device reads what its modem was granted, shares it among its flows, and sends exactly that; where the
+//! bottleneck is in the wired part of the path, it is BBR.
+//!
+//! ```text
+//!  uplink    own grants ──────────────▶ Biscay                      the radio is the sender's
+//!  downlink  own grants ─▶ BiscayReceiver ──feedback on ACKs──▶ Biscay
+//!                                         ──advertised window──▶ any sender (`biscay@window`)
+//! ```
+//!
+//! | module | what it is | where |
+//! | --- | --- | --- |
+//! | [`sender`] | STARTUP, BISCAY, FALLBACK | §A.5 |
+//! | [`grants`] | bits granted; Eq. 1 | §3.2.2 |
+//! | [`bandwidth`] | windows, carriers, sampling | §3.2.2, §5.2 |
+//! | [`split`] | a device's flows share its bandwidth; they are counted by [`crate::registry`] | §A.5.2 |
+//! | [`bottleneck`] | in the cell or in the wired part | §3.2.4 |
+//! | [`signals`] | marks, losses, delay gradient | §A.5.3 |
+//! | [`rounds`] | rounds, the least RTT | §A.5 |
+//! | [`receiver`], [`feedback`] | the downlink's half and its bytes | §3.2.4, §5.4 |
+//! | [`echo`], [`unmodified`] | RTT at a receiver; a sender that is only throttled | §3.2.4 |
+//!
+//! `biscay@paper` follows the pseudo-code of §A.5; `biscay` departs from it by the named options of [`SCHEME`], each for
+//! a reason that stands with `Differs:` at the line that does it. Both compare this flow's share of the cell's bandwidth
+//! with its end-to-end bandwidth: the pseudo-code compares the whole device's, which would send each of several flows
+//! into FALLBACK for good, against §5.3.5.
+
+pub mod bandwidth;
+pub mod bottleneck;
+pub mod echo;
+pub mod feedback;
+pub mod grants;
+pub mod receiver;
+pub mod rounds;
+pub mod sender;
+pub mod signals;
+pub mod split;
+pub mod unmodified;
+
+use std::time::Duration;
+
+use airpace_core::tables::{lte, nr};
+
+use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, SchemeSpec, Setup, Style};
+
+use bandwidth::{Determination, Method, Sampling};
+use bottleneck::Return;
+use grants::BlockTable;
+use receiver::BiscayReceiver;
+use rounds::RttMemory;
+use sender::Biscay;
+use signals::Heeded;
+use split::Split;
+use unmodified::Unmodified;
+
+/// `biscay`.
+pub static SCHEME: Scheme = Scheme {
+    name: "biscay",
+    summary: "BISCAY: a window of what the device's own modem was granted, shared among its flows; BBR elsewhere",
+    source: "Larrea, Shreedhar, Marina, BISCAY: Practical Radio KPI Driven Congestion Control for Mobile Networks",
+    style: Style { colour: "#CC79A7", marker: "roundRect" },
+    presets: &[
+        Preset { name: "paper", summary: "the pseudo-code of the paper's appendix A.5", set: PAPER },
+        Preset {
+            name: "window",
+            summary: "downlink to an unmodified sender: the receiver advertises bandwidth × RTT as its window",
+            set: &[("relay", "window")],
+        },
+    ],
+    options: OPTIONS,
+    build,
+};
+
+const PAPER: &[(&str, &str)] = &[
+    ("overhead_percent", "0"),
+    ("cwnd_slack_ms", "0"),
+    ("cwnd_packets", "0"),
+    ("cwnd_bunching", "off"),
+    ("pacing", "off"),
+    ("hold", "off"),
+    ("startup", "first"),
+    ("rtt_window_s", "0"),
+    ("switch_margin_percent", "5"),
+    ("return_test", "equal"),
+    ("return_tolerance_percent", "5"),
+    ("patience", "off"),
+    ("queue_test", "off"),
+];
+
+const OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "bandwidth",
+        default: "granted_bytes",
+        summary: "where it comes from: granted_bytes (the MAC's summary per 100 ms), tbs (transport blocks per TTI)",
+    },
+    OptionSpec { name: "tbs_ttis", default: "20", summary: "with bandwidth=tbs, TTIs that are added up" },
+    OptionSpec {
+        name: "block_table",
+        default: "lte",
+        summary: "where sizes are looked up that a DCI does not carry: lte, lte256, nr, nr256",
+    },
+    OptionSpec {
+        name: "sample_ms",
+        default: "100",
+        summary: "time between two looks at the bandwidth, 1 to 1500; once for a single look",
+    },
+    OptionSpec {
+        name: "overhead_percent",
+        default: "1.5",
+        summary: "part of the granted bits that is PDCP, RLC and MAC headers and padding",
+    },
+    OptionSpec {
+        name: "split",
+        default: "equal",
+        summary: "shares of a device's flows: equal, app (equal among applications), proportional (to recent use)",
+    },
+    OptionSpec {
+        name: "cwnd_slack_ms",
+        default: "8",
+        summary: "time beyond the least RTT in the window: the wait for grants, which the least RTT lacks",
+    },
+    OptionSpec { name: "cwnd_packets", default: "3", summary: "packets beyond that in the window" },
+    OptionSpec {
+        name: "cwnd_bunching",
+        default: "on",
+        summary: "add to the window what the path acknowledges in one go: releases after HARQ, bunched ACKs",
+    },
+    OptionSpec {
+        name: "pacing",
+        default: "on",
+        summary: "spread packets at 200 % (STARTUP) or 120 % of cwnd/RTT; off sends on each ACK, as kernels do",
+    },
+    OptionSpec {
+        name: "hold",
+        default: "on",
+        summary: "believe lower grants only while a queue stands: without one they say what was asked for",
+    },
+    OptionSpec {
+        name: "startup",
+        default: "full",
+        summary: "what ends STARTUP: first (the first bandwidth), full (the path is full, or more is granted than asked)",
+    },
+    OptionSpec {
+        name: "rtt_window_s",
+        default: "10",
+        summary: "the least RTT of so long counts, looked for by draining if not seen; 0 for the connection's",
+    },
+    OptionSpec {
+        name: "fallback",
+        default: "bbr",
+        summary: "what sends while the bottleneck is in the wired part: bbr, cubic, reno",
+    },
+    OptionSpec {
+        name: "switch_margin_percent",
+        default: "25",
+        summary: "FALLBACK if the cell's bandwidth is so much above the end-to-end one",
+    },
+    OptionSpec {
+        name: "return_test",
+        default: "at_most",
+        summary: "back if the cell's bandwidth is so: equal, at_most (the end-to-end one, within the tolerance)",
+    },
+    OptionSpec {
+        name: "return_tolerance_percent",
+        default: "10",
+        summary: "difference of two bandwidths that count as equal",
+    },
+    OptionSpec {
+        name: "patience",
+        default: "on",
+        summary: "either must hold for as long as a sample of the bandwidth may be old",
+    },
+    OptionSpec { name: "queue_test", default: "on", summary: "FALLBACK only if a queue stands on the path" },
+    OptionSpec {
+        name: "stale_ms",
+        default: "500",
+        summary: "without a report of the radio for so long (but at least two samples) the bandwidth is unknown",
+    },
+    OptionSpec {
+        name: "ecn",
+        default: "off",
+        summary: "ask for marks; a mark says that the delivery rate is all the path has",
+    },
+    OptionSpec { name: "loss", default: "off", summary: "so does a round with more than 2 % lost" },
+    OptionSpec {
+        name: "delay_gradient",
+        default: "off",
+        summary: "so does a delay that rises for rounds while the cell's bandwidth does not fall",
+    },
+    OptionSpec {
+        name: "queue",
+        default: "off",
+        summary: "take off the window what the modem says to wait in the device beyond the way of a grant",
+    },
+    OptionSpec {
+        name: "relay",
+        default: "feedback",
+        summary: "how a downlink's bandwidth reaches the sender: feedback (to its BISCAY), window (to any sender)",
+    },
+    OptionSpec {
+        name: "sender",
+        default: "cubic",
+        summary: "with relay=window, the unmodified sender: cubic, bbr, reno",
+    },
+];
+
+/// What steers while the bottleneck is in the wired part.
+///
+/// Source: BISCAY §A.5.3
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wired {
+    /// BBR, as the paper ships.
+    Bbr,
+    /// CUBIC.
+    Cubic,
+    /// Reno.
+    Reno,
+}
+
+/// Every option of the two halves, read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tuning {
+    /// How the cellular bandwidth is determined.
+    pub determination: Determination,
+    /// How flows share it.
+    pub split: Split,
+    /// Time beyond the least RTT in the window.
+    pub slack: Duration,
+    /// Packets beyond that.
+    pub packets: u64,
+    /// Whether the window grows to what the path acknowledges in one go.
+    pub bunching: bool,
+    /// Whether packets are spread.
+    pub pacing: bool,
+    /// Whether lower grants are believed only while a queue stands.
+    pub hold: bool,
+    /// Whether STARTUP lasts until the path is full.
+    pub startup_fills: bool,
+    /// How the least RTT is kept.
+    pub rtt_memory: RttMemory,
+    /// What steers in FALLBACK.
+    pub wired: Wired,
+    /// How the bottleneck is judged.
+    pub bottleneck: bottleneck::Rules,
+    /// Without a report for so long the bandwidth is unknown.
+    pub stale_after: Duration,
+    /// Further signals.
+    pub signals: Heeded,
+    /// Whether the window shrinks by what waits in the device.
+    pub queue: bool,
+}
+
+impl Tuning {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// An option whose value cannot be read.
+    pub fn read(options: &Options) -> Result<Tuning, SchemeError> {
+        let millis = |name| Ok::<_, SchemeError>(Duration::from_secs_f64(below(options, name, 1e6)? * 1e-3));
+        let percent = |name| Ok::<_, SchemeError>(options.number(name, 0.0)? * 0.01);
+        let determination = read_determination(options)?;
+        let lag = Duration::from_millis(determination.lag_ms());
+        let window = Duration::from_secs_f64(below(options, "rtt_window_s", 1e6)?);
+        Ok(Tuning {
+            determination,
+            split: match options.text("split") {
+                "equal" => Split::Equal,
+                "app" => Split::App,
+                "proportional" => Split::Proportional,
+                _ => return Err(options.refuse("split", "`equal`, `app` or `proportional`")),
+            },
+            slack: millis("cwnd_slack_ms")?,
+            packets: below(options, "cwnd_packets", 1e6)? as u64,
+            bunching: options.switch("cwnd_bunching")?,
+            pacing: options.switch("pacing")?,
+            hold: options.switch("hold")?,
+            startup_fills: match options.text("startup") {
+                "first" => false,
+                "full" => true,
+                _ => return Err(options.refuse("startup", "`first` or `full`")),
+            },
+            rtt_memory: if window.is_zero() { RttMemory::Life } else { RttMemory::Window(window) },
+            wired: match options.text("fallback") {
+                "bbr" => Wired::Bbr,
+                "cubic" => Wired::Cubic,
+                "reno" => Wired::Reno,
+                _ => return Err(options.refuse("fallback", "`bbr`, `cubic` or `reno`")),
+            },
+            bottleneck: bottleneck::Rules {
+                margin: percent("switch_margin_percent")?,
+                tolerance: percent("return_tolerance_percent")?,
+                back: match options.text("return_test") {
+                    "equal" => Return::Equal,
+                    "at_most" => Return::AtMost,
+                    _ => return Err(options.refuse("return_test", "`equal` or `at_most`")),
+                },
+                patience: if options.switch("patience")? { lag } else { Duration::ZERO },
+                needs_queue: options.switch("queue_test")?,
+            },
+            // A look that comes seldom is no silence.
+            stale_after: millis("stale_ms")?.max(lag * 2),
+            signals: Heeded {
+                ecn: options.switch("ecn")?,
+                loss: options.switch("loss")?,
+                delay_gradient: options.switch("delay_gradient")?,
+            },
+            queue: options.switch("queue")?,
+        })
+    }
+
+    /// How old a sample of the bandwidth may be.
+    pub fn lag(&self) -> Duration {
+        Duration::from_millis(self.determination.lag_ms())
+    }
+}
+
+fn read_determination(options: &Options) -> Result<Determination, SchemeError> {
+    let method = match options.text("bandwidth") {
+        "granted_bytes" => Method::GrantedBytes,
+        "tbs" => Method::Blocks { ttis: 0 },
+        _ => return Err(options.refuse("bandwidth", "`granted_bytes` or `tbs`")),
+    };
+    let ttis = options.number("tbs_ttis", 1.0)?.min(1e4) as u64;
+    let sampling = match options.text("sample_ms") {
+        "once" => Sampling::Once,
+        _ => match options.number("sample_ms", 1.0) {
+            // Source: BISCAY §5.2 Fig. 6
+            Ok(ms) if ms <= 1500.0 => Sampling::Every(ms as u64),
+            _ => return Err(options.refuse("sample_ms", "`once` or milliseconds from 1 to 1500")),
+        },
+    };
+    let overhead = options.number("overhead_percent", 0.0)? * 0.01;
+    if overhead >= 1.0 {
+        return Err(options.refuse("overhead_percent", "a number from 0 to below 100"));
+    }
+    Ok(Determination {
+        method: if method == Method::GrantedBytes { method } else { Method::Blocks { ttis } },
+        sampling,
+        table: match options.text("block_table") {
+            "lte" => BlockTable::Lte(lte::McsTable::Qam64),
+            "lte256" => BlockTable::Lte(lte::McsTable::Qam256),
+            "nr" => BlockTable::Nr(nr::McsTable::Qam64),
+            "nr256" => BlockTable::Nr(nr::McsTable::Qam256),
+            _ => return Err(options.refuse("block_table", "`lte`, `lte256`, `nr` or `nr256`")),
+        },
+        overhead,
+    })
+}
+
+/// A number from zero to `most`, so that no sum of it with a time or a window overflows.
+fn below(options: &Options, name: &str, most: f64) -> Result<f64, SchemeError> {
+    Ok(options.number(name, 0.0)?.min(most))
+}
+
+fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
+    let tuning = Tuning::read(options)?;
+    let unmodified = match options.text("sender") {
+        name @ ("cubic" | "bbr" | "reno") => SchemeSpec::parse(name)?,
+        _ => return Err(options.refuse("sender", "`cubic`, `bbr` or `reno`")),
+    };
+    let advertises = match options.text("relay") {
+        "feedback" => false,
+        "window" => true,
+        _ => return Err(options.refuse("relay", "`feedback` or `window`")),
+    };
+    let receiver = Some(Box::new(BiscayReceiver::new(tuning, setup.mss, advertises)) as _);
+    if advertises {
+        let inner = unmodified.build(setup)?.controller;
+        return Ok(Ends { controller: Box::new(Unmodified::new(inner)), receiver });
+    }
+    Ok(Ends { controller: Box::new(Biscay::new(tuning, setup.mss, setup.rng.clone())), receiver })
+}

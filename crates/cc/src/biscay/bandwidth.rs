@@ -1,0 +1,292 @@
+//! The cellular bandwidth: grants added up over windows of subframes, and looked at every sampling interval.
+//!
+//! Source: BISCAY §3.2.2; BISCAY §5.2
+
+use airpace_core::radio::Direction;
+use airpace_core::{Bits, RadioReport, Rate};
+
+use super::grants::{BlockTable, Grants};
+
+/// Where the bandwidth comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Transport blocks, added up over so many TTIs.
+    ///
+    /// Source: BISCAY §3.2.2 Eq. 1
+    Blocks {
+        /// TTIs of a sum.
+        ttis: u64,
+    },
+    /// The MAC layer's own summary of the bytes that it was granted.
+    ///
+    /// Source: BISCAY §3.2.2; BISCAY §5.2 (what the paper ships)
+    GrantedBytes,
+}
+
+/// Subframes of the MAC layer's summary.
+///
+/// Source: BISCAY §3.2.2
+const SUMMARY: u64 = 100;
+
+impl Method {
+    /// Subframes over which grants are added up.
+    pub fn window(self) -> u64 {
+        match self {
+            Method::Blocks { ttis } => ttis.max(1),
+            Method::GrantedBytes => SUMMARY,
+        }
+    }
+}
+
+/// When the scheme looks at the bandwidth; between two looks the value holds.
+///
+/// Source: BISCAY §5.2
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampling {
+    /// So many ms after each other.
+    Every(u64),
+    /// The first look is the last.
+    Once,
+}
+
+/// How the bandwidth is determined.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Determination {
+    /// Where it comes from.
+    pub method: Method,
+    /// When it is looked at.
+    pub sampling: Sampling,
+    /// Where sizes of blocks are looked up.
+    pub table: BlockTable,
+    /// Part of the physical layer's bits that is headers and padding of the layers above.
+    pub overhead: f64,
+}
+
+impl Determination {
+    /// How old a value may be, in ms: the window it was added up over, and the time to the next look.
+    pub fn lag_ms(&self) -> u64 {
+        let interval = match self.sampling {
+            Sampling::Every(ms) => ms,
+            Sampling::Once => 0,
+        };
+        self.method.window().saturating_add(interval)
+    }
+}
+
+/// The bandwidth that a device's radio was granted, as the scheme last looked at it.
+#[derive(Clone, Debug)]
+pub struct CellularBandwidth {
+    rules: Determination,
+    grants: Grants,
+    carriers: Vec<Carrier>,
+    /// The newest subframe reported.
+    newest: u64,
+    next_look: u64,
+    sampled: Option<Rate>,
+}
+
+/// One carrier's grants: carriers report with different delays, so each has windows of its own.
+#[derive(Clone, Copy, Debug)]
+struct Carrier {
+    id: u8,
+    /// The window being added up, by its place in time.
+    window: u64,
+    bits: Bits,
+    /// What the one before had.
+    complete: Option<Bits>,
+}
+
+impl CellularBandwidth {
+    /// Nothing is known yet.
+    pub fn new(direction: Direction, rules: Determination) -> CellularBandwidth {
+        CellularBandwidth {
+            rules,
+            grants: Grants::new(direction, rules.table),
+            carriers: vec![],
+            newest: 0,
+            next_look: 0,
+            sampled: None,
+        }
+    }
+
+    /// The value of the last look; zero if nothing was granted then, `None` before the first window is complete.
+    pub fn get(&self) -> Option<Rate> {
+        self.sampled
+    }
+
+    /// Takes in one report of one carrier; whether it was about this device's grants.
+    pub fn on_report(&mut self, report: &RadioReport) -> bool {
+        let Some(bits) = self.grants.bits(report) else { return false };
+        let goodput = match report.layer {
+            airpace_core::radio::BitLayer::Physical => {
+                Bits((bits.0 as f64 * (1.0 - self.rules.overhead)) as u64)
+            }
+            airpace_core::radio::BitLayer::Transport => bits,
+        };
+        let subframe = report.subframe_index;
+        self.newest = self.newest.max(subframe);
+        self.add(report.carrier.0, subframe / self.rules.method.window(), goodput);
+        if self.newest >= self.next_look {
+            self.look();
+        }
+        true
+    }
+
+    fn add(&mut self, id: u8, window: u64, bits: Bits) {
+        let index = match self.carriers.binary_search_by_key(&id, |carrier| carrier.id) {
+            Ok(index) => index,
+            Err(index) => {
+                // The first window of a carrier may have begun before its reports did: it does not count.
+                self.carriers.insert(index, Carrier { id, window, bits: Bits::ZERO, complete: None });
+                self.carriers[index].window = window + u64::from(!self.is_at_a_start());
+                index
+            }
+        };
+        let carrier = &mut self.carriers[index];
+        if window < carrier.window {
+            return;
+        }
+        if window > carrier.window {
+            let was_last = window == carrier.window + 1;
+            carrier.complete = Some(if was_last { carrier.bits } else { Bits::ZERO });
+            carrier.window = window;
+            carrier.bits = Bits::ZERO;
+        }
+        carrier.bits += bits;
+    }
+
+    fn is_at_a_start(&self) -> bool {
+        self.newest.is_multiple_of(self.rules.method.window())
+    }
+
+    fn look(&mut self) {
+        let length = self.rules.method.window();
+        let present = self.newest / length;
+        // Source: BISCAY §3.2.2 Eq. 1 (the sum over carriers)
+        // Chosen: a carrier that has not reported for two windows is no longer there.
+        self.carriers.retain(|carrier| carrier.window + 2 >= present);
+        if self.carriers.iter().all(|carrier| carrier.complete.is_none()) {
+            return;
+        }
+        let bits: Bits = self.carriers.iter().filter_map(|carrier| carrier.complete).sum();
+        self.sampled = Some(Rate::from_bps_f64(bits.0 as f64 * 1e3 / length as f64));
+        self.next_look = match self.rules.sampling {
+            // Looks keep step with the windows, or they would add half a window to every value's age.
+            Sampling::Every(ms) => self.newest - self.newest % ms.min(length) + ms,
+            Sampling::Once => u64::MAX,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
+    use airpace_core::tables::lte::McsTable;
+    use airpace_core::{Dci, PrbSet, Rnti, Time};
+
+    use super::*;
+
+    const RULES: Determination = Determination {
+        method: Method::GrantedBytes,
+        sampling: Sampling::Every(100),
+        table: BlockTable::Lte(McsTable::Qam64),
+        overhead: 0.0,
+    };
+
+    fn report(carrier: u8, subframe: u64, bits: u64) -> RadioReport {
+        let own = Rnti(9);
+        RadioReport {
+            carrier: CarrierId(carrier),
+            time: Time::from_millis(subframe),
+            subframe_index: subframe,
+            carrier_prbs: 50,
+            cfi: 1,
+            dcis: vec![Dci {
+                rnti: own,
+                direction: Direction::Uplink,
+                prbs: PrbSet::run(0, 10),
+                mcs: [Some(10), None],
+                tbs: [Bits(bits), Bits::ZERO],
+                harq: (subframe % 8) as u8,
+                ndi: [(subframe / 8).is_multiple_of(2), false],
+                layers: 1,
+                ..Dci::default()
+            }],
+            own: Some(OwnRadio {
+                rnti: own,
+                active: true,
+                sinr_db: 20.0,
+                bits_per_prb: 500.0,
+                decoded: None,
+                uplink_queue: None,
+            }),
+            layer: BitLayer::Physical,
+        }
+    }
+
+    /// Mbit/s seen after each subframe of 10 Mbit/s for 150 ms, then 20.
+    fn seen(rules: Determination, millis: u64) -> Vec<Option<f64>> {
+        let mut bandwidth = CellularBandwidth::new(Direction::Uplink, rules);
+        (0..millis)
+            .map(|subframe| {
+                bandwidth.on_report(&report(0, subframe, if subframe < 150 { 10_000 } else { 20_000 }));
+                bandwidth.get().map(Rate::as_mbps)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_summary_of_granted_bytes_comes_every_hundred_milliseconds() {
+        let seen = seen(RULES, 401);
+        assert_eq!(seen[99], None, "the first summary is not complete");
+        assert_eq!((seen[100], seen[199]), (Some(10.0), Some(10.0)));
+        assert_eq!((seen[200], seen[299], seen[300]), (Some(15.0), Some(15.0), Some(20.0)));
+    }
+
+    #[test]
+    fn blocks_and_granted_bytes_agree_where_grants_are_steady() {
+        let blocks =
+            Determination { method: Method::Blocks { ttis: 20 }, sampling: Sampling::Every(1), ..RULES };
+        let by_blocks = seen(blocks, 500);
+        assert_eq!(by_blocks[20], Some(10.0), "transport blocks know after 20 ms");
+        assert_eq!(by_blocks[180], Some(20.0));
+        assert_eq!(by_blocks[499], seen(RULES, 500)[499]);
+    }
+
+    #[test]
+    fn between_two_looks_the_value_holds() {
+        let slow = seen(Determination { sampling: Sampling::Every(500), ..RULES }, 1_000);
+        assert_eq!((slow[100], slow[599], slow[600]), (Some(10.0), Some(10.0), Some(20.0)));
+        let once = seen(Determination { sampling: Sampling::Once, ..RULES }, 1_000);
+        assert_eq!((once[100], once[999]), (Some(10.0), Some(10.0)));
+    }
+
+    #[test]
+    fn carriers_add_up_though_one_reports_late_and_one_that_leaves_counts_no_more() {
+        let mut bandwidth = CellularBandwidth::new(Direction::Uplink, RULES);
+        for subframe in 0..330 {
+            bandwidth.on_report(&report(0, subframe, 10_000));
+            if (7..220).contains(&subframe) {
+                bandwidth.on_report(&report(1, subframe - 7, 30_000));
+            }
+        }
+        assert_eq!(bandwidth.get().map(Rate::as_mbps), Some(40.0), "both carriers' last whole windows");
+        for subframe in 330..700 {
+            bandwidth.on_report(&report(0, subframe, 10_000));
+        }
+        assert_eq!(bandwidth.get().map(Rate::as_mbps), Some(10.0));
+    }
+
+    #[test]
+    fn headers_are_taken_off_physical_bits_only() {
+        let rules = Determination { overhead: 0.1, ..RULES };
+        assert_eq!(seen(rules, 101)[100], Some(9.0));
+        let mut bandwidth = CellularBandwidth::new(Direction::Uplink, rules);
+        for subframe in 0..=100 {
+            let trace =
+                RadioReport { layer: BitLayer::Transport, carrier_prbs: 20, ..report(0, subframe, 0) };
+            bandwidth.on_report(&trace);
+        }
+        assert_eq!(bandwidth.get().map(Rate::as_mbps), Some(10.0));
+    }
+}

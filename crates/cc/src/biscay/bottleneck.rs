@@ -1,0 +1,150 @@
+//! Where the bottleneck is: in the cell, or in the wired part of the path.
+//!
+//! Source: BISCAY §3.2.4; BISCAY §A.5.1
+
+use std::time::Duration;
+
+use airpace_core::{Rate, Time};
+
+/// What brings BISCAY back from its fallback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Return {
+    /// Both bandwidths are equal, within the tolerance.
+    ///
+    /// Source: BISCAY §A.5.1 (`cellular_bw == end_to_end_bw`)
+    Equal,
+    /// The cell's is not above the end-to-end one, within the tolerance.
+    ///
+    /// Source: BISCAY §3.2.4 (lower or equal)
+    AtMost,
+}
+
+/// How the bottleneck is judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// How far the cell's bandwidth must be above the end-to-end one, as a part of that.
+    pub margin: f64,
+    /// How far apart two bandwidths may be that count as equal, as a part of the end-to-end one.
+    pub tolerance: f64,
+    /// What brings back.
+    pub back: Return,
+    /// How long either must hold before it is believed.
+    pub patience: Duration,
+    /// Whether a wired bottleneck must show a queue.
+    pub needs_queue: bool,
+}
+
+/// What is known at an ACK.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence {
+    /// When.
+    pub now: Time,
+    /// This flow's share of the cell's bandwidth.
+    pub cellular: Rate,
+    /// The end-to-end bandwidth.
+    pub end_to_end: Rate,
+    /// Whether a queue stands somewhere on the path.
+    pub queue: bool,
+    /// Whether a signal says that the end-to-end bandwidth is what the path has.
+    pub certain: bool,
+}
+
+/// The judge.
+#[derive(Clone, Copy, Debug)]
+pub struct Bottleneck {
+    rules: Rules,
+    /// Since when the other place has been the likelier one.
+    since: Option<Time>,
+}
+
+impl Bottleneck {
+    /// No evidence yet.
+    pub fn new(rules: Rules) -> Bottleneck {
+        Bottleneck { rules, since: None }
+    }
+
+    /// Asked while the cell is taken for the bottleneck: whether it is in the wired part.
+    ///
+    /// Differs: by the margin, the patience and the queue. A granted rate and a windowed maximum of delivery rates are
+    /// never equal for long: each step up of the cell would be taken for a wired bottleneck until the packets of the
+    /// larger window have been acknowledged.
+    pub fn is_wired(&mut self, seen: &Evidence) -> bool {
+        let above = seen.cellular > seen.end_to_end.scaled(1.0 + self.rules.margin);
+        let has_queue = seen.queue || !self.rules.needs_queue;
+        above && seen.certain || self.has_held(seen.now, above && has_queue)
+    }
+
+    /// Asked while the wired part is: whether it is the cell again.
+    pub fn is_cellular(&mut self, seen: &Evidence) -> bool {
+        let at_most = seen.cellular <= seen.end_to_end.scaled(1.0 + self.rules.tolerance);
+        let at_least = seen.cellular >= seen.end_to_end.scaled(1.0 - self.rules.tolerance);
+        let met = at_most && (at_least || self.rules.back == Return::AtMost);
+        self.has_held(seen.now, met)
+    }
+
+    /// Nothing was seen so far.
+    pub fn forget(&mut self) {
+        self.since = None;
+    }
+
+    fn has_held(&mut self, now: Time, holds: bool) -> bool {
+        self.since = holds.then(|| self.since.unwrap_or(now));
+        self.since.is_some_and(|since| now - since >= self.rules.patience)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAPER: Rules = Rules {
+        margin: 0.0,
+        tolerance: 0.05,
+        back: Return::Equal,
+        patience: Duration::ZERO,
+        needs_queue: false,
+    };
+
+    fn seen(millis: u64, cellular: f64, end_to_end: f64) -> Evidence {
+        Evidence {
+            now: Time::from_millis(millis),
+            cellular: Rate::from_mbps(cellular),
+            end_to_end: Rate::from_mbps(end_to_end),
+            queue: true,
+            certain: false,
+        }
+    }
+
+    #[test]
+    fn the_text_compares_and_nothing_else() {
+        let mut judge = Bottleneck::new(PAPER);
+        assert!(!judge.is_wired(&seen(0, 10.0, 10.0)));
+        assert!(judge.is_wired(&seen(1, 10.1, 10.0)));
+        assert!(judge.is_cellular(&seen(2, 10.4, 10.0)), "equal, within five percent");
+        assert!(!judge.is_cellular(&seen(3, 9.0, 10.0)), "a cell that is below is not equal");
+        assert!(!judge.is_cellular(&seen(4, 11.0, 10.0)));
+    }
+
+    #[test]
+    fn a_step_of_the_cell_is_not_believed_to_be_a_wired_bottleneck() {
+        let rules = Rules {
+            margin: 0.25,
+            back: Return::AtMost,
+            patience: Duration::from_millis(200),
+            needs_queue: true,
+            ..PAPER
+        };
+        let mut judge = Bottleneck::new(rules);
+        assert!(!judge.is_wired(&seen(0, 20.0, 10.0)));
+        assert!(!judge.is_wired(&seen(150, 20.0, 10.0)));
+        assert!(!judge.is_wired(&seen(160, 20.0, 19.0)), "the packets of the larger window came in");
+        assert!(!judge.is_wired(&seen(170, 20.0, 10.0)), "and patience begins anew");
+        assert!(judge.is_wired(&seen(370, 20.0, 10.0)));
+        let empty = Evidence { queue: false, ..seen(400, 20.0, 10.0) };
+        assert!(!judge.is_wired(&empty), "a path without a queue has no bottleneck but the sender");
+        assert!(judge.is_wired(&Evidence { certain: true, ..empty }), "unless something else is sure");
+        judge.forget();
+        assert!(!judge.is_cellular(&seen(500, 9.0, 10.0)));
+        assert!(judge.is_cellular(&seen(700, 9.0, 10.0)), "lower or equal");
+    }
+}

@@ -1,0 +1,94 @@
+//! Round-trip times at a receiver, from the timestamps that a transport echoes.
+//!
+//! The receiver stamps its ACKs; a sender puts the newest stamp on its data. From an ACK to the data that it released
+//! is one round trip, seen from the receiver. Where the sender had nothing to release, it is longer: the least counts.
+//!
+//! Source: RFC 7323 §4.1; Linux net/ipv4/tcp_input.c (`tcp_rcv_rtt_measure_ts`)
+
+use std::time::Duration;
+
+use airpace_core::Time;
+
+use crate::filter::WindowedMin;
+
+/// Time over which the least round-trip time counts.
+///
+/// Source: Linux tcp_bbr.c
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// Round-trip times of one flow.
+#[derive(Clone, Debug)]
+pub struct EchoRtt {
+    least: WindowedMin<Duration, Time>,
+    /// When the round began whose least is being looked for, and the last one's.
+    round_began: Time,
+    round_least: Option<Duration>,
+    standing: Option<Duration>,
+}
+
+impl Default for EchoRtt {
+    fn default() -> EchoRtt {
+        EchoRtt {
+            least: WindowedMin::new(WINDOW),
+            round_began: Time::ZERO,
+            round_least: None,
+            standing: None,
+        }
+    }
+}
+
+impl EchoRtt {
+    /// The stamp of an ACK that leaves at `now`: microseconds, modulo 2³².
+    pub fn timestamp(now: Time) -> u32 {
+        (now.as_nanos() / 1_000) as u32
+    }
+
+    /// Data arrived that echoes the stamp `echoed`.
+    pub fn on_echo(&mut self, now: Time, echoed: u32) {
+        let rtt = Duration::from_micros(u64::from(EchoRtt::timestamp(now).wrapping_sub(echoed)));
+        self.least.update(now, rtt);
+        if now - self.round_began > rtt {
+            self.round_began = now;
+            self.standing = self.round_least.take().or(Some(rtt));
+        }
+        self.round_least = Some(self.round_least.map_or(rtt, |least| least.min(rtt)));
+    }
+
+    /// The least of late; `None` before the first.
+    pub fn least(&self) -> Option<Duration> {
+        self.least.get()
+    }
+
+    /// The least of the last round: a queue that stands is in it, jitter is not.
+    pub fn standing(&self) -> Option<Duration> {
+        self.standing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_of_a_round_shows_a_queue_that_stands() {
+        let mut rtt = EchoRtt::default();
+        let mut echo = |millis: u64, ago: u64| {
+            let stamp = EchoRtt::timestamp(Time::from_millis(millis - ago));
+            rtt.on_echo(Time::from_millis(millis), stamp);
+            (rtt.least().unwrap().as_millis(), rtt.standing().unwrap().as_millis())
+        };
+        assert_eq!(echo(1_000, 40), (40, 40));
+        assert_eq!(echo(1_010, 55), (40, 40), "jitter within a round");
+        assert_eq!(echo(1_060, 60), (40, 40));
+        assert_eq!(echo(1_130, 62), (40, 40));
+        assert_eq!(echo(1_200, 65), (40, 62), "a whole round of 62 ms and more");
+    }
+
+    #[test]
+    fn stamps_wrap() {
+        let mut rtt = EchoRtt::default();
+        let now = Time::from_millis(4_294_970);
+        rtt.on_echo(now, EchoRtt::timestamp(now - Duration::from_millis(10)));
+        assert_eq!(rtt.least(), Some(Duration::from_millis(10)));
+    }
+}

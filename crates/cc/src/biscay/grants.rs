@@ -1,0 +1,230 @@
+//! The bits that a device is granted, by its own DCIs.
+//!
+//! ```text
+//! bw = Σ over carriers of  table[PRB, TBS index] · antennas        every TTI
+//! ```
+//!
+//! Source: BISCAY §3.2.2 Eq. 1
+
+use airpace_core::radio::{BitLayer, DciFormat, Direction};
+use airpace_core::tables::{lte, nr};
+use airpace_core::{Bits, Dci, RadioReport};
+
+/// HARQ processes per carrier and direction that are told apart.
+///
+/// Source: TS 36.321 §5.3.2, §5.4.2; TS 38.321 §5.3.2 (16 of NR)
+const PROCESSES: usize = 16;
+
+/// Where the size of a block is looked up if its DCI does not carry it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockTable {
+    /// The tables of LTE: the MCS gives the TBS index, and that with the PRBs the size.
+    ///
+    /// Source: BISCAY §3.2.2; TS 36.213 §7.1.7, §8.6
+    Lte(lte::McsTable),
+    /// The procedure of NR: resource elements, modulation and code rate give the size.
+    ///
+    /// Source: BISCAY §3.2.2; TS 38.214 §5.1.3
+    Nr(nr::McsTable),
+}
+
+/// What NR's procedure is told of a slot besides its PRBs.
+///
+/// Chosen: all 14 symbols, one of them for reference signals without data, as in a slot full of data.
+const NR_SLOT: nr::Allocation =
+    nr::Allocation { n_prb: 0, symbols: 14, dmrs_res_per_prb: 12, overhead_res_per_prb: 0 };
+
+/// Follows the grants of one device in one direction.
+#[derive(Clone, Debug)]
+pub struct Grants {
+    direction: Direction,
+    table: BlockTable,
+    /// What each HARQ process of each carrier carries, by carrier.
+    carriers: Vec<[[Option<Block>; 2]; PROCESSES]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
+    ndi: bool,
+    bits: Bits,
+}
+
+impl Grants {
+    /// The grants of `direction`.
+    pub fn new(direction: Direction, table: BlockTable) -> Grants {
+        Grants { direction, table, carriers: vec![] }
+    }
+
+    /// Bits newly granted to the reporting device in this report's subframe and carrier; `None` if the report does not
+    /// say who reports. A block sent again is no new bandwidth.
+    pub fn bits(&mut self, report: &RadioReport) -> Option<Bits> {
+        let own = report.own.as_ref()?;
+        if report.layer == BitLayer::Transport {
+            // A recorded link's chances are its device's own: the recording was of a device that always had more.
+            // Source: BISCAY §5.3.1
+            let chances = if own.active { report.carrier_prbs } else { 0 };
+            return Some(Bits((own.bits_per_prb.max(0.0) * f64::from(chances)) as u64));
+        }
+        let carrier = usize::from(report.carrier.0);
+        if carrier >= self.carriers.len() {
+            self.carriers.resize(carrier + 1, Default::default());
+        }
+        let (direction, table) = (self.direction, self.table);
+        let own_grants = report.dcis.iter().filter(|dci| dci.rnti == own.rnti && dci.direction == direction);
+        let processes = &mut self.carriers[carrier];
+        Some(
+            own_grants
+                .map(|dci| new_bits(dci, table, &mut processes[usize::from(dci.harq) % PROCESSES]))
+                .sum(),
+        )
+    }
+}
+
+/// Bits of the blocks of `dci` that its HARQ process did not carry already.
+fn new_bits(dci: &Dci, table: BlockTable, process: &mut [Option<Block>; 2]) -> Bits {
+    let blocks = dci.mcs.iter().flatten().count();
+    let mut granted = Bits::ZERO;
+    for (codeword, slot) in process.iter_mut().enumerate() {
+        let Some(mcs) = dci.mcs[codeword] else { continue };
+        let known = match dci.tbs[codeword] {
+            Bits::ZERO => table.block(dci, mcs, blocks),
+            bits => Some(bits),
+        };
+        let before = *slot;
+        // A reserved MCS has no size of its own: the block is the one whose size was granted before.
+        // Source: TS 36.213 §7.1.7.2, §8.6.2; TS 38.214 §5.1.3.2
+        let is_again = dci.retransmission[codeword]
+            || known.is_none() && before.is_none_or(|block| block.ndi == dci.ndi[codeword]);
+        let bits = known.or(before.map(|block| block.bits)).unwrap_or(Bits::ZERO);
+        *slot = Some(Block { ndi: dci.ndi[codeword], bits });
+        if !is_again {
+            granted += bits;
+        }
+    }
+    granted
+}
+
+impl BlockTable {
+    /// Bits of one of `blocks` blocks of `dci` with MCS index `mcs`; `None` on a reserved row.
+    fn block(self, dci: &Dci, mcs: u8, blocks: usize) -> Option<Bits> {
+        let n_prb = dci.prbs.len();
+        // Each codeword has its part of the layers.
+        let layers = (usize::from(dci.layers.max(1)) / blocks.max(1)).clamp(1, 4) as u8;
+        match self {
+            BlockTable::Lte(_) if dci.direction == Direction::Uplink => {
+                let (_, i_tbs) = lte::uplink_mcs(mcs)?.initial?;
+                lte_block(i_tbs, n_prb, layers)
+            }
+            BlockTable::Lte(_) if dci.format == DciFormat::F1C => lte::tbs_format_1c(mcs),
+            BlockTable::Lte(table) => lte_block(table.mcs(mcs)?.i_tbs?, n_prb, layers),
+            BlockTable::Nr(table) => table.tbs(mcs, &nr::Allocation { n_prb, ..NR_SLOT }, layers),
+        }
+    }
+}
+
+/// The table has columns for one and two layers; more are multiples of them.
+///
+/// Source: BISCAY §3.2.2 Eq. 1
+fn lte_block(i_tbs: u8, n_prb: u16, layers: u8) -> Option<Bits> {
+    match layers {
+        0..=2 => lte::tbs(i_tbs, n_prb, layers.max(1)),
+        _ => lte::tbs(i_tbs, n_prb, 1).map(|bits| Bits(bits.0 * u64::from(layers))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpace_core::radio::{CarrierId, OwnRadio};
+    use airpace_core::{PrbSet, Rnti, Time};
+
+    use super::*;
+
+    const OWN: Rnti = Rnti(0x3D);
+
+    fn uplink(dcis: Vec<Dci>) -> RadioReport {
+        RadioReport {
+            carrier: CarrierId(0),
+            time: Time::ZERO,
+            subframe_index: 0,
+            carrier_prbs: 100,
+            cfi: 1,
+            dcis,
+            own: Some(OwnRadio {
+                rnti: OWN,
+                active: true,
+                sinr_db: 20.0,
+                bits_per_prb: 700.0,
+                decoded: None,
+                uplink_queue: None,
+            }),
+            layer: BitLayer::Physical,
+        }
+    }
+
+    fn grant(mcs: u8, prbs: u16) -> Dci {
+        Dci {
+            rnti: OWN,
+            direction: Direction::Uplink,
+            format: DciFormat::F0,
+            prbs: PrbSet::run(0, prbs),
+            mcs: [Some(mcs), None],
+            layers: 1,
+            ..Dci::default()
+        }
+    }
+
+    fn lte() -> Grants {
+        Grants::new(Direction::Uplink, BlockTable::Lte(lte::McsTable::Qam64))
+    }
+
+    #[test]
+    fn a_dci_without_its_size_is_looked_up_in_the_uplink_table_of_lte() {
+        // Row 28 of the uplink table is TBS index 26: 75,376 bits on 100 PRBs.
+        assert_eq!(lte().bits(&uplink(vec![grant(28, 100)])), Some(Bits(75_376)));
+        let told = Dci { tbs: [Bits(1_000), Bits::ZERO], ..grant(28, 100) };
+        assert_eq!(lte().bits(&uplink(vec![told])), Some(Bits(1_000)), "what the DCI says comes first");
+    }
+
+    #[test]
+    fn nr_computes_the_size_for_all_layers() {
+        let mut nr = Grants::new(Direction::Uplink, BlockTable::Nr(nr::McsTable::Qam256));
+        let one = nr.bits(&uplink(vec![grant(27, 50)])).unwrap();
+        let four = nr.bits(&uplink(vec![Dci { layers: 4, ..grant(27, 50) }])).unwrap();
+        // 156 resource elements · 50 PRBs · 8 bits · 948/1024, in code blocks of whole bytes.
+        assert_eq!(one, Bits(57_376));
+        assert!((four.0 as f64 / one.0 as f64 - 4.0).abs() < 0.02, "{four:?}");
+    }
+
+    #[test]
+    fn a_block_sent_again_is_no_new_bandwidth_however_that_is_told() {
+        let mut grants = lte();
+        let first = Dci { ndi: [true, false], harq: 3, ..grant(20, 10) };
+        let bits = grants.bits(&uplink(vec![first])).unwrap();
+        assert!(bits > Bits::ZERO);
+        let marked = Dci { retransmission: [true, false], tbs: [bits, Bits::ZERO], ..first };
+        assert_eq!(grants.bits(&uplink(vec![marked])), Some(Bits::ZERO));
+        let reserved = Dci { mcs: [Some(29), None], ..first };
+        assert_eq!(grants.bits(&uplink(vec![reserved])), Some(Bits::ZERO), "the NDI has not toggled");
+        let toggled = Dci { ndi: [false, false], ..reserved };
+        assert_eq!(
+            grants.bits(&uplink(vec![toggled])),
+            Some(bits),
+            "a new block, its first DCI missed, of that size"
+        );
+    }
+
+    #[test]
+    fn only_its_own_grants_of_its_own_direction_count() {
+        let other = Dci { rnti: Rnti(7), ..grant(28, 50) };
+        let down = Dci { direction: Direction::Downlink, ..grant(28, 50) };
+        assert_eq!(lte().bits(&uplink(vec![other, down])), Some(Bits::ZERO));
+        let bystander = RadioReport { own: None, ..uplink(vec![grant(28, 50)]) };
+        assert_eq!(lte().bits(&bystander), None, "who does not say who it is has no grants");
+    }
+
+    #[test]
+    fn a_recorded_link_grants_all_its_chances() {
+        let trace = RadioReport { layer: BitLayer::Transport, carrier_prbs: 3, ..uplink(vec![]) };
+        assert_eq!(lte().bits(&trace), Some(Bits(2_100)));
+    }
+}

@@ -1,0 +1,129 @@
+//! The receiver's half, where the radio is the receiver's: the device's downlink bandwidth, fed back or turned into the
+//! window that it advertises.
+//!
+//! Source: BISCAY §3.2.4; BISCAY §5.4
+
+use std::time::Duration;
+
+use airpace_core::radio::Direction;
+use airpace_core::{Bytes, RadioReport, Rate, Rider, Time};
+
+use crate::controller::{Arrival, Inspect, Receiver};
+use crate::registry::DeviceFlows;
+
+use super::Tuning;
+use super::bandwidth::CellularBandwidth;
+use super::echo::EchoRtt;
+use super::feedback::{Feedback, read_timestamp};
+use super::sender::queue_threshold;
+
+/// The receiver's half of BISCAY.
+#[derive(Clone, Debug)]
+pub struct BiscayReceiver {
+    tuning: Tuning,
+    mss: Bytes,
+    downlink: CellularBandwidth,
+    /// A report has come since the clock was last seen.
+    heard: bool,
+    last_heard: Option<Time>,
+    device: DeviceFlows,
+    advertising: Option<Advertising>,
+}
+
+/// What is needed to advertise a window to a sender that knows nothing of BISCAY.
+#[derive(Clone, Debug, Default)]
+struct Advertising {
+    rtt: EchoRtt,
+    /// The downlink's bandwidth as it is believed.
+    held: Rate,
+    /// Whether a queue has stood on the path: until then the sender's own start is left alone.
+    has_begun: bool,
+    window: Option<Bytes>,
+}
+
+impl BiscayReceiver {
+    /// The half of a new flow; `advertises` a window, or else feeds the bandwidth back only.
+    pub fn new(tuning: Tuning, mss: Bytes, advertises: bool) -> BiscayReceiver {
+        BiscayReceiver {
+            tuning,
+            mss,
+            downlink: CellularBandwidth::new(Direction::Downlink, tuning.determination),
+            heard: false,
+            last_heard: None,
+            device: DeviceFlows::ALONE,
+            advertising: advertises.then(Advertising::default),
+        }
+    }
+
+    fn bandwidth(&self, now: Time) -> Option<Rate> {
+        let is_fresh = self.last_heard.is_some_and(|heard| now - heard <= self.tuning.stale_after);
+        self.downlink.get().filter(|_| is_fresh)
+    }
+
+    fn see_clock(&mut self, now: Time) {
+        if std::mem::take(&mut self.heard) {
+            self.last_heard = Some(now);
+        }
+    }
+}
+
+impl Advertising {
+    /// The window that carries `share` of `sampled`, if it can be known.
+    ///
+    /// Source: BISCAY §3.2.4 (flow control that throttles the sender)
+    fn update(&mut self, tuning: &Tuning, mss: Bytes, sampled: Option<Rate>, share: f64) -> Option<Bytes> {
+        let (least, standing) = (self.rtt.least()?, self.rtt.standing()?);
+        let has_queue = standing > least + queue_threshold(least);
+        self.has_begun |= has_queue;
+        let sampled = sampled?;
+        // Differs: as at a sender, grants say what was asked for as long as nothing waits.
+        let may_fall = has_queue && sampled > Rate::ZERO || !tuning.hold;
+        self.held = if may_fall { sampled } else { self.held.max(sampled) };
+        if tuning.startup_fills && !self.has_begun {
+            return None;
+        }
+        let packets = Bytes(tuning.packets * mss.0);
+        Some((self.held.scaled(share).bytes_in(least + tuning.slack) + packets).max(mss))
+    }
+}
+
+impl Receiver for BiscayReceiver {
+    fn on_packet(&mut self, arrival: &Arrival<'_>) {
+        self.see_clock(arrival.now);
+        self.device = arrival.device;
+        if let (Some(advertising), Some(echoed)) = (&mut self.advertising, read_timestamp(arrival.header)) {
+            advertising.rtt.on_echo(arrival.now, echoed);
+        }
+    }
+
+    fn on_radio(&mut self, report: &RadioReport) {
+        self.heard |= self.downlink.on_report(report);
+    }
+
+    fn feedback(&mut self, now: Time) -> Rider {
+        self.see_clock(now);
+        let feedback = Feedback {
+            timestamp: EchoRtt::timestamp(now),
+            bandwidth: self.bandwidth(now),
+            share: self.tuning.split.share(&self.device),
+        };
+        feedback.write()
+    }
+
+    fn window(&mut self, now: Time) -> Option<Bytes> {
+        self.see_clock(now);
+        let bandwidth = self.bandwidth(now);
+        let share = self.tuning.split.share(&self.device);
+        let advertising = self.advertising.as_mut()?;
+        advertising.window = advertising.update(&self.tuning, self.mss, bandwidth, share);
+        advertising.window
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        out.value("downlink_mbps", self.downlink.get().map_or(f64::NAN, Rate::as_mbps));
+        let Some(advertising) = &self.advertising else { return };
+        let millis = |rtt: Option<Duration>| rtt.map_or(f64::NAN, |rtt| rtt.as_secs_f64() * 1e3);
+        out.value("receiver_rtprop_ms", millis(advertising.rtt.least()));
+        out.value("advertised_bytes", advertising.window.map_or(f64::NAN, |window| window.0 as f64));
+    }
+}

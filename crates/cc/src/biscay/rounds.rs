@@ -1,0 +1,138 @@
+//! Round trips: their ends, the least RTT of each, and the least of all.
+
+use std::time::Duration;
+
+use airpace_core::Time;
+
+use crate::controller::Ack;
+use crate::filter::WindowedMin;
+
+/// Samples of a round after which its least RTT stands for it.
+///
+/// Source: RFC 9406 §4.3 (`N_RTT_SAMPLE`)
+const SAMPLES: u32 = 8;
+
+/// Counts rounds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rounds {
+    /// The round ends when a packet of at least this number is acknowledged.
+    end: u64,
+    samples: u32,
+    least: Option<Duration>,
+    least_of_last: Option<Duration>,
+}
+
+impl Rounds {
+    /// Takes in one ACK; whether it began a round.
+    pub fn on_ack(&mut self, ack: &Ack<'_>) -> bool {
+        let begins = ack.packets.last().is_some_and(|packet| packet.number >= self.end);
+        if begins {
+            self.end = ack.next_number;
+            self.least_of_last = self.least.take().or(self.least_of_last);
+            self.samples = 0;
+        }
+        if let Some(rtt) = ack.rtt.latest {
+            self.samples += 1;
+            self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+        }
+        begins
+    }
+
+    /// The least RTT of the present round or, while that has too few samples, of the last one. A queue that stands is
+    /// in it, jitter is not.
+    pub fn standing_rtt(&self) -> Option<Duration> {
+        if self.samples >= SAMPLES { self.least } else { self.least_of_last.or(self.least) }
+    }
+}
+
+/// How the round-trip time without a queue is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RttMemory {
+    /// The least of the connection.
+    ///
+    /// Source: BISCAY §A.5.1 (`rtt = min(rtt, MeasureRTT(last_ack))`)
+    Life,
+    /// The least of this time.
+    Window(Duration),
+}
+
+/// The share of its window after which the least RTT is looked for again, by draining.
+///
+/// Chosen: early enough that a round trip without a queue is seen before the last one is forgotten.
+const RENEW_AFTER: f64 = 0.9;
+
+/// The longest that a drain may take.
+///
+/// Chosen: a queue of several round trips is gone by then, if it is ours.
+const LONGEST_DRAIN: Duration = Duration::from_secs(1);
+
+/// The round-trip time without a queue, and the drains that show it.
+#[derive(Clone, Copy, Debug)]
+pub struct LeastRtt {
+    memory: RttMemory,
+    life: Option<Duration>,
+    recent: WindowedMin<Duration, Time>,
+    renew_after: Duration,
+    drain: Option<Drain>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    /// When it ends at the latest.
+    until: Time,
+    /// A packet sent into the drained path ends it.
+    ends_with: Option<u64>,
+}
+
+impl LeastRtt {
+    /// Nothing is known yet.
+    pub fn new(memory: RttMemory) -> LeastRtt {
+        let window = match memory {
+            RttMemory::Life => Duration::MAX,
+            RttMemory::Window(window) => window,
+        };
+        let renew_after = match memory {
+            RttMemory::Life => Duration::MAX,
+            RttMemory::Window(window) => window.mul_f64(RENEW_AFTER),
+        };
+        LeastRtt { memory, life: None, recent: WindowedMin::new(window), renew_after, drain: None }
+    }
+
+    /// Takes in one ACK. `drained` is what may be in flight in a drain; `may_drain` whether one may begin now.
+    pub fn on_ack(&mut self, ack: &Ack<'_>, drained: airpace_core::Bytes, may_drain: bool) {
+        if let Some(rtt) = ack.rtt.latest {
+            self.life = Some(self.life.map_or(rtt, |life| life.min(rtt)));
+            self.recent.update(ack.now, rtt);
+        }
+        match &mut self.drain {
+            Some(drain) => {
+                if drain.ends_with.is_none() && ack.inflight <= drained {
+                    drain.ends_with = Some(ack.next_number);
+                }
+                let seen = |number| ack.packets.last().is_some_and(|packet| packet.number >= number);
+                if ack.now >= drain.until || drain.ends_with.is_some_and(seen) {
+                    self.drain = None;
+                }
+            }
+            None if may_drain
+                && self.recent.position().is_some_and(|seen| ack.now - seen > self.renew_after) =>
+            {
+                self.drain = Some(Drain { until: ack.now + LONGEST_DRAIN, ends_with: None });
+            }
+            None => {}
+        }
+    }
+
+    /// It; `None` before the first sample.
+    pub fn get(&self) -> Option<Duration> {
+        match self.memory {
+            RttMemory::Life => self.life,
+            RttMemory::Window(_) => self.recent.get(),
+        }
+    }
+
+    /// Whether the sender holds back to see it.
+    pub fn is_draining(&self) -> bool {
+        self.drain.is_some()
+    }
+}

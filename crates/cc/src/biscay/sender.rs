@@ -1,0 +1,480 @@
+//! The sender's half: STARTUP, BISCAY, FALLBACK.
+//!
+//! ```text
+//! STARTUP ──bandwidth from KPIs──▶ BISCAY ──cell above end to end──▶ FALLBACK
+//!                                    ▲                                  │
+//!                                    └───────cell meets end to end──────┘
+//! ```
+//!
+//! Source: BISCAY §A.5.1; BISCAY §3.2.4
+
+use std::time::Duration;
+
+use airpace_core::radio::Direction;
+use airpace_core::{Bytes, RadioReport, Rate, Rng, Time};
+
+use crate::bbr::full_pipe::FullPipe;
+use crate::bbr::{self, Bbr};
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
+use crate::cubic::Cubic;
+use crate::registry::DeviceFlows;
+use crate::reno::Reno;
+use crate::window::initial_window;
+
+use super::bandwidth::CellularBandwidth;
+use super::bottleneck::{Bottleneck, Evidence};
+use super::feedback::Feedback;
+use super::rounds::{LeastRtt, Rounds};
+use super::signals::Signals;
+use super::{Tuning, Wired};
+
+/// The least window, in packets: ACKs keep coming.
+///
+/// Chosen: BBR's floor.
+const LEAST_PACKETS: u64 = 4;
+
+/// Pacing rate in slow start and after, in windows per smoothed round-trip time.
+///
+/// Source: Linux net/ipv4/tcp_input.c (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`)
+const PACING_GAINS: (f64, f64) = (2.0, 1.2);
+
+/// Part of a bandwidth-delay product that stays in flight while the path is drained.
+///
+/// Source: draft-ietf-ccwg-bbr §2.5 (`BBR.ProbeRTTCwndGain`)
+const DRAIN_GAIN: f64 = 0.5;
+
+/// A cell that grants so many times what the flow takes does not grant by what it takes.
+///
+/// Chosen: slow start doubles each round, so a summary of the round before can be half of what is taken now.
+const OFFER: f64 = 2.0;
+
+/// Data waits so long in a device whose queue is empty: it is reported, granted four subframes later, sent after four
+/// more.
+///
+/// Chosen: the way of a grant, and half of a scheduling request's period of 10 ms.
+const GRANT_WAIT: Duration = Duration::from_millis(13);
+
+/// Part of the window's extra that a round without loss gives back.
+const EXTRA_STEP: f64 = 1.0 / 64.0;
+
+/// Where the sender is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Startup,
+    Biscay,
+    Fallback,
+}
+
+/// The sender's half of BISCAY.
+pub struct Biscay {
+    tuning: Tuning,
+    mss: Bytes,
+    state: State,
+
+    /// From the sender's own radio; nothing where it has none.
+    own: CellularBandwidth,
+    /// A report has come since the clock was last seen.
+    heard: bool,
+    last_heard: Option<Time>,
+    device: DeviceFlows,
+    /// What waits in the device for its uplink.
+    uplink_queue: Bytes,
+    /// From the receiver's, where that has one.
+    fed: Option<Feedback>,
+
+    /// The end-to-end bandwidth is its model's, in every state.
+    ///
+    /// Source: BISCAY §4
+    bbr: Bbr,
+    /// What steers in FALLBACK, if it is not BBR.
+    wired: Option<Box<dyn Controller>>,
+    bottleneck: Bottleneck,
+    signals: Signals,
+    rounds: Rounds,
+    least_rtt: LeastRtt,
+    full_pipe: FullPipe,
+    /// Slow start met a loss.
+    lost_in_startup: bool,
+
+    /// The device's cellular bandwidth as it is believed.
+    cellular: Option<Rate>,
+    /// This flow's part of it.
+    share: f64,
+    /// Until then a sample may be of a time in which the device asked for less than it does now.
+    unsettled_until: Time,
+    end_to_end: Rate,
+    /// The part of the window's extra that is used, 0…1.
+    extra: f64,
+    cwnd: Bytes,
+    own_control: Control,
+    /// Everything outstanding was lost: nothing is known until the next ACK.
+    silenced: bool,
+}
+
+impl Biscay {
+    /// The half of a new flow.
+    pub fn new(tuning: Tuning, mss: Bytes, rng: Rng) -> Biscay {
+        let cwnd = initial_window(mss);
+        Biscay {
+            tuning,
+            mss,
+            state: State::Startup,
+            own: CellularBandwidth::new(Direction::Uplink, tuning.determination),
+            heard: false,
+            last_heard: None,
+            device: DeviceFlows::ALONE,
+            uplink_queue: Bytes::ZERO,
+            fed: None,
+            bbr: Bbr::new(mss, rng, bbr::Tuning::default()),
+            wired: None,
+            bottleneck: Bottleneck::new(tuning.bottleneck),
+            signals: Signals::new(tuning.signals),
+            rounds: Rounds::default(),
+            least_rtt: LeastRtt::new(tuning.rtt_memory),
+            full_pipe: FullPipe::default(),
+            lost_in_startup: false,
+            cellular: None,
+            share: 1.0,
+            unsettled_until: Time::ZERO,
+            end_to_end: Rate::ZERO,
+            extra: 1.0,
+            cwnd,
+            own_control: Control { cwnd, pacing_rate: None },
+            silenced: false,
+        }
+    }
+
+    /// The bandwidth of the KPIs and this flow's part of it: from the sender's own radio, else as fed back.
+    ///
+    /// Source: BISCAY §A.5.1 (`getCellularBW`)
+    fn sample(&self, now: Time) -> Option<(Rate, f64)> {
+        let is_fresh = self.last_heard.is_some_and(|heard| now - heard <= self.tuning.stale_after);
+        match self.own.get() {
+            Some(rate) if is_fresh => Some((rate, self.tuning.split.share(&self.device))),
+            _ => self.fed.and_then(|fed| Some((fed.bandwidth?, fed.share))),
+        }
+    }
+
+    /// Brings the believed bandwidth up to date.
+    ///
+    /// Differs: where it is held. A cell grants what is asked for: with no queue anywhere a low grant is a low demand,
+    /// not a low bandwidth, and a window made of it asks for less still. So it falls only while there is a queue, and
+    /// not by a sample that goes back to before the flow asked for what it asks for now.
+    fn update_cellular(&mut self, ack: &Ack<'_>, queue: bool) {
+        if ack.rate.app_limited {
+            self.unsettled_until = self.unsettled_until.max(ack.now + self.tuning.lag());
+        }
+        let Some((sampled, share)) = self.sample(ack.now) else {
+            self.cellular = None;
+            return;
+        };
+        self.share = share;
+        let may_fall = queue && sampled > Rate::ZERO && ack.now >= self.unsettled_until;
+        self.cellular = match self.cellular {
+            Some(held) if self.tuning.hold && !may_fall => Some(held.max(sampled)),
+            _ => Some(sampled),
+        };
+    }
+
+    fn flow_share(&self) -> Option<Rate> {
+        Some(self.cellular?.scaled(self.share))
+    }
+
+    fn step(&mut self, ack: &Ack<'_>, queue: bool, path_is_full: bool) {
+        let cellular = self.flow_share();
+        let evidence = Evidence {
+            now: ack.now,
+            cellular: cellular.unwrap_or(Rate::ZERO),
+            end_to_end: self.end_to_end,
+            queue,
+            certain: path_is_full,
+        };
+        match self.state {
+            State::Startup => {
+                self.slow_start(ack);
+                if self.is_reliable(cellular, queue) {
+                    self.enter_biscay(ack.now);
+                } else if self.lost_in_startup || self.tuning.startup_fills && self.slow_start_is_over(queue)
+                {
+                    // Chosen: without a bandwidth from KPIs there is nothing to wait for in a full path.
+                    self.enter_fallback(ack.now);
+                }
+            }
+            State::Biscay if cellular.is_none() => self.enter_fallback(ack.now),
+            State::Biscay => {
+                self.cwnd = self.window(ack);
+                if ack.rate.app_limited || self.least_rtt.is_draining() {
+                    self.bottleneck.forget();
+                } else if self.bottleneck.is_wired(&evidence) {
+                    self.enter_fallback(ack.now);
+                }
+            }
+            State::Fallback => {
+                if cellular.is_some() && self.bottleneck.is_cellular(&evidence) {
+                    self.state = State::Biscay;
+                    self.wired = None;
+                    self.bottleneck.forget();
+                    self.cwnd = self.window(ack);
+                }
+            }
+        }
+    }
+
+    /// Source: BISCAY §A.5.1 (`SlowStart`); RFC 5681 §3.1
+    fn slow_start(&mut self, ack: &Ack<'_>) {
+        if !ack.rate.app_limited {
+            self.cwnd += ack.acked;
+        }
+    }
+
+    /// Whether the bandwidth from the KPIs can be relied on.
+    ///
+    /// Differs: the first value may be no more than what slow start asked for a tenth of a second ago. It can be
+    /// relied on once slow start is over, or if the cell grants clearly more than is asked for.
+    fn is_reliable(&self, cellular: Option<Rate>, queue: bool) -> bool {
+        let Some(cellular) = cellular.filter(|rate| *rate > Rate::ZERO) else { return false };
+        let offered = cellular > self.end_to_end.scaled(OFFER);
+        !self.tuning.startup_fills || offered || self.slow_start_is_over(queue)
+    }
+
+    /// Whether slow start has filled the path: a queue stands, packets were lost, or the bandwidth no longer grows.
+    ///
+    /// Source: BISCAY §A.5.1 (how other schemes leave slow start)
+    fn slow_start_is_over(&self, queue: bool) -> bool {
+        queue || self.lost_in_startup || self.full_pipe.reached()
+    }
+
+    fn enter_biscay(&mut self, now: Time) {
+        self.state = State::Biscay;
+        if self.tuning.hold {
+            // The last sample lags behind slow start; what it has reached is known end to end.
+            let reached = self.end_to_end.scaled(1.0 / self.share.max(1e-3));
+            self.cellular = self.cellular.max(Some(reached));
+            self.unsettled_until = self.unsettled_until.max(now + self.tuning.lag());
+        }
+        self.bottleneck.forget();
+    }
+
+    /// Source: BISCAY §A.5.1 (`setCWNDfromFallbackCCA`); BISCAY §A.5.3 (CUBIC and Reno)
+    fn enter_fallback(&mut self, now: Time) {
+        let was = std::mem::replace(&mut self.state, State::Fallback);
+        self.bottleneck.forget();
+        let ecn = self.tuning.signals.ecn;
+        self.wired = match self.tuning.wired {
+            Wired::Bbr => {
+                // A path that was never full is BBR's own Startup to fill.
+                if was != State::Startup || self.full_pipe.reached() {
+                    self.bbr.enter_probe_bw(now, None);
+                }
+                None
+            }
+            Wired::Cubic => Some(Box::new(Cubic::resumed(self.mss, self.wired_window(), ecn))),
+            Wired::Reno => Some(Box::new(Reno::resumed(self.mss, self.wired_window(), ecn))),
+        };
+    }
+
+    /// What fills the path by its end-to-end bandwidth.
+    fn wired_window(&self) -> Bytes {
+        self.end_to_end.bytes_in(self.least_rtt.get().unwrap_or_default()).max(self.floor())
+    }
+
+    /// One bandwidth-delay product, and what the radio's own delays keep in flight beside it.
+    ///
+    /// ```text
+    /// cwnd = split(bw) · (RTT + slack) + what the path acknowledges in one go + packets
+    /// ```
+    ///
+    /// Source: BISCAY §A.5.1 (`BandwidthDelayProduct(BWSplitPolicy(cellular_bw), rtt)`)
+    /// Differs: by all but split(bw)·RTT. The least round-trip time lacks the waits for grants and retransmissions, so
+    /// that product does not carry bw; and a window that leaves no queue at all never asks the cell for more.
+    fn window(&self, ack: &Ack<'_>) -> Bytes {
+        let share = self.flow_share().unwrap_or(Rate::ZERO);
+        let rtt = self.least_rtt.get().unwrap_or(ack.rtt.min);
+        if self.least_rtt.is_draining() {
+            return self.drained();
+        }
+        let bunch = if self.tuning.bunching { self.bbr.extra_acked() } else { Bytes::ZERO };
+        let packets = Bytes(self.tuning.packets * self.mss.0);
+        let extra = (share.bytes_in(self.tuning.slack) + bunch + packets).scaled(self.extra);
+        (share.bytes_in(rtt) + extra - self.surplus()).max(self.floor())
+    }
+
+    /// This flow's part of what waits in the device beyond what the way of a grant explains.
+    ///
+    /// Source: BISCAY §A.5.3 (RLC-layer queue sizes)
+    fn surplus(&self) -> Bytes {
+        let Some(cellular) = self.cellular.filter(|_| self.tuning.queue) else { return Bytes::ZERO };
+        (self.uplink_queue - cellular.bytes_in(GRANT_WAIT)).scaled(self.share)
+    }
+
+    /// The extra is a queue of our own: where a buffer is too small for it, it is given up, and asked for again slowly.
+    ///
+    /// Chosen: as BBRv3 steps back from a loss above its threshold, and as slowly as it probes.
+    fn size_extra(&mut self, is_lossy: bool) {
+        self.extra = if is_lossy { self.extra / 2.0 } else { (self.extra + EXTRA_STEP).min(1.0) };
+    }
+
+    /// What may be in flight while the path is drained.
+    fn drained(&self) -> Bytes {
+        let share = self.flow_share().unwrap_or(Rate::ZERO);
+        let bdp = share.bytes_in(self.least_rtt.get().unwrap_or_default());
+        bdp.scaled(DRAIN_GAIN).max(self.floor())
+    }
+
+    fn floor(&self) -> Bytes {
+        Bytes(LEAST_PACKETS * self.mss.0)
+    }
+
+    /// Whether a queue stands on the path, wherever it is.
+    fn has_queue(&self) -> bool {
+        match (self.rounds.standing_rtt(), self.least_rtt.get()) {
+            (Some(standing), Some(least)) => standing > least + queue_threshold(least),
+            _ => false,
+        }
+    }
+
+    fn update_control(&mut self, smoothed: Option<Duration>) {
+        if self.silenced {
+            self.cwnd = self.floor();
+        }
+        let gain = if self.state == State::Startup { PACING_GAINS.0 } else { PACING_GAINS.1 };
+        let pacing_rate = smoothed.filter(|_| self.tuning.pacing).map(|smoothed| {
+            Rate::from_bytes_per(self.cwnd, smoothed).scaled(gain).max(Rate::from_bps(1_000))
+        });
+        self.own_control = Control { cwnd: self.cwnd.max(self.mss), pacing_rate };
+    }
+}
+
+/// A queue of more than this is no jitter.
+///
+/// Source: RFC 9406 §4.3
+pub fn queue_threshold(least_rtt: Duration) -> Duration {
+    (least_rtt / 8).clamp(Duration::from_millis(4), Duration::from_millis(16))
+}
+
+impl Controller for Biscay {
+    fn on_sent(&mut self, sent: &Sent) {
+        self.bbr.on_sent(sent);
+        if let Some(wired) = &mut self.wired {
+            wired.on_sent(sent);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        if std::mem::take(&mut self.heard) {
+            self.last_heard = Some(ack.now);
+        }
+        if std::mem::take(&mut self.silenced) {
+            self.unsettled_until = self.unsettled_until.max(ack.now + self.tuning.lag());
+        }
+        if let Some(fed) = Feedback::read(ack.feedback) {
+            self.fed = Some(fed);
+        }
+        let round_ended = self.rounds.on_ack(ack);
+        let was_draining = self.least_rtt.is_draining();
+        self.least_rtt.on_ack(ack, self.drained(), self.state == State::Biscay);
+        if was_draining && !self.least_rtt.is_draining() {
+            self.unsettled_until = self.unsettled_until.max(ack.now + self.tuning.lag());
+        }
+        match (self.state, &mut self.wired) {
+            (State::Fallback, None) => self.bbr.on_ack(ack),
+            (_, wired) => {
+                self.bbr.observe(ack, self.cellular.map_or(Rate::ZERO, |rate| rate.scaled(self.share)));
+                if let Some(wired) = wired {
+                    wired.on_ack(ack);
+                }
+            }
+        }
+        let queue = self.has_queue();
+        self.update_cellular(ack, queue);
+        let round = self.rounds.standing_rtt().filter(|_| round_ended);
+        let shown = self.signals.on_ack(ack, round, self.cellular.unwrap_or(Rate::ZERO));
+        if let Some(is_lossy) = shown.lossy_round.filter(|_| self.state == State::Biscay) {
+            self.size_extra(is_lossy);
+        }
+        if let (true, Some(recent)) = (shown.path_is_full, ack.rate.rate) {
+            self.bbr.reset_btlbw(recent);
+        }
+        self.end_to_end = self.bbr.model().btlbw();
+        if round_ended && !ack.rate.app_limited && self.state == State::Startup {
+            self.full_pipe.on_round(self.end_to_end);
+        }
+        self.step(ack, queue, shown.path_is_full);
+        self.update_control(Some(ack.rtt.smoothed));
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.bbr.on_loss(loss);
+        if let Some(wired) = &mut self.wired {
+            wired.on_loss(loss);
+        }
+        self.signals.on_loss(loss);
+        self.lost_in_startup |= self.state == State::Startup;
+        if loss.cause == LossCause::Persistent {
+            // Chosen: a bandwidth from before the path fell silent says nothing of the path after it.
+            self.silenced = true;
+            self.update_control(None);
+        }
+    }
+
+    fn wants_telemetry(&self) -> bool {
+        true
+    }
+
+    fn on_radio(&mut self, report: &RadioReport) {
+        self.heard |= self.own.on_report(report);
+        if let Some(queue) = report.own.as_ref().and_then(|own| own.uplink_queue) {
+            self.uplink_queue = queue;
+        }
+    }
+
+    fn on_device(&mut self, _: Time, flows: &DeviceFlows) {
+        self.device = *flows;
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        match (self.state, &mut self.wired) {
+            (State::Fallback, Some(wired)) => wired.on_timer(now),
+            (State::Fallback, None) => self.bbr.on_timer(now),
+            _ => {}
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        match (self.state, &self.wired) {
+            (State::Fallback, Some(wired)) => wired.next_timer(),
+            (State::Fallback, None) => self.bbr.next_timer(),
+            _ => None,
+        }
+    }
+
+    fn control(&self) -> Control {
+        match (self.state, &self.wired) {
+            (State::Fallback, Some(wired)) => wired.control(),
+            (State::Fallback, None) => self.bbr.control(),
+            _ => self.own_control,
+        }
+    }
+
+    fn is_ecn_capable(&self) -> bool {
+        self.tuning.signals.ecn
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        out.state = match (self.state, self.tuning.wired, self.bbr.state_name()) {
+            (State::Startup, ..) => "Startup",
+            (State::Biscay, ..) if self.least_rtt.is_draining() => "Biscay.Drain",
+            (State::Biscay, ..) => "Biscay",
+            (State::Fallback, Wired::Cubic | Wired::Reno, _) => "Fallback",
+            (State::Fallback, Wired::Bbr, "Startup") => "Fallback.Startup",
+            (State::Fallback, Wired::Bbr, "Drain") => "Fallback.Drain",
+            (State::Fallback, Wired::Bbr, "ProbeRTT") => "Fallback.ProbeRTT",
+            (State::Fallback, Wired::Bbr, _) => "Fallback.ProbeBW",
+        };
+        let rtt_ms = self.least_rtt.get().map_or(f64::NAN, |rtt| rtt.as_secs_f64() * 1e3);
+        out.value("rtprop_ms", rtt_ms);
+        out.value("btlbw_mbps", self.end_to_end.as_mbps());
+        out.value("cellular_mbps", self.cellular.map_or(f64::NAN, Rate::as_mbps));
+        out.value("share", self.share);
+    }
+}

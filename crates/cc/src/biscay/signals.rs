@@ -1,0 +1,116 @@
+//! Signals that make the end-to-end bandwidth more precise: marks, losses, a delay that only rises.
+//!
+//! The ten-round maximum forgets a bandwidth that is gone only after ten rounds. Each of these says at once that the
+//! path is full, hence that what is delivered now is all it has. All are off by default, as in the paper.
+//!
+//! Source: BISCAY §A.5.3
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate};
+
+use crate::controller::{Ack, Loss};
+
+/// Part of a round's bytes lost that is no accident.
+///
+/// Source: draft-ietf-ccwg-bbr §2.5 (`BBR.LossThresh`)
+const LOSS_THRESHOLD: f64 = 0.02;
+
+/// Rounds of rising delay in a row that are a queue.
+///
+/// Chosen: a fade of the radio raises the delay for one or two, until the next sample of the bandwidth says so.
+const RISING_ROUNDS: u32 = 4;
+
+/// Rise of the delay in a row of rounds that is a queue.
+///
+/// Source: RFC 9406 §4.3 (`MIN_RTT_THRESH`)
+const LEAST_RISE: Duration = Duration::from_millis(4);
+
+/// Which signals count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heeded {
+    /// Marks of queues.
+    pub ecn: bool,
+    /// Losses.
+    pub loss: bool,
+    /// A delay that rises round after round while the cell's bandwidth does not fall.
+    pub delay_gradient: bool,
+}
+
+/// What an ACK shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// A signal that counts says that the path is full.
+    pub path_is_full: bool,
+    /// At the end of a round, whether more was lost in it than by accident.
+    pub lossy_round: Option<bool>,
+}
+
+/// Watches for signals.
+#[derive(Clone, Copy, Debug)]
+pub struct Signals {
+    heeded: Heeded,
+    acked: Bytes,
+    lost: Bytes,
+    last_rtt: Option<Duration>,
+    rising: u32,
+    risen: Duration,
+    cellular: Rate,
+}
+
+impl Signals {
+    /// Nothing seen yet.
+    pub fn new(heeded: Heeded) -> Signals {
+        Signals {
+            heeded,
+            acked: Bytes::ZERO,
+            lost: Bytes::ZERO,
+            last_rtt: None,
+            rising: 0,
+            risen: Duration::ZERO,
+            cellular: Rate::ZERO,
+        }
+    }
+
+    /// Packets were lost.
+    pub fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.lost += loss.lost;
+    }
+
+    /// What an ACK shows. `round` is the least RTT of the round that it ended, if it did; `cellular` the cell's
+    /// bandwidth.
+    pub fn on_ack(&mut self, ack: &Ack<'_>, round: Option<Duration>, cellular: Rate) -> Shown {
+        self.acked += ack.acked;
+        let mut shown = Shown { path_is_full: self.heeded.ecn && ack.ce > 0, lossy_round: None };
+        if let Some(rtt) = round {
+            let is_lossy = self.has_lost_too_much();
+            shown.lossy_round = Some(is_lossy);
+            shown.path_is_full |= self.heeded.loss && is_lossy;
+            shown.path_is_full |= self.heeded.delay_gradient && self.has_only_risen(rtt, cellular);
+            self.acked = Bytes::ZERO;
+            self.lost = Bytes::ZERO;
+        }
+        shown
+    }
+
+    fn has_lost_too_much(&self) -> bool {
+        self.lost.0 as f64 > LOSS_THRESHOLD * (self.acked + self.lost).0 as f64
+    }
+
+    fn has_only_risen(&mut self, rtt: Duration, cellular: Rate) -> bool {
+        let last = self.last_rtt.replace(rtt);
+        let fell = cellular < self.cellular;
+        self.cellular = cellular;
+        match last {
+            Some(last) if rtt > last && !fell => {
+                self.rising += 1;
+                self.risen += rtt - last;
+            }
+            _ => {
+                self.rising = 0;
+                self.risen = Duration::ZERO;
+            }
+        }
+        self.rising >= RISING_ROUNDS && self.risen >= LEAST_RISE
+    }
+}

@@ -1,0 +1,64 @@
+//! How a device's bandwidth is divided among its flows.
+
+use crate::registry::DeviceFlows;
+
+/// The part of a proportional share that does not depend on use.
+///
+/// Chosen: flows that all want more are equal after a dozen of the registry's use windows, and a flow that is limited
+/// by its application leaves most of what it does not use.
+const EQUALITY: f64 = 0.25;
+
+/// A policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Split {
+    /// Every active flow gets the same.
+    ///
+    /// Source: BISCAY §A.5.1 (`BWSplitPolicy`); BISCAY §A.5.2
+    Equal,
+    /// Every application gets the same, and divides it equally among its flows.
+    ///
+    /// Source: BISCAY §A.5.2
+    App,
+    /// A flow gets what it used lately, drawn towards equality.
+    ///
+    /// Source: BISCAY §A.5.2 (proportional fairness, without a rule)
+    Proportional,
+}
+
+impl Split {
+    /// The part of the device's bandwidth that is this flow's, 0…1.
+    pub fn share(self, device: &DeviceFlows) -> f64 {
+        let part = |of: u16| 1.0 / f64::from(of.max(1));
+        match self {
+            Split::Equal => part(device.flows),
+            Split::App => part(device.apps) * part(device.app_flows),
+            Split::Proportional => (1.0 - EQUALITY) * device.used_share + EQUALITY * part(device.flows),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEVICE: DeviceFlows = DeviceFlows { flows: 6, apps: 2, app_flows: 5, used_share: 0.5 };
+
+    #[test]
+    fn flows_or_applications_are_equal() {
+        assert_eq!(Split::Equal.share(&DEVICE), 1.0 / 6.0);
+        assert_eq!(Split::App.share(&DEVICE), 0.1, "five sockets get no more than one would");
+        assert_eq!(Split::App.share(&DeviceFlows { app_flows: 1, ..DEVICE }), 0.5);
+    }
+
+    #[test]
+    fn proportional_shares_of_bulk_flows_become_equal_and_always_are_the_whole() {
+        let mut shares = [0.9, 0.08, 0.02];
+        for _ in 0..20 {
+            shares = shares.map(|used_share| {
+                Split::Proportional.share(&DeviceFlows { flows: 3, apps: 3, app_flows: 1, used_share })
+            });
+            assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+        }
+        assert!(shares.iter().all(|share| (share - 1.0 / 3.0).abs() < 0.01), "{shares:?}");
+    }
+}

@@ -1,0 +1,121 @@
+//! What the radios say: a cell's control channel to receivers, a modem to the senders on its device.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use airpace_cc::registry::{FlowKey, Protocol};
+use airpace_core::radio::{BitLayer, CarrierId, Direction, OwnRadio};
+use airpace_core::{Bits, Dci, PrbSet, RadioReport, Rnti};
+
+use super::Plan;
+
+/// PRB pairs of the carrier that the bottleneck pretends to be.
+const PRBS: u16 = 100;
+
+/// What the modem of an uplink's device says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modem {
+    /// All that the cell could have granted, whatever was asked for: a recording of a saturated link.
+    Saturated,
+    /// What was granted; a cell grants what is asked for, up to what it has.
+    Granted,
+}
+
+/// What the device knows flow `index` by; all are TCP but every third.
+pub fn key(index: usize) -> FlowKey {
+    let address = |last, port| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port);
+    let protocol = if index % 3 == 2 { Protocol::Udp } else { Protocol::Tcp };
+    FlowKey { protocol, local: address(2, 40_000 + index as u16), remote: address(1, 443) }
+}
+
+impl Plan {
+    /// Tells every sender what the one device's modem and registry know of the subframe that ends now.
+    pub fn report_uplink(&mut self, modem: Modem) {
+        self.count_served();
+        let subframe_bits = self.rates[0].1.as_bps() as f64 * 1e-3;
+        let served: f64 = self.flows.iter_mut().map(|flow| std::mem::take(&mut flow.served_bits)).sum();
+        let rnti = Rnti(0x100);
+        // The finer, the less padding; a modem knows bits and not only PRBs.
+        let grant = Dci {
+            rnti,
+            direction: Direction::Uplink,
+            prbs: PrbSet::run(0, (f64::from(PRBS) * served / subframe_bits.max(1.0)).ceil() as u16),
+            mcs: [Some(20), None],
+            tbs: [Bits(served as u64), Bits::ZERO],
+            layers: 1,
+            ..Dci::default()
+        };
+        let report = RadioReport {
+            carrier: CarrierId(0),
+            time: self.now - Duration::from_millis(1),
+            subframe_index: self.now.as_millis() - 1,
+            carrier_prbs: PRBS,
+            cfi: 1,
+            dcis: if served >= 1.0 { vec![grant] } else { vec![] },
+            own: Some(OwnRadio {
+                rnti,
+                active: true,
+                sinr_db: 20.0,
+                bits_per_prb: subframe_bits / f64::from(PRBS),
+                decoded: None,
+                uplink_queue: Some(self.queued),
+            }),
+            layer: match modem {
+                Modem::Saturated => BitLayer::Transport,
+                Modem::Granted => BitLayer::Physical,
+            },
+        };
+        for index in 0..self.flows.len() {
+            let seen = self.registry.view(self.now, &key(index));
+            self.flows[index].sender.on_device(self.now, &seen);
+            self.flows[index].sender.on_radio(self.now, &report);
+            self.drain(index);
+        }
+    }
+
+    /// Tells every receiver the grants of the subframe that ends now.
+    pub fn report_radio(&mut self) {
+        self.count_served();
+        let bits_per_prb = self.rates[0].1.as_bps() as f64 * 1e-3 / f64::from(PRBS);
+        let mut start = 0;
+        let mut dcis = vec![];
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            let served_bits = std::mem::replace(&mut flow.served_bits, 0.0);
+            let prbs = if bits_per_prb > 0.0 { (served_bits / bits_per_prb).ceil() as u16 } else { 0 };
+            let prbs = prbs.min(PRBS - start);
+            if prbs > 0 {
+                dcis.push(Dci {
+                    rnti: Rnti(0x100 + index as u16),
+                    prbs: PrbSet::run(start, prbs),
+                    mcs: [Some(20), None],
+                    // What does not fill its last PRB is padded, as in a cell.
+                    tbs: [Bits((f64::from(prbs) * bits_per_prb) as u64), Bits::ZERO],
+                    layers: 1,
+                    ..Dci::default()
+                });
+                start += prbs;
+            }
+        }
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            let rnti = Rnti(0x100 + index as u16);
+            let granted = dcis.iter().any(|dci| dci.rnti == rnti);
+            flow.acker.on_radio(&RadioReport {
+                carrier: CarrierId(0),
+                time: self.now - Duration::from_millis(1),
+                subframe_index: self.now.as_millis() - 1,
+                carrier_prbs: PRBS,
+                cfi: 1,
+                dcis: dcis.clone(),
+                own: Some(OwnRadio {
+                    rnti,
+                    active: true,
+                    sinr_db: 20.0,
+                    bits_per_prb,
+                    decoded: granted.then_some(true),
+                    uplink_queue: None,
+                }),
+                layer: BitLayer::Transport,
+            });
+        }
+    }
+}

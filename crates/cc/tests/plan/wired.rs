@@ -1,0 +1,27 @@
+//! A second queue on the path: drop-tail, at a rate that may change.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Time};
+
+use super::InQueue;
+
+/// The wired part of a path; carries everything at once while it has no rate.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wired {
+    pub rate: Option<Rate>,
+    busy_until: Time,
+}
+
+impl Wired {
+    /// How long `packet`, which comes at `now`, stays if it `crosses`; `None` if the queue of `buffer` is full.
+    pub fn wait(&mut self, now: Time, packet: &InQueue, buffer: Bytes, crosses: bool) -> Option<Duration> {
+        let Some(rate) = self.rate.filter(|_| crosses) else { return Some(Duration::ZERO) };
+        let start = self.busy_until.max(now);
+        if rate.bytes_in(start - now) + packet.bytes > buffer {
+            return None;
+        }
+        self.busy_until = start + rate.time_for(packet.bytes);
+        Some(self.busy_until - now)
+    }
+}
