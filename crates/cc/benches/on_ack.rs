@@ -117,7 +117,7 @@ impl Flow {
 enum Told {
     Sent(Sent),
     /// With its packets and its feedback.
-    Ack(Ack<'static>, Vec<SentPacket>, Rider),
+    Ack(Box<Ack<'static>>, Vec<SentPacket>, Rider),
     Loss(Loss<'static>, Vec<SentPacket>),
     Timer(Time),
 }
@@ -142,7 +142,8 @@ impl Controller for Scribe {
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
         let feedback = Rider::new(ack.feedback).expect("it came on an ACK");
-        self.note(Told::Ack(Ack { packets: &[], feedback: &[], ..*ack }, ack.packets.to_vec(), feedback));
+        let bare = Box::new(Ack { packets: &[], feedback: &[], ..*ack });
+        self.note(Told::Ack(bare, ack.packets.to_vec(), feedback));
         self.controller.on_ack(ack);
     }
 
@@ -180,7 +181,7 @@ fn tell(twin: &mut dyn Controller, told: &[Told]) -> u64 {
         match told {
             Told::Sent(sent) => twin.on_sent(sent),
             Told::Ack(ack, packets, feedback) => {
-                twin.on_ack(&Ack { packets, feedback: feedback.as_bytes(), ..*ack });
+                twin.on_ack(&Ack { packets, feedback: feedback.as_bytes(), ..**ack });
                 acks += 1;
             }
             Told::Loss(loss, packets) => twin.on_loss(&Loss { packets, ..*loss }),
