@@ -48,7 +48,7 @@ pub trait Controller: Send {
     /// How much may be in flight, and how fast it may leave; asked after every event.
     fn control(&self) -> Control;
 
-    /// Bytes for the receiver half, on every data packet.
+    /// Bytes for the receiver half, on the data packet that [`Controller::on_sent`] has just told of.
     fn header(&self) -> Rider {
         Rider::EMPTY
     }

@@ -378,7 +378,6 @@ impl Sender {
         if let (Backlog::Limited(left), false) = (&mut self.backlog, copy) {
             *left -= bytes;
         }
-        let header = self.controller.header();
         let rate = self.rate.on_sent(now, bytes, self.inflight);
         // No IP packet is longer than 64 KiB.
         let entry = Entry { sent: now, bytes: bytes.0 as u32, copy, status: Status::Outstanding, rate };
@@ -387,6 +386,7 @@ impl Sender {
         self.pacer.on_sent(now, bytes);
         let app_limited = self.backlog == Backlog::Limited(Bytes::ZERO);
         self.controller.on_sent(&Sent { now, number, bytes, inflight: self.inflight, app_limited });
+        let header = self.controller.header();
         self.refresh(now);
         Transmit { number, bytes, ecn: self.ecn, header }
     }
