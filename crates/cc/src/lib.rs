@@ -12,7 +12,7 @@
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
 //! | [`registry`] | what a device knows of its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
-//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`oracle`], [`cbr`], [`biscay`] |
+//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`sprout`], [`oracle`], [`cbr`], [`biscay`] |
 
 pub mod bbr;
 pub mod biscay;
@@ -30,6 +30,7 @@ pub mod pbe;
 pub mod registry;
 pub mod reno;
 pub mod scheme;
+pub mod sprout;
 pub mod vegas;
 pub mod window;
 

@@ -8,7 +8,7 @@ use std::fmt;
 use airpace_core::{Bytes, Rng, Streams};
 
 use crate::controller::{Controller, Inspect, Receiver};
-use crate::{bbr, biscay, cbr, copa, cubic, ledbat, oracle, pbe, reno, vegas};
+use crate::{bbr, biscay, cbr, copa, cubic, ledbat, oracle, pbe, reno, sprout, vegas};
 
 /// Every scheme, in the order of lists and tables. A new scheme is one file and one line here.
 #[rustfmt::skip]
@@ -21,6 +21,7 @@ pub static SCHEMES: &[&Scheme] = &[
     &vegas::SCHEME,
     &copa::SCHEME,
     &ledbat::SCHEME,
+    &sprout::SCHEME,
     &oracle::SCHEME,
     &cbr::SCHEME,
 ];

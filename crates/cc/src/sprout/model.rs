@@ -1,0 +1,324 @@
+//! What the receiver believes of the link's rate: a probability for each of 256 rates.
+//!
+//! Source: Sprout §3.1, §3.2
+
+use std::time::Duration;
+
+/// How long a tick is.
+///
+/// Source: Sprout §3.2 (τ)
+pub const TICK: Duration = Duration::from_millis(20);
+
+/// Rates told apart.
+///
+/// Source: Sprout §3.1
+pub const BINS: usize = 256;
+
+/// The highest rate of the model, packets per second.
+///
+/// Source: Sprout §3.1
+const MAX_RATE: f64 = 1_000.0;
+
+/// Width of a bin, packets per second. A bin stands for the rate at its middle.
+///
+/// Chosen: the paper does not say which; so does its program.
+const WIDTH: f64 = MAX_RATE / BINS as f64;
+
+/// How fast an outage ends, per second: after one second on average.
+///
+/// Source: Sprout §3.1 (λz)
+const OUTAGE_ESCAPE: f64 = 1.0;
+
+/// In one tick the rate moves at most so many standard deviations; what lies beyond is counted as just that far.
+///
+/// Source: keithw/sprout src/sprout/process.cc
+const REACH_SIGMAS: f64 = 5.0;
+
+/// Packets that bin `bin` delivers in a tick, on average.
+pub fn mean_count(bin: usize) -> f64 {
+    (bin as f64 + 0.5) * WIDTH * TICK.as_secs_f64()
+}
+
+/// How the link's rate moves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Motion {
+    /// Standard deviation after one second, packets per second: Brownian motion.
+    ///
+    /// Source: Sprout §3.1 (σ)
+    pub sigma: f64,
+    /// What becomes of the lowest rate.
+    pub outage: Outage,
+}
+
+/// How an outage lasts: the lowest of the rates moves less than the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outage {
+    /// With probability `exp(−λz τ)` it goes on, otherwise the rate moves up.
+    ///
+    /// Source: Sprout §3.1
+    Kept,
+    /// Brownian motion that goes on with weight `exp(−λz τ)` and moves up with one minus that. The weights do not sum
+    /// to one, so the whole is scaled afterwards: half of the outage's probability goes to all other rates each tick.
+    ///
+    /// Source: keithw/sprout src/sprout/process.cc
+    Discounted,
+}
+
+/// One tick of motion, as weights from a bin to its neighbours.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Weights of moving by −reach … +reach bins.
+    weights: Vec<f64>,
+    reach: usize,
+    /// Weight of an outage that goes on.
+    stays: f64,
+    /// Scales the weights of leaving an outage.
+    leaves: f64,
+}
+
+impl Kernel {
+    /// The motion of one tick.
+    pub fn new(motion: Motion) -> Kernel {
+        let deviation = motion.sigma * libm::sqrt(TICK.as_secs_f64()) / WIDTH;
+        let reach = (libm::ceil(REACH_SIGMAS * deviation) as usize).clamp(1, BINS - 1);
+        // Probability to end below `bins` bins from the middle of the bin where it began.
+        let below = |bins: f64| 0.5 * libm::erfc(-bins / (deviation * std::f64::consts::SQRT_2));
+        let weights: Vec<f64> = (0..=2 * reach)
+            .map(|index| {
+                let bins = index as f64 - reach as f64;
+                let low = if index == 0 { 0.0 } else { below(bins - 0.5) };
+                let high = if index == 2 * reach { 1.0 } else { below(bins + 0.5) };
+                high - low
+            })
+            .collect();
+        let up: f64 = weights[reach + 1..].iter().sum();
+        let goes_on = libm::exp(-OUTAGE_ESCAPE * TICK.as_secs_f64());
+        let (stays, leaves) = match motion.outage {
+            Outage::Kept => (goes_on, (1.0 - goes_on) / up),
+            Outage::Discounted => (goes_on * (1.0 - up), 1.0 - goes_on),
+        };
+        Kernel { weights, reach, stays, leaves }
+    }
+
+    /// Moves the probabilities `from` by a tick. What would leave the range stays at its edge.
+    fn forward(&self, from: &[f64; BINS], padded: &mut [f64], to: &mut [f64; BINS]) {
+        let reach = self.reach;
+        padded.fill(0.0);
+        for (bin, &probability) in from.iter().enumerate().skip(1) {
+            for (slot, weight) in padded[bin..].iter_mut().zip(&self.weights) {
+                *slot += probability * weight;
+            }
+        }
+        to.copy_from_slice(&padded[reach..reach + BINS]);
+        to[0] += padded[..reach].iter().sum::<f64>() + from[0] * self.stays;
+        to[BINS - 1] += padded[reach + BINS..].iter().sum::<f64>();
+        for (slot, weight) in to[1..].iter_mut().zip(&self.weights[reach + 1..]) {
+            *slot += from[0] * self.leaves * weight;
+        }
+    }
+
+    /// What `values`, one row of `width` per bin, are expected to be a tick later, per bin where it began.
+    pub fn backward(&self, values: &[f64], width: usize) -> Vec<f64> {
+        let row = |bin: usize| &values[bin * width..(bin + 1) * width];
+        let mut expected = vec![0.0; BINS * width];
+        for (bin, out) in expected.chunks_exact_mut(width).enumerate() {
+            let mut add = |weight: f64, row: &[f64]| {
+                for (slot, value) in out.iter_mut().zip(row) {
+                    *slot += weight * value;
+                }
+            };
+            if bin == 0 {
+                add(self.stays, row(0));
+                for (index, weight) in self.weights[self.reach + 1..].iter().enumerate() {
+                    add(self.leaves * weight, row((index + 1).min(BINS - 1)));
+                }
+                continue;
+            }
+            for (index, &weight) in self.weights.iter().enumerate() {
+                add(weight, row((bin + index).saturating_sub(self.reach).min(BINS - 1)));
+            }
+        }
+        expected
+    }
+}
+
+/// The belief.
+#[derive(Clone, Debug)]
+pub struct Model {
+    kernel: Kernel,
+    probabilities: [f64; BINS],
+    /// Logarithm of the packets per tick of each bin.
+    log_means: [f64; BINS],
+    /// Scratch.
+    padded: Vec<f64>,
+    moved: [f64; BINS],
+}
+
+impl Model {
+    /// Any rate is as likely as any other.
+    ///
+    /// Source: Sprout §3.2
+    pub fn new(motion: Motion) -> Model {
+        let kernel = Kernel::new(motion);
+        Model {
+            padded: vec![0.0; BINS + 2 * kernel.reach],
+            kernel,
+            probabilities: [1.0 / BINS as f64; BINS],
+            log_means: std::array::from_fn(|bin| libm::log(mean_count(bin))),
+            moved: [0.0; BINS],
+        }
+    }
+
+    /// Lets a tick pass: the rate wanders.
+    ///
+    /// Source: Sprout §3.2
+    pub fn evolve(&mut self) {
+        self.kernel.forward(&self.probabilities, &mut self.padded, &mut self.moved);
+        self.probabilities = self.moved;
+        self.normalize();
+    }
+
+    /// Takes in that `count` packets came in the tick: Bayes' rule with a Poisson process.
+    ///
+    /// Source: Sprout §3.2
+    pub fn observe(&mut self, count: u32) {
+        let count = f64::from(count);
+        let log_likelihood = |bin: usize| count * self.log_means[bin] - mean_count(bin);
+        // Relative to the likeliest bin, so that no count is too large to be computed with.
+        let likeliest = libm::floor(count / mean_count(0) / 2.0).min((BINS - 1) as f64) as usize;
+        let scale = log_likelihood(likeliest);
+        for bin in 0..BINS {
+            let likelihood = libm::exp(log_likelihood(bin) - scale);
+            self.moved[bin] = self.probabilities[bin] * likelihood;
+        }
+        self.probabilities = self.moved;
+        self.normalize();
+    }
+
+    /// Probability of each bin.
+    pub fn probabilities(&self) -> &[f64; BINS] {
+        &self.probabilities
+    }
+
+    /// The mean rate, packets per second.
+    pub fn mean_rate(&self) -> f64 {
+        let per_tick: f64 = self.probabilities.iter().enumerate().map(|(bin, p)| p * mean_count(bin)).sum();
+        per_tick / TICK.as_secs_f64()
+    }
+
+    /// Probability that the link is in an outage.
+    pub fn outage_probability(&self) -> f64 {
+        self.probabilities[0]
+    }
+
+    /// Chosen: a belief that excluded what was then observed starts again; the program would divide by zero.
+    fn normalize(&mut self) {
+        let sum: f64 = self.probabilities.iter().sum();
+        if sum.is_normal() {
+            self.probabilities.iter_mut().for_each(|probability| *probability /= sum);
+        } else {
+            self.probabilities = [1.0 / BINS as f64; BINS];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAPER: Motion = Motion { sigma: 200.0, outage: Outage::Kept };
+
+    fn deviation(model: &Model) -> f64 {
+        let mean = model.mean_rate() * TICK.as_secs_f64();
+        let variance: f64 = model
+            .probabilities
+            .iter()
+            .enumerate()
+            .map(|(bin, p)| p * (mean_count(bin) - mean) * (mean_count(bin) - mean))
+            .sum();
+        libm::sqrt(variance) / TICK.as_secs_f64()
+    }
+
+    /// A belief in one rate.
+    fn certain(bin: usize, motion: Motion) -> Model {
+        let mut model = Model::new(motion);
+        model.probabilities = [0.0; BINS];
+        model.probabilities[bin] = 1.0;
+        model
+    }
+
+    #[test]
+    fn a_known_rate_wanders_by_sigma_in_a_second() {
+        let mut model = certain(128, Motion { sigma: 50.0, ..PAPER });
+        for _ in 0..50 {
+            model.evolve();
+        }
+        // The bins' own width adds a variance of width²/12 per tick.
+        assert!((deviation(&model) / 50.0 - 1.0).abs() < 0.02, "{} packets/s", deviation(&model));
+        assert!((model.mean_rate() - 502.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn probability_is_neither_made_nor_lost_at_the_edges() {
+        let model = Model::new(PAPER);
+        let mut moved = [0.0; BINS];
+        let mut padded = vec![0.0; BINS + 2 * model.kernel.reach];
+        model.kernel.forward(model.probabilities(), &mut padded, &mut moved);
+        assert!((moved.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        let ones = model.kernel.backward(&[1.0; BINS], 1);
+        assert!(ones.iter().all(|sum| (sum - 1.0).abs() < 1e-12), "both directions are the same motion");
+    }
+
+    #[test]
+    fn an_outage_ends_after_a_second_on_average() {
+        let mut model = certain(0, PAPER);
+        model.evolve();
+        assert!((model.outage_probability() - libm::exp(-0.02)).abs() < 1e-12);
+        let mut program = certain(0, Motion { outage: Outage::Discounted, ..PAPER });
+        program.evolve();
+        assert!(
+            (program.outage_probability() - 0.98).abs() < 0.005,
+            "the program's is as sticky from certainty"
+        );
+    }
+
+    #[test]
+    fn observations_find_the_rate() {
+        let mut model = Model::new(PAPER);
+        for _ in 0..50 {
+            model.evolve();
+            model.observe(10);
+        }
+        assert!(
+            (model.mean_rate() - 500.0).abs() < 15.0,
+            "ten per tick are {} per second",
+            model.mean_rate()
+        );
+        assert!(deviation(&model) < 80.0);
+        model.evolve();
+        model.observe(u32::MAX);
+        assert!(model.mean_rate() > 700.0, "a count beyond the model is its highest rate");
+    }
+
+    #[test]
+    fn nothing_for_a_while_is_an_outage_and_a_burst_ends_it() {
+        let mut model = Model::new(PAPER);
+        for count in [10; 20].into_iter().chain([0; 20]) {
+            model.evolve();
+            model.observe(count);
+        }
+        assert!(model.outage_probability() > 0.9, "{}", model.outage_probability());
+        for _ in 0..5 {
+            model.evolve();
+            model.observe(10);
+        }
+        assert!(model.outage_probability() < 1e-6 && model.mean_rate() > 300.0);
+    }
+
+    #[test]
+    fn the_impossible_makes_a_new_belief_instead_of_a_nan() {
+        let mut model = certain(0, PAPER);
+        model.observe(u32::MAX);
+        assert!((model.mean_rate() - 500.0).abs() < 1.0, "any rate is as likely as any other");
+    }
+}

@@ -1,0 +1,172 @@
+//! The bytes that Sprout's halves exchange: a header on every data packet, a feedback on every ACK.
+//!
+//! All integers are big-endian. A reader ignores bytes behind those it knows.
+//!
+//! ```text
+//! header (15 bytes)                              feedback (46 bytes)
+//!  0      version, 1                              0      version, 1
+//!  1…8    bytes sent before this packet           1…4    ticks since the first packet
+//!  9…12   throwaway window, bytes                 5…12   bytes received or lost
+//!  13…14  time to next, ms; all ones: open        13     what remains of the tick, 0.1 ms
+//!                                                 14…29  packets delivered within 1 … 8 ticks
+//!                                                 30…45  the same from the next tick on
+//! ```
+//!
+//! Source: Sprout §3.4
+
+use airpace_core::Rider;
+
+use super::forecast::Forecast;
+
+const VERSION: u8 = 1;
+
+/// What the sender tells the receiver on every data packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// Bytes sent before this packet: its sequence number.
+    pub sequence: u64,
+    /// What was sent more than so many bytes before it is not to come any more.
+    pub throwaway: u32,
+    /// When the next packet leaves.
+    pub next: Next,
+}
+
+/// When the next packet leaves after this one: silence until then says nothing of the link.
+///
+/// Source: Sprout §3.2
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Next {
+    /// At once.
+    #[default]
+    Now,
+    /// Within so many milliseconds.
+    Within(u16),
+    /// When the application has more to send.
+    Open,
+}
+
+/// What the receiver tells the sender on every ACK.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Feedback {
+    /// The present tick.
+    pub tick: u32,
+    /// Bytes that are in no queue any more.
+    pub received_or_lost: u64,
+    /// When the next tick begins, in tenths of a millisecond from now.
+    pub rest: u8,
+    /// The forecast as of the begin of this tick.
+    pub present: Forecast,
+    /// The forecast as it will be when the next tick begins, if nothing more arrives before.
+    pub next: Forecast,
+}
+
+impl Header {
+    /// The bytes.
+    pub fn write(&self) -> Rider {
+        let mut bytes = [0; 15];
+        bytes[0] = VERSION;
+        bytes[1..9].copy_from_slice(&self.sequence.to_be_bytes());
+        bytes[9..13].copy_from_slice(&self.throwaway.to_be_bytes());
+        let next = match self.next {
+            Next::Now => 0,
+            Next::Within(millis) => millis.clamp(1, u16::MAX - 1),
+            Next::Open => u16::MAX,
+        };
+        bytes[13..15].copy_from_slice(&next.to_be_bytes());
+        Rider::new(&bytes).unwrap_or_default()
+    }
+
+    /// Reads the bytes; `None` if they are no header of this version.
+    pub fn read(bytes: &[u8]) -> Option<Header> {
+        if *bytes.first()? != VERSION {
+            return None;
+        }
+        Some(Header {
+            sequence: u64::from_be_bytes(bytes.get(1..9)?.try_into().ok()?),
+            throwaway: u32::from_be_bytes(bytes.get(9..13)?.try_into().ok()?),
+            next: match u16::from_be_bytes(bytes.get(13..15)?.try_into().ok()?) {
+                0 => Next::Now,
+                u16::MAX => Next::Open,
+                millis => Next::Within(millis),
+            },
+        })
+    }
+}
+
+impl Feedback {
+    /// The bytes.
+    pub fn write(&self) -> Rider {
+        let mut bytes = [0; 46];
+        bytes[0] = VERSION;
+        bytes[1..5].copy_from_slice(&self.tick.to_be_bytes());
+        bytes[5..13].copy_from_slice(&self.received_or_lost.to_be_bytes());
+        bytes[13] = self.rest;
+        for (slot, count) in bytes[14..].chunks_exact_mut(2).zip(self.present.iter().chain(&self.next)) {
+            slot.copy_from_slice(&count.to_be_bytes());
+        }
+        Rider::new(&bytes).unwrap_or_default()
+    }
+
+    /// Reads the bytes; `None` if they are no feedback of this version.
+    pub fn read(bytes: &[u8]) -> Option<Feedback> {
+        if *bytes.first()? != VERSION {
+            return None;
+        }
+        let mut counts =
+            bytes.get(14..46)?.chunks_exact(2).map(|slot| u16::from_be_bytes([slot[0], slot[1]]));
+        let mut forecast = || std::array::from_fn(|_| counts.next().unwrap_or_default());
+        Some(Feedback {
+            tick: u32::from_be_bytes(bytes.get(1..5)?.try_into().ok()?),
+            received_or_lost: u64::from_be_bytes(bytes.get(5..13)?.try_into().ok()?),
+            rest: bytes[13],
+            present: forecast(),
+            next: forecast(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_layout_never_changes() {
+        let header = Header { sequence: 0x0102, throwaway: 0x0304, next: Next::Within(50) };
+        assert_eq!(header.write().as_bytes(), [1, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 3, 4, 0, 50]);
+        let feedback = Feedback {
+            tick: 7,
+            received_or_lost: 0x0506,
+            rest: 200,
+            present: [1, 2, 3, 4, 5, 6, 7, 0x0801],
+            next: [9; 8],
+        };
+        let bytes = feedback.write();
+        assert_eq!(bytes.as_bytes()[..14], [1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 5, 6, 200]);
+        assert_eq!(bytes.as_bytes()[14..30], [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 8, 1]);
+        assert_eq!(bytes.as_bytes()[30..], [0, 9].repeat(8));
+    }
+
+    proptest! {
+        #[test]
+        fn reading_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..47)) {
+            let _ = (Header::read(&bytes), Feedback::read(&bytes));
+        }
+
+        #[test]
+        fn what_is_written_is_read(
+            sequence: u64, throwaway: u32, millis in 0..=u16::MAX, tick: u32, rest: u8, present: Forecast, next: Forecast,
+        ) {
+            let leaves = match millis {
+                0 => Next::Now,
+                u16::MAX => Next::Open,
+                millis => Next::Within(millis),
+            };
+            let header = Header { sequence, throwaway, next: leaves };
+            prop_assert_eq!(Header::read(header.write().as_bytes()), Some(header));
+            let feedback = Feedback { tick, received_or_lost: sequence, rest, present, next };
+            prop_assert_eq!(Feedback::read(feedback.write().as_bytes()), Some(feedback));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Stories of Sprout.
+
+mod plan;
+
+use std::time::Duration;
+
+use airpace_cc::endpoint::Backlog;
+use airpace_core::{Bytes, Rate, Streams};
+use plan::{Conditions, MSS, Plan, Seen};
+
+/// A link with a buffer so deep that nothing is ever lost: what is queued is the sender's own doing.
+fn link(mbps: f64) -> Conditions {
+    Conditions { rate: Rate::from_mbps(mbps), buffer: Bytes(25_000_000), ..Conditions::default() }
+}
+
+/// A minute over a link whose rate wanders as the model assumes: Brownian motion of 200 packets/s in a second.
+fn wander(scheme: &str, seed: u64) -> Seen {
+    let mut plan = Plan::new(link(5.0));
+    let flow = plan.start(scheme);
+    let mut rng = Streams::new(seed).stream("wander");
+    let tick = Duration::from_millis(20);
+    let mut packets_per_s = 400.0;
+    for index in 1..3_000 {
+        packets_per_s += 200.0 * tick.as_secs_f64().sqrt() * rng.normal();
+        packets_per_s = packets_per_s.clamp(50.0, 900.0);
+        plan.rate_from(plan.now() + tick * index, Rate::from_bps_f64(packets_per_s * MSS.bits().0 as f64));
+    }
+    plan.run_for(Duration::from_secs(60));
+    plan.seen(flow)
+}
+
+#[test]
+fn the_receiver_learns_the_rate_and_the_sender_fills_it_with_little_queue() {
+    let mut plan = Plan::new(link(8.0));
+    let flow = plan.start("sprout");
+    plan.run_for(Duration::from_secs(3));
+    let rate = value(&plan, flow, "rate_packets_per_s");
+    assert!((rate / 667.0 - 1.0).abs() < 0.1, "8 Mbit/s are 667 packets/s, the belief is {rate}");
+    plan.forget();
+    plan.run_for(Duration::from_secs(10));
+    let seen = plan.seen(flow);
+    assert!(seen.utilization > 0.99, "the link is never idle, but used to {}", seen.utilization);
+    assert!(seen.queueing_delay_p95_ms < 60.0, "caution leaves {} ms", seen.queueing_delay_p95_ms);
+}
+
+#[test]
+fn on_a_varying_link_95_percent_of_packets_wait_less_than_100_ms() {
+    for seed in 1..=4 {
+        let seen = wander("sprout", seed);
+        assert!(seen.queueing_delay_p95_ms < 100.0, "seed {seed}: {} ms", seen.queueing_delay_p95_ms);
+        assert!(seen.utilization > 0.6, "seed {seed}: and yet {} of the link is used", seen.utilization);
+    }
+}
+
+#[test]
+fn sprout_ewma_has_more_of_the_link_and_more_delay() {
+    for seed in 1..=2 {
+        let (cautious, average) = (wander("sprout", seed), wander("sprout@ewma", seed));
+        assert!(
+            average.utilization > cautious.utilization + 0.03,
+            "seed {seed}: without caution it uses more"
+        );
+        assert!(
+            average.queueing_delay_p95_ms > 1.3 * cautious.queueing_delay_p95_ms,
+            "seed {seed}: and pays with delay, {} against {} ms",
+            average.queueing_delay_p95_ms,
+            cautious.queueing_delay_p95_ms
+        );
+    }
+}
+
+#[test]
+fn the_moving_average_is_quicker_than_the_belief() {
+    let grown_in = |scheme: &str| {
+        let mut plan = Plan::new(link(2.0));
+        let flow = plan.start(scheme);
+        plan.run_for(Duration::from_secs(5));
+        plan.rate_from(plan.now(), Rate::from_mbps(10.0));
+        plan.forget();
+        plan.run_for(Duration::from_secs(1));
+        plan.seen(flow).utilization
+    };
+    let (average, cautious) = (grown_in("sprout@ewma"), grown_in("sprout"));
+    assert!(average > cautious, "{average} against {cautious} in the first second of five times the rate");
+}
+
+#[test]
+fn less_confidence_is_more_throughput_and_more_delay() {
+    let [bold, paper] = ["sprout:confidence_percent=50", "sprout"].map(|scheme| wander(scheme, 1));
+    assert!(bold.utilization > paper.utilization);
+    assert!(bold.queueing_delay_p95_ms > paper.queueing_delay_p95_ms);
+}
+
+#[test]
+fn an_outage_finds_at_most_a_forecast_in_the_queue_and_leaves_caution() {
+    let mut plan = Plan::new(link(8.0));
+    let flow = plan.start("sprout");
+    plan.run_for(Duration::from_secs(5));
+    let forecast = value(&plan, flow, "forecast_100_ms_packets");
+    assert!(forecast > 40.0, "of 67 packets in 100 ms, {forecast} are sure");
+    plan.rate_from(plan.now(), Rate::ZERO);
+    plan.rate_from(plan.now() + Duration::from_secs(2), Rate::from_mbps(8.0));
+    plan.run_for(Duration::from_millis(1_990));
+    // What was in flight, what the last forecast allowed, and probes.
+    let queued = plan.queued().0 as f64 / MSS.0 as f64;
+    assert!(queued < 1.5 * forecast, "{queued} packets wait where 100 ms of the forecast were {forecast}");
+    assert_eq!(plan.inspect(flow).state, "Waiting", "a forecast that has run out allows nothing");
+    while value(&plan, flow, "outage_probability") < 0.9 {
+        plan.run_for(Duration::from_millis(1));
+        assert!(
+            plan.now() < airpace_core::Time::from_secs(8),
+            "the first packet after it tells of the outage"
+        );
+    }
+    plan.run_for(Duration::from_millis(41));
+    let after = value(&plan, flow, "forecast_100_ms_packets");
+    assert!(after < 0.5 * forecast, "an outage is sticky: {after} packets are forecast, not {forecast}");
+    plan.run_for(Duration::from_secs(2));
+    plan.forget();
+    plan.run_for(Duration::from_secs(3));
+    assert!(plan.seen(flow).utilization > 0.95, "caution passes");
+}
+
+#[test]
+fn a_pause_of_the_application_is_no_outage() {
+    let mut plan = Plan::new(link(8.0));
+    let flow = plan.start_with("sprout", Backlog::Limited(Bytes(2_000_000)));
+    plan.run_for(Duration::from_secs(6));
+    assert_eq!(plan.sender(flow).inflight(), Bytes::ZERO, "all is delivered, and the sender has been silent");
+    plan.offer(flow, Bytes(1_000_000));
+    plan.run_for(Duration::from_millis(22));
+    let outage = value(&plan, flow, "outage_probability");
+    assert!(outage < 0.3, "silence that was announced says nothing, yet an outage has probability {outage}");
+    plan.forget();
+    plan.run_for(Duration::from_millis(800));
+    let seen = plan.seen(flow);
+    assert!(seen.utilization > 0.5, "the second megabyte soon flows, at {} of the link", seen.utilization);
+}
+
+#[test]
+fn a_forecast_of_nothing_still_sends_two_packets_and_recovers() {
+    let mut plan = Plan::new(link(10.0));
+    let flow = plan.start("sprout");
+    plan.run_for(Duration::from_secs(1));
+    plan.set_loss(0.5);
+    plan.rate_from(plan.now(), Rate::from_mbps(0.3));
+    plan.run_for(Duration::from_secs(3));
+    assert!(
+        value(&plan, flow, "forecast_100_ms_packets") < 2.0,
+        "25 packets/s leave no sure packet in 100 ms"
+    );
+    assert!(plan.cwnd_packets(flow) >= 1.0, "the window is never shut");
+    plan.set_loss(0.0);
+    plan.rate_from(plan.now(), Rate::from_mbps(10.0));
+    plan.run_for(Duration::from_secs(6));
+    plan.forget();
+    plan.run_for(Duration::from_secs(2));
+    assert!(plan.seen(flow).utilization > 0.9, "the two packets that come back show the new rate");
+}
+
+#[test]
+fn rates_beyond_the_model_are_its_ceiling() {
+    let mut plan = Plan::new(Conditions { rtt: Duration::from_millis(100), ..link(50.0) });
+    let flow = plan.start("sprout");
+    plan.run_for(Duration::from_secs(10));
+    let seen = plan.seen(flow);
+    assert!(
+        seen.throughput < Rate::from_mbps(12.0),
+        "1,000 packets/s are 12 Mbit/s, not {}",
+        seen.throughput
+    );
+    assert!(value(&plan, flow, "rate_packets_per_s") < 1_000.0);
+}
+
+#[test]
+fn the_programs_arithmetic_behaves_like_the_papers() {
+    let (paper, program) = (wander("sprout", 3), wander("sprout@pantheon", 3));
+    assert!((program.utilization / paper.utilization - 1.0).abs() < 0.1);
+    assert!((program.queueing_delay_p95_ms / paper.queueing_delay_p95_ms - 1.0).abs() < 0.15);
+}
+
+fn value(plan: &Plan, flow: usize, name: &str) -> f64 {
+    plan.inspect(flow).values.iter().find(|(known, _)| *known == name).expect("a name of Sprout's").1
+}
