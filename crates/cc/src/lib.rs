@@ -12,9 +12,10 @@
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
 //! | [`registry`] | what a device knows of its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
-//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`sprout`], [`oracle`], [`cbr`], [`biscay`] |
+//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`bbr3`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`sprout`], [`oracle`], [`cbr`], [`biscay`] |
 
 pub mod bbr;
+pub mod bbr3;
 pub mod biscay;
 pub mod cbr;
 pub mod controller;

@@ -8,7 +8,7 @@ use std::fmt;
 use airpace_core::{Bytes, Rng, Streams};
 
 use crate::controller::{Controller, Inspect, Receiver};
-use crate::{bbr, biscay, cbr, copa, cubic, ledbat, oracle, pbe, reno, sprout, vegas};
+use crate::{bbr, bbr3, biscay, cbr, copa, cubic, ledbat, oracle, pbe, reno, sprout, vegas};
 
 /// Every scheme, in the order of lists and tables. A new scheme is one file and one line here.
 #[rustfmt::skip]
@@ -16,6 +16,7 @@ pub static SCHEMES: &[&Scheme] = &[
     &pbe::SCHEME,
     &biscay::SCHEME,
     &bbr::SCHEME,
+    &bbr3::SCHEME,
     &cubic::SCHEME,
     &reno::SCHEME,
     &vegas::SCHEME,

@@ -1,0 +1,157 @@
+//! What is safe to send: a long-term bound that probing finds, and short-term bounds that any congestion lowers
+//! until the next probe.
+//!
+//! Source: draft-ietf-ccwg-bbr-06 §5.5.10
+
+use airpace_core::{Bytes, Rate};
+
+use super::signals::Signals;
+
+/// The most that one round of loss takes away.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §2.8 (`BBR.Beta`)
+pub const BETA: f64 = 0.7;
+
+/// Part of the long-term bound that is left to others.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §2.8 (`BBR.Headroom`)
+const HEADROOM: f64 = 0.15;
+
+/// Doublings of the growth of a probe at most.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §5.3.3.9
+const MOST_DOUBLINGS: u32 = 30;
+
+/// The bounds; `None` is infinite.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bounds {
+    /// The most bandwidth that is safe until the next probe.
+    pub bw_shortterm: Option<Rate>,
+    /// The most in flight that is safe until the next probe.
+    pub inflight_shortterm: Option<Bytes>,
+    /// The most in flight that probing found to be safe.
+    pub inflight_longterm: Option<Bytes>,
+}
+
+impl Bounds {
+    /// A round with loss that was no probe's: toward what the path delivered in it, by no more than [`BETA`].
+    ///
+    /// Source: draft-ietf-ccwg-bbr-06 §5.5.10.3 (`InitLowerBounds`, `LossLowerBounds`)
+    pub fn on_lossy_round(&mut self, signals: &Signals, max_bw: Rate, cwnd: Bytes) {
+        let bw = self.bw_shortterm.unwrap_or(max_bw);
+        let inflight = self.inflight_shortterm.unwrap_or(cwnd);
+        self.bw_shortterm = Some(signals.bw_latest().max(bw.scaled(BETA)));
+        self.inflight_shortterm = Some(signals.inflight_latest().max(inflight.scaled(BETA)));
+    }
+
+    /// A round with marks that was no probe's.
+    ///
+    /// Source: google/bbr v3 (`bbr_ecn_lower_bounds`)
+    pub fn on_marked_round(&mut self, kept: f64, cwnd: Bytes) {
+        self.inflight_shortterm = Some(self.inflight_shortterm.unwrap_or(cwnd).scaled(kept));
+    }
+
+    /// A probe begins, or nothing says any more that the short-term bounds hold.
+    pub fn reset_shortterm(&mut self) {
+        self.bw_shortterm = None;
+        self.inflight_shortterm = None;
+    }
+
+    /// What may be in flight so that others find room beside this flow; at least `floor`.
+    ///
+    /// Source: draft-ietf-ccwg-bbr-06 §5.3.3.9 (`InflightWithHeadroom`)
+    pub fn with_headroom(&self, mss: Bytes, floor: Bytes) -> Option<Bytes> {
+        let longterm = self.inflight_longterm?;
+        Some((longterm - mss.max(longterm.scaled(HEADROOM))).max(floor))
+    }
+
+    /// The looser of each bound: a recovery that was for nothing takes nothing away.
+    ///
+    /// Source: draft-ietf-ccwg-bbr-06 §5.5.11.2
+    pub fn loosen(&mut self, other: &Bounds) {
+        self.bw_shortterm = self.bw_shortterm.zip(other.bw_shortterm).map(|(a, b)| a.max(b));
+        self.inflight_shortterm =
+            self.inflight_shortterm.zip(other.inflight_shortterm).map(|(a, b)| a.max(b));
+        self.inflight_longterm = self.inflight_longterm.zip(other.inflight_longterm).map(|(a, b)| a.max(b));
+    }
+}
+
+/// How a probe raises the long-term bound: by 1, 2, 4, 8, … packets in each round, spread over its ACKs.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §5.3.3.9 (`RaiseInflightLongtermSlope`, `ProbeInflightLongtermUpward`)
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Growth {
+    doublings: u32,
+    acked: Bytes,
+    /// Bytes acknowledged per packet of growth; `None` while no probe is on.
+    acked_per_packet: Option<Bytes>,
+}
+
+impl Growth {
+    /// A probe is prepared.
+    pub fn prepare(&mut self) {
+        *self = Growth { acked_per_packet: self.acked_per_packet, ..Growth::default() };
+    }
+
+    /// A probe ends.
+    pub fn stop(&mut self) {
+        self.acked_per_packet = None;
+    }
+
+    /// Twice the growth from now on.
+    pub fn raise(&mut self, cwnd: Bytes, mss: Bytes) {
+        self.acked_per_packet = Some(Bytes(cwnd.0 >> self.doublings).max(mss));
+        self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
+    }
+
+    /// Packets to grow by after `newly_acked` bytes more.
+    pub fn on_acked(&mut self, newly_acked: Bytes) -> u64 {
+        let Some(per_packet) = self.acked_per_packet else { return 0 };
+        self.acked += newly_acked;
+        let packets = self.acked.0 / per_packet.0;
+        self.acked -= Bytes(packets * per_packet.0);
+        packets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_doubles_every_round_and_never_exceeds_what_is_acknowledged() {
+        let (mss, cwnd) = (Bytes(1_500), Bytes(96_000));
+        let mut growth = Growth::default();
+        growth.prepare();
+        let mut grown = vec![];
+        for _ in 0..9 {
+            growth.raise(cwnd, mss);
+            grown.push((0..64).map(|_| growth.on_acked(mss)).sum::<u64>());
+        }
+        assert_eq!(grown, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
+        growth.stop();
+        assert_eq!(growth.on_acked(cwnd), 0, "nothing grows without a probe");
+    }
+
+    #[test]
+    fn headroom_is_fifteen_percent_or_a_packet() {
+        let bounds = |longterm| Bounds { inflight_longterm: Some(Bytes(longterm)), ..Bounds::default() };
+        let left = |longterm| bounds(longterm).with_headroom(Bytes(1_500), Bytes(6_000));
+        assert_eq!(left(150_000), Some(Bytes(127_500)));
+        assert_eq!(left(9_000), Some(Bytes(7_500)));
+        assert_eq!(left(6_000), Some(Bytes(6_000)), "four packets stay");
+        assert_eq!(Bounds::default().with_headroom(Bytes(1_500), Bytes(6_000)), None);
+    }
+
+    #[test]
+    fn an_infinite_bound_stays_infinite_after_a_recovery_for_nothing() {
+        let before = Bounds { inflight_longterm: Some(Bytes(90_000)), ..Bounds::default() };
+        let mut after = Bounds {
+            bw_shortterm: Some(Rate::from_mbps(3.0)),
+            inflight_shortterm: Some(Bytes(30_000)),
+            inflight_longterm: Some(Bytes(60_000)),
+        };
+        after.loosen(&before);
+        assert_eq!(after, before);
+    }
+}

@@ -1,0 +1,98 @@
+//! When to probe: the clock, the rounds that a Reno flow would need, and what the ACKs that come say of the probe.
+//!
+//! Source: draft-ietf-ccwg-bbr-06 §5.3.3.8, §5.3.3.9
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rng, Time};
+
+/// The least wait for a probe by the clock; up to [`WAIT_SPREAD_S`] is added.
+const LEAST_WAIT_S: f64 = 2.0;
+const WAIT_SPREAD_S: f64 = 1.0;
+
+/// Rounds after which a probe comes in any case, so that 1 % of random loss in each does not wear the flow down.
+const MOST_ROUNDS: u64 = 63;
+
+/// What the ACKs that arrive say of probing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AckPhase {
+    /// Nothing.
+    #[default]
+    Init,
+    /// What was sent before the pipe was refilled.
+    Refilling,
+    /// What was sent before the probe.
+    ProbeStarting,
+    /// What the probe did.
+    ProbeFeedback,
+    /// The last of the probe.
+    ProbeStopping,
+}
+
+/// The timing of ProbeBW, and the memory of the last probe.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cycle {
+    /// What the ACKs that arrive say.
+    pub ack_phase: AckPhase,
+    /// Whether losses may be a probe's doing, and no reaction to the probe was given yet.
+    pub is_probe_sample: bool,
+    /// Whether the last probe lost or had marked too much.
+    pub prev_probe_too_high: bool,
+    /// Whether the last probe stopped as soon as it reached what had been too much.
+    pub prev_probe_precautionary: bool,
+    rounds_since_up: u64,
+    began: Time,
+    wait: Duration,
+}
+
+impl Cycle {
+    /// A cycle begins: its waits are drawn, for better mixing of flows.
+    pub fn begin(&mut self, now: Time, rng: &mut Rng) {
+        self.rounds_since_up = rng.below(2);
+        self.wait = Duration::from_secs_f64(LEAST_WAIT_S + rng.range(0.0, WAIT_SPREAD_S));
+        self.began = now;
+        self.ack_phase = AckPhase::ProbeStopping;
+    }
+
+    /// A round began.
+    pub fn on_round(&mut self) {
+        self.rounds_since_up += 1;
+    }
+
+    /// Whether to probe: by the clock, or because a Reno flow with as much in flight as `target` would have.
+    pub fn is_time_to_probe(&self, now: Time, target: Bytes, mss: Bytes) -> bool {
+        now > self.began + self.wait || self.rounds_since_up >= MOST_ROUNDS.min(target.0 / mss.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpace_core::Streams;
+
+    use super::*;
+
+    #[test]
+    fn small_windows_probe_as_often_as_reno_and_large_ones_every_two_to_three_seconds() {
+        let mut rng = Streams::new(1).stream("cycle");
+        let mss = Bytes(1_500);
+        let rounds_until = |cycle: &mut Cycle, target: u64| {
+            (0..)
+                .find(|_| {
+                    cycle.on_round();
+                    cycle.is_time_to_probe(Time::from_secs(1), Bytes(target * 1_500), mss)
+                })
+                .unwrap()
+                + 1
+        };
+        let mut cycle = Cycle::default();
+        for _ in 0..20 {
+            cycle.begin(Time::from_secs(1), &mut rng);
+            assert!((19..=20).contains(&rounds_until(&mut cycle, 20)));
+            cycle.begin(Time::from_secs(1), &mut rng);
+            assert!((62..=63).contains(&rounds_until(&mut cycle, 5_000)));
+            cycle.begin(Time::from_secs(1), &mut rng);
+            assert!(!cycle.is_time_to_probe(Time::from_secs(3), Bytes(1_500_000), mss));
+            assert!(cycle.is_time_to_probe(Time::from_millis(4_001), Bytes(1_500_000), mss));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Explicit congestion notification with shallow thresholds: how much of what is sent meets a queue.
+//!
+//! The draft leaves ECN out (its §3.7); Google's program uses it where a network says that its marks begin at shallow
+//! queues.
+//!
+//! Source: google/bbr v3 net/ipv4/tcp_bbr.c
+//!
+//! Differs: used at any round-trip time, where the program's default stops at 5 ms, since no mobile path is shorter; no
+//! early probe when marks cease (`ecn_reprobe_gain`).
+
+use airpace_core::Bytes;
+
+use super::sample::Sample;
+
+/// Weight of a round in the average.
+const ALPHA_GAIN: f64 = 1.0 / 16.0;
+/// Part of what is in flight that a round takes away when all is marked.
+const FACTOR: f64 = 1.0 / 3.0;
+/// Marked part of what was delivered that is too much.
+const THRESHOLD: f64 = 0.5;
+/// Rounds with too much that end Startup.
+const STARTUP_ROUNDS: u8 = 2;
+
+/// The average of marks.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks {
+    alpha: f64,
+    seen: u64,
+    seen_before: u64,
+    delivered_before: Bytes,
+    startup_rounds: u8,
+}
+
+/// A flow that begins takes all to be marked, to answer quickly where the path is congested already.
+impl Default for Marks {
+    fn default() -> Marks {
+        Marks { alpha: 1.0, seen: 0, seen_before: 0, delivered_before: Bytes::ZERO, startup_rounds: 0 }
+    }
+}
+
+impl Marks {
+    /// So many packets more were reported as marked.
+    pub fn on_ack(&mut self, ce: u64) {
+        self.seen += ce;
+    }
+
+    /// A round ends; `delivered` is over the connection's life.
+    pub fn on_round(&mut self, delivered: Bytes, mss: Bytes) {
+        let ratio = ratio(self.seen - self.seen_before, delivered - self.delivered_before, mss);
+        self.alpha += ALPHA_GAIN * (ratio - self.alpha);
+        self.seen_before = self.seen;
+        self.delivered_before = delivered;
+        self.startup_rounds = if ratio >= THRESHOLD { self.startup_rounds.saturating_add(1) } else { 0 };
+    }
+
+    /// Whether Startup must end.
+    pub fn ends_startup(&self) -> bool {
+        self.startup_rounds >= STARTUP_ROUNDS
+    }
+
+    /// Whether so much was marked that the flow had too much in flight.
+    pub fn are_too_many(&self, sample: &Sample, mss: Bytes) -> bool {
+        ratio(sample.ce, sample.delivered, mss) > THRESHOLD
+    }
+
+    /// The part of what is in flight that a round with marks leaves.
+    pub fn kept(&self) -> f64 {
+        1.0 - self.alpha * FACTOR
+    }
+
+    /// The average part of packets that are marked.
+    pub fn alpha(&self) -> f64 {
+        self.alpha
+    }
+}
+
+fn ratio(ce: u64, delivered: Bytes, mss: Bytes) -> f64 {
+    let packets = delivered.0 as f64 / mss.0 as f64;
+    if packets > 0.0 { (ce as f64 / packets).min(1.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alpha_follows_the_marked_part_by_a_sixteenth_a_round() {
+        let mut marks = Marks::default();
+        let mss = Bytes(1_500);
+        for round in 1..=100 {
+            marks.on_ack(10);
+            marks.on_round(Bytes(round * 40 * 1_500), mss);
+            assert!(!marks.ends_startup(), "a quarter is not too much");
+        }
+        assert!((marks.alpha() - 0.25).abs() < 0.01, "{}", marks.alpha());
+        assert!((marks.kept() - (1.0 - 0.25 / 3.0)).abs() < 0.01);
+        for round in 101..=102 {
+            marks.on_ack(30);
+            marks.on_round(Bytes(round * 40 * 1_500), mss);
+        }
+        assert!(marks.ends_startup(), "three quarters in two rounds are");
+    }
+}

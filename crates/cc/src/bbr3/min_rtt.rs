@@ -1,0 +1,136 @@
+//! The round-trip propagation time, and when to look for it with less in flight.
+//!
+//! Source: draft-ietf-ccwg-bbr-06 §5.3.4
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Time};
+
+use crate::controller::SentPacket;
+
+/// How long a round-trip time counts: `BBR.MinRTTFilterLen`.
+const FILTER: Duration = Duration::from_secs(10);
+/// How long the estimate may go without a lower one before it is looked for: `BBR.ProbeRTTInterval`.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// How long ProbeRTT holds the flow down: `BBR.ProbeRTTDuration`.
+const DURATION: Duration = Duration::from_millis(200);
+
+/// The estimate and its schedule.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MinRtt {
+    rtprop: Option<(Duration, Time)>,
+    /// The least of the present interval.
+    lately: Option<(Duration, Time)>,
+    expired: bool,
+    probe: Option<Probe>,
+    held: Option<Held>,
+}
+
+/// A ProbeRTT that is going on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Probe {
+    /// When it may end; `None` until little enough is in flight.
+    done: Option<Time>,
+    round_done: bool,
+}
+
+/// A span in which packets left that say nothing about the path's bandwidth.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    since: Time,
+    until: Time,
+    /// The span ends when more than this is delivered.
+    delivered: Bytes,
+}
+
+/// What ProbeRTT does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It waits.
+    Wait,
+    /// Little enough is in flight: the hold, and a round, begin.
+    Hold,
+    /// It is over.
+    Done,
+}
+
+impl MinRtt {
+    /// Takes in the round-trip time of an ACK.
+    pub fn on_ack(&mut self, now: Time, rtt: Option<Duration>) {
+        self.expired = self.lately.is_some_and(|(_, seen)| now > seen + INTERVAL);
+        if let Some(rtt) = rtt
+            && (self.expired || self.lately.is_none_or(|(least, _)| rtt < least))
+        {
+            self.lately = Some((rtt, now));
+        }
+        let Some((least, seen)) = self.lately else { return };
+        if self.rtprop.is_none_or(|(rtprop, since)| least < rtprop || now > since + FILTER) {
+            self.rtprop = Some((least, seen));
+        }
+    }
+
+    /// Round-trip propagation time; `None` before the first sample.
+    pub fn get(&self) -> Option<Duration> {
+        self.rtprop.map(|(rtprop, _)| rtprop)
+    }
+
+    /// Whether ProbeRTT is due as of the last ACK.
+    pub fn is_due(&self) -> bool {
+        self.expired
+    }
+
+    /// ProbeRTT begins.
+    pub fn begin(&mut self, now: Time) {
+        self.probe = Some(Probe::default());
+        self.held = Some(Held { since: now, until: Time::NEVER, delivered: Bytes(u64::MAX) });
+    }
+
+    /// An ACK in ProbeRTT. `drained` says that little enough is in flight.
+    pub fn step(&mut self, now: Time, round_start: bool, drained: bool, pipe: Bytes) -> Step {
+        let Some(probe) = &mut self.probe else { return Step::Wait };
+        if let Some(held) = &mut self.held {
+            held.delivered = pipe;
+        }
+        match probe.done {
+            None if drained => {
+                *probe = Probe { done: Some(now + DURATION), round_done: false };
+                Step::Hold
+            }
+            None => Step::Wait,
+            Some(_) => {
+                probe.round_done |= round_start;
+                if probe.round_done && self.finish(now) { Step::Done } else { Step::Wait }
+            }
+        }
+    }
+
+    /// Ends ProbeRTT if it has lasted long enough; whether it did.
+    pub fn finish(&mut self, now: Time) -> bool {
+        let over = self.probe.and_then(|probe| probe.done).is_some_and(|done| now > done);
+        if over {
+            self.probe = None;
+            if let Some((_, seen)) = &mut self.lately {
+                *seen = now; // the next interval begins here
+            }
+        }
+        over
+    }
+
+    /// What ProbeRTT kept low counts as the application's doing until all that was in flight then is delivered.
+    ///
+    /// Source: draft-ietf-ccwg-bbr-06 §5.3.4.3 (`MarkConnectionAppLimited`)
+    pub fn on_delivered(&mut self, now: Time, delivered: Bytes) {
+        if let Some(held) = &mut self.held
+            && held.until == Time::NEVER
+            && self.probe.is_none()
+            && delivered > held.delivered
+        {
+            held.until = now;
+        }
+    }
+
+    /// Whether a packet left while ProbeRTT kept the flow down.
+    pub fn held(&self, packet: &SentPacket) -> bool {
+        self.held.is_some_and(|held| packet.sent >= held.since && packet.sent < held.until)
+    }
+}

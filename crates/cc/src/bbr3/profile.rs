@@ -1,0 +1,43 @@
+//! Where the draft and Google's program differ, as one table.
+
+use std::time::Duration;
+
+/// Constants on which the sources do not agree.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Profile {
+    /// Pacing gain of Drain.
+    pub drain_gain: f64,
+    /// Rounds after which Drain ends though more than the estimated BDP is in flight; `None` waits for ever.
+    pub drain_rounds: Option<u64>,
+    /// Pacing gain of ProbeBW_DOWN.
+    pub down_gain: f64,
+    /// Send quanta that the window must hold at least.
+    pub offload_quanta: u64,
+    /// The most time's worth of bandwidth that is added for bunched ACKs.
+    pub extra_acked_cap: Option<Duration>,
+    /// Whether a sample with too much loss ends a probe, or only a lost packet does, which says more precisely how
+    /// much was in flight.
+    pub samples_end_probes: bool,
+}
+
+impl Profile {
+    /// Source: draft-ietf-ccwg-bbr-06 §5.3.2, §5.3.3.1, §5.5.8.2, §5.5.9, §5.5.10.2
+    pub const DRAFT: Profile = Profile {
+        drain_gain: 0.5,
+        drain_rounds: Some(3),
+        down_gain: 0.90,
+        offload_quanta: 1,
+        extra_acked_cap: None,
+        samples_end_probes: false,
+    };
+
+    /// Source: google/bbr v3 net/ipv4/tcp_bbr.c
+    pub const GOOGLE: Profile = Profile {
+        drain_gain: 1.0 / 2.885,
+        drain_rounds: None,
+        down_gain: 0.91,
+        offload_quanta: 3,
+        extra_acked_cap: Some(Duration::from_millis(100)),
+        samples_end_probes: true,
+    };
+}

@@ -1,0 +1,140 @@
+//! What one ACK says of the path, and how fast time goes in round trips.
+
+use airpace_core::{Bytes, Rate};
+
+use crate::controller::Ack;
+
+/// One delivery-rate sample with what the algorithm derives from it.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §2.3, §4.1
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Delivery rate; zero where the sample gives none.
+    pub rate: Rate,
+    /// Bytes delivered between the sending of the sample's packet and its ACK.
+    pub delivered: Bytes,
+    /// Bytes delivered over the connection's life when that packet left.
+    pub prior_delivered: Bytes,
+    /// Bytes delivered over the connection's life.
+    pub total: Bytes,
+    /// Bytes that this ACK newly acknowledges.
+    pub newly_acked: Bytes,
+    /// Bytes in flight when the sample's packet left, itself included.
+    pub tx_in_flight: Bytes,
+    /// Bytes declared lost since then.
+    pub lost: Bytes,
+    /// Packets reported as marked since then.
+    pub ce: u64,
+    /// Whether the packet left while the sender was held back by its application or by ProbeRTT.
+    pub app_limited: bool,
+}
+
+impl Sample {
+    /// The sample of an ACK; `None` where it says nothing: only packets older than the last ACK's were acknowledged.
+    pub fn of(ack: &Ack<'_>, held_back: bool) -> Option<Sample> {
+        let rate = &ack.rate;
+        (!rate.interval.is_zero()).then(|| Sample {
+            rate: rate.rate.unwrap_or(Rate::ZERO),
+            delivered: rate.delivered - rate.prior_delivered,
+            prior_delivered: rate.prior_delivered,
+            total: rate.delivered,
+            newly_acked: ack.acked,
+            tx_in_flight: rate.tx_in_flight,
+            lost: rate.lost,
+            ce: rate.ce,
+            app_limited: rate.app_limited || held_back,
+        })
+    }
+}
+
+/// Packet-timed round trips.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §5.5.1
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rounds {
+    next_delivered: Bytes,
+    count: u64,
+    started: bool,
+}
+
+impl Rounds {
+    /// Takes in one ACK; whether it begins a round.
+    pub fn on_ack(&mut self, sample: &Sample) -> bool {
+        self.started = sample.prior_delivered >= self.next_delivered;
+        if self.started {
+            self.next_delivered = sample.total;
+            self.count += 1;
+        }
+        self.started
+    }
+
+    /// Begins a round at the packets that are yet to be sent; `delivered` is what was delivered so far.
+    pub fn restart(&mut self, delivered: Bytes) {
+        self.next_delivered = delivered;
+    }
+
+    /// Whether the ACK being processed began a round.
+    pub fn started(&self) -> bool {
+        self.started
+    }
+
+    /// Rounds begun so far.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+/// The greatest delivery rate of the present and the previous cycle of probing.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §5.5.5, §5.5.6
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxBandwidth {
+    previous: Rate,
+    present: Rate,
+}
+
+impl MaxBandwidth {
+    /// Takes in a sample. One of a sender that was held back counts only if it says more than is known.
+    pub fn on_sample(&mut self, sample: &Sample) {
+        if sample.rate >= self.get() || !sample.app_limited {
+            self.present = self.present.max(sample.rate);
+        }
+    }
+
+    /// Begins a new cycle: what was seen before the present one is forgotten.
+    pub fn advance(&mut self) {
+        // Source: google/bbr v3 — a cycle without a sample is no reason to forget.
+        if self.present > Rate::ZERO {
+            self.previous = std::mem::replace(&mut self.present, Rate::ZERO);
+        }
+    }
+
+    /// The bandwidth; zero before the first sample.
+    pub fn get(&self) -> Rate {
+        self.previous.max(self.present)
+    }
+}
+
+/// Whether the window held the sender back at any time in the last round.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §2.2 (`C.is_cwnd_limited`)
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CwndLimited {
+    in_round: bool,
+    in_last_round: bool,
+}
+
+impl CwndLimited {
+    /// Takes in one ACK.
+    pub fn on_ack(&mut self, limited: bool, round_start: bool) {
+        if round_start {
+            self.in_last_round = std::mem::take(&mut self.in_round);
+        }
+        self.in_round |= limited;
+    }
+
+    /// Whether it did.
+    pub fn get(&self) -> bool {
+        self.in_round || self.in_last_round
+    }
+}

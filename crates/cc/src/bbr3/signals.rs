@@ -1,0 +1,131 @@
+//! Congestion as rounds show it: what the path delivered in the last one, and whether it lost or marked anything.
+
+use airpace_core::{Bytes, Rate};
+
+use super::sample::Sample;
+
+/// Lost part of what was in flight that is too much.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §2.8 (`BBR.LossThresh`)
+pub const LOSS_THRESHOLD: f64 = 0.02;
+
+/// Whether so much was lost that the flow had too much in flight.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §5.5.10.2 (`IsInflightTooHigh`)
+pub fn is_too_lossy(lost: Bytes, tx_in_flight: Bytes) -> bool {
+    lost.0 as f64 > tx_in_flight.0 as f64 * LOSS_THRESHOLD
+}
+
+/// How much was in flight when losses crossed the threshold: in the midst of a lost packet of `size` bytes, up to and
+/// including which `lost` of `tx_in_flight` bytes were lost.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §5.5.10.2 (`InflightAtLoss`)
+pub fn inflight_at_loss(tx_in_flight: Bytes, lost: Bytes, size: Bytes) -> Bytes {
+    let before = tx_in_flight - size;
+    let lost_before = (lost - size).0 as f64;
+    let prefix = (LOSS_THRESHOLD * before.0 as f64 - lost_before) / (1.0 - LOSS_THRESHOLD);
+    // Source: google/bbr v3 — where the threshold was crossed before this packet, none of it counts.
+    before + Bytes(prefix.max(0.0) as u64)
+}
+
+/// The signals of the present round.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §5.5.10.3
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Signals {
+    bw_latest: Rate,
+    inflight_latest: Bytes,
+    round_delivered: Bytes,
+    round_ends: bool,
+    loss_in_round: bool,
+    marks_in_round: bool,
+}
+
+impl Signals {
+    /// Takes in one ACK, before anything is concluded from it.
+    pub fn on_ack(&mut self, sample: &Sample) {
+        self.bw_latest = self.bw_latest.max(sample.rate);
+        self.inflight_latest = self.inflight_latest.max(sample.delivered);
+        self.round_ends = sample.prior_delivered >= self.round_delivered;
+        if self.round_ends {
+            self.round_delivered = sample.total;
+        }
+    }
+
+    /// A packet was declared lost when so much was `delivered`; whether it is the first of this round, with which
+    /// the round then begins.
+    pub fn on_loss(&mut self, delivered: Bytes) -> bool {
+        let first = !std::mem::replace(&mut self.loss_in_round, true);
+        if first {
+            self.round_delivered = delivered;
+        }
+        first
+    }
+
+    /// Packets were reported as marked.
+    pub fn on_marks(&mut self) {
+        self.marks_in_round = true;
+    }
+
+    /// Whether the ACK being processed ends a round; its losses and marks are then still known.
+    pub fn round_ends(&self) -> bool {
+        self.round_ends
+    }
+
+    /// Whether something was lost in the round.
+    pub fn loss_in_round(&self) -> bool {
+        self.loss_in_round
+    }
+
+    /// Whether something was marked in the round.
+    pub fn marks_in_round(&self) -> bool {
+        self.marks_in_round
+    }
+
+    /// The greatest delivery rate of the round.
+    pub fn bw_latest(&self) -> Rate {
+        self.bw_latest
+    }
+
+    /// The most that was delivered in the time of one sample of the round.
+    pub fn inflight_latest(&self) -> Bytes {
+        self.inflight_latest
+    }
+
+    /// A new round has neither losses nor marks yet.
+    pub fn forget_congestion(&mut self) {
+        self.loss_in_round = false;
+        self.marks_in_round = false;
+    }
+
+    /// Ends the processing of an ACK: a new round begins with its sample.
+    pub fn advance(&mut self, sample: &Sample) {
+        if self.round_ends {
+            self.bw_latest = sample.rate;
+            self.inflight_latest = sample.delivered;
+        }
+    }
+
+    /// Forgets what probing caused, before a phase that slows down at such signals.
+    pub fn reset(&mut self) {
+        self.forget_congestion();
+        self.bw_latest = Rate::ZERO;
+        self.inflight_latest = Bytes::ZERO;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_threshold_is_crossed_where_two_percent_are_lost() {
+        // 100 packets in flight of which the last three were lost: the third crosses 2 %.
+        let at = inflight_at_loss(Bytes(150_000), Bytes(4_500), Bytes(1_500));
+        assert_eq!(at, Bytes(148_500), "two lost of 99 are over 2 % already");
+        // A burst of 100 packets after 900 that lost nothing: 1.84 % of the whole are a fifth of the burst.
+        let at = inflight_at_loss(Bytes(1_500_000), Bytes(150_000), Bytes(150_000));
+        assert_eq!(at, Bytes(1_350_000 + 27_551), "the burst's first fifth fits");
+        assert!(!is_too_lossy(Bytes(3_000), Bytes(150_000)) && is_too_lossy(Bytes(3_001), Bytes(150_000)));
+    }
+}

@@ -1,0 +1,34 @@
+//! The end of Startup where the path loses or marks too much before the delivery rate stops growing.
+
+use super::sample::Sample;
+use super::signals::is_too_lossy;
+
+/// Runs of lost packets in a round that are no accident.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §5.3.1.3 (`BBRStartupFullLossCnt`)
+const LOST_RANGES: u32 = 6;
+
+/// Losses of Startup's present round.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StartupLoss {
+    ranges: u32,
+    /// The number after the last packet that was lost.
+    next: u64,
+}
+
+impl StartupLoss {
+    /// Packet `number` was declared lost.
+    pub fn on_lost(&mut self, number: u64) {
+        self.ranges += u32::from(number != self.next || self.ranges == 0);
+        self.next = number + 1;
+    }
+
+    /// Told of the ACK that ends a round of loss; whether Startup must end. `recovering` is whether the round was
+    /// one of recovery from the first to the last.
+    ///
+    /// Source: draft-ietf-ccwg-bbr-06 §5.3.1.3
+    pub fn on_round(&mut self, sample: &Sample, recovering: bool) -> bool {
+        let ranges = std::mem::take(&mut self.ranges);
+        recovering && ranges >= LOST_RANGES && is_too_lossy(sample.lost, sample.tx_in_flight)
+    }
+}

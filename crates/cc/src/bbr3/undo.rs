@@ -1,0 +1,67 @@
+//! What a recovery that was for nothing gives back: the endpoint says of every packet acknowledged whether it had been
+//! declared lost, and when all of an episode's have arrived, there was no loss.
+//!
+//! Source: draft-ietf-ccwg-bbr-06 §5.5.11
+
+use airpace_core::Rate;
+
+use super::bounds::Bounds;
+use super::{Bbr3, State};
+use crate::controller::SentPacket;
+
+/// What to go back to if all losses of a recovery prove spurious.
+///
+/// Source: draft-ietf-ccwg-bbr-06 §5.5.11.1
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Undo {
+    pub(super) bounds: Bounds,
+    /// The accelerating state that loss ended.
+    pub(super) state: Option<State>,
+    /// Number of the first packet lost.
+    pub(super) first: u64,
+    pub(super) lost: u64,
+    /// How many of them arrived after all.
+    pub(super) arrived: u64,
+}
+
+impl Bbr3 {
+    /// Remembers what a recovery may prove to have been for nothing.
+    ///
+    /// Source: draft-ietf-ccwg-bbr-06 §5.5.11.1
+    pub(super) fn save_state(&mut self, first: u64) {
+        self.window.save(self.state == State::ProbeRtt);
+        self.undo = Undo { bounds: self.bounds, first, ..Undo::default() };
+    }
+
+    /// Counts the losses that proved spurious; if all of a recovery did, it is undone.
+    ///
+    /// Source: draft-ietf-ccwg-bbr-06 §5.5.11.2
+    pub(super) fn check_spurious(&mut self, packets: &[SentPacket]) {
+        let spurious = |packet: &&SentPacket| packet.declared_lost && packet.number >= self.undo.first;
+        let arrived = packets.iter().filter(spurious).count() as u64;
+        if arrived == 0 || self.undo.lost == 0 {
+            return;
+        }
+        self.undo.arrived += arrived;
+        if self.undo.arrived < self.undo.lost {
+            return;
+        }
+        let undo = std::mem::take(&mut self.undo);
+        self.window.restore();
+        self.signals.forget_congestion();
+        self.full_pipe.look_again(Rate::ZERO);
+        self.bounds.loosen(&undo.bounds);
+        match undo.state {
+            Some(State::Startup) if self.state != State::Startup => {
+                self.full_pipe.assume(false);
+                if self.state != State::ProbeRtt {
+                    self.state = State::Startup;
+                }
+            }
+            Some(State::Up) if self.state != State::Up && self.state != State::ProbeRtt => {
+                self.start_refill()
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The congestion window: grows toward what the model asks for by what is acknowledged, within the bounds.
+//!
+//! Source: draft-ietf-ccwg-bbr-06 §5.6.4
+
+use airpace_core::Bytes;
+
+use crate::controller::{Ack, Loss, LossCause};
+
+/// The window and what it was before trouble.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    mss: Bytes,
+    initial: Bytes,
+    cwnd: Bytes,
+    /// The last that was known to be good.
+    prior: Bytes,
+    /// Recovery ends when this packet number is acknowledged.
+    recovery_end: Option<u64>,
+}
+
+/// What the window grows to.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// What the path needs to be full.
+    pub max_inflight: Bytes,
+    /// The most that is safe in this state; `None` is no limit.
+    pub cap: Option<Bytes>,
+    /// What ProbeRTT allows, if it is on.
+    pub probe_rtt: Option<Bytes>,
+    /// Whether the pipe has ever been full: the window may then also shrink.
+    pub was_full: bool,
+}
+
+impl Window {
+    /// The window of a new connection.
+    pub fn new(mss: Bytes, initial: Bytes) -> Window {
+        Window { mss, initial, cwnd: initial, prior: Bytes::ZERO, recovery_end: None }
+    }
+
+    /// Bytes that may be outstanding.
+    pub fn cwnd(&self) -> Bytes {
+        self.cwnd
+    }
+
+    /// Four packets keep ACKs coming even where every second packet is acknowledged: `BBR.MinPipeCwnd`.
+    pub fn floor(&self) -> Bytes {
+        Bytes(4 * self.mss.0)
+    }
+
+    /// Whether losses are being repaired.
+    pub fn is_recovering(&self) -> bool {
+        self.recovery_end.is_some()
+    }
+
+    /// Remembers the window before trouble.
+    pub fn save(&mut self, probing_rtt: bool) {
+        let untroubled = !self.is_recovering() && !probing_rtt;
+        self.prior = if untroubled { self.cwnd } else { self.prior.max(self.cwnd) };
+    }
+
+    /// Gives back what was saved.
+    pub fn restore(&mut self) {
+        self.cwnd = self.cwnd.max(self.prior);
+    }
+
+    /// Packets were lost. True if this begins an episode of recovery, of which the window is then saved.
+    pub fn on_loss(&mut self, loss: &Loss<'_>, probing_rtt: bool) -> bool {
+        let begins = !self.is_recovering() || loss.cause == LossCause::Persistent;
+        if begins {
+            self.save(probing_rtt);
+            self.recovery_end = Some(loss.next_number);
+        }
+        if loss.cause == LossCause::Persistent {
+            self.cwnd = loss.inflight + self.mss;
+        }
+        begins
+    }
+
+    /// Packets were acknowledged: recovery may be over.
+    pub fn on_ack(&mut self, ack: &Ack<'_>) {
+        let newest = ack.packets.last().map_or(0, |packet| packet.number);
+        if self.recovery_end.is_some_and(|end| newest >= end) {
+            self.recovery_end = None;
+            self.restore();
+        }
+    }
+
+    /// Grows by what was acknowledged.
+    ///
+    /// Source: draft-ietf-ccwg-bbr-06 §5.6.4.6, §5.6.4.7
+    pub fn grow(&mut self, acked: Bytes, delivered: Bytes, target: &Target) {
+        if target.was_full {
+            self.cwnd = (self.cwnd + acked).min(target.max_inflight);
+        } else if self.cwnd < target.max_inflight || delivered < self.initial {
+            self.cwnd += acked;
+        }
+        self.cwnd = self.cwnd.max(self.floor());
+        if let Some(probe_rtt) = target.probe_rtt {
+            self.cwnd = self.cwnd.min(probe_rtt);
+        }
+        if let Some(cap) = target.cap {
+            self.cwnd = self.cwnd.min(cap.max(self.floor()));
+        }
+    }
+}
