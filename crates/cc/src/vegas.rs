@@ -244,7 +244,7 @@ impl Vegas {
             Measure::Least => {
                 let (base, rtt) = (micros(self.base_rtt?), micros(self.round.least_rtt?));
                 let is_enough = self.round.samples >= LEAST_SAMPLES;
-                is_enough.then(|| (self.cwnd.saturating_mul(rtt - base) / base) as f64)
+                is_enough.then(|| (self.cwnd.saturating_mul(rtt.saturating_sub(base)) / base) as f64)
             }
         }
     }

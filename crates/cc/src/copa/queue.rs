@@ -9,17 +9,17 @@ use super::sliding::{SlidingMax, SlidingMin};
 /// "Nearly empty" is a queueing delay of less than one part in so many of the RTT's oscillation.
 ///
 /// Source: Copa §2.2
-const EMPTY_PARTS: u32 = 10;
+const EMPTY_PARTS: u64 = 10;
 
 /// RTTs over which the oscillation is measured.
 ///
 /// Source: Copa §2.2 (RTTmax over the past four RTTs)
-const OSCILLATION_RTTS: u32 = 4;
+const OSCILLATION_RTTS: u64 = 4;
 
 /// RTTs within which the queue of a path with Copa flows only is nearly empty once.
 ///
 /// Source: Copa §2.2
-const EMPTY_RTTS: u32 = 5;
+const EMPTY_RTTS: u64 = 5;
 
 /// How RTTs are filtered.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,17 +47,17 @@ pub enum EmptyTest {
     Least,
 }
 
-/// The memory of RTTs.
+/// The memory of RTTs, in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Queue {
     filters: Filters,
-    srtt: Duration,
-    latest: Duration,
+    srtt: u64,
+    latest: u64,
     min: SlidingMin,
     standing: SlidingMin,
     recent_min: SlidingMin,
     recent_max: SlidingMax,
-    emptied: Time,
+    emptied: u64,
 }
 
 impl Queue {
@@ -65,58 +65,66 @@ impl Queue {
     pub fn new(filters: Filters) -> Queue {
         Queue {
             filters,
-            srtt: Duration::ZERO,
-            latest: Duration::ZERO,
+            srtt: 0,
+            latest: 0,
             min: SlidingMin::default(),
             standing: SlidingMin::default(),
             recent_min: SlidingMin::default(),
             recent_max: SlidingMax::default(),
-            emptied: Time::ZERO,
+            emptied: 0,
         }
     }
 
     /// Takes in an RTT.
     pub fn on_sample(&mut self, now: Time, rtt: Duration) {
-        let is_first = self.min.get().is_none();
+        let (now, rtt) = (now.as_nanos(), nanos(rtt));
+        let Filters { srtt_gain, empty_test, .. } = self.filters;
+        let known_min = self.min.get();
         self.latest = rtt;
-        self.srtt = if is_first { rtt } else { smoothed(self.srtt, rtt, self.filters.srtt_gain) };
-        let longest =
-            self.filters.rtt_min.max(self.rtt_min().unwrap_or_default() * self.filters.rtt_min_rtts);
+        self.srtt = match known_min {
+            Some(_) => (srtt_gain * rtt as f64 + (1.0 - srtt_gain) * self.srtt as f64) as u64,
+            None => rtt,
+        };
+        let of_rtts = known_min.unwrap_or(0).saturating_mul(u64::from(self.filters.rtt_min_rtts));
+        let longest = nanos(self.filters.rtt_min).max(of_rtts);
+        let recent = longest.min(self.srtt.saturating_mul(OSCILLATION_RTTS));
         self.min.update(now, rtt, longest);
         self.standing.update(now, rtt, longest.min(self.srtt / 2)); // Copa §2.1: τ = srtt / 2
-        self.recent_max.update(now, rtt, longest.min(self.srtt * OSCILLATION_RTTS));
-        match self.filters.empty_test {
-            EmptyTest::Standing if is_first || self.is_nearly_empty(self.standing.get()) => {
-                self.emptied = now
+        self.recent_max.update(now, rtt, recent);
+        match empty_test {
+            EmptyTest::Standing if known_min.is_none() || self.is_nearly_empty(self.standing.get()) => {
+                self.emptied = now;
             }
             EmptyTest::Standing => {}
-            EmptyTest::Least => self.recent_min.update(now, rtt, longest.min(self.srtt * OSCILLATION_RTTS)),
+            EmptyTest::Least => self.recent_min.update(now, rtt, recent),
         }
     }
 
     /// Whether the queue empties as often as Copa flows alone would let it.
     pub fn empties(&self, now: Time) -> bool {
         match self.filters.empty_test {
-            EmptyTest::Standing => now - self.emptied <= self.srtt * EMPTY_RTTS,
+            EmptyTest::Standing => {
+                now.as_nanos().saturating_sub(self.emptied) <= self.srtt.saturating_mul(EMPTY_RTTS)
+            }
             EmptyTest::Least => self.is_nearly_empty(self.recent_min.get()),
         }
     }
 
     /// RTTmin, the RTT of an empty queue; `None` before the first sample.
     pub fn rtt_min(&self) -> Option<Duration> {
-        self.min.get()
+        self.min.get().map(Duration::from_nanos)
     }
 
     /// RTTstanding, the RTT without the jitter of single packets; `None` before the first sample.
     ///
     /// Source: Copa §2.1
     pub fn rtt_standing(&self) -> Option<Duration> {
-        self.standing.get()
+        self.standing.get().map(Duration::from_nanos)
     }
 
     /// The last sample.
     pub fn latest(&self) -> Duration {
-        self.latest
+        Duration::from_nanos(self.latest)
     }
 
     /// `dq`, the delay of the standing queue.
@@ -124,24 +132,24 @@ impl Queue {
     /// Source: Copa §2.1 Eq. 2
     pub fn delay(&self) -> Duration {
         match (self.standing.get(), self.min.get()) {
-            (Some(standing), Some(min)) => standing.saturating_sub(min),
+            (Some(standing), Some(min)) => Duration::from_nanos(standing.saturating_sub(min)),
             _ => Duration::ZERO,
         }
     }
 
     /// Chosen: an RTT that does not oscillate at all is that of an empty queue. Copa's `<` and genericCC's would call
     /// it full, but the clocks that they were written for never read the same RTT twice.
-    fn is_nearly_empty(&self, rtt: Option<Duration>) -> bool {
+    fn is_nearly_empty(&self, rtt: Option<u64>) -> bool {
         let (Some(rtt), Some(min), Some(max)) = (rtt, self.min.get(), self.recent_max.get()) else {
             return true;
         };
-        rtt.saturating_sub(min) * EMPTY_PARTS <= max.saturating_sub(min)
+        rtt.saturating_sub(min).saturating_mul(EMPTY_PARTS) <= max.saturating_sub(min)
     }
 }
 
-fn smoothed(srtt: Duration, rtt: Duration, gain: f64) -> Duration {
-    let nanos = |span: Duration| span.as_nanos() as f64;
-    Duration::from_nanos((gain * nanos(rtt) + (1.0 - gain) * nanos(srtt)) as u64)
+/// The nanoseconds of `span`; whoever waits longer than 584 years waits for ever.
+fn nanos(span: Duration) -> u64 {
+    span.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(span.subsec_nanos()))
 }
 
 #[cfg(test)]

@@ -1,22 +1,21 @@
 //! The least and the greatest sample of a sliding window, exactly.
 //!
+//! Instants, samples and windows are in nanoseconds, of which `Duration` would make two numbers each.
+//!
 //! [`crate::filter`] remembers three samples and may miss the true best; Copa steers by differences of a few hundred
 //! microseconds between such extremes.
 
 use std::collections::VecDeque;
-use std::time::Duration;
-
-use airpace_core::Time;
 
 /// Samples that are remembered, at most.
-const REMEMBERED: usize = 1_024;
+const REMEMBERED: usize = 8_192;
 
 /// So many are remembered whatever their distance; more only if they are a part `1 / SLOTS` of the window apart.
 ///
 /// Chosen: what rises for longer than so many ACKs is followed late by such a part, instead of in memory without end.
-const DENSE: usize = 256;
+const DENSE: usize = 4_096;
 /// See [`DENSE`].
-const SLOTS: u32 = 128;
+const SLOTS: u64 = 1_024;
 
 /// The least sample of a window. A window always holds the newest sample.
 ///
@@ -24,7 +23,7 @@ const SLOTS: u32 = 128;
 #[derive(Clone, Debug, Default)]
 pub struct SlidingMin {
     /// When and how much, both rising: the front is the least of the window.
-    samples: VecDeque<(Time, Duration)>,
+    samples: VecDeque<(u64, u64)>,
 }
 
 /// The greatest sample of a window.
@@ -33,7 +32,7 @@ pub struct SlidingMax(SlidingMin);
 
 impl SlidingMin {
     /// Takes in `sample` at `now`, which never falls, and forgets what is older than `window`.
-    pub fn update(&mut self, now: Time, sample: Duration, window: Duration) {
+    pub fn update(&mut self, now: u64, sample: u64, window: u64) {
         while self.samples.back().is_some_and(|newest| newest.1 >= sample) {
             self.samples.pop_back();
         }
@@ -41,18 +40,18 @@ impl SlidingMin {
             self.samples.pop_back();
         }
         self.samples.push_back((now, sample));
-        while self.samples.len() > 1 && self.samples[0].0 < now - window {
+        while self.samples.len() > 1 && self.samples[0].0 < now.saturating_sub(window) {
             self.samples.pop_front();
         }
     }
 
     /// The least of the window; `None` before the first sample.
-    pub fn get(&self) -> Option<Duration> {
+    pub fn get(&self) -> Option<u64> {
         self.samples.front().map(|least| least.1)
     }
 
     /// Whether the newest sample but one is so close that the newest can be spared.
-    fn is_crowded(&self, now: Time, window: Duration) -> bool {
+    fn is_crowded(&self, now: u64, window: u64) -> bool {
         let count = self.samples.len();
         count > DENSE && (now - self.samples[count - 2].0 < window / SLOTS || count == REMEMBERED)
     }
@@ -60,19 +59,19 @@ impl SlidingMin {
 
 impl SlidingMax {
     /// Takes in `sample` at `now`, which never falls, and forgets what is older than `window`.
-    pub fn update(&mut self, now: Time, sample: Duration, window: Duration) {
+    pub fn update(&mut self, now: u64, sample: u64, window: u64) {
         self.0.update(now, mirrored(sample), window);
     }
 
     /// The greatest of the window; `None` before the first sample.
-    pub fn get(&self) -> Option<Duration> {
+    pub fn get(&self) -> Option<u64> {
         self.0.get().map(mirrored)
     }
 }
 
 /// The greatest becomes the least; its own inverse.
-fn mirrored(sample: Duration) -> Duration {
-    Duration::MAX - sample
+fn mirrored(sample: u64) -> u64 {
+    u64::MAX - sample
 }
 
 #[cfg(test)]
@@ -81,21 +80,17 @@ mod tests {
 
     use super::*;
 
-    const fn ms(millis: u64) -> Duration {
-        Duration::from_millis(millis)
-    }
-
     #[test]
     fn the_newest_sample_stays_however_old_it_is() {
         let mut least = SlidingMin::default();
         assert_eq!(least.get(), None);
-        least.update(Time::from_millis(0), ms(40), ms(10));
-        least.update(Time::from_millis(5), ms(45), ms(10));
-        assert_eq!(least.get(), Some(ms(40)));
-        least.update(Time::from_millis(11), ms(50), ms(10));
-        assert_eq!(least.get(), Some(ms(45)), "40 ms left the window");
-        least.update(Time::from_secs(9), ms(60), ms(0));
-        assert_eq!(least.get(), Some(ms(60)));
+        least.update(0, 40, 10);
+        least.update(5, 45, 10);
+        assert_eq!(least.get(), Some(40));
+        least.update(11, 50, 10);
+        assert_eq!(least.get(), Some(45), "40 left the window");
+        least.update(9_000, 60, 0);
+        assert_eq!(least.get(), Some(60));
     }
 
     #[test]
@@ -103,17 +98,17 @@ mod tests {
         let mut least = SlidingMin::default();
         let mut greatest = SlidingMax::default();
         for step in 0..100_000u64 {
-            let now = Time::from_micros(100 * step);
-            least.update(now, Duration::from_micros(step), ms(1_000));
-            greatest.update(now, Duration::from_micros(step), ms(1_000));
+            let now = 100 * step;
+            least.update(now, step, 1_000_000);
+            greatest.update(now, step, 1_000_000);
             assert!(least.samples.len() <= REMEMBERED);
             let oldest = step.saturating_sub(10_000);
-            let seen = least.get().unwrap().as_micros() as u64;
+            let seen = least.get().unwrap();
             assert!(
-                (oldest..=oldest + 10_000 / 128).contains(&seen),
-                "{seen} µs where {oldest} µs is the least"
+                (oldest..=oldest + 10_000 / 1_024).contains(&seen),
+                "{seen} ns where {oldest} ns is the least"
             );
-            assert_eq!(greatest.get(), Some(Duration::from_micros(step)));
+            assert_eq!(greatest.get(), Some(step));
         }
     }
 
@@ -126,9 +121,9 @@ mod tests {
             for (step, sample) in samples {
                 now += step;
                 seen.push((now, sample));
-                least.update(Time::from_millis(now), ms(sample), ms(window));
-                greatest.update(Time::from_millis(now), ms(sample), ms(window));
-                let kept = seen.iter().filter(|&&(at, _)| now - at <= window).map(|&(_, sample)| ms(sample));
+                least.update(now, sample, window);
+                greatest.update(now, sample, window);
+                let kept = seen.iter().filter(|&&(at, _)| now - at <= window).map(|&(_, sample)| sample);
                 prop_assert_eq!(least.get(), kept.clone().min());
                 prop_assert_eq!(greatest.get(), kept.max());
             }
