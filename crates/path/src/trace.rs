@@ -5,6 +5,7 @@
 //! | here | [`TraceLink`], the link |
 //! | [`chances`] | [`Trace`]: the instants, and what they add up to |
 //! | [`mod@format`] | reading and writing both forms of a trace file |
+//! | [`kpi`] | what a modem said of its bandwidth beside a trace |
 //! | [`synth`] | made-up traces |
 //! | [`mmlink`] | comparison with a log of the real mm-link |
 
@@ -22,11 +23,13 @@ use crate::queue::{Buffer, BufferConfig, Dropped};
 
 pub mod chances;
 pub mod format;
+pub mod kpi;
 pub mod mmlink;
 pub mod synth;
 
 pub use chances::{Hole, Trace, TraceInfo};
 pub use format::TraceError;
+pub use kpi::KpiTrace;
 
 /// How packets use a trace.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -3,6 +3,7 @@
 mod check;
 mod convert;
 mod info;
+mod kpi;
 pub mod synth;
 
 use std::io::{Read, Write};
@@ -29,6 +30,7 @@ enum Command {
     Info(info::Args),
     Convert(convert::Args),
     Synth(synth::Args),
+    Kpi(kpi::Args),
     Check(check::Args),
 }
 
@@ -38,6 +40,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         Command::Info(args) => info::run(args, out),
         Command::Convert(args) => convert::run(args, out),
         Command::Synth(args) => synth::run(args, out),
+        Command::Kpi(args) => kpi::run(args, out),
         Command::Check(args) => check::run(args, out),
     }
 }

@@ -44,6 +44,30 @@ fn traces_convert_both_ways_through_pipes() {
 }
 
 #[test]
+fn a_kpi_trace_is_what_the_modem_would_have_said() {
+    let shell = Shell::new();
+    let steps: String = (1..=200).chain((202..=300).step_by(2)).map(|ms| format!("{ms}\n")).collect();
+    shell.write("steps.up", &steps);
+    let table = shell.run(&["trace", "kpi", "steps.up"]).fine();
+    assert_eq!(table, "time_ms,bandwidth_mbps\n0,12\n100,12\n200,6\n");
+    let piped = shell.run_with_input(&["trace", "kpi", "-", "--every-ms", "150"], &steps).fine();
+    assert_eq!(piped, "time_ms,bandwidth_mbps\n0,12\n150,8\n");
+
+    let told = &shell.run(&["trace", "kpi", "steps.up", "--out", "steps.kpi.csv", "--json"]).json()[0];
+    assert_eq!(
+        keys(told),
+        ["every_ms", "least_mbps", "mean_mbps", "most_mbps", "out", "seconds", "values"],
+        "{told}"
+    );
+    assert_eq!((told["values"].as_u64(), told["least_mbps"].as_f64()), (Some(3), Some(6.0)));
+    assert_eq!(shell.read("steps.kpi.csv"), table);
+
+    shell.run(&["trace", "kpi", "steps.up", "--json"]).refused(&["--json", "give --out a file"]);
+    shell.run(&["trace", "kpi", "steps.up", "--every-ms", "0"]).refused(&["--every-ms"]);
+    shell.run(&["trace", "kpi", "missing.up"]).refused(&["missing.up", "give an existing file"]);
+}
+
+#[test]
 fn broken_traces_are_refused_with_file_line_and_remedy() {
     let shell = Shell::new();
     shell.write("back.down", "1\n5\n3\n");
