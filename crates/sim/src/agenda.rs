@@ -1,12 +1,14 @@
 //! What happens next: the deadlines of a run's components.
 
+use airpace_core::radio::Direction;
 use airpace_core::{Rng, Time};
 
 /// A component of the run that has a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     LastHop,
-    Internet,
+    /// The Internet's queue of one direction.
+    Internet(Direction),
     Tick,
     /// Of a flow, by its place in the scenario.
     Forward(usize),
@@ -20,7 +22,7 @@ pub(crate) enum Part {
 ///
 /// What is due at the same instant comes in this order: links before what feeds them (so that a link has let go
 /// of its packets before it gets more), then both ends; flows among each other in an order drawn for the run, so
-/// that none is favoured.
+/// that none is favoured. Wires may come at any place: they have room for whatever they get.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     deadlines: Vec<Time>,
@@ -31,7 +33,8 @@ pub(crate) struct Agenda {
 }
 
 /// Components that flows share; theirs come after these, kind by kind.
-const SHARED: [Part; 3] = [Part::LastHop, Part::Internet, Part::Tick];
+const SHARED: [Part; 4] =
+    [Part::Internet(Direction::Uplink), Part::LastHop, Part::Internet(Direction::Downlink), Part::Tick];
 
 const OF_A_FLOW: [fn(usize) -> Part; 5] =
     [Part::Forward, Part::Reverse, Part::Acker, Part::Traffic, Part::Sender];
@@ -68,9 +71,10 @@ impl Agenda {
     fn index(&self, part: Part) -> usize {
         let of_flow = |kind: usize, flow: usize| SHARED.len() + kind * self.place.len() + self.place[flow];
         match part {
-            Part::LastHop => 0,
-            Part::Internet => 1,
-            Part::Tick => 2,
+            Part::Internet(Direction::Uplink) => 0,
+            Part::LastHop => 1,
+            Part::Internet(Direction::Downlink) => 2,
+            Part::Tick => 3,
             Part::Forward(flow) => of_flow(0, flow),
             Part::Reverse(flow) => of_flow(1, flow),
             Part::Acker(flow) => of_flow(2, flow),

@@ -33,16 +33,45 @@ impl DeviceClock {
 
     /// What it shows at the true instant `now`.
     pub(crate) fn read(&self, now: Time) -> Time {
-        let mut ahead = self.ahead_nanos;
-        if self.drift != 0.0 {
-            ahead += (now.as_nanos() as f64 * self.drift) as i64;
-        }
-        if now >= self.step_at {
-            ahead += self.step_nanos;
-        }
-        let shift = Duration::from_nanos(ahead.unsigned_abs());
-        if ahead < 0 { now - shift } else { now + shift }
+        let step = if now >= self.step_at { self.step_nanos } else { 0 };
+        ahead(now, self.drifted(now) + step)
     }
+
+    /// What it would show at `now` were it never set: no steps, so that timers can run by it.
+    pub(crate) fn steady(&self, now: Time) -> Time {
+        ahead(now, self.drifted(now))
+    }
+
+    /// The first true instant at which the steady clock shows `shown` or more.
+    pub(crate) fn when(&self, shown: Time) -> Time {
+        if shown == Time::NEVER {
+            return Time::NEVER;
+        }
+        let elapsed = (shown.as_nanos() as i64).saturating_sub(self.ahead_nanos).max(0) as u64;
+        if self.drift == 0.0 {
+            return Time::from_nanos(elapsed);
+        }
+        // A drift is at most a tenth: the estimate is off by rounding only.
+        let mut nanos = (elapsed as f64 / (1.0 + self.drift)) as u64;
+        while self.steady(Time::from_nanos(nanos)) < shown {
+            nanos += 1;
+        }
+        while nanos > 0 && self.steady(Time::from_nanos(nanos - 1)) >= shown {
+            nanos -= 1;
+        }
+        Time::from_nanos(nanos)
+    }
+
+    /// Nanoseconds that it is ahead by offset and drift.
+    fn drifted(&self, now: Time) -> i64 {
+        let gained = if self.drift == 0.0 { 0 } else { (now.as_nanos() as f64 * self.drift) as i64 };
+        self.ahead_nanos + gained
+    }
+}
+
+fn ahead(now: Time, nanos: i64) -> Time {
+    let shift = Duration::from_nanos(nanos.unsigned_abs());
+    if nanos < 0 { now - shift } else { now + shift }
 }
 
 #[cfg(test)]
@@ -63,6 +92,24 @@ mod tests {
         assert_eq!(ahead_ms(5), -249, "half a millisecond, and integer division rounds towards zero");
         assert_eq!(ahead_ms(10), -250 + 50 + 1);
         assert_eq!(ahead_ms(20), -250 + 50 + 2);
+    }
+
+    #[test]
+    fn a_timer_by_the_steady_clock_is_due_at_the_first_instant_that_shows_it() {
+        for (offset_ms, drift_ppm) in [(0.0, 0.0), (-250.0, 37.0), (1000.0, -100_000.0), (0.0, 99_999.9)] {
+            let clock =
+                DeviceClock::new(&ClockConfig { offset_ms, drift_ppm, step_ms: -500.0, step_at_s: 1.0 });
+            for nanos in [0, 1, 999_999_999, 1_000_000_007, 86_400_000_000_011] {
+                let shown = clock.steady(Time::from_nanos(nanos));
+                let when = clock.when(shown);
+                assert!(clock.steady(when) >= shown && when <= Time::from_nanos(nanos));
+                let before = Time::from_nanos(when.as_nanos().saturating_sub(1));
+                assert!(when == Time::ZERO || clock.steady(before) < shown, "not a nanosecond earlier");
+            }
+        }
+        let clock = DeviceClock::new(&ClockConfig::default());
+        assert_eq!(clock.when(Time::ZERO), Time::ZERO, "what is long past is due now");
+        assert_eq!(clock.when(Time::NEVER), Time::NEVER);
     }
 
     #[test]

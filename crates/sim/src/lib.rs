@@ -22,7 +22,7 @@
 //! | `driver` | the clock: from deadline to deadline, packets from component to component |
 //! | `agenda` | who is next |
 //! | `flow`, `traffic`, `in_flight` | a flow: its ends and wires, its application, what is under way |
-//! | `hop` | the last hop: cell, trace or nothing |
+//! | `hop`, `trace_radio` | the last hop: cell, trace or nothing; what a radio would tell of a trace |
 //! | `clock` | a device's clock, which may be wrong |
 //!
 //! Same scenario, scheme and seed give the same events, bit for bit, on any machine.
@@ -36,6 +36,7 @@ mod in_flight;
 mod prepare;
 pub mod scenario;
 mod stats;
+mod trace_radio;
 mod traffic;
 
 pub use airpace_cc::scheme::SCHEMES;

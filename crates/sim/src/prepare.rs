@@ -1,18 +1,21 @@
 //! From a scenario to something that can run: files are read and everything is built once, so that what is wrong
 //! is said before the first run begins.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use airpace_cc::{SchemeError, SchemeSpec};
+use airpace_core::radio::Direction;
 use airpace_core::{Recorder, Streams, Time};
 use airpace_path::queue::Queue;
-use airpace_path::trace::Trace;
+use airpace_path::trace::{KpiTrace, Trace};
 
 use crate::driver::{Driver, Progress};
 use crate::hop::LastHop;
 use crate::scenario::{Scenario, ScenarioError, TraceHop};
 use crate::stats::RunStats;
+use crate::trace_radio::Recording;
 
 /// A trace with no chance to deliver for so long is refused unless the scenario allows holes.
 ///
@@ -23,7 +26,7 @@ const LONGEST_HOLE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Prepared {
     scenario: Scenario,
-    trace: Option<Arc<Trace>>,
+    recording: Option<Recording>,
 }
 
 /// Why there was no run.
@@ -55,14 +58,18 @@ impl Scenario {
     /// Reads the files that the scenario names.
     ///
     /// # Errors
-    /// Names key, file, line and remedy: a trace that is not given, cannot be read, or has a hole.
+    /// Names key, file, line and remedy: a trace that is not given, cannot be read, has a hole, or does not go with its
+    /// KPI trace.
     pub fn prepare(&self) -> Result<Prepared, ScenarioError> {
-        let trace = match &self.trace {
-            Some(hop) => Some(Arc::new(self.read_trace(hop)?)),
-            None => None,
-        };
-        LastHop::new(self, trace.clone(), &Streams::new(0)).map_err(|error| self.refuse(error))?;
-        Ok(Prepared { scenario: self.clone(), trace })
+        let recording = self.trace.as_ref().map(|hop| self.read_recording(hop)).transpose()?;
+        LastHop::new(self, recording.clone(), &Streams::new(0)).map_err(|error| self.refuse(error))?;
+        Ok(Prepared { scenario: self.clone(), recording })
+    }
+
+    fn read_recording(&self, hop: &TraceHop) -> Result<Recording, ScenarioError> {
+        let trace = self.read_trace(hop)?;
+        let kpi = hop.kpi.as_deref().map(|file| self.read_kpi(file, &trace)).transpose()?;
+        Ok(Recording { trace: Arc::new(trace), kpi: kpi.map(Arc::new) })
     }
 
     fn read_trace(&self, hop: &TraceHop) -> Result<Trace, ScenarioError> {
@@ -70,9 +77,7 @@ impl Scenario {
         let Some(file) = &hop.file else {
             return Err(refuse("is missing; name a recorded trace: `--set trace=FILE`".to_owned()));
         };
-        let bytes = std::fs::read(file).map_err(|error| {
-            refuse(format!("cannot be read: {}: {error}; check the path", file.display()))
-        })?;
+        let bytes = read(file).map_err(refuse)?;
         let trace = Trace::parse(&bytes, hop.column.as_deref())
             .map_err(|error| refuse(format!("is not a trace: {}: {error}", file.display())))?;
         let hole = trace.longest_hole();
@@ -87,6 +92,28 @@ impl Scenario {
         }
         Ok(trace)
     }
+
+    fn read_kpi(&self, file: &Path, trace: &Trace) -> Result<KpiTrace, ScenarioError> {
+        let refuse = |reason: String| self.refuse_key("trace.kpi", reason);
+        let kpi = KpiTrace::parse(&read(file).map_err(refuse)?)
+            .map_err(|error| refuse(format!("is not a KPI trace: {}: {error}", file.display())))?;
+        let (last_ms, _) = kpi.values()[kpi.values().len() - 1];
+        if last_ms >= trace.period_ms() {
+            return Err(refuse(format!(
+                "has a value at {last_ms} ms, but the trace repeats after {} ms: {}; cut the KPI trace there, or give \
+                 the one that belongs to this trace (`airpace trace kpi` makes one)",
+                trace.period_ms(),
+                file.display(),
+            )));
+        }
+        Ok(kpi)
+    }
+}
+
+/// The file's bytes, or what is wrong with it and the remedy.
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file)
+        .map_err(|error| format!("cannot be read: {}: {error}; check the path", file.display()))
 }
 
 impl Prepared {
@@ -112,10 +139,15 @@ impl Prepared {
     }
 
     pub(crate) fn last_hop(&self, streams: &Streams) -> LastHop {
-        LastHop::new(&self.scenario, self.trace.clone(), streams).expect("preparing has built it before")
+        LastHop::new(&self.scenario, self.recording.clone(), streams).expect("preparing has built it before")
     }
 
-    pub(crate) fn internet(&self) -> Option<Queue> {
-        self.scenario.internet.as_ref().map(|config| Queue::new(config).expect("loading has built it before"))
+    /// The Internet's queues, down and up; there is none for a direction that no flow takes.
+    pub(crate) fn internet(&self) -> [Option<Queue>; 2] {
+        [Direction::Downlink, Direction::Uplink].map(|direction| {
+            let is_taken = self.scenario.flow.iter().any(|flow| flow.direction == direction);
+            let config = self.scenario.internet.as_ref().filter(|_| is_taken)?;
+            Some(Queue::new(config).expect("loading has built it before"))
+        })
     }
 }

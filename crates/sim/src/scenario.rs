@@ -24,14 +24,16 @@
 //! ```
 //!
 //! Data crosses `[forward]` (a wire per flow), the shared `[internet]` queue and the last hop: a `[cell]`, a
-//! `[trace]`, or neither. ACKs come back over `[reverse]`. Any key can be overridden by its dotted path
-//! ([`Scenario::load`]).
+//! `[trace]`, or neither; what a device sends (`direction = "up"`) crosses them the other way round. ACKs come back
+//! over `[reverse]`. Any key can be overridden by its dotted path ([`Scenario::load`]).
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
 use airpace_cc::endpoint::AckPolicy;
+use airpace_cc::registry::Protocol;
+use airpace_core::radio::Direction;
 use airpace_core::{Bytes, Time};
 use airpace_path::ConfigError;
 use airpace_path::cell::{CellConfig, DeviceRadioConfig};
@@ -46,6 +48,7 @@ mod error;
 mod overrides;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use builtin::builtin;
 pub use error::ScenarioError;
@@ -67,13 +70,14 @@ pub struct Scenario {
     /// The schemes that are compared where the user names none.
     #[serde(default = "default_schemes")]
     pub schemes: Vec<String>,
-    /// The shared bottleneck before the last hop, crossed by every flow with `internet = true`.
+    /// The shared bottleneck on the server's side of the last hop, crossed by every flow with `internet = true`. It has
+    /// a queue for each direction.
     pub internet: Option<QueueConfig>,
     /// The last hop: a cell.
     pub cell: Option<CellConfig>,
     /// The last hop: a recorded trace.
     pub trace: Option<TraceHop>,
-    /// What each flow's wire from its sender is like; its delay comes from the flow's `rtt_ms`.
+    /// What each flow's wire for data is like; its delay comes from the flow's `rtt_ms`.
     #[serde(default)]
     pub forward: WireConfig,
     /// What each flow's wire for ACKs is like; its delay comes from the flow's `rtt_ms`.
@@ -114,7 +118,13 @@ pub struct TraceHop {
     pub file: Option<PathBuf>,
     /// The column of rates in a `.csv` file with several.
     pub column: Option<String>,
-    /// Whether devices get a radio report per millisecond, made from the trace's chances.
+    /// A table of the bandwidths that the modem told meanwhile, `time_ms,bandwidth_mbps`, as `airpace trace kpi` makes
+    /// it; relative paths as for `file`. Radio reports then hold these bandwidths as grants of the device's own, from
+    /// each value's time in the trace until the next one's.
+    ///
+    /// Source: BISCAY §4 (the trace-based version)
+    pub kpi: Option<PathBuf>,
+    /// Whether devices get a radio report per millisecond, made from the trace's chances or from `kpi`.
     #[serde(default = "yes")]
     pub telemetry: bool,
     /// Whether a hole of five seconds or more without a chance is meant to be there.
@@ -161,16 +171,27 @@ pub struct ClockConfig {
     pub step_at_s: f64,
 }
 
-/// One flow of data from a sender on the Internet to a device.
+/// One flow of data between a device and a server on the Internet.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
     /// What it is called in tables; `flow N` where absent.
     #[serde(default)]
     pub label: String,
-    /// The device that receives it, by its place in the list.
+    /// Its device, by its place in the list.
     #[serde(default)]
     pub device: u16,
+    /// Which way its data goes: `down` to the device, or `up` from it. The sender lives by the clock of its side.
+    #[serde(default, deserialize_with = "words::direction")]
+    pub direction: Direction,
+    /// What its ACKs cross.
+    #[serde(default)]
+    pub acks: AckPath,
+    /// The application on the device that it belongs to; absent: one of its own.
+    pub app: Option<u16>,
+    /// Its transport protocol, as the device counts its flows.
+    #[serde(default, deserialize_with = "words::protocol")]
+    pub protocol: Protocol,
     /// Its scheme; absent: the scheme under test.
     pub scheme: Option<String>,
     /// When it starts, in s.
@@ -197,6 +218,18 @@ pub struct Flow {
     /// How long the receiver holds back an ACK at most while it waits for `ack_every` packets, in ms.
     #[serde(default = "ack_delay_ms")]
     pub ack_delay_ms: f64,
+}
+
+/// What the ACKs of a flow cross.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AckPath {
+    /// The reverse wire alone: they cost the last hop nothing and wait for nothing there.
+    #[default]
+    Wire,
+    /// The reverse wire and the cell: ACKs of data that a device receives wait for grants on the cell's uplink, those
+    /// of data that it sends wait in the cell's queue.
+    Cell,
 }
 
 /// Something that must come out of a run.

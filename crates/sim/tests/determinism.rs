@@ -29,14 +29,38 @@ scheme = "cubic"
 start_s = 0.3
 "#;
 
+/// What goes up, and ACKs that cross the cell both ways.
+const UPWARDS: &str = r#"
+[[flow]]
+rtt_ms = 50
+label = "upload"
+direction = "up"
+acks = "cell"
+app = 1
+[[flow]]
+rtt_ms = 50
+label = "another"
+device = 1
+direction = "up"
+protocol = "udp"
+scheme = "cubic"
+[[flow]]
+rtt_ms = 50
+label = "acknowledged over the air"
+device = 1
+acks = "cell"
+"#;
+
 #[test]
 fn the_same_seed_gives_the_same_events_on_any_thread() {
-    let scenario = scenario(EVERYTHING);
-    for scheme in ["pbe", "bbr", "oracle"] {
-        let (stats, notebook) = run(&scenario, scheme, 7);
+    let everything = [EVERYTHING.to_owned(), format!("{EVERYTHING}{UPWARDS}")].map(|text| scenario(&text));
+    let runs =
+        everything.iter().flat_map(|scenario| ["pbe", "bbr", "oracle"].map(|scheme| (scenario, scheme)));
+    for (scenario, scheme) in runs {
+        let (stats, notebook) = run(scenario, scheme, 7);
         assert!(stats.events == notebook.events && notebook.events > 10_000, "{scheme} made events");
         let again = thread::scope(|scope| {
-            let runs: Vec<_> = (0..2).map(|_| scope.spawn(|| run(&scenario, scheme, 7))).collect();
+            let runs: Vec<_> = (0..2).map(|_| scope.spawn(|| run(scenario, scheme, 7))).collect();
             runs.into_iter().map(|run| run.join().unwrap()).collect::<Vec<_>>()
         });
         for (other_stats, other) in again {

@@ -1,19 +1,19 @@
 //! What typing cannot see: amounts that make no sense, references to nothing, links that cannot be built.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
 use airpace_core::Streams;
+use airpace_path::ConfigError;
 use airpace_path::cell::{Cell, CellConfig};
 use airpace_path::config_error::{not_negative, positive};
 use airpace_path::queue::Queue;
 use airpace_path::trace::{Trace, TraceLink};
 use airpace_path::wire::Wire;
-use airpace_path::{ConfigError, Link};
 
-use super::{Device, Expect, Flow, Outage, Scenario, TraceHop};
-use crate::flow::{MSS, wire_delay_ms};
+use super::{AckPath, Device, Expect, Flow, Outage, Scenario, TraceHop};
+use crate::flow::wire_delay_ms;
+use crate::hop::LastHop;
 
 /// The longest run, in seconds: eleven days.
 const LONGEST_RUN_S: f64 = 1e6;
@@ -54,6 +54,7 @@ impl Scenario {
             ));
         }
         each("flow", &self.flow, |flow| flow.check(self))?;
+        self.check_directions()?;
         self.check_round_trips()?;
         self.check_labels()?;
         each("expect", &self.expect, |expect| expect.check(self))
@@ -99,16 +100,28 @@ impl Scenario {
 
     /// Refuses what is wrong with the cell, and flows whose RTT is below what the empty links take.
     fn check_round_trips(&self) -> Result<(), ConfigError> {
-        let mut last_hop = Duration::ZERO;
-        if let Some(config) = &self.cell {
-            last_hop = self.build_cell(config, &Streams::new(0))?.base_delay(MSS);
+        // A trace takes no time when it is empty.
+        let hop = LastHop::new(self, None, &Streams::new(0))?;
+        let internet = self.internet.as_ref().map(Queue::new).transpose();
+        let internet = internet.map_err(|error| error.within("internet"))?;
+        for index in 0..self.flow.len() {
+            wire_delay_ms(self, index, &hop, internet.as_ref())?;
         }
-        let queue = match &self.internet {
-            Some(config) => Queue::new(config).map_err(|error| error.within("internet"))?.base_delay(MSS),
-            None => Duration::ZERO,
-        };
+        Ok(())
+    }
+
+    /// A trace is one direction of a link, and only a cell has two.
+    fn check_directions(&self) -> Result<(), ConfigError> {
         for (index, flow) in self.flow.iter().enumerate() {
-            wire_delay_ms(self, index, last_hop + if flow.internet { queue } else { Duration::ZERO })?;
+            if self.trace.is_some() && flow.direction != self.flow[0].direction {
+                let reason = "differs from that of flow 0, but a trace is one direction of a link; let all flows of \
+                              `[trace]` go the same way";
+                return Err(ConfigError::new(format!("flow.{index}.direction"), reason));
+            }
+            if self.cell.is_none() && flow.acks == AckPath::Cell {
+                let reason = "is `cell`, but there is no `[cell]`; add one, or leave the ACKs on the wire";
+                return Err(ConfigError::new(format!("flow.{index}.acks"), reason));
+            }
         }
         Ok(())
     }
@@ -137,6 +150,11 @@ impl TraceHop {
         // What the link refuses does not depend on the chances.
         let any_trace = Trace::from_times_ms(vec![1]).expect("one chance is a trace");
         TraceLink::new(Arc::new(any_trace), &self.link).map_err(|error| error.within("link"))?;
+        if self.kpi.is_some() && !self.telemetry {
+            let reason =
+                "stands beside `telemetry = false`, which leaves nobody to tell it to; remove either";
+            return Err(ConfigError::new("kpi", reason));
+        }
         Ok(())
     }
 }

@@ -9,6 +9,9 @@ use super::ScenarioError;
 /// Tables that name a file: setting one to a string sets its `file`.
 const TABLES_WITH_A_FILE: [&str; 1] = ["trace"];
 
+/// Keys that name a file, with their table.
+const FILES: [(&str, &str); 2] = [("trace", "file"), ("trace", "kpi")];
+
 /// Sets the key at `path` (`flow.0.rtt_ms`) to `text`, read as TOML or else as a string. Tables on the way are
 /// made; whether the key exists is for typing to find out.
 pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), ScenarioError> {
@@ -46,8 +49,8 @@ pub(super) fn anchor_files(tree: &mut Table, file_name: &str) {
     let Some(folder) = Path::new(file_name).parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return;
     };
-    for table in TABLES_WITH_A_FILE {
-        if let Some(Value::String(file)) = tree.get_mut(table).and_then(|table| table.get_mut("file"))
+    for (table, key) in FILES {
+        if let Some(Value::String(file)) = tree.get_mut(table).and_then(|table| table.get_mut(key))
             && Path::new(file).is_relative()
         {
             *file = folder.join(&*file).to_string_lossy().into_owned();

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 
 use airpace_core::event::Fate;
+use airpace_core::radio::Direction;
 use airpace_core::{Event, Recorder, Time};
 use airpace_sim::{RunStats, Scenario, SchemeSpec};
 
@@ -16,7 +17,9 @@ pub struct Notebook {
     pub events: u64,
     pub flows: Vec<FlowNotes>,
     pub subframes: u64,
+    /// By device: what could have been carried to it, and from it.
     pub capacity_bytes: Vec<u64>,
+    pub uplink_capacity_bytes: Vec<u64>,
 }
 
 /// What a flow of it was like.
@@ -28,6 +31,8 @@ pub struct FlowNotes {
     pub duplicates: u64,
     pub declared_lost: u64,
     pub acked_bytes: u64,
+    /// When ACKs were processed, in seconds.
+    pub acked_s: Vec<f64>,
     pub rtts_ms: Vec<f64>,
     pub states: Vec<&'static str>,
 }
@@ -62,6 +67,11 @@ impl FlowNotes {
     pub fn mbps(&self, from_s: f64, to_s: f64) -> f64 {
         let bytes: u64 = self.between(from_s, to_s).map(|arrival| arrival.bytes).sum();
         bytes as f64 * 8e-6 / (to_s - from_s)
+    }
+
+    /// The least round-trip time, in ms.
+    pub fn least_rtt_ms(&self) -> f64 {
+        self.rtts_ms.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
     /// The queueing delay that so much of what arrived in a span of seconds was below, in ms.
@@ -107,6 +117,7 @@ impl Recorder for Notebook {
             Event::Acked(acked) => {
                 let flow = self.flow(acked.flow.0);
                 flow.acked_bytes += acked.acked.0;
+                flow.acked_s.push(acked.time.as_secs_f64());
                 flow.rtts_ms.extend(acked.rtt.map(|rtt| rtt.as_secs_f64() * 1e3));
                 acked.time
             }
@@ -129,10 +140,14 @@ impl Recorder for Notebook {
             }
             Event::Capacity(capacity) => {
                 let index = usize::from(capacity.device.0);
-                if self.capacity_bytes.len() <= index {
-                    self.capacity_bytes.resize(index + 1, 0);
+                let devices = match capacity.direction {
+                    Direction::Downlink => &mut self.capacity_bytes,
+                    Direction::Uplink => &mut self.uplink_capacity_bytes,
+                };
+                if devices.len() <= index {
+                    devices.resize(index + 1, 0);
                 }
-                self.capacity_bytes[index] += capacity.bytes.0;
+                devices[index] += capacity.bytes.0;
                 capacity.time
             }
         };

@@ -1,0 +1,33 @@
+//! Words for values whose types are named elsewhere.
+
+use airpace_cc::registry::Protocol;
+use airpace_core::radio::Direction;
+use serde::{Deserialize, Deserializer};
+
+/// `down` or `up`.
+pub(super) fn direction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Direction, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Word {
+        Down,
+        Up,
+    }
+    Ok(match Word::deserialize(deserializer)? {
+        Word::Down => Direction::Downlink,
+        Word::Up => Direction::Uplink,
+    })
+}
+
+/// `tcp` or `udp`.
+pub(super) fn protocol<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Protocol, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Word {
+        Tcp,
+        Udp,
+    }
+    Ok(match Word::deserialize(deserializer)? {
+        Word::Tcp => Protocol::Tcp,
+        Word::Udp => Protocol::Udp,
+    })
+}

@@ -1,0 +1,168 @@
+//! A trace as the last hop, and what a radio would tell of it: each millisecond is a subframe of one carrier.
+
+use std::sync::Arc;
+
+use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction, OwnRadio};
+use airpace_core::{Bits, Bytes, Dci, PrbSet, RadioReport, Rnti, Time};
+use airpace_path::trace::{KpiTrace, Trace, TraceConfig, TraceLink};
+use airpace_path::{ConfigError, Link};
+
+use crate::hop::MILLISECOND;
+
+/// What was recorded of a link.
+#[derive(Clone, Debug)]
+pub(crate) struct Recording {
+    pub(crate) trace: Arc<Trace>,
+    /// What the modem told meanwhile.
+    pub(crate) kpi: Option<Arc<KpiTrace>>,
+}
+
+/// A trace whose packets all go one way.
+#[derive(Debug)]
+pub(crate) struct TraceRadio {
+    pub(crate) link: TraceLink,
+    pub(crate) direction: Direction,
+    pub(crate) has_telemetry: bool,
+    kpi: Option<Arc<KpiTrace>>,
+    /// Where in the trace the run begins.
+    start_ms: u64,
+    used: Bytes,
+}
+
+/// The most PRBs that a carrier can be told to have: a trace with more chances in a millisecond is told short.
+const WIDEST_CARRIER: u64 = 128;
+
+/// PRBs of the carrier that a KPI trace's bandwidth is granted on.
+///
+/// Chosen: those of 20 MHz; only their product with the bits of each means anything.
+const KPI_PRBS: u16 = 100;
+
+/// RNTI of a trace's only device.
+const TRACE_RNTI: Rnti = Rnti(61);
+
+impl TraceRadio {
+    pub(crate) fn new(
+        recording: Recording,
+        direction: Direction,
+        has_telemetry: bool,
+        config: &TraceConfig,
+    ) -> Result<TraceRadio, ConfigError> {
+        let link = TraceLink::new(recording.trace, config)?;
+        let start_ms = Time::from_secs_f64(config.start_s).as_millis();
+        Ok(TraceRadio { link, direction, has_telemetry, kpi: recording.kpi, start_ms, used: Bytes::ZERO })
+    }
+
+    /// What the link can carry in the millisecond from `from` on; exact, whenever that is.
+    pub(crate) fn capacity(&self, from: Time) -> Bytes {
+        self.link.capacity_between(from, from + MILLISECOND)
+    }
+
+    /// The report of the millisecond that ends at `now`; `now` is whole milliseconds, one after the other.
+    pub(crate) fn report(&mut self, now: Time) -> RadioReport {
+        let start = now - MILLISECOND;
+        match self.kpi.clone() {
+            Some(kpi) => self.report_of_kpi(start, &kpi),
+            None => self.report_of_chances(start, now),
+        }
+    }
+
+    /// A PRB for each of the millisecond's chances: own as far as packets used them, else idle.
+    fn report_of_chances(&mut self, start: Time, now: Time) -> RadioReport {
+        let used = (self.link.used() - std::mem::replace(&mut self.used, self.link.used())).bits();
+        let carrier_prbs = self.link.opportunities_in(start, now).min(WIDEST_CARRIER) as u16;
+        let bits_per_prb = self.link.opportunity_bytes().bits().0;
+        let prbs = carrier_prbs.min(used.0.div_ceil(bits_per_prb) as u16);
+        let tbs = Bits(bits_per_prb * u64::from(prbs));
+        self.told(start, carrier_prbs, prbs, tbs, bits_per_prb as f64, BitLayer::Transport)
+    }
+
+    /// All PRBs are the device's own, and carry what the modem told.
+    fn report_of_kpi(&self, start: Time, kpi: &KpiTrace) -> RadioReport {
+        let in_trace = (start.as_millis() + self.start_ms) % self.link.trace().period_ms();
+        let tbs = Bits(kpi.bandwidth_at(in_trace).as_bps() / 1000);
+        let prbs = if tbs == Bits::ZERO { 0 } else { KPI_PRBS };
+        let bits_per_prb = tbs.0 as f64 / f64::from(KPI_PRBS);
+        self.told(start, KPI_PRBS, prbs, tbs, bits_per_prb, BitLayer::Physical)
+    }
+
+    /// A report with one grant, of the device's own.
+    fn told(
+        &self,
+        start: Time,
+        carrier_prbs: u16,
+        prbs: u16,
+        tbs: Bits,
+        bits_per_prb: f64,
+        layer: BitLayer,
+    ) -> RadioReport {
+        let is_uplink = self.direction == Direction::Uplink;
+        let grant = Dci {
+            rnti: TRACE_RNTI,
+            direction: self.direction,
+            format: if is_uplink { DciFormat::F0 } else { DciFormat::default() },
+            prbs: PrbSet::run(0, prbs),
+            mcs: [Some(0), None],
+            tbs: [tbs, Bits::ZERO],
+            layers: 1,
+            ..Dci::default()
+        };
+        RadioReport {
+            carrier: CarrierId(0),
+            time: start,
+            subframe_index: start.as_millis(),
+            carrier_prbs,
+            cfi: 1,
+            dcis: if prbs == 0 { Vec::new() } else { vec![grant] },
+            own: Some(OwnRadio {
+                rnti: TRACE_RNTI,
+                active: true,
+                sinr_db: f64::NAN,
+                bits_per_prb,
+                decoded: (prbs > 0).then_some(true),
+                uplink_queue: is_uplink.then(|| self.link.backlog()),
+            }),
+            layer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn radio(direction: Direction, kpi: Option<&[u8]>, start_s: f64) -> TraceRadio {
+        let recording = Recording {
+            trace: Arc::new(Trace::from_times_ms((1..=200).collect()).unwrap()),
+            kpi: kpi.map(|table| Arc::new(KpiTrace::parse(table).unwrap())),
+        };
+        let config = TraceConfig { start_s, ..TraceConfig::default() };
+        TraceRadio::new(recording, direction, true, &config).unwrap()
+    }
+
+    #[test]
+    fn the_grants_of_a_kpi_trace_hold_until_the_next_and_wrap_with_the_trace() {
+        let mut radio = radio(Direction::Uplink, Some(b"time_ms,bandwidth_mbps\n0,8\n100,0\n150,40\n"), 0.05);
+        let mut bits_in = |ms: u64| {
+            let report = radio.report(Time::from_millis(ms + 1));
+            assert_eq!((report.subframe_index, report.layer), (ms, BitLayer::Physical));
+            assert!(
+                report
+                    .dcis
+                    .iter()
+                    .all(|dci| dci.direction == Direction::Uplink && dci.format == DciFormat::F0)
+            );
+            report.dcis.iter().map(|dci| dci.bits().0).sum::<u64>()
+        };
+        // The run begins 50 ms into the trace, which is 200 ms long.
+        let told = [0, 49, 50, 99, 100, 149, 150, 249, 250, 300].map(&mut bits_in);
+        assert_eq!(told, [8000, 8000, 0, 0, 40_000, 40_000, 8000, 8000, 0, 40_000]);
+    }
+
+    #[test]
+    fn without_one_the_chances_are_told() {
+        let mut radio = radio(Direction::Downlink, None, 0.0);
+        let report = radio.report(Time::from_millis(5));
+        assert_eq!((report.carrier_prbs, report.idle_prbs(), report.layer), (1, 1, BitLayer::Transport));
+        assert!(report.dcis.is_empty(), "nobody used the chance");
+    }
+}
