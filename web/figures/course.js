@@ -1,12 +1,14 @@
 // What happened over time: throughput in what could be had, the queue it made, and what the scheme thought it did.
 const courseRows = (s, view) => s.courses.filter((course) => isShown(view, course) && course.stays.length > 0);
+/// Whether a capacity is the one that a flow could use.
+const isCapacityOf = (capacity, flow) => capacity.device === flow.device && capacity.direction === flow.direction;
 const RIBBON = 26;
 const COURSE = { throughput: 250, delay: 170, gap: 44 };
 
 figure({
   id: "course",
   title: "Over time",
-  note: "Grey: what the last hop could have carried to the device. Ticks: packets dropped or lost. " +
+  note: "Grey: what the last hop could have carried for the device. Ticks: packets dropped or lost. " +
     "Ribbon: the state of each controller. Drag the slider, or pinch, to zoom all figures over time.",
   wide: true,
   over: "time",
@@ -23,8 +25,7 @@ figure({
       data: overTime(s, values), lineStyle: { width: 2, type: pens[index].type, color: pens[index].colour },
       itemStyle: { color: pens[index].colour }, emphasis: { disabled: true }, z: 3,
     });
-    const device = shown.length ? s.flows[shown[0].flow].device : 0;
-    const truth = s.capacities.filter((c) => view.schemes.has(c.scheme) && c.device === device).slice(0, 1);
+    const truth = s.capacities.filter((c) => view.schemes.has(c.scheme) && isCapacityOf(c, s.flows[shown[0]?.flow ?? 0])).slice(0, 1);
     const capacity = truth.map((c) => ({
       name: "capacity", type: "line", data: overTime(s, c.capacity_mbps), showSymbol: false, silent: true, z: 1,
       lineStyle: { width: 0 }, areaStyle: { color: look.capacity, opacity: 0.7 }, itemStyle: { color: look.capacity },
@@ -104,7 +105,7 @@ figure({
   csv: (s) => [
     ["scheme", "flow", "time_s", "throughput_mbps", "queueing_delay_ms", "queueing_delay_max_ms", "dropped_packets", "capacity_mbps"],
     ...s.courses.flatMap((course) => {
-      const truth = s.capacities.find((c) => c.scheme === course.scheme && c.device === s.flows[course.flow].device);
+      const truth = s.capacities.find((c) => c.scheme === course.scheme && isCapacityOf(c, s.flows[course.flow]));
       const dropped = new Map(course.dropped);
       return course.throughput_mbps.map((throughput, index) => [
         course.scheme, s.flows[course.flow].flow, Number((index * s.interval_s).toFixed(3)), throughput,

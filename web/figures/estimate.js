@@ -5,7 +5,7 @@ const estimateCourses = (s, view) =>
 figure({
   id: "estimate",
   title: "Estimate against truth",
-  note: "Lines: the scheme's own estimates, under its names. Grey: what the last hop could have carried to the device. " +
+  note: "Lines: the scheme's own estimates, under its names. Grey: what the last hop could have carried for the device. " +
     "Right (or below): how far each estimate was off, over all intervals of the run.",
   wide: true,
   over: "time",
@@ -17,8 +17,8 @@ figure({
     const shown = estimateCourses(s, view);
     const curves = shown.flatMap((course) => course.estimates.map((estimate) => ({
       estimate, name: shown.length > 1 ? `${estimate.name} · ${s.flows[course.flow].flow}` : estimate.name })));
-    const device = s.flows[(shown[0] ?? s.courses[0]).flow].device;
-    const truth = s.capacities.find((c) => c.scheme === view.scheme && c.device === device);
+    const flow = s.flows[(shown[0] ?? s.courses[0]).flow];
+    const truth = s.capacities.find((c) => c.scheme === view.scheme && isCapacityOf(c, flow));
     const pen = (index) => ({ width: 2, color: PALETTE[index % PALETTE.length] });
     const beside = innerWidth >= 900;
     return {
@@ -58,7 +58,7 @@ figure({
   csv: (s) => [
     ["scheme", "flow", "estimate", "time_s", "estimate_mbps", "capacity_mbps"],
     ...s.courses.flatMap((course) => {
-      const truth = s.capacities.find((c) => c.scheme === course.scheme && c.device === s.flows[course.flow].device);
+      const truth = s.capacities.find((c) => c.scheme === course.scheme && isCapacityOf(c, s.flows[course.flow]));
       return course.estimates.flatMap((estimate) => estimate.mbps.map((mbps, index) => [
         course.scheme, s.flows[course.flow].flow, estimate.name, Number((index * s.interval_s).toFixed(3)), mbps, truth?.capacity_mbps[index]]));
     }),

@@ -2,7 +2,7 @@
 figure({
   id: "jain",
   title: "Fairness",
-  note: "Jain's index per second over the flows that take all they can get and are active together: 1 is an equal share. " +
+  note: "Jain's index per second over the flows that take all they can get and are active together, those of each direction by themselves: 1 is an equal share. " +
     "Solid: of bytes delivered. Dotted: of PRBs given.",
   over: "time",
   course: true,
@@ -11,7 +11,7 @@ figure({
   option(s, view, look) {
     const shown = s.jain.filter((course) => view.schemes.has(course.scheme));
     const curve = (course, kind, windows) => ({
-      name: kind ? `${course.scheme}: ${kind}` : course.scheme, type: "line", step: "end", showSymbol: windows.length < 2,
+      name: [jainName(s, course), kind].filter(Boolean).join(": "), type: "line", step: "end", showSymbol: windows.length < 2,
       data: gapped(windows), connectNulls: false, emphasis: { disabled: true },
       lineStyle: { width: 2, type: kind ? "dotted" : "solid", color: visible(styleOf(s, course.scheme).colour, look) },
       itemStyle: { color: visible(styleOf(s, course.scheme).colour, look) },
@@ -27,13 +27,17 @@ figure({
     };
   },
   key: (s, view, look) => s.jain.filter((course) => view.schemes.has(course.scheme))
-    .map((course) => [visible(styleOf(s, course.scheme).colour, look), course.scheme, styleOf(s, course.scheme).variant]),
+    .map((course) => [visible(styleOf(s, course.scheme).colour, look), jainName(s, course), styleOf(s, course.scheme).variant]),
   csv: (s) => [
-    ["scheme", "of", "time_s", "jain", "sharers"],
+    ["scheme", "direction", "of", "time_s", "jain", "sharers"],
     ...s.jain.flatMap((course) => [["bytes", course.bytes], ["prbs", course.prbs]].flatMap(([of, windows]) =>
-      windows.map((window) => [course.scheme, of, window.time_s, window.jain, window.sharers]))),
+      windows.map((window) => [course.scheme, course.direction, of, window.time_s, window.jain, window.sharers]))),
   ],
 });
+
+/// The direction is named where flows go both ways.
+const jainName = (s, course) =>
+  s.flows.some((flow) => flow.direction !== course.direction) ? `${course.scheme}, ${course.direction}` : course.scheme;
 
 /// Steps that last their second, with a gap where nobody shares.
 function gapped(windows) {

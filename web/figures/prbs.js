@@ -1,5 +1,11 @@
 // Who got the cell: PRB by PRB in the moment when most changed, and over the whole run.
-const cellOf = (s, view) => s.cells.find((cell) => cell.scheme === view.scheme) ?? s.cells[0];
+
+/// The cell in the direction of the first flow that is shown.
+function cellOf(s, view) {
+  const flow = s.flows.find((_, index) => view.flows.has(index)) ?? s.flows[0];
+  const cells = s.cells.filter((cell) => cell.direction === flow.direction);
+  return cells.find((cell) => cell.scheme === view.scheme) ?? cells[0] ?? s.cells[0];
+}
 
 /// Devices have colours; background users are greys, so that one's own PRBs stand out; idle is paper.
 function ownerColour(owner, cell, look) {
@@ -20,7 +26,7 @@ const ownerWords = (s, owner) => {
 figure({
   id: "prb-share",
   title: "Who got the cell",
-  note: "Part of all PRBs of all carriers, over the whole run.",
+  note: "Part of all PRBs of all carriers in the direction of the first flow shown, over the whole run.",
   over: "time",
   one: true,
   course: true,
@@ -44,16 +50,16 @@ figure({
   },
   key: (s, view, look) => cellOf(s, view).users.map((user) => [ownerColour(user, cellOf(s, view), look), ownerWords(s, user)]),
   csv: (s) => [
-    ["scheme", "user", "time_s", "share_percent"],
+    ["scheme", "direction", "user", "time_s", "share_percent"],
     ...s.cells.flatMap((cell) => cell.users.flatMap((user, index) => cell.share_percent[index].map((share, at) =>
-      [cell.scheme, user, Number((at * s.interval_s).toFixed(3)), share]))),
+      [cell.scheme, cell.direction, user, Number((at * s.interval_s).toFixed(3)), share]))),
   ],
 });
 
 figure({
   id: "prb-map",
   title: "Who got which PRB",
-  note: "Each subframe of the cell around the moment when most changed. White is idle.",
+  note: "Each subframe of the cell, in the direction of the first flow shown, around the moment when most changed. White is idle.",
   wide: true,
   one: true,
   course: true,
@@ -99,8 +105,8 @@ figure({
       .concat([[look.surface, "idle"]]);
   },
   csv: (s) => [
-    ["scheme", "time_ms", "carrier", "owner", "first_prb", "n_prb", "mcs", "retransmission"],
+    ["scheme", "direction", "time_ms", "carrier", "owner", "first_prb", "n_prb", "mcs", "retransmission"],
     ...s.cells.flatMap((cell) => cell.map.grants.map(([subframe, carrier, first, count, owner, mcs, again]) =>
-      [cell.scheme, cell.map.start_ms + subframe, carrier, cell.map.owners[owner], first, count, mcs < 0 ? "" : mcs, again])),
+      [cell.scheme, cell.direction, cell.map.start_ms + subframe, carrier, cell.map.owners[owner], first, count, mcs < 0 ? "" : mcs, again])),
   ],
 });

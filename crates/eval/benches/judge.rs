@@ -28,6 +28,7 @@ fn facts() -> RunFacts {
             flow: FlowId(0),
             name: "phone".to_owned(),
             device: DeviceId(0),
+            direction: Direction::Downlink,
             scheme: "pbe".to_owned(),
             greedy: true,
             active: vec![Span { start: Time::ZERO, end: duration }],

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use airpace_core::radio::Direction;
 use airpace_core::{Bytes, DeviceId, FlowId, Time};
 use airpace_sim::scenario::Flow;
 use airpace_sim::{Scenario, SchemeSpec};
@@ -28,8 +29,10 @@ pub struct FlowFacts {
     pub flow: FlowId,
     /// What people call it.
     pub name: String,
-    /// The device that it ends at.
+    /// Its device.
     pub device: DeviceId,
+    /// Whether it ends at its device or begins there.
+    pub direction: Direction,
     /// Its scheme, as it was spelled.
     pub scheme: String,
     /// Whether it takes all that it can get; fairness is judged among such flows only, for one that has a rate
@@ -77,6 +80,7 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
             flow: FlowId(index as u16),
             name: flow.label.clone(),
             device: DeviceId(flow.device),
+            direction: flow.direction,
             greedy: flow.rate_mbps.is_none() && scheme.scheme().name != "cbr",
             scheme: scheme.text().to_owned(),
             active: active(flow, duration),

@@ -12,8 +12,9 @@
 //! ```
 #![warn(missing_docs)]
 
+pub mod direction;
 pub mod error;
-pub mod expect;
+mod expect;
 pub mod facts;
 pub mod folder;
 pub mod judge;

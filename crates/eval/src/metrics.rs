@@ -7,12 +7,12 @@
 //! | metric | definition |
 //! | --- | --- |
 //! | throughput | bytes that arrived for the first time while the flow was active, over its active time |
-//! | utilization | those bytes over what the last hop could have carried to the flow's device in that time |
+//! | utilization | those bytes over what the last hop could have carried to (or, `up`, from) the flow's device in that time |
 //! | one-way delay | from the sender handing a packet to the path to its first arrival; delivered packets only |
 //! | queueing delay | one-way delay less what the path takes when it is empty |
 //! | loss rate | packets whose journey ended otherwise than by arrival, over all whose journey ended |
 //! | power | throughput over the 95th percentile of one-way delay, in Mbit/s per ms |
-//! | Jain's index | (Σx)² / (n · Σx²) over the n greedy flows active together, per window of 1 s; then the mean |
+//! | Jain's index | (Σx)² / (n · Σx²) over the n greedy flows of a direction active together, per window of 1 s; then the mean |
 //! | throughput per 100 ms | percentiles over the 100 ms intervals that lie wholly in the active time |
 //! | share of a state | part of the active time that the controller spent in it |
 //!
@@ -27,7 +27,6 @@ mod tests;
 
 use airpace_core::Event;
 use airpace_core::event::Owner;
-use airpace_core::radio::Direction;
 use serde::{Deserialize, Serialize};
 
 pub use delay::Delays;
@@ -51,9 +50,10 @@ pub struct Meter {
 pub struct Measured {
     /// Per flow, in the order of the facts.
     pub flows: Vec<FlowMetrics>,
-    /// Jain's index of bytes delivered, for each window of 1 s with at least two greedy flows.
+    /// Jain's index of bytes delivered, for each window of 1 s with at least two greedy flows of a direction.
     pub jain: Vec<JainWindow>,
-    /// Jain's index of PRBs given to the devices of greedy flows, for each window of 1 s with at least two.
+    /// Jain's index of PRBs given to the devices of greedy flows of a direction, for each window of 1 s with at least
+    /// two.
     ///
     /// What the fairness figures of PBE-CC show.
     pub jain_prbs: Vec<JainWindow>,
@@ -91,7 +91,8 @@ impl Meter {
                 }
             }
             Event::Capacity(capacity) => {
-                for flow in self.flows.iter_mut().filter(|flow| flow.device() == capacity.device) {
+                let whose = (capacity.device, capacity.direction);
+                for flow in self.flows.iter_mut().filter(|flow| (flow.device(), flow.direction()) == whose) {
                     flow.on_capacity(capacity);
                 }
             }
@@ -104,8 +105,8 @@ impl Meter {
                 let report = subframe.report;
                 self.see_carrier(report.carrier.0, report.carrier_prbs);
                 for (dci, owner) in report.dcis.iter().zip(subframe.owners) {
-                    if let (Owner::Device(device), Direction::Downlink) = (owner, dci.direction) {
-                        self.fairness.on_prbs(*device, report.time, dci.prbs.len());
+                    if let Owner::Device(device) = owner {
+                        self.fairness.on_prbs((*device, dci.direction), report.time, dci.prbs.len());
                     }
                 }
             }
@@ -120,6 +121,7 @@ impl Meter {
             .iter()
             .map(|flow| Sharer {
                 device: flow.device(),
+                direction: flow.direction(),
                 greedy: flow.greedy(),
                 active: flow.active().to_vec(),
             })

@@ -1,5 +1,6 @@
 //! What a run comes to: every number of every run, as `summary.json` holds it and as `--json` prints it.
 
+use airpace_core::radio::Direction;
 use serde::{Deserialize, Serialize};
 
 use crate::expect::Verdict;
@@ -28,9 +29,9 @@ pub struct RunSummary {
     pub duration_s: f64,
     /// The flows, in the order of the scenario.
     pub flows: Vec<FlowSummary>,
-    /// Jain's index of bytes delivered, per window of 1 s with at least two greedy flows.
+    /// Jain's index of bytes delivered, per window of 1 s with at least two greedy flows of a direction.
     pub jain: Vec<JainWindow>,
-    /// Jain's index of PRBs given, per window of 1 s with at least two devices of greedy flows.
+    /// Jain's index of PRBs given, per window of 1 s with at least two devices of greedy flows of a direction.
     pub jain_prbs: Vec<JainWindow>,
     /// The carriers of the cell; none where there is no cell.
     pub carriers: Vec<Carrier>,
@@ -43,8 +44,11 @@ pub struct FlowSummary {
     pub flow: String,
     /// Its place in the scenario: the `flow` column of the tables.
     pub index: u16,
-    /// The device it ends at: the `device` column of the tables.
+    /// Its device: the `device` column of the tables.
     pub device: u16,
+    /// `down` if it ends at its device, `up` if it begins there.
+    #[serde(with = "crate::direction", default)]
+    pub direction: Direction,
     /// The scheme it ran: the one under test, or its own.
     pub scheme: String,
     /// Whether it takes all that it can get.
@@ -95,6 +99,7 @@ impl RunSummary {
                     flow: facts.name.clone(),
                     index: facts.flow.0,
                     device: facts.device.0,
+                    direction: facts.direction,
                     scheme: facts.scheme.clone(),
                     greedy: facts.greedy,
                     metrics,

@@ -11,7 +11,7 @@
 //! | `losses` | packets that their sender declared lost | [`losses`] |
 //! | `controller` | a look into a flow's scheme | [`controller`] |
 //! | `prbs` | adjacent PRBs granted to one user in one subframe | [`prbs`] |
-//! | `capacity` | what the last hop could have carried to a device | [`capacity`] |
+//! | `capacity` | what the last hop could have carried to or from a device | [`capacity`] |
 //!
 //! Folders are hive partitions (`packets/scenario=competitor/scheme=pbe/seed=1/part.parquet`), so that
 //! `pandas.read_parquet("RUN/packets")` and `polars.read_parquet("RUN/packets")` give one table with the columns

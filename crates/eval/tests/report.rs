@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use airpace_eval::report;
-use common::{Temporary, contents, patient, simulate, story};
+use common::{STORY, Temporary, contents, patient, simulate, story, told};
 use serde_json::Value;
 
 fn data_of(page: &str) -> Value {
@@ -110,6 +110,32 @@ fn every_figure_has_its_numbers() {
     );
     assert!(!scenario["jain"][0]["bytes"].as_array().unwrap().is_empty());
     assert_eq!(scenario["expectations"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_a_phone_sends_is_drawn_against_its_own_direction() {
+    let folder = Temporary::new("both-ways");
+    let both_ways = STORY.replace("label = \"other\"", "label = \"other\"\ndirection = \"up\"");
+    told(&both_ways, Some(&folder.0), &[1], 1).run_with(&simulate, &patient).unwrap();
+    let data = data_of(&fs::read_to_string(report::write(&folder.0).unwrap()).unwrap());
+    let scenario = &data["scenarios"][0];
+    let directions = |list: &Value| -> Vec<String> {
+        let list = list.as_array().unwrap().iter().take(2);
+        list.map(|entry| entry["direction"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(directions(&scenario["flows"]), ["down", "up"]);
+    assert_eq!(directions(&scenario["capacities"]), ["down", "up"]);
+    assert_eq!(directions(&scenario["cells"]), ["down", "up"]);
+    assert_eq!(directions(&scenario["jain"]), Vec::<String>::new(), "one flow each way shares with nobody");
+    for (place, own, other) in [(0, "device 0", "device 1"), (1, "device 1", "device 0")] {
+        let cell = &scenario["cells"][place];
+        let users = cell["users"].as_array().unwrap();
+        let share = |name: &str| {
+            let user = users.iter().position(|user| user == name).unwrap();
+            cell["share_percent"][user].as_array().unwrap().iter().filter_map(Value::as_f64).sum::<f64>()
+        };
+        assert!(share(own) > 0.0 && share(other) == 0.0, "{own} has the cell's direction {place} alone");
+    }
 }
 
 #[test]

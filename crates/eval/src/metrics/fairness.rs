@@ -1,10 +1,12 @@
 //! Jain's index over windows of one second.
 
 use airpace_core::event::{Arrived, Fate};
+use airpace_core::radio::Direction;
 use airpace_core::{DeviceId, Time};
 use serde::{Deserialize, Serialize};
 
 use super::rounded;
+use crate::direction::{self, is_down};
 use crate::facts::{RunFacts, Span};
 
 /// Jain's fairness index of these shares: 1 if all are equal, 1/n if one has everything; `None` if nobody has
@@ -30,25 +32,31 @@ pub struct JainWindow {
     pub jain: f64,
     /// How many shared.
     pub sharers: u16,
+    /// The direction of the flows that shared; not said where it is `down`.
+    #[serde(with = "crate::direction", default, skip_serializing_if = "is_down")]
+    pub direction: Direction,
 }
 
-/// Counts bytes per flow, and PRBs per device, in windows of 1 s.
+/// A device, one way.
+type Side = (DeviceId, Direction);
+
+/// Counts bytes per flow, and PRBs per device and direction, in windows of 1 s.
 pub(super) struct FairnessMeter {
     bytes: Vec<Vec<u64>>,
-    /// Rising device numbers, and the PRBs each was given.
-    devices: Vec<(DeviceId, Vec<u64>)>,
+    /// Devices in rising order, and the PRBs that each was given.
+    sides: Vec<(Side, Vec<u64>)>,
     windows: usize,
 }
 
 impl FairnessMeter {
     pub(super) fn new(facts: &RunFacts) -> FairnessMeter {
         let windows = (facts.duration.as_nanos() / 1_000_000_000) as usize;
-        let mut devices: Vec<DeviceId> = facts.flows.iter().map(|flow| flow.device).collect();
-        devices.sort_unstable();
-        devices.dedup();
+        let mut sides: Vec<Side> = facts.flows.iter().map(|flow| (flow.device, flow.direction)).collect();
+        sides.sort_unstable();
+        sides.dedup();
         FairnessMeter {
             bytes: vec![vec![0; windows]; facts.flows.len()],
-            devices: devices.into_iter().map(|device| (device, vec![0; windows])).collect(),
+            sides: sides.into_iter().map(|side| (side, vec![0; windows])).collect(),
             windows,
         }
     }
@@ -62,9 +70,9 @@ impl FairnessMeter {
         }
     }
 
-    pub(super) fn on_prbs(&mut self, device: DeviceId, time: Time, prbs: u16) {
-        if let Ok(place) = self.devices.binary_search_by_key(&device, |known| known.0)
-            && let Some(count) = self.devices[place].1.get_mut(window_of(time))
+    pub(super) fn on_prbs(&mut self, side: Side, time: Time, prbs: u16) {
+        if let Ok(place) = self.sides.binary_search_by_key(&side, |known| known.0)
+            && let Some(count) = self.sides[place].1.get_mut(window_of(time))
         {
             *count += u64::from(prbs);
         }
@@ -72,48 +80,54 @@ impl FairnessMeter {
 
     /// Jain's indices, given who took part when.
     pub(super) fn finish(&self, sharers: &[Sharer]) -> Fairness {
-        let bytes = self.windows_of(|window| {
-            let there = (0..sharers.len()).filter(|slot| sharers[*slot].takes_part(window));
+        let bytes = self.windows_of(|window, direction| {
+            let there = (0..sharers.len()).filter(|slot| sharers[*slot].takes_part(window, direction));
             there.map(|slot| self.bytes[slot][window] as f64).collect()
         });
-        let prbs = self.windows_of(|window| {
-            let there =
-                |device| sharers.iter().any(|sharer| sharer.device == device && sharer.takes_part(window));
-            let devices = self.devices.iter().filter(|(device, _)| there(*device));
-            devices.map(|(_, prbs)| prbs[window] as f64).collect()
+        let prbs = self.windows_of(|window, direction| {
+            let takes_part =
+                |device, sharer: &Sharer| sharer.device == device && sharer.takes_part(window, direction);
+            let there = |side: Side| side.1 == direction && sharers.iter().any(|it| takes_part(side.0, it));
+            let sides = self.sides.iter().filter(|(side, _)| there(*side));
+            sides.map(|(_, prbs)| prbs[window] as f64).collect()
         });
         Fairness { bytes, prbs }
     }
 
-    fn windows_of(&self, shares_in: impl Fn(usize) -> Vec<f64>) -> Vec<JainWindow> {
-        let index = |window| {
-            let shares = shares_in(window);
-            let jain = jain(&shares).filter(|_| shares.len() >= 2)?;
-            Some(JainWindow { time_s: window as f64, jain: rounded(jain), sharers: shares.len() as u16 })
+    /// The windows of one direction after those of the other: what goes different ways does not share.
+    fn windows_of(&self, shares_in: impl Fn(usize, Direction) -> Vec<f64>) -> Vec<JainWindow> {
+        let index = |window, direction| {
+            let shares = shares_in(window, direction);
+            let jain = rounded(jain(&shares).filter(|_| shares.len() >= 2)?);
+            Some(JainWindow { time_s: window as f64, jain, sharers: shares.len() as u16, direction })
         };
-        (0..self.windows).filter_map(index).collect()
+        let windows = |direction| (0..self.windows).filter_map(move |window| index(window, direction));
+        direction::BOTH.into_iter().flat_map(windows).collect()
     }
 }
 
 /// A flow as fairness sees it.
 pub(super) struct Sharer {
     pub(super) device: DeviceId,
+    pub(super) direction: Direction,
     pub(super) greedy: bool,
     pub(super) active: Vec<Span>,
 }
 
 impl Sharer {
-    /// Whether it is active for the whole of a window and wants an equal share.
-    fn takes_part(&self, window: usize) -> bool {
+    /// Whether it goes this way, is active for the whole of a window and wants an equal share.
+    fn takes_part(&self, window: usize, direction: Direction) -> bool {
         let window = Span { start: Time::from_secs(window as u64), end: Time::from_secs(window as u64 + 1) };
-        self.greedy && self.active.iter().any(|span| span.covers(window))
+        self.greedy && self.direction == direction && self.active.iter().any(|span| span.covers(window))
     }
 
     /// The mean index over the windows that it took part in.
     pub(super) fn mean(&self, windows: &[JainWindow]) -> Option<f64> {
         let its: Vec<f64> = windows
             .iter()
-            .filter(|window| self.takes_part(window.time_s as usize))
+            .filter(|window| {
+                window.direction == self.direction && self.takes_part(window.time_s as usize, self.direction)
+            })
             .map(|window| window.jain)
             .collect();
         (!its.is_empty()).then(|| rounded(its.iter().sum::<f64>() / its.len() as f64))
@@ -122,7 +136,7 @@ impl Sharer {
 
 /// Jain's indices of a run.
 pub(super) struct Fairness {
-    /// Of bytes delivered, over the greedy flows that are active for the whole of a window, at least two.
+    /// Of bytes delivered, over the greedy flows of a direction that are active for the whole of a window, at least two.
     pub(super) bytes: Vec<JainWindow>,
     /// Of PRBs given, over the devices of such flows, at least two.
     pub(super) prbs: Vec<JainWindow>,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use airpace_core::event::{Arrived, Capacity, Fate};
+use airpace_core::radio::Direction;
 use airpace_core::{DeviceId, Time};
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +17,8 @@ use crate::facts::{FlowFacts, Span};
 pub struct FlowMetrics {
     /// Bytes that arrived for the first time while the flow was active, over its active time; Mbit/s.
     pub throughput_mbps: f64,
-    /// Those bytes over what the last hop could have carried to the flow's device in its active time: what it
-    /// carried, to whichever of the device's flows, and what nobody used. `None` where the path told no capacity.
+    /// Those bytes over what the last hop could have carried to (or from) the flow's device in its active time: what it
+    /// carried, for whichever of the device's flows, and what nobody used. `None` where the path told no capacity.
     pub utilization: Option<f64>,
     /// From the sender handing a packet to the path to its first arrival.
     pub one_way_delay_ms: Delays,
@@ -61,6 +62,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Listens to one flow.
 pub(super) struct FlowMeter {
     device: DeviceId,
+    direction: Direction,
     greedy: bool,
     active: Vec<Span>,
     /// The first active span that does not lie wholly before the events seen so far.
@@ -91,6 +93,7 @@ impl FlowMeter {
         let run = Span { start: Time::ZERO, end: duration };
         FlowMeter {
             device: facts.device,
+            direction: facts.direction,
             greedy: facts.greedy,
             active: facts
                 .active
@@ -124,6 +127,10 @@ impl FlowMeter {
 
     pub(super) fn device(&self) -> DeviceId {
         self.device
+    }
+
+    pub(super) fn direction(&self) -> Direction {
+        self.direction
     }
 
     pub(super) fn on_arrived(&mut self, arrived: &Arrived) {

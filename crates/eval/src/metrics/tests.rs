@@ -13,6 +13,7 @@ fn facts(flows: &[&[(u64, u64)]]) -> RunFacts {
         flow: FlowId(index),
         name: format!("flow {index}"),
         device: DeviceId(index),
+        direction: Direction::Downlink,
         scheme: "pbe".to_owned(),
         greedy: true,
         active: active
@@ -173,6 +174,63 @@ fn jain_of_prbs_compares_devices() {
     assert!(measured.jain_prbs.iter().all(|window| window.jain == 0.8 && window.sharers == 2));
     assert_eq!(measured.carriers, [Carrier { carrier: 0, prbs: 50 }]);
     assert!(measured.jain.is_empty(), "nothing was delivered: 0/0 is no fairness");
+}
+
+/// Two phones that send beside two that receive; each direction has its own bytes, PRBs and capacity.
+#[test]
+fn what_goes_different_ways_is_not_compared() {
+    let whole: &[_] = &[(0, 10_000)];
+    let mut facts = facts(&[whole; 4]);
+    for flow in [1, 3] {
+        facts.flows[flow].device = facts.flows[flow - 1].device;
+        facts.flows[flow].direction = Direction::Uplink;
+    }
+    let mut meter = Meter::new(&facts);
+    let grant = |direction, start, len| Dci { direction, prbs: PrbSet::run(start, len), ..Dci::default() };
+    let mut report = RadioReport {
+        carrier: CarrierId(0),
+        time: Time::ZERO,
+        subframe_index: 0,
+        carrier_prbs: 50,
+        cfi: 1,
+        dcis: vec![
+            grant(Direction::Downlink, 0, 20),
+            grant(Direction::Uplink, 0, 10),
+            grant(Direction::Downlink, 20, 20),
+            grant(Direction::Uplink, 10, 30),
+        ],
+        own: None,
+        layer: BitLayer::Physical,
+    };
+    let owners = [0, 0, 2, 2].map(|device| Owner::Device(DeviceId(device)));
+    for ms in 0..10_000 {
+        report.time = Time::from_millis(ms);
+        meter.record(&Event::Subframe(&Subframe { report: &report, owners: &owners }));
+        for (device, packets) in [(0, 1), (2, 3)] {
+            meter.record(&Event::Capacity(capacity(device, ms, 6000)));
+            let up = Capacity { direction: Direction::Uplink, ..capacity(device, ms, 4500) };
+            meter.record(&Event::Capacity(up));
+            let at = Time::from_micros(ms * 1000 + 500);
+            let arrived = |flow| arrival(flow, at, Duration::from_millis(25), Fate::Delivered);
+            meter.record(&Event::Arrived(arrived(device)));
+            (0..packets).for_each(|_| meter.record(&Event::Arrived(arrived(device + 1))));
+        }
+    }
+    let measured = meter.finish();
+    let utilization: Vec<_> = measured.flows.iter().map(|flow| flow.utilization.unwrap()).collect();
+    assert_eq!(utilization, [0.25, rounded(1.0 / 3.0), 0.25, 1.0], "each of its own direction's capacity");
+    let index = |windows: &[JainWindow], direction| {
+        let those: Vec<_> = windows.iter().filter(|window| window.direction == direction).collect();
+        assert_eq!(those.len(), 10);
+        assert!(those.iter().all(|window| window.jain == those[0].jain && window.sharers == 2));
+        those[0].jain
+    };
+    for windows in [&measured.jain, &measured.jain_prbs] {
+        assert_eq!(index(windows, Direction::Downlink), 1.0);
+        assert_eq!(index(windows, Direction::Uplink), 0.8, "(1 + 3)² / (2 · (1 + 9))");
+    }
+    let jain: Vec<_> = measured.flows.iter().map(|flow| flow.jain.unwrap()).collect();
+    assert_eq!(jain, [1.0, 0.8, 1.0, 0.8]);
 }
 
 #[test]

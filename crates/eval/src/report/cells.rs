@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use arrow_array::Array;
+use airpace_core::radio::Direction;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt8Type};
+use arrow_array::{Array, RecordBatch};
 use serde::Serialize;
 
 use super::series::{Intervals, significant};
+use crate::direction;
 use crate::error::EvalError;
 use crate::metrics::Carrier;
 use crate::summary::RunSummary;
@@ -18,10 +20,12 @@ const MAP_SUBFRAMES: usize = 200;
 /// Intervals between which change is looked for, in milliseconds.
 const CHANGE_MS: f64 = 100.0;
 
-/// The cell under one scheme.
+/// One direction of the cell under one scheme.
 #[derive(Serialize)]
 pub(super) struct CellCourse {
     scheme: String,
+    #[serde(with = "crate::direction")]
+    direction: Direction,
     carriers: Vec<Carrier>,
     /// Who gets PRBs: each device of the scenario, `background`, `control`, `idle`.
     users: Vec<String>,
@@ -43,10 +47,11 @@ struct PrbMap {
     grants: Vec<(usize, u8, u8, u8, usize, i16, u8)>,
 }
 
-/// Reads the cell of a run; `None` where the last hop is no cell.
+/// Reads one direction of the cell of a run; `None` where the last hop is no cell.
 pub(super) fn read(
     root: &Path,
     run: &RunSummary,
+    direction: Direction,
     intervals: Intervals,
     most_grants: usize,
 ) -> Result<Option<CellCourse>, EvalError> {
@@ -58,12 +63,16 @@ pub(super) fn read(
     let mut prbs = vec![vec![0_u64; intervals.count()]; users.len()];
     let changes = Intervals::of(run.duration_s, (run.duration_s * 1e3 / CHANGE_MS) as usize);
     let mut others = vec![0_i64; changes.count()];
-    part.for_each(&["time_ms", "owner", "n_prb"], |batch| {
+    part.for_each(&["time_ms", "direction", "owner", "n_prb"], |batch| {
+        let goes_this_way = rows_that_go(direction, batch);
         let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
         let n_prb = batch["n_prb"].as_primitive::<UInt8Type>();
         let vocabulary: Vec<usize> =
             vocabulary(batch, "owner").iter().map(|owner| user_of(&users, owner)).collect();
         for (row, owner) in words(batch, "owner").into_iter().enumerate() {
+            if !goes_this_way[row] {
+                continue;
+            }
             let (time_ms, n_prb) = (time_ms.value(row), n_prb.value(row));
             let user = vocabulary[owner];
             if let Some(index) = intervals.index(time_ms) {
@@ -80,11 +89,19 @@ pub(super) fn read(
     let start_ms = moment_of_change(&others);
     Ok(Some(CellCourse {
         scheme: run.scheme.clone(),
+        direction,
         carriers: run.carriers.clone(),
         share_percent: shares(&prbs, intervals, run.duration_s, width),
         users,
-        map: PrbMap::read(&part, start_ms, most_grants)?,
+        map: PrbMap::read(&part, direction, start_ms, most_grants)?,
     }))
+}
+
+/// Row by row, whether its grant is of this direction.
+fn rows_that_go(direction: Direction, batch: &RecordBatch) -> Vec<bool> {
+    let names = vocabulary(batch, "direction");
+    let is_it: Vec<bool> = names.iter().map(|name| direction::of_word(name) == direction).collect();
+    words(batch, "direction").into_iter().map(|word| is_it[word]).collect()
 }
 
 /// The devices of the run's flows, then everyone else by kind.
@@ -135,9 +152,15 @@ fn moment_of_change(others: &[i64]) -> f64 {
 }
 
 impl PrbMap {
-    fn read(part: &Part, start_ms: f64, most_grants: usize) -> Result<PrbMap, EvalError> {
+    fn read(
+        part: &Part,
+        direction: Direction,
+        start_ms: f64,
+        most_grants: usize,
+    ) -> Result<PrbMap, EvalError> {
         let mut map = PrbMap { start_ms, subframes: MAP_SUBFRAMES, owners: Vec::new(), grants: Vec::new() };
-        let columns = ["time_ms", "carrier", "owner", "first_prb", "n_prb", "mcs", "retransmission"];
+        let columns =
+            ["time_ms", "carrier", "direction", "owner", "first_prb", "n_prb", "mcs", "retransmission"];
         part.for_each(&columns, |batch| {
             let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
             let bytes = |column: &str| batch[column].as_primitive::<UInt8Type>();
@@ -145,7 +168,8 @@ impl PrbMap {
                 (bytes("carrier"), bytes("first_prb"), bytes("n_prb"), bytes("mcs"));
             let again = batch["retransmission"].as_boolean();
             let (owner, vocabulary) = (words(batch, "owner"), vocabulary(batch, "owner"));
-            for row in 0..batch.num_rows() {
+            let goes_this_way = rows_that_go(direction, batch);
+            for row in (0..batch.num_rows()).filter(|row| goes_this_way[*row]) {
                 let subframe = time_ms.value(row) - start_ms;
                 if subframe < 0.0 || subframe >= map.subframes as f64 {
                     continue;

@@ -1,11 +1,13 @@
 //! One scenario's part of the page.
 
+use airpace_core::radio::Direction;
 use serde::Serialize;
 
 use super::cells::{self, CellCourse};
 use super::series::{self, Budget, CapacityCourse, FlowCourse, Intervals, is_first_seed};
 use super::style::{SchemeStyle, styles};
 use super::table::{COLUMNS, Column, Row, rows};
+use crate::direction;
 use crate::error::EvalError;
 use crate::expect::Verdict;
 use crate::folder::{Manifest, ManifestScenario, RunFolder};
@@ -43,13 +45,17 @@ pub(super) struct ScenarioData {
 struct FlowLabel {
     flow: String,
     device: u16,
+    #[serde(with = "crate::direction")]
+    direction: Direction,
     greedy: bool,
 }
 
-/// Fairness over time under one scheme.
+/// Fairness over time under one scheme, among flows of one direction.
 #[derive(Serialize)]
 struct JainCourse {
     scheme: String,
+    #[serde(with = "crate::direction")]
+    direction: Direction,
     bytes: Vec<JainWindow>,
     prbs: Vec<JainWindow>,
 }
@@ -73,7 +79,9 @@ impl ScenarioData {
             let truth = series::capacities(folder.root(), run, intervals)?;
             courses.extend(series::flows(folder.root(), run, intervals, &truth)?);
             capacities.extend(truth);
-            cells.extend(cells::read(folder.root(), run, intervals, budget.grants)?);
+            for direction in directions(run) {
+                cells.extend(cells::read(folder.root(), run, direction, intervals, budget.grants)?);
+            }
         }
         let schemes: Vec<&str> = shown.iter().map(|run| run.scheme.as_str()).collect();
         let seed = shown.first().map(|run| run.seed);
@@ -90,6 +98,7 @@ impl ScenarioData {
                 let label = |flow: &crate::summary::FlowSummary| FlowLabel {
                     flow: flow.flow.clone(),
                     device: flow.device,
+                    direction: flow.direction,
                     greedy: flow.greedy,
                 };
                 run.flows.iter().map(label).collect()
@@ -109,15 +118,27 @@ impl ScenarioData {
             cells,
             jain: shown
                 .iter()
-                .filter(|run| !run.jain.is_empty() || !run.jain_prbs.is_empty())
-                .map(|run| JainCourse {
-                    scheme: run.scheme.clone(),
-                    bytes: run.jain.clone(),
-                    prbs: run.jain_prbs.clone(),
-                })
+                .flat_map(|run| directions(run).into_iter().map(|direction| JainCourse::of(run, direction)))
+                .filter(|course| !course.bytes.is_empty() || !course.prbs.is_empty())
                 .collect(),
         })
     }
+}
+
+impl JainCourse {
+    fn of(run: &RunSummary, direction: Direction) -> JainCourse {
+        let those = |windows: &[JainWindow]| {
+            windows.iter().filter(|window| window.direction == direction).copied().collect()
+        };
+        let (bytes, prbs) = (those(&run.jain), those(&run.jain_prbs));
+        JainCourse { scheme: run.scheme.clone(), direction, bytes, prbs }
+    }
+}
+
+/// The ways in which the flows of a run go.
+fn directions(run: &RunSummary) -> Vec<Direction> {
+    let goes = |direction: &Direction| run.flows.iter().any(|flow| flow.direction == *direction);
+    direction::BOTH.into_iter().filter(goes).collect()
 }
 
 /// The command that runs one scenario with these schemes and seeds.

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use airpace_core::radio::Direction;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, RecordBatch};
 use serde::Serialize;
 
+use crate::direction;
 use crate::error::EvalError;
 use crate::metrics::nearest_rank;
 use crate::summary::{RunSummary, Summary};
@@ -102,17 +104,19 @@ pub(super) struct FlowCourse {
 struct Estimate {
     name: String,
     mbps: Vec<Option<f64>>,
-    /// Relative error against the device's capacity, in %, and the part of the intervals that err no more.
+    /// Relative error against the device's capacity in the flow's direction, in %, and the part of the intervals that err no more.
     error_cdf: Vec<(f64, f64)>,
     /// Its median, in %.
     median_error_percent: Option<f64>,
 }
 
-/// What the last hop could have carried to one device.
+/// What the last hop could have carried to or from one device.
 #[derive(Serialize)]
 pub(super) struct CapacityCourse {
     scheme: String,
     device: u16,
+    #[serde(with = "crate::direction")]
+    direction: Direction,
     capacity_mbps: Vec<f64>,
 }
 
@@ -142,42 +146,46 @@ pub(super) fn flows(
     let mut controllers = controllers(root, run, intervals)?;
     let mut courses = Vec::new();
     for (index, (flow, course)) in run.flows.iter().zip(packets).enumerate() {
-        let truth = capacities.iter().find(|capacity| capacity.device == flow.device);
+        let whose = (flow.device, flow.direction);
+        let truth = capacities.iter().find(|capacity| (capacity.device, capacity.direction) == whose);
         let controller = std::mem::take(&mut controllers[index]);
         courses.push(course.finish(run, index, controller, truth));
     }
     Ok(courses)
 }
 
-/// Reads what the last hop could have carried to each device of a run's flows.
+/// Reads what the last hop could have carried for each device of a run, each way.
 pub(super) fn capacities(
     root: &Path,
     run: &RunSummary,
     intervals: Intervals,
 ) -> Result<Vec<CapacityCourse>, EvalError> {
-    let mut devices: Vec<(u16, Vec<u64>)> = Vec::new();
-    Part::of(root, "capacity", run).for_each(&["time_ms", "device", "capacity_bytes"], |batch| {
+    let mut sides: Vec<((u16, Direction), Vec<u64>)> = Vec::new();
+    let columns = ["time_ms", "device", "direction", "capacity_bytes"];
+    Part::of(root, "capacity", run).for_each(&columns, |batch| {
         let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
         let device = batch["device"].as_primitive::<UInt16Type>();
         let bytes = batch["capacity_bytes"].as_primitive::<UInt32Type>();
+        let (way, vocabulary) = (words(batch, "direction"), vocabulary(batch, "direction"));
         for row in 0..batch.num_rows() {
-            let device = device.value(row);
-            let place = devices.iter().position(|(known, _)| *known == device).unwrap_or_else(|| {
-                devices.push((device, vec![0; intervals.count()]));
-                devices.len() - 1
+            let side = (device.value(row), direction::of_word(&vocabulary[way[row]]));
+            let place = sides.iter().position(|(known, _)| *known == side).unwrap_or_else(|| {
+                sides.push((side, vec![0; intervals.count()]));
+                sides.len() - 1
             });
             if let Some(index) = intervals.index(time_ms.value(row)) {
-                devices[place].1[index] += u64::from(bytes.value(row));
+                sides[place].1[index] += u64::from(bytes.value(row));
             }
         }
     })?;
-    devices.sort_unstable();
-    let course = |(device, bytes): (u16, Vec<u64>)| CapacityCourse {
+    sides.sort_unstable();
+    let course = |((device, direction), bytes): ((u16, Direction), Vec<u64>)| CapacityCourse {
         scheme: run.scheme.clone(),
         device,
+        direction,
         capacity_mbps: bytes.iter().enumerate().map(|(index, bytes)| intervals.mbps(index, *bytes)).collect(),
     };
-    Ok(devices.into_iter().map(course).collect())
+    Ok(sides.into_iter().map(course).collect())
 }
 
 /// What a flow's packets did.

@@ -1,18 +1,21 @@
-//! `capacity`: one row per interval and device.
+//! `capacity`: one row per interval, device and direction.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
 //! | `time_ms` | f64 | start of the interval |
 //! | `span_ms` | f32 | its length |
 //! | `device` | u16 | index of the device in the scenario |
-//! | `capacity_bytes` | u32 | IP bytes that the last hop could have carried to the device: what it did, and what nobody used |
+//! | `direction` | word | `down` to the device or `up` from it |
+//! | `capacity_bytes` | u32 | IP bytes that the last hop could have carried: what it did, and what nobody used |
 //! | `capacity_mbps` | f32 | the same as a rate |
 
 use airpace_core::event::Capacity;
 
 use super::columns::row;
 use super::file::Table;
+use super::words::Word;
 use super::{fit, millis, nanos, span_millis};
+use crate::direction;
 use crate::error::EvalError;
 
 row! {
@@ -21,16 +24,19 @@ row! {
         time_ms: f64,
         span_ms: f32,
         device: u16,
+        direction: Word,
         capacity_bytes: u32,
         capacity_mbps: f32,
     }
 }
 
 pub(super) fn push(table: &mut Table<Rows>, capacity: &Capacity) -> Result<(), EvalError> {
+    let direction = table.columns.direction.word(direction::word(capacity.direction));
     table.columns.push(Row {
         time_ms: millis(capacity.time),
         span_ms: span_millis(capacity.span),
         device: capacity.device.0,
+        direction,
         capacity_bytes: fit(capacity.bytes.0),
         capacity_mbps: mbps(capacity) as f32,
     });

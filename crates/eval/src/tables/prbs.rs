@@ -1,9 +1,10 @@
-//! `prbs`: one row per run of adjacent PRBs granted to one user in one subframe of one carrier, downlink.
+//! `prbs`: one row per run of adjacent PRBs granted to one user in one subframe of one carrier.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `time_ms` | f64 | start of the subframe |
+//! | `time_ms` | f64 | start of the subframe in which the grant was sent: that of the data, or four before it on the uplink |
 //! | `carrier` | u8 | the carrier |
+//! | `direction` | word | `down` to the user or `up` from it |
 //! | `rnti` | u16 | whom the grant is for |
 //! | `owner` | word | whose that is: `device 0`, `background 3` or `control` |
 //! | `first_prb` | u8 | lowest PRB of the run |
@@ -17,12 +18,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use airpace_core::event::{Owner, Subframe};
-use airpace_core::radio::Direction;
 
 use super::columns::row;
 use super::file::Table;
 use super::words::Word;
 use super::{fit, millis};
+use crate::direction;
 use crate::error::EvalError;
 
 row! {
@@ -30,6 +31,7 @@ row! {
     struct Row {
         time_ms: f64,
         carrier: u8,
+        direction: Word,
         rnti: u16,
         owner: Word,
         first_prb: u8,
@@ -45,11 +47,15 @@ row! {
 pub(super) struct Prbs {
     table: Table<Rows>,
     owners: BTreeMap<Owner, Word>,
+    /// By direction.
+    directions: [Word; 2],
 }
 
 impl Prbs {
     pub(super) fn create(path: &Path) -> Result<Prbs, EvalError> {
-        Ok(Prbs { table: Table::create(path, Rows::default())?, owners: BTreeMap::new() })
+        let mut rows = Rows::default();
+        let directions = direction::BOTH.map(|way| rows.direction.word(direction::word(way)));
+        Ok(Prbs { table: Table::create(path, rows)?, owners: BTreeMap::new(), directions })
     }
 
     pub(super) fn push(&mut self, subframe: &Subframe<'_>) -> Result<(), EvalError> {
@@ -57,15 +63,13 @@ impl Prbs {
         let columns = &mut self.table.columns;
         let mut rows = 0;
         for (dci, owner) in report.dcis.iter().zip(subframe.owners) {
-            if dci.direction != Direction::Downlink {
-                continue;
-            }
             let owner = *self.owners.entry(*owner).or_insert_with(|| columns.owner.word(&owner_name(*owner)));
             for (run, (first, len)) in dci.prbs.runs().enumerate() {
                 rows += 1;
                 columns.push(Row {
                     time_ms: millis(report.time),
                     carrier: report.carrier.0,
+                    direction: self.directions[dci.direction as usize],
                     rnti: dci.rnti.0,
                     owner,
                     first_prb: first as u8,

@@ -101,6 +101,7 @@ fn write(root: &Path, packets: u64) -> Result<(), EvalError> {
                 retransmission: [true, false],
                 ..Dci::default()
             },
+            Dci { rnti: Rnti(100), direction: Direction::Uplink, prbs: PrbSet::run(40, 8), ..Dci::default() },
         ];
         let report = RadioReport {
             carrier: CarrierId(1),
@@ -112,7 +113,7 @@ fn write(root: &Path, packets: u64) -> Result<(), EvalError> {
             own: None,
             layer: BitLayer::Physical,
         };
-        let owners = [Owner::Device(DeviceId(0)), Owner::Background(3)];
+        let owners = [Owner::Device(DeviceId(0)), Owner::Background(3), Owner::Device(DeviceId(0))];
         tables.record(&Event::Subframe(&Subframe { report: &report, owners: &owners }));
         let span = Duration::from_millis(1);
         let (device, direction, bytes) = (DeviceId(0), Direction::Downlink, Bytes(7500));
@@ -157,8 +158,12 @@ fn what_is_written_is_read_back() {
     assert_eq!(controller["btlbw_mbps"].null_count(), 20, "another scheme's value is null");
 
     let prbs = &read(&folder.0, "prbs")[0];
-    assert_eq!(prbs.num_rows(), 60, "two runs of one grant and one of the other");
-    assert_eq!(prbs["first_prb"].as_primitive::<UInt8Type>().values()[..3], [0, 8, 4]);
+    assert_eq!(prbs.num_rows(), 80, "two runs of one grant and one of each other");
+    assert_eq!(prbs["first_prb"].as_primitive::<UInt8Type>().values()[..4], [0, 8, 4, 40]);
+    let direction = prbs["direction"].as_dictionary::<arrow_array::types::Int32Type>();
+    let direction = direction.downcast_dict::<arrow_array::StringArray>().unwrap();
+    let direction: Vec<_> = direction.into_iter().take(4).flatten().collect();
+    assert_eq!(direction, ["down", "down", "down", "up"]);
     assert_eq!(prbs["tbs_bits"].as_primitive::<UInt32Type>().value(0), 8000);
     assert!(prbs["tbs_bits"].is_null(1), "a grant's bits stand once, so that sums are right");
 

@@ -70,7 +70,12 @@ at_most = 0.001
 
 /// The story, run as `out` with these seeds on this many threads.
 pub fn story(out: Option<&Path>, seeds: &[u64], jobs: usize) -> Matrix {
-    let scenario = Scenario::load(STORY, "story.toml", &[]).expect("the story is a scenario");
+    told(STORY, out, seeds, jobs)
+}
+
+/// A story of this text.
+pub fn told(text: &str, out: Option<&Path>, seeds: &[u64], jobs: usize) -> Matrix {
+    let scenario = Scenario::load(text, "story.toml", &[]).expect("the story is a scenario");
     Matrix {
         scenarios: vec![Choice { argument: "story.toml".to_owned(), set: Vec::new(), scenario }],
         schemes: Vec::new(),
@@ -113,6 +118,7 @@ const STEP: Duration = Duration::from_millis(1);
 
 struct Flow {
     device: DeviceId,
+    direction: Direction,
     active: Vec<Span>,
     /// The names of its scheme's internals.
     names: Vec<&'static str>,
@@ -139,6 +145,7 @@ pub fn simulate(
     let mut flows: Vec<Flow> = (0..facts.flows.len())
         .map(|index| Flow {
             device: facts.flows[index].device,
+            direction: facts.flows[index].direction,
             active: facts.flows[index].active.clone(),
             names: scenario.scheme_of(index, under_test).inspected().expect("the story's schemes exist"),
             half_rtt: Duration::from_secs_f64(scenario.flow[index].rtt_ms / 2e3),
@@ -203,6 +210,7 @@ pub fn simulate(
                 let bits = Bits((f64::from(prbs) * bits_per_prb) as u64);
                 report.dcis.push(Dci {
                     rnti: Rnti(100 + index as u16),
+                    direction: flow.direction,
                     prbs: PrbSet::run(start, prbs),
                     mcs: [Some(20), None],
                     tbs: [bits, Bits(0)],
@@ -213,7 +221,7 @@ pub fn simulate(
             flow.serve(index, now, capacity, recorder);
             flow.look(index, now, subframe, capacity, recorder);
             let bytes = Bytes(capacity as u64);
-            let (device, direction) = (flow.device, Direction::Downlink);
+            let (device, direction) = (flow.device, flow.direction);
             recorder.record(Event::Capacity(Capacity { time: now, span: STEP, device, direction, bytes }));
         }
         recorder.record(Event::Subframe(&Subframe { report: &report, owners: &owners }));

@@ -1,0 +1,37 @@
+//! A direction as scenarios, tables and JSON spell it: `down` or `up`.
+
+use airpace_core::radio::Direction;
+use serde::{Deserialize, Deserializer, Serializer};
+
+/// Both, in the order of lists.
+pub(crate) const BOTH: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
+
+/// The word.
+pub(crate) const fn word(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Downlink => "down",
+        Direction::Uplink => "up",
+    }
+}
+
+/// The direction of a word that [`word`] wrote.
+pub(crate) fn of_word(text: &str) -> Direction {
+    if text == word(Direction::Uplink) { Direction::Uplink } else { Direction::Downlink }
+}
+
+/// Whether nothing needs to be said: where no direction is named, data goes down.
+pub(crate) fn is_down(direction: &Direction) -> bool {
+    *direction == Direction::Downlink
+}
+
+/// For `#[serde(with)]`.
+pub(crate) fn serialize<S: Serializer>(direction: &Direction, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(word(*direction))
+}
+
+/// For `#[serde(with)]`.
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Direction, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let known = BOTH.into_iter().find(|direction| word(*direction) == text);
+    known.ok_or_else(|| serde::de::Error::unknown_variant(&text, &["down", "up"]))
+}
