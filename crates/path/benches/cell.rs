@@ -15,18 +15,28 @@ fn device(sinr_db: f64) -> DeviceRadioConfig {
     DeviceRadioConfig { channel, ..DeviceRadioConfig::default() }
 }
 
-/// A running cell whose device 0 is kept busy if `packets_per_subframe` is above what it carries.
+/// A running cell whose device 0 is kept busy if the packets per subframe, to it and from it, are above what it carries.
 struct Running {
     cell: Cell,
     now: Time,
     packets_per_subframe: u64,
+    uplink_packets_per_subframe: u64,
     number: u64,
 }
 
 impl Running {
     fn new(config: &CellConfig, packets_per_subframe: u64) -> Running {
+        Running::both_ways(config, packets_per_subframe, 0)
+    }
+
+    fn both_ways(
+        config: &CellConfig,
+        packets_per_subframe: u64,
+        uplink_packets_per_subframe: u64,
+    ) -> Running {
         let cell = Cell::new(config, &[device(25.0)], &Streams::new(1)).expect("a valid configuration");
-        let mut running = Running { cell, now: Time::ZERO, packets_per_subframe, number: 0 };
+        let now = Time::ZERO;
+        let mut running = Running { cell, now, packets_per_subframe, uplink_packets_per_subframe, number: 0 };
         (0..2000).for_each(|_| running.subframe());
         running
     }
@@ -35,19 +45,30 @@ impl Running {
         while let Some(exit) = self.cell.pop(self.now) {
             black_box(exit);
         }
+        while let Some(exit) = self.cell.pop_uplink(self.now) {
+            black_box(exit);
+        }
         for _ in 0..self.packets_per_subframe {
-            let packet = Packet {
-                flow: FlowId(0),
-                device: DeviceId(0),
-                number: self.number,
-                bytes: Bytes(1500),
-                sent: self.now,
-                ecn: Ecn::NotEct,
-            };
-            self.number += 1;
+            let packet = self.packet();
             self.cell.push(self.now, packet);
         }
+        for _ in 0..self.uplink_packets_per_subframe {
+            let packet = self.packet();
+            self.cell.push_uplink(self.now, packet);
+        }
         self.now += Duration::from_millis(1);
+    }
+
+    fn packet(&mut self) -> Packet {
+        self.number += 1;
+        Packet {
+            flow: FlowId(0),
+            device: DeviceId(0),
+            number: self.number - 1,
+            bytes: Bytes(1500),
+            sent: self.now,
+            ecn: Ecn::NotEct,
+        }
     }
 }
 
@@ -58,6 +79,9 @@ fn subframes(criterion: &mut Criterion) {
 
     let mut saturated = Running::new(&CellConfig::default(), 7);
     group.bench_function("one saturated user", |bencher| bencher.iter(|| saturated.subframe()));
+
+    let mut sending = Running::both_ways(&CellConfig::default(), 0, 7);
+    group.bench_function("one saturated user, uplink", |bencher| bencher.iter(|| sending.subframe()));
 
     let mut recorded = Running::new(&CellConfig::default(), 7);
     recorded.cell.set_recording(true);

@@ -18,6 +18,9 @@
 //!
 //! Nothing of it runs, and no random number is drawn, until a packet is first pushed.
 //!
+//! Differs: requests, grants and their acknowledgements are never misread, so a device never has to fall back to random
+//! access.
+//!
 //! [`Cell::push_uplink`]: super::Cell::push_uplink
 //! [`Cell::pop_uplink`]: super::Cell::pop_uplink
 
@@ -161,12 +164,10 @@ impl Uplink {
         let mut bytes = Bytes::ZERO;
         for link in &mut user.links[..active] {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            // Where grants scatter the idle PRBs, they could have been laid side by side.
-            let idle =
-                if self.is_awake { carrier.region.without(carrier.used).len() } else { carrier.region.len() };
-            let prbs = lte::pusch_size_within(idle + link.prbs_in(now));
+            // Where others' grants scatter the idle PRBs, they could have been laid side by side.
+            let idle = carrier.region.without(carrier.used).len();
             let sinr_db = link.channel.at(now).sinr_db;
-            bytes += link.carried(&self.shared, prbs, sinr_db);
+            bytes += link.carried(&self.shared, idle + link.prbs_in(now), sinr_db);
         }
         let (time, span) = (Time::from_millis(now), Duration::from_millis(1));
         Capacity { time, span, device, direction: Direction::Uplink, bytes }
@@ -217,15 +218,53 @@ impl Uplink {
 }
 
 impl user::UplinkLink {
-    /// IP bytes of a block on `prbs` PRB pairs at the present MCS and SINR, less expected errors and headers.
+    /// IP bytes of the best block on at most `prbs` PRB pairs at the present MCS and SINR, less expected errors and
+    /// headers.
     fn carried(&self, shared: &Shared, prbs: u16, sinr_db: f64) -> Bytes {
-        let Some(mcs) = self.sounding.mcs_or_of(&shared.table, prbs, sinr_db).filter(|_| prbs > 0) else {
-            return Bytes::ZERO;
+        let carried_on = |prbs: u16| {
+            let mcs = self.sounding.mcs_or_of(&shared.table, prbs, sinr_db)?;
+            let block = shared.table.block(mcs, prbs);
+            let judged_db = shared.table.judged_db(mcs, sinr_db - self.sounding.thinning_db(prbs));
+            let goodput = 1.0 / (1.0 + shared.bler.first_error(block, judged_db));
+            Some(ip_bytes(block.bits.0 as f64 * goodput, 1, &shared.rlc))
         };
-        let block = shared.table.block(mcs, prbs);
-        let judged_db = shared.table.judged_db(mcs, sinr_db - self.sounding.thinning_db(prbs));
-        let goodput = 1.0 / (1.0 + shared.bler.first_error(block, judged_db));
-        ip_bytes(block.bits.0 as f64 * goodput, 1, &shared.rlc)
+        let most = lte::pusch_size_within(prbs);
+        let least = if self.sounding.is_power_limited(most) { 1 } else { most.max(1) };
+        let sizes = (least..=most).filter(|&prbs| lte::pusch_size_within(prbs) == prbs);
+        sizes.filter_map(carried_on).max().unwrap_or(Bytes::ZERO)
+    }
+}
+
+/// A block that a subframe will carry, as tests see it.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OnAir {
+    pub owner: Owner,
+    pub carrier: u8,
+    pub prbs: airpace_core::PrbSet,
+    /// How often it was sent before.
+    pub transmissions: u8,
+}
+
+#[cfg(test)]
+impl Uplink {
+    /// What subframe `now`, the next, will carry.
+    pub(super) fn due_in(&self, now: u64) -> impl Iterator<Item = OnAir> {
+        (0..).zip(&self.carriers).flat_map(move |(index, carrier)| {
+            carrier.due_in(now).map(move |(user, prbs, transmissions)| OnAir {
+                owner: self.users[usize::from(user)].owner,
+                carrier: index,
+                prbs,
+                transmissions,
+            })
+        })
+    }
+
+    /// Bytes of a device's packets whose journey did not end yet.
+    pub(super) fn held(&self, device: usize) -> Bytes {
+        let is_own = |exit: &&Exit| usize::from(exit.packet.device.0) == device;
+        let exits = self.over.iter().chain(&self.refused).filter(is_own);
+        self.sender(device).rlc.held() + exits.map(|exit| exit.packet.bytes).sum()
     }
 }
 

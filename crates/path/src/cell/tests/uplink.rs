@@ -8,6 +8,10 @@ use super::super::bler::BlerModel;
 use super::super::uplink::UplinkConfig;
 use super::*;
 
+mod harq;
+mod properties;
+mod reports;
+
 const PHONE: DeviceId = DeviceId(0);
 
 /// A cell with sources in the devices behind it, and what came out at the base station.

@@ -276,6 +276,13 @@ impl UplinkCarrier {
         prbs.len()
     }
 
+    /// What subframe `now`, the next, will carry: (user, PRBs, how often it was sent before).
+    #[cfg(test)]
+    pub(super) fn due_in(&self, now: u64) -> impl Iterator<Item = (u16, PrbSet, u8)> {
+        let blocks = &self.pusch[(now % PROCESSES) as usize];
+        blocks.iter().map(|block| (block.user, block.prbs, block.flight.held.transmissions()))
+    }
+
     /// Forgets all that is under way for a user (handover).
     pub(super) fn forget(&mut self, user: u16) {
         self.pusch.iter_mut().for_each(|blocks| blocks.retain(|block| block.user != user));
