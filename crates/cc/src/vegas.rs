@@ -78,13 +78,13 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
 pub struct Tuning {
     /// Less in the queue adds a packet.
     ///
-    /// Source: Brakmo and Peterson §III.B (α and β of two and four buffers)
+    /// Source: Vegas §III.B (α and β of two and four buffers)
     pub alpha_packets: f64,
     /// More in the queue takes one.
     pub beta_packets: f64,
     /// More in the queue ends slow start.
     ///
-    /// Source: Brakmo and Peterson §III.C (γ of one buffer)
+    /// Source: Vegas §III.C (γ of one buffer)
     pub gamma_packets: f64,
     /// When slow start doubles the window.
     pub slow_start: SlowStart,
@@ -102,7 +102,7 @@ pub struct Tuning {
 pub enum SlowStart {
     /// Every other round: in between it stays, for a fair comparison of rates.
     ///
-    /// Source: Brakmo and Peterson §III.C
+    /// Source: Vegas §III.C
     Alternate,
     /// Every round.
     ///
@@ -115,7 +115,7 @@ pub enum SlowStart {
 pub enum Measure {
     /// What is sent from the sending of a distinguished packet to its ACK, over its RTT.
     ///
-    /// Source: Brakmo and Peterson §III.B
+    /// Source: Vegas §III.B
     Segment,
     /// The window over the least RTT of the round, in whole packets.
     ///
@@ -225,7 +225,7 @@ impl Vegas {
 
     /// Diff, times BaseRTT: the packets of the flow that wait, if the round can tell.
     ///
-    /// Source: Brakmo and Peterson §III.B
+    /// Source: Vegas §III.B
     fn measure(&mut self, ack: &Ack<'_>) -> Option<f64> {
         match self.tuning.measure {
             Measure::Segment => {
@@ -343,7 +343,7 @@ impl Controller for Vegas {
 
     /// Only a loss of what was sent after the last reduction reduces the window.
     ///
-    /// Source: Brakmo and Peterson §III.A
+    /// Source: Vegas §III.A
     fn on_loss(&mut self, loss: &Loss<'_>) {
         let left = ((self.cwnd as f64 * self.tuning.loss_leaves) as u64).max(LEAST_WINDOW);
         match loss.cause {

@@ -91,7 +91,7 @@ pub struct Ewma {
 impl Ewma {
     /// Weight of the newest tick.
     ///
-    /// Source: keithw/sprout, branch of Sprout-EWMA, src/sprout/receiver.cc
+    /// Source: keithw/sprout src/sprout/receiver.cc
     const GAIN: f64 = 1.0 / 8.0;
 
     /// Takes in a tick's packets.

@@ -30,8 +30,18 @@ const NAMED_PAPERS: &[(&str, &str)] = &[
 ];
 
 /// Programs whose behaviour is a source, cited with a file or part of theirs.
-const PROGRAMS: &[&str] =
-    &["genericCC", "google/bbr", "libutp", "mahimahi", "ns-3", "PCC-Uspace", "pcc", "sprout", "verus"];
+const PROGRAMS: &[&str] = &[
+    "genericCC",
+    "google/bbr",
+    "keithw/sprout",
+    "libutp",
+    "mahimahi",
+    "ns-3",
+    "PCC-Uspace",
+    "pcc",
+    "sprout",
+    "verus",
+];
 
 /// How sources begin that are in no list: standards name a document and a clause, programs a file.
 fn has_known_form(source: &str) -> bool {
@@ -43,7 +53,7 @@ fn has_known_form(source: &str) -> bool {
         "TS" | "TR" => second.split_once('.').is_some_and(|(series, number)| {
             digits(series) && number.split('-').all(|part| digits(part.trim_end_matches([',', ':', '.'])))
         }),
-        "Linux" => second.contains(".c") || second.contains(".h") || second.contains(".rst"),
+        "Linux" => [".c", ".h", ".rst", "tcp_"].iter().any(|part| second.contains(part)),
         "our" => second.starts_with("measurement"),
         "ITU-R" | "IEEE" => !second.is_empty(),
         _ if PROGRAMS.contains(&first) => !second.is_empty(),
