@@ -1,0 +1,373 @@
+//! Frames: how messages follow each other on a diagnostic port.
+//!
+//! HDLC: `body, CRC low, CRC high, 0x7E`, where 0x7D and 0x7E inside are sent as 0x7D and the byte XOR 0x20. Plain, after
+//! HDLC was switched off: `0x7E, version 1, length (u16), body, 0x7E`.
+
+use crc::{CRC_16_IBM_SDLC, Crc, Table};
+use memchr::{memchr, memchr2};
+
+/// Ends a frame.
+const FLAG: u8 = 0x7E;
+/// Announces a byte that is sent XOR [`FLIP`].
+const ESCAPE: u8 = 0x7D;
+const FLIP: u8 = 0x20;
+/// Version of the plain framing.
+const PLAIN_VERSION: u8 = 1;
+/// `0x7E, version, length` of the plain framing.
+const PLAIN_HEADER: usize = 4;
+
+/// The longest body.
+///
+/// Chosen: four times what the length of a log packet can say, so that only a stream that is no diagnostic stream has
+/// longer ones.
+pub const LONGEST: usize = 1 << 18;
+
+/// CRC-16/X-25 over the body as it was before escaping.
+const CRC: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&CRC_16_IBM_SDLC);
+
+/// How messages follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Framing {
+    /// With flags, escapes and a checksum.
+    #[default]
+    Hdlc,
+    /// With a length, where both ends agreed to it.
+    Plain,
+}
+
+/// What a stretch of the stream turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framed<'a> {
+    /// A message that came whole, without its checksum.
+    Body(&'a [u8]),
+    /// Bytes that are no message.
+    Fault(Fault),
+}
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The checksum differs: the stream begins inside a message, was cut, or lost bytes.
+    Checksum,
+    /// Too short for a body and its checksum.
+    Short,
+    /// Longer than [`LONGEST`]: no diagnostic stream.
+    Long,
+    /// The plain framing's marks are not where its length says.
+    Marks,
+}
+
+/// Finds the messages in a stream of bytes that comes in pieces.
+///
+/// What lies within one piece and has no escapes is not copied; the rest goes through one buffer. Nothing is allocated
+/// per message.
+#[derive(Clone, Debug, Default)]
+pub struct Deframer {
+    framing: Framing,
+    /// What came of the frame that has not ended, escapes undone.
+    begun: Vec<u8>,
+    /// The last byte of the last piece announced an escaped one.
+    is_escaped: bool,
+    /// The frame that has not ended is too long: it is thrown away to its end.
+    is_overlong: bool,
+    /// Bytes of the stream before the next piece.
+    read: u64,
+    /// Where in the stream the frame that has not ended begins.
+    begins: u64,
+}
+
+impl Deframer {
+    /// A stream that begins.
+    pub fn new(framing: Framing) -> Deframer {
+        Deframer { framing, ..Deframer::default() }
+    }
+
+    /// How messages follow each other from the next piece on: both ends have just agreed to it.
+    pub fn set_framing(&mut self, framing: Framing) {
+        self.framing = framing;
+        self.forget();
+    }
+
+    /// Takes the next piece; `visit` gets every message that ends in it, and where in the stream it began.
+    pub fn push(&mut self, bytes: &[u8], mut visit: impl FnMut(u64, Framed<'_>)) {
+        match self.framing {
+            Framing::Hdlc => self.push_hdlc(bytes, &mut visit),
+            Framing::Plain => self.push_plain(bytes, &mut visit),
+        }
+        self.read += bytes.len() as u64;
+    }
+
+    /// The stream is over: bytes of a frame that never ended, and where it began.
+    pub fn finish(&mut self) -> Option<(u64, usize)> {
+        let left = self.begun.len() + usize::from(self.is_escaped);
+        let begins = self.begins;
+        self.forget();
+        (left > 0).then_some((begins, left))
+    }
+
+    fn forget(&mut self) {
+        self.begun.clear();
+        self.is_escaped = false;
+        self.is_overlong = false;
+    }
+
+    fn push_hdlc(&mut self, bytes: &[u8], visit: &mut impl FnMut(u64, Framed<'_>)) {
+        let mut at = 0;
+        while let Some(length) = memchr(FLAG, &bytes[at..]) {
+            let rest = &bytes[at..at + length];
+            if self.begun.is_empty() && !self.is_escaped && !self.is_overlong {
+                self.begins = self.read + at as u64;
+                if memchr(ESCAPE, rest).is_none() {
+                    deliver(self.begins, rest, visit);
+                    at += length + 1;
+                    continue;
+                }
+            }
+            self.unescape(rest);
+            if self.is_overlong {
+                visit(self.begins, Framed::Fault(Fault::Long));
+            } else {
+                deliver(self.begins, &self.begun, visit);
+            }
+            self.forget();
+            at += length + 1;
+        }
+        let rest = &bytes[at..];
+        if !rest.is_empty() {
+            if self.begun.is_empty() && !self.is_escaped && !self.is_overlong {
+                self.begins = self.read + at as u64;
+            }
+            self.unescape(rest);
+        }
+    }
+
+    /// Adds bytes to the frame that has not ended.
+    fn unescape(&mut self, mut bytes: &[u8]) {
+        if self.is_escaped
+            && let Some((&first, rest)) = bytes.split_first()
+        {
+            self.begun.push(first ^ FLIP);
+            self.is_escaped = false;
+            bytes = rest;
+        }
+        while let Some(length) = memchr(ESCAPE, bytes) {
+            self.begun.extend_from_slice(&bytes[..length]);
+            match bytes.get(length + 1) {
+                Some(&escaped) => self.begun.push(escaped ^ FLIP),
+                None => self.is_escaped = true,
+            }
+            bytes = bytes.get(length + 2..).unwrap_or_default();
+        }
+        self.begun.extend_from_slice(bytes);
+        if self.begun.len() > LONGEST {
+            self.begun.clear();
+            self.is_overlong = true;
+        }
+    }
+
+    fn push_plain(&mut self, bytes: &[u8], visit: &mut impl FnMut(u64, Framed<'_>)) {
+        if self.begun.is_empty() {
+            self.begins = self.read;
+        }
+        self.begun.extend_from_slice(bytes);
+        let mut at = 0;
+        while let Some(frame) = plain_frame(&self.begun[at..]) {
+            match frame {
+                Ok(length) => {
+                    let body = &self.begun[at + PLAIN_HEADER..at + PLAIN_HEADER + length];
+                    visit(self.begins + at as u64, Framed::Body(body));
+                    at += PLAIN_HEADER + length + 1;
+                }
+                Err(skip) => {
+                    visit(self.begins + at as u64, Framed::Fault(Fault::Marks));
+                    at += skip;
+                }
+            }
+        }
+        self.begun.drain(..at);
+        self.begins += at as u64;
+    }
+}
+
+/// The plain frame at the start of `bytes`: the length of its body, or how many bytes to skip to what may be the next
+/// one; `None` until enough has come.
+fn plain_frame(bytes: &[u8]) -> Option<Result<usize, usize>> {
+    let &first = bytes.first()?;
+    let to_next_flag = || memchr(FLAG, &bytes[1..]).map_or(bytes.len(), |length| length + 1);
+    if first != FLAG {
+        return Some(Err(to_next_flag()));
+    }
+    let header = bytes.get(..PLAIN_HEADER)?;
+    if header[1] != PLAIN_VERSION {
+        return Some(Err(to_next_flag()));
+    }
+    let length = usize::from(u16::from_le_bytes([header[2], header[3]]));
+    let &last = bytes.get(PLAIN_HEADER + length)?;
+    Some(if last == FLAG { Ok(length) } else { Err(to_next_flag()) })
+}
+
+/// Checks the checksum at the end of a frame.
+fn deliver(begins: u64, frame: &[u8], visit: &mut impl FnMut(u64, Framed<'_>)) {
+    if frame.is_empty() {
+        // Some senders begin a frame with a flag too.
+        return;
+    }
+    let Some((body, checksum)) = frame.split_last_chunk::<2>().filter(|(body, _)| !body.is_empty()) else {
+        visit(begins, Framed::Fault(Fault::Short));
+        return;
+    };
+    if body.len() > LONGEST {
+        visit(begins, Framed::Fault(Fault::Long));
+    } else if CRC.checksum(body) == u16::from_le_bytes(*checksum) {
+        visit(begins, Framed::Body(body));
+    } else {
+        visit(begins, Framed::Fault(Fault::Checksum));
+    }
+}
+
+/// Appends `body` to `out` as one frame.
+///
+/// # Panics
+/// In the plain framing, if the body is longer than 65,535 bytes.
+pub fn encode(framing: Framing, body: &[u8], out: &mut Vec<u8>) {
+    match framing {
+        Framing::Hdlc => {
+            escape(body, out);
+            escape(&CRC.checksum(body).to_le_bytes(), out);
+        }
+        Framing::Plain => {
+            let length = u16::try_from(body.len()).expect("a plain frame says its length in 16 bits");
+            out.extend([FLAG, PLAIN_VERSION]);
+            out.extend(length.to_le_bytes());
+            out.extend_from_slice(body);
+        }
+    }
+    out.push(FLAG);
+}
+
+fn escape(mut bytes: &[u8], out: &mut Vec<u8>) {
+    while let Some(length) = memchr2(FLAG, ESCAPE, bytes) {
+        out.extend_from_slice(&bytes[..length]);
+        out.extend([ESCAPE, bytes[length] ^ FLIP]);
+        bytes = &bytes[length + 1..];
+    }
+    out.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Everything found in a stream that comes in these pieces.
+    fn found(framing: Framing, pieces: &[&[u8]]) -> Vec<(u64, Result<Vec<u8>, Fault>)> {
+        let mut deframer = Deframer::new(framing);
+        let mut found = vec![];
+        for piece in pieces {
+            deframer.push(piece, |at, framed| {
+                found.push((
+                    at,
+                    match framed {
+                        Framed::Body(body) => Ok(body.to_vec()),
+                        Framed::Fault(fault) => Err(fault),
+                    },
+                ));
+            });
+        }
+        found
+    }
+
+    #[test]
+    fn the_checksum_is_that_of_x25() {
+        assert_eq!(CRC.checksum(b"123456789"), 0x906E);
+    }
+
+    #[test]
+    fn a_version_request_looks_as_on_the_wire() {
+        let mut out = vec![];
+        encode(Framing::Hdlc, &[0x00], &mut out);
+        assert_eq!(out, [0x00, 0x78, 0xF0, 0x7E]);
+    }
+
+    #[test]
+    fn flags_between_frames_and_before_them_are_no_faults() {
+        let mut stream = vec![FLAG, FLAG];
+        encode(Framing::Hdlc, &[0x60, 0x00], &mut stream);
+        stream.push(FLAG);
+        encode(Framing::Hdlc, &[0x7E, 0x7D, 0x01], &mut stream);
+        let bodies: Vec<_> = found(Framing::Hdlc, &[&stream]).into_iter().map(|(_, body)| body).collect();
+        assert_eq!(bodies, [Ok(vec![0x60, 0x00]), Ok(vec![0x7E, 0x7D, 0x01])]);
+    }
+
+    #[test]
+    fn a_stream_that_begins_inside_a_frame_loses_only_that_one() {
+        let mut stream = vec![];
+        encode(Framing::Hdlc, &[1, 2, 3, 4, 5, 6], &mut stream);
+        let second = stream.len() as u64;
+        encode(Framing::Hdlc, &[7, 8], &mut stream);
+        let found = found(Framing::Hdlc, &[&stream[3..]]);
+        assert_eq!(found, [(0, Err(Fault::Checksum)), (second - 3, Ok(vec![7, 8]))]);
+    }
+
+    #[test]
+    fn what_never_ends_is_told_at_the_end_and_what_is_too_long_is_not_kept() {
+        let mut deframer = Deframer::default();
+        deframer.push(&[1, 2, ESCAPE], |_, _| panic!("nothing ended"));
+        assert_eq!(deframer.finish(), Some((0, 3)));
+        assert_eq!(deframer.finish(), None);
+        let long = vec![1; LONGEST + 10];
+        for _ in 0..3 {
+            deframer.push(&long, |_, _| panic!("nothing ended"));
+        }
+        assert!(deframer.begun.len() <= LONGEST, "memory is bounded");
+        let mut faults = 0;
+        deframer.push(&[FLAG], |_, framed| faults += u32::from(framed == Framed::Fault(Fault::Long)));
+        assert_eq!(faults, 1);
+    }
+
+    #[test]
+    fn the_plain_framing_finds_its_way_back() {
+        let mut stream = vec![9, 9];
+        let first = stream.len() as u64;
+        encode(Framing::Plain, &[FLAG, 1, FLAG], &mut stream);
+        let second = stream.len() as u64;
+        stream.extend([FLAG, 7, 7]);
+        let third = stream.len() as u64;
+        encode(Framing::Plain, &[0x10], &mut stream);
+        let expected = [
+            (0, Err(Fault::Marks)),
+            (first, Ok(vec![FLAG, 1, FLAG])),
+            (second, Err(Fault::Marks)),
+            (third, Ok(vec![0x10])),
+        ];
+        assert_eq!(found(Framing::Plain, &[&stream]), expected);
+        let single: Vec<&[u8]> = stream.chunks(1).collect();
+        assert_eq!(found(Framing::Plain, &single).last(), expected.last(), "also byte by byte");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_framed_is_found_whole_however_it_is_cut(
+            bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..300), 1..8),
+            cut in 1usize..64,
+            is_plain in any::<bool>(),
+        ) {
+            let framing = if is_plain { Framing::Plain } else { Framing::Hdlc };
+            let mut stream = vec![];
+            for body in &bodies {
+                encode(framing, body, &mut stream);
+            }
+            let pieces: Vec<&[u8]> = stream.chunks(cut).collect();
+            let found: Vec<_> = found(framing, &pieces).into_iter().map(|(_, body)| body.unwrap()).collect();
+            prop_assert_eq!(found, bodies);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..2_000), cut in 1usize..64) {
+            for framing in [Framing::Hdlc, Framing::Plain] {
+                let pieces: Vec<&[u8]> = bytes.chunks(cut).collect();
+                found(framing, &pieces);
+            }
+        }
+    }
+}

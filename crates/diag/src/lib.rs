@@ -1,0 +1,22 @@
+//! The modem's own words: bytes of a Qualcomm diagnostic port in, log packets out.
+//!
+//! ```text
+//! port or file ──bytes──▶ Deframer ──bodies──▶ LogPacket { radio, code, stamp, payload }
+//! ```
+//!
+//! | module | what it knows |
+//! | --- | --- |
+//! | [`frame`] | where a message begins and ends, and whether it came whole |
+//! | [`packet`] | log packets among the messages, and which SIM's modem sent them |
+//! | [`stamp`] | the modem's clock |
+//! | [`source`] | forms of log files |
+
+pub mod frame;
+pub mod packet;
+pub mod source;
+pub mod stamp;
+
+pub use frame::{Deframer, Fault, Framed, Framing};
+pub use packet::{LogCode, LogPacket, Message, Radio};
+pub use source::Format;
+pub use stamp::Stamp;
