@@ -184,7 +184,7 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "delay_gradient",
         default: "off",
-        summary: "so does a delay that rises for rounds while the cell's bandwidth does not fall",
+        summary: "so does a delay that rises and stays, though the cell's bandwidth does not fall",
     },
     OptionSpec {
         name: "queue",

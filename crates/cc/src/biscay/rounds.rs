@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airpace_core::Time;
+use airpace_core::{Bytes, Time};
 
 use crate::controller::Ack;
 use crate::filter::WindowedMin;
@@ -56,10 +56,11 @@ pub enum RttMemory {
     Window(Duration),
 }
 
-/// The share of its window after which the least RTT is looked for again, by draining.
+/// The part of its window after which the least RTT is looked for again, by draining, if it has not been seen since.
 ///
-/// Chosen: early enough that a round trip without a queue is seen before the last one is forgotten.
-const RENEW_AFTER: f64 = 0.9;
+/// Chosen: so that a round trip without a queue is seen before the last one is forgotten. The clock's multiples of it
+/// are the same for all flows of a device, which therefore drain their common queue together.
+const RENEW_PARTS: u32 = 2;
 
 /// The longest that a drain may take.
 ///
@@ -72,8 +73,12 @@ pub struct LeastRtt {
     memory: RttMemory,
     life: Option<Duration>,
     recent: WindowedMin<Duration, Time>,
-    renew_after: Duration,
+    renew_every: Duration,
+    /// When the last drain ended.
+    drained: Time,
     drain: Option<Drain>,
+    /// The least RTT that the last drain showed.
+    last_shown: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +87,7 @@ struct Drain {
     until: Time,
     /// A packet sent into the drained path ends it.
     ends_with: Option<u64>,
+    least: Option<Duration>,
 }
 
 impl LeastRtt {
@@ -91,36 +97,59 @@ impl LeastRtt {
             RttMemory::Life => Duration::MAX,
             RttMemory::Window(window) => window,
         };
-        let renew_after = match memory {
-            RttMemory::Life => Duration::MAX,
-            RttMemory::Window(window) => window.mul_f64(RENEW_AFTER),
-        };
-        LeastRtt { memory, life: None, recent: WindowedMin::new(window), renew_after, drain: None }
+        LeastRtt {
+            memory,
+            life: None,
+            recent: WindowedMin::new(window),
+            renew_every: window / RENEW_PARTS,
+            drained: Time::ZERO,
+            drain: None,
+            last_shown: None,
+        }
     }
 
     /// Takes in one ACK. `drained` is what may be in flight in a drain; `may_drain` whether one may begin now.
-    pub fn on_ack(&mut self, ack: &Ack<'_>, drained: airpace_core::Bytes, may_drain: bool) {
+    pub fn on_ack(&mut self, ack: &Ack<'_>, drained: Bytes, may_drain: bool) {
         if let Some(rtt) = ack.rtt.latest {
             self.life = Some(self.life.map_or(rtt, |life| life.min(rtt)));
             self.recent.update(ack.now, rtt);
         }
-        match &mut self.drain {
-            Some(drain) => {
-                if drain.ends_with.is_none() && ack.inflight <= drained {
-                    drain.ends_with = Some(ack.next_number);
-                }
-                let seen = |number| ack.packets.last().is_some_and(|packet| packet.number >= number);
-                if ack.now >= drain.until || drain.ends_with.is_some_and(seen) {
-                    self.drain = None;
-                }
-            }
-            None if may_drain
-                && self.recent.position().is_some_and(|seen| ack.now - seen > self.renew_after) =>
-            {
-                self.drain = Some(Drain { until: ack.now + LONGEST_DRAIN, ends_with: None });
-            }
-            None => {}
+        if self.memory == RttMemory::Life {
+            return;
         }
+        if self.drain.is_some() {
+            self.go_on_draining(ack, drained);
+        } else if may_drain && self.is_old(ack.now) {
+            self.drain = Some(Drain { until: ack.now + LONGEST_DRAIN, ends_with: None, least: None });
+        }
+    }
+
+    fn is_old(&self, now: Time) -> bool {
+        let seen = self.recent.position().unwrap_or(now).max(self.drained);
+        let period = |time: Time| u128::from(time.as_nanos()) / self.renew_every.as_nanos().max(1);
+        period(now) > period(seen)
+    }
+
+    /// What two drains in a row show is the path's round-trip time; a lesser one of long ago was another path's. One
+    /// alone may have met a queue that had just formed elsewhere.
+    fn go_on_draining(&mut self, ack: &Ack<'_>, drained: Bytes) {
+        let Some(drain) = &mut self.drain else { return };
+        if drain.ends_with.is_some() {
+            drain.least = [drain.least, ack.rtt.latest].into_iter().flatten().min();
+        } else if ack.inflight <= drained {
+            drain.ends_with = Some(ack.next_number);
+        }
+        let seen = |number| ack.packets.last().is_some_and(|packet| packet.number >= number);
+        if ack.now < drain.until && !drain.ends_with.is_some_and(seen) {
+            return;
+        }
+        let shown = std::mem::replace(&mut self.last_shown, drain.least);
+        if let (Some(before), Some(now)) = (shown, drain.least) {
+            self.recent.reset();
+            self.recent.update(ack.now, now.min(before));
+        }
+        self.drain = None;
+        self.drained = ack.now;
     }
 
     /// It; `None` before the first sample.

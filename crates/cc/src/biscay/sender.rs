@@ -103,6 +103,8 @@ pub struct Biscay {
     /// Until then a sample may be of a time in which the device asked for less than it does now.
     unsettled_until: Time,
     end_to_end: Rate,
+    /// The last delivery-rate sample.
+    delivery_rate: Rate,
     /// The part of the window's extra that is used, 0…1.
     extra: f64,
     cwnd: Bytes,
@@ -128,7 +130,7 @@ impl Biscay {
             bbr: Bbr::new(mss, rng, bbr::Tuning::default()),
             wired: None,
             bottleneck: Bottleneck::new(tuning.bottleneck),
-            signals: Signals::new(tuning.signals),
+            signals: Signals::new(tuning.signals, tuning.lag()),
             rounds: Rounds::default(),
             least_rtt: LeastRtt::new(tuning.rtt_memory),
             full_pipe: FullPipe::default(),
@@ -137,6 +139,7 @@ impl Biscay {
             share: 1.0,
             unsettled_until: Time::ZERO,
             end_to_end: Rate::ZERO,
+            delivery_rate: Rate::ZERO,
             extra: 1.0,
             cwnd,
             own_control: Control { cwnd, pacing_rate: None },
@@ -203,9 +206,9 @@ impl Biscay {
             State::Biscay if cellular.is_none() => self.enter_fallback(ack.now),
             State::Biscay => {
                 self.cwnd = self.window(ack);
-                if ack.rate.app_limited || self.least_rtt.is_draining() {
+                if ack.rate.app_limited {
                     self.bottleneck.forget();
-                } else if self.bottleneck.is_wired(&evidence) {
+                } else if !self.least_rtt.is_draining() && self.bottleneck.is_wired(&evidence) {
                     self.enter_fallback(ack.now);
                 }
             }
@@ -314,10 +317,11 @@ impl Biscay {
         self.extra = if is_lossy { self.extra / 2.0 } else { (self.extra + EXTRA_STEP).min(1.0) };
     }
 
-    /// What may be in flight while the path is drained.
+    /// What may be in flight while the path is drained. Where less is delivered than the cell would carry, the queue is
+    /// elsewhere, and less drains it.
     fn drained(&self) -> Bytes {
-        let share = self.flow_share().unwrap_or(Rate::ZERO);
-        let bdp = share.bytes_in(self.least_rtt.get().unwrap_or_default());
+        let rate = self.flow_share().unwrap_or(Rate::ZERO).min(self.delivery_rate);
+        let bdp = rate.bytes_in(self.least_rtt.get().unwrap_or_default());
         bdp.scaled(DRAIN_GAIN).max(self.floor())
     }
 
@@ -369,6 +373,9 @@ impl Controller for Biscay {
         }
         if let Some(fed) = Feedback::read(ack.feedback) {
             self.fed = Some(fed);
+        }
+        if let Some(rate) = ack.rate.rate.filter(|_| !self.least_rtt.is_draining()) {
+            self.delivery_rate = rate;
         }
         let round_ended = self.rounds.on_ack(ack);
         let was_draining = self.least_rtt.is_draining();

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use airpace_core::{Bytes, Rate};
+use airpace_core::{Bytes, Rate, Time};
 
 use crate::controller::{Ack, Loss};
 
@@ -16,12 +16,7 @@ use crate::controller::{Ack, Loss};
 /// Source: draft-ietf-ccwg-bbr §2.5 (`BBR.LossThresh`)
 const LOSS_THRESHOLD: f64 = 0.02;
 
-/// Rounds of rising delay in a row that are a queue.
-///
-/// Chosen: a fade of the radio raises the delay for one or two, until the next sample of the bandwidth says so.
-const RISING_ROUNDS: u32 = 4;
-
-/// Rise of the delay in a row of rounds that is a queue.
+/// Rise of the delay that is a queue.
 ///
 /// Source: RFC 9406 §4.3 (`MIN_RTT_THRESH`)
 const LEAST_RISE: Duration = Duration::from_millis(4);
@@ -33,7 +28,7 @@ pub struct Heeded {
     pub ecn: bool,
     /// Losses.
     pub loss: bool,
-    /// A delay that rises round after round while the cell's bandwidth does not fall.
+    /// A delay that rises and stays, though the cell's bandwidth does not fall.
     pub delay_gradient: bool,
 }
 
@@ -50,26 +45,28 @@ pub struct Shown {
 #[derive(Clone, Copy, Debug)]
 pub struct Signals {
     heeded: Heeded,
+    /// How old the cell's bandwidth may be.
+    lag: Duration,
     acked: Bytes,
     lost: Bytes,
     last_rtt: Option<Duration>,
-    rising: u32,
-    risen: Duration,
+    rise: Option<Rise>,
+}
+
+/// A delay that has risen.
+#[derive(Clone, Copy, Debug)]
+struct Rise {
+    since: Time,
+    /// From this RTT.
+    from: Duration,
+    /// The cell's bandwidth then.
     cellular: Rate,
 }
 
 impl Signals {
-    /// Nothing seen yet.
-    pub fn new(heeded: Heeded) -> Signals {
-        Signals {
-            heeded,
-            acked: Bytes::ZERO,
-            lost: Bytes::ZERO,
-            last_rtt: None,
-            rising: 0,
-            risen: Duration::ZERO,
-            cellular: Rate::ZERO,
-        }
+    /// Nothing seen yet; the cell's bandwidth may be as old as `lag`.
+    pub fn new(heeded: Heeded, lag: Duration) -> Signals {
+        Signals { heeded, lag, acked: Bytes::ZERO, lost: Bytes::ZERO, last_rtt: None, rise: None }
     }
 
     /// Packets were lost.
@@ -86,7 +83,7 @@ impl Signals {
             let is_lossy = self.has_lost_too_much();
             shown.lossy_round = Some(is_lossy);
             shown.path_is_full |= self.heeded.loss && is_lossy;
-            shown.path_is_full |= self.heeded.delay_gradient && self.has_only_risen(rtt, cellular);
+            shown.path_is_full |= self.heeded.delay_gradient && self.has_only_risen(ack.now, rtt, cellular);
             self.acked = Bytes::ZERO;
             self.lost = Bytes::ZERO;
         }
@@ -97,20 +94,14 @@ impl Signals {
         self.lost.0 as f64 > LOSS_THRESHOLD * (self.acked + self.lost).0 as f64
     }
 
-    fn has_only_risen(&mut self, rtt: Duration, cellular: Rate) -> bool {
-        let last = self.last_rtt.replace(rtt);
-        let fell = cellular < self.cellular;
-        self.cellular = cellular;
-        match last {
-            Some(last) if rtt > last && !fell => {
-                self.rising += 1;
-                self.risen += rtt - last;
-            }
-            _ => {
-                self.rising = 0;
-                self.risen = Duration::ZERO;
-            }
+    /// Whether the delay rose and did not come back in the time in which the cell's bandwidth would have said why.
+    fn has_only_risen(&mut self, now: Time, rtt: Duration, cellular: Rate) -> bool {
+        let last = self.last_rtt.replace(rtt).unwrap_or(rtt);
+        let is_over = |rise: &Rise| rtt <= rise.from + LEAST_RISE || cellular < rise.cellular;
+        self.rise = self.rise.filter(|rise| !is_over(rise));
+        if rtt > last + LEAST_RISE && self.rise.is_none() {
+            self.rise = Some(Rise { since: now, from: last, cellular });
         }
-        self.rising >= RISING_ROUNDS && self.risen >= LEAST_RISE
+        self.rise.is_some_and(|rise| now - rise.since > self.lag)
     }
 }

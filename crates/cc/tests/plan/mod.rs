@@ -101,6 +101,7 @@ pub struct Plan {
     mark_above: Option<Duration>,
     /// A bottleneck in the wired part: behind an uplink, before a downlink.
     wired: Wired,
+    modem: Option<Modem>,
     /// The flows of the one device of an uplink.
     registry: FlowRegistry,
     flows: Vec<Flow>,
@@ -173,6 +174,7 @@ impl Plan {
             loss: Streams::new(conditions.seed).stream("plan.loss"),
             mark_above: None,
             wired: Wired::default(),
+            modem: conditions.uplink,
             registry: FlowRegistry::default(),
             flows: vec![],
             queue: VecDeque::new(),
@@ -262,6 +264,11 @@ impl Plan {
     /// What the wired part of the path carries to packets that come to it from now on; `None` for all.
     pub fn set_wired(&mut self, rate: Option<Rate>) {
         self.wired.rate = rate;
+    }
+
+    /// From now on the uplink's modem says this, or nothing.
+    pub fn set_modem(&mut self, modem: Option<Modem>) {
+        self.modem = modem;
     }
 
     /// The application on the device whose flow `flow` is; each flow has its own at first.
@@ -460,12 +467,7 @@ impl Plan {
         self.queued -= packet.bytes;
         let transmission = self.rates[0].1.time_for(packet.bytes);
         let waited = (self.now - packet.arrived).saturating_sub(transmission);
-        let marked = packet.ecn == Ecn::Ect && self.mark_above.is_some_and(|delay| waited > delay);
-        let packet = InQueue {
-            ecn: if marked { Ecn::Ce } else { packet.ecn },
-            waited: packet.waited + waited,
-            ..packet
-        };
+        let packet = InQueue { waited: packet.waited + waited, ..packet };
         let crosses_wired = self.conditions.uplink.is_some();
         match self.wired.wait(self.now, &packet, self.conditions.buffer, crosses_wired) {
             Some(Duration::ZERO) => self.deliver(packet),
@@ -479,6 +481,7 @@ impl Plan {
     }
 
     fn deliver(&mut self, packet: InQueue) {
+        let marked = packet.ecn == Ecn::Ect && self.mark_above.is_some_and(|delay| packet.waited > delay);
         let flow = &mut self.flows[packet.flow];
         flow.delivered += packet.bytes;
         flow.delays_ms.push(packet.waited.as_secs_f64() * 1e3);
@@ -487,7 +490,7 @@ impl Plan {
             sent: packet.sent,
             number: packet.number,
             bytes: packet.bytes,
-            ecn: packet.ecn,
+            ecn: if marked { Ecn::Ce } else { packet.ecn },
             header: packet.header.as_bytes(),
             device: DeviceFlows::ALONE,
         });
@@ -519,7 +522,7 @@ impl Plan {
         if self.conditions.radio && self.now > Time::ZERO {
             self.report_radio();
         }
-        if let Some(modem) = self.conditions.uplink.filter(|_| self.now > Time::ZERO) {
+        if let Some(modem) = self.modem.filter(|_| self.now > Time::ZERO) {
             self.report_uplink(modem);
         }
         self.schedule(self.now + Duration::from_millis(1), What::Subframe);
