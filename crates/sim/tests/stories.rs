@@ -278,3 +278,28 @@ fn what_cannot_be_run_is_refused_with_file_key_and_remedy() {
     std::fs::remove_file(hole).unwrap();
     std::fs::remove_file(broken).unwrap();
 }
+
+#[test]
+fn a_queue_marks_whom_asks_for_it_and_drops_nothing_of_it() {
+    let internet = |buffer: &str| {
+        scenario(&format!(
+            "duration_s = 12\ninternet = {{ rate_mbps = 20, {buffer} }}\nflow = [{{ rtt_ms = 40 }}]"
+        ))
+    };
+    let codel = internet("buffer.discipline = 'codel'");
+    let threshold = internet("buffer.ecn_threshold_ms = 30");
+    for scheme in ["cubic", "reno"] {
+        let (_, deaf) = run(&codel, scheme, 1);
+        assert!(
+            deaf.flows[0].dropped > 0,
+            "{scheme}: CoDel has nothing but drops for who understands no marks"
+        );
+        for (scenario, most_ms) in [(&codel, 25.0), (&threshold, 60.0)] {
+            let (_, marked) = run(scenario, &format!("{scheme}:ecn=on"), 1);
+            let flow = &marked.flows[0];
+            assert_eq!((flow.dropped, flow.declared_lost), (0, 0), "{scheme}: a mark costs no packet");
+            let (mbps, p95) = (flow.mbps(4.0, 12.0), flow.queueing_delay_ms(0.95, 4.0, 12.0));
+            assert!(mbps > 16.0 && p95 < most_ms, "{scheme} obeys marks: {mbps} Mbit/s, {p95} ms at p95");
+        }
+    }
+}
