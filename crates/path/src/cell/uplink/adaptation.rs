@@ -101,14 +101,22 @@ pub(super) struct Sounding {
     /// Subframe within the period in which this device sounds.
     phase: u64,
     grid: Grid,
-    last_measured: Option<u64>,
     under_way: VecDeque<(u64, Measured)>,
     known: Option<Measured>,
+    /// The MCS of the whole band while power is enough, as of the last update.
+    mcs: Option<u8>,
+    /// Around which SINR in dB the outer loop learned what it holds.
+    settled_db: f64,
     /// The outer loop, where a lower MCS helps.
     outer: Option<OuterLoop>,
     outer_config: AdaptationConfig,
     rng: Rng,
 }
+
+/// By how much the SINR must have moved in dB for the outer loop to try anew what failed.
+///
+/// Chosen: 1 dB, half the step from one CQI to the next, by which the downlink's does.
+const MOVED_DB: f64 = 1.0;
 
 /// One measurement.
 #[derive(Clone, Copy, Debug)]
@@ -145,9 +153,10 @@ impl Sounding {
             power_prbs: config.power_prbs,
             phase: rng.below(config.srs_period_ms.into()),
             grid,
-            last_measured: None,
             under_way: VecDeque::new(),
             known: None,
+            mcs: None,
+            settled_db: f64::INFINITY,
             outer: has_outer.then(|| OuterLoop::new(adaptation)),
             outer_config: adaptation.clone(),
             rng,
@@ -155,12 +164,10 @@ impl Sounding {
     }
 
     /// Brings measurements up to a subframe, once in each. The first is known at once: it came with the attachment.
-    pub(super) fn update(&mut self, subframe: u64, channel: &mut Channel) {
-        if self.last_measured.is_none() {
-            self.last_measured = Some(subframe);
+    pub(super) fn update(&mut self, subframe: u64, table: &UplinkTable, channel: &mut Channel) {
+        if self.known.is_none() {
             self.known = Some(self.measure(&channel.at(subframe)));
         } else if subframe % self.period == self.phase {
-            self.last_measured = Some(subframe);
             let measured = self.measure(&channel.at(subframe));
             self.under_way.push_back((subframe + self.delay, measured));
         }
@@ -168,20 +175,22 @@ impl Sounding {
             && known_from <= subframe
         {
             self.under_way.pop_front();
-            let before = self.known.replace(measured);
-            let has_moved = before.is_none_or(|before| (before.sinr_db - measured.sinr_db).abs() >= 1.0);
+            self.known = Some(measured);
+            let has_moved = (self.settled_db - measured.sinr_db).abs() >= MOVED_DB;
             if let Some(outer) = self.outer.as_mut().filter(|_| has_moved) {
+                self.settled_db = measured.sinr_db;
                 outer.channel_changed();
             }
         }
         if let Some(outer) = &mut self.outer {
             outer.subframe_begins(subframe);
         }
+        self.mcs = self.known.and_then(|known| self.mcs_at(table, known.sinr_db, 1));
     }
 
     /// The MCS on `count` PRB pairs somewhere; `None` while not even the lowest would be received.
     pub(super) fn mcs(&self, table: &UplinkTable, count: u16) -> Option<u8> {
-        self.mcs_at(table, self.known?.sinr_db, count)
+        if self.is_power_limited(count) { self.mcs_at(table, self.known?.sinr_db, count) } else { self.mcs }
     }
 
     /// The same, or what a measurement of `sinr_db` would give where nothing was measured yet.
@@ -191,12 +200,13 @@ impl Sounding {
 
     /// The MCS on these PRB pairs.
     pub(super) fn mcs_on(&self, table: &UplinkTable, prbs: PrbSet) -> Option<u8> {
-        let known = self.known?;
-        let Some(rbgs_db) = &known.rbgs_db else { return self.mcs(table, prbs.len()) };
+        let Some(Measured { rbgs_db: Some(rbgs_db), sinr_db }) = &self.known else {
+            return self.mcs(table, prbs.len());
+        };
         let parts = (0..self.grid.rbgs())
             .zip(rbgs_db)
             .map(|(rbg, &sinr_db)| (sinr_db, f64::from(self.grid.rbg(rbg).intersection(prbs).len())));
-        let modulation = table.block(table.highest(known.sinr_db), prbs.len()).modulation();
+        let modulation = table.block(table.highest(*sinr_db), prbs.len()).modulation();
         self.mcs_at(table, effective_sinr_db(modulation, parts), prbs.len())
     }
 
@@ -231,9 +241,9 @@ impl Sounding {
 
     /// Forgets measurements and corrections, as after a handover.
     pub(super) fn reset(&mut self) {
-        self.last_measured = None;
         self.under_way.clear();
         self.known = None;
+        self.mcs = None;
         self.outer = self.outer.as_ref().map(|_| OuterLoop::new(&self.outer_config));
     }
 

@@ -202,7 +202,7 @@ impl UplinkCarrier {
             let is_active = usize::from(link_index) < user.active_links(now);
             let wanted = if is_active { user.wanted_bits(turn.shared) } else { 0 };
             let link = &mut user.links[usize::from(link_index)];
-            link.sounding.update(now, &mut link.channel);
+            link.sounding.update(now, &turn.shared.table, &mut link.channel);
             link.average_bits = self.scheduler.decayed(link.average_bits);
             if wanted == 0 {
                 continue;
@@ -246,6 +246,10 @@ impl UplinkCarrier {
             return 0;
         };
         let block = shared.table.block(mcs, prbs.len());
+        // What is left of the band may hold a block's headers and nothing else.
+        if block.bits.0 <= 8 * shared.header_bytes {
+            return 0;
+        }
         *free = free.without(prbs);
         link.indicators ^= 1 << process;
         link.average_bits += self.scheduler.gain(block.bits);
