@@ -410,12 +410,40 @@ fn marks_bound_what_is_in_flight_where_they_are_asked_for() {
     };
     let (startup, longterm, on, alpha) = marked("bbr3:ecn=on");
     let (deaf_startup, none, off, _) = marked("bbr3");
-    assert!(startup <= deaf_startup, "two rounds of marks end Startup: {startup:?}");
+    assert!(
+        startup + ROUND / 2 < deaf_startup,
+        "two rounds of marks end Startup: {startup:?} of {deaf_startup:?}"
+    );
     assert!((100_000.0..135_000.0).contains(&longterm), "probes end at the marks: {longterm}");
     assert!(none.is_nan(), "who does not ask is not marked");
     assert!(on.queueing_delay_p95_ms < 0.7 * off.queueing_delay_p95_ms, "{on:?} against {off:?}");
     assert!(on.utilization > 0.94, "{on:?}");
     assert!((0.0..0.3).contains(&alpha), "few packets are marked: {alpha}");
+}
+
+#[test]
+fn marks_between_probes_lower_what_is_in_flight_by_a_third_of_the_part_marked() {
+    let mut plan = Plan::new(wire(20.0, 1_000_000));
+    plan.mark_above(5 * MS);
+    let flow = plan.start("bbr3:ecn=on");
+    until(&mut plan, flow, "ProbeBW_CRUISE");
+    plan.run_for(SECOND);
+    // Another takes half of the wire, and a queue grows.
+    plan.start("cbr:rate_mbps=10");
+    let mut bounds = vec![];
+    for _ in 0..10 {
+        plan.run_for(ROUND);
+        let bound = value(&plan, flow, "inflight_shortterm_bytes");
+        if !bound.is_nan() && bounds.last() != Some(&bound) {
+            bounds.push(bound);
+        }
+    }
+    assert!(bounds.len() >= 3, "every round with marks lowers the bound: {bounds:?}");
+    for pair in bounds.windows(2) {
+        let kept = pair[1] / pair[0];
+        assert!((0.66..1.0).contains(&kept), "by at most a third: {bounds:?}");
+    }
+    assert!(value(&plan, flow, "bw_shortterm_mbps").is_nan(), "marks say nothing of the bandwidth");
 }
 
 fn shares(plan: &mut Plan, flows: [usize; 2], span: Duration) -> [f64; 2] {
@@ -459,6 +487,12 @@ fn an_outage_leaves_one_packet_and_the_rate_comes_back() {
     plan.run_for(3 * SECOND);
     assert!(plan.cwnd_packets(flow) < 5.0, "everything was lost: {}", plan.cwnd_packets(flow));
     plan.set_loss(0.0);
+    while plan.cwnd_packets(flow) < 5.0 {
+        plan.run_for(MS);
+    }
+    // Half of the BDP, since ProbeRTT is due after five seconds.
+    let cwnd = plan.cwnd_packets(flow);
+    assert!((33.0..35.0).contains(&cwnd), "what was known before is known again, at once: {cwnd}");
     plan.run_for(3 * SECOND);
     let used = utilization(&mut plan, flow, 5 * SECOND);
     assert!(used > 0.9, "{used}");
