@@ -12,7 +12,7 @@
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
 //! | [`registry`] | what a device knows of its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
-//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`bbr3`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`sprout`], [`oracle`], [`cbr`], [`biscay`] |
+//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`bbr3`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`sprout`], [`verus`], [`oracle`], [`cbr`], [`biscay`] |
 
 pub mod bbr;
 pub mod bbr3;
@@ -33,6 +33,7 @@ pub mod reno;
 pub mod scheme;
 pub mod sprout;
 pub mod vegas;
+pub mod verus;
 pub mod window;
 
 pub use controller::{Ack, Control, Controller, Inspect, Loss, Receiver, Sent};

@@ -8,7 +8,7 @@ use std::fmt;
 use airpace_core::{Bytes, Rng, Streams};
 
 use crate::controller::{Controller, Inspect, Receiver};
-use crate::{bbr, bbr3, biscay, cbr, copa, cubic, ledbat, oracle, pbe, reno, sprout, vegas};
+use crate::{bbr, bbr3, biscay, cbr, copa, cubic, ledbat, oracle, pbe, reno, sprout, vegas, verus};
 
 /// Every scheme, in the order of lists and tables. A new scheme is one file and one line here.
 #[rustfmt::skip]
@@ -23,6 +23,7 @@ pub static SCHEMES: &[&Scheme] = &[
     &copa::SCHEME,
     &ledbat::SCHEME,
     &sprout::SCHEME,
+    &verus::SCHEME,
     &oracle::SCHEME,
     &cbr::SCHEME,
 ];

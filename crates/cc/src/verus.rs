@@ -1,0 +1,523 @@
+//! Verus: learns how the delay grows with the window, and walks along that curve as delays of 5 ms epochs fall and rise.
+//!
+//! ```text
+//!  slow start ── loss, or delay > N·Dmin ──▶ epochs of 5 ms ⟲ loss: window × M, until a packet of the new window is back
+//!      ▲        the profile D(w) is built      │  delay rose: Dest − δ1   too long: Dest − δ2   else: Dest + δ2
+//!      └──── the profile cannot be inverted ───┘  window: the w with D(w) = Dest
+//! ```
+//!
+//! Delays are round-trip times in milliseconds, windows are packets, as in the paper.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `profile` | delays per window, and the curve through them |
+//! | `spline` | two ways to lay a curve: through all points, or smoothly between them |
+//! | `sent` | the window that each packet left with |
+//!
+//! Source: Verus §4 (Zaki, Pötsch, Chen, Subramanian and Görg, SIGCOMM 2015); verus src/verus_server.cpp (the program)
+//!
+//! Differs: the program takes no notice of packets that it sent before it left slow start by a loss; here they count.
+
+mod profile;
+mod sent;
+mod spline;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::{Bytes, Time};
+
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
+use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
+use profile::{Fit, Profile};
+use sent::SentWindows;
+
+/// Verus as users know it.
+pub static SCHEME: Scheme = Scheme {
+    name: "verus",
+    summary: "learns the delay of each window and follows it, every 5 ms",
+    source: "Zaki et al., SIGCOMM 2015",
+    style: Style { colour: "#AA4499", marker: "rect" },
+    presets: &[Preset {
+        name: "pantheon",
+        summary: "the authors' program with its constants",
+        set: &[
+            ("r", "6"),
+            ("decrease", "0.7"),
+            ("exit_ratio", "off"),
+            ("exit_ms", "500"),
+            ("exit_least_packets", "20"),
+            ("spline", "penalised"),
+        ],
+    }],
+    options: &[
+        OptionSpec {
+            name: "r",
+            default: "2",
+            summary: "the longest delay that is accepted, in multiples of the least; 2, 4 or 6 in the paper",
+        },
+        OptionSpec {
+            name: "decrease",
+            default: "0.5",
+            summary: "the window after a loss, as a share; 0.1 to 1",
+        },
+        OptionSpec {
+            name: "exit_ratio",
+            default: "15",
+            summary: "slow start ends at a delay of so many times the least; off",
+        },
+        OptionSpec {
+            name: "exit_ms",
+            default: "off",
+            summary: "slow start ends at a delay of so many ms; off",
+        },
+        OptionSpec {
+            name: "exit_least_packets",
+            default: "5",
+            summary: "a loss ends slow start only if the reduced window is larger; 5 or more",
+        },
+        OptionSpec {
+            name: "spline",
+            default: "interpolated",
+            summary: "interpolated: the curve goes through all points; penalised: smoothly between them",
+        },
+        OptionSpec {
+            name: "hole_ms",
+            default: "150",
+            summary: "a missing packet counts as lost after so many ms",
+        },
+    ],
+    build,
+};
+
+fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
+    let off_or = |name: &str| match options.text(name) {
+        "off" => Ok(f64::INFINITY),
+        _ => options.number(name, 1.0),
+    };
+    let tuning = Tuning {
+        r: options.number("r", 1.0)?,
+        decrease: match options.number("decrease", 0.1)? {
+            share if share <= 1.0 => share,
+            _ => return Err(options.refuse("decrease", "0.1 to 1")),
+        },
+        exit_ratio: off_or("exit_ratio")?,
+        exit_ms: off_or("exit_ms")?,
+        exit_least_packets: options.number("exit_least_packets", 5.0)?,
+        fit: match options.text("spline") {
+            "interpolated" => Fit::Interpolated,
+            "penalised" => Fit::Penalised,
+            _ => return Err(options.refuse("spline", "`interpolated` or `penalised`")),
+        },
+        hole: Duration::from_secs_f64(options.number("hole_ms", 0.0)?.min(10_000.0) * 1e-3),
+    };
+    Ok(Ends { controller: Box::new(Verus::new(tuning, setup.mss)), receiver: None })
+}
+
+/// How long an epoch is.
+///
+/// Source: Verus §5 (ε)
+const EPOCH: Duration = Duration::from_millis(5);
+
+/// How often the curve is laid anew.
+///
+/// Source: Verus §5
+const REFIT: Duration = Duration::from_secs(1);
+
+/// What the aim falls by when the delay rose, in ms.
+///
+/// Source: Verus §4 (δ1)
+const DELTA_1_MS: f64 = 1.0;
+
+/// What the aim rises by, and falls by when the delay is too long, in ms.
+///
+/// Source: Verus §4 (δ2)
+const DELTA_2_MS: f64 = 2.0;
+
+/// What an epoch's longest delay keeps of the last one's.
+///
+/// Source: verus src/verus_server.cpp
+const KEPT_OF_MAX: f64 = 0.2;
+
+/// What the average delay keeps per packet.
+///
+/// Source: verus src/verus_server.cpp
+const KEPT_OF_DELAY: f64 = 0.875;
+
+/// By how much a rise of the delay counts as one, in ms.
+///
+/// Source: verus src/verus_server.cpp
+const RISE_MS: f64 = 1e-4;
+
+/// What the least delay rises by, per epoch, when next to nothing is in flight and the delay is still too long.
+///
+/// Source: verus src/verus_server.cpp
+const DMIN_STEP_MS: f64 = 10.0;
+
+/// Nothing acknowledged for five delays, at least 150 ms and at most a second, is a timeout.
+///
+/// Source: verus src/verus_server.cpp
+const TIMEOUT_DELAYS: f64 = 5.0;
+/// See [`TIMEOUT_DELAYS`].
+const TIMEOUT_MS: (f64, f64) = (150.0, 1_000.0);
+
+/// The profile's part that slow start's overrun of the queue has spoilt begins at the window of the lost packet, but not
+/// below this.
+///
+/// Source: verus src/verus_server.cpp
+const SPOILT_FROM: f64 = 100.0;
+
+/// What the options say.
+#[derive(Clone, Copy, Debug)]
+struct Tuning {
+    r: f64,
+    decrease: f64,
+    exit_ratio: f64,
+    exit_ms: f64,
+    exit_least_packets: f64,
+    fit: Fit,
+    hole: Duration,
+}
+
+/// Packets that are missing, and when they count as lost.
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    due: Time,
+    packets: u64,
+    /// The window of the first.
+    window: f64,
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+struct Verus {
+    tuning: Tuning,
+    mss: Bytes,
+    /// The window, W.
+    window: f64,
+    /// Packets that may still leave in this epoch.
+    allowance: u64,
+    /// Packets in flight by Verus' own count, which a timeout sets to zero.
+    in_flight: u64,
+    inflight: Bytes,
+    in_slow_start: bool,
+    /// Whether the window rests after a loss.
+    recovering: bool,
+    /// Whether slow start ended by its long delay, and such delays are still coming in.
+    draining: bool,
+    /// Least delay; infinite before the first.
+    d_min_ms: f64,
+    /// The delay that is aimed at.
+    d_est_ms: f64,
+    /// Longest delay of an epoch, smoothed.
+    d_max_ms: Option<f64>,
+    /// Longest delay of this epoch so far.
+    epoch_max_ms: Option<f64>,
+    mean_ms: Option<f64>,
+    last_ms: Option<f64>,
+    profile: Profile,
+    sent: SentWindows,
+    holes: VecDeque<Hole>,
+    next_number: u64,
+    /// Packets before this one belong to a time that a timeout or a restart has ended.
+    session: u64,
+    last_ack: Time,
+    /// Since when the timeout runs.
+    silent_since: Time,
+    next_epoch: Option<Time>,
+    next_fit: Time,
+}
+
+impl Verus {
+    fn new(tuning: Tuning, mss: Bytes) -> Verus {
+        Verus {
+            tuning,
+            mss,
+            window: 1.0,
+            allowance: 1,
+            in_flight: 0,
+            inflight: Bytes::ZERO,
+            in_slow_start: true,
+            recovering: false,
+            draining: false,
+            d_min_ms: f64::INFINITY,
+            d_est_ms: 0.0,
+            d_max_ms: None,
+            epoch_max_ms: None,
+            mean_ms: None,
+            last_ms: None,
+            profile: Profile::new(tuning.fit),
+            sent: SentWindows::default(),
+            holes: VecDeque::new(),
+            next_number: 0,
+            session: 0,
+            last_ack: Time::ZERO,
+            silent_since: Time::ZERO,
+            next_epoch: None,
+            next_fit: Time::NEVER,
+        }
+    }
+
+    /// Slow start from its begin: nothing that was learned holds.
+    ///
+    /// Source: verus src/verus_server.cpp
+    fn restart(&mut self) {
+        let fresh = Verus::new(self.tuning, self.mss);
+        let sent = std::mem::take(&mut self.sent);
+        *self = Verus {
+            sent,
+            inflight: self.inflight,
+            next_number: self.next_number,
+            session: self.next_number,
+            last_ack: self.last_ack,
+            silent_since: self.silent_since,
+            next_epoch: self.next_epoch,
+            ..fresh
+        };
+    }
+
+    /// Takes in one acknowledged packet and its delay.
+    fn on_packet(&mut self, now: Time, number: u64, delay_ms: f64) {
+        let window = self.sent.window_of(number).unwrap_or(self.window);
+        let too_long = delay_ms > self.tuning.exit_ms || delay_ms > self.tuning.exit_ratio * self.d_min_ms;
+        if self.in_slow_start && too_long {
+            self.window = (self.tuning.decrease * window).max(1.0);
+            self.leave_slow_start(now);
+            (self.recovering, self.draining) = (!self.in_slow_start, !self.in_slow_start);
+        }
+        // Source: Verus §4; the first packet of the new window is back.
+        if self.recovering && window <= self.window {
+            (self.recovering, self.draining) = (false, false);
+            self.epoch_max_ms = None;
+        }
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.epoch_max_ms = Some(self.epoch_max_ms.map_or(delay_ms, |max| max.max(delay_ms)));
+        self.mean_ms = Some(ewma(self.mean_ms, delay_ms, KEPT_OF_DELAY));
+        self.last_ms = Some(delay_ms);
+        self.d_min_ms = self.d_min_ms.min(delay_ms);
+        if self.recovering {
+            self.window += 1.0 / self.window;
+            if let Some(delay_ms) = self.profile.delay_ms(self.window) {
+                self.d_est_ms = self.d_est_ms.min(delay_ms);
+            }
+        } else {
+            self.profile.record(window, delay_ms);
+        }
+        if self.in_slow_start {
+            self.window += 1.0;
+            self.allowance = (self.window as u64).saturating_sub(self.in_flight);
+        }
+    }
+
+    /// Lays the first curve, and aims at the delay that it has for the window.
+    ///
+    /// Source: Verus §4
+    fn leave_slow_start(&mut self, now: Time) {
+        if !self.profile.fit() {
+            self.restart();
+            return;
+        }
+        self.in_slow_start = false;
+        self.next_fit = now + REFIT;
+        self.d_est_ms = self.profile.delay_ms(self.window).unwrap_or(self.d_min_ms);
+    }
+
+    /// What has been missing for long enough is lost.
+    ///
+    /// Source: Verus §4
+    fn expire_holes(&mut self, now: Time) {
+        while let Some(hole) = self.holes.front().copied().filter(|hole| hole.due <= now) {
+            self.holes.pop_front();
+            self.in_flight = self.in_flight.saturating_sub(hole.packets);
+            if !self.recovering {
+                self.recovering = true;
+                self.window = self.window.min(self.tuning.decrease * hole.window).max(1.0);
+                self.d_est_ms = self.profile.delay_ms(self.window).unwrap_or(self.d_est_ms);
+            }
+            if self.in_slow_start && self.window > self.tuning.exit_least_packets {
+                self.profile.forget_from(hole.window.max(SPOILT_FROM));
+                self.leave_slow_start(now);
+            }
+        }
+    }
+
+    /// Whether nothing was heard for too long.
+    fn timeout(&self) -> Time {
+        let least_most = |ms: f64| ms.clamp(TIMEOUT_MS.0, TIMEOUT_MS.1);
+        let ms = self.last_ms.map_or(TIMEOUT_MS.1, |last| least_most(TIMEOUT_DELAYS * last));
+        self.silent_since + Duration::from_secs_f64(ms * 1e-3)
+    }
+
+    /// Source: verus src/verus_server.cpp
+    fn on_timeout(&mut self, now: Time) {
+        self.silent_since = now;
+        if self.last_ms.is_none() {
+            self.restart();
+        } else if self.in_slow_start {
+            self.leave_slow_start(now);
+        } else {
+            self.recovering = true;
+            self.in_flight = 0;
+            self.d_est_ms = self.d_min_ms;
+            self.session = self.next_number;
+            self.holes.clear();
+        }
+    }
+
+    /// Ends an epoch: aims higher or lower, and says how much may leave in the next.
+    ///
+    /// Source: Verus §4
+    fn end_epoch(&mut self, now: Time) {
+        let heard = self.epoch_max_ms.take();
+        let silence_ms = (now - self.last_ack).as_secs_f64() * 1e3;
+        let max_ms = heard.unwrap_or_else(|| self.d_max_ms.unwrap_or(0.0).max(silence_ms));
+        let last_ms = self.d_max_ms.unwrap_or(max_ms);
+        let smoothed_ms = ewma(self.d_max_ms, max_ms, KEPT_OF_MAX);
+        self.d_max_ms = Some(smoothed_ms);
+        let mut rests = false;
+        if smoothed_ms > self.tuning.r * self.d_min_ms {
+            if !self.draining {
+                self.d_est_ms = (self.d_est_ms - DELTA_2_MS).max(self.d_min_ms);
+                if self.d_est_ms == self.d_min_ms {
+                    // The path's own delay may have risen; so says an empty queue.
+                    if self.in_flight < 2 {
+                        self.d_min_ms += DMIN_STEP_MS;
+                    } else {
+                        rests = true;
+                    }
+                }
+            }
+        } else if max_ms - last_ms > RISE_MS {
+            self.d_est_ms = (self.d_est_ms - DELTA_1_MS).max(self.d_min_ms);
+        } else if self.allowance == 0 {
+            // Chosen: an application that does not use its allowance has no use for more.
+            self.d_est_ms += DELTA_2_MS;
+        }
+        match self.profile.window(self.d_est_ms) {
+            Some(window) => {
+                self.window = window.max(1.0);
+                self.allowance = if rests { 0 } else { self.due_this_epoch() };
+            }
+            None => self.restart(),
+        }
+    }
+
+    /// Packets that leave in an epoch so that after a round trip the window is in flight.
+    ///
+    /// ```text
+    /// n = ⌈RTT / ε⌉,   S = max(0, W + (2 − n)/(n − 1) · in flight)
+    /// ```
+    ///
+    /// Source: Verus §4
+    fn due_this_epoch(&self) -> u64 {
+        let epochs = libm::ceil(self.mean_ms.unwrap_or(0.0) / (EPOCH.as_secs_f64() * 1e3));
+        let in_flight = self.in_flight as f64;
+        let counted =
+            if epochs > 1.0 { libm::floor(in_flight * (epochs - 2.0) / (epochs - 1.0)) } else { in_flight };
+        (self.window - counted).max(0.0) as u64
+    }
+}
+
+impl Controller for Verus {
+    fn on_sent(&mut self, sent: &Sent) {
+        if sent.inflight == sent.bytes {
+            self.silent_since = sent.now;
+            // Silence before there was anything to hear of says nothing.
+            self.last_ack = self.last_ack.max(sent.now);
+        }
+        self.next_epoch.get_or_insert(sent.now + EPOCH);
+        self.sent.push(sent.number, self.window);
+        self.next_number = sent.number + 1;
+        self.inflight = sent.inflight;
+        self.in_flight += 1;
+        self.allowance = self.allowance.saturating_sub(1);
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.inflight = ack.inflight;
+        for packet in ack.packets {
+            // What was lost is no longer in flight, and its late ACK no sample of this window.
+            if packet.number >= self.session {
+                self.on_packet(ack.now, packet.number, (ack.now - packet.sent).as_secs_f64() * 1e3);
+            }
+        }
+        self.last_ack = ack.now;
+        self.silent_since = ack.now;
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.inflight = loss.inflight;
+        let Some(first) = loss.packets.iter().find(|packet| packet.number >= self.session) else { return };
+        if loss.cause == LossCause::Persistent {
+            self.on_timeout(loss.now);
+            return;
+        }
+        let packets = loss.packets.iter().filter(|packet| packet.number >= self.session).count() as u64;
+        let due = loss.now + self.tuning.hole;
+        match self.holes.back_mut() {
+            // Holes are looked at once per epoch.
+            Some(last) if due - last.due < EPOCH => last.packets += packets,
+            _ => {
+                let window = self.sent.window_of(first.number).unwrap_or(self.window);
+                self.holes.push_back(Hole { due, packets, window });
+            }
+        }
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if self.next_epoch.is_none_or(|next| now < next) {
+            return;
+        }
+        self.next_epoch = Some(now + EPOCH);
+        self.expire_holes(now);
+        if self.inflight > Bytes::ZERO && now >= self.timeout() {
+            self.on_timeout(now);
+        }
+        let idle = self.inflight == Bytes::ZERO && self.epoch_max_ms.is_none();
+        if idle && self.holes.is_empty() {
+            self.next_epoch = None; // until something is sent
+        }
+        if self.in_slow_start || idle {
+            self.allowance = (self.window as u64).saturating_sub(self.in_flight).max(self.allowance);
+            return;
+        }
+        if now >= self.next_fit {
+            self.next_fit = now + REFIT;
+            if !self.profile.fit() {
+                self.restart();
+                return;
+            }
+        }
+        self.end_epoch(now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.next_epoch
+    }
+
+    fn control(&self) -> Control {
+        let allowance = Bytes(self.allowance.saturating_mul(self.mss.0));
+        Control { cwnd: (self.inflight + allowance).max(self.mss), pacing_rate: None }
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        out.state = match (self.in_slow_start, self.recovering) {
+            (true, _) => "SlowStart",
+            (_, true) => "LossRecovery",
+            _ => "CongestionAvoidance",
+        };
+        let known = |ms: f64| if ms.is_finite() { ms } else { f64::NAN };
+        out.value("window_packets", self.window);
+        out.value("d_est_ms", self.d_est_ms);
+        out.value("d_min_ms", known(self.d_min_ms));
+        out.value("d_max_ms", self.d_max_ms.unwrap_or(f64::NAN));
+        out.value("profile_packets", self.profile.largest() as f64);
+    }
+}
+
+/// A moving average that begins with its first value.
+fn ewma(old: Option<f64>, new: f64, kept: f64) -> f64 {
+    old.map_or(new, |old| old * kept + new * (1.0 - kept))
+}

@@ -1,0 +1,169 @@
+//! The delay profile: what delay each window meets, and the curve that tells a window for a delay.
+//!
+//! Source: Verus §4
+
+use super::spline;
+
+/// No window is larger.
+///
+/// Source: verus src/verus.hpp (`MAX_W_DELAY_CURVE`)
+const MOST_PACKETS: usize = 40_000;
+
+/// What a window's delay keeps when a packet of that window comes back.
+///
+/// Source: verus src/verus_server.cpp
+const KEPT: f64 = 0.875;
+
+/// A profile must reach this window, or no curve can be laid.
+///
+/// Source: verus src/verus_server.cpp
+const LEAST_PACKETS: usize = 5;
+
+/// How the curve is laid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// A natural cubic spline through all points. The window of a delay is the largest with no more than that: a point
+    /// that the noise put too high does not shut the way to those behind it.
+    ///
+    /// Source: Verus §4
+    Interpolated,
+    /// A smooth cubic spline between them, whose knots are 15 packets apart, or closer if that makes fewer than five.
+    /// The window of a delay is the one before the first with more than that.
+    ///
+    /// Source: verus src/verus_server.cpp
+    Penalised,
+}
+
+impl Fit {
+    /// `delays_ms` made to rise.
+    fn rising(self, delays_ms: &[f64]) -> Vec<f64> {
+        let mut rising = delays_ms.to_vec();
+        match self {
+            Fit::Interpolated => {
+                for index in (1..rising.len()).rev() {
+                    rising[index - 1] = rising[index - 1].min(rising[index]);
+                }
+            }
+            Fit::Penalised => {
+                for index in 1..rising.len() {
+                    rising[index] = rising[index].max(rising[index - 1]);
+                }
+            }
+        }
+        rising
+    }
+}
+
+/// Delays per window, and the curve as it was last laid.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    fit: Fit,
+    /// Mean delay in ms of windows 0, 1, …; NaN where none was seen.
+    points_ms: Vec<f64>,
+    curve: Option<Curve>,
+}
+
+/// The curve, tabulated.
+#[derive(Clone, Debug)]
+struct Curve {
+    /// Delay in ms of windows 0, 1, …
+    delays_ms: Vec<f64>,
+    /// The delays made to rise, from window 2 on, so that a delay is met once.
+    rising_ms: Vec<f64>,
+    /// How it goes on beyond, in ms per packet.
+    slope_ms: f64,
+}
+
+impl Profile {
+    /// Nothing is known.
+    pub fn new(fit: Fit) -> Profile {
+        Profile { fit, points_ms: vec![], curve: None }
+    }
+
+    /// A packet that left with `window` met `delay_ms`.
+    pub fn record(&mut self, window: f64, delay_ms: f64) {
+        let window = (window as usize).clamp(1, MOST_PACKETS - 1);
+        if window >= self.points_ms.len() {
+            self.points_ms.resize(window + 1, f64::NAN);
+        }
+        let point = &mut self.points_ms[window];
+        *point = if point.is_nan() { delay_ms } else { *point * KEPT + delay_ms * (1.0 - KEPT) };
+    }
+
+    /// Forgets the delays of all windows from `window` on.
+    pub fn forget_from(&mut self, window: f64) {
+        self.points_ms.truncate(window as usize);
+        while self.points_ms.last().is_some_and(|point| point.is_nan()) {
+            self.points_ms.pop();
+        }
+    }
+
+    /// The largest window whose delay is known.
+    pub fn largest(&self) -> usize {
+        self.points_ms.len().saturating_sub(1)
+    }
+
+    /// Lays the curve anew; false if the points are too few.
+    pub fn fit(&mut self) -> bool {
+        let points: Vec<(f64, f64)> = self
+            .points_ms
+            .iter()
+            .enumerate()
+            .filter(|(_, delay_ms)| !delay_ms.is_nan())
+            .map(|(window, delay_ms)| (window as f64, *delay_ms))
+            .collect();
+        let largest = self.largest();
+        if largest < LEAST_PACKETS || points.len() < 2 {
+            return false;
+        }
+        let (delays_ms, slope_ms) = match self.fit {
+            Fit::Interpolated => (spline::interpolated(&points, largest), slope_of_upper_half(&points)),
+            Fit::Penalised => {
+                let parts = (largest as f64 / 15.0).max(5.0) as usize;
+                let delays_ms = spline::penalised(&points, largest, parts);
+                let slope_ms = delays_ms[largest] - delays_ms[largest - 1];
+                (delays_ms, slope_ms)
+            }
+        };
+        let rising_ms = self.fit.rising(&delays_ms[2..]);
+        self.curve = Some(Curve { delays_ms, rising_ms, slope_ms });
+        true
+    }
+
+    /// The delay of `window`, in ms; `None` while there is no curve.
+    pub fn delay_ms(&self, window: f64) -> Option<f64> {
+        let curve = self.curve.as_ref()?;
+        let last = curve.delays_ms.len() - 1;
+        let below = (window.max(0.0) as usize).min(last);
+        let next = curve.delays_ms[(below + 1).min(last)];
+        let beyond = (window - last as f64).max(0.0) * curve.slope_ms;
+        let within = (next - curve.delays_ms[below]) * (window - below as f64).clamp(0.0, 1.0);
+        Some(curve.delays_ms[below] + within + beyond)
+    }
+
+    /// The window whose delay is `delay_ms`; `None` if the curve does not tell: it never gets there.
+    ///
+    /// Source: Verus §4
+    ///
+    /// Chosen: at most twice the largest window seen; a curve says nothing of what lies farther.
+    pub fn window(&self, delay_ms: f64) -> Option<f64> {
+        let curve = self.curve.as_ref()?;
+        let longer = 2 + curve.rising_ms.partition_point(|rising| *rising <= delay_ms);
+        if longer < curve.delays_ms.len() {
+            return Some((longer - 1) as f64);
+        }
+        let last = curve.delays_ms.len() - 1;
+        let beyond = (delay_ms - curve.delays_ms[last]) / curve.slope_ms;
+        let rises = curve.slope_ms > 0.0 && beyond.is_finite();
+        let most = (2 * last).min(MOST_PACKETS - 1) as f64;
+        rises.then(|| libm::floor(last as f64 + beyond).clamp(1.0, most))
+    }
+}
+
+/// Mean slope of the upper half of the points, in ms per packet.
+///
+/// Chosen: how an interpolated curve goes on. The slope at its end is the noise of its last two points.
+fn slope_of_upper_half(points: &[(f64, f64)]) -> f64 {
+    let (last, middle) = (points[points.len() - 1], points[(points.len() - 1) / 2]);
+    (last.1 - middle.1) / (last.0 - middle.0)
+}
