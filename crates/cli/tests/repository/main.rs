@@ -3,6 +3,7 @@
 mod architecture;
 mod citations;
 mod file_sizes;
+mod guide;
 mod licences;
 
 use std::path::{Path, PathBuf};
