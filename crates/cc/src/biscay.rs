@@ -127,7 +127,7 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "pacing",
         default: "on",
-        summary: "spread packets at 200 % (STARTUP) or 120 % of cwnd/RTT; off sends on each ACK, as kernels do",
+        summary: "spread packets at 200 % (STARTUP) or 120 % of cwnd over RTT; off sends on each ACK, as kernels do",
     },
     OptionSpec {
         name: "hold",
@@ -141,7 +141,7 @@ const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "rtt_window_s",
-        default: "10",
+        default: "20",
         summary: "the least RTT of so long counts, looked for by draining if not seen; 0 for the connection's",
     },
     OptionSpec {

@@ -406,7 +406,7 @@ fn a_longer_route_is_found_out_by_draining() {
         let flow = plan.start("biscay");
         plan.run_for(Duration::from_secs(6));
         plan.set_rtt(Duration::from_millis(80));
-        plan.run_for(Duration::from_secs(12));
+        plan.run_for(Duration::from_secs(21));
         assert!((value(&plan, flow, "rtprop_ms") - 80.6).abs() < 3.0, "{modem:?}");
         assert!(next(&mut plan, flow, 3_000).utilization > 0.95, "{modem:?}");
     }

@@ -36,6 +36,9 @@ const LEAST_PACKETS: u64 = 4;
 /// Pacing rate in slow start and after, in windows per smoothed round-trip time.
 ///
 /// Source: Linux net/ipv4/tcp_input.c (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`)
+///
+/// Differs: after a stall of the radio, which stays in the smoothed round-trip time for many, it is no less than that
+/// of the bandwidth.
 const PACING_GAINS: (f64, f64) = (2.0, 1.2);
 
 /// Part of a bandwidth-delay product that stays in flight while the path is drained.
@@ -103,6 +106,7 @@ pub struct Biscay {
     /// Until then a sample may be of a time in which the device asked for less than it does now.
     unsettled_until: Time,
     end_to_end: Rate,
+    smoothed_rtt: Option<Duration>,
     /// The last delivery-rate sample.
     delivery_rate: Rate,
     /// The part of the window's extra that is used, 0…1.
@@ -139,6 +143,7 @@ impl Biscay {
             share: 1.0,
             unsettled_until: Time::ZERO,
             end_to_end: Rate::ZERO,
+            smoothed_rtt: None,
             delivery_rate: Rate::ZERO,
             extra: 1.0,
             cwnd,
@@ -337,13 +342,15 @@ impl Biscay {
         }
     }
 
-    fn update_control(&mut self, smoothed: Option<Duration>) {
+    fn update_control(&mut self) {
         if self.silenced {
             self.cwnd = self.floor();
         }
         let gain = if self.state == State::Startup { PACING_GAINS.0 } else { PACING_GAINS.1 };
-        let pacing_rate = smoothed.filter(|_| self.tuning.pacing).map(|smoothed| {
-            Rate::from_bytes_per(self.cwnd, smoothed).scaled(gain).max(Rate::from_bps(1_000))
+        let pacing_rate = self.smoothed_rtt.filter(|_| self.tuning.pacing).map(|smoothed| {
+            let window = Rate::from_bytes_per(self.cwnd, smoothed);
+            let share = self.flow_share().filter(|_| self.state == State::Biscay).unwrap_or(Rate::ZERO);
+            window.max(share).scaled(gain).max(Rate::from_bps(1_000))
         });
         self.own_control = Control { cwnd: self.cwnd.max(self.mss), pacing_rate };
     }
@@ -377,6 +384,7 @@ impl Controller for Biscay {
         if let Some(rate) = ack.rate.rate.filter(|_| !self.least_rtt.is_draining()) {
             self.delivery_rate = rate;
         }
+        self.smoothed_rtt = Some(ack.rtt.smoothed);
         let round_ended = self.rounds.on_ack(ack);
         let was_draining = self.least_rtt.is_draining();
         self.least_rtt.on_ack(ack, self.drained(), self.state == State::Biscay);
@@ -407,7 +415,7 @@ impl Controller for Biscay {
             self.full_pipe.on_round(self.end_to_end);
         }
         self.step(ack, queue, shown.path_is_full);
-        self.update_control(Some(ack.rtt.smoothed));
+        self.update_control();
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
@@ -420,7 +428,7 @@ impl Controller for Biscay {
         if loss.cause == LossCause::Persistent {
             // Chosen: a bandwidth from before the path fell silent says nothing of the path after it.
             self.silenced = true;
-            self.update_control(None);
+            self.update_control();
         }
     }
 
