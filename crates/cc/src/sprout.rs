@@ -15,7 +15,8 @@
 //! | `sender` | the queue's estimate and the window |
 //! | `wire` | the bytes that both exchange |
 //!
-//! Rates above 1,000 packets per second (12 Mbit/s) are beyond the model: there Sprout stays at its ceiling.
+//! Rates above 1,000 packets per second (12 Mbit/s) are beyond the model: there the window stays at what that rate is
+//! sure to deliver within 100 ms, some 80 packets.
 //!
 //! Source: Sprout §3 (Winstein, Sivaraman and Balakrishnan, NSDI 2013); keithw/sprout `sproutbt2` (the program)
 //!
@@ -48,7 +49,7 @@ use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setu
 /// Sprout as users know it.
 pub static SCHEME: Scheme = Scheme {
     name: "sprout",
-    summary: "sends what a cautious forecast of the link delivers within 100 ms; at most 12 Mbit/s",
+    summary: "sends what a cautious forecast of the link delivers within 100 ms; for links of up to 12 Mbit/s",
     source: "Winstein et al., NSDI 2013",
     style: Style { colour: "#117733", marker: "diamond" },
     presets: &[

@@ -147,11 +147,12 @@ impl Kernel {
 pub struct Model {
     kernel: Kernel,
     probabilities: [f64; BINS],
+    /// The belief a tick later, if that was asked for already.
+    ahead: Option<[f64; BINS]>,
     /// Logarithm of the packets per tick of each bin.
     log_means: [f64; BINS],
     /// Scratch.
     padded: Vec<f64>,
-    moved: [f64; BINS],
 }
 
 impl Model {
@@ -164,8 +165,8 @@ impl Model {
             padded: vec![0.0; BINS + 2 * kernel.reach],
             kernel,
             probabilities: [1.0 / BINS as f64; BINS],
+            ahead: None,
             log_means: std::array::from_fn(|bin| libm::log(mean_count(bin))),
-            moved: [0.0; BINS],
         }
     }
 
@@ -173,26 +174,45 @@ impl Model {
     ///
     /// Source: Sprout §3.2
     pub fn evolve(&mut self) {
-        self.kernel.forward(&self.probabilities, &mut self.padded, &mut self.moved);
-        self.probabilities = self.moved;
-        self.normalize();
+        self.probabilities = self.a_tick_later();
+        self.ahead = None;
     }
 
     /// Takes in that `count` packets came in the tick: Bayes' rule with a Poisson process.
     ///
     /// Source: Sprout §3.2
     pub fn observe(&mut self, count: u32) {
+        self.probabilities = self.given(self.probabilities, count);
+        self.ahead = None;
+    }
+
+    /// The probabilities as they would be a tick later, in which `count` packets came; `None` if that is unknown.
+    pub fn after(&mut self, count: Option<u32>) -> [f64; BINS] {
+        let later = self.a_tick_later();
+        count.map_or(later, |count| self.given(later, count))
+    }
+
+    fn a_tick_later(&mut self) -> [f64; BINS] {
+        let Model { kernel, probabilities, ahead, padded, .. } = self;
+        *ahead.get_or_insert_with(|| {
+            let mut moved = [0.0; BINS];
+            kernel.forward(probabilities, padded, &mut moved);
+            normalize(&mut moved);
+            moved
+        })
+    }
+
+    fn given(&self, mut probabilities: [f64; BINS], count: u32) -> [f64; BINS] {
         let count = f64::from(count);
         let log_likelihood = |bin: usize| count * self.log_means[bin] - mean_count(bin);
         // Relative to the likeliest bin, so that no count is too large to be computed with.
         let likeliest = libm::floor(count / mean_count(0) / 2.0).min((BINS - 1) as f64) as usize;
         let scale = log_likelihood(likeliest);
-        for bin in 0..BINS {
-            let likelihood = libm::exp(log_likelihood(bin) - scale);
-            self.moved[bin] = self.probabilities[bin] * likelihood;
+        for (bin, probability) in probabilities.iter_mut().enumerate() {
+            *probability *= libm::exp(log_likelihood(bin) - scale);
         }
-        self.probabilities = self.moved;
-        self.normalize();
+        normalize(&mut probabilities);
+        probabilities
     }
 
     /// Probability of each bin.
@@ -210,15 +230,17 @@ impl Model {
     pub fn outage_probability(&self) -> f64 {
         self.probabilities[0]
     }
+}
 
-    /// Chosen: a belief that excluded what was then observed starts again; the program would divide by zero.
-    fn normalize(&mut self) {
-        let sum: f64 = self.probabilities.iter().sum();
-        if sum.is_normal() {
-            self.probabilities.iter_mut().for_each(|probability| *probability /= sum);
-        } else {
-            self.probabilities = [1.0 / BINS as f64; BINS];
-        }
+/// Makes probabilities sum to one.
+///
+/// Chosen: a belief that excluded what was then observed starts again; the program would divide by zero.
+fn normalize(probabilities: &mut [f64; BINS]) {
+    let sum: f64 = probabilities.iter().sum();
+    if sum.is_normal() {
+        probabilities.iter_mut().for_each(|probability| *probability /= sum);
+    } else {
+        *probabilities = [1.0 / BINS as f64; BINS];
     }
 }
 

@@ -12,7 +12,7 @@ use airpace_core::{Rider, Time};
 use crate::controller::{Arrival, Inspect, Receiver};
 
 use super::forecast::{Cautious, Ewma, Forecast};
-use super::model::{Model, TICK};
+use super::model::{BINS, Model, TICK};
 use super::wire::{Feedback, Header, Next};
 use super::{Tuning, Units};
 
@@ -61,10 +61,10 @@ struct Tables {
 }
 
 impl Tables {
-    fn forecast(&mut self, model: &Model) -> Forecast {
+    fn forecast(&mut self, probabilities: &[f64; BINS]) -> Forecast {
         let Tables { tuning, made } = self;
         let cautious = made.get_or_insert_with(|| Box::new(Cautious::new(tuning.motion, tuning.quantile)));
-        cautious.forecast(model.probabilities())
+        cautious.forecast(probabilities)
     }
 }
 
@@ -89,7 +89,7 @@ impl Forecaster {
     /// What the link delivers from now on.
     fn forecast(&mut self) -> Forecast {
         match self {
-            Forecaster::Cautious { model, tables } => tables.forecast(model),
+            Forecaster::Cautious { model, tables } => tables.forecast(model.probabilities()),
             Forecaster::Ewma(ewma) => ewma.forecast(),
         }
     }
@@ -97,14 +97,7 @@ impl Forecaster {
     /// What it delivers from the end of this tick on, if no more is seen of it than `packets`.
     fn forecast_after(&mut self, packets: Option<f64>) -> Forecast {
         match self {
-            Forecaster::Cautious { model, tables } => {
-                let mut later = model.clone();
-                later.evolve();
-                if let Some(packets) = packets {
-                    later.observe(whole(packets));
-                }
-                tables.forecast(&later)
-            }
+            Forecaster::Cautious { model, tables } => tables.forecast(&model.after(packets.map(whole))),
             Forecaster::Ewma(ewma) => {
                 let mut later = *ewma;
                 if let Some(packets) = packets {
