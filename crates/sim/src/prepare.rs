@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use airpace_cc::{SchemeError, SchemeSpec};
 use airpace_core::radio::Direction;
-use airpace_core::{Recorder, Streams, Time};
+use airpace_core::{Rate, Recorder, Streams, Time};
 use airpace_path::queue::Queue;
 use airpace_path::trace::{KpiTrace, Trace};
 
 use crate::driver::{Driver, Progress};
 use crate::hop::LastHop;
-use crate::scenario::{Scenario, ScenarioError, TraceHop};
+use crate::scenario::{Scenario, ScenarioError, SynthTrace, TraceHop};
 use crate::stats::RunStats;
 use crate::trace_radio::Recording;
 
@@ -67,16 +67,30 @@ impl Scenario {
     }
 
     fn read_recording(&self, hop: &TraceHop) -> Result<Recording, ScenarioError> {
-        let trace = self.read_trace(hop)?;
-        let kpi = hop.kpi.as_deref().map(|file| self.read_kpi(file, &trace)).transpose()?;
+        let trace = match (&hop.file, &hop.synth) {
+            (Some(file), _) => self.read_trace(hop, file)?,
+            (None, Some(made)) => self.make_trace(made)?,
+            (None, None) => {
+                let reason = "is missing; name a recorded trace: `--set trace=FILE`";
+                return Err(self.refuse_key("trace.file", reason.to_owned()));
+            }
+        };
+        let kpi = match (&hop.kpi, hop.kpi_every_ms) {
+            (Some(file), _) => Some(self.read_kpi(file, &trace)?),
+            (None, Some(every_ms)) => Some(KpiTrace::of(&trace, Duration::from_millis(every_ms.into()))),
+            (None, None) => None,
+        };
         Ok(Recording { trace: Arc::new(trace), kpi: kpi.map(Arc::new) })
     }
 
-    fn read_trace(&self, hop: &TraceHop) -> Result<Trace, ScenarioError> {
+    fn make_trace(&self, made: &SynthTrace) -> Result<Trace, ScenarioError> {
+        let (rate, length) = (Rate::from_mbps(made.rate_mbps), Duration::from_secs(made.seconds.into()));
+        let trace = made.model.make(rate, length, &Streams::new(made.seed));
+        trace.map_err(|error| self.refuse(error.within("trace.synth")))
+    }
+
+    fn read_trace(&self, hop: &TraceHop, file: &Path) -> Result<Trace, ScenarioError> {
         let refuse = |reason: String| self.refuse_key("trace.file", reason);
-        let Some(file) = &hop.file else {
-            return Err(refuse("is missing; name a recorded trace: `--set trace=FILE`".to_owned()));
-        };
         let bytes = read(file).map_err(refuse)?;
         let trace = Trace::parse(&bytes, hop.column.as_deref())
             .map_err(|error| refuse(format!("is not a trace: {}: {error}", file.display())))?;

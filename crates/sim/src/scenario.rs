@@ -39,6 +39,7 @@ use airpace_path::ConfigError;
 use airpace_path::cell::{CellConfig, DeviceRadioConfig};
 use airpace_path::queue::QueueConfig;
 use airpace_path::trace::TraceConfig;
+use airpace_path::trace::synth::Model;
 use airpace_path::wire::WireConfig;
 use serde::Deserialize;
 
@@ -118,12 +119,16 @@ pub struct TraceHop {
     pub file: Option<PathBuf>,
     /// The column of rates in a `.csv` file with several.
     pub column: Option<String>,
+    /// What is replayed where no `file` is given: a made trace, the one that `airpace trace synth` makes.
+    pub synth: Option<SynthTrace>,
     /// A table of the bandwidths that the modem told meanwhile, `time_ms,bandwidth_mbps`, as `airpace trace kpi` makes
     /// it; relative paths as for `file`. Radio reports then hold these bandwidths as grants of the device's own, from
     /// each value's time in the trace until the next one's.
     ///
     /// Source: BISCAY §4 (the trace-based version)
     pub kpi: Option<PathBuf>,
+    /// Where no `kpi` is given: derives such a table from the trace itself, with a bandwidth every so many milliseconds.
+    pub kpi_every_ms: Option<u32>,
     /// Whether devices get a radio report per millisecond, made from the trace's chances or from `kpi`.
     #[serde(default = "yes")]
     pub telemetry: bool,
@@ -133,6 +138,23 @@ pub struct TraceHop {
     /// The link that replays it.
     #[serde(default)]
     pub link: TraceConfig,
+}
+
+/// A made trace.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SynthTrace {
+    /// How its rate moves: `cellular`, `poisson` or `constant`.
+    #[serde(default)]
+    pub model: Model,
+    /// The rate in Mbit/s.
+    pub rate_mbps: f64,
+    /// Its length in seconds; then it starts anew.
+    #[serde(default = "a_minute")]
+    pub seconds: u32,
+    /// Seed of its random numbers: it is the same in all runs, as a recording is.
+    #[serde(default = "first_seed")]
+    pub seed: u64,
 }
 
 /// A span of time.
@@ -366,6 +388,14 @@ fn default_schemes() -> Vec<String> {
 
 fn one_device() -> Vec<Device> {
     vec![Device::default()]
+}
+
+fn a_minute() -> u32 {
+    60
+}
+
+fn first_seed() -> u64 {
+    1
 }
 
 fn yes() -> bool {

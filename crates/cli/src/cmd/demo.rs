@@ -2,9 +2,11 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
 use airpace_core::{Rate, Streams};
+use airpace_path::trace::synth::Model;
 use anyhow::Context;
 
 use super::Verdict;
@@ -67,7 +69,7 @@ fn recording() -> Option<PathBuf> {
 
 /// A trace of our own making below `folder`; the same every time.
 fn made_trace(folder: &Path) -> anyhow::Result<PathBuf> {
-    let trace = super::trace::synth::cellular(Rate::from_mbps(12.0), 60, &Streams::new(1))?;
+    let trace = Model::Cellular.make(Rate::from_mbps(12.0), Duration::from_secs(60), &Streams::new(1))?;
     let path = folder.join("made-cellular-12mbps.down");
     std::fs::create_dir_all(folder)
         .and_then(|()| std::fs::write(&path, trace.to_mahimahi()))

@@ -4,7 +4,7 @@ mod check;
 mod convert;
 mod info;
 mod kpi;
-pub mod synth;
+mod synth;
 
 use std::io::{Read, Write};
 use std::path::Path;

@@ -2,11 +2,40 @@
 
 use std::time::Duration;
 
-use airpace_core::{Rate, Rng};
+use airpace_core::{Rate, Rng, Streams};
 use serde::Deserialize;
 
 use super::chances::{CHANCE, Trace};
 use crate::config_error::{ConfigError, duration_ms, not_negative, positive};
+
+/// How the rate of a made trace moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Model {
+    /// Chances at random, at a rate that wanders between nothing and twice of where it starts, and at times stays away
+    /// for some tenths of a second.
+    #[default]
+    Cellular,
+    /// Chances at random, at a fixed rate.
+    Poisson,
+    /// Chances as even as milliseconds allow.
+    Constant,
+}
+
+impl Model {
+    /// A trace of `duration` around `rate`; what is random in it is drawn from the stream `trace.synth`.
+    ///
+    /// # Errors
+    /// `rate_mbps` or `duration_s` is so small that there is no chance at all.
+    pub fn make(self, rate: Rate, duration: Duration, streams: &Streams) -> Result<Trace, ConfigError> {
+        let rng = &mut streams.stream("trace.synth");
+        match self {
+            Model::Cellular => RandomWalk::around(rate).generate(duration, rng),
+            Model::Poisson => poisson(rate, duration, rng),
+            Model::Constant => constant(rate, duration),
+        }
+    }
+}
 
 /// Chances at a constant rate, for `duration`.
 ///
@@ -70,6 +99,20 @@ impl Default for RandomWalk {
 const TICK_MS: u64 = 20;
 
 impl RandomWalk {
+    /// A link like a cellular one, around `rate`.
+    ///
+    /// Chosen: the walk of Sprout's model, 200 on a scale from 0 to 1000 in one second, scaled to this rate; outages of
+    /// 0.3 s in the mean and not of 1 s, or a minute often has one that a transport does not survive.
+    pub fn around(rate: Rate) -> RandomWalk {
+        let mbps = rate.as_mbps();
+        RandomWalk {
+            start_mbps: mbps,
+            max_mbps: 2.0 * mbps,
+            volatility_mbps: 0.4 * mbps,
+            outage_mean_ms: 300.0,
+        }
+    }
+
     /// A trace of `duration`.
     ///
     /// # Errors

@@ -150,10 +150,19 @@ impl TraceHop {
         // What the link refuses does not depend on the chances.
         let any_trace = Trace::from_times_ms(vec![1]).expect("one chance is a trace");
         TraceLink::new(Arc::new(any_trace), &self.link).map_err(|error| error.within("link"))?;
-        if self.kpi.is_some() && !self.telemetry {
-            let reason =
-                "stands beside `telemetry = false`, which leaves nobody to tell it to; remove either";
-            return Err(ConfigError::new("kpi", reason));
+        if let Some(made) = &self.synth {
+            positive("synth.rate_mbps", made.rate_mbps)?;
+            positive("synth.seconds", f64::from(made.seconds))?;
+        }
+        if let Some(every_ms) = self.kpi_every_ms {
+            positive("kpi_every_ms", f64::from(every_ms))?;
+        }
+        for (key, is_there) in [("kpi", self.kpi.is_some()), ("kpi_every_ms", self.kpi_every_ms.is_some())] {
+            if is_there && !self.telemetry {
+                let reason =
+                    "stands beside `telemetry = false`, which leaves nobody to tell it to; remove either";
+                return Err(ConfigError::new(key, reason));
+            }
         }
         Ok(())
     }

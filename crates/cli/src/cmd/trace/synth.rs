@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use airpace_core::{Rate, Streams};
-use airpace_path::trace::Trace;
-use airpace_path::trace::synth::{RandomWalk, constant, poisson};
+use airpace_path::trace::synth::Model;
 
 use super::Verdict;
 
@@ -18,8 +17,8 @@ use super::Verdict;
 )]
 pub struct Args {
     /// How the rate moves.
-    #[arg(long, value_enum, default_value_t = Model::Cellular)]
-    model: Model,
+    #[arg(long, value_enum, default_value_t = ModelArg::Cellular)]
+    model: ModelArg,
     /// The rate in Mbit/s: the cellular model starts there and wanders between nothing and twice of it.
     #[arg(long, value_name = "MBPS", value_parser = rate)]
     rate_mbps: Rate,
@@ -35,7 +34,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Model {
+enum ModelArg {
     /// Chances at random, at a rate that wanders and at times stays away for some tenths of a second.
     Cellular,
     /// Chances at random, at a fixed rate.
@@ -46,29 +45,15 @@ enum Model {
 
 /// Makes the trace.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let streams = Streams::new(args.seed);
-    let duration = Duration::from_secs(args.seconds.into());
-    let trace = match args.model {
-        Model::Cellular => cellular(args.rate_mbps, args.seconds, &streams)?,
-        Model::Poisson => poisson(args.rate_mbps, duration, &mut streams.stream("trace.synth"))?,
-        Model::Constant => constant(args.rate_mbps, duration)?,
+    let model = match args.model {
+        ModelArg::Cellular => Model::Cellular,
+        ModelArg::Poisson => Model::Poisson,
+        ModelArg::Constant => Model::Constant,
     };
+    let duration = Duration::from_secs(args.seconds.into());
+    let trace = model.make(args.rate_mbps, duration, &Streams::new(args.seed))?;
     super::write_text(&args.out, out, &trace.to_mahimahi())?;
     Ok(Verdict::Fine)
-}
-
-/// A link like a cellular one, around `rate`.
-pub fn cellular(rate: Rate, seconds: u32, streams: &Streams) -> anyhow::Result<Trace> {
-    let mbps = rate.as_mbps();
-    // Chosen: the walk of Sprout's model, 200 on a scale from 0 to 1000 in one second, scaled to this rate; outages of
-    // 0.3 s in the mean and not of 1 s, or a minute often has one that a transport does not survive.
-    let walk = RandomWalk {
-        start_mbps: mbps,
-        max_mbps: 2.0 * mbps,
-        volatility_mbps: 0.4 * mbps,
-        outage_mean_ms: 300.0,
-    };
-    Ok(walk.generate(Duration::from_secs(seconds.into()), &mut streams.stream("trace.synth"))?)
 }
 
 fn rate(text: &str) -> Result<Rate, String> {
