@@ -1,7 +1,11 @@
 //! What a phone sends, told as stories.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use airpace_core::{Rate, Streams};
+use airpace_path::trace::KpiTrace;
+use airpace_path::trace::synth::Model;
 use airpace_sim::Scenario;
 
 mod common;
@@ -170,6 +174,73 @@ fn a_phone_that_sends_and_receives_does_both_as_if_it_did_one() {
 }
 
 #[test]
+fn a_kpi_trace_says_what_the_modem_was_granted() {
+    let trace = steady_trace("kpi.up");
+    let sent = |kpi: &str, from_s: f64, to_s: f64| {
+        let kpi = Temporary::new("kpi.csv", &format!("time_ms,bandwidth_mbps\n{kpi}"));
+        let text = format!(
+            "duration_s = 8
+            trace = {{ file = '{}', kpi = '{}', link.buffer.packets = 200 }}
+            flow = [{{ rtt_ms = 40, direction = 'up' }}]",
+            trace.name(),
+            kpi.name()
+        );
+        // The paper's window is bandwidth × RTT to the letter: it shows what the bandwidth is.
+        run(&scenario(&text), "biscay@paper", 1).1.flows.remove(0).mbps(from_s, to_s)
+    };
+    let all = sent("0,12\n", 2.0, 8.0);
+    assert!(all > 11.0, "the modem tells what the link carries, and all of it is used: {all} Mbit/s");
+    let half = sent("0,6\n", 2.0, 8.0);
+    assert!((5.0..6.5).contains(&half), "what the modem does not tell is not used: {half} Mbit/s");
+}
+
+#[test]
+fn a_made_trace_and_its_kpis_are_those_that_the_commands_write() {
+    let (rate, length) = (Rate::from_mbps(20.0), Duration::from_secs(30));
+    let trace = Model::Cellular.make(rate, length, &Streams::new(16)).unwrap();
+    let kpi = Temporary::new("made.csv", &KpiTrace::of(&trace, Duration::from_millis(100)).to_csv());
+    let file = Temporary::new("made.up", &trace.to_mahimahi());
+    let with = |trace: &str| {
+        let flow = "flow = [{ rtt_ms = 42, direction = 'up' }]";
+        let (_, notebook) =
+            run(&scenario(&format!("duration_s = 20\ntrace = {{ {trace} }}\n{flow}")), "biscay", 1);
+        notebook.fingerprint()
+    };
+    let made = with("synth = { rate_mbps = 20, seconds = 30, seed = 16 }, kpi_every_ms = 100");
+    assert_eq!(made, with(&format!("file = '{}', kpi = '{}'", file.name(), kpi.name())));
+    assert_eq!(
+        made,
+        with(&format!("file = '{}', kpi_every_ms = 100", file.name())),
+        "a file may have its own made"
+    );
+    assert_ne!(made, with("synth = { rate_mbps = 20, seconds = 30, seed = 17 }, kpi_every_ms = 100"));
+    assert_ne!(made, with("synth = { rate_mbps = 20, seconds = 30, seed = 16 }, kpi_every_ms = 1000"));
+}
+
+#[test]
+fn a_phone_shares_its_grants_by_flow_or_by_application() {
+    let flow = |label: &str, app: u16, protocol: &str| {
+        format!(
+            "{{ rtt_ms = 42, direction = 'up', label = '{label}', app = {app}, protocol = '{protocol}' }}"
+        )
+    };
+    let flows = [flow("mail", 1, "tcp"), flow("photos", 2, "tcp"), flow("more photos", 2, "udp")].join(", ");
+    let scenario = scenario(&format!("duration_s = 10\n{CELL}flow = [{flows}]"));
+    let shares = |scheme: &str| {
+        let (_, notebook) = run(&scenario, scheme, 1);
+        let mbps: Vec<f64> = notebook.flows.iter().map(|flow| flow.mbps(3.0, 10.0)).collect();
+        let all: f64 = mbps.iter().sum();
+        assert!(all > 15.0, "{scheme}: {all} Mbit/s together");
+        mbps.into_iter().map(|mbps| mbps / all).collect::<Vec<_>>()
+    };
+    let equal = shares("biscay");
+    assert!(equal.iter().all(|share| (share - 1.0 / 3.0).abs() < 0.05), "a third each: {equal:?}");
+    let by_app = shares("biscay:split=app");
+    assert!((by_app[0] - 0.5).abs() < 0.1, "an application with one flow gets half: {by_app:?}");
+    assert!((by_app[1] - by_app[2]).abs() < 0.1, "flows of one application share its half: {by_app:?}");
+}
+
+#[test]
 fn impaired_wires_behind_the_bottleneck_break_nothing() {
     let scenario = scenario(
         "duration_s = 12
@@ -227,6 +298,10 @@ fn what_cannot_be_sent_is_refused_with_key_and_remedy() {
     assert!(mixed.contains("`flow.1.direction` differs from that of flow 0"), "{mixed}");
     let deaf = load("trace = { file = 'x', kpi = 'y', telemetry = false }\nflow = [{ rtt_ms = 9 }]");
     assert!(deaf.contains("`trace.kpi` stands beside `telemetry = false`"), "{deaf}");
+    let nothing = load("trace.synth = { rate_mbps = 0 }\nflow = [{ rtt_ms = 9 }]");
+    assert!(nothing.contains("`trace.synth.rate_mbps` is 0; give a number above 0"), "{nothing}");
+    let never = load("trace = { file = 'x', kpi_every_ms = 0 }\nflow = [{ rtt_ms = 9 }]");
+    assert!(never.contains("`trace.kpi_every_ms` is 0; give a number above 0"), "{never}");
     let near = load("cell.prbs = 100\nflow = [{ rtt_ms = 2, direction = 'up' }]");
     assert!(near.contains("`flow.0.rtt_ms` is 2") && near.contains("give at least that"), "{near}");
 

@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 11] = scenarios![
+static BUILTIN: [(&str, &str); 15] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -23,4 +23,8 @@ static BUILTIN: [(&str, &str); 11] = scenarios![
     "two-flows",
     "wired-bottleneck",
     "trace",
+    "biscay-uplink",
+    "biscay-three-flows",
+    "biscay-wired-bottleneck",
+    "biscay-trace",
 ];
