@@ -267,6 +267,10 @@ fn what_cannot_be_run_is_refused_with_file_key_and_remedy() {
         let text = format!("name = 'story'\nduration_s = 1\nschemes = ['reno']\n{text}");
         Scenario::load(&text, "story.toml", &[]).unwrap_err().to_string()
     };
+    let silent = load("cell.prbs = 100\nflow = [{ rtt_ms = 20, ack_every = 0 }]");
+    assert!(silent.contains("`flow.0.ack_every` is 0") && silent.contains("give 1"), "{silent}");
+    let patient = load("cell.prbs = 100\nflow = [{ rtt_ms = 20, ack_delay_ms = 20000 }]");
+    assert!(patient.contains("`flow.0.ack_delay_ms` is 20000"), "{patient}");
     let near = load("cell.prbs = 100\nflow = [{ rtt_ms = 2 }]");
     assert!(near.contains("`flow.0.rtt_ms` is 2") && near.contains("give at least that"), "{near}");
     let odd = load("cell.prbs = 77\nflow = [{ rtt_ms = 20 }]");
