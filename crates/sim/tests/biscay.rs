@@ -1,0 +1,182 @@
+//! BISCAY's experiments over recordings, as its paper makes them: a link, and beside it what the modem said of it.
+
+use std::path::PathBuf;
+
+use airpace_core::Streams;
+use airpace_sim::Scenario;
+
+mod common;
+use common::{run, scenario};
+
+/// A recorded uplink and its KPI trace; the files go when the test ends.
+struct Recording {
+    link: PathBuf,
+    kpi: PathBuf,
+}
+
+impl Recording {
+    /// The link carries `mbps` of each 10 ms; the modem says what each 100 ms carried.
+    fn new(name: &str, mbps: impl Iterator<Item = f64>) -> Recording {
+        let file = |part: &str| {
+            std::env::temp_dir().join(format!("airpace-biscay-{}-{name}.{part}", std::process::id()))
+        };
+        let recording = Recording { link: file("up"), kpi: file("csv") };
+        let (mut link, mut kpi) = (String::new(), String::from("time_ms,bandwidth_mbps\n"));
+        let (mut bytes, mut granted) = (0.0, 0.0);
+        for (slot, mbps) in mbps.enumerate() {
+            for ms in 10 * slot..10 * (slot + 1) {
+                bytes += mbps * 125.0;
+                while bytes >= 1500.0 {
+                    bytes -= 1500.0;
+                    link.push_str(&format!("{}\n", ms + 1));
+                }
+            }
+            granted += mbps;
+            if slot % 10 == 9 {
+                kpi.push_str(&format!("{},{}\n", 10 * (slot - 9), granted / 10.0));
+                granted = 0.0;
+            }
+        }
+        std::fs::write(&recording.link, link).unwrap();
+        std::fs::write(&recording.kpi, kpi).unwrap();
+        recording
+    }
+
+    /// A link that wanders between 5 and 35 Mbit/s, a step of up to a quarter every 50 ms.
+    fn wandering(name: &str) -> Recording {
+        let mut rng = Streams::new(3).stream("wander");
+        let mut mbps = 20.0;
+        Recording::new(
+            name,
+            (0..4_000).map(move |slot| {
+                if slot % 5 == 0 {
+                    mbps = f64::clamp(mbps * rng.range(0.8, 1.25), 5.0, 35.0);
+                }
+                mbps
+            }),
+        )
+    }
+
+    fn scenario(&self, seconds: u32, rest: &str) -> Scenario {
+        scenario(&format!(
+            "duration_s = {seconds}
+            trace = {{ file = '{}', kpi = '{}', link.buffer.bytes = 3_000_000 }}
+            {rest}",
+            self.link.display(),
+            self.kpi.display()
+        ))
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        for file in [&self.link, &self.kpi] {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+const UPLOAD: &str = "{ rtt_ms = 40, direction = 'up' }";
+
+#[test]
+fn samples_may_be_a_tenth_of_a_second_apart_and_cost_delay_beyond() {
+    let recording = Recording::wandering("samples");
+    let scenario = recording.scenario(40, &format!("flow = [{UPLOAD}]"));
+    let p95 = |scheme: &str| {
+        let (_, notebook) = run(&scenario, scheme, 1);
+        let flow = &notebook.flows[0];
+        let used = notebook.uplink_capacity_bytes[0] as f64 * 8e-6 / 40.0;
+        assert!(flow.mbps(2.0, 40.0) > 0.9 * used, "{scheme}: {} of {used} Mbit/s", flow.mbps(2.0, 40.0));
+        flow.queueing_delay_ms(0.95, 2.0, 40.0)
+    };
+    let every = |ms: u32| p95(&format!("biscay:sample_ms={ms}"));
+    let (shipped, bbr) = (every(100), p95("bbr"));
+    assert!(shipped < 0.4 * bbr, "{shipped} ms against BBR's {bbr}");
+    for fine in [1, 10, 50] {
+        let delay = every(fine);
+        assert!((delay / shipped - 1.0).abs() < 0.1, "{fine} ms: {delay} ms against {shipped}");
+    }
+    let (half_a_second, longest) = (every(500), every(1_500));
+    assert!(half_a_second > 1.2 * shipped, "{half_a_second} ms against {shipped}");
+    assert!(longest > 1.1 * half_a_second, "{longest} ms against {half_a_second}");
+}
+
+#[test]
+fn three_flows_of_a_phone_share_in_every_second() {
+    let recording = Recording::wandering("three");
+    let scenario = recording.scenario(30, &format!("flow = [{UPLOAD}, {UPLOAD}, {UPLOAD}]"));
+    let worst = |scheme: &str| {
+        let (_, notebook) = run(&scenario, scheme, 1);
+        let jain = |second: u32| {
+            let (from, to) = (f64::from(second), f64::from(second + 1));
+            let rates: Vec<f64> = notebook.flows.iter().map(|flow| flow.mbps(from, to)).collect();
+            rates.iter().sum::<f64>().powi(2) / (3.0 * rates.iter().map(|rate| rate * rate).sum::<f64>())
+        };
+        (3..30).map(jain).fold(1.0, f64::min)
+    };
+    let (ours, bbr, cubic) = (worst("biscay"), worst("bbr"), worst("cubic"));
+    assert!(ours >= 0.99, "{ours}");
+    assert!(bbr < 0.95 && cubic < 0.95, "BBR and CUBIC are fair over longer times only: {bbr}, {cubic}");
+}
+
+#[test]
+fn wired_bottlenecks_of_5_10_and_15_mbps_are_bbrs_until_they_are_gone() {
+    let recording = Recording::new("wired", std::iter::repeat_n(20.0, 1_000));
+    let scenario = recording.scenario(
+        36,
+        &format!(
+            "[internet]
+            rate_mbps = inf
+            buffer.ms = 300
+            schedule = [
+                {{ at_s = 4, rate_mbps = 5 }}, {{ at_s = 10, rate_mbps = inf }},
+                {{ at_s = 14, rate_mbps = 10 }}, {{ at_s = 20, rate_mbps = inf }},
+                {{ at_s = 24, rate_mbps = 15 }}, {{ at_s = 30, rate_mbps = inf }},
+            ]
+            [[flow]]
+            rtt_ms = 40
+            direction = 'up'"
+        ),
+    );
+    let (_, notebook) = run(&scenario, "biscay", 1);
+    let flow = &notebook.flows[0];
+    let mut states: Vec<&str> = flow
+        .states
+        .iter()
+        .map(
+            |state| if state.starts_with("Fallback") { "Fallback" } else { state.trim_end_matches(".Drain") },
+        )
+        .collect();
+    states.dedup();
+    let there_and_back = ["Fallback", "Biscay"];
+    let expected: Vec<&str> = ["Startup", "Biscay"].into_iter().chain(there_and_back.repeat(3)).collect();
+    assert_eq!(states, expected, "three times to the fallback and back");
+    for (from, mbps) in [(4.0, 5.0), (14.0, 10.0), (24.0, 15.0)] {
+        let within = flow.mbps(from + 3.0, from + 6.0);
+        assert!((within / mbps - 1.0).abs() < 0.05, "{within} of {mbps} Mbit/s");
+        let delay = flow.queueing_delay_ms(0.5, from + 4.0, from + 6.0);
+        assert!(delay < 40.0, "{mbps} Mbit/s: BBR leaves little queue, not {delay} ms");
+        let after = flow.mbps(from + 8.0, from + 10.0);
+        assert!(after > 0.95 * 20.0, "after {mbps} Mbit/s: {after}");
+    }
+}
+
+#[test]
+fn over_a_real_uplink_it_neither_starves_nor_queues() {
+    let scenario = scenario(
+        "duration_s = 20
+        cell = { prbs = 50 }
+        flow = [{ rtt_ms = 60, direction = 'up' }]",
+    );
+    let seen = |scheme: &str| {
+        let (_, notebook) = run(&scenario, scheme, 1);
+        let flow = &notebook.flows[0];
+        (flow.mbps(2.0, 20.0), flow.queueing_delay_ms(0.95, 2.0, 20.0))
+    };
+    let ((biscay, delay), (bbr, bbrs_delay), (oracle, least)) = (seen("biscay"), seen("bbr"), seen("oracle"));
+    assert!(biscay > 0.9 * oracle, "{biscay} Mbit/s of {oracle}");
+    assert!(biscay > 0.9 * bbr && delay < 0.5 * bbrs_delay, "{delay} ms against BBR's {bbrs_delay}");
+    assert!(delay < 2.0 * least, "most of it is what grants take: {delay} ms, the Oracle {least}");
+    let (text, _) = seen("biscay@paper");
+    assert!(text < 0.2 * oracle, "a window of grants alone asks for less and less: {text} Mbit/s");
+}
