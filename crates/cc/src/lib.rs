@@ -12,8 +12,10 @@
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
 //! | [`registry`] | what a device knows of its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
-//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`bbr3`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`sprout`], [`verus`], [`oracle`], [`cbr`], [`biscay`] |
+//! | [`pcc`] | monitor intervals, utilities and trials: the frame of [`allegro`], [`vivace`] and [`morc`] |
+//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`bbr3`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`allegro`], [`vivace`], [`morc`], [`sprout`], [`verus`], [`oracle`], [`cbr`], [`biscay`] |
 
+pub mod allegro;
 pub mod bbr;
 pub mod bbr3;
 pub mod biscay;
@@ -25,15 +27,18 @@ pub mod delivery_rate;
 pub mod endpoint;
 pub mod filter;
 pub mod ledbat;
+pub mod morc;
 pub mod oracle;
 pub mod pacer;
 pub mod pbe;
+pub mod pcc;
 pub mod registry;
 pub mod reno;
 pub mod scheme;
 pub mod sprout;
 pub mod vegas;
 pub mod verus;
+pub mod vivace;
 pub mod window;
 
 pub use controller::{Ack, Control, Controller, Inspect, Loss, Receiver, Sent};

@@ -8,13 +8,17 @@ use std::fmt;
 use airpace_core::{Bytes, Rng, Streams};
 
 use crate::controller::{Controller, Inspect, Receiver};
-use crate::{bbr, bbr3, biscay, cbr, copa, cubic, ledbat, oracle, pbe, reno, sprout, vegas, verus};
+use crate::{
+    allegro, bbr, bbr3, biscay, cbr, copa, cubic, ledbat, morc, oracle, pbe, reno, sprout, vegas, verus,
+    vivace,
+};
 
 /// Every scheme, in the order of lists and tables. A new scheme is one file and one line here.
 #[rustfmt::skip]
 pub static SCHEMES: &[&Scheme] = &[
     &pbe::SCHEME,
     &biscay::SCHEME,
+    &morc::SCHEME,
     &bbr::SCHEME,
     &bbr3::SCHEME,
     &cubic::SCHEME,
@@ -22,6 +26,8 @@ pub static SCHEMES: &[&Scheme] = &[
     &vegas::SCHEME,
     &copa::SCHEME,
     &ledbat::SCHEME,
+    &allegro::SCHEME,
+    &vivace::SCHEME,
     &sprout::SCHEME,
     &verus::SCHEME,
     &oracle::SCHEME,

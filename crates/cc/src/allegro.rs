@@ -1,0 +1,194 @@
+//! PCC Allegro: whatever rate is worth more, by its own measure of worth, is the right one.
+//!
+//! Its first utility counts throughput while less than 5 % is lost, and loss beyond: random loss does not move it,
+//! a full queue does. It knows no delay, so it fills any buffer; two other utilities do.
+//!
+//! The learner is [`Climb`].
+//!
+//! Source: Dong et al., PCC: Re-architecting Congestion Control for Consistent High Performance, NSDI 2015
+//!
+//! Differs: a report is exact, because packets carry numbers; no interval after a change of rate needs to be left out.
+
+use airpace_core::{Bytes, Rng};
+
+use crate::controller::Inspect;
+use crate::pcc::climb::{Climb, Open};
+use crate::pcc::interval::Report;
+use crate::pcc::{Learner, PathView, Pcc, Trial};
+use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
+
+/// `allegro`.
+pub static SCHEME: Scheme = Scheme {
+    name: "allegro",
+    summary: "tries higher and lower rates and moves to what its utility likes, blind to loss below 5 %",
+    source: "Dong et al., PCC: Re-architecting Congestion Control for Consistent High Performance, NSDI 2015",
+    style: Style { colour: "#DDCC77", marker: "pin" },
+    presets: &[
+        Preset {
+            name: "latency",
+            summary: "the paper's utility for interactive flows",
+            set: &[("utility", "latency")],
+        },
+        Preset {
+            name: "pantheon",
+            summary: "as the program that Pantheon calls pcc: its latency utility, intervals and cut-back",
+            set: &[("utility", "pantheon"), ("interval", "pantheon"), ("cut_back_mbps", "30")],
+        },
+    ],
+    options: &[
+        OptionSpec { name: "utility", default: "safe", summary: "safe, latency (the paper's) or pantheon" },
+        OptionSpec {
+            name: "alpha",
+            default: "100",
+            summary: "how steeply utility falls at the tolerated loss",
+        },
+        OptionSpec { name: "tolerated_loss", default: "0.05", summary: "share of packets that may be lost" },
+        OptionSpec {
+            name: "interval",
+            default: "paper",
+            summary: "paper: 1.7 to 2.2 round trips; pantheon: 1.5, 1.6 or 1.7, at least 5 ms",
+        },
+        OptionSpec {
+            name: "cut_back_mbps",
+            default: "off",
+            summary: "falls back to what it sends when it asks for so much more; off never does",
+        },
+    ],
+    build,
+};
+
+fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
+    let profile = Profile {
+        utility: match options.text("utility") {
+            "safe" => Utility::Safe,
+            "latency" => Utility::Latency,
+            "pantheon" => Utility::Pantheon,
+            _ => return Err(options.refuse("utility", "`safe`, `latency` or `pantheon`")),
+        },
+        alpha: options.number("alpha", 0.0)?,
+        tolerated_loss: options.number("tolerated_loss", 0.0)?,
+        spans: match options.text("interval") {
+            "paper" => Spans::Paper,
+            "pantheon" => Spans::Pantheon,
+            _ => return Err(options.refuse("interval", "`paper` or `pantheon`")),
+        },
+        cut_back_mbps: match options.text("cut_back_mbps") {
+            "off" => None,
+            _ => Some(options.number("cut_back_mbps", 0.0)?),
+        },
+    };
+    let controller = Box::new(new(setup.mss, setup.rng.clone(), profile));
+    Ok(Ends { controller, receiver: None })
+}
+
+/// What an interval is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Utility {
+    /// T · S(L − 0.05) − x · L.
+    ///
+    /// Source: Dong et al., NSDI 2015, §2.2
+    Safe,
+    /// (T · S(L − 0.05) · RTTₙ₋₁ / RTTₙ − x · L) / RTTₙ.
+    ///
+    /// Source: Dong et al., NSDI 2015, §4.4.1
+    Latency,
+    /// The same with a sigmoid of the ratio of round-trip times, in milliseconds.
+    ///
+    /// Chosen: what the program that Pantheon runs as `pcc` computes, seen from outside.
+    Pantheon,
+}
+
+/// How long intervals are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spans {
+    /// The time of ten packets, or 1.7 to 2.2 round trips drawn at random.
+    ///
+    /// Source: Dong et al., NSDI 2015, §3.1
+    Paper,
+    /// The time of ten packets, 5 ms, or 1.5, 1.6 or 1.7 round trips.
+    Pantheon,
+}
+
+/// What distinguishes the paper from the program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Profile {
+    /// What an interval is worth.
+    pub utility: Utility,
+    /// Steepness at the tolerated loss.
+    pub alpha: f64,
+    /// Share of packets that may be lost.
+    pub tolerated_loss: f64,
+    /// How long intervals are.
+    pub spans: Spans,
+    /// How far the rate asked for may be above the one sent.
+    pub cut_back_mbps: Option<f64>,
+}
+
+impl Profile {
+    /// What an interval was worth. One of which nothing arrived is worth the less the faster it was sent.
+    pub fn utility(&self, report: &Report) -> f64 {
+        let Report { acked_mbps, sent_mbps, loss, rtt_s, previous_rtt_s, .. } = *report;
+        let rtt_s = rtt_s.max(1e-4);
+        let worth = acked_mbps * sigmoid(self.alpha * (loss - self.tolerated_loss));
+        let harm = sent_mbps * loss;
+        match self.utility {
+            Utility::Safe => worth - harm,
+            Utility::Latency => (worth * previous_rtt_s / rtt_s - harm) / rtt_s,
+            Utility::Pantheon => {
+                (worth * sigmoid(10.0 * (1.0 - previous_rtt_s / rtt_s)) - harm) / (rtt_s * 1e3) * 1e3
+            }
+        }
+    }
+}
+
+/// 1 / (1 + eʸ): one far below zero, nothing far above.
+fn sigmoid(y: f64) -> f64 {
+    1.0 / (1.0 + libm::exp(y))
+}
+
+/// Allegro's controller.
+pub fn new(mss: Bytes, mut rng: Rng, profile: Profile) -> Pcc<Allegro> {
+    let trials = Rng::clone(&rng);
+    // Spans are drawn apart from trials: two streams of one generator.
+    let spans = {
+        rng.next_u64();
+        rng
+    };
+    Pcc::new(mss, Allegro { profile, climb: Climb::new(trials), spans })
+}
+
+/// Allegro's learner.
+#[derive(Clone, Debug)]
+pub struct Allegro {
+    profile: Profile,
+    climb: Climb,
+    spans: Rng,
+}
+
+impl Learner for Allegro {
+    fn next(&mut self, path: &PathView) -> Trial {
+        let (rate_mbps, tag) = self.climb.next(path.least_mbps(), path);
+        let span = match self.profile.spans {
+            Spans::Paper => path.span(self.spans.range(1.7, 2.2), 10.0, rate_mbps),
+            Spans::Pantheon => {
+                let round_trips = 1.5 + 0.1 * self.spans.below(3) as f64;
+                path.span(round_trips, 10.0, rate_mbps).max(std::time::Duration::from_millis(5))
+            }
+        };
+        Trial { rate_mbps, span, tag }
+    }
+
+    fn learn(&mut self, report: &Report, path: &PathView) -> bool {
+        let asked_mbps = report.trial.rate_mbps;
+        if self.profile.cut_back_mbps.is_some_and(|most| asked_mbps > report.sent_mbps + most)
+            && self.climb.cut_back(path.bounded(report.sent_mbps))
+        {
+            return true;
+        }
+        self.climb.learn(report, self.profile.utility(report), Open::BOTH, path)
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        self.climb.inspect(out);
+    }
+}

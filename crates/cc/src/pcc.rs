@@ -1,0 +1,305 @@
+//! The frame of Performance-oriented Congestion Control: send at a rate for a while, see what came of it, learn.
+//!
+//! ```text
+//!            Trial { rate, span }                        Report { utility's ingredients }
+//!  Learner ───────────────────────▶ monitor interval ──────── one RTT later ───────▶ Learner
+//! ```
+//!
+//! Time is cut into monitor intervals. What became of a packet is booked on the interval in which it was *sent*, by
+//! its number, so a report is exact however much later it comes, and the sender goes on meanwhile. Intervals begin
+//! and end with packets: a silent sender has none, and nothing here needs a timer.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`interval`] | one interval: what was sent, acknowledged, lost, how long round trips took; its report |
+//! | [`trend`] | the slope of round-trip times over an interval |
+//! | [`start`] | doubling until it no longer pays |
+//! | [`pairs`] | trials of a higher and a lower rate in random order |
+//! | [`climb`] | Allegro's learner, which MORC refines by leaving trials out |
+//!
+//! Schemes on it: [`allegro`](crate::allegro), [`vivace`](crate::vivace), [`morc`](crate::morc).
+//!
+//! Source: Dong et al., PCC: Re-architecting Congestion Control for Consistent High Performance, NSDI 2015
+
+pub mod climb;
+pub mod interval;
+pub mod pairs;
+pub mod start;
+#[cfg(test)]
+mod tests;
+pub mod trend;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Time};
+
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, Sent};
+use crate::window::initial_window;
+
+use interval::{Interval, Report};
+
+/// Intervals that may wait for news at once. With more, the youngest goes on until there is room.
+///
+/// Chosen: a round trip is one or two intervals, and the window stops a sender after two silent round trips.
+const MOST_INTERVALS: usize = 32;
+
+/// Before any round-trip time is known it is taken for this.
+///
+/// Chosen: a long path, so that the first packets are no burst; the first ACK corrects it.
+const UNKNOWN_RTT: Duration = Duration::from_millis(100);
+
+/// A gap between packets that is not yet a pause of the application: how late a driver or the pacer's burst may be.
+///
+/// Chosen: the pacer's credit, twice.
+const NO_PAUSE: Duration = Duration::from_millis(2);
+
+/// The greatest rate that a learner may ask for.
+///
+/// Chosen: beyond what any sender of this transport can do.
+const GREATEST_MBPS: f64 = 100_000.0;
+
+/// What a scheme of this frame adds to it: which rate next, and what to make of a report.
+pub trait Learner: Send {
+    /// The next interval's trial; asked when its first packet has left.
+    fn next(&mut self, path: &PathView) -> Trial;
+
+    /// An interval's report, in the order in which intervals were sent. Whether the interval that is being sent is
+    /// to end now, because a better rate is known.
+    fn learn(&mut self, report: &Report, path: &PathView) -> bool;
+
+    /// Names the state and the inside.
+    fn inspect(&self, out: &mut Inspect);
+}
+
+/// What a learner knows of the path beside its reports.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathView {
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// The least round-trip time of the connection.
+    pub rtt_min: Duration,
+    /// Whether `rtt` was measured at all.
+    pub is_known: bool,
+    /// Bytes of a full packet.
+    pub mss: Bytes,
+}
+
+impl PathView {
+    /// Megabits per second of `packets` full packets per `rtt`.
+    pub fn mbps_of(&self, packets: f64, rtt: Duration) -> f64 {
+        self.mss.0 as f64 * 8e-6 * packets / rtt.as_secs_f64().max(1e-4)
+    }
+
+    /// The rate at which a connection begins and below which it never falls: two packets per round trip.
+    ///
+    /// Source: Dong et al., NSDI 2015, §3.2
+    ///
+    /// Chosen: the least round-trip time for the floor, so that a full queue does not lower it.
+    pub fn least_mbps(&self) -> f64 {
+        self.mbps_of(2.0, if self.is_known { self.rtt_min } else { self.rtt }).min(GREATEST_MBPS)
+    }
+
+    /// `mbps` within what may be sent.
+    pub fn bounded(&self, mbps: f64) -> f64 {
+        mbps.clamp(self.least_mbps(), GREATEST_MBPS)
+    }
+
+    /// An interval of `round_trips`, long enough for `packets` at `mbps`.
+    pub fn span(&self, round_trips: f64, packets: f64, mbps: f64) -> Duration {
+        let packets_s = packets * self.mss.0 as f64 * 8e-6 / mbps.max(1e-3);
+        Duration::from_secs_f64(packets_s.max(self.rtt.as_secs_f64() * round_trips).clamp(1e-4, 60.0))
+    }
+}
+
+/// A rate to be tried, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trial {
+    /// Megabits per second.
+    pub rate_mbps: f64,
+    /// How long.
+    pub span: Duration,
+    /// What the learner wants to find out.
+    pub tag: Tag,
+}
+
+/// What an interval was for; comes back with its report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tag {
+    /// Counts the learner's decisions: reports of trials of an earlier one come too late to matter.
+    pub decision: u32,
+    /// What it is within the decision.
+    pub role: Role,
+}
+
+/// What an interval is within a decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Sent while reports of others are awaited.
+    #[default]
+    Waiting,
+    /// One of a series of trials.
+    Probe(u8),
+    /// A step whose utility says whether another follows.
+    Step,
+}
+
+/// A controller of the frame with the learner of one scheme.
+pub struct Pcc<L> {
+    learner: L,
+    path: PathView,
+    variation: Duration,
+    /// Whose packets are not all accounted for, oldest first; the last one is being sent.
+    intervals: VecDeque<Interval>,
+    /// The mean round-trip time of the last report.
+    previous_rtt_s: Option<f64>,
+    last_report: Report,
+    /// Whether the next packet begins a new interval, due or not.
+    realign: bool,
+    last_sent: Option<Sent>,
+    control: Control,
+}
+
+impl<L: Learner> Pcc<L> {
+    /// A flow that begins.
+    pub fn new(mss: Bytes, mut learner: L) -> Pcc<L> {
+        let path = PathView { rtt: UNKNOWN_RTT, rtt_min: UNKNOWN_RTT, is_known: false, mss };
+        // Before the first packet the learner is asked only for the rate; the interval begins with the packet.
+        let rate = Rate::from_mbps(path.bounded(learner.next(&path).rate_mbps));
+        Pcc {
+            learner,
+            path,
+            variation: Duration::ZERO,
+            intervals: VecDeque::with_capacity(MOST_INTERVALS),
+            previous_rtt_s: None,
+            last_report: Report::default(),
+            realign: false,
+            last_sent: None,
+            control: Control { cwnd: initial_window(mss), pacing_rate: Some(rate) },
+        }
+    }
+
+    fn rate(&self) -> Rate {
+        self.control.pacing_rate.unwrap_or(Rate::ZERO)
+    }
+
+    /// Begins an interval with the packet `sent`.
+    fn open(&mut self, sent: &Sent) {
+        let trial = self.learner.next(&self.path);
+        let trial = Trial { rate_mbps: self.path.bounded(trial.rate_mbps), ..trial };
+        self.realign = false;
+        self.intervals.push_back(Interval::new(trial, sent));
+        self.control = Control {
+            cwnd: self.window(),
+            pacing_rate: Some(Rate::from_mbps(trial.rate_mbps).max(Rate::from_bps(1))),
+        };
+    }
+
+    /// PCC has no window; this one only stops a sender that hears nothing: what the fastest interval on its way sends
+    /// in two round trips and their variation.
+    ///
+    /// Chosen: two round trips never bind while ACKs come, and the factor four of a retransmission timeout.
+    fn window(&self) -> Bytes {
+        let fastest = self.intervals.iter().map(|it| it.trial().rate_mbps).fold(0.0, f64::max);
+        let span = self.path.rtt * 2 + self.variation * 4;
+        Rate::from_mbps(fastest).bytes_in(span) + initial_window(self.path.mss)
+    }
+
+    /// Since when the application had nothing to send, if the packet `sent` ends such a pause.
+    ///
+    /// Source: MORC §3.1 Burstiness
+    ///
+    /// Chosen: for every scheme of the frame; Allegro and Vivace assume a sender that always has data.
+    fn pause_before(&self, sent: &Sent) -> Option<Time> {
+        let last = self.last_sent.filter(|last| last.app_limited)?;
+        let due = last.now + self.rate().time_for(last.bytes);
+        (sent.now > due + NO_PAUSE).then_some(due)
+    }
+
+    /// Hands the learner the reports of intervals whose packets are all accounted for.
+    fn report(&mut self) {
+        while self.intervals.front().is_some_and(Interval::is_complete) {
+            let Some(interval) = self.intervals.pop_front() else { return };
+            let report = interval.report(self.path.rtt, self.previous_rtt_s);
+            self.previous_rtt_s = Some(report.rtt_s);
+            self.realign |= self.learner.learn(&report, &self.path);
+            self.last_report = report;
+        }
+    }
+
+    fn interval_of(&mut self, number: u64) -> Option<&mut Interval> {
+        self.intervals.iter_mut().find(|interval| number < interval.end()).filter(|it| it.has(number))
+    }
+}
+
+impl<L: Learner> Controller for Pcc<L> {
+    fn on_sent(&mut self, sent: &Sent) {
+        let pause = self.pause_before(sent);
+        let has_room = self.intervals.len() < MOST_INTERVALS;
+        let is_open = match self.intervals.back_mut() {
+            None => false,
+            // What was sent before the pause is too short to say anything: the trial begins again.
+            Some(open) if pause.is_some_and(|since| since < open.due()) => {
+                open.restart(sent);
+                true
+            }
+            Some(open) if has_room && (self.realign || open.due() <= sent.now) => {
+                open.close(pause.unwrap_or(sent.now), sent.number);
+                false
+            }
+            Some(_) => true,
+        };
+        if !is_open {
+            self.open(sent);
+        }
+        if let Some(open) = self.intervals.back_mut() {
+            open.on_sent(sent);
+        }
+        self.last_sent = Some(*sent);
+        self.report();
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.realign |= !self.path.is_known;
+        self.path.is_known = true;
+        self.path.rtt = ack.rtt.smoothed;
+        self.path.rtt_min = ack.rtt.min;
+        self.variation = ack.rtt.variation;
+        for packet in ack.packets {
+            if let Some(interval) = self.interval_of(packet.number) {
+                interval.on_acked(ack.now, packet);
+            }
+        }
+        if let (Some(rtt), Some(newest)) = (ack.rtt.latest, ack.packets.last())
+            && let Some(interval) = self.interval_of(newest.number)
+        {
+            interval.on_rtt(newest.sent, rtt);
+        }
+        self.report();
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        for packet in loss.packets {
+            if let Some(interval) = self.interval_of(packet.number) {
+                interval.on_lost();
+            }
+        }
+        self.report();
+    }
+
+    fn control(&self) -> Control {
+        self.control
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        self.learner.inspect(out);
+        let span = self.intervals.back().map_or(f64::NAN, |open| open.trial().span.as_secs_f64() * 1e3);
+        out.value("interval_ms", span);
+        let known = |value: f64| if self.last_report.packets > 0 { value } else { f64::NAN };
+        out.value("sent_mbps", known(self.last_report.sent_mbps));
+        out.value("received_mbps", self.last_report.received_mbps.unwrap_or(f64::NAN));
+        out.value("loss_percent", known(self.last_report.loss * 100.0));
+        out.value("mean_rtt_ms", known(self.last_report.rtt_s * 1e3));
+        out.value("rtt_slope_ms_per_s", known(self.last_report.trend.slope * 1e3));
+    }
+}

@@ -1,0 +1,191 @@
+//! One monitor interval: what was sent in it, and what became of it.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Time};
+
+use crate::controller::{Sent, SentPacket};
+use crate::pcc::Trial;
+use crate::pcc::trend::{Regression, Trend};
+
+/// An interval that is being sent, or whose packets are not all accounted for.
+#[derive(Clone, Debug)]
+pub struct Interval {
+    trial: Trial,
+    begin: Time,
+    /// When it ended; `None` while it is being sent.
+    closed: Option<Time>,
+    /// Its packets are those from `first` to before `end`.
+    first: u64,
+    end: u64,
+    sent_packets: u64,
+    sent_bytes: Bytes,
+    acked_packets: u64,
+    acked_bytes: Bytes,
+    lost_packets: u64,
+    acks: Option<Acks>,
+    rtt: Regression,
+}
+
+/// When ACKs came.
+#[derive(Clone, Copy, Debug)]
+struct Acks {
+    first: Time,
+    last: Time,
+    /// Bytes acknowledged after the first instant.
+    bytes: Bytes,
+}
+
+/// What became of an interval: the ingredients of every utility.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Report {
+    /// What it was for.
+    pub trial: Trial,
+    /// The rate at which it was sent, which a window or a driver may have kept below the trial's.
+    pub sent_mbps: f64,
+    /// The rate at which what was not lost of it was sent.
+    pub acked_mbps: f64,
+    /// The rate at which it arrived, by the spacing of its ACKs; `None` if they have no spacing.
+    pub received_mbps: Option<f64>,
+    /// Packets sent.
+    pub packets: u64,
+    /// Packets lost.
+    pub lost: u64,
+    /// Share of its packets that was lost.
+    pub loss: f64,
+    /// Mean round-trip time; where there is no sample, the smoothed one of the connection.
+    pub rtt_s: f64,
+    /// The mean of the interval before; its own where there was none.
+    pub previous_rtt_s: f64,
+    /// How round-trip times changed.
+    pub trend: Trend,
+}
+
+impl Interval {
+    /// Begins with the packet `sent`, which [`Interval::on_sent`] then counts.
+    pub fn new(trial: Trial, sent: &Sent) -> Interval {
+        Interval {
+            trial,
+            begin: sent.now,
+            closed: None,
+            first: sent.number,
+            end: u64::MAX,
+            sent_packets: 0,
+            sent_bytes: Bytes::ZERO,
+            acked_packets: 0,
+            acked_bytes: Bytes::ZERO,
+            lost_packets: 0,
+            acks: None,
+            rtt: Regression::default(),
+        }
+    }
+
+    /// Begins anew with the packet `sent`; nothing counts of what was before.
+    pub fn restart(&mut self, sent: &Sent) {
+        *self = Interval::new(self.trial, sent);
+    }
+
+    /// Ends at `now`; its packets are those below `end`.
+    pub fn close(&mut self, now: Time, end: u64) {
+        self.closed = Some(now);
+        self.end = end;
+    }
+
+    /// What is tried in it.
+    pub fn trial(&self) -> &Trial {
+        &self.trial
+    }
+
+    /// When it has been long enough.
+    pub fn due(&self) -> Time {
+        self.begin + self.trial.span
+    }
+
+    /// The first packet number after it.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Whether the packet is one of its own, given that it is below [`Interval::end`].
+    pub fn has(&self, number: u64) -> bool {
+        number >= self.first
+    }
+
+    /// Whether it has ended and all its packets are accounted for.
+    pub fn is_complete(&self) -> bool {
+        self.closed.is_some() && self.acked_packets + self.lost_packets >= self.sent_packets
+    }
+
+    /// A packet of it left.
+    pub fn on_sent(&mut self, sent: &Sent) {
+        self.sent_packets += 1;
+        self.sent_bytes += sent.bytes;
+    }
+
+    /// A packet of it was acknowledged.
+    pub fn on_acked(&mut self, now: Time, packet: &SentPacket) {
+        self.acked_packets += 1;
+        self.acked_bytes += packet.bytes;
+        if packet.declared_lost {
+            self.lost_packets = self.lost_packets.saturating_sub(1);
+        }
+        match &mut self.acks {
+            None => self.acks = Some(Acks { first: now, last: now, bytes: Bytes::ZERO }),
+            Some(acks) if now > acks.first => {
+                acks.last = now;
+                acks.bytes += packet.bytes;
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// A packet of it that left at `sent` took `rtt` to be acknowledged.
+    pub fn on_rtt(&mut self, sent: Time, rtt: Duration) {
+        self.rtt.add((sent - self.begin).as_secs_f64(), rtt.as_secs_f64());
+    }
+
+    /// A packet of it was declared lost.
+    pub fn on_lost(&mut self) {
+        self.lost_packets += 1;
+    }
+
+    /// What became of it.
+    pub fn report(&self, smoothed_rtt: Duration, previous_rtt_s: Option<f64>) -> Report {
+        let span = self.closed.unwrap_or(self.begin) - self.begin;
+        let packets = self.sent_packets.max(1);
+        let lost = self.lost_packets.min(packets);
+        let rtt_s = self.rtt.mean().unwrap_or(smoothed_rtt.as_secs_f64());
+        Report {
+            trial: self.trial,
+            sent_mbps: mbps(self.sent_bytes, span).unwrap_or(self.trial.rate_mbps),
+            acked_mbps: mbps(self.acked_bytes, span).unwrap_or(0.0),
+            received_mbps: self.acks.and_then(|acks| mbps(acks.bytes, acks.last - acks.first)),
+            packets,
+            lost,
+            loss: lost as f64 / packets as f64,
+            rtt_s,
+            previous_rtt_s: previous_rtt_s.unwrap_or(rtt_s),
+            trend: self.rtt.trend(),
+        }
+    }
+}
+
+impl Report {
+    /// Whether not a single packet of it arrived.
+    pub fn is_void(&self) -> bool {
+        self.lost == self.packets
+    }
+}
+
+/// Nothing is tried.
+impl Default for Trial {
+    fn default() -> Trial {
+        Trial { rate_mbps: 0.0, span: Duration::ZERO, tag: Default::default() }
+    }
+}
+
+/// `None` in no time.
+fn mbps(bytes: Bytes, span: Duration) -> Option<f64> {
+    let micros = span.as_secs_f64() * 1e6;
+    (micros > 0.0).then(|| bytes.0 as f64 * 8.0 / micros)
+}

@@ -1,0 +1,94 @@
+//! Randomised controlled trials: pairs of a somewhat higher and a somewhat lower rate, each pair in random order, so
+//! that what the path does meanwhile favours neither.
+//!
+//! Source: Dong et al., NSDI 2015, §3.2 (decision making)
+
+use airpace_core::Rng;
+
+/// The most pairs of a series.
+pub const MOST_PAIRS: usize = 3;
+
+/// A series of trials and what is known of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Pairs {
+    /// How far a trial is from the rate between, as a part of it.
+    epsilon: f64,
+    pairs: usize,
+    /// Whether the higher rate of a pair comes first.
+    higher_first: [bool; MOST_PAIRS],
+    /// Trials begun.
+    begun: usize,
+    utility: [Option<f64>; 2 * MOST_PAIRS],
+}
+
+/// What a series says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Votes {
+    /// Pairs whose higher rate was worth more.
+    pub higher: usize,
+    /// Pairs whose lower rate was worth more.
+    pub lower: usize,
+}
+
+impl Pairs {
+    /// A new series of 1 to [`MOST_PAIRS`] pairs.
+    pub fn new(rng: &mut Rng, pairs: usize, epsilon: f64) -> Pairs {
+        let mut higher_first = [false; MOST_PAIRS];
+        higher_first.iter_mut().take(pairs).for_each(|first| *first = rng.chance(0.5));
+        Pairs { epsilon, pairs, higher_first, begun: 0, utility: [None; 2 * MOST_PAIRS] }
+    }
+
+    /// The next trial, as its place and the factor of the rate; `None` when all have begun.
+    pub fn begin(&mut self) -> Option<(u8, f64)> {
+        if self.begun == 2 * self.pairs {
+            return None;
+        }
+        let place = self.begun;
+        self.begun += 1;
+        let sign = if self.is_higher(place) { 1.0 } else { -1.0 };
+        Some((place as u8, 1.0 + sign * self.epsilon))
+    }
+
+    /// Takes in a trial's utility; what all say, once all are known.
+    pub fn learn(&mut self, place: u8, utility: f64) -> Option<Votes> {
+        if let Some(slot) = self.utility.get_mut(usize::from(place)) {
+            *slot = Some(utility);
+        }
+        let mut votes = Votes { higher: 0, lower: 0 };
+        for pair in 0..self.pairs {
+            let (higher, lower) = self.pair(pair)?;
+            votes.higher += usize::from(higher > lower);
+            votes.lower += usize::from(lower > higher);
+        }
+        Some(votes)
+    }
+
+    /// The mean utility of the higher trials and of the lower ones, over pairs that `agree`.
+    pub fn means(&self, agree: impl Fn(f64, f64) -> bool) -> Option<(f64, f64)> {
+        let mut sums = (0.0, 0.0);
+        let mut count = 0.0;
+        for pair in 0..self.pairs {
+            let (higher, lower) = self.pair(pair)?;
+            if agree(higher, lower) {
+                sums = (sums.0 + higher, sums.1 + lower);
+                count += 1.0;
+            }
+        }
+        (count > 0.0).then(|| (sums.0 / count, sums.1 / count))
+    }
+
+    /// How far a trial is from the rate between.
+    pub fn epsilon(&self) -> f64 {
+        self.epsilon
+    }
+
+    fn is_higher(&self, place: usize) -> bool {
+        self.higher_first[place / 2] == place.is_multiple_of(2)
+    }
+
+    /// The utilities of one pair, the higher rate's first.
+    fn pair(&self, pair: usize) -> Option<(f64, f64)> {
+        let (first, second) = (self.utility[2 * pair]?, self.utility[2 * pair + 1]?);
+        Some(if self.higher_first[pair] { (first, second) } else { (second, first) })
+    }
+}
