@@ -83,6 +83,11 @@ const FIFTY_USERS: &str = "
     cell.background.full_buffer = 50
     flow = [{ rtt_ms = 42, bytes = 1500 }]";
 
+const UPLOAD: &str = "
+    cell.prbs = 100
+    device = [{ radio.channel.sinr_db = 25 }]
+    flow = [{ rtt_ms = 42, direction = 'up' }]";
+
 const IDLE: &str = "
     cell.prbs = 100
     flow = [{ rtt_ms = 42, rate_mbps = 1 }]";
@@ -95,6 +100,8 @@ fn realtime(criterion: &mut Criterion) {
         ("saturated 20 MHz user, all DCIs", SATURATED, "cubic"),
         ("saturated 20 MHz user, all DCIs", SATURATED, "bbr"),
         ("saturated 20 MHz user, all DCIs", SATURATED, "pbe"),
+        ("saturated upload, all DCIs", UPLOAD, "cubic"),
+        ("saturated upload, all DCIs", UPLOAD, "biscay"),
         ("50 saturated users, all DCIs, no transport", FIFTY_USERS, "cubic"),
         ("idle cell, one flow of 1 Mbit/s", IDLE, "cubic"),
         ("idle cell, one flow of 1 Mbit/s", IDLE, "pbe"),
