@@ -124,19 +124,17 @@ fn wired_bottlenecks_of_5_10_and_15_mbps_are_bbrs_until_they_are_gone() {
     let recording = Recording::new("wired", std::iter::repeat_n(20.0, 1_000));
     let scenario = recording.scenario(
         36,
-        &format!(
-            "[internet]
+        "[internet]
             rate_mbps = inf
             buffer.ms = 300
             schedule = [
-                {{ at_s = 4, rate_mbps = 5 }}, {{ at_s = 10, rate_mbps = inf }},
-                {{ at_s = 14, rate_mbps = 10 }}, {{ at_s = 20, rate_mbps = inf }},
-                {{ at_s = 24, rate_mbps = 15 }}, {{ at_s = 30, rate_mbps = inf }},
+                { at_s = 4, rate_mbps = 5 }, { at_s = 10, rate_mbps = inf },
+                { at_s = 14, rate_mbps = 10 }, { at_s = 20, rate_mbps = inf },
+                { at_s = 24, rate_mbps = 15 }, { at_s = 30, rate_mbps = inf },
             ]
             [[flow]]
             rtt_ms = 40
-            direction = 'up'"
-        ),
+            direction = 'up'",
     );
     let (_, notebook) = run(&scenario, "biscay", 1);
     let flow = &notebook.flows[0];
