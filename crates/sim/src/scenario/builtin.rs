@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 15] = scenarios![
+static BUILTIN: [(&str, &str); 17] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -27,4 +27,6 @@ static BUILTIN: [(&str, &str); 15] = scenarios![
     "biscay-three-flows",
     "biscay-wired-bottleneck",
     "biscay-trace",
+    "morc-random-loss",
+    "morc-five-flows",
 ];
