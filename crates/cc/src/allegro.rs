@@ -9,6 +9,8 @@
 //!
 //! Differs: a report is exact, because packets carry numbers; no interval after a change of rate needs to be left out.
 
+use std::time::Duration;
+
 use airpace_core::{Bytes, Rng};
 
 use crate::controller::Inspect;
@@ -92,7 +94,7 @@ pub enum Utility {
     ///
     /// Source: Dong et al., NSDI 2015, §4.4.1
     Latency,
-    /// The same with a sigmoid of the ratio of round-trip times, in milliseconds.
+    /// The same with a sigmoid of the ratio of round-trip times.
     ///
     /// Chosen: what the program that Pantheon runs as `pcc` computes, seen from outside.
     Pantheon,
@@ -134,9 +136,7 @@ impl Profile {
         match self.utility {
             Utility::Safe => worth - harm,
             Utility::Latency => (worth * previous_rtt_s / rtt_s - harm) / rtt_s,
-            Utility::Pantheon => {
-                (worth * sigmoid(10.0 * (1.0 - previous_rtt_s / rtt_s)) - harm) / (rtt_s * 1e3) * 1e3
-            }
+            Utility::Pantheon => (worth * sigmoid(10.0 * (1.0 - previous_rtt_s / rtt_s)) - harm) / rtt_s,
         }
     }
 }
@@ -147,14 +147,8 @@ fn sigmoid(y: f64) -> f64 {
 }
 
 /// Allegro's controller.
-pub fn new(mss: Bytes, mut rng: Rng, profile: Profile) -> Pcc<Allegro> {
-    let trials = Rng::clone(&rng);
-    // Spans are drawn apart from trials: two streams of one generator.
-    let spans = {
-        rng.next_u64();
-        rng
-    };
-    Pcc::new(mss, Allegro { profile, climb: Climb::new(trials), spans })
+pub fn new(mss: Bytes, rng: Rng, profile: Profile) -> Pcc<Allegro> {
+    Pcc::new(mss, Allegro { profile, climb: Climb::new(rng) })
 }
 
 /// Allegro's learner.
@@ -162,17 +156,16 @@ pub fn new(mss: Bytes, mut rng: Rng, profile: Profile) -> Pcc<Allegro> {
 pub struct Allegro {
     profile: Profile,
     climb: Climb,
-    spans: Rng,
 }
 
 impl Learner for Allegro {
     fn next(&mut self, path: &PathView) -> Trial {
         let (rate_mbps, tag) = self.climb.next(path.least_mbps(), path);
         let span = match self.profile.spans {
-            Spans::Paper => path.span(self.spans.range(1.7, 2.2), 10.0, rate_mbps),
+            Spans::Paper => path.span(self.climb.rng().range(1.7, 2.2), 10.0, rate_mbps),
             Spans::Pantheon => {
-                let round_trips = 1.5 + 0.1 * self.spans.below(3) as f64;
-                path.span(round_trips, 10.0, rate_mbps).max(std::time::Duration::from_millis(5))
+                let round_trips = 1.5 + 0.1 * self.climb.rng().below(3) as f64;
+                path.span(round_trips, 10.0, rate_mbps).max(Duration::from_millis(5))
             }
         };
         Trial { rate_mbps, span, tag }

@@ -98,6 +98,11 @@ impl Climb {
         Climb { rng, phase: Phase::Starting(Start::default()), rate_mbps: 0.0, utility: 0.0, decision: 0 }
     }
 
+    /// The flow's random numbers, for what else the scheme draws.
+    pub fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
     /// The rate of the next interval, and what it is for.
     pub fn next(&mut self, first_mbps: f64, path: &PathView) -> (f64, Tag) {
         let (rate_mbps, role) = match &mut self.phase {
