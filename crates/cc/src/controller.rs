@@ -261,7 +261,8 @@ pub struct Truth {
     pub backlog: Bytes,
     /// This flow's bytes that left and have not yet reached the narrowest link.
     pub on_wire: Bytes,
-    /// Delay from the sender to the narrowest link, the longest of late: jitter may not starve the link.
+    /// Delay from the sender to the narrowest link, the longest of late: jitter may not starve the link. For a device
+    /// that sends over a cell, what it takes to be granted.
     pub forward_delay: Duration,
 }
 

@@ -3,16 +3,17 @@
 
 use std::ops::ControlFlow;
 
-use super::{DeviceState, Driver, Progress};
-use crate::agenda::Part;
-use crate::flow::{FlowState, MSS};
-use crate::hop::{LastHop, MILLISECOND};
 use airpace_cc::controller::Truth;
 use airpace_core::event::{Capacity, Fate, Inspected};
 use airpace_core::radio::Direction;
 use airpace_core::{Bytes, DeviceId, Event, RadioReport, Rate, Time};
 use airpace_path::Link;
 use airpace_path::queue::Queue;
+
+use super::{DeviceState, Driver, Progress};
+use crate::agenda::Part;
+use crate::flow::{FlowState, MSS};
+use crate::hop::{LastHop, MILLISECOND};
 
 /// Milliseconds between looks into every running flow; changes of state are seen every millisecond.
 ///
