@@ -73,7 +73,7 @@ pub struct LeastRtt {
     memory: RttMemory,
     life: Option<Duration>,
     recent: WindowedMin<Duration, Time>,
-    renew_every: Duration,
+    renew_every_nanos: u64,
     /// When the last drain ended.
     drained: Time,
     drain: Option<Drain>,
@@ -101,7 +101,7 @@ impl LeastRtt {
             memory,
             life: None,
             recent: WindowedMin::new(window),
-            renew_every: window / RENEW_PARTS,
+            renew_every_nanos: u64::try_from((window / RENEW_PARTS).as_nanos()).unwrap_or(u64::MAX).max(1),
             drained: Time::ZERO,
             drain: None,
             last_shown: None,
@@ -126,7 +126,7 @@ impl LeastRtt {
 
     fn is_old(&self, now: Time) -> bool {
         let seen = self.recent.position().unwrap_or(now).max(self.drained);
-        let period = |time: Time| u128::from(time.as_nanos()) / self.renew_every.as_nanos().max(1);
+        let period = |time: Time| time.as_nanos() / self.renew_every_nanos;
         period(now) > period(seen)
     }
 

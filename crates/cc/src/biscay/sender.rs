@@ -387,7 +387,8 @@ impl Controller for Biscay {
         self.smoothed_rtt = Some(ack.rtt.smoothed);
         let round_ended = self.rounds.on_ack(ack);
         let was_draining = self.least_rtt.is_draining();
-        self.least_rtt.on_ack(ack, self.drained(), self.state == State::Biscay);
+        let drained = if was_draining { self.drained() } else { Bytes::ZERO };
+        self.least_rtt.on_ack(ack, drained, self.state == State::Biscay);
         if was_draining && !self.least_rtt.is_draining() {
             self.unsettled_until = self.unsettled_until.max(ack.now + self.tuning.lag());
         }
