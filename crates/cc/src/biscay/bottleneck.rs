@@ -65,9 +65,9 @@ impl Bottleneck {
 
     /// Asked while the cell is taken for the bottleneck: whether it is in the wired part.
     ///
-    /// Differs: by the margin, the patience and the queue. A granted rate and a windowed maximum of delivery rates are
-    /// never equal for long: each step up of the cell would be taken for a wired bottleneck until the packets of the
-    /// larger window have been acknowledged.
+    /// Differs: by patience and queue. A granted rate is as old as its summary, and what it allows is delivered a round
+    /// trip later: each step of the cell would be taken for a wired bottleneck. And without a queue the path has no
+    /// bottleneck but the sender.
     pub fn is_wired(&mut self, seen: &Evidence) -> bool {
         let above = seen.cellular > seen.end_to_end.scaled(1.0 + self.rules.margin);
         let has_queue = seen.queue || !self.rules.needs_queue;
@@ -75,6 +75,9 @@ impl Bottleneck {
     }
 
     /// Asked while the wired part is: whether it is the cell again.
+    ///
+    /// Differs: a cell whose bandwidth is below the end-to-end one is the bottleneck as well. Waiting for both to be equal
+    /// leaves BBR in charge of a cell that falls, for which it knows ten rounds of better times.
     pub fn is_cellular(&mut self, seen: &Evidence) -> bool {
         let at_most = seen.cellular <= seen.end_to_end.scaled(1.0 + self.rules.tolerance);
         let at_least = seen.cellular >= seen.end_to_end.scaled(1.0 - self.rules.tolerance);
