@@ -425,3 +425,21 @@ fn a_buffer_too_small_for_the_windows_extra_does_not_go_on_overflowing() {
     let seen = next(&mut plan, flow, 5_000);
     assert!(seen.loss_rate < 0.015 && seen.utilization > 0.9, "{seen:?}");
 }
+
+#[test]
+fn on_a_steady_path_its_own_queue_is_never_taken_for_the_paths_length() {
+    for (scheme, uplink) in [("biscay", Some(Modem::Granted)), ("biscay", None), ("biscay@window", None)] {
+        let conditions = Conditions { uplink, radio: uplink.is_none(), ..Conditions::default() };
+        let mut plan = Plan::new(Conditions { buffer: Bytes(3_000_000), ..conditions });
+        let flow = plan.start(scheme);
+        plan.run_for(Duration::from_secs(15));
+        let early = next(&mut plan, flow, 5_000);
+        plan.run_for(Duration::from_secs(100));
+        let late = next(&mut plan, flow, 5_000);
+        assert!(
+            late.queueing_delay_mean_ms < early.queueing_delay_mean_ms + 2.0,
+            "{scheme}: {early:?}, two minutes later {late:?}"
+        );
+        assert!(late.queueing_delay_mean_ms < 30.0 && late.utilization > 0.95, "{scheme}: {late:?}");
+    }
+}

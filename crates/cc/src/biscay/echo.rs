@@ -11,10 +11,7 @@ use airpace_core::Time;
 
 use crate::filter::WindowedMin;
 
-/// Time over which the least round-trip time counts.
-///
-/// Source: Linux tcp_bbr.c
-const WINDOW: Duration = Duration::from_secs(10);
+use super::rounds::RttMemory;
 
 /// Round-trip times of one flow.
 #[derive(Clone, Debug)]
@@ -26,18 +23,17 @@ pub struct EchoRtt {
     standing: Option<Duration>,
 }
 
-impl Default for EchoRtt {
-    fn default() -> EchoRtt {
+impl EchoRtt {
+    /// Nothing is known yet.
+    pub fn new(memory: RttMemory) -> EchoRtt {
         EchoRtt {
-            least: WindowedMin::new(WINDOW),
+            least: WindowedMin::new(memory.window()),
             round_began: Time::ZERO,
             round_least: None,
             standing: None,
         }
     }
-}
 
-impl EchoRtt {
     /// The stamp of an ACK that leaves at `now`: microseconds, modulo 2³².
     pub fn timestamp(now: Time) -> u32 {
         (now.as_nanos() / 1_000) as u32
@@ -59,6 +55,11 @@ impl EchoRtt {
         self.least.get()
     }
 
+    /// When the least was seen.
+    pub fn seen(&self) -> Option<Time> {
+        self.least.position()
+    }
+
     /// The least of the last round: a queue that stands is in it, jitter is not.
     pub fn standing(&self) -> Option<Duration> {
         self.standing
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_least_of_a_round_shows_a_queue_that_stands() {
-        let mut rtt = EchoRtt::default();
+        let mut rtt = EchoRtt::new(RttMemory::Life);
         let mut echo = |millis: u64, ago: u64| {
             let stamp = EchoRtt::timestamp(Time::from_millis(millis - ago));
             rtt.on_echo(Time::from_millis(millis), stamp);
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn stamps_wrap() {
-        let mut rtt = EchoRtt::default();
+        let mut rtt = EchoRtt::new(RttMemory::Life);
         let now = Time::from_millis(4_294_970);
         rtt.on_echo(now, EchoRtt::timestamp(now - Duration::from_millis(10)));
         assert_eq!(rtt.least(), Some(Duration::from_millis(10)));

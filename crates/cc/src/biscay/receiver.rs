@@ -15,7 +15,11 @@ use super::Tuning;
 use super::bandwidth::CellularBandwidth;
 use super::echo::EchoRtt;
 use super::feedback::{Feedback, read_timestamp};
-use super::sender::queue_threshold;
+use super::rounds::LONGEST_DRAIN;
+use super::sender::{DRAIN_GAIN, LEAST_PACKETS, queue_threshold};
+
+/// Round trips that a drain takes: one in which the window falls, one that shows the path without a queue.
+const DRAIN_ROUNDS: u32 = 2;
 
 /// The receiver's half of BISCAY.
 #[derive(Clone, Debug)]
@@ -31,13 +35,15 @@ pub struct BiscayReceiver {
 }
 
 /// What is needed to advertise a window to a sender that knows nothing of BISCAY.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Advertising {
     rtt: EchoRtt,
     /// The downlink's bandwidth as it is believed.
     held: Rate,
     /// Whether a queue has stood on the path: until then the sender's own start is left alone.
     has_begun: bool,
+    /// The path is being drained until then, or was last.
+    drain: Time,
     window: Option<Bytes>,
 }
 
@@ -51,7 +57,7 @@ impl BiscayReceiver {
             heard: false,
             last_heard: None,
             device: DeviceFlows::ALONE,
-            advertising: advertises.then(Advertising::default),
+            advertising: advertises.then(|| Advertising::new(&tuning)),
         }
     }
 
@@ -68,22 +74,42 @@ impl BiscayReceiver {
 }
 
 impl Advertising {
+    fn new(tuning: &Tuning) -> Advertising {
+        let rtt = EchoRtt::new(tuning.rtt_memory);
+        Advertising { rtt, held: Rate::ZERO, has_begun: false, drain: Time::ZERO, window: None }
+    }
+
     /// The window that carries `share` of `sampled`, if it can be known.
     ///
     /// Source: BISCAY §3.2.4 (flow control that throttles the sender)
-    fn update(&mut self, tuning: &Tuning, mss: Bytes, sampled: Option<Rate>, share: f64) -> Option<Bytes> {
+    fn update(
+        &mut self,
+        now: Time,
+        tuning: &Tuning,
+        mss: Bytes,
+        known: (Option<Rate>, f64),
+    ) -> Option<Bytes> {
+        let (sampled, share) = known;
         let (least, standing) = (self.rtt.least()?, self.rtt.standing()?);
         let has_queue = standing > least + queue_threshold(least);
         self.has_begun |= has_queue;
         let sampled = sampled?;
         // Differs: as at a sender, grants say what was asked for as long as nothing waits.
-        let may_fall = has_queue && sampled > Rate::ZERO || !tuning.hold;
+        let is_settled = now > self.drain + tuning.lag();
+        let may_fall = has_queue && sampled > Rate::ZERO && is_settled || !tuning.hold;
         self.held = if may_fall { sampled } else { self.held.max(sampled) };
         if tuning.startup_fills && !self.has_begun {
             return None;
         }
+        let carried = self.held.scaled(share);
+        if tuning.rtt_memory.is_old(self.rtt.seen().unwrap_or(now).max(self.drain), now) {
+            self.drain = now + (standing * DRAIN_ROUNDS).min(LONGEST_DRAIN);
+        }
+        if now < self.drain {
+            return Some(carried.bytes_in(least).scaled(DRAIN_GAIN).max(Bytes(LEAST_PACKETS * mss.0)));
+        }
         let packets = Bytes(tuning.packets * mss.0);
-        Some((self.held.scaled(share).bytes_in(least + tuning.slack) + packets).max(mss))
+        Some((carried.bytes_in(least + tuning.slack) + packets).max(mss))
     }
 }
 
@@ -115,7 +141,7 @@ impl Receiver for BiscayReceiver {
         let bandwidth = self.bandwidth(now);
         let share = self.tuning.split.share(&self.device);
         let advertising = self.advertising.as_mut()?;
-        advertising.window = advertising.update(&self.tuning, self.mss, bandwidth, share);
+        advertising.window = advertising.update(now, &self.tuning, self.mss, (bandwidth, share));
         advertising.window
     }
 

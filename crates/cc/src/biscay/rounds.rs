@@ -56,6 +56,24 @@ pub enum RttMemory {
     Window(Duration),
 }
 
+impl RttMemory {
+    /// The time over which the least counts.
+    pub fn window(self) -> Duration {
+        match self {
+            RttMemory::Life => Duration::MAX,
+            RttMemory::Window(window) => window,
+        }
+    }
+
+    /// Whether, after `seen`, an instant has come at which the least is looked for again.
+    pub fn is_old(self, seen: Time, now: Time) -> bool {
+        let period = (self.window() / RENEW_PARTS).as_nanos();
+        // A connection's least never grows old: its period does not fit.
+        u64::try_from(period)
+            .is_ok_and(|period| now.as_nanos() / period.max(1) > seen.as_nanos() / period.max(1))
+    }
+}
+
 /// The part of its window after which the least RTT is looked for again, by draining, if it has not been seen since.
 ///
 /// Chosen: so that a round trip without a queue is seen before the last one is forgotten. The clock's multiples of it
@@ -65,7 +83,7 @@ const RENEW_PARTS: u32 = 2;
 /// The longest that a drain may take.
 ///
 /// Chosen: a queue of several round trips is gone by then, if it is ours.
-const LONGEST_DRAIN: Duration = Duration::from_secs(1);
+pub const LONGEST_DRAIN: Duration = Duration::from_secs(1);
 
 /// The round-trip time without a queue, and the drains that show it.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +91,6 @@ pub struct LeastRtt {
     memory: RttMemory,
     life: Option<Duration>,
     recent: WindowedMin<Duration, Time>,
-    renew_every_nanos: u64,
     /// When the last drain ended.
     drained: Time,
     drain: Option<Drain>,
@@ -93,15 +110,10 @@ struct Drain {
 impl LeastRtt {
     /// Nothing is known yet.
     pub fn new(memory: RttMemory) -> LeastRtt {
-        let window = match memory {
-            RttMemory::Life => Duration::MAX,
-            RttMemory::Window(window) => window,
-        };
         LeastRtt {
             memory,
             life: None,
-            recent: WindowedMin::new(window),
-            renew_every_nanos: u64::try_from((window / RENEW_PARTS).as_nanos()).unwrap_or(u64::MAX).max(1),
+            recent: WindowedMin::new(memory.window()),
             drained: Time::ZERO,
             drain: None,
             last_shown: None,
@@ -119,15 +131,14 @@ impl LeastRtt {
         }
         if self.drain.is_some() {
             self.go_on_draining(ack, drained);
-        } else if may_drain && self.is_old(ack.now) {
+        } else if may_drain && self.memory.is_old(self.seen(ack.now), ack.now) {
             self.drain = Some(Drain { until: ack.now + LONGEST_DRAIN, ends_with: None, least: None });
         }
     }
 
-    fn is_old(&self, now: Time) -> bool {
-        let seen = self.recent.position().unwrap_or(now).max(self.drained);
-        let period = |time: Time| time.as_nanos() / self.renew_every_nanos;
-        period(now) > period(seen)
+    /// When the least was last seen or looked for.
+    fn seen(&self, now: Time) -> Time {
+        self.recent.position().unwrap_or(now).max(self.drained)
     }
 
     /// What two drains in a row show is the path's round-trip time; a lesser one of long ago was another path's. One

@@ -31,7 +31,7 @@ use super::{Tuning, Wired};
 /// The least window, in packets: ACKs keep coming.
 ///
 /// Chosen: BBR's floor.
-const LEAST_PACKETS: u64 = 4;
+pub const LEAST_PACKETS: u64 = 4;
 
 /// Pacing rate in slow start and after, in windows per smoothed round-trip time.
 ///
@@ -44,7 +44,7 @@ const PACING_GAINS: (f64, f64) = (2.0, 1.2);
 /// Part of a bandwidth-delay product that stays in flight while the path is drained.
 ///
 /// Source: draft-ietf-ccwg-bbr §2.5 (`BBR.ProbeRTTCwndGain`)
-const DRAIN_GAIN: f64 = 0.5;
+pub const DRAIN_GAIN: f64 = 0.5;
 
 /// A cell that grants so many times what the flow takes does not grant by what it takes.
 ///
