@@ -36,9 +36,11 @@ const PROGRAMS: &[&str] = &[
     "keithw/sprout",
     "libutp",
     "mahimahi",
+    "mobileinsight-core",
     "ns-3",
     "PCC-Uspace",
     "pcc",
+    "SCAT",
     "sprout",
     "verus",
 ];
