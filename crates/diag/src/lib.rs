@@ -2,6 +2,9 @@
 //!
 //! ```text
 //! port or file ──bytes──▶ Deframer ──bodies──▶ LogPacket { radio, code, stamp, payload }
+//!                                                   │ the table of its code and version
+//!                                                   ├──all of it──▶ Decoded: nested values
+//!                                                   └──a few bits──▶ Pick: rows of cells
 //! ```
 //!
 //! | module | what it knows |
@@ -9,9 +12,13 @@
 //! | [`frame`] | where a message begins and ends, and whether it came whole |
 //! | [`packet`] | log packets among the messages, and which SIM's modem sent them |
 //! | [`stamp`] | the modem's clock |
+//! | [`layout`] | the grammar of tables, and the two ways to read a packet by one |
+//! | [`log`] | the tables, one file per code |
 //! | [`source`] | forms of log files |
 
 pub mod frame;
+pub mod layout;
+pub mod log;
 pub mod packet;
 pub mod source;
 pub mod stamp;

@@ -1,22 +1,13 @@
 //! Real logs against an index of their frames; skipped where the recordings are not there.
 
+mod recordings_folder;
+
 use std::io::Read;
-use std::path::{Path, PathBuf};
 
 use airpace_diag::source::Item;
 use airpace_diag::{Fault, Format, Message};
 use flate2::read::GzDecoder;
-
-/// The folder of recordings, if it is there.
-fn recordings() -> Option<PathBuf> {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = std::env::var_os("AIRPACE_DATA").map_or(default, PathBuf::from).join("diag");
-    if !folder.is_dir() {
-        println!("skipped: no recorded logs; set AIRPACE_DATA to the folder that has diag/");
-        return None;
-    }
-    Some(folder)
-}
+use recordings_folder::{logs, recordings};
 
 /// The index has times from arithmetic in floating point: its last digit is off now and then.
 fn is_within_a_microsecond(time: &str, reference: &str) -> bool {
@@ -35,12 +26,7 @@ fn is_within_a_microsecond(time: &str, reference: &str) -> bool {
 #[test]
 fn every_frame_of_every_log_is_as_the_index_has_it() {
     let Some(folder) = recordings() else { return };
-    let mut logs: Vec<PathBuf> =
-        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    logs.retain(|path| path.extension().is_some_and(|ending| ending == "qmdl" || ending == "mi2log"));
-    logs.sort();
-    assert!(logs.len() >= 10, "the recordings are there");
-    for log in logs {
+    for log in logs(&folder) {
         let name = log.file_name().unwrap().to_str().unwrap();
         let mut index = String::new();
         let file = std::fs::File::open(folder.join(format!("ref/{name}.index.csv.gz"))).unwrap();

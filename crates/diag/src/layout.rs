@@ -1,0 +1,314 @@
+//! The grammar of log packets: what is where in a payload, as data.
+//!
+//! A [`Code`] is one kind of log packet. It has a [`Layout`] for each version that somebody knows. A layout is a
+//! [`Part`]: fields at fixed bits, then parts within, which may repeat:
+//!
+//! ```text
+//! 0xB173, version 36     root   version, num_records
+//!                        └─ records × num_records      frame_num, subframe_num, num_rbs, …
+//!                           └─ transport_blocks × num_transport_blocks_present, in room for two
+//! ```
+//!
+//! From one table come two ways to read a packet: [`read`](Code::read) gives all of it, [`Pick`] the bits of a few
+//! fields and nothing else. The tables are in [`log`](crate::log).
+
+mod field;
+mod pick;
+mod read;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub use field::{Cell, Field, Names, Shown, bytes, i8, i16, i32, u8, u16, u24, u32, u64};
+pub use pick::{MOST, PathError, Pick};
+pub use read::{Record, Value};
+pub use walk::{Misfit, MisfitFault};
+
+use crate::packet::LogCode;
+
+/// How well a layout is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verified {
+    /// Packets of real logs have its length to the byte, and its values are those of another decoder.
+    Checked,
+    /// Read from public sources; no real log was there to prove it.
+    Read,
+    /// Put together from hints.
+    Guess,
+}
+
+/// Where a code's version is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionAt {
+    /// In the first byte.
+    Byte,
+    /// In the first four bytes: minor (u16), major (u16).
+    Pair,
+}
+
+/// A version of a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// A number.
+    Single(u8),
+    /// Major and minor.
+    Pair(u16, u16),
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Version::Single(number) => write!(f, "{number}"),
+            Version::Pair(major, minor) => write!(f, "{major}.{minor}"),
+        }
+    }
+}
+
+/// One kind of log packet.
+#[derive(Debug)]
+pub struct Code {
+    /// Its number.
+    pub code: LogCode,
+    /// What it is called.
+    pub name: &'static str,
+    /// Where its version is.
+    pub version: VersionAt,
+    /// Its layouts.
+    pub layouts: &'static [Layout],
+}
+
+/// What is where, in some versions of a code.
+#[derive(Debug)]
+pub struct Layout {
+    /// The versions that look so.
+    pub versions: &'static [Version],
+    /// How well it is known.
+    pub verified: Verified,
+    /// All of the payload, from its version on.
+    pub root: Part,
+}
+
+/// A stretch of a payload: fields, then parts within.
+#[derive(Debug)]
+pub struct Part {
+    /// Its name; without one, its fields belong to the part around it.
+    pub name: &'static str,
+    /// Bytes of its fields, which come before the parts within.
+    pub size: usize,
+    /// Its fields.
+    pub fields: &'static [Field],
+    /// How often it comes.
+    pub repeat: Repeat,
+    /// Where it ends.
+    pub extent: Extent,
+    /// What comes after its fields.
+    pub inner: Inner,
+}
+
+/// How often a part comes. Counts are names of fields of the parts around it.
+#[derive(Clone, Copy, Debug)]
+pub enum Repeat {
+    /// One time.
+    Once,
+    /// As often as the field says.
+    Count(&'static str),
+    /// As often as the field says, in room for so many; the bytes of the rest are there and mean nothing.
+    Room(&'static str, usize),
+    /// Always so often.
+    Times(usize),
+    /// To the end of what is around it.
+    ToEnd,
+    /// One time if the field has this value, else not at all.
+    If(&'static str, u64),
+    /// One time, and again as long as this field of its own is 1.
+    While(&'static str),
+    /// As often as the first field says; where that says 0 or 255, as the second says, if that is not 255.
+    Either(&'static str, &'static str),
+}
+
+/// Where one of a part's repetitions ends.
+#[derive(Clone, Copy, Debug)]
+pub enum Extent {
+    /// After the parts within.
+    Own,
+    /// So many bytes after its begin, whatever the parts within take.
+    Fixed(usize),
+    /// As many bytes after its begin as its field says.
+    Says(&'static str),
+}
+
+/// What comes after a part's fields.
+#[derive(Clone, Copy, Debug)]
+pub enum Inner {
+    /// These, one after the other.
+    Parts(&'static [Part]),
+    /// What the values of two of its fields say: a subpacket's id and version.
+    Choice([&'static str; 2], &'static [Kind]),
+    /// Nothing: the part is a run of bytes, of which its repetition is the number.
+    Bytes,
+}
+
+/// What a subpacket of an id and version holds.
+#[derive(Debug)]
+pub struct Kind {
+    /// Its id.
+    pub id: u64,
+    /// The versions that look so.
+    pub versions: &'static [u64],
+    /// How well it is known.
+    pub verified: Verified,
+    /// What is in it.
+    pub parts: &'static [Part],
+}
+
+impl Part {
+    /// One stretch of `size` bytes.
+    pub const fn once(name: &'static str, size: usize, fields: &'static [Field]) -> Part {
+        Part { name, size, fields, repeat: Repeat::Once, extent: Extent::Own, inner: Inner::Parts(&[]) }
+    }
+
+    /// All of a payload: its first `size` bytes, the version among them, and the parts that follow.
+    pub const fn root(size: usize, fields: &'static [Field], inner: &'static [Part]) -> Part {
+        Part::once("", size, fields).of(inner)
+    }
+
+    /// Records of `size` bytes each, as many as the field `count` around them says.
+    pub const fn counted(
+        name: &'static str,
+        count: &'static str,
+        size: usize,
+        fields: &'static [Field],
+    ) -> Part {
+        Part { repeat: Repeat::Count(count), ..Part::once(name, size, fields) }
+    }
+
+    /// A run of bytes, as many as the field `length` around it says.
+    pub const fn message(name: &'static str, length: &'static str) -> Part {
+        Part { inner: Inner::Bytes, ..Part::counted(name, length, 1, &[]) }
+    }
+
+    /// The bytes that are left, which mean something to somebody: `name` says what.
+    pub const fn to_end(name: &'static str) -> Part {
+        Part { repeat: Repeat::ToEnd, inner: Inner::Bytes, ..Part::once(name, 1, &[]) }
+    }
+
+    /// The bytes that are left, which nobody has laid out.
+    pub const fn rest() -> Part {
+        Part::to_end("")
+    }
+
+    /// This part, so often.
+    pub const fn repeated(self, repeat: Repeat) -> Part {
+        Part { repeat, ..self }
+    }
+
+    /// This part, with these parts within.
+    pub const fn of(self, inner: &'static [Part]) -> Part {
+        Part { inner: Inner::Parts(inner), ..self }
+    }
+
+    /// This part, ending there.
+    pub const fn ends(self, extent: Extent) -> Part {
+        Part { extent, ..self }
+    }
+
+    /// Bytes of one repetition, if that is always the same.
+    fn fixed_size(&self) -> Option<usize> {
+        match (self.extent, self.inner) {
+            (Extent::Fixed(bytes), _) => Some(bytes),
+            (Extent::Own, Inner::Parts(inner)) => inner.iter().try_fold(self.size, |size, part| {
+                let times = match part.repeat {
+                    Repeat::Once => 1,
+                    Repeat::Times(times) | Repeat::Room(_, times) => times,
+                    Repeat::Count(_)
+                    | Repeat::ToEnd
+                    | Repeat::If(..)
+                    | Repeat::While(_)
+                    | Repeat::Either(..) => return None,
+                };
+                Some(size + times * part.fixed_size()?)
+            }),
+            (Extent::Own, Inner::Bytes) => Some(1),
+            _ => None,
+        }
+    }
+}
+
+/// A packet, read whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded<'a> {
+    /// Which version it is.
+    pub version: Version,
+    /// How well the layout is known, and those of the subpackets in it.
+    pub verified: Verified,
+    /// What it says.
+    pub fields: Record<'a>,
+    /// Bytes at its end of which a layout that was never checked says nothing.
+    pub left: usize,
+    /// Ids and versions of subpackets without a layout; their bytes are in their records as `unread`.
+    pub unknown: Vec<(u64, u64)>,
+}
+
+/// Why a packet cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// There is no layout of this code.
+    Code(LogCode),
+    /// It is too short to say its version.
+    Empty(LogCode),
+    /// There is no layout of this version.
+    Version(LogCode, Version),
+    /// The layout does not fit its bytes.
+    Misfit(LogCode, Version, Misfit),
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unreadable::Code(code) => write!(f, "{code}: unknown code"),
+            Unreadable::Empty(code) => write!(f, "{code}: no version: the packet is empty"),
+            Unreadable::Version(code, version) => write!(f, "{code}: unknown version {version}"),
+            Unreadable::Misfit(code, version, misfit) => write!(f, "{code} version {version}: {misfit}"),
+        }
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+impl Code {
+    /// The version that a packet of this code says it has.
+    ///
+    /// # Errors
+    /// If it is too short to say.
+    pub fn version(&self, payload: &[u8]) -> Result<Version, Unreadable> {
+        let version = match self.version {
+            VersionAt::Byte => payload.first().map(|&number| Version::Single(number)),
+            VersionAt::Pair => payload.first_chunk().map(|&[minor, minor_high, major, major_high]| {
+                Version::Pair(
+                    u16::from_le_bytes([major, major_high]),
+                    u16::from_le_bytes([minor, minor_high]),
+                )
+            }),
+        };
+        version.ok_or(Unreadable::Empty(self.code))
+    }
+
+    /// The layout of a version, if there is one.
+    pub fn layout(&self, version: Version) -> Option<&'static Layout> {
+        self.layouts.iter().find(|layout| layout.versions.contains(&version))
+    }
+
+    /// Reads all of a packet of this code.
+    ///
+    /// # Errors
+    /// If there is no layout of its version, or the layout does not fit the bytes: a part is not all there, a count or
+    /// length says the impossible, or bytes are left where a checked layout ends.
+    pub fn read<'a>(&self, payload: &'a [u8]) -> Result<Decoded<'a>, Unreadable> {
+        let version = self.version(payload)?;
+        let layout = self.layout(version).ok_or(Unreadable::Version(self.code, version))?;
+        read::whole(layout, version, payload).map_err(|misfit| Unreadable::Misfit(self.code, version, misfit))
+    }
+}

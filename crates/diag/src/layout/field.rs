@@ -1,0 +1,200 @@
+//! Fields: so many bits of a part, and what their number means.
+
+/// Names of a field's values; values without one are shown as numbers.
+pub type Names = &'static [(u64, &'static str)];
+
+/// A field of a part.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// Its lowest bit, counted from the lowest bit of the part's first byte: all numbers are little-endian.
+    pub bit: usize,
+    /// How many bits it has: at most 64, or any number of whole bytes.
+    pub width: usize,
+    /// Whether its highest bit is a sign.
+    pub signed: bool,
+    /// What its number means.
+    pub shown: Shown,
+}
+
+/// What a field's number means.
+#[derive(Clone, Copy, Debug)]
+pub enum Shown {
+    /// Itself.
+    Number,
+    /// `factor × number + offset`.
+    Scaled {
+        /// Of the number.
+        factor: f64,
+        /// Added then.
+        offset: f64,
+    },
+    /// A power in dBm or dB with seven bits behind the point, from −256 on; 0 means that there is none.
+    Power,
+    /// One of a list.
+    Named(Names),
+    /// Bits that are no number, shown in hexadecimal.
+    Mask,
+    /// Bytes as they are.
+    Bytes,
+}
+
+/// What a field, or a run of bytes, says in one packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// Nothing: the packet's layout has no such field there, or the modem says that it does not know.
+    Absent,
+    /// A number, the number of a named value, or a mask.
+    Unsigned(u64),
+    /// A number that can be negative.
+    Signed(i64),
+    /// A scaled number.
+    Real(f64),
+    /// Bytes.
+    Bytes(&'a [u8]),
+}
+
+impl Cell<'_> {
+    /// As a number, if it is one.
+    pub fn number(self) -> Option<f64> {
+        match self {
+            // Of the numbers in log packets only byte counters have more than 53 bits, and none counts so far.
+            Cell::Unsigned(number) => Some(number as f64),
+            Cell::Signed(number) => Some(number as f64),
+            Cell::Real(number) => Some(number),
+            Cell::Absent | Cell::Bytes(_) => None,
+        }
+    }
+
+    /// As a number without sign or scale, if it is one.
+    pub fn unsigned(self) -> Option<u64> {
+        match self {
+            Cell::Unsigned(number) => Some(number),
+            _ => None,
+        }
+    }
+}
+
+const fn whole(name: &'static str, byte: usize, width: usize) -> Field {
+    Field { name, bit: 8 * byte, width, signed: false, shown: Shown::Number }
+}
+
+/// A byte, `byte` bytes into its part.
+pub const fn u8(name: &'static str, byte: usize) -> Field {
+    whole(name, byte, 8)
+}
+
+/// Two bytes.
+pub const fn u16(name: &'static str, byte: usize) -> Field {
+    whole(name, byte, 16)
+}
+
+/// Three bytes.
+pub const fn u24(name: &'static str, byte: usize) -> Field {
+    whole(name, byte, 24)
+}
+
+/// Four bytes.
+pub const fn u32(name: &'static str, byte: usize) -> Field {
+    whole(name, byte, 32)
+}
+
+/// Eight bytes.
+pub const fn u64(name: &'static str, byte: usize) -> Field {
+    whole(name, byte, 64)
+}
+
+/// A byte with sign.
+pub const fn i8(name: &'static str, byte: usize) -> Field {
+    u8(name, byte).signed()
+}
+
+/// Two bytes with sign.
+pub const fn i16(name: &'static str, byte: usize) -> Field {
+    u16(name, byte).signed()
+}
+
+/// Four bytes with sign.
+pub const fn i32(name: &'static str, byte: usize) -> Field {
+    u32(name, byte).signed()
+}
+
+/// So many bytes as they are.
+pub const fn bytes(name: &'static str, byte: usize, count: usize) -> Field {
+    Field { shown: Shown::Bytes, ..whole(name, byte, 8 * count) }
+}
+
+impl Field {
+    /// Of this carrier only the bits from `low` to `high`, both included. They may reach beyond it.
+    pub const fn bits(self, low: usize, high: usize) -> Field {
+        Field { bit: self.bit + low, width: high - low + 1, ..self }
+    }
+
+    /// The same with its highest bit as a sign.
+    pub const fn signed(self) -> Field {
+        Field { signed: true, ..self }
+    }
+
+    /// The same scaled: `factor × number + offset`.
+    pub const fn scaled(self, factor: f64, offset: f64) -> Field {
+        Field { shown: Shown::Scaled { factor, offset }, ..self }
+    }
+
+    /// The same as a [power](Shown::Power).
+    pub const fn power(self) -> Field {
+        Field { shown: Shown::Power, ..self }
+    }
+
+    /// The same with names.
+    pub const fn named(self, names: Names) -> Field {
+        Field { shown: Shown::Named(names), ..self }
+    }
+
+    /// The same in hexadecimal.
+    pub const fn mask(self) -> Field {
+        Field { shown: Shown::Mask, ..self }
+    }
+
+    /// Its bits in a part that begins where `part` begins and is all there.
+    #[inline]
+    pub(super) fn raw(&self, part: &[u8]) -> u64 {
+        let (first, shift) = (self.bit / 8, self.bit % 8);
+        let word = match part.get(first..).and_then(<[u8]>::first_chunk) {
+            Some(&word) => u64::from_le_bytes(word),
+            None => {
+                let mut word = [0; 8];
+                let there = part.get(first..).unwrap_or_default();
+                word[..there.len()].copy_from_slice(there);
+                u64::from_le_bytes(word)
+            }
+        };
+        let mut number = word >> shift;
+        if shift + self.width > 64 {
+            number |= part.get(first + 8).map_or(0, |&byte| u64::from(byte) << (64 - shift));
+        }
+        number & (u64::MAX >> (64 - self.width))
+    }
+
+    /// What it says in a part that begins where `part` begins and is all there.
+    #[inline]
+    pub(super) fn cell<'a>(&self, part: &'a [u8]) -> Cell<'a> {
+        if matches!(self.shown, Shown::Bytes) {
+            let first = self.bit / 8;
+            return Cell::Bytes(part.get(first..first + self.width / 8).unwrap_or_default());
+        }
+        let raw = self.raw(part);
+        let unused = 64 - self.width;
+        let signed = (raw << unused) as i64 >> unused;
+        match self.shown {
+            Shown::Scaled { factor, offset } => {
+                let number = if self.signed { signed as f64 } else { raw as f64 };
+                Cell::Real(number * factor + offset)
+            }
+            Shown::Power if raw == 0 => Cell::Absent,
+            Shown::Power => Cell::Real((raw >> 7 & 255) as f64 - 256.0 + (raw & 127) as f64 / 128.0),
+            _ if self.signed => Cell::Signed(signed),
+            _ => Cell::Unsigned(raw),
+        }
+    }
+}

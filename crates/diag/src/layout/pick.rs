@@ -1,0 +1,205 @@
+//! Reading a few fields of a packet and nothing else.
+
+use std::fmt;
+
+use super::field::{Cell, Field};
+use super::walk::{self, Misfit, Scope, Span};
+use super::{Inner, Layout, Part};
+
+/// The most fields that one pick can have.
+pub const MOST: usize = 16;
+
+/// Fields of a layout, found once, to be read from many packets: only their bits and those of the counts on the way
+/// are looked at, and nothing is allocated.
+///
+/// A path is the names of the parts and of the field, with dots: `records.transport_blocks.tb_size`. The fields of one
+/// pick lie along one way into the packet, so that each repetition of its innermost part is one row.
+#[derive(Clone, Debug)]
+pub struct Pick {
+    root: Step,
+    columns: usize,
+}
+
+/// Why there is no pick.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathError {
+    /// The layout has none of the fields.
+    Missing,
+    /// The fields do not lie along one way: two parts of this one have some.
+    Forked(&'static str),
+    /// There are more fields than [`MOST`].
+    Many,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PathError::Missing => write!(f, "the layout has none of the fields"),
+            PathError::Forked(part) => write!(f, "two parts of `{part}` have fields of the pick"),
+            PathError::Many => write!(f, "a pick has at most {MOST} fields"),
+        }
+    }
+}
+
+impl std::error::Error for PathError {}
+
+/// A part on the way.
+#[derive(Clone, Debug)]
+struct Step {
+    part: &'static Part,
+    /// Its fields that are wanted, with their columns.
+    reads: Vec<(usize, &'static Field)>,
+    /// The column of the part itself, if it is a run of bytes.
+    bytes: Option<usize>,
+    /// What to do with the parts within, for each kind of subpacket if the part is one.
+    inner: Vec<Vec<Go>>,
+    /// The columns that the parts within may fill.
+    below: Vec<usize>,
+}
+
+/// What to do with a part within.
+#[derive(Clone, Debug)]
+enum Go {
+    /// Go over it; so many bytes each repetition has, if always the same.
+    Over(&'static Part, Option<usize>),
+    /// Go into it.
+    Into(Box<Step>),
+}
+
+impl Pick {
+    /// Finds fields in a layout. A field that the layout does not have is [`Cell::Absent`] in every row.
+    ///
+    /// # Errors
+    /// If there is none of them, or they do not lie along one way.
+    pub fn new(layout: &'static Layout, paths: &[&str]) -> Result<Pick, PathError> {
+        if paths.len() > MOST {
+            return Err(PathError::Many);
+        }
+        let wanted: Vec<(usize, &str)> = paths.iter().copied().enumerate().collect();
+        let root = Step::new(&layout.root, &wanted)?.ok_or(PathError::Missing)?;
+        Ok(Pick { root, columns: paths.len() })
+    }
+
+    /// Visits the rows of a packet that has this pick's layout.
+    ///
+    /// # Errors
+    /// If a part on the way is not all there. The rows before it have been visited.
+    pub fn visit<'a>(&self, payload: &'a [u8], mut each: impl FnMut(&[Cell<'a>])) -> Result<(), Misfit> {
+        let mut row = [Cell::Absent; MOST];
+        let mut emit = |row: &[Cell<'a>; MOST]| each(&row[..self.columns]);
+        let span = Span { payload, at: 0, end: payload.len() };
+        self.root.run(None, span, &mut row, &mut emit).map(drop)
+    }
+}
+
+impl Step {
+    /// The way to what is wanted in this part; `None` if nothing of it is there.
+    fn new(part: &'static Part, wanted: &[(usize, &str)]) -> Result<Option<Step>, PathError> {
+        let reads: Vec<(usize, &'static Field)> = wanted
+            .iter()
+            .filter_map(|&(column, path)| {
+                part.fields.iter().find(|field| field.name == path).map(|field| (column, field))
+            })
+            .collect();
+        let all: Vec<&'static [Part]> = match part.inner {
+            Inner::Parts(inner) => vec![inner],
+            Inner::Choice(_, kinds) => kinds.iter().map(|kind| kind.parts).collect(),
+            Inner::Bytes => vec![],
+        };
+        let mut found = !reads.is_empty();
+        let (mut inner, mut below) = (vec![], vec![]);
+        for parts in all {
+            let mut ways = vec![];
+            for part in parts {
+                ways.push(match Step::into(part, wanted)? {
+                    Some(step) => {
+                        below.extend(step.columns());
+                        Go::Into(Box::new(step))
+                    }
+                    None => Go::Over(part, part.fixed_size()),
+                });
+            }
+            match ways.iter().filter(|way| matches!(way, Go::Into(_))).count() {
+                0 => {}
+                1 => found = true,
+                _ => return Err(PathError::Forked(part.name)),
+            }
+            inner.push(ways);
+        }
+        Ok(found.then_some(Step { part, reads, bytes: None, inner, below }))
+    }
+
+    /// The way into a part within, to what is wanted in the part around it.
+    fn into(part: &'static Part, wanted: &[(usize, &str)]) -> Result<Option<Step>, PathError> {
+        if let Inner::Bytes = part.inner {
+            let column = wanted.iter().find(|(_, path)| *path == part.name && !part.name.is_empty());
+            return Ok(column.map(|&(column, _)| Step {
+                part,
+                reads: vec![],
+                bytes: Some(column),
+                inner: vec![],
+                below: vec![],
+            }));
+        }
+        if part.name.is_empty() {
+            return Step::new(part, wanted);
+        }
+        let within: Vec<(usize, &str)> = wanted
+            .iter()
+            .filter_map(|&(column, path)| Some((column, path.strip_prefix(part.name)?.strip_prefix('.')?)))
+            .collect();
+        Step::new(part, &within)
+    }
+
+    /// The columns that it and the parts within may fill.
+    fn columns(&self) -> impl Iterator<Item = usize> + '_ {
+        let own = self.reads.iter().map(|(column, _)| *column).chain(self.bytes);
+        own.chain(self.below.iter().copied())
+    }
+
+    /// Reads the repetitions of the part; gives where they end.
+    fn run<'a, F: FnMut(&[Cell<'a>; MOST])>(
+        &self,
+        outer: Option<&Scope<'_, 'a>>,
+        span: Span<'a>,
+        row: &mut [Cell<'a>; MOST],
+        emit: &mut F,
+    ) -> Result<usize, Misfit> {
+        if let Some(column) = self.bytes {
+            let bytes = walk::run(self.part, outer, span)?;
+            row[column] = Cell::Bytes(bytes);
+            emit(row);
+            return Ok(span.at + bytes.len());
+        }
+        walk::records(self.part, outer, span, |scope, mut within| {
+            // What another kind of subpacket said is not what this one says.
+            for &column in &self.below {
+                row[column] = Cell::Absent;
+            }
+            for &(column, field) in &self.reads {
+                row[column] = field.cell(scope.bytes);
+            }
+            let ways = match self.part.inner {
+                Inner::Choice(by, kinds) => match scope.choose(by, kinds) {
+                    Ok(chosen) => &self.inner[chosen],
+                    Err(_) => return Ok(within.end),
+                },
+                _ => &self.inner[0],
+            };
+            let mut deepest = true;
+            for way in ways {
+                within.at = match way {
+                    Go::Over(part, fixed) => walk::skip(part, *fixed, Some(scope), within)?,
+                    Go::Into(step) => {
+                        deepest = false;
+                        step.run(Some(scope), within, row, emit)?
+                    }
+                };
+            }
+            if deepest && !self.reads.is_empty() {
+                emit(row);
+            }
+            Ok(within.at)
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! The layouts of log packets, one file per code.
+//!
+//! Field names are those of the decoders that they were read from. A layout is [checked](crate::layout::Verified) if
+//! packets of real logs have its length to the byte and its values agree with another decoder's; others are *unverified*.
+
+mod b063;
+mod b064;
+mod b066;
+mod b067;
+mod b0c0;
+mod b0c1;
+mod b0c2;
+mod b126;
+mod b130;
+mod b139;
+mod b13c;
+mod b14d;
+mod b14e;
+mod b16b;
+mod b16e;
+mod b16f;
+mod b173;
+mod b179;
+mod b17f;
+mod b18a;
+mod b193;
+mod b198;
+mod b244;
+mod b246;
+mod b821;
+mod b822;
+mod b823;
+mod b872;
+mod b881;
+mod b888;
+mod b97f;
+mod names;
+mod nas;
+
+use crate::layout::{Code, Decoded, Unreadable};
+use crate::packet::{LogCode, LogPacket};
+
+/// Every code that has a layout, by number.
+pub static CODES: &[&Code] = &[
+    &b063::B063,
+    &b064::B064,
+    &b066::B066,
+    &b067::B067,
+    &b0c0::B0C0,
+    &b0c1::B0C1,
+    &b0c2::B0C2,
+    &nas::B0E0,
+    &nas::B0E1,
+    &nas::B0E2,
+    &nas::B0E3,
+    &nas::B0EA,
+    &nas::B0EB,
+    &nas::B0EC,
+    &nas::B0ED,
+    &b126::B126,
+    &b130::B130,
+    &b139::B139,
+    &b13c::B13C,
+    &b14d::B14D,
+    &b14e::B14E,
+    &b16b::B16B,
+    &b16e::B16E,
+    &b16f::B16F,
+    &b173::B173,
+    &b179::B179,
+    &b17f::B17F,
+    &b18a::B18A,
+    &b193::B193,
+    &b198::B198,
+    &b244::B244,
+    &b246::B246,
+    &b821::B821,
+    &b822::B822,
+    &b823::B823,
+    &b872::B872,
+    &b881::B881,
+    &b888::B888,
+    &b97f::B97F,
+];
+
+/// The layouts of a code, if there are any.
+pub fn code(code: LogCode) -> Option<&'static Code> {
+    CODES.binary_search_by_key(&code, |known| known.code).ok().map(|at| CODES[at])
+}
+
+/// Reads all of a packet.
+///
+/// # Errors
+/// If there is no layout of its code or version, or the layout does not fit its bytes.
+pub fn read<'a>(packet: &LogPacket<'a>) -> Result<Decoded<'a>, Unreadable> {
+    code(packet.code).ok_or(Unreadable::Code(packet.code))?.read(packet.payload)
+}

@@ -1,0 +1,85 @@
+//! 0xB066: how many bytes wait in each logical channel of the uplink.
+//!
+//! Source: mobileinsight-core @4330fa9
+
+use crate::layout::{
+    Code, Extent, Field, Inner, Kind, Layout, Part, Verified, Version, VersionAt, u8, u16, u32,
+};
+use crate::log::names::SUBPACKET;
+use crate::packet::LogCode;
+
+/// How many bytes wait in each logical channel of the uplink.
+pub static B066: Code = Code {
+    code: LogCode(0xB066),
+    name: "LTE MAC UL buffer status",
+    version: VersionAt::Byte,
+    layouts: &[Layout {
+        versions: &[Version::Single(1)],
+        verified: Verified::Checked,
+        root: Part::root(
+            4,
+            HEAD,
+            &[Part {
+                extent: Extent::Says("subpacket_size"),
+                inner: Inner::Choice(["subpacket_id", "version"], KINDS),
+                ..Part::counted("subpackets", "num_subpkt", 5, SUBPACKET_HEAD)
+            }],
+        ),
+    }],
+};
+
+const KINDS: &[Kind] = &[
+    Kind {
+        id: 10,
+        versions: &[3],
+        verified: Verified::Checked,
+        parts: &[Part::counted("samples", "num_samples", 3, SAMPLE_V3).of(&[Part::counted(
+            "lcids",
+            "number_of_active_lcid",
+            12,
+            CHANNEL_V3,
+        )])],
+    },
+    Kind {
+        id: 10,
+        versions: &[24],
+        verified: Verified::Checked,
+        parts: &[Part::counted("samples", "num_samples", 4, SAMPLE_V24).of(&[Part::counted(
+            "lcids",
+            "number_of_active_lcid",
+            16,
+            CHANNEL_V24,
+        )])],
+    },
+];
+
+const HEAD: &[Field] = &[u8("version", 0), u8("num_subpkt", 1)];
+
+const SUBPACKET_HEAD: &[Field] = &[
+    u8("subpacket_id", 0).named(SUBPACKET),
+    u8("version", 1),
+    u16("subpacket_size", 2),
+    u8("num_samples", 4),
+];
+
+const SAMPLE_V3: &[Field] =
+    &[u16("sub_fn", 0).bits(0, 3), u16("sys_fn", 0).bits(4, 13), u8("number_of_active_lcid", 2)];
+
+const CHANNEL_V3: &[Field] =
+    &[u8("ld_id", 0), u8("priority", 1), u32("new_bytes", 2), u32("retx_bytes", 6), u16("ctrl_bytes", 10)];
+
+const SAMPLE_V24: &[Field] = &[
+    u8("sub_id", 0),
+    u16("sub_fn", 1).bits(0, 3),
+    u16("sys_fn", 1).bits(4, 13),
+    u8("number_of_active_lcid", 3),
+];
+
+const CHANNEL_V24: &[Field] = &[
+    u8("ld_id", 0),
+    u8("priority", 1),
+    u32("new_uncompressed_bytes", 2),
+    u32("new_compressed_bytes", 6),
+    u32("retx_bytes", 10),
+    u16("ctrl_bytes", 14),
+];

@@ -1,0 +1,374 @@
+//! Every packet of the recorded logs through its table, against another decoder's reading; skipped where the
+//! recordings are not there.
+
+mod recordings_folder;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use airpace_diag::layout::{Cell, Pick, Record, Unreadable, Value, Verified};
+use airpace_diag::source::Item;
+use airpace_diag::{Format, LogPacket, Message, log};
+use flate2::read::GzDecoder;
+use recordings_folder::{logs, recordings};
+use serde_json::{Map, Value as Json};
+
+/// What the reference calls the packets of each code.
+const REFERENCE_TYPES: &[(u16, &str)] = &[
+    (0xB063, "LTE_MAC_DL_Transport_Block"),
+    (0xB064, "LTE_MAC_UL_Transport_Block"),
+    (0xB066, "LTE_MAC_UL_Buffer_Status_Internal"),
+    (0xB067, "LTE_MAC_UL_Tx_Statistics"),
+    (0xB0C0, "LTE_RRC_OTA_Packet"),
+    (0xB0C1, "LTE_RRC_MIB_Packet"),
+    (0xB0C2, "LTE_RRC_Serv_Cell_Info"),
+    (0xB0E2, "LTE_NAS_ESM_OTA_Incoming_Packet"),
+    (0xB0E3, "LTE_NAS_ESM_OTA_Outgoing_Packet"),
+    (0xB0EC, "LTE_NAS_EMM_OTA_Incoming_Packet"),
+    (0xB0ED, "LTE_NAS_EMM_OTA_Outgoing_Packet"),
+    (0xB126, "LTE_PHY_PDSCH_Packet"),
+    (0xB130, "LTE_PHY_PDCCH_Decoding_Result"),
+    (0xB139, "LTE_PHY_PUSCH_Tx_Report"),
+    (0xB13C, "LTE_PHY_PUCCH_Tx_Report"),
+    (0xB14D, "LTE_PHY_PUCCH_CSF"),
+    (0xB14E, "LTE_PHY_PUSCH_CSF"),
+    (0xB16B, "LTE_PHY_PDCCH_PHICH_Indication_Report"),
+    (0xB16E, "LTE_PHY_PUSCH_Power_Control"),
+    (0xB16F, "LTE_PHY_PUCCH_Power_Control"),
+    (0xB173, "LTE_PHY_PDSCH_Stat_Indication"),
+    (0xB179, "LTE_PHY_Connected_Mode_Intra_Freq_Meas"),
+    (0xB18A, "LTE_PHY_RLM_Report"),
+    (0xB193, "LTE_PHY_Serv_Cell_Measurement"),
+    (0xB198, "LTE_RRC_CDRX_Events_Info"),
+    (0xB244, "LTE_NB1_ML1_GM_DCI_Info"),
+    (0xB246, "LTE_NB1_ML1_GM_PDSCH_STAT_Ind"),
+    (0xB821, "5G_NR_RRC_OTA_Packet"),
+];
+
+/// Versions in the logs that nobody has laid out; none of them may be guessed.
+const UNKNOWN: &[(u16, &str)] = &[
+    (0xB066, "48"),
+    (0xB130, "163"),
+    (0xB139, "161"),
+    (0xB13C, "161"),
+    (0xB14D, "162"),
+    (0xB16B, "48"),
+    (0xB173, "48"),
+];
+
+/// Fields that have other names with us than the reference's in small letters.
+const RENAMED: &[(u16, &str, &str)] = &[
+    (0xB0C0, "msg_type", "channel"),
+    (0xB130, "hypothesis", "hypotheses"),
+    (0xB13C, "cyclic_shift_seq", "cyclic_shift_seq_per_symbol"),
+    (0xB18A, "in_sync_bler", "in_sync_bler_pct"),
+    (0xB18A, "out_of_sync_bler", "out_of_sync_bler_pct"),
+];
+
+/// What the reference computes from other fields, knows by other means than the bytes, or reads from bits that are in
+/// no table of ours.
+const NOT_OURS: &[(u16, &str)] = &[
+    (0xB063, "area_id"),
+    (0xB066, "total_bytes"),
+    (0xB0E2, "msg_type"),
+    (0xB0E3, "msg_type"),
+    (0xB0EC, "msg_type"),
+    (0xB0ED, "msg_type"),
+    (0xB130, "sf"),
+    (0xB139, "ack_payload"),
+    (0xB139, "num_rb_cluster1"),
+    (0xB139, "ri_payload"),
+    (0xB13C, "ack_nak_index"),
+    (0xB13C, "ack_payload"),
+    (0xB14D, "pucch_reporting_mode"),
+    (0xB14E, "csi_meas_set_index"),
+    (0xB14E, "num_csirs_ports"),
+    (0xB14E, "pusch_reporting_mode"),
+    (0xB16B, "sps_grant_type"),
+    (0xB198, "internal_field_mask"),
+    (0xB821, "unknown"),
+    (0xB821, "msg_type"),
+];
+
+/// Whether the reference gets a field wrong.
+fn is_wrong(code: u16, version: &str, name: &str, ours: &Record<'_>) -> bool {
+    match (code, version, name) {
+        // Reads one byte of four.
+        (0xB0C0, _, "sib_mask_in_si") => true,
+        // Reads the channel number before it with 16 bits of 32.
+        (0xB0C0, "26", "sysframenum_subframenum") => true,
+        // Reads the header of another version.
+        (0xB063, "49", "num_subpkt") => true,
+        // Leaves some as numbers.
+        (0xB16B, "5", "phich_value" | "phich_1_value") => true,
+        // Takes the first antenna's for that of all.
+        (0xB193, _, "rsrq") => ours.get("subpacket_version") == Some(&Value::Unsigned(36)),
+        // Puts a byte before a message that comes bare.
+        (0xB821, _, "msg") => ours.get("pdu_number") == Some(&Value::Unsigned(10)),
+        _ => false,
+    }
+}
+
+/// Our name of what the reference calls `key`: small letters, and one underscore for whatever is between words.
+fn our_name(code: u16, key: &str) -> String {
+    let mut name = String::new();
+    for c in key.chars() {
+        if c.is_ascii_alphanumeric() {
+            name.push(c.to_ascii_lowercase());
+        } else if !name.ends_with('_') {
+            name.push('_');
+        }
+    }
+    let name = name.trim_matches('_');
+    let renamed = RENAMED.iter().find(|(of, theirs, _)| *of == code && *theirs == name);
+    renamed.map_or(name, |(_, _, ours)| ours).to_owned()
+}
+
+/// What differs, by code, version and name, with how often and what first.
+#[derive(Default)]
+struct Differences {
+    compared: BTreeMap<u16, usize>,
+    found: BTreeMap<(u16, String, String), (usize, String)>,
+}
+
+impl Differences {
+    /// Compares what we read with what the reference has.
+    fn compare(&mut self, code: u16, version: &str, ours: &Record<'_>, theirs: &Map<String, Json>) {
+        for (key, expected) in theirs {
+            let name = our_name(code, key);
+            if ["log_msg_len", "type_id", "timestamp"].contains(&&**key) || NOT_OURS.contains(&(code, &name))
+            {
+                continue;
+            }
+            if is_wrong(code, version, &name, ours) {
+                continue;
+            }
+            let differs = match (find(ours, &name), expected) {
+                (None, _) if name == "sysframenum_subframenum" => frame(ours) != expected.as_u64(),
+                (None, Json::Object(one)) if name == "ignored" => {
+                    // The reference keeps the last record only.
+                    let last = ours.records("records").last().expect("there are records");
+                    self.compare(code, version, last, one);
+                    false
+                }
+                (Some(Value::Records(records)), Json::Array(list)) => {
+                    for (record, expected) in records.iter().zip(list) {
+                        self.compare(code, version, record, expected.as_object().unwrap());
+                    }
+                    // The reference prints unused room too, and leaves out subpackets that it does not know.
+                    let has_room = name == "phich" || name == "pdcch_info";
+                    let is_unknown = records.len() == 1 && list.is_empty() && name == "subpackets";
+                    !(records.len() == list.len() || has_room && records.len() < list.len() || is_unknown)
+                }
+                (Some(Value::Record(record)), Json::Object(expected)) => {
+                    self.compare(code, version, record, expected);
+                    false
+                }
+                (Some(Value::Bytes(_)), Json::Array(_)) if name == "mac_hdr_ce" => false,
+                // The reference drops the fraction.
+                (Some(Value::Real(number)), expected) if name == "projected_sir" => {
+                    expected.as_i64() != Some(number.trunc() as i64)
+                }
+                (Some(value), expected) => {
+                    *self.compared.entry(code).or_default() += 1;
+                    !says_the_same(value, expected)
+                }
+                (None, _) => true,
+            };
+            if differs {
+                let text = format!("{:?} against {expected}", find(ours, &name));
+                self.found.entry((code, version.to_owned(), name)).or_insert((0, text)).0 += 1;
+            }
+        }
+    }
+}
+
+/// Our field of this name; the reference has the first of several cells in place of the list.
+fn find<'r, 'a>(ours: &'r Record<'a>, name: &str) -> Option<&'r Value<'a>> {
+    ours.get(name).or_else(|| ours.records("cells").first()?.get(name))
+}
+
+/// Frame and subframe as the reference has them, in one number.
+fn frame(ours: &Record<'_>) -> Option<u64> {
+    match (ours.get("system_frame_number")?, ours.get("subframe_number")?) {
+        (Value::Unsigned(frame), Value::Unsigned(subframe)) => Some(frame << 4 | subframe),
+        _ => None,
+    }
+}
+
+fn says_the_same(value: &Value<'_>, expected: &Json) -> bool {
+    match (value, expected) {
+        (Value::Unsigned(number) | Value::Mask(number, _), Json::String(text)) => {
+            let hexadecimal = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+            let binary = (text.len() == 16).then(|| u64::from_str_radix(text, 2).ok()).flatten();
+            hexadecimal == Some(*number)
+                || binary == Some(*number)
+                || *text == number.to_string()
+                // A value that its list does not have.
+                || text == "(MI)Unknown"
+        }
+        (Value::Unsigned(number) | Value::Mask(number, _), expected) => expected.as_u64() == Some(*number),
+        (Value::Signed(number), expected) => expected.as_i64() == Some(*number),
+        (Value::Real(number), Json::String(text)) => {
+            text.strip_suffix(" MHz").and_then(|mhz| mhz.parse().ok()) == Some(*number)
+        }
+        // The reference computes with 32 bits.
+        (Value::Real(number), expected) => {
+            expected.as_f64().is_some_and(|expected| (expected - number).abs() <= number.abs() * 1e-6 + 1e-6)
+        }
+        (Value::Name(name), Json::String(expected)) => {
+            let channel = expected.strip_prefix("LTE-RRC_").map(|channel| channel.replace('_', "-"));
+            name == expected || channel.as_deref() == Some(name)
+        }
+        // "2 antennas", "10" (MHz).
+        (Value::Name(name), expected) => {
+            name.split(' ').next().and_then(|number| number.parse().ok()) == expected.as_u64()
+        }
+        (Value::Bytes(bytes), Json::String(expected)) => {
+            let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            expected.trim_start_matches("0x") == text
+        }
+        (Value::Bytes(bytes), Json::Array(list)) => {
+            let list = list.iter().map(|one| one.as_object()?.values().next()?.as_u64());
+            list.eq(bytes.iter().map(|byte| Some(u64::from(*byte))))
+        }
+        _ => false,
+    }
+}
+
+/// Visits all packets of the recorded logs, with the log's name.
+fn visit(bytes: &[u8], mut visit: impl FnMut(LogPacket<'_>)) {
+    Format::Hdlc.visit(bytes, |_, item| {
+        if let Item::Message(Message::Log(packet)) = item {
+            visit(packet);
+        }
+    });
+}
+
+#[test]
+fn every_packet_fits_its_layout_and_says_what_the_reference_says() {
+    let Some(folder) = recordings() else { return };
+    let mut differences = Differences::default();
+    let mut unknown = BTreeSet::new();
+    for path in logs(&folder) {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let mut text = String::new();
+        let file = std::fs::File::open(folder.join(format!("ref/{name}.mobileinsight.jsonl.gz"))).unwrap();
+        GzDecoder::new(file).read_to_string(&mut text).unwrap();
+        let mut theirs: BTreeMap<String, Vec<Map<String, Json>>> = BTreeMap::new();
+        for line in text.lines() {
+            let Json::Object(object) = serde_json::from_str(line).unwrap() else { panic!("{line}") };
+            theirs.entry(object["type_id"].as_str().unwrap().to_owned()).or_default().push(object);
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let mut seen: BTreeMap<u16, usize> = BTreeMap::new();
+        visit(&bytes, |packet| {
+            let code = packet.code.0;
+            let at = seen.entry(code).or_default();
+            let kind = REFERENCE_TYPES.iter().find(|(of, _)| *of == code);
+            let reference = kind.map(|(_, kind)| &theirs[*kind][*at]);
+            *at += 1;
+            match log::read(&packet) {
+                Ok(decoded) => {
+                    let version = decoded.version.to_string();
+                    assert_eq!(decoded.verified, Verified::Checked, "{} {version} has a log", packet.code);
+                    if let Some(reference) = reference {
+                        differences.compare(code, &version, &decoded.fields, reference);
+                    }
+                    unknown.extend(decoded.unknown.iter().map(|kind| (code, format!("{kind:?}"))));
+                }
+                Err(Unreadable::Version(_, version)) => drop(unknown.insert((code, version.to_string()))),
+                Err(Unreadable::Code(_)) => {}
+                Err(error) => panic!("{name}: {error}: {:02x?}", packet.payload),
+            }
+        });
+    }
+    let mut expected: BTreeSet<_> =
+        UNKNOWN.iter().map(|&(code, version)| (code, version.to_owned())).collect();
+    expected.insert((0xB066, "(10, 5)".to_owned()));
+    assert_eq!(unknown, expected, "what nobody has laid out is an error of its own");
+    for ((code, version, name), (count, text)) in &differences.found {
+        println!("0x{code:04X} version {version}: {name}, {count} times: {text}");
+    }
+    assert!(differences.found.is_empty(), "everything that the reference says is what we say");
+    for (code, kind) in REFERENCE_TYPES {
+        assert!(differences.compared.get(code) > Some(&0), "{kind}: something was compared");
+    }
+    println!("fields compared: {}", differences.compared.values().sum::<usize>());
+}
+
+#[test]
+fn a_pick_reads_what_the_whole_reading_has() {
+    let Some(folder) = recordings() else { return };
+    let picks: &[(u16, &str, &str, &str)] = &[
+        (0xB193, "subpackets", "cells", "rsrp"),
+        (0xB173, "records", "transport_blocks", "tb_size"),
+        (0xB064, "subpackets", "samples", "grant_bytes"),
+        (0xB066, "subpackets", "samples", "sys_fn"),
+        (0xB179, "", "neighbor_cells", "rsrp_dbm"),
+        (0xB139, "", "records", "num_of_rb"),
+        (0xB130, "", "hypotheses", "payload"),
+    ];
+    let mut rows = BTreeMap::new();
+    for path in logs(&folder) {
+        let bytes = std::fs::read(&path).unwrap();
+        visit(&bytes, |packet| {
+            let Ok(decoded) = log::read(&packet) else { return };
+            let of_code = picks.iter().filter(|(code, ..)| *code == packet.code.0);
+            for &(code, outer, inner, field) in of_code {
+                let layout = log::code(packet.code).unwrap().layout(decoded.version).unwrap();
+                let path = format!("{outer}.{inner}.{field}");
+                let Ok(pick) = Pick::new(layout, &[path.trim_start_matches('.')]) else {
+                    assert_eq!((code, decoded.version.to_string().as_str()), (0xB130, "43"));
+                    continue;
+                };
+                let whole = std::slice::from_ref(&decoded.fields);
+                let around = if outer.is_empty() { whole } else { decoded.fields.records(outer) };
+                let mut expected: Vec<Value<'_>> = vec![];
+                for record in around.iter().flat_map(|record| record.records(inner)) {
+                    expected.push(record.get(field).unwrap().clone());
+                }
+                let mut picked = vec![];
+                pick.visit(packet.payload, |row| {
+                    picked.push(match row[0] {
+                        Cell::Unsigned(number) => Value::Unsigned(number),
+                        Cell::Real(number) => Value::Real(number),
+                        Cell::Bytes(bytes) => Value::Bytes(bytes),
+                        other => panic!("{other:?}"),
+                    });
+                })
+                .unwrap();
+                assert_eq!(picked, expected, "{} {path}", packet.code);
+                *rows.entry(code).or_insert(0) += picked.len();
+            }
+        });
+    }
+    assert!(picks.iter().all(|(code, ..)| rows[code] > 0), "every pick had rows: {rows:?}");
+}
+
+#[test]
+fn no_cut_or_flipped_packet_makes_a_layout_panic() {
+    let Some(folder) = recordings() else { return };
+    // One of each code, version and length: cut everywhere, and with each of its first bytes flipped.
+    let mut seen = BTreeSet::new();
+    for path in logs(&folder) {
+        let bytes = std::fs::read(&path).unwrap();
+        visit(&bytes, |packet| {
+            if !seen.insert((packet.code, packet.payload.first().copied(), packet.payload.len())) {
+                return;
+            }
+            for length in 0..packet.payload.len().min(400) {
+                let _ = log::read(&LogPacket { payload: &packet.payload[..length], ..packet });
+            }
+            let mut payload = packet.payload.to_vec();
+            for at in 0..payload.len().min(64) {
+                for flip in [1, 0x80, 0xFF] {
+                    payload[at] ^= flip;
+                    let _ = log::read(&LogPacket { payload: &payload, ..packet });
+                    payload[at] ^= flip;
+                }
+            }
+        });
+    }
+    assert!(seen.len() > 100, "there were packets: {}", seen.len());
+}
