@@ -13,7 +13,7 @@ use super::Verdict;
 use super::doctor::data_folder;
 use super::matrix::{self, RunArgs};
 
-/// Compares PBE-CC, BBR, CUBIC and an Oracle over a simulated cell and over a cellular trace, in under a minute.
+/// Compares PBE-CC, BISCAY, MORC, BBR, CUBIC, Copa and an Oracle over a simulated cell and over a cellular trace, in under a minute.
 ///
 /// The trace is a recording from the folder that AIRPACE_DATA names, if there is one; else it is made.
 #[derive(clap::Args)]
@@ -23,8 +23,8 @@ pub struct Args {
     run: RunArgs,
 }
 
-/// Both presets of PBE-CC beside what it is compared with.
-const SCHEMES: [&str; 5] = ["pbe", "pbe@paper", "bbr", "cubic", "oracle"];
+/// The three systems, PBE-CC to its text as well, beside what they are compared with.
+const SCHEMES: [&str; 8] = ["pbe", "pbe@paper", "biscay", "morc", "bbr", "cubic", "copa", "oracle"];
 /// The recording that is taken if it is there: an LTE downlink, saturated, with strong swings.
 const FAVOURITE: &str = "TMobile-LTE-short.down";
 /// Another phone's traffic comes and goes: what tells schemes apart.
