@@ -160,9 +160,14 @@ impl UplinkCarrier {
                 let sounding = &mut user.links[usize::from(feedback.link)].sounding;
                 sounding.on_first_transmission(granted, feedback.is_received);
             }
-            if let (Source::Device(sender, knowledge), Some(report)) = (&mut user.source, feedback.report) {
-                let reading = turn.shared.config.bsr_reading;
-                knowledge.report(report.sent_in, sender.levels().bytes(report.level, reading));
+            let Source::Device(sender, knowledge) = &mut user.source else { continue };
+            match feedback.report {
+                Some(report) => {
+                    let reading = turn.shared.config.bsr_reading;
+                    knowledge.report(report.sent_in, sender.levels().bytes(report.level, reading));
+                }
+                None if feedback.is_received => knowledge.full_block(turn.now - FEEDBACK),
+                None => {}
             }
         }
     }

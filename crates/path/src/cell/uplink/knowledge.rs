@@ -48,6 +48,16 @@ impl Knowledge {
         self.waiting = bytes.saturating_sub(self.granted.iter().map(|(_, bytes)| bytes).sum());
     }
 
+    /// The block of subframe `data_in` came without a report, hence without padding: where nothing more is granted, its
+    /// sender may have more, yet may not ask until retxBSR-Timer runs out, as data waits already. One more grant, as for
+    /// a request, finds out.
+    ///
+    /// Chosen: TS 36.321 §5.4.5 leaves it to the scheduler; one that does not ask lets phones with short queues stall
+    /// for a third of a second.
+    pub(super) fn full_block(&mut self, data_in: u64) {
+        self.is_asked |= self.waiting == 0 && self.granted.iter().all(|&(later, _)| later <= data_in);
+    }
+
     /// A request was sent in this subframe.
     pub(super) fn request(&mut self) {
         self.requests |= 1;
@@ -85,6 +95,21 @@ mod tests {
         assert_eq!(knowledge.wanted(100), 1000);
         knowledge.report(18, 9000);
         assert_eq!(knowledge.wanted(100), 7000, "of 9000 bytes left in 18, 2000 go in 19");
+    }
+
+    #[test]
+    fn a_full_block_is_followed_by_one_more_grant_unless_one_is_under_way() {
+        let mut knowledge = Knowledge::default();
+        knowledge.report(10, 3000);
+        knowledge.grant(18, 1500);
+        knowledge.grant(19, 1500);
+        knowledge.full_block(18);
+        assert_eq!(knowledge.wanted(100), 0, "the block of 19 may bring the rest and a report");
+        knowledge.full_block(19);
+        assert_eq!(knowledge.wanted(100), 100, "it was full as well");
+        knowledge.report(19, 0);
+        knowledge.grant(27, 100);
+        assert_eq!(knowledge.wanted(100), 0, "one grant is enough");
     }
 
     #[test]
