@@ -10,8 +10,10 @@ mod b067;
 mod b0c0;
 mod b0c1;
 mod b0c2;
+mod b121;
 mod b126;
 mod b130;
+mod b132;
 mod b139;
 mod b13c;
 mod b14d;
@@ -26,13 +28,17 @@ mod b18a;
 mod b193;
 mod b198;
 mod b244;
+mod b245;
 mod b246;
 mod b821;
 mod b822;
 mod b823;
+mod b84d;
 mod b872;
 mod b881;
 mod b888;
+mod b889;
+mod b975;
 mod b97f;
 mod names;
 mod nas;
@@ -57,8 +63,10 @@ pub static CODES: &[&Code] = &[
     &nas::B0EB,
     &nas::B0EC,
     &nas::B0ED,
+    &b121::B121,
     &b126::B126,
     &b130::B130,
+    &b132::B132,
     &b139::B139,
     &b13c::B13C,
     &b14d::B14D,
@@ -73,13 +81,17 @@ pub static CODES: &[&Code] = &[
     &b193::B193,
     &b198::B198,
     &b244::B244,
+    &b245::B245,
     &b246::B246,
     &b821::B821,
     &b822::B822,
     &b823::B823,
+    &b84d::B84D,
     &b872::B872,
     &b881::B881,
     &b888::B888,
+    &b889::B889,
+    &b975::B975,
     &b97f::B97F,
 ];
 

@@ -28,6 +28,7 @@ const REFERENCE_TYPES: &[(u16, &str)] = &[
     (0xB0ED, "LTE_NAS_EMM_OTA_Outgoing_Packet"),
     (0xB126, "LTE_PHY_PDSCH_Packet"),
     (0xB130, "LTE_PHY_PDCCH_Decoding_Result"),
+    (0xB132, "LTE_PHY_PDSCH_Decoding_Result"),
     (0xB139, "LTE_PHY_PUSCH_Tx_Report"),
     (0xB13C, "LTE_PHY_PUCCH_Tx_Report"),
     (0xB14D, "LTE_PHY_PUCCH_CSF"),
@@ -41,6 +42,7 @@ const REFERENCE_TYPES: &[(u16, &str)] = &[
     (0xB193, "LTE_PHY_Serv_Cell_Measurement"),
     (0xB198, "LTE_RRC_CDRX_Events_Info"),
     (0xB244, "LTE_NB1_ML1_GM_DCI_Info"),
+    (0xB245, "LTE_NB1_ML1_GM_TX_Report"),
     (0xB246, "LTE_NB1_ML1_GM_PDSCH_STAT_Ind"),
     (0xB821, "5G_NR_RRC_OTA_Packet"),
 ];
@@ -49,6 +51,8 @@ const REFERENCE_TYPES: &[(u16, &str)] = &[
 const UNKNOWN: &[(u16, &str)] = &[
     (0xB066, "48"),
     (0xB130, "163"),
+    (0xB132, "42"),
+    (0xB132, "162"),
     (0xB139, "161"),
     (0xB13C, "161"),
     (0xB14D, "162"),
@@ -75,6 +79,8 @@ const NOT_OURS: &[(u16, &str)] = &[
     (0xB0EC, "msg_type"),
     (0xB0ED, "msg_type"),
     (0xB130, "sf"),
+    (0xB132, "effective_code_rate"),
+    (0xB132, "num_code_block_plus"),
     (0xB139, "ack_payload"),
     (0xB139, "num_rb_cluster1"),
     (0xB139, "ri_payload"),

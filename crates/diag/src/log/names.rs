@@ -289,3 +289,21 @@ pub const TRANSMISSION_SCHEME: Names = &[
 pub const UL_MODULATION: Names = &[(0, "BPSK"), (1, "QPSK"), (2, "16-QAM"), (3, "64-QAM")];
 
 pub const VALID_RX: Names = &[(1, "RX0"), (3, "RX0_RX1")];
+
+pub const COMPANDING: Names = &[(0, "3 bit LLR"), (1, "4 bit LLR"), (2, "6 bit LLR")];
+
+pub const NB_SUBCARRIER: Names = &[(4, "15 kHz")];
+
+pub const NPUSCH_FORMAT: Names = &[(0, "Format 1"), (1, "Format 2")];
+
+pub const NPUSCH_TX_TYPE: Names = &[(0, ""), (1, "New Transmission")];
+
+pub const RACH_REASON: Names = &[
+    (0, "Connection_Request"),
+    (1, "RADIO_LINK_FAILURE"),
+    (2, "HANDOVER"),
+    (3, "UL_DATA_ARRIVAL"),
+    (6, "Beam_Failure"),
+];
+
+pub const RACH_CONTENTION: Names = &[(0, "CONT_FREE"), (1, "DL_MCE"), (2, "UL_Grant"), (3, "PDCCH_CRNTI")];
