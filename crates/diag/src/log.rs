@@ -42,6 +42,8 @@ mod b975;
 mod b97f;
 mod names;
 mod nas;
+mod pdcp;
+mod rlc;
 
 use crate::layout::{Code, Decoded, Unreadable};
 use crate::packet::{LogCode, LogPacket};
@@ -52,6 +54,10 @@ pub static CODES: &[&Code] = &[
     &b064::B064,
     &b066::B066,
     &b067::B067,
+    &rlc::B082,
+    &rlc::B092,
+    &pdcp::B0A3,
+    &pdcp::B0B3,
     &b0c0::B0C0,
     &b0c1::B0C1,
     &b0c2::B0C2,
@@ -59,10 +65,12 @@ pub static CODES: &[&Code] = &[
     &nas::B0E1,
     &nas::B0E2,
     &nas::B0E3,
+    &nas::B0E5,
     &nas::B0EA,
     &nas::B0EB,
     &nas::B0EC,
     &nas::B0ED,
+    &nas::B0EE,
     &b121::B121,
     &b126::B126,
     &b130::B130,
