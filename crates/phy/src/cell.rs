@@ -1,0 +1,154 @@
+//! What all users of a cell share.
+
+use crate::numerology::{Bandwidth, CyclicPrefix};
+
+/// Everything that the layout of a cell's control channels follows from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cell {
+    /// Physical cell identity, 0…503.
+    pub pci: u16,
+    /// Downlink bandwidth.
+    pub bandwidth: Bandwidth,
+    /// Cell-specific antenna ports.
+    pub ports: Ports,
+    /// Cyclic prefix of the downlink.
+    pub cp: CyclicPrefix,
+    /// How many symbols the PHICH is spread over.
+    pub phich_duration: PhichDuration,
+    /// How many PHICH groups there are.
+    pub phich_resource: PhichResource,
+}
+
+impl Cell {
+    /// Identities of cells: 168 groups of 3.
+    ///
+    /// Source: TS 36.211 §6.11
+    pub const IDENTITIES: u16 = 504;
+
+    /// Identity within its group of three, 0…2: N_ID^(2), told by the PSS.
+    ///
+    /// Source: TS 36.211 §6.11
+    pub const fn n_id_2(&self) -> u16 {
+        self.pci % 3
+    }
+
+    /// Group of identities, 0…167: N_ID^(1), told by the SSS.
+    ///
+    /// Source: TS 36.211 §6.11
+    pub const fn n_id_1(&self) -> u16 {
+        self.pci / 3
+    }
+
+    /// Shift of the reference signals in frequency, in subcarriers.
+    ///
+    /// Source: TS 36.211 §6.10.1.2
+    pub const fn v_shift(&self) -> usize {
+        self.pci as usize % 6
+    }
+
+    /// OFDM symbols of the control region at a CFI.
+    ///
+    /// Source: TS 36.212 §5.3.4
+    pub const fn control_symbols(&self, cfi: u8) -> usize {
+        cfi as usize + if self.bandwidth.prbs() <= 10 { 1 } else { 0 }
+    }
+
+    /// The smallest number of control symbols: an extended PHICH needs three.
+    ///
+    /// Source: TS 36.211 §6.7, TS 36.213 §9.1.3
+    pub const fn least_cfi(&self) -> u8 {
+        match (self.phich_duration, self.bandwidth.prbs() <= 10) {
+            (PhichDuration::Normal, _) => 1,
+            (PhichDuration::Extended, true) => 2,
+            (PhichDuration::Extended, false) => 3,
+        }
+    }
+
+    /// PHICH groups of a subframe (FDD).
+    ///
+    /// Source: TS 36.211 §6.9
+    pub const fn phich_groups(&self) -> usize {
+        let groups = (self.phich_resource.sixths() * self.bandwidth.prbs() as usize).div_ceil(6 * 8);
+        match self.cp {
+            CyclicPrefix::Normal => groups,
+            CyclicPrefix::Extended => 2 * groups,
+        }
+    }
+}
+
+/// Cell-specific antenna ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ports {
+    /// Port 0.
+    One,
+    /// Ports 0 and 1.
+    Two,
+    /// Ports 0 to 3.
+    Four,
+}
+
+impl Ports {
+    /// All numbers that a cell may have.
+    pub const ALL: [Ports; 3] = [Ports::One, Ports::Two, Ports::Four];
+
+    /// How many there are.
+    pub const fn count(self) -> usize {
+        match self {
+            Ports::One => 1,
+            Ports::Two => 2,
+            Ports::Four => 4,
+        }
+    }
+
+    /// Those of `count` (1, 2, 4); `None` otherwise.
+    pub const fn from_count(count: usize) -> Option<Ports> {
+        match count {
+            1 => Some(Ports::One),
+            2 => Some(Ports::Two),
+            4 => Some(Ports::Four),
+            _ => None,
+        }
+    }
+}
+
+/// How many symbols the PHICH is spread over.
+///
+/// Source: TS 36.211 §6.9.3 Table 6.9.3-1
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PhichDuration {
+    /// The first symbol only.
+    Normal,
+    /// The first three.
+    Extended,
+}
+
+/// How many PHICH groups there are, by the factor N_g.
+///
+/// Source: TS 36.331 §6.3.2 PHICH-Config
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PhichResource {
+    /// N_g = 1/6.
+    Sixth,
+    /// N_g = 1/2.
+    Half,
+    /// N_g = 1.
+    One,
+    /// N_g = 2.
+    Two,
+}
+
+impl PhichResource {
+    /// In the order of their code in the MIB.
+    pub const ALL: [PhichResource; 4] =
+        [PhichResource::Sixth, PhichResource::Half, PhichResource::One, PhichResource::Two];
+
+    /// N_g in sixths.
+    pub const fn sixths(self) -> usize {
+        match self {
+            PhichResource::Sixth => 1,
+            PhichResource::Half => 3,
+            PhichResource::One => 6,
+            PhichResource::Two => 12,
+        }
+    }
+}

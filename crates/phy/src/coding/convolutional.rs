@@ -1,0 +1,71 @@
+//! The tail-biting convolutional code of rate 1/3: the encoder.
+
+use super::MAX_WORD_BITS;
+
+/// Generators, the newest bit highest, in octal.
+///
+/// Source: TS 36.212 §5.1.3.1
+pub const GENERATORS: [u8; 3] = [0o133, 0o171, 0o165];
+
+/// Bits that the encoder remembers.
+///
+/// Source: TS 36.212 §5.1.3.1
+pub const MEMORY: usize = 6;
+
+/// A coded word: bit k of each of the three streams, the first bit of the word at index 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Codeword {
+    steps: [[u8; 3]; MAX_WORD_BITS],
+    len: usize,
+}
+
+impl Codeword {
+    /// Codes the `len` lowest bits of `word`, highest first; `len` is 6…128 (more is cut).
+    ///
+    /// Source: TS 36.212 §5.1.3.1
+    pub fn encode(word: u128, len: usize) -> Codeword {
+        let len = len.min(MAX_WORD_BITS);
+        // The encoder begins as it will end: with the last six bits in its memory, the very last newest.
+        let mut register = (word as u8 & 0x3F).reverse_bits() >> (8 - MEMORY);
+        let mut steps = [[0; 3]; MAX_WORD_BITS];
+        for (step, bit) in steps.iter_mut().zip(super::word_bits(word, len)) {
+            let with_new = bit << MEMORY | register;
+            *step = GENERATORS.map(|generator| ((with_new & generator).count_ones() & 1) as u8);
+            register = with_new >> 1;
+        }
+        Codeword { steps, len }
+    }
+
+    /// The three coded bits of each bit of the word.
+    pub fn steps(&self) -> &[[u8; 3]] {
+        &self.steps[..self.len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The clause's encoder, written out with its delay line.
+    fn by_the_book(bits: &[u8]) -> Vec<[u8; 3]> {
+        let k = bits.len();
+        (0..k)
+            .map(|n| {
+                let c = |delay: usize| bits[(n + k - delay) % k];
+                [
+                    c(0) ^ c(2) ^ c(3) ^ c(5) ^ c(6),
+                    c(0) ^ c(1) ^ c(2) ^ c(3) ^ c(6),
+                    c(0) ^ c(1) ^ c(2) ^ c(4) ^ c(6),
+                ]
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_register_gives_what_the_delay_line_gives() {
+        for (word, len) in [(0b1_u128, 24), (0xDEAD_BEEF_1234, 48), ((1 << 75) - 12345, 75)] {
+            let bits: Vec<u8> = super::super::word_bits(word, len).collect();
+            assert_eq!(Codeword::encode(word, len).steps(), by_the_book(&bits));
+        }
+    }
+}

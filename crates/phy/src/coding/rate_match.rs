@@ -1,0 +1,108 @@
+//! Rate matching of convolutionally coded bits: interleave the three streams, read round and round.
+
+use super::{Codeword, MAX_WORD_BITS};
+use crate::modulation::Soft;
+
+/// Columns of the sub-block interleaver.
+///
+/// Source: TS 36.212 §5.1.4.2.1
+const COLUMNS: usize = 32;
+
+/// The order in which columns are read.
+///
+/// Source: TS 36.212 §5.1.4.2.1 Table 5.1.4-2
+const COLUMN_ORDER: [u8; COLUMNS] = [
+    1, 17, 9, 25, 5, 21, 13, 29, 3, 19, 11, 27, 7, 23, 15, 31, 0, 16, 8, 24, 4, 20, 12, 28, 2, 18, 10, 26, 6,
+    22, 14, 30,
+];
+
+/// Where the sub-block interleaver reads: the index of each of `len` inputs in the order in which they come out.
+/// Inputs are written row by row behind the padding, and read column by column.
+///
+/// Source: TS 36.212 §5.1.4.2.1
+pub fn interleaver(len: usize) -> impl Iterator<Item = usize> {
+    let rows = len.div_ceil(COLUMNS);
+    let padding = rows * COLUMNS - len;
+    COLUMN_ORDER
+        .into_iter()
+        .flat_map(move |column| (0..rows).map(move |row| row * COLUMNS + usize::from(column)))
+        .filter_map(move |at| at.checked_sub(padding))
+}
+
+/// The order of the coded bits of words of one length.
+#[derive(Clone, Debug)]
+pub struct RateMatcher {
+    /// Of each bit of the circular buffer: its place, 3 · bit + stream.
+    places: Vec<u16>,
+}
+
+impl RateMatcher {
+    /// For words of `len` bits with their CRC (at most 128).
+    ///
+    /// Source: TS 36.212 §5.1.4.2.2
+    pub fn new(len: usize) -> RateMatcher {
+        let len = len.min(MAX_WORD_BITS);
+        let of_stream = |stream| interleaver(len).map(move |bit| (3 * bit + stream) as u16);
+        RateMatcher { places: (0..3).flat_map(of_stream).collect() }
+    }
+
+    /// The first `count` transmitted bits of a coded word, repeating from its start where it is shorter.
+    pub fn select<'a>(&'a self, codeword: &'a Codeword, count: usize) -> impl Iterator<Item = u8> + 'a {
+        let bit = |&place: &u16| codeword.steps()[usize::from(place) / 3][usize::from(place) % 3];
+        self.places.iter().cycle().take(count).map(bit)
+    }
+
+    /// Adds received soft bits up to three values per bit of the word; what was not sent is zero. Repetitions may sum
+    /// to more than a decoder takes: then all are scaled down alike.
+    pub fn combine(&self, soft: &[Soft], steps: &mut Vec<[i16; 3]>) {
+        steps.clear();
+        steps.resize(self.places.len() / 3, [0; 3]);
+        for (&place, &value) in self.places.iter().cycle().zip(soft) {
+            let at = usize::from(place);
+            let sum = &mut steps[at / 3][at % 3];
+            *sum = sum.saturating_add(i16::from(value));
+        }
+        let largest = steps.iter().flatten().map(|soft| soft.unsigned_abs()).max().unwrap_or(0);
+        let limit = i32::from(super::viterbi::MAX_SOFT);
+        if i32::from(largest) > limit {
+            for soft in steps.iter_mut().flatten() {
+                *soft = (i32::from(*soft) * limit / i32::from(largest)) as i16;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coding::Viterbi;
+    use proptest::prelude::*;
+
+    #[test]
+    fn padding_comes_first_and_is_left_out() {
+        // 40 inputs: two rows, 24 empty places in front. Column 1 holds places 1 (empty) and 33 (input 9).
+        let order: Vec<usize> = interleaver(40).collect();
+        assert_eq!(&order[..4], &[9, 25, 17, 1]);
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..40).collect::<Vec<_>>());
+    }
+
+    proptest! {
+        #[test]
+        fn words_come_back_through_any_number_of_cces(
+            word in any::<u64>(), len in 24usize..=75, level in 0usize..4,
+        ) {
+            let word = u128::from(word) & ((1 << len) - 1);
+            let count = 72 << level;
+            // A rate above one half may not determine the word.
+            prop_assume!(2 * len <= count);
+            let matcher = RateMatcher::new(len);
+            let soft: Vec<Soft> =
+                matcher.select(&Codeword::encode(word, len), count).map(|bit| 48 - 96 * bit as i8).collect();
+            let mut steps = Vec::new();
+            matcher.combine(&soft, &mut steps);
+            prop_assert_eq!(Viterbi::default().decode(&steps).word, word);
+        }
+    }
+}

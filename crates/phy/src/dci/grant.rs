@@ -1,0 +1,147 @@
+//! Transport blocks of a grant, and the grant in the words of the rest of the house.
+
+use airpace_core::radio::{DciFormat, Direction};
+use airpace_core::tables::lte::{self, McsTable};
+use airpace_core::{Bits, Dci, PrbSet, Rnti};
+
+use super::message::{Block, Downlink, Message, Spatial};
+use super::{Audience, Carrier, Format};
+use crate::cell::Ports;
+
+impl Message {
+    /// PRBs of the two slots; those of the uplink, four subframes later, are of its own carrier and, if they hop, of
+    /// the first slot. `None` for a message that grants nothing.
+    pub fn prbs(&self, carrier: &Carrier) -> Option<[PrbSet; 2]> {
+        match self {
+            Message::Uplink(uplink) => Some([PrbSet::run(uplink.start, uplink.len); 2]),
+            Message::Downlink(downlink) => Some(downlink.allocation.prbs(carrier.prbs)),
+            Message::Compact(compact) => Some(compact.allocation.prbs(carrier.prbs)),
+            Message::Order(_) | Message::Power(_) => None,
+        }
+    }
+
+    /// The grant as everyone else knows it; `None` for a message that grants nothing, or that is for no such RNTI.
+    ///
+    /// `table` is the MCS table that the user is configured with. Whether a block was sent before, only who follows
+    /// its HARQ process knows; blocks of a reserved MCS have no size here.
+    ///
+    /// Chosen: of distributed PRBs those of the first slot, for there are as many in the second.
+    pub fn to_dci(&self, carrier: &Carrier, rnti: Rnti, table: McsTable) -> Option<Dci> {
+        let audience = Audience::of(rnti)?;
+        let prbs = self.prbs(carrier)?[0];
+        let grant = Dci { rnti, prbs, layers: 1, ..Dci::default() };
+        match self {
+            Message::Uplink(uplink) => {
+                let row = lte::uplink_mcs(uplink.mcs)?;
+                let size = row.initial.and_then(|(_, i_tbs)| lte::tbs(i_tbs, uplink.len, 1));
+                Some(Dci {
+                    direction: Direction::Uplink,
+                    format: DciFormat::F0,
+                    mcs: [Some(uplink.mcs), None],
+                    tbs: [size.unwrap_or(Bits(0)), Bits(0)],
+                    rv: [row.rv, 0],
+                    ndi: [uplink.ndi, false],
+                    ..grant
+                })
+            }
+            Message::Downlink(downlink) => Some(downlink.to_dci(carrier, audience, table, grant)),
+            Message::Compact(compact) => Some(Dci {
+                format: DciFormat::F1C,
+                mcs: [Some(compact.i_tbs), None],
+                tbs: [lte::tbs_format_1c(compact.i_tbs).unwrap_or(Bits(0)), Bits(0)],
+                ..grant
+            }),
+            Message::Order(_) | Message::Power(_) => None,
+        }
+    }
+}
+
+impl Downlink {
+    /// The blocks that are sent.
+    pub fn blocks(&self) -> [Option<Block>; 2] {
+        match self.second {
+            None => [Some(self.first), None],
+            Some(second) => [self.first, second].map(|block| (!block.is_disabled()).then_some(block)),
+        }
+    }
+
+    /// Spatial layers of each block, 0 of one that is not sent; `None` if the precoding information is reserved.
+    pub fn layers(&self, ports: Ports) -> Option<[u8; 2]> {
+        let sent = self.blocks().map(|block| block.is_some());
+        let total = match self.spatial {
+            Spatial::Layers { precoding, .. } => match (self.format, ports, sent == [true, true]) {
+                (Format::F2, Ports::Four, both) => closed_loop_layers(precoding, both)?,
+                // Source: TS 36.212 §5.3.3.1.5 Table 5.3.3.1.5-4
+                (Format::F2, _, true) if precoding > 2 => return None,
+                (Format::F2, _, false) if precoding > 6 => return None,
+                (Format::F2A, Ports::Four, both) => open_loop_layers(precoding, both)?,
+                (_, _, both) => 1 + u8::from(both),
+            },
+            Spatial::Dual { .. } => 1 + u8::from(sent == [true, true]),
+            Spatial::Plain | Spatial::Beam { .. } | Spatial::Shared { .. } => 1,
+        };
+        Some(match sent {
+            // Source: TS 36.211 §6.3.3.2 Table 6.3.3.2-1
+            [true, true] => [total / 2, total - total / 2],
+            [first, second] => [u8::from(first) * total, u8::from(second) * total],
+        })
+    }
+
+    fn to_dci(self, carrier: &Carrier, audience: Audience, table: McsTable, grant: Dci) -> Dci {
+        let blocks = self.blocks();
+        let layers = self.layers(carrier.ports).unwrap_or([1, 1]);
+        // Source: TS 36.213 §7.1.7: format 1A is read by the table of every device.
+        let table = if self.format == Format::F1A { McsTable::Qam64 } else { table };
+        let size = |at: usize| {
+            let block = blocks[at]?;
+            if audience == Audience::Everyone {
+                // Source: TS 36.213 §7.1.7: the column of 2 or 3 PRB pairs, and I_TBS = I_MCS.
+                return lte::tbs(block.mcs, 2 + u16::from(self.tpc & 1), 1);
+            }
+            table.tbs(block.mcs, grant.prbs.len(), layers[at])
+        };
+        Dci {
+            format: match self.format {
+                Format::F1A => DciFormat::F1A,
+                Format::F1B => DciFormat::F1B,
+                Format::F1D => DciFormat::F1D,
+                Format::F2 => DciFormat::F2,
+                Format::F2A => DciFormat::F2A,
+                Format::F2B => DciFormat::F2B,
+                _ => DciFormat::F1,
+            },
+            mcs: blocks.map(|block| block.map(|block| block.mcs)),
+            tbs: [0, 1].map(|at| size(at).unwrap_or(Bits(0))),
+            rv: blocks.map(|block| block.map_or(0, |block| block.rv)),
+            ndi: blocks.map(|block| block.is_some_and(|block| block.ndi)),
+            harq: self.harq,
+            layers: layers[0] + layers[1],
+            ..grant
+        }
+    }
+}
+
+/// Layers of format 2 with four ports.
+///
+/// Source: TS 36.212 §5.3.3.1.5 Table 5.3.3.1.5-5
+const fn closed_loop_layers(precoding: u8, both: bool) -> Option<u8> {
+    match (both, precoding) {
+        (false, 0..=17) => Some(1),
+        (false, 18..=34) => Some(2),
+        (true, 0..=16) => Some(2),
+        (true, 17..=33) => Some(3),
+        (true, 34..=50) => Some(4),
+        _ => None,
+    }
+}
+
+/// Layers of format 2A with four ports.
+///
+/// Source: TS 36.212 §5.3.3.1.5A Table 5.3.3.1.5A-2
+const fn open_loop_layers(precoding: u8, both: bool) -> Option<u8> {
+    match (both, precoding) {
+        (false, 0..=1) => Some(1 + precoding),
+        (true, 0..=2) => Some(2 + precoding),
+        _ => None,
+    }
+}

@@ -1,0 +1,191 @@
+//! How many bits each format has.
+
+use airpace_core::tables::lte;
+
+use super::Format;
+use super::allocation::{Gap, riv_bits};
+use crate::cell::Ports;
+
+/// What the sizes and fields of a carrier's messages follow from (FDD).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Carrier {
+    /// Downlink PRB pairs, 6…110.
+    pub prbs: u16,
+    /// Uplink PRB pairs, 6…110; nearly always those of the downlink, but only the system information tells.
+    pub uplink_prbs: u16,
+    /// Cell-specific antenna ports.
+    pub ports: Ports,
+}
+
+/// Fields of Release 10 that one user may have been configured with; they are only in its own search space.
+///
+/// Source: TS 36.212 §5.3.3.1.1
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Extras {
+    /// Carrier indicator of three bits, in front.
+    pub carrier_indicator: bool,
+    /// CSI request of two bits instead of one, in format 0.
+    pub long_csi_request: bool,
+    /// SRS request of one bit, in formats 0 and 1A.
+    pub srs_request: bool,
+}
+
+impl Extras {
+    /// None of them: the common search space, and most users.
+    pub const NONE: Extras = Extras { carrier_indicator: false, long_csi_request: false, srs_request: false };
+
+    /// Bits of the carrier indicator.
+    pub const fn carrier_indicator_bits(self) -> u32 {
+        if self.carrier_indicator { 3 } else { 0 }
+    }
+
+    /// Bits of the CSI request.
+    pub const fn csi_request_bits(self) -> u32 {
+        if self.long_csi_request { 2 } else { 1 }
+    }
+
+    /// Bits of the SRS request.
+    pub const fn srs_request_bits(self) -> u32 {
+        self.srs_request as u32
+    }
+}
+
+/// Sizes that would be mistaken for another number of CCEs.
+///
+/// Source: TS 36.212 §5.3.3.1.2 Table 5.3.3.1.2-1
+const AMBIGUOUS: [u32; 10] = [12, 14, 16, 20, 24, 26, 32, 40, 44, 56];
+
+impl Carrier {
+    /// A carrier whose uplink is as wide as its downlink.
+    pub const fn symmetric(prbs: u16, ports: Ports) -> Carrier {
+        Carrier { prbs, uplink_prbs: prbs, ports }
+    }
+
+    /// Bits of the payload of a format, without CRC, with its padding.
+    pub fn size(&self, format: Format, extras: Extras) -> u8 {
+        let bare = self.bare_size(format, extras);
+        let size = match format {
+            // Source: TS 36.212 §5.3.3.1.1, §5.3.3.1.3, §5.3.3.1.6, §5.3.3.1.7
+            Format::F0 | Format::F1A | Format::F3 | Format::F3A => self.compact_size(extras),
+            // Source: TS 36.212 §5.3.3.1.2, §5.3.3.1.3A, §5.3.3.1.4A
+            Format::F1 | Format::F1B | Format::F1D => {
+                let compact = self.compact_size(extras);
+                let fits = |size: &u32| *size != compact && !AMBIGUOUS.contains(size);
+                (bare..).find(fits).unwrap_or(bare)
+            }
+            // Source: TS 36.212 §5.3.3.1.4
+            Format::F1C => bare,
+            // Source: TS 36.212 §5.3.3.1.5, §5.3.3.1.5A, §5.3.3.1.5B
+            Format::F2 | Format::F2A | Format::F2B => bare + u32::from(AMBIGUOUS.contains(&bare)),
+        };
+        size as u8
+    }
+
+    /// The size that formats 0, 1A, 3 and 3A share.
+    ///
+    /// Source: TS 36.212 §5.3.3.1.1 and §5.3.3.1.3
+    fn compact_size(&self, extras: Extras) -> u32 {
+        let larger = self.bare_size(Format::F0, extras).max(self.bare_size(Format::F1A, extras));
+        larger + u32::from(AMBIGUOUS.contains(&larger))
+    }
+
+    /// Bits of the fields of a format, without padding.
+    fn bare_size(&self, format: Format, extras: Extras) -> u32 {
+        let carrier_indicator = extras.carrier_indicator_bits();
+        let srs = extras.srs_request_bits();
+        let riv = riv_bits(self.prbs);
+        let one_block = BLOCK_BITS + HARQ_BITS + TPC_BITS;
+        match format {
+            Format::F0 | Format::F3 | Format::F3A => {
+                let run = riv_bits(self.uplink_prbs);
+                let type_bit = self.uplink_type_bits();
+                carrier_indicator
+                    + 2
+                    + run
+                    + MCS_BITS
+                    + 1
+                    + TPC_BITS
+                    + 3
+                    + extras.csi_request_bits()
+                    + srs
+                    + type_bit
+            }
+            Format::F1 => carrier_indicator + self.header_bits() + self.group_bits() + one_block,
+            Format::F1A => carrier_indicator + 2 + riv + one_block + srs,
+            Format::F1B | Format::F1D => carrier_indicator + 1 + riv + one_block + self.tpmi_bits() + 1,
+            Format::F1C => self.gap_bits() + riv_bits(self.compact_steps()) + MCS_BITS,
+            Format::F2 | Format::F2A | Format::F2B => {
+                let allocation = self.header_bits() + self.group_bits();
+                let precoding = self.precoding_bits(format);
+                carrier_indicator + allocation + TPC_BITS + HARQ_BITS + 1 + 2 * BLOCK_BITS + precoding
+            }
+        }
+    }
+
+    /// The bit that tells resource allocation type 0 from type 1; there is no type 1 on narrow carriers.
+    ///
+    /// Source: TS 36.212 §5.3.3.1.2
+    pub(crate) fn header_bits(&self) -> u32 {
+        u32::from(self.prbs > 10)
+    }
+
+    /// One bit per resource block group.
+    ///
+    /// Source: TS 36.213 §7.1.6.1
+    pub(crate) fn group_bits(&self) -> u32 {
+        u32::from(lte::rbg_count(self.prbs))
+    }
+
+    /// The bit that names one of two gaps, where there are two.
+    ///
+    /// Source: TS 36.211 §6.2.3.2
+    pub(crate) fn gap_bits(&self) -> u32 {
+        u32::from(Gap::Second.exists(self.prbs))
+    }
+
+    /// Steps of virtual resource blocks that format 1C allocates.
+    ///
+    /// Source: TS 36.212 §5.3.3.1.4
+    pub(crate) fn compact_steps(&self) -> u16 {
+        Gap::First.virtual_blocks(self.prbs) / compact_step(self.prbs)
+    }
+
+    /// Bits that name a precoding matrix in formats 1B and 1D.
+    ///
+    /// Source: TS 36.212 §5.3.3.1.3A Table 5.3.3.1.3A-1
+    pub(crate) fn tpmi_bits(&self) -> u32 {
+        if self.ports == Ports::Four { 4 } else { 2 }
+    }
+
+    /// Bits of the precoding information of formats 2, 2A; format 2B has none.
+    ///
+    /// Source: TS 36.212 §5.3.3.1.5 Table 5.3.3.1.5-3 and §5.3.3.1.5A Table 5.3.3.1.5A-1
+    pub(crate) fn precoding_bits(&self, format: Format) -> u32 {
+        match (format, self.ports) {
+            (Format::F2, Ports::Four) => 6,
+            (Format::F2, _) => 3,
+            (Format::F2A, Ports::Four) => 2,
+            _ => 0,
+        }
+    }
+
+    /// The bit of Release 10 that tells uplink resource allocation type 0 from type 1.
+    ///
+    /// Source: TS 36.212 §5.3.3.1.1
+    pub(crate) fn uplink_type_bits(&self) -> u32 {
+        u32::from(self.uplink_prbs <= self.prbs)
+    }
+}
+
+/// Virtual resource blocks of a step of format 1C.
+///
+/// Source: TS 36.213 §7.1.6.3 Table 7.1.6.3-1
+pub(crate) const fn compact_step(prbs: u16) -> u16 {
+    if prbs < 50 { 2 } else { 4 }
+}
+
+pub(crate) const MCS_BITS: u32 = 5;
+pub(crate) const HARQ_BITS: u32 = 3;
+pub(crate) const TPC_BITS: u32 = 2;
+/// MCS, new-data indicator, redundancy version.
+const BLOCK_BITS: u32 = MCS_BITS + 1 + 2;

@@ -1,0 +1,44 @@
+//! The control channel of LTE: which user was granted what, from radio samples; and samples from grants.
+//!
+//! ```text
+//! Message ─pack─▶ Payload ─pdcch─▶ REGs ─grid─▶ OFDM symbols ─▶ samples        (encode)
+//! samples ─▶ OFDM symbols ─▶ CFI ─▶ soft bits of CCEs ─▶ Payload + RNTI ─parse─▶ Message
+//! ```
+//!
+//! Both directions stand on the same tables, each with the clause it follows.
+//!
+//! | module | what it knows | TS |
+//! | --- | --- | --- |
+//! | [`numerology`] | bandwidths, cyclic prefixes, FFT sizes, where symbols lie in time | 36.211 §6.2, §6.12 |
+//! | [`cell`] | what all users of a cell share | 36.331 MIB |
+//! | [`sequence`] | pseudo-random bits, synchronisation and reference signals | 36.211 §6.10, §6.11, §7.2 |
+//! | [`grid`] | resource elements, and the groups of them that control channels use | 36.211 §6.2 |
+//! | [`modulation`] | QPSK, hard and soft | 36.211 §7.1 |
+//! | [`diversity`] | one, two and four antenna ports | 36.211 §6.3.3, §6.3.4 |
+//! | [`coding`] | CRC, tail-biting convolutional code, rate matching | 36.212 §5.1 |
+//! | [`dci`] | sizes, fields and allocations of DCI formats | 36.212 §5.3.3, 36.213 §7.1 |
+//! | [`pbch`], [`pcfich`], [`phich`], [`pdcch`] | the four control channels | 36.211 §6.6 – §6.9 |
+//! | [`ofdm`] | grid ↔ samples | 36.211 §6.12 |
+//! | [`encode`] | a whole subframe as a cell sends it | |
+//! | [`receive`] | the grid of a known cell back to DCIs, exhaustively | |
+#![warn(missing_docs)]
+
+pub mod cell;
+pub mod coding;
+pub mod dci;
+pub mod diversity;
+pub mod encode;
+pub mod grid;
+pub mod modulation;
+pub mod numerology;
+pub mod ofdm;
+pub mod pbch;
+pub mod pcfich;
+pub mod pdcch;
+pub mod phich;
+pub mod receive;
+pub mod sequence;
+
+pub use cell::{Cell, PhichDuration, PhichResource, Ports};
+pub use num_complex::Complex32;
+pub use numerology::{Bandwidth, CyclicPrefix, Numerology};

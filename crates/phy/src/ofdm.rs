@@ -1,0 +1,84 @@
+//! Grids to samples and back.
+
+use std::sync::Arc;
+
+use num_complex::Complex32;
+use rustfft::{Fft, FftDirection, FftPlanner, FftPlannerScalar};
+
+use crate::grid::Grid;
+use crate::numerology::Numerology;
+
+/// Turns grids of one antenna port to samples.
+pub struct Modulator {
+    numerology: Numerology,
+    fft: Arc<dyn Fft<f32>>,
+    buffer: Vec<Complex32>,
+    scratch: Vec<Complex32>,
+}
+
+impl Modulator {
+    /// At the sample rate of `numerology`. Of several ways to the same transform the plain one is taken, so that every
+    /// machine makes the same bits.
+    pub fn new(numerology: Numerology) -> Modulator {
+        let fft = FftPlannerScalar::new().plan_fft(numerology.fft_size(), FftDirection::Inverse);
+        let scratch = vec![Complex32::default(); fft.get_inplace_scratch_len()];
+        Modulator { numerology, fft, buffer: vec![Complex32::default(); numerology.fft_size()], scratch }
+    }
+
+    /// Appends the samples of a subframe. A resource element of 1 becomes a tone of `amplitude`.
+    ///
+    /// Source: TS 36.211 §6.12
+    pub fn modulate(&mut self, grid: &Grid, amplitude: f32, out: &mut Vec<Complex32>) {
+        let per_slot = self.numerology.cp().symbols_per_slot();
+        for symbol in 0..grid.symbols() {
+            self.buffer.fill(Complex32::default());
+            for (k, &value) in grid.symbol(symbol).iter().enumerate() {
+                self.buffer[self.numerology.bin(k)] = value * amplitude;
+            }
+            self.fft.process_with_scratch(&mut self.buffer, &mut self.scratch);
+            let prefix = self.numerology.prefix_samples(symbol % per_slot);
+            out.extend_from_slice(&self.buffer[self.buffer.len() - prefix..]);
+            out.extend_from_slice(&self.buffer);
+        }
+    }
+}
+
+/// Turns samples of one receive antenna to grids.
+pub struct Demodulator {
+    numerology: Numerology,
+    fft: Arc<dyn Fft<f32>>,
+    buffer: Vec<Complex32>,
+    scratch: Vec<Complex32>,
+}
+
+impl Demodulator {
+    /// At the sample rate of `numerology`, by the fastest transform that the machine has.
+    pub fn new(numerology: Numerology) -> Demodulator {
+        let fft = FftPlanner::new().plan_fft(numerology.fft_size(), FftDirection::Forward);
+        let scratch = vec![Complex32::default(); fft.get_inplace_scratch_len()];
+        Demodulator { numerology, fft, buffer: vec![Complex32::default(); numerology.fft_size()], scratch }
+    }
+
+    /// The numerology.
+    pub fn numerology(&self) -> Numerology {
+        self.numerology
+    }
+
+    /// Reads the first `symbols` symbols of a subframe into `grid`, from samples that begin with it. A tone of amplitude
+    /// 1 becomes a resource element of 1. `None` if there are too few samples.
+    ///
+    /// Source: TS 36.211 §6.12
+    pub fn demodulate(&mut self, samples: &[Complex32], symbols: usize, grid: &mut Grid) -> Option<()> {
+        let size = self.numerology.fft_size();
+        let scale = 1.0 / size as f32;
+        for symbol in 0..symbols.min(grid.symbols()) {
+            let start = self.numerology.symbol_start(symbol);
+            self.buffer.copy_from_slice(samples.get(start..start + size)?);
+            self.fft.process_with_scratch(&mut self.buffer, &mut self.scratch);
+            for (k, element) in grid.symbol_mut(symbol).iter_mut().enumerate() {
+                *element = self.buffer[self.numerology.bin(k)] * scale;
+            }
+        }
+        Some(())
+    }
+}

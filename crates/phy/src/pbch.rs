@@ -1,0 +1,197 @@
+//! The PBCH: the master information block, which a receiver reads before all else.
+
+use crate::cell::{Cell, PhichDuration, PhichResource, Ports};
+use crate::coding::{Codeword, RateMatcher, Viterbi, crc};
+use crate::diversity::Quad;
+use crate::grid::Reg;
+use crate::modulation::{Soft, qpsk};
+use crate::numerology::{Bandwidth, CyclicPrefix, SUBCARRIERS_PER_PRB};
+use crate::sequence::crs;
+use crate::sequence::gold::{Gold, pbch_seed};
+
+/// Frames over which one block is sent.
+///
+/// Source: TS 36.211 §6.6.1
+pub const FRAMES: usize = 4;
+
+/// Bits of the block, and with its CRC.
+///
+/// Source: TS 36.212 §5.3.1
+const BITS: usize = 24;
+const BITS_WITH_CRC: usize = BITS + 16;
+
+/// The master information block.
+///
+/// Source: TS 36.331 §6.2.2 MasterInformationBlock
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mib {
+    /// Downlink bandwidth.
+    pub bandwidth: Bandwidth,
+    /// How many symbols the PHICH is spread over.
+    pub phich_duration: PhichDuration,
+    /// How many PHICH groups there are.
+    pub phich_resource: PhichResource,
+    /// System frame number of the first of the four frames, 0…1020, a multiple of four.
+    pub sfn: u16,
+    /// Ten spare bits; later releases use some.
+    pub spare: u16,
+}
+
+impl Mib {
+    /// The block of a cell in frame `sfn`.
+    pub fn new(cell: &Cell, sfn: u16) -> Mib {
+        Mib {
+            bandwidth: cell.bandwidth,
+            phich_duration: cell.phich_duration,
+            phich_resource: cell.phich_resource,
+            sfn: sfn % 1024 / 4 * 4,
+            spare: 0,
+        }
+    }
+
+    /// Its 24 bits, right-aligned.
+    pub fn pack(&self) -> u32 {
+        let place = |found: Option<usize>| found.unwrap_or(0) as u32;
+        let bandwidth = place(Bandwidth::ALL.iter().position(|other| *other == self.bandwidth));
+        let duration = u32::from(self.phich_duration == PhichDuration::Extended);
+        let resource = place(PhichResource::ALL.iter().position(|other| *other == self.phich_resource));
+        let sfn = u32::from(self.sfn / 4 % 256);
+        bandwidth << 21 | duration << 20 | resource << 18 | sfn << 10 | u32::from(self.spare & 0x3FF)
+    }
+
+    /// The block of 24 bits; `None` if the bandwidth is none.
+    pub fn parse(bits: u32) -> Option<Mib> {
+        Some(Mib {
+            bandwidth: *Bandwidth::ALL.get((bits >> 21 & 7) as usize)?,
+            phich_duration: if bits >> 20 & 1 == 1 { PhichDuration::Extended } else { PhichDuration::Normal },
+            phich_resource: PhichResource::ALL[(bits >> 18 & 3) as usize],
+            sfn: (bits >> 10 & 0xFF) as u16 * 4,
+            spare: (bits & 0x3FF) as u16,
+        })
+    }
+}
+
+/// Coded bits of one frame, a quarter of all.
+///
+/// Source: TS 36.211 §6.6.1
+pub const fn frame_bits(cp: CyclicPrefix) -> usize {
+    match cp {
+        CyclicPrefix::Normal => 480,
+        CyclicPrefix::Extended => 432,
+    }
+}
+
+/// The resource elements of the PBCH in subframe 0, in fours, in the order of its symbols: the first four symbols of
+/// the second slot, 72 subcarriers in the middle, without those that any of four ports has reference signals on.
+///
+/// Source: TS 36.211 §6.6.4
+pub fn elements(cell: &Cell) -> Vec<Reg> {
+    let middle = cell.bandwidth.subcarriers() / 2;
+    let half = 3 * SUBCARRIERS_PER_PRB;
+    let slot = cell.cp.symbols_per_slot();
+    let mut regs = Vec::new();
+    for symbol in slot..slot + 4 {
+        let free: Vec<u16> = (middle - half..middle + half)
+            .filter(|&k| !crs::is_reserved(cell, 4, symbol, k))
+            .map(|k| k as u16)
+            .collect();
+        regs.extend(free.chunks_exact(4).map(|four| Reg {
+            symbol: symbol as u8,
+            first: four[0],
+            subcarriers: [four[0], four[1], four[2], four[3]],
+        }));
+    }
+    regs
+}
+
+/// The quadruplets of frame `sfn`.
+///
+/// Source: TS 36.212 §5.3.1, TS 36.211 §6.6
+pub fn encode(cell: &Cell, sfn: u16) -> Vec<Quad> {
+    let mask = crc::PORT_MASKS[port_index(cell.ports)];
+    let word = crc::attach16(u128::from(Mib::new(cell, sfn).pack()), BITS, mask);
+    let count = frame_bits(cell.cp);
+    let quarter = usize::from(sfn) % FRAMES;
+    let matcher = RateMatcher::new(BITS_WITH_CRC);
+    let codeword = Codeword::encode(word, BITS_WITH_CRC);
+    let coded = matcher.select(&codeword, FRAMES * count);
+    let scrambled = coded.zip(Gold::new(pbch_seed(cell.pci))).map(|(bit, c)| bit ^ c);
+    let bits: Vec<u8> = scrambled.skip(quarter * count).take(count).collect();
+    let quad = |eight: &[u8]| std::array::from_fn(|i| qpsk(eight[2 * i], eight[2 * i + 1]));
+    bits.chunks_exact(8).map(quad).collect()
+}
+
+/// The block behind the soft bits of one frame: with the number of ports and the frame's own number. The quarter that
+/// the frame carries is found by trying all four.
+///
+/// Source: TS 36.212 §5.3.1, TS 36.211 §6.6.1
+pub fn decode(pci: u16, soft: &[Soft], viterbi: &mut Viterbi) -> Option<(Mib, Ports, u16)> {
+    let matcher = RateMatcher::new(BITS_WITH_CRC);
+    let mut steps = Vec::new();
+    (0..FRAMES).find_map(|quarter| {
+        // Every quarter begins anew in the circular buffer: its bits are a multiple of neither; so place them.
+        let mut placed = vec![0; quarter * soft.len()];
+        let mut scrambling = Gold::new(pbch_seed(pci)).skip(quarter * soft.len());
+        placed.extend(soft.iter().map(|&value| match scrambling.next() {
+            Some(1) => value.saturating_neg(),
+            _ => value,
+        }));
+        matcher.combine(&placed, &mut steps);
+        let decoded = viterbi.decode(&steps);
+        let mask = crc::mask16(decoded.word, BITS);
+        let ports = Ports::ALL[crc::PORT_MASKS.iter().position(|&other| other == mask)?];
+        let mib = Mib::parse((decoded.word >> 16) as u32)?;
+        Some((mib, ports, mib.sfn + quarter as u16))
+    })
+}
+
+const fn port_index(ports: Ports) -> usize {
+    match ports {
+        Ports::One => 0,
+        Ports::Two => 1,
+        Ports::Four => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_block_comes_back_from_its_bits(bits in 0u32..1 << 24) {
+            match Mib::parse(bits) {
+                Some(mib) => prop_assert_eq!(mib.pack(), bits),
+                None => prop_assert!(bits >> 21 > 5, "only two codes of the bandwidth are none"),
+            }
+        }
+    }
+
+    #[test]
+    fn each_frame_alone_tells_ports_and_number() {
+        for cp in [CyclicPrefix::Normal, CyclicPrefix::Extended] {
+            for ports in Ports::ALL {
+                for sfn in [0, 1, 2, 3, 422, 1023] {
+                    let cell = Cell {
+                        pci: 301,
+                        bandwidth: Bandwidth::ALL[3],
+                        ports,
+                        cp,
+                        phich_duration: PhichDuration::Extended,
+                        phich_resource: PhichResource::Half,
+                    };
+                    let symbols = encode(&cell, sfn);
+                    assert_eq!(symbols.len(), elements(&cell).len(), "every symbol has its resource element");
+                    let soft: Vec<Soft> = symbols
+                        .iter()
+                        .flatten()
+                        .flat_map(|symbol| [symbol.re, symbol.im].map(|level| (60.0 * level) as Soft))
+                        .collect();
+                    let found = decode(cell.pci, &soft, &mut Viterbi::default());
+                    assert_eq!(found, Some((Mib::new(&cell, sfn), ports, sfn)));
+                }
+            }
+        }
+    }
+}

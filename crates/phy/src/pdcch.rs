@@ -1,0 +1,197 @@
+//! The PDCCH: where messages lie among CCEs, and how they are coded there.
+
+use airpace_core::Rnti;
+use num_complex::Complex32;
+
+use crate::cell::Cell;
+use crate::coding::{Codeword, RateMatcher, crc};
+use crate::dci::{Audience, Payload};
+use crate::diversity::Quad;
+use crate::grid::{BITS_PER_CCE, ControlRegion};
+use crate::sequence::gold::{Gold, pdcch_seed};
+
+/// Numbers of CCEs that a message may take.
+///
+/// Source: TS 36.211 §6.8.1 Table 6.8.1-1
+pub const LEVELS: [u8; 4] = [1, 2, 4, 8];
+
+/// The CCEs of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The first, a multiple of how many.
+    pub cce: u16,
+    /// How many: 1, 2, 4 or 8.
+    pub cces: u8,
+}
+
+impl Place {
+    /// Every place among `count` CCEs, the largest first.
+    ///
+    /// Source: TS 36.211 §6.8.1
+    pub fn all(count: usize) -> impl Iterator<Item = Place> {
+        LEVELS.into_iter().rev().flat_map(move |cces| {
+            let places = count / usize::from(cces);
+            (0..places).map(move |at| Place { cce: at as u16 * u16::from(cces), cces })
+        })
+    }
+
+    /// Its CCEs.
+    pub fn range(self) -> std::ops::Range<usize> {
+        usize::from(self.cce)..usize::from(self.cce) + usize::from(self.cces)
+    }
+
+    /// Its bits, among those of all CCEs.
+    pub fn bits(self) -> std::ops::Range<usize> {
+        let cces = self.range();
+        cces.start * BITS_PER_CCE..cces.end * BITS_PER_CCE
+    }
+
+    /// Whether both have a CCE.
+    pub fn overlaps(self, other: Place) -> bool {
+        let (a, b) = (self.range(), other.range());
+        a.start < b.end && b.start < a.end
+    }
+}
+
+/// CCEs of the common search space.
+///
+/// Source: TS 36.213 §9.1.1
+const COMMON_CCES: usize = 16;
+
+/// Whether `place` is in the search space that everyone has.
+///
+/// Source: TS 36.213 §9.1.1 Table 9.1.1-1
+pub fn in_common_space(place: Place, cces: usize) -> bool {
+    place.cces >= 4 && place.range().end <= COMMON_CCES.min(cces)
+}
+
+/// Where device `rnti` looks for its messages of `level` CCEs in a subframe (0…9) of `cces` CCEs.
+///
+/// Source: TS 36.213 §9.1.1
+pub fn own_space(rnti: Rnti, subframe: usize, cces: usize, level: u8) -> impl Iterator<Item = Place> {
+    let places = cces as u32 / u32::from(level.max(1));
+    // Source: TS 36.213 §9.1.1 Table 9.1.1-1
+    let candidates = match level {
+        1 | 2 => 6,
+        4 | 8 => 2,
+        _ => 0,
+    };
+    let start = hash(rnti, subframe);
+    (0..if places == 0 { 0 } else { candidates }).map(move |m| {
+        let at = (start + m) % places;
+        Place { cce: at as u16 * u16::from(level), cces: level }
+    })
+}
+
+/// Whether a message for `rnti` may lie at `place`.
+///
+/// Source: TS 36.213 §9.1.1
+pub fn in_search_space(rnti: Rnti, subframe: usize, cces: usize, place: Place) -> bool {
+    match Audience::of(rnti) {
+        None => false,
+        Some(Audience::Everyone) => in_common_space(place, cces),
+        Some(Audience::User) => {
+            in_common_space(place, cces)
+                || own_space(rnti, subframe, cces, place.cces).any(|own| own == place)
+        }
+    }
+}
+
+/// Y_k of a device.
+///
+/// Source: TS 36.213 §9.1.1
+fn hash(rnti: Rnti, subframe: usize) -> u32 {
+    const A: u32 = 39_827;
+    const D: u32 = 65_537;
+    // A · Y stays below 2^32, for Y is at most D − 1.
+    (0..=subframe).fold(u32::from(rnti.0), |y, _| A * y % D)
+}
+
+/// A message on the PDCCH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sent {
+    /// Whom it is for.
+    pub rnti: Rnti,
+    /// What it says.
+    pub payload: Payload,
+    /// Where.
+    pub place: Place,
+}
+
+impl Sent {
+    /// Its coded bits, before scrambling.
+    ///
+    /// Source: TS 36.212 §5.3.3
+    pub fn coded(&self) -> Vec<u8> {
+        coded(self.payload, self.rnti, self.place.bits().len())
+    }
+}
+
+/// The coded bits of a message, before scrambling.
+///
+/// Source: TS 36.212 §5.3.3.2 – §5.3.3.4
+pub fn coded(payload: Payload, rnti: Rnti, count: usize) -> Vec<u8> {
+    let len = usize::from(payload.len());
+    let word = crc::attach16(u128::from(payload.bits()), len, rnti.0);
+    let codeword = Codeword::encode(word, len + 16);
+    RateMatcher::new(len + 16).select(&codeword, count).collect()
+}
+
+/// The quadruplets of all groups of the region, in the order of their bits; nothing where no message lies.
+///
+/// Places must lie within the region and not overlap: of bits sent twice the later message's stay.
+///
+/// Source: TS 36.211 §6.8.2 and §6.8.3
+pub fn encode(cell: &Cell, region: &ControlRegion, subframe: usize, messages: &[Sent]) -> Vec<Quad> {
+    // +1 for 0, −1 for 1, 0 for an element that is not sent.
+    let mut signs = vec![0.0f32; 8 * region.pdcch.len()];
+    for message in messages {
+        for (sign, bit) in signs[message.place.bits()].iter_mut().zip(message.coded()) {
+            *sign = 1.0 - 2.0 * f32::from(bit);
+        }
+    }
+    let mut scrambling = Gold::new(pdcch_seed(cell.pci, subframe));
+    for sign in &mut signs {
+        *sign *= scrambling.next_sign();
+    }
+    let level = std::f32::consts::FRAC_1_SQRT_2;
+    signs
+        .chunks_exact(8)
+        .map(|eight| std::array::from_fn(|i| Complex32::new(eight[2 * i], eight[2 * i + 1]).scale(level)))
+        .collect()
+}
+
+/// Takes the scrambling off the levels of all bits of the region.
+///
+/// Source: TS 36.211 §6.8.2
+pub fn descramble(pci: u16, subframe: usize, levels: &mut [f32]) {
+    let mut scrambling = Gold::new(pdcch_seed(pci, subframe));
+    for level in levels {
+        *level *= scrambling.next_sign();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_aligned_and_inside() {
+        let places: Vec<_> = Place::all(13).collect();
+        assert_eq!(places.len(), 1 + 3 + 6 + 13);
+        assert!(places.iter().all(|place| place.range().end <= 13 && place.cce % u16::from(place.cces) == 0));
+    }
+
+    #[test]
+    fn spaces_follow_the_hash() {
+        // 0x1234 · 39827 mod 65537 = 60069, of subframe 0.
+        assert_eq!(hash(Rnti(0x1234), 0), 4660 * 39_827 % 65_537);
+        let own: Vec<_> = own_space(Rnti(0x1234), 0, 50, 8).collect();
+        assert_eq!(own.len(), 2);
+        assert_eq!(u32::from(own[0].cce), 8 * (hash(Rnti(0x1234), 0) % 6));
+        assert_eq!(own_space(Rnti(7000), 3, 5, 8).count(), 0, "a level that does not fit has no place");
+        assert!(in_search_space(Rnti::SYSTEM_INFORMATION, 5, 20, Place { cce: 8, cces: 8 }));
+        assert!(!in_search_space(Rnti::SYSTEM_INFORMATION, 5, 20, Place { cce: 16, cces: 4 }));
+        assert!(!in_search_space(Rnti(0xFFF8), 5, 20, Place { cce: 0, cces: 4 }), "reserved RNTIs have none");
+    }
+}

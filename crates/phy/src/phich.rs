@@ -1,0 +1,138 @@
+//! The PHICH: whether what devices sent four subframes ago was received.
+
+use num_complex::Complex32;
+
+use crate::cell::{Cell, Ports};
+use crate::diversity::{Quad, pair, unpair};
+use crate::modulation::bpsk;
+use crate::numerology::CyclicPrefix;
+use crate::sequence::gold::{Gold, phich_seed};
+
+/// One device's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Answer {
+    /// PHICH group, below [`Cell::phich_groups`].
+    pub group: usize,
+    /// Orthogonal sequence within the group: 0…7, with extended cyclic prefix 0…3.
+    pub sequence: usize,
+    /// Whether the block was received.
+    pub ack: bool,
+}
+
+/// How often the bit is sent.
+///
+/// Source: TS 36.212 §5.3.5
+const REPETITIONS: usize = 3;
+
+/// Chip `chip` of an orthogonal sequence.
+///
+/// Source: TS 36.211 §6.9.1 Table 6.9.1-2
+fn chip(cp: CyclicPrefix, sequence: usize, chip: usize) -> Complex32 {
+    let real_sequences = spreading(cp);
+    let walsh =
+        [[1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 1.0, -1.0], [1.0, 1.0, -1.0, -1.0], [1.0, -1.0, -1.0, 1.0]];
+    let sign = walsh[sequence % real_sequences][chip];
+    if sequence < real_sequences { Complex32::new(sign, 0.0) } else { Complex32::new(0.0, sign) }
+}
+
+/// Spreading factor.
+///
+/// Source: TS 36.211 §6.9.1
+const fn spreading(cp: CyclicPrefix) -> usize {
+    match cp {
+        CyclicPrefix::Normal => 4,
+        CyclicPrefix::Extended => 2,
+    }
+}
+
+/// Answers that a group has room for.
+pub const fn sequences(cp: CyclicPrefix) -> usize {
+    2 * spreading(cp)
+}
+
+/// The mapping unit of a group: with an extended prefix two groups share one.
+///
+/// Source: TS 36.211 §6.9.3
+pub const fn unit(cp: CyclicPrefix, group: usize) -> usize {
+    match cp {
+        CyclicPrefix::Normal => group,
+        CyclicPrefix::Extended => group / 2,
+    }
+}
+
+/// Which of a quadruplet's symbols a group uses: four chips, or two beside those of the other group.
+///
+/// Source: TS 36.211 §6.9.2
+fn chips(cp: CyclicPrefix, group: usize) -> std::ops::Range<usize> {
+    match cp {
+        CyclicPrefix::Normal => 0..4,
+        CyclicPrefix::Extended => 2 * (group % 2)..2 * (group % 2) + 2,
+    }
+}
+
+/// What each port adds to the three groups of resource elements of the answer's unit.
+///
+/// Source: TS 36.211 §6.9.1 and §6.9.2
+pub fn encode(cell: &Cell, subframe: usize, answer: &Answer) -> [[Quad; 4]; REPETITIONS] {
+    let mut scrambling = Gold::new(phich_seed(cell.pci, subframe));
+    let bit = bpsk(u8::from(answer.ack));
+    std::array::from_fn(|i| {
+        let mut quad = Quad::default();
+        for (at, place) in chips(cell.cp, answer.group).enumerate() {
+            quad[place] = chip(cell.cp, answer.sequence, at) * bit * scrambling.next_sign();
+        }
+        precode(cell, answer.group, i, &quad)
+    })
+}
+
+/// Like all control channels, but with four ports each repetition uses only one pair of them.
+///
+/// Source: TS 36.211 §6.9.2
+fn precode(cell: &Cell, group: usize, i: usize, x: &Quad) -> [Quad; 4] {
+    match cell.ports {
+        Ports::One | Ports::Two => crate::diversity::precode(cell.ports, x),
+        Ports::Four => {
+            let mut out = [Quad::default(); 4];
+            for at in [0, 2] {
+                pair(&mut out, port_pair(cell.cp, group, i), x, at);
+            }
+            out
+        }
+    }
+}
+
+/// Source: TS 36.211 §6.9.2
+fn port_pair(cp: CyclicPrefix, group: usize, i: usize) -> (usize, usize) {
+    if (i + unit(cp, group)).is_multiple_of(2) { (0, 2) } else { (1, 3) }
+}
+
+/// How much more the received unit sounds like a yes than like a no: positive for ACK, near zero if nothing was sent.
+///
+/// `y[i]` and `h[i][port]` are the received elements of repetition i and the channel on them.
+pub fn decode(
+    cell: &Cell,
+    subframe: usize,
+    (group, sequence): (usize, usize),
+    y: &[Quad; REPETITIONS],
+    h: &[[Quad; 4]; REPETITIONS],
+) -> f32 {
+    let mut scrambling = Gold::new(phich_seed(cell.pci, subframe));
+    let yes = bpsk(1);
+    let mut sum = 0.0;
+    for i in 0..REPETITIONS {
+        let x = match cell.ports {
+            Ports::One | Ports::Two => crate::diversity::combine(cell.ports, &y[i], &h[i]),
+            Ports::Four => {
+                let ports = port_pair(cell.cp, group, i);
+                let [a, b] = unpair(&y[i], &h[i], ports, 0);
+                let [c, d] = unpair(&y[i], &h[i], ports, 2);
+                [a, b, c, d]
+            }
+        };
+        for (at, place) in chips(cell.cp, group).enumerate() {
+            let expected = chip(cell.cp, sequence, at) * yes * scrambling.next_sign();
+            sum += (x[place] * expected.conj()).re;
+        }
+    }
+    sum
+}

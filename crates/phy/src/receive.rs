@@ -1,0 +1,217 @@
+//! The grid of a known cell back to messages: every place, every size.
+//!
+//! This is the plain reference of the search. It takes no short cut and knows no history, so a faster search is held to
+//! what it finds.
+
+use airpace_core::Rnti;
+use num_complex::Complex32;
+
+use crate::cell::Cell;
+use crate::coding::{RateMatcher, Viterbi, crc};
+use crate::dci::{Audience, Carrier, Extras, Format, Payload, parse};
+use crate::diversity::{Quad, combine};
+use crate::grid::{BITS_PER_CCE, ControlRegion, Grid, Reg};
+use crate::modulation::{Soft, soft_bits};
+use crate::pdcch::{self, Place, Sent};
+use crate::sequence::crs;
+use crate::{pbch, pcfich};
+
+/// The channel of each antenna port on every subcarrier.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Channel {
+    ports: Vec<Vec<Complex32>>,
+}
+
+impl Channel {
+    /// From the reference signals of a port's first symbol from `from` on: divided by what was sent, and a straight line
+    /// between neighbours.
+    ///
+    /// Chosen: one symbol, no smoothing; good as far as noise is small against the signal.
+    pub fn estimate(cell: &Cell, subframe: usize, from: usize, grid: &Grid) -> Channel {
+        let of_port = |port| {
+            let symbol = crs::pilot_symbols(cell.cp, port).find(|&symbol| symbol >= from)?;
+            let pilots = crs::pilots(cell, port, subframe, symbol)?;
+            let row = grid.symbol(symbol).iter().skip(pilots.first).step_by(crs::Pilots::SPACING);
+            let gains: Vec<_> = row.zip(&pilots.values).map(|(got, sent)| got * sent.conj()).collect();
+            Some((0..grid.symbol(symbol).len()).map(|k| line(&gains, pilots.first, k)).collect())
+        };
+        Channel { ports: (0..cell.ports.count()).map(|port| of_port(port).unwrap_or_default()).collect() }
+    }
+
+    /// On the four elements of a group.
+    fn quads(&self, reg: &Reg) -> [Quad; 4] {
+        std::array::from_fn(|port| match self.ports.get(port) {
+            Some(row) => reg.subcarriers.map(|k| row[usize::from(k)]),
+            None => Quad::default(),
+        })
+    }
+
+    /// The symbols on groups of resource elements, each times the power of its channel.
+    pub fn symbols(&self, cell: &Cell, grid: &Grid, regs: &[Reg]) -> Vec<Quad> {
+        regs.iter().map(|reg| combine(cell.ports, &grid.quad(reg), &self.quads(reg))).collect()
+    }
+}
+
+/// The value at subcarrier `k` of a line through the two nearest of `gains`, which begin at `first`.
+fn line(gains: &[Complex32], first: usize, k: usize) -> Complex32 {
+    let spacing = crs::Pilots::SPACING;
+    let left = (k.saturating_sub(first) / spacing).min(gains.len().saturating_sub(2));
+    let (a, b) = (gains[left], gains[left + 1]);
+    let share = (k as f32 - (first + left * spacing) as f32) / spacing as f32;
+    a + (b - a).scale(share)
+}
+
+/// A message that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// What was sent, if it is true.
+    pub message: Sent,
+    /// How well the worst of its CCEs agrees with the message coded again: 1 without noise.
+    pub agreement: f32,
+}
+
+/// One subframe of control channels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// Control format indicator.
+    pub cfi: u8,
+    /// CCEs.
+    pub cces: usize,
+    /// Messages, by their first CCE; none share a CCE.
+    pub found: Vec<Found>,
+}
+
+/// Reads the control channels of one cell.
+pub struct Receiver {
+    cell: Cell,
+    carrier: Carrier,
+    regions: Vec<ControlRegion>,
+    /// Each distinct size of payloads, with how its coded bits lie.
+    sizes: Vec<(u8, RateMatcher)>,
+    viterbi: Viterbi,
+    least_agreement: f32,
+}
+
+impl Receiver {
+    /// For a cell whose uplink is as wide as its downlink. Candidates that agree less than `least_agreement` (0…1) with
+    /// what they would have been sent as are dropped.
+    pub fn new(cell: Cell, least_agreement: f32) -> Receiver {
+        let carrier = Carrier::symmetric(cell.bandwidth.prbs(), cell.ports);
+        let sizes: std::collections::BTreeSet<u8> =
+            Format::ALL.into_iter().map(|format| carrier.size(format, Extras::NONE)).collect();
+        Receiver {
+            cell,
+            carrier,
+            regions: (1..=3).filter_map(|cfi| ControlRegion::new(&cell, cfi)).collect(),
+            sizes: sizes.into_iter().map(|size| (size, RateMatcher::new(usize::from(size) + 16))).collect(),
+            viterbi: Viterbi::default(),
+            least_agreement,
+        }
+    }
+
+    /// The master information block, ports and number of the frame whose subframe 0 this is.
+    pub fn broadcast(&mut self, grid: &Grid) -> Option<(pbch::Mib, crate::Ports, u16)> {
+        let channel = Channel::estimate(&self.cell, 0, self.cell.cp.symbols_per_slot(), grid);
+        let symbols = channel.symbols(&self.cell, grid, &pbch::elements(&self.cell));
+        let mut soft = Vec::new();
+        soft_bits(&levels(&symbols), &mut soft);
+        pbch::decode(self.cell.pci, &soft, &mut self.viterbi)
+    }
+
+    /// All messages of subframe `subframe` (0…9).
+    pub fn read(&mut self, subframe: usize, grid: &Grid) -> Reading {
+        let channel = Channel::estimate(&self.cell, subframe, 0, grid);
+        let format = channel.symbols(&self.cell, grid, &self.regions[0].pcfich);
+        let (cfi, _) = pcfich::decode(&self.cell, subframe, &[format[0], format[1], format[2], format[3]]);
+        let region = &self.regions[usize::from(cfi) - 1];
+        let cces = region.cces();
+        let symbols = channel.symbols(&self.cell, grid, &region.pdcch);
+        let mut levels = levels(&symbols);
+        pdcch::descramble(self.cell.pci, subframe, &mut levels);
+        let mut soft = Vec::new();
+        soft_bits(&levels, &mut soft);
+        let found = without_shadows(self.candidates(subframe, cces, &soft));
+        Reading { cfi, cces, found }
+    }
+
+    /// Every place and size that holds a possible message for someone.
+    fn candidates(&mut self, subframe: usize, cces: usize, soft: &[Soft]) -> Vec<Found> {
+        let mut found = Vec::new();
+        let mut steps = Vec::new();
+        for place in Place::all(cces) {
+            let soft = &soft[place.bits()];
+            for (size, matcher) in &self.sizes {
+                let len = usize::from(*size);
+                matcher.combine(soft, &mut steps);
+                let word = self.viterbi.decode(&steps).word;
+                let rnti = Rnti(crc::mask16(word, len));
+                let Some(payload) = Payload::new((word >> 16) as u64, *size) else { continue };
+                let message = Sent { rnti, payload, place };
+                if !pdcch::in_search_space(rnti, subframe, cces, place) || !self.is_legal(&message) {
+                    continue;
+                }
+                let agreement = agreement(soft, &message.coded());
+                if agreement >= self.least_agreement {
+                    found.push(Found { message, agreement });
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether any format of its size could say this to its RNTI.
+    fn is_legal(&self, message: &Sent) -> bool {
+        let Some(audience) = Audience::of(message.rnti) else { return false };
+        let says = |format| parse(&self.carrier, Extras::NONE, audience, format, message.payload).is_ok();
+        match audience {
+            Audience::User => Format::ALL.into_iter().filter(|format| *format != Format::F1C).any(says),
+            Audience::Everyone => says(Format::F1A) || says(Format::F1C),
+        }
+    }
+}
+
+/// Real and imaginary parts in turn: the levels of the bits.
+fn levels(symbols: &[Quad]) -> Vec<f32> {
+    symbols.iter().flatten().flat_map(|symbol| [symbol.re, symbol.im]).collect()
+}
+
+/// How well soft bits agree with bits, in the worst CCE: the sum of those that agree less the sum of those that do not,
+/// over the sum of all.
+pub fn agreement(soft: &[Soft], bits: &[u8]) -> f32 {
+    let cces = soft.chunks(BITS_PER_CCE).zip(bits.chunks(BITS_PER_CCE));
+    let of_cce = cces.map(|(soft, bits)| {
+        let (mut agree, mut all) = (0i32, 0i32);
+        for (&value, &bit) in soft.iter().zip(bits) {
+            let value = i32::from(value);
+            agree += if bit == 0 { value } else { -value };
+            all += value.abs();
+        }
+        if all == 0 { 0.0 } else { agree as f32 / all as f32 }
+    });
+    of_cce.fold(1.0, f32::min)
+}
+
+/// Leaves of candidates that share CCEs the likeliest. The same message in a part of its place is only a shadow of the
+/// whole; else the one that agrees best is taken, and of equals the shorter, which noise is less likely to have made.
+fn without_shadows(mut candidates: Vec<Found>) -> Vec<Found> {
+    let whole = candidates.clone();
+    candidates.retain(|part| {
+        !whole.iter().any(|other| {
+            other.message.place.cces > part.message.place.cces
+                && other.message.place.overlaps(part.message.place)
+                && (other.message.rnti, other.message.payload) == (part.message.rnti, part.message.payload)
+        })
+    });
+    candidates.sort_by(|a, b| {
+        let by_size = a.message.payload.len().cmp(&b.message.payload.len());
+        b.agreement.total_cmp(&a.agreement).then(by_size)
+    });
+    let mut found: Vec<Found> = Vec::new();
+    for candidate in candidates {
+        if !found.iter().any(|other| other.message.place.overlaps(candidate.message.place)) {
+            found.push(candidate);
+        }
+    }
+    found.sort_by_key(|found| found.message.place);
+    found
+}

@@ -1,0 +1,249 @@
+//! The ring on a perfect channel: messages → grid → samples → grid → the same messages.
+
+use airpace_core::{Rng, Rnti, Streams};
+use airpace_phy::dci::{
+    Allocation, Audience, Block, Carrier, Downlink, Extras, Format, Message, Order, Payload,
+};
+use airpace_phy::dci::{Power, Spatial, Uplink, pack, parse};
+use airpace_phy::diversity::Quad;
+use airpace_phy::encode::{Data, Refused, Subframe, Transmitter};
+use airpace_phy::grid::{ControlRegion, Grid, Reg};
+use airpace_phy::ofdm::Demodulator;
+use airpace_phy::pdcch::{Place, Sent, in_search_space};
+use airpace_phy::phich::Answer;
+use airpace_phy::receive::Receiver;
+use airpace_phy::{
+    Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports, pbch, phich,
+};
+
+/// How the ports reach the receive antenna.
+const GAINS: [Complex32; 4] = [
+    Complex32::new(0.8, 0.3),
+    Complex32::new(-0.2, 0.7),
+    Complex32::new(0.5, -0.6),
+    Complex32::new(-0.9, -0.1),
+];
+
+fn received(ports: &[Vec<Complex32>]) -> Vec<Complex32> {
+    let at = |sample: usize| ports.iter().zip(GAINS).map(|(port, gain)| port[sample] * gain).sum();
+    (0..ports[0].len()).map(at).collect()
+}
+
+/// Messages of many formats wherever there is room, each in its receiver's search space.
+fn messages(rng: &mut Rng, carrier: &Carrier, subframe: usize, cces: usize) -> Vec<Sent> {
+    let mut sent: Vec<Sent> = Vec::new();
+    for _ in 0..40 {
+        let rnti = match rng.below(12) {
+            0 => Rnti::SYSTEM_INFORMATION,
+            1 => Rnti(1 + rng.below(60) as u16),
+            _ => Rnti(0x100 + rng.below(0xF000) as u16),
+        };
+        let audience = Audience::of(rnti).expect("an RNTI in use");
+        let message = message(rng, carrier, audience);
+        let payload = pack(carrier, Extras::NONE, audience, &message);
+        assert_eq!(parse(carrier, Extras::NONE, audience, message.format(), payload), Ok(message));
+        let bits = usize::from(payload.len()) + 16;
+        // No base station codes a message at a rate that leaves a receiver hardly any check.
+        let possible: Vec<Place> = Place::all(cces)
+            .filter(|place| 4 * bits <= 3 * place.bits().len())
+            .filter(|place| in_search_space(rnti, subframe, cces, *place))
+            .filter(|place| !sent.iter().any(|other| other.place.overlaps(*place)))
+            .collect();
+        if !possible.is_empty() {
+            let place = possible[rng.below(possible.len() as u64) as usize];
+            sent.push(Sent { rnti, payload, place });
+        }
+    }
+    sent.sort_by_key(|message| message.place);
+    sent
+}
+
+fn message(rng: &mut Rng, carrier: &Carrier, audience: Audience) -> Message {
+    let prbs = u64::from(carrier.prbs);
+    let start = rng.below(prbs);
+    let run = Allocation::Run { start: start as u16, len: 1 + rng.below(prbs - start) as u16 };
+    let block = |rng: &mut Rng| Block { mcs: rng.below(29) as u8, ndi: rng.chance(0.5), rv: 0 };
+    let grant = Downlink {
+        format: Format::F1A,
+        carrier: None,
+        allocation: run,
+        first: block(rng),
+        second: None,
+        harq: rng.below(8) as u8,
+        tpc: rng.below(4) as u8,
+        spatial: Spatial::Plain,
+        srs_request: None,
+    };
+    if audience == Audience::Everyone {
+        return Message::Downlink(grant);
+    }
+    let groups = u64::from(airpace_core::tables::lte::rbg_count(carrier.prbs));
+    let groups = Allocation::Groups { map: 1 + rng.below((1 << groups) - 1) as u32 };
+    let two = |rng: &mut Rng, format| Downlink {
+        format,
+        allocation: groups,
+        second: Some(block(rng)),
+        spatial: Spatial::Layers { swap: false, precoding: 0 },
+        ..grant
+    };
+    match rng.below(8) {
+        0 => Message::Downlink(grant),
+        1 => Message::Downlink(Downlink { format: Format::F1, allocation: groups, ..grant }),
+        2 => Message::Downlink(two(rng, Format::F2)),
+        3 => Message::Downlink(two(rng, Format::F2A)),
+        4 => Message::Order(Order { carrier: None, preamble: rng.below(64) as u8, mask: 0 }),
+        5 => Message::Downlink(Downlink {
+            format: Format::F1D,
+            spatial: Spatial::Shared { tpmi: rng.below(4) as u8, offset: false },
+            ..grant
+        }),
+        6 => {
+            let len = carrier.size(Format::F3A, Extras::NONE);
+            let bits = rng.below(1 << len);
+            Message::Power(Power {
+                format: Format::F3A,
+                commands: Payload::new(bits, len).expect("as many bits as the size"),
+            })
+        }
+        _ => {
+            let Allocation::Run { start, len } = run else { unreachable!("a run was drawn") };
+            Message::Uplink(Uplink {
+                carrier: None,
+                hopping: None,
+                start,
+                len,
+                mcs: rng.below(29) as u8,
+                ndi: rng.chance(0.5),
+                tpc: 1,
+                cyclic_shift: rng.below(8) as u8,
+                csi_request: 0,
+                srs_request: None,
+            })
+        }
+    }
+}
+
+/// Sends ten subframes of a cell and reads them again. Returns how many messages there were.
+fn ring(cell: Cell, fft_size: usize, seed: u64) -> usize {
+    let mut rng = Streams::new(seed).stream("phy.loopback");
+    let carrier = Carrier::symmetric(cell.bandwidth.prbs(), cell.ports);
+    let numerology = Numerology::new(cell.bandwidth, cell.cp, fft_size).expect("an FFT size");
+    let mut transmitter = Transmitter::new(cell, fft_size, 0.02).expect("an FFT size");
+    let mut demodulator = Demodulator::new(numerology);
+    let mut receiver = Receiver::new(cell, 0.98);
+    let mut grid = Grid::new(&cell);
+    let mut total = 0;
+    for number in 0..10 {
+        let sfn = 421;
+        let least = cell.least_cfi();
+        let cfi = least + rng.below(u64::from(4 - least)) as u8;
+        let cces = transmitter.encoder().cces(cfi);
+        let sent = messages(&mut rng, &carrier, number, cces);
+        let data: Vec<Data> = sent
+            .iter()
+            .filter_map(|sent| {
+                let audience = Audience::of(sent.rnti)?;
+                let message = parse(&carrier, Extras::NONE, audience, Format::F1A, sent.payload).ok()?;
+                Some(Data { rnti: sent.rnti, prbs: message.prbs(&carrier)? })
+            })
+            .collect();
+        let answers = [
+            Answer { group: 0, sequence: 1, ack: true },
+            Answer { group: cell.phich_groups() - 1, sequence: 2, ack: false },
+        ];
+        let subframe = Subframe { sfn, number, cfi, messages: &sent, answers: &answers, data: &data };
+        let mut ports = vec![Vec::new(); cell.ports.count()];
+        transmitter.send(&subframe, &mut ports).expect("a subframe that can be sent");
+        let samples = received(&ports);
+        assert_eq!(samples.len(), numerology.subframe_samples());
+
+        demodulator.demodulate(&samples, usize::MAX, &mut grid).expect("a whole subframe");
+        // Back to the amplitude of one.
+        for symbol in 0..grid.symbols() {
+            grid.symbol_mut(symbol).iter_mut().for_each(|element| *element /= 0.02);
+        }
+        if number == 0 {
+            let expected = Some((pbch::Mib::new(&cell, sfn), cell.ports, sfn));
+            assert_eq!(receiver.broadcast(&grid), expected, "{cell:?}");
+        }
+        let reading = receiver.read(number, &grid);
+        assert_eq!((reading.cfi, reading.cces), (cfi, cces), "{cell:?}");
+        let found: Vec<Sent> = reading.found.iter().map(|found| found.message).collect();
+        assert_eq!(found, sent, "what was sent is read, no more and no less: {cell:?} subframe {number}");
+        hears_answers(&cell, number, &grid, &answers);
+        total += sent.len();
+    }
+    total
+}
+
+fn hears_answers(cell: &Cell, subframe: usize, grid: &Grid, answers: &[Answer]) {
+    let region = ControlRegion::new(cell, 1).expect("a CFI of 1");
+    let h: [Quad; 4] = std::array::from_fn(|port| [GAINS[port]; 4]);
+    for answer in answers {
+        let unit: &[Reg; 3] = &region.phich[phich::unit(cell.cp, answer.group)];
+        let y = [0, 1, 2].map(|i| grid.quad(&unit[i]));
+        let heard = phich::decode(cell, subframe, (answer.group, answer.sequence), &y, &[h; 3]);
+        assert_eq!(heard > 1.0, answer.ack, "{answer:?} sounds like {heard} in {cell:?}");
+        assert_eq!(heard < -1.0, !answer.ack, "{answer:?} sounds like {heard} in {cell:?}");
+        let silent = phich::decode(cell, subframe, (answer.group, 0), &y, &[h; 3]);
+        assert!(silent.abs() < 0.01, "nobody was answered with sequence 0, yet it sounds like {silent}");
+    }
+}
+
+fn cell(pci: u16, prbs: u16, ports: Ports) -> Cell {
+    Cell {
+        pci,
+        bandwidth: Bandwidth::from_prbs(prbs).expect("a bandwidth of LTE"),
+        ports,
+        cp: CyclicPrefix::Normal,
+        phich_duration: PhichDuration::Normal,
+        phich_resource: PhichResource::One,
+    }
+}
+
+#[test]
+fn narrow_cells_come_back() {
+    for (seed, ports) in Ports::ALL.into_iter().enumerate() {
+        assert!(ring(cell(9, 6, ports), 128, seed as u64) > 0);
+        assert!(ring(cell(503, 15, ports), 256, 10 + seed as u64) > 20);
+    }
+}
+
+#[test]
+fn middling_cells_come_back_at_unusual_sample_rates() {
+    assert!(ring(cell(214, 25, Ports::Two), 384, 20) > 30);
+    assert!(ring(cell(88, 50, Ports::Four), 768, 21) > 50);
+}
+
+#[test]
+fn a_wide_cell_comes_back() {
+    assert!(ring(cell(407, 100, Ports::Two), 1536, 30) > 100);
+}
+
+#[test]
+fn extended_prefixes_and_phichs_come_back() {
+    for (seed, ports) in Ports::ALL.into_iter().enumerate() {
+        let base = cell(301, 25, ports);
+        ring(Cell { cp: CyclicPrefix::Extended, ..base }, 512, 40 + seed as u64);
+        ring(Cell { phich_duration: PhichDuration::Extended, ..base }, 512, 50 + seed as u64);
+        let both = Cell { cp: CyclicPrefix::Extended, phich_duration: PhichDuration::Extended, ..base };
+        ring(Cell { phich_resource: PhichResource::Two, ..both }, 512, 60 + seed as u64);
+    }
+}
+
+#[test]
+fn what_no_cell_could_send_is_refused() {
+    let cell = cell(1, 6, Ports::One);
+    let mut transmitter = Transmitter::new(cell, 128, 1.0).expect("an FFT size");
+    let payload = Payload::new(5, 21).expect("21 bits");
+    let at = |cce, cces| Sent { rnti: Rnti(300), payload, place: Place { cce, cces } };
+    let mut refused = |number, cfi, messages: &[Sent]| {
+        let subframe = Subframe { sfn: 0, number, cfi, messages, answers: &[], data: &[] };
+        transmitter.send(&subframe, &mut [Vec::new()]).err()
+    };
+    assert_eq!(refused(0, 1, &[at(0, 1), at(1, 1)]), None);
+    assert_eq!(refused(10, 1, &[]), Some(Refused::Number));
+    assert_eq!(refused(0, 4, &[]), Some(Refused::Cfi { cfi: 4, least: 1 }));
+    assert_eq!(refused(0, 3, &[at(4, 8)]), Some(Refused::Place { cce: 4, cces: 6 }));
+    assert_eq!(refused(0, 3, &[at(0, 2), at(1, 1)]), Some(Refused::Overlap { cce: 1 }));
+}
