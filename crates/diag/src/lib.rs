@@ -14,11 +14,13 @@
 //! | [`stamp`] | the modem's clock |
 //! | [`layout`] | the grammar of tables, and the two ways to read a packet by one |
 //! | [`log`] | the tables, one file per code |
+//! | [`mac`] | MAC headers and control elements that some packets carry |
 //! | [`source`] | forms of log files |
 
 pub mod frame;
 pub mod layout;
 pub mod log;
+pub mod mac;
 pub mod packet;
 pub mod source;
 pub mod stamp;

@@ -1,0 +1,232 @@
+//! MAC headers of LTE and the control elements behind them, which 0xB063 and 0xB064 carry as `mac_hdr_ce`.
+//!
+//! All subheaders come first, then the control elements in their order; the payloads are not logged.
+//!
+//! Source: TS 36.321 §6.1.2
+
+use std::fmt;
+
+/// Which way a transport block goes; logical channel ids mean other things up than down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To the phone.
+    Down,
+    /// From the phone.
+    Up,
+}
+
+/// One subheader, with what it announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subheader<'a> {
+    /// Logical channel id, or the kind of a control element.
+    pub lcid: u8,
+    /// Bytes of what it announces, if the header says: the last of a block takes what is left.
+    pub length: Option<u16>,
+    /// What it announces.
+    pub element: Element<'a>,
+}
+
+/// What a subheader announces.
+///
+/// Source: TS 36.321 §6.1.3
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element<'a> {
+    /// Data of a logical channel, which is not logged.
+    Data,
+    /// Padding.
+    Padding,
+    /// What waits in one group of logical channels, as an index into the table of buffer sizes.
+    ShortBsr {
+        /// The group.
+        group: u8,
+        /// Index into the table of buffer sizes.
+        index: u8,
+        /// Whether other groups have something as well.
+        truncated: bool,
+    },
+    /// What waits in each group of logical channels, as indices into the table of buffer sizes.
+    LongBsr([u8; 4]),
+    /// Power headroom, from −23 dB on in steps of 1 dB.
+    PowerHeadroom(u8),
+    /// The phone says who it is.
+    Crnti(u16),
+    /// The uplink's timing is moved.
+    TimingAdvance {
+        /// Which group of carriers.
+        tag: u8,
+        /// Index of the step; 31 is none.
+        command: u8,
+    },
+    /// Which phone won a random access.
+    ContentionResolution([u8; 6]),
+    /// Which secondary cells are on, a bit each.
+    Activation(u8),
+    /// The phone may sleep.
+    DrxCommand,
+    /// The phone may sleep for long.
+    LongDrxCommand,
+    /// A control element that is not taken apart here.
+    Other(&'a [u8]),
+}
+
+/// A header that ends too early, or has a control element whose length nobody can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The byte where it ends, or where the subheader is.
+    pub at: usize,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the MAC header cannot be followed beyond byte {}", self.at)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+const PADDING: u8 = 31;
+/// Above these are control elements.
+const LAST_DATA: u8 = 10;
+
+/// Visits the subheaders of a transport block.
+///
+/// # Errors
+/// If the header ends too early, or announces what is not known here; what came before has not been visited.
+pub fn visit<'a>(
+    direction: Direction,
+    header: &'a [u8],
+    mut visit: impl FnMut(Subheader<'a>),
+) -> Result<(), Broken> {
+    let mut takes = 0;
+    let behind = walk(direction, header, |lcid, _| takes += fixed_length(direction, lcid).unwrap_or(0))?;
+    let mut elements = &header[behind..];
+    if elements.len() < takes {
+        return Err(Broken { at: header.len() });
+    }
+    walk(direction, header, |lcid, length| {
+        let (own, rest) = elements.split_at(fixed_length(direction, lcid).unwrap_or(0));
+        elements = rest;
+        visit(Subheader { lcid, length, element: element(direction, lcid, own) });
+    })?;
+    Ok(())
+}
+
+/// Goes through the subheaders; gives where they end.
+fn walk(direction: Direction, header: &[u8], mut each: impl FnMut(u8, Option<u16>)) -> Result<usize, Broken> {
+    let mut at = 0;
+    loop {
+        let byte = |at: usize| header.get(at).copied().ok_or(Broken { at });
+        let first = byte(at)?;
+        let (lcid, more, long) = (first & 31, first & 0x20 != 0, first & 0x40 != 0);
+        let is_data = lcid <= LAST_DATA;
+        if !is_data && lcid != PADDING && fixed_length(direction, lcid).is_none() {
+            return Err(Broken { at });
+        }
+        at += 1;
+        let mut length = None;
+        if is_data && more {
+            // 16 bits if the first byte says so, else 7 or 15.
+            let high = byte(at)?;
+            at += 1;
+            length = Some(if long || high & 0x80 != 0 {
+                let low = byte(at)?;
+                at += 1;
+                u16::from_be_bytes([if long { high } else { high & 0x7F }, low])
+            } else {
+                u16::from(high)
+            });
+        }
+        each(lcid, length);
+        if !more {
+            return Ok(at);
+        }
+    }
+}
+
+/// Bytes of a control element, if it always has as many.
+///
+/// Source: TS 36.321 §6.2.1 Tables 6.2.1-1 and 6.2.1-2
+fn fixed_length(direction: Direction, lcid: u8) -> Option<usize> {
+    match (direction, lcid) {
+        (Direction::Down, 24) => Some(4),
+        (Direction::Down, 26 | 30) => Some(0),
+        (Direction::Down, 27 | 29) => Some(1),
+        (Direction::Down, 28) => Some(6),
+        (Direction::Up, 26 | 28 | 29) => Some(1),
+        (Direction::Up, 27) => Some(2),
+        (Direction::Up, 30) => Some(3),
+        _ => None,
+    }
+}
+
+fn element(direction: Direction, lcid: u8, bytes: &[u8]) -> Element<'_> {
+    match (direction, lcid, bytes) {
+        (_, 0..=LAST_DATA, _) => Element::Data,
+        (_, PADDING, _) => Element::Padding,
+        (Direction::Up, 28 | 29, &[byte]) => {
+            Element::ShortBsr { group: byte >> 6, index: byte & 63, truncated: lcid == 28 }
+        }
+        (Direction::Up, 30, &[first, second, third]) => Element::LongBsr([
+            first >> 2,
+            (first & 3) << 4 | second >> 4,
+            (second & 15) << 2 | third >> 6,
+            third & 63,
+        ]),
+        (Direction::Up, 26, &[byte]) => Element::PowerHeadroom(byte & 63),
+        (Direction::Up, 27, &[high, low]) => Element::Crnti(u16::from_be_bytes([high, low])),
+        (Direction::Down, 29, &[byte]) => Element::TimingAdvance { tag: byte >> 6, command: byte & 63 },
+        (Direction::Down, 28, &[a, b, c, d, e, f]) => Element::ContentionResolution([a, b, c, d, e, f]),
+        (Direction::Down, 27, &[byte]) => Element::Activation(byte),
+        (Direction::Down, 30, _) => Element::DrxCommand,
+        (Direction::Down, 26, _) => Element::LongDrxCommand,
+        _ => Element::Other(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(direction: Direction, header: &[u8]) -> Result<Vec<Subheader<'_>>, Broken> {
+        let mut all = vec![];
+        visit(direction, header, |subheader| all.push(subheader)).map(|()| all)
+    }
+
+    #[test]
+    fn control_elements_come_behind_all_subheaders() {
+        // Power headroom, a long report, two bytes of channel 3, padding; then the two elements.
+        let header = [0x3A, 0x3E, 0x23, 2, 0x1F, 33, 0b0000_0101, 0b0010_0000, 0b1100_0100];
+        let subheader = |lcid, length, element| Subheader { lcid, length, element };
+        let expected = [
+            subheader(26, None, Element::PowerHeadroom(33)),
+            subheader(30, None, Element::LongBsr([1, 18, 3, 4])),
+            subheader(3, Some(2), Element::Data),
+            subheader(31, None, Element::Padding),
+        ];
+        assert_eq!(all(Direction::Up, &header).unwrap(), expected);
+    }
+
+    #[test]
+    fn lengths_have_seven_fifteen_or_sixteen_bits() {
+        let header = [0x23, 0x05, 0x23, 0x81, 0x02, 0x63, 0x81, 0x02, 0x03];
+        let lengths: Vec<_> =
+            all(Direction::Down, &header).unwrap().iter().map(|subheader| subheader.length).collect();
+        assert_eq!(lengths, [Some(5), Some(0x102), Some(0x8102), None]);
+    }
+
+    #[test]
+    fn what_ends_too_early_or_is_unknown_is_broken_and_nothing_of_it_is_told() {
+        assert_eq!(all(Direction::Up, &[]), Err(Broken { at: 0 }));
+        assert_eq!(all(Direction::Up, &[0x3A, 0x1F]), Err(Broken { at: 2 }), "no power headroom behind");
+        assert_eq!(all(Direction::Up, &[0x23]), Err(Broken { at: 1 }));
+        assert_eq!(all(Direction::Down, &[0x23, 2, 0x11]), Err(Broken { at: 2 }), "17 is no element of ours");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(header in prop::collection::vec(any::<u8>(), 0..40), up in any::<bool>()) {
+            let _ = all(if up { Direction::Up } else { Direction::Down }, &header);
+        }
+    }
+}
