@@ -2,7 +2,7 @@
 //!
 //! A [`Matrix`] of scenarios × schemes × seeds runs on threads. Each run speaks its events to a [`Judge`], which
 //! measures ([`metrics`]) and, where a [`RunFolder`] is kept, writes Parquet ([`tables`]) and [`qlog`]. Then come
-//! the verdicts on what the scenarios [`expect`], the [`summary`], and the [`report`], which is made from the
+//! the verdicts on what the scenarios expect, the [`summary`], and the [`report`], which is made from the
 //! folder alone.
 //!
 //! ```text
