@@ -82,10 +82,17 @@ impl Flow {
             }
             let wake = self.sender.next().unwrap_or(Time::NEVER);
             let arrival = self.wire.front().map_or(Time::NEVER, |packet| packet.0);
-            if self.frames.first().is_some_and(|first| wake.min(arrival) - first.0 > PATIENCE) {
+            let timer = self.acker.next().unwrap_or(Time::NEVER);
+            let next = wake.min(arrival).min(timer);
+            if self.frames.first().is_some_and(|first| next - first.0 > PATIENCE) {
                 break;
             }
-            self.now = self.now.max(wake.min(arrival));
+            self.now = self.now.max(next);
+            if timer < wake.min(arrival) {
+                self.acker.on_timeout(self.now);
+                self.frames.extend(self.acker.poll_ack(self.now).map(|frame| (self.now, frame)));
+                continue;
+            }
             if wake < arrival {
                 self.sender.on_timeout(self.now);
                 continue;
@@ -118,6 +125,7 @@ enum Told {
     Sent(Sent),
     /// With its packets and its feedback.
     Ack(Box<Ack<'static>>, Vec<SentPacket>, Rider),
+    Feedback(Time, Rider),
     Loss(Loss<'static>, Vec<SentPacket>),
     Timer(Time),
 }
@@ -145,6 +153,11 @@ impl Controller for Scribe {
         let bare = Box::new(Ack { packets: &[], feedback: &[], ..*ack });
         self.note(Told::Ack(bare, ack.packets.to_vec(), feedback));
         self.controller.on_ack(ack);
+    }
+
+    fn on_feedback(&mut self, now: Time, feedback: &[u8]) {
+        self.note(Told::Feedback(now, Rider::new(feedback).expect("it came on an ACK")));
+        self.controller.on_feedback(now, feedback);
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
@@ -184,6 +197,7 @@ fn tell(twin: &mut dyn Controller, told: &[Told]) -> u64 {
                 twin.on_ack(&Ack { packets, feedback: feedback.as_bytes(), ..**ack });
                 acks += 1;
             }
+            Told::Feedback(now, feedback) => twin.on_feedback(*now, feedback.as_bytes()),
             Told::Loss(loss, packets) => twin.on_loss(&Loss { packets, ..*loss }),
             Told::Timer(now) => twin.on_timer(*now),
         }

@@ -17,6 +17,10 @@ pub trait Controller: Send {
     /// An acknowledgement newly acknowledged at least one packet.
     fn on_ack(&mut self, ack: &Ack<'_>);
 
+    /// An acknowledgement of nothing new brought these bytes of the receiver half, newer than any before: what a
+    /// receiver half says of its own accord, see [`Receiver::on_timer`].
+    fn on_feedback(&mut self, _now: Time, _feedback: &[u8]) {}
+
     /// Packets were declared lost.
     fn on_loss(&mut self, loss: &Loss<'_>);
 
@@ -71,6 +75,16 @@ pub trait Receiver: Send {
 
     /// The device's radio reported a subframe of one carrier.
     fn on_radio(&mut self, _report: &RadioReport) {}
+
+    /// The instant asked for by [`Receiver::next_timer`] has come; whether an ACK is to leave now though nothing arrived.
+    fn on_timer(&mut self, _now: Time) -> bool {
+        false
+    }
+
+    /// When to call [`Receiver::on_timer`], by the receiver's clock; asked after every packet and every timer.
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
 
     /// Bytes for the controller, on the ACK that leaves at `now` (the receiver's clock).
     fn feedback(&mut self, now: Time) -> Rider;

@@ -8,7 +8,7 @@
 //!
 //! A driver tells a [`Sender`] what happened ([`Sender::on_ack`], [`Sender::on_timeout`], …), then drains
 //! [`Sender::poll_transmit`] until `None`, then waits until [`Sender::next`]. It does the same with an [`Acker`]:
-//! [`Acker::on_packet`], drain [`Acker::poll_ack`], wait until [`Acker::next`]. Lost bytes are sent again as new
+//! [`Acker::on_packet`] or [`Acker::on_timeout`], drain [`Acker::poll_ack`], wait until [`Acker::next`]. Lost bytes are sent again as new
 //! packets: a number is never used twice, so an ACK is never ambiguous.
 //!
 //! Source: RFC 9002, RFC 9000 §13

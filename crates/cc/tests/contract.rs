@@ -63,6 +63,7 @@ enum Happening {
     Device { flows: u16, apps: u16, app_flows: u16, used_share: f64 },
     Radio { prbs: u16, others: u16, bits_per_prb: f64, active: bool },
     Timer,
+    ReceiverTimer,
     Silence { ms: u64 },
 }
 
@@ -82,6 +83,7 @@ fn happening() -> impl Strategy<Value = Happening> {
             Happening::Device { flows, apps, app_flows, used_share }
         }),
         2 => Just(Happening::Timer),
+        2 => Just(Happening::ReceiverTimer),
         1 => (1u64..20_000).prop_map(|ms| Happening::Silence { ms }),
     ]
 }
@@ -156,9 +158,22 @@ impl Victim {
                     self.controller.on_timer(self.now);
                 }
             }
+            Happening::ReceiverTimer => self.time_receiver(),
             Happening::Silence { ms } => self.now += Duration::from_millis(ms),
         }
         self.check();
+    }
+
+    fn time_receiver(&mut self) {
+        let Some(receiver) = &mut self.receiver else { return };
+        let Some(due) = receiver.next_timer() else { return };
+        self.now = self.now.max(due.min(self.now + Duration::from_secs(60)));
+        if receiver.on_timer(self.now) {
+            let feedback = receiver.feedback(self.now);
+            self.controller.on_feedback(self.now, feedback.as_bytes());
+        }
+        let next = receiver.next_timer();
+        assert!(next.is_none_or(|next| next > self.now), "{}: a timer that spins", self.choice);
     }
 
     fn send(&mut self, bytes: Bytes) {

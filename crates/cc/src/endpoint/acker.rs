@@ -88,6 +88,19 @@ impl Acker {
         }
     }
 
+    /// The instant that [`Acker::next`] named has come (harmless at any other).
+    ///
+    /// An ACK names the newest packet: before the first, a receiver half asks for one in vain.
+    pub fn on_timeout(&mut self, now: Time) {
+        let Some(receiver) = &mut self.receiver else { return };
+        if receiver.next_timer().is_some_and(|timer| timer <= now)
+            && receiver.on_timer(now)
+            && self.largest().is_some()
+        {
+            self.due = Some(self.due.map_or(now, |due| due.min(now)));
+        }
+    }
+
     /// The ACK that is due at `now`, if one is.
     pub fn poll_ack(&mut self, now: Time) -> Option<AckFrame> {
         if self.due? > now {
@@ -110,9 +123,10 @@ impl Acker {
         Some(AckFrame { number, largest, ranges, ce: self.ce, feedback, window, delay })
     }
 
-    /// When an ACK will be due.
+    /// When to call [`Acker::on_timeout`] and [`Acker::poll_ack`] if nothing arrives before.
     pub fn next(&self) -> Option<Time> {
-        self.due
+        let timer = self.receiver.as_ref().and_then(|receiver| receiver.next_timer());
+        [self.due, timer].into_iter().flatten().min()
     }
 
     /// Packets that arrived more than once.

@@ -194,6 +194,10 @@ impl Sender {
         let prior_inflight = self.inflight;
         let acked = self.acknowledge(now, &frame.ranges);
         let Some(newest) = self.acked.last().copied() else {
+            if is_newest_ack {
+                self.newest_ack = Some(frame.number);
+                self.hear(now, frame.feedback.as_bytes());
+            }
             return Ok(Outcome::default());
         };
         let sample = self.sample_rtt(now, &newest, frame);
@@ -530,6 +534,14 @@ impl Sender {
     fn silence_deadline(&self) -> Option<Time> {
         let is_armed = self.inflight > Bytes::ZERO;
         is_armed.then(|| self.silent_since + self.timeouts.silence)
+    }
+
+    /// The receiver half says something of its own accord.
+    fn hear(&mut self, now: Time, feedback: &[u8]) {
+        if !feedback.is_empty() {
+            self.controller.on_feedback(now, feedback);
+            self.refresh(now);
+        }
     }
 
     fn refresh(&mut self, now: Time) {

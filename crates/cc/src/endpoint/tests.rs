@@ -6,7 +6,7 @@ use airpace_core::{Bytes, Ecn, FlowId, Rate, Rider, Time};
 use proptest::prelude::*;
 
 use super::*;
-use crate::controller::{Ack, Arrival, Control, Controller, Inspect, Loss, LossCause};
+use crate::controller::{Ack, Arrival, Control, Controller, Inspect, Loss, LossCause, Receiver};
 use crate::registry::DeviceFlows;
 
 const MSS: Bytes = Bytes(1500);
@@ -38,6 +38,9 @@ enum Told {
         inflight: u64,
         cause: LossCause,
     },
+    Heard {
+        feedback: Vec<u8>,
+    },
 }
 
 impl Controller for Fixed {
@@ -50,6 +53,10 @@ impl Controller for Fixed {
             ce: ack.ce,
             feedback: ack.feedback.to_vec(),
         });
+    }
+
+    fn on_feedback(&mut self, _now: Time, feedback: &[u8]) {
+        let _ = self.events.send(Told::Heard { feedback: feedback.to_vec() });
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
@@ -299,6 +306,24 @@ fn a_controller_hears_only_feedback_that_is_news() {
 }
 
 #[test]
+fn what_a_receiver_says_of_its_own_accord_is_heard_if_it_is_the_newest() {
+    let mut story = Story::new(2, Backlog::Unlimited);
+    story.send(ms(0));
+    for (number, feedback) in [(1, &[1][..]), (3, &[3]), (2, &[2]), (4, &[])] {
+        story.sender.on_ack(ms(40 + number), &frame(number, &[(0, 0)], feedback)).expect("a proper ACK");
+    }
+    let feedback: Vec<Vec<u8>> = story
+        .told()
+        .into_iter()
+        .map(|told| match told {
+            Told::Acked { feedback, .. } | Told::Heard { feedback } => feedback,
+            Told::Lost { .. } => panic!("nothing is lost"),
+        })
+        .collect();
+    assert_eq!(feedback, [[1], [3]], "not what was overtaken, and not that there was nothing to say");
+}
+
+#[test]
 fn a_mark_is_told_once_whichever_acks_are_lost_or_overtaken() {
     let mut acker = Acker::new(AckPolicy { every: 8, ..AckPolicy::default() }, None);
     let mut arrive = |number, ecn| {
@@ -397,6 +422,61 @@ fn a_receiver_that_waits_acknowledges_every_second_packet_or_after_a_while() {
     assert!(acker.poll_ack(ms(31)).is_some(), "the second packet is acknowledged at once");
     arrive(&mut acker, ms(32), 4);
     assert!(acker.poll_ack(ms(32)).is_some(), "and so is a gap");
+}
+
+/// A receiver half that has something to say every 20 ms, beginning with the first packet: how often it did.
+struct Ticking {
+    due: Option<Time>,
+    ticks: u8,
+}
+
+impl Receiver for Ticking {
+    fn on_packet(&mut self, arrival: &Arrival<'_>) {
+        self.due.get_or_insert(arrival.now + Duration::from_millis(20));
+    }
+
+    fn on_timer(&mut self, now: Time) -> bool {
+        self.ticks += 1;
+        self.due = Some(now + Duration::from_millis(20));
+        true
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.due
+    }
+
+    fn feedback(&mut self, _now: Time) -> Rider {
+        Rider::new(&[self.ticks]).unwrap()
+    }
+
+    fn inspect(&self, _out: &mut Inspect) {}
+}
+
+#[test]
+fn a_receiver_half_may_speak_though_nothing_arrived() {
+    let policy = AckPolicy { every: 2, max_delay: Duration::from_millis(25) };
+    let mut acker = Acker::new(policy, Some(Box::new(Ticking { due: None, ticks: 0 })));
+    assert_eq!(acker.next(), None);
+    arrive(&mut acker, ms(0), 0);
+    assert_eq!((acker.poll_ack(ms(0)), acker.next()), (None, Some(ms(20))));
+    acker.on_timeout(ms(19));
+    assert_eq!(acker.poll_ack(ms(19)), None, "it is not time yet");
+    acker.on_timeout(ms(20));
+    let early = acker.poll_ack(ms(20)).expect("what waits for a second packet goes along");
+    assert_eq!((early.number, early.largest, early.feedback.as_bytes()), (0, 0, &[1][..]));
+    assert_eq!((acker.poll_ack(ms(20)), acker.next()), (None, Some(ms(40))));
+    acker.on_timeout(ms(40));
+    let repeated = acker.poll_ack(ms(40)).expect("nothing is new but the feedback");
+    assert_eq!((repeated.number, repeated.ranges, repeated.feedback.as_bytes()), (1, early.ranges, &[2][..]));
+}
+
+#[test]
+fn no_ack_leaves_before_there_is_a_packet_to_name() {
+    let mut acker = Acker::new(AckPolicy::default(), Some(Box::new(Ticking { due: Some(ms(0)), ticks: 0 })));
+    acker.on_timeout(ms(0));
+    assert_eq!((acker.poll_ack(ms(0)), acker.next()), (None, Some(ms(20))), "the driver does not spin");
+    arrive(&mut acker, ms(1), 0);
+    assert!(acker.poll_ack(ms(1)).is_some());
 }
 
 proptest! {

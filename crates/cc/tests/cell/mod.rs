@@ -301,6 +301,7 @@ impl World {
         let bunch = self.conditions.ack_bunch.as_nanos() as u64;
         let clock = self.receiver_clock();
         let flow = &mut self.flows[index];
+        flow.acker.on_timeout(clock);
         while let Some(frame) = flow.acker.poll_ack(clock) {
             let mut leaves = self.now.as_nanos();
             if bunch > 0 {

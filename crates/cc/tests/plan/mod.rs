@@ -121,6 +121,8 @@ struct Flow {
     sender: Sender,
     acker: Acker,
     wake: Option<Time>,
+    /// When the acker is woken.
+    acker_wake: Option<Time>,
     lose_next: bool,
     on_wire: Bytes,
     delays_ms: Vec<f64>,
@@ -158,6 +160,7 @@ enum What {
     Depart,
     Ack(usize, AckFrame),
     Wake(usize),
+    WakeAcker(usize),
     Rate,
     Subframe,
 }
@@ -215,6 +218,7 @@ impl Plan {
             sender: Sender::new(config, ends.controller, backlog),
             acker: Acker::new(AckPolicy::default(), ends.receiver),
             wake: Some(self.now),
+            acker_wake: None,
             lose_next: false,
             on_wire: Bytes::ZERO,
             delays_ms: vec![],
@@ -384,7 +388,12 @@ impl Plan {
                 self.flows[flow].sender.on_timeout(self.now);
                 self.drain(flow);
             }
-            What::Wake(_) => {}
+            What::WakeAcker(flow) if self.flows[flow].acker_wake == Some(self.now) => {
+                self.flows[flow].acker_wake = None;
+                self.flows[flow].acker.on_timeout(self.now);
+                self.acknowledge(flow);
+            }
+            What::Wake(_) | What::WakeAcker(_) => {}
             What::Rate => {
                 self.count_capacity();
                 self.count_served();
@@ -494,8 +503,20 @@ impl Plan {
             header: packet.header.as_bytes(),
             device: DeviceFlows::ALONE,
         });
-        while let Some(frame) = self.flows[packet.flow].acker.poll_ack(self.now) {
-            self.schedule(self.now + self.conditions.rtt / 2, What::Ack(packet.flow, frame));
+        self.acknowledge(packet.flow);
+    }
+
+    /// Sends the ACK that is due, and sets the next wake-up of the acker.
+    fn acknowledge(&mut self, index: usize) {
+        while let Some(frame) = self.flows[index].acker.poll_ack(self.now) {
+            self.schedule(self.now + self.conditions.rtt / 2, What::Ack(index, frame));
+        }
+        let flow = &mut self.flows[index];
+        let Some(next) = flow.acker.next() else { return };
+        let next = next.max(self.now);
+        if flow.acker_wake.is_none_or(|wake| next < wake) {
+            flow.acker_wake = Some(next);
+            self.schedule(next, What::WakeAcker(index));
         }
     }
 

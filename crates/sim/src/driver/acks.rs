@@ -13,10 +13,12 @@ use crate::flow::ACK_BYTES;
 use crate::scenario::AckPath;
 
 impl Driver<'_> {
-    /// Puts the ACK that is due, if one is, on the path back, and waits for the next.
+    /// Lets the receiver half know what its clock shows, puts the ACK that is due, if one is, on the path back, and waits
+    /// for the next.
     pub(super) fn acknowledge(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         let clock = flow.receiver_time(self.now);
+        flow.acker.on_timeout(clock);
         let ack = flow.acker.poll_ack(clock);
         // A span of the receiver's clock is taken for one of true time: where it drifts, the rest is waited for again.
         let due = flow.acker.next().map(|due| self.now + (due - clock).max(Duration::from_nanos(1)));
