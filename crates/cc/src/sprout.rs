@@ -20,13 +20,11 @@
 //!
 //! Source: Sprout §3 (Winstein, Sivaraman and Balakrishnan, NSDI 2013); keithw/sprout `sproutbt2` (the program)
 //!
-//! Differs: the paper's receiver sends its forecast every tick, asked or not; ours rides on ACKs only. So that the
-//! sender still knows what it would be told, an ACK also carries the forecast of the tick to come, which holds unless
-//! more arrives; and ticks without any ACK count as ticks in which nothing arrived. An outage is therefore noticed
-//! where the last forecast runs out, within eight ticks, and not one way back after it began.
-//!
-//! Differs: where the forecast allows nothing, two packets may be outstanding. They provoke the next forecast, which is
-//! what the paper has its heartbeats for.
+//! Differs: a tick in which the sender ran out of what it may send says that the link carries at least what came in it.
+//! To the paper it says exactly that much (`dry_ticks=exact`), and the belief then follows the sender instead of the
+//! link: wherever 100 ms of the forecast do not fill the way there and back, or where a lone packet makes a count of
+//! one, of which the forecast is one again, Sprout never leaves its heartbeats, unless the link delivers in bursts. The
+//! presets do as the default does.
 //!
 //! Differs: the program lets the queue's estimate drain by sums of the forecast where the paper has its steps; with a
 //! feedback in each tick, which it assumes, the two are the same.
@@ -90,6 +88,11 @@ pub static SCHEME: Scheme = Scheme {
             default: "kept",
             summary: "kept: an outage lasts a second on average; discounted: its probability also halves each tick",
         },
+        OptionSpec {
+            name: "dry_ticks",
+            default: "at_least",
+            summary: "what came when the sender had no more to send: at_least what the link carries; exact as the paper",
+        },
     ],
     build,
 };
@@ -109,6 +112,7 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
             false => Units::of_mtu(setup.mss),
             true => Units::of_program(setup.mss),
         },
+        exact: one_of(options, "dry_ticks", ("at_least", "exact"), "`at_least` or `exact`")?,
     };
     Ok(Ends {
         controller: Box::new(Sprout::new(&tuning, setup.mss)),
@@ -151,6 +155,8 @@ pub struct Tuning {
     pub motion: Motion,
     /// What a packet is, in bytes.
     pub units: Units,
+    /// Whether a tick in which the sender ran out of what it may send counts as any other.
+    pub exact: bool,
 }
 
 /// What the model's "packet" is at the places where bytes become packets and back.

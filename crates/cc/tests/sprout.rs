@@ -48,7 +48,7 @@ fn on_a_varying_link_95_percent_of_packets_wait_less_than_100_ms() {
     for seed in 1..=4 {
         let seen = wander("sprout", seed);
         assert!(seen.queueing_delay_p95_ms < 100.0, "seed {seed}: {} ms", seen.queueing_delay_p95_ms);
-        assert!(seen.utilization > 0.6, "seed {seed}: and yet {} of the link is used", seen.utilization);
+        assert!(seen.utilization > 0.85, "seed {seed}: and yet {} of the link is used", seen.utilization);
     }
 }
 
@@ -56,10 +56,7 @@ fn on_a_varying_link_95_percent_of_packets_wait_less_than_100_ms() {
 fn sprout_ewma_has_more_of_the_link_and_more_delay() {
     for seed in 1..=2 {
         let (cautious, average) = (wander("sprout", seed), wander("sprout@ewma", seed));
-        assert!(
-            average.utilization > cautious.utilization + 0.03,
-            "seed {seed}: without caution it uses more"
-        );
+        assert!(average.utilization > cautious.utilization, "seed {seed}: without caution it uses more");
         assert!(
             average.queueing_delay_p95_ms > 1.3 * cautious.queueing_delay_p95_ms,
             "seed {seed}: and pays with delay, {} against {} ms",
@@ -101,24 +98,79 @@ fn an_outage_finds_at_most_a_forecast_in_the_queue_and_leaves_caution() {
     plan.rate_from(plan.now(), Rate::ZERO);
     plan.rate_from(plan.now() + Duration::from_secs(2), Rate::from_mbps(8.0));
     plan.run_for(Duration::from_millis(1_990));
-    // What was in flight, what the last forecast allowed, and probes.
+    // What was in flight and what the last forecasts allowed.
     let queued = plan.queued().0 as f64 / MSS.0 as f64;
     assert!(queued < 1.5 * forecast, "{queued} packets wait where 100 ms of the forecast were {forecast}");
-    assert_eq!(plan.inspect(flow).state, "Waiting", "a forecast that has run out allows nothing");
-    while value(&plan, flow, "outage_probability") < 0.9 {
-        plan.run_for(Duration::from_millis(1));
-        assert!(
-            plan.now() < airpace_core::Time::from_secs(8),
-            "the first packet after it tells of the outage"
-        );
-    }
-    plan.run_for(Duration::from_millis(41));
+    assert_eq!(plan.inspect(flow).state, "Waiting");
+    assert!(value(&plan, flow, "outage_probability") > 0.9, "the receiver knows while nothing arrives");
+    assert!(value(&plan, flow, "forecast_age_ticks") < 2.0, "and says so every tick");
+    plan.run_for(Duration::from_millis(51));
     let after = value(&plan, flow, "forecast_100_ms_packets");
     assert!(after < 0.5 * forecast, "an outage is sticky: {after} packets are forecast, not {forecast}");
     plan.run_for(Duration::from_secs(2));
     plan.forget();
     plan.run_for(Duration::from_secs(3));
     assert!(plan.seen(flow).utilization > 0.95, "caution passes");
+}
+
+#[test]
+fn a_slow_link_is_filled_though_its_ticks_bring_one_packet_or_two() {
+    let [ours, exact] = ["sprout", "sprout:dry_ticks=exact"].map(|scheme| {
+        let mut plan = Plan::new(link(1.0));
+        let flow = plan.start(scheme);
+        plan.run_for(Duration::from_secs(5));
+        plan.forget();
+        plan.run_for(Duration::from_secs(20));
+        plan.seen(flow)
+    });
+    assert!(ours.utilization > 0.75, "{}", ours.utilization);
+    assert!(ours.queueing_delay_p95_ms < 60.0, "{} ms", ours.queueing_delay_p95_ms);
+    assert!(
+        (exact.utilization - 0.24).abs() < 0.01,
+        "taken for all that the link carries, a lone packet stays alone: {}, a heartbeat every 50 ms",
+        exact.utilization
+    );
+}
+
+#[test]
+fn a_way_as_long_as_the_forecast_is_used_as_far_as_the_forecast_reaches() {
+    let mut plan = Plan::new(Conditions { rtt: Duration::from_millis(100), ..link(10.0) });
+    let flow = plan.start("sprout");
+    plan.run_for(Duration::from_secs(5));
+    plan.forget();
+    plan.run_for(Duration::from_secs(20));
+    let seen = plan.seen(flow);
+    // What is sure to be delivered in 100 ms, of what is delivered until the receiver's next tick tells of it.
+    assert!(seen.utilization > 0.7 && seen.utilization < 100.0 / 120.0, "{}", seen.utilization);
+    assert!(seen.queueing_delay_p95_ms < 30.0, "{} ms", seen.queueing_delay_p95_ms);
+}
+
+#[test]
+fn the_loss_of_a_flights_last_packet_is_no_news_of_the_link() {
+    let mut plan = Plan::new(Conditions { rtt: Duration::from_millis(100), loss: 0.01, ..link(5.0) });
+    let flow = plan.start("sprout");
+    plan.run_for(Duration::from_secs(5));
+    plan.forget();
+    plan.run_for(Duration::from_secs(30));
+    let utilization = plan.seen(flow).utilization;
+    assert!(
+        utilization > 0.65,
+        "68 % are used where nothing is lost, {utilization} where one in a hundred is"
+    );
+}
+
+#[test]
+fn forecasts_stay_fresh_in_a_pause_and_end_with_a_long_one() {
+    let mut plan = Plan::new(link(8.0));
+    let flow = plan.start_with("sprout", Backlog::Limited(Bytes(1_000_000)));
+    plan.run_for(Duration::from_secs(5));
+    assert_eq!(plan.sender(flow).inflight(), Bytes::ZERO, "all is delivered");
+    assert!(value(&plan, flow, "forecast_age_ticks") < 2.0, "and yet the receiver goes on telling");
+    plan.run_for(Duration::from_secs(3));
+    assert_eq!(value(&plan, flow, "forecast_age_ticks"), 7.0, "but not for ever");
+    plan.offer(flow, Bytes(1_000_000));
+    plan.run_for(Duration::from_millis(1_500));
+    assert_eq!(plan.sender(flow).inflight(), Bytes::ZERO, "nor does that keep it from starting again");
 }
 
 #[test]
@@ -138,24 +190,26 @@ fn a_pause_of_the_application_is_no_outage() {
 }
 
 #[test]
-fn a_forecast_of_nothing_still_sends_two_packets_and_recovers() {
+fn a_forecast_of_nothing_leaves_heartbeats_and_recovers() {
     let mut plan = Plan::new(link(10.0));
     let flow = plan.start("sprout");
     plan.run_for(Duration::from_secs(1));
     plan.set_loss(0.5);
     plan.rate_from(plan.now(), Rate::from_mbps(0.3));
-    plan.run_for(Duration::from_secs(3));
+    plan.run_for(Duration::from_secs(1));
+    plan.forget();
+    plan.run_for(Duration::from_secs(2));
     assert!(
         value(&plan, flow, "forecast_100_ms_packets") < 2.0,
         "25 packets/s leave no sure packet in 100 ms"
     );
-    assert!(plan.cwnd_packets(flow) >= 1.0, "the window is never shut");
+    assert!(plan.seen(flow).delivered > 10, "the heart beats on");
     plan.set_loss(0.0);
     plan.rate_from(plan.now(), Rate::from_mbps(10.0));
     plan.run_for(Duration::from_secs(6));
     plan.forget();
     plan.run_for(Duration::from_secs(2));
-    assert!(plan.seen(flow).utilization > 0.9, "the two packets that come back show the new rate");
+    assert!(plan.seen(flow).utilization > 0.9, "the heartbeats that come through show the new rate");
 }
 
 #[test]

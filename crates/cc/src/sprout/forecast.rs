@@ -105,6 +105,11 @@ impl Ewma {
         std::array::from_fn(|index| (self.rate * (index + 1) as f64) as u16)
     }
 
+    /// Packets per tick.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
     /// Packets per second.
     pub fn mean_rate(&self) -> f64 {
         self.rate / super::model::TICK.as_secs_f64()

@@ -29,6 +29,9 @@ const WIDTH: f64 = MAX_RATE / BINS as f64;
 /// Source: Sprout §3.1 (λz)
 const OUTAGE_ESCAPE: f64 = 1.0;
 
+/// Counts above this say as much as it does: twice what the highest rate delivers in a tick.
+const MOST_COUNTED: u32 = 2 * (MAX_RATE as u32 / 50);
+
 /// In one tick the rate moves at most so many standard deviations; what lies beyond is counted as just that far.
 ///
 /// Source: keithw/sprout src/sprout/process.cc
@@ -147,8 +150,6 @@ impl Kernel {
 pub struct Model {
     kernel: Kernel,
     probabilities: [f64; BINS],
-    /// The belief a tick later, if that was asked for already.
-    ahead: Option<[f64; BINS]>,
     /// Logarithm of the packets per tick of each bin.
     log_means: [f64; BINS],
     /// Scratch.
@@ -165,7 +166,6 @@ impl Model {
             padded: vec![0.0; BINS + 2 * kernel.reach],
             kernel,
             probabilities: [1.0 / BINS as f64; BINS],
-            ahead: None,
             log_means: std::array::from_fn(|bin| libm::log(mean_count(bin))),
         }
     }
@@ -174,45 +174,41 @@ impl Model {
     ///
     /// Source: Sprout §3.2
     pub fn evolve(&mut self) {
-        self.probabilities = self.a_tick_later();
-        self.ahead = None;
+        let from = self.probabilities;
+        self.kernel.forward(&from, &mut self.padded, &mut self.probabilities);
+        normalize(&mut self.probabilities);
     }
 
     /// Takes in that `count` packets came in the tick: Bayes' rule with a Poisson process.
     ///
     /// Source: Sprout §3.2
     pub fn observe(&mut self, count: u32) {
-        self.probabilities = self.given(self.probabilities, count);
-        self.ahead = None;
-    }
-
-    /// The probabilities as they would be a tick later, in which `count` packets came; `None` if that is unknown.
-    pub fn after(&mut self, count: Option<u32>) -> [f64; BINS] {
-        let later = self.a_tick_later();
-        count.map_or(later, |count| self.given(later, count))
-    }
-
-    fn a_tick_later(&mut self) -> [f64; BINS] {
-        let Model { kernel, probabilities, ahead, padded, .. } = self;
-        *ahead.get_or_insert_with(|| {
-            let mut moved = [0.0; BINS];
-            kernel.forward(probabilities, padded, &mut moved);
-            normalize(&mut moved);
-            moved
-        })
-    }
-
-    fn given(&self, mut probabilities: [f64; BINS], count: u32) -> [f64; BINS] {
         let count = f64::from(count);
-        let log_likelihood = |bin: usize| count * self.log_means[bin] - mean_count(bin);
+        let log_means = &self.log_means;
+        let log_likelihood = |bin: usize| count * log_means[bin] - mean_count(bin);
         // Relative to the likeliest bin, so that no count is too large to be computed with.
         let likeliest = libm::floor(count / mean_count(0) / 2.0).min((BINS - 1) as f64) as usize;
         let scale = log_likelihood(likeliest);
-        for (bin, probability) in probabilities.iter_mut().enumerate() {
+        for (bin, probability) in self.probabilities.iter_mut().enumerate() {
             *probability *= libm::exp(log_likelihood(bin) - scale);
         }
-        normalize(&mut probabilities);
-        probabilities
+        normalize(&mut self.probabilities);
+    }
+
+    /// Takes in that at least `count` packets could have come in the tick.
+    pub fn observe_at_least(&mut self, count: u32) {
+        for (bin, probability) in self.probabilities.iter_mut().enumerate() {
+            let mean = mean_count(bin);
+            let mut of_fewer = libm::exp(-mean);
+            let mut at_least = 1.0;
+            for fewer in 0..count.min(MOST_COUNTED) {
+                at_least -= of_fewer;
+                of_fewer *= mean / f64::from(fewer + 1);
+            }
+            // What remains of one after many subtractions is no smaller than their rounding.
+            *probability *= at_least.max(f64::EPSILON);
+        }
+        normalize(&mut self.probabilities);
     }
 
     /// Probability of each bin.
@@ -319,6 +315,23 @@ mod tests {
         assert!(deviation(&model) < 80.0);
         model.evolve();
         model.observe(u32::MAX);
+        assert!(model.mean_rate() > 700.0, "a count beyond the model is its highest rate");
+    }
+
+    #[test]
+    fn at_least_so_many_excludes_lower_rates_only() {
+        let mut model = Model::new(PAPER);
+        model.observe_at_least(0);
+        assert_eq!(model.probabilities, Model::new(PAPER).probabilities, "nothing at the least says nothing");
+        for _ in 0..50 {
+            model.evolve();
+            model.observe_at_least(5);
+        }
+        let (below, above): (Vec<_>, Vec<_>) = (0..BINS).partition(|bin| mean_count(*bin) < 4.0);
+        let mass = |bins: Vec<usize>| bins.iter().map(|bin| model.probabilities[*bin]).sum::<f64>();
+        assert!(mass(below) < 0.05 && mass(above) > 0.95, "five per tick are at least 250 per second");
+        assert!(model.mean_rate() > 500.0, "and may be any more");
+        model.observe_at_least(u32::MAX);
         assert!(model.mean_rate() > 700.0, "a count beyond the model is its highest rate");
     }
 

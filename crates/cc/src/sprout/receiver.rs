@@ -1,6 +1,6 @@
 //! The receiver's half: counts what arrives per tick, learns from it, and tells what the link will deliver.
 //!
-//! Ticks are caught up with at arrivals and ACKs: no one sees the belief in between.
+//! Each tick ends with a forecast for the sender, whether or not anything arrived in it.
 //!
 //! Source: Sprout §3.2, §3.4
 
@@ -16,10 +16,10 @@ use super::model::{BINS, Model, TICK};
 use super::wire::{Feedback, Header, Next};
 use super::{Tuning, Units};
 
-/// Empty ticks that are caught up with at most.
+/// Ticks after the last packet in which forecasts are still told, and empty ticks that are caught up with at most.
 ///
 /// Chosen: after five seconds of silence the belief is an outage, or has forgotten what it was.
-const MOST_EMPTY_TICKS: u64 = 250;
+const MOST_EMPTY_TICKS: u32 = 250;
 
 /// Packets within the throwaway window that are remembered; before the oldest of them all counts as gone.
 const MOST_RECENT: usize = 1024;
@@ -32,18 +32,31 @@ pub struct SproutReceiver {
     /// When the present tick began; the first begins with the first packet.
     tick_start: Option<Time>,
     tick: u32,
+    /// Ticks since the last packet.
+    empty_ticks: u32,
     /// Bytes that arrived in the present tick.
     arrived_bytes: f64,
     /// Before this, a tick without packets says nothing.
     silent_until: Time,
-    /// Whether the application paused after the newest packet.
-    paused: bool,
+    /// When the next packet leaves after the newest, as that one says.
+    next: Next,
+    /// Whether ticks that ran dry count as the others do.
+    exact: bool,
     newest: u64,
     gone: Gone,
     /// The forecast as of the begin of the present tick.
-    present: Option<Forecast>,
-    /// The forecast as of its end if nothing more arrives in it.
-    next: Option<Forecast>,
+    forecast: Option<Forecast>,
+}
+
+/// What a tick says of the link, in packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Seen {
+    /// It says nothing: the sender had said that it would be silent.
+    Nothing,
+    /// So many arrived, and more would have if the link had been faster.
+    Exactly(f64),
+    /// So many arrived, and then the sender had no more to send.
+    AtLeast(f64),
 }
 
 /// What is learned, and how it is told.
@@ -69,20 +82,22 @@ impl Tables {
 }
 
 impl Forecaster {
-    /// A tick passed, in which `packets` arrived; `None` if that says nothing.
-    fn on_tick(&mut self, packets: Option<f64>) {
+    /// A tick passed, in which this was seen.
+    fn on_tick(&mut self, seen: Seen) {
         match self {
             Forecaster::Cautious { model, .. } => {
                 model.evolve();
-                if let Some(packets) = packets {
-                    model.observe(whole(packets));
+                match seen {
+                    Seen::Nothing => {}
+                    Seen::Exactly(packets) => model.observe(whole(packets)),
+                    Seen::AtLeast(packets) => model.observe_at_least(whole(packets)),
                 }
             }
-            Forecaster::Ewma(ewma) => {
-                if let Some(packets) = packets {
-                    ewma.observe(packets);
-                }
-            }
+            Forecaster::Ewma(ewma) => match seen {
+                Seen::Nothing => {}
+                Seen::Exactly(packets) => ewma.observe(packets),
+                Seen::AtLeast(packets) => ewma.observe(packets.max(ewma.rate())),
+            },
         }
     }
 
@@ -91,20 +106,6 @@ impl Forecaster {
         match self {
             Forecaster::Cautious { model, tables } => tables.forecast(model.probabilities()),
             Forecaster::Ewma(ewma) => ewma.forecast(),
-        }
-    }
-
-    /// What it delivers from the end of this tick on, if no more is seen of it than `packets`.
-    fn forecast_after(&mut self, packets: Option<f64>) -> Forecast {
-        match self {
-            Forecaster::Cautious { model, tables } => tables.forecast(&model.after(packets.map(whole))),
-            Forecaster::Ewma(ewma) => {
-                let mut later = *ewma;
-                if let Some(packets) = packets {
-                    later.observe(packets);
-                }
-                later.forecast()
-            }
         }
     }
 }
@@ -131,31 +132,34 @@ impl SproutReceiver {
             forecaster,
             tick_start: None,
             tick: 0,
+            empty_ticks: 0,
             arrived_bytes: 0.0,
             silent_until: Time::ZERO,
-            paused: false,
+            next: Next::Now,
+            exact: tuning.exact,
             newest: 0,
             gone: Gone::default(),
-            present: None,
-            next: None,
+            forecast: None,
         }
     }
 
-    /// Ends all ticks that ended before `now`; when the present one began.
+    /// Ends all ticks that have ended by `now`: one if the timer is on time. When the present one began; a clock that was
+    /// set back begins it anew.
     ///
     /// Source: Sprout §3.2
     fn catch_up(&mut self, now: Time) -> Time {
-        let mut start = *self.tick_start.get_or_insert(now);
-        if start + TICK >= now {
+        let start = self.tick_start.map_or(now, |start| start.min(now));
+        self.tick_start = Some(start);
+        if now < start + TICK {
             return start;
         }
-        (self.present, self.next) = (None, None);
-        start = self.end_tick(start);
-        let empty = (now - start).as_nanos().saturating_sub(1) as u64 / TICK.as_nanos() as u64;
+        let mut start = self.end_tick(start);
+        let empty = (now - start).as_nanos() / TICK.as_nanos();
+        let empty = u32::try_from(empty).unwrap_or(u32::MAX);
         let skipped = empty.saturating_sub(MOST_EMPTY_TICKS);
-        start += TICK.saturating_mul(skipped.min(u64::from(u32::MAX)) as u32);
-        self.tick = self.tick.wrapping_add(skipped as u32);
-        while start + TICK < now {
+        start += TICK.saturating_mul(skipped);
+        self.tick = self.tick.wrapping_add(skipped);
+        for _ in skipped..empty {
             start = self.end_tick(start);
         }
         self.tick_start = Some(start);
@@ -164,19 +168,30 @@ impl SproutReceiver {
 
     /// Ends the tick that began at `start`; when the next begins.
     fn end_tick(&mut self, start: Time) -> Time {
-        self.forecaster.on_tick(self.observed(start));
+        self.forecaster.on_tick(self.seen(start));
+        self.forecast = None;
         self.arrived_bytes = 0.0;
         self.tick = self.tick.wrapping_add(1);
+        self.empty_ticks = self.empty_ticks.saturating_add(1);
         start + TICK
     }
 
-    /// Packets in the tick that began at `start`; `None` if there were none and the sender had said so.
+    /// What the tick that began at `start` says.
     ///
     /// Source: Sprout §3.2
-    fn observed(&self, start: Time) -> Option<f64> {
-        let silence_counts = !self.paused && start >= self.silent_until;
+    ///
+    /// Differs: to the paper any packets are all that the link could carry, and only a tick without any may say nothing.
+    /// But where the newest packet was the last of its flight, the link could have carried more; see
+    /// [the module](super) for what becomes of Sprout otherwise.
+    fn seen(&self, start: Time) -> Seen {
         let packets = self.arrived_bytes / self.units.observed_bytes;
-        (packets > 0.0 || silence_counts).then_some(packets)
+        let ran_dry = self.next != Next::Now;
+        let is_announced = self.next == Next::Open || start < self.silent_until;
+        match packets > 0.0 {
+            true if ran_dry && !self.exact => Seen::AtLeast(packets),
+            false if is_announced => Seen::Nothing,
+            _ => Seen::Exactly(packets),
+        }
     }
 }
 
@@ -185,35 +200,35 @@ impl Receiver for SproutReceiver {
         let start = self.catch_up(arrival.now);
         let payload = arrival.bytes.0 as f64 * self.units.payload;
         self.arrived_bytes += payload;
-        self.next = None;
+        self.empty_ticks = 0;
         let Some(header) = Header::read(arrival.header) else { return };
         self.gone.on_packet(&header, payload);
         if header.sequence >= self.newest {
             self.newest = header.sequence;
-            self.paused = header.next == Next::Open;
+            self.next = header.next;
         }
         if let Next::Within(millis) = header.next {
             self.silent_until = self.silent_until.max(start + Duration::from_millis(u64::from(millis)));
         }
     }
 
+    fn on_timer(&mut self, now: Time) -> bool {
+        self.catch_up(now);
+        true
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        let is_heard = self.empty_ticks <= MOST_EMPTY_TICKS;
+        self.tick_start.filter(|_| is_heard).map(|start| start + TICK)
+    }
+
     fn feedback(&mut self, now: Time) -> Rider {
         if self.tick_start.is_none() {
             return Rider::EMPTY;
         }
-        let start = self.catch_up(now);
-        let observed = self.observed(start);
-        let present = *self.present.get_or_insert_with(|| self.forecaster.forecast());
-        let next = *self.next.get_or_insert_with(|| self.forecaster.forecast_after(observed));
-        let rest = start + TICK - now;
-        Feedback {
-            tick: self.tick,
-            received_or_lost: self.gone.bytes(),
-            rest: (rest.as_micros() / 100) as u8,
-            present,
-            next,
-        }
-        .write()
+        self.catch_up(now);
+        let forecast = *self.forecast.get_or_insert_with(|| self.forecaster.forecast());
+        Feedback { tick: self.tick, received_or_lost: self.gone.bytes(), forecast }.write()
     }
 
     fn inspect(&self, out: &mut Inspect) {
@@ -263,7 +278,83 @@ impl Gone {
 
 #[cfg(test)]
 mod tests {
+    use airpace_core::{Bytes, Ecn};
+
+    use super::super::model::{Motion, Outage};
     use super::*;
+    use crate::registry::DeviceFlows;
+
+    const MSS: Bytes = Bytes(1500);
+
+    fn receiver(exact: bool) -> SproutReceiver {
+        let motion = Motion { sigma: 200.0, outage: Outage::Kept };
+        let units = Units::of_mtu(MSS);
+        SproutReceiver::new(&Tuning { ewma: false, quantile: 0.05, motion, units, exact })
+    }
+
+    fn arrive(receiver: &mut SproutReceiver, now: Time, number: u64, next: Next) {
+        let header = Header { sequence: number * MSS.0, throwaway: 0, next }.write();
+        receiver.on_packet(&Arrival {
+            now,
+            sent: now,
+            number,
+            bytes: MSS,
+            ecn: Ecn::NotEct,
+            header: header.as_bytes(),
+            device: DeviceFlows::ALONE,
+        });
+    }
+
+    #[test]
+    fn a_tick_says_what_the_sender_let_it_say() {
+        let start = Time::from_secs(1);
+        let mut half = receiver(false);
+        arrive(&mut half, start, 0, Next::Now);
+        assert_eq!(half.seen(start), Seen::Exactly(1.0), "more was to come");
+        arrive(&mut half, start, 1, Next::Within(50));
+        assert_eq!(half.seen(start), Seen::AtLeast(2.0), "no more was to come");
+        let seen: Vec<Seen> = (1..=3)
+            .map(|tick| {
+                half.on_timer(start + TICK * tick);
+                half.seen(start + TICK * tick)
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [Seen::Nothing, Seen::Nothing, Seen::Exactly(0.0)],
+            "silence of 50 ms was announced"
+        );
+        arrive(&mut half, start + TICK * 3, 2, Next::Open);
+        half.on_timer(start + TICK * 4);
+        assert_eq!(half.seen(start + TICK * 4), Seen::Nothing, "the application pauses");
+        let mut paper = receiver(true);
+        arrive(&mut paper, start, 0, Next::Within(50));
+        assert_eq!(paper.seen(start), Seen::Exactly(1.0));
+    }
+
+    #[test]
+    fn every_tick_has_its_feedback_until_five_seconds_after_the_last_packet() {
+        let mut half = receiver(false);
+        assert_eq!(half.next_timer(), None, "the first tick begins with the first packet");
+        arrive(&mut half, Time::from_secs(1), 0, Next::Now);
+        let mut ticks = vec![];
+        while let Some(timer) = half.next_timer() {
+            assert!(half.on_timer(timer));
+            let feedback = half.feedback(timer);
+            ticks.push(Feedback::read(feedback.as_bytes()).expect("a forecast").tick);
+        }
+        assert_eq!(ticks, (1..=MOST_EMPTY_TICKS + 1).collect::<Vec<_>>());
+        arrive(&mut half, Time::from_secs(60), 1, Next::Now);
+        assert!(half.next_timer().is_some_and(|timer| timer <= Time::from_secs(60) + TICK));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_stop_the_ticks() {
+        let mut half = receiver(false);
+        arrive(&mut half, Time::from_secs(10), 0, Next::Now);
+        arrive(&mut half, Time::from_secs(9), 1, Next::Now);
+        assert_eq!(half.next_timer(), Some(Time::from_secs(9) + TICK));
+    }
 
     fn header(sequence: u64, throwaway: u32) -> Header {
         Header { sequence, throwaway, next: Next::Now }

@@ -24,18 +24,21 @@ const TARGET_TICKS: usize = 5;
 /// Source: Sprout §3.4
 const REORDERING: Duration = Duration::from_millis(10);
 
-/// A sender that waits for room sends again after this at the latest.
+/// A sender that waits for room sends again after this at the latest: a heartbeat, lest the receiver take its waiting
+/// for an outage.
 ///
 /// Source: Sprout §3.2; keithw/sprout src/examples/sproutbt2.cc
 ///
-/// Differs: or after a round trip, if that is longer: room comes with an ACK, for there are no heartbeats.
+/// Differs: the program's heartbeats are empty, ours are packets of data. Therefore no more of them leave than an empty
+/// path has under way before it tells of the first, and none while the application has nothing to send, which the last
+/// packet's header said.
 const HEARTBEAT: Duration = Duration::from_millis(50);
 
-/// Packets that leave when nothing is outstanding, whatever the forecast.
+/// In a flight of at least so many packets the last but one, too, says that it is the last.
 ///
-/// Chosen: they are the paper's heartbeats. A lone packet makes a count of one, of which the forecast is one again: on
-/// a link without any jitter Sprout would never leave that. Of two in one tick the forecast is four.
-const LEAST_PACKETS: u64 = 2;
+/// Chosen: else the loss of the last would turn a tick that ran dry into one that shows all that the link carries. In
+/// smaller flights it would leave hardly any tick that shows that.
+const LONG_FLIGHT: u32 = 4;
 
 /// The sender's half of Sprout.
 #[derive(Clone, Debug)]
@@ -47,26 +50,29 @@ pub struct Sprout {
     /// Bytes believed to be in the queue.
     queue_bytes: f64,
     inflight: Bytes,
-    /// The window whatever the forecast.
-    least: Bytes,
     told: Option<Told>,
-    /// What will be true when the receiver's next tick begins.
-    next: Option<Told>,
     /// Ticks that have passed since the forecast came.
     elapsed: usize,
     /// The first sequence number sent in each of the last milliseconds.
     recent: VecDeque<(u64, u64)>,
-    srtt: Duration,
+    /// Packets of the present flight that have left.
+    flight: u32,
+    /// When something last left.
+    last_sent: Time,
+    /// Whether a packet may leave whatever the forecast.
+    heartbeat_due: bool,
+    min_rtt: Duration,
     header: Header,
 }
 
 /// What the receiver tells each tick.
 #[derive(Clone, Copy, Debug)]
 struct Told {
-    /// When it comes.
+    /// When it came.
     at: Time,
+    /// Which of the receiver's ticks it is of.
+    tick: u32,
     forecast: Forecast,
-    received_or_lost: u64,
 }
 
 impl Sprout {
@@ -78,12 +84,13 @@ impl Sprout {
             sent_bytes: 0,
             queue_bytes: 0.0,
             inflight: Bytes::ZERO,
-            least: Bytes(LEAST_PACKETS * mss.0),
             told: None,
-            next: None,
             elapsed: 0,
             recent: VecDeque::new(),
-            srtt: Duration::ZERO,
+            flight: 0,
+            last_sent: Time::ZERO,
+            heartbeat_due: false,
+            min_rtt: Duration::ZERO,
             header: Header::default(),
         }
     }
@@ -92,40 +99,37 @@ impl Sprout {
         self.told.map_or(Forecast::default(), |told| told.forecast)
     }
 
-    /// Two packets leave together, once nothing is outstanding.
-    fn set_inflight(&mut self, inflight: Bytes) {
-        self.inflight = inflight;
-        let packets = if inflight == Bytes::ZERO { LEAST_PACKETS } else { 1 };
-        self.least = Bytes(packets * self.mss.0);
-    }
-
-    /// Begins to use what the receiver told.
+    /// Begins to use what the receiver told, once per tick: what comes later in it was told before.
     ///
     /// Source: Sprout §3.4, §3.5
-    fn adopt(&mut self, told: Told) {
-        self.told = Some(told);
+    fn hear(&mut self, now: Time, feedback: &[u8]) {
+        let Some(feedback) = Feedback::read(feedback) else { return };
+        if self.told.is_some_and(|told| told.tick == feedback.tick) {
+            return;
+        }
+        self.told = Some(Told { at: now, tick: feedback.tick, forecast: feedback.forecast });
         self.elapsed = 0;
-        self.queue_bytes = self.sent_bytes.saturating_sub(told.received_or_lost) as f64;
+        self.queue_bytes = self.sent_bytes.saturating_sub(feedback.received_or_lost) as f64;
     }
 
-    /// Lets time pass: takes what is due, and lets the queue drain as forecast.
+    /// Lets time pass: the queue drains as forecast.
     ///
     /// Source: Sprout §3.5
-    ///
-    /// Differs: for one tick only. The paper's sender hears of every tick; where ours hears nothing of a second one,
-    /// nothing has arrived in it.
     fn catch_up(&mut self, now: Time) {
-        if let Some(next) = self.next.take_if(|next| next.at <= now) {
-            self.adopt(next);
-        }
         let Some(told) = self.told else { return };
         let passed = (now - told.at).as_nanos() / TICK.as_nanos();
         let passed = passed.min(HORIZONS as u128 - 1) as usize;
-        if self.elapsed == 0 && passed > 0 {
-            let drained = f64::from(told.forecast[0]) * self.units.forecast_bytes;
-            self.queue_bytes = (self.queue_bytes - drained).max(0.0);
-        }
+        let delivered = |ticks: usize| if ticks == 0 { 0.0 } else { f64::from(told.forecast[ticks - 1]) };
+        let drained = delivered(passed) - delivered(self.elapsed);
+        self.queue_bytes = (self.queue_bytes - drained * self.units.forecast_bytes).max(0.0);
         self.elapsed = passed;
+    }
+
+    /// When the next heartbeat is due, if one may leave.
+    fn heartbeat_at(&self) -> Option<Time> {
+        let under_way = (self.min_rtt + TICK).as_nanos().div_ceil(HEARTBEAT.as_nanos()) as u64;
+        let may_leave = self.inflight.0 <= under_way * self.mss.0;
+        (may_leave && !self.heartbeat_due && self.window_packets() == 0).then(|| self.last_sent + HEARTBEAT)
     }
 
     /// Packets that may be sent now.
@@ -135,12 +139,8 @@ impl Sprout {
     /// Source: Sprout §3.5
     fn window_packets(&self) -> u64 {
         let forecast = self.forecast();
-        let delivered_from = |tick: usize| {
-            let target = (tick + TARGET_TICKS).min(HORIZONS - 1);
-            forecast[target].saturating_sub(forecast[tick])
-        };
-        // Silence is no reason to expect more than when the forecast came.
-        let delivered = delivered_from(self.elapsed).min(delivered_from(0));
+        let target = (self.elapsed + TARGET_TICKS).min(HORIZONS - 1);
+        let delivered = forecast[target].saturating_sub(forecast[self.elapsed]);
         let packets = f64::from(delivered) - self.queue_bytes / self.units.forecast_bytes;
         libm::round(packets.max(0.0)) as u64
     }
@@ -168,55 +168,54 @@ impl Controller for Sprout {
         self.sent_bytes += sent.bytes.0;
         self.queue_bytes += sent.bytes.0 as f64 * self.units.payload;
         self.inflight = sent.inflight;
+        self.last_sent = sent.now;
+        self.heartbeat_due = false;
+        self.flight = self.flight.saturating_add(1);
+        let window = self.window_packets();
         let next = if sent.app_limited {
             Next::Open
-        } else if self.window_packets() == 0 {
-            // One millisecond less than what is written as open.
-            Next::Within(self.srtt.max(HEARTBEAT).as_millis().min(u128::from(u16::MAX - 1)) as u16)
+        } else if window == 0 || (window == 1 && self.flight + 1 >= LONG_FLIGHT) {
+            Next::Within(HEARTBEAT.as_millis() as u16)
         } else {
             Next::Now
         };
+        if window == 0 {
+            self.flight = 0;
+        }
         self.header = Header { sequence, throwaway: self.throwaway(sent.now, sequence), next };
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.catch_up(ack.now);
-        self.set_inflight(ack.inflight);
-        self.srtt = ack.rtt.smoothed;
-        let Some(feedback) = Feedback::read(ack.feedback) else { return };
-        let received_or_lost = feedback.received_or_lost;
-        if self.told.is_none() {
-            self.adopt(Told { at: ack.now, forecast: feedback.present, received_or_lost });
-        }
-        let at = ack.now + Duration::from_micros(100) * u32::from(feedback.rest);
-        let next = Told { at, forecast: feedback.next, received_or_lost };
-        if ack.inflight > Bytes::ZERO {
-            self.next = Some(next);
-        } else {
-            // All has arrived: the rest of the receiver's tick brings no news.
-            self.next = None;
-            self.adopt(next);
-        }
+        self.inflight = ack.inflight;
+        self.min_rtt = ack.rtt.min;
+        self.hear(ack.now, ack.feedback);
+    }
+
+    fn on_feedback(&mut self, now: Time, feedback: &[u8]) {
+        self.catch_up(now);
+        self.hear(now, feedback);
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
         self.catch_up(loss.now);
-        self.set_inflight(loss.inflight);
+        self.inflight = loss.inflight;
     }
 
     fn on_timer(&mut self, now: Time) {
         self.catch_up(now);
+        self.heartbeat_due |= self.heartbeat_at().is_some_and(|due| due <= now);
     }
 
     fn next_timer(&self) -> Option<Time> {
         let drains = self.told.filter(|_| self.elapsed < HORIZONS - 1);
         let drains = drains.map(|told| told.at + TICK * (self.elapsed as u32 + 1));
-        [drains, self.next.map(|next| next.at)].into_iter().flatten().reduce(Time::min)
+        [drains, self.heartbeat_at()].into_iter().flatten().min()
     }
 
     fn control(&self) -> Control {
-        let window = Bytes(self.window_packets() * self.mss.0);
-        Control { cwnd: (self.inflight + window).max(self.least), pacing_rate: None }
+        let window = self.window_packets().max(u64::from(self.heartbeat_due)) * self.mss.0;
+        Control { cwnd: (self.inflight + Bytes(window)).max(self.mss), pacing_rate: None }
     }
 
     fn header(&self) -> Rider {

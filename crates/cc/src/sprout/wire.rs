@@ -3,13 +3,11 @@
 //! All integers are big-endian. A reader ignores bytes behind those it knows.
 //!
 //! ```text
-//! header (15 bytes)                              feedback (46 bytes)
+//! header (15 bytes)                              feedback (29 bytes)
 //!  0      version, 1                              0      version, 1
 //!  1…8    bytes sent before this packet           1…4    ticks since the first packet
 //!  9…12   throwaway window, bytes                 5…12   bytes received or lost
-//!  13…14  time to next, ms; all ones: open        13     what remains of the tick, 0.1 ms
-//!                                                 14…29  packets delivered within 1 … 8 ticks
-//!                                                 30…45  the same from the next tick on
+//!  13…14  time to next, ms; all ones: open        13…28  packets delivered within 1 … 8 ticks
 //! ```
 //!
 //! Source: Sprout §3.4
@@ -52,12 +50,8 @@ pub struct Feedback {
     pub tick: u32,
     /// Bytes that are in no queue any more.
     pub received_or_lost: u64,
-    /// When the next tick begins, in tenths of a millisecond from now.
-    pub rest: u8,
     /// The forecast as of the begin of this tick.
-    pub present: Forecast,
-    /// The forecast as it will be when the next tick begins, if nothing more arrives before.
-    pub next: Forecast,
+    pub forecast: Forecast,
 }
 
 impl Header {
@@ -96,12 +90,11 @@ impl Header {
 impl Feedback {
     /// The bytes.
     pub fn write(&self) -> Rider {
-        let mut bytes = [0; 46];
+        let mut bytes = [0; 29];
         bytes[0] = VERSION;
         bytes[1..5].copy_from_slice(&self.tick.to_be_bytes());
         bytes[5..13].copy_from_slice(&self.received_or_lost.to_be_bytes());
-        bytes[13] = self.rest;
-        for (slot, count) in bytes[14..].chunks_exact_mut(2).zip(self.present.iter().chain(&self.next)) {
+        for (slot, count) in bytes[13..].chunks_exact_mut(2).zip(&self.forecast) {
             slot.copy_from_slice(&count.to_be_bytes());
         }
         Rider::new(&bytes).unwrap_or_default()
@@ -113,14 +106,11 @@ impl Feedback {
             return None;
         }
         let mut counts =
-            bytes.get(14..46)?.chunks_exact(2).map(|slot| u16::from_be_bytes([slot[0], slot[1]]));
-        let mut forecast = || std::array::from_fn(|_| counts.next().unwrap_or_default());
+            bytes.get(13..29)?.chunks_exact(2).map(|slot| u16::from_be_bytes([slot[0], slot[1]]));
         Some(Feedback {
             tick: u32::from_be_bytes(bytes.get(1..5)?.try_into().ok()?),
             received_or_lost: u64::from_be_bytes(bytes.get(5..13)?.try_into().ok()?),
-            rest: bytes[13],
-            present: forecast(),
-            next: forecast(),
+            forecast: std::array::from_fn(|_| counts.next().unwrap_or_default()),
         })
     }
 }
@@ -135,28 +125,22 @@ mod tests {
     fn the_layout_never_changes() {
         let header = Header { sequence: 0x0102, throwaway: 0x0304, next: Next::Within(50) };
         assert_eq!(header.write().as_bytes(), [1, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 3, 4, 0, 50]);
-        let feedback = Feedback {
-            tick: 7,
-            received_or_lost: 0x0506,
-            rest: 200,
-            present: [1, 2, 3, 4, 5, 6, 7, 0x0801],
-            next: [9; 8],
-        };
+        let feedback =
+            Feedback { tick: 7, received_or_lost: 0x0506, forecast: [1, 2, 3, 4, 5, 6, 7, 0x0801] };
         let bytes = feedback.write();
-        assert_eq!(bytes.as_bytes()[..14], [1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 5, 6, 200]);
-        assert_eq!(bytes.as_bytes()[14..30], [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 8, 1]);
-        assert_eq!(bytes.as_bytes()[30..], [0, 9].repeat(8));
+        assert_eq!(bytes.as_bytes()[..13], [1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 5, 6]);
+        assert_eq!(bytes.as_bytes()[13..], [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 8, 1]);
     }
 
     proptest! {
         #[test]
-        fn reading_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..47)) {
+        fn reading_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..30)) {
             let _ = (Header::read(&bytes), Feedback::read(&bytes));
         }
 
         #[test]
         fn what_is_written_is_read(
-            sequence: u64, throwaway: u32, millis in 0..=u16::MAX, tick: u32, rest: u8, present: Forecast, next: Forecast,
+            sequence: u64, throwaway: u32, millis in 0..=u16::MAX, tick: u32, forecast: Forecast,
         ) {
             let leaves = match millis {
                 0 => Next::Now,
@@ -165,7 +149,7 @@ mod tests {
             };
             let header = Header { sequence, throwaway, next: leaves };
             prop_assert_eq!(Header::read(header.write().as_bytes()), Some(header));
-            let feedback = Feedback { tick, received_or_lost: sequence, rest, present, next };
+            let feedback = Feedback { tick, received_or_lost: sequence, forecast };
             prop_assert_eq!(Feedback::read(feedback.write().as_bytes()), Some(feedback));
         }
     }
