@@ -36,6 +36,7 @@ mod b823;
 mod b84d;
 mod b872;
 mod b881;
+mod b883;
 mod b888;
 mod b889;
 mod b975;
@@ -97,6 +98,7 @@ pub static CODES: &[&Code] = &[
     &b84d::B84D,
     &b872::B872,
     &b881::B881,
+    &b883::B883,
     &b888::B888,
     &b889::B889,
     &b975::B975,
