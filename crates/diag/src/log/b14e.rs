@@ -13,24 +13,9 @@ pub static B14E: Code = Code {
     version: VersionAt::Byte,
     layouts: &[
         Layout {
-            versions: &[Version::Single(142)],
+            versions: &[Version::Single(22)],
             verified: Verified::Read,
-            root: Part::root(40, FIELDS_V142, &[]),
-        },
-        Layout {
-            versions: &[Version::Single(102)],
-            verified: Verified::Checked,
-            root: Part::root(36, FIELDS_V102, &[]),
-        },
-        Layout {
-            versions: &[Version::Single(101)],
-            verified: Verified::Read,
-            root: Part::root(36, FIELDS_V101, &[]),
-        },
-        Layout {
-            versions: &[Version::Single(42)],
-            verified: Verified::Checked,
-            root: Part::root(36, FIELDS_V42, &[]),
+            root: Part::root(36, FIELDS_V22, &[]),
         },
         Layout {
             versions: &[Version::Single(23)],
@@ -38,14 +23,29 @@ pub static B14E: Code = Code {
             root: Part::root(36, FIELDS_V23, &[]),
         },
         Layout {
-            versions: &[Version::Single(22)],
+            versions: &[Version::Single(42)],
+            verified: Verified::Checked,
+            root: Part::root(36, FIELDS_V42, &[]),
+        },
+        Layout {
+            versions: &[Version::Single(101)],
             verified: Verified::Read,
-            root: Part::root(36, FIELDS_V22, &[]),
+            root: Part::root(36, FIELDS_V101, &[]),
+        },
+        Layout {
+            versions: &[Version::Single(102)],
+            verified: Verified::Checked,
+            root: Part::root(36, FIELDS_V102, &[]),
         },
         Layout {
             versions: &[Version::Single(103)],
             verified: Verified::Read,
             root: Part::root(37, FIELDS_V103, &[]),
+        },
+        Layout {
+            versions: &[Version::Single(142)],
+            verified: Verified::Read,
+            root: Part::root(40, FIELDS_V142, &[]),
         },
     ],
 };

@@ -13,9 +13,9 @@ pub static B16E: Code = Code {
     version: VersionAt::Byte,
     layouts: &[
         Layout {
-            versions: &[Version::Single(25)],
-            verified: Verified::Checked,
-            root: Part::root(4, HEAD_V25, &[Part::counted("records", "number_of_records", 12, RECORD_V25)]),
+            versions: &[Version::Single(4)],
+            verified: Verified::Read,
+            root: Part::root(4, HEAD_V25, &[Part::counted("records", "number_of_records", 12, RECORD_V4)]),
         },
         Layout {
             versions: &[Version::Single(5)],
@@ -23,9 +23,9 @@ pub static B16E: Code = Code {
             root: Part::root(4, HEAD_V25, &[Part::counted("records", "number_of_records", 12, RECORD_V5)]),
         },
         Layout {
-            versions: &[Version::Single(4)],
-            verified: Verified::Read,
-            root: Part::root(4, HEAD_V25, &[Part::counted("records", "number_of_records", 12, RECORD_V4)]),
+            versions: &[Version::Single(25)],
+            verified: Verified::Checked,
+            root: Part::root(4, HEAD_V25, &[Part::counted("records", "number_of_records", 12, RECORD_V25)]),
         },
     ],
 };

@@ -13,14 +13,14 @@ pub static B16F: Code = Code {
     version: VersionAt::Byte,
     layouts: &[
         Layout {
-            versions: &[Version::Single(24)],
-            verified: Verified::Checked,
-            root: Part::root(4, HEAD_V24, &[Part::counted("records", "number_of_records", 12, RECORD_V24)]),
-        },
-        Layout {
             versions: &[Version::Single(4)],
             verified: Verified::Read,
             root: Part::root(4, HEAD_V24, &[Part::counted("records", "number_of_records", 12, RECORD_V4)]),
+        },
+        Layout {
+            versions: &[Version::Single(24)],
+            verified: Verified::Checked,
+            root: Part::root(4, HEAD_V24, &[Part::counted("records", "number_of_records", 12, RECORD_V24)]),
         },
     ],
 };
