@@ -19,6 +19,15 @@ pub struct Answer {
     pub ack: bool,
 }
 
+/// Group and sequence of the answer to a grant whose lowest PRB (of the first slot) is `lowest_prb` and whose cyclic shift
+/// field stands for `n_dmrs` (FDD, one block).
+///
+/// Source: TS 36.213 §9.1.2
+pub const fn resource(cell: &Cell, lowest_prb: usize, n_dmrs: usize) -> (usize, usize) {
+    let groups = cell.phich_groups();
+    ((lowest_prb + n_dmrs) % groups, (lowest_prb / groups + n_dmrs) % sequences(cell.cp))
+}
+
 /// How often the bit is sent.
 ///
 /// Source: TS 36.212 §5.3.5

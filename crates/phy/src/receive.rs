@@ -38,8 +38,8 @@ impl Channel {
         Channel { ports: (0..cell.ports.count()).map(|port| of_port(port).unwrap_or_default()).collect() }
     }
 
-    /// On the four elements of a group.
-    fn quads(&self, reg: &Reg) -> [Quad; 4] {
+    /// Of each port on the four elements of a group; zero for ports that the cell does not have.
+    pub fn quads(&self, reg: &Reg) -> [Quad; 4] {
         std::array::from_fn(|port| match self.ports.get(port) {
             Some(row) => reg.subcarriers.map(|k| row[usize::from(k)]),
             None => Quad::default(),

@@ -1,5 +1,6 @@
 //! The ring on a perfect channel: messages → grid → samples → grid → the same messages.
 
+use airpace_core::tables::lte;
 use airpace_core::{Rng, Rnti, Streams};
 use airpace_phy::dci::{
     Allocation, Audience, Block, Carrier, Downlink, Extras, Format, Message, Order, Payload,
@@ -77,7 +78,7 @@ fn message(rng: &mut Rng, carrier: &Carrier, audience: Audience) -> Message {
     if audience == Audience::Everyone {
         return Message::Downlink(grant);
     }
-    let groups = u64::from(airpace_core::tables::lte::rbg_count(carrier.prbs));
+    let groups = u64::from(lte::rbg_count(carrier.prbs));
     let groups = Allocation::Groups { map: 1 + rng.below((1 << groups) - 1) as u32 };
     let two = |rng: &mut Rng, format| Downlink {
         format,
@@ -111,7 +112,7 @@ fn message(rng: &mut Rng, carrier: &Carrier, audience: Audience) -> Message {
                 carrier: None,
                 hopping: None,
                 start,
-                len,
+                len: lte::pusch_size_within(len),
                 mcs: rng.below(29) as u8,
                 ndi: rng.chance(0.5),
                 tpc: 1,

@@ -4,10 +4,14 @@ mod recordings;
 
 use std::collections::BTreeSet;
 
-use airpace_phy::grid::Grid;
+use airpace_phy::dci::{Audience, Carrier, Extras, Format, parse};
+use airpace_phy::grid::{ControlRegion, Grid};
 use airpace_phy::ofdm::Demodulator;
-use airpace_phy::receive::Receiver;
-use airpace_phy::{Numerology, pbch};
+use airpace_phy::phich::{self, Answer};
+use airpace_phy::receive::{Channel, Receiver};
+use airpace_phy::{
+    Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports, pbch,
+};
 use recordings::{Description, data};
 
 /// The share of messages found, of all subframes; also held: every CFI and every MIB.
@@ -20,7 +24,7 @@ fn recall(name: &str) -> Option<f64> {
     let mut demodulator = Demodulator::new(numerology);
     let mut receiver = Receiver::new(about.cell, 0.6);
     let mut grid = Grid::new(&about.cell);
-    let (mut sent, mut found) = (0, 0);
+    let (mut sent, mut found, mut output) = (0, 0, 0);
     let rows = recordings::truth(&folder, name);
     for subframe in recordings::table(&folder, &format!("{name}.subframes.csv")) {
         let index: i64 = subframe.number("sf");
@@ -37,6 +41,7 @@ fn recall(name: &str) -> Option<f64> {
         }
         let reading = receiver.read(number, &grid);
         assert_eq!(reading.cfi, subframe.number::<u8>("cfi"), "{name} subframe index {index}");
+        output += reading.found.len();
         let read: BTreeSet<_> = reading
             .found
             .iter()
@@ -56,7 +61,7 @@ fn recall(name: &str) -> Option<f64> {
         }
     }
     assert!(sent > 30, "{name} has only {sent} messages");
-    println!("{name}: {found} of {sent}");
+    println!("{name}: {found} of {sent} messages, with {} others", output - found);
     Some(f64::from(found as u32) / f64::from(sent))
 }
 
@@ -78,4 +83,98 @@ recordings! {
     pub_g50_2p: 0.98,
     pub_n25: 0.98,
     pub_p15_tm1: 0.99,
+}
+
+/// What was answered on the PHICH sounds so, by far.
+#[test]
+fn recorded_answers_are_heard() {
+    let Some(folder) = data("radio") else { return };
+    let mut heard = 0;
+    for name in recordings::NAMES.into_iter().filter(|name| *name != "pub_p15_tm1") {
+        let about = Description::load(&folder, name);
+        let samples = about.samples(&folder, name);
+        let numerology =
+            Numerology::new(about.cell.bandwidth, about.cell.cp, about.fft_size).expect("an FFT size");
+        let mut demodulator = Demodulator::new(numerology);
+        let region = ControlRegion::new(&about.cell, 1).expect("a CFI of 1");
+        let mut grid = Grid::new(&about.cell);
+        for row in recordings::table(&folder, &format!("{name}.phich.csv")) {
+            let index: i64 = row.number("sf");
+            let number = (about.subframe + index as usize) % 10;
+            let start = about.start + index * numerology.subframe_samples() as i64;
+            let Some(here) = usize::try_from(start).ok().and_then(|start| samples.get(start..)) else {
+                continue;
+            };
+            if demodulator.demodulate(here, usize::MAX, &mut grid).is_none() {
+                continue;
+            }
+            // The live network tells which grant is answered, the generator where the answer is.
+            let (group, sequence) = if name == "pub_n25" {
+                phich::resource(&about.cell, row.number("i_lowest_prb"), row.number("n_dmrs"))
+            } else {
+                (row.number("n_group"), row.number("n_seq"))
+            };
+            let answer = Answer { group, sequence, ack: row.flag("ack") };
+            let channel = Channel::estimate(&about.cell, number, 0, &grid);
+            let unit = region.phich[phich::unit(about.cell.cp, answer.group)];
+            let (y, h) = (unit.map(|reg| grid.quad(&reg)), unit.map(|reg| channel.quads(&reg)));
+            let level = phich::decode(&about.cell, number, (answer.group, answer.sequence), &y, &h);
+            assert_eq!(
+                level > 0.0,
+                answer.ack,
+                "{name} subframe index {index}: {answer:?} sounds like {level}"
+            );
+            heard += 1;
+        }
+    }
+    assert!(heard > 250, "only {heard} answers");
+}
+
+fn capture(name: &str) -> Option<Vec<Complex32>> {
+    let path = data("radio")?.join("captures").join(name);
+    let bytes = std::fs::read(path).expect("a capture");
+    let number = |at: &[u8]| f32::from_le_bytes([at[0], at[1], at[2], at[3]]);
+    Some(bytes.chunks_exact(8).map(|pair| Complex32::new(number(&pair[..4]), number(&pair[4..]))).collect())
+}
+
+fn cell(pci: u16, ports: Ports) -> Cell {
+    Cell {
+        pci,
+        bandwidth: Bandwidth::ALL[0],
+        ports,
+        cp: CyclicPrefix::Normal,
+        phich_duration: PhichDuration::Normal,
+        phich_resource: PhichResource::One,
+    }
+}
+
+/// A wide cell seen through its middle six PRBs: reference signals and broadcast are the same there.
+#[test]
+fn a_capture_tells_its_bandwidth() {
+    let Some(samples) = capture("signal.1.92M.dat") else { return };
+    let cell = cell(150, Ports::Two);
+    let mut demodulator = Demodulator::new(Numerology::nominal(cell.bandwidth, cell.cp));
+    let mut grid = Grid::new(&cell);
+    demodulator.demodulate(&samples, usize::MAX, &mut grid).expect("a whole subframe");
+    let (mib, ports, _) = Receiver::new(cell, 0.6).broadcast(&grid).expect("a MIB");
+    assert_eq!((mib.bandwidth.prbs(), ports), (50, Ports::Two));
+    assert_eq!(mib.pack(), 0x68_1C00);
+}
+
+#[test]
+fn a_capture_announces_its_system_information() {
+    let Some(samples) = capture("signal.1.92M.amar.dat") else { return };
+    let cell = cell(1, Ports::One);
+    let numerology = Numerology::nominal(cell.bandwidth, cell.cp);
+    let mut grid = Grid::new(&cell);
+    let here = &samples[2 * numerology.subframe_samples()..];
+    Demodulator::new(numerology).demodulate(here, usize::MAX, &mut grid).expect("a whole subframe");
+    let reading = Receiver::new(cell, 0.6).read(2, &grid);
+    assert_eq!(reading.cfi, 3);
+    let message = reading.found.iter().map(|found| found.message).find(|message| message.rnti.0 == 0xFFFF);
+    let message = message.expect("system information");
+    assert_eq!((message.place.cce, message.place.cces, message.payload.len()), (0, 4, 21));
+    let carrier = Carrier::symmetric(6, Ports::One);
+    parse(&carrier, Extras::NONE, Audience::Everyone, Format::F1A, message.payload)
+        .expect("a legal format 1A");
 }

@@ -5,6 +5,7 @@ use super::message::{Block, Compact, Downlink, Message, Order, Power, Spatial, U
 use super::payload::{Payload, Reader, Writer};
 use super::size::{HARQ_BITS, MCS_BITS, TPC_BITS, compact_step};
 use super::{Audience, Carrier, Extras, Format};
+use airpace_core::tables::lte;
 
 /// Why a payload is not a message of the format: no base station would have sent it so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -24,6 +25,12 @@ pub enum Illegal {
     /// A grant of no PRB at all.
     #[error("no resource block is granted")]
     Nothing,
+    /// A device cannot transform that many resource blocks.
+    #[error("an uplink of this many resource blocks does not exist")]
+    UplinkSize,
+    /// The precoding information is reserved for this number of blocks and ports.
+    #[error("the precoding information is reserved")]
+    Precoding,
     /// An uplink of several clusters, which is not read.
     #[error("uplink allocation type 1 is not read")]
     Clusters,
@@ -88,6 +95,10 @@ impl Fields<'_> {
             return Err(Illegal::Clusters);
         }
         let (start, len) = run_of_riv(prbs, value).ok_or(Illegal::Run)?;
+        // Source: TS 36.211 §5.3.3
+        if lte::pusch_size_within(len) != len {
+            return Err(Illegal::UplinkSize);
+        }
         let uplink =
             Uplink { carrier, hopping, start, len, mcs, ndi, tpc, cyclic_shift, csi_request, srs_request };
         Ok(Message::Uplink(uplink))
@@ -195,6 +206,10 @@ impl Fields<'_> {
         };
         let downlink =
             Downlink { format, carrier, allocation, first, second, harq, tpc, spatial, srs_request: None };
+        if downlink.blocks() == [None, None] {
+            return Err(Illegal::Nothing);
+        }
+        downlink.layers(self.carrier.ports).ok_or(Illegal::Precoding)?;
         Ok(Message::Downlink(downlink))
     }
 
@@ -241,7 +256,7 @@ impl Fields<'_> {
             Allocation::Groups { map: self.reader.take(self.carrier.group_bits()) }
         } else {
             let subset = self.reader.small(subset_bits(prbs));
-            if u16::from(subset) >= airpace_core::tables::lte::rbg_size(prbs) {
+            if u16::from(subset) >= lte::rbg_size(prbs) {
                 return Err(Illegal::Subset);
             }
             let shift = self.reader.flag();

@@ -1,0 +1,63 @@
+//! What each stage of the reference receiver costs, on a cell of 100 PRB pairs and two ports.
+
+use std::hint::black_box;
+
+use airpace_core::Rnti;
+use airpace_phy::coding::{RateMatcher, Viterbi};
+use airpace_phy::dci::Payload;
+use airpace_phy::encode::{Subframe, Transmitter};
+use airpace_phy::grid::Grid;
+use airpace_phy::ofdm::Demodulator;
+use airpace_phy::pdcch::{Place, Sent, coded};
+use airpace_phy::receive::{Channel, Receiver};
+use airpace_phy::{
+    Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports,
+};
+use criterion::{Criterion, criterion_group, criterion_main};
+
+fn stages(criterion: &mut Criterion) {
+    let cell = Cell {
+        pci: 407,
+        bandwidth: Bandwidth::from_prbs(100).expect("a bandwidth of LTE"),
+        ports: Ports::Two,
+        cp: CyclicPrefix::Normal,
+        phich_duration: PhichDuration::Normal,
+        phich_resource: PhichResource::One,
+    };
+    let message = |cce: u16| Sent {
+        rnti: Rnti(0xFFFF),
+        payload: Payload::new(0x0F0_1234, 28).expect("28 bits"),
+        place: Place { cce, cces: 4 },
+    };
+    let messages = [message(0), message(4), message(12)];
+    let mut transmitter = Transmitter::new(cell, 2048, 1.0).expect("an FFT size");
+    let mut ports = vec![Vec::new(); 2];
+    let subframe = Subframe { sfn: 0, number: 1, cfi: 3, messages: &messages, answers: &[], data: &[] };
+    transmitter.send(&subframe, &mut ports).expect("a subframe that can be sent");
+    let samples: Vec<Complex32> = ports[0].iter().zip(&ports[1]).map(|(a, b)| a + b * 0.5).collect();
+    let mut demodulator = Demodulator::new(Numerology::nominal(cell.bandwidth, cell.cp));
+    let mut grid = Grid::new(&cell);
+
+    criterion.bench_function("ofdm, three control symbols", |bench| {
+        bench.iter(|| demodulator.demodulate(black_box(&samples), 3, &mut grid));
+    });
+    criterion.bench_function("channel of two ports", |bench| {
+        bench.iter(|| Channel::estimate(&cell, 1, 0, black_box(&grid)));
+    });
+    let bits = coded(messages[0].payload, messages[0].rnti, 288);
+    let soft: Vec<i8> = bits.iter().map(|bit| 48 - 96 * *bit as i8).collect();
+    let matcher = RateMatcher::new(44);
+    let mut steps = Vec::new();
+    criterion.bench_function("rate matching of 44 bits from four CCEs", |bench| {
+        bench.iter(|| matcher.combine(black_box(&soft), &mut steps));
+    });
+    let mut viterbi = Viterbi::default();
+    criterion.bench_function("viterbi of 44 bits", |bench| bench.iter(|| viterbi.decode(black_box(&steps))));
+    let mut receiver = Receiver::new(cell, 0.9);
+    criterion.bench_function("whole exhaustive subframe", |bench| {
+        bench.iter(|| receiver.read(1, black_box(&grid)));
+    });
+}
+
+criterion_group!(benches, stages);
+criterion_main!(benches);
