@@ -9,6 +9,7 @@ use airpace_phy::grid::{ControlRegion, Grid};
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::phich::{self, Answer};
 use airpace_phy::receive::{Channel, Receiver};
+use airpace_phy::sequence::{pss, sss};
 use airpace_phy::{
     Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports, pbch,
 };
@@ -128,6 +129,56 @@ fn recorded_answers_are_heard() {
         }
     }
     assert!(heard > 250, "only {heard} answers");
+}
+
+/// The synchronisation signals of every half frame name the cell and the half: of all identities those fit best.
+#[test]
+fn recorded_synchronisation_names_the_cell() {
+    let Some(folder) = data("radio") else { return };
+    for name in recordings::NAMES {
+        let about = Description::load(&folder, name);
+        let samples = about.samples(&folder, name);
+        let numerology =
+            Numerology::new(about.cell.bandwidth, about.cell.cp, about.fft_size).expect("an FFT size");
+        let mut demodulator = Demodulator::new(numerology);
+        let mut grid = Grid::new(&about.cell);
+        let first = about.cell.bandwidth.subcarriers() / 2 - pss::LEN / 2;
+        let mut halves = 0;
+        for index in (0..).filter(|index| (about.subframe + index) % 5 == 0) {
+            let start = about.start + (index * numerology.subframe_samples()) as i64;
+            let Ok(start) = usize::try_from(start) else { continue };
+            let Some(here) = samples.get(start..) else { break };
+            if demodulator.demodulate(here, 7, &mut grid).is_none() {
+                break;
+            }
+            let primary = &grid.symbol(6)[first..first + pss::LEN];
+            let secondary = &grid.symbol(5)[first..first + pss::LEN];
+            let fit = |n_id_2: &u16| {
+                let sent = pss::pss(*n_id_2);
+                let gains: Vec<_> = primary.iter().zip(sent).map(|(got, sent)| got * sent.conj()).collect();
+                // Neighbours have nearly the same channel, the ends of the signal may not.
+                gains.windows(2).map(|pair| pair[0].conj() * pair[1]).sum::<Complex32>().re
+            };
+            let n_id_2 = (0..3).max_by(|a, b| fit(a).total_cmp(&fit(b))).expect("three roots");
+            assert_eq!(n_id_2, about.cell.n_id_2(), "{name} subframe index {index}");
+
+            // The primary signal shows the channel of the secondary one.
+            let sent = pss::pss(n_id_2);
+            let aligned: Vec<f32> =
+                (0..pss::LEN).map(|n| (secondary[n] * (primary[n] * sent[n].conj()).conj()).re).collect();
+            let fit = |&(n_id_1, half): &(u16, usize)| -> f32 {
+                sss::sss(n_id_1, n_id_2, half).iter().zip(&aligned).map(|(sent, got)| sent * got).sum()
+            };
+            let found = (0..168)
+                .flat_map(|n_id_1| [(n_id_1, 0), (n_id_1, 1)])
+                .max_by(|a, b| fit(a).total_cmp(&fit(b)))
+                .expect("336 signals");
+            let half = (about.subframe + index) % 10 / 5;
+            assert_eq!(found, (about.cell.n_id_1(), half), "{name} subframe index {index}");
+            halves += 1;
+        }
+        assert!(halves >= 7, "{name} has only {halves} half frames");
+    }
 }
 
 fn capture(name: &str) -> Option<Vec<Complex32>> {
