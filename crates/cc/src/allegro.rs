@@ -68,7 +68,10 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
             _ => return Err(options.refuse("utility", "`safe`, `latency` or `pantheon`")),
         },
         alpha: options.number("alpha", 0.0)?,
-        tolerated_loss: options.number("tolerated_loss", 0.0)?,
+        tolerated_loss: match options.number("tolerated_loss", 0.0)? {
+            share if share <= 1.0 => share,
+            _ => return Err(options.refuse("tolerated_loss", "a share from 0 to 1")),
+        },
         spans: match options.text("interval") {
             "paper" => Spans::Paper,
             "pantheon" => Spans::Pantheon,

@@ -97,6 +97,11 @@ pub trait Receiver: Send {
         None
     }
 
+    /// Whether it is of use on a mobile device only: what it does for a download it cannot do for an upload.
+    fn is_for_devices(&self) -> bool {
+        false
+    }
+
     /// Names the receiver's internals for plots and logs; its state is the controller's to name.
     fn inspect(&self, out: &mut Inspect);
 }

@@ -184,6 +184,9 @@ impl Tuning {
         let delta = options.number("delta", 0.001)?;
         let srtt_gain = share("srtt_gain", 1.0, "a number of at most 1")?;
         let rtt_min_s = share("rtt_min_s", 1e6, "seconds")?;
+        if rtt_min_s == 0.0 {
+            return Err(options.refuse("rtt_min_s", "a time above 0: RTTmin needs a memory"));
+        }
         Ok(Tuning {
             delta,
             mode_switch: options.switch("mode_switch")?,

@@ -123,7 +123,11 @@ pub enum SchemeError {
     /// The scheme has no such option.
     Option(&'static str, String),
     /// The option cannot have this value; the last says what it may be.
-    Value(&'static str, String, String, &'static str),
+    Value(&'static str, String, String, String),
+    /// The option is set twice.
+    Twice(&'static str, String),
+    /// The choice steers from the device what the device receives; it cannot steer an upload.
+    DownloadsOnly(String),
 }
 
 /// Every scheme and every preset, as users spell them.
@@ -158,10 +162,15 @@ impl SchemeSpec {
         for (option, value) in preset.map_or(&[][..], |preset| preset.set) {
             options.set(option, value)?;
         }
+        let mut said = Vec::new();
         for part in parts {
             let (option, value) =
                 part.split_once('=').ok_or_else(|| SchemeError::Option(scheme.name, part.to_owned()))?;
             options.set(option, value)?;
+            if said.contains(&option) {
+                return Err(SchemeError::Twice(scheme.name, option.to_owned()));
+            }
+            said.push(option);
         }
         let spec =
             SchemeSpec { scheme, preset: preset.map(|preset| preset.name), text: text.to_owned(), options };
@@ -257,7 +266,7 @@ impl Options {
     pub fn number(&self, name: &str, least: f64) -> Result<f64, SchemeError> {
         match self.text(name).parse::<f64>() {
             Ok(number) if number.is_finite() && number >= least => Ok(number),
-            _ => Err(self.refuse(name, "a number within its range")),
+            _ => Err(self.refuse(name, format!("a number of at least {least}"))),
         }
     }
 
@@ -274,8 +283,8 @@ impl Options {
     }
 
     /// The error that says what the option may be.
-    pub fn refuse(&self, name: &str, may_be: &'static str) -> SchemeError {
-        SchemeError::Value(self.scheme, name.to_owned(), self.text(name).to_owned(), may_be)
+    pub fn refuse(&self, name: &str, may_be: impl Into<String>) -> SchemeError {
+        SchemeError::Value(self.scheme, name.to_owned(), self.text(name).to_owned(), may_be.into())
     }
 }
 
@@ -304,6 +313,13 @@ impl fmt::Display for SchemeError {
                 f,
                 "scheme `{scheme}` has no option `{option}` (options are spelled `:name=value`); it has: {}",
                 listed(scheme, |known| known.options.iter().map(|option| option.name).collect())
+            ),
+            SchemeError::Twice(scheme, option) => {
+                write!(f, "option `{option}` of scheme `{scheme}` is set twice; set it once")
+            }
+            SchemeError::DownloadsOnly(text) => write!(
+                f,
+                "`{text}` steers from the device what the device receives; for an upload choose the scheme without it"
             ),
             SchemeError::Value(scheme, option, value, may_be) => {
                 write!(f, "option `{option}` of scheme `{scheme}` cannot be `{value}`; give {may_be}")

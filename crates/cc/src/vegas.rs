@@ -133,9 +133,14 @@ impl Tuning {
         if loss_leaves > 1.0 {
             return Err(options.refuse("loss_leaves", "a number of at most 1"));
         }
+        let alpha_packets = options.number("alpha_packets", 0.0)?;
+        let beta_packets = options.number("beta_packets", 0.0)?;
+        if alpha_packets > beta_packets {
+            return Err(options.refuse("alpha_packets", "at most beta_packets"));
+        }
         Ok(Tuning {
-            alpha_packets: options.number("alpha_packets", 0.0)?,
-            beta_packets: options.number("beta_packets", 0.0)?,
+            alpha_packets,
+            beta_packets,
             gamma_packets: options.number("gamma_packets", 0.0)?,
             slow_start: match options.text("slow_start") {
                 "alternate" => SlowStart::Alternate,

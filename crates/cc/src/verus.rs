@@ -98,7 +98,10 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
         _ => options.number(name, 1.0),
     };
     let tuning = Tuning {
-        r: options.number("r", 1.0)?,
+        r: match options.number("r", 1.0)? {
+            r if r > 1.0 => r,
+            _ => return Err(options.refuse("r", "a number above 1: delay over the least delay")),
+        },
         decrease: match options.number("decrease", 0.1)? {
             share if share <= 1.0 => share,
             _ => return Err(options.refuse("decrease", "0.1 to 1")),

@@ -10,7 +10,7 @@ use airpace_cc::controller::{
 use airpace_cc::registry::DeviceFlows;
 use airpace_cc::scheme::{self, SCHEMES};
 use airpace_cc::{SchemeSpec, Setup};
-use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
+use airpace_core::radio::{BitLayer, CarrierId, Direction, OwnRadio};
 use airpace_core::{Bits, Bytes, Dci, Ecn, PrbSet, RadioReport, Rate, Rnti, Streams, Time};
 use plan::{Conditions, MSS, Plan};
 use proptest::prelude::*;
@@ -300,9 +300,17 @@ impl Victim {
             }),
             layer: if active { BitLayer::Physical } else { BitLayer::Transport },
         };
-        self.controller.on_radio(&report);
-        if let Some(receiver) = &mut self.receiver {
-            receiver.on_radio(&report);
+        // A device's own modem tells of its uplink, and of what waits there.
+        let mut uplink = RadioReport { dcis: vec![grant(own, 0, others)], ..report.clone() };
+        uplink.dcis[0].direction = Direction::Uplink;
+        if let Some(own) = &mut uplink.own {
+            own.uplink_queue = (prbs > 50).then_some(Bytes(u64::from(others) << (prbs % 40)));
+        }
+        for report in [&report, &uplink] {
+            self.controller.on_radio(report);
+            if let Some(receiver) = &mut self.receiver {
+                receiver.on_radio(report);
+            }
         }
     }
 

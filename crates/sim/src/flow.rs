@@ -99,6 +99,10 @@ impl FlowState {
         let flow = &scenario.flow[index];
         let stream = |part: &str| streams.stream(&format!("flow.{index}.{part}"));
         let ends = spec.build(&Setup { mss: MSS, rng: stream("controller") })?;
+        let needs_device = ends.receiver.as_ref().is_some_and(|receiver| receiver.is_for_devices());
+        if needs_device && flow.direction == Direction::Uplink {
+            return Err(SchemeError::DownloadsOnly(spec.text().to_owned()));
+        }
         let late = stream("start").range(0.0, START_SPREAD_MS) * 1e-3;
         let mut traffic = Traffic::new(flow, Duration::from_secs_f64(late), MSS);
         let ack = flow.ack_policy();

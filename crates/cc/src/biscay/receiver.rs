@@ -145,6 +145,10 @@ impl Receiver for BiscayReceiver {
         advertising.window
     }
 
+    fn is_for_devices(&self) -> bool {
+        self.advertising.is_some()
+    }
+
     fn inspect(&self, out: &mut Inspect) {
         out.value("downlink_mbps", self.downlink.get().map_or(f64::NAN, Rate::as_mbps));
         let Some(advertising) = &self.advertising else { return };

@@ -184,6 +184,13 @@ fn mistakes_are_refused_with_place_key_and_remedy() {
     shell.run(&["sim", "small.toml", "--scheme", "pbe@bold"]).refused(&["bold", "paper"]);
     shell.run(&["sim", "small.toml", "--seeds", "5..1"]).refused(&["5..1", "backwards"]);
     shell.run(&["sim", "small.toml", "--set", "internet.rate_mbps=0"]).refused(&["internet.rate_mbps"]);
+    shell
+        .run(&["sim", "biscay-uplink", "--scheme", "biscay@window"])
+        .refused(&["biscay@window", "for an upload choose the scheme without it"]);
+    shell
+        .run(&["sim", "competitor", "--scheme", "biscay:sample_ms=10:sample_ms=20"])
+        .refused(&["`sample_ms`", "set twice"]);
+    shell.run(&["sim", "competitor", "--scheme", "copa:delta=0"]).refused(&["`delta`", "at least 0.001"]);
     shell.run(&["sim", "competitor", "--set", "cell.prbs=0"]).refused(&["cell.prbs"]);
 }
 

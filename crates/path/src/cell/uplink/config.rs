@@ -189,6 +189,14 @@ impl UplinkConfig {
         if !(1..=5).contains(&self.carriers) {
             return refuse("carriers", format!("is {}; a device has 1 to 5 of them", self.carriers));
         }
+        if usize::from(self.carriers) > carriers_prbs.len() {
+            let reason = format!(
+                "is {}, but the cell has {} carriers; give cell.carriers more",
+                self.carriers,
+                carriers_prbs.len()
+            );
+            return refuse("carriers", reason);
+        }
         for prbs in carriers_prbs.iter().map(|&prbs| self.prbs.unwrap_or(prbs)) {
             let edge = self.pucch_prbs_of(prbs);
             if 2 * u32::from(edge) >= u32::from(prbs) {

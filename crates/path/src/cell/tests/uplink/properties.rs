@@ -35,7 +35,7 @@ fn cells() -> impl Strategy<Value = CellConfig> {
         let (periodic_bsr_ms, retx_bsr_ms, max_retransmissions) = timers;
         let (load, full_buffer) = others;
         let uplink = UplinkConfig {
-            carriers: ours,
+            carriers: ours.min(carriers),
             sr_period_ms,
             bsr_reading,
             power_prbs,
