@@ -318,5 +318,5 @@ fn the_demo_makes_a_trace_where_no_recording_is_at_hand() {
     let words = ["demo", "--set", "duration_s=5", "--json"];
     let done = Done::of(shell.command(&words).env("AIRPACE_DATA", shell.path("data")), &words);
     assert!(done.err.contains("mine.down"), "it says which recording it takes: {}", done.err);
-    assert_eq!(done.out.lines().count(), 15, "five schemes: two flows in the cell, one over the trace");
+    assert_eq!(done.out.lines().count(), 24, "eight schemes: two flows in the cell, one over the trace");
 }
