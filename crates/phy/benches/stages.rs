@@ -45,7 +45,7 @@ fn stages(criterion: &mut Criterion) {
         bench.iter(|| Channel::estimate(&cell, 1, 0, black_box(&grid)));
     });
     let bits = coded(messages[0].payload, messages[0].rnti, 288);
-    let soft: Vec<i8> = bits.iter().map(|bit| 48 - 96 * *bit as i8).collect();
+    let soft: Vec<i16> = bits.iter().map(|bit| 512 - 1024 * i16::from(*bit)).collect();
     let matcher = RateMatcher::new(44);
     let mut steps = Vec::new();
     criterion.bench_function("rate matching of 44 bits from four CCEs", |bench| {

@@ -19,23 +19,52 @@ pub const fn bpsk(bit: u8) -> Complex32 {
     qpsk(bit, bit)
 }
 
-/// Symbols of a row of bits; a last odd bit has a 0 beside it.
-pub fn qpsk_symbols(bits: &[u8]) -> impl Iterator<Item = Complex32> {
-    bits.chunks(2).map(|pair| qpsk(pair[0], pair.get(1).copied().unwrap_or(0)))
+/// A soft bit: positive for 0, negative for 1; the size, up to [`LOUDEST`], says how sure.
+///
+/// Sixteen bits, for a subframe has messages on the best and on the worst part of a fading channel. A decoder scales each
+/// word to its own range.
+pub type Soft = i16;
+
+/// The largest soft bit: eight repetitions still add up within sixteen bits.
+pub const LOUDEST: Soft = 4095;
+
+/// Turns matched-filter outputs to soft bits of which a typical one that was sent has the size [`TYPICAL`].
+///
+/// Only ratios between soft bits matter to a decoder of one subframe. The scale is that of the mean size weighed by the
+/// sizes themselves: CCEs in which nothing was sent then hardly count, however many they are.
+pub fn soft_bits(levels: &[f32], out: &mut Vec<Soft>) {
+    out.clear();
+    let (sum, squares) =
+        levels.iter().fold((0.0, 0.0), |(sum, squares), level| (sum + level.abs(), squares + level * level));
+    let scale = if squares > 0.0 && squares.is_finite() { TYPICAL * sum / squares } else { 0.0 };
+    // A cast of a float saturates and makes NaN zero: a sample that cannot be read says nothing.
+    out.extend(levels.iter().map(|level| ((level * scale) as Soft).clamp(-LOUDEST, LOUDEST)));
 }
 
-/// A soft bit: positive for 0, negative for 1; the size says how sure.
-pub type Soft = i8;
+/// The size of a typical soft bit, an eighth of the largest.
+const TYPICAL: f32 = 512.0;
 
-/// Turns matched-filter outputs to soft bits so that a typical one is `TYPICAL`, half of which noise may add before it
-/// is clipped.
-///
-/// Only ratios between soft bits matter to a decoder of one subframe; so the scale is that of the mean size.
-pub fn soft_bits(levels: &[f32], out: &mut Vec<Soft>) {
-    const TYPICAL: f32 = 48.0;
-    out.clear();
-    let mean = levels.iter().map(|level| level.abs()).sum::<f32>() / levels.len().max(1) as f32;
-    let scale = if mean > 0.0 && mean.is_finite() { TYPICAL / mean } else { 0.0 };
-    // A float cast saturates and makes NaN zero: a sample that cannot be read says nothing.
-    out.extend(levels.iter().map(|level| (level * scale).clamp(-127.0, 127.0) as Soft));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_around_a_message_does_not_drown_its_shades() {
+        let mut levels = vec![1e-6; 84 * 72];
+        levels[..4].copy_from_slice(&[2.0, -1.0, 1.0, 0.5]);
+        let mut soft = Vec::new();
+        soft_bits(&levels, &mut soft);
+        assert!(soft[0] > 512 && soft[0] < LOUDEST, "the strongest is not clipped: {}", soft[0]);
+        assert_eq!(soft[2], -soft[1]);
+        assert!((i32::from(soft[0]) - 4 * i32::from(soft[3])).abs() < 4, "ratios stay: {:?}", &soft[..4]);
+    }
+
+    #[test]
+    fn nothing_and_nonsense_are_silence() {
+        let mut soft = Vec::new();
+        soft_bits(&[0.0, 0.0], &mut soft);
+        assert_eq!(soft, [0, 0]);
+        soft_bits(&[f32::NAN, 1.0, f32::INFINITY], &mut soft);
+        assert_eq!(soft, [0, 0, 0]);
+    }
 }

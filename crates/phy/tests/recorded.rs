@@ -144,7 +144,7 @@ fn recorded_synchronisation_names_the_cell() {
         let mut grid = Grid::new(&about.cell);
         let first = about.cell.bandwidth.subcarriers() / 2 - pss::LEN / 2;
         let mut halves = 0;
-        for index in (0..).filter(|index| (about.subframe + index) % 5 == 0) {
+        for index in (0..).filter(|index| (about.subframe + index).is_multiple_of(5)) {
             let start = about.start + (index * numerology.subframe_samples()) as i64;
             let Ok(start) = usize::try_from(start) else { continue };
             let Some(here) = samples.get(start..) else { break };

@@ -52,15 +52,15 @@ impl RateMatcher {
         self.places.iter().cycle().take(count).map(bit)
     }
 
-    /// Adds received soft bits up to three values per bit of the word; what was not sent is zero. Repetitions may sum
-    /// to more than a decoder takes: then all are scaled down alike.
+    /// Adds received soft bits up to three values per bit of the word; what was not sent is zero. Where the
+    /// largest is more than a decoder takes, all are scaled down alike.
     pub fn combine(&self, soft: &[Soft], steps: &mut Vec<[i16; 3]>) {
         steps.clear();
         steps.resize(self.places.len() / 3, [0; 3]);
         for (&place, &value) in self.places.iter().cycle().zip(soft) {
             let at = usize::from(place);
             let sum = &mut steps[at / 3][at % 3];
-            *sum = sum.saturating_add(i16::from(value));
+            *sum = sum.saturating_add(value);
         }
         let largest = steps.iter().flatten().map(|soft| soft.unsigned_abs()).max().unwrap_or(0);
         let limit = i32::from(super::viterbi::MAX_SOFT);
@@ -99,7 +99,7 @@ mod tests {
             prop_assume!(2 * len <= count);
             let matcher = RateMatcher::new(len);
             let soft: Vec<Soft> =
-                matcher.select(&Codeword::encode(word, len), count).map(|bit| 48 - 96 * bit as i8).collect();
+                matcher.select(&Codeword::encode(word, len), count).map(|bit| 48 - 96 * Soft::from(bit)).collect();
             let mut steps = Vec::new();
             matcher.combine(&soft, &mut steps);
             prop_assert_eq!(Viterbi::default().decode(&steps).word, word);
