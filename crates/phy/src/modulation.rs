@@ -28,7 +28,7 @@ pub type Soft = i16;
 /// The largest soft bit: eight repetitions still add up within sixteen bits.
 pub const LOUDEST: Soft = 4095;
 
-/// Turns matched-filter outputs to soft bits of which a typical one that was sent has the size [`TYPICAL`].
+/// Turns matched-filter outputs to soft bits of which a typical one that was sent is an eighth of the largest.
 ///
 /// Only ratios between soft bits matter to a decoder of one subframe. The scale is that of the mean size weighed by the
 /// sizes themselves: CCEs in which nothing was sent then hardly count, however many they are.
