@@ -217,7 +217,7 @@ fn trials_in_both_directions_cost_utilization_where_the_path_changes() {
 ///
 /// Source: MORC §4.1 Fig. 5
 #[test]
-fn five_flows_converge() {
+fn five_flows_share_the_link_though_not_equally() {
     let mut of_phases = [0.0; 9];
     let seeds = 5;
     for seed in 1..=seeds {

@@ -14,7 +14,7 @@ use super::matrix::{self, RunArgs};
 /// scenario, schemes and seeds give the same bytes on any machine, whatever --jobs.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace sim competitor --scheme pbe,bbr,cubic --seeds 1..3\n         \
-                         airpace sim trace --set trace=TMobile-LTE-short.down --scheme pbe,bbr\n         \
+                         airpace sim trace --set trace=FILE.down --scheme pbe,bbr\n         \
                          airpace sim stationary-idle --set cell.prbs=50 --set flow.0.rtt_ms=162")]
 pub struct Args {
     /// A name from `airpace list scenarios`, or a TOML file.

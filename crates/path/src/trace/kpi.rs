@@ -97,7 +97,8 @@ impl KpiTrace {
         text.push('\n');
         for (time_ms, bandwidth) in &self.values {
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "{time_ms},{}", bandwidth.as_mbps());
+            // Divided, not multiplied by a millionth: 5,400,000 is 5.4.
+            let _ = writeln!(text, "{time_ms},{}", bandwidth.as_bps() as f64 / 1e6);
         }
         text
     }
