@@ -212,7 +212,7 @@ fn trials_in_both_directions_cost_utilization_where_the_path_changes() {
 /// Flows join every five seconds and leave in the same order, as in the paper's figure of convergence. Shares are of
 /// the second half of each phase, Jain's index is the mean over seeds.
 ///
-/// What is reached: 0.92, 0.87, 0.80, 0.77 with two to five flows, and 0.76, 0.81, 0.88 as they leave. In five seconds
+/// What is reached: 0.92, 0.91, 0.91, 0.81 with two to five flows, and 0.85, 0.88, 0.91 as they leave. In five seconds
 /// the round trips are too few for more: steps are multiplicative, and only a greater gain makes small flows grow faster.
 ///
 /// Source: MORC §4.1 Fig. 5
@@ -241,5 +241,5 @@ fn five_flows_share_the_link_though_not_equally() {
             assert!(least > 0.02 * sum, "nobody starves in phase {phase}: {shares:?}");
         }
     }
-    assert!(of_phases.iter().all(|jain| *jain > 0.7), "{of_phases:.3?}");
+    assert!(of_phases.iter().all(|jain| *jain > 0.75), "{of_phases:.3?}");
 }
