@@ -2,6 +2,7 @@
 
 pub mod completions;
 pub mod demo;
+pub mod diag;
 pub mod doctor;
 pub mod list;
 pub mod man;

@@ -1,0 +1,21 @@
+//! `airpace diag`: what a modem's diagnostic port says, from recorded logs and live.
+
+use std::io::Write;
+
+use super::Verdict;
+
+/// Reads what a modem says on its diagnostic port.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace diag info phone.qmdl")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {}
+
+/// Does it.
+pub fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    match args.command {}
+}
