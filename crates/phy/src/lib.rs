@@ -20,10 +20,13 @@
 //! | [`pbch`], [`pcfich`], [`phich`], [`pdcch`] | the four control channels | 36.211 §6.6 – §6.9 |
 //! | [`ofdm`] | grid ↔ samples | 36.211 §6.12 |
 //! | [`encode`] | a whole subframe as a cell sends it | |
+//! | [`channel`] | what each antenna port reaches the receiver through, and the noise | |
+//! | [`observation`] | what was heard of a subframe: soft bits of its CCEs, for any search | |
 //! | [`receive`] | the grid of a known cell back to DCIs, exhaustively | |
 #![warn(missing_docs)]
 
 pub mod cell;
+pub mod channel;
 pub mod coding;
 pub mod dci;
 pub mod diversity;
@@ -31,6 +34,7 @@ pub mod encode;
 pub mod grid;
 pub mod modulation;
 pub mod numerology;
+pub mod observation;
 pub mod ofdm;
 pub mod pbch;
 pub mod pcfich;
@@ -40,5 +44,7 @@ pub mod receive;
 pub mod sequence;
 
 pub use cell::{Cell, PhichDuration, PhichResource, Ports};
+pub use channel::Channel;
 pub use num_complex::Complex32;
 pub use numerology::{Bandwidth, CyclicPrefix, Numerology};
+pub use observation::{Observation, Observer};

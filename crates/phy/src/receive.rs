@@ -4,62 +4,16 @@
 //! what it finds.
 
 use airpace_core::Rnti;
-use num_complex::Complex32;
 
 use crate::cell::Cell;
+pub use crate::channel::Channel;
 use crate::coding::{RateMatcher, Viterbi, crc};
 use crate::dci::{Audience, Carrier, Extras, Format, Payload, parse};
-use crate::diversity::{Quad, combine};
-use crate::grid::{BITS_PER_CCE, ControlRegion, Grid, Reg};
+use crate::diversity::Quad;
+use crate::grid::{BITS_PER_CCE, ControlRegion, Grid};
 use crate::modulation::{Soft, soft_bits};
 use crate::pdcch::{self, Place, Sent};
-use crate::sequence::crs;
 use crate::{pbch, pcfich};
-
-/// The channel of each antenna port on every subcarrier.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Channel {
-    ports: Vec<Vec<Complex32>>,
-}
-
-impl Channel {
-    /// From the reference signals of a port's first symbol from `from` on: divided by what was sent, and a straight line
-    /// between neighbours.
-    ///
-    /// Chosen: one symbol, no smoothing; good as far as noise is small against the signal.
-    pub fn estimate(cell: &Cell, subframe: usize, from: usize, grid: &Grid) -> Channel {
-        let of_port = |port| {
-            let symbol = crs::pilot_symbols(cell.cp, port).find(|&symbol| symbol >= from)?;
-            let pilots = crs::pilots(cell, port, subframe, symbol)?;
-            let row = grid.symbol(symbol).iter().skip(pilots.first).step_by(crs::Pilots::SPACING);
-            let gains: Vec<_> = row.zip(&pilots.values).map(|(got, sent)| got * sent.conj()).collect();
-            Some((0..grid.symbol(symbol).len()).map(|k| line(&gains, pilots.first, k)).collect())
-        };
-        Channel { ports: (0..cell.ports.count()).map(|port| of_port(port).unwrap_or_default()).collect() }
-    }
-
-    /// Of each port on the four elements of a group; zero for ports that the cell does not have.
-    pub fn quads(&self, reg: &Reg) -> [Quad; 4] {
-        std::array::from_fn(|port| match self.ports.get(port) {
-            Some(row) => reg.subcarriers.map(|k| row[usize::from(k)]),
-            None => Quad::default(),
-        })
-    }
-
-    /// The symbols on groups of resource elements, each times the power of its channel.
-    pub fn symbols(&self, cell: &Cell, grid: &Grid, regs: &[Reg]) -> Vec<Quad> {
-        regs.iter().map(|reg| combine(cell.ports, &grid.quad(reg), &self.quads(reg))).collect()
-    }
-}
-
-/// The value at subcarrier `k` of a line through the two nearest of `gains`, which begin at `first`.
-fn line(gains: &[Complex32], first: usize, k: usize) -> Complex32 {
-    let spacing = crs::Pilots::SPACING;
-    let left = (k.saturating_sub(first) / spacing).min(gains.len().saturating_sub(2));
-    let (a, b) = (gains[left], gains[left + 1]);
-    let share = (k as f32 - (first + left * spacing) as f32) / spacing as f32;
-    a + (b - a).scale(share)
-}
 
 /// A message that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -12,9 +12,10 @@ use airpace_phy::grid::{ControlRegion, Grid, Reg};
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::pdcch::{Place, Sent, in_search_space};
 use airpace_phy::phich::Answer;
-use airpace_phy::receive::Receiver;
+use airpace_phy::receive::{Channel, Receiver};
 use airpace_phy::{
-    Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports, pbch, phich,
+    Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
+    PhichResource, Ports, pbch, phich,
 };
 
 /// How the ports reach the receive antenna.
@@ -132,6 +133,7 @@ fn ring(cell: Cell, fft_size: usize, seed: u64) -> usize {
     let mut transmitter = Transmitter::new(cell, fft_size, 0.02).expect("an FFT size");
     let mut demodulator = Demodulator::new(numerology);
     let mut receiver = Receiver::new(cell, 0.98);
+    let observer = Observer::new(cell);
     let mut grid = Grid::new(&cell);
     let mut total = 0;
     for number in 0..10 {
@@ -172,9 +174,26 @@ fn ring(cell: Cell, fft_size: usize, seed: u64) -> usize {
         let found: Vec<Sent> = reading.found.iter().map(|found| found.message).collect();
         assert_eq!(found, sent, "what was sent is read, no more and no less: {cell:?} subframe {number}");
         hears_answers(&cell, number, &grid, &answers);
+        observes(&observer, number, cfi, &grid, &sent);
         total += sent.len();
     }
     total
+}
+
+/// The soft bits of every message's CCEs have the signs of what was sent.
+fn observes(observer: &Observer, number: usize, cfi: u8, grid: &Grid, sent: &[Sent]) {
+    let channel = Channel::estimate(observer.cell(), number, 0, grid);
+    let (heard, margin) = observer.cfi(number, grid, &channel);
+    assert_eq!(heard, cfi);
+    assert!(margin > 10.0, "without noise there is no doubt about the CFI: {margin}");
+    let mut observation = Observation { number, cfi, ..Observation::default() };
+    observer.bits(grid, &channel, &mut observation);
+    assert_eq!(observation.cces(), observer.region(cfi).cces());
+    for message in sent {
+        let bits: Vec<u8> =
+            observation.llrs[message.place.bits()].iter().map(|llr| u8::from(*llr < 0.0)).collect();
+        assert_eq!(bits, message.coded(), "{:?} of subframe {number}", message.place);
+    }
 }
 
 fn hears_answers(cell: &Cell, subframe: usize, grid: &Grid, answers: &[Answer]) {

@@ -1,0 +1,72 @@
+//! The channel from each antenna port to the receiver, learnt from reference signals.
+
+use num_complex::Complex32;
+
+use crate::cell::Cell;
+use crate::diversity::{Quad, combine};
+use crate::grid::{Grid, Reg};
+use crate::sequence::crs;
+
+/// The channel of each antenna port on every subcarrier, and the noise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Channel {
+    ports: Vec<Vec<Complex32>>,
+    noise: f32,
+}
+
+impl Channel {
+    /// From the reference signals of a port's first symbol from `from` on: divided by what was sent, and a straight line
+    /// between neighbours. The noise is what bends the line.
+    ///
+    /// Chosen: one symbol, no smoothing; good as far as noise is small against the signal.
+    pub fn estimate(cell: &Cell, subframe: usize, from: usize, grid: &Grid) -> Channel {
+        let mut bends = (0.0, 0);
+        let mut of_port = |port| {
+            let symbol = crs::pilot_symbols(cell.cp, port).find(|&symbol| symbol >= from)?;
+            let pilots = crs::pilots(cell, port, subframe, symbol)?;
+            let row = grid.symbol(symbol).iter().skip(pilots.first).step_by(crs::Pilots::SPACING);
+            let gains: Vec<_> = row.zip(&pilots.values).map(|(got, sent)| got * sent.conj()).collect();
+            bends.0 += gains.windows(3).map(|at| (at[0] + at[2] - at[1] * 2.0).norm_sqr()).sum::<f32>();
+            bends.1 += gains.len() - 2;
+            Some((0..grid.symbol(symbol).len()).map(|k| line(&gains, pilots.first, k)).collect())
+        };
+        let ports = (0..cell.ports.count()).map(|port| of_port(port).unwrap_or_default()).collect();
+        // A bend is n₋₁ + n₁ − 2·n₀, of six times the noise.
+        Channel { ports, noise: bends.0 / (6 * bends.1.max(1)) as f32 }
+    }
+
+    /// Power of the noise on a resource element.
+    pub fn noise(&self) -> f32 {
+        self.noise
+    }
+
+    /// Power of what all ports send on a resource element, over that of the noise.
+    pub fn snr_db(&self) -> f32 {
+        let count = self.ports.iter().map(Vec::len).sum::<usize>().max(1);
+        let power = self.ports.iter().flatten().map(Complex32::norm_sqr).sum::<f32>() / count as f32;
+        10.0 * libm::log10f(power.max(f32::MIN_POSITIVE) / self.noise.max(f32::MIN_POSITIVE))
+    }
+
+    /// Of each port on the four elements of a group; zero for ports that the cell does not have.
+    #[inline]
+    pub fn quads(&self, reg: &Reg) -> [Quad; 4] {
+        std::array::from_fn(|port| match self.ports.get(port) {
+            Some(row) => reg.subcarriers.map(|k| row[usize::from(k)]),
+            None => Quad::default(),
+        })
+    }
+
+    /// The symbols on groups of resource elements, each times the power of its channel.
+    pub fn symbols(&self, cell: &Cell, grid: &Grid, regs: &[Reg]) -> Vec<Quad> {
+        regs.iter().map(|reg| combine(cell.ports, &grid.quad(reg), &self.quads(reg))).collect()
+    }
+}
+
+/// The value at subcarrier `k` of a line through the two nearest of `gains`, which begin at `first`.
+fn line(gains: &[Complex32], first: usize, k: usize) -> Complex32 {
+    let spacing = crs::Pilots::SPACING;
+    let left = (k.saturating_sub(first) / spacing).min(gains.len().saturating_sub(2));
+    let (a, b) = (gains[left], gains[left + 1]);
+    let share = (k as f32 - (first + left * spacing) as f32) / spacing as f32;
+    a + (b - a).scale(share)
+}

@@ -1,0 +1,147 @@
+//! What was heard of one subframe: what the receiver hands to the search for messages.
+
+use num_complex::Complex32;
+
+use crate::cell::Cell;
+use crate::channel::Channel;
+use crate::diversity::combine;
+use crate::grid::{BITS_PER_CCE, ControlRegion, Grid};
+use crate::pcfich;
+use crate::sequence::gold::{Gold, pdcch_seed};
+
+/// The control region of one subframe, as it was heard.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observation {
+    /// System frame number, 0…1023.
+    pub sfn: u16,
+    /// Number within the frame, 0…9.
+    pub number: usize,
+    /// The subframe's first sample, counted from the first that was ever pushed; negative if the subframe began before.
+    pub sample: i64,
+    /// The likeliest control format indicator.
+    pub cfi: u8,
+    /// The logarithm of how much likelier it is than the next.
+    pub cfi_margin: f32,
+    /// Log-likelihood ratios ln P(0)/P(1) of the bits of all CCEs, 72 each, without scrambling.
+    pub llrs: Vec<f32>,
+    /// Power of a resource element of all ports over that of the noise, mean over the band.
+    pub snr_db: f32,
+}
+
+impl Observation {
+    /// CCEs of the control region.
+    pub fn cces(&self) -> usize {
+        self.llrs.len() / BITS_PER_CCE
+    }
+
+    /// The log-likelihood ratios of one CCE.
+    pub fn cce(&self, cce: usize) -> &[f32] {
+        &self.llrs[cce * BITS_PER_CCE..][..BITS_PER_CCE]
+    }
+}
+
+/// Reads control regions of one cell; all that depends on the cell only is made once.
+#[derive(Clone, Debug)]
+pub struct Observer {
+    cell: Cell,
+    /// Of CFI 1, 2 and 3.
+    regions: Vec<ControlRegion>,
+    /// By subframe and CFI: the signs of the 32 bits that the PCFICH sends.
+    indicators: Vec<[[f32; 32]; 3]>,
+    /// By subframe: the scrambling of the PDCCH as signs.
+    scrambling: Vec<Vec<f32>>,
+}
+
+impl Observer {
+    /// For a cell.
+    pub fn new(cell: Cell) -> Observer {
+        let regions: Vec<_> = (1..=3).filter_map(|cfi| ControlRegion::new(&cell, cfi)).collect();
+        let bits = regions.iter().map(|region| region.cces() * BITS_PER_CCE).max().unwrap_or(0);
+        let indicator = |number, cfi| -> [f32; 32] {
+            let quads = pcfich::encode(&cell, number, cfi);
+            std::array::from_fn(|bit| {
+                let symbol = quads[bit / 8][bit / 2 % 4];
+                if bit % 2 == 0 { symbol.re.signum() } else { symbol.im.signum() }
+            })
+        };
+        let signs = |number| {
+            let mut bits_of_number = Gold::new(pdcch_seed(cell.pci, number));
+            (0..bits).map(|_| bits_of_number.next_sign()).collect()
+        };
+        Observer {
+            cell,
+            regions,
+            indicators: (0..10).map(|number| [1, 2, 3].map(|cfi| indicator(number, cfi))).collect(),
+            scrambling: (0..10).map(signs).collect(),
+        }
+    }
+
+    /// The cell.
+    pub fn cell(&self) -> &Cell {
+        &self.cell
+    }
+
+    /// The region of a CFI (1…3).
+    pub fn region(&self, cfi: u8) -> &ControlRegion {
+        &self.regions[usize::from(cfi.clamp(1, 3)) - 1]
+    }
+
+    /// The likeliest CFI of subframe `number` (0…9) that the cell may use, and the logarithm of how much likelier it is
+    /// than the next. Needs the first symbol only.
+    ///
+    /// Source: TS 36.211 §6.7
+    pub fn cfi(&self, number: usize, grid: &Grid, channel: &Channel) -> (u8, f32) {
+        let scale = llr_scale(channel.noise());
+        let mut llrs = [0.0; 32];
+        for (reg, eight) in self.regions[0].pcfich.iter().zip(llrs.chunks_exact_mut(8)) {
+            let symbols = combine(self.cell.ports, &grid.quad(reg), &channel.quads(reg));
+            write_llrs(&symbols, scale, &[1.0; 8], eight);
+        }
+        // The likelihood of a word is the product of its bits', each e^(±L/2) up to a common factor.
+        let likelihood = |cfi: u8| -> f32 {
+            let word = &self.indicators[number % 10][usize::from(cfi) - 1];
+            word.iter().zip(&llrs).map(|(sign, llr)| 0.5 * sign * llr).sum()
+        };
+        let mut best = (self.cell.least_cfi(), f32::NEG_INFINITY);
+        let mut margin = f32::INFINITY;
+        for cfi in self.cell.least_cfi()..=3 {
+            let likelihood = likelihood(cfi);
+            margin = margin.min((likelihood - best.1).abs());
+            if likelihood > best.1 {
+                margin = likelihood - best.1;
+                best = (cfi, likelihood);
+            }
+        }
+        (best.0, margin)
+    }
+
+    /// Reads the bits of all CCEs of subframe `out.number`, of which `out.cfi` says how many symbols there are.
+    ///
+    /// Source: TS 36.211 §6.8
+    pub fn bits(&self, grid: &Grid, channel: &Channel, out: &mut Observation) {
+        let region = self.region(out.cfi);
+        let count = region.cces() * BITS_PER_CCE;
+        let scale = llr_scale(channel.noise());
+        out.llrs.clear();
+        out.llrs.resize(count, 0.0);
+        let scrambling = self.scrambling[out.number % 10].chunks_exact(8);
+        for ((reg, signs), eight) in region.pdcch.iter().zip(scrambling).zip(out.llrs.chunks_exact_mut(8)) {
+            let symbols = combine(self.cell.ports, &grid.quad(reg), &channel.quads(reg));
+            write_llrs(&symbols, scale, signs, eight);
+        }
+    }
+}
+
+/// What turns matched filters' outputs to log-likelihood ratios: an output is the power g of its channel times a symbol of
+/// ±1/√2 in each part, with noise of power g·`noise`.
+fn llr_scale(noise: f32) -> f32 {
+    2.0 * std::f32::consts::SQRT_2 / noise.max(f32::MIN_POSITIVE)
+}
+
+#[inline]
+fn write_llrs(symbols: &[Complex32; 4], scale: f32, signs: &[f32], out: &mut [f32]) {
+    for ((symbol, signs), out) in symbols.iter().zip(signs.chunks_exact(2)).zip(out.chunks_exact_mut(2)) {
+        out[0] = symbol.re * scale * signs[0];
+        out[1] = symbol.im * scale * signs[1];
+    }
+}
