@@ -16,16 +16,27 @@
 //! | [`log`] | the tables, one file per code |
 //! | [`mac`] | MAC headers and control elements that some packets carry |
 //! | [`source`] | forms of log files |
+//! | [`command`] | requests to a modem and its answers |
+//! | [`mask`] | which codes are on |
+//! | [`control`] | what a modem does with packets before it sends them, and how to make it send |
+//! | [`session`] | the host's side of a port: asks for codes, gives the modem back as it was |
 
+pub mod command;
+pub mod control;
 pub mod frame;
 pub mod layout;
 pub mod log;
 pub mod mac;
+pub mod mask;
 pub mod packet;
+pub mod session;
 pub mod source;
 pub mod stamp;
 
+pub use control::{Buffering, Control, Drain};
 pub use frame::{Deframer, Fault, Framed, Framing};
+pub use mask::Mask;
 pub use packet::{LogCode, LogPacket, Message, Radio};
+pub use session::{Line, Session, SessionOptions, State, Trouble};
 pub use source::Format;
 pub use stamp::Stamp;

@@ -19,6 +19,18 @@ const PACKET_HEADER: usize = 12;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogCode(pub u16);
 
+impl LogCode {
+    /// Of which equipment: 0xB is LTE and NR.
+    pub fn equipment(self) -> u8 {
+        (self.0 >> 12) as u8
+    }
+
+    /// Its number among those of its equipment.
+    pub fn item(self) -> u32 {
+        u32::from(self.0 & 0xFFF)
+    }
+}
+
 impl fmt::Display for LogCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:04X}", self.0)

@@ -1,0 +1,224 @@
+//! What a modem does with its packets before it sends them, and how it is made to send.
+//!
+//! A phone's modem keeps packets until a watermark or a timer is reached, about a second's worth. The phone's application
+//! processor can change that by control packets. From user space on `/dev/diag` two ioctls make the kernel send them
+//! (buffering: 35, drain: 36). Over a DM port no public command sends them: such a port is expected to stream, and is to be
+//! measured. [`Request::Control`](crate::command::Request::Control) carries them in-band to this crate's own
+//! [modem](crate::modem), so that draining can be tested without a phone; a real modem refuses it.
+//!
+//! Source: Linux drivers/char/diag/diagfwd_cntl.h, of Android's kernels
+
+use std::time::Duration;
+
+use airpace_core::Time;
+
+/// `id, length of the rest, version` before the rest of a control packet.
+const HEADER: usize = 12;
+/// The only stream there is.
+const STREAM: u8 = 1;
+
+/// What a modem does with its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffering {
+    /// Sends them as they come.
+    Streaming,
+    /// Keeps them until the buffer is filled to `high` percent, then sends until `low` percent are left.
+    Threshold {
+        /// Percent of the buffer.
+        high: u8,
+        /// Percent of the buffer.
+        low: u8,
+    },
+    /// Keeps the newest; sends nothing unless drained.
+    Circular,
+}
+
+impl Buffering {
+    /// The watermarks in common use.
+    pub const THRESHOLD: Buffering = Buffering::Threshold { high: 85, low: 15 };
+
+    /// The number of the mode.
+    pub fn mode(self) -> u8 {
+        match self {
+            Buffering::Streaming => 0,
+            Buffering::Threshold { .. } => 1,
+            Buffering::Circular => 2,
+        }
+    }
+
+    /// The control packets that set it.
+    pub fn controls(self) -> Vec<Control> {
+        let mut controls = vec![Control::Mode(self.mode())];
+        if let Buffering::Threshold { high, low } = self {
+            controls.push(Control::Watermarks { high, low });
+        }
+        controls
+    }
+}
+
+/// A control packet, from the application processor to the modem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// 3: whether packets are to come in real time; if not, the modem keeps them longer, as while the phone sleeps.
+    RealTime(bool),
+    /// 17: the number of the buffering mode: 0 streaming, 1 threshold, 2 circular.
+    Mode(u8),
+    /// 18: send what is there.
+    Drain,
+    /// 19: watermarks in percent of the buffer.
+    Watermarks {
+        /// At which it begins to send.
+        high: u8,
+        /// At which it stops.
+        low: u8,
+    },
+}
+
+/// To whom a control packet is addressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Addressed {
+    /// To the peripheral (version 1).
+    #[default]
+    Peripheral,
+    /// To one of its diag ids (version 2).
+    DiagId(u8),
+}
+
+impl Control {
+    /// Appends the packet's bytes.
+    pub fn write(self, to: Addressed, out: &mut Vec<u8>) {
+        let (id, rest): (u32, Vec<u8>) = match self {
+            // Sleep vote, real time, and six values that are not to be used.
+            Control::RealTime(real_time) => {
+                let vote = u32::from(real_time);
+                (3, [vote, vote, 0, 0, 0, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect())
+            }
+            Control::Mode(mode) => (17, vec![STREAM, mode]),
+            Control::Drain => (18, vec![STREAM]),
+            Control::Watermarks { high, low } => (19, vec![STREAM, high, low]),
+        };
+        let (version, diag_id): (u32, Option<u8>) = match to {
+            Addressed::Peripheral => (1, None),
+            Addressed::DiagId(diag_id) => (2, Some(diag_id)),
+        };
+        let length = 4 + rest.len() + usize::from(diag_id.is_some());
+        out.extend(id.to_le_bytes());
+        out.extend((length as u32).to_le_bytes());
+        out.extend(version.to_le_bytes());
+        out.extend(diag_id);
+        out.extend(rest);
+    }
+
+    /// Reads a packet; `None` if it is none that is known, or not all there.
+    pub fn read(bytes: &[u8]) -> Option<(Control, Addressed)> {
+        let (header, rest) = bytes.split_at_checked(HEADER)?;
+        let word =
+            |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        if word(4) as usize != 4 + rest.len() {
+            return None;
+        }
+        let (to, rest) = match word(8) {
+            1 => (Addressed::Peripheral, rest),
+            2 => (Addressed::DiagId(*rest.first()?), &rest[1..]),
+            _ => return None,
+        };
+        let control = match (word(0), rest) {
+            (3, [_, _, _, _, real_time, ..]) if rest.len() == 32 => Control::RealTime(*real_time != 0),
+            (17, &[STREAM, mode @ 0..=2]) => Control::Mode(mode),
+            (18, &[STREAM]) => Control::Drain,
+            (19, &[STREAM, high, low]) if low <= high && high <= 100 => Control::Watermarks { high, low },
+            _ => return None,
+        };
+        Some((control, to))
+    }
+}
+
+/// Makes a modem that buffers send: sets how it buffers, then drains it by a timer.
+///
+/// Source: BISCAY §3.2.3
+#[derive(Clone, Debug)]
+pub struct Drain {
+    buffering: Option<Buffering>,
+    every: Option<Duration>,
+    next: Option<Time>,
+}
+
+impl Drain {
+    /// Sets `buffering` (`None` leaves it as it is) and drains each time `every` has passed (`None` never does).
+    pub fn new(buffering: Option<Buffering>, every: Option<Duration>) -> Drain {
+        Drain { buffering, every, next: None }
+    }
+
+    /// How the modem is to buffer.
+    pub fn buffering(&self) -> Option<Buffering> {
+        self.buffering
+    }
+
+    /// The next drain, once its time has come.
+    pub fn poll(&mut self, now: Time) -> Option<Control> {
+        let every = self.every?;
+        let due = *self.next.get_or_insert(now);
+        if now < due {
+            return None;
+        }
+        // Whoever comes late drains once, and keeps the beat.
+        let next = due + every;
+        self.next = Some(if next > now { next } else { now + every });
+        Some(Control::Drain)
+    }
+
+    /// When to [`poll`](Drain::poll) next; `None` if never.
+    pub fn next_timer(&self) -> Option<Time> {
+        self.every.map(|_| self.next.unwrap_or(Time::ZERO))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drain_has_the_thirteen_bytes_that_kernels_send() {
+        let mut bytes = vec![];
+        Control::Drain.write(Addressed::Peripheral, &mut bytes);
+        assert_eq!(bytes, [0x12, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else_is() {
+        let controls = [
+            Control::RealTime(true),
+            Control::RealTime(false),
+            Control::Mode(2),
+            Control::Drain,
+            Control::Watermarks { high: 85, low: 15 },
+        ];
+        for to in [Addressed::Peripheral, Addressed::DiagId(3)] {
+            for control in controls {
+                let mut bytes = vec![];
+                control.write(to, &mut bytes);
+                assert_eq!(Control::read(&bytes), Some((control, to)));
+                assert_eq!(Control::read(&bytes[..bytes.len() - 1]), None, "cut");
+                bytes.push(0);
+                assert_eq!(Control::read(&bytes), None, "too long");
+            }
+        }
+        let mut unknown = vec![];
+        Control::Watermarks { high: 10, low: 20 }.write(Addressed::Peripheral, &mut unknown);
+        assert_eq!(Control::read(&unknown), None, "low above high");
+    }
+
+    #[test]
+    fn a_late_drain_is_one_drain_and_the_beat_goes_on() {
+        let mut drain = Drain::new(None, Some(Duration::from_millis(10)));
+        let mut drained = vec![];
+        for millis in [0, 3, 9, 10, 12, 20, 55, 56, 60, 65] {
+            if drain.poll(Time::from_millis(millis)).is_some() {
+                drained.push(millis);
+            }
+        }
+        assert_eq!(drained, [0, 10, 20, 55, 65]);
+        assert_eq!(drain.next_timer(), Some(Time::from_millis(75)));
+        assert_eq!(Drain::new(None, None).next_timer(), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! Which codes of one equipment a modem sends: a bit for each item.
+
+use crate::packet::LogCode;
+
+/// Equipment ids that a log code can have.
+pub const EQUIPMENTS: usize = 16;
+/// Items that an equipment can have: a log code has twelve bits of item.
+pub const MOST_ITEMS: u32 = 0x1000;
+
+/// Which log codes of one equipment are on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mask {
+    equipment: u8,
+    items: u32,
+    bits: Vec<u8>,
+}
+
+impl Mask {
+    /// None of an equipment that has so many items, at most [`MOST_ITEMS`].
+    pub fn off(equipment: u8, items: u32) -> Mask {
+        let items = items.min(MOST_ITEMS);
+        Mask { equipment, items, bits: vec![0; bytes_of(items)] }
+    }
+
+    /// Those of `codes` that are of this equipment and that it has items for.
+    pub fn of(equipment: u8, items: u32, codes: impl IntoIterator<Item = LogCode>) -> Mask {
+        let mut mask = Mask::off(equipment, items);
+        for code in codes {
+            if mask.has_room_for(code) {
+                let item = code.item() as usize;
+                mask.bits[item / 8] |= 1 << (item % 8);
+            }
+        }
+        mask
+    }
+
+    /// The mask in these bytes; `None` if there are fewer than its items take, or more items than a code can name.
+    pub fn read(equipment: u8, items: u32, bytes: &[u8]) -> Option<Mask> {
+        let bits = (items <= MOST_ITEMS).then(|| bytes.get(..bytes_of(items))).flatten()?;
+        Some(Mask { equipment, items, bits: bits.to_vec() })
+    }
+
+    /// Of which equipment.
+    pub fn equipment(&self) -> u8 {
+        self.equipment
+    }
+
+    /// How many items it has.
+    pub fn items(&self) -> u32 {
+        self.items
+    }
+
+    /// Bit `n` of the mask is bit `n % 8` of byte `n / 8`.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bits
+    }
+
+    /// Whether it can turn this code on.
+    pub fn has_room_for(&self, code: LogCode) -> bool {
+        code.equipment() == self.equipment && code.item() < self.items
+    }
+
+    /// Whether a code is on.
+    pub fn has(&self, code: LogCode) -> bool {
+        let item = code.item() as usize;
+        self.has_room_for(code) && self.bits[item / 8] >> (item % 8) & 1 == 1
+    }
+
+    /// The codes that are on.
+    pub fn codes(&self) -> impl Iterator<Item = LogCode> {
+        let first = u16::from(self.equipment) << 12;
+        (0..self.items as u16).map(move |item| LogCode(first | item)).filter(|&code| self.has(code))
+    }
+
+    /// Whether no code is on.
+    pub fn is_off(&self) -> bool {
+        self.codes().next().is_none()
+    }
+}
+
+fn bytes_of(items: u32) -> usize {
+    items.div_ceil(8) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_a_bit_of_its_equipment() {
+        let mask = Mask::of(0xB, 0x1FF, [LogCode(0xB139), LogCode(0xB821), LogCode(0x412F)]);
+        assert_eq!(mask.bytes().len(), 64);
+        assert_eq!((mask.bytes()[39], mask.bytes().iter().map(|byte| byte.count_ones()).sum()), (1 << 1, 1));
+        assert!(
+            mask.has(LogCode(0xB139)) && !mask.has(LogCode(0x4139)) && !mask.has_room_for(LogCode(0xB821))
+        );
+        assert_eq!(Mask::read(0xB, 0x1FF, mask.bytes()), Some(mask));
+    }
+
+    #[test]
+    fn bits_beyond_the_items_and_missing_bytes_mean_nothing() {
+        let mask = Mask::read(0xB, 4, &[0xFF]).unwrap();
+        assert_eq!(mask.codes().map(|code| code.0).collect::<Vec<_>>(), [0xB000, 0xB001, 0xB002, 0xB003]);
+        assert_eq!((Mask::read(0xB, 9, &[0xFF]), Mask::read(0xB, 0x1001, &[0; 1_000])), (None, None));
+        assert!(Mask::off(1, u32::MAX).is_off());
+    }
+}

@@ -1,0 +1,91 @@
+//! A session with its framing: bytes in, log packets and bytes out.
+
+use airpace_core::Time;
+
+use super::{Session, State};
+use crate::frame::{self, Deframer, Framed, Framing};
+use crate::packet::{LogPacket, Message};
+
+/// Ends a frame in either framing.
+const FLAG: u8 = 0x7E;
+
+/// A session on a line of bytes.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// What is said on it.
+    pub session: Session,
+    deframer: Deframer,
+    framing: Framing,
+    faults: u64,
+}
+
+impl Line {
+    /// A line on which nothing was said.
+    pub fn new(session: Session) -> Line {
+        Line { session, deframer: Deframer::default(), framing: Framing::Hdlc, faults: 0 }
+    }
+
+    /// Takes bytes from the modem; `visit` gets the log packets among them.
+    pub fn push(&mut self, now: Time, bytes: &[u8], mut visit: impl FnMut(&LogPacket<'_>)) {
+        if let State::Opening(_) = self.session.state() {
+            // An answer may change how the bytes right after it are framed.
+            bytes.split_inclusive(|&byte| byte == FLAG).for_each(|piece| self.take(now, piece, &mut visit));
+        } else {
+            self.take(now, bytes, &mut visit);
+        }
+    }
+
+    fn take(&mut self, now: Time, bytes: &[u8], visit: &mut impl FnMut(&LogPacket<'_>)) {
+        self.follow();
+        let Line { session, deframer, faults, .. } = self;
+        deframer.push(bytes, |_, framed| match framed {
+            Framed::Body(body) => {
+                if let Some(message) = Message::read(body) {
+                    if let Message::Log(packet) = &message {
+                        visit(packet);
+                    }
+                    session.on_message(now, &message);
+                }
+            }
+            Framed::Fault(_) => *faults += 1,
+        });
+    }
+
+    /// Appends the bytes that are to be sent now.
+    pub fn pop(&mut self, now: Time, out: &mut Vec<u8>) {
+        if self.next_timer().is_some_and(|due| due <= now) {
+            self.session.on_timer(now);
+        }
+        self.follow();
+        while let Some(body) = self.session.poll_transmit() {
+            frame::encode(self.framing, &body, out);
+        }
+    }
+
+    /// When to [`pop`](Line::pop) next; `None` if never.
+    pub fn next_timer(&self) -> Option<Time> {
+        self.session.next_timer()
+    }
+
+    /// The bytes that give the modem back as it was, at any time; see [`Session::restore`].
+    pub fn restore(&self) -> Vec<u8> {
+        let mut bytes = vec![];
+        for body in self.session.restore() {
+            frame::encode(self.session.framing(), &body, &mut bytes);
+        }
+        bytes
+    }
+
+    /// Stretches of bytes that were no message, since the line began.
+    pub fn faults(&self) -> u64 {
+        self.faults
+    }
+
+    /// Frames as the session says.
+    fn follow(&mut self) {
+        if self.framing != self.session.framing() {
+            self.framing = self.session.framing();
+            self.deframer.set_framing(self.framing);
+        }
+    }
+}
