@@ -86,6 +86,19 @@ fn is_colour_welcome() -> bool {
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
+/// A number with its thousands apart: `12,345`.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A bar with an estimate of the time left, on standard error; hidden where nobody watches.
 pub fn progress(is_quiet: bool) -> ProgressBar {
     let is_watched = std::io::stderr().is_terminal() && !is_quiet;
@@ -98,6 +111,11 @@ pub fn progress(is_quiet: bool) -> ProgressBar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thousands_stand_apart() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+    }
 
     #[test]
     fn tables_align_words_left_and_numbers_right() {

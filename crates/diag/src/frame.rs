@@ -7,7 +7,7 @@ use crc::{CRC_16_IBM_SDLC, Crc, Table};
 use memchr::{memchr, memchr2};
 
 /// Ends a frame.
-const FLAG: u8 = 0x7E;
+pub(crate) const FLAG: u8 = 0x7E;
 /// Announces a byte that is sent XOR [`FLIP`].
 const ESCAPE: u8 = 0x7D;
 const FLIP: u8 = 0x20;
@@ -97,12 +97,17 @@ impl Deframer {
         self.read += bytes.len() as u64;
     }
 
+    /// Bytes of the frame that has not ended, and where it began.
+    pub fn begun(&self) -> Option<(u64, usize)> {
+        let bytes = self.begun.len() + usize::from(self.is_escaped);
+        (bytes > 0 || self.is_overlong).then_some((self.begins, bytes))
+    }
+
     /// The stream is over: bytes of a frame that never ended, and where it began.
     pub fn finish(&mut self) -> Option<(u64, usize)> {
-        let left = self.begun.len() + usize::from(self.is_escaped);
-        let begins = self.begins;
+        let begun = self.begun();
         self.forget();
-        (left > 0).then_some((begins, left))
+        begun
     }
 
     fn forget(&mut self) {

@@ -49,6 +49,21 @@ pub enum VersionAt {
     Pair,
 }
 
+impl VersionAt {
+    /// The version that a payload says it has; `None` if it is too short to say.
+    pub(crate) fn read(self, payload: &[u8]) -> Option<Version> {
+        match self {
+            VersionAt::Byte => payload.first().map(|&number| Version::Single(number)),
+            VersionAt::Pair => payload.first_chunk().map(|&[minor, minor_high, major, major_high]| {
+                Version::Pair(
+                    u16::from_le_bytes([major, major_high]),
+                    u16::from_le_bytes([minor, minor_high]),
+                )
+            }),
+        }
+    }
+}
+
 /// A version of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
@@ -284,16 +299,7 @@ impl Code {
     /// # Errors
     /// If it is too short to say.
     pub fn version(&self, payload: &[u8]) -> Result<Version, Unreadable> {
-        let version = match self.version {
-            VersionAt::Byte => payload.first().map(|&number| Version::Single(number)),
-            VersionAt::Pair => payload.first_chunk().map(|&[minor, minor_high, major, major_high]| {
-                Version::Pair(
-                    u16::from_le_bytes([major, major_high]),
-                    u16::from_le_bytes([minor, minor_high]),
-                )
-            }),
-        };
-        version.ok_or(Unreadable::Empty(self.code))
+        self.version.read(payload).ok_or(Unreadable::Empty(self.code))
     }
 
     /// The layout of a version, if there is one.

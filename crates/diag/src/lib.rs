@@ -15,7 +15,7 @@
 //! | [`layout`] | the grammar of tables, and the two ways to read a packet by one |
 //! | [`log`] | the tables, one file per code |
 //! | [`mac`] | MAC headers and control elements that some packets carry |
-//! | [`source`] | forms of log files |
+//! | [`source`] | forms of log files, and reading them in pieces |
 //! | [`command`] | requests to a modem and its answers |
 //! | [`mask`] | which codes are on |
 //! | [`control`] | what a modem does with packets before it sends them, and how to make it send |

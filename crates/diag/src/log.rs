@@ -46,7 +46,7 @@ mod nas;
 mod pdcp;
 mod rlc;
 
-use crate::layout::{Code, Decoded, Unreadable};
+use crate::layout::{Code, Decoded, Unreadable, Version, VersionAt};
 use crate::packet::{LogCode, LogPacket};
 
 /// Every code that has a layout, by number.
@@ -108,6 +108,17 @@ pub static CODES: &[&Code] = &[
 /// The layouts of a code, if there are any.
 pub fn code(code: LogCode) -> Option<&'static Code> {
     CODES.binary_search_by_key(&code, |known| known.code).ok().map(|at| CODES[at])
+}
+
+/// The version that a packet says it has; `None` if it is too short to say.
+///
+/// Chosen: that of a code without layouts is where its relatives have it: NR codes in four bytes, others in one. That is
+/// a convention, which some old codes of GSM and UMTS do not keep.
+pub fn version(packet: &LogPacket<'_>) -> Option<Version> {
+    /// The codes of NR are from here on.
+    const NR: LogCode = LogCode(0xB800);
+    let at = if packet.code < NR { VersionAt::Byte } else { VersionAt::Pair };
+    code(packet.code).map_or(at, |known| known.version).read(packet.payload)
 }
 
 /// Reads all of a packet.

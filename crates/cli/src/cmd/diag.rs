@@ -1,5 +1,8 @@
 //! `airpace diag`: what a modem's diagnostic port says, from recorded logs and live.
 
+mod info;
+mod input;
+
 use std::io::Write;
 
 use super::Verdict;
@@ -13,9 +16,13 @@ pub struct Args {
 }
 
 #[derive(clap::Subcommand)]
-enum Command {}
+enum Command {
+    Info(info::Args),
+}
 
 /// Does it.
-pub fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    match args.command {}
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    match &args.command {
+        Command::Info(args) => info::run(args, out),
+    }
 }

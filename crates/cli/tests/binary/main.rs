@@ -1,5 +1,7 @@
 //! The real binary in a temporary folder: what users type, what they get.
 
+mod diag_info;
+mod diag_made;
 mod sims;
 mod tools;
 mod traces;

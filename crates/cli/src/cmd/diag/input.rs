@@ -1,0 +1,154 @@
+//! Logs as they come: files one after the other, compressed or not, or a pipe that is still being written.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use airpace_diag::Format;
+use airpace_diag::source::{Item, Place, Reader};
+use anyhow::{Context, bail};
+use indicatif::ProgressBar;
+
+use crate::terminal::{self, thousands};
+
+/// Bytes read at once, at most: few system calls, and what a pipe has is there at once.
+const PIECE: usize = 1 << 18;
+
+/// What reads logs.
+pub trait Sink {
+    /// Something in a log.
+    fn item(&mut self, place: Place, item: Item<'_>) -> anyhow::Result<()>;
+
+    /// All that has come so far was told; the next bytes may take their time.
+    fn pause(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// A file that was read.
+pub struct Source {
+    /// As it was named.
+    pub name: String,
+    /// Its bytes, expanded.
+    pub bytes: u64,
+    /// By what it was compressed.
+    pub compression: Option<&'static str>,
+    /// Its form.
+    pub form: Format,
+}
+
+/// Reads files one after the other as one log: a message may begin in one and end in the next. `-` is standard input.
+///
+/// # Errors
+/// Where a file cannot be read or holds no message, and those of `sink`.
+pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Source>> {
+    let bar = progress(paths);
+    let mut reader = Reader::default();
+    let mut feed = Feed { sink, messages: 0, failed: None };
+    let mut piece = vec![0; PIECE];
+    let mut sources = vec![];
+    for path in paths {
+        let name = path.display().to_string();
+        bar.set_message(name.clone());
+        let (compression, mut input) = open(path, &bar)?;
+        let mut bytes = 0;
+        feed.messages = 0;
+        loop {
+            let length = match input.read(&mut piece) {
+                Ok(0) => break,
+                Ok(length) => length,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    return Err(error)
+                        .with_context(|| format!("`{name}` cannot be read beyond byte {bytes}"));
+                }
+            };
+            bytes += length as u64;
+            reader.push(&piece[..length], |place, item| feed.item(place, item));
+            feed.passed()?;
+            feed.sink.pause()?;
+        }
+        let form = reader.next_file(|place, item| feed.item(place, item));
+        feed.passed()?;
+        if bytes == 0 {
+            bail!("`{name}` is empty");
+        }
+        if feed.messages == 0 {
+            bail!(
+                "`{name}`: no diag frame found in {} bytes: this is no log of a modem's diagnostic port (.qmdl, \
+                 .qmdl2, .mi2log, .dlf or the stream as it came), or less of one than a frame",
+                thousands(bytes)
+            );
+        }
+        sources.push(Source { name, bytes, compression, form });
+    }
+    reader.finish(|place, item| feed.item(place, item));
+    feed.passed()?;
+    bar.finish_and_clear();
+    Ok(sources)
+}
+
+/// Hands on what a reader finds, until the sink fails.
+struct Feed<'s, S> {
+    sink: &'s mut S,
+    /// Messages of the file that is read.
+    messages: u64,
+    failed: Option<anyhow::Error>,
+}
+
+impl<S: Sink> Feed<'_, S> {
+    fn item(&mut self, place: Place, item: Item<'_>) {
+        self.messages += u64::from(matches!(item, Item::Message(_)));
+        if self.failed.is_none() {
+            self.failed = self.sink.item(place, item).err();
+        }
+    }
+
+    fn passed(&mut self) -> anyhow::Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+/// A bar over the bytes of all files, where all say how many they have.
+fn progress(paths: &[PathBuf]) -> ProgressBar {
+    let size =
+        |path: &PathBuf| std::fs::metadata(path).ok().filter(|file| file.is_file()).map(|file| file.len());
+    match paths.iter().map(size).sum::<Option<u64>>() {
+        Some(bytes) => {
+            let bar = terminal::progress(false);
+            bar.set_length(bytes);
+            bar
+        }
+        None => ProgressBar::hidden(),
+    }
+}
+
+/// A file's bytes, expanded; and by what it was compressed.
+fn open(path: &Path, bar: &ProgressBar) -> anyhow::Result<(Option<&'static str>, Box<dyn Read>)> {
+    const MAGIC: usize = 6;
+    let name = path.display();
+    let refused = || format!("cannot read `{name}`; give an existing file, or - for standard input");
+    let mut file: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(std::io::stdin().lock())
+    } else if path.is_dir() {
+        bail!("`{name}` is a folder; give the logs in it, in order: {name}/*.qmdl");
+    } else {
+        Box::new(bar.wrap_read(File::open(path).with_context(refused)?))
+    };
+    let mut magic = vec![];
+    file.by_ref().take(MAGIC as u64).read_to_end(&mut magic).with_context(refused)?;
+    let bytes = std::io::Cursor::new(magic.clone()).chain(file);
+    let other = |program: &str, word: &str| -> anyhow::Error {
+        anyhow::anyhow!(
+            "`{name}` is compressed by {program}, which is not read here; try: {word} `{name}` | airpace diag … -"
+        )
+    };
+    Ok(match magic.as_slice() {
+        [0x1F, 0x8B, ..] => (Some("gzip"), Box::new(flate2::read::MultiGzDecoder::new(bytes))),
+        [0x28, 0xB5, 0x2F, 0xFD, ..] => (Some("zstd"), Box::new(zstd::Decoder::new(bytes)?)),
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => return Err(other("bzip2", "bunzip2 -c")),
+        [0xFD, b'7', b'z', b'X', b'Z', 0] => return Err(other("xz", "xz -dc")),
+        [b'P', b'K', 3, 4, ..] => return Err(other("zip", "unzip -p")),
+        _ => (None, Box::new(bytes)),
+    })
+}

@@ -1,0 +1,176 @@
+//! `airpace diag info`: what a log holds.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use super::Shell;
+use super::diag_made::{Log, counts, index, nas, recorded, rrc};
+
+/// Seven messages: two codes, two radios, an event, and a code that nobody knows.
+fn log() -> Log {
+    Log::default()
+        .packet(1, 0, 0xB0C0, &rrc(7, 1650, &[0x40, 1]))
+        .packet(2, 1, 0xB0C0, &rrc(7, 2850, &[0x40, 2]))
+        .packet(1, 10, 0xB0C0, &rrc(3, 1650, &[3]))
+        .message(&[0x60, 0, 1])
+        .packet(1, 40, 0xB0C0, &rrc(3, 1650, &[4]))
+        .packet(2, 50, 0xB0EC, &nas(&[7, 0x41]))
+        .packet(1, 60, 0xB1DC, &[48, 1, 2])
+}
+
+#[test]
+fn a_log_is_told_for_people_and_programs() {
+    let shell = Shell::new();
+    shell.write_bytes("phone.qmdl", &log().0);
+    let told = shell.run(&["diag", "info", "phone.qmdl"]).fine();
+    for part in [
+        "6 log packets in 0.060 s",
+        "radio 1 (4 packets), radio 2 (2 packets): LTE",
+        "LTE RRC OTA",
+        "48?",
+        "1 other messages 0x60 (event)",
+    ] {
+        assert!(told.contains(part), "tells `{part}`: {told}");
+    }
+    assert!(!told.contains('\x1b'), "no colours without a terminal");
+
+    let info = &shell.run(&["diag", "info", "--json", "phone.qmdl"]).json()[0];
+    assert_eq!(info["file"], "phone.qmdl");
+    assert_eq!((&info["packets"], &info["duration_s"]), (&json!(6), &json!(0.06)));
+    assert_eq!((&info["radios"], &info["rats"]), (&json!([1, 2]), &json!(["LTE"])));
+    let rrc = &info["codes"]["0xB0C0"];
+    assert_eq!((&rrc["count"], &rrc["versions"]), (&json!(4), &json!({"26": 4})));
+    assert_eq!(rrc["layouts"], json!({"26": "checked"}));
+    assert_eq!(rrc["gap_ms"], json!({"median": 10.0, "p90": 30.0}), "gaps are of one radio");
+    assert_eq!(info["codes"]["0xB1DC"]["layouts"], json!({"48": "unknown"}));
+    assert_eq!(info["messages"], json!({"0x60": {"about": "event", "count": 1}}));
+    assert_eq!(info["faults"], json!({}));
+}
+
+#[test]
+fn compressed_logs_pipes_and_packets_without_frames_say_the_same() {
+    let shell = Shell::new();
+    let log = log().0;
+    shell.write_bytes("plain", &log);
+    let codes =
+        |words: &[&str]| shell.run(&[&["diag", "info", "--json"], words].concat()).json()[0]["codes"].clone();
+    let expected = codes(&["plain"]);
+
+    let mut gzip = flate2::write::GzEncoder::new(vec![], flate2::Compression::fast());
+    gzip.write_all(&log).unwrap();
+    shell.write_bytes("log.txt", &gzip.finish().unwrap());
+    assert_eq!(codes(&["log.txt"]), expected, "gzip is known by its content");
+    shell.write_bytes("log.gz", &zstd::encode_all(&log[..], 1).unwrap());
+    assert_eq!(codes(&["log.gz"]), expected, "zstd is known by its content");
+
+    let mut command = shell.command(&["diag", "info", "--json", "-"]);
+    let done = super::Done::of(
+        command.stdin(std::fs::File::open(shell.path("plain")).unwrap()),
+        &["diag", "info", "-"],
+    );
+    assert_eq!(done.json()[0]["codes"], expected, "a pipe");
+
+    let (mut dlf, mut packets) = (vec![], 0);
+    airpace_diag::Format::Hdlc.visit(&log, |_, item| {
+        if let airpace_diag::source::Item::Message(airpace_diag::Message::Log(packet)) = item {
+            let mut body = vec![];
+            packet.write(false, &mut body);
+            dlf.extend_from_slice(&body[4..]);
+            packets += 1;
+        }
+    });
+    shell.write_bytes("log.dlf", &dlf);
+    let info = &shell.run(&["diag", "info", "--json", "log.dlf"]).json()[0];
+    assert_eq!((&info["form"], &info["packets"]), (&json!("dlf"), &json!(packets)));
+    assert_eq!(info["codes"]["0xB0EC"], expected["0xB0EC"]);
+}
+
+#[test]
+fn files_of_one_capture_are_joined_and_each_is_told() {
+    let shell = Shell::new();
+    let log = log().0;
+    shell.write_bytes("1.qmdl", &log[..100]);
+    shell.write_bytes("2.qmdl", &log[100..]);
+    let both = shell.run(&["diag", "info", "--json", "1.qmdl", "2.qmdl"]).json();
+    let packets: Vec<_> = both.iter().map(|info| info["packets"].as_u64().unwrap()).collect();
+    assert_eq!(packets.iter().sum::<u64>(), 6, "the packet between the files is not lost");
+    assert!(both.iter().all(|info| info["faults"] == json!({})), "{both:?}");
+
+    let alone = &shell.run(&["diag", "info", "--json", "2.qmdl"]).json()[0];
+    assert_eq!(alone["packets"], packets[1], "alone it has what begins in it");
+    assert_eq!(alone["faults"], json!({"bad checksum": {"count": 1, "first_offsets": [0]}}));
+    let alone = shell.run(&["diag", "info", "1.qmdl"]).fine();
+    assert!(alone.contains("1 × frame cut at the end of the file, at byte "), "{alone}");
+}
+
+#[test]
+fn what_is_no_log_is_refused_with_the_reason() {
+    let shell = Shell::new();
+    let text = "All work and no play.\n".repeat(60);
+    shell.write("notes.txt", &text);
+    shell.run(&["diag", "info", "notes.txt"]).refused(&["notes.txt", "no diag frame found in 1,320 bytes"]);
+    shell.write("empty.qmdl", "");
+    shell.run(&["diag", "info", "empty.qmdl"]).refused(&["`empty.qmdl` is empty"]);
+    shell.run(&["diag", "info", "missing.qmdl"]).refused(&["missing.qmdl", "give an existing file"]);
+    std::fs::create_dir(shell.path("logs")).unwrap();
+    shell.run(&["diag", "info", "logs"]).refused(&["`logs` is a folder", "logs/*.qmdl"]);
+    shell.write_bytes("log.bz2", b"BZh91AY&SY");
+    shell.run(&["diag", "info", "log.bz2"]).refused(&["bzip2", "bunzip2 -c"]);
+    shell.write_bytes("cut.gz", &[0x1F, 0x8B, 8, 0, 0, 0]);
+    shell.run(&["diag", "info", "cut.gz"]).refused(&["`cut.gz` cannot be read beyond byte 0"]);
+    shell.run(&["diag", "info"]).refused(&["FILE"]);
+}
+
+#[test]
+fn recorded_logs_hold_what_their_index_says() {
+    for log in recorded() {
+        let rows = index(&log);
+        let shell = Shell::new();
+        let info = &shell.run(&["diag", "info", "--json", log.to_str().unwrap()]).json()[0];
+        let name = log.display();
+        let packets: Vec<_> = rows.iter().filter(|row| row.kind == "log").collect();
+        assert_eq!(info["packets"], packets.len(), "{name}");
+        let versions = counts(packets.iter().map(|row| (row.code.clone(), row.version.clone())));
+        let mut found = std::collections::BTreeMap::new();
+        for (code, of_code) in info["codes"].as_object().unwrap() {
+            for (version, count) in of_code["versions"].as_object().unwrap() {
+                found.insert((code.clone(), version.clone()), count.as_u64().unwrap());
+            }
+            assert_eq!(of_code["misfits"], 0, "{name}: every packet fits its layout: {code}");
+        }
+        assert_eq!(found, versions, "{name}");
+        let radios: Vec<_> = counts(packets.iter().map(|row| row.radio)).into_keys().collect();
+        assert_eq!(info["radios"], json!(radios), "{name}");
+        let commands: u64 = info["messages"]
+            .as_object()
+            .unwrap()
+            .values()
+            .map(|message| message["count"].as_u64().unwrap())
+            .sum();
+        assert_eq!(commands, rows.iter().filter(|row| row.kind == "cmd").count() as u64, "{name}");
+        let bad = info["faults"]["bad checksum"]["count"].as_u64().unwrap_or(0);
+        assert_eq!(bad, rows.iter().filter(|row| row.kind == "badcrc").count() as u64, "{name}");
+
+        // As the recordings' list has it; that of a modem which never knew the time is by its own clock.
+        let seconds = [
+            ("lte_pixel3_a", 8.462),
+            ("lte_pixel5_2023_a", 0.321),
+            ("lte_att_iphone_2016_a", 0.92),
+            ("lte_att_2016", 123.075),
+            ("lte_bler_2019", 36.145),
+            ("lte_attach_2020", 1481.754),
+            ("lte_volte_2018", 5_788_266.676),
+            ("multi_rat_cmcc_2015", 10_111.499),
+            ("lte_qmdl_example_2015", 423.056),
+            ("nbiot_2020", 8.421),
+            ("nr_mi10_a", 65_986.004),
+            ("rayhunter_deadsim_2025", 12.245),
+            ("rayhunter_goodsim_short_2025", 4.096),
+        ];
+        let stem = log.file_stem().unwrap().to_str().unwrap();
+        let (_, expected) = seconds.iter().find(|(name, _)| *name == stem).unwrap();
+        let found = info["duration_s"].as_f64().unwrap();
+        assert!((found - expected).abs() < 0.001, "{name}: {found} s where the list has {expected}");
+    }
+}
