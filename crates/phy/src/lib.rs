@@ -22,6 +22,7 @@
 //! | [`encode`] | a whole subframe as a cell sends it | |
 //! | [`channel`] | what each antenna port reaches the receiver through, and the noise | |
 //! | [`observation`] | what was heard of a subframe: soft bits of its CCEs, for any search | |
+//! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
 //! | [`receive`] | the grid of a known cell back to DCIs, exhaustively | |
 #![warn(missing_docs)]
 
@@ -32,6 +33,7 @@ pub mod dci;
 pub mod diversity;
 pub mod encode;
 pub mod grid;
+pub mod impair;
 pub mod modulation;
 pub mod numerology;
 pub mod observation;
@@ -41,6 +43,7 @@ pub mod pcfich;
 pub mod pdcch;
 pub mod phich;
 pub mod receive;
+pub mod resample;
 pub mod sequence;
 
 pub use cell::{Cell, PhichDuration, PhichResource, Ports};

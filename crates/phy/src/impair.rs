@@ -1,0 +1,415 @@
+//! What lies between a cell and the samples of a receiver: fading, noise, and an imperfect radio.
+//!
+//! ```text
+//! ports ─▶ fading of each ─▶ sum ─▶ sample clock ─▶ carrier offset ─▶ noise ─▶ DC ─▶ clipping
+//! ```
+
+use airpace_core::{Rng, Streams};
+use num_complex::Complex32;
+
+use crate::resample::lowpass;
+
+/// How the power of a port reaches the receiver over time.
+///
+/// Source: TS 36.101 Annex B.2.1 Table B.2.1-2 … B.2.1-4
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// One path that does not fade.
+    Flat,
+    /// Extended pedestrian A: up to 0.41 µs.
+    Epa,
+    /// Extended vehicular A: up to 2.51 µs.
+    Eva,
+    /// Extended typical urban: up to 5 µs.
+    Etu,
+}
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Profile; 4] = [Profile::Flat, Profile::Epa, Profile::Eva, Profile::Etu];
+
+    /// Its name, in small letters.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Profile::Flat => "flat",
+            Profile::Epa => "epa",
+            Profile::Eva => "eva",
+            Profile::Etu => "etu",
+        }
+    }
+
+    /// Delay in nanoseconds and relative power in dB of each path.
+    pub const fn paths(self) -> &'static [(f64, f64)] {
+        match self {
+            Profile::Flat => &[(0.0, 0.0)],
+            Profile::Epa => &[
+                (0.0, 0.0),
+                (30.0, -1.0),
+                (70.0, -2.0),
+                (90.0, -3.0),
+                (110.0, -8.0),
+                (190.0, -17.2),
+                (410.0, -20.8),
+            ],
+            Profile::Eva => &[
+                (0.0, 0.0),
+                (30.0, -1.5),
+                (150.0, -1.4),
+                (310.0, -3.6),
+                (370.0, -0.6),
+                (710.0, -9.1),
+                (1090.0, -7.0),
+                (1730.0, -12.0),
+                (2510.0, -16.9),
+            ],
+            Profile::Etu => &[
+                (0.0, -1.0),
+                (50.0, -1.0),
+                (120.0, -1.0),
+                (200.0, 0.0),
+                (230.0, 0.0),
+                (500.0, 0.0),
+                (1600.0, -3.0),
+                (2300.0, -5.0),
+                (5000.0, -7.0),
+            ],
+        }
+    }
+}
+
+/// What happens to samples on their way. [`Conditions::perfect`] changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Conditions {
+    /// Samples per second.
+    pub sample_rate_hz: f64,
+    /// How power is spread over time.
+    pub profile: Profile,
+    /// The largest Doppler shift of a path; 0 keeps the channel as it is drawn.
+    pub doppler_hz: f64,
+    /// Mean power of the noise on a sample: see [`noise_power`].
+    pub noise_power: f64,
+    /// How far the receiver is tuned below the cell's carrier.
+    pub cfo_hz: f64,
+    /// By how many millionths the receiver's clock is slow: it takes fewer samples per second.
+    pub drift_ppm: f64,
+    /// What is added to every sample.
+    pub dc: Complex32,
+    /// Real and imaginary parts are cut to this size.
+    pub clip: f32,
+}
+
+impl Conditions {
+    /// Of a perfect radio beside the antenna.
+    pub const fn perfect(sample_rate_hz: f64) -> Conditions {
+        Conditions {
+            sample_rate_hz,
+            profile: Profile::Flat,
+            doppler_hz: 0.0,
+            noise_power: 0.0,
+            cfo_hz: 0.0,
+            drift_ppm: 0.0,
+            dc: Complex32::new(0.0, 0.0),
+            clip: f32::INFINITY,
+        }
+    }
+}
+
+/// Noise power on a sample for a ratio of `snr_db` on resource elements, where one of unit power (of all ports together) is
+/// a tone of `amplitude` and an FFT has `fft_size` points.
+pub fn noise_power(snr_db: f64, fft_size: usize, amplitude: f32) -> f64 {
+    fft_size as f64 * f64::from(amplitude) * f64::from(amplitude) / libm::pow(10.0, snr_db / 10.0)
+}
+
+/// Takes the samples that antenna ports send and gives those that one antenna receives.
+#[derive(Clone, Debug)]
+pub struct Impair {
+    conditions: Conditions,
+    ports: Vec<Fading>,
+    clock: Option<Clock>,
+    noise: Rng,
+    /// Turns of the carrier so far.
+    turns: f64,
+    sum: Vec<Complex32>,
+}
+
+impl Impair {
+    /// For a cell of `ports` antenna ports. Fading is drawn from the streams `phy.fading.N` of each port, noise from
+    /// `phy.noise`.
+    pub fn new(conditions: Conditions, ports: usize, streams: &Streams) -> Impair {
+        let fading = |port| Fading::new(&conditions, &mut streams.stream(&format!("phy.fading.{port}")));
+        Impair {
+            ports: (0..ports).map(fading).collect(),
+            clock: (conditions.drift_ppm != 0.0).then(|| Clock::new(conditions.drift_ppm)),
+            noise: streams.stream("phy.noise"),
+            turns: 0.0,
+            sum: Vec::new(),
+            conditions,
+        }
+    }
+
+    /// Takes samples of all ports, as many of each, and appends what is received. The last few stay inside until more
+    /// come.
+    pub fn push(&mut self, ports: &[Vec<Complex32>], out: &mut Vec<Complex32>) {
+        self.sum.clear();
+        for (fading, samples) in self.ports.iter_mut().zip(ports) {
+            fading.add(samples, &mut self.sum);
+        }
+        let first = out.len();
+        match &mut self.clock {
+            Some(clock) => clock.push(&self.sum, out),
+            None => out.extend_from_slice(&self.sum),
+        }
+        let step = self.conditions.cfo_hz / self.conditions.sample_rate_hz;
+        let deviation = libm::sqrt(self.conditions.noise_power / 2.0);
+        let clip = self.conditions.clip;
+        for sample in &mut out[first..] {
+            if step != 0.0 {
+                let angle = std::f64::consts::TAU * self.turns;
+                *sample *= Complex32::new(libm::cos(angle) as f32, libm::sin(angle) as f32);
+                self.turns += step;
+                self.turns -= libm::floor(self.turns);
+            }
+            if deviation > 0.0 {
+                let (re, im) = (self.noise.normal() * deviation, self.noise.normal() * deviation);
+                *sample += Complex32::new(re as f32, im as f32);
+            }
+            *sample += self.conditions.dc;
+            *sample = Complex32::new(sample.re.clamp(-clip, clip), sample.im.clamp(-clip, clip));
+        }
+    }
+}
+
+/// Samples on each side of a point between two that interpolation looks at.
+const HALF: usize = 16;
+
+/// Samples for which a channel is held still: at 300 Hz and 1.92 Msps a path turns by 1.8° meanwhile.
+const STILL: usize = 32;
+
+/// Rays of which the fading of a path is the sum.
+const RAYS: usize = 16;
+
+/// The channel of one port.
+#[derive(Clone, Debug)]
+struct Fading {
+    /// Of each path: what it answers to a single sample, and its rays.
+    paths: Vec<(Vec<f32>, Vec<Ray>)>,
+    response: Vec<Complex32>,
+    /// Samples that are still to echo, and those that wait.
+    history: Vec<Complex32>,
+    moves: bool,
+}
+
+/// A plane wave.
+#[derive(Clone, Copy, Debug)]
+struct Ray {
+    now: num_complex::Complex64,
+    step: num_complex::Complex64,
+}
+
+impl Fading {
+    /// Source: W. C. Jakes, "Microwave Mobile Communications", 1974, §1.7: a sum of rays from all sides.
+    ///
+    /// Differs: angles and phases are drawn for each ray, so that paths and ports are independent.
+    fn new(conditions: &Conditions, rng: &mut Rng) -> Fading {
+        let paths = conditions.profile.paths();
+        let power = |db: f64| libm::pow(10.0, db / 10.0);
+        let total: f64 = paths.iter().map(|path| power(path.1)).sum();
+        let per_ns = conditions.sample_rate_hz * 1e-9;
+        let longest = paths.iter().map(|path| path.0).fold(0.0, f64::max);
+        let len = 2 * HALF + libm::ceil(longest * per_ns) as usize;
+        let fades = conditions.profile != Profile::Flat;
+        let make = |&(delay_ns, power_db): &(f64, f64)| {
+            let response = (0..len).map(|n| {
+                let t = n as f64 - HALF as f64 - delay_ns * per_ns;
+                lowpass(t, 1.0, HALF as f64) as f32
+            });
+            let rays = if fades { RAYS } else { 1 };
+            let size = libm::sqrt(power(power_db) / total / rays as f64);
+            let mut ray = |_| {
+                let angle = std::f64::consts::TAU * rng.uniform();
+                let shift_hz = conditions.doppler_hz * libm::cos(std::f64::consts::TAU * rng.uniform());
+                let step = std::f64::consts::TAU * shift_hz * STILL as f64 / conditions.sample_rate_hz;
+                Ray {
+                    now: num_complex::Complex64::new(size * libm::cos(angle), size * libm::sin(angle)),
+                    step: num_complex::Complex64::new(libm::cos(step), libm::sin(step)),
+                }
+            };
+            (response.collect(), (0..rays).map(&mut ray).collect())
+        };
+        let paths: Vec<_> = paths.iter().map(make).collect();
+        let history = vec![Complex32::default(); len - 1 - HALF];
+        let moves = conditions.doppler_hz > 0.0;
+        let mut fading = Fading { paths, response: vec![Complex32::default(); len], history, moves };
+        fading.respond();
+        fading
+    }
+
+    /// Sums the paths up as they are now.
+    fn respond(&mut self) {
+        self.response.fill(Complex32::default());
+        for (response, rays) in &self.paths {
+            let gain: num_complex::Complex64 = rays.iter().map(|ray| ray.now).sum();
+            let gain = Complex32::new(gain.re as f32, gain.im as f32);
+            for (sum, value) in self.response.iter_mut().zip(response) {
+                *sum += gain * value;
+            }
+        }
+    }
+
+    /// Adds what arrives of `samples` to `out`, which grows where it is too short.
+    fn add(&mut self, samples: &[Complex32], out: &mut Vec<Complex32>) {
+        self.history.extend_from_slice(samples);
+        let len = self.response.len();
+        let mut at = 0;
+        while at + len + STILL <= self.history.len() + 1 {
+            let new = at + STILL;
+            if out.len() < new {
+                out.resize(new, Complex32::default());
+            }
+            for (n, out) in out[at..new].iter_mut().enumerate() {
+                let inputs = self.history[at + n..at + n + len].iter().rev();
+                let (mut re, mut im) = (0.0, 0.0);
+                for (x, h) in inputs.zip(&self.response) {
+                    re += x.re * h.re - x.im * h.im;
+                    im += x.re * h.im + x.im * h.re;
+                }
+                *out += Complex32::new(re, im);
+            }
+            at = new;
+            if self.moves {
+                for ray in self.paths.iter_mut().flat_map(|(_, rays)| rays) {
+                    ray.now *= ray.step;
+                }
+                self.respond();
+            }
+        }
+        self.history.drain(..at);
+    }
+}
+
+/// A sample clock that is not quite right.
+#[derive(Clone, Debug)]
+struct Clock {
+    /// Inputs per output.
+    step: f64,
+    /// Time of the next output since the first input of the history, less [`HALF`].
+    next: f64,
+    history: Vec<Complex32>,
+}
+
+impl Clock {
+    fn new(drift_ppm: f64) -> Clock {
+        Clock { step: 1.0 + drift_ppm * 1e-6, next: 0.0, history: vec![Complex32::default(); HALF - 1] }
+    }
+
+    fn push(&mut self, samples: &[Complex32], out: &mut Vec<Complex32>) {
+        self.history.extend_from_slice(samples);
+        loop {
+            let whole = libm::floor(self.next);
+            let first = whole as usize;
+            if first + 2 * HALF + STILL > self.history.len() {
+                self.history.drain(..first);
+                self.next -= whole;
+                return;
+            }
+            // Over so few samples the fraction hardly changes.
+            let fraction = self.next - whole;
+            let taps: [f32; 2 * HALF] = std::array::from_fn(|tap| {
+                lowpass(tap as f64 + 1.0 - HALF as f64 - fraction, 1.0, HALF as f64) as f32
+            });
+            for n in 0..STILL {
+                let inputs = &self.history[first + n..][..2 * HALF];
+                out.push(crate::resample::dot(inputs, &taps));
+            }
+            self.next += STILL as f64 * self.step;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE_HZ: u64 = 5_760_000;
+
+    fn tone(hz: f64, count: usize) -> Vec<Complex32> {
+        let turn = std::f64::consts::TAU * hz / RATE_HZ as f64;
+        (0..count)
+            .map(|n| Complex32::new(libm::cos(turn * n as f64) as f32, libm::sin(turn * n as f64) as f32))
+            .collect()
+    }
+
+    fn received(conditions: Conditions, samples: &[Complex32]) -> Vec<Complex32> {
+        let mut impair = Impair::new(conditions, 1, &Streams::new(5));
+        let mut out = Vec::new();
+        for part in samples.chunks(1000) {
+            impair.push(&[part.to_vec()], &mut out);
+        }
+        assert!(out.len() + 200 > samples.len(), "{} of {} samples came", out.len(), samples.len());
+        out
+    }
+
+    fn power(samples: &[Complex32]) -> f32 {
+        samples.iter().map(Complex32::norm_sqr).sum::<f32>() / samples.len() as f32
+    }
+
+    #[test]
+    fn perfect_conditions_only_turn_the_phase() {
+        let sent = tone(1e6, 20_000);
+        let got = received(Conditions::perfect(RATE_HZ as f64), &sent);
+        let phase = got[500] / sent[500];
+        assert!((phase.norm() - 1.0).abs() < 1e-3);
+        let worst = got
+            .iter()
+            .zip(&sent)
+            .skip(100)
+            .map(|(got, sent)| (got - sent * phase).norm())
+            .fold(0.0, f32::max);
+        assert!(worst < 2e-3, "{worst}");
+    }
+
+    #[test]
+    fn offsets_are_as_large_as_they_say() {
+        let sent = tone(1e6, 400_000);
+        let conditions =
+            Conditions { cfo_hz: 3000.0, drift_ppm: 20.0, ..Conditions::perfect(RATE_HZ as f64) };
+        let got = received(conditions, &sent);
+        // A slow clock sees a higher tone.
+        let expected = tone(1e6 * (1.0 + 20e-6) + 3000.0, got.len());
+        let early: Complex32 = (1000..2000).map(|n| got[n] * expected[n].conj()).sum();
+        let late: Complex32 = (300_000..301_000).map(|n| got[n] * expected[n].conj()).sum();
+        assert!((early * late.conj()).arg().abs() < 0.05, "{}", (early * late.conj()).arg());
+        assert!(late.norm() > 995.0);
+    }
+
+    #[test]
+    fn fading_keeps_power_in_the_mean_and_moves_with_doppler() {
+        let sent = tone(0.0, 1_500_000);
+        for profile in [Profile::Epa, Profile::Eva, Profile::Etu] {
+            let conditions = Conditions { profile, doppler_hz: 300.0, ..Conditions::perfect(RATE_HZ as f64) };
+            let got = received(conditions, &sent);
+            let mean = power(&got[1000..]);
+            assert!((0.6..1.5).contains(&mean), "{profile:?}: {mean}");
+            // Correlation over 0.5 ms: J0(2π · 300 · 0.0005) = 0.79.
+            let lag = RATE_HZ as usize / 2000;
+            let kept: Complex32 = (1000..got.len() - lag).map(|n| got[n].conj() * got[n + lag]).sum();
+            let kept = kept.re / (got.len() - lag - 1000) as f32 / mean;
+            assert!((0.5..0.97).contains(&kept), "{profile:?}: {kept}");
+        }
+    }
+
+    #[test]
+    fn noise_has_the_power_asked_for_and_clipping_cuts() {
+        let power_of_noise = noise_power(3.0, 384, 0.02);
+        let conditions = Conditions {
+            noise_power: power_of_noise,
+            dc: Complex32::new(0.5, 0.0),
+            clip: 0.6,
+            ..Conditions::perfect(RATE_HZ as f64)
+        };
+        let got = received(conditions, &vec![Complex32::default(); 50_000]);
+        assert!(got.iter().all(|sample| sample.re <= 0.6 && sample.im.abs() <= 0.6));
+        let of_imaginary = got.iter().map(|sample| sample.im * sample.im).sum::<f32>() / got.len() as f32;
+        assert!((f64::from(of_imaginary) * 2.0 / power_of_noise - 1.0).abs() < 0.05);
+    }
+}
