@@ -20,6 +20,7 @@
 //! | [`pbch`], [`pcfich`], [`phich`], [`pdcch`] | the four control channels | 36.211 §6.6 – §6.9 |
 //! | [`ofdm`] | grid ↔ samples | 36.211 §6.12 |
 //! | [`encode`] | a whole subframe as a cell sends it | |
+//! | [`sync`] | cells among samples: found, then followed | 36.211 §6.11 |
 //! | [`channel`] | what each antenna port reaches the receiver through, and the noise | |
 //! | [`observation`] | what was heard of a subframe: soft bits of its CCEs, for any search | |
 //! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
@@ -45,6 +46,7 @@ pub mod phich;
 pub mod receive;
 pub mod resample;
 pub mod sequence;
+pub mod sync;
 
 pub use cell::{Cell, PhichDuration, PhichResource, Ports};
 pub use channel::Channel;

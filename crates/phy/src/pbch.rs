@@ -121,21 +121,33 @@ pub fn encode(cell: &Cell, sfn: u16) -> Vec<Quad> {
     bits.chunks_exact(8).map(quad).collect()
 }
 
-/// The block behind the soft bits of one frame: with the number of ports and the frame's own number. The quarter that
-/// the frame carries is found by trying all four.
+/// The block behind the soft bits of one frame: with the number of ports and the frame's own number.
 ///
 /// Source: TS 36.212 §5.3.1, TS 36.211 §6.6.1
 pub fn decode(pci: u16, soft: &[Soft], viterbi: &mut Viterbi) -> Option<(Mib, Ports, u16)> {
+    combine(pci, &[soft], viterbi)
+}
+
+/// The block behind the soft bits of frames in a row, the newest last: with the number of ports and the newest's own number.
+/// Which quarter the newest carries is found by trying all four; those before it help as far as they belong to the same
+/// block.
+///
+/// Source: TS 36.212 §5.3.1, TS 36.211 §6.6.1
+pub fn combine<F: AsRef<[Soft]>>(pci: u16, frames: &[F], viterbi: &mut Viterbi) -> Option<(Mib, Ports, u16)> {
+    let count = frames.last()?.as_ref().len();
     let matcher = RateMatcher::new(BITS_WITH_CRC);
+    let mut scrambling = Gold::new(pbch_seed(pci));
+    let signs: Vec<bool> = (0..FRAMES * count).map(|_| scrambling.next_bit() == 1).collect();
     let mut steps = Vec::new();
     (0..FRAMES).find_map(|quarter| {
-        // Every quarter begins anew in the circular buffer: its bits are a multiple of neither; so place them.
-        let mut placed = vec![0; quarter * soft.len()];
-        let mut scrambling = Gold::new(pbch_seed(pci)).skip(quarter * soft.len());
-        placed.extend(soft.iter().map(|&value| match scrambling.next() {
-            Some(1) => value.saturating_neg(),
-            _ => value,
-        }));
+        let mut placed = vec![0; placed_len(quarter, count)];
+        let places = placed.chunks_exact_mut(count.max(1)).rev();
+        let signs = signs[..placed_len(quarter, count)].chunks_exact(count.max(1)).rev();
+        for ((place, signs), frame) in places.zip(signs).zip(frames.iter().rev()) {
+            for ((placed, &value), &turn) in place.iter_mut().zip(frame.as_ref()).zip(signs) {
+                *placed = if turn { value.saturating_neg() } else { value };
+            }
+        }
         matcher.combine(&placed, &mut steps);
         let decoded = viterbi.decode(&steps);
         let mask = crc::mask16(decoded.word, BITS);
@@ -143,6 +155,11 @@ pub fn decode(pci: u16, soft: &[Soft], viterbi: &mut Viterbi) -> Option<(Mib, Po
         let mib = Mib::parse((decoded.word >> 16) as u32)?;
         Some((mib, ports, mib.sfn + quarter as u16))
     })
+}
+
+/// Bits up to the end of a quarter.
+const fn placed_len(quarter: usize, count: usize) -> usize {
+    (quarter + 1) * count
 }
 
 const fn port_index(ports: Ports) -> usize {

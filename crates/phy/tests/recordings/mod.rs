@@ -70,8 +70,23 @@ impl Description {
         }
     }
 
+    /// Samples per second.
+    pub fn rate_hz(&self) -> u64 {
+        self.fft_size as u64 * 15_000
+    }
+
     /// All samples, turned back by the CFO that the metadata names.
     pub fn samples(&self, folder: &Path, name: &str) -> Vec<Complex32> {
+        let turn = -std::f64::consts::TAU * self.cfo_hz / self.rate_hz() as f64;
+        let back = |(at, sample): (usize, Complex32)| {
+            let angle = turn * at as f64;
+            sample * Complex32::new(angle.cos() as f32, angle.sin() as f32)
+        };
+        self.raw_samples(folder, name).into_iter().enumerate().map(back).collect()
+    }
+
+    /// All samples, as they were recorded.
+    pub fn raw_samples(&self, folder: &Path, name: &str) -> Vec<Complex32> {
         let packed = std::fs::read(folder.join(format!("{name}.sigmf-data.zst"))).expect("samples");
         let bytes = zstd::decode_all(&packed[..]).expect("zstd");
         let numbers: Vec<f32> = match self.data_type.as_str() {
@@ -82,12 +97,7 @@ impl Description {
                 .collect(),
             other => panic!("{name} has samples of type {other}"),
         };
-        let turn = -std::f64::consts::TAU * self.cfo_hz / (self.fft_size as f64 * 15_000.0);
-        let back = |(at, pair): (usize, &[f32])| {
-            let angle = turn * at as f64;
-            Complex32::new(pair[0], pair[1]) * Complex32::new(angle.cos() as f32, angle.sin() as f32)
-        };
-        numbers.chunks_exact(2).enumerate().map(back).collect()
+        numbers.chunks_exact(2).map(|pair| Complex32::new(pair[0], pair[1])).collect()
     }
 }
 

@@ -1,0 +1,434 @@
+//! Cell search: every cell that a stretch of samples holds, the strongest first.
+//!
+//! ```text
+//! correlation with three PSS at many carrier offsets, folded to 5 ms ─▶ peaks
+//! each peak ─▶ carrier offset ─▶ SSS of two prefixes and two duplex modes ─▶ identity, half frame, timing
+//! ```
+
+use std::sync::Arc;
+
+use num_complex::Complex32;
+use rustfft::{Fft, FftPlanner};
+
+use super::{VIEW_HZ, angle, turn_back};
+use crate::cell::Cell;
+use crate::numerology::{Bandwidth, CyclicPrefix, Numerology};
+use crate::sequence::pss::{LEN, pss};
+use crate::sequence::sss::sss;
+
+/// Points of an FFT, samples of half a frame and of a subframe, at [`VIEW_HZ`].
+const SYMBOL: usize = 128;
+const HALF_FRAME: usize = VIEW_HZ as usize / 200;
+const SUBFRAME: usize = VIEW_HZ as usize / 1000;
+
+/// Samples that are correlated at once.
+const BLOCK: usize = 1024;
+const FRESH: usize = BLOCK - SYMBOL + 1;
+
+/// Bins of [`BLOCK`] between carrier offsets that are tried: 7.5 kHz, so that at most 1 dB is lost in between.
+const OFFSET_STEP: i64 = 4;
+
+/// How the cell parts its sending from its receiving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Duplex {
+    /// By frequency.
+    Fdd,
+    /// By time. Recognised, not decoded.
+    Tdd,
+}
+
+/// A cell that the search found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// Physical cell identity.
+    pub pci: u16,
+    /// Cyclic prefix.
+    pub cp: CyclicPrefix,
+    /// How the cell parts its sending from its receiving.
+    pub duplex: Duplex,
+    /// Where a frame begins, in samples of the view; the first that does not end before the view begins.
+    pub frame_start: f64,
+    /// How far the cell's carrier lies above the receiver's.
+    pub cfo_hz: f64,
+    /// How well the PSS correlates: its share of the power within ±0.96 MHz while it lasts, 0…1.
+    pub primary: f32,
+    /// How well the SSS fits, 0…1. Noise alone stays below [`Search::least_secondary`].
+    pub secondary: f32,
+}
+
+/// A peak of the correlation.
+#[derive(Clone, Copy, Debug)]
+struct Peak {
+    n_id_2: u16,
+    offset_bins: i64,
+    /// Place within half a frame.
+    at: usize,
+    /// Distance of the true peak from `at`, in samples.
+    fraction: f64,
+    fit: f32,
+}
+
+/// Searches stretches of samples for cells.
+pub struct Search {
+    forward: Arc<dyn Fft<f32>>,
+    backward: Arc<dyn Fft<f32>>,
+    of_symbol: Arc<dyn Fft<f32>>,
+    /// Spectrum of each PSS, at [`BLOCK`] points, conjugated.
+    templates: [Vec<Complex32>; 3],
+    /// Each PSS in time, of unit energy.
+    signals: [Vec<Complex32>; 3],
+    /// By N_ID^(2), half and N_ID^(1).
+    secondaries: Vec<[[[f32; LEN]; 168]; 2]>,
+    offsets: Vec<i64>,
+    work: Work,
+}
+
+#[derive(Default)]
+struct Work {
+    spectrum: Vec<Complex32>,
+    product: Vec<Complex32>,
+    scratch: Vec<Complex32>,
+    energy: Vec<f32>,
+    /// Of each PSS and offset: the folded correlation.
+    folded: Vec<Vec<f32>>,
+}
+
+impl Search {
+    /// For carrier offsets up to `max_cfo_hz` either way.
+    pub fn new(max_cfo_hz: f64) -> Search {
+        let mut planner = FftPlanner::new();
+        let of_symbol = planner.plan_fft_forward(SYMBOL);
+        let forward = planner.plan_fft_forward(BLOCK);
+        let backward = planner.plan_fft_inverse(BLOCK);
+        let to_time = planner.plan_fft_inverse(SYMBOL);
+        let signals = [0, 1, 2].map(|n_id_2| {
+            let mut signal = vec![Complex32::default(); SYMBOL];
+            for (n, value) in pss(n_id_2).into_iter().enumerate() {
+                signal[bin(n)] = value / ((SYMBOL * LEN) as f32).sqrt();
+            }
+            to_time.process(&mut signal);
+            signal
+        });
+        let templates = [0, 1, 2].map(|n_id_2: usize| {
+            let mut template = signals[n_id_2].clone();
+            template.resize(BLOCK, Complex32::default());
+            forward.process(&mut template);
+            template.iter().map(|value| value.conj() / BLOCK as f32).collect()
+        });
+        let step_hz = (OFFSET_STEP * VIEW_HZ as i64) as f64 / BLOCK as f64;
+        let steps = libm::ceil((max_cfo_hz - step_hz / 2.0).max(0.0) / step_hz) as i64;
+        Search {
+            forward,
+            backward,
+            of_symbol,
+            templates,
+            signals,
+            secondaries: (0..3)
+                .map(|n_id_2| {
+                    [0, 1].map(|half| std::array::from_fn(|n_id_1| sss(n_id_1 as u16, n_id_2, half)))
+                })
+                .collect(),
+            offsets: (-steps..=steps).map(|step| step * OFFSET_STEP).collect(),
+            work: Work::default(),
+        }
+    }
+
+    /// The best fit of 336 SSS, both prefixes and both duplex modes, that noise alone reaches now and then, when a
+    /// view holds `halves` SSS.
+    ///
+    /// Chosen: products of two Gaussians have a mean size of π/4 of their deviation; of 1344 tries the best is 2.9 times
+    /// the deviation of their sum.
+    pub fn least_secondary(halves: usize) -> f32 {
+        2.9 * 1.27 / ((LEN * halves.max(1)) as f32).sqrt()
+    }
+
+    /// All cells that `view`, at [`VIEW_HZ`], holds: at most `count`, the best first. Several views of one cell count
+    /// once. Five milliseconds are enough for a strong cell; twice as many make the half frame sure.
+    pub fn find(&mut self, view: &[Complex32], count: usize) -> Vec<Candidate> {
+        if view.len() < SYMBOL {
+            return Vec::new();
+        }
+        let mean = view.iter().sum::<Complex32>() / view.len() as f32;
+        let view: Vec<Complex32> = view.iter().map(|sample| sample - mean).collect();
+        self.correlate(&view);
+        let peaks = self.peaks(2 * count + 4);
+        let mut found: Vec<Candidate> = Vec::new();
+        for peak in peaks {
+            let Some(candidate) = self.identify(&view, &peak) else { continue };
+            if found.iter().all(|other| other.pci != candidate.pci) {
+                found.push(candidate);
+            }
+        }
+        found.sort_by(|a, b| (b.primary * b.secondary).total_cmp(&(a.primary * a.secondary)));
+        found.truncate(count);
+        found
+    }
+
+    /// Correlates with every PSS at every offset, relative to the energy around, and adds half frames up.
+    fn correlate(&mut self, view: &[Complex32]) {
+        let work = &mut self.work;
+        let scratch_len = self.forward.get_inplace_scratch_len().max(self.backward.get_inplace_scratch_len());
+        work.scratch.resize(scratch_len, Complex32::default());
+        work.folded.resize(3 * self.offsets.len(), Vec::new());
+        for folded in &mut work.folded {
+            folded.clear();
+            folded.resize(HALF_FRAME, 0.0);
+        }
+        let places = view.len() - SYMBOL + 1;
+        energies(view, &mut work.energy);
+        for start in (0..places).step_by(FRESH) {
+            let here = &view[start..view.len().min(start + BLOCK)];
+            work.spectrum.clear();
+            work.spectrum.extend_from_slice(here);
+            work.spectrum.resize(BLOCK, Complex32::default());
+            self.forward.process_with_scratch(&mut work.spectrum, &mut work.scratch);
+            let fresh = FRESH.min(places - start);
+            for (at, folded) in work.folded.iter_mut().enumerate() {
+                let template = &self.templates[at / self.offsets.len()];
+                // A cell whose carrier is higher by some bins has its signal there.
+                let shift = self.offsets[at % self.offsets.len()].rem_euclid(BLOCK as i64) as usize;
+                work.product.clear();
+                let shifted = template[BLOCK - shift..].iter().chain(&template[..BLOCK - shift]);
+                work.product.extend(work.spectrum.iter().zip(shifted).map(|(x, t)| x * t));
+                self.backward.process_with_scratch(&mut work.product, &mut work.scratch);
+                for (n, value) in work.product[..fresh].iter().enumerate() {
+                    folded[(start + n) % HALF_FRAME] += value.norm_sqr() / work.energy[start + n];
+                }
+            }
+        }
+        // How often each place was there.
+        let (whole, rest) = (places / HALF_FRAME, places % HALF_FRAME);
+        for folded in &mut work.folded {
+            for (at, value) in folded.iter_mut().enumerate() {
+                *value /= (whole + usize::from(at < rest)).max(1) as f32;
+            }
+        }
+    }
+
+    /// The highest places of all correlations; neighbours in time of the same PSS count once.
+    fn peaks(&self, count: usize) -> Vec<Peak> {
+        let mut peaks: Vec<Peak> = Vec::new();
+        for n_id_2 in 0..3 {
+            let of_pss = &self.work.folded[n_id_2 * self.offsets.len()..][..self.offsets.len()];
+            let mut own: Vec<Peak> = Vec::new();
+            for (folded, &offset_bins) in of_pss.iter().zip(&self.offsets) {
+                let before = folded.iter().cycle().skip(HALF_FRAME - 1);
+                let after = folded.iter().cycle().skip(1);
+                for (at, ((&fit, &a), &b)) in folded.iter().zip(before).zip(after).enumerate() {
+                    if fit < LEAST_PRIMARY || fit < a || fit <= b {
+                        continue;
+                    }
+                    let bend = a + b - 2.0 * fit;
+                    let fraction = if bend < 0.0 { f64::from(0.5 * (a - b) / bend) } else { 0.0 };
+                    own.push(Peak { n_id_2: n_id_2 as u16, offset_bins, at, fraction, fit });
+                }
+            }
+            own.sort_by(|a, b| b.fit.total_cmp(&a.fit));
+            let mut kept: Vec<Peak> = Vec::new();
+            for peak in own {
+                let apart = |other: &Peak| {
+                    let distance = peak.at.abs_diff(other.at);
+                    distance.min(HALF_FRAME - distance) > NEIGHBOURS
+                };
+                if kept.len() < count && kept.iter().all(apart) {
+                    kept.push(peak);
+                }
+            }
+            peaks.extend(kept);
+        }
+        peaks.sort_by(|a, b| b.fit.total_cmp(&a.fit));
+        peaks.truncate(count);
+        peaks
+    }
+
+    /// The cell behind a peak.
+    fn identify(&mut self, view: &[Complex32], peak: &Peak) -> Option<Candidate> {
+        let starts: Vec<usize> =
+            (peak.at..=view.len() - SYMBOL).step_by(HALF_FRAME).take(MAX_HALVES).collect();
+        let cfo_hz = self.carrier_offset(view, peak, &starts);
+        let mut best: Option<(f32, Layout, u16, usize)> = None;
+        for layout in Layout::ALL {
+            let aligned: Vec<_> = starts
+                .iter()
+                .enumerate()
+                .filter_map(|(half, &start)| Some((half, self.aligned(view, peak, start, layout, cfo_hz)?)))
+                .collect();
+            if aligned.is_empty() {
+                continue;
+            }
+            let size: f32 =
+                aligned.iter().flat_map(|(_, values)| values).map(|value| value.norm_sqr().sqrt()).sum();
+            let secondaries = &self.secondaries[usize::from(peak.n_id_2)];
+            for first_half in 0..2 {
+                for n_id_1 in 0..usize::from(Cell::IDENTITIES / 3) {
+                    let sum: Complex32 = aligned
+                        .iter()
+                        .map(|(half, values)| {
+                            let signs = &secondaries[(first_half + half) % 2][n_id_1];
+                            values.iter().zip(signs).map(|(value, sign)| value * sign).sum::<Complex32>()
+                        })
+                        .sum();
+                    let fit = sum.norm_sqr().sqrt() / size.max(f32::MIN_POSITIVE);
+                    if best.is_none_or(|best| fit > best.0) && fit > Search::least_secondary(aligned.len()) {
+                        best = Some((fit, layout, n_id_1 as u16, first_half));
+                    }
+                }
+            }
+        }
+        let (secondary, layout, n_id_1, first_half) = best?;
+        let pci = 3 * n_id_1 + peak.n_id_2;
+        let in_frame = layout.primary_start() + first_half * HALF_FRAME;
+        let mut frame_start = peak.at as f64 + peak.fraction - in_frame as f64;
+        if frame_start <= -((2 * HALF_FRAME) as f64) {
+            frame_start += (2 * HALF_FRAME) as f64;
+        }
+        let cfo_hz = prefix_offset_hz(view, frame_start, layout.cp, cfo_hz);
+        (pci < Cell::IDENTITIES).then_some(Candidate {
+            pci,
+            cp: layout.cp,
+            duplex: layout.duplex,
+            frame_start,
+            cfo_hz,
+            primary: peak.fit,
+            secondary,
+        })
+    }
+
+    /// From how the phase turns between the two halves of every PSS.
+    fn carrier_offset(&self, view: &[Complex32], peak: &Peak, starts: &[usize]) -> f64 {
+        let known_hz = (peak.offset_bins * VIEW_HZ as i64) as f64 / BLOCK as f64;
+        let signal = &self.signals[usize::from(peak.n_id_2)];
+        let mut sum = Complex32::default();
+        for &start in starts {
+            let mut here = view[start..start + SYMBOL].to_vec();
+            turn_back(&mut here, 0.0, known_hz / VIEW_HZ as f64);
+            let half = |range: std::ops::Range<usize>| -> Complex32 {
+                range.map(|n| here[n] * signal[n].conj()).sum()
+            };
+            sum += half(SYMBOL / 2..SYMBOL) * half(0..SYMBOL / 2).conj();
+        }
+        known_hz + angle(sum) / std::f64::consts::TAU * (VIEW_HZ as usize / (SYMBOL / 2)) as f64
+    }
+
+    /// The SSS that belongs to the PSS at `start`, with the channel taken off that the PSS shows.
+    fn aligned(
+        &mut self,
+        view: &[Complex32],
+        peak: &Peak,
+        start: usize,
+        layout: Layout,
+        cfo_hz: f64,
+    ) -> Option<[Complex32; LEN]> {
+        let primary = self.subcarriers(view, start, cfo_hz)?;
+        let secondary = self.subcarriers(view, start.checked_sub(layout.distance())?, cfo_hz)?;
+        let sent = pss(peak.n_id_2);
+        let gains: [Complex32; LEN] = std::array::from_fn(|n| primary[n] * sent[n].conj());
+        // Neighbours have nearly the same channel.
+        let smooth = |n: usize| {
+            let (from, to) = (n.saturating_sub(1), (n + 2).min(LEN));
+            gains[from..to].iter().sum::<Complex32>() / (to - from) as f32
+        };
+        Some(std::array::from_fn(|n| secondary[n] * smooth(n).conj()))
+    }
+
+    /// The 62 subcarriers in the middle of the symbol at `start`.
+    fn subcarriers(&mut self, view: &[Complex32], start: usize, cfo_hz: f64) -> Option<[Complex32; LEN]> {
+        let mut symbol = view.get(start..start + SYMBOL)?.to_vec();
+        let turns = cfo_hz / VIEW_HZ as f64;
+        turn_back(&mut symbol, 0.0, turns);
+        self.of_symbol.process(&mut symbol);
+        Some(std::array::from_fn(|n| symbol[bin(n)]))
+    }
+}
+
+/// The least share of the PSS that is looked at: below it, noise has more peaks than cells.
+const LEAST_PRIMARY: f32 = 0.02;
+
+/// Samples around a peak in which the others are its slopes and echoes.
+const NEIGHBOURS: usize = 6;
+
+/// Half frames that are looked at for one cell.
+const MAX_HALVES: usize = 8;
+
+/// The FFT bin of place `n` of a synchronisation signal.
+const fn bin(n: usize) -> usize {
+    if n < LEN / 2 { SYMBOL - LEN / 2 + n } else { n - LEN / 2 + 1 }
+}
+
+/// Energy of every window of a symbol's length, never zero.
+fn energies(view: &[Complex32], out: &mut Vec<f32>) {
+    out.clear();
+    let mut sum: f64 = view[..SYMBOL].iter().map(|sample| f64::from(sample.norm_sqr())).sum();
+    for at in 0..=view.len() - SYMBOL {
+        out.push((sum as f32).max(f32::MIN_POSITIVE));
+        if let Some(next) = view.get(at + SYMBOL) {
+            sum += f64::from(next.norm_sqr()) - f64::from(view[at].norm_sqr());
+        }
+    }
+    // Windows of hardly any energy, beside a gap, say nothing.
+    let mean = out.iter().sum::<f32>() / out.len() as f32;
+    out.iter_mut().for_each(|energy| *energy = energy.max(0.01 * mean));
+}
+
+/// Where the synchronisation signals lie.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    duplex: Duplex,
+    cp: CyclicPrefix,
+}
+
+impl Layout {
+    const ALL: [Layout; 4] = [
+        Layout { duplex: Duplex::Fdd, cp: CyclicPrefix::Normal },
+        Layout { duplex: Duplex::Fdd, cp: CyclicPrefix::Extended },
+        Layout { duplex: Duplex::Tdd, cp: CyclicPrefix::Normal },
+        Layout { duplex: Duplex::Tdd, cp: CyclicPrefix::Extended },
+    ];
+
+    const fn numerology(self) -> Numerology {
+        Numerology::nominal(Bandwidth::ALL[0], self.cp)
+    }
+
+    /// Of the first PSS of a frame: its first sample behind the prefix.
+    ///
+    /// Source: TS 36.211 §6.11.1.2
+    const fn primary_start(self) -> usize {
+        match self.duplex {
+            Duplex::Fdd => self.numerology().symbol_start(self.cp.symbols_per_slot() - 1),
+            Duplex::Tdd => SUBFRAME + self.numerology().symbol_start(2),
+        }
+    }
+
+    /// From the SSS to the PSS.
+    ///
+    /// Source: TS 36.211 §6.11.2.2
+    const fn distance(self) -> usize {
+        let per_slot = self.cp.symbols_per_slot();
+        let secondary = match self.duplex {
+            Duplex::Fdd => self.numerology().symbol_start(per_slot - 2),
+            Duplex::Tdd => self.numerology().symbol_start(2 * per_slot - 1),
+        };
+        self.primary_start() - secondary
+    }
+}
+
+/// The carrier offset, sharper: every prefix is the end of its symbol once more. Multiples of a subcarrier's distance are
+/// taken from `near_hz`.
+fn prefix_offset_hz(view: &[Complex32], frame_start: f64, cp: CyclicPrefix, near_hz: f64) -> f64 {
+    let numerology = Numerology::nominal(Bandwidth::ALL[0], cp);
+    let first = libm::round(frame_start) as i64;
+    let mut sum = Complex32::default();
+    for start in (first..view.len() as i64).step_by(SUBFRAME) {
+        for symbol in 0..cp.symbols_per_subframe() {
+            let end = start + numerology.symbol_start(symbol) as i64;
+            // The first samples still echo the symbol before; the last may be late.
+            let begin = end - numerology.prefix_samples(symbol % cp.symbols_per_slot()) as i64 + 2;
+            let Ok(begin) = usize::try_from(begin) else { continue };
+            let Some(here) = view.get(begin..end as usize - 1 + SYMBOL) else { continue };
+            sum += here.iter().zip(&here[SYMBOL..]).map(|(a, b)| a.conj() * b).sum::<Complex32>();
+        }
+    }
+    let spacing_hz = VIEW_HZ as f64 / SYMBOL as f64;
+    let within = angle(sum) / std::f64::consts::TAU * spacing_hz;
+    within + spacing_hz * libm::round((near_hz - within) / spacing_hz)
+}
