@@ -10,6 +10,7 @@
 //! | [`grant`] | transport blocks, and the words of the rest of the house |
 
 pub mod allocation;
+pub mod compose;
 pub mod fields;
 pub mod grant;
 pub mod message;
@@ -17,6 +18,7 @@ pub mod payload;
 pub mod size;
 
 pub use allocation::{Allocation, Gap};
+pub use compose::Unsayable;
 pub use fields::{Illegal, pack, parse};
 pub use message::{Block, Compact, Downlink, Message, Order, Power, Spatial, Uplink};
 pub use payload::Payload;

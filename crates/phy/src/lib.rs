@@ -22,6 +22,7 @@
 //! | [`encode`] | a whole subframe as a cell sends it | |
 //! | [`sync`] | cells among samples: found, then followed | 36.211 §6.11 |
 //! | [`channel`] | what each antenna port reaches the receiver through, and the noise | |
+//! | [`schedule`] | grants as messages, each at a place in its receiver's search space | 36.213 §9.1.1 |
 //! | [`observation`] | what was heard of a subframe: soft bits of its CCEs, for any search | |
 //! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
 //! | [`receive`] | the grid of a known cell back to DCIs, exhaustively | |
@@ -45,6 +46,7 @@ pub mod pdcch;
 pub mod phich;
 pub mod receive;
 pub mod resample;
+pub mod schedule;
 pub mod sequence;
 pub mod sync;
 

@@ -1,0 +1,247 @@
+//! A grant in the words of the rest of the house, as a message that a cell can send.
+
+use airpace_core::radio::{DciFormat, Direction};
+use airpace_core::tables::lte;
+use airpace_core::{Dci, PrbSet};
+
+use super::allocation::Gap;
+use super::message::{Block, Compact, Downlink, Message, Spatial, Uplink};
+use super::{Allocation, Carrier, Format};
+
+/// Why no message says a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsayable {
+    /// No field of its format names these PRBs.
+    #[error("format {} cannot name the PRBs {prbs:?}", format.name())]
+    Prbs {
+        /// Its format.
+        format: Format,
+        /// What it grants.
+        prbs: PrbSet,
+    },
+    /// It grants no block.
+    #[error("the grant has no transport block")]
+    Empty,
+    /// An index is beyond its field.
+    #[error("MCS {mcs} is beyond 31")]
+    Mcs {
+        /// What it says.
+        mcs: u8,
+    },
+}
+
+impl Message {
+    /// The message that says a grant, without fields that only some devices have.
+    ///
+    /// Chosen: no power is changed (TPC 1), no channel report is asked for, no hopping, the uplink's cyclic shift is 0,
+    /// no precoding matrix is preferred; a block that is not sent has the last NDI that the grant names.
+    ///
+    /// # Errors
+    /// If the format has no way to say it.
+    pub fn of_dci(carrier: &Carrier, dci: &Dci) -> Result<Message, Unsayable> {
+        const NO_CHANGE: u8 = 1;
+        let first = block(dci, 0)?;
+        if dci.direction == Direction::Uplink || dci.format == DciFormat::F0 {
+            let (start, len) = run(Format::F0, dci.prbs)?;
+            // Source: TS 36.211 §5.3.3
+            if lte::pusch_size_from(len) != Some(len) {
+                return Err(Unsayable::Prbs { format: Format::F0, prbs: dci.prbs });
+            }
+            return Ok(Message::Uplink(Uplink {
+                carrier: None,
+                hopping: None,
+                start,
+                len,
+                mcs: first.ok_or(Unsayable::Empty)?.mcs,
+                ndi: dci.ndi[0],
+                tpc: NO_CHANGE,
+                cyclic_shift: 0,
+                csi_request: 0,
+                srs_request: None,
+            }));
+        }
+        let (format, spatial) = match dci.format {
+            DciFormat::F0 | DciFormat::F1 => (Format::F1, Spatial::Plain),
+            DciFormat::F1A => (Format::F1A, Spatial::Plain),
+            DciFormat::F1B => (Format::F1B, Spatial::Beam { tpmi: 0, reported: true }),
+            DciFormat::F1C => return compact(carrier, dci),
+            DciFormat::F1D => (Format::F1D, Spatial::Shared { tpmi: 0, offset: false }),
+            DciFormat::F2 => (Format::F2, Spatial::Layers { swap: false, precoding: 0 }),
+            DciFormat::F2A => (Format::F2A, Spatial::Layers { swap: false, precoding: 0 }),
+            DciFormat::F2B => (Format::F2B, Spatial::Dual { scrambling: false }),
+        };
+        let allocation = match format {
+            Format::F1A | Format::F1B | Format::F1D => {
+                let (start, len) = run(format, dci.prbs)?;
+                Allocation::Run { start, len }
+            }
+            _ => groups(carrier, dci.prbs)
+                .or_else(|| subset(carrier, dci.prbs))
+                .ok_or(Unsayable::Prbs { format, prbs: dci.prbs })?,
+        };
+        let second = block(dci, 1)?;
+        let (first, second) = match spatial {
+            Spatial::Layers { .. } | Spatial::Dual { .. } => {
+                if first.or(second).is_none() {
+                    return Err(Unsayable::Empty);
+                }
+                let or_off = |block: Option<Block>, ndi| block.unwrap_or(Block { ndi, ..Block::DISABLED });
+                (or_off(first, dci.ndi[0]), Some(or_off(second, dci.ndi[1])))
+            }
+            _ => (first.ok_or(Unsayable::Empty)?, None),
+        };
+        Ok(Message::Downlink(Downlink {
+            format,
+            carrier: None,
+            allocation,
+            first,
+            second,
+            harq: dci.harq,
+            tpc: NO_CHANGE,
+            spatial,
+            srs_request: None,
+        }))
+    }
+}
+
+fn block(dci: &Dci, at: usize) -> Result<Option<Block>, Unsayable> {
+    match dci.mcs[at] {
+        Some(mcs) if mcs > 31 => Err(Unsayable::Mcs { mcs }),
+        mcs => Ok(mcs.map(|mcs| Block { mcs, ndi: dci.ndi[at], rv: dci.rv[at] })),
+    }
+}
+
+/// The only run of a set.
+fn run(format: Format, prbs: PrbSet) -> Result<(u16, u16), Unsayable> {
+    let mut runs = prbs.runs();
+    match (runs.next(), runs.next()) {
+        (Some(run), None) => Ok(run),
+        _ => Err(Unsayable::Prbs { format, prbs }),
+    }
+}
+
+/// Type 0, if the set is of whole groups.
+fn groups(carrier: &Carrier, prbs: PrbSet) -> Option<Allocation> {
+    let count = lte::rbg_count(carrier.prbs);
+    let taken = |group: &u16| !lte::rbg(carrier.prbs, *group).intersection(prbs).is_empty();
+    let map = (0..count).filter(taken).fold(0, |map, group| map | 1u32 << (count - 1 - group));
+    let allocation = Allocation::Groups { map };
+    (!prbs.is_empty() && allocation.prbs(carrier.prbs)[0] == prbs).then_some(allocation)
+}
+
+/// Type 1, if the set lies in one subset. Carriers of 10 PRB pairs and fewer have only type 0.
+///
+/// Source: TS 36.213 §7.1.6.2
+fn subset(carrier: &Carrier, prbs: PrbSet) -> Option<Allocation> {
+    let subsets = lte::rbg_size(carrier.prbs) as u8;
+    if carrier.prbs <= 10 || prbs.is_empty() {
+        return None;
+    }
+    let bits = super::allocation::subset_map_bits(carrier.prbs);
+    (0..subsets).flat_map(|subset| [(subset, false), (subset, true)]).find_map(|(subset, shift)| {
+        let of = |map| Allocation::Subset { subset, shift, map };
+        let map = (0..bits)
+            .map(|bit| 1u32 << bit)
+            .filter(|&bit| !of(bit).prbs(carrier.prbs)[0].intersection(prbs).is_empty())
+            .fold(0, |map, bit| map | bit);
+        (of(map).prbs(carrier.prbs)[0] == prbs).then_some(of(map))
+    })
+}
+
+/// Format 1C, if the set is what some run of virtual blocks is in the first slot.
+fn compact(carrier: &Carrier, dci: &Dci) -> Result<Message, Unsayable> {
+    let refused = Unsayable::Prbs { format: Format::F1C, prbs: dci.prbs };
+    let i_tbs = dci.mcs[0].ok_or(Unsayable::Empty)?;
+    let step = super::size::compact_step(carrier.prbs);
+    let gaps = [Gap::First, Gap::Second].into_iter().filter(|gap| gap.exists(carrier.prbs));
+    let len = dci.prbs.len();
+    gaps.flat_map(|gap| {
+        (0..gap.virtual_blocks(carrier.prbs).saturating_sub(len) / step + 1)
+            .map(move |at| Allocation::Distributed { gap, start: at * step, len })
+    })
+    .find(|allocation| len > 0 && len.is_multiple_of(step) && allocation.prbs(carrier.prbs)[0] == dci.prbs)
+    .map(|allocation| Message::Compact(Compact { allocation, i_tbs }))
+    .ok_or(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::Ports;
+    use airpace_core::Rnti;
+    use airpace_core::tables::lte::McsTable;
+    use proptest::prelude::*;
+
+    const CARRIER: Carrier = Carrier::symmetric(50, Ports::Two);
+    const USER: Rnti = Rnti(0x1234);
+
+    fn grant(format: DciFormat, prbs: PrbSet) -> Dci {
+        Dci { rnti: USER, format, prbs, mcs: [Some(9), None], harq: 5, ..Dci::default() }
+    }
+
+    #[test]
+    fn prbs_that_a_format_cannot_name_are_refused() {
+        let holes = PrbSet::run(0, 3).union(PrbSet::run(9, 3));
+        assert!(Message::of_dci(&CARRIER, &grant(DciFormat::F1, holes)).is_ok());
+        for (format, prbs) in [
+            (DciFormat::F1A, holes),
+            (DciFormat::F0, holes),
+            (DciFormat::F1, PrbSet::run(1, 3)),
+            (DciFormat::F1, PrbSet::EMPTY),
+            (DciFormat::F1C, PrbSet::run(0, 4)),
+        ] {
+            let refused = Message::of_dci(&CARRIER, &grant(format, prbs)).unwrap_err();
+            assert!(matches!(refused, Unsayable::Prbs { .. }), "{format:?} {prbs:?}: {refused}");
+        }
+        let empty = Dci { mcs: [None; 2], ..grant(DciFormat::F2A, holes) };
+        assert_eq!(Message::of_dci(&CARRIER, &empty), Err(Unsayable::Empty));
+        let beyond = Dci { mcs: [Some(32), None], ..grant(DciFormat::F1, holes) };
+        assert_eq!(Message::of_dci(&CARRIER, &beyond), Err(Unsayable::Mcs { mcs: 32 }));
+    }
+
+    #[test]
+    fn what_type_0_cannot_name_type_1_may() {
+        let every_third =
+            [0, 9, 18].into_iter().fold(PrbSet::EMPTY, |set, prb| set.union(PrbSet::run(prb, 1)));
+        let message = Message::of_dci(&CARRIER, &grant(DciFormat::F1, every_third)).unwrap();
+        assert_eq!(message.prbs(&CARRIER), Some([every_third; 2]));
+    }
+
+    proptest! {
+        #[test]
+        fn a_grant_comes_back_from_its_message(
+            map in 1u32..1 << 17,
+            start in 0u16..50,
+            len in 1u16..=50,
+            format in prop::sample::select(vec![
+                DciFormat::F0, DciFormat::F1, DciFormat::F1A, DciFormat::F1B, DciFormat::F2, DciFormat::F2A, DciFormat::F2B,
+            ]),
+            mcs in prop::array::uniform2(prop::option::of(1u8..29)),
+            rv in prop::array::uniform2(0u8..4),
+            ndi in any::<[bool; 2]>(),
+            harq in 0u8..8,
+        ) {
+            let direction = if format == DciFormat::F0 { Direction::Uplink } else { Direction::Downlink };
+            let is_double = matches!(format, DciFormat::F2 | DciFormat::F2A | DciFormat::F2B);
+            let prbs = match format {
+                DciFormat::F0 | DciFormat::F1A | DciFormat::F1B => PrbSet::run(start, len.min(50 - start)),
+                _ => Allocation::Groups { map }.prbs(50)[0],
+            };
+            let mcs = if is_double { mcs } else { [mcs[0], None] };
+            let dci = Dci { rnti: USER, direction, format, prbs, mcs, rv, ndi, harq, ..Dci::default() };
+            let is_transformable = lte::pusch_size_from(prbs.len()) == Some(prbs.len());
+            let Ok(message) = Message::of_dci(&CARRIER, &dci) else {
+                let is_refused = mcs == [None; 2] || format == DciFormat::F0 && !is_transformable;
+                prop_assert!(is_refused, "only a grant of nothing or of 7 PRBs cannot be said: {dci:?}");
+                return Ok(());
+            };
+            let back = message.to_dci(&CARRIER, USER, McsTable::Qam64).unwrap();
+            prop_assert_eq!((back.format, back.direction, back.prbs, back.mcs), (format, direction, prbs, mcs));
+            for at in (0..2).filter(|&at| mcs[at].is_some()) {
+                prop_assert_eq!(back.ndi[at], ndi[at]);
+                prop_assert!(format == DciFormat::F0 || back.rv[at] == rv[at]);
+            }
+            prop_assert!(format == DciFormat::F0 || back.harq == harq);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Where a cell puts its messages: a control region large enough, and CCEs in each receiver's search space.
+
+use airpace_core::radio::Direction;
+use airpace_core::{Dci, RadioReport, Rnti};
+
+use crate::cell::Cell;
+use crate::dci::{Audience, Carrier, Extras, Message, Unsayable, pack};
+use crate::encode::Data;
+use crate::grid::ControlRegion;
+use crate::pdcch::{LEVELS, Place, Sent, in_common_space, own_space};
+
+/// The grants of one subframe as messages with their places.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Announcement {
+    /// Control format indicator.
+    pub cfi: u8,
+    /// Messages, none of which overlaps another.
+    pub messages: Vec<Sent>,
+    /// What the downlink grants fill.
+    pub data: Vec<Data>,
+    /// Grants for which no CCEs were left, by their index in the report: a cell would not have made them.
+    pub blocked: Vec<usize>,
+    /// Grants that no message can say, by their index, and why.
+    pub unsayable: Vec<(usize, Unsayable)>,
+}
+
+/// Places the messages of a cell, subframe by subframe.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    carrier: Carrier,
+    least_cfi: u8,
+    /// CCEs at a CFI of 1, 2 and 3.
+    cces: [usize; 3],
+}
+
+impl Scheduler {
+    /// For a cell whose uplink is as wide as its downlink.
+    pub fn new(cell: &Cell) -> Scheduler {
+        let cces = [1, 2, 3].map(|cfi| ControlRegion::new(cell, cfi).map_or(0, |region| region.cces()));
+        let carrier = Carrier::symmetric(cell.bandwidth.prbs(), cell.ports);
+        Scheduler { carrier, least_cfi: cell.least_cfi(), cces }
+    }
+
+    /// Messages for the grants of a report. `sinr_db` says how well each device hears the cell, for the number of CCEs
+    /// that its messages get.
+    ///
+    /// The control region has as many symbols as the report says, or more where the messages need them. Messages that
+    /// take the most CCEs are placed first. One for which its number of CCEs is nowhere free gets more, then fewer.
+    ///
+    /// Source: TS 36.213 §9.1.1 (candidates); how a cell chooses among them is its own affair.
+    pub fn announce(&self, report: &RadioReport, sinr_db: impl Fn(Rnti) -> f64) -> Announcement {
+        let mut announcement = Announcement::default();
+        let mut said = vec![];
+        for (index, dci) in report.dcis.iter().enumerate() {
+            match self.say(dci, &sinr_db) {
+                Ok((sent, message)) => said.push((index, sent, message)),
+                Err(why) => announcement.unsayable.push((index, why)),
+            }
+        }
+        said.sort_by_key(|(index, sent, _)| (std::cmp::Reverse(sent.place.cces), *index));
+        let number = (report.subframe_index % 10) as usize;
+        for cfi in report.cfi.clamp(self.least_cfi, 3)..=3 {
+            announcement.cfi = cfi;
+            announcement.messages.clear();
+            announcement.blocked.clear();
+            for (index, sent, _) in &said {
+                match self.place(sent, number, cfi, &announcement.messages) {
+                    Some(place) => announcement.messages.push(Sent { place, ..*sent }),
+                    None => announcement.blocked.push(*index),
+                }
+            }
+            if announcement.blocked.is_empty() {
+                break;
+            }
+        }
+        let blocked = &announcement.blocked;
+        announcement.data = said
+            .iter()
+            .filter(|(index, ..)| {
+                report.dcis[*index].direction == Direction::Downlink && !blocked.contains(index)
+            })
+            .filter_map(|(_, sent, message)| {
+                Some(Data { rnti: sent.rnti, prbs: message.prbs(&self.carrier)? })
+            })
+            .collect();
+        announcement
+    }
+
+    /// The message of a grant, with the number of CCEs that it should have and no place yet.
+    fn say(&self, dci: &Dci, sinr_db: &impl Fn(Rnti) -> f64) -> Result<(Sent, Message), Unsayable> {
+        let message = Message::of_dci(&self.carrier, dci)?;
+        let audience = Audience::of(dci.rnti).unwrap_or(Audience::User);
+        let payload = pack(&self.carrier, Extras::NONE, audience, &message);
+        let cces = match audience {
+            // Chosen: the largest, for everyone in the cell shall hear it.
+            Audience::Everyone => 8,
+            Audience::User => level(payload.len(), sinr_db(dci.rnti)),
+        };
+        Ok((Sent { rnti: dci.rnti, payload, place: Place { cce: 0, cces } }, message))
+    }
+
+    /// A free place in the receiver's search space.
+    fn place(&self, sent: &Sent, subframe: usize, cfi: u8, taken: &[Sent]) -> Option<Place> {
+        let cces = self.cces[usize::from(cfi) - 1];
+        let wanted = sent.place.cces;
+        let more = LEVELS.into_iter().filter(move |level| *level >= wanted);
+        let fewer = LEVELS.into_iter().rev().filter(move |level| *level < wanted);
+        more.chain(fewer).find_map(|level| {
+            let is_free = |place: &Place| {
+                place.range().end <= cces && !taken.iter().any(|other| other.place.overlaps(*place))
+            };
+            match Audience::of(sent.rnti) {
+                Some(Audience::User) => own_space(sent.rnti, subframe, cces, level).find(is_free),
+                _ => Place::all(cces)
+                    .filter(|place| place.cces == level && in_common_space(*place, cces))
+                    .find(is_free),
+            }
+        })
+    }
+}
+
+/// The fewest CCEs at which a message of `bits` should be heard at this SINR.
+///
+/// Chosen: the code rate (payload and CRC over 72 coded bits per CCE) that QPSK carries at an error of about 1 % with
+/// this code, by the rule of 2 dB over Shannon's limit of the rate, with 2 dB in hand for fading.
+fn level(bits: u8, sinr_db: f64) -> u8 {
+    const GAP_DB: f64 = 4.0;
+    let capacity = libm::log2(1.0 + libm::pow(10.0, (sinr_db - GAP_DB) / 10.0));
+    let coded_bits = |cces: u8| 72.0 * f64::from(cces);
+    // Two coded bits are one QPSK symbol.
+    let fits = |cces: &u8| 2.0 * f64::from(bits + 16) / coded_bits(*cces) <= capacity;
+    LEVELS.into_iter().find(fits).unwrap_or(8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{PhichDuration, PhichResource, Ports};
+    use crate::dci::{Format, parse};
+    use crate::numerology::{Bandwidth, CyclicPrefix};
+    use crate::pdcch::in_search_space;
+    use airpace_core::radio::{BitLayer, CarrierId, DciFormat};
+    use airpace_core::tables::lte::{self, McsTable};
+    use airpace_core::{PrbSet, Rng, Streams, Time};
+
+    const CELL: Cell = Cell {
+        pci: 301,
+        bandwidth: Bandwidth::ALL[5],
+        ports: Ports::Two,
+        cp: CyclicPrefix::Normal,
+        phich_duration: PhichDuration::Normal,
+        phich_resource: PhichResource::One,
+    };
+
+    fn report(dcis: Vec<Dci>, subframe_index: u64) -> RadioReport {
+        RadioReport {
+            carrier: CarrierId(0),
+            time: Time::from_millis(subframe_index),
+            subframe_index,
+            carrier_prbs: 100,
+            cfi: 1,
+            dcis,
+            own: None,
+            layer: BitLayer::Physical,
+        }
+    }
+
+    /// A subframe of `users` who share the carrier both ways, and now and then system information.
+    fn busy(rng: &mut Rng, users: u16, subframe_index: u64) -> RadioReport {
+        let mut dcis = vec![];
+        let groups = lte::rbg_count(100);
+        for user in 0..users {
+            let rnti = Rnti(100 + 977 * user);
+            let prbs = (0..groups)
+                .filter(|group| group % users == user)
+                .fold(PrbSet::EMPTY, |set, group| set.union(lte::rbg(100, group)));
+            let mcs = [Some(rng.below(29) as u8), None];
+            dcis.push(Dci { rnti, prbs, mcs, ..Dci::default() });
+            let run = PrbSet::run(user * 12, 12);
+            dcis.push(Dci {
+                rnti,
+                prbs: run,
+                mcs,
+                direction: Direction::Uplink,
+                format: DciFormat::F0,
+                ..Dci::default()
+            });
+        }
+        if rng.chance(0.2) {
+            let prbs = PrbSet::run(0, 4);
+            let mcs = [Some(5), None];
+            dcis.push(Dci {
+                rnti: Rnti::SYSTEM_INFORMATION,
+                format: DciFormat::F1A,
+                prbs,
+                mcs,
+                ..Dci::default()
+            });
+        }
+        report(dcis, subframe_index)
+    }
+
+    #[test]
+    fn every_message_lies_in_its_receivers_space_and_on_no_other() {
+        let scheduler = Scheduler::new(&CELL);
+        let mut rng = Streams::new(1).stream("schedule");
+        let (mut said, mut blocked) = (0, 0);
+        for subframe_index in 0..400 {
+            let users = 1 + rng.below(8) as u16;
+            let report = busy(&mut rng, users, subframe_index);
+            let mut sinr = Streams::new(subframe_index).stream("sinr");
+            let sinrs: Vec<f64> = (0..users).map(|_| sinr.range(-5.0, 25.0)).collect();
+            let announced = scheduler
+                .announce(&report, |rnti| sinrs[usize::from(rnti.0.saturating_sub(100) / 977) % sinrs.len()]);
+            assert_eq!(announced.unsayable, []);
+            assert_eq!(announced.messages.len() + announced.blocked.len(), report.dcis.len());
+            let cces = scheduler.cces[usize::from(announced.cfi) - 1];
+            let number = (subframe_index % 10) as usize;
+            for (at, sent) in announced.messages.iter().enumerate() {
+                assert!(
+                    sent.place.range().end <= cces && in_search_space(sent.rnti, number, cces, sent.place)
+                );
+                assert!(announced.messages[..at].iter().all(|other| !other.place.overlaps(sent.place)));
+            }
+            said += announced.messages.len();
+            blocked += announced.blocked.len();
+        }
+        assert!(blocked * 20 < said, "few grants find no CCE: {blocked} of {said}");
+    }
+
+    #[test]
+    fn the_messages_say_the_grants() {
+        let scheduler = Scheduler::new(&CELL);
+        let report = busy(&mut Streams::new(2).stream("grants"), 3, 7);
+        let announced = scheduler.announce(&report, |_| 20.0);
+        let mut found: Vec<_> = announced
+            .messages
+            .iter()
+            .map(|sent| {
+                let carrier = &scheduler.carrier;
+                let format = match sent.payload.len() {
+                    len if len == carrier.size(Format::F1, Extras::NONE) => Format::F1,
+                    _ => carrier.uplink_or_downlink(sent.payload, Extras::NONE),
+                };
+                let audience = Audience::of(sent.rnti).unwrap();
+                let message = parse(carrier, Extras::NONE, audience, format, sent.payload);
+                let dci = message.unwrap().to_dci(carrier, sent.rnti, McsTable::Qam64).unwrap();
+                (dci.rnti, dci.direction, dci.prbs.runs().collect::<Vec<_>>(), dci.mcs)
+            })
+            .collect();
+        let mut granted: Vec<_> = report
+            .dcis
+            .iter()
+            .map(|dci| (dci.rnti, dci.direction, dci.prbs.runs().collect::<Vec<_>>(), dci.mcs))
+            .collect();
+        found.sort();
+        granted.sort();
+        assert_eq!(found, granted);
+    }
+
+    #[test]
+    fn the_worse_a_device_hears_the_more_cces_it_gets() {
+        let levels = [-6.0, 0.0, 3.0, 7.0, 12.0, 25.0].map(|sinr_db| level(39, sinr_db));
+        assert!(levels.is_sorted_by(|a, b| a >= b), "{levels:?}");
+        assert_eq!((levels[0], levels[5]), (8, 1));
+    }
+
+    #[test]
+    fn the_control_region_grows_with_what_there_is_to_say() {
+        let scheduler = Scheduler::new(&CELL);
+        let mut rng = Streams::new(3).stream("regions");
+        let cfi = |users, rng: &mut Rng| scheduler.announce(&busy(rng, users, 3), |_| 6.0).cfi;
+        assert!(cfi(1, &mut rng) < cfi(8, &mut rng));
+    }
+}
