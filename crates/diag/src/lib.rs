@@ -15,6 +15,7 @@
 //! | [`layout`] | the grammar of tables, and the two ways to read a packet by one |
 //! | [`log`] | the tables, one file per code |
 //! | [`mac`] | MAC headers and control elements that some packets carry |
+//! | [`export`] | packets as JSON, tables, captures and text |
 //! | [`source`] | forms of log files, and reading them in pieces |
 //! | [`command`] | requests to a modem and its answers |
 //! | [`mask`] | which codes are on |
@@ -23,6 +24,7 @@
 
 pub mod command;
 pub mod control;
+pub mod export;
 pub mod frame;
 pub mod layout;
 pub mod log;

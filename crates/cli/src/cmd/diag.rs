@@ -1,5 +1,6 @@
 //! `airpace diag`: what a modem's diagnostic port says, from recorded logs and live.
 
+mod decode;
 mod info;
 mod input;
 
@@ -18,11 +19,13 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Command {
     Info(info::Args),
+    Decode(decode::Args),
 }
 
 /// Does it.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     match &args.command {
         Command::Info(args) => info::run(args, out),
+        Command::Decode(args) => decode::run(args, out),
     }
 }

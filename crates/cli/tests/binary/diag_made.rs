@@ -78,6 +78,8 @@ pub fn reference(log: &Path, ending: &str) -> Vec<u8> {
 pub struct Row {
     pub kind: String,
     pub code: String,
+    pub utc: String,
+    pub bytes: usize,
     pub version: String,
     pub radio: u64,
 }
@@ -90,6 +92,8 @@ pub fn index(log: &Path) -> Vec<Row> {
         Row {
             kind: cells[1].clone(),
             code: cells[2].clone(),
+            utc: cells[4].clone(),
+            bytes: cells[5].parse().unwrap_or(0),
             version: cells[6].clone(),
             // No wrapper, or one with 0 or -1: the first.
             radio: if cells[7] == "2" { 2 } else { 1 },

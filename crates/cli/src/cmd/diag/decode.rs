@@ -1,0 +1,121 @@
+//! `airpace diag decode`: what log packets say.
+
+mod packets;
+mod unread;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use airpace_diag::source::{Item, Place};
+use airpace_diag::{LogCode, LogPacket, Message, Radio};
+use anyhow::bail;
+
+use super::input::{self, Sink};
+use crate::cmd::Verdict;
+use packets::{Form, Packets};
+use unread::{Kind, Unread};
+
+/// Reads log packets and prints what they say.
+///
+/// Files are given as for `airpace diag info`; several are read as one log, in the order given. Without a form, packets
+/// are printed as text for people.
+///
+/// What nobody has laid out is counted and reported once at the end, on standard error; `--unknown` keeps it.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace diag decode phone.qmdl --code 0xB173\n         \
+                   airpace diag decode --json phone.qmdl.gz | jq 'select(.code == \"0xB0C0\").fields.channel'")]
+pub struct Args {
+    /// Logs; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// One JSON object per packet: time_utc, code, name, version, radio, fields.
+    #[arg(long, group = "form")]
+    json: bool,
+    /// Only packets of these codes, parted by commas.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_code)]
+    code: Vec<LogCode>,
+    /// Only packets of this radio: 1 is the first SIM's, 2 the second's.
+    #[arg(long, value_name = "N")]
+    radio: Option<u8>,
+    /// Keeps packets that cannot be read in this folder, a .qmdl file per code and version.
+    #[arg(long, value_name = "DIR")]
+    unknown: Option<PathBuf>,
+    /// Adds the bytes of every packet to its JSON object, in hexadecimal.
+    #[arg(long, requires = "json")]
+    payload: bool,
+}
+
+/// Reads and prints.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let form = if args.json { Form::Json { with_payload: args.payload } } else { Form::Text };
+    let mut decode = Decode {
+        writer: Box::new(Packets::new(form, out)),
+        codes: args.code.clone(),
+        radio: args.radio.map(Radio),
+        unread: Unread::new(args.unknown.clone())?,
+    };
+    let sources = input::read(&args.files, &mut decode)?;
+    decode.writer.finish()?;
+    decode.unread.report(&sources)?;
+    Ok(Verdict::Fine)
+}
+
+/// A code as users write it: four hexadecimal digits.
+fn parse_code(text: &str) -> anyhow::Result<LogCode> {
+    let digits = text.trim().trim_start_matches("0x").trim_start_matches("0X");
+    match u16::from_str_radix(digits, 16) {
+        Ok(code) if code >= 0x1000 => Ok(LogCode(code)),
+        _ => bail!("`{text}` is no log code; write four hexadecimal digits: 0xB173"),
+    }
+}
+
+/// What makes something of packets.
+trait Writer {
+    /// Takes a packet; gives what of it could not be read, if anything.
+    fn packet(&mut self, packet: &LogPacket<'_>) -> anyhow::Result<Option<Kind>>;
+
+    /// Lets readers have what was written so far.
+    fn pause(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// There are no more packets.
+    fn finish(&mut self) -> anyhow::Result<()>;
+}
+
+/// Selects packets, has them written, and keeps the books on the rest.
+struct Decode<'o> {
+    writer: Box<dyn Writer + 'o>,
+    /// Those that are wanted; all if none is named.
+    codes: Vec<LogCode>,
+    radio: Option<Radio>,
+    unread: Unread,
+}
+
+impl Decode<'_> {
+    fn wants(&self, packet: &LogPacket<'_>) -> bool {
+        (self.codes.is_empty() || self.codes.contains(&packet.code))
+            && self.radio.is_none_or(|radio| radio == packet.radio)
+    }
+}
+
+impl Sink for Decode<'_> {
+    fn item(&mut self, place: Place, item: Item<'_>) -> anyhow::Result<()> {
+        match item {
+            Item::Message(Message::Log(packet)) if self.wants(&packet) => {
+                if let Some(kind) = self.writer.packet(&packet)? {
+                    self.unread.packet(&packet, kind)?;
+                }
+            }
+            Item::Message(Message::Log(_) | Message::Other { .. }) => {}
+            Item::Message(Message::Cut { .. }) | Item::Fault(_) | Item::Unfinished(_) => {
+                self.unread.fault(place)
+            }
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self) -> anyhow::Result<()> {
+        self.writer.pause()
+    }
+}

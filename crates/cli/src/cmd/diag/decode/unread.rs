@@ -1,0 +1,162 @@
+//! What could not be read: counted, kept if wanted, and reported once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use airpace_diag::layout::{Decoded, Unreadable, Version};
+use airpace_diag::source::Place;
+use airpace_diag::{Framing, LogCode, LogPacket, Radio, frame};
+use anyhow::Context;
+
+use super::super::input::Source;
+use crate::terminal::thousands;
+
+/// Books on what could not be read.
+pub struct Unread {
+    /// Where packets are kept.
+    folder: Option<PathBuf>,
+    files: BTreeMap<Kind, BufWriter<File>>,
+    counts: BTreeMap<Kind, u64>,
+    /// Per file how many stretches are no message, and where the first one begins.
+    faults: BTreeMap<usize, (u64, u64)>,
+    /// A frame while it is written.
+    frame: Vec<u8>,
+}
+
+/// What packets have in common that nobody can read, or not all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Nobody has laid out the code.
+    Code(LogCode),
+    /// Nobody has laid out the version.
+    Version(LogCode, Version),
+    /// Nobody has laid out a subpacket of this id and version.
+    Subpacket(LogCode, u64, u64),
+    /// The layout does not fit.
+    Misfit(LogCode),
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Code(code) => write!(f, "{code}"),
+            Kind::Version(code, version) => write!(f, "{code} version {version}"),
+            Kind::Subpacket(code, id, version) => write!(f, "{code} with subpacket {id} version {version}"),
+            Kind::Misfit(code) => write!(f, "{code} that does not fit its layout"),
+        }
+    }
+}
+
+impl Kind {
+    /// What could not be read of a packet, if anything.
+    pub fn of(code: LogCode, reading: &Result<Decoded<'_>, Unreadable>) -> Option<Kind> {
+        Some(match reading {
+            Ok(decoded) => {
+                let (id, version) = decoded.unknown.first()?;
+                Kind::Subpacket(code, *id, *version)
+            }
+            Err(Unreadable::Code(_)) => Kind::Code(code),
+            Err(Unreadable::Version(_, version)) => Kind::Version(code, *version),
+            Err(Unreadable::Empty(_) | Unreadable::Misfit(..)) => Kind::Misfit(code),
+        })
+    }
+
+    fn file_name(self) -> String {
+        match self {
+            Kind::Code(code) => format!("{code}.qmdl"),
+            Kind::Version(code, version) => format!("{code}_v{version}.qmdl"),
+            Kind::Subpacket(code, id, version) => format!("{code}_subpacket{id}_v{version}.qmdl"),
+            Kind::Misfit(code) => format!("{code}_misfit.qmdl"),
+        }
+    }
+}
+
+impl Unread {
+    /// Keeps packets in a folder, if one is given.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn new(folder: Option<PathBuf>) -> anyhow::Result<Unread> {
+        if let Some(folder) = &folder {
+            std::fs::create_dir_all(folder).with_context(|| {
+                format!(
+                    "cannot make the folder `{}`; give --unknown one that you may write",
+                    folder.display()
+                )
+            })?;
+        }
+        Ok(Unread {
+            folder,
+            files: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            frame: vec![],
+        })
+    }
+
+    /// A packet could not be read.
+    ///
+    /// # Errors
+    /// If it cannot be kept.
+    pub fn packet(&mut self, packet: &LogPacket<'_>, kind: Kind) -> anyhow::Result<()> {
+        *self.counts.entry(kind).or_default() += 1;
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let path = folder.join(kind.file_name());
+        let refused = || format!("cannot write `{}`", path.display());
+        if !self.files.contains_key(&kind) {
+            let file = File::create(&path).with_context(refused)?;
+            self.files.insert(kind, BufWriter::new(file));
+        }
+        self.frame.clear();
+        let mut body = vec![];
+        packet.write(packet.radio != Radio::FIRST, &mut body);
+        frame::encode(Framing::Hdlc, &body, &mut self.frame);
+        let file = self.files.get_mut(&kind).expect("it was opened");
+        file.write_all(&self.frame).with_context(refused)
+    }
+
+    /// Bytes there are no message.
+    pub fn fault(&mut self, place: Place) {
+        self.faults.entry(place.file).or_insert((0, place.offset)).0 += 1;
+    }
+
+    /// Says it all on standard error.
+    ///
+    /// # Errors
+    /// If what is kept cannot be written.
+    pub fn report(mut self, sources: &[Source]) -> anyhow::Result<()> {
+        const MANY: usize = 12;
+        for (kind, file) in &mut self.files {
+            file.flush().with_context(|| format!("cannot write the packets of {kind}"))?;
+        }
+        for (file, (count, offset)) in &self.faults {
+            eprintln!(
+                "airpace: {}: {} stretches of bytes are no message, the first at byte {offset}",
+                sources[*file].name,
+                thousands(*count)
+            );
+        }
+        if self.counts.is_empty() {
+            return Ok(());
+        }
+        let packets: u64 = self.counts.values().sum();
+        let kinds = |(kind, count): (&Kind, &u64)| format!("{kind} ({})", thousands(*count));
+        let mut list: Vec<_> = self.counts.iter().map(kinds).take(MANY).collect();
+        if self.counts.len() > MANY {
+            list.push(format!("{} more", self.counts.len() - MANY));
+        }
+        let kept = match &self.folder {
+            Some(folder) => format!("kept in {}", folder.display()),
+            None => "--unknown DIR keeps them".to_owned(),
+        };
+        eprintln!(
+            "airpace: {} packets could not be read, or not all of them: {}; {kept}",
+            thousands(packets),
+            list.join(", ")
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! A log packet as one JSON object, nested as its layout is.
+
+use super::{hex, mask, shown, signed, unsigned, verified_word};
+use crate::layout::{Decoded, Record, Unreadable, Value, Verified, Version};
+use crate::log;
+use crate::packet::LogPacket;
+
+/// Appends a packet as one object, without a line's end:
+///
+/// ```json
+/// {"time_utc":"2021-03-07T06:28:02.128221","code":"0xB173","name":"…","version":36,"radio":1,"fields":{…}}
+/// ```
+///
+/// `version` is a number, or `"major.minor"`; `fields` are in the order of the layout. Numbers are numbers, names and
+/// masks (`"0x3F"`) strings, bytes strings in hexadecimal, what the modem does not know null. Where the layout was never
+/// seen in a real log, `verified` says `"read"` or `"guess"`; `bytes_left` counts what such a layout says nothing about;
+/// `unknown_subpackets` lists ids and versions of subpackets that nobody has laid out.
+///
+/// What cannot be read has `fields` null and `payload_bytes`, with `unknown` `"code"` or `"version"`, or with `misfit`
+/// and the reason. `with_payload` adds the `payload` of every packet.
+pub fn packet(
+    packet: &LogPacket<'_>,
+    reading: &Result<Decoded<'_>, Unreadable>,
+    with_payload: bool,
+    out: &mut Vec<u8>,
+) {
+    out.extend(b"{\"time_utc\":\"");
+    shown(packet.stamp, out);
+    out.extend(b"\",\"code\":\"");
+    mask(u64::from(packet.code.0), 16, out);
+    out.extend(b"\",\"name\":");
+    match log::code(packet.code) {
+        Some(code) => string(code.name, out),
+        None => out.extend(b"null"),
+    }
+    out.extend(b",\"version\":");
+    match log::version(packet) {
+        Some(Version::Single(number)) => unsigned(u64::from(number), out),
+        Some(pair) => shown(format_args!("\"{pair}\""), out),
+        None => out.extend(b"null"),
+    }
+    out.extend(b",\"radio\":");
+    unsigned(u64::from(packet.radio.0), out);
+    out.extend(b",\"fields\":");
+    match reading {
+        Ok(decoded) => {
+            record(&decoded.fields, out);
+            notes(decoded, out);
+        }
+        Err(unreadable) => {
+            out.extend(b"null");
+            match unreadable {
+                Unreadable::Code(_) => out.extend(b",\"unknown\":\"code\""),
+                Unreadable::Version(..) => out.extend(b",\"unknown\":\"version\""),
+                Unreadable::Empty(_) => out.extend(b",\"misfit\":\"the packet is empty\""),
+                Unreadable::Misfit(_, _, misfit) => {
+                    // Parts' names are words: nothing in them needs an escape.
+                    shown(format_args!(",\"misfit\":\"{misfit}\""), out);
+                }
+            }
+            out.extend(b",\"payload_bytes\":");
+            unsigned(packet.payload.len() as u64, out);
+        }
+    }
+    if with_payload {
+        out.extend(b",\"payload\":\"");
+        hex(packet.payload, out);
+        out.push(b'"');
+    }
+    out.push(b'}');
+}
+
+/// What is to be known beside the fields.
+fn notes(decoded: &Decoded<'_>, out: &mut Vec<u8>) {
+    if decoded.verified != Verified::Checked {
+        shown(format_args!(",\"verified\":\"{}\"", verified_word(decoded.verified)), out);
+    }
+    if decoded.left > 0 {
+        shown(format_args!(",\"bytes_left\":{}", decoded.left), out);
+    }
+    if !decoded.unknown.is_empty() {
+        out.extend(b",\"unknown_subpackets\":");
+        list(&decoded.unknown, out, |(id, version), out| shown(format_args!("[{id},{version}]"), out));
+    }
+}
+
+/// Appends a record as an object.
+pub fn record(record: &Record<'_>, out: &mut Vec<u8>) {
+    out.push(b'{');
+    for (at, (name, value)) in record.0.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        string(name, out);
+        out.push(b':');
+        self::value(value, out);
+    }
+    out.push(b'}');
+}
+
+/// Appends a value.
+pub fn value(value: &Value<'_>, out: &mut Vec<u8>) {
+    match value {
+        Value::Absent => out.extend(b"null"),
+        Value::Unsigned(number) => unsigned(*number, out),
+        Value::Signed(number) => signed(*number, out),
+        Value::Real(number) => real(*number, out),
+        Value::Name(name) => string(name, out),
+        Value::Mask(bits, width) => {
+            out.push(b'"');
+            mask(*bits, *width, out);
+            out.push(b'"');
+        }
+        Value::Bytes(bytes) => {
+            out.push(b'"');
+            hex(bytes, out);
+            out.push(b'"');
+        }
+        Value::Records(records) => list(records, out, record),
+        Value::Record(inner) => record(inner, out),
+    }
+}
+
+/// Appends a number as the shortest text that reads as the same, or null where JSON has no number for it.
+pub fn real(number: f64, out: &mut Vec<u8>) {
+    if number.is_finite() {
+        shown(number, out);
+    } else {
+        out.extend(b"null");
+    }
+}
+
+/// Appends a text with the escapes that JSON asks for.
+pub fn string(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    for &byte in text.as_bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend([b'\\', byte]),
+            0..0x20 => shown(format_args!("\\u{byte:04x}"), out),
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'"');
+}
+
+fn list<T>(items: &[T], out: &mut Vec<u8>, mut each: impl FnMut(&T, &mut Vec<u8>)) {
+    out.push(b'[');
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        each(item, out);
+    }
+    out.push(b']');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{LogCode, Radio};
+    use crate::stamp::Stamp;
+
+    fn line(code: u16, payload: &[u8]) -> String {
+        let packet =
+            LogPacket { radio: Radio(2), code: LogCode(code), stamp: Stamp(68_112_019_993_554_611), payload };
+        let mut out = vec![];
+        super::packet(&packet, &log::read(&packet), false, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn every_kind_of_value_is_written_as_the_parser_reads_it() {
+        let fields = Record(vec![
+            ("none", Value::Absent),
+            ("unsigned", Value::Unsigned(u64::MAX)),
+            ("signed", Value::Signed(i64::MIN)),
+            ("real", Value::Real(-95.0625)),
+            ("small", Value::Real(1e-300)),
+            ("infinite", Value::Real(f64::INFINITY)),
+            ("name", Value::Name("a \"b\"\n")),
+            ("mask", Value::Mask(0xC3, 11)),
+            ("bytes", Value::Bytes(&[0, 0xAB])),
+            ("records", Value::Records(vec![Record(vec![]), Record(vec![("x", Value::Unsigned(0))])])),
+            ("record", Value::Record(Record(vec![("y", Value::Signed(-7))]))),
+        ]);
+        let mut out = vec![];
+        record(&fields, &mut out);
+        let read: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(
+            read,
+            serde_json::json!({
+                "none": null, "unsigned": u64::MAX, "signed": i64::MIN, "real": -95.0625, "small": 1e-300,
+                "infinite": null, "name": "a \"b\"\n", "mask": "0x0C3", "bytes": "00ab",
+                "records": [{}, {"x": 0}], "record": {"y": -7}
+            })
+        );
+    }
+
+    #[test]
+    fn a_packet_says_who_when_what_and_how_well_that_is_known() {
+        let nas = line(0xB0EC, &[1, 9, 5, 0, 0x07, 0x41]);
+        assert_eq!(
+            nas,
+            "{\"time_utc\":\"2021-03-07T06:28:02.128221\",\"code\":\"0xB0EC\",\
+             \"name\":\"LTE NAS EMM plain incoming\",\"version\":1,\"radio\":2,\"fields\":{\"pkt_version\":1,\
+             \"rrc_release_number\":9,\"major_version\":5,\"minor_version\":0,\"msg\":\"0741\"}}"
+        );
+        assert!(line(0xB0E0, &[1, 9, 5, 0, 7]).ends_with("\"msg\":\"07\"},\"verified\":\"read\"}"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_and_not_guessed() {
+        let tail = |line: String| line.split_once("\"version\":").unwrap().1.to_owned();
+        assert_eq!(
+            tail(line(0xB1DC, &[48, 1])),
+            "48,\"radio\":2,\"fields\":null,\"unknown\":\"code\",\"payload_bytes\":2}"
+        );
+        assert_eq!(
+            tail(line(0xB821, &[9, 0, 77, 0])),
+            "\"77.9\",\"radio\":2,\"fields\":null,\"unknown\":\"version\",\"payload_bytes\":4}"
+        );
+        assert!(tail(line(0xB0EE, &[2])).contains("\"misfit\":\"packet at byte 0: takes 19 bytes of 1\""));
+        assert!(tail(line(0xB0EE, &[])).starts_with("null,"));
+    }
+}
