@@ -13,6 +13,7 @@
 //! fields and nothing else. The tables are in [`log`](crate::log).
 
 mod field;
+mod find;
 mod pick;
 mod read;
 mod walk;
@@ -23,7 +24,8 @@ mod tests;
 use std::fmt;
 
 pub use field::{Cell, Field, Names, Shown, bytes, i8, i16, i32, u8, u16, u24, u32, u64};
-pub use pick::{MOST, PathError, Pick};
+pub use find::Leaf;
+pub use pick::{MOST, PathError, Pick, Told};
 pub use read::{Record, Value};
 pub use walk::{Misfit, MisfitFault};
 

@@ -14,6 +14,7 @@
 //! | [`stamp`] | the modem's clock |
 //! | [`layout`] | the grammar of tables, and the two ways to read a packet by one |
 //! | [`log`] | the tables, one file per code |
+//! | [`kpi`] | what can be followed by name, and where it is in the packets |
 //! | [`mac`] | MAC headers and control elements that some packets carry |
 //! | [`export`] | packets as JSON, tables, captures and text |
 //! | [`source`] | forms of log files, and reading them in pieces |
@@ -26,6 +27,7 @@ pub mod command;
 pub mod control;
 pub mod export;
 pub mod frame;
+pub mod kpi;
 pub mod layout;
 pub mod log;
 pub mod mac;

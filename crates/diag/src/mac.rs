@@ -84,6 +84,29 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
+/// Bytes that wait at most, by the index that a buffer status report has.
+///
+/// Chosen: the last index says more than 150,000 and no more; it counts as 150,000.
+///
+/// Source: TS 36.321 §6.1.3.1 Table 6.1.3.1-1
+#[rustfmt::skip]
+pub static BUFFER_SIZES: [u32; 64] = [
+    0, 10, 12, 14, 17, 19, 22, 26, 31, 36, 42, 49, 57, 67, 78, 91, 107, 125, 146, 171, 200, 234, 274, 321, 376, 440,
+    515, 603, 706, 826, 967, 1132, 1326, 1552, 1817, 2127, 2490, 2915, 3413, 3995, 4677, 5476, 6411, 7505, 8787,
+    10287, 12043, 14099, 16507, 19325, 22624, 26487, 31009, 36304, 42502, 49759, 58255, 68201, 79846, 93479, 109439,
+    128125, 150000, 150000,
+];
+
+/// Power headroom of a report's index 0, in dB.
+///
+/// Source: TS 36.133 §9.1.8.4 Table 9.1.8.4-1
+pub const LEAST_HEADROOM_DB: i32 = -23;
+
+/// The command that leaves the uplink's timing as it is.
+///
+/// Source: TS 36.213 §4.2.3
+pub const TIMING_STAYS: u8 = 31;
+
 const PADDING: u8 = 31;
 /// Above these are control elements.
 const LAST_DATA: u8 = 10;

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::field::{Cell, Field};
-use super::walk::{self, Misfit, Scope, Span};
-use super::{Inner, Layout, Part};
+use super::walk::{self, Misfit, MisfitFault, Scope, Span};
+use super::{Inner, Layout, Part, Verified};
 
 /// The most fields that one pick can have.
 pub const MOST: usize = 16;
@@ -18,6 +18,16 @@ pub const MOST: usize = 16;
 pub struct Pick {
     root: Step,
     columns: usize,
+    verified: Verified,
+}
+
+/// What a careful visit learns.
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'r, 'a> {
+    /// A row, and how well the layout is known by which it was read.
+    Row(&'r [Cell<'a>], Verified),
+    /// A subpacket of this id and version, which nobody has laid out.
+    Unknown(u64, u64),
 }
 
 /// Why there is no pick.
@@ -77,7 +87,7 @@ impl Pick {
         }
         let wanted: Vec<(usize, &str)> = paths.iter().copied().enumerate().collect();
         let root = Step::new(&layout.root, &wanted)?.ok_or(PathError::Missing)?;
-        Ok(Pick { root, columns: paths.len() })
+        Ok(Pick { root, columns: paths.len(), verified: layout.verified })
     }
 
     /// Visits the rows of a packet that has this pick's layout.
@@ -85,10 +95,57 @@ impl Pick {
     /// # Errors
     /// If a part on the way is not all there. The rows before it have been visited.
     pub fn visit<'a>(&self, payload: &'a [u8], mut each: impl FnMut(&[Cell<'a>])) -> Result<(), Misfit> {
-        let mut row = [Cell::Absent; MOST];
-        let mut emit = |row: &[Cell<'a>; MOST]| each(&row[..self.columns]);
+        let each = |told: Told<'_, 'a>| {
+            if let Told::Row(row, _) = told {
+                each(row);
+            }
+        };
+        self.run(payload, false, each).map(drop)
+    }
+
+    /// Visits the rows of a packet that has this pick's layout, and tells of subpackets that nobody has laid out.
+    ///
+    /// # Errors
+    /// If a part on the way is not all there, or bytes are left where a checked layout ends. The rows before it have
+    /// been visited: whoever does not want them keeps them back until this is done.
+    pub fn visit_carefully<'a>(
+        &self,
+        payload: &'a [u8],
+        each: impl FnMut(Told<'_, 'a>),
+    ) -> Result<(), Misfit> {
+        let end = self.run(payload, true, each)?;
+        let left = payload.len() - end;
+        if left > 0 && self.verified == Verified::Checked {
+            return Err(Misfit { part: self.root.part.name, offset: end, fault: MisfitFault::Left(left) });
+        }
+        Ok(())
+    }
+
+    /// Gives where the packet's last part ends.
+    fn run<'a>(
+        &self,
+        payload: &'a [u8],
+        is_careful: bool,
+        each: impl FnMut(Told<'_, 'a>),
+    ) -> Result<usize, Misfit> {
+        let mut visit = Visit { row: [Cell::Absent; MOST], columns: self.columns, is_careful, each };
         let span = Span { payload, at: 0, end: payload.len() };
-        self.root.run(None, span, &mut row, &mut emit).map(drop)
+        self.root.run(None, span, self.verified, &mut visit)
+    }
+}
+
+/// What goes along with a visit of a packet.
+struct Visit<'a, F> {
+    row: [Cell<'a>; MOST],
+    columns: usize,
+    /// Whether bytes that a checked subpacket leaves are an error.
+    is_careful: bool,
+    each: F,
+}
+
+impl<'a, F: FnMut(Told<'_, 'a>)> Visit<'a, F> {
+    fn emit(&mut self, verified: Verified) {
+        (self.each)(Told::Row(&self.row[..self.columns], verified));
     }
 }
 
@@ -158,33 +215,39 @@ impl Step {
     }
 
     /// Reads the repetitions of the part; gives where they end.
-    fn run<'a, F: FnMut(&[Cell<'a>; MOST])>(
+    fn run<'a, F: FnMut(Told<'_, 'a>)>(
         &self,
         outer: Option<&Scope<'_, 'a>>,
         span: Span<'a>,
-        row: &mut [Cell<'a>; MOST],
-        emit: &mut F,
+        verified: Verified,
+        visit: &mut Visit<'a, F>,
     ) -> Result<usize, Misfit> {
         if let Some(column) = self.bytes {
             let bytes = walk::run(self.part, outer, span)?;
-            row[column] = Cell::Bytes(bytes);
-            emit(row);
+            visit.row[column] = Cell::Bytes(bytes);
+            visit.emit(verified);
             return Ok(span.at + bytes.len());
         }
         walk::records(self.part, outer, span, |scope, mut within| {
             // What another kind of subpacket said is not what this one says.
             for &column in &self.below {
-                row[column] = Cell::Absent;
+                visit.row[column] = Cell::Absent;
             }
             for &(column, field) in &self.reads {
-                row[column] = field.cell(scope.bytes);
+                visit.row[column] = field.cell(scope.bytes);
             }
-            let ways = match self.part.inner {
+            let (ways, verified, is_checked) = match self.part.inner {
                 Inner::Choice(by, kinds) => match scope.choose(by, kinds) {
-                    Ok(chosen) => &self.inner[chosen],
-                    Err(_) => return Ok(within.end),
+                    Ok(chosen) => {
+                        let known = kinds[chosen].verified;
+                        (&self.inner[chosen], verified.max(known), known == Verified::Checked)
+                    }
+                    Err((id, version)) => {
+                        (visit.each)(Told::Unknown(id, version));
+                        return Ok(within.end);
+                    }
                 },
-                _ => &self.inner[0],
+                _ => (&self.inner[0], verified, false),
             };
             let mut deepest = true;
             for way in ways {
@@ -192,12 +255,17 @@ impl Step {
                     Go::Over(part, fixed) => walk::skip(part, *fixed, Some(scope), within)?,
                     Go::Into(step) => {
                         deepest = false;
-                        step.run(Some(scope), within, row, emit)?
+                        step.run(Some(scope), within, verified, visit)?
                     }
                 };
             }
             if deepest && !self.reads.is_empty() {
-                emit(row);
+                visit.emit(verified);
+            }
+            let left = within.end - within.at;
+            if visit.is_careful && is_checked && left > walk::PADDING {
+                let fault = MisfitFault::Left(left);
+                return Err(Misfit { part: self.part.name, offset: within.at, fault });
             }
             Ok(within.at)
         })

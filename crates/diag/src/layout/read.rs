@@ -149,9 +149,8 @@ fn one<'a>(
     for inner in inner {
         within.at = part(inner, Some(scope), within, record, notes)?;
     }
-    // Subpackets begin at multiples of four bytes.
     let left = within.end - within.at;
-    if checked && left > 3 {
+    if checked && left > walk::PADDING {
         let fault = MisfitFault::Left(left);
         return Err(Misfit { part: scope.part.name, offset: within.at, fault });
     }

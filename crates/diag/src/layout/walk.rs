@@ -48,6 +48,9 @@ impl fmt::Display for Misfit {
 
 impl std::error::Error for Misfit {}
 
+/// Bytes that may be left in a subpacket: they begin at multiples of four bytes.
+pub(super) const PADDING: usize = 3;
+
 /// A part of a packet while it is read, within those around it.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'s, 'a> {

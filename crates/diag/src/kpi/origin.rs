@@ -1,0 +1,231 @@
+//! The grammar of origins: from which fields of which packet a KPI is made.
+
+use crate::mac::{self, BUFFER_SIZES, Broken, Direction, Element, LEAST_HEADROOM_DB, TIMING_STAYS};
+use crate::packet::LogCode;
+
+/// One way in which a KPI comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// The KPI's name.
+    pub kpi: &'static str,
+    /// The log packet.
+    pub code: LogCode,
+    /// [Paths](crate::layout::Pick) of the fields that its value is made of. Versions of a packet that have none of them
+    /// are no origin.
+    pub value: &'static [&'static str],
+    /// How it is made of them.
+    pub turn: Turn,
+    /// What must hold for a row to count.
+    pub when: &'static [When],
+    /// So many rows are one sample, their sum: the path of the field that says how many.
+    pub rows: Option<&'static str>,
+    /// Whether it counts beside the origin before it, which says other things, rather than in its place.
+    pub beside: bool,
+}
+
+/// How a value is made of fields.
+#[derive(Clone, Copy, Debug)]
+pub enum Turn {
+    /// The first of them that is there.
+    First,
+    /// The first that is there, and this added.
+    Plus(f64),
+    /// The first that is there, times this.
+    Times(f64),
+    /// The first that is there; its highest bit is a sign, although its layout does not say so.
+    Signed,
+    /// The largest of them.
+    Largest,
+    /// Their sum.
+    Sum,
+    /// The first divided by the second.
+    Quotient,
+    /// 1 if any of them is there: rows are counted.
+    One,
+    /// What its name in the layout means; a value with another name is no sample.
+    Named(&'static [(&'static str, f64)]),
+    /// What a control element says in the MAC header that the field holds.
+    Element(Direction, Control),
+}
+
+/// A control element of a MAC header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Bytes that the phone says wait in its buffers.
+    BufferStatus,
+    /// Power headroom in dB.
+    PowerHeadroom,
+    /// The command that moves the uplink's timing, less the 31 that moves nothing.
+    TimingAdvance,
+}
+
+/// A condition on a row.
+#[derive(Clone, Copy, Debug)]
+pub struct When {
+    /// The field.
+    pub path: &'static str,
+    /// What it must be.
+    pub is: Is,
+    /// Whether a packet that has no such field passes; else it is no origin.
+    pub or_absent: bool,
+}
+
+/// What a field must be.
+#[derive(Clone, Copy, Debug)]
+pub enum Is {
+    /// This number.
+    Number(u64),
+    /// Any other number.
+    Not(u64),
+    /// One of the values with these names in its layout.
+    Named(&'static [&'static str]),
+    /// None of the values with these names in its layout.
+    NotNamed(&'static [&'static str]),
+    /// One of the values whose names begin so.
+    Begins(&'static str),
+}
+
+impl Control {
+    /// Visits what the control elements of this kind say in a MAC header.
+    ///
+    /// # Errors
+    /// If the header cannot be followed to its end; then nothing was visited.
+    pub(super) fn visit(
+        self,
+        direction: Direction,
+        header: &[u8],
+        mut each: impl FnMut(f64),
+    ) -> Result<(), Broken> {
+        let waits = |index: u8| f64::from(BUFFER_SIZES[usize::from(index & 63)]);
+        mac::visit(direction, header, |subheader| match (self, subheader.element) {
+            (Control::BufferStatus, Element::ShortBsr { index, .. }) => each(waits(index)),
+            (Control::BufferStatus, Element::LongBsr(groups)) => each(groups.map(waits).iter().sum()),
+            (Control::PowerHeadroom, Element::PowerHeadroom(index)) => {
+                each(f64::from(i32::from(index) + LEAST_HEADROOM_DB));
+            }
+            (Control::TimingAdvance, Element::TimingAdvance { command, .. }) => {
+                each(f64::from(i32::from(command) - i32::from(TIMING_STAYS)));
+            }
+            _ => {}
+        })
+    }
+}
+
+impl Origin {
+    /// The first of these fields that is there, of every row.
+    pub const fn new(kpi: &'static str, code: u16, value: &'static [&'static str]) -> Origin {
+        Origin { kpi, code: LogCode(code), value, turn: Turn::First, when: &[], rows: None, beside: false }
+    }
+
+    /// The same, made otherwise.
+    pub const fn turned(self, turn: Turn) -> Origin {
+        Origin { turn, ..self }
+    }
+
+    /// The same, of rows for which this holds.
+    pub const fn when(self, when: &'static [When]) -> Origin {
+        Origin { when, ..self }
+    }
+
+    /// The same, the sum of as many rows as this field says.
+    pub const fn summed(self, rows: &'static str) -> Origin {
+        Origin { rows: Some(rows), ..self }
+    }
+
+    /// The same, as well as the origin before it.
+    pub const fn beside(self) -> Origin {
+        Origin { beside: true, ..self }
+    }
+}
+
+impl When {
+    /// The field is this number.
+    pub const fn is(path: &'static str, number: u64) -> When {
+        When { path, is: Is::Number(number), or_absent: false }
+    }
+
+    /// The field is another number.
+    pub const fn is_not(path: &'static str, number: u64) -> When {
+        When { path, is: Is::Not(number), or_absent: false }
+    }
+
+    /// The field has one of these names.
+    pub const fn named(path: &'static str, names: &'static [&'static str]) -> When {
+        When { path, is: Is::Named(names), or_absent: false }
+    }
+
+    /// The field has none of these names.
+    pub const fn not_named(path: &'static str, names: &'static [&'static str]) -> When {
+        When { path, is: Is::NotNamed(names), or_absent: false }
+    }
+
+    /// The field's name begins so.
+    pub const fn begins(path: &'static str, start: &'static str) -> When {
+        When { path, is: Is::Begins(start), or_absent: false }
+    }
+
+    /// The same, and packets that have no such field pass.
+    pub const fn or_absent(self) -> When {
+        When { or_absent: true, ..self }
+    }
+}
+
+/// Where the records of a packet say when they were, and on which carrier. Of each list the first path that is there
+/// counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The log packet.
+    pub code: LogCode,
+    /// System frame number.
+    pub frame: &'static [&'static str],
+    /// Subframe within the frame, or slot if `numerology` says how many are in a subframe.
+    pub subframe: &'static [&'static str],
+    /// Both in one: ten times the frame, plus the subframe.
+    pub packed: &'static [&'static str],
+    /// Subframes from there to the record.
+    pub offset: &'static [&'static str],
+    /// The power of two by which a subframe is divided into slots.
+    pub numerology: &'static [&'static str],
+    /// Carrier: 0 is the primary.
+    pub carrier: &'static [&'static str],
+}
+
+impl Place {
+    /// A packet whose records say nothing.
+    pub const fn of(code: u16) -> Place {
+        Place {
+            code: LogCode(code),
+            frame: &[],
+            subframe: &[],
+            packed: &[],
+            offset: &[],
+            numerology: &[],
+            carrier: &[],
+        }
+    }
+
+    /// Its records have the frame here and the subframe there.
+    pub const fn at(self, frame: &'static [&'static str], subframe: &'static [&'static str]) -> Place {
+        Place { frame, subframe, ..self }
+    }
+
+    /// Its records have both in one number.
+    pub const fn packed(self, packed: &'static [&'static str]) -> Place {
+        Place { packed, ..self }
+    }
+
+    /// Its records are so many subframes later.
+    pub const fn offset(self, offset: &'static [&'static str]) -> Place {
+        Place { offset, ..self }
+    }
+
+    /// Its records have slots.
+    pub const fn slots(self, numerology: &'static [&'static str]) -> Place {
+        Place { numerology, ..self }
+    }
+
+    /// Its records have the carrier here.
+    pub const fn carrier(self, carrier: &'static [&'static str]) -> Place {
+        Place { carrier, ..self }
+    }
+}

@@ -1,0 +1,416 @@
+//! What to read of each version of a packet for a subscription: worked out once, so that a packet costs little.
+
+use std::ptr;
+
+use super::origin::{Control, Is, Origin, Place, Turn, When};
+use super::qualcomm::{ORIGINS, PLACES};
+use super::{Kpi, Source, Subscription, What};
+use crate::layout::{Cell, Code, Layout, Leaf, MOST, Part, Pick, Shown};
+use crate::log;
+use crate::mac::Direction;
+use crate::packet::LogCode;
+
+/// The origins of a KPI, first what is preferred.
+pub(super) fn origins(kpi: &str) -> impl Iterator<Item = &'static Origin> {
+    ORIGINS.iter().filter(move |origin| origin.kpi == kpi)
+}
+
+/// The origins of a KPI with their ranks: those of one rank all count, of the ranks only the lowest.
+fn ranked(kpi: &str) -> impl Iterator<Item = (usize, &'static Origin)> {
+    origins(kpi).scan(None, |rank: &mut Option<usize>, origin| {
+        *rank = Some(rank.map_or(0, |rank| rank + usize::from(!origin.beside)));
+        Some(((*rank)?, origin))
+    })
+}
+
+/// The codes and versions from which a KPI can be made, first what is preferred.
+pub(super) fn sources(kpi: &Kpi) -> Vec<Source> {
+    let mut sources = vec![];
+    for origin in origins(kpi.name) {
+        let Some(code) = log::code(origin.code) else { continue };
+        for layout in code.layouts.iter().filter(|layout| Draft::new(layout, origin).is_some()) {
+            sources.extend(layout.versions.iter().map(|&version| Source {
+                code: code.code,
+                version,
+                verified: layout.verified,
+            }));
+        }
+    }
+    sources
+}
+
+/// What to read of the packets of one code.
+#[derive(Clone, Debug)]
+pub(super) struct CodePlan {
+    pub code: &'static Code,
+    pub layouts: Vec<LayoutPlan>,
+}
+
+/// What to read of the packets of one layout.
+#[derive(Clone, Debug)]
+pub(super) struct LayoutPlan {
+    pub layout: &'static Layout,
+    pub groups: Vec<Group>,
+    /// What is wanted of the code and cannot be made of this layout.
+    pub lacks: Vec<usize>,
+}
+
+/// Fields of the same records, read in one go.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub pick: Pick,
+    pub uses: Vec<Use>,
+}
+
+/// How a row of a pick becomes samples of one KPI. Numbers are columns of the pick.
+#[derive(Clone, Debug)]
+pub(super) struct Use {
+    pub wanted: usize,
+    /// How many origins of the KPI are preferred to this one.
+    pub rank: usize,
+    pub rows: Option<usize>,
+    value: Vec<usize>,
+    make: Make,
+    tests: Vec<Test>,
+    where_: Where,
+}
+
+/// How a value is made, with the numbers of this layout.
+#[derive(Clone, Debug)]
+enum Make {
+    First { factor: f64, offset: f64 },
+    Signed { bits: usize },
+    Largest,
+    Sum,
+    Quotient,
+    One,
+    Named(Vec<(u64, f64)>),
+    Element(Direction, Control),
+}
+
+/// A condition, with the numbers of this layout.
+#[derive(Clone, Debug)]
+struct Test {
+    column: usize,
+    numbers: Vec<u64>,
+    /// Whether the field must be one of the numbers, or none of them.
+    wants_one: bool,
+    or_absent: bool,
+}
+
+/// Columns of time and carrier.
+#[derive(Clone, Debug, Default)]
+struct Where {
+    frame: Vec<usize>,
+    subframe: Vec<usize>,
+    packed: Vec<usize>,
+    offset: Vec<usize>,
+    numerology: Vec<usize>,
+    carrier: Vec<usize>,
+}
+
+/// Works out what to read for a subscription; codes in order.
+pub(super) fn plan(subscription: &Subscription) -> Vec<CodePlan> {
+    let codes = subscription.codes();
+    codes.into_iter().filter_map(log::code).map(|code| CodePlan::new(code, subscription)).collect()
+}
+
+impl CodePlan {
+    fn new(code: &'static Code, subscription: &Subscription) -> CodePlan {
+        let layouts = code.layouts.iter().map(|layout| LayoutPlan::new(code.code, layout, subscription));
+        CodePlan { code, layouts: layouts.collect() }
+    }
+}
+
+impl LayoutPlan {
+    fn new(code: LogCode, layout: &'static Layout, subscription: &Subscription) -> LayoutPlan {
+        let mut plan = LayoutPlan { layout, groups: vec![], lacks: vec![] };
+        let mut begun: Vec<(Vec<*const Part>, Vec<String>)> = vec![];
+        for (wanted, name) in subscription.iter().enumerate() {
+            let drafts: Vec<(usize, Draft)> = match &name.what {
+                What::Kpi(kpi) => ranked(kpi.name)
+                    .filter(|(_, origin)| origin.code == code)
+                    .filter_map(|(rank, origin)| Some((rank, Draft::new(layout, origin)?)))
+                    .collect(),
+                What::Field(of, path) if of.code == code => {
+                    Draft::of_field(code, layout, path).map(|draft| (0, draft)).into_iter().collect()
+                }
+                What::Field(..) => continue,
+            };
+            if drafts.is_empty() && name.codes().contains(&code) {
+                plan.lacks.push(wanted);
+            }
+            for (rank, draft) in drafts {
+                plan.add(wanted, rank, draft, &mut begun);
+            }
+        }
+        plan
+    }
+
+    /// Adds what is drafted to the group that reads the same records, or to one of its own. `begun` has the records
+    /// and the paths of each group.
+    fn add(
+        &mut self,
+        wanted: usize,
+        rank: usize,
+        draft: Draft,
+        begun: &mut Vec<(Vec<*const Part>, Vec<String>)>,
+    ) {
+        for (group, (records, paths)) in self.groups.iter_mut().zip(begun.iter_mut()) {
+            if *records != draft.records {
+                continue;
+            }
+            let mut all = paths.clone();
+            let made = draft.use_in(wanted, rank, &mut all);
+            if let Some(pick) = pick(self.layout, &all) {
+                group.pick = pick;
+                group.uses.push(made);
+                *paths = all;
+                return;
+            }
+        }
+        for draft in [draft.clone(), draft.without_place()] {
+            let mut paths = vec![];
+            let made = draft.use_in(wanted, rank, &mut paths);
+            if let Some(pick) = pick(self.layout, &paths) {
+                self.groups.push(Group { pick, uses: vec![made] });
+                begun.push((draft.records, paths));
+                return;
+            }
+        }
+        self.lacks.push(wanted);
+    }
+}
+
+fn pick(layout: &'static Layout, paths: &[String]) -> Option<Pick> {
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    (paths.len() <= MOST).then(|| Pick::new(layout, &paths).ok())?
+}
+
+/// What an origin takes from a layout, by path.
+#[derive(Clone, Debug)]
+struct Draft {
+    /// The parts whose repetitions are its rows.
+    records: Vec<*const Part>,
+    value: Vec<String>,
+    make: Make,
+    tests: Vec<(String, Test)>,
+    place: Option<[Vec<String>; 6]>,
+    rows: Option<String>,
+}
+
+impl Draft {
+    /// `None` if the KPI cannot be made so of this layout.
+    fn new(layout: &'static Layout, origin: &Origin) -> Option<Draft> {
+        let mut draft = Draft::of_paths(origin.code, layout, origin.value)?;
+        draft.make = Make::new(layout, origin)?;
+        for when in origin.when {
+            match Test::new(layout, when) {
+                Some(test) => draft.tests.push((when.path.to_owned(), test)),
+                None if when.or_absent => {}
+                None => return None,
+            }
+        }
+        draft.rows = origin.rows.map(str::to_owned);
+        // What is asked of a row may lie deeper than its value: then there is a row for each of those.
+        for path in origin.when.iter().map(|when| when.path).chain(origin.rows) {
+            draft.records.extend(layout.find(path).iter().map(|leaf| ptr::from_ref(leaf.part)));
+        }
+        draft.records.sort_unstable();
+        draft.records.dedup();
+        Some(draft)
+    }
+
+    /// The number at a path, whatever it means.
+    fn of_field(code: LogCode, layout: &'static Layout, path: &str) -> Option<Draft> {
+        let is_number = layout.find(path).iter().any(|leaf| leaf.is_number());
+        is_number.then(|| Draft::of_paths(code, layout, &[path]))?
+    }
+
+    fn of_paths(code: LogCode, layout: &'static Layout, paths: &[&str]) -> Option<Draft> {
+        let mut records: Vec<*const Part> = vec![];
+        let mut value = vec![];
+        for &path in paths {
+            let leaves = layout.find(path);
+            records.extend(leaves.iter().map(|leaf| ptr::from_ref(leaf.part)));
+            if !leaves.is_empty() {
+                value.push(path.to_owned());
+            }
+        }
+        records.sort_unstable();
+        records.dedup();
+        let place = PLACES.iter().find(|place| place.code == code).map(|place| {
+            let Place { frame, subframe, packed, offset, numerology, carrier, .. } = *place;
+            [frame, subframe, packed, offset, numerology, carrier].map(|paths| {
+                let there = paths.iter().filter(|path| is_on_the_way(layout, path, &value, &records));
+                there.map(|&path| path.to_owned()).collect()
+            })
+        });
+        let make = Make::First { factor: 1.0, offset: 0.0 };
+        (!value.is_empty()).then_some(Draft { records, value, make, tests: vec![], place, rows: None })
+    }
+
+    fn without_place(self) -> Draft {
+        Draft { place: None, ..self }
+    }
+
+    /// The columns that it has in a pick of these paths, to which it adds what they lack.
+    fn use_in(&self, wanted: usize, rank: usize, paths: &mut Vec<String>) -> Use {
+        let mut column = |path: &String| {
+            paths.iter().position(|known| known == path).unwrap_or_else(|| {
+                paths.push(path.clone());
+                paths.len() - 1
+            })
+        };
+        let value = self.value.iter().map(&mut column).collect();
+        let tests =
+            self.tests.iter().map(|(path, test)| Test { column: column(path), ..test.clone() }).collect();
+        let rows = self.rows.as_ref().map(&mut column);
+        let where_ = self.place.as_ref().map_or_else(Where::default, |place| {
+            let [frame, subframe, packed, offset, numerology, carrier] =
+                place.each_ref().map(|paths| paths.iter().map(&mut column).collect());
+            Where { frame, subframe, packed, offset, numerology, carrier }
+        });
+        Use { wanted, rank, rows, value, make: self.make.clone(), tests, where_ }
+    }
+}
+
+/// Whether a field belongs to the records of a value or to what is around them.
+fn is_on_the_way(layout: &'static Layout, path: &str, values: &[String], records: &[*const Part]) -> bool {
+    let around = |path: &str| path.rsplit_once('.').map_or(0, |(parts, _)| parts.len() + 1);
+    let leaves = layout.find(path);
+    !leaves.is_empty()
+        && values.iter().any(|value| {
+            let own = &path[..around(path)];
+            let is_around = value.starts_with(own) && own.len() < around(value);
+            is_around || leaves.iter().any(|leaf| records.contains(&ptr::from_ref(leaf.part)))
+        })
+}
+
+/// The numbers of a layout's field that have these names.
+fn numbers(leaves: &[Leaf], is_meant: impl Fn(&str) -> bool) -> Vec<u64> {
+    let mut numbers = vec![];
+    for leaf in leaves {
+        if let Some(Shown::Named(names)) = leaf.field.map(|field| field.shown) {
+            numbers.extend(names.iter().filter(|(_, name)| is_meant(name)).map(|(number, _)| *number));
+        }
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+impl Make {
+    /// `None` if the layout has none of the names.
+    fn new(layout: &'static Layout, origin: &Origin) -> Option<Make> {
+        let leaves: Vec<Leaf> = origin.value.iter().flat_map(|path| layout.find(path)).collect();
+        Some(match origin.turn {
+            Turn::First => Make::First { factor: 1.0, offset: 0.0 },
+            Turn::Plus(offset) => Make::First { factor: 1.0, offset },
+            Turn::Times(factor) => Make::First { factor, offset: 0.0 },
+            Turn::Signed => Make::Signed { bits: leaves.first()?.field?.width },
+            Turn::Largest => Make::Largest,
+            Turn::Sum => Make::Sum,
+            Turn::Quotient if leaves.len() < 2 => return None,
+            Turn::Quotient => Make::Quotient,
+            Turn::One => Make::One,
+            Turn::Named(meanings) => {
+                let mut values = vec![];
+                for &(name, value) in meanings {
+                    values
+                        .extend(numbers(&leaves, |other| other == name).into_iter().map(|raw| (raw, value)));
+                }
+                if values.is_empty() {
+                    return None;
+                }
+                Make::Named(values)
+            }
+            Turn::Element(direction, control) => Make::Element(direction, control),
+        })
+    }
+}
+
+impl Test {
+    /// `None` if the layout has no such field, or none of the values that it must be.
+    fn new(layout: &'static Layout, when: &When) -> Option<Test> {
+        let leaves = layout.find(when.path);
+        let (numbers, wants_one) = match when.is {
+            Is::Number(number) => (vec![number], true),
+            Is::Not(number) => (vec![number], false),
+            Is::Named(names) => (numbers(&leaves, |name| names.contains(&name)), true),
+            Is::NotNamed(names) => (numbers(&leaves, |name| names.contains(&name)), false),
+            Is::Begins(start) => (numbers(&leaves, |name| name.starts_with(start)), true),
+        };
+        let can_hold = !leaves.is_empty() && (!wants_one || !numbers.is_empty());
+        can_hold.then_some(Test { column: 0, numbers, wants_one, or_absent: when.or_absent })
+    }
+
+    fn holds(&self, row: &[Cell<'_>]) -> bool {
+        row[self.column]
+            .unsigned()
+            .map_or(self.or_absent, |number| self.numbers.contains(&number) == self.wants_one)
+    }
+}
+
+/// The first of these columns that has a number.
+fn first(row: &[Cell<'_>], columns: &[usize]) -> Option<u64> {
+    columns.iter().find_map(|&column| row[column].unsigned())
+}
+
+impl Use {
+    /// Gives the values of a row; says whether all of it could be read.
+    pub fn values(&self, row: &[Cell<'_>], mut each: impl FnMut(f64)) -> bool {
+        if !self.tests.iter().all(|test| test.holds(row)) {
+            return true;
+        }
+        let mut numbers = self.value.iter().filter_map(|&column| row[column].number());
+        let value = match &self.make {
+            Make::First { factor, offset } => numbers.next().map(|number| number * factor + offset),
+            Make::Signed { bits } => numbers.next().map(|number| {
+                let is_negative = number >= (1_u64 << (bits - 1)) as f64;
+                if is_negative { number - (1_u64 << bits) as f64 } else { number }
+            }),
+            Make::Largest => numbers.reduce(f64::max),
+            Make::Sum => numbers.reduce(|one, other| one + other),
+            Make::Quotient => numbers.next().zip(numbers.next()).map(|(one, other)| one / other),
+            Make::One => self.value.iter().any(|&column| row[column] != Cell::Absent).then_some(1.0),
+            Make::Named(meanings) => first(row, &self.value)
+                .and_then(|raw| meanings.iter().find(|(number, _)| *number == raw))
+                .map(|(_, value)| *value),
+            Make::Element(direction, control) => {
+                let header = self.value.iter().find_map(|&column| match row[column] {
+                    Cell::Bytes(bytes) => Some(bytes),
+                    _ => None,
+                });
+                return header.is_none_or(|header| control.visit(*direction, header, each).is_ok());
+            }
+        };
+        if let Some(value) = value {
+            each(value);
+        }
+        true
+    }
+
+    /// Ten times the frame of a row, plus the subframe.
+    pub fn subframe(&self, row: &[Cell<'_>]) -> Option<u16> {
+        /// Subframes until the frame number begins anew.
+        const ROUND: u64 = 10_240;
+        let place = &self.where_;
+        let begins = match first(row, &place.packed) {
+            Some(both) => both,
+            None => {
+                let (frame, within) = (first(row, &place.frame)?, first(row, &place.subframe)?);
+                let within = within >> first(row, &place.numerology).unwrap_or(0).min(63);
+                // A modem that does not know has ones in all bits.
+                (frame < 1_024 && within < 10).then_some(10 * frame + within)?
+            }
+        };
+        let offset = first(row, &place.offset).unwrap_or(0);
+        (begins < ROUND).then(|| ((begins + offset) % ROUND) as u16)
+    }
+
+    /// The carrier of a row; the primary where it does not say.
+    pub fn carrier(&self, row: &[Cell<'_>]) -> u8 {
+        first(row, &self.where_.carrier).and_then(|carrier| u8::try_from(carrier).ok()).unwrap_or(0)
+    }
+}

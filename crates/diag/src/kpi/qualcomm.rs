@@ -1,0 +1,289 @@
+//! Where the KPIs are in Qualcomm's log packets.
+//!
+//! Of a KPI that several kinds of packets carry, what comes first in the list speaks and the rest is silent, or all speak
+//! where they say different things ([`beside`](Origin::beside)). Why one is preferred is said where it stands.
+
+mod places;
+
+pub use places::PLACES;
+
+use super::origin::Control::{BufferStatus, PowerHeadroom, TimingAdvance};
+use super::origin::Turn::{Element, Largest, Named, One, Plus, Quotient, Signed, Sum, Times};
+use super::origin::{Origin, When};
+use crate::mac::Direction::{Down, Up};
+
+/// Data for this phone, not system information, paging or the answer to a random access.
+const MINE: &[&str] = &["C-RNTI", "SPS-RNTI"];
+
+/// Of the cells of a measurement, the one that serves. Old packets have no other.
+const SERVES: &[When] = &[When::is("subpackets.cells.is_serving_cell", 1).or_absent()];
+
+/// A block for this phone in 0xB173.
+const MY_BLOCK: When = When::named("records.transport_blocks.rnti_type", MINE);
+/// With a size: a modem that does not know has 0.
+const WITH_SIZE: When = When::is_not("records.transport_blocks.tb_size", 0);
+const PASSED: When = When::named("records.transport_blocks.crc_result", &["Pass"]);
+const FAILED: When = When::named("records.transport_blocks.crc_result", &["Fail"]);
+/// Not sent once more after it had come whole.
+const NEWS: When =
+    When::not_named("records.transport_blocks.discarded_retx_present", &["Present"]).or_absent();
+const NEWS_V34: When =
+    When::not_named("records.transport_blocks.discarded_retx", &["DISCARD_AND_ACK"]).or_absent();
+
+/// The sizes of 0xB173 have the block's checksum in them.
+const CHECKSUM_BYTES: f64 = 3.0;
+
+const FIRST_SENT: &[When] = &[When::is("records.re_tx_index", 0)];
+
+/// A report of the wideband quality, not of the rank.
+const NO_RANK: &[When] = &[When::not_named("pucch_report_type", RANK)];
+const RANK: &[&str] = &["Type 3, RI Feedback"];
+
+const AGGREGATION: &[(&str, f64)] =
+    &[("Agg1", 1.0), ("Agg2", 2.0), ("Agg4", 4.0), ("Agg8", 8.0), ("Agg16", 16.0), ("Agg24", 24.0)];
+
+/// Every origin, in the order of the KPIs' list.
+#[rustfmt::skip]
+pub static ORIGINS: &[Origin] = &[
+    // 0xB193 comes every 10 ms or so; 0xB179 every 40 ms while connected; 0xB17F while idle.
+    cell("lte.rsrp", &["subpackets.cells.rsrp", "subpackets.rsrp"]),
+    Origin::new("lte.rsrp", 0xB179, &["rsrp_dbm"]),
+    Origin::new("lte.rsrp", 0xB17F, &["rsrp"]),
+    cell("lte.rsrp.rx0", &["subpackets.cells.rsrp_rx_0", "subpackets.rsrp_rx_0"]),
+    cell("lte.rsrp.rx1", &["subpackets.cells.rsrp_rx_1", "subpackets.rsrp_rx_1"]),
+    cell("lte.rsrp.filtered", &["subpackets.cells.filtered_rsrp"]),
+    cell("lte.rsrq", &["subpackets.cells.rsrq", "subpackets.rsrq"]),
+    Origin::new("lte.rsrq", 0xB179, &["rsrq_db"]),
+    Origin::new("lte.rsrq", 0xB17F, &["rsrq"]),
+    cell("lte.rsrq.filtered", &["subpackets.cells.filtered_rsrq"]),
+    cell("lte.rssi", &["subpackets.cells.rssi", "subpackets.rssi"]),
+    Origin::new("lte.rssi", 0xB17F, &["rssi"]),
+    // An antenna that is not there has the least number.
+    cell("lte.snr", &[
+        "subpackets.cells.ftl_snr_rx_0", "subpackets.cells.ftl_snr_rx_1", "subpackets.cells.ftl_snr_rx_2",
+        "subpackets.cells.ftl_snr_rx_3", "subpackets.ftl_snr_rx_0", "subpackets.ftl_snr_rx_1",
+    ]).turned(Largest),
+    cell("lte.snr.rx0", &["subpackets.cells.ftl_snr_rx_0", "subpackets.ftl_snr_rx_0"]),
+    cell("lte.snr.rx1", &["subpackets.cells.ftl_snr_rx_1", "subpackets.ftl_snr_rx_1"]),
+    cell("lte.sir", &["subpackets.cells.projected_sir"]),
+    Origin::new("lte.neighbor.pci", 0xB179, &["neighbor_cells.physical_cell_id"]),
+    Origin::new("lte.neighbor.rsrp", 0xB179, &["neighbor_cells.rsrp_dbm"]),
+    Origin::new("lte.neighbor.rsrq", 0xB179, &["neighbor_cells.rsrq_db"]),
+    Origin::new("lte.rlm.out_of_sync_bler", 0xB18A, &["records.out_of_sync_bler_pct"]),
+    Origin::new("lte.rlm.in_sync_bler", 0xB18A, &["records.in_sync_bler_pct"]),
+
+    // With data when asked for, on the control channel from time to time: both are reports.
+    Origin::new("lte.cqi", 0xB14E, &["wideband_cqi_cw0"]),
+    Origin::new("lte.cqi", 0xB14D, &["cqi_cw0"]).when(NO_RANK).beside(),
+    Origin::new("lte.cqi.second", 0xB14E, &["wideband_cqi_cw1"]).when(&[When::not_named("rank_index", &["Rank 1"])]),
+    Origin::new("lte.cqi.second", 0xB14D, &["cqi_cw1"])
+        .when(&[When::not_named("pucch_report_type", RANK), When::is_not("cqi_cw1", 0)]).beside(),
+    Origin::new("lte.ri", 0xB14E, &["rank_index"]).turned(Plus(1.0)),
+    Origin::new("lte.ri", 0xB14D, &["rank_index"])
+        .turned(Plus(1.0)).when(&[When::named("pucch_report_type", RANK)]).beside(),
+    Origin::new("lte.pmi", 0xB14E, &["single_wb_pmi"]),
+    Origin::new("lte.pmi", 0xB14D, &["wideband_pmi"]).when(NO_RANK).beside(),
+    Origin::new("lte.transmission_mode", 0xB14E, &["csf_tx_mode"]),
+    Origin::new("lte.transmission_mode", 0xB14D, &["csf_tx_mode"]).beside(),
+
+    // 0xB173 has every block and its checksum's verdict; 0xB063 only what came whole, ten times a second.
+    block("lte.dl.tb_bytes", &["records.transport_blocks.tb_size"])
+        .turned(Plus(-CHECKSUM_BYTES)).when(&[MY_BLOCK, WITH_SIZE]),
+    Origin::new("lte.dl.tb_bytes", 0xB063, &["subpackets.samples.dl_tbs_bytes"])
+        .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
+    Origin::new("lte.dl.tb_bytes", 0xB063, &["blocks.dl_tbs_bytes"])
+        .when(&[When::named("blocks.rnti_type", MINE)]).beside(),
+    // Two blocks of a subframe are in the same resource blocks.
+    block("lte.dl.prb", &["records.transport_blocks.num_rbs", "records.num_transport_blocks_present"])
+        .turned(Quotient).summed("records.num_transport_blocks_present"),
+    block("lte.dl.mcs", &["records.transport_blocks.mcs"]),
+    block("lte.dl.modulation", &["records.transport_blocks.modulation_type"]),
+    block("lte.dl.layers", &["records.num_layers"]),
+    block("lte.dl.harq", &["records.transport_blocks.harq_id"]),
+    block("lte.dl.rv", &["records.transport_blocks.rv"]),
+    block("lte.dl.crc", &["records.transport_blocks.crc_result"]),
+    Origin::new("lte.dl.retransmission", 0xB132, &["records.streams.retransmission_number"])
+        .when(&[When::named("records.rnti_type", MINE)]),
+    block("lte.dl.bler", &["records.transport_blocks.crc_result"]).turned(Named(&[("Pass", 0.0), ("Fail", 1.0)])),
+    block("lte.dl.blocks", &["records.transport_blocks.crc_result"]).turned(One),
+    block("lte.dl.failed_blocks", &["records.transport_blocks.crc_result"]).turned(One).when(&[MY_BLOCK, FAILED]),
+    block("lte.dl.granted_prb", &["records.transport_blocks.num_rbs", "records.num_transport_blocks_present"])
+        .turned(Quotient).summed("records.num_transport_blocks_present"),
+    block("lte.dl.bytes", &["records.transport_blocks.tb_size"])
+        .turned(Plus(-CHECKSUM_BYTES)).when(&[MY_BLOCK, WITH_SIZE, PASSED, NEWS, NEWS_V34]),
+    Origin::new("lte.dl.bytes", 0xB063, &["subpackets.samples.dl_tbs_bytes"])
+        .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
+    Origin::new("lte.dl.bytes", 0xB063, &["blocks.dl_tbs_bytes"])
+        .when(&[When::named("blocks.rnti_type", MINE)]).beside(),
+    Origin::new("lte.dl.transmission_scheme", 0xB126, &["transmission_scheme", "records.transmission_scheme"]),
+    // 0xB130 comes within a millisecond; 0xB16B later, but only with what the modem believed.
+    Origin::new("lte.pdcch.aggregation_level", 0xB130, &["hypotheses.aggregation_level"])
+        .turned(Named(AGGREGATION)).when(&[When::begins("hypotheses.prune_status", "SUCCESS")]),
+    Origin::new("lte.pdcch.aggregation_level", 0xB130, &["records.hypotheses.aggregation_level"])
+        .turned(Named(AGGREGATION)).when(&[When::begins("records.hypotheses.prune_status", "SUCCESS")]).beside(),
+    Origin::new("lte.pdcch.aggregation_level", 0xB16B, &["records.pdcch_info.aggregation_level"])
+        .turned(Named(AGGREGATION)).when(&[When::named("records.pdcch_info.rnti_type", MINE)]),
+    Origin::new("lte.pdcch.dcis", 0xB16B, &["records.pdcch_info.rnti_type"])
+        .turned(One).when(&[When::named("records.pdcch_info.rnti_type", MINE)]),
+
+    // 0xB139 is of what was on the air; 0xB16E tells of its power; 0xB064 of what MAC made, once a block.
+    Origin::new("lte.ul.tb_bytes", 0xB139, &["records.pusch_tb_size"]),
+    Origin::new("lte.ul.tb_bytes", 0xB16E, &["records.transport_block_size"]),
+    Origin::new("lte.ul.prb", 0xB139, &["records.num_of_rb"]),
+    Origin::new("lte.ul.prb", 0xB16E, &["records.num_rbs"]),
+    Origin::new("lte.ul.modulation", 0xB139, &["records.pusch_mod_order"])
+        .turned(Named(&[("BPSK", 1.0), ("QPSK", 2.0), ("16-QAM", 4.0), ("64-QAM", 6.0)])),
+    Origin::new("lte.ul.code_rate", 0xB139, &["records.coding_rate", "records.coding_rate_data"]),
+    Origin::new("lte.ul.retransmission", 0xB139, &["records.re_tx_index"]),
+    Origin::new("lte.ul.blocks", 0xB139, &["records.pusch_tb_size"]).turned(One),
+    Origin::new("lte.ul.blocks", 0xB16E, &["records.transport_block_size"]).turned(One),
+    Origin::new("lte.ul.bytes", 0xB139, &["records.pusch_tb_size"]).when(FIRST_SENT),
+    Origin::new("lte.ul.bytes", 0xB064, &["subpackets.samples.grant_bytes"]),
+    Origin::new("lte.ul.ack", 0xB16B, &["records.phich.phich_value"])
+        .when(&[When::named("records.phich.phich_included", &["Yes"])]),
+    Origin::new("lte.ul.ack", 0xB16B, &["records.phich_value"])
+        .when(&[When::named("records.phich_included", &["Yes"])]).beside(),
+    Origin::new("lte.ul.bler", 0xB16B, &["records.phich.phich_value"])
+        .turned(Named(&[("ACK", 0.0), ("NACK", 1.0)]))
+        .when(&[When::named("records.phich.phich_included", &["Yes"])]),
+    Origin::new("lte.ul.bler", 0xB16B, &["records.phich_value"])
+        .turned(Named(&[("ACK", 0.0), ("NACK", 1.0)]))
+        .when(&[When::named("records.phich_included", &["Yes"])]).beside(),
+    Origin::new("lte.ul.tx_power", 0xB16E, &["records.pusch_tx_power_dbm"]).turned(Signed),
+    Origin::new("lte.ul.tx_power", 0xB139, &["records.pusch_tx_power_dbm"]).turned(Signed),
+    Origin::new("lte.ul.actual_tx_power", 0xB16E, &["records.pusch_actual_tx_power"]).turned(Signed),
+    Origin::new("lte.ul.max_tx_power", 0xB16E, &["records.max_power"]).turned(Signed),
+    Origin::new("lte.ul.path_loss", 0xB16E, &["records.dl_path_loss"]),
+    Origin::new("lte.ul.path_loss", 0xB16F, &["records.dl_path_loss"]),
+    Origin::new("lte.pucch.tx_power", 0xB16F, &["records.pucch_tx_power_dbm"]).turned(Signed),
+    Origin::new("lte.pucch.tx_power", 0xB13C, &["records.pucch_tx_power_dbm"]).turned(Signed),
+
+    Origin::new("lte.dl.mac_bytes", 0xB063, &["subpackets.samples.dl_tbs_bytes"])
+        .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
+    Origin::new("lte.dl.mac_bytes", 0xB063, &["blocks.dl_tbs_bytes"])
+        .when(&[When::named("blocks.rnti_type", MINE)]).beside(),
+    Origin::new("lte.dl.padding_bytes", 0xB063, &["subpackets.samples.padding_bytes"])
+        .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
+    Origin::new("lte.dl.padding_bytes", 0xB063, &["blocks.padding_bytes"])
+        .when(&[When::named("blocks.rnti_type", MINE)]).beside(),
+    Origin::new("lte.timing_advance", 0xB063, &["subpackets.samples.mac_hdr_ce"]).turned(Element(Down, TimingAdvance))
+        .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
+    Origin::new("lte.ul.grant_bytes", 0xB064, &["subpackets.samples.grant_bytes"]),
+    Origin::new("lte.ul.padding_bytes", 0xB064, &["subpackets.samples.padding_bytes"]),
+    Origin::new("lte.ul.bsr", 0xB064, &["subpackets.samples.mac_hdr_ce"]).turned(Element(Up, BufferStatus)),
+    Origin::new("lte.ul.phr", 0xB064, &["subpackets.samples.mac_hdr_ce"]).turned(Element(Up, PowerHeadroom)),
+    // What waits is sent compressed, where headers are.
+    Origin::new("lte.ul.buffer", 0xB066, &[
+        "subpackets.samples.lcids.new_bytes", "subpackets.samples.lcids.new_compressed_bytes",
+        "subpackets.samples.lcids.retx_bytes", "subpackets.samples.lcids.ctrl_bytes",
+    ]).turned(Sum).summed("subpackets.samples.number_of_active_lcid"),
+    Origin::new("lte.ul.granted_bytes", 0xB067, &["subpackets.sample.grant_received"]),
+    Origin::new("lte.ul.used_bytes", 0xB067, &["subpackets.sample.grant_utilized"]),
+
+    Origin::new("lte.rlc.dl.pdu_bytes", 0xB082, &["subpackets.pdus.pdu_bytes"]),
+    Origin::new("lte.rlc.dl.bytes", 0xB082, &["subpackets.pdus.pdu_bytes"]),
+    Origin::new("lte.rlc.ul.pdu_bytes", 0xB092, &["subpackets.pdus.pdu_bytes"]),
+    Origin::new("lte.rlc.ul.bytes", 0xB092, &["subpackets.pdus.pdu_bytes"]),
+    Origin::new("lte.pdcp.dl.pdu_bytes", 0xB0A3, &["subpackets.pdus.pdu_size"]),
+    Origin::new("lte.pdcp.dl.bytes", 0xB0A3, &["subpackets.pdus.pdu_size"]),
+    Origin::new("lte.pdcp.ul.pdu_bytes", 0xB0B3, &["subpackets.pdus.pdu_size"]),
+    Origin::new("lte.pdcp.ul.bytes", 0xB0B3, &["subpackets.pdus.pdu_size"]),
+
+    // 0xB0C2 comes once a cell, the measurements all the time.
+    cell("lte.pci", &["subpackets.cells.physical_cell_id", "subpackets.physical_cell_id"]),
+    Origin::new("lte.pci", 0xB179, &["serving_physical_cell_id"]),
+    Origin::new("lte.pci", 0xB17F, &["physical_cell_id"]),
+    Origin::new("lte.pci", 0xB0C2, &["cell_id"]),
+    Origin::new("lte.earfcn", 0xB193, &["subpackets.e_arfcn"]),
+    Origin::new("lte.earfcn", 0xB179, &["e_arfcn"]),
+    Origin::new("lte.earfcn", 0xB17F, &["e_arfcn"]),
+    Origin::new("lte.earfcn", 0xB0C2, &["downlink_frequency"]),
+    Origin::new("lte.ul.earfcn", 0xB0C2, &["uplink_frequency"]),
+    Origin::new("lte.band", 0xB0C2, &["band_indicator"]),
+    // The cell that serves, rather than any whose master information block was read.
+    Origin::new("lte.dl.bandwidth", 0xB0C2, &["downlink_bandwidth"]),
+    Origin::new("lte.dl.bandwidth", 0xB0C1, &["dl_bw"]),
+    Origin::new("lte.ul.bandwidth", 0xB0C2, &["uplink_bandwidth"]),
+    Origin::new("lte.antenna_ports", 0xB0C1, &["number_of_antenna"]),
+    Origin::new("lte.cell_identity", 0xB0C2, &["cell_identity"]),
+    Origin::new("lte.tac", 0xB0C2, &["tac"]),
+    Origin::new("lte.mcc", 0xB0C2, &["mcc"]),
+    Origin::new("lte.mnc", 0xB0C2, &["mnc"]),
+    Origin::new("lte.rrc.messages", 0xB0C0, &["msg_length"]).turned(One),
+    Origin::new("lte.rrc.message_bytes", 0xB0C0, &["msg_length"]),
+    Origin::new("lte.drx.event", 0xB198, &["records.cdrx_event"]),
+    Origin::new("lte.idle.rsrp", 0xB17F, &["average_rsrp"]),
+    Origin::new("lte.idle.rsrq", 0xB17F, &["average_rsrq"]),
+
+    Origin::new("lte.emm_state", 0xB0EE, &["emm_state"]),
+    Origin::new("lte.bearer.id", 0xB0E5, &["eps_bearer_id"]),
+    Origin::new("lte.bearer.qci", 0xB0E5, &["qci"]),
+    Origin::new("lte.bearer.state", 0xB0E5, &["eps_bearer_state"]),
+    Origin::new("lte.nas.messages", 0xB0E2, &["pkt_version"]).turned(One),
+    Origin::new("lte.nas.messages", 0xB0E3, &["pkt_version"]).turned(One).beside(),
+    Origin::new("lte.nas.messages", 0xB0EC, &["pkt_version"]).turned(One).beside(),
+    Origin::new("lte.nas.messages", 0xB0ED, &["pkt_version"]).turned(One).beside(),
+
+    // In bits.
+    Origin::new("nbiot.dl.tb_bytes", 0xB246, &["records.tb_size"]).turned(Times(0.125))
+        .when(&[When::named("records.rnti_type", MINE)]),
+    Origin::new("nbiot.dl.mcs", 0xB246, &["records.mcs"]).when(&[When::named("records.rnti_type", MINE)]),
+    Origin::new("nbiot.dl.bler", 0xB246, &["records.crc"]).turned(Named(&[("Pass", 0.0), ("Fail", 1.0)]))
+        .when(&[When::named("records.rnti_type", MINE)]),
+    Origin::new("nbiot.ul.tx_power", 0xB245, &["records.tx_power"]),
+    Origin::new("nbiot.ul.repetitions", 0xB245, &["records.repetition_number"]),
+
+    Origin::new("nr.rsrp", 0xB97F, &[
+        "carriers.serving_rsrp_rx_0", "carriers.serving_rsrp_rx_1", "carriers.serving_rsrp_rx_2",
+        "carriers.serving_rsrp_rx_3",
+    ]).turned(Largest),
+    Origin::new("nr.rsrp.rx0", 0xB97F, &["carriers.serving_rsrp_rx_0"]),
+    Origin::new("nr.rsrp.rx1", 0xB97F, &["carriers.serving_rsrp_rx_1"]),
+    Origin::new("nr.ssb", 0xB97F, &["carriers.serving_ssb"]),
+    Origin::new("nr.cell.pci", 0xB97F, &["carriers.cells.pci"]),
+    Origin::new("nr.cell.rsrp", 0xB97F, &["carriers.cells.cell_quality_rsrp"]),
+    Origin::new("nr.cell.rsrq", 0xB97F, &["carriers.cells.cell_quality_rsrq"]),
+    Origin::new("nr.beam.rsrp", 0xB97F, &["carriers.cells.beams.rsrp_0", "carriers.cells.beams.rsrp_1"])
+        .turned(Largest),
+
+    Origin::new("nr.dl.blocks", 0xB888, &["records.num_crc_pass_tb", "records.num_crc_fail_tb"]).turned(Sum),
+    Origin::new("nr.dl.failed_blocks", 0xB888, &["records.num_crc_fail_tb"]),
+    Origin::new("nr.dl.bytes", 0xB888, &["records.crc_pass_tb_bytes"]),
+    Origin::new("nr.dl.padding_bytes", 0xB888, &["records.padding_bytes"]),
+    Origin::new("nr.ul.tb_bytes", 0xB883, &["records.carriers.pusch.tb_size_bytes"]),
+    Origin::new("nr.ul.prb", 0xB883, &["records.carriers.pusch.num_rbs"]),
+    Origin::new("nr.ul.mcs", 0xB883, &["records.carriers.pusch.mcs"]),
+    Origin::new("nr.ul.code_rate", 0xB883, &["records.carriers.pusch.code_rate"]).turned(Times(1.0 / 1024.0)),
+    Origin::new("nr.ul.new_bytes", 0xB881, &["records.tb_new_tx_bytes"]),
+    Origin::new("nr.ul.again_bytes", 0xB881, &["records.tb_retx_bytes"]),
+    Origin::new("nr.ul.grant_bytes", 0xB872, &["ttis.tbs.grant_size"]),
+    Origin::new("nr.ul.built_bytes", 0xB872, &["ttis.tbs.bytes_build"]),
+    Origin::new("nr.rach.reason", 0xB889, &["rach_reason"]),
+    Origin::new("nr.rlc.dl.bytes", 0xB84D, &["bearers.rlc_data_bytes"]),
+    Origin::new("nr.rlc.dl.again_pdus", 0xB84D, &["bearers.num_retx_pdu"]),
+
+    Origin::new("nr.pci", 0xB97F, &["carriers.serving_cell_pci"]),
+    Origin::new("nr.pci", 0xB823, &["physical_cell_id"]),
+    Origin::new("nr.arfcn", 0xB97F, &["carriers.raster_arfcn"]),
+    Origin::new("nr.arfcn", 0xB823, &["dl_nr_arfcn"]),
+    Origin::new("nr.band", 0xB823, &["band"]),
+    Origin::new("nr.dl.bandwidth", 0xB823, &["dl_bandwidth_mhz"]),
+    Origin::new("nr.ul.bandwidth", 0xB823, &["ul_bandwidth_mhz"]),
+    Origin::new("nr.subcarrier_spacing", 0xB822, &["subcarrier_spacing"])
+        .turned(Named(&[("15 kHz", 15.0), ("30 kHz", 30.0), ("60 kHz", 60.0), ("120 kHz", 120.0)])),
+    Origin::new("nr.tac", 0xB823, &["tac"]),
+    Origin::new("nr.mcc", 0xB823, &["mcc"]),
+    Origin::new("nr.mnc", 0xB823, &["mnc"]),
+    Origin::new("nr.rrc.messages", 0xB821, &["msg_length"]).turned(One),
+    Origin::new("nr.rrc.message_bytes", 0xB821, &["msg_length"]),
+];
+
+/// Something of the serving cell as 0xB193 has it.
+const fn cell(kpi: &'static str, value: &'static [&'static str]) -> Origin {
+    Origin::new(kpi, 0xB193, value).when(SERVES)
+}
+
+/// Something of a block for this phone as 0xB173 has it.
+const fn block(kpi: &'static str, value: &'static [&'static str]) -> Origin {
+    Origin::new(kpi, 0xB173, value).when(&[MY_BLOCK])
+}

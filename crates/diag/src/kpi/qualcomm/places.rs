@@ -1,0 +1,56 @@
+//! Where the records of each log packet say when they were, and on which carrier.
+
+use crate::kpi::origin::Place;
+
+/// Of every log packet whose records say it. RRC messages are left out: their frame number is 0 where the modem does not
+/// know it, and beyond 1,023 in many.
+#[rustfmt::skip]
+pub static PLACES: &[Place] = &[
+    Place::of(0xB063)
+        .at(&["subpackets.samples.sfn", "blocks.sfn"], &["subpackets.samples.sub_fn", "blocks.sub_fn"])
+        .carrier(&["subpackets.samples.cell_id"]),
+    Place::of(0xB064)
+        .at(&["subpackets.samples.sfn"], &["subpackets.samples.sub_fn"]).carrier(&["subpackets.samples.cell_id"]),
+    Place::of(0xB066).at(&["subpackets.samples.sys_fn"], &["subpackets.samples.sub_fn"]),
+    Place::of(0xB082).at(&["subpackets.pdus.sys_fn"], &["subpackets.pdus.sub_fn"]),
+    Place::of(0xB092).at(&["subpackets.pdus.sys_fn"], &["subpackets.pdus.sub_fn"]),
+    Place::of(0xB0A3).at(&["subpackets.pdus.sys_fn"], &["subpackets.pdus.sub_fn"]),
+    Place::of(0xB0B3).at(&["subpackets.pdus.sys_fn"], &["subpackets.pdus.sub_fn"]),
+    Place::of(0xB126)
+        .at(&["system_frame_number", "records.system_frame_number"], &["subframe_number", "records.sub_frame_number"])
+        .carrier(&["carrier_index"]),
+    Place::of(0xB130)
+        .at(&["system_frame_number", "hypotheses.system_frame_number"],
+            &["subframe_number", "hypotheses.subframe_number"])
+        .offset(&["records.subframe_offset"]).carrier(&["carrier_index"]),
+    Place::of(0xB132)
+        .at(&["starting_system_frame_number"], &["starting_subframe_number"])
+        .offset(&["records.subframe_offset"]).carrier(&["carrier_index"]),
+    Place::of(0xB139)
+        .packed(&["records.current_sfn_sf"]).carrier(&["records.ul_carrier_index", "records.carrier_index"]),
+    Place::of(0xB13C).packed(&["records.current_sfn_sf"]).carrier(&["records.carrier_index"]),
+    Place::of(0xB14D).at(&["start_system_frame_number"], &["start_system_sub_frame_number"]).carrier(&["carrier_index"]),
+    Place::of(0xB14E).at(&["start_system_frame_number"], &["start_system_sub_frame_number"]).carrier(&["carrier_index"]),
+    Place::of(0xB16B)
+        .at(&["records.pdcch_timing_sfn"], &["records.pdcch_timing_sub_fn"])
+        .carrier(&["records.pdcch_info.serv_cell_idx", "records.phich.cell_index"]),
+    Place::of(0xB16E).at(&["records.sfn"], &["records.sub_fn"]).carrier(&["records.cell_index"]),
+    Place::of(0xB16F).at(&["records.sfn"], &["records.sub_fn"]),
+    Place::of(0xB173).at(&["records.frame_num"], &["records.subframe_num"]).carrier(&["records.serving_cell_index"]),
+    Place::of(0xB179).packed(&["sub_frame_number"]).carrier(&["serving_cell_index"]),
+    Place::of(0xB18A).at(&["records.system_frame_number"], &["records.sub_frame_number"]),
+    Place::of(0xB193)
+        .at(&["subpackets.cells.current_sfn", "subpackets.current_sfn"],
+            &["subpackets.cells.current_subframe_number", "subpackets.current_subframe_number"])
+        .carrier(&["subpackets.cells.serving_cell_index", "subpackets.serving_cell_index"]),
+    Place::of(0xB198).at(&["records.sfn"], &["records.sub_fn"]),
+    Place::of(0xB246).at(&["records.sfn"], &["records.sub_fn"]),
+    Place::of(0xB872)
+        .at(&["ttis.sys_time_fn"], &["ttis.sys_time_slot_number"])
+        .slots(&["ttis.tbs.numerology"]).carrier(&["ttis.tbs.carrier_id"]),
+    Place::of(0xB883)
+        .at(&["records.frame"], &["records.slot"])
+        .slots(&["records.numerology"]).carrier(&["records.carriers.carrier_id"]),
+    Place::of(0xB888).carrier(&["records.carrier_id"]),
+    Place::of(0xB97F).carrier(&["carriers.cc_id"]),
+];

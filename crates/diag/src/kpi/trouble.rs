@@ -1,0 +1,112 @@
+//! Packets that could not be read, counted by reason.
+
+use std::fmt;
+
+use crate::layout::{Misfit, Version};
+use crate::packet::LogCode;
+
+/// How many kinds of trouble are told apart; what comes beyond is counted together.
+///
+/// Chosen: no modem has so many versions at once; bytes that are no log could.
+pub const MOST_TROUBLES: usize = 64;
+
+/// Packets that could not be read, or not wholly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Of which code.
+    pub code: LogCode,
+    /// Of which version, if that is there.
+    pub version: Option<Version>,
+    /// Why; of misfits the first one.
+    pub reason: Reason,
+    /// How many.
+    pub count: u64,
+}
+
+/// Why a packet, or something in it, could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Its length says more than came.
+    Cut,
+    /// It is too short to say its version.
+    Empty,
+    /// Nobody has laid out this version.
+    Version,
+    /// The version's layout does not fit its bytes; nothing of it counts.
+    Misfit(Misfit),
+    /// Nobody has laid out a subpacket in it, of this id and version; the rest counts.
+    Subpacket(u64, u64),
+    /// A MAC header in it cannot be followed to its end; nothing of that header counts.
+    Header,
+    /// The version has nothing of which this KPI of the subscription could be made; an index.
+    Lacks(usize),
+}
+
+impl Reason {
+    /// Misfits of one version are one trouble, wherever they are.
+    fn is_same(self, other: Reason) -> bool {
+        matches!((self, other), (Reason::Misfit(_), Reason::Misfit(_))) || self == other
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.code)?;
+        if let Some(version) = self.version {
+            write!(f, " version {version}")?;
+        }
+        match self.reason {
+            Reason::Cut => write!(f, ": cut: its length says more than came"),
+            Reason::Empty => write!(f, ": too short to say its version"),
+            Reason::Version => write!(f, ": nobody has laid out this version"),
+            Reason::Misfit(misfit) => write!(f, ": {misfit}"),
+            Reason::Subpacket(id, version) => {
+                write!(f, ": nobody has laid out subpacket {id} version {version}")
+            }
+            Reason::Header => write!(f, ": a MAC header cannot be followed to its end"),
+            Reason::Lacks(wanted) => write!(f, ": has nothing for KPI {wanted} of the subscription"),
+        }
+    }
+}
+
+/// Troubles so far.
+#[derive(Clone, Debug)]
+pub(super) struct Troubles {
+    /// In the order in which they were first met; room for all is there from the begin.
+    kinds: Vec<Trouble>,
+    /// Of other kinds than the first [`MOST_TROUBLES`].
+    beyond: u64,
+}
+
+impl Troubles {
+    pub fn new() -> Troubles {
+        Troubles { kinds: Vec::with_capacity(MOST_TROUBLES), beyond: 0 }
+    }
+
+    /// Counts one; gives it if it is the first of its kind.
+    pub fn count(&mut self, code: LogCode, version: Option<Version>, reason: Reason) -> Option<Trouble> {
+        let known = self
+            .kinds
+            .iter_mut()
+            .find(|known| known.code == code && known.version == version && known.reason.is_same(reason));
+        if let Some(known) = known {
+            known.count += 1;
+            return None;
+        }
+        if self.kinds.len() == MOST_TROUBLES {
+            self.beyond += 1;
+            return None;
+        }
+        let trouble = Trouble { code, version, reason, count: 1 };
+        self.kinds.push(trouble);
+        Some(trouble)
+    }
+
+    pub fn kinds(&self) -> &[Trouble] {
+        &self.kinds
+    }
+
+    pub fn beyond(&self) -> u64 {
+        self.beyond
+    }
+}

@@ -1,0 +1,257 @@
+//! How a user names what is wanted: `lte.rsrp`, `lte.rsrp@2`, `0xB173:records.num_rbs`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use super::{KPIS, Kpi, plan};
+use crate::layout::{Code, Leaf};
+use crate::log;
+use crate::packet::{LogCode, Radio};
+
+/// One thing that is wanted of one radio. Written `NAME` or `NAME@RADIO`; the first radio where nothing is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// What.
+    pub what: What,
+    /// Of which SIM's modem.
+    pub radio: Radio,
+}
+
+/// A KPI of the list, or a field of some log packet.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A KPI.
+    Kpi(&'static Kpi),
+    /// A field of a log packet by its path, whatever it means: `0xB173:records.num_rbs`.
+    Field(&'static Code, String),
+}
+
+impl PartialEq for What {
+    fn eq(&self, other: &What) -> bool {
+        match (self, other) {
+            (What::Kpi(one), What::Kpi(other)) => one.name == other.name,
+            (What::Field(code, path), What::Field(other, of)) => code.code == other.code && path == of,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for What {}
+
+/// Why something cannot be wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KpiError {
+    /// There is no KPI of this name; these are near.
+    Unknown(String, Vec<&'static str>),
+    /// What is behind the `@` is no radio.
+    Radio(String),
+    /// There is no layout of this code.
+    Code(String),
+    /// No version of the code has this field; these are near.
+    Field(LogCode, String, Vec<String>),
+    /// The field is a run of bytes, not a number.
+    Bytes(LogCode, String),
+}
+
+impl fmt::Display for KpiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KpiError::Unknown(name, near) => {
+                write!(f, "there is no KPI `{name}`")?;
+                tell_near(f, near)
+            }
+            KpiError::Radio(text) => {
+                write!(f, "`{text}` is no radio: write 1 for the first SIM, 2 for the second")
+            }
+            KpiError::Code(text) => write!(f, "there is no layout of log code `{text}`"),
+            KpiError::Field(code, path, near) => {
+                write!(f, "no version of {code} has a field `{path}`")?;
+                tell_near(f, near)
+            }
+            KpiError::Bytes(code, path) => {
+                write!(f, "`{path}` of {code} is bytes, not a number; `diag decode --json` prints it")
+            }
+        }
+    }
+}
+
+fn tell_near(f: &mut fmt::Formatter<'_>, near: &[impl AsRef<str>]) -> fmt::Result {
+    for (at, name) in near.iter().enumerate() {
+        write!(f, "{}`{}`", if at == 0 { "; near it: " } else { ", " }, name.as_ref())?;
+    }
+    Ok(())
+}
+
+impl std::error::Error for KpiError {}
+
+impl FromStr for Wanted {
+    type Err = KpiError;
+
+    fn from_str(text: &str) -> Result<Wanted, KpiError> {
+        let (name, radio) = match text.split_once('@') {
+            None => (text, Radio::FIRST),
+            Some((name, radio)) => match radio.parse() {
+                Ok(number) if number > 0 => (name, Radio(number)),
+                _ => return Err(KpiError::Radio(radio.to_owned())),
+            },
+        };
+        let what = match name.split_once(':') {
+            Some((code, path)) => field(code, path)?,
+            None => What::Kpi(
+                Kpi::named(name).ok_or_else(|| KpiError::Unknown(name.to_owned(), near_kpis(name)))?,
+            ),
+        };
+        Ok(Wanted { what, radio })
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            What::Kpi(kpi) => write!(f, "{}", kpi.name)?,
+            What::Field(code, path) => write!(f, "{}:{path}", code.code)?,
+        }
+        if self.radio != Radio::FIRST {
+            write!(f, "@{}", self.radio.0)?;
+        }
+        Ok(())
+    }
+}
+
+impl Wanted {
+    /// Unit of its values; empty if they have none, or nobody wrote it down.
+    pub fn unit(&self) -> &'static str {
+        match self.what {
+            What::Kpi(kpi) => kpi.unit,
+            What::Field(..) => "",
+        }
+    }
+
+    /// The KPI, if it is one of the list.
+    pub fn kpi(&self) -> Option<&'static Kpi> {
+        match self.what {
+            What::Kpi(kpi) => Some(kpi),
+            What::Field(..) => None,
+        }
+    }
+
+    /// The log packets that may carry it.
+    pub fn codes(&self) -> BTreeSet<LogCode> {
+        match &self.what {
+            What::Kpi(kpi) => plan::origins(kpi.name).map(|origin| origin.code).collect(),
+            What::Field(code, _) => BTreeSet::from([code.code]),
+        }
+    }
+}
+
+/// A field of a log packet.
+fn field(text: &str, path: &str) -> Result<What, KpiError> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let code = digits
+        .and_then(|digits| u16::from_str_radix(digits, 16).ok())
+        .and_then(|number| log::code(LogCode(number)))
+        .ok_or_else(|| KpiError::Code(text.to_owned()))?;
+    let leaves: Vec<Leaf> = code.layouts.iter().flat_map(|layout| layout.find(path)).collect();
+    if leaves.is_empty() {
+        return Err(KpiError::Field(code.code, path.to_owned(), near_fields(code, path)));
+    }
+    if !leaves.iter().any(|leaf| leaf.is_number()) {
+        return Err(KpiError::Bytes(code.code, path.to_owned()));
+    }
+    Ok(What::Field(code, path.to_owned()))
+}
+
+/// How many near names are told.
+const NEAR: usize = 5;
+
+/// KPIs whose names are near this one, the nearest first.
+fn near_kpis(name: &str) -> Vec<&'static str> {
+    nearest(name, KPIS.iter().map(|kpi| kpi.name).collect())
+}
+
+/// Numbers of a code whose paths are near this one, the nearest first.
+fn near_fields(code: &Code, path: &str) -> Vec<String> {
+    let mut paths = BTreeSet::new();
+    for layout in code.layouts {
+        layout.leaves(|path, leaf| {
+            if leaf.is_number() {
+                paths.insert(path.to_owned());
+            }
+        });
+    }
+    nearest(path, paths.into_iter().collect())
+}
+
+/// The names that are like this one or have it in them.
+fn nearest<T: AsRef<str>>(name: &str, mut names: Vec<T>) -> Vec<T> {
+    /// Chosen: a letter wrong in a short name is above it, another name below.
+    const LIKE: f64 = 0.8;
+    let likeness = |other: &str| {
+        let has = !name.is_empty() && (other.contains(name) || name.contains(other));
+        strsim::jaro_winkler(name, other).max(if has { 0.9 } else { 0.0 })
+    };
+    names.retain(|other| likeness(other.as_ref()) >= LIKE);
+    names.sort_by(|one, other| likeness(other.as_ref()).total_cmp(&likeness(one.as_ref())));
+    names.truncate(NEAR);
+    names
+}
+
+/// What somebody wants, in an order: samples name it by its index.
+#[derive(Clone, Debug, Default)]
+pub struct Subscription {
+    wanted: Vec<Wanted>,
+}
+
+impl Subscription {
+    /// These names, in this order.
+    ///
+    /// # Errors
+    /// If one of them means nothing.
+    pub fn new<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Subscription, KpiError> {
+        Ok(Subscription { wanted: names.into_iter().map(str::parse).collect::<Result<_, _>>()? })
+    }
+
+    /// Adds one; gives its index, which is that of the one before if it was wanted already.
+    pub fn add(&mut self, wanted: Wanted) -> usize {
+        let known = self.wanted.iter().position(|known| *known == wanted);
+        known.unwrap_or_else(|| {
+            self.wanted.push(wanted);
+            self.wanted.len() - 1
+        })
+    }
+
+    /// The log packets that may carry what is wanted: what a modem has to be asked for.
+    pub fn codes(&self) -> BTreeSet<LogCode> {
+        self.wanted.iter().flat_map(Wanted::codes).collect()
+    }
+
+    /// How many are wanted.
+    pub fn len(&self) -> usize {
+        self.wanted.len()
+    }
+
+    /// Whether nothing is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// The one at an index.
+    ///
+    /// # Panics
+    /// If the index is not below [`len`](Subscription::len).
+    pub fn wanted(&self, index: usize) -> &Wanted {
+        &self.wanted[index]
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Wanted> {
+        self.wanted.iter()
+    }
+}
+
+impl FromIterator<Wanted> for Subscription {
+    fn from_iter<I: IntoIterator<Item = Wanted>>(wanted: I) -> Subscription {
+        Subscription { wanted: wanted.into_iter().collect() }
+    }
+}

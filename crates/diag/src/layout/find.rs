@@ -1,0 +1,66 @@
+//! Finding fields of a layout by their paths.
+
+use super::{Field, Inner, Layout, Part, Shown};
+
+/// What is at the end of a path.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf {
+    /// The part that has it.
+    pub part: &'static Part,
+    /// The field; none if the part itself is a run of bytes.
+    pub field: Option<&'static Field>,
+}
+
+impl Leaf {
+    /// Whether it is a number: bytes are none.
+    pub fn is_number(self) -> bool {
+        self.field.is_some_and(|field| !matches!(field.shown, Shown::Bytes))
+    }
+}
+
+impl Layout {
+    /// Visits the path of every field and every named run of bytes. A path comes several times where subpackets of
+    /// several kinds have it.
+    pub fn leaves(&'static self, mut each: impl FnMut(&str, Leaf)) {
+        visit(&self.root, &mut String::new(), &mut each);
+    }
+
+    /// What is at the end of a path: one leaf for each kind of subpacket that has it.
+    pub fn find(&'static self, path: &str) -> Vec<Leaf> {
+        let mut found = vec![];
+        self.leaves(|own, leaf| {
+            if own == path {
+                found.push(leaf);
+            }
+        });
+        found
+    }
+}
+
+fn visit(part: &'static Part, path: &mut String, each: &mut impl FnMut(&str, Leaf)) {
+    let around = path.len();
+    path.push_str(part.name);
+    if let Inner::Bytes = part.inner {
+        if !part.name.is_empty() {
+            each(path, Leaf { part, field: None });
+        }
+        path.truncate(around);
+        return;
+    }
+    if !part.name.is_empty() {
+        path.push('.');
+    }
+    let own = path.len();
+    for field in part.fields {
+        path.push_str(field.name);
+        each(path, Leaf { part, field: Some(field) });
+        path.truncate(own);
+    }
+    let mut within = |parts: &'static [Part]| parts.iter().for_each(|part| visit(part, path, each));
+    match part.inner {
+        Inner::Parts(parts) => within(parts),
+        Inner::Choice(_, kinds) => kinds.iter().for_each(|kind| within(kind.parts)),
+        Inner::Bytes => {}
+    }
+    path.truncate(around);
+}
