@@ -1,6 +1,7 @@
 //! What could not be read: counted, kept if wanted, and reported once.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -106,15 +107,14 @@ impl Unread {
         let Some(folder) = &self.folder else { return Ok(()) };
         let path = folder.join(kind.file_name());
         let refused = || format!("cannot write `{}`", path.display());
-        if !self.files.contains_key(&kind) {
-            let file = File::create(&path).with_context(refused)?;
-            self.files.insert(kind, BufWriter::new(file));
-        }
+        let file = match self.files.entry(kind) {
+            Entry::Occupied(file) => file.into_mut(),
+            Entry::Vacant(place) => place.insert(BufWriter::new(File::create(&path).with_context(refused)?)),
+        };
         self.frame.clear();
         let mut body = vec![];
         packet.write(packet.radio != Radio::FIRST, &mut body);
         frame::encode(Framing::Hdlc, &body, &mut self.frame);
-        let file = self.files.get_mut(&kind).expect("it was opened");
         file.write_all(&self.frame).with_context(refused)
     }
 
