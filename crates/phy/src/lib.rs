@@ -24,6 +24,7 @@
 //! | [`channel`] | what each antenna port reaches the receiver through, and the noise | |
 //! | [`schedule`] | grants as messages, each at a place in its receiver's search space | 36.213 §9.1.1 |
 //! | [`observation`] | what was heard of a subframe: soft bits of its CCEs, for any search | |
+//! | [`search`] | every message that those bits may hold, without decoding them all | 36.213 §9.1.1 |
 //! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
 //! | [`receive`] | the grid of a known cell back to DCIs, exhaustively | |
 #![warn(missing_docs)]
@@ -47,6 +48,7 @@ pub mod phich;
 pub mod receive;
 pub mod resample;
 pub mod schedule;
+pub mod search;
 pub mod sequence;
 pub mod sync;
 

@@ -3,18 +3,18 @@
 use super::MAX_WORD_BITS;
 use super::convolutional::{GENERATORS, MEMORY};
 
-const STATES: usize = 1 << MEMORY;
+pub(crate) const STATES: usize = 1 << MEMORY;
 
 /// The largest soft value that a decoder takes: sums over a trellis then stay within 16 bits.
 pub const MAX_SOFT: i16 = 255;
 
 /// Steps after which metrics are taken back to around zero. Two states differ by at most what six steps can add and
 /// take, 12 · 3 · 255 = 9180; sixteen steps add at most 16 · 3 · 255 = 12240; the sum is below 2^15.
-const RENORMALISE: usize = 16;
+pub(crate) const RENORMALISE: usize = 16;
 
 /// Steps that are gone before the word begins, so as to learn where the path may begin, and after it has ended, so as
 /// to learn where it ended: about eight times the memory, for words of which a part was not sent.
-const RUNWAY: usize = 48;
+pub(crate) const RUNWAY: usize = 48;
 
 /// A maximum-likelihood decoder: it goes round the circular trellis for somewhat more than two turns of a short word, and
 /// takes the turn in the middle.
@@ -46,7 +46,7 @@ pub struct Decoded {
 ///
 /// All generators have both their highest and lowest tap. So another newest bit, or another oldest, turns all three
 /// around: one sum serves the four edges of a butterfly.
-static SIGNS: [[i16; 3]; STATES / 2] = {
+pub(crate) static SIGNS: [[i16; 3]; STATES / 2] = {
     let mut signs = [[0; 3]; STATES / 2];
     let mut half = 0;
     while half < STATES / 2 {
@@ -65,14 +65,20 @@ impl Viterbi {
     /// Decodes soft values (positive for 0), three per bit of the word, 7…128 bits; more are cut. Values beyond
     /// ±[`MAX_SOFT`] are clipped.
     pub fn decode(&mut self, steps: &[[i16; 3]]) -> Decoded {
+        self.decode_as_among(steps, steps.len())
+    }
+
+    /// The same, going as far beyond the end of the word as a word of `longest` bits would.
+    pub(crate) fn decode_as_among(&mut self, steps: &[[i16; 3]], longest: usize) -> Decoded {
         let steps = &steps[..steps.len().min(MAX_WORD_BITS)];
         let len = steps.len();
+        let end = longest.clamp(len, MAX_WORD_BITS) + RUNWAY;
         if len == 0 {
             return Decoded { word: 0, bites: true };
         }
         let mut metrics = [0i16; STATES];
         let lead = (len - RUNWAY % len) % len;
-        let around = steps.iter().cycle().skip(lead).take(RUNWAY + len + RUNWAY);
+        let around = steps.iter().cycle().skip(lead).take(RUNWAY + end);
         for (at, step) in around.enumerate() {
             if at % RENORMALISE == 0 {
                 let base = metrics[0];
@@ -84,24 +90,28 @@ impl Viterbi {
                 self.decisions[at] = decision;
             }
         }
-        self.trace_back(len, last_of_max(&metrics))
+        self.trace_back(len, end, last_of_max(&metrics))
     }
 
-    /// Follows the decisions from state `end` behind the second runway through the word.
-    fn trace_back(&self, len: usize, end: usize) -> Decoded {
-        // The newest bit of a state is its highest, the oldest bit of the one before its lowest.
-        let before =
-            |state: usize, decision: u64| state << 1 & (STATES - 1) | (decision >> state & 1) as usize;
-        let runway = self.decisions[len..len + RUNWAY].iter().rev();
-        let last = runway.fold(end, |state, &decision| before(state, decision));
+    /// Follows the decisions from `state` after step `end`, behind the second runway, through the word.
+    fn trace_back(&self, len: usize, end: usize, state: usize) -> Decoded {
+        let runway = self.decisions[len..end].iter().rev();
+        let last = runway.fold(state, |state, &decision| before(state, decision >> state));
         let mut state = last;
         let mut word = 0u128;
         for (at, &decision) in self.decisions[..len].iter().rev().enumerate() {
             word |= ((state >> (MEMORY - 1)) as u128) << at;
-            state = before(state, decision);
+            state = before(state, decision >> state);
         }
         Decoded { word, bites: state == last }
     }
+}
+
+/// The state before `state`, by the lowest bit of `decision`: the newest bit of a state is its highest, the oldest bit
+/// of the one before its lowest.
+#[inline(always)]
+pub(crate) const fn before(state: usize, decision: u64) -> usize {
+    state << 1 & (STATES - 1) | (decision & 1) as usize
 }
 
 /// One step of the trellis: new metrics of all states, and a bit for each that came from its odd predecessor.

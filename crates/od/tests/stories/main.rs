@@ -1,7 +1,0 @@
-//! libOD as programs meet it: a daemon on one side, readers on the other.
-
-mod control;
-mod daemon;
-mod hostile;
-mod life;
-mod reading;

@@ -1,0 +1,327 @@
+//! Soft bits of a subframe to candidate messages: every place, every size, without decoding them all.
+//!
+//! 1. A CCE in which nothing was sent is left alone.
+//! 2. **By algebra** ([`code`]): a CCE's bits name the word of each size that a message beginning there would have. Its
+//!    other bits, and the CCEs behind it, say whether it has, and how long it is. A message heard without a wrong bit
+//!    is found so, at the cost of some table look-ups, and its CCEs need no further explanation.
+//! 3. **By trellis** ([`lanes`]): what is left is decoded place by place, sixteen at once; of places so long that
+//!    coded bits repeat, only those whose repetitions agree.
+//!
+//! What a candidate is worth is counted in bits of evidence: see [`Candidate::evidence`].
+//!
+//! Chosen: public decoders send every candidate through a trellis (463 in a subframe of 100 PRB pairs), or skip places by
+//! what they found before. Algebra skips none and needs no history.
+
+pub mod code;
+pub mod lanes;
+mod soft;
+
+use airpace_core::Rnti;
+
+use crate::dci::{Audience, Carrier, Extras, Format};
+use crate::observation::Observation;
+use crate::pdcch::{self, LEVELS, Place, Sent};
+use code::Code;
+use lanes::{LANES, Lanes};
+use soft::{PARTS, SoftRegion};
+
+/// A message that may have been sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// What it says, to whom, where.
+    pub message: Sent,
+    /// How much better this explains what was heard in its CCEs than bits of chance do, in bits: log2 of the ratio of
+    /// likelihoods. At most one per coded bit. Chance finds a word that reaches its own length, for it has
+    /// that many bits to choose; what is beyond speaks for the message.
+    pub evidence: f32,
+}
+
+impl Candidate {
+    /// The evidence for it as one of all messages of its size, log2 of a ratio: `evidence` less what its bits, its
+    /// place and its kind might have been else. The probability of its RNTI is still to be added.
+    pub fn surplus(&self) -> f32 {
+        let payload = f32::from(self.message.payload.len());
+        let rate = (payload + 16.0) / self.message.place.bits().len() as f32;
+        let rarity = if rate > RARE_RATE { RARE_RATE_BITS } else { 0.0 };
+        self.evidence - payload - PLACE_BITS - rarity
+    }
+}
+
+/// About what a place (one of 22) and a format (one of three that a device listens for) are worth.
+const PLACE_BITS: f32 = 6.0;
+
+/// Above this code rate hardly any base station sends.
+///
+/// Chosen: devices need not try to decode above 3/4 (TS 36.213 §7.1.7 has no such limit for control, but schedulers do).
+const RARE_RATE: f32 = 0.8;
+const RARE_RATE_BITS: f32 = 6.0;
+
+/// Candidates whose surplus, with their RNTI's probability, is below this are not worth remembering.
+const LEAST_BITS: f32 = -14.0;
+
+/// A candidate with so much is certain enough for its CCEs to be left alone.
+const CERTAIN_BITS: f32 = 10.0;
+
+/// A place is decoded only if its repeated bits agree at least so much.
+const LEAST_REPEATS: f32 = 0.2;
+
+/// How many repeated bits it takes to tell.
+const ENOUGH_REPEATS: usize = 60;
+
+/// Messages of one size.
+struct Size {
+    code: Code,
+    /// Whether everyone's messages have it too.
+    is_everyones: bool,
+    /// Whether users' messages have it.
+    is_users: bool,
+    /// Whether only messages with fields of Release 10 have it: they are never in the common search space.
+    is_extra: bool,
+    /// Messages seen, for the most frequent size to be tried first.
+    seen: u32,
+}
+
+/// Counts of what a search did, since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// CCEs heard.
+    pub cces: u64,
+    /// CCEs in which something seemed to have been sent.
+    pub active: u64,
+    /// Candidates that algebra found.
+    pub by_algebra: u64,
+    /// Words through the trellis.
+    pub trellis: u64,
+    /// Candidates that it found.
+    pub by_trellis: u64,
+}
+
+/// Searches subframes of one carrier.
+pub struct Search {
+    sizes: Vec<Size>,
+    region: SoftRegion,
+    /// CCEs that a certain candidate explains.
+    explained: Vec<bool>,
+    lanes: Lanes,
+    /// Sizes and places that wait for a trellis, at most one per lane.
+    batch: Vec<(usize, Place)>,
+    found: Vec<Candidate>,
+    work: Work,
+}
+
+impl Search {
+    /// Of all formats' sizes on a carrier, with and without the fields of Release 10.
+    pub fn new(carrier: &Carrier) -> Search {
+        let mut sizes: Vec<Size> = Vec::new();
+        let combinations = (0..8u8).map(|bits| Extras {
+            carrier_indicator: bits & 1 != 0,
+            long_csi_request: bits & 2 != 0,
+            srs_request: bits & 4 != 0,
+        });
+        for extras in combinations {
+            for format in Format::ALL {
+                if format == Format::F1C && extras != Extras::NONE {
+                    continue;
+                }
+                let size = carrier.size(format, extras);
+                let at = sizes.iter().position(|known| known.code.size() == size).unwrap_or_else(|| {
+                    let is_extra = extras != Extras::NONE;
+                    let code = Code::new(size);
+                    sizes.push(Size { code, is_everyones: false, is_users: false, is_extra, seen: 0 });
+                    sizes.len() - 1
+                });
+                sizes[at].is_users |= format != Format::F1C;
+                sizes[at].is_everyones |=
+                    extras == Extras::NONE && matches!(format, Format::F1A | Format::F1C);
+            }
+        }
+        Search {
+            sizes,
+            region: SoftRegion::default(),
+            explained: Vec::new(),
+            lanes: Lanes::default(),
+            batch: Vec::new(),
+            found: Vec::new(),
+            work: Work::default(),
+        }
+    }
+
+    /// What was done so far.
+    pub fn work(&self) -> Work {
+        self.work
+    }
+
+    /// Candidates of one subframe. `prior` is log2 of the probability that a message is for an RNTI.
+    pub fn candidates(&mut self, observation: &Observation, prior: impl Fn(Rnti) -> f32) -> &[Candidate] {
+        let subframe = observation.number;
+        self.region.load(observation);
+        let cces = self.region.len();
+        self.explained.clear();
+        self.explained.resize(cces, false);
+        self.found.clear();
+        self.sizes.sort_by_key(|size| (size.is_extra, std::cmp::Reverse(size.seen)));
+        self.work.cces += cces as u64;
+        self.work.active += (0..cces).filter(|&cce| self.region.is_active(cce)).count() as u64;
+        // Every size by algebra before any by trellis: the more is explained, the less is left to decode.
+        for size in 0..self.sizes.len() {
+            if !self.sizes[size].is_extra || self.sizes[size].seen > 0 {
+                self.by_algebra(subframe, size, &prior);
+            }
+        }
+        for size in 0..self.sizes.len() {
+            if !self.sizes[size].is_extra || self.sizes[size].seen > 0 {
+                self.by_trellis(subframe, size, &prior);
+            }
+        }
+        if !self.batch.is_empty() {
+            self.decode(subframe, &prior);
+        }
+        for size in 0..self.sizes.len() {
+            if self.sizes[size].is_extra && self.sizes[size].seen == 0 {
+                self.by_algebra(subframe, size, &prior);
+            }
+        }
+        &self.found
+    }
+
+    /// Tells that a message of a size was believed: fields of Release 10 are looked for more thoroughly then.
+    pub fn believe(&mut self, size: u8) {
+        if let Some(known) = self.sizes.iter_mut().find(|known| known.code.size() == size) {
+            known.seen = known.seen.saturating_add(1);
+        }
+    }
+
+    fn is_open(&self, cce: usize) -> bool {
+        self.region.is_active(cce) && !self.explained[cce]
+    }
+
+    /// Where a message of a size may begin, and that it may have `cces` CCEs there.
+    fn is_possible(&self, size: &Size, place: Place) -> bool {
+        (size.is_users || pdcch::in_common_space(place, self.region.len()))
+            && place.range().all(|cce| self.is_open(cce))
+    }
+
+    fn by_algebra(&mut self, subframe: usize, size: usize, prior: &impl Fn(Rnti) -> f32) {
+        for cce in 0..self.region.len() {
+            if !self.is_open(cce) || !self.sizes[size].is_users && !cce.is_multiple_of(4) {
+                continue;
+            }
+            let mut words = self.sizes[size].code.words(self.region.hard(cce));
+            let both = [words.next(), words.next()];
+            drop(words);
+            for word in both.into_iter().flatten() {
+                let found = self.consider(subframe, size, cce, word, prior);
+                self.work.by_algebra += u64::from(found);
+            }
+        }
+    }
+
+    fn by_trellis(&mut self, subframe: usize, size: usize, prior: &impl Fn(Rnti) -> f32) {
+        let cces = self.region.len();
+        for level in LEVELS.into_iter().rev() {
+            for at in 0..cces / usize::from(level) {
+                let place = Place { cce: at as u16 * u16::from(level), cces: level };
+                if !self.is_worth_decoding(size, place) {
+                    continue;
+                }
+                let soft = self.region.soft(place.bits());
+                self.sizes[size].code.matcher().combine(soft, self.lanes.word(self.batch.len()));
+                self.batch.push((size, place));
+                if self.batch.len() == LANES {
+                    self.decode(subframe, prior);
+                }
+            }
+        }
+    }
+
+    /// Whether a message of a size may lie at a place: where coded bits repeat, they must agree.
+    fn is_worth_decoding(&self, size: usize, place: Place) -> bool {
+        let size = &self.sizes[size];
+        let (len, bits) = (size.code.len(), place.bits());
+        let repeated = bits.len().saturating_sub(3 * len);
+        len <= bits.len()
+            && self.is_possible(size, place)
+            && (repeated < ENOUGH_REPEATS || self.region.repeats(bits, 3 * len) > LEAST_REPEATS)
+    }
+
+    /// Decodes all that waits, side by side.
+    fn decode(&mut self, subframe: usize, prior: &impl Fn(Rnti) -> f32) {
+        let batch = std::mem::take(&mut self.batch);
+        self.work.trellis += batch.len() as u64;
+        let decoded = self.lanes.decode(batch.len());
+        for (&(size, place), decoded) in batch.iter().zip(decoded) {
+            if decoded.bites && place.range().all(|cce| self.is_open(cce)) {
+                let found = self.consider(subframe, size, usize::from(place.cce), decoded.word, prior);
+                self.work.by_trellis += u64::from(found);
+            }
+        }
+        self.batch = batch;
+        self.batch.clear();
+    }
+
+    /// Weighs a word that may begin at a CCE: with as many CCEs as agree with it most, of those where its receiver would
+    /// look. Returns whether it is a candidate, and a new one.
+    fn consider(
+        &mut self,
+        subframe: usize,
+        size: usize,
+        cce: usize,
+        word: u128,
+        prior: &impl Fn(Rnti) -> f32,
+    ) -> bool {
+        let Size { code, is_everyones, is_users, is_extra, .. } = &self.sizes[size];
+        let Some((payload, rnti)) = code.open(word) else { return false };
+        let rnti = Rnti(rnti);
+        let for_them = match Audience::of(rnti) {
+            None => false,
+            Some(Audience::User) => *is_users,
+            Some(Audience::Everyone) => *is_everyones,
+        };
+        if !for_them {
+            return false;
+        }
+        let cces = self.region.len();
+        let mut best: Option<Candidate> = None;
+        let (mut sum, mut at) = (0, cce);
+        let mut bits = code.cces(word);
+        for level in LEVELS {
+            let place = Place { cce: cce as u16, cces: level };
+            if !cce.is_multiple_of(usize::from(level)) || place.range().end > cces {
+                break;
+            }
+            while at < place.range().end {
+                let here = bits.next().unwrap_or_default();
+                let Some(evidence) = self.region.evidence(at, here).filter(|_| self.is_open(at)) else {
+                    break;
+                };
+                sum += evidence;
+                at += 1;
+            }
+            if at < place.range().end {
+                break;
+            }
+            let is_new = best.is_none_or(|best| sum as f32 / PARTS > best.evidence);
+            if is_new
+                && pdcch::in_search_space(rnti, subframe, cces, place)
+                && !(*is_extra && pdcch::in_common_space(place, cces) && !is_own(rnti, subframe, cces, place))
+            {
+                let message = Sent { rnti, payload, place };
+                best = Some(Candidate { message, evidence: sum as f32 / PARTS });
+            }
+        }
+        let Some(candidate) = best else { return false };
+        let score = candidate.surplus() + prior(rnti);
+        if score < LEAST_BITS || self.found.iter().any(|known| known.message == candidate.message) {
+            return false;
+        }
+        if score > CERTAIN_BITS {
+            candidate.message.place.range().for_each(|cce| self.explained[cce] = true);
+        }
+        self.found.push(candidate);
+        true
+    }
+}
+
+fn is_own(rnti: Rnti, subframe: usize, cces: usize, place: Place) -> bool {
+    pdcch::own_space(rnti, subframe, cces, place.cces).any(|own| own == place)
+}

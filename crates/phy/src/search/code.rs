@@ -1,0 +1,246 @@
+//! The code of one size of words as linear algebra over bits: a word that a single CCE names, without a trellis.
+//!
+//! The code, its rate matching and the tail-biting are linear. So any set of as many received bits as the word has, if
+//! independent, names the word; and the other bits of the CCE check it. When noise is small this takes some table
+//! look-ups instead of thousands of steps of a trellis.
+
+use crate::coding::crc::{self, CRC16};
+use crate::coding::{Codeword, RateMatcher};
+use crate::dci::Payload;
+use crate::grid::BITS_PER_CCE;
+
+/// Bits of one CCE, the first sent lowest.
+pub type CceBits = u128;
+
+/// Bits of the circular buffer of the longest word, the first sent lowest.
+type Circle = [u64; 4];
+
+const CRC_BITS: usize = CRC16.width() as usize;
+
+/// The longest word whose circular buffer fits.
+const MAX_WORD: usize = 85;
+
+/// All that is to know about words of one length.
+pub struct Code {
+    size: u8,
+    matcher: RateMatcher,
+    /// What each four bits of a word add to the circular buffer.
+    circle: Vec<[Circle; 16]>,
+    /// Two choices of bits that name the word, from the first on and from the last back: a wrong bit at one end of a
+    /// CCE spoils only one of them.
+    guesses: Vec<Guess>,
+}
+
+/// A choice of as many bits of a CCE, in which a word begins, as the word has.
+struct Guess {
+    /// What each four received bits add to the word.
+    word: Vec<[u128; 16]>,
+    /// What each four received bits add to the CCE that the word would have been sent as.
+    coded: Vec<[CceBits; 16]>,
+}
+
+impl Code {
+    /// Of payloads of `size` bits (at most 64).
+    pub fn new(size: u8) -> Code {
+        let len = (usize::from(size) + CRC_BITS).min(MAX_WORD);
+        let matcher = RateMatcher::new(len);
+        let rows: Vec<Circle> = (0..len).map(|bit| circle_of(&matcher, 1 << bit, len)).collect();
+        let circle = nibbles(len, |bit| rows[bit], xor);
+        let mut code = Code { size, matcher, circle, guesses: Vec::new() };
+        let forwards = code.guess(&rows, 0..BITS_PER_CCE);
+        let backwards = code.guess(&rows, (0..BITS_PER_CCE).rev());
+        code.guesses = [forwards, backwards].into_iter().flatten().collect();
+        code
+    }
+
+    /// Bits of a payload.
+    pub fn size(&self) -> u8 {
+        self.size
+    }
+
+    /// Bits of a word, with its CRC.
+    pub fn len(&self) -> usize {
+        usize::from(self.size) + CRC_BITS
+    }
+
+    /// Whether words have no bit: never.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// How its coded bits lie.
+    pub fn matcher(&self) -> &RateMatcher {
+        &self.matcher
+    }
+
+    /// The payload of a word and the mask of its CRC.
+    pub fn open(&self, word: u128) -> Option<(Payload, u16)> {
+        let payload = Payload::new((word >> CRC_BITS) as u64, self.size)?;
+        Some((payload, crc::mask16(word, usize::from(self.size))))
+    }
+
+    /// The bits that each CCE of a place has if it carries `word`.
+    pub fn cces(&self, word: u128) -> Cces {
+        let circle = sum_nibbles(&self.circle, word, [0; 4], xor);
+        Cces { circle, len: 3 * self.len(), at: 0 }
+    }
+
+    /// Words that a place beginning with a CCE of `hard` bits may carry: those that explain most of the bits.
+    pub fn words(&self, hard: CceBits) -> impl Iterator<Item = u128> + '_ {
+        // Of bits that chance makes right, half are wrong; a quarter is allowed.
+        let most = (BITS_PER_CCE - self.len().min(BITS_PER_CCE)) as u32 / 4;
+        let mut last = None;
+        self.guesses.iter().filter_map(move |guess| {
+            let coded = sum_nibbles(&guess.coded, hard, 0, |a, b| a ^ b);
+            if (coded ^ hard).count_ones() > most {
+                return None;
+            }
+            let word = sum_nibbles(&guess.word, hard, 0, |a, b| a ^ b);
+            (last.replace(word) != Some(word)).then_some(word)
+        })
+    }
+
+    /// The first independent bits among those at `order`; `None` if a CCE does not determine the word.
+    fn guess(&self, rows: &[Circle], order: impl Iterator<Item = usize>) -> Option<Guess> {
+        let len = rows.len();
+        // Of a transmitted bit: the bits of the word that it sums up, and which received bits it is made of.
+        let mut basis: Vec<(u128, CceBits)> = Vec::new();
+        for at in order {
+            let sums = (0..len).fold(0u128, |sums, bit| {
+                let sent = at % (3 * len);
+                sums | u128::from(rows[bit][sent / 64] >> (sent % 64) & 1) << bit
+            });
+            let mut new = (sums, 1u128 << at);
+            for &(sums, made_of) in &basis {
+                if new.0 & lowest(sums) != 0 {
+                    new = (new.0 ^ sums, new.1 ^ made_of);
+                }
+            }
+            if new.0 == 0 {
+                continue;
+            }
+            for old in &mut basis {
+                if old.0 & lowest(new.0) != 0 {
+                    *old = (old.0 ^ new.0, old.1 ^ new.1);
+                }
+            }
+            basis.push(new);
+        }
+        if basis.len() < len {
+            return None;
+        }
+        // Every sum is now one bit of the word.
+        let names = |at: usize| {
+            basis.iter().filter(|(_, made_of)| made_of >> at & 1 == 1).fold(0, |word, (bit, _)| word | bit)
+        };
+        let first_cce = |word: u128| self.cces(word).next().unwrap_or_default();
+        Some(Guess {
+            word: nibbles(BITS_PER_CCE, names, |a, b| a ^ b),
+            coded: nibbles(BITS_PER_CCE, |at| first_cce(names(at)), |a, b| a ^ b),
+        })
+    }
+}
+
+/// The bits of CCE after CCE, round and round the circular buffer.
+pub struct Cces {
+    circle: Circle,
+    len: usize,
+    at: usize,
+}
+
+impl Iterator for Cces {
+    type Item = CceBits;
+
+    fn next(&mut self) -> Option<CceBits> {
+        let (mut bits, mut have) = (0u128, 0);
+        while have < BITS_PER_CCE {
+            let (word, shift) = (self.at / 64, self.at % 64);
+            let run = (64 - shift).min(self.len - self.at).min(BITS_PER_CCE - have);
+            let piece = self.circle[word] >> shift & (u64::MAX >> (64 - run));
+            bits |= u128::from(piece) << have;
+            have += run;
+            self.at = (self.at + run) % self.len;
+        }
+        Some(bits)
+    }
+}
+
+fn circle_of(matcher: &RateMatcher, word: u128, len: usize) -> Circle {
+    let codeword = Codeword::encode(word, len);
+    let mut circle = [0; 4];
+    for (at, bit) in matcher.select(&codeword, 3 * len).enumerate() {
+        circle[at / 64] |= u64::from(bit) << (at % 64);
+    }
+    circle
+}
+
+fn xor(a: Circle, b: Circle) -> Circle {
+    std::array::from_fn(|i| a[i] ^ b[i])
+}
+
+const fn lowest(bits: u128) -> u128 {
+    bits & bits.wrapping_neg()
+}
+
+/// Tables of a linear map of `count` bits, four bits each; `of` is the image of one bit.
+fn nibbles<T: Copy + Default>(
+    count: usize,
+    of: impl Fn(usize) -> T,
+    add: impl Fn(T, T) -> T,
+) -> Vec<[T; 16]> {
+    let table = |first: usize| {
+        std::array::from_fn(|pattern| {
+            let set = (0..4).filter(|bit| pattern >> bit & 1 == 1).map(|bit| first + bit);
+            set.filter(|&at| at < count).fold(T::default(), |sum, at| add(sum, of(at)))
+        })
+    };
+    (0..count).step_by(4).map(table).collect()
+}
+
+#[inline]
+fn sum_nibbles<T: Copy>(tables: &[[T; 16]], bits: u128, zero: T, add: impl Fn(T, T) -> T) -> T {
+    tables.iter().enumerate().fold(zero, |sum, (at, table)| add(sum, table[(bits >> (4 * at)) as usize & 15]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pdcch::coded;
+    use airpace_core::Rnti;
+    use proptest::prelude::*;
+
+    fn mask(bits: &[u8]) -> CceBits {
+        bits.iter().enumerate().fold(0, |mask, (at, &bit)| mask | u128::from(bit) << at)
+    }
+
+    proptest! {
+        #[test]
+        fn a_clean_cce_names_its_word(size in 8u8..=56, bits in any::<u64>(), rnti in any::<u16>()) {
+            let code = Code::new(size);
+            let payload = Payload::new(bits & ((1 << size) - 1), size).expect("cut to size");
+            let sent = coded(payload, Rnti(rnti), 8 * BITS_PER_CCE);
+            let cces: Vec<_> = sent.chunks(BITS_PER_CCE).map(mask).collect();
+            let words: Vec<_> = code.words(cces[0]).collect();
+            prop_assert_eq!(words.len(), usize::from(!code.guesses.is_empty()));
+            for word in words {
+                prop_assert_eq!(code.open(word), Some((payload, rnti)));
+                prop_assert_eq!(code.cces(word).take(8).collect::<Vec<_>>(), cces.clone());
+            }
+        }
+
+        #[test]
+        fn a_wrong_bit_at_either_end_does_no_harm(bits in any::<u64>(), wrong in 0usize..20, last in any::<bool>()) {
+            let code = Code::new(28);
+            let payload = Payload::new(bits & ((1 << 28) - 1), 28).expect("cut to size");
+            let at = if last { BITS_PER_CCE - 1 - wrong } else { wrong };
+            let hard = mask(&coded(payload, Rnti(77), BITS_PER_CCE)) ^ 1 << at;
+            prop_assert!(code.words(hard).any(|word| code.open(word) == Some((payload, 77))));
+        }
+    }
+
+    #[test]
+    fn all_sizes_of_all_carriers_are_named_by_one_cce() {
+        let without: Vec<u8> = (8..=56).filter(|&size| Code::new(size).guesses.len() < 2).collect();
+        assert_eq!(without, Vec::<u8>::new());
+    }
+}

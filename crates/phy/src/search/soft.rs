@@ -1,0 +1,188 @@
+//! What a receiver heard of one subframe's control region, and how much it speaks for given bits.
+
+use crate::grid::BITS_PER_CCE;
+use crate::modulation::{LOUDEST, Soft};
+use crate::observation::Observation;
+
+use super::code::CceBits;
+
+/// Evidence is counted in these parts of a bit.
+pub const PARTS: f32 = 64.0;
+
+/// Soft bits per nat.
+const SOFT_PER_NAT: f32 = 8.0;
+
+/// From this soft value on a bit is as sure as it gets: 16 nats.
+const SURE: usize = 128;
+
+/// How often a bit is wrong for a reason that its log-likelihood ratio does not know: an impulse, a neighbour's
+/// cell, a channel that moved. It keeps one such bit from overruling a hundred others.
+const SURPRISE: f64 = 1.0 / 256.0;
+
+/// CCEs are called empty only where so many nats are expected of a bit: at about 10 dB …
+const LOUD_NATS: f32 = 20.0;
+
+/// … and not even this share of them was heard: twice what noise alone sounds like there, and half of a message sent
+/// 6 dB below the reference signals.
+const EMPTY_SHARE: f32 = 0.25;
+
+/// Evidence of bits by the size of their soft values.
+#[derive(Clone, Debug)]
+pub(super) struct Weights {
+    /// For a bit of the sign that was heard, in parts of a bit against not knowing.
+    agrees: [i16; SURE + 1],
+    /// How much less for one of the other sign.
+    loss: [i16; SURE + 1],
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        let bits = |soft: usize, sign: f64| {
+            let right = 1.0 / (1.0 + libm::exp(-sign * soft as f64 / f64::from(SOFT_PER_NAT)));
+            let likely = (1.0 - SURPRISE) * right + SURPRISE * (1.0 - right);
+            (f64::from(PARTS) * libm::log2(2.0 * likely)).round() as i16
+        };
+        let agrees = std::array::from_fn(|soft| bits(soft, 1.0));
+        Weights { agrees, loss: std::array::from_fn(|soft| bits(soft, 1.0) - bits(soft, -1.0)) }
+    }
+}
+
+/// The soft bits of a subframe, by CCE.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SoftRegion {
+    weights: Weights,
+    soft: Vec<Soft>,
+    cces: Vec<SoftCce>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SoftCce {
+    hard: CceBits,
+    /// Evidence for exactly these bits.
+    most: i32,
+    is_active: bool,
+}
+
+/// Of the 72 bits of a CCE, so many may be wrong at the least signal with which any message is found; of bits that
+/// chance makes right, half are wrong.
+const MOST_WRONG: u32 = 30;
+
+impl SoftRegion {
+    /// Takes a subframe in.
+    pub fn load(&mut self, observation: &Observation) {
+        self.soft.clear();
+        self.cces.clear();
+        // Of a bit sent at the power of the reference signals.
+        let expected = 2.0 * libm::exp10f(observation.snr_db / 10.0);
+        for llrs in observation.llrs.chunks_exact(BITS_PER_CCE) {
+            let start = self.soft.len();
+            // A cast of a float saturates and makes NaN zero: a sample that cannot be read says nothing.
+            let soft = |llr: &f32| ((llr * SOFT_PER_NAT) as Soft).clamp(-LOUDEST, LOUDEST);
+            self.soft.extend(llrs.iter().map(soft));
+            let soft = &self.soft[start..];
+            let hard =
+                |half: &[Soft]| half.iter().rev().fold(0u64, |bits, value| bits << 1 | u64::from(*value < 0));
+            let (low, high) = soft.split_at(64);
+            let most =
+                |value: &Soft| i32::from(self.weights.agrees[usize::from(value.unsigned_abs()).min(SURE)]);
+            let heard: f32 = llrs.iter().map(|llr| llr.abs()).sum();
+            let share = heard / BITS_PER_CCE as f32 / expected;
+            self.cces.push(SoftCce {
+                hard: u128::from(hard(low)) | u128::from(hard(high)) << 64,
+                most: soft.iter().map(most).sum(),
+                is_active: !(expected > LOUD_NATS && share < EMPTY_SHARE),
+            });
+        }
+    }
+
+    /// CCEs.
+    pub fn len(&self) -> usize {
+        self.cces.len()
+    }
+
+    /// The signs of a CCE's bits.
+    pub fn hard(&self, cce: usize) -> CceBits {
+        self.cces[cce].hard
+    }
+
+    /// Whether anything seems to have been sent in a CCE.
+    pub fn is_active(&self, cce: usize) -> bool {
+        self.cces[cce].is_active
+    }
+
+    /// Soft bits of a range.
+    pub fn soft(&self, bits: std::ops::Range<usize>) -> &[Soft] {
+        &self.soft[bits]
+    }
+
+    /// How much better a CCE is explained by `bits` than by bits of chance, in parts of a bit; `None` if hardly more
+    /// are right than chance makes.
+    #[inline]
+    pub fn evidence(&self, cce: usize, bits: CceBits) -> Option<i32> {
+        let of = &self.cces[cce];
+        let mut wrong = of.hard ^ bits;
+        if wrong.count_ones() > MOST_WRONG {
+            return None;
+        }
+        let soft = &self.soft[cce * BITS_PER_CCE..];
+        let mut evidence = of.most;
+        while wrong != 0 {
+            let size = usize::from(soft[wrong.trailing_zeros() as usize].unsigned_abs());
+            evidence -= i32::from(self.weights.loss[size.min(SURE)]);
+            wrong &= wrong - 1;
+        }
+        Some(evidence)
+    }
+
+    /// How well soft bits agree that are the same coded bit, `period` bits apart: 1 without noise, around 0 if they
+    /// are not the same at all.
+    pub fn repeats(&self, bits: std::ops::Range<usize>, period: usize) -> f32 {
+        let soft = &self.soft[bits];
+        let (mut sum, mut all) = (0i64, 0i64);
+        for (a, b) in soft.iter().zip(&soft[period.min(soft.len())..]) {
+            let product = i64::from(i32::from(*a) * i32::from(*b));
+            sum += product;
+            all += product.abs();
+        }
+        if all == 0 { 0.0 } else { sum as f32 / all as f32 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(llrs: &[f32], snr_db: f32) -> SoftRegion {
+        let mut region = SoftRegion::default();
+        let llrs = llrs.iter().copied().cycle().take(BITS_PER_CCE).collect();
+        region.load(&Observation { cfi: 1, llrs, snr_db, ..Observation::default() });
+        region
+    }
+
+    #[test]
+    fn a_sure_bit_is_worth_a_bit_and_a_wrong_one_costs_seven() {
+        let region = region(&[100.0, -100.0], 17.0);
+        let pattern = (u128::MAX / 3) << 1 & ((1 << BITS_PER_CCE) - 1);
+        assert_eq!(region.hard(0), pattern);
+        let bits = |evidence: Option<i32>| evidence.expect("nearly all are right") as f32 / PARTS;
+        assert!((bits(region.evidence(0, pattern)) - 72.0).abs() < 1.5);
+        let lost = bits(region.evidence(0, pattern)) - bits(region.evidence(0, pattern ^ 1));
+        assert!((lost - 8.0).abs() < 0.1, "one that is worth and one that costs: {lost}");
+        assert_eq!(region.evidence(0, !pattern & ((1 << BITS_PER_CCE) - 1)), None);
+    }
+
+    #[test]
+    fn a_bit_that_may_be_either_says_nothing() {
+        let region = region(&[0.01], -3.0);
+        assert_eq!(region.evidence(0, 0), region.evidence(0, 1));
+        assert!(region.is_active(0), "where little can be heard, silence proves nothing");
+    }
+
+    #[test]
+    fn silence_is_known_by_what_should_have_been_heard() {
+        assert!(region(&[99.0], 17.0).is_active(0));
+        assert!(region(&[50.0], 17.0).is_active(0), "a message 6 dB below the reference signals");
+        assert!(!region(&[12.0, -8.0], 17.0).is_active(0));
+        assert!(region(&[f32::NAN, f32::INFINITY], 17.0).is_active(0));
+    }
+}
