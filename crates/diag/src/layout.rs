@@ -144,6 +144,8 @@ pub enum Repeat {
     While(&'static str),
     /// As often as the first field says; where that says 0 or 255, as the second says, if that is not 255.
     Either(&'static str, &'static str),
+    /// One time for each bit that is set in the field.
+    Ones(&'static str),
 }
 
 /// Where one of a part's repetitions ends.
@@ -244,7 +246,8 @@ impl Part {
                     | Repeat::ToEnd
                     | Repeat::If(..)
                     | Repeat::While(_)
-                    | Repeat::Either(..) => return None,
+                    | Repeat::Either(..)
+                    | Repeat::Ones(_) => return None,
                 };
                 Some(size + times * part.fixed_size()?)
             }),

@@ -19,6 +19,8 @@ mod b13c;
 mod b14d;
 mod b14e;
 mod b16b;
+mod b16c;
+mod b16d;
 mod b16e;
 mod b16f;
 mod b173;
@@ -35,10 +37,14 @@ mod b822;
 mod b823;
 mod b84d;
 mod b872;
+mod b873;
 mod b881;
 mod b883;
+mod b885;
+mod b887;
 mod b888;
 mod b889;
+mod b8dd;
 mod b975;
 mod b97f;
 mod names;
@@ -81,6 +87,8 @@ pub static CODES: &[&Code] = &[
     &b14d::B14D,
     &b14e::B14E,
     &b16b::B16B,
+    &b16c::B16C,
+    &b16d::B16D,
     &b16e::B16E,
     &b16f::B16F,
     &b173::B173,
@@ -97,10 +105,14 @@ pub static CODES: &[&Code] = &[
     &b823::B823,
     &b84d::B84D,
     &b872::B872,
+    &b873::B873,
     &b881::B881,
     &b883::B883,
+    &b885::B885,
+    &b887::B887,
     &b888::B888,
     &b889::B889,
+    &b8dd::B8DD,
     &b975::B975,
     &b97f::B97F,
 ];

@@ -253,6 +253,18 @@ fn a_pick_has_a_row_for_each_of_the_innermost_records() {
 }
 
 #[test]
+fn records_come_for_each_bit_of_a_mask() {
+    const ROOT: Part = Part::root(
+        2,
+        &[u8("mask", 1)],
+        &[Part::once("groups", 1, &[u8("value", 0)]).repeated(Repeat::Ones("mask"))],
+    );
+    let decoded = read(ROOT, &[1, 0b1010_0000, 7, 8]).unwrap();
+    assert_eq!(column(&decoded, "groups", "value"), [Value::Unsigned(7), Value::Unsigned(8)]);
+    assert_eq!(misfit(ROOT, &[1, 1, 7, 8]).fault, MisfitFault::Left(1));
+}
+
+#[test]
 fn a_pick_takes_the_field_from_whatever_subpacket_has_it() {
     let code = code(Verified::Checked, SUBPACKETS);
     let payload = [1, 3, 7, 2, 6, 50, 0, 0, 8, 9, 4, 99, 7, 3, 6, 2, 60, 61];
@@ -292,6 +304,7 @@ fn check(part: &'static Part, around: &mut Vec<&'static Part>, path: &str) {
             (&[*name], false)
         }
         Repeat::If(name, _) => (&[*name], false),
+        Repeat::Ones(name) => (&[*name], true),
         Repeat::While(name) => {
             assert!(counts(&[part], name), "{path}: {name} is its own");
             (&[], true)

@@ -114,6 +114,7 @@ fn times(
             (0 | 255, 255) => Some((0, 0)),
             (0 | 255, count) | (count, _) => Some((usize::try_from(count).unwrap_or(usize::MAX), 0)),
         },
+        Repeat::Ones(name) => Some((says(name).count_ones() as usize, 0)),
         // A repetition has a byte at least: more of them than bytes do not fit.
         Repeat::Count(name) => Some((usize::try_from(says(name)).unwrap_or(usize::MAX), 0)),
         Repeat::Room(name, room) => match usize::try_from(says(name)) {

@@ -1,6 +1,6 @@
 //! 0xB066: how many bytes wait in each logical channel of the uplink.
 //!
-//! Source: mobileinsight-core @4330fa9
+//! Source: mobileinsight-core @4330fa9; version 48: worked out from a real log (below)
 
 use crate::layout::{
     Code, Extent, Field, Inner, Kind, Layout, Part, Verified, Version, VersionAt, u8, u16, u32,
@@ -13,20 +13,27 @@ pub static B066: Code = Code {
     code: LogCode(0xB066),
     name: "LTE MAC UL buffer status",
     version: VersionAt::Byte,
-    layouts: &[Layout {
-        versions: &[Version::Single(1)],
-        verified: Verified::Checked,
-        root: Part::root(
-            4,
-            HEAD,
-            &[Part {
-                extent: Extent::Says("subpacket_size"),
-                inner: Inner::Choice(["subpacket_id", "version"], KINDS),
-                ..Part::counted("subpackets", "num_subpkt", 5, SUBPACKET_HEAD)
-            }],
-        ),
-    }],
+    layouts: &[
+        Layout {
+            versions: &[Version::Single(1)],
+            verified: Verified::Checked,
+            root: Part::root(4, HEAD, SUBPACKETS),
+        },
+        // The packets of a real log have one subpacket that fills them, of an id and version that are known, with
+        // 40 samples that fill it; the frames of those that say one are those of the time.
+        Layout {
+            versions: &[Version::Single(48)],
+            verified: Verified::Guess,
+            root: Part::root(4, HEAD, SUBPACKETS),
+        },
+    ],
 };
+
+const SUBPACKETS: &[Part] = &[Part {
+    extent: Extent::Says("subpacket_size"),
+    inner: Inner::Choice(["subpacket_id", "version"], KINDS),
+    ..Part::counted("subpackets", "num_subpkt", 5, SUBPACKET_HEAD)
+}];
 
 const KINDS: &[Kind] = &[
     Kind {

@@ -16,6 +16,8 @@ pub static B0C0: Code = Code {
         layout(&[v(2), v(3), v(4)], Verified::Read, Part::root(13, &first(FROM_1), MESSAGE)),
         layout(&[v(7)], Verified::Checked, Part::root(17, &with_sib_mask(FROM_1), MESSAGE)),
         layout(&[v(6)], Verified::Read, Part::root(17, &with_sib_mask(FROM_1), MESSAGE)),
+        // No list of its channels is known.
+        layout(&[v(5)], Verified::Read, Part::root(17, &with_sib_mask(&[]), MESSAGE)),
         layout(&[v(8)], Verified::Checked, Part::root(19, &wide(FROM_1), MESSAGE)),
         layout(&[v(13), v(22)], Verified::Read, Part::root(19, &wide(FROM_1), MESSAGE)),
         layout(&[v(9)], Verified::Checked, Part::root(19, &wide(FROM_8), MESSAGE)),

@@ -1,6 +1,9 @@
 //! 0xB130: what the modem found when it looked for its grants: each hypothesis with the raw DCI.
 //!
-//! Source: mobileinsight-core @4330fa9
+//! Source: mobileinsight-core @4330fa9; version 163: worked out from a real log (below)
+//!
+//! `payload` is the DCI as a number of 64 bits, little-endian, its first bit the highest; `payload_size` counts the 16
+//! bits of the checksum, which are not among them. Real logs prove it: `crate::grant::Dci`.
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, bytes, u8, u16, u32};
 use crate::log::names::{
@@ -93,6 +96,17 @@ pub static B130: Code = Code {
                 4,
                 HEAD_V141,
                 &[Part::counted("hypotheses", "number_of_records", 32, HYPOTHESIS_V141)],
+            ),
+        },
+        // The packets of a real log are 4 + 32 · hypotheses long; subframe, format, RNTI, length, raw DCI and verdict
+        // of each are such that the blocks of 0xB139, 0xB173 and 0xB126 follow from them.
+        Layout {
+            versions: &[Version::Single(163)],
+            verified: Verified::Guess,
+            root: Part::root(
+                4,
+                HEAD_V141,
+                &[Part::counted("hypotheses", "number_of_records", 32, HYPOTHESIS_V163)],
             ),
         },
     ],
@@ -273,4 +287,18 @@ const HYPOTHESIS_V141: &[Field] = &[
     u32("energy_metric", 20).bits(8, 28),
     u32("norm_energy_metric", 24).scaled(1.0 / 65535.0, 0.0),
     u32("symbol_error_rate", 28).scaled(1.0 / 2147483648.0, 0.0),
+];
+
+const HYPOTHESIS_V163: &[Field] = &[
+    u32("subframe_number", 0).bits(0, 3),
+    u32("system_frame_number", 0).bits(4, 13),
+    u32("band_width_mhz", 0).bits(14, 16).named(BANDWIDTH_MHZ),
+    bytes("payload", 4, 8),
+    u32("aggregation_level", 12).bits(0, 1).named(AGGREGATION),
+    u32("search_space_type", 12).bits(5, 5).named(SEARCH_SPACE),
+    u32("dci_format", 12).bits(6, 9).named(DCI_FORMAT),
+    u32("decode_states", 12).bits(10, 13).named(RNTI),
+    u32("payload_size", 12).bits(14, 21),
+    u32("tail_match", 12).bits(22, 22).named(MATCH),
+    u32("prune_status", 20).bits(0, 7).named(PRUNE),
 ];

@@ -1,6 +1,6 @@
 //! 0xB139: what the modem sent in each uplink subframe: blocks, grants used, power.
 //!
-//! Source: mobileinsight-core @4330fa9
+//! Source: mobileinsight-core @4330fa9; version 161: worked out from a real log (below)
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, bytes, u8, u16, u32};
 use crate::log::names::{CARRIER, DISABLED_ENABLED, NONE_EXISTS, OFF_ON, ORDINAL, UL_MODULATION};
@@ -50,6 +50,11 @@ pub static B139: Code = Code {
                 HEAD_V23,
                 &[Part::counted("records", "number_of_records", 100, RECORD_V144_145)],
             ),
+        },
+        Layout {
+            versions: &[Version::Single(161)],
+            verified: Verified::Guess,
+            root: Part::root(8, HEAD_V23, &[Part::counted("records", "number_of_records", 100, RECORD_V161)]),
         },
     ],
 };
@@ -335,4 +340,17 @@ const RECORD_V144_145: &[Field] = &[
     u32("tx_resampler", 92),
     u32("cyclic_shift_of_dmrs_symbols_slot_0_samples", 96).bits(0, 3),
     u32("cyclic_shift_of_dmrs_symbols_slot_1_samples", 96).bits(4, 7),
+];
+
+/// The packets of a real log are 8 + 100 · records long. Subframe and size of each block are those of 0xB064; first PRB
+/// and number of PRBs are those of the raw DCI of 0xB130 four subframes before; the size is that of TS 36.213 for the
+/// DCI's MCS; modulation and coding rate are (size + 24 bits) / (144 · PRBs · bits per symbol), in 1024ths.
+const RECORD_V161: &[Field] = &[
+    u16("current_sfn_sf", 0),
+    u32("start_rb_slot_0", 4).bits(1, 7),
+    u32("start_rb_slot_1", 4).bits(8, 14),
+    u32("num_of_rb", 4).bits(15, 21),
+    u16("pusch_tb_size", 8),
+    u16("coding_rate", 10).scaled(1.0 / 1024.0, 0.0),
+    u32("pusch_mod_order", 36).bits(2, 4).named(UL_MODULATION),
 ];

@@ -1,6 +1,6 @@
 //! 0xB13C: what the modem sent on the uplink control channel.
 //!
-//! Source: mobileinsight-core @4330fa9
+//! Source: mobileinsight-core @4330fa9; version 161: worked out from a real log (below)
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, bytes, u8, u16, u32};
 use crate::log::names::{CARRIER, OFF_ON, PUCCH_FORMAT, SRS_SHORTENING};
@@ -41,6 +41,13 @@ pub static B13C: Code = Code {
             versions: &[Version::Single(142)],
             verified: Verified::Read,
             root: Part::root(8, HEAD_V21, &[Part::counted("records", "number_of_records", 52, RECORD_V142)]),
+        },
+        // The packets of a real log are 8 + 68 · records long; the subframes are those of the reports in 0xB14D, and of
+        // an acknowledgement four after its block in 0xB126. Nothing else of a record could be proven.
+        Layout {
+            versions: &[Version::Single(161)],
+            verified: Verified::Guess,
+            root: Part::root(8, HEAD_V21, &[Part::counted("records", "number_of_records", 68, RECORD_V161)]),
         },
     ],
 };
@@ -190,3 +197,5 @@ const RECORD_V142: &[Field] = &[
     u16("dropped_pucch", 46).bits(14, 14),
     u32("tx_resampler", 48).scaled(1.0 / 4_294_967_296.0, 0.0),
 ];
+
+const RECORD_V161: &[Field] = &[u16("current_sfn_sf", 0)];

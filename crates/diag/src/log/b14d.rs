@@ -1,6 +1,6 @@
 //! 0xB14D: channel quality as reported on the uplink control channel.
 //!
-//! Source: mobileinsight-core @4330fa9
+//! Source: mobileinsight-core @4330fa9; version 162: worked out from a real log (below)
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8, u16, u32};
 use crate::log::names::{CARRIER, CSF_TX_MODE, CSI_SET, PUCCH_MODE, PUCCH_REPORT, PUCCH_REPORT_V22, RANK};
@@ -41,6 +41,11 @@ pub static B14D: Code = Code {
             versions: &[Version::Single(142)],
             verified: Verified::Read,
             root: Part::root(16, FIELDS_V142, &[]),
+        },
+        Layout {
+            versions: &[Version::Single(162)],
+            verified: Verified::Guess,
+            root: Part::root(20, FIELDS_V162, &[]),
         },
     ],
 };
@@ -160,4 +165,17 @@ const FIELDS_V142: &[Field] = &[
     u16("ul_channel_type", 10).bits(15, 15),
     u32("ul_subframe_number", 12).bits(0, 3),
     u32("ul_payload_length", 12).bits(4, 8),
+];
+
+/// Both subframes go on by 80 ms from packet to packet, four subframes apart, and the second is that of a transmission
+/// in 0xB13C. 13 subbands are those of 20 MHz (TS 36.213 §7.2.1), and 256QAM is in use by 0xB173. The quality itself is
+/// elsewhere: where version 142 has it are values that differ between reports whose bits on the air are the same.
+const FIELDS_V162: &[Field] = &[
+    u8("version", 0),
+    u32("start_system_sub_frame_number", 1).bits(0, 3),
+    u32("start_system_frame_number", 1).bits(4, 13),
+    u8("number_of_subbands", 5).bits(1, 4),
+    u16("alt_cqi_table_data", 6).bits(0, 0),
+    u32("ul_frame_number", 12).bits(0, 9),
+    u32("ul_subframe_number", 12).bits(11, 14),
 ];

@@ -1,6 +1,6 @@
 //! 0xB16B: which downlink control and acknowledgement the modem found in each subframe.
 //!
-//! Source: mobileinsight-core @4330fa9
+//! Source: mobileinsight-core @4330fa9; version 48: worked out from a real log (below)
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32};
 use crate::log::names::{
@@ -60,6 +60,21 @@ pub static B16B: Code = Code {
                 &[Part::counted("records", "number_of_records", 12, RECORD_V25).of(&[
                     Part::once("phich", 4, PHICH_V25).repeated(Repeat::Room("num_phich_results", 5)),
                     Part::once("pdcch_info", 8, PDCCH_V25).repeated(Repeat::Room("num_pdcch_results", 16)),
+                ])],
+            ),
+        },
+        // A packet of a real log is 4 + 176 · records long: 16 bytes more than version 34 has. Frames rise; a DCI is
+        // where version 34 has it, with the lengths of formats 0 and 2 on 20 MHz, in subframes in which 0xB126 has a
+        // block, or 0xB139 one four later. Acknowledgements are not where version 34 has them.
+        Layout {
+            versions: &[Version::Single(48)],
+            verified: Verified::Guess,
+            root: Part::root(
+                4,
+                HEAD_V5,
+                &[Part::counted("records", "number_of_records", 32, RECORD_V25).of(&[
+                    Part::once("pdcch_info", 8, PDCCH_V25).repeated(Repeat::Room("num_pdcch_results", 16)),
+                    Part::once("", 16, &[]),
                 ])],
             ),
         },

@@ -1,6 +1,9 @@
 //! 0xB173: what came in each downlink subframe: transport blocks, their sizes and checksums.
 //!
-//! Source: mobileinsight-core @4330fa9
+//! Source: mobileinsight-core @4330fa9; version 48: worked out from a real log (below)
+//!
+//! Sizes of blocks count the checksum of 24 bits in versions 16 and 36, and not in version 48: `crate::grant` learns
+//! which, from blocks whose size TS 36.213 knows.
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16};
 use crate::log::names::{
@@ -23,6 +26,7 @@ pub static B173: Code = Code {
         layout(&[v(36)], Verified::Checked, &[record(12, RECORD_V16, &[slots(12, BLOCK_V36), mbms(4)])]),
         layout(&[v(37)], Verified::Read, &[record(12, RECORD_V37, &[slots(12, BLOCK_V37), mbms(4)])]),
         layout(&[v(40)], Verified::Read, &[record(12, RECORD_V5, &[slots(12, BLOCK_V40), mbms(4)])]),
+        layout(&[v(48)], Verified::Guess, &[record(12, RECORD_V48, &[slots(12, BLOCK_V48), mbms(4)])]),
     ],
 };
 
@@ -182,6 +186,29 @@ const BLOCK_V40: &[Field] = &[
     u8("modulation_type", 8).named(MODULATION_BITS),
     u8("qed2_interim_status", 9).bits(0, 1),
     u8("qed_iteration", 9).bits(2, 6),
+];
+
+/// The packets of a real log are 4 + 40 · records long. Frames go on by 16 from packet to packet, as 0xB126 version 144
+/// has them; PRBs, sizes and modulation of each record are those of 0xB126 for its subframe; size, HARQ process and
+/// new-data indicator of one are also in the raw DCI of 0xB130 and in 0xB063. Two blocks in room for two were never there.
+const RECORD_V48: &[Field] = &[
+    u16("subframe_num", 0).bits(0, 3),
+    u16("frame_num", 0).bits(4, 15),
+    u8("num_rbs", 2),
+    u8("num_layers", 3),
+    u8("num_transport_blocks_present", 4),
+];
+
+/// MCS 1 on 4 PRBs has 22 bytes where the table of 256QAM holds and 18 in fallback (format 1A): TS 36.213 §7.1.7.
+const BLOCK_V48: &[Field] = &[
+    u8("harq_id", 0).bits(0, 3),
+    u8("rv", 0).bits(4, 5),
+    u8("ndi", 0).bits(6, 6),
+    u8("crc_result", 0).bits(7, 7).named(FAIL_PASS),
+    u16("tb_size", 4),
+    u8("mcs", 6),
+    u8("num_rbs", 7),
+    u8("modulation_type", 8).named(MODULATION_BITS),
 ];
 
 const MBMS: &[Field] = &[u8("pmch_id", 0), u8("area_id", 1)];

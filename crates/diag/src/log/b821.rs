@@ -20,6 +20,8 @@ pub static B821: Code = Code {
         layout(&[v(20)], Verified::Read, Part::root(32, &with_cell(V20), MESSAGE)),
         layout(&[v(23), v(24)], Verified::Read, Part::root(31, &with_cell(V20), SEGMENT)),
         layout(&[v(26)], Verified::Read, Part::root(31, &with_cell(V26), SEGMENT)),
+        // No list of its channels is known.
+        layout(&[v(28)], Verified::Read, Part::root(31, &with_cell(&[]), SEGMENT)),
     ],
 };
 

@@ -1,6 +1,6 @@
 //! 0xB84D: what NR RLC received, counted by bearer.
 //!
-//! Source: mobileinsight-core @4330fa9
+//! Source: mobileinsight-core @4330fa9; version 3.5: its pull request 129
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8, u32};
 use crate::packet::LogCode;
@@ -10,11 +10,18 @@ pub static B84D: Code = Code {
     code: LogCode(0xB84D),
     name: "NR RLC DL stats",
     version: VersionAt::Pair,
-    layouts: &[Layout {
-        versions: &[Version::Pair(0, 4)],
-        verified: Verified::Read,
-        root: Part::root(84, HEAD, &[Part::counted("bearers", "num_rb", 100, BEARER)]),
-    }],
+    layouts: &[
+        Layout {
+            versions: &[Version::Pair(0, 4)],
+            verified: Verified::Read,
+            root: Part::root(84, HEAD, &[Part::counted("bearers", "num_rb", 100, BEARER)]),
+        },
+        Layout {
+            versions: &[Version::Pair(3, 5)],
+            verified: Verified::Guess,
+            root: Part::root(84, HEAD, &[Part::counted("bearers", "num_rb", 100, BEARER)]),
+        },
+    ],
 };
 
 const HEAD: &[Field] = &[

@@ -1,0 +1,305 @@
+//! The layouts that nobody had published and that we worked out ourselves, against what other codes of the same recorded
+//! logs say of the same subframes; skipped where the recordings are not there.
+
+mod recordings_folder;
+
+use std::collections::BTreeMap;
+
+use airpace_core::tables::lte;
+use airpace_diag::layout::{Decoded, Record, Value};
+use airpace_diag::source::Item;
+use airpace_diag::{Format, Message, log};
+use recordings_folder::{logs, recordings};
+
+/// A recorded log.
+struct Log {
+    bytes: Vec<u8>,
+}
+
+impl Log {
+    fn open(name: &str) -> Option<Log> {
+        let path = logs(&recordings()?).into_iter().find(|path| path.ends_with(name))?;
+        Some(Log { bytes: std::fs::read(path).unwrap() })
+    }
+
+    fn visit(&self, code: u16, mut each: impl FnMut(&Decoded<'_>)) {
+        Format::Hdlc.visit(&self.bytes, |_, item| {
+            if let Item::Message(Message::Log(packet)) = item
+                && packet.code.0 == code
+            {
+                each(&log::read(&packet).unwrap());
+            }
+        });
+    }
+
+    /// Values of some fields of each record of `part`, by the subframe that two fields or one say.
+    fn rows<const N: usize>(
+        &self,
+        code: u16,
+        part: &str,
+        time: &[&str],
+        names: [&str; N],
+    ) -> Vec<(u64, [u64; N])> {
+        let mut rows = vec![];
+        self.visit(code, |decoded| {
+            for record in decoded.fields.records(part) {
+                rows.push((subframe(record, time), names.map(|name| number(record, name))));
+            }
+        });
+        rows
+    }
+}
+
+/// The number of a field, of the first block or stream where the record itself has no such field.
+fn number(record: &Record<'_>, name: &str) -> u64 {
+    let within = ["transport_blocks", "streams", "pusch", "pdcch_info"].iter().find_map(|part| match record
+        .get(part)?
+    {
+        Value::Record(within) => within.get(name).cloned(),
+        Value::Records(records) => records.first()?.get(name).cloned(),
+        _ => None,
+    });
+    match record.get(name).cloned().or(within) {
+        Some(Value::Unsigned(number)) => number,
+        Some(Value::Real(number)) => (number * 1024.0).round() as u64,
+        Some(Value::Name(name)) => match name {
+            "Fail" | "C-RNTI" | "PUCCH" | "Format 0" => 0,
+            "Pass" | "PUSCH" | "QPSK" => 1,
+            "16-QAM" | "Format 1A" => 2,
+            "64-QAM" => 3,
+            "SI-RNTI" => 5,
+            "RA-RNTI" => 30,
+            "Temporary-C-RNTI" => 4,
+            other => panic!("{other}"),
+        },
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn subframe(record: &Record<'_>, time: &[&str]) -> u64 {
+    match time {
+        [both] => number(record, both),
+        [frame, subframe] => 10 * number(record, frame) + number(record, subframe),
+        _ => unreachable!("one field or two"),
+    }
+}
+
+#[test]
+fn the_uplink_blocks_of_the_pixel_5_are_those_of_its_mac_layer_and_of_its_grants() {
+    let Some(log) = Log::open("lte_pixel5_2023_a.qmdl") else { return };
+    let blocks = log.rows(
+        0xB139,
+        "records",
+        &["current_sfn_sf"],
+        [
+            "pusch_tb_size",
+            "num_of_rb",
+            "start_rb_slot_0",
+            "start_rb_slot_1",
+            "pusch_mod_order",
+            "coding_rate",
+        ],
+    );
+    let mut mac = BTreeMap::new();
+    log.visit(0xB064, |decoded| {
+        for sample in decoded.fields.records("subpackets").iter().flat_map(|part| part.records("samples")) {
+            mac.insert(subframe(sample, &["sfn", "sub_fn"]), number(sample, "grant_bytes"));
+        }
+    });
+    let grants = dcis(&log);
+    assert_eq!(blocks.len(), 2);
+    for (time, [bytes, prbs, first, second, order, rate]) in blocks {
+        assert_eq!(mac[&time], bytes, "the MAC layer was granted as much");
+        assert_eq!(first, second, "frequency hopping is off");
+        let dci = grants[&(time - 4)];
+        let field = |from: u32, width: u32| dci << from >> (64 - width);
+        // Format 0: two flags, 13 bits of allocation on 100 PRBs, the MCS.
+        let riv = field(2, 13);
+        assert_eq!(
+            (riv / 100 + 1, riv % 100),
+            (prbs, first),
+            "the grant four subframes before has the same PRBs"
+        );
+        let (modulation, i_tbs) = lte::uplink_mcs(field(15, 5) as u8).unwrap().initial.unwrap();
+        assert_eq!(lte::tbs(i_tbs, prbs as u16, 1).unwrap().0, 8 * bytes);
+        assert_eq!(u64::from(modulation.bits_per_symbol()), 2 * order);
+        let coded = u64::from(lte::PUSCH_RES_PER_PRB) * prbs * 2 * order;
+        assert_eq!(rate, (8 * bytes + 24) * 1024 / coded, "the coding rate counts the checksum");
+    }
+}
+
+/// Raw DCIs that the modem took, as numbers whose highest bit is the first, by subframe.
+fn dcis(log: &Log) -> BTreeMap<u64, u64> {
+    let mut grants = BTreeMap::new();
+    log.visit(0xB130, |decoded| {
+        for record in decoded.fields.records("hypotheses") {
+            let Some(Value::Name(status)) = record.get("prune_status") else { continue };
+            let Some(Value::Bytes(payload)) = record.get("payload") else { panic!("there is a DCI") };
+            if status.starts_with("SUCCESS") {
+                let time = subframe(record, &["system_frame_number", "subframe_number"]);
+                grants.insert(time, u64::from_le_bytes((*payload).try_into().unwrap()));
+            }
+        }
+    });
+    grants
+}
+
+#[test]
+fn the_downlink_blocks_of_the_pixel_5_are_those_of_its_demapper_mac_layer_and_assignments() {
+    let Some(log) = Log::open("lte_pixel5_2023_a.qmdl") else { return };
+    let blocks = log.rows(
+        0xB173,
+        "records",
+        &["frame_num", "subframe_num"],
+        ["tb_size", "num_rbs", "num_layers", "harq_id", "ndi", "rv", "crc_result", "mcs"],
+    );
+    let mut demapper = BTreeMap::new();
+    log.visit(0xB126, |decoded| {
+        for record in decoded.fields.records("records") {
+            let time = subframe(record, &["system_frame_number", "sub_frame_number"]);
+            let words = ["rb_allocation_slot_0_0", "rb_allocation_slot_0_1"];
+            let prbs: u32 = words.iter().map(|word| mask(record, word).count_ones()).sum();
+            let bits = number(record, "transport_block_size_stream_0");
+            demapper.insert(time, (bits, u64::from(prbs)));
+        }
+    });
+    let grants = dcis(&log);
+    assert_eq!(blocks.len(), 4);
+    let mut with_a_dci = 0;
+    for (time, [bytes, prbs, layers, harq, ndi, rv, crc, mcs]) in blocks {
+        assert_eq!(demapper[&time], (8 * bytes, prbs), "the demapper had that block at {time}");
+        // Four layers with one block are transmit diversity: format 1A, without 256QAM.
+        let table = if layers == 4 { lte::McsTable::Qam64 } else { lte::McsTable::Qam256 };
+        assert_eq!(table.tbs(mcs as u8, prbs as u16, 1).unwrap().0, 8 * bytes);
+        let Some(&dci) = grants.get(&time) else { continue };
+        let field = |from: u32, width: u32| dci << from >> (64 - width);
+        let riv = field(2, 13);
+        assert_eq!((field(0, 1), riv / 100 + 1), (1, prbs), "format 1A with that many PRBs");
+        assert_eq!([field(15, 5), field(20, 3), field(23, 1), field(24, 2)], [mcs, harq, ndi, rv]);
+        assert_eq!(crc, 1, "its checksum was right, for the MAC layer had it");
+        with_a_dci += 1;
+    }
+    assert_eq!(with_a_dci, 2);
+    log.visit(0xB063, |decoded| {
+        let block = &decoded.fields.records("blocks")[0];
+        assert_eq!((subframe(block, &["sfn", "sub_fn"]), number(block, "dl_tbs_bytes")), (8163, 18));
+    });
+}
+
+fn mask(record: &Record<'_>, name: &str) -> u64 {
+    match record.get(name) {
+        Some(Value::Mask(bits, _) | Value::Unsigned(bits)) => *bits,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+#[test]
+fn what_the_pixel_5_says_of_its_control_channels_fits_together() {
+    let Some(log) = Log::open("lte_pixel5_2023_a.qmdl") else { return };
+    let sent: Vec<u64> =
+        log.rows(0xB13C, "records", &["current_sfn_sf"], []).into_iter().map(|(time, [])| time).collect();
+    log.visit(0xB14D, |decoded| {
+        let report = &decoded.fields;
+        let measured = subframe(report, &["start_system_frame_number", "start_system_sub_frame_number"]);
+        let reported = subframe(report, &["ul_frame_number", "ul_subframe_number"]);
+        assert_eq!(reported - measured, 4);
+        // The last one had not been logged when the log ended.
+        let is_last = sent.iter().all(|at| *at < reported);
+        assert!(is_last || sent.contains(&reported), "a report at {reported} was sent: {sent:?}");
+        assert_eq!(number(report, "number_of_subbands"), 13, "20 MHz");
+        assert_eq!(number(report, "alt_cqi_table_data"), 1, "256QAM");
+    });
+    let found =
+        log.rows(0xB16B, "records", &["pdcch_timing_sfn", "pdcch_timing_sub_fn"], ["num_pdcch_results"]);
+    assert_eq!(found.len(), 25);
+    assert!(found.windows(2).all(|pair| pair[0].0 < pair[1].0), "subframes rise");
+    log.visit(0xB16B, |decoded| {
+        for record in decoded.fields.records("records") {
+            for dci in record.records("pdcch_info") {
+                // Formats 0 and 2 on 20 MHz with four antennas, with their checksums.
+                let is_downlink = dci.get("new_dl_tx") == Some(&Value::Name("True"));
+                let bits = number(dci, "payload_size");
+                assert_eq!(bits, if is_downlink { 54 + 16 } else { 28 + 16 });
+                assert_eq!(number(dci, "num_dl_trblks"), u64::from(is_downlink));
+            }
+        }
+    });
+    let blocks = log.rows(0xB173, "records", &["frame_num", "subframe_num"], []);
+    let of_blocks =
+        blocks.iter().filter(|(time, _)| found.iter().any(|(at, [dcis])| at == time && *dcis == 1));
+    assert_eq!(of_blocks.count(), 2, "of the four blocks two are in the span that the report is of");
+    log.visit(0xB066, |decoded| {
+        let parts = decoded.fields.records("subpackets");
+        assert_eq!(parts.len(), 1);
+        assert_eq!(parts[0].records("samples").len(), 40);
+    });
+}
+
+#[test]
+fn what_the_iphone_sent_and_was_granted_fits_together() {
+    let Some(log) = Log::open("lte_att_iphone_2016_a.mi2log") else { return };
+    let shared: BTreeMap<u64, [u64; 2]> = log
+        .rows(0xB139, "records", &["current_sfn_sf"], ["start_rb_slot_0", "num_of_rb"])
+        .into_iter()
+        .collect();
+    let control: Vec<u64> =
+        log.rows(0xB13C, "records", &["current_sfn_sf"], []).into_iter().map(|(time, [])| time).collect();
+    let (mut on_shared, mut on_control) = (0, 0);
+    log.visit(0xB16D, |decoded| {
+        for record in decoded.fields.records("records") {
+            let time = subframe(record, &["sfn", "sub_fn"]);
+            if number(record, "channel") == 0 {
+                on_control += usize::from(control.contains(&time));
+            } else if let Some(expected) = shared.get(&time) {
+                assert_eq!([number(record, "start_rb"), number(record, "num_rbs")], *expected);
+                on_shared += 1;
+            }
+        }
+    });
+    println!("transmissions on both sides: {on_shared} shared, {on_control} control");
+    assert!(on_shared >= 10 && on_control >= 12, "{on_shared}, {on_control}");
+
+    let mut grants = BTreeMap::new();
+    log.visit(0xB130, |decoded| {
+        let start = subframe(&decoded.fields, &["system_frame_number", "subframe_number"]);
+        for record in decoded.fields.records("records") {
+            for dci in record.records("hypotheses") {
+                if dci.get("prune_status") == Some(&Value::Name("SUCCESS_DCI0")) {
+                    let Some(Value::Bytes(payload)) = dci.get("payload") else { panic!("there is a DCI") };
+                    let word = u64::from_le_bytes((*payload).try_into().unwrap());
+                    grants.insert(start + number(record, "subframe_offset"), word);
+                }
+            }
+        }
+    });
+    let mut agree = 0;
+    log.visit(0xB16C, |decoded| {
+        for record in decoded.fields.records("records") {
+            let dci = grants.get(&subframe(record, &["sfn", "sub_fn"]));
+            assert_eq!(dci.is_some(), number(record, "ul_grant_present") == 1);
+            let Some(dci) = dci else { continue };
+            let field = |from: u32, width: u32| dci << from >> (64 - width);
+            // Format 0 on 50 PRBs.
+            let expected = [field(2, 11), field(13, 5), field(18, 1)];
+            assert_eq!([number(record, "riv"), number(record, "mcs"), number(record, "ndi")], expected);
+            agree += 1;
+        }
+    });
+    assert_eq!(agree, 4);
+
+    let blocks =
+        log.rows(0xB173, "records", &["frame_num", "subframe_num"], ["tb_size", "harq_id", "crc_result"]);
+    let mut decoded_blocks = 0;
+    log.visit(0xB132, |decoded| {
+        let start = subframe(&decoded.fields, &["starting_system_frame_number", "starting_subframe_number"]);
+        for record in decoded.fields.records("records") {
+            let time = start + number(record, "subframe_offset");
+            let [bits, crc] =
+                ["code_block_size_plus", "transport_block_crc"].map(|name| number(record, name));
+            let expected = [bits / 8, number(record, "harq_id"), crc];
+            assert!(blocks.contains(&(time, expected)), "{time}: {expected:?} is none of {blocks:?}");
+            decoded_blocks += 1;
+        }
+    });
+    assert_eq!(decoded_blocks, 7);
+}

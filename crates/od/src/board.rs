@@ -1,0 +1,204 @@
+//! The daemon's side of the board: adds KPIs, publishes readings, gives signs of life.
+//!
+//! The two halves belong to the daemon's two threads: [`Board`] to the one that talks with programs, [`Publisher`] to
+//! the one that listens to the modem. Neither ever waits for the other, nor for any reader.
+//!
+//! Source: BISCAY §4 (a thread for data, a thread for control)
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+use crate::clock::now_ns;
+use crate::layout::{self, READING_WORDS, RUNNING, STOPPED};
+use crate::map::Mapping;
+
+/// The place of a KPI on the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotId(pub u32);
+
+/// What the daemon has to say about a KPI once; the rest of a [`crate::Reading`] is the board's to add.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Entry {
+    /// The KPI's value, in its unit.
+    pub value: f64,
+    /// When the modem measured it, in ns since 1980-01-06; 0 if it did not say.
+    pub modem_ns: u64,
+    /// When the packet that holds it had come in whole, in ns of [`crate::clock`].
+    pub arrival_ns: u64,
+    /// Which subframe it is of, 10·SFN + subframe, if the packet says.
+    pub subframe: Option<u16>,
+    /// Index of the carrier, 0 the primary cell's.
+    pub carrier: u8,
+    /// Which of the phone's radios (SIMs), from 1.
+    pub radio: u8,
+}
+
+/// The control thread's half. Dropping it tells readers that the daemon has stopped.
+#[derive(Debug)]
+pub struct Board {
+    mapping: Arc<Mapping>,
+    for_readers: OwnedFd,
+}
+
+impl Board {
+    /// Makes a board with room for `capacity` KPIs, for good.
+    ///
+    /// # Errors
+    /// `EINVAL` if there is room for none or for more than [`layout::MOST_ROWS`]; `ENOMEM` and others of the system's.
+    pub fn create(capacity: u32) -> Result<(Board, Publisher), Errno> {
+        if !(1..=layout::MOST_ROWS).contains(&capacity) {
+            return Err(Errno::INVAL);
+        }
+        let (mapping, for_readers) = Mapping::create(capacity)?;
+        let header = mapping.header();
+        let now = now_ns();
+        header.version.store(layout::VERSION, Ordering::Relaxed);
+        header.header_bytes.store(size_of::<layout::Header>() as u32, Ordering::Relaxed);
+        header.row_bytes.store(size_of::<layout::Row>() as u32, Ordering::Relaxed);
+        header.capacity.store(capacity, Ordering::Relaxed);
+        header.board_bytes.store(layout::board_bytes(capacity) as u64, Ordering::Relaxed);
+        header.pid.store(rustix::process::getpid().as_raw_nonzero().get() as u32, Ordering::Relaxed);
+        header.started_ns.store(now, Ordering::Relaxed);
+        header.life.heartbeat_ns.store(now, Ordering::Relaxed);
+        header.life.state.store(RUNNING, Ordering::Relaxed);
+        header.magic.store(layout::MAGIC, Ordering::Release);
+        let mapping = Arc::new(mapping);
+        let publisher =
+            Publisher { mapping: mapping.clone(), slots: vec![Published::default(); capacity as usize] };
+        Ok((Board { mapping, for_readers }, publisher))
+    }
+
+    /// Gives a KPI a place of its own, for as long as there is this board; the same place for the same name.
+    ///
+    /// # Errors
+    /// `EINVAL` if name or unit is too long, or not of visible ASCII, or the name is empty; `ENOSPC` if all places are taken.
+    pub fn add(&mut self, name: &str, unit: &str) -> Result<SlotId, Errno> {
+        let rows = self.mapping.header().names.rows.load(Ordering::Relaxed);
+        if let Some(known) = self.find(name) {
+            return Ok(known);
+        }
+        let row = self.mapping.row(rows).ok_or(Errno::NOSPC)?;
+        if name.is_empty() || !row.name.set(name) || !row.unit.set(unit) {
+            return Err(Errno::INVAL);
+        }
+        self.mapping.header().names.rows.store(rows + 1, Ordering::Release);
+        Ok(SlotId(rows))
+    }
+
+    /// The place of a KPI that was added.
+    pub fn find(&self, name: &str) -> Option<SlotId> {
+        let rows = self.mapping.header().names.rows.load(Ordering::Relaxed);
+        (0..rows).find(|at| self.name(SlotId(*at)).is_some_and(|found| found == name)).map(SlotId)
+    }
+
+    /// The name of the KPI at a place.
+    pub fn name(&self, slot: SlotId) -> Option<String> {
+        self.mapping.row(slot.0)?.name.get().filter(|name| !name.is_empty())
+    }
+
+    /// Says how many leases there are on a KPI.
+    pub fn set_leases(&self, slot: SlotId, leases: u32) {
+        if let Some(row) = self.mapping.row(slot.0) {
+            row.leases.store(leases, Ordering::Relaxed);
+        }
+    }
+
+    /// How many leases there are on a KPI.
+    pub fn leases(&self, slot: SlotId) -> u32 {
+        self.mapping.row(slot.0).map_or(0, |row| row.leases.load(Ordering::Relaxed))
+    }
+
+    /// Gives a sign of life; readers take a daemon for dead after 100 ms without.
+    pub fn beat(&self) {
+        self.mapping.header().life.heartbeat_ns.store(now_ns(), Ordering::Relaxed);
+    }
+
+    /// Marks a gap: the port was lost, or packets were. The next reading of every KPI that has had one says so.
+    pub fn gap(&self) {
+        self.mapping.header().life.gaps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The board as it is handed out: by this descriptor it can only be read.
+    pub fn for_readers(&self) -> BorrowedFd<'_> {
+        self.for_readers.as_fd()
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        self.mapping.header().life.state.store(STOPPED, Ordering::Release);
+        wake(&self.mapping);
+    }
+}
+
+/// The data thread's half: the only one who publishes.
+#[derive(Debug)]
+pub struct Publisher {
+    mapping: Arc<Mapping>,
+    slots: Vec<Published>,
+}
+
+/// What was published at a place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Published {
+    sequence: u64,
+    gaps: u64,
+}
+
+impl Publisher {
+    /// Publishes a reading and gives its sequence number, from 1. Wait-free, and no system call.
+    ///
+    /// # Panics
+    /// If the place is another board's, beyond the end of this one.
+    #[inline]
+    pub fn publish(&mut self, slot: SlotId, entry: &Entry) -> u64 {
+        let gaps = self.mapping.header().life.gaps.load(Ordering::Relaxed);
+        let published = &mut self.slots[slot.0 as usize];
+        // Nothing lies before the first reading.
+        let is_after_gap = published.sequence > 0 && published.gaps != gaps;
+        *published = Published { sequence: published.sequence + 1, gaps };
+        let words = words_of(entry, now_ns(), is_after_gap);
+        let row = self.mapping.row(slot.0).expect("there are as many rows as places");
+        row.slot.publish(published.sequence, &words);
+        published.sequence
+    }
+
+    /// Marks a gap, as [`Board::gap`] does.
+    pub fn gap(&self) {
+        self.mapping.header().life.gaps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Wakes the readers that wait: once after a batch of readings. One system call.
+    pub fn wake(&self) {
+        wake(&self.mapping);
+    }
+}
+
+fn wake(mapping: &Mapping) {
+    let word = &mapping.header().news.batches;
+    word.fetch_add(1, Ordering::Release);
+    // Cannot fail on memory of one's own; if it did, readers would still wake up for the next heartbeat.
+    let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+}
+
+/// Bit in the last word: a gap lies before this reading.
+pub(crate) const AFTER_GAP: u64 = 1;
+/// Bit in the last word: the subframe is known.
+pub(crate) const HAS_SUBFRAME: u64 = 2;
+
+/// A reading as it lies in a buffer: value, modem time, arrival, publication, then flags (bits 0–15), carrier
+/// (16–23), radio (24–31), subframe (32–47); two words are spare.
+fn words_of(entry: &Entry, published_ns: u64, is_after_gap: bool) -> [u64; READING_WORDS] {
+    let mut last = u64::from(entry.carrier) << 16 | u64::from(entry.radio) << 24;
+    if is_after_gap {
+        last |= AFTER_GAP;
+    }
+    if let Some(subframe) = entry.subframe {
+        last |= HAS_SUBFRAME | u64::from(subframe) << 32;
+    }
+    [entry.value.to_bits(), entry.modem_ns, entry.arrival_ns, published_ns, last, 0, 0]
+}

@@ -1,0 +1,200 @@
+//! The programs' end of the control socket.
+
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, sockopt,
+};
+
+use super::{Answer, KpiInfo, MOST_REQUEST_BYTES, Request, SOCKET_NAME};
+use crate::error::Error;
+use crate::map::Mapping;
+
+/// How long the daemon may take for an answer. Its control thread looks every millisecond.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest line that a daemon may send.
+const MOST_LINE_BYTES: usize = 4_096;
+
+/// A connection to the daemon. What was subscribed to by it ends with it.
+#[derive(Debug)]
+pub struct Client {
+    socket: OwnedFd,
+    received: Vec<u8>,
+    /// An answer is being waited for, or was in vain.
+    is_amid: bool,
+}
+
+impl Client {
+    /// Connects to the daemon whose folder is `dir`.
+    ///
+    /// # Errors
+    /// [`Error::NoDaemon`] if nobody answers there.
+    pub fn connect(dir: &Path) -> Result<Client, Error> {
+        let path = dir.join(SOCKET_NAME);
+        let connected = || {
+            let address = SocketAddrUnix::new(&path)?;
+            let socket = rustix::net::socket_with(
+                AddressFamily::UNIX,
+                SocketType::STREAM,
+                SocketFlags::CLOEXEC,
+                None,
+            )?;
+            sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
+            sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(PATIENCE))?;
+            rustix::net::connect(&socket, &address)?;
+            Ok(socket)
+        };
+        let socket = connected().map_err(|source| Error::NoDaemon { path: path.clone(), source })?;
+        Ok(Client { socket, received: Vec::new(), is_amid: false })
+    }
+
+    /// Asks for the board, and maps it.
+    pub(crate) fn board(&mut self) -> Result<Mapping, Error> {
+        self.ask(Request::Board, |this| {
+            let file = this.receive()?;
+            match (this.answer()?, file) {
+                (None, Some(file)) => Mapping::open(file.as_fd()),
+                (None, None) => {
+                    Err(Error::NotABoard { what: "no descriptor came with the answer".to_owned() })
+                }
+                (Some(number), _) => Err(Error::Protocol { line: format!("ok {number}") }),
+            }
+        })
+    }
+
+    /// Asks for all KPIs.
+    ///
+    /// # Errors
+    /// What the daemon refuses, or that it does not answer as it should.
+    pub fn list(&mut self) -> Result<Vec<KpiInfo>, Error> {
+        self.ask(Request::List, |this| {
+            let count = this.number()?;
+            let mut next = || {
+                let line = this.line()?;
+                line.parse().map_err(|()| Error::Protocol { line })
+            };
+            (0..count).map(|_| next()).collect()
+        })
+    }
+
+    /// Asks for a lease on a KPI; gives its row on the board.
+    ///
+    /// # Errors
+    /// What the daemon refuses, or that it does not answer as it should.
+    pub fn subscribe(&mut self, name: &str) -> Result<u32, Error> {
+        let request = Request::Subscribe(name);
+        let line = request.to_string();
+        if Request::parse(&line) != Ok(request) || line.len() >= MOST_REQUEST_BYTES {
+            let text = format!("{name:?} is no name of a KPI");
+            return Err(Error::Refused { errno: Errno::INVAL, text });
+        }
+        self.ask(request, Client::number)
+    }
+
+    /// Gives a lease back.
+    ///
+    /// # Errors
+    /// What the daemon refuses, or that it does not answer as it should.
+    pub fn unsubscribe(&mut self, slot: u32) -> Result<(), Error> {
+        self.ask(Request::Unsubscribe(slot), Client::answer).map(|_| ())
+    }
+
+    /// Sends a request and reads its answer.
+    ///
+    /// Once an answer did not come whole, the next line could be the rest of it: then nothing more is asked.
+    fn ask<T>(
+        &mut self,
+        request: Request<'_>,
+        read: impl FnOnce(&mut Client) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if std::mem::replace(&mut self.is_amid, true) {
+            return Err(Error::Stale);
+        }
+        self.send(request)?;
+        let answer = read(self);
+        self.is_amid = !matches!(answer, Ok(_) | Err(Error::Refused { .. }));
+        answer
+    }
+
+    fn send(&mut self, request: Request<'_>) -> Result<(), Error> {
+        let line = format!("{request}\n");
+        let mut left = line.as_bytes();
+        while !left.is_empty() {
+            // Without a signal: a program must not die of a daemon that did.
+            match rustix::net::send(&self.socket, left, SendFlags::NOSIGNAL) {
+                Ok(sent) => left = &left[sent..],
+                Err(Errno::INTR) => {}
+                Err(source) => return Err(lost(source)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The number that an answer consists of.
+    fn number(&mut self) -> Result<u32, Error> {
+        self.answer()?.ok_or(Error::Protocol { line: "ok".to_owned() })
+    }
+
+    fn answer(&mut self) -> Result<Option<u32>, Error> {
+        let line = self.line()?;
+        match line.parse() {
+            Ok(Answer::Done(number)) => Ok(number),
+            Ok(Answer::Refused(refusal)) => Err(Error::Refused { errno: refusal.errno, text: refusal.text }),
+            Err(()) => Err(Error::Protocol { line }),
+        }
+    }
+
+    /// The next line, without its end.
+    fn line(&mut self) -> Result<String, Error> {
+        loop {
+            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+                let line = self.received.drain(..=end).take(end).collect();
+                return String::from_utf8(line).map_err(|error| Error::Protocol {
+                    line: String::from_utf8_lossy(error.as_bytes()).into(),
+                });
+            }
+            if self.received.len() > MOST_LINE_BYTES {
+                let line = String::from_utf8_lossy(&self.received[..80]).into();
+                return Err(Error::Protocol { line });
+            }
+            self.receive()?;
+        }
+    }
+
+    /// Receives something, and the descriptor that may have come with it.
+    fn receive(&mut self) -> Result<Option<OwnedFd>, Error> {
+        let mut bytes = [0; 4_096];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let received = loop {
+            let mut into = [IoSliceMut::new(&mut bytes)];
+            match rustix::net::recvmsg(&self.socket, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC) {
+                Ok(message) if message.bytes == 0 => return Err(Error::Stale),
+                Ok(message) => break message.bytes,
+                Err(Errno::INTR) => {}
+                Err(source) => return Err(lost(source)),
+            }
+        };
+        self.received.extend_from_slice(&bytes[..received]);
+        let descriptor = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+            _ => None,
+        });
+        Ok(descriptor)
+    }
+}
+
+/// What it means that the socket refuses.
+fn lost(source: Errno) -> Error {
+    match source {
+        Errno::AGAIN => Error::TimedOut,
+        Errno::PIPE | Errno::CONNRESET => Error::Stale,
+        source => Error::System { doing: "talking to the daemon", source },
+    }
+}

@@ -1,0 +1,309 @@
+//! The daemon's end of the control socket. It never waits for a program.
+
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File, Permissions};
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType,
+};
+use rustix::time::Timespec;
+
+use super::{Answer, KpiInfo, MOST_REQUEST_BYTES, Refusal, Request, SOCKET_NAME};
+use crate::board::{Board, SlotId};
+use crate::error::Error;
+
+/// Programs that may be connected at a time.
+///
+/// Chosen: a phone has a handful of transports; each connection is looked at whenever there is something to do.
+pub const MOST_PROGRAMS: usize = 128;
+/// KPIs that one program may be subscribed to at a time, so that none takes all places.
+pub const MOST_LEASES: usize = 256;
+/// Requests of one program that are answered before the others have their turn.
+///
+/// Chosen: opening and subscribing is a handful; a program that floods the socket delays others by a handful.
+const MOST_REQUESTS_PER_TURN: usize = 8;
+
+/// What the daemon decides about requests.
+pub trait Host {
+    /// The board to hand out.
+    fn board(&mut self) -> &mut Board;
+    /// All KPIs, in the order to show them.
+    fn kpis(&mut self) -> Vec<KpiInfo>;
+    /// Sees to it that a KPI is published, and gives its place. Called for every lease, also on what has some already.
+    ///
+    /// # Errors
+    /// The reason to give: `ENOENT` for a name that there is not, `ENOSPC` if the board is full.
+    fn subscribe(&mut self, name: &str) -> Result<SlotId, Refusal>;
+    /// The last lease on a KPI has ended: it need not be published any more.
+    fn unsubscribed(&mut self, slot: SlotId);
+}
+
+/// The control socket of a daemon, and the programs connected to it.
+#[derive(Debug)]
+pub struct Server {
+    socket: OwnedFd,
+    path: PathBuf,
+    programs: Vec<Program>,
+    /// Held for as long as this daemon lives; the system lets go of it however it dies.
+    _lock: File,
+}
+
+/// A connected program.
+#[derive(Debug)]
+struct Program {
+    socket: OwnedFd,
+    received: Vec<u8>,
+    pending: Vec<u8>,
+    leases: BTreeMap<SlotId, u32>,
+}
+
+impl Server {
+    /// Makes the daemon's folder and the socket in it. What a killed daemon left is replaced in one step.
+    ///
+    /// Everybody on the machine may connect: who may not is kept out by the folder's permissions.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] if a daemon runs there, [`Error::System`] for what the system refuses.
+    pub fn bind(dir: &Path) -> Result<Server, Error> {
+        let of_io = |doing| {
+            move |error: std::io::Error| Error::System {
+                doing,
+                source: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+            }
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(dir)
+            .map_err(of_io("making the daemon's folder"))?;
+        let lock = File::create(dir.join("lock")).map_err(of_io("making the daemon's lock file"))?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::AGAIN) => return Err(Error::InUse { dir: dir.to_owned() }),
+            Err(source) => return Err(Error::System { doing: "locking the daemon's folder", source }),
+        }
+
+        let path = dir.join(SOCKET_NAME);
+        let new = dir.join(format!("{SOCKET_NAME}.new"));
+        // With the lock held it can only be what is left of a daemon that died right here.
+        let _ = std::fs::remove_file(&new);
+        let socket = listen(&new).map_err(Error::system("listening on the control socket"))?;
+        std::fs::set_permissions(&new, Permissions::from_mode(0o666))
+            .and_then(|()| std::fs::rename(&new, &path))
+            .map_err(of_io("putting the control socket in its place"))?;
+        Ok(Server { socket, path, programs: Vec::new(), _lock: lock })
+    }
+
+    /// Does all that there is to do, for which it waits no longer than `wait`; never waits for a program.
+    ///
+    /// # Errors
+    /// Only what the system refuses about the daemon's own socket; what goes wrong with a program ends its connection.
+    pub fn serve(&mut self, host: &mut impl Host, wait: Duration) -> Result<(), Error> {
+        let mut polled: Vec<PollFd<'_>> = vec![PollFd::new(&self.socket, PollFlags::IN)];
+        polled.extend(self.programs.iter().map(|program| {
+            let wants = if program.pending.is_empty() { PollFlags::IN } else { PollFlags::OUT };
+            PollFd::new(&program.socket, wants)
+        }));
+        // What is left of a flood is not waited for.
+        let is_asked = |program: &Program| program.pending.is_empty() && program.has_request();
+        let asked: Vec<bool> = self.programs.iter().map(is_asked).collect();
+        let wait = if asked.contains(&true) { Duration::ZERO } else { wait };
+        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        match poll(&mut polled, Some(&wait)) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(()),
+            Err(source) => return Err(Error::System { doing: "waiting at the control socket", source }),
+        }
+        let ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
+
+        // Those who leave first: their places may be wanted by those who come.
+        for at in (0..self.programs.len()).rev().filter(|at| asked[*at] || ready[at + 1]) {
+            if self.programs[at].turn(host).is_err() {
+                let gone = self.programs.swap_remove(at);
+                for (slot, count) in gone.leases {
+                    end_leases(host, slot, count);
+                }
+            }
+        }
+        if ready[0] {
+            self.accept();
+        }
+        Ok(())
+    }
+
+    /// Programs that are connected.
+    pub fn programs(&self) -> usize {
+        self.programs.len()
+    }
+
+    fn accept(&mut self) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        while let Ok(socket) = rustix::net::accept_with(&self.socket, flags) {
+            if self.programs.len() < MOST_PROGRAMS {
+                let program =
+                    Program { socket, received: Vec::new(), pending: Vec::new(), leases: BTreeMap::new() };
+                self.programs.push(program);
+            } else {
+                let text = format!("{MOST_PROGRAMS} programs are connected already");
+                let line = format!("{}\n", Answer::Refused(Refusal::new(Errno::USERS, text)));
+                // A courtesy; the connection ends here either way.
+                let _ = rustix::net::send(&socket, line.as_bytes(), SendFlags::NOSIGNAL);
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // While the lock is still held: it is this daemon's socket that goes.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// What ends a connection: the program has gone, does not read, or does not keep to the protocol.
+struct Gone;
+
+impl Program {
+    /// Answers what it asks for. One that does not read its answers is not listened to until it does.
+    fn turn(&mut self, host: &mut impl Host) -> Result<(), Gone> {
+        if self.pending.is_empty() && !self.has_request() {
+            let mut bytes = [0; 4_096];
+            match rustix::net::recv(&self.socket, &mut bytes[..], RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Err(Gone),
+                Ok((received, _)) => self.received.extend_from_slice(&bytes[..received]),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
+                Err(_) => return Err(Gone),
+            }
+        }
+        self.flush()?;
+        for _ in 0..MOST_REQUESTS_PER_TURN {
+            if !self.pending.is_empty() {
+                return Ok(());
+            }
+            let Some(end) = self.received.iter().position(|byte| *byte == b'\n') else { break };
+            let line: Vec<u8> = self.received.drain(..=end).collect();
+            self.answer(&line[..end], host)?;
+            self.flush()?;
+        }
+        if self.received.len() >= MOST_REQUEST_BYTES && !self.has_request() {
+            self.refuse(Errno::MSGSIZE, "that is longer than any request");
+            // What it may read of this is best effort: the connection ends.
+            let _ = self.flush();
+            return Err(Gone);
+        }
+        Ok(())
+    }
+
+    /// Whether a request has come in whole.
+    fn has_request(&self) -> bool {
+        self.received.contains(&b'\n')
+    }
+
+    fn answer(&mut self, line: &[u8], host: &mut impl Host) -> Result<(), Gone> {
+        let request = std::str::from_utf8(line).ok().and_then(|line| Request::parse(line).ok());
+        match request {
+            Some(Request::Board) => return self.hand_out(host.board().for_readers()),
+            Some(Request::List) => {
+                let kpis = host.kpis();
+                self.say(&Answer::Done(Some(kpis.len() as u32)));
+                for kpi in kpis {
+                    self.pending.extend_from_slice(format!("{kpi}\n").as_bytes());
+                }
+            }
+            Some(Request::Subscribe(name)) => match self.lease(name, host) {
+                Ok(slot) => self.say(&Answer::Done(Some(slot.0))),
+                Err(refusal) => self.say(&Answer::Refused(refusal)),
+            },
+            Some(Request::Unsubscribe(slot)) if self.release(SlotId(slot), host) => {
+                self.say(&Answer::Done(None));
+            }
+            Some(Request::Unsubscribe(_)) => self.refuse(Errno::BADF, "there is no such subscription"),
+            None => self.refuse(Errno::INVAL, "requests are: board, list, subscribe NAME, unsubscribe SLOT"),
+        }
+        Ok(())
+    }
+
+    fn lease(&mut self, name: &str, host: &mut impl Host) -> Result<SlotId, Refusal> {
+        if self.leases.len() >= MOST_LEASES {
+            let text = format!("a program may be subscribed to {MOST_LEASES} KPIs");
+            return Err(Refusal::new(Errno::DQUOT, text));
+        }
+        let slot = host.subscribe(name)?;
+        *self.leases.entry(slot).or_default() += 1;
+        let leases = host.board().leases(slot);
+        host.board().set_leases(slot, leases + 1);
+        Ok(slot)
+    }
+
+    fn release(&mut self, slot: SlotId, host: &mut impl Host) -> bool {
+        let Some(count) = self.leases.get_mut(&slot) else { return false };
+        *count -= 1;
+        if *count == 0 {
+            self.leases.remove(&slot);
+        }
+        end_leases(host, slot, 1);
+        true
+    }
+
+    /// Sends the board's descriptor. It goes with its own line at once, or the connection ends.
+    fn hand_out(&mut self, board: BorrowedFd<'_>) -> Result<(), Gone> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let boards = [board];
+        let fits = control.push(SendAncillaryMessage::ScmRights(&boards));
+        assert!(fits, "the space is made for one descriptor");
+        let line = format!("{}\n", Answer::Done(None));
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let sent = rustix::net::sendmsg(&self.socket, &[IoSlice::new(line.as_bytes())], &mut control, flags);
+        if sent == Ok(line.len()) { Ok(()) } else { Err(Gone) }
+    }
+
+    fn refuse(&mut self, errno: Errno, text: &str) {
+        self.say(&Answer::Refused(Refusal::new(errno, text)));
+    }
+
+    fn say(&mut self, answer: &Answer) {
+        self.pending.extend_from_slice(format!("{answer}\n").as_bytes());
+    }
+
+    /// Sends as much as the program's buffer takes.
+    fn flush(&mut self) -> Result<(), Gone> {
+        while !self.pending.is_empty() {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match rustix::net::send(self.socket.as_fd(), &self.pending, flags) {
+                Ok(sent) => _ = self.pending.drain(..sent),
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(Gone),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn end_leases(host: &mut impl Host, slot: SlotId, count: u32) {
+    let left = host.board().leases(slot).saturating_sub(count);
+    host.board().set_leases(slot, left);
+    if left == 0 {
+        host.unsubscribed(slot);
+    }
+}
+
+fn listen(path: &Path) -> Result<OwnedFd, Errno> {
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::bind(&socket, &address)?;
+    rustix::net::listen(&socket, MOST_PROGRAMS as i32)?;
+    Ok(socket)
+}

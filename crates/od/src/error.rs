@@ -1,0 +1,96 @@
+//! What can go wrong, and the POSIX number of each.
+
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+/// Why something could not be had from the daemon, or why there can be none.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nobody answers on the control socket.
+    #[error("no daemon at {path}: {source}; start one with `airpace diag serve`")]
+    NoDaemon {
+        /// The control socket.
+        path: PathBuf,
+        /// What the system says.
+        source: Errno,
+    },
+    /// There is no telling where the daemon's folder is.
+    #[error("set OD_DIR to the daemon's folder: XDG_RUNTIME_DIR, in which it would be, is not set")]
+    NoFolder,
+    /// Another daemon serves this folder.
+    #[error("another daemon serves {dir}; stop it, or give this one another folder by OD_DIR")]
+    InUse {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// What the daemon handed out is no board that can be read safely.
+    #[error("the daemon's board cannot be used: {what}")]
+    NotABoard {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The board is of another version.
+    #[error(
+        "the daemon's board has layout {found}, this library reads {known}; install both from one version"
+    )]
+    Version {
+        /// The board's.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// The daemon says no.
+    #[error("{text}")]
+    Refused {
+        /// Its reason as a POSIX number.
+        errno: Errno,
+        /// Its reason in words.
+        text: String,
+    },
+    /// The daemon does not speak as it should.
+    #[error("the daemon answered {line:?}, which is not of its protocol")]
+    Protocol {
+        /// What it said.
+        line: String,
+    },
+    /// Nothing came in time.
+    #[error("nothing came in time")]
+    TimedOut,
+    /// The daemon is stopped, dead or stuck: open anew once it is back.
+    #[error("the daemon has stopped or shows no sign of life; open anew once it runs")]
+    Stale,
+    /// A signal came while waiting.
+    #[error("interrupted by a signal")]
+    Interrupted,
+    /// The system refused something.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system says.
+        source: Errno,
+    },
+}
+
+impl Error {
+    /// The POSIX number that a C program finds in `errno`.
+    pub fn errno(&self) -> Errno {
+        match self {
+            Error::NoDaemon { source, .. } | Error::System { source, .. } => *source,
+            Error::NoFolder => Errno::NOENT,
+            Error::InUse { .. } => Errno::ADDRINUSE,
+            Error::NotABoard { .. } | Error::Protocol { .. } => Errno::PROTO,
+            Error::Version { .. } => Errno::PROTONOSUPPORT,
+            Error::Refused { errno, .. } => *errno,
+            Error::TimedOut => Errno::TIMEDOUT,
+            Error::Stale => Errno::STALE,
+            Error::Interrupted => Errno::INTR,
+        }
+    }
+
+    pub(crate) fn system(doing: &'static str) -> impl FnOnce(Errno) -> Error {
+        move |source| Error::System { doing, source }
+    }
+}

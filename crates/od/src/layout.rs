@@ -1,0 +1,138 @@
+//! What lies where on the board.
+//!
+//! | bytes | what |
+//! | --- | --- |
+//! | 0–255 | [`Header`]: what this is, signs of life, the word that readers sleep on |
+//! | 256 + 384·i | [`Row`] i: one KPI's name, unit and slot |
+//!
+//! All numbers are in the machine's byte order. Everything is an atomic word, for the other process may write at any time; a
+//! reader believes nothing that it has not checked.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::slot::Slot;
+
+/// First word of every board: "airpace" and a zero, as they lie in memory.
+pub const MAGIC: u64 = u64::from_ne_bytes(*b"airpace\0");
+/// Counts up with every change of this layout.
+pub const VERSION: u32 = 1;
+/// Bytes for a name, the zero at its end included.
+pub const NAME_BYTES: usize = 96;
+/// Bytes for a unit, the zero at its end included.
+pub const UNIT_BYTES: usize = 24;
+/// Most KPIs that a board may have room for.
+pub const MOST_ROWS: u32 = 65_536;
+/// Words of a reading in its slot.
+pub const READING_WORDS: usize = 7;
+
+/// The daemon publishes.
+pub const RUNNING: u32 = 1;
+/// The daemon has left in good order.
+pub const STOPPED: u32 = 2;
+
+/// The beginning of the board: a cache line for each of those who write or read it for different reasons.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: AtomicU32,
+    /// Bytes of this header.
+    pub header_bytes: AtomicU32,
+    /// Bytes of a row.
+    pub row_bytes: AtomicU32,
+    /// Rows that there is room for.
+    pub capacity: AtomicU32,
+    /// Bytes of the whole board.
+    pub board_bytes: AtomicU64,
+    /// The daemon's process.
+    pub pid: AtomicU32,
+    reserved: AtomicU32,
+    /// When the daemon made the board, in ns of [`crate::clock`].
+    pub started_ns: AtomicU64,
+    /// What changes every millisecond.
+    pub life: Life,
+    /// What changes with every batch.
+    pub news: News,
+    /// What changes with subscriptions.
+    pub names: Names,
+}
+
+/// Signs of life.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Life {
+    /// When the daemon last said that it lives, in ns of [`crate::clock`].
+    pub heartbeat_ns: AtomicU64,
+    /// How often the port was lost or log packets were missed.
+    pub gaps: AtomicU64,
+    /// [`RUNNING`] or [`STOPPED`].
+    pub state: AtomicU32,
+}
+
+/// The word that waiting readers sleep on.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct News {
+    /// Counts batches of publications.
+    pub batches: AtomicU32,
+}
+
+/// How many rows there are.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Names {
+    /// Rows that have a name: the first so many.
+    pub rows: AtomicU32,
+}
+
+/// One KPI.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Row {
+    /// Its name, ended by zeros.
+    pub name: Text<{ NAME_BYTES / 8 }>,
+    /// Its unit, ended by zeros.
+    pub unit: Text<{ UNIT_BYTES / 8 }>,
+    /// How many leases there are on it.
+    pub leases: AtomicU32,
+    reserved: AtomicU32,
+    /// Its readings.
+    pub slot: Slot<AtomicU64, READING_WORDS>,
+}
+
+const _: () = assert!(size_of::<Header>() == 256 && size_of::<Row>() == 384);
+
+/// Bytes of a board with room for so many KPIs.
+pub fn board_bytes(capacity: u32) -> usize {
+    size_of::<Header>() + capacity as usize * size_of::<Row>()
+}
+
+/// Text of a fixed size in shared memory, ended by zeros.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Text<const WORDS: usize>([AtomicU64; WORDS]);
+
+impl<const WORDS: usize> Text<WORDS> {
+    /// Sets the text; false, and nothing is done, if it is too long or has anything but visible ASCII.
+    pub fn set(&self, text: &str) -> bool {
+        let fits = text.len() < WORDS * 8 && text.bytes().all(|byte| byte.is_ascii_graphic());
+        if fits {
+            let mut bytes = text.bytes().chain(std::iter::repeat(0));
+            for word in &self.0 {
+                let word_bytes = std::array::from_fn(|_| bytes.next().unwrap_or(0));
+                word.store(u64::from_ne_bytes(word_bytes), Ordering::Relaxed);
+            }
+        }
+        fits
+    }
+
+    /// The text, if it is one that [`Text::set`] could have set.
+    pub fn get(&self) -> Option<String> {
+        let bytes = self.0.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
+        let text: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+        let fits = text.len() < WORDS * 8 && text.iter().all(u8::is_ascii_graphic);
+        fits.then(|| text.into_iter().map(char::from).collect())
+    }
+}

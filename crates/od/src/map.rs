@@ -1,0 +1,137 @@
+//! A board in this process's memory: made by the daemon, or received from it.
+//!
+//! All that is unsafe about shared memory is here. What makes it sound:
+//!
+//! - The memory cannot shrink under a mapping, which would kill the process that touches it (SIGBUS): the board is a
+//!   memory file sealed against shrinking, and a reader maps nothing that is not sealed so.
+//! - Everything in it is an atomic word, so whatever another process writes there, at any time, is just a value.
+//! - The mapping ends when its last owner is dropped, and references never outlive that.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::error::Error;
+use crate::layout::{self, Header, Row};
+
+/// A mapped board.
+#[derive(Debug)]
+pub struct Mapping {
+    base: NonNull<u8>,
+    bytes: usize,
+    capacity: u32,
+}
+
+// SAFETY: the memory belongs to no thread, and everything in it is reached by shared references to atomics.
+unsafe impl Send for Mapping {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Makes a board's memory, all zeros, and a descriptor to hand out by which it can only be read.
+    ///
+    /// Its size is fixed and all of it is there from the beginning: no page is missing when memory is short later.
+    pub fn create(capacity: u32) -> Result<(Mapping, OwnedFd), Errno> {
+        let bytes = layout::board_bytes(capacity);
+        let file =
+            rustix::fs::memfd_create("airpace-board", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        rustix::fs::ftruncate(&file, bytes as u64)?;
+        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes as u64)?;
+        let mapping = map(file.as_fd(), bytes, capacity, ProtFlags::READ | ProtFlags::WRITE)?;
+        let sizes = SealFlags::SHRINK | SealFlags::GROW;
+        rustix::fs::fcntl_add_seals(&file, sizes)?;
+        // From here on nobody writes but by the mapping above. Kernels before 5.1 do not know this seal; there, only
+        // the read-only descriptor keeps readers from writing.
+        match rustix::fs::fcntl_add_seals(&file, SealFlags::FUTURE_WRITE) {
+            Ok(()) | Err(Errno::INVAL) => {}
+            Err(other) => return Err(other),
+        }
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SEAL)?;
+        Ok((mapping, read_only(&file)?))
+    }
+
+    /// Maps a board that somebody hands out, once it is known to be one and safe to read.
+    pub fn open(file: BorrowedFd<'_>) -> Result<Mapping, Error> {
+        let broken = |what: String| Error::NotABoard { what };
+        let seals = rustix::fs::fcntl_get_seals(file)
+            .map_err(|_| broken("it is no memory that can be sealed".to_owned()))?;
+        if !seals.contains(SealFlags::SHRINK) {
+            return Err(broken("its memory is not sealed against shrinking".to_owned()));
+        }
+        let stat = rustix::fs::fstat(file).map_err(Error::system("size of the board"))?;
+        let bytes = usize::try_from(stat.st_size).unwrap_or(0);
+        if bytes < size_of::<Header>() {
+            return Err(broken(format!("it has {bytes} bytes, less than its header")));
+        }
+        let mut mapping = map(file, bytes, 0, ProtFlags::READ).map_err(Error::system("mapping the board"))?;
+        mapping.capacity = check(mapping.header(), bytes)?;
+        Ok(mapping)
+    }
+
+    /// The board's beginning.
+    #[inline]
+    pub fn header(&self) -> &Header {
+        // SAFETY: both ways to make a mapping see to it that it holds a header; it is page-aligned and lives as long as
+        // `self`, and a header is valid whatever its bits are.
+        unsafe { self.base.cast::<Header>().as_ref() }
+    }
+
+    /// A row, with a name or without.
+    #[inline]
+    pub fn row(&self, index: u32) -> Option<&Row> {
+        // SAFETY: rows up to `capacity` lie within the mapping, for its size was checked against it; the offset is a
+        // multiple of a row's alignment; the rest as for the header.
+        (index < self.capacity).then(|| unsafe {
+            self.base.add(size_of::<Header>() + index as usize * size_of::<Row>()).cast::<Row>().as_ref()
+        })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping that `map` made, and nothing borrows from it any more. It cannot fail for a whole mapping.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+fn map(file: BorrowedFd<'_>, bytes: usize, capacity: u32, access: ProtFlags) -> Result<Mapping, Errno> {
+    // SAFETY: the kernel chooses a place of its own, so that nothing that is mapped already is replaced.
+    let base = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, file, 0) }?;
+    let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
+    Ok(Mapping { base, bytes, capacity })
+}
+
+/// The same memory by a descriptor that cannot be written by.
+fn read_only(file: &OwnedFd) -> Result<OwnedFd, Errno> {
+    use std::os::fd::AsRawFd;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let opened = File::open(path).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(opened.into())
+}
+
+/// Whether a header is one of ours and tells the truth about the size; if so, its capacity.
+fn check(header: &Header, bytes: usize) -> Result<u32, Error> {
+    let broken = |what: String| Error::NotABoard { what };
+    if header.magic.load(Ordering::Relaxed) != layout::MAGIC {
+        return Err(broken("it does not begin as a board does".to_owned()));
+    }
+    let version = header.version.load(Ordering::Relaxed);
+    if version != layout::VERSION {
+        return Err(Error::Version { found: version, known: layout::VERSION });
+    }
+    let said = [&header.header_bytes, &header.row_bytes].map(|word| word.load(Ordering::Relaxed) as usize);
+    if said != [size_of::<Header>(), size_of::<Row>()] {
+        return Err(broken(format!("its header and rows are of {} and {} bytes", said[0], said[1])));
+    }
+    let capacity = header.capacity.load(Ordering::Relaxed);
+    let is_whole = capacity <= layout::MOST_ROWS
+        && layout::board_bytes(capacity) == bytes
+        && header.board_bytes.load(Ordering::Relaxed) == bytes as u64;
+    is_whole.then_some(capacity).ok_or_else(|| broken(format!("{bytes} bytes do not hold {capacity} KPIs")))
+}

@@ -1,0 +1,247 @@
+//! The programs' side: open the daemon, subscribe to KPIs, read.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! let od = od::Od::open(None)?;
+//! let rsrp = od.subscribe("lte.rsrp")?;
+//! let mut seen = 0;
+//! loop {
+//!     let reading = rsrp.wait(seen, Duration::from_secs(1))?;
+//!     println!("{} dBm, {:?} old", reading.value, reading.age());
+//!     seen = reading.sequence;
+//! }
+//! # #[allow(unreachable_code)]
+//! # Ok::<(), od::Error>(())
+//! ```
+
+use std::path::Path;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::thread::futex;
+use rustix::time::Timespec;
+
+use crate::board::{AFTER_GAP, HAS_SUBFRAME};
+use crate::clock::now_ns;
+use crate::control::{Client, KpiInfo};
+use crate::error::Error;
+use crate::layout::{READING_WORDS, RUNNING, Row};
+use crate::map::Mapping;
+
+/// How long a daemon may be silent before it counts as dead. It gives a sign of life every millisecond.
+///
+/// Chosen: a hundred missed signs; a machine under load may delay a thread by tens of milliseconds.
+pub const HEARTBEAT_LIMIT: Duration = Duration::from_millis(100);
+
+/// What was said about a KPI at one time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// The KPI's value, in its unit.
+    pub value: f64,
+    /// Counts the readings of this KPI from 1; what lies between two that a reader saw, it has missed.
+    pub sequence: u64,
+    /// When the modem measured it, in ns since 1980-01-06 by its own clock; 0 if it did not say.
+    pub modem_ns: u64,
+    /// When the packet that holds it had come in whole, in ns of [`crate::clock`].
+    pub arrival_ns: u64,
+    /// When it was published, in ns of [`crate::clock`].
+    pub published_ns: u64,
+    /// Which subframe it is of, 10·SFN + subframe, if the packet says.
+    pub subframe: Option<u16>,
+    /// Index of the carrier, 0 the primary cell's.
+    pub carrier: u8,
+    /// Which of the phone's radios (SIMs), from 1.
+    pub radio: u8,
+    /// Whether readings were lost between this and the one before: the port was gone, or packets were.
+    pub is_after_gap: bool,
+}
+
+impl Reading {
+    /// How long ago the packet that holds it came in. Zero for one from the future, which no sound daemon publishes.
+    pub fn age(&self) -> Duration {
+        Duration::from_nanos(now_ns().saturating_sub(self.arrival_ns))
+    }
+
+    fn from_words(sequence: u64, words: [u64; READING_WORDS]) -> Reading {
+        let [value, modem_ns, arrival_ns, published_ns, last, ..] = words;
+        Reading {
+            value: f64::from_bits(value),
+            sequence,
+            modem_ns,
+            arrival_ns,
+            published_ns,
+            subframe: (last & HAS_SUBFRAME != 0).then_some((last >> 32) as u16),
+            carrier: (last >> 16) as u8,
+            radio: (last >> 24) as u8,
+            is_after_gap: last & AFTER_GAP != 0,
+        }
+    }
+}
+
+/// A daemon that was opened. All its methods may be called by any thread at any time.
+///
+/// The subscriptions made through it end when it and all its [`Kpi`]s are dropped, or when the process ends.
+#[derive(Clone, Debug)]
+pub struct Od {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    mapping: Mapping,
+    client: Mutex<Client>,
+}
+
+impl Od {
+    /// Opens the daemon whose folder is `dir`, or [`crate::default_dir`].
+    ///
+    /// # Errors
+    /// [`Error::NoDaemon`] if nobody answers there, [`Error::NotABoard`] or [`Error::Version`] if what is handed out
+    /// cannot be read safely, and others that name what the system refused.
+    pub fn open(dir: Option<&Path>) -> Result<Od, Error> {
+        let dir = match dir {
+            Some(dir) => dir.to_owned(),
+            None => crate::default_dir()?,
+        };
+        let mut client = Client::connect(&dir)?;
+        let mapping = client.board()?;
+        // The first look at the clock finds the kernel's clock page; later ones cost no system call.
+        now_ns();
+        Ok(Od { shared: Arc::new(Shared { mapping, client: Mutex::new(client) }) })
+    }
+
+    /// The KPIs that the daemon offers. Asks the daemon.
+    pub fn kpis(&self) -> Result<Vec<KpiInfo>, Error> {
+        self.shared.ask(Client::list)
+    }
+
+    /// Subscribes to a KPI, `NAME` or `NAME@RADIO`, for as long as what is returned lives. Asks the daemon.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with the daemon's reason: there is no such KPI (`ENOENT`), or no place for another (`ENOSPC`).
+    pub fn subscribe(&self, name: &str) -> Result<Kpi, Error> {
+        let slot = self.lease(name)?;
+        Ok(Kpi { od: self.clone(), slot })
+    }
+
+    /// Whether the daemon runs and has given a sign of life within [`HEARTBEAT_LIMIT`]. No system call.
+    pub fn is_alive(&self) -> bool {
+        self.silence().is_some_and(|silence| silence < HEARTBEAT_LIMIT)
+    }
+
+    /// How often the port was lost or packets were, since the daemon started. No system call.
+    pub fn gaps(&self) -> u64 {
+        self.shared.mapping.header().life.gaps.load(Ordering::Relaxed)
+    }
+
+    /// How long the daemon has given no sign of life; `None` if it has stopped.
+    fn silence(&self) -> Option<Duration> {
+        let life = &self.shared.mapping.header().life;
+        // The heartbeat first: one that comes between the two loads must not lie in the future.
+        let heartbeat_ns = life.heartbeat_ns.load(Ordering::Relaxed);
+        let is_running = life.state.load(Ordering::Relaxed) == RUNNING;
+        is_running.then(|| Duration::from_nanos(now_ns().saturating_sub(heartbeat_ns)))
+    }
+
+    /// A lease by the daemon's number of the KPI's place.
+    pub(crate) fn lease(&self, name: &str) -> Result<u32, Error> {
+        let slot = self.shared.ask(|client| client.subscribe(name))?;
+        match self.shared.mapping.row(slot) {
+            Some(_) => Ok(slot),
+            None => Err(Error::Protocol { line: format!("ok {slot}") }),
+        }
+    }
+
+    pub(crate) fn release(&self, slot: u32) -> Result<(), Error> {
+        self.shared.ask(|client| client.unsubscribe(slot))
+    }
+
+    #[inline]
+    pub(crate) fn latest(&self, slot: u32) -> Option<Reading> {
+        let (sequence, words) = self.shared.row(slot).slot.read()?;
+        Some(Reading::from_words(sequence, words))
+    }
+
+    /// The first reading beyond `after` that is seen; see [`Kpi::wait`].
+    pub(crate) fn wait(&self, slot: u32, after: u64, timeout: Duration) -> Result<Reading, Error> {
+        let batches = &self.shared.mapping.header().news.batches;
+        let deadline_ns = now_ns().saturating_add(timeout.as_nanos().try_into().unwrap_or(u64::MAX));
+        loop {
+            // Before looking: a batch that comes after the look changes the word, and the wait below does not begin.
+            let seen = batches.load(Ordering::Relaxed);
+            fence(Ordering::Acquire);
+            if self.shared.row(slot).slot.latest() != after
+                && let Some(reading) = self.latest(slot).filter(|reading| reading.sequence > after)
+            {
+                return Ok(reading);
+            }
+            let silence = self.silence().filter(|silence| *silence < HEARTBEAT_LIMIT).ok_or(Error::Stale)?;
+            let left = Duration::from_nanos(deadline_ns.saturating_sub(now_ns()));
+            if left.is_zero() {
+                return Err(Error::TimedOut);
+            }
+            // No longer than until the daemon would count as dead.
+            let nap = left.min(HEARTBEAT_LIMIT - silence);
+            let nap = Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: i64::from(nap.subsec_nanos()) };
+            match futex::wait(batches, futex::Flags::empty(), seen, Some(&nap)) {
+                Ok(()) | Err(Errno::AGAIN | Errno::TIMEDOUT) => {}
+                Err(Errno::INTR) => return Err(Error::Interrupted),
+                Err(source) => return Err(Error::System { doing: "waiting for a reading", source }),
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn ask<T>(&self, question: impl FnOnce(&mut Client) -> Result<T, Error>) -> Result<T, Error> {
+        // A client that a panic left in the midst of an answer knows it, and refuses.
+        question(&mut self.client.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    #[inline]
+    fn row(&self, slot: u32) -> &Row {
+        self.mapping.row(slot).expect("the place was checked when it was leased")
+    }
+}
+
+/// A subscription to a KPI; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Kpi {
+    od: Od,
+    slot: u32,
+}
+
+impl Kpi {
+    /// The latest reading; `None` before the first. No system call, no lock, never waits.
+    ///
+    /// It may be old: its age says how old, and [`Od::is_alive`] whether a newer one can be expected at all. One
+    /// from before the subscription is there too, if somebody was subscribed then.
+    #[inline]
+    pub fn latest(&self) -> Option<Reading> {
+        self.od.latest(self.slot)
+    }
+
+    /// Waits for a reading beyond sequence number `after` (0: any), and gives the latest.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] if none came in time; [`Error::Stale`] at once when the daemon stops, and within
+    /// [`HEARTBEAT_LIMIT`] when it dies; [`Error::Interrupted`] by a signal.
+    pub fn wait(&self, after: u64, timeout: Duration) -> Result<Reading, Error> {
+        self.od.wait(self.slot, after, timeout)
+    }
+
+    /// The daemon that this KPI is of.
+    pub fn od(&self) -> &Od {
+        &self.od
+    }
+}
+
+impl Drop for Kpi {
+    fn drop(&mut self) {
+        // A daemon that is gone has no leases; one that does not answer drops them with the connection.
+        let _ = self.od.release(self.slot);
+    }
+}

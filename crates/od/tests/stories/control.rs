@@ -1,0 +1,128 @@
+//! Subscriptions are leases, and no program can hold up the daemon.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use od::control::{SOCKET_NAME, Server};
+use od::{Board, Od};
+use rustix::io::Errno;
+
+use crate::daemon::{Daemon, State};
+
+fn unsubscribed(state: &State) -> Vec<String> {
+    state.unsubscribed.lock().expect("not poisoned").clone()
+}
+
+fn programs(state: &State) -> usize {
+    *state.programs.lock().expect("not poisoned")
+}
+
+#[test]
+fn a_kpi_is_published_as_long_as_somebody_has_a_lease_on_it() {
+    let daemon = Daemon::start(8);
+    let (one, other) = (daemon.open(), daemon.open());
+    let first = one.subscribe("lte.rsrp").expect("there is one");
+    let second = one.subscribe("lte.rsrp").expect("there is one");
+    let third = other.subscribe("lte.rsrp").expect("there is one");
+    drop((first, third));
+    assert_eq!(unsubscribed(&daemon.state), [""; 0], "there is a lease left");
+    drop(second);
+    assert_eq!(unsubscribed(&daemon.state), ["lte.rsrp"]);
+}
+
+#[test]
+fn leases_end_with_the_connection() {
+    let daemon = Daemon::start(8);
+    let mut program = UnixStream::connect(daemon.dir().join(SOCKET_NAME)).expect("the daemon listens");
+    program.write_all(b"subscribe lte.rsrp\nsubscribe nr.snr\nsubscribe nr.snr\n").expect("sent");
+    let mut answer = [0; 15];
+    program.read_exact(&mut answer).expect("answered");
+    assert_eq!(&answer, b"ok 0\nok 1\nok 1\n");
+    drop(program);
+    daemon.settle("the program has gone", |state| programs(state) == 0);
+    assert_eq!(unsubscribed(&daemon.state), ["lte.rsrp", "nr.snr"]);
+}
+
+#[test]
+fn refusals_say_why() {
+    let daemon = Daemon::start(2);
+    let od = daemon.open();
+    let refusal = |name: &str| {
+        let error = od.subscribe(name).expect_err(name);
+        (error.errno(), error.to_string())
+    };
+    assert_eq!(refusal("lte.rsqr"), (Errno::NOENT, "there is no KPI `lte.rsqr`".to_owned()));
+    for name in ["", "two words", "line\nbreak", &"long".repeat(100)] {
+        assert_eq!(refusal(name).0, Errno::INVAL, "{name:?} never reaches the daemon");
+    }
+    let long = format!("lte.rsrp@{}", "1".repeat(100));
+    assert_eq!(refusal(&long), (Errno::INVAL, format!("no place for `{long}`")));
+    let _kpis = ["lte.rsrp", "nr.snr"].map(|name| od.subscribe(name).expect("there is room"));
+    assert_eq!(refusal("lte.dl.grant"), (Errno::NOSPC, "no place for `lte.dl.grant`".to_owned()));
+    assert!(od.subscribe("nr.snr").is_ok(), "what has a place can still be subscribed to");
+    assert!(Board::create(0).is_err() && Board::create(1 << 20).is_err(), "a board has 1 to 65,536 places");
+}
+
+#[test]
+fn a_folder_has_one_daemon() {
+    let daemon = Daemon::start(8);
+    let second = Server::bind(daemon.dir()).expect_err("it is taken");
+    assert!(second.to_string().contains("another daemon serves"), "{second}");
+    assert!(daemon.open().is_alive(), "the first is not disturbed");
+
+    let folder = daemon.folder();
+    drop(daemon);
+    let nobody = Od::open(Some(folder.path())).expect_err("it has gone");
+    let told = nobody.to_string();
+    assert!(told.contains("control") && told.contains("airpace diag serve"), "where and what to do: {told}");
+}
+
+#[test]
+fn a_program_that_sends_and_never_reads_holds_up_only_itself() {
+    let mut daemon = Daemon::start(8);
+    let od = daemon.open();
+    let kpi = od.subscribe("lte.rsrp").expect("there is one");
+    let mut rude = UnixStream::connect(daemon.dir().join(SOCKET_NAME)).expect("the daemon listens");
+    rude.set_nonblocking(true).expect("a socket's option");
+    let flood = "list\n".repeat(1_000);
+    let mut stood_still = 0;
+    // Until its requests pile up, because the answers do; then nothing moves any more.
+    while stood_still < 200 {
+        match rude.write(flood.as_bytes()) {
+            Ok(sent) => stood_still = if sent > 0 { 0 } else { stood_still + 1 },
+            Err(error) => {
+                assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+                std::thread::sleep(Duration::from_millis(1));
+                stood_still += 1;
+            }
+        }
+    }
+    assert_eq!(od.kpis().expect("others are served").len(), 3);
+    daemon.publish(0, 5.0);
+    assert_eq!(kpi.latest().expect("published").value, 5.0);
+    assert!(od.is_alive());
+    assert_eq!(programs(&daemon.state), 2, "it is left alone");
+    drop(rude);
+    daemon.settle("the rude program has gone", |state| programs(state) == 1);
+}
+
+#[test]
+fn nonsense_is_answered_and_endless_lines_end_the_connection() {
+    let daemon = Daemon::start(8);
+    let mut program = UnixStream::connect(daemon.dir().join(SOCKET_NAME)).expect("the daemon listens");
+    program.write_all(b"hello\n\xFF\xFE\nunsubscribe 7\n").expect("sent");
+    program.write_all(&[b'x'; 1_000]).expect("sent");
+    let mut told = String::new();
+    program.read_to_string(&mut told).expect("until the connection ends");
+    let lines: Vec<_> = told.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "error 22 requests are: board, list, subscribe NAME, unsubscribe SLOT",
+            "error 22 requests are: board, list, subscribe NAME, unsubscribe SLOT",
+            "error 9 there is no such subscription",
+            "error 90 that is longer than any request",
+        ]
+    );
+}

@@ -1,0 +1,194 @@
+//! A small daemon to test against: three KPIs, in a folder of its own, in this process or in another.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use od::control::{Host, Refusal, Server};
+use od::{Board, Entry, KpiInfo, Publisher, SlotId};
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+/// Name, unit and description of what this daemon offers.
+pub const KPIS: [(&str, &str, &str); 3] = [
+    ("lte.rsrp", "dBm", "reference signal received power of the serving cell"),
+    ("lte.dl.grant", "byte", "bytes granted on the downlink in a subframe"),
+    ("nr.snr", "dB", "signal to noise ratio of the serving cell"),
+];
+
+/// A daemon in a thread of this process. It stops when dropped.
+pub struct Daemon {
+    pub publisher: Publisher,
+    pub state: Arc<State>,
+    dir: Arc<TempDir>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a test steers the daemon by, and sees of it.
+#[derive(Default)]
+pub struct State {
+    pub is_over: AtomicBool,
+    /// The control thread hangs: it neither answers nor gives a sign of life.
+    pub is_stuck: AtomicBool,
+    /// KPIs whose last lease ended.
+    pub unsubscribed: Mutex<Vec<String>>,
+    pub programs: Mutex<usize>,
+}
+
+impl Daemon {
+    pub fn start(capacity: u32) -> Daemon {
+        Daemon::start_in(Arc::new(TempDir::new().expect("a folder")), capacity)
+    }
+
+    pub fn start_in(dir: Arc<TempDir>, capacity: u32) -> Daemon {
+        let (board, publisher) = Board::create(capacity).expect("a board");
+        let server = Server::bind(dir.path()).expect("a folder of our own");
+        let state = Arc::new(State::default());
+        let thread = std::thread::spawn({
+            let state = state.clone();
+            move || run(server, Offers { board, state: state.clone() }, &state)
+        });
+        Daemon { publisher, state, dir, thread: Some(thread) }
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn folder(&self) -> Arc<TempDir> {
+        self.dir.clone()
+    }
+
+    pub fn open(&self) -> od::Od {
+        od::Od::open(Some(self.dir())).expect("the daemon answers")
+    }
+
+    /// Publishes one reading with times of its sequence number's, and wakes who waits.
+    pub fn publish(&mut self, slot: u32, value: f64) -> u64 {
+        let arrival_ns = od::clock::now_ns();
+        let sequence = self.publisher.publish(SlotId(slot), &Entry { value, arrival_ns, ..Entry::default() });
+        self.publisher.wake();
+        sequence
+    }
+
+    /// Waits until the daemon has seen what a test has done.
+    pub fn settle(&self, what: &str, is_so: impl Fn(&State) -> bool) {
+        for _ in 0..5_000 {
+            if is_so(&self.state) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("the daemon never saw that {what}");
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.state.is_over.store(true, Ordering::Relaxed);
+        self.state.is_stuck.store(false, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(ended.is_ok() || std::thread::panicking(), "the daemon's thread panicked");
+        }
+    }
+}
+
+struct Offers {
+    board: Board,
+    state: Arc<State>,
+}
+
+impl Host for Offers {
+    fn board(&mut self) -> &mut Board {
+        &mut self.board
+    }
+
+    fn kpis(&mut self) -> Vec<KpiInfo> {
+        let info = |(name, unit, about): (&str, &str, &str)| KpiInfo {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            about: about.to_owned(),
+        };
+        KPIS.map(info).to_vec()
+    }
+
+    fn subscribe(&mut self, name: &str) -> Result<SlotId, Refusal> {
+        let plain = name.split('@').next().unwrap_or(name);
+        let (_, unit, _) = KPIS
+            .into_iter()
+            .find(|(known, _, _)| *known == plain)
+            .ok_or_else(|| Refusal::new(Errno::NOENT, format!("there is no KPI `{name}`")))?;
+        self.board.add(name, unit).map_err(|errno| Refusal::new(errno, format!("no place for `{name}`")))
+    }
+
+    fn unsubscribed(&mut self, slot: SlotId) {
+        let name = self.board.name(slot).expect("it was subscribed to");
+        self.state.unsubscribed.lock().expect("not poisoned").push(name);
+    }
+}
+
+fn run(mut server: Server, mut offers: Offers, state: &State) {
+    while !state.is_over.load(Ordering::Relaxed) {
+        if state.is_stuck.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+            continue;
+        }
+        offers.board.beat();
+        server.serve(&mut offers, Duration::from_millis(1)).expect("its own socket works");
+        *state.programs.lock().expect("not poisoned") = server.programs();
+    }
+}
+
+/// A daemon in a process of its own, which publishes one reading of its first place and then only lives.
+pub struct Process {
+    child: Child,
+}
+
+/// Tells this binary, started anew, in which folder to be a daemon.
+const ROLE: &str = "OD_TEST_DAEMON_IN";
+
+impl Process {
+    pub fn start(dir: &Path) -> Process {
+        let mut child = Command::new(std::env::current_exe().expect("this binary"))
+            .args(["--exact", "daemon::daemon_in_a_process_of_its_own", "--nocapture"])
+            .env(ROLE, dir)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this binary starts");
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let is_ready = lines.map_while(Result::ok).any(|line| line.contains("ready"));
+        assert!(is_ready, "the daemon's process ended early");
+        Process { child }
+    }
+
+    /// Kills it, as the system does when memory is short: nothing is cleaned up.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it ran");
+        self.child.wait().expect("it has ended");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The other process's side of [`Process`]; by itself it has nothing to do.
+#[test]
+fn daemon_in_a_process_of_its_own() {
+    let Some(dir) = std::env::var_os(ROLE).map(PathBuf::from) else { return };
+    let (mut board, mut publisher) = Board::create(4).expect("a board");
+    let slot = board.add("lte.rsrp", "dBm").expect("room");
+    let arrival_ns = od::clock::now_ns();
+    publisher.publish(slot, &Entry { value: -97.5, arrival_ns, ..Entry::default() });
+    let server = Server::bind(&dir).expect("a folder of our own");
+    println!("ready");
+    let state = Arc::new(State::default());
+    run(server, Offers { board, state: state.clone() }, &state);
+}

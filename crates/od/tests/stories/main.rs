@@ -1,0 +1,7 @@
+//! libOD as programs meet it: a daemon on one side, readers on the other.
+
+mod control;
+mod daemon;
+mod hostile;
+mod life;
+mod reading;
