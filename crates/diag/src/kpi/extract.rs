@@ -117,7 +117,7 @@ impl Extractor {
         self.rows = vec![Rows::default(); self.states.len()];
     }
 
-    /// Takes the next packet; `each` gets what it says of what is wanted, record by record in its order. Gives a kind
+    /// Takes the next packet; `each` gets what it says of what is wanted, of each KPI in the order of the records. Gives a kind
     /// of trouble when it is met first.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(Sample)) -> Option<Trouble> {
         let at = self.plans.binary_search_by_key(&packet.code, |plan| plan.code.code).ok()?;

@@ -125,7 +125,7 @@ impl CodePlan {
 impl LayoutPlan {
     fn new(code: LogCode, layout: &'static Layout, subscription: &Subscription) -> LayoutPlan {
         let mut plan = LayoutPlan { layout, groups: vec![], lacks: vec![] };
-        let mut begun: Vec<(Vec<*const Part>, Vec<String>)> = vec![];
+        let mut begun = vec![];
         for (wanted, name) in subscription.iter().enumerate() {
             let drafts: Vec<(usize, Draft)> = match &name.what {
                 What::Kpi(kpi) => ranked(kpi.name)
@@ -149,13 +149,7 @@ impl LayoutPlan {
 
     /// Adds what is drafted to the group that reads the same records, or to one of its own. `begun` has the records
     /// and the paths of each group.
-    fn add(
-        &mut self,
-        wanted: usize,
-        rank: usize,
-        draft: Draft,
-        begun: &mut Vec<(Vec<*const Part>, Vec<String>)>,
-    ) {
+    fn add(&mut self, wanted: usize, rank: usize, draft: Draft, begun: &mut Vec<(Records, Vec<String>)>) {
         for (group, (records, paths)) in self.groups.iter_mut().zip(begun.iter_mut()) {
             if *records != draft.records {
                 continue;
@@ -191,7 +185,7 @@ fn pick(layout: &'static Layout, paths: &[String]) -> Option<Pick> {
 #[derive(Clone, Debug)]
 struct Draft {
     /// The parts whose repetitions are its rows.
-    records: Vec<*const Part>,
+    records: Records,
     value: Vec<String>,
     make: Make,
     tests: Vec<(String, Test)>,
@@ -202,48 +196,43 @@ struct Draft {
 impl Draft {
     /// `None` if the KPI cannot be made so of this layout.
     fn new(layout: &'static Layout, origin: &Origin) -> Option<Draft> {
-        let mut draft = Draft::of_paths(origin.code, layout, origin.value)?;
+        let Origin { code, value, when, rows, .. } = *origin;
+        // What is asked of a row may lie deeper than its value: then there is a row for each of those.
+        let asked = when.iter().map(|when| when.path).chain(rows);
+        let mut draft = Draft::of_paths(code, layout, value, asked)?;
         draft.make = Make::new(layout, origin)?;
-        for when in origin.when {
+        for when in when {
             match Test::new(layout, when) {
                 Some(test) => draft.tests.push((when.path.to_owned(), test)),
                 None if when.or_absent => {}
                 None => return None,
             }
         }
-        draft.rows = origin.rows.map(str::to_owned);
-        // What is asked of a row may lie deeper than its value: then there is a row for each of those.
-        for path in origin.when.iter().map(|when| when.path).chain(origin.rows) {
-            draft.records.extend(layout.find(path).iter().map(|leaf| ptr::from_ref(leaf.part)));
-        }
-        draft.records.sort_unstable();
-        draft.records.dedup();
+        draft.rows = rows.map(str::to_owned);
         Some(draft)
     }
 
     /// The number at a path, whatever it means.
     fn of_field(code: LogCode, layout: &'static Layout, path: &str) -> Option<Draft> {
         let is_number = layout.find(path).iter().any(|leaf| leaf.is_number());
-        is_number.then(|| Draft::of_paths(code, layout, &[path]))?
+        is_number.then(|| Draft::of_paths(code, layout, &[path], []))?
     }
 
-    fn of_paths(code: LogCode, layout: &'static Layout, paths: &[&str]) -> Option<Draft> {
-        let mut records: Vec<*const Part> = vec![];
-        let mut value = vec![];
-        for &path in paths {
-            let leaves = layout.find(path);
-            records.extend(leaves.iter().map(|leaf| ptr::from_ref(leaf.part)));
-            if !leaves.is_empty() {
-                value.push(path.to_owned());
-            }
-        }
-        records.sort_unstable();
-        records.dedup();
+    /// The first of these values that is there, in records that have what is asked as well.
+    fn of_paths<'p>(
+        code: LogCode,
+        layout: &'static Layout,
+        value: &[&'p str],
+        asked: impl IntoIterator<Item = &'p str>,
+    ) -> Option<Draft> {
+        let records = Records::of(layout, value.iter().copied().chain(asked));
+        let there = value.iter().filter(|path| !layout.find(path).is_empty());
+        let value: Vec<String> = there.map(|&path| path.to_owned()).collect();
         let place = PLACES.iter().find(|place| place.code == code).map(|place| {
             let Place { frame, subframe, packed, offset, numerology, carrier, .. } = *place;
             [frame, subframe, packed, offset, numerology, carrier].map(|paths| {
-                let there = paths.iter().filter(|path| is_on_the_way(layout, path, &value, &records));
-                there.map(|&path| path.to_owned()).collect()
+                let said = paths.iter().filter(|path| records.say(layout, path));
+                said.map(|&path| path.to_owned()).collect()
             })
         });
         let make = Make::First { factor: 1.0, offset: 0.0 };
@@ -275,16 +264,50 @@ impl Draft {
     }
 }
 
-/// Whether a field belongs to the records of a value or to what is around them.
-fn is_on_the_way(layout: &'static Layout, path: &str, values: &[String], records: &[*const Part]) -> bool {
-    let around = |path: &str| path.rsplit_once('.').map_or(0, |(parts, _)| parts.len() + 1);
-    let leaves = layout.find(path);
-    !leaves.is_empty()
-        && values.iter().any(|value| {
-            let own = &path[..around(path)];
-            let is_around = value.starts_with(own) && own.len() < around(value);
-            is_around || leaves.iter().any(|leaf| records.contains(&ptr::from_ref(leaf.part)))
-        })
+/// Parts whose repetitions are rows.
+#[derive(Clone, Debug, Default)]
+struct Records {
+    parts: Vec<*const Part>,
+    /// The paths of what is in them, up to the last dot.
+    within: Vec<String>,
+}
+
+impl PartialEq for Records {
+    fn eq(&self, other: &Records) -> bool {
+        self.parts == other.parts
+    }
+}
+
+/// The path of what is around a field, with the dot.
+fn around(path: &str) -> &str {
+    path.rfind('.').map_or("", |dot| &path[..=dot])
+}
+
+impl Records {
+    fn of<'p>(layout: &'static Layout, paths: impl Iterator<Item = &'p str>) -> Records {
+        let mut records = Records::default();
+        for path in paths {
+            for leaf in layout.find(path) {
+                records.parts.push(ptr::from_ref(leaf.part));
+                // A run of bytes is a part of its own.
+                records
+                    .within
+                    .push(leaf.field.map_or_else(|| format!("{path}."), |_| around(path).to_owned()));
+            }
+        }
+        records.parts.sort_unstable();
+        records.parts.dedup();
+        records
+    }
+
+    /// Whether each of them has this field, or what is around them has it.
+    fn say(&self, layout: &'static Layout, path: &str) -> bool {
+        let own = around(path);
+        let is_around = |within: &String| within.starts_with(own) && own.len() < within.len();
+        let leaves = layout.find(path);
+        let is_theirs = leaves.iter().any(|leaf| self.parts.contains(&ptr::from_ref(leaf.part)));
+        is_theirs || (!leaves.is_empty() && self.within.iter().any(is_around))
+    }
 }
 
 /// The numbers of a layout's field that have these names.

@@ -194,7 +194,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.pci", 0xB179, &["serving_physical_cell_id"]),
     Origin::new("lte.pci", 0xB17F, &["physical_cell_id"]),
     Origin::new("lte.pci", 0xB0C2, &["cell_id"]),
-    Origin::new("lte.earfcn", 0xB193, &["subpackets.e_arfcn"]),
+    cell("lte.earfcn", &["subpackets.e_arfcn"]),
     Origin::new("lte.earfcn", 0xB179, &["e_arfcn"]),
     Origin::new("lte.earfcn", 0xB17F, &["e_arfcn"]),
     Origin::new("lte.earfcn", 0xB0C2, &["downlink_frequency"]),

@@ -1,0 +1,40 @@
+//! From the port's bytes to samples, nothing is allocated for a packet.
+
+mod recordings_folder;
+
+use airpace_diag::kpi::{Extractor, KPIS, Subscription};
+use airpace_diag::{Deframer, Framed, Framing, Message};
+use recordings_folder::{logs, recordings};
+
+/// Takes a log in the pieces in which a port gives it; gives how many samples it had.
+fn take(deframer: &mut Deframer, extractor: &mut Extractor, bytes: &[u8]) -> usize {
+    let mut samples = 0;
+    for piece in bytes.chunks(4_096) {
+        deframer.push(piece, |_, framed| {
+            if let Framed::Body(body) = framed
+                && let Some(Message::Log(packet)) = Message::read(body)
+            {
+                extractor.push(&packet, |_| samples += 1);
+            }
+        });
+    }
+    samples
+}
+
+#[test]
+fn no_packet_of_any_log_makes_an_allocation() {
+    let Some(folder) = recordings() else { return };
+    let subscription = Subscription::new(KPIS.iter().map(|kpi| kpi.name)).unwrap();
+    for path in logs(&folder) {
+        let bytes = std::fs::read(&path).unwrap();
+        let mut deframer = Deframer::new(Framing::Hdlc);
+        let mut extractor = Extractor::new(&subscription);
+        let mut samples = 0;
+        let first = allocation_counter::measure(|| samples = take(&mut deframer, &mut extractor, &bytes));
+        assert!(samples > 0, "{path:?} has KPIs");
+        // The buffer of a frame that comes in two pieces grows to the longest.
+        assert!(first.count_total < 20, "{path:?}: {} allocations at first", first.count_total);
+        let again = allocation_counter::measure(|| samples = take(&mut deframer, &mut extractor, &bytes));
+        assert_eq!(again.count_total, 0, "{path:?}: all room is there by now");
+    }
+}

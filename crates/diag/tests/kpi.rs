@@ -1,0 +1,316 @@
+//! KPIs of the recorded logs against the whole reading of the same packets; skipped where the recordings are not there.
+
+mod recordings_folder;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use airpace_diag::kpi::origin::{Control, Is, Origin, Turn, When};
+use airpace_diag::kpi::qualcomm::ORIGINS;
+use airpace_diag::kpi::{Extractor, KPIS, Kind, Kpi, Subscription};
+use airpace_diag::layout::{Layout, Record, Shown, Value};
+use airpace_diag::mac::{self, BUFFER_SIZES, Element};
+use airpace_diag::source::Item;
+use airpace_diag::{Format, LogPacket, Message, Radio, log};
+use recordings_folder::{logs, recordings};
+
+/// Visits the log packets of a recorded log.
+fn visit(bytes: &[u8], mut visit: impl FnMut(&LogPacket<'_>)) {
+    Format::Hdlc.visit(bytes, |_, item| {
+        if let Item::Message(Message::Log(packet)) = item {
+            visit(&packet);
+        }
+    });
+}
+
+/// A row of values, one for each path.
+type Row<'r, 'a> = Vec<Option<&'r Value<'a>>>;
+
+/// The rows of a record: one for each repetition of the innermost part in which there is something of the paths.
+fn rows<'r, 'a>(
+    record: &'r Record<'a>,
+    paths: &[(usize, &str)],
+    row: &mut Row<'r, 'a>,
+    all: &mut Vec<Row<'r, 'a>>,
+) {
+    let mut own = false;
+    let mut deeper: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
+    for &(column, path) in paths {
+        match path.split_once('.') {
+            Some((part, rest)) => deeper.entry(part).or_default().push((column, rest)),
+            None => {
+                row[column] = record.get(path);
+                own |= row[column].is_some();
+            }
+        }
+    }
+    let mut is_deepest = true;
+    for (part, paths) in deeper {
+        let within = match record.get(part) {
+            Some(Value::Records(records)) => records.iter().collect(),
+            Some(Value::Record(record)) => vec![record],
+            _ => continue,
+        };
+        is_deepest = false;
+        for record in within {
+            for (column, _) in &paths {
+                row[*column] = None;
+            }
+            rows(record, &paths, row, all);
+        }
+    }
+    if is_deepest && own {
+        all.push(row.clone());
+    }
+}
+
+/// The number of a value, looked up where it has a name.
+fn number(layout: &'static Layout, path: &str, value: &Value<'_>) -> Option<f64> {
+    Some(match *value {
+        Value::Unsigned(number) | Value::Mask(number, _) => number as f64,
+        Value::Signed(number) => number as f64,
+        Value::Real(number) => number,
+        Value::Name(name) => {
+            let leaves = layout.find(path);
+            let names = leaves.iter().find_map(|leaf| match leaf.field?.shown {
+                Shown::Named(names) => Some(names),
+                _ => None,
+            });
+            names?.iter().find(|(_, other)| *other == name)?.0 as f64
+        }
+        _ => return None,
+    })
+}
+
+/// What a value is called; numbers have no name.
+fn name<'v>(value: &'v Value<'_>) -> Option<&'v str> {
+    match value {
+        Value::Name(name) => Some(name),
+        _ => None,
+    }
+}
+
+fn holds(layout: &'static Layout, when: &When, value: Option<&Value<'_>>) -> bool {
+    let Some(value) = value else { return when.or_absent };
+    match when.is {
+        Is::Number(wanted) => number(layout, when.path, value) == Some(wanted as f64),
+        Is::Not(unwanted) => number(layout, when.path, value) != Some(unwanted as f64),
+        Is::Named(names) => name(value).is_some_and(|name| names.contains(&name)),
+        Is::NotNamed(names) => name(value).is_none_or(|name| !names.contains(&name)),
+        Is::Begins(start) => name(value).is_some_and(|name| name.starts_with(start)),
+    }
+}
+
+/// The values that a row gives.
+fn values(layout: &'static Layout, origin: &Origin, row: &[Option<&Value<'_>>]) -> Vec<f64> {
+    let numbers: Vec<f64> = origin
+        .value
+        .iter()
+        .zip(row)
+        .filter_map(|(path, value)| value.and_then(|value| number(layout, path, value)))
+        .collect();
+    let first = numbers.first().copied();
+    let value = match origin.turn {
+        Turn::First => first,
+        Turn::Plus(offset) => first.map(|number| number + offset),
+        Turn::Times(factor) => first.map(|number| number * factor),
+        Turn::Signed => first.map(|number| {
+            let bits = layout.find(origin.value[0])[0].field.unwrap().width as u32;
+            if number >= f64::from(1 << (bits - 1)) { number - f64::from(1 << bits) } else { number }
+        }),
+        Turn::Largest => numbers.iter().copied().reduce(f64::max),
+        Turn::Sum => numbers.iter().copied().reduce(|one, other| one + other),
+        Turn::Quotient => Some(numbers[0] / numbers[1]),
+        Turn::One => row.iter().any(Option::is_some).then_some(1.0),
+        Turn::Named(meanings) => row[0]
+            .and_then(name)
+            .and_then(|name| meanings.iter().find(|(other, _)| *other == name))
+            .map(|(_, value)| *value),
+        Turn::Element(direction, control) => {
+            let Some(Value::Bytes(header)) = row[0] else { return vec![] };
+            let mut found = vec![];
+            let _ = mac::visit(direction, header, |subheader| match (control, subheader.element) {
+                (Control::BufferStatus, Element::ShortBsr { index, .. }) => {
+                    found.push(f64::from(BUFFER_SIZES[usize::from(index)]));
+                }
+                (Control::BufferStatus, Element::LongBsr(groups)) => {
+                    found.push(groups.iter().map(|&index| f64::from(BUFFER_SIZES[usize::from(index)])).sum());
+                }
+                (Control::PowerHeadroom, Element::PowerHeadroom(index)) => {
+                    found.push(f64::from(index) - 23.0)
+                }
+                (Control::TimingAdvance, Element::TimingAdvance { command, .. }) => {
+                    found.push(f64::from(command) - 31.0);
+                }
+                _ => {}
+            });
+            return found;
+        }
+    };
+    value.into_iter().collect()
+}
+
+/// What a packet says by one origin, from all of its reading.
+fn expected(layout: &'static Layout, origin: &Origin, fields: &Record<'_>) -> Vec<f64> {
+    let paths: Vec<&str> = origin
+        .value
+        .iter()
+        .copied()
+        .chain(origin.when.iter().map(|when| when.path))
+        .chain(origin.rows)
+        .collect();
+    let numbered: Vec<(usize, &str)> = paths.iter().copied().enumerate().collect();
+    let mut all = vec![];
+    rows(fields, &numbered, &mut vec![None; paths.len()], &mut all);
+    let (mut found, mut left, mut sum) = (vec![], 0, None);
+    for row in all {
+        let passes = origin
+            .when
+            .iter()
+            .zip(&row[origin.value.len()..])
+            .all(|(when, value)| holds(layout, when, *value));
+        let values = if passes { values(layout, origin, &row[..origin.value.len()]) } else { vec![] };
+        if origin.rows.is_none() {
+            found.extend(values);
+            continue;
+        }
+        let Some(Value::Unsigned(of)) = row[paths.len() - 1] else { panic!("{}: a count", origin.kpi) };
+        if left == 0 {
+            (left, sum) = (*of, None);
+        }
+        for value in values {
+            sum = Some(sum.unwrap_or(0.0) + value);
+        }
+        left -= 1;
+        if left == 0 {
+            found.extend(sum);
+        }
+    }
+    found
+}
+
+/// What a fresh extractor makes of these values, all of one packet and one carrier.
+fn as_kind(kind: Kind, values: &[f64]) -> Vec<f64> {
+    let before = |at: usize| &values[..=at];
+    let all = 0..values.len();
+    match kind {
+        Kind::Level | Kind::Event => values.to_vec(),
+        Kind::Total => all.map(|at| before(at).iter().sum()).collect(),
+        Kind::Share => all.map(|at| before(at).iter().sum::<f64>() / (at + 1) as f64).collect(),
+    }
+}
+
+#[test]
+fn every_kpi_that_a_log_has_is_what_the_whole_reading_says() {
+    let Some(folder) = recordings() else { return };
+    let kinds: BTreeMap<&str, &Kpi> = KPIS.iter().map(|kpi| (kpi.name, kpi)).collect();
+    let mut extractors = BTreeMap::new();
+    for kpi in KPIS {
+        let names = [kpi.name.to_owned(), format!("{}@2", kpi.name)];
+        let subscription = Subscription::new(names.iter().map(String::as_str)).unwrap();
+        extractors.insert(kpi.name, Extractor::new(&subscription));
+    }
+    let mut compared: BTreeMap<&str, usize> = BTreeMap::new();
+    for path in logs(&folder) {
+        let bytes = std::fs::read(&path).unwrap();
+        visit(&bytes, |packet| {
+            let origins: Vec<&Origin> = ORIGINS.iter().filter(|origin| origin.code == packet.code).collect();
+            let names: BTreeSet<&str> = origins.iter().map(|origin| origin.kpi).collect();
+            let decoded = log::read(packet);
+            for name in names {
+                let mut expected_values = vec![];
+                if let Ok(decoded) = &decoded {
+                    let layout = log::code(packet.code).unwrap().layout(decoded.version).unwrap();
+                    for origin in origins.iter().filter(|origin| origin.kpi == name) {
+                        expected_values.extend(expected(layout, origin, &decoded.fields));
+                    }
+                }
+                let mut found = vec![];
+                let mut extractor = extractors[name].clone();
+                extractor.push(packet, |sample| {
+                    assert_eq!(sample.wanted, usize::from(packet.radio == Radio(2)), "{name}");
+                    assert!(sample.subframe.is_none_or(|subframe| subframe < 10_240), "{name}");
+                    found.push(sample.value);
+                });
+                // A share is of one carrier; a log with several is compared as events by others.
+                let kind = kinds[name].kind;
+                assert_eq!(found, as_kind(kind, &expected_values), "{name} of {} in {path:?}", packet.code);
+                *compared.entry(name).or_default() += found.len();
+            }
+        });
+    }
+    let total: usize = compared.values().sum();
+    println!("{total} values of {} KPIs compared", compared.values().filter(|count| **count > 0).count());
+    assert!(total > 50_000, "there were values: {total}");
+}
+
+#[test]
+fn a_generic_field_gives_a_sample_for_each_record() {
+    let Some(folder) = recordings() else { return };
+    let names = ["0xB173:records.num_rbs", "0xB173:num_records", "0xB193:subpackets.e_arfcn"];
+    let mut extractor = Extractor::new(&Subscription::new(names).unwrap());
+    let (mut found, mut records, mut packets) = ([0, 0, 0], 0, 0);
+    let bytes = std::fs::read(folder.join("lte_pixel3_a.mi2log")).unwrap();
+    visit(&bytes, |packet| {
+        extractor.push(packet, |sample| {
+            found[sample.wanted] += 1;
+            assert_eq!(sample.subframe.is_some(), sample.wanted == 0, "a record has its subframe");
+        });
+        if packet.code.0 == 0xB173 {
+            packets += 1;
+            records += log::read(packet).unwrap().fields.records("records").len();
+        }
+    });
+    assert!(packets > 0 && found[2] > 0, "the log has both codes");
+    assert_eq!(found[..2], [records, packets]);
+    assert_eq!(extractor.troubles(), []);
+}
+
+#[test]
+fn the_logs_have_so_many_samples_of_each_kpi() {
+    let Some(folder) = recordings() else { return };
+    let names: Vec<String> =
+        [1, 2].iter().flat_map(|radio| KPIS.iter().map(move |kpi| format!("{}@{radio}", kpi.name))).collect();
+    let subscription = Subscription::new(names.iter().map(String::as_str)).unwrap();
+    let mut counts: BTreeMap<&str, Vec<u32>> =
+        KPIS.iter().map(|kpi| (kpi.name, vec![0; logs(&folder).len()])).collect();
+    let (mut heads, mut troubles) = (String::new(), String::new());
+    for (column, path) in logs(&folder).iter().enumerate() {
+        let log = path.file_stem().unwrap().to_str().unwrap();
+        writeln!(heads, "{column:>2} {log}").unwrap();
+        let mut extractor = Extractor::new(&subscription);
+        let bytes = std::fs::read(path).unwrap();
+        visit(&bytes, |packet| {
+            extractor.push(packet, |sample| {
+                let kpi = subscription.wanted(sample.wanted).kpi().unwrap();
+                counts.get_mut(kpi.name).unwrap()[column] += 1;
+            });
+        });
+        for trouble in extractor.troubles() {
+            writeln!(troubles, "{log}: {} ({} times)", trouble_text(&subscription, trouble), trouble.count)
+                .unwrap();
+        }
+        assert_eq!(extractor.more_troubles(), 0, "{log}");
+    }
+    let mut table = String::new();
+    for kpi in KPIS {
+        let row = &counts[kpi.name];
+        if row.iter().any(|count| *count > 0) {
+            let cells: String = row.iter().map(|count| format!("{count:>6}")).collect();
+            writeln!(table, "{:28}{cells}", kpi.name).unwrap();
+        }
+    }
+    let numbers: String = (0..logs(&folder).len()).map(|column| format!("{column:>6}")).collect();
+    insta::assert_snapshot!(format!("{heads}\n{:28}{numbers}\n{table}\n{troubles}", ""));
+}
+
+/// A trouble, with the KPI's name in place of its number.
+fn trouble_text(subscription: &Subscription, trouble: &airpace_diag::kpi::Trouble) -> String {
+    match trouble.reason {
+        airpace_diag::kpi::Reason::Lacks(wanted) => {
+            let version = trouble.version.unwrap();
+            format!("{} version {version}: has nothing for {}", trouble.code, subscription.wanted(wanted))
+        }
+        _ => trouble.to_string(),
+    }
+}
