@@ -1,5 +1,10 @@
 //! The channel from each antenna port to the receiver, learnt from reference signals.
 
+mod estimator;
+mod wiener;
+
+pub use estimator::{Estimator, Hints};
+
 use num_complex::Complex32;
 
 use crate::cell::Cell;

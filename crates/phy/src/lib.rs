@@ -21,6 +21,7 @@
 //! | [`ofdm`] | grid ↔ samples | 36.211 §6.12 |
 //! | [`encode`] | a whole subframe as a cell sends it | |
 //! | [`sync`] | cells among samples: found, then followed | 36.211 §6.11 |
+//! | [`listen`], [`ladder`] | samples to observations of a cell that was found by itself; how far they led | |
 //! | [`channel`] | what each antenna port reaches the receiver through, and the noise | |
 //! | [`schedule`] | grants as messages, each at a place in its receiver's search space | 36.213 §9.1.1 |
 //! | [`observation`] | what was heard of a subframe: soft bits of its CCEs, for any search | |
@@ -37,6 +38,8 @@ pub mod diversity;
 pub mod encode;
 pub mod grid;
 pub mod impair;
+pub mod ladder;
+pub mod listen;
 pub mod modulation;
 pub mod numerology;
 pub mod observation;
@@ -54,6 +57,8 @@ pub mod sync;
 
 pub use cell::{Cell, PhichDuration, PhichResource, Ports};
 pub use channel::Channel;
+pub use ladder::Ladder;
+pub use listen::{Heard, Listener};
 pub use num_complex::Complex32;
 pub use numerology::{Bandwidth, CyclicPrefix, Numerology};
 pub use observation::{Observation, Observer};

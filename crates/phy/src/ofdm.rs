@@ -7,6 +7,7 @@ use rustfft::{Fft, FftDirection, FftPlanner, FftPlannerScalar};
 
 use crate::grid::Grid;
 use crate::numerology::Numerology;
+use crate::sync::turn_back;
 
 /// Turns grids of one antenna port to samples.
 pub struct Modulator {
@@ -81,4 +82,44 @@ impl Demodulator {
         }
         Some(())
     }
+
+    /// Reads one symbol from the samples of its FFT, and undoes on the way what a receiver did to them. The subcarriers are
+    /// multiplied by `correction.ramp`, which has to scale them too. Returns the mean of the samples.
+    pub fn symbol(
+        &mut self,
+        samples: &[Complex32],
+        correction: &Correction<'_>,
+        row: &mut [Complex32],
+    ) -> Complex32 {
+        let mean = samples.iter().sum::<Complex32>() / samples.len().max(1) as f32;
+        for (value, sample) in self.buffer.iter_mut().zip(samples) {
+            *value = sample - correction.dc;
+        }
+        turn_back(&mut self.buffer, correction.first_turn, correction.turns);
+        self.fft.process_with_scratch(&mut self.buffer, &mut self.scratch);
+        let half = row.len() / 2;
+        let (below, above) = row.split_at_mut(half);
+        let (ramp_below, ramp_above) = correction.ramp.split_at(half);
+        let low = &self.buffer[self.buffer.len() - half..];
+        for ((element, value), ramp) in below.iter_mut().zip(low).zip(ramp_below) {
+            *element = value * ramp;
+        }
+        for ((element, value), ramp) in above.iter_mut().zip(&self.buffer[1..]).zip(ramp_above) {
+            *element = value * ramp;
+        }
+        mean
+    }
+}
+
+/// What a receiver did to the samples of a symbol, to be undone.
+#[derive(Clone, Copy, Debug)]
+pub struct Correction<'a> {
+    /// What was added to every sample.
+    pub dc: Complex32,
+    /// By how many turns the first sample is ahead.
+    pub first_turn: f64,
+    /// By how many turns each sample is ahead of the one before.
+    pub turns: f64,
+    /// What subcarriers are multiplied by.
+    pub ramp: &'a [Complex32],
 }

@@ -157,6 +157,24 @@ pub fn combine<F: AsRef<[Soft]>>(pci: u16, frames: &[F], viterbi: &mut Viterbi) 
     })
 }
 
+/// Whether the soft bits of one frame carry `mib` of a cell with `ports` in frame `sfn`; its spare bits may be any. Takes one
+/// decoding, where [`decode`] may take four.
+pub fn confirm(pci: u16, soft: &[Soft], mib: &Mib, ports: Ports, sfn: u16, viterbi: &mut Viterbi) -> bool {
+    let before = usize::from(sfn) % FRAMES * soft.len();
+    let mut scrambling = Gold::new(pbch_seed(pci));
+    (0..before).for_each(|_| _ = scrambling.next_bit());
+    let mut placed = vec![0; before];
+    placed.extend(
+        soft.iter().map(|&value| if scrambling.next_bit() == 1 { value.saturating_neg() } else { value }),
+    );
+    let mut steps = Vec::new();
+    RateMatcher::new(BITS_WITH_CRC).combine(&placed, &mut steps);
+    let word = viterbi.decode(&steps).word;
+    let told = Mib::parse((word >> 16) as u32);
+    crc::mask16(word, BITS) == crc::PORT_MASKS[port_index(ports)]
+        && told.is_some_and(|told| Mib { spare: mib.spare, ..told } == *mib)
+}
+
 /// Bits up to the end of a quarter.
 const fn placed_len(quarter: usize, count: usize) -> usize {
     (quarter + 1) * count

@@ -82,10 +82,14 @@ impl Receiver {
         let symbols = channel.symbols(&self.cell, grid, &region.pdcch);
         let mut levels = levels(&symbols);
         pdcch::descramble(self.cell.pci, subframe, &mut levels);
+        Reading { cfi, cces, found: self.search(subframe, cces, &levels) }
+    }
+
+    /// All messages among the levels of the bits of all CCEs (positive for 0, without scrambling) of subframe `subframe`.
+    pub fn search(&mut self, subframe: usize, cces: usize, levels: &[f32]) -> Vec<Found> {
         let mut soft = Vec::new();
-        soft_bits(&levels, &mut soft);
-        let found = without_shadows(self.candidates(subframe, cces, &soft));
-        Reading { cfi, cces, found }
+        soft_bits(levels, &mut soft);
+        without_shadows(self.candidates(subframe, cces, &soft))
     }
 
     /// Every place and size that holds a possible message for someone.

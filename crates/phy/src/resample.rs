@@ -60,6 +60,13 @@ impl Resampler {
         Some(Resampler { taps, len, phases, from, to, history, next: 0 })
     }
 
+    /// Forgets all samples: the next is the first again.
+    pub fn clear(&mut self) {
+        self.history.clear();
+        self.history.resize(self.len / 2 - 1, Complex32::default());
+        self.next = 0;
+    }
+
     /// Takes samples and appends all those that follow from them. The last few wait for what comes after them.
     pub fn push(&mut self, samples: &[Complex32], out: &mut Vec<Complex32>) {
         self.history.extend_from_slice(samples);

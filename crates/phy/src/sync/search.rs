@@ -80,6 +80,7 @@ pub struct Search {
     /// By N_ID^(2), half and N_ID^(1).
     secondaries: Vec<[[[f32; LEN]; 168]; 2]>,
     offsets: Vec<i64>,
+    strongest_primary: f32,
     work: Work,
 }
 
@@ -129,8 +130,14 @@ impl Search {
                 })
                 .collect(),
             offsets: (-steps..=steps).map(|step| step * OFFSET_STEP).collect(),
+            strongest_primary: 0.0,
             work: Work::default(),
         }
+    }
+
+    /// How well the best PSS of the last view correlated, 0…1.
+    pub fn strongest_primary(&self) -> f32 {
+        self.strongest_primary
     }
 
     /// The best fit of 336 SSS, both prefixes and both duplex modes, that noise alone reaches now and then, when a
@@ -152,6 +159,7 @@ impl Search {
         let view: Vec<Complex32> = view.iter().map(|sample| sample - mean).collect();
         self.correlate(&view);
         let peaks = self.peaks(2 * count + 4);
+        self.strongest_primary = peaks.first().map_or(0.0, |peak| peak.fit);
         let mut found: Vec<Candidate> = Vec::new();
         for peak in peaks {
             let Some(candidate) = self.identify(&view, &peak) else { continue };
@@ -259,8 +267,9 @@ impl Search {
             let size: f32 =
                 aligned.iter().flat_map(|(_, values)| values).map(|value| value.norm_sqr().sqrt()).sum();
             let secondaries = &self.secondaries[usize::from(peak.n_id_2)];
+            let least = Search::least_secondary(aligned.len());
             for first_half in 0..2 {
-                for n_id_1 in 0..usize::from(Cell::IDENTITIES / 3) {
+                let fits = (0..secondaries[0].len()).map(|n_id_1| {
                     let sum: Complex32 = aligned
                         .iter()
                         .map(|(half, values)| {
@@ -268,8 +277,10 @@ impl Search {
                             values.iter().zip(signs).map(|(value, sign)| value * sign).sum::<Complex32>()
                         })
                         .sum();
-                    let fit = sum.norm_sqr().sqrt() / size.max(f32::MIN_POSITIVE);
-                    if best.is_none_or(|best| fit > best.0) && fit > Search::least_secondary(aligned.len()) {
+                    sum.norm_sqr().sqrt() / size.max(f32::MIN_POSITIVE)
+                });
+                for (n_id_1, fit) in fits.enumerate() {
+                    if fit > best.map_or(least, |best| best.0.max(least)) {
                         best = Some((fit, layout, n_id_1 as u16, first_half));
                     }
                 }

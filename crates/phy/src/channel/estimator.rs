@@ -1,0 +1,451 @@
+//! Learns the channel from all reference signals so far.
+//!
+//! ```text
+//! reference signals ─▶ divided by what was sent ─▶ averaged over time, as far as the channel holds still
+//!     ─▶ smoothed over frequency, as far as echoes allow ─▶ channel ─▶ what does not fit is noise
+//! ```
+
+use num_complex::Complex32;
+
+use super::Channel;
+use super::wiener::{Key, PAIRS, STEP, Weights};
+use crate::cell::Cell;
+use crate::grid::Grid;
+use crate::sequence::crs;
+use crate::sync::angle;
+
+/// Learns the channel of one cell, subframe by subframe: [`Estimator::begin`], then [`Estimator::add`] for every symbol with
+/// reference signals that was received, the first symbol last, then [`Estimator::finish`].
+#[derive(Clone, Debug)]
+pub struct Estimator {
+    /// By subframe, symbol and port.
+    pilots: Vec<Vec<[Option<Pilots>; 4]>>,
+    ports: Vec<Port>,
+    /// Of ports 0 and 1, and of ports 2 and 3.
+    weights: [(Key, Weights); 2],
+    statistics: Statistics,
+    hints: Hints,
+    channel: Channel,
+    work: Work,
+}
+
+/// Reference signals of a port in a symbol.
+#[derive(Clone, Debug)]
+struct Pilots {
+    /// 0 for the lower, 1 for the upper comb.
+    comb: usize,
+    first: usize,
+    /// Conjugates of what is sent.
+    conjugates: Vec<Complex32>,
+}
+
+/// The channel of a port where reference signals are: every sixth subcarrier, and three above.
+#[derive(Clone, Debug)]
+struct Port {
+    combs: [Comb; 2],
+}
+
+#[derive(Clone, Debug)]
+struct Comb {
+    gains: Vec<Complex32>,
+    /// Power of the noise that is left in `gains`, and of how far the channel may have moved since; `None` before
+    /// the first measurement.
+    left: Option<Left>,
+    /// What the measurements of this subframe leave of the older ones.
+    kept: f32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    noise: f32,
+    error: f32,
+}
+
+/// What was learnt over many subframes.
+#[derive(Clone, Copy, Debug)]
+struct Statistics {
+    /// Power of the noise on a resource element.
+    noise: Option<f32>,
+    /// Power of the channel of a port.
+    power: f32,
+    /// Products of neighbours of a comb, and powers: of their ratio follows the delay spread.
+    together: f32,
+    alone: f32,
+    /// How much the channel moves within a millisecond.
+    motion: f32,
+}
+
+/// What one subframe tells about synchronisation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Hints {
+    /// Sum of products of neighbouring reference signals of a port, the lower conjugated: its angle is that of a
+    /// delay over six subcarriers.
+    pub neighbours: Complex32,
+    /// Sum of the powers of all reference signals.
+    pub power: f32,
+    /// How many neighbours there were.
+    pub pairs: usize,
+    /// How many reference signals there were.
+    pub count: usize,
+    /// Sum of products of the reference signals of the first symbol, conjugated, with those of the last symbol but two
+    /// of the first slot: its angle is that of a carrier offset over the time between them.
+    pub turn: Complex32,
+}
+
+impl Hints {
+    /// How alike neighbours are: 1 without noise and echoes, around [`Hints::of_noise`] without a cell.
+    pub fn coherence(&self) -> f32 {
+        self.neighbours.norm_sqr().sqrt() / self.power.max(f32::MIN_POSITIVE)
+    }
+
+    /// The coherence that noise alone reaches in about one of 8000 subframes.
+    pub fn of_noise(&self) -> f32 {
+        3.0 / (self.pairs.max(1) as f32).sqrt()
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Work {
+    /// Of each port: the reference signals of the symbol at hand, divided by what was sent.
+    raw: [Vec<Complex32>; 4],
+    /// Of ports 0 and 1: those of the last symbol but two of the first slot, and their comb.
+    late: [(usize, Vec<Complex32>); 2],
+    smooth: Vec<Complex32>,
+    sums: Vec<Complex32>,
+}
+
+/// The shares by which averages over subframes take new values.
+///
+/// Chosen: noise within some ten milliseconds, for neighbours come and go; echoes and motion slower.
+const SLOW: f32 = 0.05;
+
+/// How far a carrier's phase may turn between measurements, beyond what the loop foresees, in radians.
+const PHASE_WANDER: f32 = 0.1;
+
+impl Estimator {
+    /// Of a cell.
+    pub fn new(cell: &Cell) -> Estimator {
+        let per_slot = cell.cp.symbols_per_slot();
+        let pilots = |number, symbol, port| {
+            if port >= cell.ports.count() {
+                return None;
+            }
+            let pilots = crs::pilots(cell, port, number, symbol)?;
+            Some(Pilots {
+                comb: usize::from(pilots.first >= STEP),
+                first: pilots.first,
+                conjugates: pilots.values.iter().map(Complex32::conj).collect(),
+            })
+        };
+        let of_symbol = |number, symbol| [0, 1, 2, 3].map(|port| pilots(number, symbol, port));
+        let count = 2 * usize::from(cell.bandwidth.prbs());
+        let comb = Comb { gains: vec![Complex32::default(); count], left: None, kept: 1.0 };
+        let port = Port { combs: [comb.clone(), comb] };
+        let key = Key::new([1.0, 1.0], 1e-6);
+        let weights = (key, Weights::new(key));
+        Estimator {
+            pilots: (0..10)
+                .map(|number| (0..2 * per_slot).map(|symbol| of_symbol(number, symbol)).collect())
+                .collect(),
+            ports: vec![port; cell.ports.count()],
+            weights: [weights.clone(), weights],
+            statistics: Statistics { noise: None, power: 0.0, together: 0.0, alone: 0.0, motion: 0.0 },
+            hints: Hints::default(),
+            channel: Channel {
+                ports: vec![vec![Complex32::default(); cell.bandwidth.subcarriers()]; cell.ports.count()],
+                noise: 0.0,
+            },
+            work: Work::default(),
+        }
+    }
+
+    /// Forgets the channel, but not how it behaves: after a jump in time.
+    pub fn forget(&mut self) {
+        for comb in self.ports.iter_mut().flat_map(|port| &mut port.combs) {
+            comb.left = None;
+        }
+    }
+
+    /// A new subframe begins: the channel may have moved.
+    pub fn begin(&mut self) {
+        self.hints = Hints::default();
+        for comb in self.ports.iter_mut().flat_map(|port| &mut port.combs) {
+            comb.kept = 1.0;
+            if let Some(left) = &mut comb.left {
+                left.error += self.statistics.motion;
+            }
+        }
+        self.work.late.iter_mut().for_each(|(_, raw)| raw.clear());
+    }
+
+    /// Takes the reference signals of one symbol of subframe `number` (0…9). Symbols without any are ignored.
+    pub fn add(&mut self, number: usize, symbol: usize, grid: &Grid) {
+        let Some(of_ports) = self.pilots.get(number).and_then(|symbols| symbols.get(symbol)) else { return };
+        let mut turn = Complex32::default();
+        let mut power = 0.0;
+        for (port, raw) in self.work.raw.iter_mut().enumerate() {
+            raw.clear();
+            let Some(pilots) = &of_ports[port] else { continue };
+            let row = grid.symbol(symbol)[pilots.first..].iter().step_by(crs::Pilots::SPACING);
+            raw.extend(row.zip(&pilots.conjugates).map(|(got, sent)| got * sent));
+            self.hints.neighbours += raw.windows(2).map(|pair| pair[0].conj() * pair[1]).sum::<Complex32>();
+            self.hints.power += raw.iter().map(Complex32::norm_sqr).sum::<f32>();
+            self.hints.pairs += raw.len() - 1;
+            self.hints.count += raw.len();
+            let comb = &self.ports[port].combs[pilots.comb];
+            if comb.left.is_some() {
+                turn += raw.iter().zip(&comb.gains).map(|(new, old)| new * old.conj()).sum::<Complex32>();
+                power += raw.iter().map(Complex32::norm_sqr).sum::<f32>();
+            }
+        }
+        self.start_statistics();
+        let noise = self.statistics.noise.unwrap_or_default();
+        // All ports share one oscillator: what all turned by since is no fading. How far that can be told depends on noise.
+        if turn != Complex32::default() {
+            let doubt = noise / (2.0 * (power - noise).max(f32::MIN_POSITIVE));
+            let share = PHASE_WANDER * PHASE_WANDER / (PHASE_WANDER * PHASE_WANDER + doubt);
+            self.turn(angle(turn) * f64::from(share));
+        }
+        for port in 0..self.ports.len() {
+            let Some(pilots) = &self.pilots[number][symbol][port] else { continue };
+            let (comb, smoothing) = (pilots.comb, self.weights[port / 2].1.own(pilots.comb));
+            if symbol == 0 && port < 2 {
+                self.learn_motion(port, comb);
+            }
+            self.average(port, comb, symbol, smoothing, noise);
+        }
+        if symbol == 0 {
+            self.compare_late(number);
+        } else if symbol == self.late_symbol() {
+            for (port, late) in self.work.late.iter_mut().enumerate().take(self.ports.len()) {
+                late.0 = self.pilots[number][symbol][port].as_ref().map_or(0, |pilots| pilots.comb);
+                late.1.clone_from(&self.work.raw[port]);
+            }
+        }
+    }
+
+    /// The channel of the control region, once all symbols are in.
+    pub fn finish(&mut self, number: usize) -> &Channel {
+        let statistics = &mut self.statistics;
+        let hints = &self.hints;
+        let noise = statistics.noise.unwrap_or_default();
+        let power = hints.power / hints.count.max(1) as f32 - noise;
+        let product = hints.neighbours.norm_sqr().sqrt() / hints.pairs.max(1) as f32;
+        let share = if statistics.alone == 0.0 { 1.0 } else { SLOW };
+        statistics.alone += share * (power - statistics.alone);
+        statistics.together += share * (product - statistics.together);
+        let spread_s = statistics.spread_s();
+        for first in (0..self.ports.len()).step_by(2) {
+            let of_comb = |comb: usize| {
+                let left = self.ports[first].combs[comb].left;
+                left.map_or(f32::INFINITY, |left| left.noise / self.statistics.power.max(f32::MIN_POSITIVE))
+            };
+            let key = Key::new([of_comb(0), of_comb(1)], spread_s);
+            let weights = &mut self.weights[first / 2];
+            if weights.0 != key {
+                *weights = (key, Weights::new(key));
+            }
+        }
+        let mut misfit = (0.0, 0.0);
+        for port in 0..self.ports.len() {
+            let weights = &self.weights[port / 2].1;
+            let combs = &self.ports[port].combs;
+            weights.apply([&combs[0].gains, &combs[1].gains], &mut self.work.smooth, &mut self.work.sums);
+            if let Some(pilots) = &self.pilots[number][0][port] {
+                let own = (1.0 - combs[pilots.comb].kept) * weights.own(pilots.comb);
+                let estimates = self.work.smooth.iter().skip(pilots.comb).step_by(2);
+                let sum: f32 = self.work.raw[port]
+                    .iter()
+                    .zip(estimates)
+                    .map(|(raw, smooth)| (raw - smooth).norm_sqr())
+                    .sum();
+                // The part that an estimate has of its own measurement does not show in the difference.
+                misfit.0 += sum / (1.0 - own).max(0.05);
+                misfit.1 += self.work.raw[port].len() as f32;
+            }
+            let lowest = self.lowest();
+            spread(&self.work.smooth, lowest, &mut self.channel.ports[port]);
+        }
+        self.learn_noise(misfit.0 / misfit.1.max(1.0), misfit.1);
+        self.learn_power();
+        self.channel.noise = self.statistics.noise.unwrap_or_default();
+        &self.channel
+    }
+
+    /// The channel of the last subframe that was finished.
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// What the symbols of this subframe tell about synchronisation.
+    pub fn hints(&self) -> &Hints {
+        &self.hints
+    }
+
+    /// Root-mean-square delay spread as it is estimated.
+    pub fn spread_s(&self) -> f32 {
+        self.statistics.spread_s()
+    }
+
+    /// The symbol of the first slot that ports 0 and 1 have reference signals in, besides the first.
+    fn late_symbol(&self) -> usize {
+        self.pilots[0].len() / 2 - 3
+    }
+
+    /// The first subcarrier of the lower comb.
+    fn lowest(&self) -> usize {
+        self.pilots[0][0][0].as_ref().map_or(0, |pilots| pilots.first % STEP)
+    }
+
+    /// From the very first symbol: noise is what bends lines between neighbours.
+    fn start_statistics(&mut self) {
+        if self.statistics.noise.is_some() {
+            return;
+        }
+        let (mut bends, mut powers, mut count) = (0.0, 0.0, 0);
+        for raw in self.work.raw.iter().filter(|raw| raw.len() > 2) {
+            bends += raw.windows(3).map(|at| (at[0] + at[2] - at[1] * 2.0).norm_sqr()).sum::<f32>() / 6.0;
+            powers += raw.windows(3).map(|at| at[1].norm_sqr()).sum::<f32>();
+            count += raw.len() - 2;
+        }
+        if count > 0 {
+            let noise = (bends / count as f32).max(f32::MIN_POSITIVE);
+            self.statistics.noise = Some(noise);
+            self.statistics.power = (powers / count as f32 - noise).max(noise * 0.1);
+        }
+    }
+
+    fn turn(&mut self, radians: f64) {
+        let by = Complex32::new(libm::cos(radians) as f32, libm::sin(radians) as f32);
+        for comb in self.ports.iter_mut().flat_map(|port| &mut port.combs).filter(|comb| comb.left.is_some())
+        {
+            comb.gains.iter_mut().for_each(|gain| *gain *= by);
+        }
+    }
+
+    /// What neighbours moved by together is motion: their noise is not alike.
+    fn learn_motion(&mut self, port: usize, comb: usize) {
+        let comb = &self.ports[port].combs[comb];
+        let raw = &self.work.raw[port];
+        if comb.left.is_none() || raw.len() < 2 {
+            return;
+        }
+        let mut moved = 0.0;
+        let mut last = raw[0] - comb.gains[0];
+        for (new, old) in raw.iter().zip(&comb.gains).skip(1) {
+            let next = new - old;
+            moved += last.re * next.re + last.im * next.im;
+            last = next;
+        }
+        let moved = moved / (raw.len() - 1) as f32;
+        // An average with this weight of the new lags behind a wandering channel by so much.
+        let weight = 1.0 - comb.kept;
+        let weight = if weight > 0.0 { weight } else { self.typical_weight(port) };
+        let motion = (moved * weight * (2.0 - weight)).min(self.statistics.power);
+        self.statistics.motion += SLOW * (motion - self.statistics.motion);
+    }
+
+    /// The weight that the next measurement would get.
+    fn typical_weight(&self, port: usize) -> f32 {
+        let noise = self.statistics.noise.unwrap_or_default() * self.weights[port / 2].1.own(0);
+        let comb = &self.ports[port].combs[0];
+        comb.left.map_or(1.0, |left| left.error / (left.error + noise).max(f32::MIN_POSITIVE))
+    }
+
+    /// Takes a symbol's measurements into the average of its comb, by how sure both are.
+    fn average(&mut self, port: usize, comb: usize, symbol: usize, smoothing: f32, noise: f32) {
+        // Control symbols lie around the second of the subframe; a channel that moves is another one later.
+        let symbols_away = symbol.abs_diff(1) as f32 / self.pilots[0].len() as f32;
+        let motion = self.statistics.motion.max(LEAST_MOTION * noise * smoothing);
+        let doubt = noise * smoothing + motion * symbols_away * symbols_away;
+        let comb = &mut self.ports[port].combs[comb];
+        let raw = &self.work.raw[port];
+        let weight = match &mut comb.left {
+            None => {
+                comb.gains.clone_from(raw);
+                comb.left = Some(Left { noise, error: doubt });
+                1.0
+            }
+            Some(left) => {
+                let error = left.error.max(LEAST_MOTION * noise * smoothing);
+                let weight = error / (error + doubt).max(f32::MIN_POSITIVE);
+                left.error = (1.0 - weight) * error;
+                left.noise = (1.0 - weight) * (1.0 - weight) * left.noise + weight * weight * noise;
+                for (gain, raw) in comb.gains.iter_mut().zip(raw) {
+                    *gain += (raw - *gain) * weight;
+                }
+                weight
+            }
+        };
+        comb.kept *= 1.0 - weight;
+    }
+
+    /// How far the carrier turned between the first symbol and a later one.
+    fn compare_late(&mut self, number: usize) {
+        for port in 0..self.ports.len().min(2) {
+            let (late_comb, late) = &self.work.late[port];
+            let first = &self.work.raw[port];
+            let Some(pilots) = &self.pilots[number][0][port] else { continue };
+            if late.len() != first.len() || *late_comb == pilots.comb {
+                continue;
+            }
+            // Each of the upper comb lies between two of the lower.
+            let (lower, upper) = if pilots.comb == 0 { (first, late) } else { (late, first) };
+            let sum: Complex32 =
+                lower.windows(2).zip(upper).map(|(pair, between)| (pair[0] + pair[1]).conj() * between).sum();
+            self.hints.turn += if pilots.comb == 0 { sum } else { sum.conj() };
+        }
+    }
+
+    fn learn_noise(&mut self, measured: f32, count: f32) {
+        if count == 0.0 || !measured.is_finite() {
+            return;
+        }
+        let share = (count / 1200.0).clamp(0.05, 0.3);
+        let noise = self.statistics.noise.get_or_insert(measured);
+        *noise += share * (measured - *noise);
+        *noise = noise.max(f32::MIN_POSITIVE);
+    }
+
+    fn learn_power(&mut self) {
+        let count = self.channel.ports.iter().map(Vec::len).sum::<usize>().max(1);
+        let power = self.channel.ports.iter().flatten().map(Complex32::norm_sqr).sum::<f32>() / count as f32;
+        if power.is_finite() {
+            self.statistics.power += 0.2 * (power - self.statistics.power);
+        }
+    }
+}
+
+/// The least motion, over the noise that is left after smoothing: an average then reaches back some 40 subframes.
+const LEAST_MOTION: f32 = 6e-4;
+
+impl Statistics {
+    /// Of echoes that fall exponentially to both sides, neighbours of a comb have a correlation of 1/(1 + (2π·Δf·τ)²/2).
+    fn spread_s(&self) -> f32 {
+        let correlation = (self.together / self.alone.max(f32::MIN_POSITIVE)).clamp(0.3, 1.0);
+        let turn = std::f32::consts::TAU * 15e3 * crs::Pilots::SPACING as f32;
+        (2.0 * (1.0 / correlation - 1.0)).sqrt() / turn
+    }
+}
+
+/// Straight lines between estimates that lie three subcarriers apart, the first at subcarrier `lowest`.
+fn spread(estimates: &[Complex32], lowest: usize, row: &mut [Complex32]) {
+    for (pair, three) in estimates.windows(2).zip(row[lowest..].chunks_exact_mut(STEP)) {
+        let third = (pair[1] - pair[0]) / STEP as f32;
+        three[0] = pair[0];
+        three[1] = pair[0] + third;
+        three[2] = pair[1] - third;
+    }
+    let slope = (estimates[1] - estimates[0]) / STEP as f32;
+    for (k, value) in row[..lowest].iter_mut().enumerate() {
+        *value = estimates[0] - slope * (lowest - k) as f32;
+    }
+    let last = lowest + STEP * (estimates.len() - 1);
+    let before = estimates[estimates.len() - 2];
+    let slope = (estimates[estimates.len() - 1] - before) / STEP as f32;
+    for (past, value) in row[last..].iter_mut().enumerate() {
+        *value = estimates[estimates.len() - 1] + slope * past as f32;
+    }
+}
+
+const _: () = assert!(PAIRS <= 12, "the narrowest cell has twelve reference signals in a symbol");

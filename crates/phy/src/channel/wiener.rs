@@ -1,0 +1,199 @@
+//! The best straight combination of neighbouring reference signals.
+
+use num_complex::Complex32;
+
+/// Pairs of places that an estimate is made of: one of the lower comb, three subcarriers above it one of the upper.
+pub(super) const PAIRS: usize = 8;
+
+/// Places that an estimate is made of.
+const PLACES: usize = 2 * PAIRS;
+
+/// Subcarriers between places.
+pub(super) const STEP: usize = 3;
+
+/// What weights depend on. Every number is a step of a coarse scale, so that weights are seldom made anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    /// Noise over channel power of the lower and of the upper comb, in steps of 2 dB.
+    noise: [i32; 2],
+    /// Root-mean-square delay spread, in steps of √2.
+    spread: i32,
+}
+
+impl Key {
+    /// For noise relative to the channel's power and a delay spread in seconds.
+    pub(super) fn new(noise: [f32; 2], spread_s: f32) -> Key {
+        let step = |ratio: f32| {
+            let clamped = ratio.clamp(LEAST_NOISE, MOST_NOISE);
+            libm::roundf(5.0 * libm::log10f(clamped)) as i32
+        };
+        let spread = spread_s.clamp(LEAST_SPREAD_S, MOST_SPREAD_S);
+        Key {
+            noise: noise.map(step),
+            spread: libm::roundf(2.0 * libm::log2f(spread / LEAST_SPREAD_S)) as i32,
+        }
+    }
+}
+
+/// Chosen: below this the inverse of the correlations would lose its digits.
+const LEAST_NOISE: f32 = 1e-5;
+
+/// Chosen: a comb this noisy is as good as none.
+const MOST_NOISE: f32 = 1e6;
+
+/// Chosen: from hardly any echo to more than the cyclic prefix bears.
+const LEAST_SPREAD_S: f32 = 0.1e-6;
+const MOST_SPREAD_S: f32 = 2e-6;
+
+/// Weights that turn what was measured on sixteen places to the best estimate on each of them.
+///
+/// Source: O. Edfors et al., "OFDM channel estimation by singular value decomposition", IEEE Trans. Commun. 46(7), 1998, Eq. 4
+///
+/// Chosen: echoes of power falling exponentially to both sides of the mean delay, of which only the spread is measured.
+#[derive(Clone, Debug)]
+pub(super) struct Weights {
+    /// By place of the estimate, by pair: the weights of its lower and upper place.
+    rows: [[[f32; 2]; PAIRS]; PLACES],
+}
+
+impl Weights {
+    pub(super) fn new(key: Key) -> Weights {
+        let spread_s = f64::from(LEAST_SPREAD_S) * libm::exp2(f64::from(key.spread) / 2.0);
+        let noise = key.noise.map(|step| libm::pow(10.0, f64::from(step) / 5.0));
+        let correlation = |a: usize, b: usize| {
+            let turn = std::f64::consts::TAU * 15e3 * (STEP * a.abs_diff(b)) as f64 * spread_s;
+            1.0 / (1.0 + turn * turn / 2.0)
+        };
+        let measured: [[f64; PLACES]; PLACES] = std::array::from_fn(|a| {
+            std::array::from_fn(|b| correlation(a, b) + if a == b { noise[a % 2] } else { 0.0 })
+        });
+        let triangle = cholesky(&measured);
+        let rows = std::array::from_fn(|place| {
+            let weights = solve(&triangle, std::array::from_fn(|other| correlation(place, other)));
+            std::array::from_fn(|pair| [weights[2 * pair] as f32, weights[2 * pair + 1] as f32])
+        });
+        Weights { rows }
+    }
+
+    /// How much of an estimate in the middle of the band is what was measured on its own place: also what is left of the
+    /// noise.
+    pub(super) fn own(&self, comb: usize) -> f32 {
+        let pair = Self::middle(comb);
+        self.rows[2 * pair + comb][pair][comb]
+    }
+
+    /// The pair of its own, among those that an estimate in the middle of the band is made of.
+    const fn middle(comb: usize) -> usize {
+        PAIRS / 2 - comb
+    }
+
+    /// Estimates on both combs, as long as each other and at least [`PAIRS`] long, in the order of their subcarriers.
+    pub(super) fn apply(
+        &self,
+        combs: [&[Complex32]; 2],
+        out: &mut Vec<Complex32>,
+        sums: &mut Vec<Complex32>,
+    ) {
+        let count = combs[0].len();
+        out.clear();
+        out.resize(2 * count, Complex32::default());
+        for comb in 0..2 {
+            let before = Self::middle(comb);
+            // As far as all pairs lie within the band, a comb's estimates are one filter.
+            let inside = count - PAIRS + 1;
+            sums.clear();
+            sums.resize(inside, Complex32::default());
+            let weights = &self.rows[2 * before + comb];
+            for (pair, &[lower, upper]) in weights.iter().enumerate() {
+                let lowers = &combs[0][pair..pair + inside];
+                let uppers = &combs[1][pair..pair + inside];
+                for ((sum, a), b) in sums.iter_mut().zip(lowers).zip(uppers) {
+                    sum.re += lower * a.re + upper * b.re;
+                    sum.im += lower * a.im + upper * b.im;
+                }
+            }
+            for (at, sum) in sums.iter().enumerate() {
+                out[2 * (at + before) + comb] = *sum;
+            }
+            let edges = (0..before).map(|at| (at, 0));
+            let edges = edges.chain((before + inside..count).map(|at| (at, count - PAIRS)));
+            for (at, first) in edges {
+                let weights = &self.rows[2 * (at - first) + comb];
+                out[2 * at + comb] = weights
+                    .iter()
+                    .enumerate()
+                    .map(|(pair, [lower, upper])| {
+                        combs[0][first + pair] * lower + combs[1][first + pair] * upper
+                    })
+                    .sum();
+            }
+        }
+    }
+}
+
+/// The lower triangle L of a positive matrix L·Lᵀ.
+fn cholesky(of: &[[f64; PLACES]; PLACES]) -> [[f64; PLACES]; PLACES] {
+    let mut l = [[0.0; PLACES]; PLACES];
+    for i in 0..PLACES {
+        for j in 0..=i {
+            let sum: f64 = (0..j).map(|k| l[i][k] * l[j][k]).sum();
+            l[i][j] =
+                if i == j { libm::sqrt((of[i][i] - sum).max(1e-12)) } else { (of[i][j] - sum) / l[j][j] };
+        }
+    }
+    l
+}
+
+/// Solves L·Lᵀ·x = b.
+fn solve(l: &[[f64; PLACES]; PLACES], mut b: [f64; PLACES]) -> [f64; PLACES] {
+    for i in 0..PLACES {
+        let sum: f64 = (0..i).map(|k| l[i][k] * b[k]).sum();
+        b[i] = (b[i] - sum) / l[i][i];
+    }
+    for i in (0..PLACES).rev() {
+        let sum: f64 = (i + 1..PLACES).map(|k| l[k][i] * b[k]).sum();
+        b[i] = (b[i] - sum) / l[i][i];
+    }
+    b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flat_channel_is_kept_and_noise_is_averaged() {
+        for count in [PAIRS, 12, 50] {
+            let flat = vec![Complex32::new(0.6, -0.8); count];
+            let weights = Weights::new(Key::new([1e-3, 1e-3], 0.1e-6));
+            let (mut out, mut sums) = (Vec::new(), Vec::new());
+            weights.apply([&flat, &flat], &mut out, &mut sums);
+            assert_eq!(out.len(), 2 * count);
+            for value in out {
+                assert!((value - flat[0]).norm() < 5e-3, "{value}");
+            }
+        }
+        let calm = Weights::new(Key::new([1.0, 1.0], 0.1e-6));
+        assert!(calm.own(0) < 0.12 && calm.own(1) < 0.12, "{} {}", calm.own(0), calm.own(1));
+        let steep = Weights::new(Key::new([0.01, 0.01], 2e-6));
+        assert!(steep.own(0) > 0.4, "{}", steep.own(0));
+    }
+
+    #[test]
+    fn a_comb_that_is_missing_is_made_from_the_other() {
+        let count = 20;
+        // 0.5 µs late.
+        let channel = |k: usize| {
+            let turn = -std::f32::consts::TAU * 15e3 * 0.5e-6 * k as f32;
+            Complex32::new(turn.cos(), turn.sin())
+        };
+        let lower: Vec<_> = (0..count).map(|i| channel(2 * STEP * i)).collect();
+        let silent = vec![Complex32::default(); count];
+        let weights = Weights::new(Key::new([1e-4, 1e9], 0.5e-6));
+        let (mut out, mut sums) = (Vec::new(), Vec::new());
+        weights.apply([&lower, &silent], &mut out, &mut sums);
+        for (at, value) in out.iter().enumerate().take(2 * count - 1) {
+            assert!((value - channel(STEP * at)).norm() < 0.05, "place {at}: {value}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! How far up the samples of a recording lead, and where they stop: for a user who sees nothing.
+
+use crate::numerology::Bandwidth;
+
+/// What was counted on each rung, from the ground up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ladder {
+    /// Samples taken.
+    pub samples: u64,
+    /// Samples that were said to be lost.
+    pub lost_samples: u64,
+    /// Of the samples that were looked at: those that are exactly zero.
+    pub silent: u64,
+    /// Of the samples that were looked at: those at the very edge of their range.
+    pub clipped: u64,
+    /// Samples that were looked at for silence and clipping.
+    pub inspected: u64,
+    /// Stretches that were searched for cells.
+    pub searches: u64,
+    /// Searches in which a PSS was heard.
+    pub primaries: u64,
+    /// Searches in which a SSS named a cell.
+    pub secondaries: u64,
+    /// Searches whose cell shares one carrier between both directions.
+    pub tdd: u64,
+    /// Carrier offset of the last cell that was named, in Hz.
+    pub cfo_hz: f64,
+    /// Searches in which a master information block was read.
+    pub broadcasts: u64,
+    /// The bandwidth of a cell that is too wide for the sample rate.
+    pub too_wide: Option<Bandwidth>,
+    /// How often a cell was locked on.
+    pub locks: u64,
+    /// How often a cell was lost.
+    pub losses: u64,
+    /// Subframes of locked cells in which the cell was heard.
+    pub subframes: u64,
+    /// Subframes in which it was not.
+    pub faint: u64,
+    /// Subframes that fell into lost samples.
+    pub gaps: u64,
+    /// Subframes whose CFI is beyond doubt.
+    pub sure_cfis: u64,
+    /// Possible messages.
+    pub candidates: u64,
+    /// Messages that were believed.
+    pub messages: u64,
+    /// Different RNTIs that were believed.
+    pub rntis: u64,
+}
+
+/// A rung of the ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rung {
+    /// There are samples, and something in them.
+    Samples,
+    /// The primary synchronisation signal is heard.
+    Primary,
+    /// The secondary synchronisation signal names a cell.
+    Secondary,
+    /// The master information block is read.
+    Broadcast,
+    /// The samples have the cell's bandwidth.
+    Bandwidth,
+    /// Subframes say how long their control region is.
+    Cfi,
+    /// There are possible messages.
+    Candidates,
+    /// Some are believed.
+    Rntis,
+}
+
+impl Rung {
+    /// All, from the ground up.
+    pub const ALL: [Rung; 8] = [
+        Rung::Samples,
+        Rung::Primary,
+        Rung::Secondary,
+        Rung::Broadcast,
+        Rung::Bandwidth,
+        Rung::Cfi,
+        Rung::Candidates,
+        Rung::Rntis,
+    ];
+
+    /// Its name, as tables have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Rung::Samples => "samples",
+            Rung::Primary => "PSS",
+            Rung::Secondary => "SSS",
+            Rung::Broadcast => "MIB",
+            Rung::Bandwidth => "bandwidth",
+            Rung::Cfi => "CFI",
+            Rung::Candidates => "candidates",
+            Rung::Rntis => "RNTIs",
+        }
+    }
+}
+
+impl Ladder {
+    /// What was counted on a rung.
+    pub fn count(&self, rung: Rung) -> u64 {
+        match rung {
+            Rung::Samples if self.inspected > 0 && self.silent == self.inspected => 0,
+            Rung::Samples => self.samples,
+            Rung::Primary => self.primaries,
+            Rung::Secondary => self.secondaries,
+            Rung::Broadcast => self.broadcasts,
+            Rung::Bandwidth => self.locks,
+            Rung::Cfi => self.sure_cfis,
+            Rung::Candidates => self.candidates,
+            Rung::Rntis => self.rntis,
+        }
+    }
+
+    /// The lowest rung that was not reached, and what may help; `None` if the top was.
+    pub fn broken(&self) -> Option<(Rung, String)> {
+        let rung = Rung::ALL.into_iter().find(|&rung| self.count(rung) == 0)?;
+        Some((rung, self.hint(rung)))
+    }
+
+    fn hint(&self, rung: Rung) -> String {
+        match rung {
+            Rung::Samples if self.samples == 0 => "no samples came: is the file empty?".to_owned(),
+            Rung::Samples => "all samples are zero: check the sample format and the receiver".to_owned(),
+            Rung::Primary if self.searches == 0 => {
+                "fewer than five milliseconds of samples: record at least twenty".to_owned()
+            }
+            Rung::Primary if self.is_overdriven() => format!(
+                "{:.0} % of the samples are clipped and no synchronisation signal is heard: lower the gain",
+                100.0 * self.clipped_share()
+            ),
+            Rung::Primary => "no synchronisation signal is heard: check the centre frequency, the sample format and \
+                              rate, the antenna; a receiver far off needs a larger carrier offset"
+                .to_owned(),
+            Rung::Secondary => {
+                "a primary signal is heard, but no cell is named by a secondary: the signal is weak or several cells \
+                 are alike; more gain, a better place or a longer recording may help"
+                    .to_owned()
+            }
+            Rung::Broadcast if self.tdd > 0 => {
+                "the cell shares one carrier between both directions (TDD), which is recognised but not decoded"
+                    .to_owned()
+            }
+            Rung::Broadcast => format!(
+                "a cell is named ({:+.0} Hz off), but its master information block cannot be read: record at least \
+                 ten milliseconds; the signal may be weak",
+                self.cfo_hz
+            ),
+            Rung::Bandwidth if self.tdd > 0 => {
+                "the cell shares one carrier between both directions (TDD), which is recognised but not decoded"
+                    .to_owned()
+            }
+            Rung::Bandwidth => match self.too_wide {
+                Some(bandwidth) => format!(
+                    "the cell has {} PRBs: record at {:.2} Msps or more",
+                    bandwidth.prbs(),
+                    least_rate_hz(bandwidth) as f64 / 1e6
+                ),
+                None => "the cell was found, but none of its subframes".to_owned(),
+            },
+            Rung::Cfi => "the cell is locked, but its control region cannot be read: too much noise, or another cell \
+                          as strong"
+                .to_owned(),
+            Rung::Candidates => "control regions are read, but hold no message: an idle cell, or too much noise".to_owned(),
+            Rung::Rntis => {
+                "possible messages are there, but none is believed yet: a longer recording gives evidence".to_owned()
+            }
+        }
+    }
+
+    fn clipped_share(&self) -> f64 {
+        self.clipped as f64 / self.inspected.max(1) as f64
+    }
+
+    /// Chosen: a tenth of clipped samples is far beyond what peaks of OFDM explain.
+    fn is_overdriven(&self) -> bool {
+        self.clipped_share() > 0.1
+    }
+}
+
+/// The lowest sample rate that holds a bandwidth: whole prefixes, and room for a filter.
+///
+/// Chosen: the smallest multiple of 1.92 Msps that is wider than the subcarriers.
+pub const fn least_rate_hz(bandwidth: Bandwidth) -> u64 {
+    ((bandwidth.subcarriers() + 1).next_multiple_of(128) * 15_000) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_rung_that_breaks_is_named() {
+        let mut ladder = Ladder::default();
+        assert_eq!(ladder.broken().map(|(rung, _)| rung), Some(Rung::Samples));
+        ladder.samples = 30_000;
+        ladder.inspected = 3000;
+        ladder.silent = 3000;
+        assert!(ladder.broken().is_some_and(|(_, hint)| hint.contains("zero")));
+        ladder.silent = 0;
+        ladder.searches = 3;
+        ladder.clipped = 1500;
+        assert!(ladder.broken().is_some_and(|(_, hint)| hint.contains("50 % of the samples are clipped")));
+        (ladder.primaries, ladder.secondaries, ladder.broadcasts) = (3, 2, 1);
+        ladder.too_wide = Bandwidth::from_prbs(50);
+        let (rung, hint) = ladder.broken().expect("a rung is missing");
+        assert_eq!(
+            (rung, hint.as_str()),
+            (Rung::Bandwidth, "the cell has 50 PRBs: record at 9.60 Msps or more")
+        );
+        (ladder.locks, ladder.sure_cfis, ladder.candidates, ladder.rntis) = (1, 1, 1, 1);
+        assert_eq!(ladder.broken(), None);
+    }
+}

@@ -1,0 +1,425 @@
+//! Follows a cell: timing, carrier and channel from subframe to subframe.
+
+use num_complex::Complex32;
+
+use super::{Ring, angle};
+use crate::cell::Cell;
+use crate::channel::{Estimator, Hints};
+use crate::coding::Viterbi;
+use crate::grid::Grid;
+use crate::modulation::soft_bits;
+use crate::numerology::Numerology;
+use crate::observation::{Observation, Observer};
+use crate::ofdm::{Correction, Demodulator};
+use crate::pbch::{self, Mib};
+use crate::sequence::crs;
+
+/// Where a cell is in time and frequency.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// System frame number of the next subframe.
+    pub sfn: u16,
+    /// Its number within the frame, 0…9.
+    pub number: usize,
+    /// Its first sample.
+    pub start: f64,
+    /// How far the cell's carrier lies above the receiver's, in Hz.
+    pub cfo_hz: f64,
+    /// How many samples too many a subframe has, as the receiver's clock counts.
+    pub drift: f64,
+}
+
+impl Place {
+    fn advance(&mut self, samples: usize) {
+        self.start += samples as f64 + self.drift;
+        self.number += 1;
+        if self.number == 10 {
+            self.number = 0;
+            self.sfn = (self.sfn + 1) % 1024;
+        }
+    }
+}
+
+/// What came of the next subframe.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Its samples are not all there yet.
+    Wait,
+    /// Its samples were lost.
+    Gap,
+    /// It was heard.
+    Heard(Observation),
+    /// The cell can hardly be heard in it; maybe it is gone.
+    Faint,
+    /// The cell is not there any more: nothing was heard since this sample.
+    Lost {
+        /// The first sample in which nothing is known to be heard.
+        since: i64,
+    },
+}
+
+/// Follows one cell.
+pub struct Tracker {
+    numerology: Numerology,
+    demodulator: Demodulator,
+    estimator: Estimator,
+    observer: Observer,
+    grid: Grid,
+    place: Place,
+    /// Turns of the carrier until `place.start`.
+    turns: f64,
+    ramp: Ramp,
+    dc: Complex32,
+    health: Health,
+    viterbi: Viterbi,
+    broadcast: Vec<crate::grid::Reg>,
+}
+
+/// How well the cell is heard.
+#[derive(Clone, Copy, Debug, Default)]
+struct Health {
+    /// Averages of products of neighbours and of powers, as in [`Hints`].
+    neighbours: Complex32,
+    power: f32,
+    /// Faint subframes in a row, and where they began.
+    faint: u32,
+    since: i64,
+    /// Subframes since the cell was last heard for sure.
+    doubtful: u32,
+}
+
+/// Subframes after which a cell that was clear and is gone counts as lost.
+///
+/// Chosen: two in a row may be a deep fade or a burst of noise.
+const GONE: u32 = 3;
+
+/// Subframes after which a cell that was hard to hear all along counts as lost.
+const TOO_FAINT: u32 = 200;
+
+/// A coherence beyond which a cell is clear.
+const CLEAR: f32 = 0.6;
+
+/// Signal to noise below which all reference signals of a subframe are worth their Fourier transforms.
+const CLEAN_DB: f32 = 18.0;
+
+impl Tracker {
+    /// For a cell that was found at `place`, in samples at the rate of an FFT of `numerology`.
+    pub fn new(cell: Cell, numerology: Numerology, place: Place) -> Tracker {
+        Tracker {
+            numerology,
+            demodulator: Demodulator::new(numerology),
+            estimator: Estimator::new(&cell),
+            observer: Observer::new(cell),
+            grid: Grid::new(&cell),
+            place,
+            turns: 0.0,
+            ramp: Ramp::default(),
+            dc: Complex32::default(),
+            health: Health::default(),
+            viterbi: Viterbi::default(),
+            broadcast: pbch::elements(&cell),
+        }
+    }
+
+    /// The cell.
+    pub fn cell(&self) -> &Cell {
+        self.observer.cell()
+    }
+
+    /// Where the next subframe is.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What the channel estimate knows.
+    pub fn estimator(&self) -> &Estimator {
+        &self.estimator
+    }
+
+    /// Lets the loops come to rest on what `ring` holds, then goes back to the first subframe that it holds: what was used to
+    /// find the cell is read too.
+    pub fn settle(&mut self, ring: &Ring) {
+        let samples = self.numerology.subframe_samples();
+        let enough = (SETTLING * samples) as f64;
+        while ring.end() as f64 - self.place.start < enough && self.go_back(ring) {}
+        let first = self.place;
+        let mut subframes = 0;
+        let symbols = self.pilot_symbols(true);
+        while subframes < SETTLING && self.receive(ring, &symbols).is_some() {
+            let hints = *self.estimator.hints();
+            if hints.coherence() > hints.of_noise() {
+                self.place.start += self.delay(&hints);
+                self.place.cfo_hz += 0.5 * self.carrier_error_hz(&hints);
+                // What was learnt with another timing does not fit any more.
+                self.estimator.forget();
+            }
+            self.place.advance(samples);
+            subframes += 1;
+        }
+        let start = self.place.start - (subframes * samples) as f64;
+        self.place = Place { start, cfo_hz: self.place.cfo_hz, ..first };
+        while self.go_back(ring) {}
+        self.turns = 0.0;
+    }
+
+    /// One subframe back, if its samples are there.
+    fn go_back(&mut self, ring: &Ring) -> bool {
+        let samples = self.numerology.subframe_samples() as i64;
+        if self.first_sample(0) - samples < ring.start() {
+            return false;
+        }
+        self.place.start -= samples as f64;
+        self.place.number = (self.place.number + 9) % 10;
+        if self.place.number == 9 {
+            self.place.sfn = (self.place.sfn + 1023) % 1024;
+        }
+        true
+    }
+
+    /// Reads the next subframe.
+    pub fn step(&mut self, ring: &Ring) -> Step {
+        if self.first_sample(0) < ring.start() {
+            self.place.advance(self.numerology.subframe_samples());
+            self.estimator.forget();
+            return Step::Gap;
+        }
+        let all = self.estimator.channel().snr_db() < CLEAN_DB;
+        let symbols = self.pilot_symbols(all);
+        if self.receive(ring, &symbols).is_none() {
+            return Step::Wait;
+        }
+        let mut heard = Observation {
+            sfn: self.place.sfn,
+            number: self.place.number,
+            sample: libm::round(self.place.start) as i64,
+            ..Observation::default()
+        };
+        let hints = *self.estimator.hints();
+        let is_faint = self.health.observe(&hints, heard.sample);
+        let channel = self.estimator.channel();
+        (heard.cfi, heard.cfi_margin) = self.observer.cfi(heard.number, &self.grid, channel);
+        for symbol in 1..self.cell().control_symbols(heard.cfi) {
+            if !symbols.contains(&symbol) {
+                self.demodulate(ring, symbol);
+            }
+        }
+        let channel = self.estimator.channel();
+        heard.snr_db = channel.snr_db();
+        self.observer.bits(&self.grid, channel, &mut heard);
+        if heard.number == 0 && !is_faint && self.renumber(ring, heard.sfn) {
+            heard.sfn = self.place.sfn;
+        }
+        self.correct(&hints, heard.snr_db);
+        self.place.advance(self.numerology.subframe_samples());
+        match (self.health.is_lost(), is_faint) {
+            (true, _) => Step::Lost { since: self.health.since },
+            (_, true) => Step::Faint,
+            _ => Step::Heard(heard),
+        }
+    }
+
+    /// Symbols with reference signals that are received, the first last: those of the first slot, or all.
+    fn pilot_symbols(&self, all: bool) -> Vec<usize> {
+        let cell = self.cell();
+        let per_slot = cell.cp.symbols_per_slot();
+        let of_port = |port| crs::pilot_symbols(cell.cp, port);
+        let symbols = (0..2 * per_slot).filter(|&symbol| {
+            let has_any = (0..cell.ports.count()).any(|port| of_port(port).any(|other| other == symbol));
+            // Ports 2 and 3 have one symbol per slot, at half of their subcarriers each.
+            has_any && (all || symbol < per_slot || symbol == per_slot + 1)
+        });
+        symbols.rev().collect()
+    }
+
+    /// Demodulates symbols and learns the channel from them.
+    fn receive(&mut self, ring: &Ring, symbols: &[usize]) -> Option<()> {
+        let last = symbols.iter().max().copied()?.max(self.cell().control_symbols(3));
+        let end = self.first_sample(last) + self.numerology.fft_size() as i64;
+        if end > ring.end() || self.first_sample(0) < ring.start() {
+            return None;
+        }
+        self.estimator.begin();
+        for &symbol in symbols {
+            self.demodulate(ring, symbol);
+            self.estimator.add(self.place.number, symbol, &self.grid);
+        }
+        self.estimator.finish(self.place.number);
+        Some(())
+    }
+
+    /// How many samples before its first the FFT of a symbol begins: echoes before the mean are within the symbol then, as
+    /// are late ones as long as the prefix bears them.
+    fn lead(&self) -> f64 {
+        (self.numerology.prefix_samples(1) / 4) as f64
+    }
+
+    /// The first sample of the FFT of a symbol.
+    fn first_sample(&self, symbol: usize) -> i64 {
+        libm::floor(self.place.start - self.lead()) as i64 + self.numerology.symbol_start(symbol) as i64
+    }
+
+    fn demodulate(&mut self, ring: &Ring, symbol: usize) {
+        let first = self.first_sample(symbol);
+        let Some(samples) = ring.get(first, self.numerology.fft_size()) else { return };
+        let late = self.place.start + self.numerology.symbol_start(symbol) as f64 - first as f64;
+        self.ramp.make(self.numerology, late);
+        let turns = self.place.cfo_hz / f64::from(self.numerology.sample_rate_hz());
+        let correction = Correction {
+            dc: self.dc,
+            first_turn: self.turns + turns * (first as f64 - self.place.start),
+            turns,
+            ramp: &self.ramp.values,
+        };
+        let mean = self.demodulator.symbol(samples, &correction, self.grid.symbol_mut(symbol));
+        // The cell itself sends nothing at its centre.
+        self.dc += (mean - self.dc) * DC_SHARE;
+    }
+
+    /// Corrects timing and carrier by what the reference signals told.
+    fn correct(&mut self, hints: &Hints, snr_db: f32) {
+        let samples = self.numerology.subframe_samples() as f64;
+        self.turns +=
+            self.place.cfo_hz / f64::from(self.numerology.sample_rate_hz()) * (samples + self.place.drift);
+        self.turns -= libm::floor(self.turns);
+        let ratio = libm::pow(10.0, f64::from(snr_db) / 10.0);
+        let trust = hints.pairs as f64 * ratio.min(10.0);
+        let share = LOOP_SHARE * trust / (trust + 30.0);
+        if hints.coherence() > hints.of_noise() {
+            let delay = self.delay(hints);
+            self.place.start += share * delay;
+            self.place.drift = (self.place.drift + share * share / 8.0 * delay)
+                .clamp(-MOST_DRIFT * samples, MOST_DRIFT * samples);
+            self.place.cfo_hz += share * self.carrier_error_hz(hints);
+        }
+    }
+
+    /// By how many samples the cell is later than thought.
+    fn delay(&self, hints: &Hints) -> f64 {
+        let per_sample =
+            std::f64::consts::TAU * crs::Pilots::SPACING as f64 / self.numerology.fft_size() as f64;
+        -angle(hints.neighbours) / per_sample
+    }
+
+    fn carrier_error_hz(&self, hints: &Hints) -> f64 {
+        let late = self.numerology.cp().symbols_per_slot() - 3;
+        let samples = self.numerology.symbol_start(late) - self.numerology.symbol_start(0);
+        let seconds = samples as f64 / f64::from(self.numerology.sample_rate_hz());
+        angle(hints.turn) / (std::f64::consts::TAU * seconds)
+    }
+
+    /// Reads the PBCH; if it tells of another frame than thought, believes it.
+    fn renumber(&mut self, ring: &Ring, expected: u16) -> bool {
+        let per_slot = self.numerology.cp().symbols_per_slot();
+        let end = self.first_sample(per_slot + 3) + self.numerology.fft_size() as i64;
+        if end > ring.end() {
+            return false;
+        }
+        (per_slot..per_slot + 4).for_each(|symbol| self.demodulate(ring, symbol));
+        let cell = *self.cell();
+        let symbols = self.estimator.channel().symbols(&cell, &self.grid, &self.broadcast);
+        let levels: Vec<f32> = symbols.iter().flatten().flat_map(|symbol| [symbol.re, symbol.im]).collect();
+        let mut soft = Vec::new();
+        soft_bits(&levels, &mut soft);
+        if pbch::confirm(cell.pci, &soft, &Mib::new(&cell, expected), cell.ports, expected, &mut self.viterbi)
+        {
+            return false;
+        }
+        match pbch::decode(cell.pci, &soft, &mut self.viterbi) {
+            Some((mib, ports, sfn))
+                if (mib.bandwidth, ports) == (cell.bandwidth, cell.ports)
+                    && (mib.phich_duration, mib.phich_resource)
+                        == (cell.phich_duration, cell.phich_resource)
+                    && sfn != expected =>
+            {
+                self.place.sfn = sfn;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Subframes in which loops come to rest before the first is read.
+const SETTLING: usize = 8;
+
+/// The share of an error that is corrected at once, at most.
+const LOOP_SHARE: f64 = 0.15;
+
+/// Clocks are not worse than this.
+const MOST_DRIFT: f64 = 50e-6;
+
+/// The share of a symbol's mean that is taken over: some 20 subframes.
+const DC_SHARE: f32 = 0.02;
+
+impl Health {
+    /// Takes what a subframe told; whether the cell, clear before, can hardly be heard in it.
+    fn observe(&mut self, hints: &Hints, sample: i64) -> bool {
+        let was_clear = self.coherence() > CLEAR;
+        let is_faint = hints.coherence() < hints.of_noise().min(0.5 * CLEAR);
+        if is_faint && was_clear {
+            if self.faint == 0 {
+                self.since = sample;
+            }
+            self.faint += 1;
+            return true;
+        }
+        self.faint = 0;
+        let share = if self.power == 0.0 { 1.0 } else { 0.1 };
+        self.neighbours += (hints.neighbours - self.neighbours) * share;
+        self.power += (hints.power - self.power) * share;
+        // Ten subframes are averaged: noise adds up to a third of that in one.
+        if self.coherence() > hints.of_noise() / 3.0 {
+            self.doubtful = 0;
+        } else {
+            if self.doubtful == 0 {
+                self.since = sample;
+            }
+            self.doubtful += 1;
+        }
+        is_faint && self.doubtful > 0
+    }
+
+    fn coherence(&self) -> f32 {
+        self.neighbours.norm_sqr().sqrt() / self.power.max(f32::MIN_POSITIVE)
+    }
+
+    fn is_lost(&self) -> bool {
+        self.faint >= GONE || self.doubtful >= TOO_FAINT
+    }
+}
+
+/// What makes up for an FFT that begins before its symbol.
+#[derive(Clone, Debug, Default)]
+struct Ramp {
+    late: f64,
+    values: Vec<Complex32>,
+}
+
+impl Ramp {
+    /// For a symbol that begins `late` samples after its FFT. A tone of amplitude 1 becomes a resource element of 1.
+    fn make(&mut self, numerology: Numerology, late: f64) {
+        // A 64th of a sample turns the outermost subcarriers by less than 2°.
+        if !self.values.is_empty() && (late - self.late).abs() < 1.0 / 64.0 {
+            return;
+        }
+        self.late = late;
+        let size = numerology.fft_size() as f64;
+        let count = numerology.bandwidth().subcarriers();
+        let phasor = |turns: f64| {
+            let angle = std::f64::consts::TAU * (turns - libm::round(turns));
+            num_complex::Complex64::new(libm::cos(angle), libm::sin(angle))
+        };
+        let step = phasor(late / size);
+        let half = (count / 2) as f64;
+        let mut now = phasor(-half * late / size) / size;
+        self.values.clear();
+        for k in 0..count {
+            if k == count / 2 {
+                // Nothing is sent at the centre.
+                now *= step;
+            }
+            self.values.push(Complex32::new(now.re as f32, now.im as f32));
+            now *= step;
+        }
+    }
+}
