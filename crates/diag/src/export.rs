@@ -2,6 +2,8 @@
 //!
 //! All of it appends to bytes that the caller keeps; nothing else is allocated per value.
 
+pub mod capture;
+pub mod gsmtap;
 pub mod json;
 pub mod text;
 

@@ -28,6 +28,11 @@ impl Stamp {
         ticks.saturating_mul(TICK_NANOS).saturating_add(units * TICK_NANOS / UNITS_PER_TICK)
     }
 
+    /// Nanoseconds since 1970-01-01 00:00:00, leap seconds not counted.
+    pub fn unix_nanos(self) -> u64 {
+        self.nanos().saturating_add(EPOCH_UNIX_SECONDS * 1_000_000_000)
+    }
+
     /// Microseconds since 1980-01-06 00:00:00, rounded to the nearest.
     pub fn micros(self) -> u64 {
         const TICK_MICROS: u64 = TICK_NANOS / 1_000;

@@ -3,6 +3,7 @@
 mod diag_decode;
 mod diag_info;
 mod diag_made;
+mod diag_pcap;
 mod sims;
 mod tools;
 mod traces;

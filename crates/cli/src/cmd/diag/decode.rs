@@ -1,5 +1,6 @@
 //! `airpace diag decode`: what log packets say.
 
+mod capture;
 mod packets;
 mod unread;
 
@@ -12,6 +13,7 @@ use anyhow::bail;
 
 use super::input::{self, Sink};
 use crate::cmd::Verdict;
+use capture::CaptureFile;
 use packets::{Form, Packets};
 use unread::{Kind, Unread};
 
@@ -31,6 +33,9 @@ pub struct Args {
     /// One JSON object per packet: time_utc, code, name, version, radio, fields.
     #[arg(long, group = "form")]
     json: bool,
+    /// A capture file for Wireshark with the RRC and NAS messages, GSMTAP in pcapng; `-` is standard output.
+    #[arg(long, group = "form", value_name = "OUT")]
+    pcap: Option<PathBuf>,
     /// Only packets of these codes, parted by commas.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_code)]
     code: Vec<LogCode>,
@@ -47,9 +52,13 @@ pub struct Args {
 
 /// Reads and prints.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let form = if args.json { Form::Json { with_payload: args.payload } } else { Form::Text };
+    let writer: Box<dyn Writer + '_> = match &args.pcap {
+        Some(path) => Box::new(CaptureFile::new(path, out)?),
+        None if args.json => Box::new(Packets::new(Form::Json { with_payload: args.payload }, out)),
+        None => Box::new(Packets::new(Form::Text, out)),
+    };
     let mut decode = Decode {
-        writer: Box::new(Packets::new(form, out)),
+        writer,
         codes: args.code.clone(),
         radio: args.radio.map(Radio),
         unread: Unread::new(args.unknown.clone())?,

@@ -1,0 +1,178 @@
+//! `airpace diag decode --pcap`: messages in a capture that Wireshark opens.
+
+use std::process::Command;
+
+use super::Shell;
+use super::diag_made::{Log, nas, recorded, reference, rrc};
+
+/// A message in a capture: GSMTAP's version, type and subtype, the frame, and the message itself.
+#[derive(Debug, PartialEq)]
+struct Message {
+    version: u8,
+    kind: u16,
+    subtype: u16,
+    frame: u32,
+    bytes: Vec<u8>,
+    address: u8,
+}
+
+/// The messages of a capture.
+fn messages(capture: &[u8]) -> Vec<Message> {
+    let word = |at: usize| u32::from_le_bytes(capture[at..at + 4].try_into().unwrap()) as usize;
+    let (mut at, mut messages, mut link) = (0, vec![], 0);
+    while at < capture.len() {
+        let length = word(at + 4);
+        match word(at) {
+            1 => link = capture[at + 8],
+            6 => {
+                let packet = &capture[at + 28..][..word(at + 20)];
+                // An Ethernet header comes first in captures of SCAT.
+                messages.push(message(if link == 1 { &packet[14..] } else { packet }));
+            }
+            _ => {}
+        }
+        at += length;
+    }
+    messages
+}
+
+fn message(datagram: &[u8]) -> Message {
+    assert_eq!((datagram[9], &datagram[22..24]), (17, &4729u16.to_be_bytes()[..]), "UDP to GSMTAP's port");
+    let gsmtap = &datagram[28..];
+    let pair = |at: usize| u16::from_be_bytes([gsmtap[at], gsmtap[at + 1]]);
+    let (version, address) = (gsmtap[0], datagram[19]);
+    if version == 2 {
+        let frame = u32::from_be_bytes(gsmtap[8..12].try_into().unwrap());
+        let bytes = gsmtap[16..].to_vec();
+        return Message {
+            version,
+            kind: gsmtap[2].into(),
+            subtype: gsmtap[12].into(),
+            frame,
+            bytes,
+            address,
+        };
+    }
+    let (mut at, mut frame) = (8, 0);
+    while pair(at) != 0xFFFE {
+        if pair(at) == 8 {
+            frame = u32::from_be_bytes(gsmtap[at + 4..at + 8].try_into().unwrap());
+        }
+        at += 4 + usize::from(pair(at + 2));
+    }
+    // SCAT's metadata ends with the tag, whatever its header says.
+    let end = if pair(4) == 0x0403 || pair(4) == 0x0400 { at + 2 } else { 4 * usize::from(pair(2)) };
+    Message { version, kind: pair(4), subtype: pair(6), frame, bytes: gsmtap[end..].to_vec(), address }
+}
+
+#[test]
+fn recorded_messages_are_those_that_scat_extracts() {
+    // SCAT changes to version 3 for LTE where the channel's number has no room in version 2.
+    const LTE_RRC_V3: [(u16, u16); 6] = [(3, 5), (7, 6), (8, 0), (9, 1), (10, 2), (11, 3)];
+    for log in recorded() {
+        let name = log.display();
+        let capture = Shell::new().command(&["diag", "decode", "--pcap", "-"]).arg(&log).output().unwrap();
+        assert!(capture.status.success(), "{name}");
+        let ours: Vec<_> =
+            messages(&capture.stdout).into_iter().filter(|message| message.version == 2).collect();
+        let mut scats = messages(&reference(&log, "scat.pcapng"));
+        // GSM and the MAC's blocks are not in ours.
+        scats.retain(|message| matches!((message.version, message.kind), (2, 13 | 18) | (3, 0x0403)));
+        for message in &mut scats {
+            if message.version == 3 {
+                let (_, subtype) = LTE_RRC_V3.iter().find(|(scats, _)| *scats == message.subtype).unwrap();
+                (message.version, message.kind, message.subtype) = (2, 13, *subtype);
+            }
+        }
+        assert_eq!(ours.len(), scats.len(), "{name}");
+        for (at, (own, scats)) in ours.iter().zip(&scats).enumerate() {
+            assert_eq!(own, scats, "{name}, message {at}");
+        }
+    }
+}
+
+fn log() -> Log {
+    let mut nr = vec![8, 0, 0, 0, 15, 0x30, 1, 67, 0];
+    nr.extend(627_264u32.to_le_bytes());
+    nr.extend([0, 0, 0, 0, 5, 0, 0, 0, 0, 2, 0, 0x00, 0x01]);
+    Log::default()
+        // Paging of nobody, an identity request, its protected form to the network.
+        .packet(1, 0, 0xB0C0, &rrc(7, 1650, &[0x00, 0x00]))
+        .packet(2, 1, 0xB0EC, &nas(&[0x07, 0x55, 0x01]))
+        .packet(2, 2, 0xB0EB, &nas(&[0x17, 1, 2, 3, 4, 5, 0x07, 0x55, 0x01]))
+        .packet(1, 3, 0xB821, &nr)
+        .packet(1, 4, 0xB173, &[36, 0, 0, 0])
+}
+
+#[test]
+fn messages_keep_their_radio_and_version_and_what_has_no_message_is_left_out() {
+    let shell = Shell::new();
+    shell.write_bytes("phone.qmdl", &log().0);
+    let done = shell.run(&["diag", "decode", "phone.qmdl", "--pcap", "phone.pcapng"]);
+    assert_eq!(done.err, "airpace: phone.pcapng: 4 RRC and NAS messages\n");
+    assert_eq!(done.fine(), "");
+    let messages = messages(&std::fs::read(shell.path("phone.pcapng")).unwrap());
+    let told: Vec<_> = messages
+        .iter()
+        .map(|message| (message.version, message.kind, message.subtype, message.address))
+        .collect();
+    assert_eq!(told, [(2, 13, 6, 1), (2, 18, 0, 2), (2, 18, 1, 2), (3, 0x0503, 6, 1)]);
+    assert_eq!(messages[0].frame, 310);
+    shell.run(&["diag", "decode", "phone.qmdl", "--pcap", "no/folder"]).refused(&["no/folder", "--pcap"]);
+    shell.run(&["diag", "decode", "phone.qmdl", "--pcap", "x", "--json"]).refused(&["--json"]);
+}
+
+/// What tshark prints; `None` with a word where there is none.
+fn tshark(shell: &Shell, words: &[&str]) -> Option<String> {
+    let Ok(done) = Command::new("tshark").args(words).current_dir(shell.folder.path()).output() else {
+        eprintln!("skipped: there is no tshark (Debian: apt-get install tshark)");
+        return None;
+    };
+    assert!(done.status.success(), "tshark {words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    Some(String::from_utf8(done.stdout).unwrap())
+}
+
+#[test]
+fn wireshark_opens_the_capture_and_names_the_messages() {
+    let shell = Shell::new();
+    shell.write_bytes("phone.qmdl", &log().0);
+    shell.run(&["diag", "decode", "phone.qmdl", "--pcap", "phone.pcapng"]).fine();
+    let fields =
+        ["frame.interface_name", "frame.time_epoch", "frame.comment", "_ws.col.Protocol", "_ws.col.Info"];
+    let mut words = vec!["-r", "phone.pcapng", "-T", "fields"];
+    for field in fields {
+        words.extend(["-e", field]);
+    }
+    let Some(told) = tshark(&shell, &words) else { return };
+    let lines: Vec<_> = told.lines().collect();
+    assert_eq!(lines.len(), 4, "{told}");
+    let parts = [
+        &["radio1\t1615098482.000000000\t0xB0C0, PCCH, EARFCN 1650, PCI 67, frame 310", "LTE RRC", "Paging"]
+            [..],
+        &["radio2\t1615098482.001000\t0xB0EC, LTE NAS EMM plain incoming", "Identity request"],
+        &["radio2\t1615098482.002000\t0xB0EB", "NAS-EPS"],
+        &["radio1\t1615098482.003000\t0xB821, PCCH, NR-ARFCN 627264, PCI 67"],
+    ];
+    for (line, parts) in lines.iter().zip(parts) {
+        assert!(parts.iter().all(|part| line.contains(part)), "{parts:?} are in: {line}");
+    }
+}
+
+#[test]
+fn wireshark_reads_every_recorded_message() {
+    for log in recorded() {
+        let shell = Shell::new();
+        let name = log.display();
+        shell.run(&["diag", "decode", log.to_str().unwrap(), "--pcap", "out.pcapng"]).fine();
+        let count = messages(&std::fs::read(shell.path("out.pcapng")).unwrap())
+            .into_iter()
+            .filter(|message| message.version == 2)
+            .count();
+        let filter = "gsmtap.version == 2 && (lte_rrc || nas-eps)";
+        let Some(read) = tshark(&shell, &["-r", "out.pcapng", "-Y", filter]) else { return };
+        assert_eq!(read.lines().count(), count, "{name}: all are LTE RRC or NAS");
+        let broken =
+            tshark(&shell, &["-r", "out.pcapng", "-Y", "gsmtap.version == 2 && _ws.malformed"]).unwrap();
+        assert_eq!(broken, "", "{name}: none is malformed");
+    }
+}
