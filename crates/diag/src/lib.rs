@@ -22,7 +22,9 @@
 //! | [`mask`] | which codes are on |
 //! | [`control`] | what a modem does with packets before it sends them, and how to make it send |
 //! | [`session`] | the host's side of a port: asks for codes, gives the modem back as it was |
+//! | [`char_device`] | the blocks and ioctls of `/dev/diag`, where the stream does not come bare |
 
+pub mod char_device;
 pub mod command;
 pub mod control;
 pub mod export;
