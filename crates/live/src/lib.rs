@@ -1,1 +1,14 @@
 //! The wall clock's driver: ports of modems, and the daemon that publishes what they say.
+//!
+//! | module | what it knows |
+//! | --- | --- |
+//! | [`daemon`] | from the port to shared memory, on two threads |
+//! | [`metrics`] | what the daemon counts, and Prometheus' page of it |
+//! | [`guard`] | the process that gives the modem back if the daemon dies |
+//! | [`source`] | ports: serial, `/dev/diag`, TCP |
+
+pub mod daemon;
+pub mod guard;
+pub mod metrics;
+pub mod source;
+mod sys;

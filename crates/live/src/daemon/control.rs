@@ -1,0 +1,326 @@
+//! The control thread: signs of life, programs, and all that is written to the port.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use airpace_core::Time;
+use airpace_diag::Drain;
+use airpace_diag::kpi::{KPIS, KpiError, Subscription, Wanted};
+use od::clock::now_ns;
+use od::control::{Host, KpiInfo, Refusal, Server};
+use od::{Board, SlotId};
+use rustix::io::Errno;
+
+use super::{Notice, Order, Word};
+use crate::guard::Guard;
+use crate::metrics::{KpiLabel, Metrics};
+use crate::source::{Port, Source};
+use crate::sys;
+
+/// How often the thread looks around where there is nothing to drain.
+///
+/// Chosen: often enough for a program's request to be answered within a blink, rarely enough to cost nothing.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How often subscriptions are counted for the metrics.
+const TALLY_EVERY: Duration = Duration::from_millis(100);
+/// Bytes that may wait for a port that takes none; nothing more is asked of a modem that does not listen.
+const MOST_UNSENT: usize = 1 << 16;
+/// Real-time priority: data come before control.
+const PRIORITY: i32 = 10;
+
+pub(super) struct Parts {
+    pub source: Source,
+    pub board: Board,
+    pub server: Server,
+    pub words: Receiver<Word>,
+    pub orders: Sender<Order>,
+    pub wake: Arc<OwnedFd>,
+    pub notices: Sender<Notice>,
+    pub metrics: Arc<Metrics>,
+    pub drain: Option<Duration>,
+    pub guard: Option<Box<dyn FnMut() -> Command + Send>>,
+    pub is_over: Arc<AtomicBool>,
+    pub wants_realtime: bool,
+}
+
+pub(super) struct Control {
+    server: Server,
+    words: Receiver<Word>,
+    notices: Sender<Notice>,
+    guard: Option<Box<dyn FnMut() -> Command + Send>>,
+    is_over: Arc<AtomicBool>,
+    wants_realtime: bool,
+    source: Source,
+    /// The beat of drains.
+    drain: Drain,
+    /// How long to wait for programs at most.
+    look_every: Duration,
+    attached: Option<Attached>,
+    desk: Desk,
+}
+
+/// A port that is open.
+struct Attached {
+    port: Arc<Port>,
+    guard: Option<Guard>,
+    /// What the port has not taken yet.
+    unsent: Vec<u8>,
+    /// How a drain is asked for in-band.
+    drain: Option<Vec<u8>>,
+}
+
+/// What programs come to: the board, and what is published.
+struct Desk {
+    board: Board,
+    orders: Sender<Order>,
+    wake: Arc<OwnedFd>,
+    metrics: Arc<Metrics>,
+    /// What is published whoever asks.
+    pinned: Vec<SlotId>,
+    /// What is published now.
+    published: Vec<(Wanted, SlotId)>,
+    /// Whether that differs from what the data thread was told.
+    has_changed: bool,
+}
+
+impl Control {
+    pub fn new(parts: Parts) -> Control {
+        Control {
+            server: parts.server,
+            words: parts.words,
+            notices: parts.notices,
+            guard: parts.guard,
+            is_over: parts.is_over,
+            wants_realtime: parts.wants_realtime,
+            source: parts.source,
+            drain: Drain::new(None, parts.drain),
+            look_every: parts.drain.unwrap_or(LOOK_EVERY).min(LOOK_EVERY),
+            attached: None,
+            desk: Desk {
+                board: parts.board,
+                orders: parts.orders,
+                wake: parts.wake,
+                metrics: parts.metrics,
+                pinned: vec![],
+                published: vec![],
+                has_changed: false,
+            },
+        }
+    }
+
+    /// Publishes these whoever asks.
+    ///
+    /// # Errors
+    /// More than there is room for.
+    pub fn pin(&mut self, subscription: &Subscription) -> io::Result<()> {
+        for wanted in subscription.iter() {
+            let slot = self.desk.publish(wanted.clone())?;
+            self.desk.pinned.push(slot);
+        }
+        self.desk.tell_changes();
+        Ok(())
+    }
+
+    pub fn run(mut self) {
+        if self.wants_realtime {
+            // The data thread says whether this is permitted.
+            let _ = sys::run_first(PRIORITY);
+        }
+        let (mut is_leaving, mut tally_at) = (false, Time::ZERO);
+        loop {
+            self.desk.board.beat();
+            let has_ended = self.listen();
+            if has_ended {
+                break;
+            }
+            if self.is_over.load(Ordering::Relaxed) && !is_leaving {
+                is_leaving = true;
+                self.desk.order(Order::Leave);
+            }
+            let now = Time::from_nanos(now_ns());
+            if !is_leaving && self.drain.poll(now).is_some() {
+                self.drain_modem();
+            }
+            self.flush();
+            let due = self.drain.next_timer().unwrap_or(Time::NEVER);
+            let wait = self.look_every.min(due - Time::from_nanos(now_ns()));
+            if let Err(error) = self.server.serve(&mut self.desk, wait) {
+                let _ = self.notices.send(Notice::Broken(error.to_string()));
+                self.is_over.store(true, Ordering::Relaxed);
+            }
+            self.desk.tell_changes();
+            if Time::from_nanos(now_ns()) >= tally_at {
+                tally_at = Time::from_nanos(now_ns()) + TALLY_EVERY;
+                self.desk.metrics.clients.store(self.server.programs() as u32, Ordering::Relaxed);
+                self.desk.tally();
+            }
+        }
+    }
+
+    /// Does what the data thread says; whether it has ended.
+    fn listen(&mut self) -> bool {
+        loop {
+            match self.words.try_recv() {
+                Ok(Word::Opened(port)) => self.attach(port),
+                Ok(Word::Lost) => self.detach(),
+                Ok(Word::Restore(frames)) => {
+                    let guard = self.attached.as_mut().and_then(|attached| attached.guard.as_mut());
+                    if let Some(Err(error)) = guard.map(|guard| guard.set_restore(&frames)) {
+                        let _ = self.notices.send(Notice::Unguarded(error));
+                    }
+                }
+                Ok(Word::Send(frames)) => {
+                    if let Some(attached) = &mut self.attached {
+                        attached.unsent.extend_from_slice(&frames);
+                    }
+                }
+                Ok(Word::Drain(frame)) => {
+                    if let Some(attached) = &mut self.attached {
+                        attached.drain = frame;
+                    }
+                }
+                Ok(Word::Left(is_restored)) => {
+                    // A guard that is not dismissed speaks for us.
+                    if is_restored {
+                        self.detach()
+                    } else {
+                        self.attached = None
+                    }
+                    return true;
+                }
+                Err(TryRecvError::Empty) => return false,
+                Err(TryRecvError::Disconnected) => {
+                    let why = "the data thread has ended by a fault; this is a bug".to_owned();
+                    let _ = self.notices.send(Notice::Broken(why));
+                    return true;
+                }
+            }
+        }
+    }
+
+    fn attach(&mut self, port: Arc<Port>) {
+        let guard = self.guard.as_mut().map(|command| Guard::start(command(), &self.source, &port));
+        let guard =
+            guard.and_then(|guard| guard.map_err(|error| self.notices.send(Notice::Unguarded(error))).ok());
+        self.attached = Some(Attached { port, guard, unsent: vec![], drain: None });
+    }
+
+    /// The modem is as it was, or gone.
+    fn detach(&mut self) {
+        if let Some(Attached { guard: Some(guard), .. }) = self.attached.take() {
+            // A guard that is gone has nothing to do either.
+            let _ = guard.dismiss();
+        }
+    }
+
+    /// Source: BISCAY §3.2.3
+    fn drain_modem(&mut self) {
+        let Some(attached) = &mut self.attached else { return };
+        let metrics = &self.desk.metrics;
+        let is_done = match &attached.drain {
+            // A modem that has not taken the last one needs no other.
+            Some(frame) if attached.unsent.is_empty() => {
+                attached.unsent.extend_from_slice(frame);
+                true
+            }
+            Some(_) => false,
+            None if attached.port.can_drain() => attached.port.drain().is_ok(),
+            None => return,
+        };
+        if is_done { metrics.drains.add(1) } else { metrics.failed_drains.add(1) }
+    }
+
+    /// Writes what the port takes.
+    fn flush(&mut self) {
+        let Some(attached) = &mut self.attached else { return };
+        if attached.unsent.is_empty() {
+            return;
+        }
+        match attached.port.write(&attached.unsent) {
+            Ok(Some(count)) => drop(attached.unsent.drain(..count)),
+            Ok(None) => {}
+            // The data thread notices a port that is gone.
+            Err(_) => attached.unsent.clear(),
+        }
+        attached.unsent.truncate(MOST_UNSENT);
+    }
+}
+
+impl Desk {
+    /// Has something published.
+    fn publish(&mut self, wanted: Wanted) -> Result<SlotId, Errno> {
+        let name = wanted.to_string();
+        let slot = self.board.add(&name, wanted.unit())?;
+        if !self.published.iter().any(|(_, published)| *published == slot) {
+            let mut labels = self.metrics.kpis.lock().unwrap_or_else(PoisonError::into_inner);
+            if labels.len() <= slot.0 as usize {
+                let base = name.split('@').next().unwrap_or(&name).to_owned();
+                let unit = wanted.unit().to_owned();
+                labels.push(KpiLabel { name: base, unit, radio: wanted.radio.0, leases: 0 });
+            }
+            self.published.push((wanted, slot));
+            self.has_changed = true;
+        }
+        Ok(slot)
+    }
+
+    /// Counts subscriptions for the metrics, unless somebody is reading them.
+    fn tally(&self) {
+        let Ok(mut labels) = self.metrics.kpis.try_lock() else { return };
+        for (slot, label) in labels.iter_mut().enumerate() {
+            label.leases = self.board.leases(SlotId(slot as u32));
+        }
+    }
+
+    fn order(&self, order: Order) {
+        // A data thread that has panicked ends the daemon.
+        let _ = self.orders.send(order);
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+
+    /// Tells the data thread what is to be published, if that has changed.
+    fn tell_changes(&mut self) {
+        if std::mem::take(&mut self.has_changed) {
+            let subscription = self.published.iter().map(|(wanted, _)| wanted.clone()).collect();
+            let slots = self.published.iter().map(|(_, slot)| *slot).collect();
+            self.order(Order::Follow(subscription, slots));
+        }
+    }
+}
+
+impl Host for Desk {
+    fn board(&mut self) -> &mut Board {
+        &mut self.board
+    }
+
+    fn kpis(&mut self) -> Vec<KpiInfo> {
+        let info = |(name, unit, about): (&str, &str, &str)| KpiInfo {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            about: about.to_owned(),
+        };
+        KPIS.iter().map(|kpi| info((kpi.name, kpi.unit, kpi.about))).collect()
+    }
+
+    fn subscribe(&mut self, name: &str) -> Result<SlotId, Refusal> {
+        let wanted: Wanted = name.parse().map_err(|error: KpiError| {
+            Refusal::new(
+                if matches!(error, KpiError::Unknown(..)) { Errno::NOENT } else { Errno::INVAL },
+                error.to_string(),
+            )
+        })?;
+        self.publish(wanted).map_err(|errno| Refusal::new(errno, "the board has no room for another KPI"))
+    }
+
+    fn unsubscribed(&mut self, slot: SlotId) {
+        if !self.pinned.contains(&slot) {
+            self.published.retain(|(_, published)| *published != slot);
+            self.has_changed = true;
+        }
+    }
+}

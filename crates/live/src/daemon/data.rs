@@ -1,0 +1,340 @@
+//! The data thread: from the port to the board. It waits for the port, for orders, for the session's deadlines, and
+//! for nothing and nobody else.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, SyncSender};
+use std::time::Duration;
+
+use airpace_core::Time;
+use airpace_diag::command::Request;
+use airpace_diag::frame;
+use airpace_diag::kpi::{Extractor, Subscription};
+use airpace_diag::session::{Line, Original, Session, SessionOptions, State, Trouble};
+use airpace_diag::{Control, Drain};
+use od::clock::now_ns;
+use od::{Entry, Publisher, SlotId};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{Notice, Order, Tapped, Word};
+use crate::metrics::Metrics;
+use crate::source::{Port, Source};
+use crate::sys;
+
+/// Bytes that are read at once.
+///
+/// Chosen: all that a USB modem sends in ten milliseconds at full speed.
+const READ_SIZE: usize = 1 << 16;
+/// Pauses between attempts to open the port: from the first to the longest, doubled each time.
+///
+/// Chosen: a modem that was reset is back after some seconds, a cable after less than one.
+const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
+/// How long the modem may take to be given back as it was.
+const LEAVE_WITHIN: Duration = Duration::from_secs(3);
+/// Real-time priority: above ordinary programs, below what drives hardware.
+const PRIORITY: i32 = 20;
+
+pub(super) struct Parts {
+    pub source: Source,
+    pub publisher: Publisher,
+    pub orders: Receiver<Order>,
+    pub wake: Arc<OwnedFd>,
+    pub words: Sender<Word>,
+    pub notices: Sender<Notice>,
+    pub metrics: Arc<Metrics>,
+    pub tap: Option<SyncSender<Tapped>>,
+    pub drains: bool,
+    pub wants_realtime: bool,
+}
+
+pub(super) struct Data {
+    parts: Parts,
+    subscription: Subscription,
+    extractor: Extractor,
+    /// Place and radio of each KPI of the subscription.
+    places: Vec<(SlotId, u8)>,
+    /// What the modem had before we first changed it.
+    original: Option<Original>,
+    buffer: Vec<u8>,
+    is_leaving: bool,
+    /// Whether the modem is as we would have it when we leave.
+    is_restored: bool,
+}
+
+/// How it ended with a port.
+enum End {
+    Left,
+    NotRestored,
+    Lost(io::Error),
+    Failed(Trouble),
+}
+
+/// What the control thread was last told of a line.
+#[derive(Default)]
+struct Told {
+    restore: Vec<u8>,
+    drain: Option<Vec<u8>>,
+    is_streaming: bool,
+}
+
+impl Data {
+    pub fn new(parts: Parts) -> Data {
+        let subscription = Subscription::default();
+        Data {
+            extractor: Extractor::new(&subscription),
+            subscription,
+            places: vec![],
+            original: None,
+            buffer: vec![0; READ_SIZE],
+            is_leaving: false,
+            is_restored: true,
+            parts,
+        }
+    }
+
+    pub fn run(mut self) {
+        if self.parts.wants_realtime {
+            let locked = rustix::mm::MlockAllFlags::CURRENT | rustix::mm::MlockAllFlags::ONFAULT;
+            let realtime = sys::run_first(PRIORITY).and_then(|()| Ok(rustix::mm::mlockall(locked)?));
+            self.note(Notice::Realtime(realtime));
+        }
+        let (mut pause, mut is_told) = (PAUSES[0], false);
+        while !self.is_leaving {
+            match self.parts.source.open() {
+                Ok(port) => {
+                    is_told = false;
+                    if self.stay_with(Arc::new(port)) {
+                        pause = PAUSES[0];
+                    }
+                }
+                Err(error) if !is_told => {
+                    is_told = true;
+                    self.note(Notice::NotOpened(error));
+                }
+                Err(_) => {}
+            }
+            if !self.is_leaving {
+                self.rest(pause);
+                pause = (pause * 2).min(PAUSES[1]);
+            }
+        }
+        self.tell(Word::Left(self.is_restored));
+    }
+
+    /// Lives with a port until it is lost or left. Whether the modem came to send what is wanted.
+    fn stay_with(&mut self, port: Arc<Port>) -> bool {
+        self.note(Notice::Opened);
+        self.tell(Word::Opened(Arc::clone(&port)));
+        let drain = self.parts.drains.then(|| Drain::new(None, None));
+        // A driver that drains by a call of its own needs no words for it.
+        let drain = drain.filter(|_| !port.can_drain());
+        let options = SessionOptions {
+            wants_plain: !port.is_framed(),
+            original: self.original.take(),
+            drain,
+            ..SessionOptions::default()
+        };
+        let mut line = Line::new(Session::new(self.subscription.codes(), options));
+        let mut told = Told::default();
+        let end = self.follow(&port, &mut line, &mut told);
+        self.original = line.session.original().cloned();
+        self.parts.metrics.streaming.store(0, Ordering::Relaxed);
+        match end {
+            End::Left => return told.is_streaming,
+            End::NotRestored => {
+                self.note(Notice::NotRestored);
+                self.is_restored = false;
+                return told.is_streaming;
+            }
+            End::Lost(error) => self.note(Notice::Lost(error)),
+            End::Failed(trouble) => self.note(Notice::Failed(trouble)),
+        }
+        self.parts.publisher.gap();
+        self.parts.metrics.gaps.add(1);
+        self.tell(Word::Lost);
+        told.is_streaming
+    }
+
+    fn follow(&mut self, port: &Port, line: &mut Line, told: &mut Told) -> End {
+        let mut leave_by = None;
+        loop {
+            let now = now_ns();
+            if self.obey(Some(line)) {
+                line.session.leave();
+                leave_by = Some(now + LEAVE_WITHIN.as_nanos() as u64);
+            }
+            self.speak(line, now, told);
+            match line.session.state() {
+                State::Closed => return End::Left,
+                State::Failed(_) if self.is_leaving => return End::NotRestored,
+                State::Failed(trouble) => return End::Failed(trouble),
+                _ => {}
+            }
+            if leave_by.is_some_and(|by| by <= now) {
+                return End::NotRestored;
+            }
+            let due = line.next_timer().map(Time::as_nanos).into_iter().chain(leave_by).min();
+            match wait(Some(port), &self.parts.wake, due.map(|due| due.saturating_sub(now_ns()))) {
+                Ok(false) => {}
+                Ok(true) => match port.read(&mut self.buffer) {
+                    Ok(None) => {}
+                    Ok(Some(count)) => self.take(count, line),
+                    Err(error) => return End::Lost(error),
+                },
+                Err(error) => return End::Lost(error),
+            }
+        }
+    }
+
+    /// Takes bytes that have just been read, and publishes what they say.
+    fn take(&mut self, count: usize, line: &mut Line) {
+        let arrival_ns = now_ns();
+        let Data { parts, extractor, places, buffer, .. } = self;
+        let Parts { publisher, metrics, tap, notices, .. } = parts;
+        let mut is_news = false;
+        line.push(Time::from_nanos(arrival_ns), &buffer[..count], |packet| {
+            metrics.packets.add(1);
+            let trouble = extractor.push(packet, |sample| {
+                let (slot, radio) = places[sample.wanted];
+                let entry = Entry {
+                    value: sample.value,
+                    modem_ns: sample.stamp.nanos(),
+                    arrival_ns,
+                    subframe: sample.subframe,
+                    carrier: sample.carrier,
+                    radio,
+                };
+                let sequence = publisher.publish(slot, &entry);
+                metrics.on_sample(slot.0, sample.carrier, sample.value, arrival_ns);
+                if let Some(tap) = tap {
+                    // A tap that is full loses samples; the board has the last one all the same.
+                    let _ = tap.try_send(Tapped { slot, sequence, sample, arrival_ns });
+                }
+                is_news = true;
+            });
+            if let Some(trouble) = trouble {
+                let _ = notices.send(Notice::Trouble(trouble));
+            }
+        });
+        if is_news {
+            publisher.wake();
+            metrics.on_latency(now_ns() - arrival_ns);
+        }
+        metrics.reads.add(1);
+        metrics.bytes.add(count as u64);
+        metrics.bad_frames.set(line.faults());
+        // Only who reads the page holds this, for as long as he copies it; then the next read is soon enough.
+        if let Ok(mut troubles) = metrics.troubles.try_lock() {
+            let known: u64 = troubles.iter().map(|(_, count)| count).sum();
+            let counted: u64 = extractor.troubles().iter().map(|trouble| trouble.count).sum();
+            if known != counted {
+                *troubles =
+                    extractor.troubles().iter().map(|trouble| (trouble.to_string(), trouble.count)).collect();
+            }
+        }
+    }
+
+    /// Has the control thread send what the session wants to say, and know what would give the modem back.
+    fn speak(&mut self, line: &mut Line, now: u64, told: &mut Told) {
+        let mut frames = vec![];
+        line.pop(Time::from_nanos(now), &mut frames);
+        let is_streaming = line.session.state() == State::Streaming;
+        let is_draining = line.session.is_draining();
+        if frames.is_empty() && is_streaming == told.is_streaming && is_draining == told.drain.is_some() {
+            return;
+        }
+        // Before what changes the modem is sent.
+        let restore = line.restore();
+        if restore != told.restore {
+            told.restore.clone_from(&restore);
+            self.tell(Word::Restore(restore));
+        }
+        if !frames.is_empty() {
+            self.tell(Word::Send(frames));
+        }
+        let drain = is_draining.then(|| {
+            let mut frame = vec![];
+            frame::encode(line.session.framing(), &Request::Control(Control::Drain).body(), &mut frame);
+            frame
+        });
+        if drain != told.drain {
+            told.drain.clone_from(&drain);
+            self.tell(Word::Drain(drain));
+        }
+        if is_streaming && !told.is_streaming {
+            self.parts.metrics.sessions.add(1);
+            let identity = line.session.identity();
+            let name = identity.build.as_ref().map(|build| format!("{} {}", build.model, build.software));
+            self.note(Notice::Streaming(name));
+            for (code, why) in line.session.missing() {
+                self.note(Notice::Missing(code, why));
+            }
+        }
+        told.is_streaming |= is_streaming;
+        self.parts.metrics.streaming.store(u32::from(is_streaming), Ordering::Relaxed);
+    }
+
+    /// Does what was ordered; whether that is to leave, from here on.
+    fn obey(&mut self, mut line: Option<&mut Line>) -> bool {
+        let was_leaving = self.is_leaving;
+        while let Ok(order) = self.parts.orders.try_recv() {
+            match order {
+                Order::Leave => self.is_leaving = true,
+                Order::Follow(subscription, slots) => {
+                    let radios = subscription.iter().map(|wanted| wanted.radio.0);
+                    self.places = slots.into_iter().zip(radios).collect();
+                    self.extractor.follow(&subscription);
+                    if let Some(line) = line.as_deref_mut() {
+                        line.session.want(subscription.codes());
+                    }
+                    self.subscription = subscription;
+                }
+            }
+        }
+        self.is_leaving && !was_leaving
+    }
+
+    /// Waits between two attempts to open the port.
+    fn rest(&mut self, pause: Duration) {
+        let until = now_ns() + pause.as_nanos() as u64;
+        loop {
+            let left = until.saturating_sub(now_ns());
+            if left == 0 || self.obey(None) || wait(None, &self.parts.wake, Some(left)).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn tell(&self, word: Word) {
+        // A control thread that has panicked ends the daemon.
+        let _ = self.parts.words.send(word);
+    }
+
+    fn note(&self, notice: Notice) {
+        // Whoever does not listen does not want to know.
+        let _ = self.parts.notices.send(notice);
+    }
+}
+
+/// Waits for the port, for an order, or for `nanos` to pass. Whether the port has something.
+fn wait(port: Option<&Port>, wake: &OwnedFd, nanos: Option<u64>) -> io::Result<bool> {
+    let timeout = nanos.map(|nanos| Timespec {
+        tv_sec: (nanos / 1_000_000_000) as i64,
+        tv_nsec: (nanos % 1_000_000_000) as i64,
+    });
+    let mut waits = [PollFd::new(wake, PollFlags::IN), PollFd::new(wake, PollFlags::empty())];
+    if let Some(port) = port {
+        waits[1] = PollFd::new(port, PollFlags::IN);
+    }
+    match poll(&mut waits, timeout.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let [woken, ready] = waits.map(|wait| !wait.revents().is_empty());
+    if woken {
+        let _ = rustix::io::read(wake, &mut [0; 8]);
+    }
+    Ok(ready && port.is_some())
+}

@@ -1,0 +1,214 @@
+//! The guard: a process of its own that gives the modem back as it was if the one that changed it dies.
+//!
+//! The guard inherits the port and reads from a pipe what would give the modem back. A daemon that leaves in good order
+//! has done so itself and says that; if the pipe ends without that word, the daemon was killed, and the guard speaks.
+//!
+//! ```text
+//! daemon ──pipe──▶ guard      'R' length frames: what to send in the end; each takes the place of the one before
+//!    └────port─────┘          'L': the daemon has left, nothing is to be done
+//! ```
+
+use std::io::{self, PipeWriter, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::source::{Port, Source};
+
+/// Begins what would give the modem back.
+const RESTORE: u8 = b'R';
+/// The daemon has left in good order.
+const LEFT: u8 = b'L';
+/// Says which driver to open, where the port itself cannot be inherited.
+const OPEN: u8 = b'O';
+
+/// How long the guard listens for answers.
+///
+/// Chosen: modems answer in some milliseconds. Whoever closes a TCP connection with answers unread takes back what he
+/// wrote, so the guard has to read them.
+const ANSWERS: Duration = Duration::from_millis(500);
+/// How long the guard tries to be heard.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest word on the pipe that is believed.
+const LONGEST_WORD: usize = 1 << 20;
+
+/// The daemon's end of the pipe. Dropping it has the guard speak.
+#[derive(Debug)]
+pub struct Guard {
+    process: Child,
+    pipe: Option<PipeWriter>,
+}
+
+impl Guard {
+    /// Starts a guard over `port`, which `source` names. `command` is a program that calls [`stand`].
+    ///
+    /// # Errors
+    /// A program that cannot be started.
+    pub fn start(mut command: Command, source: &Source, port: &Port) -> io::Result<Guard> {
+        let (reader, mut pipe) = io::pipe()?;
+        let inherited = port.inheritable()?;
+        let is_inherited = inherited.is_some();
+        let process = command
+            // What ends the daemon at the keyboard is not to end the guard.
+            .process_group(0)
+            .stdin(Stdio::from(reader))
+            .stdout(inherited.map_or(Stdio::null(), Stdio::from))
+            .spawn()?;
+        if !is_inherited && let Source::DevDiag(path) = source {
+            send(&mut pipe, OPEN, path.as_os_str().as_encoded_bytes())?;
+        }
+        Ok(Guard { process, pipe: Some(pipe) })
+    }
+
+    /// Says what would give the modem back, as frames.
+    ///
+    /// # Errors
+    /// A guard that is gone.
+    pub fn set_restore(&mut self, frames: &[u8]) -> io::Result<()> {
+        self.pipe.as_mut().map_or(Ok(()), |pipe| send(pipe, RESTORE, frames))
+    }
+
+    /// The modem has been given back, or is gone: the guard has nothing to do.
+    ///
+    /// # Errors
+    /// A guard that was gone already.
+    pub fn dismiss(mut self) -> io::Result<()> {
+        self.pipe.as_mut().map_or(Ok(()), |pipe| send(pipe, LEFT, &[]))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.pipe.take());
+        // Nobody else would take note of its end; it ends by itself, soon.
+        let _ = self.process.wait();
+    }
+}
+
+fn send(pipe: &mut PipeWriter, kind: u8, text: &[u8]) -> io::Result<()> {
+    let mut word = vec![kind];
+    word.extend((text.len() as u32).to_le_bytes());
+    word.extend_from_slice(text);
+    pipe.write_all(&word)
+}
+
+/// Stands guard: reads `pipe` to its end, and gives the modem at `port` back if nobody else has.
+///
+/// # Errors
+/// A port that is gone, or does not take what is sent.
+pub fn stand(pipe: impl Read, port: OwnedFd) -> io::Result<()> {
+    let (restore, source) = listen(pipe)?;
+    let Some(frames) = restore else { return Ok(()) };
+    let port = match source {
+        // The driver knows us by our process: we are a client of our own, and switch its data to us.
+        Some(source) => source.open()?,
+        None => Port::from_fd(port)?,
+    };
+    speak(&port, &frames)
+}
+
+/// What the daemon had said when the pipe ended: what to send, and where if not to the inherited port.
+fn listen(mut pipe: impl Read) -> io::Result<(Option<Vec<u8>>, Option<Source>)> {
+    let (mut restore, mut source) = (None, None);
+    loop {
+        let mut header = [0; 5];
+        if pipe.read_exact(&mut header).is_err() {
+            return Ok((restore, source));
+        }
+        let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
+        let mut text = vec![0; length.min(LONGEST_WORD)];
+        // A daemon that died within a word had said nothing by it.
+        if pipe.read_exact(&mut text).is_err() {
+            return Ok((restore, source));
+        }
+        match header[0] {
+            RESTORE => restore = Some(text).filter(|frames| !frames.is_empty()),
+            OPEN => {
+                let path = String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData)?;
+                source = Some(Source::DevDiag(path.into()));
+            }
+            LEFT => restore = None,
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+/// Sends everything, and reads what comes until nothing more is to be expected.
+fn speak(port: &Port, frames: &[u8]) -> io::Result<()> {
+    let (started, mut sent, mut heard_at) = (Instant::now(), 0, Instant::now());
+    let mut buffer = vec![0; 1 << 16];
+    while sent < frames.len() || heard_at.elapsed() < ANSWERS {
+        if started.elapsed() > PATIENCE {
+            let late = io::Error::new(io::ErrorKind::TimedOut, "the modem does not take what is sent");
+            return if sent < frames.len() { Err(late) } else { Ok(()) };
+        }
+        let wants = if sent < frames.len() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        poll(&mut [PollFd::new(port, wants)], Some(&timeout))?;
+        if sent < frames.len()
+            && let Some(count) = port.write(&frames[sent..])?
+        {
+            sent += count;
+            heard_at = Instant::now();
+        }
+        match port.read(&mut buffer) {
+            Ok(_) => {}
+            // It was heard to the end, and hung up.
+            Err(_) if sent == frames.len() => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    /// What the modem hears from a guard who hears this.
+    fn heard(words: &[(u8, &[u8])], cut: usize) -> Vec<u8> {
+        let (reader, mut pipe) = io::pipe().unwrap();
+        let (mut modem, port) = UnixStream::pair().unwrap();
+        let mut said = vec![];
+        for (kind, text) in words {
+            said.push(*kind);
+            said.extend((text.len() as u32).to_le_bytes());
+            said.extend_from_slice(text);
+        }
+        pipe.write_all(&said[..said.len() - cut]).unwrap();
+        drop(pipe);
+        stand(reader, port.into()).unwrap();
+        let mut heard = vec![];
+        modem.read_to_end(&mut heard).unwrap();
+        heard
+    }
+
+    #[test]
+    fn a_daemon_that_dies_is_spoken_for() {
+        assert_eq!(heard(&[(RESTORE, &[1, 2, 3])], 0), [1, 2, 3]);
+        assert_eq!(heard(&[(RESTORE, &[1, 2, 3]), (RESTORE, &[4, 5])], 0), [4, 5], "the last word counts");
+        assert_eq!(
+            heard(&[(RESTORE, &[1, 2, 3]), (RESTORE, &[4, 5])], 1),
+            [1, 2, 3],
+            "it died within a word"
+        );
+    }
+
+    #[test]
+    fn a_daemon_that_left_or_changed_nothing_is_not() {
+        assert_eq!(heard(&[(RESTORE, &[1, 2, 3]), (LEFT, &[])], 0), []);
+        assert_eq!(heard(&[], 0), []);
+    }
+
+    #[test]
+    fn a_modem_that_is_gone_is_told_of() {
+        let (modem, port) = UnixStream::pair().unwrap();
+        drop(modem);
+        let said: &[u8] = &[RESTORE, 1, 0, 0, 0, 9];
+        stand(said, port.into()).unwrap_err();
+    }
+}

@@ -1,0 +1,41 @@
+//! Serial devices: raw, ours alone, and found again after they were unplugged.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::termios::{self, OptionalActions, QueueSelector};
+
+/// Where the system keeps names of serial ports that do not depend on the order of plugging in.
+pub(super) const BY_ID: &str = "/dev/serial/by-id";
+
+/// Opens a serial device: no echo, no translation, nobody else beside us.
+///
+/// # Errors
+/// What the operating system refuses; `InvalidInput` for what is no serial device.
+pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(path, flags, Mode::empty())?;
+    if !termios::isatty(&fd) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no serial device"));
+    }
+    // Programs that look for modems would otherwise talk in between.
+    termios::ioctl_tiocexcl(&fd)?;
+    let mut attributes = termios::tcgetattr(&fd)?;
+    attributes.make_raw();
+    termios::tcsetattr(&fd, OptionalActions::Now, &attributes)?;
+    // What waited before would be taken for what the modem says now.
+    termios::tcflush(&fd, QueueSelector::IFlush)?;
+    Ok(fd)
+}
+
+/// The link below `by_id` that leads to `path`, or `path` where there is none.
+pub(super) fn lasting(path: PathBuf, by_id: &Path) -> PathBuf {
+    let (Ok(device), Ok(links)) = (fs::canonicalize(&path), fs::read_dir(by_id)) else { return path };
+    let mut links: Vec<_> = links.filter_map(|link| Some(link.ok()?.path())).collect();
+    links.sort();
+    let leads_there = |link: &PathBuf| fs::canonicalize(link).is_ok_and(|target| target == device);
+    links.into_iter().find(leads_there).unwrap_or(path)
+}
