@@ -60,6 +60,11 @@ impl Paint {
         Paint(std::io::stdout().is_terminal() && is_colour_welcome())
     }
 
+    /// For standard error.
+    pub fn stderr() -> Paint {
+        Paint(std::io::stderr().is_terminal() && is_colour_welcome())
+    }
+
     /// Stands out.
     pub fn bold(self, text: &str) -> String {
         self.wrap("1", text)

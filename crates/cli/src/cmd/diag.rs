@@ -1,8 +1,12 @@
 //! `airpace diag`: what a modem's diagnostic port says, from recorded logs and live.
 
 mod decode;
+mod guard;
 mod info;
 mod input;
+mod port;
+mod serve;
+mod watch;
 
 use std::io::Write;
 
@@ -20,6 +24,9 @@ pub struct Args {
 enum Command {
     Info(info::Args),
     Decode(decode::Args),
+    Watch(watch::Args),
+    Serve(serve::Args),
+    Guard(guard::Args),
 }
 
 /// Does it.
@@ -27,5 +34,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     match &args.command {
         Command::Info(args) => info::run(args, out),
         Command::Decode(args) => decode::run(args, out),
+        Command::Watch(args) => watch::run(args, out),
+        Command::Serve(args) => serve::run(args, out),
+        Command::Guard(args) => guard::run(args),
     }
 }

@@ -1,0 +1,116 @@
+//! Where a modem is, and how it is listened to: options that live commands share.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use airpace_live::daemon::{DRAIN_EVERY, Options};
+use airpace_live::source::Source;
+use anyhow::Context;
+
+/// Where the modem's diagnostic port is.
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+pub struct PortArgs {
+    /// Serial device: the DM port of a USB modem, mostly the first of its ports.
+    #[arg(long, value_name = "DEVICE")]
+    port: Option<PathBuf>,
+    /// Character device of a phone's own kernel, mostly /dev/diag; needs root.
+    #[arg(long, value_name = "DEVICE")]
+    dev: Option<PathBuf>,
+    /// TCP server that passes a modem's port on.
+    #[arg(long, value_name = "HOST:PORT")]
+    tcp: Option<String>,
+}
+
+/// How the modem is listened to.
+#[derive(clap::Args)]
+pub struct ListenArgs {
+    /// How often the modem's buffer is drained, where the device allows it: such as 1ms, or `off`. Without draining a
+    /// modem that buffers sends about once a second.
+    #[arg(long, value_name = "EVERY", default_value = "1ms", value_parser = parse_drain)]
+    drain: Drain,
+    /// Do not ask for real-time priority and locked memory.
+    #[arg(long)]
+    no_realtime: bool,
+}
+
+/// How often to drain; `None` is never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drain(pub Option<Duration>);
+
+impl PortArgs {
+    /// The port, by a name that it keeps when it is plugged in again.
+    pub fn source(&self) -> Source {
+        let source = match (&self.port, &self.dev, &self.tcp) {
+            (Some(path), ..) => Source::Serial(path.clone()),
+            (_, Some(path), _) => Source::DevDiag(path.clone()),
+            (.., Some(address)) => Source::Tcp(address.clone()),
+            _ => unreachable!("clap wants one of them"),
+        };
+        source.lasting()
+    }
+}
+
+impl ListenArgs {
+    /// A daemon over `source`, with its control socket in `dir`, guarded by another process of this program.
+    ///
+    /// # Errors
+    /// A program that does not know where it is.
+    pub fn options(&self, source: Source, kpis: &[String], dir: PathBuf) -> anyhow::Result<Options> {
+        let program =
+            std::env::current_exe().context("cannot find this program, which is to guard the modem")?;
+        let guard = move || {
+            let mut command = Command::new(&program);
+            command.args(["diag", "guard"]);
+            command
+        };
+        Ok(Options {
+            source,
+            kpis: kpis.to_vec(),
+            dir,
+            drain: self.drain.0,
+            wants_realtime: !self.no_realtime,
+            guard: Some(Box::new(guard)),
+            tap: None,
+        })
+    }
+}
+
+fn parse_drain(text: &str) -> Result<Drain, String> {
+    if text == "off" {
+        return Ok(Drain(None));
+    }
+    let every = parse_duration(text)?;
+    if every < DRAIN_EVERY / 10 {
+        return Err("no modem is drained more often than every 100us".to_owned());
+    }
+    Ok(Drain(Some(every)))
+}
+
+/// Reads `250us`, `1ms`, `1.5s`.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let units = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    let read = |(unit, seconds): (&str, f64)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * seconds);
+    let seconds = units.into_iter().find_map(read).filter(|seconds| *seconds > 0.0);
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "write a time such as 500us, 1ms or 2s".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_their_units() {
+        assert_eq!(parse_duration("250us"), Ok(Duration::from_micros(250)));
+        assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1_500)));
+        for wrong in ["1", "ms", "-1s", "0s", "1m", "1e999s"] {
+            parse_duration(wrong).unwrap_err();
+        }
+        assert_eq!(parse_drain("off"), Ok(Drain(None)));
+        assert_eq!(parse_drain("10ms"), Ok(Drain(Some(Duration::from_millis(10)))));
+        parse_drain("10us").unwrap_err();
+    }
+}

@@ -1,0 +1,115 @@
+//! `airpace diag serve`: the daemon.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use airpace_live::daemon::{Daemon, Notice, Options};
+use airpace_live::metrics::MetricsServer;
+use anyhow::Context;
+use serde_json::json;
+
+use super::port::{ListenArgs, PortArgs};
+use crate::cmd::Verdict;
+use crate::terminal::Paint;
+
+/// Publishes a modem's KPIs in shared memory, where programs read them through libOD: the OpenDiag daemon.
+///
+/// The modem is asked just for what somebody is subscribed to: what --kpi names, and what programs subscribe to while they
+/// are connected. It is given back as it was when the daemon ends, and also when it is killed: a guard, a second
+/// process, sees to that. A port that is unplugged is opened again when it is back, and the gap is marked.
+#[derive(clap::Args)]
+#[command(
+    before_help = "Example: airpace diag serve --port /dev/ttyUSB2\n         airpace diag serve --dev /dev/diag --kpi lte.rsrp,lte.dl.bytes --metrics 127.0.0.1:9464"
+)]
+pub struct Args {
+    #[command(flatten)]
+    port: PortArgs,
+    /// KPIs that are published whoever asks, such as lte.rsrp, lte.dl.bytes@2 or 0xB173:records.num_rbs.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    kpi: Vec<String>,
+    /// Folder of the control socket [default: $OD_DIR, else /run/airpace for root, else $XDG_RUNTIME_DIR/airpace].
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Serve counters and values to Prometheus at this address, such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    listen: ListenArgs,
+    /// Say on standard output what happens, one JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Serves until it is told to end.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let dir = match &args.dir {
+        Some(dir) => dir.clone(),
+        None => od::default_dir()?,
+    };
+    let options = args.listen.options(args.port.source(), &args.kpi, dir.clone())?;
+    let (source, drain) = (options.source.to_string(), options.drain);
+    let daemon = start(options)?;
+    let metrics = args.metrics.map(|address| {
+        MetricsServer::start(address, Arc::clone(daemon.metrics()))
+            .with_context(|| format!("cannot serve metrics at {address}"))
+    });
+    let metrics = metrics.transpose()?;
+    let page = metrics.as_ref().map(|server| format!("http://{}/metrics", server.address()));
+    if args.json {
+        let begin = json!({"event": "serving", "port": source, "dir": dir, "pid": std::process::id(), "metrics": page});
+        writeln!(out, "{begin}")?;
+        out.flush()?;
+    } else {
+        eprintln!("serving {source} in {}; Ctrl-C ends", dir.display());
+        if let Some(page) = &page {
+            eprintln!("metrics at {page}");
+        }
+        if drain.is_none() {
+            eprintln!("the modem's buffer is not drained");
+        }
+    }
+    let mut broken = None;
+    for notice in daemon.notices() {
+        if args.json {
+            writeln!(out, "{}", json!({"event": notice.kind(), "text": notice.to_string()}))?;
+            out.flush()?;
+        } else {
+            tell(&notice);
+        }
+        if let Notice::Broken(why) = notice {
+            broken = Some(why);
+        }
+    }
+    match broken {
+        Some(why) => anyhow::bail!(why),
+        None => Ok(Verdict::Fine),
+    }
+}
+
+/// Starts a daemon that the keyboard and signals end: once in good order, twice at once.
+///
+/// # Errors
+/// What it cannot do without.
+pub fn start(options: Options) -> anyhow::Result<Daemon> {
+    let daemon = Daemon::start(options)?;
+    let (leave, was_asked) = (daemon.leaver(), AtomicBool::new(false));
+    ctrlc::set_handler(move || {
+        if was_asked.swap(true, Ordering::Relaxed) {
+            // The guard gives the modem back.
+            std::process::exit(2);
+        }
+        leave();
+    })
+    .context("cannot listen to signals")?;
+    Ok(daemon)
+}
+
+/// Says it on standard error.
+pub fn tell(notice: &Notice) {
+    let paint = Paint::stderr();
+    let text = notice.to_string();
+    eprintln!("{}", if notice.is_bad() { paint.bad(&text) } else { text });
+}

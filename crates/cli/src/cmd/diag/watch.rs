@@ -1,0 +1,206 @@
+//! `airpace diag watch`: KPIs as they come.
+
+mod feed;
+mod view;
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use airpace_diag::Stamp;
+use anyhow::Context;
+use od::clock::now_ns;
+use serde_json::json;
+
+use super::port::{ListenArgs, PortArgs, parse_duration};
+use crate::cmd::Verdict;
+use feed::{Feed, Seen};
+use view::View;
+
+/// What most people look for first.
+const USUAL: &[&str] = &[
+    "lte.rsrp",
+    "lte.rsrq",
+    "lte.snr",
+    "lte.cqi",
+    "lte.ri",
+    "lte.dl.prb",
+    "lte.dl.mcs",
+    "lte.dl.tb_bytes",
+    "lte.dl.bler",
+    "lte.dl.bytes",
+    "lte.ul.prb",
+    "lte.ul.tb_bytes",
+    "lte.ul.bytes",
+    "lte.ul.tx_power",
+    "lte.pci",
+    "lte.earfcn",
+    "nr.rsrp",
+];
+
+/// How often the terminal is drawn.
+///
+/// Chosen: what eyes follow.
+const DRAW_EVERY: Duration = Duration::from_millis(100);
+
+/// Shows KPIs as they come: on a terminal a table that is kept up to date, elsewhere a line per sample.
+///
+/// With a port it opens a session of its own, asks the modem just for these KPIs, and gives it back as it was in the
+/// end, also if it crashes. With --od it reads from a daemon that runs already: of samples that come at once, the last.
+#[derive(clap::Args)]
+#[command(
+    before_help = "Example: airpace diag watch --port /dev/ttyUSB2\n         airpace diag watch --od --kpi lte.rsrp,lte.dl.tb_bytes --json"
+)]
+pub struct Args {
+    #[command(flatten)]
+    port: Option<PortArgs>,
+    /// Read from the daemon whose folder this is [default: $OD_DIR, else /run/airpace for root, else $XDG_RUNTIME_DIR/airpace].
+    #[arg(long, value_name = "DIR", num_args = 0..=1, conflicts_with_all = ["port", "dev", "tcp"], required_unless_present_any = ["port", "dev", "tcp"])]
+    od: Option<Option<PathBuf>>,
+    /// KPIs, such as lte.rsrp, lte.dl.bytes@2 or 0xB173:records.num_rbs [default: what most look for first].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    kpi: Vec<String>,
+    /// End after this time, such as 10s.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    span: Option<Duration>,
+    #[command(flatten)]
+    listen: ListenArgs,
+    /// One JSON object per sample.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows them until it is told to end.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let kpis = if args.kpi.is_empty() {
+        USUAL.iter().map(|name| (*name).to_owned()).collect()
+    } else {
+        args.kpi.clone()
+    };
+    let shows_table = !args.json && std::io::stdout().is_terminal();
+    let mut feed = match &args.port {
+        Some(port) => Feed::open_session(port.source(), &args.listen, &kpis)?,
+        None => Feed::open_daemon(args.od.clone().flatten().as_deref(), &kpis)?,
+    };
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&is_over);
+    ctrlc::set_handler(move || {
+        if over.swap(true, Ordering::Relaxed) {
+            // The guard gives the modem back.
+            std::process::exit(2);
+        }
+    })
+    .context("cannot listen to signals")?;
+    let end = args.span.map(|span| Instant::now() + span);
+    let goes_on = || !is_over.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end);
+    let outcome = if shows_table {
+        show_table(&mut feed, out, goes_on)
+    } else {
+        print_lines(&mut feed, out, args.json, goes_on)
+    };
+    // Whatever became of it, the modem is given back.
+    let closed = feed.close();
+    outcome.and(closed).map(|()| Verdict::Fine)
+}
+
+fn print_lines(
+    feed: &mut Feed,
+    out: &mut dyn Write,
+    json: bool,
+    goes_on: impl Fn() -> bool,
+) -> anyhow::Result<()> {
+    let began = now_ns();
+    let mut seen = vec![];
+    while goes_on() {
+        feed.wait(DRAW_EVERY, &mut seen)?;
+        for notice in feed.notices() {
+            eprintln!("{notice}");
+        }
+        for seen in seen.drain(..) {
+            let (name, unit) = feed.name(seen.kpi);
+            if json {
+                writeln!(out, "{}", as_json(name, unit, &seen))?;
+            } else {
+                let seconds = seen.arrival_ns.saturating_sub(began) as f64 * 1e-9;
+                let carrier =
+                    if seen.carrier > 0 { format!("  carrier {}", seen.carrier) } else { String::new() };
+                writeln!(
+                    out,
+                    "{}",
+                    format!("{seconds:10.4} s  {name} {} {unit}{carrier}", seen.value).trim_end()
+                )?;
+            }
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn as_json(name: &str, unit: &str, seen: &Seen) -> serde_json::Value {
+    let stamp = (seen.modem_ns > 0).then(|| Stamp::from_nanos(seen.modem_ns).to_string());
+    json!({
+        "kpi": name,
+        "value": seen.value,
+        "unit": unit,
+        "time_utc": stamp,
+        "radio": seen.radio,
+        "carrier": seen.carrier,
+        "subframe": seen.subframe,
+        "sequence": seen.sequence,
+        "arrival_ns": seen.arrival_ns,
+    })
+}
+
+fn show_table(feed: &mut Feed, out: &mut dyn Write, goes_on: impl Fn() -> bool) -> anyhow::Result<()> {
+    let mut view = View::new(feed.title(), feed.names());
+    let mut screen = Screen::open(out)?;
+    let (mut seen, mut draw_at) = (vec![], Instant::now());
+    while goes_on() {
+        feed.wait(draw_at.saturating_duration_since(Instant::now()), &mut seen)?;
+        for notice in feed.notices() {
+            view.note(notice);
+        }
+        seen.drain(..).for_each(|seen| view.push(&seen));
+        if Instant::now() >= draw_at {
+            draw_at = Instant::now() + DRAW_EVERY;
+            screen.draw(&view.render(now_ns(), screen.size()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The terminal's second screen; dropping it brings the first one back.
+struct Screen<'a> {
+    out: &'a mut dyn Write,
+}
+
+impl<'a> Screen<'a> {
+    fn open(out: &'a mut dyn Write) -> anyhow::Result<Screen<'a>> {
+        write!(out, "\x1b[?1049h\x1b[?25l")?;
+        Ok(Screen { out })
+    }
+
+    /// Columns and rows.
+    fn size(&self) -> (usize, usize) {
+        let size = rustix::termios::tcgetwinsize(std::io::stdout());
+        size.map_or((80, 24), |size| (usize::from(size.ws_col).max(20), usize::from(size.ws_row).max(3)))
+    }
+
+    /// Draws the lines over what was there.
+    fn draw(&mut self, lines: &[String]) -> anyhow::Result<()> {
+        write!(self.out, "\x1b[H")?;
+        for (at, line) in lines.iter().enumerate() {
+            write!(self.out, "{}{line}\x1b[K", if at > 0 { "\r\n" } else { "" })?;
+        }
+        write!(self.out, "\x1b[J")?;
+        Ok(self.out.flush()?)
+    }
+}
+
+impl Drop for Screen<'_> {
+    fn drop(&mut self) {
+        let _ = write!(self.out, "\x1b[?25h\x1b[?1049l").and_then(|()| self.out.flush());
+    }
+}

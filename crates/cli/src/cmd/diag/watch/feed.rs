@@ -1,0 +1,231 @@
+//! Where samples come from: a session of our own, or a daemon's board.
+
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use airpace_diag::kpi::Subscription;
+use airpace_live::daemon::{Daemon, Notice, Tapped};
+use airpace_live::source::Source;
+use anyhow::Context;
+use od::{Kpi, Od};
+
+use crate::cmd::diag::port::ListenArgs;
+
+/// Samples that may wait for the terminal.
+///
+/// Chosen: ten seconds of all grants of a busy modem.
+const ROOM: usize = 1 << 16;
+/// How often a board is looked at. Looking costs no system call.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// Where samples come from.
+pub struct Feed {
+    names: Vec<(String, &'static str)>,
+    /// Radio of each KPI.
+    radios: Vec<u8>,
+    origin: Origin,
+    title: String,
+}
+
+enum Origin {
+    Session {
+        daemon: Daemon,
+        tap: Receiver<Tapped>,
+        /// Where the control socket is that nobody uses.
+        _folder: tempfile::TempDir,
+    },
+    Board {
+        od: Od,
+        kpis: Vec<(Kpi, u64)>,
+        was_alive: bool,
+        notice: Option<String>,
+    },
+}
+
+/// A sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    /// Which of the feed's KPIs.
+    pub kpi: usize,
+    /// Its value.
+    pub value: f64,
+    /// Which of the phone's radios.
+    pub radio: u8,
+    /// Which carrier.
+    pub carrier: u8,
+    /// In which subframe, if that is said.
+    pub subframe: Option<u16>,
+    /// Its number among those of its KPI.
+    pub sequence: u64,
+    /// By the modem's clock; 0 if it did not say.
+    pub modem_ns: u64,
+    /// When it arrived, in ns of [`od::clock`].
+    pub arrival_ns: u64,
+}
+
+impl Feed {
+    /// Opens a session of our own.
+    ///
+    /// # Errors
+    /// A KPI that there is not.
+    pub fn open_session(source: Source, listen: &ListenArgs, kpis: &[String]) -> anyhow::Result<Feed> {
+        let (names, radios) = canonical(kpis)?;
+        let folder = tempfile::Builder::new().prefix("airpace-watch-").tempdir();
+        let folder = folder.context("cannot make a folder for the session")?;
+        let (sender, tap) = mpsc::sync_channel(ROOM);
+        let title = source.to_string();
+        let mut options = listen.options(source, kpis, folder.path().to_owned())?;
+        options.tap = Some(sender);
+        let daemon = Daemon::start(options)?;
+        Ok(Feed { names, radios, origin: Origin::Session { daemon, tap, _folder: folder }, title })
+    }
+
+    /// Reads from a daemon that runs already.
+    ///
+    /// # Errors
+    /// No daemon, or a KPI that it does not know.
+    pub fn open_daemon(dir: Option<&Path>, kpis: &[String]) -> anyhow::Result<Feed> {
+        let (names, radios) = canonical(kpis)?;
+        let od = Od::open(dir)?;
+        let subscribe = |(name, _): &(String, &str)| -> anyhow::Result<_> {
+            let kpi = od.subscribe(name)?;
+            // What was published before we came is not news.
+            let seen = kpi.latest().map_or(0, |reading| reading.sequence);
+            Ok((kpi, seen))
+        };
+        let kpis = names.iter().map(subscribe).collect::<Result<_, _>>()?;
+        let title = match dir {
+            Some(dir) => format!("daemon in {}", dir.display()),
+            None => "daemon".to_owned(),
+        };
+        Ok(Feed { names, radios, origin: Origin::Board { od, kpis, was_alive: true, notice: None }, title })
+    }
+
+    /// What is watched.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Name and unit of every KPI.
+    pub fn names(&self) -> &[(String, &'static str)] {
+        &self.names
+    }
+
+    /// Name and unit of a KPI.
+    pub fn name(&self, kpi: usize) -> (&str, &'static str) {
+        let (name, unit) = &self.names[kpi];
+        (name, unit)
+    }
+
+    /// Waits for samples, no longer than `patience`, and appends those that have come.
+    ///
+    /// # Errors
+    /// A daemon of ours that cannot go on.
+    pub fn wait(&mut self, patience: Duration, seen: &mut Vec<Seen>) -> anyhow::Result<()> {
+        let until = Instant::now() + patience;
+        match &mut self.origin {
+            Origin::Session { tap, .. } => {
+                let radios = &self.radios;
+                let mut take = |tapped: Tapped| {
+                    let kpi = tapped.slot.0 as usize;
+                    // A tap has nothing but what was asked for.
+                    let Some(&radio) = radios.get(kpi) else { return };
+                    seen.push(Seen {
+                        kpi,
+                        value: tapped.sample.value,
+                        radio,
+                        carrier: tapped.sample.carrier,
+                        subframe: tapped.sample.subframe,
+                        sequence: tapped.sequence,
+                        modem_ns: tapped.sample.stamp.nanos(),
+                        arrival_ns: tapped.arrival_ns,
+                    });
+                };
+                match tap.recv_timeout(patience) {
+                    Ok(tapped) => {
+                        take(tapped);
+                        tap.try_iter().take(ROOM).for_each(take);
+                        Ok(())
+                    }
+                    Err(RecvTimeoutError::Timeout) => Ok(()),
+                    Err(RecvTimeoutError::Disconnected) => anyhow::bail!("the session has ended by a fault"),
+                }
+            }
+            Origin::Board { od, kpis, was_alive, notice } => {
+                let is_alive = od.is_alive();
+                if is_alive != *was_alive {
+                    *was_alive = is_alive;
+                    let text =
+                        if is_alive { "the daemon is back" } else { "the daemon shows no sign of life" };
+                    *notice = Some(text.to_owned());
+                }
+                loop {
+                    for (at, (kpi, last)) in kpis.iter_mut().enumerate() {
+                        if let Some(reading) = kpi.latest().filter(|reading| reading.sequence > *last) {
+                            *last = reading.sequence;
+                            seen.push(Seen {
+                                kpi: at,
+                                value: reading.value,
+                                radio: reading.radio,
+                                carrier: reading.carrier,
+                                subframe: reading.subframe,
+                                sequence: reading.sequence,
+                                modem_ns: reading.modem_ns,
+                                arrival_ns: reading.arrival_ns,
+                            });
+                        }
+                    }
+                    let left = until.saturating_duration_since(Instant::now());
+                    if !seen.is_empty() || left.is_zero() {
+                        return Ok(());
+                    }
+                    std::thread::sleep(left.min(LOOK_EVERY));
+                }
+            }
+        }
+    }
+
+    /// What there is to say since the last time.
+    pub fn notices(&mut self) -> Vec<String> {
+        match &mut self.origin {
+            Origin::Session { daemon, .. } => {
+                daemon.notices().try_iter().map(|notice| notice.to_string()).collect()
+            }
+            Origin::Board { notice, .. } => notice.take().into_iter().collect(),
+        }
+    }
+
+    /// Ends it: gives a modem back as it was.
+    ///
+    /// # Errors
+    /// A modem that did not answer; a daemon that broke.
+    pub fn close(self) -> anyhow::Result<()> {
+        let Origin::Session { daemon, tap, .. } = self.origin else { return Ok(()) };
+        daemon.leave();
+        drop(tap);
+        let mut trouble = None;
+        for notice in daemon.notices() {
+            if matches!(notice, Notice::NotRestored | Notice::Broken(_)) {
+                trouble = Some(notice.to_string());
+            }
+        }
+        match trouble {
+            Some(trouble) => anyhow::bail!(trouble),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Names as the daemon has them, each once, with units and radios.
+type Canonical = (Vec<(String, &'static str)>, Vec<u8>);
+
+fn canonical(kpis: &[String]) -> anyhow::Result<Canonical> {
+    let mut subscription = Subscription::default();
+    for wanted in Subscription::new(kpis.iter().map(String::as_str))?.iter() {
+        subscription.add(wanted.clone());
+    }
+    let names = subscription.iter().map(|wanted| (wanted.to_string(), wanted.unit())).collect();
+    let radios = subscription.iter().map(|wanted| wanted.radio.0).collect();
+    Ok((names, radios))
+}
