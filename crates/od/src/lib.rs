@@ -18,6 +18,7 @@
 //! | [`layout`] | what lies where on the board |
 //! | [`board`] | the daemon's side: adds KPIs, publishes, gives signs of life |
 //! | [`reader`] | the programs' side, in Rust |
+//! | [`c`] | the same in C, as `include/od.h` declares it |
 //! | [`control`] | the socket on which board, names and leases are asked for, both ends |
 //! | [`clock`] | the clock of all times on the board |
 //!
@@ -29,6 +30,7 @@
 compile_error!("libOD needs Linux or Android of 64 bits: sealed memory, futexes, the kernel's clock page");
 
 pub mod board;
+pub mod c;
 pub mod clock;
 pub mod control;
 mod error;

@@ -91,6 +91,11 @@ impl Mapping {
             self.base.add(size_of::<Header>() + index as usize * size_of::<Row>()).cast::<Row>().as_ref()
         })
     }
+
+    /// Rows that there is room for.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
 }
 
 impl Drop for Mapping {

@@ -137,6 +137,15 @@ impl Od {
         self.shared.mapping.header().life.gaps.load(Ordering::Relaxed)
     }
 
+    /// Waits until something was published after batch `seen`, of whatever KPI, and gives the number of the latest
+    /// batch; 0 is before the first. For those who follow several KPIs: look at each after every batch.
+    ///
+    /// # Errors
+    /// As [`Kpi::wait`].
+    pub fn wait_any(&self, seen: u32, timeout: Duration) -> Result<u32, Error> {
+        self.wait_until(timeout, |batch| (batch != seen).then_some(batch))
+    }
+
     /// How long the daemon has given no sign of life; `None` if it has stopped.
     fn silence(&self) -> Option<Duration> {
         let life = &self.shared.mapping.header().life;
@@ -146,13 +155,18 @@ impl Od {
         is_running.then(|| Duration::from_nanos(now_ns().saturating_sub(heartbeat_ns)))
     }
 
-    /// A lease by the daemon's number of the KPI's place.
+    /// A lease on a KPI, by the number of its place.
     pub(crate) fn lease(&self, name: &str) -> Result<u32, Error> {
         let slot = self.shared.ask(|client| client.subscribe(name))?;
         match self.shared.mapping.row(slot) {
             Some(_) => Ok(slot),
             None => Err(Error::Protocol { line: format!("ok {slot}") }),
         }
+    }
+
+    /// Places on the board.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.shared.mapping.capacity()
     }
 
     pub(crate) fn release(&self, slot: u32) -> Result<(), Error> {
@@ -167,16 +181,19 @@ impl Od {
 
     /// The first reading beyond `after` that is seen; see [`Kpi::wait`].
     pub(crate) fn wait(&self, slot: u32, after: u64, timeout: Duration) -> Result<Reading, Error> {
+        self.wait_until(timeout, |_| self.latest(slot).filter(|reading| reading.sequence > after))
+    }
+
+    /// Sleeps from batch to batch until `look`, which is told the batch's number, sees what it wants.
+    fn wait_until<T>(&self, timeout: Duration, look: impl Fn(u32) -> Option<T>) -> Result<T, Error> {
         let batches = &self.shared.mapping.header().news.batches;
         let deadline_ns = now_ns().saturating_add(timeout.as_nanos().try_into().unwrap_or(u64::MAX));
         loop {
-            // Before looking: a batch that comes after the look changes the word, and the wait below does not begin.
-            let seen = batches.load(Ordering::Relaxed);
+            // Before looking: a batch that comes after the look changes the word, and the sleep below does not begin.
+            let batch = batches.load(Ordering::Relaxed);
             fence(Ordering::Acquire);
-            if self.shared.row(slot).slot.latest() != after
-                && let Some(reading) = self.latest(slot).filter(|reading| reading.sequence > after)
-            {
-                return Ok(reading);
+            if let Some(seen) = look(batch) {
+                return Ok(seen);
             }
             let silence = self.silence().filter(|silence| *silence < HEARTBEAT_LIMIT).ok_or(Error::Stale)?;
             let left = Duration::from_nanos(deadline_ns.saturating_sub(now_ns()));
@@ -186,7 +203,7 @@ impl Od {
             // No longer than until the daemon would count as dead.
             let nap = left.min(HEARTBEAT_LIMIT - silence);
             let nap = Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: i64::from(nap.subsec_nanos()) };
-            match futex::wait(batches, futex::Flags::empty(), seen, Some(&nap)) {
+            match futex::wait(batches, futex::Flags::empty(), batch, Some(&nap)) {
                 Ok(()) | Err(Errno::AGAIN | Errno::TIMEDOUT) => {}
                 Err(Errno::INTR) => return Err(Error::Interrupted),
                 Err(source) => return Err(Error::System { doing: "waiting for a reading", source }),

@@ -1,5 +1,6 @@
 //! libOD as programs meet it: a daemon on one side, readers on the other.
 
+mod c;
 mod control;
 mod daemon;
 mod hostile;

@@ -1,0 +1,408 @@
+//! The C interface, as `include/od.h` declares it and the manual pages describe it.
+//!
+//! Functions give −1 or `NULL` and set `errno`. No panic crosses the border. Pointers are the caller's promise: where
+//! C hands one in, it is null or points to what the header says.
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::reader::{Od, Reading};
+
+/// `OD_AFTER_GAP`: readings were lost between this and the one before.
+pub const AFTER_GAP: u32 = 1;
+
+/// `od`: an opened daemon, and how many leases the program has on each place.
+#[derive(Debug)]
+pub struct Handle {
+    od: Od,
+    leases: Box<[AtomicU32]>,
+}
+
+/// `struct od_kpi`: a KPI that the daemon offers.
+#[derive(Debug)]
+#[repr(C)]
+pub struct CKpi {
+    /// Bytes of this struct, set by the library.
+    pub size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// What to subscribe to.
+    pub name: *const c_char,
+    /// Unit of its values.
+    pub unit: *const c_char,
+    /// What it is, in a few words.
+    pub about: *const c_char,
+}
+
+/// `struct od_reading`: [`Reading`] as C has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub struct CReading {
+    /// Bytes of this struct, set by the caller.
+    pub size: u32,
+    /// [`AFTER_GAP`] or 0.
+    pub flags: u32,
+    /// See [`Reading::value`].
+    pub value: f64,
+    /// See [`Reading::sequence`].
+    pub sequence: u64,
+    /// See [`Reading::modem_ns`].
+    pub modem_ns: u64,
+    /// See [`Reading::arrival_ns`].
+    pub arrival_ns: u64,
+    /// See [`Reading::published_ns`].
+    pub published_ns: u64,
+    /// See [`Reading::subframe`]; −1 if it is not known.
+    pub subframe: i32,
+    /// See [`Reading::carrier`].
+    pub carrier: u8,
+    /// See [`Reading::radio`].
+    pub radio: u8,
+    /// Zero.
+    pub reserved: u16,
+}
+
+impl CReading {
+    #[inline]
+    fn of(reading: &Reading) -> CReading {
+        CReading {
+            size: size_of::<CReading>() as u32,
+            flags: if reading.is_after_gap { AFTER_GAP } else { 0 },
+            value: reading.value,
+            sequence: reading.sequence,
+            modem_ns: reading.modem_ns,
+            arrival_ns: reading.arrival_ns,
+            published_ns: reading.published_ns,
+            subframe: reading.subframe.map_or(-1, i32::from),
+            carrier: reading.carrier,
+            radio: reading.radio,
+            reserved: 0,
+        }
+    }
+}
+
+/// What went wrong, before it becomes −1 and `errno`.
+enum Failure {
+    /// With words for [`od_strerror`].
+    Told(Error),
+    /// A number that says it all.
+    Plain(Errno),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Told(error)
+    }
+}
+
+impl From<Errno> for Failure {
+    fn from(errno: Errno) -> Failure {
+        Failure::Plain(errno)
+    }
+}
+
+thread_local! {
+    /// The number and words of this thread's last failure that had words.
+    static LAST: RefCell<Option<(c_int, CString)>> = const { RefCell::new(None) };
+}
+
+/// Opens the daemon whose folder is `dir`, or the default one for `NULL`. `NULL` and `errno` if it cannot.
+///
+/// # Safety
+/// `dir` is null or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn od_open(dir: *const c_char) -> *mut Handle {
+    guard(null_mut(), || {
+        // SAFETY: the caller's promise.
+        let dir = unsafe { text(dir) };
+        let od = Od::open(dir.map(|dir| Path::new(OsStr::from_bytes(dir.to_bytes()))))?;
+        let leases = (0..od.capacity()).map(|_| AtomicU32::new(0)).collect();
+        Ok(Box::into_raw(Box::new(Handle { od, leases })))
+    })
+}
+
+/// Closes what [`od_open`] gave; its subscriptions end.
+///
+/// # Safety
+/// `od` is null or from [`od_open`], and nobody uses it at the same time or later.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn od_close(od: *mut Handle) -> c_int {
+    guard(-1, || {
+        if od.is_null() {
+            return Err(Errno::INVAL.into());
+        }
+        // SAFETY: the caller's promise: a box that `od_open` gave out, and its last use.
+        drop(unsafe { Box::from_raw(od) });
+        Ok(0)
+    })
+}
+
+/// Calls `each` with every KPI that the daemon offers, until it gives something other than 0; gives how many calls
+/// there were.
+///
+/// # Safety
+/// `od` is null or open; `each` is null or a function that returns normally.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn od_list(
+    od: *const Handle,
+    each: Option<unsafe extern "C" fn(*const CKpi, *mut c_void) -> c_int>,
+    context: *mut c_void,
+) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { open(od) }?;
+        let each = each.ok_or(Errno::INVAL)?;
+        let mut calls = 0;
+        for kpi in handle.od.kpis()? {
+            let texts = [kpi.name, kpi.unit, kpi.about].map(words);
+            let [name, unit, about] = texts.each_ref().map(|text| text.as_ptr());
+            let info = CKpi { size: size_of::<CKpi>() as u32, reserved: 0, name, unit, about };
+            calls += 1;
+            // SAFETY: the caller's promise about `each`; what is pointed to outlives the call.
+            if unsafe { each(&info, context) } != 0 {
+                break;
+            }
+        }
+        Ok(calls)
+    })
+}
+
+/// Subscribes to a KPI; gives the number to read it by.
+///
+/// # Safety
+/// `od` is null or open, `name` null or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn od_subscribe(od: *const Handle, name: *const c_char) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller's promise.
+        let (handle, name) = unsafe { (open(od)?, text(name).ok_or(Errno::INVAL)?) };
+        let name = name.to_str().map_err(|_| Errno::INVAL)?;
+        let slot = handle.od.lease(name)?;
+        handle.leases[slot as usize].fetch_add(1, Ordering::Relaxed);
+        Ok(slot as c_int)
+    })
+}
+
+/// Ends a subscription. What was subscribed to twice is read until it was unsubscribed from twice.
+///
+/// # Safety
+/// `od` is null or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn od_unsubscribe(od: *const Handle, kpi: c_int) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { open(od) }?;
+        let slot = u32::try_from(kpi).map_err(|_| Errno::BADF)?;
+        let leases = handle.leases.get(slot as usize).ok_or(Errno::BADF)?;
+        let one_less = |leases: u32| leases.checked_sub(1);
+        leases.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).map_err(|_| Errno::BADF)?;
+        handle.od.release(slot)?;
+        Ok(0)
+    })
+}
+
+/// Reads the latest reading. No system call, no lock.
+///
+/// # Safety
+/// `od` is null or open; `reading` is null or points to as many bytes as its `size` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn od_latest(od: *const Handle, kpi: c_int, reading: *mut CReading) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller's promise.
+        let (handle, into) = unsafe { (open(od)?, room(reading)?) };
+        let latest = handle.od.latest(handle.slot(kpi)?).ok_or(Errno::AGAIN)?;
+        *into = CReading::of(&latest);
+        Ok(0)
+    })
+}
+
+/// Waits for a reading beyond sequence number `after`, for `timeout_ns` at most, or for ever if that is negative.
+///
+/// # Safety
+/// As [`od_latest`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn od_wait(
+    od: *const Handle,
+    kpi: c_int,
+    after: u64,
+    timeout_ns: i64,
+    reading: *mut CReading,
+) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller's promise.
+        let (handle, into) = unsafe { (open(od)?, room(reading)?) };
+        *into = CReading::of(&handle.od.wait(handle.slot(kpi)?, after, duration(timeout_ns))?);
+        Ok(0)
+    })
+}
+
+/// Waits until something was published after batch `*seen`, of whatever KPI, and sets `*seen` to the latest batch.
+///
+/// # Safety
+/// `od` is null or open; `seen` is null or points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn od_wait_any(od: *const Handle, seen: *mut u32, timeout_ns: i64) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller's promise.
+        let (handle, seen) = unsafe { (open(od)?, seen.as_mut().ok_or(Errno::INVAL)?) };
+        *seen = handle.od.wait_any(*seen, duration(timeout_ns))?;
+        Ok(0)
+    })
+}
+
+/// How long ago the packet that holds a reading came in, in ns. No system call.
+///
+/// # Safety
+/// `reading` is null or points to a reading that was read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn od_age_ns(reading: *const CReading) -> i64 {
+    guard(-1, || {
+        // SAFETY: the caller's promise.
+        let reading = unsafe { reading.as_ref() }.ok_or(Errno::INVAL)?;
+        Ok(crate::clock::now_ns().saturating_sub(reading.arrival_ns).try_into().unwrap_or(i64::MAX))
+    })
+}
+
+/// 1 if the daemon runs and gave a sign of life within 100 ms, 0 if not. No system call.
+///
+/// # Safety
+/// `od` is null or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn od_alive(od: *const Handle) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(-1, || Ok(c_int::from(unsafe { open(od) }?.od.is_alive())))
+}
+
+/// Says in words what a number in `errno` means that a function of this library has set; never `NULL`.
+///
+/// What the thread's last failure has to say in particular, if it had this number: valid until its next failure.
+#[unsafe(no_mangle)]
+pub extern "C" fn od_strerror(errnum: c_int) -> *const c_char {
+    let in_particular = LAST.with_borrow(|last| {
+        last.as_ref().filter(|(number, _)| *number == errnum).map(|(_, words)| words.as_ptr())
+    });
+    in_particular.unwrap_or_else(|| in_general(Errno::from_raw_os_error(errnum.clamp(1, 4_095))).as_ptr())
+}
+
+/// The library's version, `MAJOR.MINOR.PATCH`.
+#[unsafe(no_mangle)]
+pub extern "C" fn od_version() -> *const c_char {
+    const VERSION: &CStr =
+        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+            Ok(version) => version,
+            Err(_) => panic!("a version has no zeros in it"),
+        };
+    VERSION.as_ptr()
+}
+
+impl Handle {
+    /// The place of a KPI that is subscribed to.
+    #[inline]
+    fn slot(&self, kpi: c_int) -> Result<u32, Errno> {
+        let slot = u32::try_from(kpi).map_err(|_| Errno::BADF)?;
+        let leases = self.leases.get(slot as usize).ok_or(Errno::BADF)?;
+        if leases.load(Ordering::Relaxed) > 0 { Ok(slot) } else { Err(Errno::BADF) }
+    }
+}
+
+/// Does what a function is for; a failure, or a panic, becomes `failed` and `errno`.
+#[inline]
+fn guard<T>(failed: T, work: impl FnOnce() -> Result<T, Failure>) -> T {
+    // What a panic leaves half done is dropped with it, or is an atomic word.
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(done)) => done,
+        Ok(Err(failure)) => {
+            fail(&failure);
+            failed
+        }
+        Err(_) => {
+            fail(&Failure::Plain(Errno::IO));
+            failed
+        }
+    }
+}
+
+#[cold]
+fn fail(failure: &Failure) {
+    let errno = match failure {
+        Failure::Plain(errno) => *errno,
+        Failure::Told(error) => {
+            let errno = error.errno();
+            LAST.set(Some((errno.raw_os_error(), words(error.to_string()))));
+            errno
+        }
+    };
+    errno::set_errno(errno::Errno(errno.raw_os_error()));
+}
+
+/// # Safety
+/// `od` is null or open.
+#[inline]
+unsafe fn open<'a>(od: *const Handle) -> Result<&'a Handle, Errno> {
+    // SAFETY: as said above.
+    unsafe { od.as_ref() }.ok_or(Errno::INVAL)
+}
+
+/// # Safety
+/// `text` is null or a C string.
+unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
+    // SAFETY: as said above.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
+}
+
+/// Where a reading goes, if there is room for it.
+///
+/// # Safety
+/// `reading` is null or points to as many bytes as its `size` says.
+#[inline]
+unsafe fn room<'a>(reading: *mut CReading) -> Result<&'a mut CReading, Errno> {
+    // SAFETY: as said above; the size lies at the beginning, and is looked at before anything else is touched.
+    let has_room = !reading.is_null()
+        && unsafe { (&raw const (*reading).size).read() } as usize >= size_of::<CReading>();
+    // SAFETY: there are as many bytes as a reading takes.
+    if has_room { Ok(unsafe { &mut *reading }) } else { Err(Errno::INVAL) }
+}
+
+/// A timeout; for ever if it is negative.
+fn duration(timeout_ns: i64) -> Duration {
+    u64::try_from(timeout_ns).map_or(Duration::MAX, Duration::from_nanos)
+}
+
+/// As C has it: up to the first zero.
+fn words(text: String) -> CString {
+    let mut bytes = text.into_bytes();
+    bytes.retain(|byte| *byte != 0);
+    CString::new(bytes).unwrap_or_default()
+}
+
+/// What a number means where this library sets it.
+fn in_general(errno: Errno) -> &'static CStr {
+    match errno {
+        Errno::AGAIN => c"nothing has been published yet",
+        Errno::BADF => c"not subscribed to that KPI",
+        Errno::INTR => c"interrupted by a signal",
+        Errno::INVAL => c"an argument is NULL, not a name, or a struct whose size is not set",
+        Errno::IO => c"an error in libOD itself; please report what it printed",
+        Errno::NOENT => c"no daemon there, or no KPI of that name",
+        Errno::CONNREFUSED => c"no daemon there: the one that was has died",
+        Errno::ACCESS => c"the daemon's folder may not be entered",
+        Errno::NOSPC => c"the daemon has no place for another KPI",
+        Errno::DQUOT => c"subscribed to as many KPIs as a program may be",
+        Errno::USERS => c"as many programs are connected as may be",
+        Errno::PROTO => c"the daemon does not keep to the protocol",
+        Errno::PROTONOSUPPORT => c"daemon and library are of different versions",
+        Errno::STALE => c"the daemon has stopped or shows no sign of life; open anew once it runs",
+        Errno::TIMEDOUT => c"nothing came in time",
+        _ => c"no error that libOD has a word for; see strerror(3)",
+    }
+}

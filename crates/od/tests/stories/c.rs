@@ -1,0 +1,330 @@
+//! libOD as C programs have it: installed into a folder, found by pkg-config, compiled by the system's compiler.
+//!
+//! Where pkg-config or a C++ compiler is missing, the test says so and leaves that part out; `./test` installs them.
+
+use std::collections::BTreeSet;
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use od::c::{AFTER_GAP, CKpi, CReading};
+use tempfile::TempDir;
+
+use crate::daemon::Daemon;
+
+/// What libOD promises about its header: clean in both languages, by strict compilers.
+const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow"];
+
+fn crate_dir() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// libOD, installed into a folder by its own script, from the libraries that these tests were built with.
+fn installed() -> &'static Path {
+    static PREFIX: OnceLock<TempDir> = OnceLock::new();
+    let prefix = PREFIX.get_or_init(|| {
+        let prefix = TempDir::new().expect("a folder");
+        let this = std::env::current_exe().expect("this binary");
+        let built = this.parent().expect("a folder that the libraries are in too");
+        let mut install = Command::new(crate_dir().join("install"));
+        succeed(install.arg(prefix.path()).arg("--built").arg(built));
+        prefix
+    });
+    prefix.path()
+}
+
+/// Runs a command that must succeed, and gives what it wrote.
+fn succeed(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?} ended with {}:\n{told}", output.status);
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn is_there(program: &str) -> bool {
+    let status = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let is_there = status.is_ok_and(|status| status.success());
+    if !is_there {
+        println!("skipped: there is no {program}");
+    }
+    is_there
+}
+
+/// What pkg-config says of the installed library; `None` if there is no pkg-config.
+fn flags(question: &[&str]) -> Option<Vec<String>> {
+    is_there("pkg-config").then(|| {
+        let mut ask = Command::new("pkg-config");
+        let told = succeed(
+            ask.args(question).arg("libod").env("PKG_CONFIG_PATH", installed().join("lib/pkgconfig")),
+        );
+        told.split_whitespace().map(str::to_owned).collect()
+    })
+}
+
+/// Compiles a C program against the installed library; `None` if there is no pkg-config.
+fn compile(source: &str, into: &Path) -> Option<PathBuf> {
+    let program = into.join("program");
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O1"]).args(STRICT).arg(crate_dir().join(source));
+    cc.args(flags(&["--cflags", "--libs"])?).arg("-o").arg(&program);
+    succeed(&mut cc);
+    Some(program)
+}
+
+/// A program that finds the installed library.
+fn program(path: &Path) -> Command {
+    let mut command = Command::new(path);
+    command.env("LD_LIBRARY_PATH", installed().join("lib"));
+    command
+}
+
+fn lines(output: &Output) -> Vec<String> {
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_header_and_the_library_mean_the_same() {
+    let folder = TempDir::new().expect("a folder");
+    let Some(path) = compile("tests/c/header.c", folder.path()) else { return };
+    let said: BTreeSet<_> = succeed(&mut program(&path)).lines().map(str::to_owned).collect();
+
+    /// The offset and size of each field, as `header.c` prints them.
+    macro_rules! facts {
+        ($c:literal, $rust:ident, $value:expr, [$($field:ident),*]) => {{
+            let value: $rust = $value;
+            let fields = vec![$(format!(
+                concat!($c, ".", stringify!($field), " {} {}"),
+                offset_of!($rust, $field),
+                size_of_val(&value.$field)
+            )),*];
+            // Every field is named: this does not compile if one is missing.
+            let $rust { $($field: _),* } = value;
+            fields.into_iter().chain([format!("{} {}", $c, size_of::<$rust>())])
+        }};
+    }
+    let none = std::ptr::null();
+    let kpi = CKpi { size: 0, reserved: 0, name: none, unit: none, about: none };
+    let reading = CReading {
+        size: 0,
+        flags: 0,
+        value: 0.0,
+        sequence: 0,
+        modem_ns: 0,
+        arrival_ns: 0,
+        published_ns: 0,
+        subframe: -1,
+        carrier: 0,
+        radio: 0,
+        reserved: 0,
+    };
+    let mut expected: BTreeSet<String> =
+        facts!("od_kpi", CKpi, kpi, [size, reserved, name, unit, about]).collect();
+    expected.extend(facts!(
+        "od_reading",
+        CReading,
+        reading,
+        [
+            size,
+            flags,
+            value,
+            sequence,
+            modem_ns,
+            arrival_ns,
+            published_ns,
+            subframe,
+            carrier,
+            radio,
+            reserved
+        ]
+    ));
+    expected.insert(format!("OD_AFTER_GAP {AFTER_GAP}"));
+    expected.insert(format!("OD_READING_INIT.size {}", size_of::<CReading>()));
+    expected.insert("OD_READING_INIT.subframe -1".to_owned());
+    assert_eq!(said, expected, "od.h and the library lay the structs out alike");
+}
+
+#[test]
+fn the_header_declares_what_the_library_has_and_nothing_else() {
+    let header = std::fs::read_to_string(crate_dir().join("include/od.h")).expect("readable");
+    let declared: BTreeSet<&str> = header
+        .lines()
+        .filter(|line| line.ends_with(';') && !line.starts_with([' ', '/', '*']) && line.contains("od_"))
+        .filter_map(|line| {
+            let name = &line[line.find("od_")?..];
+            Some(&name[..name.find('(')?])
+        })
+        .collect();
+    assert!(declared.len() > 10, "only {declared:?} were found in the header");
+
+    let symbols =
+        succeed(Command::new("nm").args(["-D", "--defined-only"]).arg(installed().join("lib/libod.so")));
+    let exported: BTreeSet<&str> = symbols
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2))
+        .filter(|name| name.starts_with("od_"))
+        .collect();
+    assert_eq!(declared, exported);
+
+    let pages: BTreeSet<String> = std::fs::read_dir(installed().join("share/man/man3"))
+        .expect("installed")
+        .map(|page| page.expect("readable").file_name().to_string_lossy().trim_end_matches(".3").to_owned())
+        .collect();
+    let missing: Vec<_> = declared.iter().filter(|name| !pages.contains(**name)).collect();
+    assert!(missing.is_empty(), "no manual page is about {missing:?}");
+}
+
+#[test]
+fn the_header_is_clean_as_c_and_as_cpp() {
+    let Some(flags) = flags(&["--cflags"]) else { return };
+    let folder = TempDir::new().expect("a folder");
+    let source = folder.path().join("uses.c");
+    let text = "#include <od.h>\n#include <od.h>\nint main(void) { struct od_reading r = OD_READING_INIT; return (int)r.reserved; }\n";
+    std::fs::write(&source, text).expect("written");
+    let mut languages = vec![("cc", "c", "c99"), ("cc", "c", "c11")];
+    if is_there("c++") {
+        languages.extend([("c++", "c++", "c++11"), ("c++", "c++", "c++20")]);
+    }
+    for (compiler, language, standard) in languages {
+        let mut compile = Command::new(compiler);
+        compile
+            .args(["-x", language, &format!("-std={standard}"), "-fsyntax-only", "-Wconversion"])
+            .args(STRICT);
+        succeed(compile.args(&flags).arg(&source));
+    }
+}
+
+#[test]
+fn pkg_config_and_the_linker_know_the_versions() {
+    let Some(version) = flags(&["--modversion"]) else { return };
+    assert_eq!(version, [env!("CARGO_PKG_VERSION")]);
+    let dynamic = succeed(Command::new("readelf").arg("-d").arg(installed().join("lib/libod.so")));
+    assert!(dynamic.contains("[libod.so.0]"), "programs ask for this interface's version: {dynamic}");
+}
+
+#[test]
+fn manual_pages_are_well_formed() {
+    let pages: Vec<_> = std::fs::read_dir(crate_dir().join("man"))
+        .expect("readable")
+        .map(|page| page.expect("readable").path())
+        .collect();
+    assert!(pages.len() >= 5, "{pages:?}");
+    if is_there_without_version("mandoc") {
+        let output = Command::new("mandoc").args(["-T", "lint", "-W", "warning"]).args(&pages).output();
+        let output = output.expect("mandoc runs");
+        // What it says about the system's other pages, of which it keeps an index, is not about ours.
+        let told: Vec<_> = lines(&output).into_iter().filter(|line| !line.contains("makewhatis")).collect();
+        assert!(told.is_empty(), "{told:#?}");
+    }
+}
+
+/// As [`is_there`], for a program that does not know `--version`.
+fn is_there_without_version(program: &str) -> bool {
+    let is_there =
+        Command::new(program).arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !is_there {
+        println!("skipped: there is no {program}");
+    }
+    is_there
+}
+
+#[test]
+fn the_c_example_lists_kpis_and_prints_them_as_they_come() {
+    let folder = TempDir::new().expect("a folder");
+    let Some(odcat) = compile("examples/c/odcat.c", folder.path()) else { return };
+    let mut daemon = Daemon::start(8);
+    let listed = succeed(program(&odcat).arg("-d").arg(daemon.dir()));
+    insta::assert_snapshot!(listed, @r"
+    lte.rsrp                 dBm    reference signal received power of the serving cell
+    lte.dl.grant             byte   bytes granted on the downlink in a subframe
+    nr.snr                   dB     signal to noise ratio of the serving cell
+    ");
+
+    // Subscribed beforehand, so that the places are known and the first readings are there.
+    let od = daemon.open();
+    let _kpis = ["lte.rsrp", "nr.snr@2"].map(|name| od.subscribe(name).expect("there is one"));
+    daemon.publish(0, -97.5);
+    daemon.publish(1, 12.25);
+    let mut odcat = program(&odcat);
+    odcat.args(["-n", "6", "-d"]).arg(daemon.dir()).args(["lte.rsrp", "nr.snr@2"]);
+    let printing = odcat.stdout(Stdio::piped()).spawn().expect("it starts");
+    daemon.settle("the program has come", |state| *state.programs.lock().expect("not poisoned") == 2);
+    daemon.publisher.gap();
+    while !has_left(&daemon) {
+        daemon.publish(0, -80.0);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let printed = printing.wait_with_output().expect("it ends");
+    assert!(printed.status.success(), "six readings were printed: {printed:?}");
+    let printed = lines(&printed);
+    assert_eq!(printed.len(), 6, "{printed:#?}");
+    for line in &printed {
+        let words: Vec<_> = line.split(' ').collect();
+        let [name, value, unit, "age", age, "ms", number, ..] = words[..] else { panic!("{line}") };
+        match name {
+            "lte.rsrp" => assert!(unit == "dBm" && (value == "-97.5" || value == "-80"), "{line}"),
+            "nr.snr@2" => assert!(unit == "dB" && value == "12.25" && number == "#1", "{line}"),
+            _ => panic!("nobody asked for {line}"),
+        }
+        assert!(age.parse::<f64>().is_ok_and(|age| age >= 0.0), "{line}");
+        let is_first_after = value == "-80" && number == "#2";
+        assert!(!is_first_after || line.ends_with("after a gap"), "{line}");
+    }
+}
+
+fn has_left(daemon: &Daemon) -> bool {
+    *daemon.state.programs.lock().expect("not poisoned") < 2
+}
+
+#[test]
+fn the_c_example_says_in_words_what_went_wrong() {
+    let folder = TempDir::new().expect("a folder");
+    let Some(odcat) = compile("examples/c/odcat.c", folder.path()) else { return };
+    let told = |dir: &Path, name: &str| {
+        let output = program(&odcat).arg("-d").arg(dir).arg(name).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).expect("text").replace(&dir.display().to_string(), "DIR")
+    };
+    let daemon = Daemon::start(8);
+    assert_eq!(told(daemon.dir(), "lte.rsqr"), "odcat: lte.rsqr: there is no KPI `lte.rsqr`\n");
+    let nobody = TempDir::new().expect("a folder");
+    insta::assert_snapshot!(
+        told(nobody.path(), "lte.rsrp"),
+        @"odcat: open: no daemon at DIR/control: No such file or directory (os error 2); start one with `airpace diag serve`"
+    );
+}
+
+#[test]
+fn a_reader_makes_no_system_call() {
+    let folder = TempDir::new().expect("a folder");
+    let Some(path) = compile("tests/c/no_syscall.c", folder.path()) else { return };
+    let mut daemon = Daemon::start(8);
+    let _kpi = daemon.open().subscribe("lte.rsrp").expect("there is one");
+    daemon.publish(0, -97.5);
+
+    let clock = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let clock = clock.unwrap_or_default();
+    if !["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"].contains(&clock.trim()) {
+        println!("skipped: this machine's clock, {:?}, cannot be read without a system call", clock.trim());
+        return;
+    }
+    let run = |more: &[&str]| {
+        program(&path).arg(daemon.dir()).arg("lte.rsrp").args(more).output().expect("it starts")
+    };
+    let read = run(&[]);
+    if read.status.code() == Some(77) {
+        println!("skipped: seccomp is not allowed here: {}", String::from_utf8_lossy(&read.stderr));
+        return;
+    }
+    assert!(read.status.success(), "a call was made that the system does not allow: {read:?}");
+    assert_eq!(lines(&read), ["a million readings, no system call"]);
+
+    let waited = run(&["wait"]);
+    let signal = std::os::unix::process::ExitStatusExt::signal(&waited.status);
+    const SIGSYS: i32 = 31;
+    assert_eq!(
+        signal,
+        Some(SIGSYS),
+        "had it made a call, as waiting does, it would have been killed: {waited:?}"
+    );
+}
