@@ -1,10 +1,14 @@
 //! What a packet costs on its way from the port to a KPI, by recorded log.
 //!
-//! `one KPI`: its bytes are de-framed, what nobody subscribed to is left out, one field of each code is picked.
-//! `everything`: its bytes are de-framed and all of it is read.
+//! | column | what is done with its bytes |
+//! | --- | --- |
+//! | one KPI | de-framed; `lte.rsrp` is read, other packets are left out |
+//! | one of each | de-framed; one KPI is read of every kind of packet that has any |
+//! | all KPIs | de-framed; all KPIs of the list are read |
+//! | everything | de-framed; every field of every record is read, nested |
 //!
-//! Criterion measures whole logs, in packets per second. Before that comes a table of single packets: median, and what
-//! one in a hundred exceeds; reading the clock costs some 30 ns of each.
+//! The table is of single packets, each timed for itself, several times: median, and what one in a hundred exceeds.
+//! Reading the clock costs some 30 ns of each. Criterion then measures whole logs, in packets per second.
 //!
 //! `cargo bench -p airpace-diag --bench decode`; the logs are in the folder that `AIRPACE_DATA` names, under `diag/`.
 
@@ -15,58 +19,34 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
 
-use airpace_diag::layout::{Code, Pick, Version};
+use airpace_diag::kpi::qualcomm::ORIGINS;
+use airpace_diag::kpi::{Extractor, KPIS, Subscription};
 use airpace_diag::{Deframer, Framed, Framing, LogCode, LogPacket, Message, log};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use hdrhistogram::Histogram;
 use recordings_folder::{logs, recordings};
 
-/// The field of each code that somebody wants.
-const KPIS: &[(u16, &str)] = &[
-    (0xB063, "subpackets.samples.dl_tbs_bytes"),
-    (0xB064, "subpackets.samples.grant_bytes"),
-    (0xB066, "subpackets.samples.lcids.new_uncompressed_bytes"),
-    (0xB067, "subpackets.sample.grant_received"),
-    (0xB0C0, "physical_cell_id"),
-    (0xB126, "tbs_0"),
-    (0xB130, "hypotheses.payload"),
-    (0xB139, "records.pusch_tb_size"),
-    (0xB14D, "cqi_cw0"),
-    (0xB14E, "wideband_cqi_cw0"),
-    (0xB173, "records.transport_blocks.tb_size"),
-    (0xB179, "rsrp_dbm"),
-    (0xB193, "subpackets.cells.rsrp"),
-    (0xB821, "freq"),
-];
+/// The KPI that most packets of a connected phone carry.
+const ONE: [&str; 1] = ["lte.rsrp"];
 
-/// A code that somebody subscribed to, with a pick for each version.
-struct Wanted {
-    code: &'static Code,
-    picks: Vec<(Version, Pick)>,
+/// The first KPI of each log code that has one.
+fn one_of_each() -> Vec<&'static str> {
+    let first: BTreeMap<LogCode, &str> =
+        ORIGINS.iter().rev().map(|origin| (origin.code, origin.kpi)).collect();
+    let mut names: Vec<&str> = first.into_values().collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
-fn subscription() -> BTreeMap<LogCode, Wanted> {
-    let mut wanted = BTreeMap::new();
-    for &(number, path) in KPIS {
-        let code = log::code(LogCode(number)).unwrap();
-        let mut picks = vec![];
-        for layout in code.layouts {
-            if let Ok(pick) = Pick::new(layout, &[path]) {
-                picks.extend(layout.versions.iter().map(|&version| (version, pick.clone())));
-            }
-        }
-        assert!(!picks.is_empty(), "{path} is a field of {}", code.code);
-        wanted.insert(code.code, Wanted { code, picks });
-    }
-    wanted
+fn extractor<'n>(names: impl IntoIterator<Item = &'n str>) -> Extractor {
+    Extractor::new(&Subscription::new(names).expect("the list has them"))
 }
 
-/// Sums up one KPI of a packet.
-fn pick(wanted: &BTreeMap<LogCode, Wanted>, packet: &LogPacket<'_>) -> f64 {
-    let Some(wanted) = wanted.get(&packet.code) else { return 0.0 };
-    let Ok(version) = wanted.code.version(packet.payload) else { return 0.0 };
-    let Some((_, pick)) = wanted.picks.iter().find(|(of, _)| *of == version) else { return 0.0 };
+/// Sums up what a packet says of the KPIs.
+fn kpis(extractor: &mut Extractor, packet: &LogPacket<'_>) -> f64 {
     let mut sum = 0.0;
-    let _ = pick.visit(packet.payload, |row| sum += row[0].number().unwrap_or(1.0));
+    extractor.push(packet, |sample| sum += sample.value);
     sum
 }
 
@@ -96,53 +76,68 @@ fn frames(bytes: &[u8]) -> Vec<&[u8]> {
     frames
 }
 
-/// Median and 99th percentile of one step over all frames, in microseconds: of several rounds the fastest of each
-/// frame, so that only what the packet itself costs is counted.
-fn by_packet(frames: &[&[u8]], mut step: impl FnMut(&LogPacket<'_>)) -> (f64, f64) {
-    const ROUNDS: usize = 5;
+/// What one step costs of each frame, in nanoseconds, after a round that is not counted.
+fn by_packet(frames: &[&[u8]], mut step: impl FnMut(&LogPacket<'_>)) -> Histogram<u64> {
+    const ROUNDS: usize = 9;
     let mut deframer = Deframer::new(Framing::Hdlc);
-    let mut costs = vec![f64::INFINITY; frames.len()];
-    for _ in 0..ROUNDS {
-        for (cost, frame) in costs.iter_mut().zip(frames) {
+    let mut costs = Histogram::new(3).expect("three digits");
+    for round in 0..=ROUNDS {
+        for frame in frames {
             let begin = Instant::now();
             deframe(&mut deframer, black_box(frame), &mut step);
-            *cost = cost.min(begin.elapsed().as_secs_f64() * 1e6);
+            let cost = begin.elapsed().as_nanos() as u64;
+            if round > 0 {
+                costs.record(cost).expect("the histogram grows");
+            }
         }
     }
-    costs.sort_by(f64::total_cmp);
-    (costs[costs.len() / 2], costs[costs.len() * 99 / 100])
+    costs
+}
+
+/// Median and 99th percentile in microseconds.
+fn shown(costs: &Histogram<u64>) -> String {
+    let micros = |quantile| costs.value_at_quantile(quantile) as f64 / 1e3;
+    format!("{:>7.2} {:>7.2}", micros(0.5), micros(0.99))
 }
 
 fn decode(criterion: &mut Criterion) {
     let Some(folder) = recordings() else { return };
-    let wanted = subscription();
-    println!("{:30} {:>8} {:>17} {:>19}", "log", "packets", "one KPI, µs", "everything, µs");
-    println!("{:30} {:>8} {:>8} {:>8} {:>9} {:>9}", "", "", "median", "p99", "median", "p99");
+    let each = one_of_each();
+    println!("µs per packet: median and 99th percentile");
+    print!("{:30} {:>7}", "log", "packets");
+    println!("{:>16}{:>16}{:>16}{:>16}", "one KPI", "one of each", "all KPIs", "everything");
     for path in logs(&folder) {
-        let name = path.file_stem().unwrap().to_str().unwrap();
-        let bytes = std::fs::read(&path).unwrap();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let bytes = std::fs::read(&path).expect("the log can be read");
         let frames = frames(&bytes);
-        let one = by_packet(&frames, |packet| {
-            black_box(pick(&wanted, packet));
-        });
-        let all = by_packet(&frames, |packet| {
+        print!("{name:30} {:>7}", frames.len());
+        let all = KPIS.iter().map(|kpi| kpi.name);
+        for mut extractor in [extractor(ONE), extractor(each.iter().copied()), extractor(all)] {
+            let costs = by_packet(&frames, |packet| {
+                black_box(kpis(&mut extractor, packet));
+            });
+            print!(" {}", shown(&costs));
+        }
+        let costs = by_packet(&frames, |packet| {
             black_box(everything(packet));
         });
-        let packets = frames.len();
-        println!("{name:30} {packets:>8} {:>8.2} {:>8.2} {:>9.2} {:>9.2}", one.0, one.1, all.0, all.1);
+        println!(" {}", shown(&costs));
     }
     for name in ["lte_pixel3_a", "lte_bler_2019"] {
-        let bytes = std::fs::read(folder.join(format!("{name}.mi2log"))).unwrap();
+        let bytes = std::fs::read(folder.join(format!("{name}.mi2log"))).expect("the log can be read");
         let mut group = criterion.benchmark_group(name);
         group.throughput(Throughput::Elements(frames(&bytes).len() as u64));
-        group.bench_function("one KPI", |bencher| {
-            bencher.iter(|| {
-                let mut sum = 0.0;
-                let mut deframer = Deframer::new(Framing::Hdlc);
-                deframe(&mut deframer, &bytes, |packet| sum += pick(&wanted, packet));
-                sum
+        for (title, names) in [("one KPI", ONE.to_vec()), ("one of each", each.clone())] {
+            let mut extractor = extractor(names);
+            group.bench_function(title, |bencher| {
+                bencher.iter(|| {
+                    let mut sum = 0.0;
+                    let mut deframer = Deframer::new(Framing::Hdlc);
+                    deframe(&mut deframer, &bytes, |packet| sum += kpis(&mut extractor, packet));
+                    sum
+                });
             });
-        });
+        }
         group.bench_function("everything", |bencher| {
             bencher.iter(|| {
                 let mut fields = 0;
