@@ -1,5 +1,6 @@
 //! The grammar of origins: from which fields of which packet a KPI is made.
 
+use crate::layout::Version;
 use crate::mac::{self, BUFFER_SIZES, Broken, Direction, Element, LEAST_HEADROOM_DB, TIMING_STAYS};
 use crate::packet::LogCode;
 
@@ -19,6 +20,8 @@ pub struct Origin {
     pub when: &'static [When],
     /// So many rows are one sample, their sum: the path of the field that says how many.
     pub rows: Option<&'static str>,
+    /// The only versions of which it can be made so; any that has the fields, if none is named.
+    pub versions: &'static [Version],
     /// Whether it counts beside the origin before it, which says other things, rather than in its place.
     pub beside: bool,
 }
@@ -40,6 +43,8 @@ pub enum Turn {
     Sum,
     /// The first divided by the second.
     Quotient,
+    /// Two to the power of the first that is there.
+    TwoToThe,
     /// 1 if any of them is there: rows are counted.
     One,
     /// What its name in the layout means; a value with another name is no sample.
@@ -114,7 +119,16 @@ impl Control {
 impl Origin {
     /// The first of these fields that is there, of every row.
     pub const fn new(kpi: &'static str, code: u16, value: &'static [&'static str]) -> Origin {
-        Origin { kpi, code: LogCode(code), value, turn: Turn::First, when: &[], rows: None, beside: false }
+        Origin {
+            kpi,
+            code: LogCode(code),
+            value,
+            turn: Turn::First,
+            when: &[],
+            rows: None,
+            versions: &[],
+            beside: false,
+        }
     }
 
     /// The same, made otherwise.
@@ -130,6 +144,11 @@ impl Origin {
     /// The same, the sum of as many rows as this field says.
     pub const fn summed(self, rows: &'static str) -> Origin {
         Origin { rows: Some(rows), ..self }
+    }
+
+    /// The same, of these versions only.
+    pub const fn of_versions(self, versions: &'static [Version]) -> Origin {
+        Origin { versions, ..self }
     }
 
     /// The same, as well as the origin before it.

@@ -83,6 +83,7 @@ enum Make {
     Largest,
     Sum,
     Quotient,
+    TwoToThe,
     One,
     Named(Vec<(u64, f64)>),
     Element(Direction, Control),
@@ -196,7 +197,10 @@ struct Draft {
 impl Draft {
     /// `None` if the KPI cannot be made so of this layout.
     fn new(layout: &'static Layout, origin: &Origin) -> Option<Draft> {
-        let Origin { code, value, when, rows, .. } = *origin;
+        let Origin { code, value, when, rows, versions, .. } = *origin;
+        if !versions.is_empty() && !layout.versions.iter().all(|version| versions.contains(version)) {
+            return None;
+        }
         // What is asked of a row may lie deeper than its value: then there is a row for each of those.
         let asked = when.iter().map(|when| when.path).chain(rows);
         let mut draft = Draft::of_paths(code, layout, value, asked)?;
@@ -336,6 +340,7 @@ impl Make {
             Turn::Sum => Make::Sum,
             Turn::Quotient if leaves.len() < 2 => return None,
             Turn::Quotient => Make::Quotient,
+            Turn::TwoToThe => Make::TwoToThe,
             Turn::One => Make::One,
             Turn::Named(meanings) => {
                 let mut values = vec![];
@@ -396,6 +401,7 @@ impl Use {
             Make::Largest => numbers.reduce(f64::max),
             Make::Sum => numbers.reduce(|one, other| one + other),
             Make::Quotient => numbers.next().zip(numbers.next()).map(|(one, other)| one / other),
+            Make::TwoToThe => first(row, &self.value).map(|power| (1_u64 << power.min(63)) as f64),
             Make::One => self.value.iter().any(|&column| row[column] != Cell::Absent).then_some(1.0),
             Make::Named(meanings) => first(row, &self.value)
                 .and_then(|raw| meanings.iter().find(|(number, _)| *number == raw))

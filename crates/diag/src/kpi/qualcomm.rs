@@ -8,12 +8,16 @@ mod places;
 pub use places::PLACES;
 
 use super::origin::Control::{BufferStatus, PowerHeadroom, TimingAdvance};
-use super::origin::Turn::{Element, Largest, Named, One, Plus, Quotient, Signed, Sum, Times};
+use super::origin::Turn::{Element, Largest, Named, One, Plus, Quotient, Signed, Sum, Times, TwoToThe};
 use super::origin::{Origin, When};
+use crate::layout::Version;
 use crate::mac::Direction::{Down, Up};
 
 /// Data for this phone, not system information, paging or the answer to a random access.
 const MINE: &[&str] = &["C-RNTI", "SPS-RNTI"];
+
+/// The same, as NR's layouts write it.
+const NR_MINE: &[&str] = &["C_RNTI"];
 
 /// Of the cells of a measurement, the one that serves. Old packets have no other.
 const SERVES: &[When] = &[When::is("subpackets.cells.is_serving_cell", 1).or_absent()];
@@ -24,14 +28,18 @@ const MY_BLOCK: When = When::named("records.transport_blocks.rnti_type", MINE);
 const WITH_SIZE: When = When::is_not("records.transport_blocks.tb_size", 0);
 const PASSED: When = When::named("records.transport_blocks.crc_result", &["Pass"]);
 const FAILED: When = When::named("records.transport_blocks.crc_result", &["Fail"]);
+const MY_FAILED: &[When] = &[MY_BLOCK.or_absent(), FAILED];
 /// Not sent once more after it had come whole.
 const NEWS: When =
     When::not_named("records.transport_blocks.discarded_retx_present", &["Present"]).or_absent();
 const NEWS_V34: When =
     When::not_named("records.transport_blocks.discarded_retx", &["DISCARD_AND_ACK"]).or_absent();
 
-/// The sizes of 0xB173 have the block's checksum in them.
+/// The sizes of 0xB173 have the block's checksum in them, except in version 48, which does not say whose a block is.
+///
+/// Chosen: so in the versions of which no block was seen, too.
 const CHECKSUM_BYTES: f64 = 3.0;
+const WITHOUT_CHECKSUM: &[Version] = &[Version::Single(48)];
 
 const FIRST_SENT: &[When] = &[When::is("records.re_tx_index", 0)];
 
@@ -89,6 +97,8 @@ pub static ORIGINS: &[Origin] = &[
     // 0xB173 has every block and its checksum's verdict; 0xB063 only what came whole, ten times a second.
     block("lte.dl.tb_bytes", &["records.transport_blocks.tb_size"])
         .turned(Plus(-CHECKSUM_BYTES)).when(&[MY_BLOCK, WITH_SIZE]),
+    block("lte.dl.tb_bytes", &["records.transport_blocks.tb_size"])
+        .when(&[WITH_SIZE]).of_versions(WITHOUT_CHECKSUM).beside(),
     Origin::new("lte.dl.tb_bytes", 0xB063, &["subpackets.samples.dl_tbs_bytes"])
         .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
     Origin::new("lte.dl.tb_bytes", 0xB063, &["blocks.dl_tbs_bytes"])
@@ -106,11 +116,13 @@ pub static ORIGINS: &[Origin] = &[
         .when(&[When::named("records.rnti_type", MINE)]),
     block("lte.dl.bler", &["records.transport_blocks.crc_result"]).turned(Named(&[("Pass", 0.0), ("Fail", 1.0)])),
     block("lte.dl.blocks", &["records.transport_blocks.crc_result"]).turned(One),
-    block("lte.dl.failed_blocks", &["records.transport_blocks.crc_result"]).turned(One).when(&[MY_BLOCK, FAILED]),
+    block("lte.dl.failed_blocks", &["records.transport_blocks.crc_result"]).turned(One).when(MY_FAILED),
     block("lte.dl.granted_prb", &["records.transport_blocks.num_rbs", "records.num_transport_blocks_present"])
         .turned(Quotient).summed("records.num_transport_blocks_present"),
     block("lte.dl.bytes", &["records.transport_blocks.tb_size"])
         .turned(Plus(-CHECKSUM_BYTES)).when(&[MY_BLOCK, WITH_SIZE, PASSED, NEWS, NEWS_V34]),
+    block("lte.dl.bytes", &["records.transport_blocks.tb_size"])
+        .when(&[WITH_SIZE, PASSED]).of_versions(WITHOUT_CHECKSUM).beside(),
     Origin::new("lte.dl.bytes", 0xB063, &["subpackets.samples.dl_tbs_bytes"])
         .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
     Origin::new("lte.dl.bytes", 0xB063, &["blocks.dl_tbs_bytes"])
@@ -246,6 +258,17 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("nr.beam.rsrp", 0xB97F, &["carriers.cells.beams.rsrp_0", "carriers.cells.beams.rsrp_1"])
         .turned(Largest),
 
+    // Means of what was reported since the last packet.
+    Origin::new("nr.cqi", 0xB881, &["records.cqi", "records.num_cqi"])
+        .turned(Quotient).when(&[When::is_not("records.num_cqi", 0)]),
+    Origin::new("nr.ri", 0xB881, &["records.ri", "records.num_ri"])
+        .turned(Quotient).when(&[When::is_not("records.num_ri", 0)]),
+    Origin::new("nr.pdcch.aggregation_level", 0xB885, &["records.dci_info.aggregation_level"])
+        .turned(TwoToThe).when(&[When::named("records.dci_info.rnti_type", NR_MINE)]),
+    Origin::new("nr.dl.mcs", 0xB885, &["records.dci_info.downlink_1_1.mcs"])
+        .when(&[When::named("records.dci_info.rnti_type", NR_MINE)]),
+    Origin::new("nr.dl.mcs", 0xB885, &["records.dci_info.downlink_1_0.mcs"])
+        .when(&[When::named("records.dci_info.rnti_type", NR_MINE)]).beside(),
     Origin::new("nr.dl.blocks", 0xB888, &["records.num_crc_pass_tb", "records.num_crc_fail_tb"]).turned(Sum),
     Origin::new("nr.dl.failed_blocks", 0xB888, &["records.num_crc_fail_tb"]),
     Origin::new("nr.dl.bytes", 0xB888, &["records.crc_pass_tb_bytes"]),
@@ -253,6 +276,8 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("nr.ul.tb_bytes", 0xB883, &["records.carriers.pusch.tb_size_bytes"]),
     Origin::new("nr.ul.prb", 0xB883, &["records.carriers.pusch.num_rbs"]),
     Origin::new("nr.ul.mcs", 0xB883, &["records.carriers.pusch.mcs"]),
+    Origin::new("nr.ul.mcs", 0xB885, &["records.dci_info.uplink.mcs"])
+        .when(&[When::named("records.dci_info.rnti_type", NR_MINE)]),
     Origin::new("nr.ul.code_rate", 0xB883, &["records.carriers.pusch.code_rate"]).turned(Times(1.0 / 1024.0)),
     Origin::new("nr.ul.new_bytes", 0xB881, &["records.tb_new_tx_bytes"]),
     Origin::new("nr.ul.again_bytes", 0xB881, &["records.tb_retx_bytes"]),
@@ -283,7 +308,8 @@ const fn cell(kpi: &'static str, value: &'static [&'static str]) -> Origin {
     Origin::new(kpi, 0xB193, value).when(SERVES)
 }
 
-/// Something of a block for this phone as 0xB173 has it.
+/// Something of a block for this phone as 0xB173 has it; of any block where it does not say whose.
 const fn block(kpi: &'static str, value: &'static [&'static str]) -> Origin {
-    Origin::new(kpi, 0xB173, value).when(&[MY_BLOCK])
+    const MINE_OR_UNSAID: &[When] = &[MY_BLOCK.or_absent()];
+    Origin::new(kpi, 0xB173, value).when(MINE_OR_UNSAID)
 }

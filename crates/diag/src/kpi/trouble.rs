@@ -8,7 +8,7 @@ use crate::packet::LogCode;
 /// How many kinds of trouble are told apart; what comes beyond is counted together.
 ///
 /// Chosen: no modem has so many versions at once; bytes that are no log could.
-pub const MOST_TROUBLES: usize = 64;
+pub const MOST_TROUBLES: usize = 256;
 
 /// Packets that could not be read, or not wholly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,6 +34,8 @@ pub static PLACES: &[Place] = &[
     Place::of(0xB16B)
         .at(&["records.pdcch_timing_sfn"], &["records.pdcch_timing_sub_fn"])
         .carrier(&["records.pdcch_info.serv_cell_idx", "records.phich.cell_index"]),
+    Place::of(0xB16C).at(&["records.sfn"], &["records.sub_fn"]),
+    Place::of(0xB16D).at(&["records.sfn"], &["records.sub_fn"]),
     Place::of(0xB16E).at(&["records.sfn"], &["records.sub_fn"]).carrier(&["records.cell_index"]),
     Place::of(0xB16F).at(&["records.sfn"], &["records.sub_fn"]),
     Place::of(0xB173).at(&["records.frame_num"], &["records.subframe_num"]).carrier(&["records.serving_cell_index"]),
@@ -51,6 +53,10 @@ pub static PLACES: &[Place] = &[
     Place::of(0xB883)
         .at(&["records.frame"], &["records.slot"])
         .slots(&["records.numerology"]).carrier(&["records.carriers.carrier_id"]),
+    Place::of(0xB885)
+        .at(&["records.frame"], &["records.slot"])
+        .slots(&["records.numerology"]).carrier(&["records.dci_info.carrier_id"]),
+    Place::of(0xB887).at(&["records.frame"], &["records.slot"]).slots(&["records.numerology"]),
     Place::of(0xB888).carrier(&["records.carrier_id"]),
     Place::of(0xB97F).carrier(&["carriers.cc_id"]),
 ];
