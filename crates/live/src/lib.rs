@@ -1,4 +1,4 @@
-//! The wall clock's driver: ports of modems, and the daemon that publishes what they say.
+//! The wall clock's driver: ports of modems, the daemon that publishes what they say, and samples of radios.
 //!
 //! | module | what it knows |
 //! | --- | --- |
@@ -6,9 +6,11 @@
 //! | [`metrics`] | what the daemon counts, and Prometheus' page of it |
 //! | [`guard`] | the process that gives the modem back if the daemon dies |
 //! | [`source`] | ports: serial, `/dev/diag`, TCP |
+//! | [`iq`] | radio samples in files |
 
 pub mod daemon;
 pub mod guard;
+pub mod iq;
 pub mod metrics;
 pub mod source;
 mod sys;

@@ -1,0 +1,157 @@
+//! How one sample is written.
+
+use std::fmt;
+use std::str::FromStr;
+
+use airpace_phy::Complex32;
+
+/// How a complex sample is written: in-phase, then quadrature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Two signed bytes (HackRF); 127 is full scale.
+    Ci8,
+    /// Two unsigned bytes around 127.5 (RTL-SDR).
+    Cu8,
+    /// Two signed 16-bit numbers, little-endian; 32,767 is full scale.
+    Ci16,
+    /// Two 32-bit floating-point numbers, little-endian; 1.0 is full scale.
+    Cf32,
+}
+
+/// The text names no format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no format of samples; use {names}", names = Format::NAMES)]
+pub struct NoFormat(pub String);
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Format; 4] = [Format::Ci8, Format::Cu8, Format::Ci16, Format::Cf32];
+    /// Their names, for people.
+    pub const NAMES: &str = "ci8, cu8, ci16_le or cf32_le";
+
+    /// What SigMF calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Ci8 => "ci8",
+            Format::Cu8 => "cu8",
+            Format::Ci16 => "ci16_le",
+            Format::Cf32 => "cf32_le",
+        }
+    }
+
+    /// Bytes of one sample.
+    pub const fn size(self) -> usize {
+        match self {
+            Format::Ci8 | Format::Cu8 => 2,
+            Format::Ci16 => 4,
+            Format::Cf32 => 8,
+        }
+    }
+
+    /// Appends the samples in `bytes`; what is left after the last whole one is ignored. Numbers that are not finite
+    /// become zero.
+    pub fn read(self, bytes: &[u8], out: &mut Vec<Complex32>) {
+        fn half<const N: usize>(pair: &[u8]) -> ([u8; N], [u8; N]) {
+            let (re, im) = pair.split_at(N);
+            (re.try_into().expect("half of a pair"), im.try_into().expect("half of a pair"))
+        }
+        let pairs = bytes.chunks_exact(self.size());
+        match self {
+            Format::Ci8 => out.extend(
+                pairs.map(|pair| Complex32::new(f32::from(pair[0] as i8), f32::from(pair[1] as i8)) / 127.0),
+            ),
+            Format::Cu8 => {
+                out.extend(pairs.map(|pair| {
+                    Complex32::new(f32::from(pair[0]) - 127.5, f32::from(pair[1]) - 127.5) / 127.5
+                }))
+            }
+            Format::Ci16 => out.extend(pairs.map(|pair| {
+                let (re, im) = half::<2>(pair);
+                Complex32::new(f32::from(i16::from_le_bytes(re)), f32::from(i16::from_le_bytes(im)))
+                    / 32_767.0
+            })),
+            Format::Cf32 => out.extend(pairs.map(|pair| {
+                let (re, im) = half::<4>(pair);
+                let finite = |value: f32| if value.is_finite() { value } else { 0.0 };
+                Complex32::new(finite(f32::from_le_bytes(re)), finite(f32::from_le_bytes(im)))
+            })),
+        }
+    }
+
+    /// Appends samples as bytes; what exceeds full scale is cut, save in floating point. Gives how many were cut.
+    pub fn write(self, samples: &[Complex32], out: &mut Vec<u8>) -> usize {
+        let mut cut = 0;
+        for sample in samples {
+            cut += usize::from(self != Format::Cf32 && (sample.re.abs() > 1.0 || sample.im.abs() > 1.0));
+            for part in [sample.re, sample.im] {
+                // `as` keeps within the type's range and makes zero of what is no number.
+                match self {
+                    Format::Ci8 => out.push((part * 127.0).round().clamp(-127.0, 127.0) as i8 as u8),
+                    Format::Cu8 => out.push((part * 127.5 + 127.5).round() as u8),
+                    Format::Ci16 => out.extend(((part * 32_767.0).round() as i16).to_le_bytes()),
+                    Format::Cf32 => out.extend(part.to_le_bytes()),
+                }
+            }
+        }
+        cut
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = NoFormat;
+
+    /// SigMF's names; the byte order may be left out.
+    fn from_str(text: &str) -> Result<Format, NoFormat> {
+        let is_it =
+            |format: &Format| format.name() == text || format.name().strip_suffix("_le") == Some(text);
+        Format::ALL.into_iter().find(is_it).ok_or_else(|| NoFormat(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_come_back_within_half_a_step() {
+        let samples: Vec<_> =
+            (0..200).map(|at| Complex32::new(at as f32 / 100.0 - 1.0, 1.0 - at as f32 / 150.0)).collect();
+        for (format, step) in [
+            (Format::Ci8, 1.0 / 127.0),
+            (Format::Cu8, 1.0 / 127.5),
+            (Format::Ci16, 1.0 / 32_767.0),
+            (Format::Cf32, 0.0),
+        ] {
+            let (mut bytes, mut back) = (vec![], vec![]);
+            assert_eq!(format.write(&samples, &mut bytes), 0, "{format}: nothing exceeds full scale");
+            assert_eq!(bytes.len(), samples.len() * format.size());
+            format.read(&bytes, &mut back);
+            let far =
+                |(a, b): (&Complex32, &Complex32)| (a - b).re.abs().max((a - b).im.abs()) > step * 0.501;
+            assert!(!samples.iter().zip(&back).any(far), "{format}");
+        }
+    }
+
+    #[test]
+    fn what_exceeds_full_scale_is_cut_and_counted() {
+        let samples = [Complex32::new(3.0, -3.0), Complex32::new(0.5, f32::NAN)];
+        let (mut bytes, mut back) = (vec![], vec![]);
+        assert_eq!(Format::Ci8.write(&samples, &mut bytes), 1);
+        Format::Ci8.read(&bytes, &mut back);
+        assert_eq!(back[0], Complex32::new(1.0, -1.0));
+        assert_eq!(back[1].im, 0.0);
+    }
+
+    #[test]
+    fn formats_have_sigmfs_names() {
+        assert_eq!("ci16_le".parse(), Ok(Format::Ci16));
+        assert_eq!("cf32".parse(), Ok(Format::Cf32));
+        assert!("rf32_le".parse::<Format>().unwrap_err().to_string().contains("cf32_le"));
+    }
+}
