@@ -41,6 +41,7 @@ const PROGRAMS: &[&str] = &[
     "PCC-Uspace",
     "pcc",
     "SCAT",
+    "SigMF",
     "sprout",
     "verus",
 ];

@@ -1,6 +1,6 @@
 //! 0xB885: DCIs of NR that the modem's MAC layer acts on.
 //!
-//! Source: mobileinsight-core, pull request 123 @de14d30
+//! Source: mobileinsight-core @de14d30 (pull request 123)
 //!
 //! Chosen: that request reads any version so; here those of major number 2 up to the newest of the packets beside it.
 
