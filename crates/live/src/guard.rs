@@ -200,8 +200,8 @@ mod tests {
 
     #[test]
     fn a_daemon_that_left_or_changed_nothing_is_not() {
-        assert_eq!(heard(&[(RESTORE, &[1, 2, 3]), (LEFT, &[])], 0), []);
-        assert_eq!(heard(&[], 0), []);
+        assert_eq!(heard(&[(RESTORE, &[1, 2, 3]), (LEFT, &[])], 0), Vec::<u8>::new());
+        assert_eq!(heard(&[], 0), Vec::<u8>::new());
     }
 
     #[test]
