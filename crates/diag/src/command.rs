@@ -246,7 +246,7 @@ impl Request {
             // An answer that came late to an earlier request repeats that one's mask.
             (Request::SetLogMask(asked), Answer::SetLogMask(status, mask)) => {
                 mask.as_ref().is_none_or(|mask| {
-                    mask.equipment() == asked.equipment() && (*status != 0 || mask.codes().eq(asked.codes()))
+                    mask.equipment() == asked.equipment() && (*status != 0 || mask.is_same(asked))
                 })
             }
             (_, Answer::Refused(_, refused)) => {

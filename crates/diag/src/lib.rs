@@ -21,6 +21,7 @@
 //! | [`command`] | requests to a modem and its answers |
 //! | [`mask`] | which codes are on |
 //! | [`control`] | what a modem does with packets before it sends them, and how to make it send |
+//! | [`modem`] | the modem's side of a port: a modem to test against |
 //! | [`session`] | the host's side of a port: asks for codes, gives the modem back as it was |
 //! | [`char_device`] | the blocks and ioctls of `/dev/diag`, where the stream does not come bare |
 
@@ -34,6 +35,7 @@ pub mod layout;
 pub mod log;
 pub mod mac;
 pub mod mask;
+pub mod modem;
 pub mod packet;
 pub mod session;
 pub mod source;
@@ -42,6 +44,7 @@ pub mod stamp;
 pub use control::{Buffering, Control, Drain};
 pub use frame::{Deframer, Fault, Framed, Framing};
 pub use mask::Mask;
+pub use modem::{Modem, ModemOptions, ModemStats};
 pub use packet::{LogCode, LogPacket, Message, Radio};
 pub use session::{Line, Session, SessionOptions, State, Trouble};
 pub use source::Format;

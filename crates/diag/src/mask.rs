@@ -34,10 +34,16 @@ impl Mask {
         mask
     }
 
-    /// The mask in these bytes; `None` if there are fewer than its items take, or more items than a code can name.
+    /// The mask in these bytes; `None` if there are fewer than its items take, or more items than a code can name. Bits
+    /// beyond the items are cleared.
     pub fn read(equipment: u8, items: u32, bytes: &[u8]) -> Option<Mask> {
-        let bits = (items <= MOST_ITEMS).then(|| bytes.get(..bytes_of(items))).flatten()?;
-        Some(Mask { equipment, items, bits: bits.to_vec() })
+        let mut bits = bytes.get(..bytes_of(items)).filter(|_| items <= MOST_ITEMS)?.to_vec();
+        if let Some(last) = bits.last_mut()
+            && !items.is_multiple_of(8)
+        {
+            *last &= (1 << (items % 8)) - 1;
+        }
+        Some(Mask { equipment, items, bits })
     }
 
     /// Of which equipment.
@@ -74,7 +80,17 @@ impl Mask {
 
     /// Whether no code is on.
     pub fn is_off(&self) -> bool {
-        self.codes().next().is_none()
+        self.bits.iter().all(|&byte| byte == 0)
+    }
+
+    /// Whether the same codes are on in both.
+    pub fn is_same(&self, other: &Mask) -> bool {
+        let common = self.bits.len().min(other.bits.len());
+        let ((own, own_rest), (others, others_rest)) =
+            (self.bits.split_at(common), other.bits.split_at(common));
+        let is_off = self.is_off() && other.is_off();
+        let is_rest_off = own_rest.iter().chain(others_rest).all(|&byte| byte == 0);
+        is_off || (self.equipment == other.equipment && own == others && is_rest_off)
     }
 }
 
@@ -103,5 +119,14 @@ mod tests {
         assert_eq!(mask.codes().map(|code| code.0).collect::<Vec<_>>(), [0xB000, 0xB001, 0xB002, 0xB003]);
         assert_eq!((Mask::read(0xB, 9, &[0xFF]), Mask::read(0xB, 0x1001, &[0; 1_000])), (None, None));
         assert!(Mask::off(1, u32::MAX).is_off());
+    }
+
+    #[test]
+    fn masks_are_the_same_whatever_room_they_have() {
+        let of = |items, codes: &[u16]| Mask::of(0xB, items, codes.iter().map(|&code| LogCode(code)));
+        assert!(of(0x200, &[0xB139]).is_same(&of(0xA00, &[0xB139])));
+        assert!(!of(0x200, &[0xB139]).is_same(&of(0xA00, &[0xB139, 0xB97F])));
+        assert!(!of(0x200, &[0xB139]).is_same(&of(0x200, &[0xB138])));
+        assert!(!Mask::of(4, 0x200, [LogCode(0x4139)]).is_same(&of(0x200, &[0xB139])));
     }
 }

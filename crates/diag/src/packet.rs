@@ -9,7 +9,7 @@ const LOG: u8 = 0x10;
 /// Command code of a message that names its radio.
 const WRAPPER: u8 = 0x98;
 /// `0x98 01 00 00, radio (u32)` before the wrapped message.
-const WRAPPER_HEADER: usize = 8;
+pub(crate) const WRAPPER_HEADER: usize = 8;
 /// `0x10, pending, length, length` before the packet itself.
 const LOG_PREFIX: usize = 4;
 /// `length, code, stamp` of the packet itself, as `.dlf` files have it.
@@ -46,7 +46,7 @@ impl Radio {
     pub const FIRST: Radio = Radio(1);
 
     /// The radio that a wrapper names; 0 and 0xFFFFFFFF mean the first.
-    fn of_wrapper(id: u32) -> Radio {
+    pub(crate) fn of_wrapper(id: u32) -> Radio {
         match id {
             0 | u32::MAX => Radio::FIRST,
             id => Radio(u8::try_from(id).unwrap_or(u8::MAX)),

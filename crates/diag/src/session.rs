@@ -178,6 +178,8 @@ pub struct Session {
     under_way: Option<UnderWay>,
     transmit: VecDeque<Vec<u8>>,
     drain: Option<Drain>,
+    /// Whether nothing is left to be asked.
+    is_settled: bool,
     /// When the last message came.
     heard: Option<Time>,
 }
@@ -220,6 +222,7 @@ impl Session {
             under_way: None,
             transmit: VecDeque::new(),
             drain,
+            is_settled: false,
             heard: None,
         }
     }
@@ -231,14 +234,14 @@ impl Session {
 
     /// How bodies are framed from now on, both ways. May change in any call that takes the time.
     pub fn framing(&self) -> Framing {
-        match &self.under_way {
-            // What is not answered may have been framed otherwise by who spoke with the modem before, or the answer
-            // that changed the framing was lost.
-            Some(UnderWay { step: Step::Version | Step::Framing, tries, .. }) if tries % 3 == 0 => {
-                other(self.framing)
-            }
-            _ => self.framing,
-        }
+        let is_other = self.under_way.as_ref().is_some_and(|under_way| match under_way.step {
+            // Who spoke with the modem before may have left it in another framing.
+            Step::Version => under_way.tries.is_multiple_of(3),
+            // The answer that changed it may have been lost.
+            Step::Framing => under_way.tries.is_multiple_of(2),
+            _ => false,
+        });
+        if is_other { other(self.framing) } else { self.framing }
     }
 
     /// Who the modem says it is, as far as it was asked.
@@ -273,12 +276,14 @@ impl Session {
     pub fn want(&mut self, codes: BTreeSet<LogCode>) {
         self.wanted = codes;
         self.refused.clear();
+        self.is_settled = false;
     }
 
     /// Gives the modem back as it was. Takes effect at the next [`on_timer`](Session::on_timer), which is due at once.
     pub fn leave(&mut self) {
         if matches!(self.state, State::Opening(_) | State::Streaming) {
             self.state = State::Leaving;
+            self.is_settled = false;
             self.under_way = None;
             self.transmit.clear();
             self.undo = self.undoing().into();
@@ -301,7 +306,7 @@ impl Session {
         let due = match (self.state, &self.under_way) {
             (State::Closed | State::Failed(_), _) => return None,
             (_, Some(under_way)) => Some(under_way.deadline),
-            (State::Streaming, None) if self.next_step().is_none() => self.next_check(),
+            (State::Streaming, None) if self.is_settled => self.next_check(),
             (_, None) => Some(Time::ZERO),
         };
         let drain = match self.state {
@@ -361,7 +366,9 @@ impl Session {
                 if is_quiet {
                     self.check();
                 }
-                self.advance(now);
+                if is_quiet || !self.is_settled {
+                    self.advance(now);
+                }
             }
         }
         if self.state == State::Streaming
@@ -380,6 +387,7 @@ impl Session {
             State::Leaving => self.undo.pop_front().map(|request| (Step::Restore, request)),
             _ => self.next_step(),
         };
+        self.is_settled = next.is_none();
         match (next, self.state) {
             (None, State::Leaving) => {
                 self.is_changed = false;
@@ -428,7 +436,7 @@ impl Session {
             let items = self.items[usize::from(equipment)];
             let mask = Mask::of(equipment, items, self.wanted.iter().copied());
             let confirmed = self.masks[usize::from(equipment)].as_ref();
-            let is_as_wanted = confirmed.is_some_and(|confirmed| confirmed.codes().eq(mask.codes()));
+            let is_as_wanted = confirmed.is_some_and(|confirmed| confirmed.is_same(&mask));
             (items > 0 && !is_as_wanted && !self.refused.contains_key(&equipment))
                 .then_some((Step::Set(equipment), Request::SetLogMask(mask)))
         });

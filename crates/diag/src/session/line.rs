@@ -6,9 +6,6 @@ use super::{Session, State};
 use crate::frame::{self, Deframer, Framed, Framing};
 use crate::packet::{LogPacket, Message};
 
-/// Ends a frame in either framing.
-const FLAG: u8 = 0x7E;
-
 /// A session on a line of bytes.
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -29,7 +26,9 @@ impl Line {
     pub fn push(&mut self, now: Time, bytes: &[u8], mut visit: impl FnMut(&LogPacket<'_>)) {
         if let State::Opening(_) = self.session.state() {
             // An answer may change how the bytes right after it are framed.
-            bytes.split_inclusive(|&byte| byte == FLAG).for_each(|piece| self.take(now, piece, &mut visit));
+            bytes
+                .split_inclusive(|&byte| byte == frame::FLAG)
+                .for_each(|piece| self.take(now, piece, &mut visit));
         } else {
             self.take(now, bytes, &mut visit);
         }

@@ -1,0 +1,366 @@
+//! A modem to test against: the other side of the diagnostic protocol, without a radio.
+//!
+//! ```text
+//! host ──bytes──▶ push ──▶ requests ──answers──┐
+//! what the modem has to say ──▶ feed ─masks─▶ buffer ─time, watermark, drain─▶ pop ──bytes──▶ host
+//! ```
+//!
+//! It keeps what it was told when a host goes, as a modem does; only the framing goes back to HDLC. Its memory is bounded:
+//! what does not fit is lost and counted. Whatever a host sends, it answers or counts.
+
+mod buffer;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use airpace_core::Time;
+
+use crate::command::{Answer, Build, EventMask, Refusal, Release, Request};
+use crate::control::{Buffering, Control};
+use crate::frame::{self, Deframer, Framed, Framing};
+use crate::mask::{EQUIPMENTS, Mask};
+use crate::packet::{self, LogPacket, Radio};
+use buffer::Buffer;
+
+/// What a modem is like.
+#[derive(Clone, Debug)]
+pub struct ModemOptions {
+    /// Dates of its software.
+    pub release: Release,
+    /// Names of its software.
+    pub build: Build,
+    /// Items of each equipment; 0 is none.
+    pub items: [u32; EQUIPMENTS],
+    /// How many events it knows.
+    pub events: u16,
+    /// How it buffers at first.
+    pub buffering: Buffering,
+    /// How long it keeps a packet at most, if it keeps packets until a watermark is reached.
+    ///
+    /// Source: BISCAY §3.2.3
+    pub hold: Duration,
+    /// Bytes of packets that it keeps.
+    pub memory: usize,
+    /// Whether it offers plain framing.
+    pub offers_plain: bool,
+    /// Whether it understands control packets in-band; a real one does not.
+    pub understands_control: bool,
+    /// Whether each packet names its radio; those of other radios than the first always do.
+    pub names_radio: bool,
+}
+
+impl Default for ModemOptions {
+    /// A modem that streams.
+    fn default() -> ModemOptions {
+        let mut items = [0; EQUIPMENTS];
+        // 1x and EV-DO, WCDMA, GSM, UMTS NAS, LTE and NR.
+        for (equipment, count) in [(0x1, 0xA02), (0x4, 0x910), (0x5, 0x420), (0x7, 0x4FF), (0xB, 0xA20)] {
+            items[equipment] = count;
+        }
+        ModemOptions {
+            release: Release {
+                compiled: "Jan 01 2026 00:00:00".to_owned(),
+                released: "Jan 01 2026 00:00:00".to_owned(),
+                directory: "airpace".to_owned(),
+            },
+            build: Build { software: "AIRPACE-MODEM".to_owned(), model: "emulated".to_owned() },
+            items,
+            events: 0xC00,
+            buffering: Buffering::Streaming,
+            hold: Duration::from_secs(1),
+            // Chosen: some seconds of all that an LTE modem says, so that time and not memory is what counts.
+            memory: 4 << 20,
+            offers_plain: true,
+            understands_control: true,
+            names_radio: false,
+        }
+    }
+}
+
+/// What a modem has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModemStats {
+    /// Requests that came.
+    pub requests: u64,
+    /// Of these, those that it refused.
+    pub refused: u64,
+    /// Of these, drains.
+    pub drains: u64,
+    /// Stretches of bytes that were no request.
+    pub faults: u64,
+    /// Packets that it had to say.
+    pub fed: u64,
+    /// Of these, those that nobody had asked for.
+    pub unasked: u64,
+    /// Of these, those that were lost for want of memory, or too long to say.
+    pub lost: u64,
+    /// Of these, those that were sent.
+    pub sent: u64,
+    /// Bytes that were sent, answers included.
+    pub bytes: u64,
+}
+
+/// A modem.
+#[derive(Clone, Debug)]
+pub struct Modem {
+    options: ModemOptions,
+    framing: Framing,
+    deframer: Deframer,
+    /// When HDLC comes back, after bytes that are no plain frame.
+    recovers: Option<Time>,
+    masks: Masks,
+    /// Masks that were set for one radio.
+    masks_of: BTreeMap<Radio, Masks>,
+    events: EventMask,
+    buffer: Buffer,
+    /// Answers, each with the framing that it was given in.
+    answers: VecDeque<(Framing, Vec<u8>)>,
+    asked: VecDeque<Request>,
+    stats: ModemStats,
+}
+
+type Masks = [Mask; EQUIPMENTS];
+
+/// How long plain framing outlives bytes that are no plain frame.
+///
+/// Source: Linux drivers/char/diag/diagfwd.c, of Android's kernels
+const RECOVERS_AFTER: Duration = Duration::from_millis(200);
+/// Answers that wait at most: a host that asks more and reads nothing loses them.
+const MOST_ANSWERS: usize = 256;
+/// Requests that [`Modem::take_asked`] gives at most at once.
+const MOST_ASKED: usize = 256;
+/// Command code and header of a message that names its radio.
+const WRAPPER: [u8; 4] = [0x98, 1, 0, 0];
+/// Bytes around a payload in a message.
+const OVERHEAD: usize = 24;
+
+impl Modem {
+    /// A modem that nobody asked anything.
+    pub fn new(options: ModemOptions) -> Modem {
+        let masks = std::array::from_fn(|id| Mask::off(id as u8, options.items[id]));
+        let bits = vec![0; usize::from(options.events).div_ceil(8)];
+        Modem {
+            buffer: Buffer::new(options.buffering, options.hold, options.memory),
+            framing: Framing::Hdlc,
+            deframer: Deframer::default(),
+            recovers: None,
+            masks,
+            masks_of: BTreeMap::new(),
+            events: EventMask { count: options.events, bits },
+            answers: VecDeque::new(),
+            asked: VecDeque::new(),
+            stats: ModemStats::default(),
+            options,
+        }
+    }
+
+    /// Takes bytes from the host.
+    pub fn push(&mut self, now: Time, bytes: &[u8]) {
+        self.on_timer(now);
+        // A request may change how the bytes right after it are framed.
+        for piece in bytes.split_inclusive(|&byte| byte == frame::FLAG) {
+            let mut bodies = vec![];
+            let mut faults = 0;
+            self.deframer.push(piece, |_, framed| match framed {
+                Framed::Body(body) => bodies.push(body.to_vec()),
+                Framed::Fault(_) => faults += 1,
+            });
+            self.stats.faults += faults;
+            if faults > 0 && self.framing == Framing::Plain {
+                self.recovers.get_or_insert(now + RECOVERS_AFTER);
+            }
+            for body in bodies {
+                self.recovers = None;
+                self.hear(&body);
+            }
+        }
+    }
+
+    /// Takes what the modem has to say.
+    pub fn feed(&mut self, now: Time, packet: LogPacket<'_>) {
+        self.on_timer(now);
+        self.stats.fed += 1;
+        let masks = self.masks_of.get(&packet.radio).unwrap_or(&self.masks);
+        if !masks[usize::from(packet.code.equipment())].has(packet.code) {
+            self.stats.unasked += 1;
+            return;
+        }
+        if packet.payload.len() + OVERHEAD > usize::from(u16::MAX) {
+            self.stats.lost += 1;
+            return;
+        }
+        let mut body = Vec::with_capacity(packet.payload.len() + OVERHEAD);
+        packet.write(self.options.names_radio || packet.radio != Radio::FIRST, &mut body);
+        self.stats.lost += self.buffer.put(now, body);
+    }
+
+    /// Appends what is to be sent to the host by now.
+    pub fn pop(&mut self, now: Time, out: &mut Vec<u8>) {
+        self.on_timer(now);
+        let before = out.len();
+        for (framing, answer) in self.answers.drain(..) {
+            frame::encode(framing, &answer, out);
+        }
+        while let Some(body) = self.buffer.take() {
+            frame::encode(self.framing, &body, out);
+            self.stats.sent += 1;
+        }
+        self.stats.bytes += (out.len() - before) as u64;
+    }
+
+    /// When [`pop`](Modem::pop) has more to give, if nothing else happens; `None` if never.
+    pub fn next_timer(&self) -> Option<Time> {
+        if !self.answers.is_empty() {
+            return Some(Time::ZERO);
+        }
+        self.recovers.into_iter().chain(self.buffer.next_timer()).min()
+    }
+
+    /// The host is gone: masks and what is buffered stay, HDLC comes back.
+    pub fn hang_up(&mut self) {
+        self.set_framing(Framing::Hdlc);
+        self.answers.clear();
+    }
+
+    /// What was asked since the last call, drains left out; the oldest are forgotten beyond some hundred.
+    pub fn take_asked(&mut self) -> Vec<Request> {
+        self.asked.drain(..).collect()
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> ModemStats {
+        self.stats
+    }
+
+    /// How it buffers now.
+    pub fn buffering(&self) -> Buffering {
+        self.buffer.buffering
+    }
+
+    /// How it frames now.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Masks with a code on: those of all radios.
+    pub fn masks(&self) -> impl Iterator<Item = &Mask> {
+        self.masks.iter().filter(|mask| !mask.is_off())
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if self.recovers.is_some_and(|due| due <= now) {
+            self.set_framing(Framing::Hdlc);
+        }
+        self.buffer.release(now);
+    }
+
+    fn set_framing(&mut self, framing: Framing) {
+        self.recovers = None;
+        self.framing = framing;
+        self.deframer.set_framing(framing);
+    }
+
+    /// Does what a message asks and answers it.
+    fn hear(&mut self, body: &[u8]) {
+        self.stats.requests += 1;
+        // A request in the wrapper is for the radio that it names, and so is the answer.
+        let (wrapper, radio, body) = match body.split_at_checked(packet::WRAPPER_HEADER) {
+            Some((header, inner)) if header.starts_with(&WRAPPER) => {
+                let id = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
+                (header, Some(Radio::of_wrapper(id)), inner)
+            }
+            _ => (&[][..], None, body),
+        };
+        let framing = self.framing;
+        let answer = match Request::read(body) {
+            Ok(request) => {
+                if request == Request::Control(Control::Drain) {
+                    self.stats.drains += 1;
+                } else {
+                    if self.asked.len() == MOST_ASKED {
+                        self.asked.pop_front();
+                    }
+                    self.asked.push_back(request.clone());
+                }
+                self.answer(request, radio, body)
+            }
+            Err(refusal) => Some(Answer::Refused(refusal, body.to_vec())),
+        };
+        let Some(answer) = answer else { return };
+        self.stats.refused += u64::from(matches!(answer, Answer::Refused(..)));
+        let mut answer = [wrapper, &answer.body()].concat();
+        answer.truncate(usize::from(u16::MAX));
+        if self.answers.len() < MOST_ANSWERS {
+            self.answers.push_back((framing, answer));
+        }
+    }
+
+    fn answer(&mut self, request: Request, radio: Option<Radio>, body: &[u8]) -> Option<Answer> {
+        let refused = |refusal| Some(Answer::Refused(refusal, body.to_vec()));
+        Some(match request {
+            Request::Version => Answer::Version(self.options.release.clone()),
+            Request::Build => Answer::Build(self.options.build.clone()),
+            Request::Protocol => Answer::Protocol(8),
+            Request::Events(on) => {
+                self.events.bits.fill(if on { 0xFF } else { 0 });
+                Answer::Events
+            }
+            Request::EventMask => Answer::EventMask(Some(self.events.clone())),
+            Request::SetEventMask(mask) => {
+                let count = self.events.bits.len().min(mask.bits.len());
+                self.events.bits.fill(0);
+                self.events.bits[..count].copy_from_slice(&mask.bits[..count]);
+                Answer::SetEventMask(0)
+            }
+            Request::LogsOff => {
+                self.change_masks(radio, |masks| {
+                    masks.iter_mut().for_each(|mask| *mask = Mask::off(mask.equipment(), mask.items()));
+                });
+                Answer::LogsOff(0)
+            }
+            Request::LogItems => Answer::LogItems(0, self.options.items),
+            Request::LogMask(equipment) => {
+                let masks = radio.and_then(|radio| self.masks_of.get(&radio)).unwrap_or(&self.masks);
+                let mask = &masks[usize::from(equipment)];
+                match mask.items() {
+                    0 => Answer::LogMask(1, None),
+                    _ => Answer::LogMask(0, Some(mask.clone())),
+                }
+            }
+            Request::SetLogMask(mask) => {
+                let equipment = usize::from(mask.equipment());
+                let items = self.options.items[equipment];
+                if mask.items() == 0 || mask.items() > items {
+                    return Some(Answer::SetLogMask(1, Some(mask)));
+                }
+                let whole = Mask::of(mask.equipment(), items, mask.codes());
+                self.change_masks(radio, |masks| masks[equipment] = whole.clone());
+                Answer::SetLogMask(0, Some(mask))
+            }
+            Request::PlainFraming if self.options.offers_plain => {
+                self.set_framing(Framing::Plain);
+                Answer::PlainFraming(true)
+            }
+            Request::PlainFraming => return refused(Refusal::Command),
+            Request::Control(_) if !self.options.understands_control => return refused(Refusal::Command),
+            Request::Control(control) => {
+                self.buffer.control(control);
+                if control == Control::Drain {
+                    return None;
+                }
+                Answer::Control(true)
+            }
+        })
+    }
+
+    /// Changes the masks of a radio, or of all.
+    fn change_masks(&mut self, radio: Option<Radio>, mut change: impl FnMut(&mut Masks)) {
+        match radio {
+            Some(radio) => change(self.masks_of.entry(radio).or_insert_with(|| self.masks.clone())),
+            None => {
+                change(&mut self.masks);
+                self.masks_of.values_mut().for_each(change);
+            }
+        }
+    }
+}
