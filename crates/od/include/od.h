@@ -52,9 +52,10 @@ struct od_reading {
     uint8_t carrier;       /* index of the carrier, 0 the primary cell's */
     uint8_t radio;         /* which of the phone's radios (SIMs), from 1 */
     uint16_t reserved;     /* 0 */
+    uint64_t gaps;         /* gaps before it since the daemon started: the same in two readings if none lies between */
 };
 
-#define OD_READING_INIT { sizeof(struct od_reading), 0, 0.0, 0, 0, 0, 0, -1, 0, 0, 0 }
+#define OD_READING_INIT { sizeof(struct od_reading), 0, 0.0, 0, 0, 0, 0, -1, 0, 0, 0, 0 }
 
 /* Opens the daemon whose folder is dir; NULL: $OD_DIR, else /run/airpace for root, $XDG_RUNTIME_DIR/airpace for others. */
 od *od_open(const char *dir);

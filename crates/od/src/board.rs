@@ -161,7 +161,7 @@ impl Publisher {
         // Nothing lies before the first reading.
         let is_after_gap = published.sequence > 0 && published.gaps != gaps;
         *published = Published { sequence: published.sequence + 1, gaps };
-        let words = words_of(entry, now_ns(), is_after_gap);
+        let words = words_of(entry, now_ns(), is_after_gap, gaps);
         let row = self.mapping.row(slot.0).expect("there are as many rows as places");
         row.slot.publish(published.sequence, &words);
         published.sequence
@@ -191,8 +191,8 @@ pub(crate) const AFTER_GAP: u64 = 1;
 pub(crate) const HAS_SUBFRAME: u64 = 2;
 
 /// A reading as it lies in a buffer: value, modem time, arrival, publication, then flags (bits 0–15), carrier
-/// (16–23), radio (24–31), subframe (32–47); two words are spare.
-fn words_of(entry: &Entry, published_ns: u64, is_after_gap: bool) -> [u64; READING_WORDS] {
+/// (16–23), radio (24–31), subframe (32–47), then gaps; one word is spare.
+fn words_of(entry: &Entry, published_ns: u64, is_after_gap: bool, gaps: u64) -> [u64; READING_WORDS] {
     let mut last = u64::from(entry.carrier) << 16 | u64::from(entry.radio) << 24;
     if is_after_gap {
         last |= AFTER_GAP;
@@ -200,5 +200,5 @@ fn words_of(entry: &Entry, published_ns: u64, is_after_gap: bool) -> [u64; READI
     if let Some(subframe) = entry.subframe {
         last |= HAS_SUBFRAME | u64::from(subframe) << 32;
     }
-    [entry.value.to_bits(), entry.modem_ns, entry.arrival_ns, published_ns, last, 0, 0]
+    [entry.value.to_bits(), entry.modem_ns, entry.arrival_ns, published_ns, last, gaps, 0]
 }

@@ -70,6 +70,8 @@ pub struct CReading {
     pub radio: u8,
     /// Zero.
     pub reserved: u16,
+    /// See [`Reading::gaps`].
+    pub gaps: u64,
 }
 
 impl CReading {
@@ -87,6 +89,7 @@ impl CReading {
             carrier: reading.carrier,
             radio: reading.radio,
             reserved: 0,
+            gaps: reading.gaps,
         }
     }
 }

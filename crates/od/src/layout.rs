@@ -51,7 +51,7 @@ pub struct Header {
     reserved: AtomicU32,
     /// When the daemon made the board, in ns of [`crate::clock`].
     pub started_ns: AtomicU64,
-    /// What changes every millisecond.
+    /// What changes every few milliseconds.
     pub life: Life,
     /// What changes with every batch.
     pub news: News,

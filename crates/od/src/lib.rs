@@ -43,3 +43,8 @@ pub use board::{Board, Entry, Publisher, SlotId};
 pub use control::{KpiInfo, default_dir};
 pub use error::Error;
 pub use reader::{Kpi, Od, Reading};
+
+/// What the README shows compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

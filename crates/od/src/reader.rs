@@ -31,9 +31,9 @@ use crate::error::Error;
 use crate::layout::{READING_WORDS, RUNNING, Row};
 use crate::map::Mapping;
 
-/// How long a daemon may be silent before it counts as dead. It gives a sign of life every millisecond.
+/// How long a daemon may be silent before it counts as dead. It gives a sign of life every few milliseconds.
 ///
-/// Chosen: a hundred missed signs; a machine under load may delay a thread by tens of milliseconds.
+/// Chosen: many missed signs; a machine under load may delay a thread by tens of milliseconds.
 pub const HEARTBEAT_LIMIT: Duration = Duration::from_millis(100);
 
 /// What was said about a KPI at one time.
@@ -57,6 +57,8 @@ pub struct Reading {
     pub radio: u8,
     /// Whether readings were lost between this and the one before: the port was gone, or packets were.
     pub is_after_gap: bool,
+    /// Gaps before this reading since the daemon started: if another reading has the same number, none lies between.
+    pub gaps: u64,
 }
 
 impl Reading {
@@ -66,7 +68,7 @@ impl Reading {
     }
 
     fn from_words(sequence: u64, words: [u64; READING_WORDS]) -> Reading {
-        let [value, modem_ns, arrival_ns, published_ns, last, ..] = words;
+        let [value, modem_ns, arrival_ns, published_ns, last, gaps, _spare] = words;
         Reading {
             value: f64::from_bits(value),
             sequence,
@@ -77,6 +79,7 @@ impl Reading {
             carrier: (last >> 16) as u8,
             radio: (last >> 24) as u8,
             is_after_gap: last & AFTER_GAP != 0,
+            gaps,
         }
     }
 }

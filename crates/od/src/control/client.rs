@@ -16,7 +16,7 @@ use super::{Answer, KpiInfo, MOST_REQUEST_BYTES, Request, SOCKET_NAME};
 use crate::error::Error;
 use crate::map::Mapping;
 
-/// How long the daemon may take for an answer. Its control thread looks every millisecond.
+/// How long the daemon may take for an answer. Its control thread looks every few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest line that a daemon may send.
 const MOST_LINE_BYTES: usize = 4_096;

@@ -27,6 +27,7 @@ int main(void)
     FIELD(od_reading, carrier);
     FIELD(od_reading, radio);
     FIELD(od_reading, reserved);
+    FIELD(od_reading, gaps);
     printf("OD_AFTER_GAP %u\n", OD_AFTER_GAP);
     printf("OD_READING_INIT.size %u\n", (unsigned)reading.size);
     printf("OD_READING_INIT.subframe %d\n", (int)reading.subframe);

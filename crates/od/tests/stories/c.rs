@@ -63,7 +63,7 @@ fn flags(question: &[&str]) -> Option<Vec<String>> {
 }
 
 /// Compiles a C program against the installed library; `None` if there is no pkg-config.
-fn compile(source: &str, into: &Path) -> Option<PathBuf> {
+fn compile(source: impl AsRef<Path>, into: &Path) -> Option<PathBuf> {
     let program = into.join("program");
     let mut cc = Command::new("cc");
     cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O1"]).args(STRICT).arg(crate_dir().join(source));
@@ -117,6 +117,7 @@ fn the_header_and_the_library_mean_the_same() {
         carrier: 0,
         radio: 0,
         reserved: 0,
+        gaps: 0,
     };
     let mut expected: BTreeSet<String> =
         facts!("od_kpi", CKpi, kpi, [size, reserved, name, unit, about]).collect();
@@ -135,7 +136,8 @@ fn the_header_and_the_library_mean_the_same() {
             subframe,
             carrier,
             radio,
-            reserved
+            reserved,
+            gaps
         ]
     ));
     expected.insert(format!("OD_AFTER_GAP {AFTER_GAP}"));
@@ -191,6 +193,29 @@ fn the_header_is_clean_as_c_and_as_cpp() {
             .args(["-x", language, &format!("-std={standard}"), "-fsyntax-only", "-Wconversion"])
             .args(STRICT);
         succeed(compile.args(&flags).arg(&source));
+    }
+}
+
+#[test]
+fn the_programs_that_readme_and_manual_show_compile() {
+    let read = |path: &str| std::fs::read_to_string(crate_dir().join(path)).expect("readable");
+    let between = |text: &str, from: &str, to: &str| {
+        let (_, rest) = text.split_once(from).unwrap_or_else(|| panic!("there is no {from}"));
+        rest.split_once(to).expect("it ends").0.to_owned()
+    };
+    let shown = [
+        between(&read("README.md"), "```c\n", "```"),
+        between(&read("man/libod.3"), ".Sh EXAMPLES", ".Ed").replace("\\e", "\\"),
+    ];
+    for text in shown {
+        let folder = TempDir::new().expect("a folder");
+        let source = folder.path().join("shown.c");
+        let program = &text[text.find("#include").expect("a program")..];
+        std::fs::write(&source, program).expect("written");
+        let Some(path) = compile(&source, folder.path()) else { return };
+        let output = self::program(&path).env("OD_DIR", folder.path()).output().expect("it runs");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.starts_with("no daemon at "), "without a daemon it says so: {told}");
     }
 }
 

@@ -62,6 +62,7 @@ fn a_gap_is_marked_once_on_every_kpi() {
     assert_eq!(round(&mut daemon), [true, true], "the port was lost before these");
     assert_eq!(round(&mut daemon), [false, false], "and no more since");
     assert_eq!(od.gaps(), 2, "all gaps are counted");
+    assert_eq!(kpis[0].latest().expect("published").gaps, 2, "who missed the mark sees it by the count");
 }
 
 #[test]
