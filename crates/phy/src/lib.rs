@@ -24,6 +24,7 @@
 //! | [`listen`], [`ladder`] | samples to observations of a cell that was found by itself; how far they led | |
 //! | [`channel`] | what each antenna port reaches the receiver through, and the noise | |
 //! | [`schedule`] | grants as messages, each at a place in its receiver's search space | 36.213 §9.1.1 |
+//! | [`station`] | a cell's grants on the air, and what an antenna hears of them | |
 //! | [`observation`] | what was heard of a subframe: soft bits of its CCEs, for any search | |
 //! | [`search`] | every message that those bits may hold, without decoding them all | 36.213 §9.1.1 |
 //! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
@@ -53,6 +54,7 @@ pub mod resample;
 pub mod schedule;
 pub mod search;
 pub mod sequence;
+pub mod station;
 pub mod sync;
 
 pub use cell::{Cell, PhichDuration, PhichResource, Ports};

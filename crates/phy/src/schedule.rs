@@ -1,7 +1,7 @@
 //! Where a cell puts its messages: a control region large enough, and CCEs in each receiver's search space.
 
 use airpace_core::radio::Direction;
-use airpace_core::{Dci, RadioReport, Rnti};
+use airpace_core::{Dci, RadioReport};
 
 use crate::cell::Cell;
 use crate::dci::{Audience, Carrier, Extras, Message, Unsayable, pack};
@@ -41,14 +41,14 @@ impl Scheduler {
         Scheduler { carrier, least_cfi: cell.least_cfi(), cces }
     }
 
-    /// Messages for the grants of a report. `sinr_db` says how well each device hears the cell, for the number of CCEs
-    /// that its messages get.
+    /// Messages for the grants of a report. `sinr_db` says how well each grant's device hears the cell, for the number
+    /// of CCEs that its messages get (see [`implied_sinr_db`]).
     ///
     /// The control region has as many symbols as the report says, or more where the messages need them. Messages that
     /// take the most CCEs are placed first. One for which its number of CCEs is nowhere free gets more, then fewer.
     ///
     /// Source: TS 36.213 §9.1.1 (candidates); how a cell chooses among them is its own affair.
-    pub fn announce(&self, report: &RadioReport, sinr_db: impl Fn(Rnti) -> f64) -> Announcement {
+    pub fn announce(&self, report: &RadioReport, sinr_db: impl Fn(&Dci) -> f64) -> Announcement {
         let mut announcement = Announcement::default();
         let mut said = vec![];
         for (index, dci) in report.dcis.iter().enumerate() {
@@ -87,14 +87,14 @@ impl Scheduler {
     }
 
     /// The message of a grant, with the number of CCEs that it should have and no place yet.
-    fn say(&self, dci: &Dci, sinr_db: &impl Fn(Rnti) -> f64) -> Result<(Sent, Message), Unsayable> {
+    fn say(&self, dci: &Dci, sinr_db: &impl Fn(&Dci) -> f64) -> Result<(Sent, Message), Unsayable> {
         let message = Message::of_dci(&self.carrier, dci)?;
         let audience = Audience::of(dci.rnti).unwrap_or(Audience::User);
         let payload = pack(&self.carrier, Extras::NONE, audience, &message);
         let cces = match audience {
             // Chosen: the largest, for everyone in the cell shall hear it.
             Audience::Everyone => 8,
-            Audience::User => level(payload.len(), sinr_db(dci.rnti)),
+            Audience::User => level(payload.len(), sinr_db(dci)),
         };
         Ok((Sent { rnti: dci.rnti, payload, place: Place { cce: 0, cces } }, message))
     }
@@ -119,6 +119,22 @@ impl Scheduler {
     }
 }
 
+/// How well the device of a grant hears the cell, as far as the grant tells: link adaptation gave it as many bits as it
+/// would receive. A grant of unknown size tells nothing and counts as 0 dB, as does one of the uplink, whose MCS is about
+/// the other direction.
+///
+/// Chosen: Shannon's capacity of a layer plus 3 dB, over the 120 resource elements of a PRB pair that carry data.
+pub fn implied_sinr_db(dci: &Dci) -> f64 {
+    const DATA_ELEMENTS: f64 = 120.0;
+    const GAP_DB: f64 = 3.0;
+    let elements = DATA_ELEMENTS * f64::from(dci.prbs.len()) * f64::from(dci.layers.max(1));
+    let bits = dci.bits().0 as f64;
+    if dci.direction == Direction::Uplink || bits <= 0.0 || elements <= 0.0 {
+        return 0.0;
+    }
+    GAP_DB + 10.0 * libm::log10(libm::pow(2.0, bits / elements) - 1.0)
+}
+
 /// The fewest CCEs at which a message of `bits` should be heard at this SINR.
 ///
 /// Chosen: the code rate (payload and CRC over 72 coded bits per CCE) that QPSK carries at an error of about 1 % with
@@ -141,7 +157,7 @@ mod tests {
     use crate::pdcch::in_search_space;
     use airpace_core::radio::{BitLayer, CarrierId, DciFormat};
     use airpace_core::tables::lte::{self, McsTable};
-    use airpace_core::{PrbSet, Rng, Streams, Time};
+    use airpace_core::{PrbSet, Rng, Rnti, Streams, Time};
 
     const CELL: Cell = Cell {
         pci: 301,
@@ -210,8 +226,9 @@ mod tests {
             let report = busy(&mut rng, users, subframe_index);
             let mut sinr = Streams::new(subframe_index).stream("sinr");
             let sinrs: Vec<f64> = (0..users).map(|_| sinr.range(-5.0, 25.0)).collect();
-            let announced = scheduler
-                .announce(&report, |rnti| sinrs[usize::from(rnti.0.saturating_sub(100) / 977) % sinrs.len()]);
+            let announced = scheduler.announce(&report, |dci| {
+                sinrs[usize::from(dci.rnti.0.saturating_sub(100) / 977) % sinrs.len()]
+            });
             assert_eq!(announced.unsayable, []);
             assert_eq!(announced.messages.len() + announced.blocked.len(), report.dcis.len());
             let cces = scheduler.cces[usize::from(announced.cfi) - 1];
@@ -263,6 +280,19 @@ mod tests {
         let levels = [-6.0, 0.0, 3.0, 7.0, 12.0, 25.0].map(|sinr_db| level(39, sinr_db));
         assert!(levels.is_sorted_by(|a, b| a >= b), "{levels:?}");
         assert_eq!((levels[0], levels[5]), (8, 1));
+    }
+
+    #[test]
+    fn a_grant_of_more_bits_implies_a_better_channel() {
+        let of = |mcs| {
+            let prbs = PrbSet::run(0, 20);
+            let tbs = [McsTable::Qam64.tbs(mcs, 20, 1).unwrap(), airpace_core::Bits(0)];
+            implied_sinr_db(&Dci { prbs, tbs, layers: 1, ..Dci::default() })
+        };
+        let implied = [0, 9, 17, 28].map(of);
+        assert!(implied.is_sorted(), "{implied:?}");
+        assert!((-8.0..0.0).contains(&implied[0]) && (17.0..25.0).contains(&implied[3]), "{implied:?}");
+        assert_eq!(implied_sinr_db(&Dci::default()), 0.0);
     }
 
     #[test]

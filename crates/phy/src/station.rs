@@ -1,0 +1,203 @@
+//! A cell on the air: what it grants goes in, what a receiver's antenna hears comes out.
+
+use std::collections::VecDeque;
+
+use airpace_core::radio::Direction;
+use airpace_core::{RadioReport, Streams};
+use num_complex::Complex32;
+
+use crate::cell::Cell;
+use crate::encode::{Subframe, Transmitter};
+use crate::impair::{Conditions, Impair};
+use crate::phich::{self, Answer};
+use crate::schedule::{Announcement, Scheduler, implied_sinr_db};
+
+/// Subframes from an uplink grant to its answer: the block is sent after four, answered after four more.
+///
+/// Source: TS 36.213 §8.0 and §9.1.2
+const ANSWER_AFTER: u64 = 8;
+
+/// Sends a cell's subframes one after the other, through a channel.
+///
+/// Chosen: every uplink block is acknowledged; a report does not say which were not received.
+pub struct Station {
+    cell: Cell,
+    scheduler: Scheduler,
+    transmitter: Transmitter,
+    impair: Impair,
+    /// Subframes by which the cell's clock is ahead of the reports'.
+    offset: u64,
+    next: u64,
+    /// Answers that are due, with their subframe.
+    answers: VecDeque<(u64, Answer)>,
+    ports: Vec<Vec<Complex32>>,
+}
+
+impl Station {
+    /// A cell whose subframe 0 has number 0 of frame `first_sfn`, with samples at the rate of an FFT of `fft_size` points,
+    /// where a resource element of unit power is a tone of `amplitude`. Fading and noise come from `streams`. `None` if
+    /// the FFT is too small for the cell or has no such size.
+    pub fn new(
+        cell: Cell,
+        fft_size: usize,
+        amplitude: f32,
+        conditions: Conditions,
+        first_sfn: u16,
+        streams: &Streams,
+    ) -> Option<Station> {
+        Some(Station {
+            cell,
+            scheduler: Scheduler::new(&cell),
+            transmitter: Transmitter::new(cell, fft_size, amplitude)?,
+            impair: Impair::new(conditions, cell.ports.count(), streams),
+            offset: u64::from(first_sfn) * 10,
+            next: 0,
+            answers: VecDeque::new(),
+            ports: vec![Vec::new(); cell.ports.count()],
+        })
+    }
+
+    /// Sends the subframe of a report, after those before it that no report was about: these carry no message. Appends
+    /// the samples, of which the channel keeps the last few until more come, and says what was sent.
+    ///
+    /// # Panics
+    /// If the report is of a subframe that was sent already.
+    pub fn send(&mut self, report: &RadioReport, out: &mut Vec<Complex32>) -> Announcement {
+        assert!(report.subframe_index >= self.next, "subframe {} is over", report.subframe_index);
+        while self.next < report.subframe_index {
+            let silent = Announcement { cfi: self.cell.least_cfi(), ..Announcement::default() };
+            self.transmit(&silent, out);
+        }
+        let mut shifted = report.clone();
+        shifted.subframe_index += self.offset;
+        let announcement = self.scheduler.announce(&shifted, implied_sinr_db);
+        for dci in report.dcis.iter().filter(|dci| dci.direction == Direction::Uplink) {
+            if let Some((lowest, _)) = dci.prbs.runs().next() {
+                let (group, sequence) = phich::resource(&self.cell, usize::from(lowest), 0);
+                self.answers.push_back((self.next + ANSWER_AFTER, Answer { group, sequence, ack: true }));
+            }
+        }
+        self.transmit(&announcement, out);
+        announcement
+    }
+
+    fn transmit(&mut self, announcement: &Announcement, out: &mut Vec<Complex32>) {
+        let at = self.next + self.offset;
+        let due = self.answers.iter().take_while(|(due, _)| *due <= self.next).count();
+        let answers: Vec<Answer> = self.answers.drain(..due).map(|(_, answer)| answer).collect();
+        let subframe = Subframe {
+            sfn: (at / 10 % 1024) as u16,
+            number: (at % 10) as usize,
+            cfi: announcement.cfi,
+            messages: &announcement.messages,
+            answers: &answers,
+            data: &announcement.data,
+        };
+        self.ports.iter_mut().for_each(Vec::clear);
+        self.transmitter.send(&subframe, &mut self.ports).expect("the scheduler asks for what can be sent");
+        self.impair.push(&self.ports, out);
+        self.next += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{PhichDuration, PhichResource, Ports};
+    use crate::grid::Grid;
+    use crate::numerology::{Bandwidth, CyclicPrefix, Numerology};
+    use crate::ofdm::Demodulator;
+    use crate::receive::Receiver;
+    use airpace_core::radio::{BitLayer, CarrierId};
+    use airpace_core::{Dci, PrbSet, Rnti, Time};
+
+    const CELL: Cell = Cell {
+        pci: 12,
+        bandwidth: Bandwidth::ALL[2],
+        ports: Ports::One,
+        cp: CyclicPrefix::Normal,
+        phich_duration: PhichDuration::Normal,
+        phich_resource: PhichResource::One,
+    };
+
+    #[test]
+    fn subframes_without_a_report_are_sent_too() {
+        let conditions = Conditions::perfect(5.76e6);
+        let mut station = Station::new(CELL, 384, 0.1, conditions, 7, &Streams::new(1)).unwrap();
+        let grant = Dci { rnti: Rnti(99), prbs: PrbSet::run(0, 4), mcs: [Some(3), None], ..Dci::default() };
+        let report = RadioReport {
+            carrier: CarrierId(0),
+            time: Time::from_millis(10),
+            subframe_index: 10,
+            carrier_prbs: 25,
+            cfi: 2,
+            dcis: vec![grant],
+            own: None,
+            layer: BitLayer::Physical,
+        };
+        let mut samples = vec![];
+        let announced = station.send(&report, &mut samples);
+        assert_eq!((announced.cfi, announced.messages.len(), announced.data.len()), (2, 1, 1));
+        station.send(&RadioReport { subframe_index: 11, dcis: vec![], ..report }, &mut samples);
+
+        // Subframe 10 is the first of the next frame.
+        let mut demodulator = Demodulator::new(Numerology::new(CELL.bandwidth, CELL.cp, 384).unwrap());
+        let mut receiver = Receiver::new(CELL, 0.6);
+        let mut grid = Grid::new(&CELL);
+        demodulator.demodulate(&samples, 14, &mut grid).unwrap();
+        assert_eq!(receiver.broadcast(&grid).unwrap().2, 7);
+        demodulator.demodulate(&samples[10 * 5760..], 14, &mut grid).unwrap();
+        assert_eq!(receiver.broadcast(&grid).unwrap().2, 8);
+        let heard = receiver.read(0, &grid);
+        assert_eq!(heard.cfi, 2);
+        // On a channel without noise, silence too can be taken for messages: this receiver does not filter.
+        assert!(heard.found.iter().any(|found| found.message == announced.messages[0]));
+    }
+
+    #[test]
+    fn an_uplink_grant_is_answered_eight_subframes_later() {
+        let conditions = Conditions::perfect(5.76e6);
+        let mut station = Station::new(CELL, 384, 0.1, conditions, 0, &Streams::new(1)).unwrap();
+        let grant = Dci {
+            rnti: Rnti(99),
+            direction: Direction::Uplink,
+            format: airpace_core::radio::DciFormat::F0,
+            prbs: PrbSet::run(6, 4),
+            mcs: [Some(3), None],
+            ..Dci::default()
+        };
+        let report = |subframe_index, dcis| RadioReport {
+            carrier: CarrierId(0),
+            time: Time::from_millis(subframe_index),
+            subframe_index,
+            carrier_prbs: 25,
+            cfi: 1,
+            dcis,
+            own: None,
+            layer: BitLayer::Physical,
+        };
+        let mut samples = vec![];
+        station.send(&report(1, vec![grant]), &mut samples);
+        station.send(&report(12, vec![]), &mut samples);
+        let mut demodulator = Demodulator::new(Numerology::new(CELL.bandwidth, CELL.cp, 384).unwrap());
+        let mut grid = Grid::new(&CELL);
+        let region = crate::grid::ControlRegion::new(&CELL, 1).unwrap();
+        let power = |grid: &Grid| -> f32 {
+            region
+                .phich
+                .iter()
+                .flatten()
+                .flat_map(|reg| grid.quad(reg))
+                .map(|element| element.norm_sqr())
+                .sum()
+        };
+        let mut answered = vec![];
+        for at in 0..12 {
+            demodulator.demodulate(&samples[at * 5760..], 14, &mut grid).unwrap();
+            if power(&grid) > 1e-6 {
+                answered.push(at);
+            }
+        }
+        assert_eq!(answered, [9]);
+    }
+}
