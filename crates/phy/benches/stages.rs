@@ -1,17 +1,20 @@
-//! What each stage of the reference receiver costs, on a cell of 100 PRB pairs and two ports.
+//! What each stage of a receiver costs, on a cell of 100 PRB pairs and two ports.
 
 use std::hint::black_box;
 
-use airpace_core::Rnti;
+use airpace_core::{Rnti, Streams};
+use airpace_phy::channel::Estimator;
 use airpace_phy::coding::{RateMatcher, Viterbi};
 use airpace_phy::dci::Payload;
 use airpace_phy::encode::{Subframe, Transmitter};
 use airpace_phy::grid::Grid;
+use airpace_phy::listen::{Heard, Listener, Options};
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::pdcch::{Place, Sent, coded};
 use airpace_phy::receive::{Channel, Receiver};
 use airpace_phy::{
-    Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports,
+    Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
+    PhichResource, Ports,
 };
 use criterion::{Criterion, criterion_group, criterion_main};
 
@@ -44,6 +47,22 @@ fn stages(criterion: &mut Criterion) {
     criterion.bench_function("channel of two ports", |bench| {
         bench.iter(|| Channel::estimate(&cell, 1, 0, black_box(&grid)));
     });
+    criterion.bench_function("channel of two ports from two symbols, learnt", |bench| {
+        let mut estimator = Estimator::new(&cell);
+        bench.iter(|| {
+            estimator.begin();
+            estimator.add(1, 4, black_box(&grid));
+            estimator.add(1, 0, &grid);
+            estimator.finish(1).noise()
+        });
+    });
+    let observer = Observer::new(cell);
+    let channel = Channel::estimate(&cell, 1, 0, &grid);
+    let mut observation = Observation { number: 1, cfi: 3, ..Observation::default() };
+    criterion.bench_function("soft bits of 84 CCEs", |bench| {
+        bench.iter(|| observer.bits(black_box(&grid), &channel, &mut observation));
+    });
+    front_half(criterion, cell);
     let bits = coded(messages[0].payload, messages[0].rnti, 288);
     let soft: Vec<i16> = bits.iter().map(|bit| 512 - 1024 * i16::from(*bit)).collect();
     let matcher = RateMatcher::new(44);
@@ -56,6 +75,36 @@ fn stages(criterion: &mut Criterion) {
     let mut receiver = Receiver::new(cell, 0.9);
     criterion.bench_function("whole exhaustive subframe", |bench| {
         bench.iter(|| receiver.read(1, black_box(&grid)));
+    });
+}
+
+/// From samples to observations, of a cell that is followed: everything but the search for messages.
+fn front_half(criterion: &mut Criterion, cell: Cell) {
+    let mut transmitter = Transmitter::new(cell, 2048, 0.01).expect("an FFT size");
+    let mut ports = vec![Vec::new(); 2];
+    for at in 0..80 {
+        let (sfn, number) = (at / 10, usize::from(at % 10));
+        let subframe = Subframe { sfn, number, cfi: 3, messages: &[], answers: &[], data: &[] };
+        transmitter.send(&subframe, &mut ports).expect("a subframe that can be sent");
+    }
+    let mut rng = Streams::new(1).stream("phy.noise");
+    let mut noise = || Complex32::new(rng.normal() as f32, rng.normal() as f32).scale(0.03);
+    let samples: Vec<Complex32> =
+        ports[0].iter().zip(&ports[1]).map(|(a, b)| a + b * 0.5 + noise()).collect();
+    let mut listener = Listener::new(Options::new(30_720_000)).expect("a rate that is enough");
+    listener.push(&samples);
+    while listener.pop().is_some() {}
+    let mut pieces = samples.chunks(30_720).cycle();
+    criterion.bench_function("whole front half of a subframe", |bench| {
+        bench.iter(|| {
+            listener.push(pieces.next().expect("an endless cycle"));
+            let mut heard = 0;
+            while let Some(Heard::Subframe(observation)) = listener.pop() {
+                heard += observation.cces();
+            }
+            heard
+        });
+        assert!(listener.cell().is_some(), "the cell was lost: {:?}", listener.ladder());
     });
 }
 

@@ -45,6 +45,11 @@ impl Channel {
         self.noise
     }
 
+    /// The same channel with another noise: where it is known better than it can be learnt.
+    pub fn with_noise(self, noise: f32) -> Channel {
+        Channel { noise, ..self }
+    }
+
     /// Power of what all ports send on a resource element, over that of the noise.
     pub fn snr_db(&self) -> f32 {
         let count = self.ports.iter().map(Vec::len).sum::<usize>().max(1);

@@ -176,7 +176,16 @@ impl Listener {
             self.ladder.silent += u64::from(*sample == Complex32::default());
             self.ladder.clipped += u64::from(sample.re.abs().max(sample.im.abs()) >= FULL_SCALE);
         }
-        self.raw.push(samples);
+        // A number that is none would live on in every average.
+        let doubt = samples.iter().fold(Complex32::default(), |sum, sample| sum + sample * 0.0);
+        if doubt == Complex32::default() {
+            self.raw.push(samples);
+        } else {
+            let is_number = |sample: &Complex32| sample.re.is_finite() && sample.im.is_finite();
+            let cleared =
+                samples.iter().map(|sample| if is_number(sample) { *sample } else { Complex32::default() });
+            self.raw.push_with(|out| out.extend(cleared));
+        }
     }
 
     /// `count` samples were lost. Subframes in between are left out; frame numbers go on.
@@ -221,6 +230,15 @@ impl Listener {
             State::Following(following) => Some(&following.tracker),
             State::Searching(_) => None,
         }
+    }
+
+    /// Samples that are held, for they may be needed again: some 50 ms while searching, some subframes while following.
+    pub fn samples_held(&self) -> usize {
+        let of_view = match &self.state {
+            State::Searching(searching) => searching.view.len(),
+            State::Following(following) => following.native.as_ref().map_or(0, |native| native.ring.len()),
+        };
+        self.raw.len() + of_view
     }
 
     /// How far the samples led.

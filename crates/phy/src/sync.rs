@@ -73,6 +73,16 @@ impl Ring {
         self.start + (self.samples.len() - self.done) as i64
     }
 
+    /// How many are there.
+    pub fn len(&self) -> usize {
+        self.samples.len() - self.done
+    }
+
+    /// Whether none is there.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Appends samples.
     pub fn push(&mut self, samples: &[Complex32]) {
         self.samples.extend_from_slice(samples);

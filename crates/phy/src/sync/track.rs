@@ -86,6 +86,8 @@ struct Health {
     since: i64,
     /// Subframes since the cell was last heard for sure.
     doubtful: u32,
+    /// Frames in a row whose PBCH could not be read.
+    mute: u32,
 }
 
 /// Subframes after which a cell that was clear and is gone counts as lost.
@@ -95,6 +97,12 @@ const GONE: u32 = 3;
 
 /// Subframes after which a cell that was hard to hear all along counts as lost.
 const TOO_FAINT: u32 = 200;
+
+/// Frames without a readable PBCH after which a cell counts as lost: one that is clear, and one that is not.
+///
+/// Chosen: the PBCH of a single frame bears more noise than any message; unread, something else is wrong: timing by more
+/// than reference signals can tell.
+const MUTE: [u32; 2] = [3, 10];
 
 /// A coherence beyond which a cell is clear.
 const CLEAR: f32 = 0.6;
@@ -194,6 +202,10 @@ impl Tracker {
             sample: libm::round(self.place.start) as i64,
             ..Observation::default()
         };
+        if self.jumps() {
+            self.estimator.forget();
+            _ = self.receive(ring, &symbols);
+        }
         let hints = *self.estimator.hints();
         let is_faint = self.health.observe(&hints, heard.sample);
         let channel = self.estimator.channel();
@@ -206,16 +218,31 @@ impl Tracker {
         let channel = self.estimator.channel();
         heard.snr_db = channel.snr_db();
         self.observer.bits(&self.grid, channel, &mut heard);
-        if heard.number == 0 && !is_faint && self.renumber(ring, heard.sfn) {
+        if heard.number == 0 && !is_faint {
+            self.renumber(ring);
             heard.sfn = self.place.sfn;
         }
         self.correct(&hints, heard.snr_db);
         self.place.advance(self.numerology.subframe_samples());
+        if self.health.is_mute() {
+            return Step::Lost { since: heard.sample };
+        }
         match (self.health.is_lost(), is_faint) {
             (true, _) => Step::Lost { since: self.health.since },
             (_, true) => Step::Faint,
             _ => Step::Heard(heard),
         }
+    }
+
+    /// Whether the cell is somewhat beside where it was: samples were lost or doubled. Goes there.
+    fn jumps(&mut self) -> bool {
+        let hints = self.estimator.hints();
+        let delay = self.delay(hints);
+        let is_beside = delay.abs() > self.lead() && hints.coherence() > 2.0 * hints.of_noise();
+        if is_beside {
+            self.place.start += delay;
+        }
+        is_beside
     }
 
     /// Symbols with reference signals that are received, the first last: those of the first slot, or all.
@@ -308,11 +335,11 @@ impl Tracker {
     }
 
     /// Reads the PBCH; if it tells of another frame than thought, believes it.
-    fn renumber(&mut self, ring: &Ring, expected: u16) -> bool {
+    fn renumber(&mut self, ring: &Ring) {
         let per_slot = self.numerology.cp().symbols_per_slot();
         let end = self.first_sample(per_slot + 3) + self.numerology.fft_size() as i64;
         if end > ring.end() {
-            return false;
+            return;
         }
         (per_slot..per_slot + 4).for_each(|symbol| self.demodulate(ring, symbol));
         let cell = *self.cell();
@@ -320,21 +347,15 @@ impl Tracker {
         let levels: Vec<f32> = symbols.iter().flatten().flat_map(|symbol| [symbol.re, symbol.im]).collect();
         let mut soft = Vec::new();
         soft_bits(&levels, &mut soft);
-        if pbch::confirm(cell.pci, &soft, &Mib::new(&cell, expected), cell.ports, expected, &mut self.viterbi)
+        let (expected, viterbi) = (self.place.sfn, &mut self.viterbi);
+        self.health.mute += 1;
+        if pbch::confirm(cell.pci, &soft, &Mib::new(&cell, expected), cell.ports, expected, viterbi) {
+            self.health.mute = 0;
+        } else if let Some((mib, ports, sfn)) = pbch::decode(cell.pci, &soft, viterbi)
+            && (Mib { spare: 0, ..mib }, ports) == (Mib::new(&cell, sfn), cell.ports)
         {
-            return false;
-        }
-        match pbch::decode(cell.pci, &soft, &mut self.viterbi) {
-            Some((mib, ports, sfn))
-                if (mib.bandwidth, ports) == (cell.bandwidth, cell.ports)
-                    && (mib.phich_duration, mib.phich_resource)
-                        == (cell.phich_duration, cell.phich_resource)
-                    && sfn != expected =>
-            {
-                self.place.sfn = sfn;
-                true
-            }
-            _ => false,
+            self.health.mute = 0;
+            self.place.sfn = sfn;
         }
     }
 }
@@ -355,7 +376,10 @@ impl Health {
     /// Takes what a subframe told; whether the cell, clear before, can hardly be heard in it.
     fn observe(&mut self, hints: &Hints, sample: i64) -> bool {
         let was_clear = self.coherence() > CLEAR;
-        let is_faint = hints.coherence() < hints.of_noise().min(0.5 * CLEAR);
+        // Within a few symbols the carrier cannot turn far: where it seems to, timing is off by whole periods of the reference
+        // signals.
+        let is_absurd = hints.turn.re < 0.0 && hints.turn.norm_sqr() > hints.neighbours.norm_sqr() / 16.0;
+        let is_faint = is_absurd || hints.coherence() < hints.of_noise().min(0.5 * CLEAR);
         if is_faint && was_clear {
             if self.faint == 0 {
                 self.since = sample;
@@ -381,6 +405,10 @@ impl Health {
 
     fn coherence(&self) -> f32 {
         self.neighbours.norm_sqr().sqrt() / self.power.max(f32::MIN_POSITIVE)
+    }
+
+    fn is_mute(&self) -> bool {
+        self.mute >= MUTE[usize::from(self.coherence() < CLEAR)]
     }
 
     fn is_lost(&self) -> bool {

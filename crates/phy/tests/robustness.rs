@@ -1,0 +1,324 @@
+//! What real radios do to samples, one misfortune at a time: the cell is found, followed, and found again.
+
+mod air;
+
+use air::{AMPLITUDE, Air, Outcome, Score, cell, listen};
+use airpace_core::Streams;
+use airpace_phy::encode::{Encoder, Subframe};
+use airpace_phy::impair::{Conditions, Impair, Profile, noise_power};
+use airpace_phy::ladder::Rung;
+use airpace_phy::listen::{Listener, Options};
+use airpace_phy::ofdm::Modulator;
+use airpace_phy::resample::Resampler;
+use airpace_phy::{Cell, Complex32, CyclicPrefix, Numerology, PhichDuration, Ports};
+
+const FFT_SIZE: usize = 512;
+const RATE_HZ: u64 = 7_680_000;
+
+/// 20 dB, at the rate of the cells of these tests.
+fn good() -> Conditions {
+    Conditions { noise_power: noise_power(20.0, FFT_SIZE, AMPLITUDE), ..Conditions::perfect(RATE_HZ as f64) }
+}
+
+/// Sends, listens, and holds that all went well: locked within 20 ms, hardly a subframe or message lost.
+fn goes_well(cell: Cell, conditions: Conditions, subframes: usize) -> (Outcome, Score) {
+    let mut air = Air::new(cell, FFT_SIZE, conditions, 3);
+    let mut samples = Vec::new();
+    air.send(subframes, &mut samples);
+    let outcome = listen(Options::new(RATE_HZ), &samples);
+    let score = outcome.score(&air.sent);
+    assert_eq!(outcome.locks.len(), 1, "one cell, once");
+    let lock = &outcome.locks[0];
+    assert_eq!(lock.cell, cell);
+    assert!(lock.after <= RATE_HZ / 50, "locked after {} samples", lock.after);
+    assert!(score.heard + 1 >= score.sent, "subframes were lost: {score:?}");
+    assert_eq!((score.invented, score.wrong_cfi), (0, 0), "{score:?}");
+    assert!(score.recall >= 0.99, "{score:?}");
+    (outcome, score)
+}
+
+#[test]
+fn carriers_five_kilohertz_off_are_found_and_followed() {
+    for cfo_hz in [-5000.0, 5000.0, 11_000.0] {
+        let conditions = Conditions { cfo_hz, ..good() };
+        let (outcome, _) = goes_well(cell(214, 25, Ports::Two), conditions, 60);
+        let found = outcome.listener.tracker().expect("followed").place().cfo_hz;
+        assert!((found - cfo_hz).abs() < 10.0, "{found} Hz");
+    }
+}
+
+#[test]
+fn clocks_that_drift_are_followed() {
+    let conditions = Conditions { drift_ppm: 2.0, cfo_hz: 4000.0, ..good() };
+    let (outcome, _) = goes_well(cell(87, 25, Ports::One), conditions, 1000);
+    let drift = outcome.listener.tracker().expect("followed").place().drift;
+    let expected = -2e-6 * RATE_HZ as f64 / 1000.0;
+    assert!((drift - expected).abs() < 0.01, "{drift} samples per subframe");
+    // A hundred times worse than asked for: a receiver without any reference.
+    goes_well(cell(87, 25, Ports::One), Conditions { drift_ppm: -20.0, ..good() }, 300);
+}
+
+#[test]
+fn a_voltage_at_the_converter_does_no_harm() {
+    // As strong as the whole cell, and off the centre because of the carrier offset.
+    let dc = Complex32::new(0.15, -0.1);
+    goes_well(cell(5, 25, Ports::Two), Conditions { dc, cfo_hz: 3300.0, ..good() }, 60);
+}
+
+#[test]
+fn clipped_peaks_do_no_harm() {
+    // The root mean square of an idle cell is around 0.07; one in ten samples is cut.
+    goes_well(cell(300, 25, Ports::One), Conditions { clip: 0.1, ..good() }, 60);
+}
+
+#[test]
+fn moving_receivers_are_served() {
+    for (profile, doppler_hz) in [(Profile::Epa, 5.0), (Profile::Eva, 70.0), (Profile::Etu, 70.0)] {
+        let noise_power = noise_power(25.0, FFT_SIZE, AMPLITUDE);
+        let conditions = Conditions { profile, doppler_hz, noise_power, cfo_hz: 700.0, ..good() };
+        let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, conditions, 8);
+        let mut samples = Vec::new();
+        air.send(300, &mut samples);
+        let score = listen(Options::new(RATE_HZ), &samples).score(&air.sent);
+        assert!(score.heard + 2 >= score.sent && score.invented == 0, "{profile:?}: {score:?}");
+        assert!(score.wrong_cfi <= 2, "{profile:?}: {score:?}");
+        assert!(score.recall >= 0.95, "{profile:?}: {score:?}");
+    }
+}
+
+#[test]
+fn a_second_cell_eight_decibels_below_is_ignored() {
+    let mut first = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 21);
+    let mut samples = Vec::new();
+    first.send(100, &mut samples);
+    let quiet = Conditions { noise_power: 0.0, cfo_hz: 350.0, ..good() };
+    let mut second = Air::new(cell(56, 25, Ports::Two), FFT_SIZE, quiet, 22);
+    let mut others = Vec::new();
+    second.send(100, &mut others);
+    let share = 10f32.powf(-8.0 / 20.0);
+    for (sample, other) in samples.iter_mut().skip(33_333).zip(&others) {
+        *sample += other * share;
+    }
+    let outcome = listen(Options::new(RATE_HZ), &samples);
+    let score = outcome.score(&first.sent);
+    assert_eq!(outcome.locks.len(), 1);
+    assert_eq!(outcome.locks[0].cell.pci, 214);
+    assert!(score.heard >= 99 && score.invented == 0, "{score:?}");
+    // Its messages hit some of ours: those on one CCE at hardly any redundancy.
+    assert!(score.wrong_cfi == 0 && score.recall > 0.9, "{score:?}");
+    // Asked for by its identity, the weaker one is found all the same.
+    let options = Options { pci: Some(56), ..Options::new(RATE_HZ) };
+    let outcome = listen(options, &samples);
+    assert_eq!(outcome.locks.first().map(|lock| lock.cell.pci), Some(56));
+}
+
+#[test]
+fn samples_that_are_lost_without_a_word_cost_the_time_to_find_the_cell_again() {
+    let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
+    let mut samples = Vec::new();
+    air.send(60, &mut samples);
+    samples.truncate(samples.len() - 55_555);
+    let mut rest = Vec::new();
+    air.send(60, &mut rest);
+    samples.extend(rest);
+    let outcome = listen(Options::new(RATE_HZ), &samples);
+    let score = outcome.score(&air.sent);
+    assert_eq!((outcome.locks.len(), outcome.losses), (2, 1));
+    // 55,555 samples are a little more than seven subframes.
+    assert!(score.heard >= 120 - 7 - 4, "{score:?}");
+    assert!(score.invented == 0 && score.wrong_cfi <= 1 && score.recall > 0.985, "{score:?}");
+}
+
+#[test]
+fn samples_that_are_said_to_be_lost_cost_nothing_else() {
+    let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
+    let mut samples = Vec::new();
+    air.send(150, &mut samples);
+    let listener = Listener::new(Options::new(RATE_HZ)).expect("a rate that is enough");
+    let mut outcome = Outcome { listener, locks: Vec::new(), observations: Vec::new(), losses: 0 };
+    let (first, second) = (RATE_HZ as usize * 40 / 1000 + 1234, RATE_HZ as usize * 100 / 1000 + 77);
+    outcome.listener.push(&samples[..first]);
+    outcome.listener.skip((second - first) as u64);
+    outcome.drain();
+    outcome.listener.push(&samples[second..]);
+    outcome.listener.finish();
+    outcome.drain();
+    let score = outcome.score(&air.sent);
+    assert_eq!((outcome.locks.len(), outcome.losses), (1, 0));
+    assert!(score.heard >= 40 + 49 && score.invented == 0, "{score:?}");
+    assert!(score.wrong_cfi == 0 && score.recall > 0.99, "{score:?}");
+}
+
+#[test]
+fn another_cell_after_a_handover_is_found() {
+    let mut before = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
+    let mut after = Air::new(cell(301, 15, Ports::One), FFT_SIZE, Conditions { cfo_hz: -900.0, ..good() }, 5);
+    (after.sfn, after.number) = (700, 3);
+    let mut samples = Vec::new();
+    before.send(50, &mut samples);
+    after.send(50, &mut samples);
+    let outcome = listen(Options::new(RATE_HZ), &samples);
+    let found: Vec<u16> = outcome.locks.iter().map(|lock| lock.cell.pci).collect();
+    assert_eq!(found, [214, 301]);
+    let (first, second) = (outcome.score(&before.sent), outcome.score(&after.sent));
+    assert!(first.heard >= 49 && second.heard >= 46, "{first:?} {second:?}");
+    assert_eq!(second.invented, first.heard, "subframes are of one cell or the other");
+}
+
+#[test]
+fn a_jump_of_the_frame_number_is_noticed_with_the_next_frame() {
+    let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
+    let mut samples = Vec::new();
+    air.send(60, &mut samples);
+    air.sfn = 900;
+    air.send(60, &mut samples);
+    let outcome = listen(Options::new(RATE_HZ), &samples);
+    let score = outcome.score(&air.sent);
+    assert_eq!((outcome.locks.len(), outcome.losses), (1, 0));
+    assert!(score.heard >= 119 && score.invented == 0, "{score:?}");
+}
+
+#[test]
+fn any_rate_beyond_the_cells_will_do() {
+    // 2.4 Msps are those of a common receiver, 10 Msps of another; 4 Msps hold 15 PRBs with hardly room for a filter.
+    for (prbs, fft_size, rate_hz) in
+        [(6, 128, 2_400_000), (15, 256, 4_000_000), (25, 512, 10_000_000), (25, 512, 6_500_003)]
+    {
+        let own_hz = fft_size as u64 * 15_000;
+        let conditions = Conditions {
+            noise_power: noise_power(20.0, fft_size, AMPLITUDE),
+            ..Conditions::perfect(own_hz as f64)
+        };
+        let mut air = Air::new(cell(214, prbs, Ports::Two), fft_size, conditions, 6);
+        let mut own = Vec::new();
+        air.send(60, &mut own);
+        let half_band_hz = u64::from(prbs) * 90_000 + 15_000;
+        let mut samples = Vec::new();
+        Resampler::new(own_hz, rate_hz, half_band_hz).expect("rates that fit").push(&own, &mut samples);
+        let outcome = listen(Options::new(rate_hz), &samples);
+        let score = outcome.score(&air.sent);
+        assert_eq!(outcome.locks.first().map(|lock| lock.cell), Some(*air.cell()));
+        assert!(score.heard >= 58 && score.invented == 0 && score.wrong_cfi == 0, "{score:?}");
+        // Cells of six PRBs have too few CCEs for much redundancy.
+        assert!(score.recall >= 0.98, "{score:?}");
+    }
+}
+
+#[test]
+fn other_cells_prefixes_and_phichs_are_found() {
+    for (cp, ports, duration) in [
+        (CyclicPrefix::Extended, Ports::One, PhichDuration::Normal),
+        (CyclicPrefix::Extended, Ports::Two, PhichDuration::Extended),
+        (CyclicPrefix::Normal, Ports::Four, PhichDuration::Extended),
+        (CyclicPrefix::Extended, Ports::Four, PhichDuration::Normal),
+    ] {
+        let cell = Cell { cp, phich_duration: duration, ..cell(499, 25, ports) };
+        goes_well(cell, Conditions { cfo_hz: 1500.0, ..good() }, 60);
+    }
+}
+
+#[test]
+fn a_cell_hardly_above_the_noise_is_found_and_kept() {
+    let noise_power = noise_power(-1.0, FFT_SIZE, AMPLITUDE);
+    let mut air = Air::new(cell(214, 25, Ports::One), FFT_SIZE, Conditions { noise_power, ..good() }, 9);
+    let mut samples = Vec::new();
+    air.send(400, &mut samples);
+    let outcome = listen(Options::new(RATE_HZ), &samples);
+    let score = outcome.score(&air.sent);
+    assert_eq!((outcome.locks.len(), outcome.losses), (1, 0));
+    assert!(score.heard >= 350 && score.invented == 0, "{score:?}");
+}
+
+#[test]
+fn noise_is_no_cell() {
+    let mut samples = Vec::new();
+    let conditions = Conditions { noise_power: 0.01, ..Conditions::perfect(1_920_000.0) };
+    Impair::new(conditions, 1, &Streams::new(2)).push(&[vec![Complex32::default(); 600_000]], &mut samples);
+    let outcome = listen(Options::new(1_920_000), &samples);
+    assert_eq!(outcome.locks.len(), 0);
+    let (rung, hint) = outcome.listener.ladder().broken().expect("there is no cell");
+    assert!(rung <= Rung::Broadcast, "{rung:?}: {hint}");
+}
+
+#[test]
+fn silence_and_nonsense_are_survived() {
+    let nan = Complex32::new(f32::NAN, f32::INFINITY);
+    for value in [Complex32::default(), Complex32::new(1.0, 1.0), nan] {
+        let outcome = listen(Options::new(1_920_000), &vec![value; 100_000]);
+        assert_eq!(outcome.locks.len(), 0);
+    }
+    // In the middle of a cell they cost what they hit.
+    let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
+    let mut samples = Vec::new();
+    air.send(80, &mut samples);
+    samples[300_000..310_000].fill(nan);
+    let score = listen(Options::new(RATE_HZ), &samples).score(&air.sent);
+    assert!(score.heard >= 78 && score.invented == 0, "{score:?}");
+    assert!(score.wrong_cfi <= 2 && score.recall > 0.97, "{score:?}");
+}
+
+#[test]
+fn cells_that_share_a_carrier_between_both_directions_are_recognised() {
+    let cell = cell(44, 6, Ports::One);
+    let numerology = Numerology::nominal(cell.bandwidth, cell.cp);
+    let mut encoder = Encoder::new(cell);
+    let mut modulator = Modulator::new(numerology);
+    let mut samples = Vec::new();
+    let mut primary = Vec::new();
+    for at in 0..30 {
+        let number = at % 10;
+        let subframe =
+            Subframe { sfn: at as u16 / 10, number, cfi: 1, messages: &[], answers: &[], data: &[] };
+        let mut grid = encoder.grids(&subframe).expect("a subframe that can be sent")[0].clone();
+        // Source: TS 36.211 §6.11.1.2 and §6.11.2.2: frame structure type 2.
+        if number % 5 == 0 {
+            primary = grid.symbol(6).to_vec();
+            let secondary = grid.symbol(5).to_vec();
+            grid.symbol_mut(5).fill(Complex32::default());
+            grid.symbol_mut(6).fill(Complex32::default());
+            grid.symbol_mut(13).copy_from_slice(&secondary);
+        } else if number % 5 == 1 {
+            grid.symbol_mut(2).copy_from_slice(&primary);
+        }
+        modulator.modulate(&grid, 0.02, &mut samples);
+    }
+    let outcome = listen(Options::new(1_920_000), &samples);
+    assert_eq!(outcome.locks.len(), 0);
+    let (_, hint) = outcome.listener.ladder().broken().expect("it is not decoded");
+    assert!(hint.contains("TDD"), "{hint}");
+}
+
+#[test]
+fn a_cell_too_wide_for_the_samples_is_named() {
+    let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
+    let mut own = Vec::new();
+    air.send(40, &mut own);
+    let mut samples = Vec::new();
+    Resampler::new(RATE_HZ, 1_920_000, 600_000).expect("a lower rate").push(&own, &mut samples);
+    let outcome = listen(Options::new(1_920_000), &samples);
+    let (rung, hint) = outcome.listener.ladder().broken().expect("it is not decoded");
+    assert_eq!((rung, hint.as_str()), (Rung::Bandwidth, "the cell has 25 PRBs: record at 5.76 Msps or more"));
+}
+
+#[test]
+fn hours_need_no_more_memory_than_seconds() {
+    let conditions =
+        Conditions { noise_power: noise_power(20.0, 128, AMPLITUDE), ..Conditions::perfect(1_920_000.0) };
+    let mut air = Air::new(cell(9, 6, Ports::One), 128, conditions, 4);
+    let mut samples = Vec::new();
+    air.send(200, &mut samples);
+    let listener = Listener::new(Options::new(1_920_000)).expect("a rate that is enough");
+    let mut outcome = Outcome { listener, locks: Vec::new(), observations: Vec::new(), losses: 0 };
+    let mut most = 0;
+    // Every loop is a jump of the frame number, and a jump in time of a sample or so.
+    for _ in 0..20 {
+        for piece in samples.chunks(5000) {
+            outcome.listener.push(piece);
+            outcome.drain();
+            outcome.observations.clear();
+            most = most.max(outcome.listener.samples_held());
+        }
+    }
+    assert!(most < 1_920_000 / 20, "{most} samples were held at once");
+    assert!(outcome.listener.ladder().subframes > 3900, "{:?}", outcome.listener.ladder());
+}

@@ -1,0 +1,166 @@
+//! How much noise messages bear: the channel that is learnt costs at most half a decibel against the true one.
+
+mod air;
+
+use air::{AMPLITUDE, cell, is_found, messages};
+use airpace_core::Streams;
+use airpace_phy::channel::{Channel, Estimator};
+use airpace_phy::encode::{Subframe, Transmitter};
+use airpace_phy::grid::Grid;
+use airpace_phy::impair::{Conditions, Impair, Profile, noise_power};
+use airpace_phy::ofdm::Demodulator;
+use airpace_phy::{Cell, Numerology, Observation, Observer, Ports};
+
+const CFI: u8 = 3;
+
+/// Of each aggregation level: messages found with the channel that was learnt and with the true one, and all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    learnt: u32,
+    known: u32,
+    sent: u32,
+}
+
+/// A cell's control regions full of messages, through a channel.
+struct Link {
+    cell: Cell,
+    profile: Profile,
+    doppler_hz: f64,
+}
+
+impl Link {
+    fn tally(&self, snr_db: f64, subframes: usize) -> [Tally; 4] {
+        let numerology = Numerology::nominal(self.cell.bandwidth, self.cell.cp);
+        let size = numerology.fft_size();
+        let clean = Conditions {
+            profile: self.profile,
+            doppler_hz: self.doppler_hz,
+            ..Conditions::perfect(f64::from(numerology.sample_rate_hz()))
+        };
+        let noise = noise_power(snr_db, size, AMPLITUDE);
+        let ports = self.cell.ports.count();
+        let streams = Streams::new(11);
+        let mut rng = streams.stream("phy.sensitivity");
+        let mut paths = [clean, Conditions { noise_power: noise, ..clean }]
+            .map(|conditions| Impair::new(conditions, ports, &streams));
+        let mut estimators = [Estimator::new(&self.cell), Estimator::new(&self.cell)];
+        let mut transmitter = Transmitter::new(self.cell, size, AMPLITUDE).expect("an FFT size");
+        let mut demodulator = Demodulator::new(numerology);
+        let observer = Observer::new(self.cell);
+        let mut samples = [Vec::new(), Vec::new()];
+        let mut tallies = [Tally::default(); 4];
+        let mut all_sent = Vec::new();
+        for index in 0..subframes {
+            let number = index % 10;
+            let sent = messages(&mut rng, transmitter.encoder().cces(CFI));
+            let subframe = Subframe { sfn: 0, number, cfi: CFI, messages: &sent, answers: &[], data: &[] };
+            let mut of_ports = vec![Vec::new(); ports];
+            transmitter.send(&subframe, &mut of_ports).expect("a subframe that can be sent");
+            for (path, samples) in paths.iter_mut().zip(&mut samples) {
+                path.push(&of_ports, samples);
+            }
+            all_sent.push(sent);
+        }
+        let symbols: Vec<usize> = if ports == 4 { vec![11, 8, 7, 4, 1, 0] } else { vec![11, 7, 4, 0] };
+        for (index, sent) in all_sent.iter().enumerate() {
+            let number = index % 10;
+            let start = index * numerology.subframe_samples();
+            let mut grids = [Grid::new(&self.cell), Grid::new(&self.cell)];
+            for (samples, grid) in samples.iter().zip(&mut grids) {
+                if samples.len() < start + numerology.subframe_samples() {
+                    return tallies;
+                }
+                demodulator.demodulate(&samples[start..], usize::MAX, grid).expect("a whole subframe");
+            }
+            let channels: [Channel; 2] = [0, 1].map(|which: usize| {
+                let estimator = &mut estimators[which];
+                estimator.begin();
+                for &symbol in &symbols {
+                    estimator.add(number, symbol, &grids[which]);
+                }
+                estimator.finish(number).clone()
+            });
+            // What an estimator needs to settle is not measured.
+            if index < 20 {
+                continue;
+            }
+            let [truth, learnt] = channels;
+            // A tone of 1 is a resource element of 1: noise is spread over the FFT.
+            let truth = truth.with_noise((noise / size as f64) as f32);
+            for (channel, is_learnt) in [(&learnt, true), (&truth, false)] {
+                let mut observation = Observation { number, cfi: CFI, ..Observation::default() };
+                observer.bits(&grids[1], channel, &mut observation);
+                for message in sent {
+                    let tally = &mut tallies[message.place.cces.trailing_zeros() as usize];
+                    let found = u32::from(is_found(&observation, message));
+                    if is_learnt {
+                        tally.learnt += found;
+                    } else {
+                        tally.known += found;
+                        tally.sent += 1;
+                    }
+                }
+            }
+        }
+        tallies
+    }
+}
+
+fn link(ports: Ports, profile: Profile, doppler_hz: f64) -> Link {
+    Link { cell: cell(214, 25, ports), profile, doppler_hz }
+}
+
+/// The share of all messages found with the channel that was learnt, and with the true one at half a decibel less.
+fn compare(link: &Link, snr_db: f64) -> (f64, f64) {
+    let share = |count: fn(&Tally) -> u32, tallies: [Tally; 4]| {
+        let sent: u32 = tallies.iter().map(|tally| tally.sent).sum();
+        f64::from(tallies.iter().map(count).sum::<u32>()) / f64::from(sent)
+    };
+    let learnt = share(|tally| tally.learnt, link.tally(snr_db, SUBFRAMES));
+    let known = share(|tally| tally.known, link.tally(snr_db - 0.5, SUBFRAMES));
+    (learnt, known)
+}
+
+const SUBFRAMES: usize = 120;
+
+/// Three times the deviation of a share of some 800.
+const LUCK: f64 = 0.02;
+
+#[test]
+fn a_channel_that_does_not_fade_costs_less_than_half_a_decibel() {
+    for snr_db in [-3.0, 0.0] {
+        let (learnt, known) = compare(&link(Ports::One, Profile::Flat, 0.0), snr_db);
+        assert!(
+            learnt >= known - LUCK,
+            "{learnt:.3} of the messages at {snr_db} dB, {known:.3} at half a decibel less"
+        );
+    }
+}
+
+#[test]
+fn fading_channels_cost_less_than_half_a_decibel() {
+    for (link, snr_db) in [
+        (link(Ports::Two, Profile::Epa, 5.0), 4.0),
+        (link(Ports::Two, Profile::Eva, 70.0), 6.0),
+        (link(Ports::Four, Profile::Etu, 70.0), 6.0),
+    ] {
+        let (learnt, known) = compare(&link, snr_db);
+        let profile = link.profile;
+        assert!(
+            learnt >= known - LUCK,
+            "{profile:?}: {learnt:.3} at {snr_db} dB, {known:.3} at half a decibel less"
+        );
+    }
+}
+
+/// Source: the recall of other receivers with perfect synchronisation at 25 PRBs and one port.
+#[test]
+fn messages_bear_as_much_noise_as_with_other_receivers() {
+    let link = link(Ports::One, Profile::Flat, 0.0);
+    for (snr_db, expected) in [(-4.0, [0.0, 0.02, 0.31, 0.90]), (0.0, [0.06, 0.78, 1.0, 1.0])] {
+        for (tally, expected) in link.tally(snr_db, SUBFRAMES).iter().zip(expected) {
+            let share = f64::from(tally.learnt) / f64::from(tally.sent);
+            assert!(share >= expected - 0.01, "{share:.3} at {snr_db} dB instead of {expected}");
+        }
+    }
+}
