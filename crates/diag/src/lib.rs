@@ -15,6 +15,8 @@
 //! | [`layout`] | the grammar of tables, and the two ways to read a packet by one |
 //! | [`log`] | the tables, one file per code |
 //! | [`kpi`] | what can be followed by name, and where it is in the packets |
+//! | [`grant`] | what the network gave the phone, one by one, each in its own subframe |
+//! | [`bandwidth`] | how much that is, determined in two ways |
 //! | [`mac`] | MAC headers and control elements that some packets carry |
 //! | [`export`] | packets as JSON, tables, captures and text |
 //! | [`source`] | forms of log files, and reading them in pieces |
@@ -25,11 +27,13 @@
 //! | [`session`] | the host's side of a port: asks for codes, gives the modem back as it was |
 //! | [`char_device`] | the blocks and ioctls of `/dev/diag`, where the stream does not come bare |
 
+pub mod bandwidth;
 pub mod char_device;
 pub mod command;
 pub mod control;
 pub mod export;
 pub mod frame;
+pub mod grant;
 pub mod kpi;
 pub mod layout;
 pub mod log;

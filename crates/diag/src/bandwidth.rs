@@ -1,0 +1,335 @@
+//! The bandwidth of the radio link by what the modem was granted: two determinations, side by side.
+//!
+//! ```text
+//! blocks    bw = Σ over carriers of  table[PRB, TBS index] · antennas    every TTI       BISCAY §3.2.2 Eq. 1
+//! granted   bw = bytes that the MAC layer was granted / time             every 100 ms    BISCAY §3.2.2
+//! ```
+//!
+//! The first has a value for every TTI of every carrier, from the DCIs or from what the shared channel made of them; the
+//! modem's own block sizes are that table's (a test holds it to recorded logs), so they are taken where they are said. The
+//! second is the modem's sum: of the uplink in 0xB067, else block by block in 0xB063 and 0xB064. Both count what was
+//! granted anew; a block sent again is no new bandwidth.
+//!
+//! Source: BISCAY §A.2 (the diagnostic channel has both)
+
+use std::collections::BTreeMap;
+
+use airpace_core::radio::{CarrierId, Direction};
+use airpace_core::{Bits, Bytes, Rate};
+
+use crate::grant::{Grant, Grants, Source, Sum, Told, Troubles};
+use crate::packet::{LogPacket, Radio};
+use crate::stamp::Stamp;
+
+/// Nanoseconds for which a window waits for packets that come late.
+///
+/// Chosen: five seconds, for as late a frame number can be placed.
+const HOLD_NANOS: u64 = 5_000_000_000;
+
+/// Silence of a whole log beyond which windows are left out.
+///
+/// Chosen: ten seconds; shorter ones are taken for times without traffic, in which a modem logs little.
+const SILENCE_NANOS: u64 = 10_000_000_000;
+
+/// One of the two ways.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// Transport blocks, TTI by TTI.
+    #[default]
+    Blocks,
+    /// Granted bytes.
+    Granted,
+}
+
+/// The bandwidth in one window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Of which radio.
+    pub radio: Radio,
+    /// Which way.
+    pub direction: Direction,
+    /// Which window, counted from the log's begin.
+    pub window: u64,
+    /// When it begins, by the modem's clock.
+    pub begin: Stamp,
+    /// By transport blocks; `None` while no packet of that kind has come.
+    pub blocks: Option<Rate>,
+    /// By granted bytes; likewise.
+    pub granted: Option<Rate>,
+    /// The first by carrier: those with grants in this window.
+    pub carriers: Vec<OnCarrier>,
+}
+
+/// What one carrier had in a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OnCarrier {
+    /// Which one.
+    pub carrier: CarrierId,
+    /// Bandwidth by transport blocks.
+    pub blocks: Rate,
+    /// PRB pairs granted, all TTIs together.
+    pub prbs: u64,
+    /// Grants.
+    pub grants: u32,
+}
+
+impl Point {
+    /// By one of the ways.
+    pub fn by(&self, method: Method) -> Option<Rate> {
+        match method {
+            Method::Blocks => self.blocks,
+            Method::Granted => self.granted,
+        }
+    }
+}
+
+/// Makes the series of a log, or of a modem that is listened to.
+#[derive(Debug)]
+pub struct Bandwidth {
+    every_nanos: u64,
+    grants: Grants,
+    /// When the first packet was.
+    origin: Option<u64>,
+    newest: u64,
+    /// The next window to give out.
+    next: u64,
+    /// Times from and to which nothing was logged.
+    silences: Vec<(u64, u64)>,
+    series: BTreeMap<(Radio, Direction), Series>,
+    /// Grants from before the first packet or of windows that were given out.
+    outside: u64,
+}
+
+#[derive(Debug, Default)]
+struct Series {
+    /// What is known of each TTI and carrier, until its window is given out.
+    ttis: BTreeMap<(u64, u8, CarrierId), Tti>,
+    windows: BTreeMap<u64, Window>,
+    has_blocks: bool,
+    has_mac: bool,
+    has_sums: bool,
+}
+
+/// One TTI of one carrier, by who knew most of it.
+#[derive(Clone, Copy, Debug)]
+struct Tti {
+    source: Source,
+    window: u64,
+    bits: Bits,
+    prbs: u16,
+}
+
+#[derive(Debug, Default)]
+struct Window {
+    carriers: BTreeMap<CarrierId, Tally>,
+    /// Bytes of the MAC layer's blocks.
+    mac: Bytes,
+    /// Bytes of its sums that fall into the window.
+    sums: f64,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    bits: Bits,
+    prbs: u64,
+    grants: u32,
+}
+
+impl Bandwidth {
+    /// With windows of so many milliseconds; 1 gives each TTI its own.
+    ///
+    /// # Panics
+    /// If it is 0.
+    pub fn new(every_ms: u32) -> Bandwidth {
+        assert!(every_ms > 0, "a window is at least a millisecond");
+        Bandwidth {
+            every_nanos: u64::from(every_ms) * 1_000_000,
+            grants: Grants::new(),
+            origin: None,
+            newest: 0,
+            next: 0,
+            silences: vec![],
+            series: BTreeMap::new(),
+            outside: 0,
+        }
+    }
+
+    /// What could not be read.
+    pub fn troubles(&self) -> Troubles {
+        self.grants.troubles()
+    }
+
+    /// Grants that are in no window: of before the first packet, or that came when theirs had been given out.
+    pub fn outside(&self) -> u64 {
+        self.outside
+    }
+
+    /// Takes a packet; `each` is told its grants too, in the order of the packet.
+    pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(&Told)) {
+        let now = packet.stamp.nanos();
+        let origin = *self.origin.get_or_insert(now);
+        // Radios and codes are written by different parts of a modem: their stamps are not in order.
+        if now > self.newest {
+            if self.newest > 0 && now - self.newest > SILENCE_NANOS {
+                self.silences.push((self.newest, now));
+            }
+            self.newest = now;
+        }
+        let Bandwidth { grants, series, every_nanos, next, outside, .. } = self;
+        grants.push(packet, |told| {
+            each(&told);
+            let window = |time: Stamp| {
+                let window = time.nanos().checked_sub(origin)? / *every_nanos;
+                (window >= *next).then_some(window)
+            };
+            match told {
+                Told::Grant(grant) => {
+                    let series = series.entry((grant.radio, grant.direction)).or_default();
+                    match window(grant.time) {
+                        Some(window) => series.grant(&grant, window),
+                        None => *outside += 1,
+                    }
+                }
+                Told::Sum(sum) => {
+                    let series = series.entry((sum.radio, sum.direction)).or_default();
+                    series.sum(&sum, origin, *every_nanos, *next);
+                }
+            }
+        });
+    }
+
+    /// Gives out the windows that nothing can come to any more.
+    pub fn take(&mut self) -> Vec<Point> {
+        let Some(origin) = self.origin else { return vec![] };
+        let until = self.newest.saturating_sub(HOLD_NANOS).saturating_sub(origin) / self.every_nanos;
+        self.points(until)
+    }
+
+    /// Gives out all windows up to the last packet's.
+    pub fn finish(&mut self) -> Vec<Point> {
+        let Some(origin) = self.origin else { return vec![] };
+        let until = (self.newest - origin) / self.every_nanos + 1;
+        self.points(until)
+    }
+
+    fn points(&mut self, until: u64) -> Vec<Point> {
+        let origin = self.origin.unwrap_or(0);
+        let mut points = vec![];
+        while self.next < until {
+            let window = self.next;
+            let begin = origin + window * self.every_nanos;
+            let end = begin + self.every_nanos;
+            if let Some(&(_, to)) = self.silences.iter().find(|(from, to)| *from < begin && end <= *to) {
+                // On to the window in which there is something again.
+                self.next = ((to - origin) / self.every_nanos).max(window + 1);
+                continue;
+            }
+            self.next += 1;
+            for (&(radio, direction), series) in &mut self.series {
+                series.count(self.next);
+                let had = series.windows.remove(&window).unwrap_or_default();
+                // To the nearest bit.
+                let rate = |bytes: f64| Rate::from_bps((bytes * 8e9 / self.every_nanos as f64 + 0.5) as u64);
+                let mac = if series.has_sums { had.sums } else { had.mac.0 as f64 };
+                let bits: u64 = had.carriers.values().map(|tally| tally.bits.0).sum();
+                let carriers = had.carriers.iter().map(|(&carrier, tally)| OnCarrier {
+                    carrier,
+                    blocks: rate(tally.bits.0 as f64 / 8.0),
+                    prbs: tally.prbs,
+                    grants: tally.grants,
+                });
+                points.push(Point {
+                    radio,
+                    direction,
+                    window,
+                    begin: Stamp::from_nanos(begin),
+                    blocks: series.has_blocks.then(|| rate(bits as f64 / 8.0)),
+                    granted: (series.has_sums || series.has_mac).then(|| rate(mac)),
+                    carriers: carriers.collect(),
+                });
+            }
+        }
+        points
+    }
+}
+
+impl Series {
+    fn grant(&mut self, grant: &Grant, window: u64) {
+        if grant.source == Source::Mac {
+            self.has_mac = true;
+            self.windows.entry(window).or_default().mac += grant.bits().bytes();
+            return;
+        }
+        self.has_blocks = true;
+        let tti = Tti { source: grant.source, window, bits: grant.new_bits(), prbs: grant.prbs };
+        let slot = self.ttis.entry((grant.subframe, grant.slot, grant.carrier)).or_insert(tti);
+        if slot.source < grant.source {
+            *slot = Tti { window: slot.window, ..tti };
+        }
+    }
+
+    /// The bytes of a sum, spread over the windows of its span; what is before window `next` is gone.
+    fn sum(&mut self, sum: &Sum, origin: u64, every_nanos: u64, next: u64) {
+        self.has_sums = true;
+        let span = u64::from(sum.span_ms) * 1_000_000;
+        let end = sum.stamp.nanos();
+        let begin = end.saturating_sub(span).max(origin + next * every_nanos);
+        let mut at = begin;
+        while at < end {
+            let window = (at - origin) / every_nanos;
+            let until = (origin + (window + 1) * every_nanos).min(end);
+            let part = sum.bytes.0 as f64 * (until - at) as f64 / span as f64;
+            self.windows.entry(window).or_default().sums += part;
+            at = until;
+        }
+    }
+
+    /// Adds the TTIs of all windows before this one to them.
+    fn count(&mut self, before: u64) {
+        while let Some(entry) = self.ttis.first_entry() {
+            if entry.get().window >= before {
+                return;
+            }
+            let ((_, _, carrier), tti) = entry.remove_entry();
+            // At a window's edge a TTI can be a hair older than the one before it.
+            let window = self.windows.entry(tti.window.max(before - 1)).or_default();
+            let tally = window.carriers.entry(carrier).or_default();
+            tally.bits += tti.bits;
+            tally.prbs += u64::from(tti.prbs);
+            tally.grants += 1;
+        }
+    }
+}
+
+/// The longest stretch of windows without one left out, as the values of a KPI trace: from which millisecond on, and how
+/// much. Empty if no window has a value by this way.
+pub fn kpi_trace(
+    points: &[Point],
+    radio: Radio,
+    direction: Direction,
+    method: Method,
+    every_ms: u32,
+) -> Vec<(u64, Rate)> {
+    let mut series = points.iter().filter(|point| point.radio == radio && point.direction == direction);
+    let mut best: Vec<Rate> = vec![];
+    let mut stretch: Vec<Rate> = vec![];
+    let mut next = None;
+    loop {
+        let point = series.next();
+        let value = point.and_then(|point| Some((point.window, point.by(method)?)));
+        let goes_on = value.is_some_and(|(window, _)| next.is_none_or(|next| next == window));
+        if !goes_on && stretch.len() > best.len() {
+            best = std::mem::take(&mut stretch);
+        } else if !goes_on {
+            stretch.clear();
+        }
+        next = value.map(|(window, rate)| {
+            stretch.push(rate);
+            window + 1
+        });
+        if point.is_none() {
+            break;
+        }
+    }
+    best.into_iter().zip(0u64..).map(|(rate, at)| (at * u64::from(every_ms), rate)).collect()
+}

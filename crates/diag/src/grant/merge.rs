@@ -1,0 +1,79 @@
+//! One grant for each subframe, carrier and direction, of whoever knew most of it.
+
+use std::collections::BTreeMap;
+
+use airpace_core::radio::Direction;
+
+use super::Grant;
+
+/// Waits for what several sources tell of the same subframes, and keeps what knows most.
+#[derive(Clone, Debug, Default)]
+pub struct Merge {
+    slots: BTreeMap<Slot, Grant>,
+    /// Everything before has been given out.
+    done: u64,
+    late: u64,
+}
+
+/// Whose grant it is: one device has one grant in a slot of a carrier.
+type Slot = (u64, u8, u8, Direction);
+
+/// What [`Merge::push`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merged {
+    /// The first to tell of its subframe.
+    First,
+    /// It knows more than what was there.
+    Better,
+    /// What was there knows as much.
+    Known,
+    /// Its subframe has been given out.
+    Late,
+}
+
+impl Merge {
+    /// Nothing has been told.
+    pub fn new() -> Merge {
+        Merge::default()
+    }
+
+    /// Grants that came after their subframe was given out, and were lost.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// Takes a grant.
+    pub fn push(&mut self, grant: &Grant) -> Merged {
+        if grant.subframe < self.done {
+            self.late += 1;
+            return Merged::Late;
+        }
+        let slot = (grant.subframe, grant.slot, grant.carrier.0, grant.direction);
+        match self.slots.get_mut(&slot) {
+            None => {
+                self.slots.insert(slot, *grant);
+                Merged::First
+            }
+            Some(before) if before.source < grant.source => {
+                let (prb_set, format) = (before.prb_set, before.format);
+                *before = *grant;
+                // What came of a grant says less of its form than the grant.
+                before.prb_set = before.prb_set.or(prb_set.filter(|set| set.len() == grant.prbs));
+                before.format = before.format.or(format);
+                Merged::Better
+            }
+            Some(before) => {
+                before.prb_set = before.prb_set.or(grant.prb_set.filter(|set| set.len() == before.prbs));
+                before.format = before.format.or(grant.format);
+                Merged::Known
+            }
+        }
+    }
+
+    /// Gives out the grants of all subframes before this one, in order.
+    pub fn take(&mut self, before: u64) -> impl Iterator<Item = Grant> + use<> {
+        self.done = self.done.max(before);
+        let rest = self.slots.split_off(&(before, 0, 0, Direction::Downlink));
+        std::mem::replace(&mut self.slots, rest).into_values()
+    }
+}

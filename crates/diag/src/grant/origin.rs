@@ -1,0 +1,240 @@
+//! Where grants are in Qualcomm's log packets.
+
+use airpace_core::radio::Direction;
+
+use super::{Rat, Source};
+
+/// What a field of a log packet means for a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// System frame number.
+    Frame,
+    /// Subframe, or slot where there is a numerology.
+    Subframe,
+    /// Both in one: `10 · SFN + subframe`.
+    Both,
+    /// Subframes after the frame and subframe.
+    Offset,
+    /// The power of two by which a subframe is divided into slots.
+    Numerology,
+    /// The carrier.
+    Carrier,
+    /// The physical cell that serves.
+    Cell,
+    /// PRB pairs.
+    Prbs,
+    /// The first of them.
+    FirstPrb,
+    /// PRBs as bits, the first 64 and the next.
+    PrbsLow,
+    /// The next 64.
+    PrbsHigh,
+    /// Spatial layers.
+    Layers,
+    /// HARQ process.
+    Harq,
+    /// Redundancy version.
+    Rv,
+    /// New-data indicator.
+    Ndi,
+    /// Whether the checksum was right.
+    Crc,
+    /// Kind of RNTI.
+    Rnti,
+    /// Which of two blocks.
+    Index,
+    /// MCS index.
+    Mcs,
+    /// Bits per symbol.
+    ModulationBits,
+    /// 0 BPSK, 1 QPSK, and so on.
+    ModulationUplink,
+    /// 0 QPSK, 1 16QAM, and so on: of the first block and of the second.
+    ModulationRank,
+    /// Of the second block.
+    ModulationRankSecond,
+    /// Size of a block in bytes.
+    Bytes,
+    /// In bits.
+    Bits,
+    /// In bits, of the second block.
+    BitsSecond,
+    /// How often it was sent before.
+    Again,
+    /// Not 0 if it is sent again.
+    IsAgain,
+    /// A DCI's bits.
+    Payload,
+    /// How many they are, the checksum counted too.
+    Length,
+    /// Its format, by number.
+    Format,
+    /// What the modem made of it.
+    Verdict,
+    /// The carrier's width, by number.
+    Width,
+    /// Whether a DCI names its carrier.
+    NamesCarrier,
+    /// Whether its request for a channel report has two bits.
+    TwoCsiBits,
+    /// Whether it has a request for a sounding signal.
+    AsksSounding,
+    /// FDD or TDD.
+    Duplex,
+    /// Antenna ports, by number.
+    Ports,
+    /// Whether 256QAM is in use.
+    Has256Qam,
+    /// Milliseconds that a sum was added up over.
+    Span,
+}
+
+/// How rows of a packet are grants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Each row is a transport block; two of one subframe can be one grant.
+    Block,
+    /// Each row is a subframe with up to two blocks.
+    Demapped,
+    /// Each row is a DCI.
+    Dci,
+    /// Each row is a sum of bytes.
+    Sum,
+}
+
+/// A log packet that says grants.
+#[derive(Debug)]
+pub struct Origin {
+    /// Its code.
+    pub code: u16,
+    /// Of which generation.
+    pub rat: Rat,
+    /// Where in the stack it is from.
+    pub source: Source,
+    /// Which way the data goes, where a row does not say.
+    pub direction: Direction,
+    /// How its rows are read.
+    pub shape: Shape,
+    /// Paths of its fields; several for one column where versions have it in different places.
+    pub columns: &'static [(Column, &'static str)],
+}
+
+use Column::*;
+use Direction::{Downlink, Uplink};
+
+/// Kinds of RNTI whose blocks are the phone's own.
+///
+/// Source: the names of `rnti_type`: 0 C-RNTI, 1 SPS-RNTI, 4 Temporary C-RNTI
+pub const OWN: &[u64] = &[0, 1, 4];
+
+/// All of them.
+///
+/// Chosen: 0xB885 is not among them: it has no PRBs and no sizes of the downlink, and in the uplink an allocation
+/// whose meaning depends on a bandwidth part that it does not say. 0xB887 has both in bytes that nobody knows.
+#[rustfmt::skip]
+pub static ORIGINS: &[Origin] = &[
+    Origin {
+        code: 0xB063, rat: Rat::Lte, source: Source::Mac, direction: Downlink, shape: Shape::Block,
+        columns: &[
+            (Frame, "subpackets.samples.sfn"), (Subframe, "subpackets.samples.sub_fn"),
+            (Carrier, "subpackets.samples.cell_id"), (Harq, "subpackets.samples.harq_id"),
+            (Rnti, "subpackets.samples.rnti_type"), (Bytes, "subpackets.samples.dl_tbs_bytes"),
+            (Frame, "blocks.sfn"), (Subframe, "blocks.sub_fn"), (Carrier, "blocks.carrier_index"),
+            (Harq, "blocks.harq_id"), (Rnti, "blocks.rnti_type"), (Bytes, "blocks.dl_tbs_bytes"),
+        ],
+    },
+    Origin {
+        code: 0xB064, rat: Rat::Lte, source: Source::Mac, direction: Uplink, shape: Shape::Block,
+        columns: &[
+            (Frame, "subpackets.samples.sfn"), (Subframe, "subpackets.samples.sub_fn"),
+            (Carrier, "subpackets.samples.cell_id"), (Harq, "subpackets.samples.harq_id"),
+            (Rnti, "subpackets.samples.rnti_type"), (Bytes, "subpackets.samples.grant_bytes"),
+        ],
+    },
+    Origin {
+        code: 0xB067, rat: Rat::Lte, source: Source::Mac, direction: Uplink, shape: Shape::Sum,
+        columns: &[
+            (Span, "subpackets.sample.number_of_samples"), (Bytes, "subpackets.sample.grant_received"),
+        ],
+    },
+    Origin {
+        code: 0xB126, rat: Rat::Lte, source: Source::Demapper, direction: Downlink, shape: Shape::Demapped,
+        columns: &[
+            (Frame, "system_frame_number"), (Subframe, "subframe_number"), (Carrier, "carrier_index"),
+            (Cell, "serving_cell_id"), (Rnti, "pdsch_rnti_type"), (PrbsLow, "rb_allocation_slot_0_0"),
+            (PrbsHigh, "rb_allocation_slot_0_1"), (Layers, "spatial_rank"), (Bits, "tbs_0"),
+            (BitsSecond, "tbs_1"), (ModulationRank, "mcs_0"), (ModulationRankSecond, "mcs_1"),
+            (Frame, "records.system_frame_number"), (Subframe, "records.sub_frame_number"),
+            (Cell, "records.serving_cell_id"), (Rnti, "records.pdsch_rnti_type"),
+            (PrbsLow, "records.rb_allocation_slot_0_0"), (PrbsHigh, "records.rb_allocation_slot_0_1"),
+            (Layers, "records.spatial_rank"), (Bits, "records.transport_block_size_stream_0"),
+            (ModulationRank, "records.modulation_stream_0"),
+        ],
+    },
+    Origin {
+        code: 0xB130, rat: Rat::Lte, source: Source::ControlChannel, direction: Downlink, shape: Shape::Dci,
+        columns: &[
+            (Frame, "system_frame_number"), (Subframe, "subframe_number"), (Width, "band_width_mhz"),
+            (Frame, "hypotheses.system_frame_number"), (Subframe, "hypotheses.subframe_number"),
+            (Width, "hypotheses.band_width_mhz"),
+            (Carrier, "carrier_index"), (Offset, "records.subframe_offset"),
+            (NamesCarrier, "cif_configured"), (TwoCsiBits, "two_bits_csi_configured"),
+            (AsksSounding, "aperiodic_srs_configured"),
+            (NamesCarrier, "records.cif_configured"), (TwoCsiBits, "records.two_bits_csi_configured"),
+            (AsksSounding, "records.aperiodic_srs_configured"),
+            (NamesCarrier, "hypotheses.cif_configured"), (TwoCsiBits, "hypotheses.two_bits_csi_configured"),
+            (AsksSounding, "hypotheses.aperiodic_srs_configured"),
+            (Duplex, "frame_structure"), (Duplex, "hypotheses.frame_structure"),
+            (Ports, "num_enb_antennas"), (Ports, "hypotheses.num_enb_antennas"),
+            (Payload, "hypotheses.payload"), (Length, "hypotheses.payload_size"),
+            (Format, "hypotheses.dci_format"), (Verdict, "hypotheses.prune_status"),
+            (Rnti, "hypotheses.decode_states"), (Rnti, "hypotheses.decode_status"),
+            (Has256Qam, "hypotheses.alt_tbs_enabled"),
+            (Payload, "records.hypotheses.payload"), (Length, "records.hypotheses.payload_size"),
+            (Format, "records.hypotheses.dci_format"), (Verdict, "records.hypotheses.prune_status"),
+            (Rnti, "records.hypotheses.decode_states"), (Rnti, "records.hypotheses.decode_status"),
+            (Has256Qam, "records.hypotheses.alt_tbs_enabled"),
+        ],
+    },
+    Origin {
+        code: 0xB139, rat: Rat::Lte, source: Source::SharedChannel, direction: Uplink, shape: Shape::Block,
+        columns: &[
+            (Cell, "serving_cell_id"), (Both, "records.current_sfn_sf"), (Carrier, "records.ul_carrier_index"),
+            (Carrier, "records.carrier_index"), (Prbs, "records.num_of_rb"),
+            (FirstPrb, "records.start_rb_slot_0"), (Bytes, "records.pusch_tb_size"),
+            (ModulationUplink, "records.pusch_mod_order"), (Rv, "records.redund_ver"),
+            (Again, "records.re_tx_index"),
+        ],
+    },
+    Origin {
+        code: 0xB173, rat: Rat::Lte, source: Source::SharedChannel, direction: Downlink, shape: Shape::Block,
+        columns: &[
+            (Frame, "records.frame_num"), (Subframe, "records.subframe_num"),
+            (Carrier, "records.serving_cell_index"), (Layers, "records.num_layers"),
+            (Prbs, "records.transport_blocks.num_rbs"), (Harq, "records.transport_blocks.harq_id"),
+            (Rv, "records.transport_blocks.rv"), (Ndi, "records.transport_blocks.ndi"),
+            (Crc, "records.transport_blocks.crc_result"), (Rnti, "records.transport_blocks.rnti_type"),
+            (Index, "records.transport_blocks.tb_index"), (Bytes, "records.transport_blocks.tb_size"),
+            (Mcs, "records.transport_blocks.mcs"),
+            (ModulationBits, "records.transport_blocks.modulation_type"),
+        ],
+    },
+    Origin {
+        code: 0xB872, rat: Rat::Nr, source: Source::Mac, direction: Uplink, shape: Shape::Block,
+        columns: &[
+            (Frame, "ttis.sys_time_fn"), (Subframe, "ttis.sys_time_slot_number"),
+            (Numerology, "ttis.tbs.numerology"), (Carrier, "ttis.tbs.carrier_id"),
+            (Harq, "ttis.tbs.harq_id"), (Bytes, "ttis.tbs.grant_size"),
+        ],
+    },
+    Origin {
+        code: 0xB883, rat: Rat::Nr, source: Source::SharedChannel, direction: Uplink, shape: Shape::Block,
+        columns: &[
+            (Frame, "records.frame"), (Subframe, "records.slot"), (Numerology, "records.numerology"),
+            (Carrier, "records.carriers.carrier_id"), (Harq, "records.carriers.pusch.harq_id"),
+            (Mcs, "records.carriers.pusch.mcs"), (FirstPrb, "records.carriers.pusch.rb_start"),
+            (Prbs, "records.carriers.pusch.num_rbs"), (Bytes, "records.carriers.pusch.tb_size_bytes"),
+            (Rv, "records.carriers.pusch.rv"), (IsAgain, "records.carriers.pusch.tx_type"),
+        ],
+    },
+];

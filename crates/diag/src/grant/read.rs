@@ -1,0 +1,502 @@
+//! Log packets in, grants out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use airpace_core::radio::{CarrierId, DciFormat, Direction};
+use airpace_core::tables::{Modulation, lte};
+use airpace_core::{Bits, Bytes, PrbSet};
+
+use super::clock::FrameClock;
+use super::dci::{self, CHECKSUM_BITS};
+use super::origin::{Column, ORIGINS, OWN, Origin, Shape};
+use super::{Block, Checksum, Grant, Oracle, Rat, Source, Sum, Told};
+use crate::layout::{Cell, MOST, Pick, Version};
+use crate::log;
+use crate::packet::{LogCode, LogPacket, Radio};
+
+/// Subframes from a grant of the uplink to the transmission, where up- and downlink do not take turns.
+///
+/// Source: TS 36.213 §8.0
+pub const UPLINK_DELAY: u64 = 4;
+
+/// Subframes in which a HARQ process that has the same new-data indicator has the same block; beyond, grants between
+/// may not have been logged.
+///
+/// Chosen: 80 ms, eight rounds of an LTE process with two turns to spare.
+const SAME_BLOCK: u64 = 80;
+
+/// Reads grants from log packets; see [`super`].
+#[derive(Debug, Default)]
+pub struct Grants {
+    plans: BTreeMap<(LogCode, Version), Option<Plan>>,
+    clocks: BTreeMap<(Radio, Rat), FrameClock>,
+    cells: BTreeMap<Radio, u64>,
+    checksums: BTreeMap<(LogCode, Version), Checksum>,
+    processes: BTreeMap<Process, Carried>,
+    widths: BTreeMap<(Radio, u8), u16>,
+    has_256qam: BTreeMap<(Radio, u8), bool>,
+    /// The DCI before: hypotheses of one subframe repeat it.
+    last_dci: Option<(Radio, u8, u64, u64)>,
+    troubles: Troubles,
+    rows: Vec<Row>,
+}
+
+/// What could not be read, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Troubles {
+    /// Packets of a version that has no layout, or none of the fields.
+    pub versions: u64,
+    /// Packets that their layout does not fit.
+    pub misfits: u64,
+    /// DCIs that the modem took and that could not be read.
+    pub dcis: u64,
+}
+
+/// A HARQ process as one source sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Process {
+    radio: Radio,
+    direction: Direction,
+    source: Source,
+    carrier: u8,
+    harq: u8,
+    codeword: usize,
+}
+
+/// What it carried last.
+#[derive(Clone, Copy, Debug)]
+struct Carried {
+    subframe: u64,
+    ndi: bool,
+    bits: Option<Bits>,
+}
+
+/// What to read of a version of a packet.
+#[derive(Debug)]
+struct Plan {
+    origin: &'static Origin,
+    pick: Pick,
+    columns: Vec<Column>,
+}
+
+/// A row of a packet: numbers by column.
+#[derive(Clone, Copy, Debug)]
+struct Row([Option<u64>; MOST]);
+
+impl Plan {
+    /// Those of the origin's fields that the version's layout has.
+    fn new(origin: &'static Origin, version: Version) -> Option<Plan> {
+        let layout = log::code(LogCode(origin.code))?.layout(version)?;
+        let (mut columns, mut paths) = (vec![], vec![]);
+        for &(column, path) in origin.columns {
+            if !columns.contains(&column) && Pick::new(layout, &[path]).is_ok() {
+                columns.push(column);
+                paths.push(path);
+            }
+        }
+        let pick = Pick::new(layout, &paths).ok()?;
+        Some(Plan { origin, pick, columns })
+    }
+
+    fn has(&self, column: Column) -> bool {
+        self.columns.contains(&column)
+    }
+
+    fn get(&self, row: &Row, column: Column) -> Option<u64> {
+        let at = self.columns.iter().position(|own| *own == column)?;
+        row.0[at]
+    }
+}
+
+impl Grants {
+    /// Nothing has been read.
+    pub fn new() -> Grants {
+        Grants::default()
+    }
+
+    /// The log packets that are read, to ask a modem for.
+    pub fn codes() -> BTreeSet<LogCode> {
+        ORIGINS.iter().map(|origin| LogCode(origin.code)).collect()
+    }
+
+    /// What could not be read so far.
+    pub fn troubles(&self) -> Troubles {
+        self.troubles
+    }
+
+    /// Whether sizes in a version of a packet count the block's checksum, as far as its blocks have told.
+    pub fn checksum(&self, code: LogCode, version: Version) -> Checksum {
+        self.checksums.get(&(code, version)).copied().unwrap_or_default()
+    }
+
+    /// PRB pairs of a carrier, once a DCI was logged.
+    pub fn carrier_prbs(&self, radio: Radio, carrier: CarrierId) -> Option<u16> {
+        self.widths.get(&(radio, carrier.0)).copied()
+    }
+
+    /// Takes a packet; tells what it says of the phone's own grants, in its order. Packets of other codes say nothing.
+    pub fn push(&mut self, packet: &LogPacket<'_>, mut told: impl FnMut(Told)) {
+        let Ok(at) = ORIGINS.binary_search_by_key(&packet.code.0, |origin| origin.code) else { return };
+        let Some(Ok(version)) = log::code(packet.code).map(|code| code.version(packet.payload)) else {
+            self.troubles.misfits += 1;
+            return;
+        };
+        let key = (packet.code, version);
+        let plan = self.plans.entry(key).or_insert_with(|| Plan::new(&ORIGINS[at], version));
+        let Some(plan) = plan.take() else {
+            self.troubles.versions += 1;
+            return;
+        };
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.clear();
+        let result = plan.pick.visit(packet.payload, |cells| rows.push(Row::of(&plan, cells)));
+        self.troubles.misfits += u64::from(result.is_err());
+        match plan.origin.shape {
+            Shape::Sum => {
+                rows.iter().filter_map(|row| sum(packet, &plan, row)).for_each(|sum| told(Told::Sum(sum)))
+            }
+            shape => {
+                let mut before: Option<Grant> = None;
+                for row in &rows {
+                    let grant = match shape {
+                        Shape::Dci => self.of_dci(packet, &plan, row),
+                        Shape::Demapped => self.of_demapper(packet, &plan, row),
+                        _ => self.of_block(packet, version, &plan, row),
+                    };
+                    let Some(grant) = grant else { continue };
+                    match &mut before {
+                        Some(first) if shape == Shape::Block && joins(first, &grant) => {
+                            let empty = usize::from(first.blocks[0].is_some());
+                            first.blocks[empty] = grant.blocks[1].or(grant.blocks[0]);
+                        }
+                        _ => {
+                            if let Some(whole) = before.replace(grant) {
+                                told(Told::Grant(self.followed(whole)));
+                            }
+                        }
+                    }
+                }
+                if let Some(whole) = before {
+                    told(Told::Grant(self.followed(whole)));
+                }
+            }
+        }
+        self.rows = rows;
+        self.plans.insert(key, Some(plan));
+    }
+
+    /// What all rows have: whose, where and when; `None` if it is not the phone's own.
+    fn grant(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) -> Option<Grant> {
+        if plan.get(row, Column::Rnti).is_some_and(|rnti| !OWN.contains(&rnti)) {
+            return None;
+        }
+        let clock = self.clocks.entry((packet.radio, plan.origin.rat)).or_default();
+        if let Some(cell) = plan.get(row, Column::Cell)
+            && self.cells.insert(packet.radio, cell).is_some_and(|before| before != cell)
+        {
+            clock.new_cell();
+        }
+        let numerology = plan.get(row, Column::Numerology).unwrap_or(0).min(5);
+        let (within, slot) = match plan.get(row, Column::Both) {
+            Some(both) => (both, 0),
+            None => {
+                let (frame, slots) = (plan.get(row, Column::Frame)?, plan.get(row, Column::Subframe)?);
+                (10 * frame + (slots >> numerology), slots & ((1 << numerology) - 1))
+            }
+        };
+        let within = within + plan.get(row, Column::Offset).unwrap_or(0);
+        let is_prompt = plan.origin.source != Source::Mac;
+        let placed = clock.place(packet.stamp, (within % super::clock::CYCLE) as u16, is_prompt);
+        let carrier = plan.get(row, Column::Carrier).unwrap_or(0).min(31) as u8;
+        Some(Grant {
+            radio: packet.radio,
+            rat: plan.origin.rat,
+            direction: plan.origin.direction,
+            carrier: CarrierId(carrier),
+            source: plan.origin.source,
+            code: packet.code,
+            stamp: packet.stamp,
+            time: placed.time,
+            subframe: placed.subframe,
+            slot: slot as u8,
+            carrier_prbs: self.widths.get(&(packet.radio, carrier)).copied(),
+            prbs: 0,
+            prb_set: None,
+            layers: 1,
+            harq: plan.get(row, Column::Harq).map(|harq| harq as u8),
+            format: None,
+            blocks: [None; 2],
+        })
+    }
+
+    /// A row that is a transport block.
+    fn of_block(
+        &mut self,
+        packet: &LogPacket<'_>,
+        version: Version,
+        plan: &Plan,
+        row: &Row,
+    ) -> Option<Grant> {
+        let mut grant = self.grant(packet, plan, row)?;
+        let get = |column| plan.get(row, column);
+        grant.prbs = get(Column::Prbs).unwrap_or(0) as u16;
+        grant.prb_set = get(Column::FirstPrb).map(|first| PrbSet::run(first as u16, grant.prbs));
+        grant.layers = get(Column::Layers).unwrap_or(1).clamp(1, 8) as u8;
+        let modulation = get(Column::ModulationBits)
+            .and_then(modulation_of_bits)
+            .or_else(|| get(Column::ModulationUplink).and_then(|order| modulation_of_bits(2 * order)));
+        let bytes = get(Column::Bytes)?;
+        let oracle = Oracle {
+            direction: grant.direction,
+            mcs: get(Column::Mcs).map(|mcs| mcs as u8),
+            modulation,
+            prbs: grant.prbs,
+            is_common: false,
+        };
+        let bits = match plan.origin.rat {
+            Rat::Lte if plan.has(Column::Mcs) => {
+                let checksum = self.checksums.entry((packet.code, version)).or_default();
+                if *checksum == Checksum::Unknown {
+                    *checksum = oracle.learn(bytes);
+                }
+                checksum.bits(bytes)
+            }
+            _ => Bits(8 * bytes),
+        };
+        let by_size = || plan.has(Column::Prbs).then(|| oracle.mcs_of(bits)).flatten();
+        let block = Block {
+            bits: Some(bits),
+            mcs: oracle.mcs.or_else(by_size),
+            modulation,
+            rv: get(Column::Rv).map(|rv| rv as u8),
+            ndi: get(Column::Ndi).map(|ndi| ndi == 1),
+            crc: get(Column::Crc).map(|crc| crc == 1),
+            again: get(Column::Again).or(get(Column::IsAgain)).is_some_and(|times| times > 0),
+        };
+        let at = usize::from(get(Column::Index) == Some(1));
+        // The size of nothing: control information had the subframe to itself.
+        if bits > Bits::ZERO {
+            grant.blocks[at] = Some(block);
+        }
+        Some(grant)
+    }
+
+    /// A row that is a subframe with up to two blocks.
+    fn of_demapper(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) -> Option<Grant> {
+        let mut grant = self.grant(packet, plan, row)?;
+        let get = |column| plan.get(row, column);
+        let words = [get(Column::PrbsLow)?, get(Column::PrbsHigh).unwrap_or(0)];
+        let set = (0..128)
+            .filter(|prb| words[prb / 64] >> (prb % 64) & 1 == 1)
+            .fold(PrbSet::EMPTY, |set, prb| set.union(PrbSet::run(prb as u16, 1)));
+        grant.prbs = set.len();
+        grant.prb_set = Some(set);
+        grant.layers = get(Column::Layers).unwrap_or(0) as u8 + 1;
+        let sizes =
+            [(Column::Bits, Column::ModulationRank), (Column::BitsSecond, Column::ModulationRankSecond)];
+        for (block, (bits, rank)) in grant.blocks.iter_mut().zip(sizes) {
+            let Some(bits) = get(bits).filter(|bits| *bits > 0).map(Bits) else { continue };
+            let modulation = get(rank).and_then(|rank| modulation_of_bits(2 * rank + 2));
+            let oracle = Oracle {
+                direction: Direction::Downlink,
+                mcs: None,
+                modulation,
+                prbs: grant.prbs,
+                is_common: false,
+            };
+            let mcs = oracle.mcs_of(bits);
+            *block = Some(Block {
+                bits: Some(bits),
+                mcs,
+                modulation,
+                rv: None,
+                ndi: None,
+                crc: None,
+                again: false,
+            });
+        }
+        Some(grant)
+    }
+
+    /// A row that is a DCI, if the modem took it.
+    fn of_dci(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) -> Option<Grant> {
+        let get = |column| plan.get(row, column);
+        // Source: the names of `prune_status`: 1 to 6 are successes.
+        if !(1..=6).contains(&get(Column::Verdict)?) {
+            return None;
+        }
+        let mut grant = self.grant(packet, plan, row)?;
+        let prbs = *lte::BANDWIDTH_PRBS.get(get(Column::Width)? as usize)?;
+        let key = (packet.radio, grant.carrier.0);
+        self.widths.insert(key, prbs);
+        grant.carrier_prbs = Some(prbs);
+        let word = get(Column::Payload)?;
+        // The same DCI is found again with other hypotheses.
+        let seen = Some((packet.radio, grant.carrier.0, grant.subframe, word));
+        if std::mem::replace(&mut self.last_dci, seen) == seen {
+            return None;
+        }
+        let shape = dci::Shape {
+            prbs,
+            is_tdd: get(Column::Duplex) == Some(1),
+            names_carrier: get(Column::NamesCarrier) == Some(1),
+            two_csi_bits: get(Column::TwoCsiBits) == Some(1),
+            asks_sounding: get(Column::AsksSounding) == Some(1),
+            ports: match get(Column::Ports) {
+                Some(2) => 4,
+                Some(_) => 2,
+                None => 0,
+            },
+        };
+        let bits = (get(Column::Length)? as u8).checked_sub(CHECKSUM_BITS)?;
+        let format = format_of(get(Column::Format)?);
+        let Some(dci) = format.and_then(|format| dci::Dci::read(format, word, bits, &shape)) else {
+            self.troubles.dcis += 1;
+            return None;
+        };
+        grant.direction = dci.direction();
+        grant.format = Some(dci.format);
+        grant.carrier = CarrierId(dci.carrier.unwrap_or(grant.carrier.0));
+        grant.prbs = dci.prbs;
+        grant.prb_set = dci.prb_set;
+        grant.harq = dci.harq;
+        grant.layers = dci.blocks.iter().flatten().map(|block| block.layers).sum();
+        if grant.direction == Direction::Uplink {
+            grant.subframe += UPLINK_DELAY;
+            grant.time = crate::Stamp::from_nanos(grant.time.nanos() + UPLINK_DELAY * 1_000_000);
+        }
+        // Fallback has the table of 64QAM, whatever is configured.
+        // Source: TS 36.213 §7.1.7
+        let is_fallback = dci.format == DciFormat::F1A;
+        let has_256qam = get(Column::Has256Qam) == Some(1) || self.has_256qam.get(&key) == Some(&true);
+        grant.blocks = dci.blocks.map(|word| {
+            let word = word?;
+            let oracle = Oracle {
+                direction: grant.direction,
+                mcs: Some(word.mcs),
+                modulation: None,
+                prbs: dci.prbs,
+                is_common: false,
+            };
+            let is_uplink = grant.direction == Direction::Uplink;
+            Some(Block {
+                bits: oracle.bits(has_256qam && !is_fallback, word.layers),
+                mcs: Some(word.mcs),
+                modulation: None,
+                rv: (!is_uplink).then_some(word.rv),
+                ndi: Some(word.ndi),
+                crc: None,
+                again: is_uplink && word.mcs > 28,
+            })
+        });
+        Some(grant)
+    }
+
+    /// The grant, with what its HARQ process tells: whether blocks come again, and the size of those that have none.
+    ///
+    /// Source: TS 36.321 §5.3.2.2 and §5.4.2.2; TS 36.213 §7.1.7.2
+    fn followed(&mut self, mut grant: Grant) -> Grant {
+        self.learn_256qam(&grant);
+        // The uplink's process is its subframe's.
+        // Source: TS 36.213 §8 (eight processes in turn, where up- and downlink do not take turns)
+        let harq = grant.harq.unwrap_or((grant.subframe % 8) as u8);
+        for (codeword, block) in grant.blocks.iter_mut().enumerate() {
+            let Some(block) = block else { continue };
+            let Some(ndi) = block.ndi else { continue };
+            let process = Process {
+                radio: grant.radio,
+                direction: grant.direction,
+                source: grant.source,
+                carrier: grant.carrier.0,
+                harq,
+                codeword,
+            };
+            let before = self.processes.get(&process).filter(|before| {
+                grant.subframe.abs_diff(before.subframe) <= SAME_BLOCK && before.subframe != grant.subframe
+            });
+            let is_size = |before: &Carried| before.bits == block.bits || block.bits.is_none();
+            let same = before.filter(|before| before.ndi == ndi && is_size(before));
+            let is_reserved = block.mcs.is_some_and(|mcs| mcs > 28);
+            block.again |= is_reserved || same.is_some();
+            if block.bits.is_none() {
+                block.bits = same.or(before).and_then(|before| before.bits);
+            }
+            let carried = Carried { subframe: grant.subframe, ndi, bits: block.bits };
+            self.processes.insert(process, carried);
+        }
+        grant
+    }
+
+    /// A block that only the table with 256QAM has, or only the other, says which is in use.
+    fn learn_256qam(&mut self, grant: &Grant) {
+        if grant.direction != Direction::Downlink || grant.source != Source::SharedChannel {
+            return;
+        }
+        for block in grant.blocks.iter().flatten() {
+            let (Some(mcs), Some(bits)) = (block.mcs, block.bits) else { continue };
+            let is_fallback = grant.layers > 2 && grant.blocks[1].is_none();
+            let has = |table: lte::McsTable| table.tbs(mcs, grant.prbs, 1) == Some(bits);
+            match (has(lte::McsTable::Qam64), has(lte::McsTable::Qam256)) {
+                (true, false) if !is_fallback => {
+                    self.has_256qam.insert((grant.radio, grant.carrier.0), false);
+                }
+                (false, true) => {
+                    self.has_256qam.insert((grant.radio, grant.carrier.0), true);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Row {
+    fn of(plan: &Plan, cells: &[Cell<'_>]) -> Row {
+        let mut row = [None; MOST];
+        for ((number, cell), column) in row.iter_mut().zip(cells).zip(&plan.columns) {
+            *number = match (cell, column) {
+                (Cell::Unsigned(number), _) => Some(*number),
+                (Cell::Bytes(bytes), Column::Payload) => {
+                    bytes.first_chunk().map(|word| u64::from_le_bytes(*word))
+                }
+                _ => None,
+            };
+        }
+        Row(row)
+    }
+}
+
+/// Whether a block's row is the second block of the grant before.
+fn joins(first: &Grant, second: &Grant) -> bool {
+    let is_second = first.blocks.iter().flatten().count() == 1;
+    let key = |grant: &Grant| (grant.subframe, grant.slot, grant.carrier, grant.harq, grant.prbs);
+    is_second && first.harq.is_some() && first.source == Source::SharedChannel && key(first) == key(second)
+}
+
+fn sum(packet: &LogPacket<'_>, plan: &Plan, row: &Row) -> Option<Sum> {
+    let span_ms = plan.get(row, Column::Span)? as u32;
+    (span_ms > 0).then_some(Sum {
+        radio: packet.radio,
+        rat: plan.origin.rat,
+        direction: plan.origin.direction,
+        code: packet.code,
+        stamp: packet.stamp,
+        span_ms,
+        bytes: Bytes(plan.get(row, Column::Bytes)?),
+    })
+}
+
+fn modulation_of_bits(bits: u64) -> Option<Modulation> {
+    match bits {
+        2 => Some(Modulation::Qpsk),
+        4 => Some(Modulation::Qam16),
+        6 => Some(Modulation::Qam64),
+        8 => Some(Modulation::Qam256),
+        _ => None,
+    }
+}
+
+/// Source: the names of `dci_format`
+fn format_of(number: u64) -> Option<DciFormat> {
+    use DciFormat::*;
+    [F0, F1, F1A, F1B, F1C, F1D, F2, F2A].get(usize::try_from(number).ok()?).copied()
+}

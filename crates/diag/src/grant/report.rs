@@ -1,0 +1,175 @@
+//! Grants as the radio reports that controllers read.
+//!
+//! A report has the phone's own grants and nobody else's: a modem does not log what others were given. PRBs that it leaves
+//! open are open as far as the phone knows, which is more than there are.
+
+use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction, OwnRadio};
+use airpace_core::{Bits, Dci, PrbSet, RadioReport, Rnti, Time};
+
+use super::read::UPLINK_DELAY;
+use super::{Grant, Merge};
+use crate::packet::Radio;
+use crate::stamp::Stamp;
+
+/// Whom the grants are for in the reports: a modem tells what is its own, not by which number.
+///
+/// Chosen: the first of those that a cell gives out.
+///
+/// Source: TS 36.321 Table 7.1-1
+pub const OWN_RNTI: Rnti = Rnti(61);
+
+/// PRB pairs of a carrier of which no DCI has been logged.
+///
+/// Chosen: 20 MHz, so that no grant is wider than its carrier.
+const UNKNOWN_PRBS: u16 = 100;
+
+/// Subframes without any grant after which reports pause.
+///
+/// Chosen: a second. A modem without traffic logs nothing, and an empty report says that nothing was granted, so that is
+/// said for a while; of a longer silence, as between two logs, nothing is known.
+const SILENCE: u64 = 1_000;
+
+/// Makes reports, one per carrier and subframe, also for subframes without a grant, of one radio's grants.
+#[derive(Clone, Debug)]
+pub struct Reports {
+    radio: Radio,
+    merge: Merge,
+    /// When subframe 0 of the reports' clock is, by the first grant.
+    origin: Option<Stamp>,
+    carriers: Vec<Carrier>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Carrier {
+    id: CarrierId,
+    prbs: u16,
+    bits_per_prb: f64,
+    /// The subframe after the last one reported, and when that begins.
+    next: u64,
+    time: Stamp,
+}
+
+impl Reports {
+    /// Of the grants of this radio.
+    pub fn new(radio: Radio) -> Reports {
+        Reports { radio, merge: Merge::new(), origin: None, carriers: vec![] }
+    }
+
+    /// Takes a grant; those of other radios count for nothing.
+    pub fn push(&mut self, grant: &Grant) {
+        if grant.radio != self.radio {
+            return;
+        }
+        // A report is of what the cell says: of the uplink, four subframes before the phone sends.
+        let delay = if grant.direction == Direction::Uplink { UPLINK_DELAY.min(grant.subframe) } else { 0 };
+        let time = Stamp::from_nanos(grant.time.nanos().saturating_sub(delay * 1_000_000));
+        let harq = grant.harq.or(Some((grant.subframe % 8) as u8));
+        self.merge.push(&Grant { subframe: grant.subframe - delay, time, harq, ..*grant });
+    }
+
+    /// Gives out the reports of all subframes before this one, in their order.
+    pub fn take(&mut self, before: u64) -> Vec<RadioReport> {
+        let mut reports = vec![];
+        for grant in self.merge.take(before) {
+            self.report(&grant, &mut reports);
+        }
+        reports.sort_by_key(|report| (report.subframe_index, report.carrier));
+        reports
+    }
+
+    fn report(&mut self, grant: &Grant, reports: &mut Vec<RadioReport>) {
+        let Grant { subframe, time, .. } = *grant;
+        let origin = *self.origin.get_or_insert(time);
+        let at = match self.carriers.binary_search_by_key(&grant.carrier, |carrier| carrier.id) {
+            Ok(at) => at,
+            Err(at) => {
+                let carrier = Carrier {
+                    id: grant.carrier,
+                    prbs: UNKNOWN_PRBS,
+                    bits_per_prb: 0.0,
+                    next: subframe,
+                    time,
+                };
+                self.carriers.insert(at, carrier);
+                at
+            }
+        };
+        let carrier = &mut self.carriers[at];
+        carrier.prbs = grant.carrier_prbs.unwrap_or(carrier.prbs);
+        let dci = dci_of(grant);
+        if grant.direction == Direction::Downlink && grant.prbs > 0 {
+            carrier.bits_per_prb = dci.bits().0 as f64 / f64::from(grant.prbs);
+        }
+        if subframe.saturating_sub(carrier.next) <= SILENCE {
+            while carrier.next < subframe {
+                reports.push(carrier.empty(origin, carrier.next, carrier.time));
+                carrier.next += 1;
+                carrier.time = Stamp::from_nanos(carrier.time.nanos() + 1_000_000);
+            }
+        }
+        let crc = grant.blocks.iter().flatten().filter_map(|block| block.crc).reduce(|all, crc| all && crc);
+        let of_carrier = reports.iter_mut().rev().find(|report| report.carrier == grant.carrier);
+        if let Some(report) = of_carrier.filter(|report| report.subframe_index == subframe) {
+            report.dcis.push(dci);
+            if let Some(own) = &mut report.own {
+                own.decoded = own.decoded.or(crc);
+            }
+            return;
+        }
+        let mut report = carrier.empty(origin, subframe, time);
+        report.dcis.push(dci);
+        if let Some(own) = &mut report.own {
+            own.decoded = crc;
+        }
+        reports.push(report);
+        carrier.next = subframe + 1;
+        carrier.time = Stamp::from_nanos(time.nanos() + 1_000_000);
+    }
+}
+
+impl Carrier {
+    /// The report of a subframe in which nothing was granted.
+    fn empty(&self, origin: Stamp, subframe: u64, time: Stamp) -> RadioReport {
+        RadioReport {
+            carrier: self.id,
+            time: Time::from_nanos(time.nanos().saturating_sub(origin.nanos())),
+            subframe_index: subframe,
+            carrier_prbs: self.prbs,
+            cfi: 1,
+            dcis: vec![],
+            own: Some(OwnRadio {
+                rnti: OWN_RNTI,
+                active: true,
+                sinr_db: f64::NAN,
+                bits_per_prb: self.bits_per_prb,
+                decoded: None,
+                uplink_queue: None,
+            }),
+            layer: BitLayer::Physical,
+        }
+    }
+}
+
+/// A grant in the words of the control channel.
+fn dci_of(grant: &Grant) -> Dci {
+    let blocks = grant.blocks;
+    let format = match (grant.direction, blocks) {
+        (Direction::Uplink, _) => DciFormat::F0,
+        (Direction::Downlink, [Some(_), Some(_)]) => DciFormat::F2,
+        (Direction::Downlink, _) => DciFormat::F1,
+    };
+    Dci {
+        rnti: OWN_RNTI,
+        direction: grant.direction,
+        format: grant.format.unwrap_or(format),
+        // Where it is not said which, the first: how many is what counts.
+        prbs: grant.prb_set.unwrap_or(PrbSet::run(0, grant.prbs)),
+        mcs: blocks.map(|block| block.map(|block| block.mcs.unwrap_or(0))),
+        tbs: blocks.map(|block| block.and_then(|block| block.bits).unwrap_or(Bits::ZERO)),
+        rv: blocks.map(|block| block.and_then(|block| block.rv).unwrap_or(0)),
+        ndi: blocks.map(|block| block.and_then(|block| block.ndi).unwrap_or(false)),
+        harq: grant.harq.unwrap_or(0),
+        layers: grant.layers,
+        retransmission: blocks.map(|block| block.is_some_and(|block| block.again)),
+    }
+}
