@@ -5,6 +5,7 @@
 //! | [`daemon`] | from the port to shared memory, on two threads |
 //! | [`metrics`] | what the daemon counts, and Prometheus' page of it |
 //! | [`guard`] | the process that gives the modem back if the daemon dies |
+//! | [`modem`] | a modem to test against, behind a pseudo-terminal or a TCP port |
 //! | [`source`] | ports: serial, `/dev/diag`, TCP |
 //! | [`iq`] | radio samples in files |
 
@@ -12,5 +13,6 @@ pub mod daemon;
 pub mod guard;
 pub mod iq;
 pub mod metrics;
+pub mod modem;
 pub mod source;
 mod sys;

@@ -1,0 +1,177 @@
+//! Where hosts reach the modem: a pseudo-terminal, or a TCP port.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{self, OpenptFlags};
+use rustix::termios::{self, OptionalActions};
+
+/// A door to a modem, through which one host at a time comes.
+#[derive(Debug)]
+pub enum Door {
+    /// A pseudo-terminal: a host opens it like a modem's serial device.
+    Terminal {
+        /// The modem's side.
+        modem: OwnedFd,
+        /// The host's side, by path.
+        path: String,
+        /// Whether a host has opened it.
+        has_host: bool,
+    },
+    /// A TCP port.
+    Tcp {
+        /// Where hosts come.
+        listener: TcpListener,
+        /// The one that is here.
+        host: Option<TcpStream>,
+    },
+}
+
+/// How often a terminal is looked at for a host: nothing tells when one opens it.
+const LOOKS_EVERY: Duration = Duration::from_millis(5);
+
+impl Door {
+    /// A pseudo-terminal.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn terminal() -> io::Result<Door> {
+        let modem = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        pty::grantpt(&modem)?;
+        pty::unlockpt(&modem)?;
+        let path = pty::ptsname(&modem, Vec::new())?.into_string().map_err(io::Error::other)?;
+        // Settings of the one side are those of the other: no echo, no translation, whatever the host sets.
+        let mut attributes = termios::tcgetattr(&modem)?;
+        attributes.make_raw();
+        termios::tcsetattr(&modem, OptionalActions::Now, &attributes)?;
+        // Opened once and closed, it tells by a hang-up that no host is there.
+        drop(rustix::fs::open(
+            path.as_str(),
+            OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?);
+        rustix::io::ioctl_fionbio(&modem, true)?;
+        Ok(Door::Terminal { modem, path, has_host: false })
+    }
+
+    /// A TCP port at `address`; port 0 is any that is free.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn listen(address: impl ToSocketAddrs) -> io::Result<Door> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Door::Tcp { listener, host: None })
+    }
+
+    /// Whether a host is here.
+    pub fn has_host(&self) -> bool {
+        match self {
+            Door::Terminal { has_host, .. } => *has_host,
+            Door::Tcp { host, .. } => host.is_some(),
+        }
+    }
+
+    /// Lets a host in, if one is there: where it is from, if that is known.
+    ///
+    /// # Errors
+    /// A door that broke.
+    pub(super) fn try_open(&mut self) -> io::Result<Option<Option<String>>> {
+        match self {
+            Door::Terminal { modem, has_host, .. } => {
+                let mut fds = [PollFd::new(modem, PollFlags::IN)];
+                poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+                *has_host = !fds[0].revents().contains(PollFlags::HUP);
+                Ok(has_host.then_some(None))
+            }
+            Door::Tcp { listener, host } => match listener.accept() {
+                Ok((stream, from)) => {
+                    stream.set_nodelay(true)?;
+                    stream.set_nonblocking(true)?;
+                    *host = Some(stream);
+                    Ok(Some(Some(from.to_string())))
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted => Ok(None),
+                    _ => Err(error),
+                },
+            },
+        }
+    }
+
+    /// Waits until the host sent something, has room again if `for_room`, or another one comes; at most so long.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub(super) fn wait(&self, most: Duration, for_room: bool) -> io::Result<()> {
+        let flags = if for_room { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let mut fds = match self {
+            Door::Terminal { modem, has_host: true, .. } => vec![PollFd::new(modem, flags)],
+            Door::Terminal { .. } => vec![],
+            Door::Tcp { host: Some(host), .. } => vec![PollFd::new(host, flags)],
+            Door::Tcp { listener, host: None } => vec![PollFd::new(listener, PollFlags::IN)],
+        };
+        let most = if fds.is_empty() { most.min(LOOKS_EVERY) } else { most };
+        let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
+        match poll(&mut fds, Some(&most)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads what the host sent; `None` if it sent nothing, 0 bytes if it is gone.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let result = match self {
+            Door::Terminal { modem, .. } => rustix::io::read(&*modem, buffer).map_err(io::Error::from),
+            Door::Tcp { host: Some(host), .. } => host.read(buffer),
+            Door::Tcp { host: None, .. } => Ok(0),
+        };
+        match result {
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+            result => result.map(Some),
+        }
+    }
+
+    /// Writes what the host takes now: how many bytes.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let result = match self {
+            Door::Terminal { modem, .. } => rustix::io::write(&*modem, bytes).map_err(io::Error::from),
+            Door::Tcp { host: Some(host), .. } => host.write(bytes),
+            Door::Tcp { host: None, .. } => Ok(0),
+        };
+        match result {
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
+            result => result,
+        }
+    }
+
+    /// The host is gone.
+    pub(super) fn close(&mut self) {
+        match self {
+            Door::Terminal { modem, has_host, .. } => {
+                *has_host = false;
+                // What the host did not read is not for the next one, which begins in another framing.
+                let _ = termios::tcflush(&*modem, termios::QueueSelector::IOFlush);
+            }
+            Door::Tcp { host, .. } => *host = None,
+        }
+    }
+}
+
+/// The path, or `HOST:PORT`, by which a host reaches it.
+impl fmt::Display for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Door::Terminal { path, .. } => f.write_str(path),
+            Door::Tcp { listener, .. } => match listener.local_addr() {
+                Ok(address) => write!(f, "{address}"),
+                Err(error) => write!(f, "an address that cannot be told ({error})"),
+            },
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Hosts at a modem's door, on the wall clock. Nothing here is timed: hosts wait for what must come.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::mpsc;
+use std::thread;
+
+use airpace_diag::{Line, Session, SessionOptions, State};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::*;
+use crate::source::{Port, Source};
+
+const CODE: LogCode = LogCode(0xB139);
+
+/// A host at an open port.
+struct Host {
+    port: Port,
+    line: Line,
+    opened: Instant,
+    came: Vec<(Stamp, Vec<u8>)>,
+}
+
+impl Host {
+    fn new(source: &Source, codes: &[LogCode]) -> Host {
+        let session = Session::new(codes.iter().copied().collect::<BTreeSet<_>>(), SessionOptions::default());
+        let port = source.open().unwrap();
+        Host { port, line: Line::new(session), opened: Instant::now(), came: vec![] }
+    }
+
+    fn until(&mut self, is_there: impl Fn(&Host) -> bool) {
+        while !is_there(self) {
+            let now = Time::ZERO + self.opened.elapsed();
+            assert!(
+                now < Time::from_secs(60),
+                "{:?}, {} packets",
+                self.line.session.state(),
+                self.came.len()
+            );
+            let mut out = vec![];
+            self.line.pop(now, &mut out);
+            if !out.is_empty() {
+                assert_eq!(self.port.write(&out).unwrap(), Some(out.len()));
+            }
+            let wait = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+            poll(&mut [PollFd::new(&self.port, PollFlags::IN)], Some(&wait)).unwrap();
+            let mut buffer = [0; 256];
+            if let Some(count) = self.port.read(&mut buffer).unwrap() {
+                let came = &mut self.came;
+                self.line
+                    .push(now, &buffer[..count], |packet| came.push((packet.stamp, packet.payload.to_vec())));
+            }
+        }
+    }
+}
+
+/// Serves a packet a millisecond for ever while `hosts` does its part; gives what was noticed, and the statistics.
+fn with_modem(mut door: Door, hosts: impl FnOnce(&AtomicUsize)) -> (Vec<Notice>, ServeStats) {
+    let (is_over, went) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (tell, told) = mpsc::channel();
+    let stats = thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            let mut count = 0u64;
+            let speech = || {
+                count += 1;
+                let at = Time::from_millis(count);
+                let payload = count.to_le_bytes().to_vec();
+                Next::Said(Said { at, radio: Radio::FIRST, code: CODE, stamped: Stamped::At(at), payload })
+            };
+            let notice = |notice| {
+                went.fetch_add(usize::from(notice == Notice::HostWent), Ordering::Relaxed);
+                tell.send(notice).unwrap();
+            };
+            serve(&mut door, ModemOptions::default(), false, speech, &is_over, notice).unwrap()
+        });
+        hosts(&went);
+        is_over.store(true, Ordering::Relaxed);
+        server.join().unwrap()
+    });
+    drop(tell);
+    (told.iter().collect(), stats)
+}
+
+fn two_hosts(source: Source, door: Door) {
+    let (notices, stats) = with_modem(door, |went| {
+        let mut first = Host::new(&source, &[CODE]);
+        first.until(|host| host.came.len() >= 50);
+        drop(first);
+        // A terminal that is opened again at once does not tell that it was closed.
+        while went.load(Ordering::Relaxed) == 0 {
+            thread::yield_now();
+        }
+        let mut second = Host::new(&source, &[LogCode(0xB173)]);
+        second.until(|host| host.line.session.state() == State::Streaming);
+        let original = second.line.session.original().unwrap().clone();
+        assert!(
+            original.logs[0].has(CODE),
+            "the modem kept what the first host, which vanished, had asked for"
+        );
+        second.line.session.leave();
+        second.until(|host| host.line.session.state() == State::Closed);
+        second.came.clear();
+        second.until(|host| !host.came.is_empty());
+    });
+    assert_eq!(stats.hosts, 2);
+    let steps = |wanted: fn(&Notice) -> bool| notices.iter().filter(|notice| wanted(notice)).count();
+    assert_eq!(steps(|notice| matches!(notice, Notice::HostCame(_))), 2);
+    assert!(steps(|notice| matches!(notice, Notice::Asked(Request::SetLogMask(_)))) >= 2);
+    let modem = stats.modem;
+    assert!(modem.sent >= 50 && modem.fed >= modem.sent + modem.unasked + modem.lost, "{modem:?}");
+}
+
+#[test]
+fn hosts_come_and_go_at_a_tcp_port() {
+    let door = Door::listen("127.0.0.1:0").unwrap();
+    two_hosts(Source::Tcp(door.to_string()), door);
+}
+
+#[test]
+fn hosts_come_and_go_at_a_terminal() {
+    let door = Door::terminal().unwrap();
+    two_hosts(Source::Serial(door.to_string().into()), door);
+}
+
+#[test]
+fn what_is_said_bears_the_time_of_today_in_order() {
+    let door = Door::listen("127.0.0.1:0").unwrap();
+    let source = Source::Tcp(door.to_string());
+    with_modem(door, |_| {
+        let mut host = Host::new(&source, &[CODE]);
+        host.until(|host| host.came.len() >= 20);
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let today = Stamp::from_nanos((unix - EPOCH).as_nanos() as u64);
+        assert!(today.since(host.came[0].0).is_some_and(|seconds| (0.0..60.0).contains(&seconds)));
+        let numbers: Vec<_> =
+            host.came.iter().map(|(_, payload)| payload[0].wrapping_sub(host.came[0].1[0])).collect();
+        assert_eq!(numbers[..20], (0..20).collect::<Vec<u8>>(), "none is lost between");
+    });
+}
+
+#[test]
+fn a_log_that_is_over_ends_the_service_if_that_is_wanted() {
+    let stamp = |millis: u64| Stamp::from_nanos((1_450_000_000_000 + millis) * 1_000_000);
+    let packets = (0..30).map(|at| Recorded {
+        radio: Radio::FIRST,
+        code: CODE,
+        stamp: stamp(10 * at),
+        payload: vec![at as u8],
+    });
+    let options = ReplayOptions { keeps_time: true, ..ReplayOptions::default() };
+    let mut replay = Replay::new(packets.collect(), options);
+    let mut door = Door::listen("127.0.0.1:0").unwrap();
+    let source = Source::Tcp(door.to_string());
+    let (stats, host) = thread::scope(|scope| {
+        let server = scope.spawn(move || {
+            serve(&mut door, ModemOptions::default(), true, || replay.say(), &AtomicBool::new(false), |_| {})
+                .unwrap()
+        });
+        let mut host = Host::new(&source, &[CODE]);
+        host.until(|host| host.came.last().is_some_and(|(_, payload)| payload == &[29]));
+        (server.join().unwrap(), host)
+    });
+    assert_eq!(host.came.last(), Some(&(stamp(290), vec![29])), "with the stamps that it was recorded with");
+    assert_eq!((stats.modem.fed, stats.modem.sent), (30, host.came.len() as u64));
+}
