@@ -27,6 +27,10 @@
 //! | [`station`] | a cell's grants on the air, and what an antenna hears of them | |
 //! | [`observation`] | what was heard of a subframe: soft bits of its CCEs, for any search | |
 //! | [`search`] | every message that those bits may hold, without decoding them all | 36.213 §9.1.1 |
+//! | [`evidence`] | which of them to believe, and how much | |
+//! | [`harq`] | which blocks are sent again, and how long those were | 36.321 §5.3.2, §5.4.2 |
+//! | [`found`] | a message that is believed, with all that can be told of it | |
+//! | [`decoder`] | all of it: samples in, everyone's messages out | |
 //! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
 //! | [`receive`] | the grid of a known cell back to DCIs, exhaustively | |
 #![warn(missing_docs)]
@@ -35,9 +39,13 @@ pub mod cell;
 pub mod channel;
 pub mod coding;
 pub mod dci;
+pub mod decoder;
 pub mod diversity;
 pub mod encode;
+pub mod evidence;
+pub mod found;
 pub mod grid;
+pub mod harq;
 pub mod impair;
 pub mod ladder;
 pub mod listen;

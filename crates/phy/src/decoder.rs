@@ -1,0 +1,311 @@
+//! Samples in, everyone's messages out: a cell is found, followed and read.
+//!
+//! ```text
+//! samples ─▶ listen ─▶ observation ─▶ search ─▶ candidates ─▶ evidence ─▶ found
+//! ```
+
+use std::collections::{BTreeSet, VecDeque};
+
+use airpace_core::radio::{BitLayer, CarrierId, RadioReport};
+use airpace_core::{Rnti, Time};
+use num_complex::Complex32;
+
+use crate::cell::Cell;
+use crate::dci::Carrier;
+use crate::evidence::{Caution, Evidence};
+use crate::found::Found;
+use crate::ladder::Ladder;
+use crate::listen::{self, Deaf, Heard, Listener, Lock};
+use crate::observation::Observation;
+use crate::search::{Search, Work};
+
+/// How to decode.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// How to find and follow a cell.
+    pub listen: listen::Options,
+    /// What to believe.
+    pub caution: Caution,
+}
+
+impl Options {
+    /// For samples at a rate.
+    pub fn new(rate_hz: u64) -> Options {
+        Options { listen: listen::Options::new(rate_hz), caution: Caution::default() }
+    }
+}
+
+/// What comes out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// A cell was found: all that follows is its.
+    Locked(Lock),
+    /// One subframe was read.
+    Subframe(Reading),
+    /// Messages of earlier subframes that waited for evidence until no more came.
+    Late(Vec<Found>),
+    /// The cell was lost; the search goes on.
+    Lost,
+}
+
+/// One subframe, read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// Its number: 10 · SFN + subframe, without the wrap at 10,240.
+    pub index: u64,
+    /// System frame number, 0…1023.
+    pub sfn: u16,
+    /// Number within the frame, 0…9.
+    pub subframe: u8,
+    /// Its first sample, counted from the first that was pushed.
+    pub sample: i64,
+    /// Control format indicator.
+    pub cfi: u8,
+    /// CCEs of its control region.
+    pub cces: usize,
+    /// Downlink PRB pairs of the cell.
+    pub prbs: u16,
+    /// Signal to noise ratio of a resource element, in dB.
+    pub snr_db: f32,
+    /// Messages of this subframe.
+    pub found: Vec<Found>,
+    /// Messages of earlier subframes that are believed only now, each with its own time.
+    pub late: Vec<Found>,
+}
+
+impl Reading {
+    /// As congestion controls and the rest of the house read it: the grants of this subframe. `time` is the start of the
+    /// subframe by the reporter's clock.
+    pub fn report(&self, carrier: CarrierId, time: Time) -> RadioReport {
+        RadioReport {
+            carrier,
+            time,
+            subframe_index: self.index,
+            carrier_prbs: self.prbs,
+            cfi: self.cfi,
+            dcis: self.found.iter().filter_map(|found| found.dci).collect(),
+            own: None,
+            layer: BitLayer::Physical,
+        }
+    }
+}
+
+/// Decodes the control channel of one cell. Push samples, then pop until nothing more comes out.
+pub struct Decoder {
+    listener: Listener,
+    caution: Caution,
+    reader: Option<Reader>,
+    clock: Clock,
+    rntis: BTreeSet<Rnti>,
+    out: VecDeque<Output>,
+    is_finished: bool,
+}
+
+/// What reads the subframes of one cell.
+struct Reader {
+    cell: Cell,
+    search: Search,
+    evidence: Evidence,
+}
+
+impl Reader {
+    fn new(cell: Cell, caution: Caution) -> Reader {
+        let carrier = Carrier::symmetric(cell.bandwidth.prbs(), cell.ports);
+        Reader { cell, search: Search::new(&carrier), evidence: Evidence::new(cell.pci, carrier, caution) }
+    }
+
+    fn read(&mut self, index: u64, observation: &Observation, ladder: &mut Ladder) -> Reading {
+        let Reader { search, evidence, .. } = self;
+        evidence.advance(index);
+        let candidates = search.candidates(observation, |rnti| evidence.history().prior(rnti, 0.0));
+        ladder.candidates += candidates.len() as u64;
+        let mut believed = Vec::new();
+        evidence.judge(index, observation, candidates, &mut believed);
+        let (found, late): (Vec<Found>, Vec<Found>) =
+            believed.into_iter().partition(|found| found.index == index);
+        for found in found.iter().chain(&late) {
+            search.believe(found.payload.len());
+        }
+        Reading {
+            index,
+            sfn: observation.sfn,
+            subframe: observation.number as u8,
+            sample: observation.sample,
+            cfi: observation.cfi,
+            cces: observation.cces(),
+            prbs: self.cell.bandwidth.prbs(),
+            snr_db: observation.snr_db,
+            found,
+            late,
+        }
+    }
+}
+
+impl Decoder {
+    /// Starts to search for a cell.
+    ///
+    /// # Errors
+    /// If the sample rate is below that of the narrowest cell.
+    pub fn new(options: Options) -> Result<Decoder, Deaf> {
+        Ok(Decoder {
+            listener: Listener::new(options.listen)?,
+            caution: options.caution,
+            reader: None,
+            clock: Clock::new(options.listen.rate_hz),
+            rntis: BTreeSet::new(),
+            out: VecDeque::new(),
+            is_finished: false,
+        })
+    }
+
+    /// Takes samples. They are worked on by [`Decoder::pop`].
+    pub fn push(&mut self, samples: &[Complex32]) {
+        self.listener.push(samples);
+    }
+
+    /// `count` samples were lost. The subframes in between are left out; numbers go on.
+    pub fn skip(&mut self, count: u64) {
+        while let Some(output) = self.advance() {
+            self.out.push_back(output);
+        }
+        self.listener.skip(count);
+    }
+
+    /// No more samples will come. What waits for evidence comes out as [`Output::Late`].
+    pub fn finish(&mut self) {
+        self.listener.finish();
+        self.is_finished = true;
+    }
+
+    /// What comes out next; `None` if more samples are needed.
+    pub fn pop(&mut self) -> Option<Output> {
+        self.out.pop_front().or_else(|| self.advance())
+    }
+
+    /// The cell that is followed.
+    pub fn cell(&self) -> Option<&Cell> {
+        self.listener.cell()
+    }
+
+    /// How far the samples led.
+    pub fn ladder(&self) -> &Ladder {
+        self.listener.ladder()
+    }
+
+    /// Who is there, in the cell that was read last.
+    pub fn evidence(&self) -> Option<&Evidence> {
+        self.reader.as_ref().map(|reader| &reader.evidence)
+    }
+
+    /// What the search did, in the cell that was read last.
+    pub fn work(&self) -> Option<Work> {
+        self.reader.as_ref().map(|reader| reader.search.work())
+    }
+
+    fn advance(&mut self) -> Option<Output> {
+        let Some(heard) = self.listener.pop() else {
+            let late = if self.is_finished { self.settle() } else { Vec::new() };
+            return (!late.is_empty()).then_some(Output::Late(late));
+        };
+        Some(match heard {
+            Heard::Locked(lock) => {
+                // A cell that was lost and found again still has its users.
+                let same = self.reader.as_ref().is_some_and(|reader| reader.cell == lock.cell);
+                if !same {
+                    let late = self.settle();
+                    self.reader = Some(Reader::new(lock.cell, self.caution));
+                    if !late.is_empty() {
+                        self.out.push_back(Output::Locked(lock));
+                        return Some(Output::Late(late));
+                    }
+                }
+                Output::Locked(lock)
+            }
+            Heard::Lost => Output::Lost,
+            Heard::Subframe(observation) => {
+                let index = self.clock.index(&observation);
+                let reader = self.reader.as_mut()?;
+                let reading = reader.read(index, &observation, self.listener.ladder_mut());
+                self.count(reading.found.iter().chain(&reading.late));
+                Output::Subframe(reading)
+            }
+        })
+    }
+
+    /// Decides on all that waits.
+    fn settle(&mut self) -> Vec<Found> {
+        let mut late = Vec::new();
+        if let Some(reader) = &mut self.reader {
+            reader.evidence.finish(&mut late);
+        }
+        self.count(late.iter());
+        late
+    }
+
+    fn count<'a>(&mut self, found: impl Iterator<Item = &'a Found>) {
+        for found in found {
+            self.rntis.insert(found.rnti);
+            self.listener.ladder_mut().messages += 1;
+        }
+        self.listener.ladder_mut().rntis = self.rntis.len() as u64;
+    }
+}
+
+/// Numbers subframes without the wrap of frame numbers.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    samples_per_subframe: f64,
+    /// Number and first sample of the last subframe.
+    last: Option<(u64, i64)>,
+}
+
+/// Subframes after which frame numbers begin again.
+const WRAP: i64 = 10_240;
+
+impl Clock {
+    fn new(rate_hz: u64) -> Clock {
+        Clock { samples_per_subframe: rate_hz as f64 / 1000.0, last: None }
+    }
+
+    /// The number of a subframe: that which its frame number allows, nearest to the time that went by.
+    fn index(&mut self, observation: &Observation) -> u64 {
+        let within = i64::from(observation.sfn) * 10 + observation.number as i64;
+        let index = match self.last {
+            None => within as u64,
+            Some((last, sample)) => {
+                let passed = (observation.sample - sample) as f64 / self.samples_per_subframe;
+                let about = last as i64 + libm::round(passed) as i64;
+                let off = (within - about).rem_euclid(WRAP);
+                let nearest = about + if off > WRAP / 2 { off - WRAP } else { off };
+                // Numbers only grow, also where another cell counts otherwise.
+                (if nearest > last as i64 { nearest } else { nearest + WRAP }) as u64
+            }
+        };
+        self.last = Some((index, observation.sample));
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(sfn: u16, number: usize, ms: i64) -> Observation {
+        Observation { sfn, number, sample: ms * 1920 + 7, ..Observation::default() }
+    }
+
+    #[test]
+    fn numbers_go_on_over_wraps_gaps_and_other_cells() {
+        let mut clock = Clock::new(1_920_000);
+        assert_eq!(clock.index(&heard(1023, 9, 0)), 10_239);
+        assert_eq!(clock.index(&heard(0, 0, 1)), 10_240, "frame numbers begin again");
+        assert_eq!(clock.index(&heard(1, 5, 16)), 10_255, "samples were lost");
+        assert_eq!(
+            clock.index(&heard(1, 4, 16 + 10_239)),
+            20_494,
+            "for nearly a whole turn of frame numbers"
+        );
+        let other = clock.index(&heard(700, 3, 16 + 10_240));
+        assert!(other > 20_494 && other % WRAP as u64 == 7003, "another cell counts otherwise: {other}");
+    }
+}

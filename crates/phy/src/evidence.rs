@@ -1,0 +1,383 @@
+//! Which candidates to believe.
+//!
+//! Everything that speaks for or against a message is counted in bits, log2 of a ratio of likelihoods, and added up:
+//!
+//! | evidence | bits |
+//! | --- | --- |
+//! | what was heard in its CCEs, against bits of chance ([`Candidate::evidence`]) | up to 72 per CCE |
+//! | what its fields might have said else ([`reading`]); a payload that means nothing is dropped | − its payload |
+//! | its place | − 6 |
+//! | how likely its RNTI is ([`history`]): active, known, expected after a random-access response, never seen | − 2 … − 22 |
+//! | whether the format and fields are those that its user has ([`history`]) | 0 … − 24 |
+//! | PRBs or a direction that another message of the subframe already took | − 8 … − 10 |
+//!
+//! The sum is the logarithm of the odds, and so the confidence. Of messages that share CCEs only the likeliest is kept.
+//! A message of a user never heard of that is not sure yet waits for another to the same RNTI: that two false ones agree
+//! costs chance 16 bits.
+
+pub mod confidence;
+pub mod history;
+pub mod reading;
+pub mod table;
+
+pub use confidence::{Caution, confidence};
+pub use history::{History, User};
+pub use reading::{Meanings, Reading};
+
+use std::collections::VecDeque;
+
+use airpace_core::radio::Direction;
+use airpace_core::tables::lte::McsTable;
+use airpace_core::{Dci, PrbSet, Rnti};
+
+use crate::dci::{Audience, Carrier, Format, Message};
+use crate::found::{Found, RntiKind};
+use crate::harq::{Granted, HarqMemory};
+use crate::observation::Observation;
+use crate::pdcch;
+use crate::search::Candidate;
+
+/// What a PRB that two downlink grants of a subframe name speaks against the weaker.
+const PRBS_TAKEN: f32 = -8.0;
+
+/// Two devices may send on the same PRBs, but rarely do.
+const UPLINK_PRBS_TAKEN: f32 = -4.0;
+
+/// A user has one grant per direction and subframe.
+const DIRECTION_TAKEN: f32 = -10.0;
+
+/// Bits by which one format must be likelier than all others to be clear.
+const CLEAR: f32 = 4.0;
+
+/// Less than this is not worth waiting for.
+const LEAST_HOPE: f32 = -16.0;
+
+/// The judge of one cell's candidates.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    pci: u16,
+    meanings: Meanings,
+    caution: Caution,
+    history: History,
+    stranger: User,
+    harq: HarqMemory,
+    waiting: VecDeque<Judged>,
+}
+
+/// A candidate that means something.
+#[derive(Clone, Debug)]
+struct Judged {
+    candidate: Candidate,
+    readings: Vec<Reading>,
+    in_own_space: bool,
+    at: Moment,
+    /// What speaks for it without its RNTI's probability and its user's habits.
+    alone: f32,
+    /// What it adds itself to its user's support.
+    own: f32,
+}
+
+/// When and how something was heard.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    index: u64,
+    sfn: u16,
+    subframe: u8,
+    cfi: u8,
+    snr_db: f32,
+}
+
+impl Evidence {
+    /// Of a cell that knows nobody yet.
+    pub fn new(pci: u16, carrier: Carrier, caution: Caution) -> Evidence {
+        Evidence {
+            pci,
+            meanings: Meanings::new(carrier),
+            caution,
+            history: History::default(),
+            stranger: User::stranger(),
+            harq: HarqMemory::default(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Who is there.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Messages that wait for evidence.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Comes to the subframe of number `index` since the cell was found.
+    pub fn advance(&mut self, index: u64) {
+        self.history.advance(index);
+        if index.is_multiple_of(1024) {
+            let history = &self.history;
+            self.harq.retain(|rnti| history.user(rnti).is_some());
+        }
+    }
+
+    /// Judges the candidates of one subframe; appends what is believed, also of subframes before.
+    pub fn judge(
+        &mut self,
+        index: u64,
+        observation: &Observation,
+        candidates: &[Candidate],
+        out: &mut Vec<Found>,
+    ) {
+        let at = Moment {
+            index,
+            sfn: observation.sfn,
+            subframe: observation.number as u8,
+            cfi: observation.cfi,
+            snr_db: observation.snr_db,
+        };
+        let consistent = self.consistent(at, observation.cces(), candidates);
+        let mut heard = Vec::new();
+        for judged in consistent {
+            heard.push(judged.candidate.message.rnti);
+            if self.is_ready(&judged) {
+                self.release(&judged, out);
+            } else {
+                self.wait(judged);
+            }
+        }
+        self.revisit(&heard, out);
+        self.expire(index, out);
+    }
+
+    /// Gives what still waits, as if its time were over: at the end of a recording.
+    pub fn finish(&mut self, out: &mut Vec<Found>) {
+        self.expire(u64::MAX, out);
+    }
+
+    /// The likeliest candidates that can all be true.
+    fn consistent(&self, at: Moment, cces: usize, candidates: &[Candidate]) -> Vec<Judged> {
+        let mut open: Vec<(f32, Judged)> = candidates
+            .iter()
+            .filter_map(|candidate| {
+                let judged = self.read(at, cces, candidate)?;
+                Some((self.score(&judged), judged))
+            })
+            .collect();
+        open.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut taken = Taken::default();
+        let mut kept: Vec<Judged> = Vec::new();
+        for (score, mut judged) in open {
+            let place = judged.candidate.message.place;
+            if kept.iter().any(|other| other.candidate.message.place.overlaps(place)) {
+                continue;
+            }
+            let Some(message) = self.best_reading(&judged).map(|reading| reading.message) else { continue };
+            let against = taken.against(self.meanings.carrier(), judged.candidate.message.rnti, &message);
+            judged.alone += against;
+            if score + against >= LEAST_HOPE {
+                if score + against > 0.0 {
+                    taken.take(self.meanings.carrier(), judged.candidate.message.rnti, &message);
+                }
+                kept.push(judged);
+            }
+        }
+        kept.sort_by_key(|judged| judged.candidate.message.place);
+        kept
+    }
+
+    /// All that a candidate may mean; `None` if nothing.
+    fn read(&self, at: Moment, cces: usize, candidate: &Candidate) -> Option<Judged> {
+        let message = candidate.message;
+        let audience = Audience::of(message.rnti)?;
+        let place = message.place;
+        let in_own_space = pdcch::own_space(message.rnti, usize::from(at.subframe), cces, place.cces)
+            .any(|own| own == place);
+        let in_common_space = pdcch::in_common_space(place, cces);
+        let readings: Vec<Reading> = self
+            .meanings
+            .of(audience, message.payload, in_own_space)
+            .filter(|reading| in_common_space || !matches!(reading.message, Message::Power(_)))
+            .collect();
+        let alone = candidate.surplus() + f32::from(message.payload.len());
+        let is_known = !readings.is_empty();
+        is_known.then_some(Judged { candidate: *candidate, readings, in_own_space, at, alone, own: 0.0 })
+    }
+
+    /// log2 of the odds of a candidate, with the likeliest reading.
+    fn score(&self, judged: &Judged) -> f32 {
+        let rnti = judged.candidate.message.rnti;
+        let reading = judged.readings.iter().map(|reading| self.weight(rnti, reading));
+        judged.alone + self.history.prior(rnti, judged.own) + reading.fold(f32::NEG_INFINITY, f32::max)
+    }
+
+    fn weight(&self, rnti: Rnti, reading: &Reading) -> f32 {
+        self.history.user(rnti).unwrap_or(&self.stranger).agrees(reading) - reading.cost
+    }
+
+    fn best_reading(&self, judged: &Judged) -> Option<Reading> {
+        let weight = |reading: &&Reading| self.weight(judged.candidate.message.rnti, reading);
+        judged.readings.iter().max_by(|a, b| weight(a).total_cmp(&weight(b))).copied()
+    }
+
+    /// Whether a message is sure enough to leave now.
+    fn is_ready(&self, judged: &Judged) -> bool {
+        let rnti = judged.candidate.message.rnti;
+        let confidence = confidence(self.score(judged));
+        if Audience::of(rnti) == Some(Audience::Everyone) {
+            return confidence >= self.caution.known;
+        }
+        let user = self.history.user(rnti);
+        if user.is_none_or(|user| user.believed == 0) {
+            return confidence >= self.caution.new && self.is_clear(judged);
+        }
+        let is_new =
+            user.is_some_and(|user| judged.at.index.saturating_sub(user.first) < self.caution.patience);
+        confidence >= self.caution.known && (!is_new || self.is_clear(judged))
+    }
+
+    /// Whether it is clear in which format a message is, among those that look alike. Formats 1B and 1D nobody can tell
+    /// apart.
+    fn is_clear(&self, judged: &Judged) -> bool {
+        let rnti = judged.candidate.message.rnti;
+        let Some(best) = self.best_reading(judged) else { return false };
+        let format = best.message.format();
+        let is_beam = |format| matches!(format, Format::F1B | Format::F1D);
+        let rivals = judged.readings.iter().filter(|rival| {
+            let rival = rival.message.format();
+            rival != format && !(is_beam(rival) && is_beam(format))
+        });
+        rivals.map(|rival| self.weight(rnti, rival)).fold(f32::NEG_INFINITY, f32::max)
+            <= self.weight(rnti, &best) - CLEAR
+    }
+
+    fn wait(&mut self, mut judged: Judged) {
+        let rnti = judged.candidate.message.rnti;
+        let reading = judged.readings.iter().map(|reading| -reading.cost).fold(f32::NEG_INFINITY, f32::max);
+        judged.own = self.history.suspect(rnti, judged.alone + reading);
+        self.waiting.push_back(judged);
+    }
+
+    /// Looks again at what waits of users that were heard.
+    fn revisit(&mut self, heard: &[Rnti], out: &mut Vec<Found>) {
+        // What leaves may be what another waited for.
+        loop {
+            let ready = self
+                .waiting
+                .iter()
+                .position(|judged| heard.contains(&judged.candidate.message.rnti) && self.is_ready(judged));
+            let Some(judged) = ready.and_then(|at| self.waiting.remove(at)) else { break };
+            self.release(&judged, out);
+        }
+    }
+
+    /// Decides on what has waited long enough.
+    fn expire(&mut self, now: u64, out: &mut Vec<Found>) {
+        let patience = self.caution.patience;
+        while self.waiting.front().is_some_and(|first| first.at.index.saturating_add(patience) <= now) {
+            let Some(judged) = self.waiting.pop_front() else { break };
+            if confidence(self.score(&judged)) >= self.caution.last {
+                self.release(&judged, out);
+                self.revisit(&[judged.candidate.message.rnti], out);
+            }
+        }
+    }
+
+    /// Believes a message.
+    fn release(&mut self, judged: &Judged, out: &mut Vec<Found>) {
+        let Some(reading) = self.best_reading(judged) else { return };
+        let score = self.score(judged);
+        let sent = judged.candidate.message;
+        let at = judged.at;
+        self.history.believe(sent.rnti, at.index, &judged.readings, &reading, judged.in_own_space);
+        let message = reading.message;
+        self.weigh_table(sent.rnti, &message);
+        let table = self.history.user(sent.rnti).map_or(McsTable::Qam64, User::table);
+        let mut dci = message.to_dci(self.meanings.carrier(), sent.rnti, table);
+        if let Some(dci) = &mut dci {
+            remember(&mut self.harq, at.index, dci);
+        }
+        out.push(Found {
+            pci: self.pci,
+            index: at.index,
+            sfn: at.sfn,
+            subframe: at.subframe,
+            cfi: at.cfi,
+            rnti: sent.rnti,
+            kind: RntiKind::of(sent.rnti, &message),
+            payload: sent.payload,
+            place: sent.place,
+            message,
+            extras: reading::EXTRAS[reading.extras],
+            prbs: message.prbs(self.meanings.carrier()),
+            dci,
+            table,
+            snr_db: at.snr_db,
+            confidence: confidence(score),
+        });
+    }
+}
+
+impl Evidence {
+    /// Learns from a downlink grant which MCS table its user has.
+    fn weigh_table(&mut self, rnti: Rnti, message: &Message) {
+        let Message::Downlink(downlink) = message else { return };
+        // Source: TS 36.213 §7.1.7: format 1A is read by the table of every device.
+        if downlink.format == Format::F1A || Audience::of(rnti) != Some(Audience::User) {
+            return;
+        }
+        for (at, block) in downlink.blocks().into_iter().enumerate() {
+            let Some(block) = block else { continue };
+            let held = self.harq.held(rnti, Direction::Downlink, downlink.harq, at as u8);
+            self.history.weigh_table(rnti, table::evidence(&block, held));
+        }
+    }
+}
+
+/// Completes a grant by what its HARQ process holds.
+fn remember(harq: &mut HarqMemory, index: u64, dci: &mut Dci) {
+    if Audience::of(dci.rnti) != Some(Audience::User) {
+        return;
+    }
+    let process = match dci.direction {
+        Direction::Uplink => HarqMemory::uplink_process(index),
+        Direction::Downlink => dci.harq,
+    };
+    for block in 0..2 {
+        let Some(mcs) = dci.mcs[block] else { continue };
+        let size = (dci.tbs[block].0 > 0).then_some(dci.tbs[block]);
+        let granted =
+            Granted { direction: dci.direction, process, block: block as u8, ndi: dci.ndi[block], mcs, size };
+        let remembered = harq.grant(dci.rnti, index, granted);
+        dci.tbs[block] = remembered.size.unwrap_or_default();
+        dci.retransmission[block] = remembered.is_retransmission;
+    }
+}
+
+/// What messages of a subframe already took.
+#[derive(Clone, Debug, Default)]
+struct Taken {
+    downlink: PrbSet,
+    uplink: PrbSet,
+    directions: Vec<(Rnti, bool)>,
+}
+
+impl Taken {
+    /// What speaks against one more message.
+    fn against(&self, carrier: &Carrier, rnti: Rnti, message: &Message) -> f32 {
+        let Some([first, _]) = message.prbs(carrier) else { return 0.0 };
+        let is_uplink = matches!(message, Message::Uplink(_));
+        let (taken, cost) =
+            if is_uplink { (self.uplink, UPLINK_PRBS_TAKEN) } else { (self.downlink, PRBS_TAKEN) };
+        let shares = if taken.intersection(first).is_empty() { 0.0 } else { cost };
+        let repeats = if self.directions.contains(&(rnti, is_uplink)) { DIRECTION_TAKEN } else { 0.0 };
+        shares + repeats
+    }
+
+    fn take(&mut self, carrier: &Carrier, rnti: Rnti, message: &Message) {
+        let Some([first, _]) = message.prbs(carrier) else { return };
+        let is_uplink = matches!(message, Message::Uplink(_));
+        let taken = if is_uplink { &mut self.uplink } else { &mut self.downlink };
+        *taken = taken.union(first);
+        self.directions.push((rnti, is_uplink));
+    }
+}

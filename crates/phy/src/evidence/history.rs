@@ -1,0 +1,240 @@
+//! Who is there: what messages so far say of the next.
+
+use std::collections::BTreeMap;
+
+use airpace_core::Rnti;
+use airpace_core::tables::lte::McsTable;
+
+use super::reading::{EXTRAS, Reading};
+use super::table;
+use crate::dci::{Audience, Format};
+
+/// Subframes after which a user that says nothing any more is no longer called active.
+///
+/// Chosen: 200 ms, as FALCON's histogram.
+const ACTIVE: u64 = 200;
+
+/// Subframes after which a user that said nothing is forgotten: a base station lets an idle connection go after about
+/// ten seconds.
+const FORGET: u64 = 10_000;
+
+/// Subframes after a random-access response in which new users are likelier.
+const AFTER_RESPONSE: u64 = 100;
+
+/// log2 of the probability that a message is for everyone's RNTIs.
+const SYSTEM_INFORMATION: f32 = -5.0;
+const PAGING: f32 = -6.0;
+const RESPONSE: f32 = -10.0;
+const MULTICAST: f32 = -14.0;
+
+/// log2 of the probability that it is for a given RNTI that was never seen: one message in 64 is a new user's, and there
+/// are 2^16 RNTIs.
+const NEW_USER: f32 = -22.0;
+
+/// By how much that grows after a random-access response.
+const EXPECTED_USER: f32 = 3.0;
+
+/// log2 of the probability that a message is for a user that is likely, but not sure, to be there.
+const LIKELY_USER: f32 = -6.0;
+
+/// A user's messages come more often than any others: how much each that nearly was believed speaks for the next, less
+/// the bits that say how often.
+const RECURRENCE: f32 = -3.0;
+
+/// The modes of transmission that a user's other formats than 0 and 1A tell.
+///
+/// Source: TS 36.213 §7.1 Table 7.1-5
+const MODES: [Format; 6] = [Format::F1, Format::F1B, Format::F1D, Format::F2, Format::F2A, Format::F2B];
+
+/// log2 of how often users are configured with each mode, against the most frequent. Of formats 1B and 1D nothing but
+/// the name and what one bit means differs: only this tells them apart.
+const RARE_MODES: [f32; MODES.len()] = [0.0, -2.5, -2.0, 0.0, 0.0, -1.5];
+
+/// Evidence against what one user may be configured with saturates here, in bits: it may be configured anew.
+const FLOOR: f32 = -24.0;
+
+/// What a message that cannot be says against a mode or fields, in bits.
+const IMPOSSIBLE: f32 = -12.0;
+
+/// log2 of the odds that a user has one of the combinations of fields of Release 10.
+const RARE_EXTRAS: f32 = -8.0;
+
+/// One user.
+#[derive(Clone, Debug)]
+pub struct User {
+    /// Subframe of the first message that was taken for its.
+    pub first: u64,
+    /// Subframe of the last.
+    pub last: u64,
+    /// Messages that were believed.
+    pub believed: u64,
+    /// What messages that were not, each on its own, speak for it together, in bits.
+    pub support: f32,
+    modes: [f32; MODES.len()],
+    extras: [f32; EXTRAS.len()],
+    /// log2 of the odds that its MCS table goes up to 256QAM.
+    wide_table: f32,
+}
+
+impl User {
+    /// Somebody of whom nothing is known.
+    pub fn stranger() -> User {
+        User::new(0)
+    }
+
+    fn new(now: u64) -> User {
+        let mut extras = [RARE_EXTRAS; EXTRAS.len()];
+        extras[0] = 0.0;
+        User {
+            first: now,
+            last: now,
+            believed: 0,
+            support: 0.0,
+            modes: RARE_MODES,
+            extras,
+            wide_table: table::PRIOR,
+        }
+    }
+
+    /// log2 of how likely a reading is by what the user heard so far.
+    pub fn agrees(&self, reading: &Reading) -> f32 {
+        let mode = mode_of(reading.message.format()).map_or(0.0, |mode| self.modes[mode]);
+        mode + self.extras[reading.extras]
+    }
+
+    /// The likelier MCS table.
+    pub fn table(&self) -> McsTable {
+        if self.wide_table > 0.0 { McsTable::Qam256 } else { McsTable::Qam64 }
+    }
+
+    /// Learns from all that one message may have meant, most likely `chosen`.
+    fn learn(&mut self, readings: &[Reading], chosen: &Reading, in_own_space: bool) {
+        let best = |of: &dyn Fn(&Reading) -> bool| {
+            let costs = readings.iter().filter(|reading| of(reading)).map(|reading| -reading.cost);
+            costs.fold(f32::NEG_INFINITY, f32::max)
+        };
+        if mode_of(chosen.message.format()).is_some() {
+            update(&mut self.modes, |mode| best(&|reading| mode_of(reading.message.format()) == Some(mode)));
+        }
+        if in_own_space {
+            update(&mut self.extras, |extras| best(&|reading| reading.extras == extras));
+        }
+    }
+}
+
+/// Bayes' rule for rival explanations, in bits: the best stays at zero.
+fn update(scores: &mut [f32], of: impl Fn(usize) -> f32) {
+    let best = (0..scores.len()).map(&of).fold(f32::NEG_INFINITY, f32::max);
+    for (at, score) in scores.iter_mut().enumerate() {
+        *score += (of(at) - best).max(IMPOSSIBLE);
+    }
+    let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    scores.iter_mut().for_each(|score| *score = (*score - most).max(FLOOR));
+}
+
+fn mode_of(format: Format) -> Option<usize> {
+    MODES.iter().position(|mode| *mode == format)
+}
+
+/// All users of a cell.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    users: BTreeMap<Rnti, User>,
+    now: u64,
+    active: usize,
+    known: usize,
+    last_response: Option<u64>,
+}
+
+impl History {
+    /// Comes to subframe `now`.
+    pub fn advance(&mut self, now: u64) {
+        self.now = now;
+        if now.is_multiple_of(16) {
+            self.users.retain(|_, user| {
+                now.saturating_sub(user.last) <= if user.believed > 0 { FORGET } else { 2 * ACTIVE }
+            });
+        }
+        let known = self.users.values().filter(|user| user.believed > 0);
+        self.known = known.clone().count();
+        self.active = known.filter(|user| now.saturating_sub(user.last) <= ACTIVE).count();
+    }
+
+    /// The user of an RNTI, if a message was ever taken for its.
+    pub fn user(&self, rnti: Rnti) -> Option<&User> {
+        self.users.get(&rnti)
+    }
+
+    /// Users to whom a message was believed to be sent.
+    pub fn known(&self) -> impl Iterator<Item = (Rnti, &User)> {
+        self.users.iter().filter(|(_, user)| user.believed > 0).map(|(rnti, user)| (*rnti, user))
+    }
+
+    /// log2 of the probability that the next message is for `rnti`; of what spoke for it, `own` bits do not count.
+    pub fn prior(&self, rnti: Rnti, own: f32) -> f32 {
+        match (Audience::of(rnti), rnti) {
+            (None, _) => f32::NEG_INFINITY,
+            (_, Rnti::SYSTEM_INFORMATION) => SYSTEM_INFORMATION,
+            (_, Rnti::PAGING) => PAGING,
+            (Some(Audience::Everyone), Rnti(1..=Audience::LAST_RA_RNTI)) => RESPONSE,
+            (Some(Audience::Everyone), _) => MULTICAST,
+            (Some(Audience::User), _) => self.user_prior(rnti, own),
+        }
+    }
+
+    fn user_prior(&self, rnti: Rnti, own: f32) -> f32 {
+        let is_expected =
+            self.last_response.is_some_and(|last| self.now.saturating_sub(last) <= AFTER_RESPONSE);
+        let new = NEW_USER + if is_expected { EXPECTED_USER } else { 0.0 };
+        let Some(user) = self.users.get(&rnti) else { return new };
+        let one_of = |count: usize| -libm::log2f(count.max(1) as f32);
+        if user.believed == 0 {
+            (new + (user.support - own).max(0.0)).min(LIKELY_USER)
+        } else if self.now.saturating_sub(user.last) <= ACTIVE {
+            one_of(self.active) - 1.0
+        } else {
+            one_of(self.known) - 4.0
+        }
+    }
+
+    /// Hears of a message that alone is not believed yet. Returns what it adds to its user's support.
+    pub fn suspect(&mut self, rnti: Rnti, surplus: f32) -> f32 {
+        if Audience::of(rnti) != Some(Audience::User) {
+            return 0.0;
+        }
+        let user = self.users.entry(rnti).or_insert_with(|| User::new(self.now));
+        let own = (surplus + RECURRENCE).max(0.0);
+        user.support += own;
+        user.last = user.last.max(self.now);
+        own
+    }
+
+    /// Learns what a block of a user speaks for the table up to 256QAM.
+    pub fn weigh_table(&mut self, rnti: Rnti, bits: f32) {
+        if let Some(user) = self.users.get_mut(&rnti) {
+            user.wide_table = (user.wide_table + bits).clamp(FLOOR, -FLOOR);
+        }
+    }
+
+    /// Learns from a message of subframe `at` that is believed, of all that it may have meant most likely `chosen`.
+    pub fn believe(
+        &mut self,
+        rnti: Rnti,
+        at: u64,
+        readings: &[Reading],
+        chosen: &Reading,
+        in_own_space: bool,
+    ) {
+        match Audience::of(rnti) {
+            Some(Audience::User) => {
+                let user = self.users.entry(rnti).or_insert_with(|| User::new(at));
+                user.first = user.first.min(at);
+                user.last = user.last.max(at);
+                user.believed += 1;
+                user.learn(readings, chosen, in_own_space);
+            }
+            Some(Audience::Everyone) if rnti.0 <= Audience::LAST_RA_RNTI => self.last_response = Some(at),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What a payload may mean, and how likely a base station is to say just that.
+
+use airpace_core::tables::lte;
+
+use crate::dci::allocation::{Allocation, Gap, subset_bits, subset_map_bits};
+use crate::dci::{
+    Audience, Block, Carrier, Downlink, Extras, Format, Message, Payload, Spatial, Uplink, parse,
+};
+
+/// Combinations of the fields of Release 10 that a user may have.
+pub const EXTRAS: [Extras; 8] = {
+    let mut all = [Extras::NONE; 8];
+    let mut at = 0;
+    while at < 8 {
+        all[at] = Extras {
+            carrier_indicator: at & 1 != 0,
+            long_csi_request: at & 2 != 0,
+            srs_request: at & 4 != 0,
+        };
+        at += 1;
+    }
+    all
+};
+
+/// One meaning of a payload.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// What it says.
+    pub message: Message,
+    /// By which of [`EXTRAS`].
+    pub extras: usize,
+    /// −log2 of the probability that a base station that has something to say in this format says this.
+    pub cost: f32,
+}
+
+/// What payloads of each size may mean on one carrier.
+#[derive(Clone, Debug)]
+pub struct Meanings {
+    carrier: Carrier,
+    /// By size: combinations of extras and formats.
+    by_size: Vec<Vec<(usize, Format)>>,
+}
+
+impl Meanings {
+    /// On a carrier.
+    pub fn new(carrier: Carrier) -> Meanings {
+        let mut by_size = vec![Vec::new(); 65];
+        for (at, &extras) in EXTRAS.iter().enumerate() {
+            for format in Format::ALL {
+                // What everyone hears has no fields of one user; neither have the commands of a group.
+                let is_common = matches!(format, Format::F1C | Format::F3 | Format::F3A);
+                if at == 0 || !is_common {
+                    by_size[usize::from(carrier.size(format, extras)).min(64)].push((at, format));
+                }
+            }
+        }
+        Meanings { carrier, by_size }
+    }
+
+    /// The carrier.
+    pub fn carrier(&self) -> &Carrier {
+        &self.carrier
+    }
+
+    /// Every meaning of a payload for an audience. Only in a user's own search space its messages have `extras`.
+    pub fn of(
+        &self,
+        audience: Audience,
+        payload: Payload,
+        extras: bool,
+    ) -> impl Iterator<Item = Reading> + '_ {
+        let possible = self.by_size.get(usize::from(payload.len())).map_or(&[][..], Vec::as_slice);
+        possible.iter().filter_map(move |&(at, format)| {
+            let is_for_them = match audience {
+                Audience::Everyone => at == 0 && matches!(format, Format::F1A | Format::F1C),
+                Audience::User => (at == 0 || extras) && format != Format::F1C,
+            };
+            if !is_for_them {
+                return None;
+            }
+            let message = parse(&self.carrier, EXTRAS[at], audience, format, payload).ok()?;
+            let cost = cost(&self.carrier, EXTRAS[at], audience, &message);
+            Some(Reading { message, extras: at, cost })
+        })
+    }
+}
+
+// How base stations use fields, where they may choose: round numbers that any scheduler meets within a factor of two.
+
+/// −log2 of how often a block is sent by a reserved MCS (6 %), and otherwise.
+const RESERVED_MCS: f32 = 4.06;
+const PLAIN_MCS: f32 = 0.09;
+/// −log2 of how often a block of a plain MCS is of redundancy version 0 (90 %), and otherwise.
+const FIRST_VERSION: f32 = 0.15;
+const LATER_VERSION: f32 = 3.32;
+/// −log2 of how often groups (75 %) or a subset of PRBs are granted.
+const GROUPS: f32 = 0.42;
+const SUBSET: f32 = 2.0;
+/// −log2 of how often a run is localised (80 %) or distributed.
+const LOCALISED: f32 = 0.32;
+const DISTRIBUTED: f32 = 2.32;
+/// −log2 of how often an uplink hops (5 %), and does not.
+const HOPS: f32 = 4.32;
+const STAYS: f32 = 0.07;
+/// −log2 of how often one of two blocks is not sent (a quarter each), and both are.
+const ONE_BLOCK: f32 = 2.0;
+const BOTH_BLOCKS: f32 = 1.0;
+/// −log2 of how rare a format is among those of its size.
+const ORDER: f32 = 6.0;
+const POWER: f32 = 5.0;
+/// −log2 of how often the flag of format 2A that then means nothing is set with one block (2 %), and is not.
+const IDLE_FLAG_SET: f32 = 5.64;
+const IDLE_FLAG_CLEAR: f32 = 0.03;
+fn cost(carrier: &Carrier, extras: Extras, audience: Audience, message: &Message) -> f32 {
+    let indicator = extras.carrier_indicator_bits() as f32;
+    indicator
+        + match message {
+            Message::Uplink(uplink) => uplink_cost(carrier, extras, uplink),
+            Message::Downlink(downlink) => downlink_cost(carrier, extras, audience, downlink),
+            Message::Compact(compact) => {
+                let Allocation::Distributed { gap, .. } = compact.allocation else { return f32::INFINITY };
+                let steps =
+                    u32::from(gap.virtual_blocks(carrier.prbs) / if carrier.prbs < 50 { 2 } else { 4 });
+                carrier.gap_bits() as f32 + runs_bits(steps) + 5.0
+            }
+            Message::Order(_) => ORDER + 10.0,
+            Message::Power(power) => POWER + f32::from(power.commands.len()),
+        }
+}
+
+fn uplink_cost(carrier: &Carrier, extras: Extras, uplink: &Uplink) -> f32 {
+    let hops = if uplink.hopping.is_some() { HOPS + 1.0 } else { STAYS };
+    let mcs = if uplink.mcs > 28 { RESERVED_MCS + 1.58 } else { PLAIN_MCS + 4.86 };
+    let requests = (extras.csi_request_bits() + extras.srs_request_bits()) as f32;
+    // Which of formats 0 and 1A; new data; power; cyclic shift.
+    1.0 + hops + uplink_runs_bits(carrier.uplink_prbs) + mcs + 1.0 + 2.0 + 3.0 + requests
+}
+
+fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink: &Downlink) -> f32 {
+    let allocation = match downlink.allocation {
+        Allocation::Groups { .. } => {
+            f32::from(lte::rbg_count(carrier.prbs)) + if carrier.prbs > 10 { GROUPS } else { 0.0 }
+        }
+        Allocation::Subset { .. } => {
+            SUBSET + (subset_bits(carrier.prbs) + 1 + subset_map_bits(carrier.prbs)) as f32
+        }
+        Allocation::Run { .. } => LOCALISED + runs_bits(u32::from(carrier.prbs)),
+        Allocation::Distributed { gap, .. } => {
+            let blocks = u32::from(gap.virtual_blocks(carrier.prbs));
+            DISTRIBUTED + runs_bits(blocks) + f32::from(u8::from(Gap::Second.exists(carrier.prbs)))
+        }
+    };
+    let harq_and_power = 3.0 + 2.0;
+    let rest = match downlink.spatial {
+        Spatial::Plain if downlink.format == Format::F1A => 1.0 + extras.srs_request_bits() as f32,
+        Spatial::Plain => 0.0,
+        Spatial::Beam { .. } | Spatial::Shared { .. } => carrier.tpmi_bits() as f32 + 1.0,
+        Spatial::Layers { swap, precoding: _ } => {
+            let both = downlink.blocks().iter().all(Option::is_some);
+            // Source: TS 36.212 §5.3.3.1.5A: with one block the swap flag is reserved.
+            let flag = match (downlink.format, both, swap) {
+                (_, true, _) => 1.0,
+                (Format::F2A, false, true) => IDLE_FLAG_SET,
+                (Format::F2A, false, false) => IDLE_FLAG_CLEAR,
+                (_, false, true) => 2.0,
+                (_, false, false) => 0.42,
+            };
+            // About half of what the field may say is used.
+            flag + carrier.precoding_bits(downlink.format).saturating_sub(1) as f32
+        }
+        Spatial::Dual { .. } => 1.0,
+    };
+    let blocks = match downlink.second {
+        None => block_cost(&downlink.first),
+        Some(_) => match downlink.blocks() {
+            [Some(first), Some(second)] => BOTH_BLOCKS + block_cost(&first) + block_cost(&second),
+            // The new-data indicator of the block that is not sent may be either.
+            [Some(one), None] | [None, Some(one)] => ONE_BLOCK + block_cost(&one) + 1.0,
+            [None, None] => f32::INFINITY,
+        },
+    };
+    let everyone = match audience {
+        // Source: TS 36.212 §5.3.3.1.3: HARQ process and power are reserved or nearly so.
+        Audience::Everyone => -3.0,
+        Audience::User => 0.0,
+    };
+    allocation + harq_and_power + rest + blocks + everyone
+}
+
+/// Of MCS, new-data indicator and redundancy version.
+fn block_cost(block: &Block) -> f32 {
+    let mcs_and_version = match (block.mcs > 28, block.rv == 0) {
+        (true, _) => RESERVED_MCS + 1.58 + 2.0,
+        (false, true) => PLAIN_MCS + 4.86 + FIRST_VERSION,
+        (false, false) => PLAIN_MCS + 4.86 + LATER_VERSION + 1.58,
+    };
+    mcs_and_version + 1.0
+}
+
+/// log2 of the number of runs among `blocks` blocks.
+fn runs_bits(blocks: u32) -> f32 {
+    libm::log2f((blocks * (blocks + 1) / 2).max(1) as f32)
+}
+
+/// log2 of the number of runs that an uplink grant may have.
+fn uplink_runs_bits(prbs: u16) -> f32 {
+    let runs: u32 = (1..=prbs)
+        .filter(|&len| lte::pusch_size_within(len) == len)
+        .map(|len| u32::from(prbs - len) + 1)
+        .sum();
+    libm::log2f(runs.max(1) as f32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ports;
+
+    fn best(prbs: u16, bits: &str, with_extras: bool) -> Vec<(Format, f32)> {
+        let payload: Payload = bits.parse().expect("bits");
+        let carrier = Carrier::symmetric(prbs, Ports::Two);
+        let mut all: Vec<_> = Meanings::new(carrier)
+            .of(Audience::User, payload, with_extras)
+            .map(|reading| (reading.message.format(), reading.cost))
+            .collect();
+        all.sort_by(|a, b| a.1.total_cmp(&b.1));
+        all
+    }
+
+    #[test]
+    fn a_set_padding_bit_rules_formats_out() {
+        // 27 bits of 25 PRB pairs: format 1 needs them all, 1B and 1D end with padding.
+        let formats = |bits| best(25, bits, false).into_iter().map(|(format, _)| format).collect::<Vec<_>>();
+        assert_eq!(formats("011111111111111110010010001"), [Format::F1]);
+        assert!(formats("000001000001110110100010100").contains(&Format::F1D));
+    }
+
+    #[test]
+    fn one_block_with_the_flag_of_two_is_rather_2b() {
+        // 25 PRB pairs, 36 bits: one block; the flag is the twentieth bit.
+        let set = best(25, "000000100000001010111100110000000001", false);
+        assert_eq!(set[0].0, Format::F2B, "{set:?}");
+        let clear = best(25, "000000100000001010101100110000000001", false);
+        assert_eq!(clear[0].0, Format::F2A, "{clear:?}");
+    }
+
+    #[test]
+    fn what_a_message_costs_is_about_its_bits() {
+        for (bits, len) in [("0010001010001001010010001000", 28), ("1000010010100010111010010001", 28)] {
+            let all = best(100, bits, false);
+            let cost = all[0].1;
+            assert!((cost - len as f32).abs() < 5.0, "{bits} costs {cost} bits");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! A message that is believed, with all that can be told of it.
+
+use airpace_core::radio::Direction;
+use airpace_core::tables::Modulation;
+use airpace_core::tables::lte::{self, McsTable};
+use airpace_core::{Dci, PrbSet, Rnti};
+
+use crate::dci::{Allocation, Audience, Extras, Format, Gap, Message, Payload};
+use crate::pdcch::Place;
+
+/// What kind of listener an RNTI stands for.
+///
+/// Source: TS 36.321 §7.1 Table 7.1-1
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RntiKind {
+    /// One device: C-RNTI, temporary or semi-persistent too.
+    User,
+    /// A group of devices that get power commands.
+    Power,
+    /// System information.
+    SystemInformation,
+    /// Paging.
+    Paging,
+    /// Those who sent a preamble at a time.
+    RandomAccess,
+    /// Multicast.
+    Multicast,
+}
+
+impl RntiKind {
+    /// Of an RNTI to which `message` is sent.
+    pub fn of(rnti: Rnti, message: &Message) -> RntiKind {
+        match (rnti, Audience::of(rnti)) {
+            (Rnti::SYSTEM_INFORMATION, _) => RntiKind::SystemInformation,
+            (Rnti::PAGING, _) => RntiKind::Paging,
+            (Rnti(1..=Audience::LAST_RA_RNTI), _) => RntiKind::RandomAccess,
+            (_, Some(Audience::Everyone)) => RntiKind::Multicast,
+            _ if matches!(message, Message::Power(_)) => RntiKind::Power,
+            _ => RntiKind::User,
+        }
+    }
+
+    /// As tables of decoders write it: `C`, `TPC`, `SI`, `P`, `RA`, `M`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RntiKind::User => "C",
+            RntiKind::Power => "TPC",
+            RntiKind::SystemInformation => "SI",
+            RntiKind::Paging => "P",
+            RntiKind::RandomAccess => "RA",
+            RntiKind::Multicast => "M",
+        }
+    }
+}
+
+/// A message that is believed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Physical identity of the cell.
+    pub pci: u16,
+    /// Subframes since the cell was found, without the wrap of frame numbers: 10 · frame + subframe.
+    pub index: u64,
+    /// System frame number, 0…1023.
+    pub sfn: u16,
+    /// Subframe within the frame, 0…9.
+    pub subframe: u8,
+    /// Control format indicator of the subframe.
+    pub cfi: u8,
+    /// For whom.
+    pub rnti: Rnti,
+    /// What the RNTI stands for.
+    pub kind: RntiKind,
+    /// Its bits, without CRC.
+    pub payload: Payload,
+    /// Its CCEs.
+    pub place: Place,
+    /// What it says.
+    pub message: Message,
+    /// Fields of Release 10 that its user has.
+    pub extras: Extras,
+    /// PRBs of both slots; those of an uplink grant four subframes later. `None` if nothing is granted.
+    pub prbs: Option<[PrbSet; 2]>,
+    /// The grant with what its HARQ process remembers; `None` if nothing is granted.
+    pub dci: Option<Dci>,
+    /// The MCS table by which the grant was read.
+    pub table: McsTable,
+    /// Signal to noise ratio of the control region, in dB.
+    pub snr_db: f32,
+    /// The probability that the message was sent as it stands here, 0…1.
+    pub confidence: f32,
+}
+
+impl Found {
+    /// The format's name; of a PDCCH order `1A-order`.
+    pub fn format(&self) -> &'static str {
+        match self.message {
+            Message::Order(_) => "1A-order",
+            _ => self.message.format().name(),
+        }
+    }
+
+    /// Which way the granted data goes; `None` if nothing is granted.
+    pub fn direction(&self) -> Option<Direction> {
+        match self.message {
+            Message::Uplink(_) => Some(Direction::Uplink),
+            Message::Downlink(_) | Message::Compact(_) => Some(Direction::Downlink),
+            Message::Order(_) | Message::Power(_) => None,
+        }
+    }
+
+    /// How the PRBs are written: type `0`, `1`, `2L` (localised), `2D1` or `2D2` (distributed with the first or second
+    /// gap).
+    pub fn allocation(&self) -> Option<&'static str> {
+        let name = |allocation: &Allocation| match allocation {
+            Allocation::Groups { .. } => "0",
+            Allocation::Subset { .. } => "1",
+            Allocation::Run { .. } => "2L",
+            Allocation::Distributed { gap: Gap::First, .. } => "2D1",
+            Allocation::Distributed { gap: Gap::Second, .. } => "2D2",
+        };
+        match &self.message {
+            Message::Uplink(_) => Some("2L"),
+            Message::Downlink(downlink) => Some(name(&downlink.allocation)),
+            Message::Compact(compact) => Some(name(&compact.allocation)),
+            Message::Order(_) | Message::Power(_) => None,
+        }
+    }
+
+    /// Modulation of each block; `None` of one that is not sent, or of an uplink block whose MCS does not say.
+    pub fn modulations(&self) -> [Option<Modulation>; 2] {
+        match &self.message {
+            Message::Uplink(uplink) => [
+                lte::uplink_mcs(uplink.mcs).and_then(|row| row.initial).map(|(modulation, _)| modulation),
+                None,
+            ],
+            // Source: TS 36.213 §7.1.7.1: what everyone hears is QPSK.
+            Message::Downlink(_) if Audience::of(self.rnti) == Some(Audience::Everyone) => {
+                [Some(Modulation::Qpsk), None]
+            }
+            Message::Downlink(downlink) => {
+                let table = if downlink.format == Format::F1A { McsTable::Qam64 } else { self.table };
+                downlink.blocks().map(|block| Some(table.mcs(block?.mcs)?.modulation))
+            }
+            Message::Compact(_) => [Some(Modulation::Qpsk), None],
+            Message::Order(_) | Message::Power(_) => [None, None],
+        }
+    }
+
+    /// Power command, 0…3, of those messages that have one for one user.
+    pub fn power_command(&self) -> Option<u8> {
+        match &self.message {
+            Message::Uplink(uplink) => Some(uplink.tpc),
+            Message::Downlink(downlink) => Some(downlink.tpc),
+            Message::Compact(_) | Message::Order(_) | Message::Power(_) => None,
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What is believed of cells of which nothing is known, and how much of it is true.
+
+mod crowd;
+mod recordings;
+
+use airpace_phy::dci::Extras;
+use airpace_phy::decoder::{Decoder, Options, Output};
+use airpace_phy::found::Found;
+use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use crowd::Scene;
+use recordings::{Description, Row, data};
+
+/// How what is believed compares to what was sent.
+#[derive(Default)]
+struct Score {
+    sent: u32,
+    found: u32,
+    output: u32,
+    format_right: u32,
+    /// Formats that nobody can tell apart by their bits count as one.
+    likeness_right: u32,
+    prbs_right: u32,
+    size_right: u32,
+    sized: u32,
+}
+
+fn is(row: &Row, found: &Found) -> bool {
+    (found.rnti.0, u64::from(found.place.cces), u64::from(found.place.cce))
+        == (row.number("rnti"), row.number("L"), row.number("ncce"))
+        && found.payload.to_string() == row.text("bits")
+}
+
+/// Formats 1B and 1D differ by what one bit means to the device, 2A and 2B often by none, and 3 and 3A by what a group's
+/// devices are configured with.
+fn likeness(format: &str) -> &str {
+    match format {
+        "1D" => "1B",
+        "2B" => "2A",
+        "3A" => "3",
+        other => other,
+    }
+}
+
+impl Score {
+    fn of(rows: &[Row], believed: &[Found]) -> Score {
+        let mut score = Score { sent: rows.len() as u32, output: believed.len() as u32, ..Score::default() };
+        for found in believed {
+            let here = rows.iter().filter(|row| row.number::<u64>("sf") == found.index);
+            let truth = here.clone().find(|row| is(row, found));
+            let Some(row) = truth else {
+                continue;
+            };
+            score.found += 1;
+            let format = row.text("format");
+            score.format_right += u32::from(found.format() == format);
+            score.likeness_right += u32::from(likeness(found.format()) == likeness(format));
+            let prbs = found.prbs.unwrap_or_default();
+            let prbs_right =
+                format.starts_with('3') || prbs == [row.prbs("prb_slot0"), row.prbs("prb_slot1")];
+            score.prbs_right += u32::from(prbs_right);
+            if let Some(dci) = found.dci {
+                for (block, column) in ["tbs0", "tbs1"].into_iter().enumerate() {
+                    let sent: u64 = row.number_or_zero(column);
+                    // Of a block that was first sent before the recording nobody knows the size.
+                    let is_known = dci.tbs[block].0 > 0 || !dci.retransmission[block];
+                    if is_known && row.text("mcs_table") != "256qam" {
+                        score.sized += 1;
+                        score.size_right += u32::from(dci.tbs[block].0 == sent);
+                    }
+                }
+            }
+        }
+        score
+    }
+}
+
+fn believed(name: &str) -> Option<Score> {
+    let folder = data("radio")?;
+    let about = Description::load(&folder, name);
+    let (mut out, times) = decode(about.rate_hz(), &about.raw_samples(&folder, name));
+    // To the numbers of the table of truth.
+    let first = u64::from(about.sfn) * 10 + about.subframe as u64;
+    out.iter_mut().for_each(|found| found.index = found.index.wrapping_sub(first));
+    let rows = recordings::truth(&folder, name);
+    let score = Score::of(&rows, &out);
+    let share = |part: u32, of: u32| 100.0 * f64::from(part) / f64::from(of.max(1));
+    println!(
+        "{name}: {} of {} found ({:.2} %), {} false ({:.2} %), format {:.2} %, PRBs {:.2} %, TBS {:.2} %; median {:.0} p99 {:.0} us",
+        score.found,
+        score.sent,
+        share(score.found, score.sent),
+        score.output - score.found,
+        share(score.output - score.found, score.output),
+        share(score.format_right, score.found),
+        share(score.prbs_right, score.found),
+        share(score.size_right, score.sized),
+        times[times.len() / 2],
+        times[times.len() * 99 / 100],
+    );
+    Some(score)
+}
+
+/// All that a decoder believes of samples of which it knows nothing.
+fn decode(rate_hz: u64, samples: &[Complex32]) -> (Vec<Found>, Vec<f64>) {
+    let mut decoder = Decoder::new(Options::new(rate_hz)).expect("a rate for a cell");
+    let (mut all, mut times) = (Vec::new(), Vec::new());
+    let mut pieces = samples.chunks(rate_hz as usize / 1000);
+    loop {
+        let begin = std::time::Instant::now();
+        let piece = pieces.next();
+        match piece {
+            Some(samples) => decoder.push(samples),
+            None => decoder.finish(),
+        }
+        let mut subframes = 0;
+        while let Some(output) = decoder.pop() {
+            match output {
+                Output::Subframe(reading) => {
+                    subframes += 1;
+                    all.extend(reading.found.into_iter().chain(reading.late));
+                }
+                Output::Late(late) => all.extend(late),
+                Output::Locked(_) | Output::Lost => {}
+            }
+        }
+        if subframes == 1 {
+            times.push(begin.elapsed().as_secs_f64() * 1e6);
+        }
+        if piece.is_none() {
+            times.sort_by(f64::total_cmp);
+            return (all, times);
+        }
+    }
+}
+
+/// What is believed of a scene: how much of what was sent, how much else, and how much of that was to be expected by
+/// the confidences.
+struct Heard {
+    sent: usize,
+    found: usize,
+    others: usize,
+    doubt: f64,
+    /// Confidence of each message that is believed, and whether it is true.
+    believed: Vec<(f64, bool)>,
+}
+
+fn hear(scene: &Scene) -> Heard {
+    let (samples, sent) = scene.play();
+    let (all, _) = decode(scene.fft_size as u64 * 15_000, &samples);
+    let is_true = |found: &Found| {
+        sent.iter().any(|(index, sent)| {
+            *index == found.index
+                && (sent.rnti, sent.payload, sent.place) == (found.rnti, found.payload, found.place)
+        })
+    };
+    let believed: Vec<_> = all.iter().map(|found| (f64::from(found.confidence), is_true(found))).collect();
+    let found = believed.iter().filter(|(_, is_true)| *is_true).count();
+    let heard = Heard {
+        sent: sent.len(),
+        found,
+        others: believed.len() - found,
+        doubt: believed.iter().map(|(confidence, _)| 1.0 - confidence).sum(),
+        believed,
+    };
+    println!(
+        "{} PRBs, {:?}, {} dB: {} of {} found, {} others, {:.2} expected",
+        scene.cell.bandwidth.prbs(),
+        scene.cell.ports,
+        scene.snr_db,
+        heard.found,
+        heard.sent,
+        heard.others,
+        heard.doubt,
+    );
+    heard
+}
+
+fn scene(prbs: u16, fft_size: usize, ports: Ports, snr_db: f64) -> Scene {
+    let cell = Cell {
+        pci: 301,
+        bandwidth: Bandwidth::from_prbs(prbs).expect("a bandwidth of LTE"),
+        ports,
+        cp: CyclicPrefix::Normal,
+        phich_duration: PhichDuration::Normal,
+        phich_resource: PhichResource::One,
+    };
+    let extras = Extras::NONE;
+    Scene { cell, fft_size, users: 20, tries: 30, extras, snr_db, subframes: 60, seed: 1 }
+}
+
+/// Another maker than that of the recordings: our own sender, busy and idle, with one, two and four ports.
+#[test]
+fn all_that_we_send_is_believed_and_nothing_else() {
+    for (prbs, fft_size, ports) in [(6, 128, Ports::One), (25, 512, Ports::Two), (50, 1024, Ports::Four)] {
+        let busy = scene(prbs, fft_size, ports, 20.0);
+        for scene in [busy, Scene { tries: 2, subframes: 100, ..busy }] {
+            let heard = hear(&scene);
+            assert_eq!((heard.found, heard.others), (heard.sent, 0), "{prbs} PRBs, {} tries", scene.tries);
+        }
+    }
+}
+
+/// Confidences are probabilities, also where noise leaves much in doubt.
+#[test]
+fn confidences_are_true() {
+    let mut believed = Vec::new();
+    for snr_db in [6.0, 4.0, 2.0, 0.0] {
+        for (tries, seed) in [(30, 1), (2, 2)] {
+            let scene = scene(25, 512, Ports::Two, snr_db);
+            believed.extend(hear(&Scene { tries, seed, subframes: 100, ..scene }).believed);
+        }
+    }
+    println!("confidence   believed  mean confidence  true");
+    for (low, high) in [(0.0, 0.9), (0.9, 0.97), (0.97, 0.99), (0.99, 0.999), (0.999, 1.0)] {
+        let bin: Vec<_> =
+            believed.iter().filter(|(confidence, _)| (low..high).contains(confidence)).collect();
+        let count = bin.len().max(1) as f64;
+        let mean = bin.iter().map(|(confidence, _)| confidence).sum::<f64>() / count;
+        let share = bin.iter().filter(|(_, is_true)| *is_true).count() as f64 / count;
+        println!("{low:5}-{high:5}  {:8}  {mean:15.4}  {share:.4}", bin.len());
+        assert!(bin.len() < 30 || (mean - share).abs() < 0.1, "{mean} is believed, {share} is true");
+    }
+    let others = believed.iter().filter(|(_, is_true)| !is_true).count();
+    assert!(100 * others <= believed.len(), "{others} of {} are false", believed.len());
+}
+
+/// Fields of Release 10 change sizes, and are learnt user by user.
+#[test]
+fn users_with_fields_of_release_10_are_believed() {
+    for at in 1..8u8 {
+        let extras = Extras {
+            carrier_indicator: at & 1 != 0,
+            long_csi_request: at & 2 != 0,
+            srs_request: at & 4 != 0,
+        };
+        let heard = hear(&Scene { extras, ..scene(25, 512, Ports::Two, 20.0) });
+        // Sizes of several formats meet; the first messages of a user may be lost to that.
+        assert!(100 * heard.found >= 99 * heard.sent, "{extras:?}: {} of {}", heard.found, heard.sent);
+        assert_eq!(heard.others, 0, "{extras:?}");
+    }
+}
+
+/// Fading cells may lose a few.
+#[test]
+fn recorded_messages_are_believed_and_no_others() {
+    for (name, least) in [
+        ("pub_g06_1p", 0.99),
+        ("pub_g100_2p", 0.99),
+        ("pub_g25_2p_clean", 0.99),
+        ("pub_g50_2p", 0.98),
+        ("pub_n25", 0.98),
+        ("pub_p15_tm1", 0.99),
+    ] {
+        let Some(score) = believed(name) else { return };
+        let share = |part: u32, of: u32| f64::from(part) / f64::from(of.max(1));
+        assert!(share(score.found, score.sent) >= least, "{name}: too few are found");
+        assert!(share(score.output - score.found, score.output) <= 0.01, "{name}: too many are false");
+        assert!(share(score.likeness_right, score.found) >= 0.99, "{name}: formats are wrong");
+        assert!(share(score.format_right, score.found) >= 0.9, "{name}: formats are not told apart");
+        assert!(share(score.prbs_right, score.found) >= 0.99, "{name}: PRBs are wrong");
+        assert!(share(score.size_right, score.sized) >= 0.99, "{name}: sizes of blocks are wrong");
+    }
+}
