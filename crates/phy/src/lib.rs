@@ -31,6 +31,7 @@
 //! | [`harq`] | which blocks are sent again, and how long those were | 36.321 §5.3.2, §5.4.2 |
 //! | [`found`] | a message that is believed, with all that can be told of it | |
 //! | [`decoder`] | all of it: samples in, everyone's messages out | |
+//! | [`follow`], [`fuse`] | one user's grants; several cells' reports by subframe | |
 //! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
 //! | [`receive`] | the grid of a known cell back to DCIs, exhaustively | |
 #![warn(missing_docs)]
@@ -43,7 +44,9 @@ pub mod decoder;
 pub mod diversity;
 pub mod encode;
 pub mod evidence;
+pub mod follow;
 pub mod found;
+pub mod fuse;
 pub mod grid;
 pub mod harq;
 pub mod impair;

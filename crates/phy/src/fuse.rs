@@ -1,0 +1,214 @@
+//! Reports of several cells, brought together by subframe.
+//!
+//! Every cell is decoded on its own and may be late by its own amount. A subframe comes out when all cells have
+//! reported it. A cell that falls too far behind is not waited for: the others go on, and it is said so.
+
+use std::collections::BTreeMap;
+
+use airpace_core::radio::{CarrierId, RadioReport};
+
+/// What comes out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fused {
+    /// One subframe of all cells: their reports in the order of the carriers. Cells that lost it, or that are not waited
+    /// for, have none.
+    Subframe {
+        /// Its number, by the clock of the first carrier.
+        index: u64,
+        /// At least one.
+        reports: Vec<RadioReport>,
+    },
+    /// A cell is not waited for any more.
+    Stalled(CarrierId),
+    /// A cell that had stalled has caught up.
+    Back(CarrierId),
+}
+
+/// Brings reports together.
+#[derive(Clone, Debug)]
+pub struct Fusion {
+    cells: BTreeMap<CarrierId, Source>,
+    /// Subframes that a cell may be behind the first.
+    patience: u64,
+    waiting: BTreeMap<u64, Vec<RadioReport>>,
+    /// The next subframe to come out: reports before it are too late.
+    next: u64,
+    stalls: Vec<Fused>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    /// What is added to its numbers.
+    offset: i64,
+    /// Its last subframe.
+    last: Option<u64>,
+    is_stalled: bool,
+    too_late: u64,
+}
+
+impl Fusion {
+    /// Of these carriers. A cell may be `patience` subframes behind the fastest.
+    pub fn new(carriers: impl IntoIterator<Item = CarrierId>, patience: u64) -> Fusion {
+        let source = Source { offset: 0, last: None, is_stalled: false, too_late: 0 };
+        Fusion {
+            cells: carriers.into_iter().map(|carrier| (carrier, source)).collect(),
+            patience,
+            waiting: BTreeMap::new(),
+            next: 0,
+            stalls: Vec::new(),
+        }
+    }
+
+    /// Cells need not count frames alike: adds `offset` to the numbers of one, from its next report on.
+    pub fn align(&mut self, carrier: CarrierId, offset: i64) {
+        if let Some(source) = self.cells.get_mut(&carrier) {
+            source.offset = offset;
+        }
+    }
+
+    /// Takes a report; those of one carrier come in order. Reports of other carriers than those named at first are
+    /// dropped, as are those that come after their subframe came out.
+    pub fn push(&mut self, mut report: RadioReport) {
+        let Some(source) = self.cells.get_mut(&report.carrier) else { return };
+        let index = report.subframe_index.saturating_add_signed(source.offset);
+        report.subframe_index = index;
+        source.last = source.last.max(Some(index));
+        if index < self.next {
+            source.too_late += 1;
+        } else {
+            self.waiting.entry(index).or_default().push(report);
+        }
+        self.mark();
+    }
+
+    /// Finds cells that fell behind, and that caught up.
+    fn mark(&mut self) {
+        let Some(newest) = self.cells.values().filter_map(|source| source.last).max() else { return };
+        let oldest = self.waiting.keys().next().copied().unwrap_or(newest);
+        for (&carrier, source) in &mut self.cells {
+            // One that never reported is as late as the oldest report that waits for it.
+            let behind = newest.saturating_sub(source.last.unwrap_or(oldest));
+            if !source.is_stalled && behind > self.patience {
+                source.is_stalled = true;
+                self.stalls.push(Fused::Stalled(carrier));
+            } else if source.is_stalled && behind <= self.patience / 2 && source.last.is_some() {
+                source.is_stalled = false;
+                self.stalls.push(Fused::Back(carrier));
+            }
+        }
+    }
+
+    /// What comes out next; `None` if a cell has to report first.
+    pub fn pop(&mut self) -> Option<Fused> {
+        if !self.stalls.is_empty() {
+            return Some(self.stalls.remove(0));
+        }
+        let (&index, _) = self.waiting.first_key_value()?;
+        let is_complete = self
+            .cells
+            .values()
+            .all(|source| source.is_stalled || source.last.is_some_and(|last| last >= index));
+        if is_complete { self.take() } else { None }
+    }
+
+    /// No more reports will come: what comes out next, complete or not.
+    pub fn flush(&mut self) -> Option<Fused> {
+        self.pop().or_else(|| self.take())
+    }
+
+    fn take(&mut self) -> Option<Fused> {
+        let (index, mut reports) = self.waiting.pop_first()?;
+        self.next = index + 1;
+        reports.sort_by_key(|report| report.carrier);
+        Some(Fused::Subframe { index, reports })
+    }
+
+    /// Reports of a carrier that came after their subframe had come out.
+    pub fn too_late(&self, carrier: CarrierId) -> u64 {
+        self.cells.get(&carrier).map_or(0, |source| source.too_late)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airpace_core::Time;
+    use airpace_core::radio::BitLayer;
+
+    fn report(carrier: u8, index: u64) -> RadioReport {
+        RadioReport {
+            carrier: CarrierId(carrier),
+            time: Time::ZERO,
+            subframe_index: index,
+            carrier_prbs: 50,
+            cfi: 1,
+            dcis: Vec::new(),
+            own: None,
+            layer: BitLayer::Physical,
+        }
+    }
+
+    /// Number of a subframe and its carriers; nothing for what is said of stalls.
+    fn drain(fusion: &mut Fusion) -> Vec<(u64, Vec<u8>)> {
+        std::iter::from_fn(|| fusion.pop())
+            .filter_map(|fused| match fused {
+                Fused::Subframe { index, reports } => {
+                    Some((index, reports.iter().map(|report| report.carrier.0).collect()))
+                }
+                Fused::Stalled(_) | Fused::Back(_) => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_subframe_waits_for_all_cells() {
+        let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], 10);
+        fusion.push(report(1, 5));
+        fusion.push(report(1, 6));
+        assert_eq!(drain(&mut fusion), []);
+        fusion.push(report(0, 5));
+        assert_eq!(drain(&mut fusion), [(5, vec![0, 1])]);
+        fusion.push(report(0, 7));
+        assert_eq!(drain(&mut fusion), [(6, vec![1])], "the first cell lost subframe 6");
+        assert_eq!(
+            fusion.flush(),
+            Some(Fused::Subframe { index: 7, reports: vec![report(0, 7)] }),
+            "at the end nothing is waited for"
+        );
+    }
+
+    #[test]
+    fn a_cell_that_stalls_does_not_stall_the_others() {
+        let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], 10);
+        fusion.push(report(0, 0));
+        fusion.push(report(1, 0));
+        (1..=11).for_each(|index| fusion.push(report(0, index)));
+        assert_eq!(fusion.pop(), Some(Fused::Stalled(CarrierId(1))));
+        assert_eq!(drain(&mut fusion).len(), 12, "all that waited comes out");
+        fusion.push(report(1, 3));
+        assert_eq!((drain(&mut fusion), fusion.too_late(CarrierId(1))), (vec![], 1));
+        fusion.push(report(1, 12));
+        assert_eq!(fusion.pop(), Some(Fused::Back(CarrierId(1))));
+        assert_eq!(drain(&mut fusion), [], "the first cell has not reported 12 yet");
+        fusion.push(report(0, 12));
+        assert_eq!(drain(&mut fusion), [(12, vec![0, 1])]);
+    }
+
+    #[test]
+    fn a_cell_that_never_speaks_is_not_waited_for_for_ever() {
+        let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], 10);
+        (100..=110).for_each(|index| fusion.push(report(0, index)));
+        assert_eq!(fusion.pop(), None);
+        fusion.push(report(0, 111));
+        assert_eq!(fusion.pop(), Some(Fused::Stalled(CarrierId(1))));
+    }
+
+    #[test]
+    fn cells_that_count_differently_are_aligned() {
+        let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], 10);
+        fusion.align(CarrierId(1), -3);
+        fusion.push(report(0, 50));
+        fusion.push(report(1, 53));
+        assert_eq!(drain(&mut fusion), [(50, vec![0, 1])]);
+    }
+}
