@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -46,8 +46,9 @@ impl Mapping {
         let mapping = map(file.as_fd(), bytes, capacity, ProtFlags::READ | ProtFlags::WRITE)?;
         let sizes = SealFlags::SHRINK | SealFlags::GROW;
         rustix::fs::fcntl_add_seals(&file, sizes)?;
-        // From here on nobody writes but by the mapping above. Kernels before 5.1 do not know this seal; there, only
-        // the read-only descriptor keeps readers from writing.
+        // From here on nobody writes but by the mapping above. Kernels before 5.1 do not know this seal; there, a
+        // read-only descriptor and the file's mode keep programs of other users from writing.
+        rustix::fs::fchmod(&file, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
         match rustix::fs::fcntl_add_seals(&file, SealFlags::FUTURE_WRITE) {
             Ok(()) | Err(Errno::INVAL) => {}
             Err(other) => return Err(other),

@@ -3,6 +3,7 @@
 //! Where pkg-config or a C++ compiler is missing, the test says so and leaves that part out; `./test` installs them.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -66,7 +67,9 @@ fn flags(question: &[&str]) -> Option<Vec<String>> {
 fn compile(source: impl AsRef<Path>, into: &Path) -> Option<PathBuf> {
     let program = into.join("program");
     let mut cc = Command::new("cc");
-    cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O1"]).args(STRICT).arg(crate_dir().join(source));
+    cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O1", "-pthread"])
+        .args(STRICT)
+        .arg(crate_dir().join(source));
     cc.args(flags(&["--cflags", "--libs"])?).arg("-o").arg(&program);
     succeed(&mut cc);
     Some(program)
@@ -317,6 +320,67 @@ fn the_c_example_says_in_words_what_went_wrong() {
         told(nobody.path(), "lte.rsrp"),
         @"odcat: open: no daemon at DIR/control: No such file or directory (os error 2); start one with `airpace diag serve`"
     );
+}
+
+#[test]
+fn every_function_does_what_its_manual_page_says() {
+    let folder = TempDir::new().expect("a folder");
+    let Some(api) = compile("tests/c/api.c", folder.path()) else { return };
+    let mut daemon = Daemon::start(8);
+    // The first place is lte.rsrp's.
+    drop(daemon.open().subscribe("lte.rsrp").expect("there is one"));
+    daemon.publish(0, -80.0);
+    daemon.publish(0, -97.5);
+
+    let mut api = program(&api);
+    api.arg(daemon.dir()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut running = api.spawn().expect("it starts");
+    let mut told = BufReader::new(running.stdout.take().expect("piped"));
+    let mut line = String::new();
+    told.read_line(&mut line).expect("text");
+    assert_eq!(line, "stop the daemon\n");
+    drop(daemon);
+    running.stdin.take().expect("piped").write_all(b"\n").expect("it listens");
+    line.clear();
+    told.read_line(&mut line).expect("text");
+    assert_eq!(line, "all is as the manual says\n");
+    assert!(running.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_program_that_is_stopped_or_killed_delays_nobody_and_its_leases_end() {
+    let folder = TempDir::new().expect("a folder");
+    let Some(odcat) = compile("examples/c/odcat.c", folder.path()) else { return };
+    let mut daemon = Daemon::start(8);
+    let mut odcat = program(&odcat);
+    let mut running =
+        odcat.arg("-d").arg(daemon.dir()).arg("lte.rsrp").stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut told = BufReader::new(running.stdout.take().expect("piped"));
+    daemon.settle("the program has come", |state| *state.programs.lock().expect("not poisoned") == 1);
+    let other = daemon.open().subscribe("lte.rsrp").expect("there is one");
+    daemon.publish(0, 1.0);
+    told.read_line(&mut String::new()).expect("it follows");
+
+    let pid = rustix::process::Pid::from_child(&running);
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("it is ours");
+    for number in 2..=10_000 {
+        assert_eq!(daemon.publish(0, f64::from(number)), u64::from(number as u32), "publishing goes on");
+        assert_eq!(other.latest().expect("published").value, f64::from(number), "others read on");
+    }
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).expect("it is ours");
+    let mut line = String::new();
+    while !line.contains("#10000") {
+        line.clear();
+        told.read_line(&mut line).expect("it goes on with the latest");
+        assert!(!line.is_empty(), "it ended early");
+    }
+
+    running.kill().expect("it ran");
+    running.wait().expect("it has ended");
+    drop(other);
+    daemon.settle("all leases have ended", |state| {
+        *state.unsubscribed.lock().expect("not poisoned") == ["lte.rsrp"]
+    });
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use od::control::{SOCKET_NAME, Server};
 use od::{Board, Od};
+use proptest::prelude::*;
 use rustix::io::Errno;
 
 use crate::daemon::{Daemon, State};
@@ -125,4 +127,26 @@ fn nonsense_is_answered_and_endless_lines_end_the_connection() {
             "error 90 that is longer than any request",
         ]
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_bytes_upset_the_daemon(
+        chunks in proptest::collection::vec(
+            prop_oneof![
+                proptest::collection::vec(any::<u8>(), 0..300),
+                "(list|board|subscribe (lte\\.rsrp|nr\\.snr|x)|unsubscribe [0-9]{1,12}|hello)\n".prop_map(String::into_bytes),
+            ],
+            1..20,
+        ),
+    ) {
+        static DAEMON: LazyLock<Daemon> = LazyLock::new(|| Daemon::start(8));
+        let mut program = UnixStream::connect(DAEMON.dir().join(SOCKET_NAME)).expect("the daemon listens");
+        for chunk in chunks {
+            // The daemon may have ended the connection already, over a line without end.
+            let _ = program.write_all(&chunk);
+        }
+        prop_assert_eq!(DAEMON.open().kpis().expect("others are served").len(), 3);
+    }
 }
