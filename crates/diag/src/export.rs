@@ -3,8 +3,11 @@
 //! All of it appends to bytes that the caller keeps; nothing else is allocated per value.
 
 pub mod capture;
+pub mod csv;
 pub mod gsmtap;
 pub mod json;
+pub mod sample;
+pub mod table;
 pub mod text;
 
 use std::io::Write;

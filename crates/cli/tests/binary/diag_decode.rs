@@ -15,7 +15,7 @@ fn log() -> Log {
         .packet(2, 1, 0xB0EC, &nas(&[7, 0x41]))
         .message(&[0x60, 0, 1])
         .packet(1, 10, 0xB1DC, &[48, 1, 2])
-        .packet(1, 20, 0xB173, &[48, 9, 9, 9])
+        .packet(1, 20, 0xB173, &[250, 9, 9, 9])
         .packet(2, 30, 0xB0EE, &[2, 1])
 }
 
@@ -49,7 +49,7 @@ fn every_packet_is_an_object_with_what_it_says() {
     assert_eq!(packets[4]["misfit"], "packet at byte 0: takes 19 bytes of 2");
     assert_eq!(
         told,
-        "airpace: 3 packets could not be read, or not all of them: 0xB1DC (1), 0xB173 version 48 (1), 0xB0EE that does \
+        "airpace: 3 packets could not be read, or not all of them: 0xB1DC (1), 0xB173 version 250 (1), 0xB0EE that does \
          not fit its layout (1); --unknown DIR keeps them\n",
         "and that is reported once"
     );
@@ -85,10 +85,10 @@ fn what_cannot_be_read_is_kept_as_logs_of_their_own() {
         .collect();
     assert_eq!(
         kept.into_iter().collect::<Vec<_>>(),
-        ["0xB0EE_misfit.qmdl", "0xB173_v48.qmdl", "0xB1DC.qmdl"]
+        ["0xB0EE_misfit.qmdl", "0xB173_v250.qmdl", "0xB1DC.qmdl"]
     );
 
-    let joined = ["kept/0xB1DC.qmdl", "kept/0xB173_v48.qmdl", "kept/0xB0EE_misfit.qmdl"];
+    let joined = ["kept/0xB1DC.qmdl", "kept/0xB173_v250.qmdl", "kept/0xB0EE_misfit.qmdl"];
     let again = shell.run(&[&["diag", "decode", "--json", "--payload"], &joined[..]].concat()).json();
     let all = shell.run(&["diag", "decode", "--json", "--payload", "phone.qmdl"]).json();
     assert_eq!(again, all[2..], "radio, time and bytes are as they were");

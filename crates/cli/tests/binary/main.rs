@@ -4,6 +4,7 @@ mod diag_decode;
 mod diag_info;
 mod diag_made;
 mod diag_pcap;
+mod diag_tables;
 mod sims;
 mod tools;
 mod traces;

@@ -75,7 +75,7 @@ fn indent(depth: usize, out: &mut Vec<u8>) {
 }
 
 /// Appends a value that is no record, as text without quotes.
-pub(super) fn value(value: &Value<'_>, out: &mut Vec<u8>) {
+pub fn value(value: &Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Absent => out.push(b'-'),
         Value::Unsigned(number) => unsigned(*number, out),

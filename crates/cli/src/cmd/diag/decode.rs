@@ -1,7 +1,10 @@
 //! `airpace diag decode`: what log packets say.
 
 mod capture;
+mod csv;
+mod kpis;
 mod packets;
+mod parquet;
 mod unread;
 
 use std::io::Write;
@@ -14,7 +17,10 @@ use anyhow::bail;
 use super::input::{self, Sink};
 use crate::cmd::Verdict;
 use capture::CaptureFile;
+use csv::Csv;
+use kpis::Kpis;
 use packets::{Form, Packets};
+use parquet::Codes;
 use unread::{Kind, Unread};
 
 /// Reads log packets and prints what they say.
@@ -25,7 +31,9 @@ use unread::{Kind, Unread};
 /// What nobody has laid out is counted and reported once at the end, on standard error; `--unknown` keeps it.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace diag decode phone.qmdl --code 0xB173\n         \
-                   airpace diag decode --json phone.qmdl.gz | jq 'select(.code == \"0xB0C0\").fields.channel'")]
+                   airpace diag decode --json phone.qmdl.gz | jq 'select(.code == \"0xB0C0\").fields.channel'\n         \
+                   airpace diag decode phone.qmdl --kpi lte.rsrp,lte.sinr --csv\n         \
+                   airpace diag decode phone.qmdl --pcap phone.pcapng")]
 pub struct Args {
     /// Logs; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
@@ -33,13 +41,26 @@ pub struct Args {
     /// One JSON object per packet: time_utc, code, name, version, radio, fields.
     #[arg(long, group = "form")]
     json: bool,
+    /// Comma-separated values. Of one `--code`: a line per innermost record, a column per field; of several codes: a line
+    /// per value.
+    #[arg(long, group = "form")]
+    csv: bool,
+    /// Parquet files, in a folder with one per code: a row per innermost record, a column per field. With `--kpi`: one
+    /// file.
+    #[arg(long, group = "form", value_name = "OUT")]
+    parquet: Option<PathBuf>,
     /// A capture file for Wireshark with the RRC and NAS messages, GSMTAP in pcapng; `-` is standard output.
     #[arg(long, group = "form", value_name = "OUT")]
     pcap: Option<PathBuf>,
+    /// The samples of these KPIs instead of packets, parted by commas: NAME, NAME@RADIO, a field like
+    /// 0xB173:records.num_rbs, or `all`.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["pcap", "payload", "unknown"])]
+    kpi: Vec<String>,
     /// Only packets of these codes, parted by commas.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_code)]
     code: Vec<LogCode>,
-    /// Only packets of this radio: 1 is the first SIM's, 2 the second's.
+    /// Only packets of this radio: 1 is the first SIM's, 2 the second's. A KPI whose name says no radio is of this one, or
+    /// of the first.
     #[arg(long, value_name = "N")]
     radio: Option<u8>,
     /// Keeps packets that cannot be read in this folder, a .qmdl file per code and version.
@@ -52,11 +73,7 @@ pub struct Args {
 
 /// Reads and prints.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let writer: Box<dyn Writer + '_> = match &args.pcap {
-        Some(path) => Box::new(CaptureFile::new(path, out)?),
-        None if args.json => Box::new(Packets::new(Form::Json { with_payload: args.payload }, out)),
-        None => Box::new(Packets::new(Form::Text, out)),
-    };
+    let writer = writer(args, out)?;
     let mut decode = Decode {
         writer,
         codes: args.code.clone(),
@@ -67,6 +84,26 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     decode.writer.finish()?;
     decode.unread.report(&sources)?;
     Ok(Verdict::Fine)
+}
+
+/// What makes of packets what is asked for.
+fn writer<'o>(args: &Args, out: &'o mut dyn Write) -> anyhow::Result<Box<dyn Writer + 'o>> {
+    if !args.kpi.is_empty() {
+        let subscription = kpis::subscription(&args.kpi, args.radio.map_or(Radio::FIRST, Radio))?;
+        return Ok(Box::new(match &args.parquet {
+            Some(path) => Kpis::parquet(subscription, path)?,
+            None if args.json => Kpis::json(subscription, out),
+            None if args.csv => Kpis::csv(subscription, out),
+            None => Kpis::text(subscription, out),
+        }));
+    }
+    Ok(match (&args.pcap, &args.parquet) {
+        (Some(path), _) => Box::new(CaptureFile::new(path, out)?),
+        (_, Some(folder)) => Box::new(Codes::create(folder)?),
+        _ if args.csv => Box::new(Csv::new(&args.code, out)),
+        _ if args.json => Box::new(Packets::new(Form::Json { with_payload: args.payload }, out)),
+        _ => Box::new(Packets::new(Form::Text, out)),
+    })
 }
 
 /// A code as users write it: four hexadecimal digits.

@@ -1,0 +1,137 @@
+//! KPIs: a line, an object or a row per sample.
+
+use std::io::Write;
+use std::path::Path;
+
+use airpace_diag::export::sample;
+use airpace_diag::kpi::{Extractor, KPIS, Reason, Sample, Subscription, Wanted};
+use airpace_diag::{LogPacket, Radio};
+
+use super::packets::ENOUGH;
+use super::parquet::Samples;
+use super::{Kind, Writer};
+use crate::terminal::thousands;
+
+/// Where samples go.
+enum Form<'o> {
+    /// To a stream, line by line.
+    Lines(fn(&Sample, &Wanted, &mut Vec<u8>), &'o mut dyn Write),
+    /// Into a Parquet file.
+    Parquet(Box<Samples>),
+}
+
+/// Follows KPIs.
+pub struct Kpis<'o> {
+    subscription: Subscription,
+    extractor: Extractor,
+    form: Form<'o>,
+    /// What is not written yet.
+    buffer: Vec<u8>,
+    samples: u64,
+}
+
+/// What `--kpi` names, of a radio where the name says none; `all` is the whole list.
+///
+/// # Errors
+/// If a name means nothing.
+pub fn subscription(names: &[String], radio: Radio) -> anyhow::Result<Subscription> {
+    let list = names.iter().flat_map(|name| match name.trim() {
+        "all" => KPIS.iter().map(|kpi| kpi.name).collect(),
+        name => vec![name],
+    });
+    let wanted = list.map(|name| {
+        let wanted: Wanted = name.parse()?;
+        Ok(if name.contains('@') { wanted } else { Wanted { radio, ..wanted } })
+    });
+    wanted.collect()
+}
+
+impl<'o> Kpis<'o> {
+    /// Prints samples as text.
+    pub fn text(subscription: Subscription, out: &'o mut dyn Write) -> Kpis<'o> {
+        Kpis::new(subscription, Form::Lines(sample::as_text, out), b"")
+    }
+
+    /// Prints samples as JSON.
+    pub fn json(subscription: Subscription, out: &'o mut dyn Write) -> Kpis<'o> {
+        Kpis::new(subscription, Form::Lines(sample::as_json, out), b"")
+    }
+
+    /// Prints samples as comma-separated values.
+    pub fn csv(subscription: Subscription, out: &'o mut dyn Write) -> Kpis<'o> {
+        Kpis::new(subscription, Form::Lines(sample::as_csv, out), sample::HEAD.as_bytes())
+    }
+
+    /// Writes samples into a Parquet file.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn parquet(subscription: Subscription, path: &Path) -> anyhow::Result<Kpis<'o>> {
+        Ok(Kpis::new(subscription, Form::Parquet(Box::new(Samples::create(path)?)), b""))
+    }
+
+    fn new(subscription: Subscription, form: Form<'o>, head: &[u8]) -> Kpis<'o> {
+        let extractor = Extractor::new(&subscription);
+        Kpis { subscription, extractor, form, buffer: head.to_vec(), samples: 0 }
+    }
+
+    fn write(&mut self) -> anyhow::Result<()> {
+        if let Form::Lines(_, out) = &mut self.form {
+            out.write_all(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Writer for Kpis<'_> {
+    fn packet(&mut self, packet: &LogPacket<'_>) -> anyhow::Result<Option<Kind>> {
+        let (subscription, form, buffer) = (&self.subscription, &mut self.form, &mut self.buffer);
+        let (mut failed, samples) = (None, &mut self.samples);
+        self.extractor.push(packet, |sample| {
+            let wanted = subscription.wanted(sample.wanted);
+            *samples += 1;
+            match form {
+                Form::Lines(write, _) => write(&sample, wanted, buffer),
+                Form::Parquet(file) => failed = file.add(&sample, wanted).err().or(failed.take()),
+            }
+        });
+        if self.buffer.len() >= ENOUGH {
+            self.write()?;
+        }
+        failed.map_or(Ok(None), Err)
+    }
+
+    fn pause(&mut self) -> anyhow::Result<()> {
+        self.write()?;
+        match &mut self.form {
+            Form::Lines(_, out) => Ok(out.flush()?),
+            Form::Parquet(_) => Ok(()),
+        }
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        self.write()?;
+        if let Form::Parquet(file) = &mut self.form {
+            file.finish()?;
+        }
+        for trouble in self.extractor.troubles() {
+            match trouble.reason {
+                Reason::Lacks(wanted) => eprintln!(
+                    "airpace: {} packets of {} have nothing for {}",
+                    thousands(trouble.count),
+                    trouble.code,
+                    self.subscription.wanted(wanted)
+                ),
+                _ => eprintln!("airpace: {} packets of {trouble}", thousands(trouble.count)),
+            }
+        }
+        if self.samples == 0 {
+            eprintln!(
+                "airpace: no sample of what is wanted; it needs packets of {}",
+                self.subscription.codes().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            );
+        }
+        Ok(())
+    }
+}

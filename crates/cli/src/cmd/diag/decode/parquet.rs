@@ -1,0 +1,353 @@
+//! Packets and samples in Parquet files: rows gather in memory until they make a row group.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use airpace_diag::export::table::{ColumnKind, Table};
+use airpace_diag::export::{sample, text};
+use airpace_diag::kpi::{Sample, Wanted};
+use airpace_diag::layout::{Record, Value};
+use airpace_diag::{LogCode, LogPacket, Stamp, log};
+use anyhow::Context;
+use arrow_array::builder::{
+    BinaryBuilder, Float64Builder, Int64Builder, StringBuilder, StringDictionaryBuilder,
+    TimestampNanosecondBuilder, UInt8Builder, UInt16Builder, UInt64Builder,
+};
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use super::{Kind, Writer};
+
+/// Rows after which a row group is written.
+const ROWS_PER_GROUP: usize = 1 << 15;
+
+/// A Parquet file on its way to disk.
+struct ParquetFile {
+    name: String,
+    schema: SchemaRef,
+    /// None once the file is whole.
+    writer: Option<ArrowWriter<File>>,
+}
+
+impl ParquetFile {
+    fn create(path: &Path, fields: Vec<Field>) -> anyhow::Result<ParquetFile> {
+        let name = path.display().to_string();
+        let file = File::create(path)
+            .with_context(|| format!("cannot write `{name}`; give --parquet a place that you may write"))?;
+        let level = ZstdLevel::try_new(1).expect("1 is a level of zstd");
+        let properties = WriterProperties::builder()
+            .set_created_by("airpace".to_owned())
+            .set_compression(Compression::ZSTD(level))
+            .build();
+        let schema = Arc::new(Schema::new(fields));
+        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
+        Ok(ParquetFile { name, schema, writer: Some(writer) })
+    }
+
+    fn write(&mut self, columns: Vec<ArrayRef>) -> anyhow::Result<()> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
+        writer
+            .write(&batch)
+            .and_then(|()| writer.flush())
+            .with_context(|| format!("cannot write `{}`", self.name))
+    }
+
+    fn close(&mut self) -> anyhow::Result<()> {
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        writer.close().with_context(|| format!("cannot write `{}`", self.name))?;
+        Ok(())
+    }
+}
+
+fn time_field() -> Field {
+    Field::new("time_utc", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())), false)
+}
+
+fn time_builder() -> TimestampNanosecondBuilder {
+    TimestampNanosecondBuilder::new().with_timezone("UTC")
+}
+
+/// A stamp as Parquet has times; those beyond the year 2262 are its last.
+fn nanos(stamp: Stamp) -> i64 {
+    i64::try_from(stamp.unix_nanos()).unwrap_or(i64::MAX)
+}
+
+fn word_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}
+
+/// The samples of KPIs: a row each.
+pub struct Samples {
+    file: ParquetFile,
+    rows: usize,
+    time: TimestampNanosecondBuilder,
+    kpi: StringDictionaryBuilder<Int32Type>,
+    value: Float64Builder,
+    unit: StringDictionaryBuilder<Int32Type>,
+    radio: UInt8Builder,
+    carrier: UInt8Builder,
+    subframe: UInt16Builder,
+    /// A name while it is written.
+    name: Vec<u8>,
+}
+
+impl Samples {
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn create(path: &Path) -> anyhow::Result<Samples> {
+        let fields = vec![
+            time_field(),
+            Field::new("kpi", word_type(), false),
+            Field::new("value", DataType::Float64, false),
+            Field::new("unit", word_type(), false),
+            Field::new("radio", DataType::UInt8, false),
+            Field::new("carrier", DataType::UInt8, false),
+            Field::new("subframe", DataType::UInt16, true),
+        ];
+        Ok(Samples {
+            file: ParquetFile::create(path, fields)?,
+            rows: 0,
+            time: time_builder(),
+            kpi: StringDictionaryBuilder::new(),
+            value: Float64Builder::new(),
+            unit: StringDictionaryBuilder::new(),
+            radio: UInt8Builder::new(),
+            carrier: UInt8Builder::new(),
+            subframe: UInt16Builder::new(),
+            name: vec![],
+        })
+    }
+
+    /// Adds a sample.
+    ///
+    /// # Errors
+    /// If a row group cannot be written.
+    pub fn add(&mut self, sample: &Sample, wanted: &Wanted) -> anyhow::Result<()> {
+        self.name.clear();
+        sample::name(wanted, &mut self.name);
+        self.time.append_value(nanos(sample.stamp));
+        self.kpi.append_value(std::str::from_utf8(&self.name)?);
+        self.value.append_value(sample.value);
+        self.unit.append_value(wanted.unit());
+        self.radio.append_value(wanted.radio.0);
+        self.carrier.append_value(sample.carrier);
+        self.subframe.append_option(sample.subframe);
+        self.rows += 1;
+        if self.rows < ROWS_PER_GROUP { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> anyhow::Result<()> {
+        self.rows = 0;
+        self.file.write(vec![
+            Arc::new(self.time.finish()),
+            Arc::new(self.kpi.finish()),
+            Arc::new(self.value.finish()),
+            Arc::new(self.unit.finish()),
+            Arc::new(self.radio.finish()),
+            Arc::new(self.carrier.finish()),
+            Arc::new(self.subframe.finish()),
+        ])
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(&mut self) -> anyhow::Result<()> {
+        self.write()?;
+        self.file.close()
+    }
+}
+
+/// Packets by code: a file for each in one folder, a row per innermost record.
+pub struct Codes {
+    folder: PathBuf,
+    codes: BTreeMap<LogCode, CodeFile>,
+    packets: u64,
+}
+
+impl Codes {
+    /// Writes into a folder.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn create(folder: &Path) -> anyhow::Result<Codes> {
+        std::fs::create_dir_all(folder).with_context(|| {
+            format!("cannot make the folder `{}`; give --parquet one that you may write", folder.display())
+        })?;
+        Ok(Codes { folder: folder.to_owned(), codes: BTreeMap::new(), packets: 0 })
+    }
+}
+
+impl Writer for Codes {
+    fn packet(&mut self, packet: &LogPacket<'_>) -> anyhow::Result<Option<Kind>> {
+        let number = self.packets;
+        self.packets += 1;
+        let reading = log::read(packet);
+        if let (Some(code), Ok(decoded)) = (log::code(packet.code), &reading) {
+            let file = match self.codes.entry(packet.code) {
+                Entry::Occupied(file) => file.into_mut(),
+                Entry::Vacant(place) => {
+                    let path = self.folder.join(format!("{}.parquet", packet.code));
+                    place.insert(CodeFile::create(&path, Table::of(code))?)
+                }
+            };
+            file.add(packet, number, &decoded.version.to_string(), &decoded.fields)?;
+        }
+        Ok(Kind::of(packet.code, &reading))
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        for file in self.codes.values_mut() {
+            file.write()?;
+            file.file.close()?;
+        }
+        if self.codes.is_empty() {
+            eprintln!("airpace: no packet could be read: nothing is written");
+        }
+        Ok(())
+    }
+}
+
+/// One code's file.
+struct CodeFile {
+    file: ParquetFile,
+    table: Table,
+    rows: usize,
+    time: TimestampNanosecondBuilder,
+    radio: UInt8Builder,
+    packet: UInt64Builder,
+    version: StringDictionaryBuilder<Int32Type>,
+    values: Vec<Values>,
+}
+
+impl CodeFile {
+    fn create(path: &Path, table: Table) -> anyhow::Result<CodeFile> {
+        let mut fields = vec![
+            time_field(),
+            Field::new("radio", DataType::UInt8, false),
+            Field::new("packet", DataType::UInt64, false),
+            Field::new("layout_version", word_type(), false),
+        ];
+        let columns = table.columns();
+        fields.extend(columns.iter().map(|column| Field::new(&column.path, data_type(column.kind), true)));
+        let values = columns.iter().map(|column| Values::new(column.kind)).collect();
+        Ok(CodeFile {
+            file: ParquetFile::create(path, fields)?,
+            table,
+            rows: 0,
+            time: time_builder(),
+            radio: UInt8Builder::new(),
+            packet: UInt64Builder::new(),
+            version: StringDictionaryBuilder::new(),
+            values,
+        })
+    }
+
+    fn add(
+        &mut self,
+        packet: &LogPacket<'_>,
+        number: u64,
+        version: &str,
+        fields: &Record<'_>,
+    ) -> anyhow::Result<()> {
+        let CodeFile { table, rows, time, radio, packet: packets, version: versions, values, .. } = self;
+        table.rows(fields, |row| {
+            *rows += 1;
+            time.append_value(nanos(packet.stamp));
+            radio.append_value(packet.radio.0);
+            packets.append_value(number);
+            versions.append_value(version);
+            for (column, value) in values.iter_mut().zip(row) {
+                column.add(*value);
+            }
+        });
+        if self.rows < ROWS_PER_GROUP { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> anyhow::Result<()> {
+        self.rows = 0;
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(self.time.finish()),
+            Arc::new(self.radio.finish()),
+            Arc::new(self.packet.finish()),
+            Arc::new(self.version.finish()),
+        ];
+        columns.extend(self.values.iter_mut().map(Values::take));
+        self.file.write(columns)
+    }
+}
+
+fn data_type(kind: ColumnKind) -> DataType {
+    match kind {
+        ColumnKind::Unsigned => DataType::UInt64,
+        ColumnKind::Signed => DataType::Int64,
+        ColumnKind::Real => DataType::Float64,
+        ColumnKind::Text => DataType::Utf8,
+        ColumnKind::Bytes => DataType::Binary,
+    }
+}
+
+/// The values of a column that are not written yet.
+enum Values {
+    Unsigned(UInt64Builder),
+    Signed(Int64Builder),
+    Real(Float64Builder),
+    Text(StringBuilder),
+    Bytes(BinaryBuilder),
+}
+
+impl Values {
+    fn new(kind: ColumnKind) -> Values {
+        match kind {
+            ColumnKind::Unsigned => Values::Unsigned(UInt64Builder::new()),
+            ColumnKind::Signed => Values::Signed(Int64Builder::new()),
+            ColumnKind::Real => Values::Real(Float64Builder::new()),
+            ColumnKind::Text => Values::Text(StringBuilder::new()),
+            ColumnKind::Bytes => Values::Bytes(BinaryBuilder::new()),
+        }
+    }
+
+    /// Adds a value, or none.
+    fn add(&mut self, value: Option<&Value<'_>>) {
+        match (self, value) {
+            (Values::Unsigned(column), Some(Value::Unsigned(number))) => column.append_value(*number),
+            (Values::Unsigned(column), _) => column.append_null(),
+            (Values::Signed(column), Some(Value::Signed(number))) => column.append_value(*number),
+            (Values::Signed(column), _) => column.append_null(),
+            (Values::Real(column), Some(Value::Real(number))) => column.append_value(*number),
+            (Values::Real(column), Some(Value::Unsigned(number))) => column.append_value(*number as f64),
+            (Values::Real(column), Some(Value::Signed(number))) => column.append_value(*number as f64),
+            (Values::Real(column), _) => column.append_null(),
+            (Values::Text(column), None | Some(Value::Absent)) => column.append_null(),
+            (Values::Text(column), Some(Value::Name(name))) => column.append_value(name),
+            (Values::Text(column), Some(value)) => {
+                let mut words = vec![];
+                text::value(value, &mut words);
+                column.append_value(String::from_utf8_lossy(&words));
+            }
+            (Values::Bytes(column), Some(Value::Bytes(bytes))) => column.append_value(bytes),
+            (Values::Bytes(column), _) => column.append_null(),
+        }
+    }
+
+    fn take(&mut self) -> ArrayRef {
+        match self {
+            Values::Unsigned(column) => Arc::new(column.finish()),
+            Values::Signed(column) => Arc::new(column.finish()),
+            Values::Real(column) => Arc::new(column.finish()),
+            Values::Text(column) => Arc::new(column.finish()),
+            Values::Bytes(column) => Arc::new(column.finish()),
+        }
+    }
+}
