@@ -77,7 +77,7 @@ int od_unsubscribe(const od *handle, int kpi);
 int od_latest(const od *handle, int kpi, struct od_reading *reading);
 
 /* Waits for a reading beyond sequence number after (0: any), timeout_ns at most, for ever if negative. ETIMEDOUT if none
- * came, ESTALE when the daemon stops or dies, EINTR by a signal. */
+ * came, ESTALE when the daemon stops, or was silent for a second, EINTR by a signal. */
 int od_wait(const od *handle, int kpi, uint64_t after, int64_t timeout_ns, struct od_reading *reading);
 
 /* Waits until something was published after batch *seen (0: any), of whatever KPI, and sets *seen to the latest batch. For

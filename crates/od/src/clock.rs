@@ -4,6 +4,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds since the machine was started, those included in which it slept: Linux' `CLOCK_BOOTTIME`.
 ///
+/// The same in all processes of a machine, but for those in a time namespace with an offset of its own: a program in such a
+/// container sees wrong ages.
+///
 /// Costs no system call where the kernel's clock page knows this clock (Linux 5.3 and later).
 ///
 /// Chosen: not `CLOCK_MONOTONIC`, which stands still while a phone sleeps: a reading from before would look new after.

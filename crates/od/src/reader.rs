@@ -36,6 +36,12 @@ use crate::map::Mapping;
 /// Chosen: many missed signs; a machine under load may delay a thread by tens of milliseconds.
 pub const HEARTBEAT_LIMIT: Duration = Duration::from_millis(100);
 
+/// How long a daemon may be silent before waiting for it is in vain.
+///
+/// Chosen: longer than [`HEARTBEAT_LIMIT`], for who has nothing else to do loses nothing by waiting for a daemon that
+/// the machine's load holds up.
+pub const GIVE_UP_AFTER: Duration = Duration::from_secs(1);
+
 /// What was said about a KPI at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
@@ -152,7 +158,6 @@ impl Od {
     /// How long the daemon has given no sign of life; `None` if it has stopped.
     fn silence(&self) -> Option<Duration> {
         let life = &self.shared.mapping.header().life;
-        // The heartbeat first: one that comes between the two loads must not lie in the future.
         let heartbeat_ns = life.heartbeat_ns.load(Ordering::Relaxed);
         let is_running = life.state.load(Ordering::Relaxed) == RUNNING;
         is_running.then(|| Duration::from_nanos(now_ns().saturating_sub(heartbeat_ns)))
@@ -198,13 +203,13 @@ impl Od {
             if let Some(seen) = look(batch) {
                 return Ok(seen);
             }
-            let silence = self.silence().filter(|silence| *silence < HEARTBEAT_LIMIT).ok_or(Error::Stale)?;
+            let silence = self.silence().filter(|silence| *silence < GIVE_UP_AFTER).ok_or(Error::Stale)?;
             let left = Duration::from_nanos(deadline_ns.saturating_sub(now_ns()));
             if left.is_zero() {
                 return Err(Error::TimedOut);
             }
-            // No longer than until the daemon would count as dead.
-            let nap = left.min(HEARTBEAT_LIMIT - silence);
+            // No longer than until the daemon would be given up.
+            let nap = left.min(GIVE_UP_AFTER - silence);
             let nap = Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: i64::from(nap.subsec_nanos()) };
             match futex::wait(batches, futex::Flags::empty(), batch, Some(&nap)) {
                 Ok(()) | Err(Errno::AGAIN | Errno::TIMEDOUT) => {}
@@ -227,7 +232,7 @@ impl Shared {
     }
 }
 
-/// A subscription to a KPI; it ends when this is dropped.
+/// A subscription to a KPI; it ends when this is dropped, which tells the daemon, and waits for its answer.
 #[derive(Debug)]
 pub struct Kpi {
     od: Od,
@@ -247,10 +252,20 @@ impl Kpi {
     /// Waits for a reading beyond sequence number `after` (0: any), and gives the latest.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] if none came in time; [`Error::Stale`] at once when the daemon stops, and within
-    /// [`HEARTBEAT_LIMIT`] when it dies; [`Error::Interrupted`] by a signal.
+    /// [`Error::TimedOut`] if none came in time; [`Error::Stale`] at once when the daemon stops, and
+    /// [`GIVE_UP_AFTER`] its last sign of life when it dies; [`Error::Interrupted`] by a signal.
     pub fn wait(&self, after: u64, timeout: Duration) -> Result<Reading, Error> {
         self.od.wait(self.slot, after, timeout)
+    }
+
+    /// Its name on the board, with the radio where that is not the first. Empty if the daemon wrote none.
+    pub fn name(&self) -> String {
+        self.od.shared.row(self.slot).name.get().unwrap_or_default()
+    }
+
+    /// Unit of its values; empty for a mere number.
+    pub fn unit(&self) -> String {
+        self.od.shared.row(self.slot).unit.get().unwrap_or_default()
     }
 
     /// The daemon that this KPI is of.

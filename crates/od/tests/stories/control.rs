@@ -10,7 +10,7 @@ use od::{Board, Od};
 use proptest::prelude::*;
 use rustix::io::Errno;
 
-use crate::daemon::{Daemon, State};
+use crate::daemon::{Daemon, State, turns_to};
 
 fn unsubscribed(state: &State) -> Vec<String> {
     state.unsubscribed.lock().expect("not poisoned").clone()
@@ -71,7 +71,7 @@ fn a_folder_has_one_daemon() {
     let daemon = Daemon::start(8);
     let second = Server::bind(daemon.dir()).expect_err("it is taken");
     assert!(second.to_string().contains("another daemon serves"), "{second}");
-    assert!(daemon.open().is_alive(), "the first is not disturbed");
+    assert!(turns_to(&daemon.open(), true), "the first is not disturbed");
 
     let folder = daemon.folder();
     drop(daemon);
@@ -103,7 +103,7 @@ fn a_program_that_sends_and_never_reads_holds_up_only_itself() {
     assert_eq!(od.kpis().expect("others are served").len(), 3);
     daemon.publish(0, 5.0);
     assert_eq!(kpi.latest().expect("published").value, 5.0);
-    assert!(od.is_alive());
+    assert!(turns_to(&od, true));
     assert_eq!(programs(&daemon.state), 2, "it is left alone");
     drop(rude);
     daemon.settle("the rude program has gone", |state| programs(state) == 1);

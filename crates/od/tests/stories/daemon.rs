@@ -144,6 +144,17 @@ fn run(mut server: Server, mut offers: Offers, state: &State) {
     }
 }
 
+/// Whether a daemon is seen to live, or not, before long: one that lives may be held up by the machine's load.
+pub fn turns_to(od: &od::Od, is_alive: bool) -> bool {
+    (0..20_000).any(|_| {
+        let is_so = od.is_alive() == is_alive;
+        if !is_so {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        is_so
+    })
+}
+
 /// A daemon in a process of its own, which publishes one reading of its first place and then only lives.
 pub struct Process {
     child: Child,

@@ -8,7 +8,7 @@ use od::reader::HEARTBEAT_LIMIT;
 use od::{Error, Od};
 use tempfile::TempDir;
 
-use crate::daemon::{Daemon, Process};
+use crate::daemon::{Daemon, Process, turns_to};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -18,7 +18,7 @@ fn a_daemon_that_stops_leaves_its_last_readings_and_says_so() {
     let od = daemon.open();
     let kpi = od.subscribe("lte.rsrp").expect("there is one");
     daemon.publish(0, -80.0);
-    assert!(od.is_alive());
+    assert!(turns_to(&od, true));
 
     let waiter = std::thread::spawn({
         let kpi = od.subscribe("lte.rsrp").expect("there is one");
@@ -40,14 +40,15 @@ fn a_killed_daemon_is_known_by_its_silence_and_its_reading_only_ages() {
     let kpi = od.subscribe("lte.rsrp").expect("there is one");
     let reading = kpi.latest().expect("published before we came");
     assert_eq!((reading.value, reading.sequence), (-97.5, 1));
-    assert!(od.is_alive());
+    assert!(turns_to(&od, true));
 
     daemon.kill();
     let killed = Instant::now();
+    std::thread::sleep(HEARTBEAT_LIMIT);
+    assert!(!od.is_alive(), "its last sign of life is a tenth of a second ago, or more");
     let waited = kpi.wait(1, LONG);
     assert!(matches!(waited, Err(Error::Stale)), "nothing can come any more: {waited:?}");
     assert!(killed.elapsed() < LONG, "who waits is not kept until the timeout");
-    assert!(!od.is_alive(), "the last sign of life is too long ago");
     let after = kpi.latest().expect("the memory stays");
     assert_eq!(after.sequence, 1, "it is the old reading");
     assert!(after.age() >= HEARTBEAT_LIMIT, "and its age says so: {:?}", after.age());
@@ -56,24 +57,17 @@ fn a_killed_daemon_is_known_by_its_silence_and_its_reading_only_ages() {
     assert!(matches!(gone, Error::NoDaemon { .. }), "{gone}");
     let _successor = Process::start(dir.path());
     let again = Od::open(Some(dir.path())).expect("what the dead daemon left is no hindrance");
-    assert!(again.is_alive() && !od.is_alive(), "the new daemon has a board of its own");
+    assert!(turns_to(&again, true) && !od.is_alive(), "the new daemon has a board of its own");
 }
 
 #[test]
 fn a_daemon_that_hangs_is_not_alive_until_it_goes_on() {
     let daemon = Daemon::start(8);
     let od = daemon.open();
-    let turns_to = |is_alive: bool| {
-        let from = Instant::now();
-        while od.is_alive() != is_alive && from.elapsed() < LONG {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        od.is_alive() == is_alive
-    };
     daemon.state.is_stuck.store(true, Ordering::Relaxed);
-    assert!(turns_to(false), "no sign of life comes");
+    assert!(turns_to(&od, false), "no sign of life comes");
     daemon.state.is_stuck.store(false, Ordering::Relaxed);
-    assert!(turns_to(true), "it lives again, and the same board serves");
+    assert!(turns_to(&od, true), "it lives again, and the same board serves");
 }
 
 #[test]
@@ -90,6 +84,6 @@ fn a_daemon_that_was_restarted_is_opened_anew() {
     assert_eq!(new_kpi.latest(), None, "a new daemon knows nothing of the old readings");
     second.publish(0, 2.0);
     assert_eq!(new_kpi.latest().expect("published").value, 2.0);
-    assert!(new_kpi.od().is_alive() && !old.is_alive());
+    assert!(turns_to(new_kpi.od(), true) && !old.is_alive());
     assert_eq!(old_kpi.latest().expect("still mapped").value, 1.0, "the old board is as it was left");
 }

@@ -20,6 +20,8 @@ fn a_program_reads_what_the_daemon_publishes() {
     let rsrp = od.subscribe("lte.rsrp").expect("there is one");
     let grant = od.subscribe("lte.dl.grant@2").expect("there is one");
     assert_eq!(rsrp.latest(), None, "nothing is published yet");
+    assert_eq!((rsrp.name(), rsrp.unit()), ("lte.rsrp".to_owned(), "dBm".to_owned()));
+    assert_eq!((grant.name(), grant.unit()), ("lte.dl.grant@2".to_owned(), "byte".to_owned()));
 
     let before_ns = od::clock::now_ns();
     let entry = Entry {
