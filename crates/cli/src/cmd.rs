@@ -4,6 +4,7 @@ pub mod completions;
 pub mod demo;
 pub mod diag;
 pub mod doctor;
+pub mod encode;
 pub mod list;
 pub mod man;
 mod matrix;

@@ -5,6 +5,7 @@ mod diag_info;
 mod diag_made;
 mod diag_pcap;
 mod diag_tables;
+mod encode;
 mod sims;
 mod tools;
 mod traces;

@@ -1,0 +1,329 @@
+//! `airpace encode`: what a simulated cell grants, as radio samples.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use airpace_core::event::{Event, Recorder};
+use airpace_core::{RadioReport, Streams};
+use airpace_eval::RunFolder;
+use airpace_live::iq::{Format, Meta, Writer};
+use airpace_phy::impair::{Conditions, Profile, noise_power};
+use airpace_phy::numerology::SUBCARRIER_HZ;
+use airpace_phy::station::Station;
+use airpace_phy::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use airpace_sim::{Scenario, SchemeSpec};
+use anyhow::{Context, bail};
+use serde_json::json;
+
+use super::{Verdict, scenario};
+use crate::terminal;
+
+/// Turns the grants of a simulated cell into radio samples that conform to the standard.
+///
+/// The scenario is run, or run again where a run folder is given, and one carrier's subframes are sent: synchronisation
+/// and reference signals, PBCH, PCFICH, PHICH, and every grant as a DCI on the PDCCH; the PDSCH is filled where it is
+/// granted. A channel and a receiver's imperfections may lie behind. The result is a SigMF recording, whose description
+/// holds what a decoder has to find out.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace encode competitor --snr 20 --out cell\n         \
+                         airpace encode runs/latest --fading eva --doppler 5 --cfo 300 --format ci8 --out cell")]
+pub struct Args {
+    /// A scenario with a cell (a name of the list or a file), or a run folder.
+    source: String,
+    /// The recording to write: OUT.sigmf-data and OUT.sigmf-meta.
+    #[arg(long, value_name = "OUT")]
+    out: PathBuf,
+    /// Sets a key of the scenario by its dotted path; may be given several times.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::key_and_value)]
+    set: Vec<(String, String)>,
+    /// The scheme under test. [default: the first of the scenario's, or of the run's]
+    #[arg(long)]
+    scheme: Option<String>,
+    /// Seed of the run, and of the channel. [default: 1, or the run's first]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Which of the cell's carriers, from 0.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    carrier: u8,
+    /// Send only so many seconds.
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    seconds: Option<f64>,
+    /// Physical cell identity.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..i64::from(Cell::IDENTITIES)))]
+    pci: u16,
+    /// Frame number of the first subframe.
+    #[arg(long, value_name = "SFN", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..1024))]
+    sfn: u16,
+    /// PHICH groups, N_g.
+    #[arg(long, value_name = "NG", default_value = "1", value_parser = phich_resource)]
+    phich: PhichResource,
+    /// Signal to noise on a resource element in dB; without it there is no noise.
+    #[arg(long, value_name = "DB", allow_negative_numbers = true)]
+    snr: Option<f64>,
+    /// How power is spread over time: flat, epa, eva or etu (TS 36.101 Annex B.2).
+    #[arg(long, value_name = "PROFILE", default_value = "flat", value_parser = profile)]
+    fading: Profile,
+    /// The largest Doppler shift in Hz.
+    #[arg(long, value_name = "HZ", default_value_t = 0.0)]
+    doppler: f64,
+    /// Carrier frequency offset in Hz.
+    #[arg(long, value_name = "HZ", default_value_t = 0.0, allow_negative_numbers = true)]
+    cfo: f64,
+    /// By how many millionths the receiver's clock is slow.
+    #[arg(long, value_name = "PPM", default_value_t = 0.0, allow_negative_numbers = true)]
+    drift: f64,
+    /// Samples per second, a multiple of 1.92 million. [default: the nominal rate of the bandwidth]
+    #[arg(long, value_name = "HZ")]
+    rate: Option<f64>,
+    /// How samples are written: ci8, cu8, ci16_le or cf32_le.
+    #[arg(long, default_value = "ci16_le")]
+    format: Format,
+    /// Prints one JSON object that sums up what was sent.
+    #[arg(long)]
+    json: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if seconds > 0.0 && f64::is_finite(seconds) => Ok(seconds),
+        _ => Err("give seconds, above 0".to_owned()),
+    }
+}
+
+fn phich_resource(text: &str) -> Result<PhichResource, String> {
+    match text {
+        "1/6" => Ok(PhichResource::Sixth),
+        "1/2" => Ok(PhichResource::Half),
+        "1" => Ok(PhichResource::One),
+        "2" => Ok(PhichResource::Two),
+        _ => Err("give 1/6, 1/2, 1 or 2".to_owned()),
+    }
+}
+
+fn phich_text(resource: PhichResource) -> &'static str {
+    match resource {
+        PhichResource::Sixth => "1/6",
+        PhichResource::Half => "1/2",
+        PhichResource::One => "1",
+        PhichResource::Two => "2",
+    }
+}
+
+fn profile(text: &str) -> Result<Profile, String> {
+    let found = Profile::ALL.into_iter().find(|profile| profile.name() == text);
+    found.ok_or_else(|| "give flat, epa, eva or etu".to_owned())
+}
+
+/// Sends it.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let Run { scenario, scheme, seed } = what_to_run(args)?;
+    let cell = cell_of(args, &scenario)?;
+    let fft_size = match args.rate {
+        None => cell.bandwidth.nominal_fft_size(),
+        Some(rate) => {
+            let size = rate / f64::from(SUBCARRIER_HZ);
+            let is_fine = size.fract() == 0.0 && (128.0..=65_536.0).contains(&size);
+            if !is_fine || !(size as usize).is_multiple_of(128) {
+                bail!(
+                    "--rate {rate}: samples per second must be a multiple of 1.92 million, for symbols to begin on a sample"
+                );
+            }
+            size as usize
+        }
+    };
+    // A twelfth of full scale for every subcarrier's share leaves the peaks of a full carrier room.
+    let amplitude = (0.2 / (cell.bandwidth.subcarriers() as f64).sqrt()) as f32;
+    let sample_rate_hz = fft_size as f64 * f64::from(SUBCARRIER_HZ);
+    let conditions = Conditions {
+        profile: args.fading,
+        doppler_hz: args.doppler,
+        noise_power: args.snr.map_or(0.0, |snr_db| noise_power(snr_db, fft_size, amplitude)),
+        cfo_hz: args.cfo,
+        drift_ppm: args.drift,
+        ..Conditions::perfect(sample_rate_hz)
+    };
+    let streams = Streams::new(seed);
+    let station =
+        Station::new(cell, fft_size, amplitude, conditions, args.sfn, &streams).with_context(|| {
+            format!("--rate {sample_rate_hz}: too low for {} PRB pairs", cell.bandwidth.prbs())
+        })?;
+
+    let mut meta = Meta::raw(args.format, sample_rate_hz);
+    let facts = [
+        (
+            "core:description",
+            json!(format!("airpace encode: {} with {}, seed {seed}", args.source, scheme.text())),
+        ),
+        ("core:generator", json!(concat!("airpace ", env!("CARGO_PKG_VERSION")))),
+        ("lte:n_prb", json!(cell.bandwidth.prbs())),
+        ("lte:tx_ports", json!(cell.ports.count())),
+        ("lte:pci", json!(cell.pci)),
+        ("lte:cp", json!("normal")),
+        ("lte:duplex", json!("FDD")),
+        ("lte:phich_duration", json!("normal")),
+        ("lte:phich_ng", json!(phich_text(cell.phich_resource))),
+        ("lte:fft_size", json!(fft_size)),
+        ("lte:channel", json!(args.fading.name())),
+        ("lte:doppler_hz", json!(args.doppler)),
+        ("lte:snr_db_per_re", args.snr.map_or(json!("clean"), |snr_db| json!(snr_db))),
+        ("lte:cfo_hz", json!(args.cfo)),
+        ("lte:drift_ppm", json!(args.drift)),
+        ("lte:sf0_offset_samples", json!(0)),
+        ("lte:sf0_sfn", json!(args.sfn)),
+        ("lte:sf0_subframe", json!(0)),
+        ("lte:unit_re_amplitude", json!(amplitude)),
+    ];
+    meta.extra.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+    let seconds = args.seconds.unwrap_or(scenario.duration_s).min(scenario.duration_s);
+    let mut sender = Sender {
+        station,
+        carrier: args.carrier,
+        end: (seconds * 1e3).round() as u64,
+        writer: Writer::create(&args.out, meta)?,
+        samples: vec![],
+        sent: Sent::default(),
+        trouble: None,
+    };
+    let bar = terminal::progress(args.json);
+    bar.set_length((seconds * 1e3) as u64);
+    bar.set_message("sending");
+    airpace_sim::run(&scenario, &scheme, seed, &mut sender, &mut |now| {
+        bar.set_position(now.as_nanos() / 1_000_000);
+        if now.as_secs_f64() < seconds { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    bar.finish_and_clear();
+    sender.finish(args, out)
+}
+
+/// What is to be run.
+struct Run {
+    scenario: Scenario,
+    scheme: SchemeSpec,
+    seed: u64,
+}
+
+/// A scenario by name or file, or what a run folder holds, to be run again.
+fn what_to_run(args: &Args) -> anyhow::Result<Run> {
+    let folder = Path::new(&args.source);
+    if folder.is_dir() {
+        let manifest = RunFolder::open(folder)?.manifest()?;
+        let Some(own) = manifest.scenarios.first() else {
+            bail!("{}: its manifest names no scenario", folder.display());
+        };
+        let file = folder.join(&own.file);
+        let mut scenario = scenario::load(&file.to_string_lossy(), &args.set)?;
+        let spelled = args.scheme.clone().or_else(|| manifest.schemes.first().cloned());
+        let scheme = SchemeSpec::parse(spelled.as_deref().unwrap_or(&scenario.schemes[0]))?;
+        scenario.name.clone_from(&own.name);
+        let seed = args.seed.or(manifest.seeds.first().copied()).unwrap_or(1);
+        return Ok(Run { scenario, scheme, seed });
+    }
+    let scenario = scenario::load(&args.source, &args.set)?;
+    let scheme = SchemeSpec::parse(args.scheme.as_deref().unwrap_or(&scenario.schemes[0]))?;
+    Ok(Run { scenario, scheme, seed: args.seed.unwrap_or(1) })
+}
+
+/// The cell on the air.
+fn cell_of(args: &Args, scenario: &Scenario) -> anyhow::Result<Cell> {
+    let Some(config) = &scenario.cell else {
+        bail!("`{}` has no cell: its last hop is not LTE; take a scenario with [cell]", args.source);
+    };
+    if args.carrier >= config.carriers {
+        bail!("--carrier {}: the cell has {} (0 is the first)", args.carrier, config.carriers);
+    }
+    let prbs = config.carrier_prbs(usize::from(args.carrier));
+    let bandwidth =
+        Bandwidth::from_prbs(prbs).with_context(|| format!("no LTE carrier has {prbs} PRB pairs"))?;
+    let ports = match config.crs_ports {
+        1 => Ports::One,
+        2 => Ports::Two,
+        _ => Ports::Four,
+    };
+    Ok(Cell {
+        pci: args.pci,
+        bandwidth,
+        ports,
+        cp: CyclicPrefix::Normal,
+        phich_duration: PhichDuration::Normal,
+        phich_resource: args.phich,
+    })
+}
+
+/// What was sent.
+#[derive(Debug, Default)]
+struct Sent {
+    subframes: u64,
+    messages: u64,
+    blocked: u64,
+    unsayable: u64,
+    first_unsayable: Option<String>,
+}
+
+/// Takes the cell's own account of one carrier and writes samples.
+struct Sender {
+    station: Station,
+    carrier: u8,
+    /// The first subframe that is not sent.
+    end: u64,
+    writer: Writer,
+    samples: Vec<airpace_phy::Complex32>,
+    sent: Sent,
+    trouble: Option<airpace_live::iq::Error>,
+}
+
+impl Recorder for Sender {
+    fn record(&mut self, event: Event<'_>) {
+        if let Event::Subframe(subframe) = event
+            && subframe.report.carrier.0 == self.carrier
+            && subframe.report.subframe_index < self.end
+            && self.trouble.is_none()
+        {
+            self.trouble = self.send(subframe.report).err();
+        }
+    }
+}
+
+impl Sender {
+    fn send(&mut self, report: &RadioReport) -> Result<(), airpace_live::iq::Error> {
+        self.samples.clear();
+        let announcement = self.station.send(report, &mut self.samples);
+        self.sent.subframes = report.subframe_index + 1;
+        self.sent.messages += announcement.messages.len() as u64;
+        self.sent.blocked += announcement.blocked.len() as u64;
+        self.sent.unsayable += announcement.unsayable.len() as u64;
+        if let (None, Some((index, why))) = (&self.sent.first_unsayable, announcement.unsayable.first()) {
+            let rnti = report.dcis[*index].rnti.0;
+            self.sent.first_unsayable =
+                Some(format!("subframe {}, RNTI {rnti}: {why}", report.subframe_index));
+        }
+        self.writer.write(&self.samples)
+    }
+
+    fn finish(self, args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+        if let Some(trouble) = self.trouble {
+            return Err(trouble.into());
+        }
+        let (meta, cut) = self.writer.finish()?;
+        let Sent { subframes, messages, blocked, unsayable, first_unsayable } = self.sent;
+        if args.json {
+            let object = json!({
+                "out": meta, "subframes": subframes, "messages": messages, "without_cces": blocked,
+                "unsayable": unsayable, "samples_cut": cut,
+            });
+            writeln!(out, "{object}")?;
+        } else {
+            writeln!(out, "{}: {subframes} subframes with {messages} messages", meta.display())?;
+        }
+        if blocked > 0 {
+            eprintln!("airpace: {blocked} grants found no free CCE in their search space and were not sent");
+        }
+        if let Some(first) = first_unsayable {
+            eprintln!("airpace: {unsayable} grants cannot be said by a DCI of their format, first {first}");
+        }
+        if cut > 0 {
+            eprintln!("airpace: {cut} samples exceeded full scale and were cut");
+        }
+        Ok(Verdict::Fine)
+    }
+}

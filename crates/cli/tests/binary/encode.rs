@@ -1,0 +1,74 @@
+//! `airpace encode`.
+
+use super::Shell;
+
+/// A small cell, for a short time.
+const SMALL: [&str; 6] = ["--set", "cell.prbs=25", "--seconds", "0.1", "--set", "cell.crs_ports=1"];
+
+#[test]
+fn a_scenarios_grants_become_a_recording_that_the_same_command_makes_again() {
+    let shell = Shell::new();
+    let encode = |out: &str| {
+        let words = ["encode", "competitor", "--out", out, "--snr", "20", "--fading", "eva", "--json"];
+        shell.run(&[&words[..], &SMALL].concat()).json().remove(0)
+    };
+    let object = encode("a");
+    assert_eq!(object["subframes"], 100);
+    assert!(object["messages"].as_u64() > Some(20), "{object}");
+    assert_eq!((object["unsayable"].as_u64(), object["samples_cut"].as_u64()), (Some(0), Some(0)));
+
+    let meta: serde_json::Value = serde_json::from_str(&shell.read("a.sigmf-meta")).unwrap();
+    let global = &meta["global"];
+    assert_eq!((&global["core:datatype"], &global["core:sample_rate"]), (&"ci16_le".into(), &7.68e6.into()));
+    assert_eq!((&global["lte:n_prb"], &global["lte:tx_ports"]), (&25.into(), &1.into()));
+
+    let samples = |name: &str| std::fs::read(shell.path(name)).unwrap();
+    let first = samples("a.sigmf-data");
+    // The channel keeps the last few samples.
+    assert!((760_000..=768_000).contains(&(first.len() / 4)), "{} samples", first.len() / 4);
+    encode("b");
+    assert!(samples("b.sigmf-data") == first, "the same seed gives the same samples");
+}
+
+#[test]
+fn a_run_is_run_again_for_its_grants() {
+    let shell = Shell::new();
+    let set = ["--set", "duration_s=0.2", "--set", "cell.prbs=25", "--set", "cell.crs_ports=1"];
+    shell.run(
+        &[&["sim", "stationary-idle", "--scheme", "cubic", "--seeds", "3", "--out", "run"][..], &set]
+            .concat(),
+    );
+    let of_run = ["encode", "run", "--out", "a", "--json", "--format", "cf32_le"];
+    let again = &shell.run(&of_run).json()[0];
+    let of_scenario = [
+        "encode",
+        "stationary-idle",
+        "--scheme",
+        "cubic",
+        "--seed",
+        "3",
+        "--out",
+        "b",
+        "--json",
+        "--format",
+        "cf32_le",
+    ];
+    let direct = &shell.run(&[&of_scenario[..], &set].concat()).json()[0];
+    assert_eq!(again["messages"], direct["messages"]);
+    let samples = |name: &str| std::fs::read(shell.path(name)).unwrap();
+    assert!(samples("a.sigmf-data") == samples("b.sigmf-data"), "a run's grants are those of its scenario");
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused_with_the_remedy() {
+    let shell = Shell::new();
+    let refused =
+        |words: &[&str], part| shell.run(&[&["encode"], words, &["--out", "x"]].concat()).refused(&[part]);
+    refused(&["morc-random-loss"], "has no cell");
+    refused(&["competitor", "--carrier", "3"], "--carrier 3: the cell has 1");
+    refused(&["competitor", "--rate", "1000000"], "multiple of 1.92 million");
+    refused(&["competitor", "--rate", "1920000"], "too low for 100 PRB pairs");
+    refused(&["competitor", "--pci", "504"], "504");
+    refused(&["competitor", "--seconds", "0"], "above 0");
+    refused(&["competitor", "--fading", "epo"], "etu");
+}
