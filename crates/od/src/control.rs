@@ -29,7 +29,7 @@ mod client;
 mod server;
 
 pub use client::Client;
-pub use server::{Host, Server};
+pub use server::{Host, MOST_LEASES, MOST_PROGRAMS, Server};
 
 /// The socket, in the daemon's folder.
 pub const SOCKET_NAME: &str = "control";

@@ -116,8 +116,12 @@ impl Client {
         if std::mem::replace(&mut self.is_amid, true) {
             return Err(Error::Stale);
         }
-        self.send(request)?;
-        let answer = read(self);
+        let sent = self.send(request);
+        // A daemon that does not want the connection says why before it ends it, whether it was asked already or not.
+        let answer = match (sent, read(self)) {
+            (Err(lost), answer) if !matches!(answer, Err(Error::Refused { .. })) => Err(lost),
+            (_, answer) => answer,
+        };
         self.is_amid = !matches!(answer, Ok(_) | Err(Error::Refused { .. }));
         answer
     }

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use od::control::{SOCKET_NAME, Server};
+use od::control::{MOST_LEASES, MOST_PROGRAMS, SOCKET_NAME, Server};
 use od::{Board, Od};
 use proptest::prelude::*;
 use rustix::io::Errno;
@@ -64,6 +64,30 @@ fn refusals_say_why() {
     assert_eq!(refusal("lte.dl.grant"), (Errno::NOSPC, "no place for `lte.dl.grant`".to_owned()));
     assert!(od.subscribe("nr.snr").is_ok(), "what has a place can still be subscribed to");
     assert!(Board::create(0).is_err() && Board::create(1 << 20).is_err(), "a board has 1 to 65,536 places");
+}
+
+#[test]
+fn there_are_bounds_to_what_programs_may_take() {
+    let daemon = Daemon::start(MOST_LEASES as u32 + 8);
+    let od = daemon.open();
+    let leases: Result<Vec<_>, _> = (0..MOST_LEASES).map(|n| od.subscribe(&format!("nr.snr@{n}"))).collect();
+    let leases = leases.expect("a program may have as many");
+    assert_eq!(od.subscribe("lte.rsrp").expect_err("one too many").errno(), Errno::DQUOT);
+    assert!(daemon.open().subscribe("lte.rsrp").is_ok(), "another program may have it");
+    drop(leases);
+    assert!(od.subscribe("lte.rsrp").is_ok(), "those that were given back count no more");
+
+    let connect = |_| UnixStream::connect(daemon.dir().join(SOCKET_NAME)).expect("the daemon listens");
+    let mut others: Vec<_> = (1..MOST_PROGRAMS).map(connect).collect();
+    daemon.settle("all have come", |state| programs(state) == MOST_PROGRAMS);
+    for _ in 0..50 {
+        let refused = Od::open(Some(daemon.dir())).expect_err("one too many");
+        assert_eq!(refused.errno(), Errno::USERS, "{refused}");
+        assert_eq!(refused.to_string(), "128 programs are connected already");
+    }
+    others.pop();
+    daemon.settle("one has gone", |state| programs(state) < MOST_PROGRAMS);
+    assert!(Od::open(Some(daemon.dir())).is_ok());
 }
 
 #[test]
