@@ -41,7 +41,7 @@ struct od_kpi {
 
 /* What was said about a KPI at one time. */
 struct od_reading {
-    uint32_t size;         /* bytes of this struct in the program: set by OD_READING_INIT */
+    uint32_t size;         /* bytes of this struct in the program, set by OD_READING_INIT; later versions add to its end */
     uint32_t flags;        /* OD_AFTER_GAP, or 0 */
     double value;          /* in the KPI's unit */
     uint64_t sequence;     /* counts the readings of this KPI from 1 */

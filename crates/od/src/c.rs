@@ -4,7 +4,7 @@
 //! C hands one in, it is null or points to what the header says.
 #![allow(unsafe_code)]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -115,8 +115,9 @@ impl From<Errno> for Failure {
 }
 
 thread_local! {
-    /// The number and words of this thread's last failure that had words.
-    static LAST: RefCell<Option<(c_int, CString)>> = const { RefCell::new(None) };
+    /// The number of this thread's last failure, if `LAST_WORDS` are about it; else 0.
+    static LAST: Cell<c_int> = const { Cell::new(0) };
+    static LAST_WORDS: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
 /// Opens the daemon whose folder is `dir`, or the default one for `NULL`. `NULL` and `errno` if it cannot.
@@ -222,9 +223,10 @@ pub unsafe extern "C" fn od_unsubscribe(od: *const Handle, kpi: c_int) -> c_int 
 pub unsafe extern "C" fn od_latest(od: *const Handle, kpi: c_int, reading: *mut CReading) -> c_int {
     guard(-1, || {
         // SAFETY: the caller's promise.
-        let (handle, into) = unsafe { (open(od)?, room(reading)?) };
+        let (handle, room) = unsafe { (open(od)?, room(reading)?) };
         let latest = handle.od.latest(handle.slot(kpi)?).ok_or(Errno::AGAIN)?;
-        *into = CReading::of(&latest);
+        // SAFETY: so much room there is.
+        unsafe { put(&latest, reading, room) };
         Ok(0)
     })
 }
@@ -243,8 +245,10 @@ pub unsafe extern "C" fn od_wait(
 ) -> c_int {
     guard(-1, || {
         // SAFETY: the caller's promise.
-        let (handle, into) = unsafe { (open(od)?, room(reading)?) };
-        *into = CReading::of(&handle.od.wait(handle.slot(kpi)?, after, duration(timeout_ns))?);
+        let (handle, room) = unsafe { (open(od)?, room(reading)?) };
+        let next = handle.od.wait(handle.slot(kpi)?, after, duration(timeout_ns))?;
+        // SAFETY: so much room there is.
+        unsafe { put(&next, reading, room) };
         Ok(0)
     })
 }
@@ -291,10 +295,13 @@ pub unsafe extern "C" fn od_alive(od: *const Handle) -> c_int {
 /// What the thread's last failure has to say in particular, if it had this number: valid until its next failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn od_strerror(errnum: c_int) -> *const c_char {
-    let in_particular = LAST.with_borrow(|last| {
-        last.as_ref().filter(|(number, _)| *number == errnum).map(|(_, words)| words.as_ptr())
-    });
-    in_particular.unwrap_or_else(|| in_general(Errno::from_raw_os_error(errnum.clamp(1, 4_095))).as_ptr())
+    let is_last = LAST.try_with(|last| last.get() == errnum).unwrap_or(false);
+    let in_particular = LAST_WORDS.try_with(|words| words.borrow().as_ref().map(|words| words.as_ptr()));
+    in_particular
+        .ok()
+        .flatten()
+        .filter(|_| is_last)
+        .unwrap_or_else(|| in_general(Errno::from_raw_os_error(errnum.clamp(1, 4_095))).as_ptr())
 }
 
 /// The library's version, `MAJOR.MINOR.PATCH`.
@@ -337,15 +344,21 @@ fn guard<T>(failed: T, work: impl FnOnce() -> Result<T, Failure>) -> T {
 
 #[cold]
 fn fail(failure: &Failure) {
-    let errno = match failure {
-        Failure::Plain(errno) => *errno,
+    let number = match failure {
+        // Nothing is allocated or freed: reading may fail in a signal handler.
+        Failure::Plain(errno) => {
+            let _ = LAST.try_with(|last| last.set(0));
+            errno.raw_os_error()
+        }
         Failure::Told(error) => {
-            let errno = error.errno();
-            LAST.set(Some((errno.raw_os_error(), words(error.to_string()))));
-            errno
+            let number = error.errno().raw_os_error();
+            // A thread that is ending has no words any more.
+            let is_kept = LAST_WORDS.try_with(|last| last.replace(Some(words(error.to_string())))).is_ok();
+            let _ = LAST.try_with(|last| last.set(if is_kept { number } else { 0 }));
+            number
         }
     };
-    errno::set_errno(errno::Errno(errno.raw_os_error()));
+    errno::set_errno(errno::Errno(number));
 }
 
 /// # Safety
@@ -363,17 +376,33 @@ unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }
 
-/// Where a reading goes, if there is room for it.
+/// Bytes of `struct od_reading` in the first version of the interface: a program that has less has not set its size.
+const LEAST_READING_BYTES: u32 = 64;
+const _: () = assert!(size_of::<CReading>() >= LEAST_READING_BYTES as usize);
+
+/// How many bytes of a reading the program has room for, by the header that it was compiled with.
 ///
 /// # Safety
 /// `reading` is null or points to as many bytes as its `size` says.
 #[inline]
-unsafe fn room<'a>(reading: *mut CReading) -> Result<&'a mut CReading, Errno> {
-    // SAFETY: as said above; the size lies at the beginning, and is looked at before anything else is touched.
-    let has_room = !reading.is_null()
-        && unsafe { (&raw const (*reading).size).read() } as usize >= size_of::<CReading>();
-    // SAFETY: there are as many bytes as a reading takes.
-    if has_room { Ok(unsafe { &mut *reading }) } else { Err(Errno::INVAL) }
+unsafe fn room(reading: *const CReading) -> Result<u32, Errno> {
+    if reading.is_null() {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: the size lies at the beginning, and nothing else is touched.
+    let size = unsafe { (&raw const (*reading).size).read() };
+    if size < LEAST_READING_BYTES { Err(Errno::INVAL) } else { Ok(size.min(size_of::<CReading>() as u32)) }
+}
+
+/// Hands a reading out: as much of it as there is room for, which its `size` then says.
+///
+/// # Safety
+/// `into` points to `room` bytes, and `room` is what [`room`] has said.
+#[inline]
+unsafe fn put(reading: &Reading, into: *mut CReading, room: u32) {
+    let reading = CReading { size: room, ..CReading::of(reading) };
+    // SAFETY: both are as long as said above, and one is our own.
+    unsafe { (&raw const reading).cast::<u8>().copy_to_nonoverlapping(into.cast(), room as usize) };
 }
 
 /// A timeout; for ever if it is negative.

@@ -71,6 +71,10 @@ static void arguments(od *handle)
     FAILS(od_alive(NULL), EINVAL);
     FAILS(od_subscribe(handle, "lte.rsqr"), ENOENT);
     CHECK(strcmp(od_strerror(ENOENT), "there is no KPI `lte.rsqr`") == 0);
+    FAILS(od_subscribe(handle, "two words"), EINVAL);
+    CHECK(strstr(od_strerror(EINVAL), "two words") != NULL);
+    FAILS(od_close(NULL), EINVAL);
+    CHECK(strstr(od_strerror(EINVAL), "two words") == NULL); /* that was another failure */
     for (int number = -5; number < 5000; number++)
         CHECK(strlen(od_strerror(number)) > 0);
     CHECK(strlen(od_version()) >= strlen("0.0.0"));
@@ -104,6 +108,10 @@ static void subscriptions(od *handle)
     CHECK(od_latest(handle, rsrp, &reading) == 0);
     CHECK(reading.value == -97.5 && reading.sequence == 2 && reading.subframe == -1 && reading.flags == 0);
     CHECK(reading.size == sizeof reading && od_age_ns(&reading) >= 0 && turns_alive(handle));
+    struct { struct od_reading reading; char more[64]; } later = { OD_READING_INIT, "untouched" };
+    later.reading.size = sizeof later; /* as a program has it that was compiled with a later header */
+    CHECK(od_latest(handle, rsrp, &later.reading) == 0 && later.reading.value == -97.5);
+    CHECK(later.reading.size == sizeof reading && strcmp(later.more, "untouched") == 0);
     CHECK(od_unsubscribe(handle, rsrp) == 0 && od_latest(handle, rsrp, &reading) == 0);
     CHECK(od_unsubscribe(handle, rsrp) == 0);
     FAILS(od_latest(handle, rsrp, &reading), EBADF);
