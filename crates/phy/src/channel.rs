@@ -7,7 +7,7 @@ pub use estimator::{Estimator, Hints};
 
 use num_complex::Complex32;
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Ports};
 use crate::diversity::{Quad, combine};
 use crate::grid::{Grid, Reg};
 use crate::sequence::crs;
@@ -16,6 +16,8 @@ use crate::sequence::crs;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channel {
     ports: Vec<Vec<Complex32>>,
+    /// Mean of a port, over the band.
+    power: f32,
     noise: f32,
 }
 
@@ -35,9 +37,12 @@ impl Channel {
             bends.1 += gains.len() - 2;
             Some((0..grid.symbol(symbol).len()).map(|k| line(&gains, pilots.first, k)).collect())
         };
-        let ports = (0..cell.ports.count()).map(|port| of_port(port).unwrap_or_default()).collect();
+        let ports: Vec<Vec<Complex32>> =
+            (0..cell.ports.count()).map(|port| of_port(port).unwrap_or_default()).collect();
+        let count = ports.iter().map(Vec::len).sum::<usize>().max(1);
+        let power = ports.iter().flatten().map(Complex32::norm_sqr).sum::<f32>() / count as f32;
         // A bend is n₋₁ + n₁ − 2·n₀, of six times the noise.
-        Channel { ports, noise: bends.0 / (6 * bends.1.max(1)) as f32 }
+        Channel { ports, power, noise: bends.0 / (6 * bends.1.max(1)) as f32 }
     }
 
     /// Power of the noise on a resource element.
@@ -52,9 +57,7 @@ impl Channel {
 
     /// Power of what all ports send on a resource element, over that of the noise.
     pub fn snr_db(&self) -> f32 {
-        let count = self.ports.iter().map(Vec::len).sum::<usize>().max(1);
-        let power = self.ports.iter().flatten().map(Complex32::norm_sqr).sum::<f32>() / count as f32;
-        10.0 * libm::log10f(power.max(f32::MIN_POSITIVE) / self.noise.max(f32::MIN_POSITIVE))
+        10.0 * libm::log10f(self.power.max(f32::MIN_POSITIVE) / self.noise.max(f32::MIN_POSITIVE))
     }
 
     /// Of each port on the four elements of a group; zero for ports that the cell does not have.
@@ -66,10 +69,54 @@ impl Channel {
         })
     }
 
+    /// The symbols on a group of resource elements, each times the power of its channel.
+    #[inline]
+    pub fn matched(&self, ports: Ports, grid: &Grid, reg: &Reg) -> Quad {
+        match (ports, &self.ports[..]) {
+            (Ports::Two, [first, second]) => {
+                let row = grid.symbol(usize::from(reg.symbol));
+                let [a, b, c, d] = reg.subcarriers.map(usize::from);
+                let [x0, x1] = alamouti(row, first, second, a, b);
+                let [x2, x3] = alamouti(row, first, second, c, d);
+                [x0, x1, x2, x3]
+            }
+            (Ports::One, [only]) => {
+                let row = grid.symbol(usize::from(reg.symbol));
+                reg.subcarriers.map(|k| only[usize::from(k)].conj() * row[usize::from(k)])
+            }
+            _ => combine(ports, &grid.quad(reg), &self.quads(reg)),
+        }
+    }
+
     /// The symbols on groups of resource elements, each times the power of its channel.
     pub fn symbols(&self, cell: &Cell, grid: &Grid, regs: &[Reg]) -> Vec<Quad> {
-        regs.iter().map(|reg| combine(cell.ports, &grid.quad(reg), &self.quads(reg))).collect()
+        regs.iter().map(|reg| self.matched(cell.ports, grid, reg)).collect()
     }
+}
+
+/// [`combine`] of two symbols over two ports, without a detour.
+#[inline]
+fn alamouti(
+    row: &[Complex32],
+    first: &[Complex32],
+    second: &[Complex32],
+    a: usize,
+    b: usize,
+) -> [Complex32; 2] {
+    // Half of the sum is the mean of neighbours; the rest of the factor is that of the code.
+    let scale = 0.5 * std::f32::consts::FRAC_1_SQRT_2;
+    let (p, q) = ((first[a] + first[b]) * scale, (second[a] + second[b]) * scale);
+    let (x, y) = (row[a], row[b]);
+    [
+        Complex32::new(
+            p.re * x.re + p.im * x.im + q.re * y.re + q.im * y.im,
+            p.re * x.im - p.im * x.re + q.im * y.re - q.re * y.im,
+        ),
+        Complex32::new(
+            p.re * y.re + p.im * y.im - q.re * x.re - q.im * x.im,
+            p.re * y.im - p.im * y.re - q.im * x.re + q.re * x.im,
+        ),
+    ]
 }
 
 /// The value at subcarrier `k` of a line through the two nearest of `gains`, which begin at `first`.

@@ -121,6 +121,8 @@ struct Following {
 struct Native {
     resampler: Resampler,
     ring: Ring,
+    /// What the resampler gave last.
+    fresh: Vec<Complex32>,
     /// Raw samples per sample.
     ratio: f64,
     /// Number of the raw sample at the time of sample 0.
@@ -176,16 +178,7 @@ impl Listener {
             self.ladder.silent += u64::from(*sample == Complex32::default());
             self.ladder.clipped += u64::from(sample.re.abs().max(sample.im.abs()) >= FULL_SCALE);
         }
-        // A number that is none would live on in every average.
-        let doubt = samples.iter().fold(Complex32::default(), |sum, sample| sum + sample * 0.0);
-        if doubt == Complex32::default() {
-            self.raw.push(samples);
-        } else {
-            let is_number = |sample: &Complex32| sample.re.is_finite() && sample.im.is_finite();
-            let cleared =
-                samples.iter().map(|sample| if is_number(sample) { *sample } else { Complex32::default() });
-            self.raw.push_with(|out| out.extend(cleared));
-        }
+        self.raw.push(samples);
     }
 
     /// `count` samples were lost. Subframes in between are left out; frame numbers go on.
@@ -273,9 +266,10 @@ impl Listener {
         if there == 0 && !self.is_finished {
             return None;
         }
-        let samples = self.raw.get(searching.next, step.min(there)).unwrap_or_default();
-        searching.next += samples.len() as i64;
-        searching.look(samples, rate_hz);
+        for samples in self.raw.pieces(searching.next, step.min(there)).into_iter().flatten() {
+            searching.next += samples.len() as i64;
+            searching.look(samples);
+        }
         let fresh = searching.view.len() - searching.searched;
         let is_last = self.is_finished && there <= step;
         if fresh < SEARCH_STEP && !(is_last && fresh > 0) {
@@ -411,12 +405,18 @@ impl Searching {
         }
     }
 
-    fn look(&mut self, samples: &[Complex32], rate_hz: u64) {
+    fn look(&mut self, samples: &[Complex32]) {
+        let first = self.view.len();
         match &mut self.resampler {
             Some(resampler) => resampler.push(samples, &mut self.view),
             None => self.view.extend_from_slice(samples),
         }
-        debug_assert!(self.resampler.is_some() || rate_hz == VIEW_HZ);
+        // A number that is none would spread over all correlations.
+        for sample in &mut self.view[first..] {
+            if !(sample.re.is_finite() && sample.im.is_finite()) {
+                *sample = Complex32::default();
+            }
+        }
     }
 
     fn forget(&mut self, count: usize, rate_hz: u64) {
@@ -468,6 +468,7 @@ impl Following {
             let mut native = Native {
                 resampler,
                 ring: Ring::new(0),
+                fresh: Vec::new(),
                 ratio: rate_hz as f64 / native_hz as f64,
                 origin: raw.start() as f64,
                 next: raw.start(),
@@ -491,17 +492,16 @@ impl Native {
     /// Takes all raw samples that came since; at the end also those that the filter holds back.
     fn take(&mut self, raw: &Ring, is_finished: bool) {
         let count = usize::try_from(raw.end() - self.next).unwrap_or(0);
-        if let Some(samples) = raw.get(self.next, count) {
-            self.next += count as i64;
-            let resampler = &mut self.resampler;
-            self.ring.push_with(|out| resampler.push(samples, out));
+        for samples in raw.pieces(self.next, count).into_iter().flatten() {
+            self.next += samples.len() as i64;
+            self.resampler.push(samples, &mut self.fresh);
         }
         if is_finished && !self.is_flushed {
             self.is_flushed = true;
-            let resampler = &mut self.resampler;
-            let silence = [Complex32::default(); 256];
-            self.ring.push_with(|out| resampler.push(&silence, out));
+            self.resampler.push(&[Complex32::default(); 256], &mut self.fresh);
         }
+        self.ring.push(&self.fresh);
+        self.fresh.clear();
     }
 
     /// Goes on at raw sample `next`, after a gap.

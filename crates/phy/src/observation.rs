@@ -4,7 +4,6 @@ use num_complex::Complex32;
 
 use crate::cell::Cell;
 use crate::channel::Channel;
-use crate::diversity::combine;
 use crate::grid::{BITS_PER_CCE, ControlRegion, Grid};
 use crate::pcfich;
 use crate::sequence::gold::{Gold, pdcch_seed};
@@ -94,7 +93,7 @@ impl Observer {
         let scale = llr_scale(channel.noise());
         let mut llrs = [0.0; 32];
         for (reg, eight) in self.regions[0].pcfich.iter().zip(llrs.chunks_exact_mut(8)) {
-            let symbols = combine(self.cell.ports, &grid.quad(reg), &channel.quads(reg));
+            let symbols = channel.matched(self.cell.ports, grid, reg);
             write_llrs(&symbols, scale, &[1.0; 8], eight);
         }
         // The likelihood of a word is the product of its bits', each e^(±L/2) up to a common factor.
@@ -126,7 +125,7 @@ impl Observer {
         out.llrs.resize(count, 0.0);
         let scrambling = self.scrambling[out.number % 10].chunks_exact(8);
         for ((reg, signs), eight) in region.pdcch.iter().zip(scrambling).zip(out.llrs.chunks_exact_mut(8)) {
-            let symbols = combine(self.cell.ports, &grid.quad(reg), &channel.quads(reg));
+            let symbols = channel.matched(self.cell.ports, grid, reg);
             write_llrs(&symbols, scale, signs, eight);
         }
     }

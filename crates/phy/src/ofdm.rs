@@ -83,18 +83,29 @@ impl Demodulator {
         Some(())
     }
 
-    /// Reads one symbol from the samples of its FFT, and undoes on the way what a receiver did to them. The subcarriers are
-    /// multiplied by `correction.ramp`, which has to scale them too. Returns the mean of the samples.
-    pub fn symbol(
+    /// Reads one symbol from the samples of its FFT, which come in pieces, and undoes on the way what a receiver did to
+    /// them. The subcarriers are multiplied by `correction.ramp`, which has to scale them too. Returns the mean of the samples.
+    ///
+    /// Of samples that are no numbers, nothing is left of the symbol.
+    pub fn symbol<'a>(
         &mut self,
-        samples: &[Complex32],
+        samples: impl Iterator<Item = &'a [Complex32]>,
         correction: &Correction<'_>,
         row: &mut [Complex32],
     ) -> Complex32 {
-        let mean = samples.iter().sum::<Complex32>() / samples.len().max(1) as f32;
-        for (value, sample) in self.buffer.iter_mut().zip(samples) {
-            *value = sample - correction.dc;
+        let mut rest = &mut self.buffer[..];
+        for piece in samples {
+            let (here, later) = rest.split_at_mut(piece.len().min(rest.len()));
+            here.copy_from_slice(&piece[..here.len()]);
+            rest = later;
         }
+        rest.fill(Complex32::default());
+        let mut mean = sum(&self.buffer) / self.buffer.len() as f32;
+        if !(mean.re.is_finite() && mean.im.is_finite()) {
+            self.buffer.fill(Complex32::default());
+            mean = Complex32::default();
+        }
+        self.buffer.iter_mut().for_each(|value| *value -= correction.dc);
         turn_back(&mut self.buffer, correction.first_turn, correction.turns);
         self.fft.process_with_scratch(&mut self.buffer, &mut self.scratch);
         let half = row.len() / 2;
@@ -109,6 +120,17 @@ impl Demodulator {
         }
         mean
     }
+}
+
+/// The sum of samples, in lanes.
+fn sum(samples: &[Complex32]) -> Complex32 {
+    let mut lanes = [Complex32::default(); 8];
+    for eight in samples.chunks_exact(8) {
+        for (lane, sample) in lanes.iter_mut().zip(eight) {
+            *lane += sample;
+        }
+    }
+    lanes.iter().sum()
 }
 
 /// What a receiver did to the samples of a symbol, to be undone.

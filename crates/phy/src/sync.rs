@@ -10,7 +10,9 @@ pub mod broadcast;
 pub mod search;
 pub mod track;
 
-use num_complex::Complex32;
+use std::collections::VecDeque;
+
+use num_complex::{Complex32, Complex64};
 
 /// Samples per second at which cells are searched: enough for the six PRBs in the middle that every cell has.
 pub const VIEW_HZ: u64 = 1_920_000;
@@ -26,41 +28,56 @@ pub(crate) fn angle(of: Complex32) -> f64 {
 /// Turns `samples` back by a carrier offset of `turns` per sample; the first is turned by `first` turns.
 pub(crate) fn turn_back(samples: &mut [Complex32], first: f64, turns: f64) {
     const LANES: usize = 32;
-    let phasor = |turns: f64| {
-        let angle = -std::f64::consts::TAU * (turns - libm::floor(turns));
-        Complex32::new(libm::cos(angle) as f32, libm::sin(angle) as f32)
-    };
     if turns == 0.0 && first == 0.0 {
         return;
     }
-    let lanes: [Complex32; LANES] = std::array::from_fn(|lane| phasor(turns * lane as f64));
-    for (block, samples) in samples.chunks_mut(LANES).enumerate() {
-        let start = phasor(first + turns * (block * LANES) as f64);
-        for (sample, lane) in samples.iter_mut().zip(&lanes) {
-            let by = Complex32::new(
-                start.re * lane.re - start.im * lane.im,
-                start.re * lane.im + start.im * lane.re,
-            );
-            *sample =
-                Complex32::new(sample.re * by.re - sample.im * by.im, sample.re * by.im + sample.im * by.re);
+    let phasor = |turns: f64| {
+        let angle = -std::f64::consts::TAU * (turns - libm::floor(turns));
+        Complex64::new(libm::cos(angle), libm::sin(angle))
+    };
+    let narrow = |value: Complex64| Complex32::new(value.re as f32, value.im as f32);
+    let step = phasor(turns);
+    let mut lane = Complex64::new(1.0, 0.0);
+    let lanes: [Complex32; LANES] = std::array::from_fn(|_| {
+        let now = narrow(lane);
+        lane *= step;
+        now
+    });
+    // After the last lane comes the next block.
+    let mut start = phasor(first);
+    for block in samples.chunks_mut(LANES) {
+        let by = narrow(start);
+        for (sample, lane) in block.iter_mut().zip(&lanes) {
+            *sample *= by * lane;
         }
+        start *= lane;
     }
 }
 
 /// The samples that are still needed, each by its number since the first.
+///
+/// They lie in blocks, so that none is ever moved.
 #[derive(Clone, Debug, Default)]
 pub struct Ring {
-    samples: Vec<Complex32>,
-    /// Samples at the beginning that are not needed any more.
+    /// Every block but the last is full.
+    blocks: VecDeque<Vec<Complex32>>,
+    /// Blocks that are not needed at the moment.
+    spare: Vec<Vec<Complex32>>,
+    /// Samples of the first block that are not needed any more.
     done: usize,
-    /// Number of the first that is left.
+    /// Number of the first sample that is left.
     start: i64,
+    /// How many there are.
+    len: usize,
 }
+
+/// Samples of a block: half a subframe of the widest cell.
+const BLOCK: usize = 1 << 14;
 
 impl Ring {
     /// Empty; the next sample has number `start`.
     pub fn new(start: i64) -> Ring {
-        Ring { samples: Vec::new(), done: 0, start }
+        Ring { start, ..Ring::default() }
     }
 
     /// Number of the first sample that is there.
@@ -70,51 +87,125 @@ impl Ring {
 
     /// Number of the next sample to come.
     pub fn end(&self) -> i64 {
-        self.start + (self.samples.len() - self.done) as i64
+        self.start + self.len as i64
     }
 
     /// How many are there.
     pub fn len(&self) -> usize {
-        self.samples.len() - self.done
+        self.len
     }
 
     /// Whether none is there.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len == 0
     }
 
     /// Appends samples.
-    pub fn push(&mut self, samples: &[Complex32]) {
-        self.samples.extend_from_slice(samples);
-    }
-
-    /// Appends what `fill` does.
-    pub fn push_with(&mut self, fill: impl FnOnce(&mut Vec<Complex32>)) {
-        fill(&mut self.samples);
+    pub fn push(&mut self, mut samples: &[Complex32]) {
+        self.len += samples.len();
+        while !samples.is_empty() {
+            if self.blocks.back().is_none_or(|block| block.len() == BLOCK) {
+                let mut block = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BLOCK));
+                block.clear();
+                self.blocks.push_back(block);
+            }
+            let Some(block) = self.blocks.back_mut() else { return };
+            let (now, later) = samples.split_at(samples.len().min(BLOCK - block.len()));
+            block.extend_from_slice(now);
+            samples = later;
+        }
     }
 
     /// `count` samples were lost: those before cannot be joined with those after.
     pub fn skip(&mut self, count: u64) {
         self.start = self.end() + count as i64;
-        self.samples.clear();
-        self.done = 0;
+        self.spare.extend(self.blocks.drain(..));
+        (self.done, self.len) = (0, 0);
     }
 
     /// Forgets samples before number `first`.
     pub fn forget_before(&mut self, first: i64) {
-        let count = (first - self.start).clamp(0, (self.samples.len() - self.done) as i64);
-        self.start += count;
-        self.done += count as usize;
-        // Moved seldom, so that each sample is moved about once.
-        if self.done > self.samples.len() / 2 {
-            self.samples.drain(..self.done);
-            self.done = 0;
+        let count = (first - self.start).clamp(0, self.len as i64) as usize;
+        self.start += count as i64;
+        self.len -= count;
+        self.done += count;
+        while self.done >= BLOCK {
+            self.done -= BLOCK;
+            let block = self.blocks.pop_front();
+            // Some are enough: what a long search held is given back.
+            self.spare.extend(block.filter(|_| self.spare.len() < SPARES));
         }
     }
 
-    /// `count` samples from number `first` on; `None` if some are not there.
-    pub fn get(&self, first: i64, count: usize) -> Option<&[Complex32]> {
-        let at = usize::try_from(first - self.start).ok()? + self.done;
-        self.samples.get(at..at + count)
+    /// `count` samples from number `first` on, in pieces; `None` if some are not there.
+    pub fn pieces(&self, first: i64, count: usize) -> Option<impl Iterator<Item = &[Complex32]>> {
+        let from = usize::try_from(first - self.start).ok()?;
+        if from + count > self.len {
+            return None;
+        }
+        let (from, to) = (self.done + from, self.done + from + count);
+        let blocks = from / BLOCK..to.div_ceil(BLOCK);
+        Some(
+            self.blocks.range(blocks.clone()).zip(blocks).map(move |(block, at)| {
+                &block[from.saturating_sub(at * BLOCK)..(to - at * BLOCK).min(BLOCK)]
+            }),
+        )
+    }
+}
+
+/// Blocks that are kept for what comes.
+const SPARES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_found_by_their_number_across_blocks() {
+        let mut ring = Ring::new(-5);
+        let numbers =
+            |from: i64, count: usize| (0..count).map(move |n| Complex32::new((from + n as i64) as f32, 0.0));
+        let mut next = -5;
+        for count in [1, BLOCK, 3 * BLOCK - 7, 0, 100] {
+            ring.push(&numbers(next, count).collect::<Vec<_>>());
+            next += count as i64;
+        }
+        let read = |ring: &Ring, first: i64, count: usize| -> Option<Vec<Complex32>> {
+            Some(ring.pieces(first, count)?.flatten().copied().collect())
+        };
+        for first in [-5, 0, BLOCK as i64 - 6, 2 * BLOCK as i64] {
+            for count in [0, 1, BLOCK, BLOCK + 9] {
+                assert_eq!(
+                    read(&ring, first, count),
+                    Some(numbers(first, count).collect()),
+                    "{count} from {first}"
+                );
+            }
+        }
+        assert_eq!(read(&ring, next - 3, 4), None);
+        assert_eq!(read(&ring, -6, 2), None);
+        ring.forget_before(2 * BLOCK as i64 + 3);
+        assert_eq!((ring.start(), ring.end()), (2 * BLOCK as i64 + 3, next));
+        assert_eq!(read(&ring, ring.start(), 50), Some(numbers(ring.start(), 50).collect()));
+        ring.skip(10);
+        assert!(ring.is_empty());
+        ring.push(&numbers(next + 10, 3).collect::<Vec<_>>());
+        assert_eq!(read(&ring, next + 11, 2), Some(numbers(next + 11, 2).collect()));
+    }
+
+    #[test]
+    fn turning_back_undoes_a_carrier_offset() {
+        let turns = 0.012_345;
+        let first = 0.3;
+        let mut samples: Vec<Complex32> = (0..2048)
+            .map(|n| {
+                let angle = std::f64::consts::TAU * (first + turns * f64::from(n));
+                Complex32::new(libm::cos(angle) as f32, libm::sin(angle) as f32)
+            })
+            .collect();
+        turn_back(&mut samples, first, turns);
+        for sample in samples {
+            assert!((sample - Complex32::new(1.0, 0.0)).norm() < 1e-4, "{sample}");
+        }
     }
 }

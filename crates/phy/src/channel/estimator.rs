@@ -153,6 +153,7 @@ impl Estimator {
             hints: Hints::default(),
             channel: Channel {
                 ports: vec![vec![Complex32::default(); cell.bandwidth.subcarriers()]; cell.ports.count()],
+                power: 0.0,
                 noise: 0.0,
             },
             work: Work::default(),
@@ -247,6 +248,7 @@ impl Estimator {
             }
         }
         let mut misfit = (0.0, 0.0);
+        self.channel.power = 0.0;
         for port in 0..self.ports.len() {
             let weights = &self.weights[port / 2].1;
             let combs = &self.ports[port].combs;
@@ -263,11 +265,14 @@ impl Estimator {
                 misfit.0 += sum / (1.0 - own).max(0.05);
                 misfit.1 += self.work.raw[port].len() as f32;
             }
+            self.channel.power += mean_power(&self.work.smooth) / self.ports.len() as f32;
             let lowest = self.lowest();
             spread(&self.work.smooth, lowest, &mut self.channel.ports[port]);
         }
         self.learn_noise(misfit.0 / misfit.1.max(1.0), misfit.1);
-        self.learn_power();
+        if self.channel.power.is_finite() {
+            self.statistics.power += 0.2 * (self.channel.power - self.statistics.power);
+        }
         self.channel.noise = self.statistics.noise.unwrap_or_default();
         &self.channel
     }
@@ -406,14 +411,6 @@ impl Estimator {
         *noise += share * (measured - *noise);
         *noise = noise.max(f32::MIN_POSITIVE);
     }
-
-    fn learn_power(&mut self) {
-        let count = self.channel.ports.iter().map(Vec::len).sum::<usize>().max(1);
-        let power = self.channel.ports.iter().flatten().map(Complex32::norm_sqr).sum::<f32>() / count as f32;
-        if power.is_finite() {
-            self.statistics.power += 0.2 * (power - self.statistics.power);
-        }
-    }
 }
 
 /// The least motion, over the noise that is left after smoothing: an average then reaches back some 40 subframes.
@@ -426,6 +423,18 @@ impl Statistics {
         let turn = std::f32::consts::TAU * 15e3 * crs::Pilots::SPACING as f32;
         (2.0 * (1.0 / correlation - 1.0)).sqrt() / turn
     }
+}
+
+/// The mean power of values, summed in lanes.
+fn mean_power(of: &[Complex32]) -> f32 {
+    let mut lanes = [0.0f32; 8];
+    for eight in of.chunks_exact(8) {
+        for (lane, value) in lanes.iter_mut().zip(eight) {
+            *lane += value.norm_sqr();
+        }
+    }
+    let rest: f32 = of.chunks_exact(8).remainder().iter().map(Complex32::norm_sqr).sum();
+    (lanes.iter().sum::<f32>() + rest) / of.len().max(1) as f32
 }
 
 /// Straight lines between estimates that lie three subcarriers apart, the first at subcarrier `lowest`.

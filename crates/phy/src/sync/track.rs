@@ -287,7 +287,7 @@ impl Tracker {
 
     fn demodulate(&mut self, ring: &Ring, symbol: usize) {
         let first = self.first_sample(symbol);
-        let Some(samples) = ring.get(first, self.numerology.fft_size()) else { return };
+        let Some(samples) = ring.pieces(first, self.numerology.fft_size()) else { return };
         let late = self.place.start + self.numerology.symbol_start(symbol) as f64 - first as f64;
         self.ramp.make(self.numerology, late);
         let turns = self.place.cfo_hz / f64::from(self.numerology.sample_rate_hz());
