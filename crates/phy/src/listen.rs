@@ -148,7 +148,7 @@ const HEARD_PRIMARY: f32 = 0.1;
 const SURE_CFI: f32 = 5.0;
 
 /// Of how many samples one is inspected for silence and clipping.
-const INSPECTED: usize = 61;
+const INSPECTED: usize = 331;
 
 impl Listener {
     /// Starts to search.

@@ -7,7 +7,6 @@ use rustfft::{Fft, FftDirection, FftPlanner, FftPlannerScalar};
 
 use crate::grid::Grid;
 use crate::numerology::Numerology;
-use crate::sync::turn_back;
 
 /// Turns grids of one antenna port to samples.
 pub struct Modulator {
@@ -84,53 +83,41 @@ impl Demodulator {
     }
 
     /// Reads one symbol from the samples of its FFT, which come in pieces, and undoes on the way what a receiver did to
-    /// them. The subcarriers are multiplied by `correction.ramp`, which has to scale them too. Returns the mean of the samples.
-    ///
-    /// Of samples that are no numbers, nothing is left of the symbol.
+    /// them. Of samples that are no numbers, nothing is left of the symbol.
     pub fn symbol<'a>(
         &mut self,
         samples: impl Iterator<Item = &'a [Complex32]>,
         correction: &Correction<'_>,
         row: &mut [Complex32],
-    ) -> Complex32 {
+    ) {
         let mut rest = &mut self.buffer[..];
+        let mut phasors = correction.phasors;
         for piece in samples {
             let (here, later) = rest.split_at_mut(piece.len().min(rest.len()));
-            here.copy_from_slice(&piece[..here.len()]);
-            rest = later;
+            let (turn_here, turn_later) = phasors.split_at(here.len().min(phasors.len()));
+            for ((value, sample), phasor) in here.iter_mut().zip(piece).zip(turn_here) {
+                *value = (sample - correction.dc) * phasor;
+            }
+            (rest, phasors) = (later, turn_later);
         }
         rest.fill(Complex32::default());
-        let mut mean = sum(&self.buffer) / self.buffer.len() as f32;
-        if !(mean.re.is_finite() && mean.im.is_finite()) {
-            self.buffer.fill(Complex32::default());
-            mean = Complex32::default();
-        }
-        self.buffer.iter_mut().for_each(|value| *value -= correction.dc);
-        turn_back(&mut self.buffer, correction.first_turn, correction.turns);
         self.fft.process_with_scratch(&mut self.buffer, &mut self.scratch);
         let half = row.len() / 2;
         let (below, above) = row.split_at_mut(half);
         let (ramp_below, ramp_above) = correction.ramp.split_at(half);
-        let low = &self.buffer[self.buffer.len() - half..];
+        let (low, high) = (&self.buffer[self.buffer.len() - half..], &self.buffer[1..]);
+        let turn = correction.turn;
         for ((element, value), ramp) in below.iter_mut().zip(low).zip(ramp_below) {
-            *element = value * ramp;
+            *element = *value * *ramp * turn;
         }
-        for ((element, value), ramp) in above.iter_mut().zip(&self.buffer[1..]).zip(ramp_above) {
-            *element = value * ramp;
+        for ((element, value), ramp) in above.iter_mut().zip(high).zip(ramp_above) {
+            *element = *value * *ramp * turn;
         }
-        mean
-    }
-}
-
-/// The sum of samples, in lanes.
-fn sum(samples: &[Complex32]) -> Complex32 {
-    let mut lanes = [Complex32::default(); 8];
-    for eight in samples.chunks_exact(8) {
-        for (lane, sample) in lanes.iter_mut().zip(eight) {
-            *lane += sample;
+        // One that is none makes all others so.
+        if !(row[0].re.is_finite() && row[0].im.is_finite()) {
+            row.fill(Complex32::default());
         }
     }
-    lanes.iter().sum()
 }
 
 /// What a receiver did to the samples of a symbol, to be undone.
@@ -138,10 +125,10 @@ fn sum(samples: &[Complex32]) -> Complex32 {
 pub struct Correction<'a> {
     /// What was added to every sample.
     pub dc: Complex32,
-    /// By how many turns the first sample is ahead.
-    pub first_turn: f64,
-    /// By how many turns each sample is ahead of the one before.
-    pub turns: f64,
-    /// What subcarriers are multiplied by.
+    /// What samples are multiplied by, as many as the FFT has points.
+    pub phasors: &'a [Complex32],
+    /// What subcarriers are multiplied by, and in the whole; also what scales them.
     pub ramp: &'a [Complex32],
+    /// See `ramp`.
+    pub turn: Complex32,
 }

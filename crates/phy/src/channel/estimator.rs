@@ -12,7 +12,7 @@ use super::wiener::{Key, PAIRS, STEP, Weights};
 use crate::cell::Cell;
 use crate::grid::Grid;
 use crate::sequence::crs;
-use crate::sync::angle;
+use crate::sync::{angle, correlate};
 
 /// Learns the channel of one cell, subframe by subframe: [`Estimator::begin`], then [`Estimator::add`] for every symbol with
 /// reference signals that was received, the first symbol last, then [`Estimator::finish`].
@@ -183,27 +183,29 @@ impl Estimator {
     pub fn add(&mut self, number: usize, symbol: usize, grid: &Grid) {
         let Some(of_ports) = self.pilots.get(number).and_then(|symbols| symbols.get(symbol)) else { return };
         let mut turn = Complex32::default();
-        let mut power = 0.0;
+        let mut all = (0.0, 0.0);
         for (port, raw) in self.work.raw.iter_mut().enumerate() {
             raw.clear();
             let Some(pilots) = &of_ports[port] else { continue };
             let row = grid.symbol(symbol)[pilots.first..].iter().step_by(crs::Pilots::SPACING);
             raw.extend(row.zip(&pilots.conjugates).map(|(got, sent)| got * sent));
-            self.hints.neighbours += raw.windows(2).map(|pair| pair[0].conj() * pair[1]).sum::<Complex32>();
-            self.hints.power += raw.iter().map(Complex32::norm_sqr).sum::<f32>();
+            self.hints.neighbours += correlate(raw, &raw[1..]);
+            let power = correlate(raw, raw).re;
+            self.hints.power += power;
             self.hints.pairs += raw.len() - 1;
             self.hints.count += raw.len();
             let comb = &self.ports[port].combs[pilots.comb];
             if comb.left.is_some() {
-                turn += raw.iter().zip(&comb.gains).map(|(new, old)| new * old.conj()).sum::<Complex32>();
-                power += raw.iter().map(Complex32::norm_sqr).sum::<f32>();
+                turn += correlate(&comb.gains, raw);
+                all.0 += power;
+                all.1 += raw.len() as f32;
             }
         }
         self.start_statistics();
         let noise = self.statistics.noise.unwrap_or_default();
         // All ports share one oscillator: what all turned by since is no fading. How far that can be told depends on noise.
         if turn != Complex32::default() {
-            let doubt = noise / (2.0 * (power - noise).max(f32::MIN_POSITIVE));
+            let doubt = noise / (2.0 * (all.0 - all.1 * noise).max(f32::MIN_POSITIVE));
             let share = PHASE_WANDER * PHASE_WANDER / (PHASE_WANDER * PHASE_WANDER + doubt);
             self.turn(angle(turn) * f64::from(share));
         }
@@ -255,12 +257,7 @@ impl Estimator {
             weights.apply([&combs[0].gains, &combs[1].gains], &mut self.work.smooth, &mut self.work.sums);
             if let Some(pilots) = &self.pilots[number][0][port] {
                 let own = (1.0 - combs[pilots.comb].kept) * weights.own(pilots.comb);
-                let estimates = self.work.smooth.iter().skip(pilots.comb).step_by(2);
-                let sum: f32 = self.work.raw[port]
-                    .iter()
-                    .zip(estimates)
-                    .map(|(raw, smooth)| (raw - smooth).norm_sqr())
-                    .sum();
+                let sum = distance(&self.work.raw[port], &self.work.smooth, pilots.comb);
                 // The part that an estimate has of its own measurement does not show in the difference.
                 misfit.0 += sum / (1.0 - own).max(0.05);
                 misfit.1 += self.work.raw[port].len() as f32;
@@ -335,14 +332,10 @@ impl Estimator {
         if comb.left.is_none() || raw.len() < 2 {
             return;
         }
-        let mut moved = 0.0;
-        let mut last = raw[0] - comb.gains[0];
-        for (new, old) in raw.iter().zip(&comb.gains).skip(1) {
-            let next = new - old;
-            moved += last.re * next.re + last.im * next.im;
-            last = next;
-        }
-        let moved = moved / (raw.len() - 1) as f32;
+        let moves = &mut self.work.sums;
+        moves.clear();
+        moves.extend(raw.iter().zip(&comb.gains).map(|(new, old)| new - old));
+        let moved = correlate(&moves[..moves.len() - 1], &moves[1..]).re / (moves.len() - 1) as f32;
         // An average with this weight of the new lags behind a wandering channel by so much.
         let weight = 1.0 - comb.kept;
         let weight = if weight > 0.0 { weight } else { self.typical_weight(port) };
@@ -396,8 +389,8 @@ impl Estimator {
             }
             // Each of the upper comb lies between two of the lower.
             let (lower, upper) = if pilots.comb == 0 { (first, late) } else { (late, first) };
-            let sum: Complex32 =
-                lower.windows(2).zip(upper).map(|(pair, between)| (pair[0] + pair[1]).conj() * between).sum();
+            let between = &upper[..upper.len() - 1];
+            let sum = correlate(&lower[..between.len()], between) + correlate(&lower[1..], between);
             self.hints.turn += if pilots.comb == 0 { sum } else { sum.conj() };
         }
     }
@@ -435,6 +428,19 @@ fn mean_power(of: &[Complex32]) -> f32 {
     }
     let rest: f32 = of.chunks_exact(8).remainder().iter().map(Complex32::norm_sqr).sum();
     (lanes.iter().sum::<f32>() + rest) / of.len().max(1) as f32
+}
+
+/// The sum of the squared distances of `raw` from every second of `smooth`, from number `first` on; in lanes.
+fn distance(raw: &[Complex32], smooth: &[Complex32], first: usize) -> f32 {
+    let mut lanes = [0.0f32; 4];
+    for (four, eight) in raw.chunks_exact(4).zip(smooth.chunks_exact(8)) {
+        for (lane, sum) in lanes.iter_mut().enumerate() {
+            *sum += (four[lane] - eight[2 * lane + first]).norm_sqr();
+        }
+    }
+    let done = raw.len() / 4 * 4;
+    let rest = raw[done..].iter().zip(smooth.iter().skip(2 * done + first).step_by(2));
+    lanes.iter().sum::<f32>() + rest.map(|(raw, smooth)| (raw - smooth).norm_sqr()).sum::<f32>()
 }
 
 /// Straight lines between estimates that lie three subcarriers apart, the first at subcarrier `lowest`.

@@ -50,7 +50,7 @@ impl BroadcastReader {
     /// few samples.
     pub fn read(&mut self, subframe: &[Complex32], cfo_hz: f64) -> Option<Broadcast> {
         let mut samples = subframe.get(..self.demodulator.numerology().subframe_samples())?.to_vec();
-        turn_back(&mut samples, 0.0, cfo_hz / VIEW_HZ as f64);
+        turn_back(&mut samples, cfo_hz / VIEW_HZ as f64);
         for (at, ports) in Ports::ALL.into_iter().enumerate() {
             let cell = Cell {
                 pci: self.pci,

@@ -312,7 +312,7 @@ impl Search {
         let mut sum = Complex32::default();
         for &start in starts {
             let mut here = view[start..start + SYMBOL].to_vec();
-            turn_back(&mut here, 0.0, known_hz / VIEW_HZ as f64);
+            turn_back(&mut here, known_hz / VIEW_HZ as f64);
             let half = |range: std::ops::Range<usize>| -> Complex32 {
                 range.map(|n| here[n] * signal[n].conj()).sum()
             };
@@ -346,7 +346,7 @@ impl Search {
     fn subcarriers(&mut self, view: &[Complex32], start: usize, cfo_hz: f64) -> Option<[Complex32; LEN]> {
         let mut symbol = view.get(start..start + SYMBOL)?.to_vec();
         let turns = cfo_hz / VIEW_HZ as f64;
-        turn_back(&mut symbol, 0.0, turns);
+        turn_back(&mut symbol, turns);
         self.of_symbol.process(&mut symbol);
         Some(std::array::from_fn(|n| symbol[bin(n)]))
     }

@@ -2,7 +2,7 @@
 
 use num_complex::Complex32;
 
-use super::{Ring, angle};
+use super::{Ring, angle, phasor, phasors_back};
 use crate::cell::Cell;
 use crate::channel::{Estimator, Hints};
 use crate::coding::Viterbi;
@@ -69,6 +69,7 @@ pub struct Tracker {
     /// Turns of the carrier until `place.start`.
     turns: f64,
     ramp: Ramp,
+    tuning: Tuning,
     dc: Complex32,
     health: Health,
     viterbi: Viterbi,
@@ -122,6 +123,7 @@ impl Tracker {
             place,
             turns: 0.0,
             ramp: Ramp::default(),
+            tuning: Tuning::default(),
             dc: Complex32::default(),
             health: Health::default(),
             viterbi: Viterbi::default(),
@@ -287,19 +289,34 @@ impl Tracker {
 
     fn demodulate(&mut self, ring: &Ring, symbol: usize) {
         let first = self.first_sample(symbol);
-        let Some(samples) = ring.pieces(first, self.numerology.fft_size()) else { return };
+        let size = self.numerology.fft_size();
+        let Some(samples) = ring.pieces(first, size) else { return };
         let late = self.place.start + self.numerology.symbol_start(symbol) as f64 - first as f64;
         self.ramp.make(self.numerology, late);
-        let turns = self.place.cfo_hz / f64::from(self.numerology.sample_rate_hz());
+        self.tuning.tune(self.place.cfo_hz, self.numerology);
+        let rate_hz = f64::from(self.numerology.sample_rate_hz());
+        let first_turn = self.turns + self.place.cfo_hz / rate_hz * (first as f64 - self.place.start);
+        let turn = phasor(-first_turn);
         let correction = Correction {
             dc: self.dc,
-            first_turn: self.turns + turns * (first as f64 - self.place.start),
-            turns,
+            phasors: &self.tuning.phasors,
             ramp: &self.ramp.values,
+            turn: Complex32::new(turn.re as f32, turn.im as f32),
         };
-        let mean = self.demodulator.symbol(samples, &correction, self.grid.symbol_mut(symbol));
-        // The cell itself sends nothing at its centre.
-        self.dc += (mean - self.dc) * DC_SHARE;
+        self.demodulator.symbol(samples, &correction, self.grid.symbol_mut(symbol));
+        if symbol == 0 {
+            self.learn_dc(ring, first);
+        }
+    }
+
+    /// The mean of samples: the cell itself sends nothing at its centre.
+    fn learn_dc(&mut self, ring: &Ring, first: i64) {
+        let size = self.numerology.fft_size();
+        let sums = ring.pieces(first, size).into_iter().flatten().map(sum);
+        let mean = sums.sum::<Complex32>() / size as f32;
+        if mean.re.is_finite() && mean.im.is_finite() {
+            self.dc += (mean - self.dc) * DC_SHARE;
+        }
     }
 
     /// Corrects timing and carrier by what the reference signals told.
@@ -369,8 +386,8 @@ const LOOP_SHARE: f64 = 0.15;
 /// Clocks are not worse than this.
 const MOST_DRIFT: f64 = 50e-6;
 
-/// The share of a symbol's mean that is taken over: some 20 subframes.
-const DC_SHARE: f32 = 0.02;
+/// The share of a symbol's mean that is taken over.
+const DC_SHARE: f32 = 0.1;
 
 impl Health {
     /// Takes what a subframe told; whether the cell, clear before, can hardly be heard in it.
@@ -416,6 +433,37 @@ impl Health {
     }
 }
 
+/// What turns the samples of a symbol back by the carrier offset.
+#[derive(Clone, Debug, Default)]
+struct Tuning {
+    cfo_hz: f64,
+    phasors: Vec<Complex32>,
+}
+
+impl Tuning {
+    /// Two hertz turn the samples of a symbol by less than 0.05°: for less nothing is made anew.
+    fn tune(&mut self, cfo_hz: f64, numerology: Numerology) {
+        if self.phasors.is_empty() || (cfo_hz - self.cfo_hz).abs() > 2.0 {
+            self.cfo_hz = cfo_hz;
+            let turns = cfo_hz / f64::from(numerology.sample_rate_hz());
+            phasors_back(turns, numerology.fft_size(), &mut self.phasors);
+        }
+    }
+}
+
+/// The sum of samples, in lanes.
+fn sum(samples: &[Complex32]) -> Complex32 {
+    let mut lanes = [Complex32::default(); 8];
+    let eights = samples.chunks_exact(8);
+    let rest: Complex32 = eights.remainder().iter().sum();
+    for eight in eights {
+        for (lane, sample) in lanes.iter_mut().zip(eight) {
+            *lane += sample;
+        }
+    }
+    rest + lanes.iter().sum::<Complex32>()
+}
+
 /// What makes up for an FFT that begins before its symbol.
 #[derive(Clone, Debug, Default)]
 struct Ramp {
@@ -433,10 +481,6 @@ impl Ramp {
         self.late = late;
         let size = numerology.fft_size() as f64;
         let count = numerology.bandwidth().subcarriers();
-        let phasor = |turns: f64| {
-            let angle = std::f64::consts::TAU * (turns - libm::round(turns));
-            num_complex::Complex64::new(libm::cos(angle), libm::sin(angle))
-        };
         let step = phasor(late / size);
         let half = (count / 2) as f64;
         let mut now = phasor(-half * late / size) / size;
