@@ -22,6 +22,9 @@ const PLAIN_HEADER: usize = 4;
 /// longer ones.
 pub const LONGEST: usize = 1 << 18;
 
+/// Bytes of the checksum behind a body.
+const CHECKSUM: usize = 2;
+
 /// CRC-16/X-25 over the body as it was before escaping.
 const CRC: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&CRC_16_IBM_SDLC);
 
@@ -164,7 +167,7 @@ impl Deframer {
             bytes = bytes.get(length + 2..).unwrap_or_default();
         }
         self.begun.extend_from_slice(bytes);
-        if self.begun.len() > LONGEST {
+        if self.begun.len() > LONGEST + CHECKSUM {
             self.begun.clear();
             self.is_overlong = true;
         }
@@ -328,6 +331,19 @@ mod tests {
         let mut faults = 0;
         deframer.push(&[FLAG], |_, framed| faults += u32::from(framed == Framed::Fault(Fault::Long)));
         assert_eq!(faults, 1);
+    }
+
+    #[test]
+    fn the_longest_body_is_found_in_pieces_too_and_a_longer_one_is_not() {
+        for (length, expected) in [(LONGEST, true), (LONGEST + 1, false)] {
+            let mut stream = vec![];
+            encode(Framing::Hdlc, &vec![1; length], &mut stream);
+            for piece in [stream.len(), 4_096] {
+                let pieces: Vec<&[u8]> = stream.chunks(piece).collect();
+                let found = found(Framing::Hdlc, &pieces);
+                assert_eq!(found[0].1.is_ok(), expected, "{length} bytes in pieces of {piece}");
+            }
+        }
     }
 
     #[test]

@@ -244,6 +244,9 @@ impl Step {
                     }
                     Err((id, version)) => {
                         (visit.each)(Told::Unknown(id, version));
+                        if self.below.is_empty() && !self.reads.is_empty() {
+                            visit.emit(verified);
+                        }
                         return Ok(within.end);
                     }
                 },

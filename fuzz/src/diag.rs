@@ -1,0 +1,400 @@
+//! What must hold for any bytes that come from a diagnostic port or a file.
+//!
+//! No function here may panic, whatever it gets; what it asserts is said beside it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use airpace_core::Time;
+use airpace_diag::command::{Answer, Request};
+use airpace_diag::export::capture::Capture;
+use airpace_diag::export::{gsmtap, json, text};
+use airpace_diag::kpi::{Extractor, KPIS, MOST_TROUBLES, Reason, Subscription, Wanted};
+use airpace_diag::layout::{
+    Cell, Inner, Layout, Leaf, Part, Pick, Record, Repeat, Shown, Told, Unreadable, Value, Version,
+};
+use airpace_diag::mac::{self, Direction};
+use airpace_diag::source::{Item, Reader};
+use airpace_diag::{
+    Control, Deframer, Fault, Format, Framed, Framing, Line, LogCode, LogPacket, Message, Radio, Session,
+    SessionOptions, Stamp, char_device, frame, log,
+};
+
+/// Takes bytes from the front of an input, to decide by; zeros when there are none left.
+struct Choices<'a>(&'a [u8]);
+
+impl<'a> Choices<'a> {
+    fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+
+    /// A number below `end`.
+    fn below(&mut self, end: usize) -> usize {
+        usize::from(u16::from_le_bytes([self.byte(), self.byte()])) % end.max(1)
+    }
+
+    fn take(&mut self, count: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+}
+
+/// Visits bytes in pieces whose lengths go round in a list of four drawn ones.
+fn in_pieces<'a>(choices: &mut Choices<'a>, mut each: impl FnMut(&'a [u8])) {
+    let lengths = [(); 4].map(|()| 1 + usize::from(choices.byte()));
+    for length in lengths.iter().cycle() {
+        match choices.take(*length) {
+            [] => return,
+            piece => each(piece),
+        }
+    }
+}
+
+/// Everything found in a stream, and where.
+type Found = Vec<(u64, Result<Vec<u8>, Fault>)>;
+
+fn note(found: &mut Found, at: u64, framed: Framed<'_>) {
+    found.push((
+        at,
+        match framed {
+            Framed::Body(body) => Ok(body.to_vec()),
+            Framed::Fault(fault) => Err(fault),
+        },
+    ));
+}
+
+/// Frames: what is found does not depend on the pieces in which a stream comes, and every body is found again when it
+/// is framed again.
+pub fn frame(input: &[u8]) {
+    let mut choices = Choices(input);
+    let framing = if choices.byte() & 1 == 0 { Framing::Hdlc } else { Framing::Plain };
+    let (mut whole, mut pieces) = (Found::new(), Found::new());
+    let mut deframer = Deframer::new(framing);
+    deframer.push(choices.0.get(4..).unwrap_or_default(), |at, framed| note(&mut whole, at, framed));
+    let whole_end = deframer.finish();
+    let mut deframer = Deframer::new(framing);
+    in_pieces(&mut choices, |piece| deframer.push(piece, |at, framed| note(&mut pieces, at, framed)));
+    let pieces_end = deframer.finish();
+    if framing == Framing::Plain {
+        // Where there are no marks, a fault ends with its piece.
+        for found in [&mut whole, &mut pieces] {
+            found.retain(|(_, body)| body.is_ok());
+        }
+    } else {
+        assert_eq!(whole_end, pieces_end, "the same is left");
+    }
+    assert_eq!(whole, pieces, "pieces change nothing");
+    let bodies: Vec<Vec<u8>> = whole.into_iter().filter_map(|(_, body)| body.ok()).collect();
+    let mut stream = vec![];
+    for body in &bodies {
+        frame::encode(framing, body, &mut stream);
+    }
+    let mut again = Found::new();
+    Deframer::new(framing).push(&stream, |at, framed| note(&mut again, at, framed));
+    let again: Vec<Vec<u8>> = again.into_iter().filter_map(|(_, body)| body.ok()).collect();
+    assert_eq!(again, bodies, "what was framed is found");
+}
+
+/// Messages: a log packet that is written is read as the same.
+pub fn packet(input: &[u8]) {
+    let same = |message: Option<Message<'_>>| {
+        let Some(Message::Log(packet)) = message else { return };
+        let mut body = vec![];
+        packet.write(true, &mut body);
+        assert_eq!(Message::read(&body), Some(Message::Log(packet)));
+    };
+    same(Message::read(input));
+    if let Some((message, length)) = Message::read_dlf(input) {
+        assert!(length > 0 && length <= input.len(), "a packet leads forward, to a place that is there");
+        same(Some(message));
+    }
+    let mut stamp = [0; 8];
+    stamp[..input.len().min(8)].copy_from_slice(&input[..input.len().min(8)]);
+    let stamp = Stamp(u64::from_le_bytes(stamp));
+    assert!(stamp.to_string().len() >= 26, "every stamp has a date");
+}
+
+/// A packet of a drawn layout: its code, and a payload that says one of the layout's versions.
+fn drawn_packet(choices: &mut Choices<'_>) -> (&'static Layout, LogCode, Vec<u8>) {
+    static LAYOUTS: LazyLock<Vec<(LogCode, &Layout, Version)>> = LazyLock::new(|| {
+        let layouts =
+            log::CODES.iter().flat_map(|code| code.layouts.iter().map(|layout| (code.code, layout)));
+        layouts
+            .flat_map(|(code, layout)| layout.versions.iter().map(move |&version| (code, layout, version)))
+            .collect()
+    });
+    let (code, layout, version) = LAYOUTS[choices.below(LAYOUTS.len())];
+    let mut payload = match version {
+        Version::Single(number) => vec![number],
+        Version::Pair(major, minor) => {
+            [minor, major].iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()
+        }
+    };
+    payload.extend_from_slice(choices.0);
+    (layout, code, payload)
+}
+
+/// What the whole reading has at a path, in order.
+fn at_path<'r, 'a>(record: &'r Record<'a>, path: &str, all: &mut Vec<&'r Value<'a>>) {
+    match path.split_once('.') {
+        None => all.extend(record.get(path)),
+        Some((part, rest)) => match record.get(part) {
+            Some(Value::Records(records)) => records.iter().for_each(|record| at_path(record, rest, all)),
+            Some(Value::Record(record)) => at_path(record, rest, all),
+            _ => {}
+        },
+    }
+}
+
+/// Whether a cell says what a value says.
+fn is_same(leaves: &[Leaf], cell: Cell<'_>, value: &Value<'_>) -> bool {
+    match (cell, value) {
+        (Cell::Absent, Value::Absent) => true,
+        (Cell::Unsigned(number), Value::Unsigned(other) | Value::Mask(other, _)) => number == *other,
+        (Cell::Unsigned(number), Value::Name(name)) => leaves.iter().any(|leaf| {
+            matches!(leaf.field.map(|field| field.shown),
+                Some(Shown::Named(names)) if names.contains(&(number, name)))
+        }),
+        (Cell::Signed(number), Value::Signed(other)) => number == *other,
+        (Cell::Real(number), Value::Real(other)) => number.to_bits() == other.to_bits(),
+        (Cell::Bytes(bytes), Value::Bytes(other)) => bytes == *other,
+        _ => false,
+    }
+}
+
+/// Whether there is something in a layout that a pick may pass over unseen: a subpacket, which ends where its header
+/// says; or a count of parts that have room, which is there whatever the count says.
+fn has_unseen(part: &Part) -> bool {
+    match part.inner {
+        _ if matches!(part.repeat, Repeat::Room(..)) => true,
+        Inner::Parts(parts) => parts.iter().any(has_unseen),
+        Inner::Choice(..) => true,
+        Inner::Bytes => false,
+    }
+}
+
+/// Layouts: the pick of a field has what the whole reading has. It takes what that takes, and refuses what that refuses,
+/// apart from what it passes over unseen.
+pub fn layout(input: &[u8]) {
+    let mut choices = Choices(input);
+    let field = choices.below(usize::MAX);
+    let (layout, code, payload) = drawn_packet(&mut choices);
+    let packet = LogPacket { radio: Radio::FIRST, code, stamp: Stamp(0), payload: &payload };
+    let read = log::read(&packet);
+    let mut paths = BTreeSet::new();
+    layout.leaves(|path, _| {
+        paths.insert(path.to_owned());
+    });
+    let Some(path) = paths.iter().nth(field % paths.len()) else { return };
+    let mut cells = vec![];
+    let picked =
+        Pick::new(layout, &[path]).expect("every field can be picked").visit_carefully(&payload, |told| {
+            if let Told::Row(&[cell], _) = told {
+                cells.push(cell);
+            }
+        });
+    let decoded = match read {
+        Ok(decoded) => decoded,
+        Err(Unreadable::Misfit(.., misfit)) => {
+            assert!(picked.is_err() || has_unseen(&layout.root), "{code} {path}: {misfit}");
+            return;
+        }
+        Err(other) => panic!("{other}: the layout was there"),
+    };
+    assert_eq!(picked, Ok(()), "{code} {path}: the whole reading takes it");
+    let mut values = vec![];
+    at_path(&decoded.fields, path, &mut values);
+    let leaves = layout.find(path);
+    // A row of a subpacket of another kind has nothing at the path.
+    cells.retain(|cell| *cell != Cell::Absent || values.contains(&&Value::Absent));
+    assert_eq!(cells.len(), values.len(), "{code} {path}: {cells:?} are {values:?}");
+    for (cell, value) in cells.iter().zip(values) {
+        assert!(is_same(&leaves, *cell, value), "{code} {path}: {cell:?} is {value:?}");
+    }
+}
+
+/// A message of a file, without its bytes' life.
+fn shown(item: Item<'_>) -> Option<String> {
+    matches!(item, Item::Message(_)).then(|| format!("{item:?}"))
+}
+
+/// Files: what is found does not depend on the pieces in which a file comes; and files cut anywhere are read.
+pub fn file(input: &[u8]) {
+    let mut choices = Choices(input);
+    let cut = choices.below(1 << 16);
+    let bytes = choices.0.get(4..).unwrap_or_default();
+    let mut whole = vec![];
+    Format::of(bytes).visit(bytes, |at, item| whole.extend(shown(item).map(|text| (at, text))));
+    let mut pieces = vec![];
+    let mut reader = Reader::default();
+    in_pieces(&mut choices, |piece| {
+        reader.push(piece, |place, item| pieces.extend(shown(item).map(|text| (place.offset, text))));
+    });
+    reader.finish(|place, item| pieces.extend(shown(item).map(|text| (place.offset, text))));
+    assert_eq!(whole, pieces, "pieces change nothing");
+    let (first, second) = bytes.split_at(cut.min(bytes.len()));
+    let mut reader = Reader::default();
+    let mut last = Default::default();
+    let mut forward = |place, _: Item<'_>| {
+        assert!(place >= last, "messages come in the order in which they begin");
+        last = place;
+    };
+    reader.push(first, &mut forward);
+    reader.next_file(&mut forward);
+    reader.push(second, &mut forward);
+    reader.finish(&mut forward);
+    for block in char_device::blocks(bytes) {
+        if let Ok((_, stream)) = block {
+            assert!(stream.len() <= bytes.len(), "a block is within what was read");
+        }
+    }
+}
+
+/// KPIs: whatever comes, samples are finite numbers of what is wanted, a packet that does not fit has none, and memory
+/// does not grow. Names are refused or mean the same when written again.
+pub fn kpi(input: &[u8]) {
+    let mut choices = Choices(input);
+    let (_, code, payload) = drawn_packet(&mut choices);
+    let (subscription, mut extractor) = all_of(code);
+    let packet = LogPacket { radio: Radio::FIRST, code, stamp: Stamp(1 << 50), payload: &payload };
+    let mut samples = 0;
+    extractor.push(&packet, |sample| {
+        samples += 1;
+        assert!(sample.value.is_finite(), "{}: {sample:?}", subscription.wanted(sample.wanted));
+        assert!(sample.subframe.is_none_or(|subframe| subframe < 10_240), "{sample:?}");
+    });
+    let does_not_fit = extractor.troubles().iter().any(|trouble| matches!(trouble.reason, Reason::Misfit(_)));
+    assert!(!does_not_fit || samples == 0, "nothing of a packet that does not fit is taken");
+    let is_read = log::read(&packet).is_ok();
+    assert!(!is_read || !does_not_fit, "{code}: the whole reading takes it");
+    for version in 0..choices.byte() {
+        extractor.push(&LogPacket { payload: &[version, version, version, version], ..packet }, |_| {});
+    }
+    assert!(extractor.troubles().len() <= MOST_TROUBLES);
+    if let Ok(name) = std::str::from_utf8(input)
+        && let Ok(wanted) = name.parse::<Wanted>()
+    {
+        assert_eq!(wanted.to_string().parse(), Ok(wanted));
+    }
+}
+
+/// The KPIs that a log packet has.
+fn all_of(code: LogCode) -> (Subscription, Extractor) {
+    thread_local! {
+        static KNOWN: RefCell<BTreeMap<LogCode, (Subscription, Extractor)>> = RefCell::default();
+    }
+    let new = || {
+        let all = KPIS.iter().map(|kpi| kpi.name.parse::<Wanted>().expect("the list has it"));
+        let subscription = all.filter(|wanted| wanted.codes().contains(&code)).collect();
+        let extractor = Extractor::new(&subscription);
+        (subscription, extractor)
+    };
+    KNOWN.with_borrow_mut(|known| known.entry(code).or_insert_with(new).clone())
+}
+
+/// Requests, answers, control packets, MAC headers: what can be read is read as the same when it is written again.
+pub fn command(input: &[u8]) {
+    if let Ok(request) = Request::read(input) {
+        assert_eq!(Request::read(&request.body()), Ok(request));
+    }
+    if let Some(answer) = Answer::read(input) {
+        let again = Answer::read(&answer.body());
+        // Spaces between the words of a version are not kept.
+        let is_text = matches!(answer, Answer::Version(_) | Answer::Build(_));
+        assert!(again.is_some() && (is_text || again == Some(answer)));
+    }
+    if let Some((control, to)) = Control::read(input) {
+        let mut bytes = vec![];
+        control.write(to, &mut bytes);
+        assert_eq!(Control::read(&bytes), Some((control, to)));
+    }
+    for direction in [Direction::Up, Direction::Down] {
+        let mut visited = 0;
+        let whole = mac::visit(direction, input, |_| visited += 1);
+        assert_eq!(whole.is_ok(), visited > 0, "all of a header, or nothing");
+    }
+}
+
+/// What is written of packets: JSON that can be read again, captures of whole blocks.
+pub fn export(input: &[u8]) {
+    let mut choices = Choices(input);
+    let (_, code, payload) = drawn_packet(&mut choices);
+    let packet = LogPacket { radio: Radio::FIRST, code, stamp: Stamp(1 << 50), payload: &payload };
+    let reading = log::read(&packet);
+    let mut line = vec![];
+    json::packet(&packet, &reading, true, &mut line);
+    serde_json::from_slice::<serde_json::Value>(&line).expect("JSON");
+    let mut words = vec![];
+    text::packet(&packet, &reading, &mut words);
+    std::str::from_utf8(&words).expect("text");
+    if let Ok(Some(message)) = gsmtap::message(&packet) {
+        let mut capture = vec![];
+        Capture::default().message(packet.radio, packet.stamp, &message, &mut capture);
+        let mut rest = &capture[..];
+        while let Some((head, _)) = rest.split_first_chunk::<8>() {
+            let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+            assert!(length >= 12 && length % 4 == 0 && length <= rest.len(), "a block is whole");
+            rest = &rest[length..];
+        }
+        assert!(rest.is_empty(), "nothing is between blocks");
+    }
+}
+
+/// Sessions: whatever the modem says and whenever, the host does not ask without end, and can always give the modem
+/// back.
+pub fn session(input: &[u8]) {
+    let mut choices = Choices(input);
+    let codes = |choices: &mut Choices<'_>| -> BTreeSet<LogCode> {
+        (0..choices.byte() % 4).map(|_| log::CODES[choices.below(log::CODES.len())].code).collect()
+    };
+    let options = SessionOptions { wants_plain: choices.byte() & 1 == 0, ..SessionOptions::default() };
+    let mut line = Line::new(Session::new(codes(&mut choices), options));
+    let mut now = Time::ZERO;
+    let mut asked = vec![];
+    let mut sent = vec![];
+    while !choices.0.is_empty() {
+        match choices.byte() % 8 {
+            0 => {
+                let count = usize::from(choices.byte());
+                line.push(now, choices.take(count), |_| {});
+            }
+            1 => {
+                let count = usize::from(choices.byte());
+                answer(&mut line, now, choices.take(count));
+            }
+            // What was asked last comes back with something behind it, as a modem answers.
+            2 | 3 => {
+                let mut body: Vec<u8> = asked.clone();
+                body.truncate(body.len().saturating_sub(usize::from(choices.byte() % 4)));
+                let count = usize::from(choices.byte());
+                body.extend_from_slice(choices.take(count));
+                answer(&mut line, now, &body);
+            }
+            4 | 5 => now += Duration::from_millis(u64::from(choices.byte()) * 20),
+            6 => line.session.want(codes(&mut choices)),
+            _ => line.session.leave(),
+        }
+        sent.clear();
+        line.pop(now, &mut sent);
+        assert!(sent.len() < 1 << 20, "the host does not ask without end");
+        let mut deframer = Deframer::new(line.session.framing());
+        deframer.push(&sent, |_, framed| {
+            if let Framed::Body(body) = framed {
+                asked = body.to_vec();
+            }
+        });
+        assert!(line.next_timer().is_none_or(|due| due > now), "what is due was done");
+        line.restore();
+    }
+}
+
+fn answer(line: &mut Line, now: Time, body: &[u8]) {
+    let mut bytes = vec![];
+    frame::encode(line.session.framing(), body, &mut bytes);
+    line.push(now, &bytes, |_| {});
+}
