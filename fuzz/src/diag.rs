@@ -8,18 +8,22 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use airpace_core::Time;
+use airpace_diag::bandwidth::{Bandwidth, Point};
 use airpace_diag::command::{Answer, Request};
 use airpace_diag::export::capture::Capture;
 use airpace_diag::export::{gsmtap, json, text};
+use airpace_diag::grant::report::Reports;
+use airpace_diag::grant::{Grants, Told as GrantTold};
 use airpace_diag::kpi::{Extractor, KPIS, MOST_TROUBLES, Reason, Subscription, Wanted};
 use airpace_diag::layout::{
     Cell, Inner, Layout, Leaf, Part, Pick, Record, Repeat, Shown, Told, Unreadable, Value, Version,
 };
 use airpace_diag::mac::{self, Direction};
+use airpace_diag::modem::{Modem, ModemOptions};
 use airpace_diag::source::{Item, Reader};
 use airpace_diag::{
-    Control, Deframer, Fault, Format, Framed, Framing, Line, LogCode, LogPacket, Message, Radio, Session,
-    SessionOptions, Stamp, char_device, frame, log,
+    Buffering, Control, Deframer, Fault, Format, Framed, Framing, Line, LogCode, LogPacket, Mask, Message,
+    Radio, Session, SessionOptions, Stamp, char_device, frame, log,
 };
 
 /// Takes bytes from the front of an input, to decide by; zeros when there are none left.
@@ -129,14 +133,19 @@ fn drawn_packet(choices: &mut Choices<'_>) -> (&'static Layout, LogCode, Vec<u8>
             .collect()
     });
     let (code, layout, version) = LAYOUTS[choices.below(LAYOUTS.len())];
-    let mut payload = match version {
-        Version::Single(number) => vec![number],
-        Version::Pair(major, minor) => {
-            [minor, major].iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()
-        }
-    };
+    let mut payload = version_bytes(version);
     payload.extend_from_slice(choices.0);
     (layout, code, payload)
+}
+
+/// The bytes with which a payload of a version begins.
+fn version_bytes(version: Version) -> Vec<u8> {
+    match version {
+        Version::Single(number) => vec![number],
+        Version::Pair(major, minor) => {
+            [minor, major].iter().flat_map(|number| number.to_le_bytes()).collect()
+        }
+    }
 }
 
 /// What the whole reading has at a path, in order.
@@ -248,10 +257,8 @@ pub fn file(input: &[u8]) {
     reader.next_file(&mut forward);
     reader.push(second, &mut forward);
     reader.finish(&mut forward);
-    for block in char_device::blocks(bytes) {
-        if let Ok((_, stream)) = block {
-            assert!(stream.len() <= bytes.len(), "a block is within what was read");
-        }
+    for (_, stream) in char_device::blocks(bytes).flatten() {
+        assert!(stream.len() <= bytes.len(), "a block is within what was read");
     }
 }
 
@@ -338,7 +345,7 @@ pub fn export(input: &[u8]) {
         let mut rest = &capture[..];
         while let Some((head, _)) = rest.split_first_chunk::<8>() {
             let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
-            assert!(length >= 12 && length % 4 == 0 && length <= rest.len(), "a block is whole");
+            assert!(length >= 12 && length.is_multiple_of(4) && length <= rest.len(), "a block is whole");
             rest = &rest[length..];
         }
         assert!(rest.is_empty(), "nothing is between blocks");
@@ -390,6 +397,102 @@ pub fn session(input: &[u8]) {
         });
         assert!(line.next_timer().is_none_or(|due| due > now), "what is due was done");
         line.restore();
+    }
+}
+
+/// The emulated modem: whatever a host sends, memory stays bounded, a packet that nobody asked for is not said, and
+/// every packet is said, kept, lost or unasked.
+pub fn modem(input: &[u8]) {
+    let mut choices = Choices(input);
+    let options = ModemOptions {
+        memory: 4_096,
+        buffering: if choices.byte() & 1 == 0 { Buffering::Streaming } else { Buffering::THRESHOLD },
+        offers_plain: choices.byte() & 1 == 0,
+        ..ModemOptions::default()
+    };
+    let mut modem = Modem::new(options);
+    let mut now = Time::ZERO;
+    let mut out = vec![];
+    while !choices.0.is_empty() {
+        match choices.byte() % 8 {
+            0 => {
+                let count = usize::from(choices.byte());
+                modem.push(now, choices.take(count));
+            }
+            1 | 2 => {
+                let count = usize::from(choices.byte());
+                let mut bytes = vec![];
+                frame::encode(modem.framing(), choices.take(count), &mut bytes);
+                modem.push(now, &bytes);
+            }
+            3 => {
+                let codes = [log::CODES[choices.below(log::CODES.len())].code];
+                let mut bytes = vec![];
+                let mask = Request::SetLogMask(Mask::of(0xB, 0xA20, codes));
+                frame::encode(modem.framing(), &mask.body(), &mut bytes);
+                modem.push(now, &bytes);
+            }
+            4 | 5 => {
+                let code = log::CODES[choices.below(log::CODES.len())].code;
+                let radio = Radio(1 + choices.byte() % 2);
+                let count = usize::from(choices.byte());
+                modem.feed(now, LogPacket { radio, code, stamp: Stamp(0), payload: choices.take(count) });
+            }
+            6 => now += Duration::from_millis(u64::from(choices.byte()) * 10),
+            _ => modem.hang_up(),
+        }
+        if choices.byte() & 1 == 0 {
+            out.clear();
+            modem.pop(now, &mut out);
+            assert!(out.len() < 1 << 20, "memory is bounded");
+            assert!(modem.next_timer().is_none_or(|due| due > now), "what is due was said");
+        }
+        let stats = modem.stats();
+        assert!(stats.unasked + stats.lost + stats.sent <= stats.fed, "{stats:?}");
+    }
+}
+
+/// Grants and bandwidth: whatever packets say, and whenever, rates are of the windows between them.
+pub fn bandwidth(input: &[u8]) {
+    let mut choices = Choices(input);
+    let mut bandwidth = Bandwidth::new(1 + u32::from(choices.byte()));
+    let mut reports = Reports::new(Radio::FIRST);
+    // A tick is 1.25 ms.
+    let mut ticks = 1 << 36;
+    let codes: Vec<LogCode> = Grants::codes().into_iter().collect();
+    while !choices.0.is_empty() {
+        ticks += match choices.byte() {
+            // The modem learns the time.
+            0 => 1 << 36,
+            step => u64::from(step % 64),
+        };
+        let code = codes[choices.below(codes.len())];
+        let versions: Vec<Version> = log::code(code)
+            .expect("grants have layouts")
+            .layouts
+            .iter()
+            .flat_map(|layout| layout.versions)
+            .copied()
+            .collect();
+        let mut payload = version_bytes(versions[choices.below(versions.len())]);
+        let count = usize::from(choices.byte());
+        payload.extend_from_slice(choices.take(count));
+        let packet = LogPacket { radio: Radio::FIRST, code, stamp: Stamp(ticks << 16), payload: &payload };
+        bandwidth.push(&packet, |told| {
+            if let GrantTold::Grant(grant) = told {
+                assert!(grant.new_bits() <= grant.bits(), "{grant:?}");
+                reports.push(grant);
+            }
+        });
+        check_points(&bandwidth.take());
+    }
+    check_points(&bandwidth.finish());
+    reports.take(u64::MAX);
+}
+
+fn check_points(points: &[Point]) {
+    for point in points {
+        assert!(points[0].begin <= point.begin, "windows come in order");
     }
 }
 

@@ -41,12 +41,19 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
 }
 
+/// So many cases; a failure is told and becomes a test where it belongs.
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 /// Choices in front of a stream.
 fn chosen_stream() -> impl Strategy<Value = Vec<u8>> {
     (prop::collection::vec(any::<u8>(), 6), stream()).prop_map(|(choices, stream)| [choices, stream].concat())
 }
 
 proptest! {
+    #![proptest_config(config(512))]
+
     #[test]
     fn frames(input in prop_oneof![bytes(400), chosen_stream()]) {
         diag::frame(&input);
@@ -68,13 +75,23 @@ proptest! {
     }
 
     #[test]
+    fn modems(input in bytes(2_000)) {
+        diag::modem(&input);
+    }
+
+    #[test]
+    fn bandwidths(input in bytes(2_000)) {
+        diag::bandwidth(&input);
+    }
+
+    #[test]
     fn sessions(input in bytes(2_000)) {
         diag::session(&input);
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_096))]
+    #![proptest_config(config(4_096))]
 
     #[test]
     fn layouts(choices in any::<[u8; 4]>(), input in bytes(700)) {
