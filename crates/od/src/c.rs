@@ -429,7 +429,7 @@ fn in_general(errno: Errno) -> &'static CStr {
         Errno::CONNREFUSED => c"no daemon there: the one that was has died",
         Errno::ACCESS => c"the daemon's folder may not be entered",
         Errno::NOSPC => c"the daemon has no place for another KPI",
-        Errno::DQUOT => c"subscribed to as many KPIs as a program may be",
+        Errno::DQUOT => c"as many subscriptions as a program may have",
         Errno::USERS => c"as many programs are connected as may be",
         Errno::PROTO => c"the daemon does not keep to the protocol",
         Errno::PROTONOSUPPORT => c"daemon and library are of different versions",

@@ -26,8 +26,8 @@ use crate::error::Error;
 ///
 /// Chosen: a phone has a handful of transports; each connection is looked at whenever there is something to do.
 pub const MOST_PROGRAMS: usize = 128;
-/// KPIs that one program may be subscribed to at a time, so that none takes all places.
-pub const MOST_LEASES: usize = 256;
+/// Subscriptions that one program may have at a time, so that none takes all places.
+pub const MOST_LEASES: u32 = 256;
 /// Requests of one program that are answered before the others have their turn.
 ///
 /// Chosen: opening and subscribing is a handful; a program that floods the socket delays others by a handful.
@@ -148,7 +148,9 @@ impl Server {
 
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        while let Ok(socket) = rustix::net::accept_with(&self.socket, flags) {
+        for _ in 0..MOST_REQUESTS_PER_TURN {
+            // None waits any more, or there is no descriptor left; who waits has his turn later.
+            let Ok(socket) = rustix::net::accept_with(&self.socket, flags) else { return };
             if self.programs.len() < MOST_PROGRAMS {
                 let program =
                     Program { socket, received: Vec::new(), pending: Vec::new(), leases: BTreeMap::new() };
@@ -234,8 +236,8 @@ impl Program {
     }
 
     fn lease(&mut self, name: &str, host: &mut impl Host) -> Result<SlotId, Refusal> {
-        if self.leases.len() >= MOST_LEASES {
-            let text = format!("a program may be subscribed to {MOST_LEASES} KPIs");
+        if self.leases.values().sum::<u32>() >= MOST_LEASES {
+            let text = format!("a program may have {MOST_LEASES} subscriptions");
             return Err(Refusal::new(Errno::DQUOT, text));
         }
         let slot = host.subscribe(name)?;

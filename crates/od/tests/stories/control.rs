@@ -68,7 +68,7 @@ fn refusals_say_why() {
 
 #[test]
 fn there_are_bounds_to_what_programs_may_take() {
-    let daemon = Daemon::start(MOST_LEASES as u32 + 8);
+    let daemon = Daemon::start(MOST_LEASES + 8);
     let od = daemon.open();
     let leases: Result<Vec<_>, _> = (0..MOST_LEASES).map(|n| od.subscribe(&format!("nr.snr@{n}"))).collect();
     let leases = leases.expect("a program may have as many");
