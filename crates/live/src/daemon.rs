@@ -85,13 +85,13 @@ pub struct Tapped {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A KPI that means nothing.
-    #[error("{0}")]
+    #[error(transparent)]
     Kpi(#[from] KpiError),
     /// The board or its folder.
-    #[error("{0}")]
+    #[error(transparent)]
     Board(#[from] od::Error),
     /// The operating system.
-    #[error("{0}")]
+    #[error(transparent)]
     System(#[from] io::Error),
 }
 

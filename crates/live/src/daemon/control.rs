@@ -15,6 +15,7 @@ use od::clock::now_ns;
 use od::control::{Host, KpiInfo, Refusal, Server};
 use od::{Board, SlotId};
 use rustix::io::Errno;
+use rustix::time::{ClockId, Timespec};
 
 use super::{Notice, Order, Word};
 use crate::guard::Guard;
@@ -22,9 +23,9 @@ use crate::metrics::{KpiLabel, Metrics};
 use crate::source::{Port, Source};
 use crate::sys;
 
-/// How often the thread looks around where there is nothing to drain.
+/// How often the thread looks for programs that ask.
 ///
-/// Chosen: often enough for a program's request to be answered within a blink, rarely enough to cost nothing.
+/// Chosen: often enough for a request to be answered within a blink, rarely enough to cost nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// How often subscriptions are counted for the metrics.
 const TALLY_EVERY: Duration = Duration::from_millis(100);
@@ -58,8 +59,6 @@ pub(super) struct Control {
     source: Source,
     /// The beat of drains.
     drain: Drain,
-    /// How long to wait for programs at most.
-    look_every: Duration,
     attached: Option<Attached>,
     desk: Desk,
 }
@@ -99,7 +98,6 @@ impl Control {
             wants_realtime: parts.wants_realtime,
             source: parts.source,
             drain: Drain::new(None, parts.drain),
-            look_every: parts.drain.unwrap_or(LOOK_EVERY).min(LOOK_EVERY),
             attached: None,
             desk: Desk {
                 board: parts.board,
@@ -131,7 +129,7 @@ impl Control {
             // The data thread says whether this is permitted.
             let _ = sys::run_first(PRIORITY);
         }
-        let (mut is_leaving, mut tally_at) = (false, Time::ZERO);
+        let (mut is_leaving, mut tally_at, mut look_at) = (false, Time::ZERO, Time::ZERO);
         loop {
             self.desk.board.beat();
             let has_ended = self.listen();
@@ -143,16 +141,23 @@ impl Control {
                 self.desk.order(Order::Leave);
             }
             let now = Time::from_nanos(now_ns());
-            if !is_leaving && self.drain.poll(now).is_some() {
+            let drains = !is_leaving && self.attached.as_ref().is_some_and(Attached::can_drain);
+            if drains && self.drain.poll(now).is_some() {
                 self.drain_modem();
             }
             self.flush();
-            let due = self.drain.next_timer().unwrap_or(Time::NEVER);
-            let wait = self.look_every.min(due - Time::from_nanos(now_ns()));
+            let drain_due = self.drain.next_timer().filter(|_| drains).unwrap_or(Time::NEVER);
+            if drain_due < look_at {
+                // Between two drains there is nothing else to look at: a sleep is all that it costs.
+                sleep_until(drain_due);
+                continue;
+            }
+            let wait = look_at - Time::from_nanos(now_ns());
             if let Err(error) = self.server.serve(&mut self.desk, wait) {
                 let _ = self.notices.send(Notice::Broken(error.to_string()));
                 self.is_over.store(true, Ordering::Relaxed);
             }
+            look_at = Time::from_nanos(now_ns()) + LOOK_EVERY;
             self.desk.tell_changes();
             if Time::from_nanos(now_ns()) >= tally_at {
                 tally_at = Time::from_nanos(now_ns()) + TALLY_EVERY;
@@ -229,8 +234,7 @@ impl Control {
                 true
             }
             Some(_) => false,
-            None if attached.port.can_drain() => attached.port.drain().is_ok(),
-            None => return,
+            None => attached.port.drain().is_ok(),
         };
         if is_done { metrics.drains.add(1) } else { metrics.failed_drains.add(1) }
     }
@@ -248,6 +252,20 @@ impl Control {
             Err(_) => attached.unsent.clear(),
         }
         attached.unsent.truncate(MOST_UNSENT);
+    }
+}
+
+/// Sleeps until an instant of [`od::clock`]; a signal may end it early.
+fn sleep_until(instant: Time) {
+    let left = instant.as_nanos().saturating_sub(now_ns());
+    let span = Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as i64 };
+    let _ = rustix::thread::clock_nanosleep_relative(ClockId::Monotonic, &span);
+}
+
+impl Attached {
+    /// Whether there is a way to drain the modem's buffer.
+    fn can_drain(&self) -> bool {
+        self.drain.is_some() || self.port.can_drain()
     }
 }
 

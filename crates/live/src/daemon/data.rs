@@ -58,6 +58,8 @@ pub(super) struct Data {
     /// What the modem had before we first changed it.
     original: Option<Original>,
     buffer: Vec<u8>,
+    /// Faults of the lines before this one.
+    faults_before: u64,
     is_leaving: bool,
     /// Whether the modem is as we would have it when we leave.
     is_restored: bool,
@@ -88,6 +90,7 @@ impl Data {
             places: vec![],
             original: None,
             buffer: vec![0; READ_SIZE],
+            faults_before: 0,
             is_leaving: false,
             is_restored: true,
             parts,
@@ -140,6 +143,7 @@ impl Data {
         let mut told = Told::default();
         let end = self.follow(&port, &mut line, &mut told);
         self.original = line.session.original().cloned();
+        self.faults_before += line.faults();
         self.parts.metrics.streaming.store(0, Ordering::Relaxed);
         match end {
             End::Left => return told.is_streaming,
@@ -191,7 +195,7 @@ impl Data {
     /// Takes bytes that have just been read, and publishes what they say.
     fn take(&mut self, count: usize, line: &mut Line) {
         let arrival_ns = now_ns();
-        let Data { parts, extractor, places, buffer, .. } = self;
+        let Data { parts, extractor, places, buffer, faults_before, .. } = self;
         let Parts { publisher, metrics, tap, notices, .. } = parts;
         let mut is_news = false;
         line.push(Time::from_nanos(arrival_ns), &buffer[..count], |packet| {
@@ -224,15 +228,9 @@ impl Data {
         }
         metrics.reads.add(1);
         metrics.bytes.add(count as u64);
-        metrics.bad_frames.set(line.faults());
-        // Only who reads the page holds this, for as long as he copies it; then the next read is soon enough.
-        if let Ok(mut troubles) = metrics.troubles.try_lock() {
-            let known: u64 = troubles.iter().map(|(_, count)| count).sum();
-            let counted: u64 = extractor.troubles().iter().map(|trouble| trouble.count).sum();
-            if known != counted {
-                *troubles =
-                    extractor.troubles().iter().map(|trouble| (trouble.to_string(), trouble.count)).collect();
-            }
+        metrics.bad_frames.set(*faults_before + line.faults());
+        if !extractor.troubles().is_empty() {
+            count_troubles(extractor, metrics);
         }
     }
 
@@ -315,6 +313,16 @@ impl Data {
     fn note(&self, notice: Notice) {
         // Whoever does not listen does not want to know.
         let _ = self.parts.notices.send(notice);
+    }
+}
+
+/// Copies what could not be read to where it is shown, if that has changed and nobody is reading it just now.
+fn count_troubles(extractor: &Extractor, metrics: &Metrics) {
+    let Ok(mut troubles) = metrics.troubles.try_lock() else { return };
+    let known: u64 = troubles.iter().map(|(_, count)| count).sum();
+    let counted: u64 = extractor.troubles().iter().map(|trouble| trouble.count).sum();
+    if known != counted {
+        *troubles = extractor.troubles().iter().map(|trouble| (trouble.to_string(), trouble.count)).collect();
     }
 }
 
