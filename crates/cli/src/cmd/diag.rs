@@ -1,6 +1,7 @@
 //! `airpace diag`: what a modem's diagnostic port says, from recorded logs and live.
 
 mod decode;
+mod granularity;
 mod guard;
 mod info;
 mod input;
@@ -26,6 +27,7 @@ enum Command {
     Decode(decode::Args),
     Watch(watch::Args),
     Serve(serve::Args),
+    Granularity(granularity::Args),
     Guard(guard::Args),
 }
 
@@ -36,6 +38,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         Command::Decode(args) => decode::run(args, out),
         Command::Watch(args) => watch::run(args, out),
         Command::Serve(args) => serve::run(args, out),
+        Command::Granularity(args) => granularity::run(args, out),
         Command::Guard(args) => guard::run(args),
     }
 }

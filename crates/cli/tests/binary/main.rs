@@ -2,6 +2,7 @@
 
 mod diag_decode;
 mod diag_info;
+mod diag_live;
 mod diag_made;
 mod diag_pcap;
 mod diag_tables;

@@ -8,9 +8,8 @@ use airpace_live::daemon::{DRAIN_EVERY, Options};
 use airpace_live::source::Source;
 use anyhow::Context;
 
-/// Where the modem's diagnostic port is.
+/// Where the modem's diagnostic port is. Who flattens this puts [`PORTS`] into a group that wants one of them.
 #[derive(clap::Args)]
-#[group(required = true, multiple = false)]
 pub struct PortArgs {
     /// Serial device: the DM port of a USB modem, mostly the first of its ports.
     #[arg(long, value_name = "DEVICE")]
@@ -22,6 +21,9 @@ pub struct PortArgs {
     #[arg(long, value_name = "HOST:PORT")]
     tcp: Option<String>,
 }
+
+/// The options of [`PortArgs`], of which a command takes one.
+pub const PORTS: [&str; 3] = ["port", "dev", "tcp"];
 
 /// How the modem is listened to.
 #[derive(clap::Args)]
@@ -40,15 +42,12 @@ pub struct ListenArgs {
 pub struct Drain(pub Option<Duration>);
 
 impl PortArgs {
-    /// The port, by a name that it keeps when it is plugged in again.
-    pub fn source(&self) -> Source {
-        let source = match (&self.port, &self.dev, &self.tcp) {
-            (Some(path), ..) => Source::Serial(path.clone()),
-            (_, Some(path), _) => Source::DevDiag(path.clone()),
-            (.., Some(address)) => Source::Tcp(address.clone()),
-            _ => unreachable!("clap wants one of them"),
-        };
-        source.lasting()
+    /// The port, by a name that it keeps when it is plugged in again; `None` where none is named.
+    pub fn source(&self) -> Option<Source> {
+        let serial = self.port.clone().map(Source::Serial);
+        let dev_diag = self.dev.clone().map(Source::DevDiag);
+        let tcp = self.tcp.clone().map(Source::Tcp);
+        serial.or(dev_diag).or(tcp).map(Source::lasting)
     }
 }
 

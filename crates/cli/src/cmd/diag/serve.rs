@@ -11,7 +11,7 @@ use airpace_live::metrics::MetricsServer;
 use anyhow::Context;
 use serde_json::json;
 
-use super::port::{ListenArgs, PortArgs};
+use super::port::{ListenArgs, PORTS, PortArgs};
 use crate::cmd::Verdict;
 use crate::terminal::Paint;
 
@@ -22,7 +22,8 @@ use crate::terminal::Paint;
 /// process, sees to that. A port that is unplugged is opened again when it is back, and the gap is marked.
 #[derive(clap::Args)]
 #[command(
-    before_help = "Example: airpace diag serve --port /dev/ttyUSB2\n         airpace diag serve --dev /dev/diag --kpi lte.rsrp,lte.dl.bytes --metrics 127.0.0.1:9464"
+    before_help = "Example: airpace diag serve --port /dev/ttyUSB2\n         airpace diag serve --dev /dev/diag --kpi lte.rsrp,lte.dl.bytes --metrics 127.0.0.1:9464",
+    group = clap::ArgGroup::new("source").args(PORTS).required(true)
 )]
 pub struct Args {
     #[command(flatten)]
@@ -49,7 +50,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         Some(dir) => dir.clone(),
         None => od::default_dir()?,
     };
-    let options = args.listen.options(args.port.source(), &args.kpi, dir.clone())?;
+    let source = args.port.source().context("no port is named")?;
+    let options = args.listen.options(source, &args.kpi, dir.clone())?;
     let (source, drain) = (options.source.to_string(), options.drain);
     let daemon = start(options)?;
     let metrics = args.metrics.map(|address| {

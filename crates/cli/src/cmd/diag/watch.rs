@@ -14,7 +14,7 @@ use anyhow::Context;
 use od::clock::now_ns;
 use serde_json::json;
 
-use super::port::{ListenArgs, PortArgs, parse_duration};
+use super::port::{ListenArgs, PORTS, PortArgs, parse_duration};
 use crate::cmd::Verdict;
 use feed::{Feed, Seen};
 use view::View;
@@ -51,13 +51,14 @@ const DRAW_EVERY: Duration = Duration::from_millis(100);
 /// end, also if it crashes. With --od it reads from a daemon that runs already: of samples that come at once, the last.
 #[derive(clap::Args)]
 #[command(
-    before_help = "Example: airpace diag watch --port /dev/ttyUSB2\n         airpace diag watch --od --kpi lte.rsrp,lte.dl.tb_bytes --json"
+    before_help = "Example: airpace diag watch --port /dev/ttyUSB2\n         airpace diag watch --od --kpi lte.rsrp,lte.dl.tb_bytes --json",
+    group = clap::ArgGroup::new("source").args(PORTS).arg("od").required(true)
 )]
 pub struct Args {
     #[command(flatten)]
-    port: Option<PortArgs>,
+    port: PortArgs,
     /// Read from the daemon whose folder this is [default: $OD_DIR, else /run/airpace for root, else $XDG_RUNTIME_DIR/airpace].
-    #[arg(long, value_name = "DIR", num_args = 0..=1, conflicts_with_all = ["port", "dev", "tcp"], required_unless_present_any = ["port", "dev", "tcp"])]
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
     od: Option<Option<PathBuf>>,
     /// KPIs, such as lte.rsrp, lte.dl.bytes@2 or 0xB173:records.num_rbs [default: what most look for first].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -80,8 +81,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         args.kpi.clone()
     };
     let shows_table = !args.json && std::io::stdout().is_terminal();
-    let mut feed = match &args.port {
-        Some(port) => Feed::open_session(port.source(), &args.listen, &kpis)?,
+    let mut feed = match args.port.source() {
+        Some(source) => Feed::open_session(source, &args.listen, &kpis)?,
         None => Feed::open_daemon(args.od.clone().flatten().as_deref(), &kpis)?,
     };
     let is_over = Arc::new(AtomicBool::new(false));

@@ -1,0 +1,180 @@
+//! A modem that says RSRP every ten milliseconds, and what a busy phone says besides, on a pseudo-terminal.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use airpace_core::{Rng, Streams, Time};
+use airpace_diag::{Buffering, LogCode, ModemOptions, Radio, Stamp};
+use airpace_live::modem::{Door, Next, Said, Stamped, serve};
+use anyhow::{Context, bail};
+use od::clock::now_ns;
+
+/// The modem's own report of RSRP.
+///
+/// Source: BISCAY §5.1 (the most frequent message)
+pub const RSRP_EVERY: Duration = Duration::from_millis(10);
+
+/// What the modem has to say.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Packets, RSRP included.
+    pub packets_per_s: u32,
+    /// How long they are kept.
+    pub hold: Duration,
+    /// Of its values.
+    pub seed: u64,
+}
+
+/// A modem on a thread of its own; dropping it ends it.
+pub struct Emulator {
+    device: PathBuf,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Emulator {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// A system without pseudo-terminals.
+    pub fn start(load: Load) -> anyhow::Result<Emulator> {
+        let mut door = Door::terminal().context("cannot open a pseudo-terminal")?;
+        let Door::Terminal { path, .. } = &door else { bail!("a terminal's door is a terminal") };
+        let device = PathBuf::from(path);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let options =
+            ModemOptions { buffering: Buffering::THRESHOLD, hold: load.hold, ..ModemOptions::default() };
+        let mut packets = Packets::new(load);
+        let speak = move || {
+            // A door that breaks is noticed by the host, who hears nothing more.
+            let _ = serve(&mut door, options, false, || Next::Said(packets.next(now_ns())), &over, |_| {});
+        };
+        let thread = std::thread::Builder::new().name("modem".to_owned()).spawn(speak)?;
+        Ok(Emulator { device, is_over, thread: Some(thread) })
+    }
+
+    /// Where a host finds it.
+    pub fn device(&self) -> &Path {
+        &self.device
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The modem's clock of a time of ours: years after 1980, as if a network had told it.
+pub fn modem_ns(now_ns: u64) -> u64 {
+    now_ns + 46 * 365 * 86_400 * 1_000_000_000
+}
+
+/// Packets in their order.
+struct Packets {
+    /// When the first was asked for: the speech begins.
+    began_ns: Option<u64>,
+    /// When the next one is due, since then.
+    due: Time,
+    every: Duration,
+    rsrp_due: Time,
+    rsrp_dbm: f64,
+    rng: Rng,
+}
+
+impl Packets {
+    fn new(load: Load) -> Packets {
+        Packets {
+            began_ns: None,
+            due: Time::ZERO,
+            every: Duration::from_secs(1) / load.packets_per_s,
+            rsrp_due: Time::ZERO,
+            rsrp_dbm: -95.0,
+            rng: Streams::new(load.seed).stream("modem"),
+        }
+    }
+
+    /// The next packet; stamped with the time at which it is due.
+    fn next(&mut self, now_ns: u64) -> Said {
+        let began_ns = *self.began_ns.get_or_insert(now_ns);
+        let at = self.due;
+        self.due += self.every;
+        let (code, payload) = if at >= self.rsrp_due {
+            self.rsrp_due += RSRP_EVERY;
+            self.rsrp_dbm = (self.rsrp_dbm + self.rng.range(-0.5, 0.5)).clamp(-120.0, -70.0);
+            (LogCode(0xB17F), serving_cell(self.rsrp_dbm))
+        } else {
+            (LogCode(0xB173), grant(at.as_millis(), 5 + self.rng.below(90) as u8))
+        };
+        let stamped = Stamped::Kept(Stamp::from_nanos(modem_ns(began_ns + at.as_nanos())));
+        Said { at, radio: Radio::FIRST, code, stamped, payload }
+    }
+}
+
+/// 0xB17F, version 5: the serving cell.
+fn serving_cell(rsrp_dbm: f64) -> Vec<u8> {
+    let mut payload = vec![0; 36];
+    payload[0] = 5;
+    payload[4..8].copy_from_slice(&1_300u32.to_le_bytes());
+    payload[8..10].copy_from_slice(&42u16.to_le_bytes());
+    let raw = ((rsrp_dbm + 180.0) / 0.0625) as u32;
+    payload[12..16].copy_from_slice(&raw.to_le_bytes());
+    payload[16..20].copy_from_slice(&raw.to_le_bytes());
+    payload
+}
+
+/// 0xB173, version 36: a transport block that came whole in one subframe.
+fn grant(millis: u64, prb: u8) -> Vec<u8> {
+    let mut payload = vec![0; 44];
+    payload[0] = 36;
+    payload[1] = 1;
+    let (frame, subframe) = ((millis / 10 % 1_024) as u16, (millis % 10) as u16);
+    payload[4..6].copy_from_slice(&(frame << 4 | subframe).to_le_bytes());
+    payload[6] = prb;
+    payload[7] = 1;
+    payload[8] = 1;
+    // The first of the two blocks: whole, for this phone.
+    payload[16] = 0b1000_0000;
+    payload[20..22].copy_from_slice(&(u16::from(prb) * 40).to_le_bytes());
+    payload[22] = 15;
+    payload[23] = prb;
+    payload
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airpace_diag::LogPacket;
+    use airpace_diag::kpi::{Extractor, Subscription};
+
+    #[test]
+    fn the_packets_say_what_a_phone_would() {
+        let load = Load { packets_per_s: 1_000, hold: Duration::from_secs(1), seed: 1 };
+        let mut packets = Packets::new(load);
+        let subscription = Subscription::new(["lte.rsrp", "lte.dl.tb_bytes", "lte.dl.prb"]).unwrap();
+        let mut extractor = Extractor::new(&subscription);
+        let mut counts = [0; 3];
+        let mut subframes = vec![];
+        for _ in 0..1_000 {
+            let Said { radio, code, stamped, payload, .. } = packets.next(7);
+            let Stamped::Kept(stamp) = stamped else { panic!("it bears its own time") };
+            extractor.push(&LogPacket { radio, code, stamp, payload: &payload }, |sample| {
+                counts[sample.wanted] += 1;
+                subframes.extend(sample.subframe);
+                if sample.wanted == 0 {
+                    assert!((-120.0..-69.0).contains(&sample.value), "{}", sample.value);
+                }
+            });
+        }
+        assert_eq!(counts, [100, 900, 900], "a hundred RSRPs, a grant in every other subframe");
+        assert!(extractor.troubles().is_empty(), "{:?}", extractor.troubles());
+        assert!(subframes.windows(2).all(|pair| pair[1] >= pair[0] || pair[1] < 10), "in their order");
+    }
+}

@@ -1,0 +1,351 @@
+//! One measurement: an emulated modem, a daemon in a process of its own, a program that reads.
+
+use std::fmt::Write;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use od::clock::now_ns;
+use od::{Kpi, Od, Reading};
+use serde_json::Value;
+
+use super::emulator::{Emulator, Load, modem_ns};
+
+/// Readings that come so close together are one arrival: a modem that empties its buffer says a second's worth at once.
+///
+/// Chosen: longer than a buffer takes over the port, shorter than the modem's own beat.
+const TOGETHER: Duration = Duration::from_millis(5);
+/// How long the daemon may take to come to streaming.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Time between streaming and measuring: the first buffers have gone by.
+const SETTLE: Duration = Duration::from_millis(1_500);
+
+/// What came out.
+pub struct Outcome {
+    /// Whether the modem was drained.
+    pub drains: bool,
+    /// Of the daemon, in percent of a core.
+    pub cpu_percent: f64,
+    /// Packets that the daemon read.
+    pub packets_per_s: f64,
+    /// Drains that the daemon sent.
+    pub drains_per_s: f64,
+    /// Whether the daemon had real-time priority.
+    pub is_realtime: bool,
+    readings: Readings,
+}
+
+/// Readings, and when each was read.
+type Readings = Vec<(Reading, u64)>;
+
+/// Percentiles of something.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Percentiles {
+    /// Half are below.
+    pub p50: f64,
+    /// Nine of ten are below.
+    pub p90: f64,
+    /// 99 of 100 are below.
+    pub p99: f64,
+    /// The highest.
+    pub max: f64,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Percentiles {
+    /// Of these, by the nearest rank.
+    pub fn of(values: &[f64]) -> Percentiles {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |share: f64| match sorted.len() {
+            0 => f64::NAN,
+            count => sorted[((count as f64 * share).ceil() as usize).clamp(1, count) - 1],
+        };
+        Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0), count: sorted.len() }
+    }
+}
+
+impl Outcome {
+    /// Milliseconds between arrivals.
+    pub fn gaps(&self) -> Vec<f64> {
+        let (mut gaps, mut last, mut arrived) = (vec![], None, None);
+        for (reading, _) in &self.readings {
+            let is_together = last.is_some_and(|last| reading.arrival_ns - last < TOGETHER.as_nanos() as u64);
+            last = Some(reading.arrival_ns);
+            if !is_together && let Some(before) = arrived.replace(reading.arrival_ns) {
+                gaps.push((reading.arrival_ns - before) as f64 / 1e6);
+            }
+        }
+        gaps
+    }
+
+    /// Microseconds from the arrival of a reading's bytes to its being read.
+    pub fn latencies(&self) -> Vec<f64> {
+        self.readings.iter().map(|(reading, read_ns)| (read_ns - reading.arrival_ns) as f64 / 1e3).collect()
+    }
+
+    /// Milliseconds from the modem's saying it to its being read.
+    pub fn ages(&self) -> Vec<f64> {
+        let age = |(reading, read_ns): &(Reading, u64)| (modem_ns(*read_ns) - reading.modem_ns) as f64 / 1e6;
+        self.readings.iter().map(age).collect()
+    }
+
+    /// Percentiles of [`Outcome::gaps`].
+    pub fn gaps_ms(&self) -> Percentiles {
+        Percentiles::of(&self.gaps())
+    }
+
+    /// Percentiles of [`Outcome::latencies`].
+    pub fn latencies_us(&self) -> Percentiles {
+        Percentiles::of(&self.latencies())
+    }
+
+    /// Percentiles of [`Outcome::ages`].
+    pub fn ages_ms(&self) -> Percentiles {
+        Percentiles::of(&self.ages())
+    }
+}
+
+/// Measures for `span`; `tick` is told how far it is.
+///
+/// # Errors
+/// A daemon that does not start, or ends before its time.
+pub fn measure(
+    load: &Load,
+    drains: bool,
+    span: Duration,
+    wants_realtime: bool,
+    tick: impl Fn(Duration),
+) -> anyhow::Result<Outcome> {
+    let folder = tempfile::Builder::new().prefix("airpace-granularity-").tempdir()?;
+    let emulator = Emulator::start(*load)?;
+    let mut daemon = Daemon::start(&emulator, folder.path(), drains, wants_realtime)?;
+    let od = daemon.open(folder.path())?;
+    let kpi = od.subscribe("lte.rsrp")?;
+    std::thread::sleep(SETTLE);
+
+    let (began, before, counted) = (Instant::now(), daemon.cpu_ns()?, daemon.counted()?);
+    let reader = read(kpi, span)?;
+    while began.elapsed() < span {
+        std::thread::sleep((span - began.elapsed()).min(Duration::from_millis(100)));
+        tick(began.elapsed().min(span));
+    }
+    let (took, after, now_counted) = (began.elapsed().as_secs_f64(), daemon.cpu_ns()?, daemon.counted()?);
+    let readings = match reader.join() {
+        Ok(readings) => readings?,
+        Err(_) => bail!("the reader has ended by a fault"),
+    };
+    if readings.len() < 2 {
+        bail!("only {} readings came in {took:.1} s", readings.len());
+    }
+    daemon.end()?;
+    Ok(Outcome {
+        drains,
+        cpu_percent: (after - before) as f64 / 1e9 / took * 100.0,
+        packets_per_s: (now_counted.packets - counted.packets) / took,
+        drains_per_s: (now_counted.drains - counted.drains) / took,
+        is_realtime: daemon.is_realtime,
+        readings,
+    })
+}
+
+/// Reads every reading of a KPI as a program would, and when it did, for `span`.
+fn read(kpi: Kpi, span: Duration) -> anyhow::Result<JoinHandle<anyhow::Result<Readings>>> {
+    let until = now_ns() + span.as_nanos() as u64;
+    let mut seen = kpi.latest().map_or(0, |reading| reading.sequence);
+    let read = move || {
+        let mut readings = Vec::with_capacity(1 << 16);
+        loop {
+            let left = until.saturating_sub(now_ns());
+            match kpi.wait(seen, Duration::from_nanos(left)) {
+                Ok(reading) => {
+                    readings.push((reading, now_ns()));
+                    seen = reading.sequence;
+                }
+                Err(od::Error::TimedOut) => return Ok(readings),
+                Err(od::Error::Interrupted) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    };
+    Ok(std::thread::Builder::new().name("reader".to_owned()).spawn(read)?)
+}
+
+/// The daemon's process.
+struct Daemon {
+    process: Child,
+    says: BufReader<ChildStdout>,
+    metrics: String,
+    is_realtime: bool,
+}
+
+/// What the daemon has counted.
+struct Counted {
+    packets: f64,
+    drains: f64,
+}
+
+impl Daemon {
+    fn start(
+        emulator: &Emulator,
+        folder: &std::path::Path,
+        drains: bool,
+        wants_realtime: bool,
+    ) -> anyhow::Result<Daemon> {
+        let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+        command
+            .args(["diag", "serve", "--json", "--kpi", "lte.rsrp,lte.dl.tb_bytes,lte.dl.prb"])
+            .args(["--metrics", "127.0.0.1:0", "--drain", if drains { "1ms" } else { "off" }])
+            .arg("--port")
+            .arg(emulator.device())
+            .arg("--dir")
+            .arg(folder)
+            .args(if wants_realtime { None } else { Some("--no-realtime") });
+        let mut process =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start the daemon")?;
+        let says = BufReader::new(process.stdout.take().context("the daemon says nothing")?);
+        Ok(Daemon { process, says, metrics: String::new(), is_realtime: false })
+    }
+
+    /// Waits until it streams, and opens it.
+    fn open(&mut self, folder: &std::path::Path) -> anyhow::Result<Od> {
+        let began = Instant::now();
+        loop {
+            let mut line = String::new();
+            if self.says.read_line(&mut line)? == 0 || began.elapsed() > PATIENCE {
+                bail!("the daemon did not come to listen to the modem");
+            }
+            let event: Value = serde_json::from_str(&line).context("the daemon says what is no JSON")?;
+            match event["event"].as_str() {
+                Some("serving") => event["metrics"].as_str().unwrap_or("").clone_into(&mut self.metrics),
+                Some("realtime") => {
+                    self.is_realtime = event["text"].as_str().is_some_and(|text| text.contains("SCHED_FIFO"));
+                }
+                Some("streaming") => return Ok(Od::open(Some(folder))?),
+                _ => {}
+            }
+        }
+    }
+
+    /// Time that its threads have run, in nanoseconds.
+    fn cpu_ns(&self) -> anyhow::Result<u64> {
+        let folder = format!("/proc/{}/task", self.process.id());
+        let mut total = 0;
+        for task in fs::read_dir(&folder).with_context(|| format!("cannot read {folder}"))? {
+            let text = fs::read_to_string(task?.path().join("schedstat")).context("cannot read schedstat")?;
+            let run: u64 = text.split(' ').next().unwrap_or("").parse().context("schedstat is no number")?;
+            total += run;
+        }
+        Ok(total)
+    }
+
+    fn counted(&self) -> anyhow::Result<Counted> {
+        use std::io::Read;
+        use std::net::TcpStream;
+        let address = self.metrics.trim_start_matches("http://").trim_end_matches("/metrics");
+        let mut stream = TcpStream::connect(address).context("the daemon serves no metrics")?;
+        std::io::Write::write_all(&mut stream, b"GET /metrics HTTP/1.0\r\n\r\n")?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page)?;
+        let value = |name: &str| {
+            let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.and_then(|value| value.parse().ok()).with_context(|| format!("the metrics lack {name}"))
+        };
+        Ok(Counted {
+            packets: value("airpace_diag_packets_total")?,
+            drains: value("airpace_diag_drains_total")?,
+        })
+    }
+
+    /// Has it end in good order.
+    fn end(&mut self) -> anyhow::Result<()> {
+        if let Some(pid) = rustix::process::Pid::from_raw(self.process.id() as i32) {
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+        }
+        let status = self.process.wait()?;
+        if !status.success() {
+            bail!("the daemon ended with {status}");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// All readings, one per row.
+pub fn as_csv(outcomes: &[Outcome]) -> String {
+    let mut csv = String::from("drains,sequence,rsrp_dbm,modem_ns,arrival_ns,published_ns,read_ns\n");
+    for outcome in outcomes {
+        for (reading, read_ns) in &outcome.readings {
+            let Reading { sequence, value, modem_ns, arrival_ns, published_ns, .. } = reading;
+            let drains = outcome.drains;
+            let _ =
+                writeln!(csv, "{drains},{sequence},{value},{modem_ns},{arrival_ns},{published_ns},{read_ns}");
+        }
+    }
+    csv
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(arrivals_ms: &[f64]) -> Outcome {
+        let reading = |(at, ms): (usize, &f64)| {
+            let arrival_ns = (ms * 1e6) as u64;
+            let reading = Reading {
+                value: -90.0,
+                sequence: at as u64 + 1,
+                modem_ns: modem_ns(arrival_ns - 500_000),
+                arrival_ns,
+                published_ns: arrival_ns + 1_000,
+                subframe: None,
+                carrier: 0,
+                radio: 1,
+                is_after_gap: false,
+                gaps: 0,
+            };
+            (reading, arrival_ns + 20_000)
+        };
+        let readings = arrivals_ms.iter().enumerate().map(reading).collect();
+        Outcome {
+            drains: true,
+            cpu_percent: 1.0,
+            packets_per_s: 0.0,
+            drains_per_s: 0.0,
+            is_realtime: true,
+            readings,
+        }
+    }
+
+    #[test]
+    fn what_comes_at_once_is_one_arrival() {
+        assert_eq!(outcome(&[1_000.0, 1_010.0, 1_020.5]).gaps(), [10.0, 10.5]);
+        assert_eq!(outcome(&[1_000.0, 1_001.0, 1_004.0, 2_000.0, 2_003.0]).gaps(), [1_000.0]);
+    }
+
+    #[test]
+    fn latency_is_from_arrival_and_age_from_the_modem() {
+        let outcome = outcome(&[1_000.0, 1_010.0]);
+        assert_eq!(outcome.latencies(), [20.0, 20.0]);
+        assert_eq!(outcome.ages(), [0.52, 0.52]);
+        assert_eq!(as_csv(&[outcome]).lines().nth(1).unwrap().split(',').next_back(), Some("1000020000"));
+    }
+
+    #[test]
+    fn percentiles_are_values_that_came() {
+        let values: Vec<f64> = (1..=100).map(f64::from).collect();
+        let found = Percentiles::of(&values);
+        assert_eq!((found.p50, found.p90, found.p99, found.max, found.count), (50.0, 90.0, 99.0, 100.0, 100));
+        assert!(Percentiles::of(&[]).p50.is_nan());
+    }
+}

@@ -1,0 +1,465 @@
+//! `airpace diag serve` and `watch`: a daemon, a modem to test against, programs that read, are slow, die.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use airpace_core::Time;
+use airpace_diag::command::Request;
+use airpace_diag::modem::{Modem, ModemOptions};
+use airpace_diag::{Framing, LogCode, LogPacket, Mask, Radio, Stamp, frame};
+use od::Od;
+use od::clock::now_ns;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::Shell;
+
+/// How long anything here may take before the test gives up: nothing is timed, only waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+const RSRP: LogCode = LogCode(0xB17F);
+/// What somebody had asked the modem for before we came.
+const BEFORE: LogCode = LogCode(0xB0C0);
+
+#[test]
+fn a_program_reads_what_the_modem_says_and_the_modem_is_asked_just_for_that() {
+    let (shell, modem) = (Shell::new(), TestModem::start());
+    let mut daemon = Daemon::start(&shell, &modem, &["--kpi", "lte.rsrp"]);
+    daemon.wait_for("streaming");
+    assert_eq!(modem.codes(), BTreeSet::from([0xB17F, 0xB179, 0xB193].map(LogCode)), "all that say RSRP");
+    let od = daemon.open();
+    let rsrp = od.subscribe("lte.rsrp").unwrap();
+    let reading = rsrp.wait(0, PATIENCE).unwrap();
+    assert_eq!(reading.value, -95.0);
+    assert!(reading.modem_ns > 0 && reading.published_ns >= reading.arrival_ns);
+    let next = rsrp.wait(reading.sequence, PATIENCE).unwrap();
+    assert!(next.sequence > reading.sequence && next.modem_ns > reading.modem_ns);
+
+    // Another program wants something else, while the first goes on.
+    let other = daemon.open();
+    let blocks = other.subscribe("lte.dl.blocks").unwrap();
+    let first = blocks.wait(0, PATIENCE).unwrap();
+    assert!(modem.codes().contains(&LogCode(0xB173)), "the mask follows");
+    assert_eq!(first.value, first.sequence as f64, "a total counts every block from the first that came");
+    let third = other.subscribe("lte.rsrq").unwrap();
+    third.wait(0, PATIENCE).unwrap();
+    let later = blocks.wait(first.sequence + 20, PATIENCE).unwrap();
+    assert_eq!(
+        later.value, later.sequence as f64,
+        "no block is lost nor counted anew when subscriptions change"
+    );
+    drop((blocks, third, other));
+    wait_until("the mask follows those who leave", || !modem.codes().contains(&LogCode(0xB173)));
+    let seen = rsrp.latest().unwrap().sequence;
+    rsrp.wait(seen, PATIENCE).unwrap();
+
+    let refused = od.subscribe("lte.rsrpp").unwrap_err().to_string();
+    assert!(refused.contains("`lte.rsrp`"), "a name that there is not is answered with near ones: {refused}");
+    assert!(od.kpis().unwrap().iter().any(|kpi| kpi.name == "lte.dl.tb_bytes" && kpi.unit == "byte"));
+
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.end(), Some(0));
+    assert_eq!(modem.codes(), BTreeSet::from([BEFORE]), "the modem is as it was");
+    wait_until("the reader notices", || !od.is_alive());
+}
+
+#[test]
+fn a_daemon_that_is_killed_leaves_the_modem_as_it_was_and_readers_know() {
+    let (shell, modem) = (Shell::new(), TestModem::start());
+    let mut daemon = Daemon::start(&shell, &modem, &["--kpi", "lte.rsrp"]);
+    daemon.wait_for("streaming");
+    let od = daemon.open();
+    let rsrp = od.subscribe("lte.rsrp").unwrap();
+    let seen = rsrp.wait(0, PATIENCE).unwrap().sequence;
+    assert!(od.is_alive() && modem.codes().contains(&RSRP));
+    daemon.process.kill().unwrap();
+    assert_eq!(daemon.end(), None, "by a signal");
+    wait_until("the guard gives the modem back", || modem.codes() == BTreeSet::from([BEFORE]));
+    wait_until("the reader notices", || !od.is_alive());
+    let error = loop {
+        match rsrp.wait(rsrp.latest().map_or(seen, |reading| reading.sequence), PATIENCE) {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, od::Error::Stale), "{error}");
+
+    let mut second = Daemon::start(&shell, &modem, &["--kpi", "lte.rsrp"]);
+    second.wait_for("streaming");
+    let reading = second.open().subscribe("lte.rsrp").unwrap().wait(0, PATIENCE).unwrap();
+    assert_eq!(reading.value, -95.0, "another daemon takes its place");
+}
+
+#[test]
+fn a_port_that_is_lost_is_opened_again_and_the_gap_is_marked() {
+    let (shell, modem) = (Shell::new(), TestModem::start());
+    let mut daemon = Daemon::start(&shell, &modem, &["--kpi", "lte.rsrp", "--metrics", "127.0.0.1:0"]);
+    daemon.wait_for("streaming");
+    let od = daemon.open();
+    let rsrp = od.subscribe("lte.rsrp").unwrap();
+    let before = rsrp.wait(0, PATIENCE).unwrap();
+    modem.hang_up();
+    daemon.wait_for("lost");
+    daemon.wait_for("streaming");
+    wait_until("readings come again", || {
+        rsrp.latest().is_some_and(|reading| reading.arrival_ns > before.arrival_ns)
+    });
+    assert_eq!(od.gaps(), 1);
+    assert!(od.is_alive(), "the daemon was there all the time");
+    let page = daemon.metrics();
+    assert!(
+        page.contains("\nairpace_diag_gaps_total 1\n") && page.contains("\nairpace_diag_sessions_total 2\n"),
+        "{page}"
+    );
+    daemon.signal(Signal::INT);
+    assert_eq!(daemon.end(), Some(0));
+    assert_eq!(
+        modem.codes(),
+        BTreeSet::from([BEFORE]),
+        "what it was before the first session, not the second"
+    );
+}
+
+#[test]
+fn a_program_that_is_stopped_or_does_not_read_delays_nobody() {
+    let (shell, modem) = (Shell::new(), TestModem::start());
+    let mut daemon = Daemon::start(&shell, &modem, &["--metrics", "127.0.0.1:0"]);
+    daemon.wait_for("streaming");
+    let dir = daemon.dir.to_str().unwrap().to_owned();
+    let mut stopped = shell
+        .command(&["diag", "watch", "--od", &dir, "--kpi", "lte.rsrp,lte.dl.prb", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(stopped.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("lte."), "{line}");
+    kill_process(pid(&stopped), Signal::STOP).unwrap();
+    // Asks and asks, and never reads an answer.
+    let mut deaf = std::os::unix::net::UnixStream::connect(daemon.dir.join("control")).unwrap();
+    deaf.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    let asked = (0..20_000).take_while(|_| deaf.write_all(b"list\n").is_ok()).count();
+    assert!(asked > 0);
+
+    let od = daemon.open();
+    let rsrp = od.subscribe("lte.rsrp").unwrap();
+    let mut seen = 0;
+    for _ in 0..50 {
+        seen = rsrp.wait(seen, PATIENCE).unwrap().sequence;
+    }
+    assert!(
+        od.is_alive()
+            && daemon.metrics().contains("airpace_kpi_subscriptions{name=\"lte.dl.prb\",radio=\"1\"} 1\n")
+    );
+    stopped.kill().unwrap();
+    stopped.wait().unwrap();
+    wait_until("a dead program's lease ends", || !modem.codes().contains(&LogCode(0xB173)));
+    assert!(rsrp.wait(seen, PATIENCE).unwrap().sequence > seen);
+}
+
+#[test]
+fn a_second_daemon_is_refused_and_so_is_what_cannot_be() {
+    let (shell, modem) = (Shell::new(), TestModem::start());
+    let mut daemon = Daemon::start(&shell, &modem, &[]);
+    daemon.wait_for("streaming");
+    let address = modem.address.to_string();
+    let dir = daemon.dir.to_str().unwrap().to_owned();
+    shell
+        .run(&["diag", "serve", "--tcp", &address, "--dir", &dir])
+        .refused(&[&format!("another daemon serves {dir}")]);
+    shell
+        .run(&["diag", "serve", "--tcp", &address, "--dir", "other", "--kpi", "lte.rsrpp"])
+        .refused(&["no KPI `lte.rsrpp`", "`lte.rsrp`"]);
+    shell.run(&["diag", "serve", "--dir", "other"]).refused(&["--port"]);
+    shell.run(&["diag", "serve", "--tcp", &address, "--drain", "1"]).refused(&["500us, 1ms or 2s"]);
+    shell.run(&["diag", "watch", "--od", "nowhere"]).refused(&["no daemon at nowhere", "airpace diag serve"]);
+}
+
+#[test]
+fn watch_opens_a_session_of_its_own_prints_samples_and_gives_the_modem_back() {
+    let (shell, modem) = (Shell::new(), TestModem::start());
+    let address = modem.address.to_string();
+    let words = ["diag", "watch", "--tcp", &address, "--kpi", "lte.rsrp,lte.dl.prb", "--for", "2s", "--json"];
+    let printed = shell.run(&words).fine();
+    let samples: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |name: &str| samples.iter().filter(|sample| sample["kpi"] == name).cloned().collect::<Vec<_>>();
+    let (rsrp, prb) = (of("lte.rsrp"), of("lte.dl.prb"));
+    assert!(rsrp.len() > 10 && prb.len() > 10, "{printed}");
+    assert_eq!(
+        (&rsrp[0]["value"], &rsrp[0]["unit"], &rsrp[0]["radio"]),
+        (&(-95.0).into(), &"dBm".into(), &1.into())
+    );
+    assert!(
+        prb[0]["subframe"].is_number() && prb[0]["time_utc"].as_str().unwrap().starts_with("20"),
+        "{}",
+        prb[0]
+    );
+    let sequences: Vec<_> = prb.iter().map(|sample| sample["sequence"].as_u64().unwrap()).collect();
+    assert!(sequences.windows(2).all(|pair| pair[1] == pair[0] + 1), "every sample is printed");
+    assert_eq!(modem.codes(), BTreeSet::from([BEFORE]));
+
+    let mut killed =
+        shell.command(&["diag", "watch", "--tcp", &address]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(killed.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains(" s  lte."), "as text where nobody asked for JSON: {line}");
+    assert!(modem.codes().contains(&RSRP));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    wait_until("the guard gives the modem back", || modem.codes() == BTreeSet::from([BEFORE]));
+}
+
+#[test]
+fn a_modem_that_buffers_is_drained_and_another_is_not() {
+    let shell = Shell::new();
+    for (options, every, drains) in [
+        (ModemOptions::default(), "1ms", true),
+        (ModemOptions::default(), "off", false),
+        (ModemOptions { understands_control: false, ..ModemOptions::default() }, "1ms", false),
+    ] {
+        let modem = TestModem::with(options);
+        let mut daemon = Daemon::start(&shell, &modem, &["--kpi", "lte.rsrp", "--drain", every]);
+        daemon.wait_for("streaming");
+        let od = daemon.open();
+        let rsrp = od.subscribe("lte.rsrp").unwrap();
+        let mut seen = 0;
+        for _ in 0..20 {
+            seen = rsrp.wait(seen, PATIENCE).unwrap().sequence;
+        }
+        let drained = modem.modem().stats().drains;
+        assert_eq!(drained > 10, drains, "{drained} drains with --drain {every}");
+        daemon.signal(Signal::TERM);
+        assert_eq!(daemon.end(), Some(0));
+    }
+}
+
+#[test]
+fn granularity_measures_with_draining_and_without_and_keeps_a_folder() {
+    let shell = Shell::new();
+    let words = ["diag", "granularity", "--for", "3s", "--buffer", "500ms", "--json", "--out", "folder"];
+    let done = shell.run(&words);
+    assert!(matches!(done.code, Some(0 | 1)), "goals may be missed on a busy machine: {}", done.err);
+    let printed: Value = serde_json::from_str(&done.out).unwrap();
+    let [drained, buffered] = &printed["measurements"].as_array().unwrap()[..] else { panic!("{printed}") };
+    assert!(drained["drains_per_s"].as_f64() > Some(100.0) && buffered["drains_per_s"].as_f64() == Some(0.0));
+    let gap = |of: &Value| of["gap_ms"]["p50"].as_f64().unwrap();
+    assert!(gap(drained) < 0.5 * gap(buffered), "draining is what makes KPIs come: {printed}");
+    assert!(gap(buffered) > 300.0, "without, they come when the buffer is emptied: {printed}");
+
+    let read = |name: &str| -> Value { serde_json::from_str(&shell.read(name)).unwrap() };
+    assert_eq!(read("folder/summary.json"), printed);
+    let manifest = read("folder/manifest.json");
+    assert_eq!((&manifest["complete"], &manifest["seed"]), (&true.into(), &1.into()));
+    assert!(manifest["command"].as_str().unwrap().starts_with("airpace diag granularity --for 3s"));
+    let csv = shell.read("folder/readings.csv");
+    let rows = csv.lines().count() as u64 - 1;
+    let counts = [drained, buffered].map(|of| of["arrival_to_reader_us"]["count"].as_u64().unwrap());
+    assert_eq!(rows, counts[0] + counts[1]);
+    let page = shell.read("folder/report.html");
+    assert_eq!(page.matches("<figure>").count(), 3, "a figure for gaps, ages and latencies");
+    assert!(!page.contains("NaN") && !page.contains("src="), "whole, and nothing from elsewhere");
+    shell.run(&["diag", "granularity", "--load", "5"]).refused(&["100..=20000"]);
+}
+
+/// A daemon's process.
+struct Daemon {
+    process: Child,
+    says: BufReader<ChildStdout>,
+    dir: PathBuf,
+    page: String,
+}
+
+impl Daemon {
+    fn start(shell: &Shell, modem: &TestModem, words: &[&str]) -> Daemon {
+        let dir = shell.path("od");
+        let address = modem.address.to_string();
+        let all =
+            [&["diag", "serve", "--json", "--tcp", &address, "--dir", dir.to_str().unwrap()], words].concat();
+        let mut process = shell.command(&all).stdout(Stdio::piped()).spawn().unwrap();
+        let mut says = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        says.read_line(&mut line).unwrap();
+        let first: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(first["event"], "serving");
+        let page = first["metrics"].as_str().unwrap_or("").to_owned();
+        Daemon { process, says, dir, page }
+    }
+
+    /// Waits for it to say this.
+    fn wait_for(&mut self, event: &str) {
+        loop {
+            let mut line = String::new();
+            assert!(self.says.read_line(&mut line).unwrap() > 0, "it ended before it said {event}");
+            let said: Value = serde_json::from_str(&line).unwrap();
+            if said["event"] == event {
+                return;
+            }
+        }
+    }
+
+    fn open(&self) -> Od {
+        Od::open(Some(&self.dir)).unwrap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(pid(&self.process), signal).unwrap();
+    }
+
+    /// Waits for its end; the exit code.
+    fn end(&mut self) -> Option<i32> {
+        self.process.wait().unwrap().code()
+    }
+
+    fn metrics(&self) -> String {
+        let address = self.page.trim_start_matches("http://").trim_end_matches("/metrics");
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        page
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn pid(process: &Child) -> Pid {
+    Pid::from_child(process)
+}
+
+#[track_caller]
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A modem behind a TCP port; says RSRP and a grant every two milliseconds.
+struct TestModem {
+    address: SocketAddr,
+    modem: Arc<Mutex<Modem>>,
+    hangs_up: Arc<AtomicBool>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl TestModem {
+    fn start() -> TestModem {
+        TestModem::with(ModemOptions::default())
+    }
+
+    /// Somebody has asked it for something before.
+    fn with(options: ModemOptions) -> TestModem {
+        let mut modem = Modem::new(options.clone());
+        let mut frames = vec![];
+        let mask = Mask::of(BEFORE.equipment(), options.items[usize::from(BEFORE.equipment())], [BEFORE]);
+        frame::encode(Framing::Hdlc, &Request::SetLogMask(mask).body(), &mut frames);
+        modem.push(Time::ZERO, &frames);
+        modem.hang_up();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let modem = Arc::new(Mutex::new(modem));
+        let (hangs_up, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let thread = std::thread::spawn({
+            let (modem, hangs_up, is_over) = (modem.clone(), hangs_up.clone(), is_over.clone());
+            move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    match listener.accept() {
+                        Ok((stream, _)) => speak(stream, &modem, &hangs_up, &is_over),
+                        Err(_) => std::thread::sleep(Duration::from_millis(2)),
+                    }
+                }
+            }
+        });
+        TestModem { address, modem, hangs_up, is_over, thread: Some(thread) }
+    }
+
+    fn modem(&self) -> MutexGuard<'_, Modem> {
+        self.modem.lock().unwrap()
+    }
+
+    /// What it was asked for.
+    fn codes(&self) -> BTreeSet<LogCode> {
+        self.modem().masks().flat_map(|mask| mask.codes().collect::<Vec<_>>()).collect()
+    }
+
+    /// Breaks the connection.
+    fn hang_up(&self) {
+        self.hangs_up.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for TestModem {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn speak(mut stream: TcpStream, modem: &Mutex<Modem>, hangs_up: &AtomicBool, is_over: &AtomicBool) {
+    stream.set_nonblocking(false).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
+    let (mut buffer, mut said, mut said_at) = ([0; 4_096], vec![], 0);
+    while !is_over.load(Ordering::Relaxed) && !hangs_up.swap(false, Ordering::Relaxed) {
+        let read = stream.read(&mut buffer);
+        let mut modem = modem.lock().unwrap();
+        let now = Time::from_nanos(now_ns());
+        match read {
+            Ok(0) => break,
+            Ok(count) => modem.push(now, &buffer[..count]),
+            Err(error)
+                if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
+            Err(_) => break,
+        }
+        if now.as_millis() >= said_at + 2 {
+            said_at = now.as_millis();
+            let stamp = Stamp::from_nanos(now.as_nanos() + 1_450_000_000_000_000_000);
+            for (code, payload) in [(RSRP, serving_cell()), (LogCode(0xB173), grant())] {
+                modem.feed(now, LogPacket { radio: Radio::FIRST, code, stamp, payload: &payload });
+            }
+        }
+        modem.pop(now, &mut said);
+        drop(modem);
+        if stream.write_all(&said).is_err() {
+            break;
+        }
+        said.clear();
+    }
+    modem.lock().unwrap().hang_up();
+}
+
+/// 0xB17F, version 5: −95 dBm.
+fn serving_cell() -> Vec<u8> {
+    let mut payload = vec![0; 36];
+    payload[0] = 5;
+    payload[12..16].copy_from_slice(&1_360u32.to_le_bytes());
+    payload[20..24].copy_from_slice(&300u32.to_le_bytes());
+    payload
+}
+
+/// 0xB173, version 36: a block of 50 PRBs that came whole.
+fn grant() -> Vec<u8> {
+    let mut payload = vec![0; 44];
+    payload[..2].copy_from_slice(&[36, 1]);
+    payload[4..9].copy_from_slice(&[0x23, 0x01, 50, 1, 1]);
+    payload[16] = 0b1000_0000;
+    payload[20..22].copy_from_slice(&2_000u16.to_le_bytes());
+    payload[22..24].copy_from_slice(&[15, 50]);
+    payload
+}
