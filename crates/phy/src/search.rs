@@ -4,8 +4,9 @@
 //! 2. **By algebra** ([`code`]): a CCE's bits name the word of each size that a message beginning there would have. Its
 //!    other bits, and the CCEs behind it, say whether it has, and how long it is. A message heard without a wrong bit
 //!    is found so, at the cost of some table look-ups, and its CCEs need no further explanation.
-//! 3. **By trellis** ([`lanes`]): what is left is decoded place by place, sixteen at once; of places so long that
-//!    coded bits repeat, only those whose repetitions agree.
+//! 3. **By trellis** ([`lanes`]): what is left is decoded place by place, sixteen at once; but not where bits were heard
+//!    so well that algebra had said all; and of places so long that coded bits repeat, only those whose repetitions
+//!    agree.
 //!
 //! What a candidate is worth is counted in bits of evidence: see [`Candidate::evidence`].
 //!
@@ -234,12 +235,14 @@ impl Search {
         }
     }
 
-    /// Whether a message of a size may lie at a place: where coded bits repeat, they must agree.
+    /// Whether a message of a size may lie at a place: where coded bits repeat, they must agree. Where the first CCE is
+    /// clear, algebra has already named the word that it would be.
     fn is_worth_decoding(&self, size: usize, place: Place) -> bool {
         let size = &self.sizes[size];
         let (len, bits) = (size.code.len(), place.bits());
         let repeated = bits.len().saturating_sub(3 * len);
         len <= bits.len()
+            && !self.region.is_clear(usize::from(place.cce))
             && self.is_possible(size, place)
             && (repeated < ENOUGH_REPEATS || self.region.repeats(bits, 3 * len) > LEAST_REPEATS)
     }

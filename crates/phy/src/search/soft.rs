@@ -26,6 +26,9 @@ const LOUD_NATS: f32 = 20.0;
 /// 6 dB below the reference signals.
 const EMPTY_SHARE: f32 = 0.25;
 
+/// Of the bits of a clear CCE so many are wrong on average, at most.
+const CLEAR_WRONG: f32 = 0.002;
+
 /// Evidence of bits by the size of their soft values.
 #[derive(Clone, Debug)]
 pub(super) struct Weights {
@@ -33,6 +36,8 @@ pub(super) struct Weights {
     agrees: [i16; SURE + 1],
     /// How much less for one of the other sign.
     loss: [i16; SURE + 1],
+    /// How likely the sign that was heard is wrong.
+    wrong: [f32; SURE + 1],
 }
 
 impl Default for Weights {
@@ -43,7 +48,13 @@ impl Default for Weights {
             (f64::from(PARTS) * libm::log2(2.0 * likely)).round() as i16
         };
         let agrees = std::array::from_fn(|soft| bits(soft, 1.0));
-        Weights { agrees, loss: std::array::from_fn(|soft| bits(soft, 1.0) - bits(soft, -1.0)) }
+        Weights {
+            agrees,
+            loss: std::array::from_fn(|soft| bits(soft, 1.0) - bits(soft, -1.0)),
+            wrong: std::array::from_fn(|soft| {
+                (1.0 / (1.0 + libm::exp(soft as f64 / f64::from(SOFT_PER_NAT)))) as f32
+            }),
+        }
     }
 }
 
@@ -61,11 +72,12 @@ struct SoftCce {
     /// Evidence for exactly these bits.
     most: i32,
     is_active: bool,
+    is_clear: bool,
 }
 
 /// Of the 72 bits of a CCE, so many may be wrong at the least signal with which any message is found; of bits that
 /// chance makes right, half are wrong.
-const MOST_WRONG: u32 = 30;
+const MOST_WRONG: u32 = 36;
 
 impl SoftRegion {
     /// Takes a subframe in.
@@ -83,14 +95,19 @@ impl SoftRegion {
             let hard =
                 |half: &[Soft]| half.iter().rev().fold(0u64, |bits, value| bits << 1 | u64::from(*value < 0));
             let (low, high) = soft.split_at(64);
-            let most =
-                |value: &Soft| i32::from(self.weights.agrees[usize::from(value.unsigned_abs()).min(SURE)]);
+            let (mut most, mut wrong) = (0, 0.0);
+            for value in soft {
+                let size = usize::from(value.unsigned_abs()).min(SURE);
+                most += i32::from(self.weights.agrees[size]);
+                wrong += self.weights.wrong[size];
+            }
             let heard: f32 = llrs.iter().map(|llr| llr.abs()).sum();
             let share = heard / BITS_PER_CCE as f32 / expected;
             self.cces.push(SoftCce {
                 hard: u128::from(hard(low)) | u128::from(hard(high)) << 64,
-                most: soft.iter().map(most).sum(),
+                most,
                 is_active: !(expected > LOUD_NATS && share < EMPTY_SHARE),
+                is_clear: wrong < CLEAR_WRONG,
             });
         }
     }
@@ -108,6 +125,11 @@ impl SoftRegion {
     /// Whether anything seems to have been sent in a CCE.
     pub fn is_active(&self, cce: usize) -> bool {
         self.cces[cce].is_active
+    }
+
+    /// Whether hardly any bit of a CCE can be wrong.
+    pub fn is_clear(&self, cce: usize) -> bool {
+        self.cces[cce].is_clear
     }
 
     /// Soft bits of a range.
