@@ -5,6 +5,7 @@
 //!
 //! Source: BISCAY §4 (a thread for data, a thread for control)
 
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -67,8 +68,11 @@ impl Board {
         header.life.state.store(RUNNING, Ordering::Relaxed);
         header.magic.store(layout::MAGIC, Ordering::Release);
         let mapping = Arc::new(mapping);
-        let publisher =
-            Publisher { mapping: mapping.clone(), slots: vec![Published::default(); capacity as usize] };
+        let publisher = Publisher {
+            mapping: mapping.clone(),
+            slots: vec![Published::default(); capacity as usize],
+            fresh: 0,
+        };
         Ok((Board { mapping, for_readers }, publisher))
     }
 
@@ -131,7 +135,7 @@ impl Board {
 impl Drop for Board {
     fn drop(&mut self) {
         self.mapping.header().life.state.store(STOPPED, Ordering::Release);
-        wake(&self.mapping);
+        wake(&self.mapping, layout::ALL_GROUPS);
     }
 }
 
@@ -140,6 +144,8 @@ impl Drop for Board {
 pub struct Publisher {
     mapping: Arc<Mapping>,
     slots: Vec<Published>,
+    /// Groups of KPIs with a reading since readers were woken last; see [`layout::group`].
+    fresh: u32,
 }
 
 /// What was published at a place.
@@ -164,6 +170,7 @@ impl Publisher {
         let words = words_of(entry, now_ns(), is_after_gap, gaps);
         let row = self.mapping.row(slot.0).expect("there are as many rows as places");
         row.slot.publish(published.sequence, &words);
+        self.fresh |= layout::group(slot.0);
         published.sequence
     }
 
@@ -172,17 +179,21 @@ impl Publisher {
         self.mapping.header().life.gaps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Wakes the readers that wait: once after a batch of readings. One system call.
-    pub fn wake(&self) {
-        wake(&self.mapping);
+    /// Wakes the readers that wait for what was published since the last time: once after a batch of readings. One system
+    /// call.
+    pub fn wake(&mut self) {
+        wake(&self.mapping, std::mem::take(&mut self.fresh));
     }
 }
 
-fn wake(mapping: &Mapping) {
+/// Wakes the readers that wait for any of these groups.
+fn wake(mapping: &Mapping, groups: u32) {
     let word = &mapping.header().news.batches;
     word.fetch_add(1, Ordering::Release);
-    // Cannot fail on memory of one's own; if it did, readers would still wake up for the next heartbeat.
-    let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+    if let Some(groups) = NonZeroU32::new(groups) {
+        // Cannot fail on memory of one's own; if it did, readers would still wake up for the next heartbeat.
+        let _ = futex::wake_bitset(word, futex::Flags::empty(), i32::MAX as u32, groups);
+    }
 }
 
 /// Bit in the last word: a gap lies before this reading.

@@ -104,6 +104,18 @@ pub struct Row {
 
 const _: () = assert!(size_of::<Header>() == 256 && size_of::<Row>() == 384);
 
+/// All that a reader can wait for: also that the daemon stops.
+pub const ALL_GROUPS: u32 = u32::MAX;
+
+/// The group of the KPI at a place, as a bit: who waits for it sleeps on [`News::batches`] under this bit, and is woken
+/// by what is published for KPIs of the same group only.
+///
+/// Chosen: a modem says a thousand things in a second; a program that waits for one that comes ten times is not to be
+/// woken a thousand times, which costs the daemon more than the program. Futexes have 32 bits for it.
+pub const fn group(place: u32) -> u32 {
+    1 << (place % u32::BITS)
+}
+
 /// Bytes of a board with room for so many KPIs.
 pub fn board_bytes(capacity: u32) -> usize {
     size_of::<Header>() + capacity as usize * size_of::<Row>()

@@ -15,6 +15,7 @@
 //! # Ok::<(), od::Error>(())
 //! ```
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,13 +23,13 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::thread::futex;
-use rustix::time::Timespec;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::board::{AFTER_GAP, HAS_SUBFRAME};
 use crate::clock::now_ns;
 use crate::control::{Client, KpiInfo};
 use crate::error::Error;
-use crate::layout::{READING_WORDS, RUNNING, Row};
+use crate::layout::{ALL_GROUPS, READING_WORDS, RUNNING, Row, group};
 use crate::map::Mapping;
 
 /// How long a daemon may be silent before it counts as dead. It gives a sign of life every few milliseconds.
@@ -152,7 +153,7 @@ impl Od {
     /// # Errors
     /// As [`Kpi::wait`].
     pub fn wait_any(&self, seen: u32, timeout: Duration) -> Result<u32, Error> {
-        self.wait_until(timeout, |batch| (batch != seen).then_some(batch))
+        self.wait_until(ALL_GROUPS, timeout, |batch| (batch != seen).then_some(batch))
     }
 
     /// How long the daemon has given no sign of life; `None` if it has stopped.
@@ -189,11 +190,20 @@ impl Od {
 
     /// The first reading beyond `after` that is seen; see [`Kpi::wait`].
     pub(crate) fn wait(&self, slot: u32, after: u64, timeout: Duration) -> Result<Reading, Error> {
-        self.wait_until(timeout, |_| self.latest(slot).filter(|reading| reading.sequence > after))
+        self.wait_until(group(slot), timeout, |_| {
+            self.latest(slot).filter(|reading| reading.sequence > after)
+        })
     }
 
-    /// Sleeps from batch to batch until `look`, which is told the batch's number, sees what it wants.
-    fn wait_until<T>(&self, timeout: Duration, look: impl Fn(u32) -> Option<T>) -> Result<T, Error> {
+    /// Sleeps until `look`, which is told the batch's number, sees what it wants; wakes from batch to batch that has
+    /// something of these groups.
+    fn wait_until<T>(
+        &self,
+        groups: u32,
+        timeout: Duration,
+        look: impl Fn(u32) -> Option<T>,
+    ) -> Result<T, Error> {
+        let groups = NonZeroU32::new(groups).unwrap_or(NonZeroU32::MAX);
         let batches = &self.shared.mapping.header().news.batches;
         let deadline_ns = now_ns().saturating_add(timeout.as_nanos().try_into().unwrap_or(u64::MAX));
         loop {
@@ -210,13 +220,23 @@ impl Od {
             }
             // No longer than until the daemon would be given up.
             let nap = left.min(GIVE_UP_AFTER - silence);
-            let nap = Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: i64::from(nap.subsec_nanos()) };
-            match futex::wait(batches, futex::Flags::empty(), batch, Some(&nap)) {
+            let until = monotonic_after(nap);
+            match futex::wait_bitset(batches, futex::Flags::empty(), batch, Some(&until), groups) {
                 Ok(()) | Err(Errno::AGAIN | Errno::TIMEDOUT) => {}
                 Err(Errno::INTR) => return Err(Error::Interrupted),
                 Err(source) => return Err(Error::System { doing: "waiting for a reading", source }),
             }
         }
+    }
+}
+
+/// The instant after a nap, by the clock of sleeps that have an end.
+fn monotonic_after(nap: Duration) -> Timespec {
+    let now = clock_gettime(ClockId::Monotonic);
+    let nanos = now.tv_nsec + i64::from(nap.subsec_nanos());
+    Timespec {
+        tv_sec: now.tv_sec + nap.as_secs() as i64 + nanos / 1_000_000_000,
+        tv_nsec: nanos % 1_000_000_000,
     }
 }
 

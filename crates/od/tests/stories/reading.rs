@@ -152,3 +152,28 @@ fn news_of_other_kpis_wakes_nobody_for_good() {
     daemon.publish(1, 12.5);
     assert_eq!(waiter.join().expect("it ends").expect("its own reading"), 12.5);
 }
+
+#[test]
+fn a_reader_sleeps_through_news_of_other_kpis() {
+    let mut daemon = Daemon::start(8);
+    let od = daemon.open();
+    let kpis = ["lte.rsrp", "nr.snr"].map(|name| od.subscribe(name).expect("there is one"));
+    daemon.publish(1, 0.0);
+    let [rsrp, _snr] = kpis;
+    let waiting = std::thread::spawn(move || (rsrp.wait(0, LONG), times_slept()));
+    for _ in 0..300 {
+        daemon.publish(1, 1.0);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    daemon.publish(0, -97.5);
+    let (reading, slept) = waiting.join().expect("no panic");
+    assert_eq!(reading.expect("published").value, -97.5);
+    assert!(slept < 100, "300 readings of another KPI woke it {slept} times");
+}
+
+/// How often the calling thread has gone to sleep.
+fn times_slept() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.and_then(|count| count.trim().parse().ok()).expect("a count")
+}
