@@ -14,7 +14,7 @@ const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 56.0;
 const BOTTOM: f64 = 46.0;
 const TOP: f64 = 14.0;
-const RIGHT: f64 = 16.0;
+const RIGHT: f64 = 28.0;
 
 /// The page.
 pub fn page(outcomes: &[Outcome], goals: &[Goal], manifest: &Value) -> String {
