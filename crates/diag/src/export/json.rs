@@ -54,7 +54,6 @@ pub fn packet(
                 Unreadable::Version(..) => out.extend(b",\"unknown\":\"version\""),
                 Unreadable::Empty(_) => out.extend(b",\"misfit\":\"the packet is empty\""),
                 Unreadable::Misfit(_, _, misfit) => {
-                    // Parts' names are words: nothing in them needs an escape.
                     shown(format_args!(",\"misfit\":\"{misfit}\""), out);
                 }
             }
@@ -91,8 +90,10 @@ pub fn record(record: &Record<'_>, out: &mut Vec<u8>) {
         if at > 0 {
             out.push(b',');
         }
-        string(name, out);
-        out.push(b':');
+        // Names of fields and parts are words: nothing in them needs an escape.
+        out.push(b'"');
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\":");
         self::value(value, out);
     }
     out.push(b'}');
@@ -132,8 +133,11 @@ pub fn real(number: f64, out: &mut Vec<u8>) {
 
 /// Appends a text with the escapes that JSON asks for.
 pub fn string(text: &str, out: &mut Vec<u8>) {
+    let begin = text.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
     out.push(b'"');
-    for &byte in text.as_bytes() {
+    let (plain, rest) = text.as_bytes().split_at(begin.unwrap_or(text.len()));
+    out.extend_from_slice(plain);
+    for &byte in rest {
         match byte {
             b'"' | b'\\' => out.extend([b'\\', byte]),
             0..0x20 => shown(format_args!("\\u{byte:04x}"), out),
@@ -206,6 +210,14 @@ mod tests {
              \"rrc_release_number\":9,\"major_version\":5,\"minor_version\":0,\"msg\":\"0741\"}}"
         );
         assert!(line(0xB0E0, &[1, 9, 5, 0, 7]).ends_with("\"msg\":\"07\"},\"verified\":\"read\"}"));
+    }
+
+    #[test]
+    fn names_of_fields_and_parts_are_words() {
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.';
+        for layout in log::CODES.iter().flat_map(|code| code.layouts) {
+            layout.leaves(|path, _| assert!(path.bytes().all(is_word), "{path}"));
+        }
     }
 
     #[test]
