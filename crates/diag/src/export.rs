@@ -66,3 +66,56 @@ pub(crate) fn signed(number: i64, out: &mut Vec<u8>) {
 pub(crate) fn shown(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     write!(out, "{value}").expect("memory takes all bytes");
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::log;
+    use crate::packet::{LogCode, LogPacket, Radio};
+    use crate::stamp::Stamp;
+
+    proptest! {
+        #[test]
+        fn no_payload_makes_any_form_panic_or_its_json_no_json(
+            code in 0..=log::CODES.len(),
+            version in 0usize..40,
+            mut payload in prop::collection::vec(prop_oneof![any::<u8>(), 0u8..4], 0..300),
+            stamp in any::<u64>(),
+        ) {
+            let known = log::CODES.get(code);
+            // Half of the payloads begin with a version that has a layout.
+            let versions = known.map_or(vec![], |code| {
+                code.layouts.iter().flat_map(|layout| layout.versions.iter().copied()).collect()
+            });
+            match versions.get(version) {
+                Some(crate::layout::Version::Single(number)) if !payload.is_empty() => payload[0] = *number,
+                Some(crate::layout::Version::Pair(major, minor)) if payload.len() > 3 => {
+                    payload[..2].copy_from_slice(&minor.to_le_bytes());
+                    payload[2..4].copy_from_slice(&major.to_le_bytes());
+                }
+                _ => {}
+            }
+            let packet = LogPacket {
+                radio: Radio(2),
+                code: known.map_or(LogCode(0xB999), |code| code.code),
+                stamp: Stamp(stamp),
+                payload: &payload,
+            };
+            let reading = log::read(&packet);
+            let mut out = vec![];
+            super::json::packet(&packet, &reading, true, &mut out);
+            let object: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
+            prop_assert_eq!(object["fields"].is_object(), reading.is_ok());
+            super::text::packet(&packet, &reading, &mut out);
+            if let (Ok(decoded), Some(code)) = (&reading, known) {
+                let table = super::table::Table::of(code);
+                super::csv::wide(&packet, 0, &decoded.fields, &table, &mut out);
+                super::csv::long(&packet, 0, &decoded.fields, &mut out);
+            }
+            if let Ok(Some(message)) = super::gsmtap::message(&packet) {
+                super::capture::Capture::default().message(packet.radio, packet.stamp, &message, &mut out);
+            }
+        }
+    }
+}
