@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use airpace_cc::scheme::{SCHEMES, Scheme};
+use airpace_diag::kpi::{KPIS, Kind, Kpi, Scope};
 use airpace_sim::builtin;
 use anyhow::Context;
 use serde_json::json;
@@ -10,7 +11,7 @@ use serde_json::json;
 use super::Verdict;
 use crate::terminal::{Paint, Table};
 
-/// Lists the schemes or the scenarios that this build knows.
+/// Lists the schemes, the scenarios or the KPIs that this build knows.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace list schemes\n         airpace list scenarios --json")]
 pub struct Args {
@@ -28,6 +29,8 @@ enum What {
     Schemes,
     /// Experiments that can be run by name.
     Scenarios,
+    /// What can be followed of a modem by name.
+    Kpis,
 }
 
 /// Lists.
@@ -40,6 +43,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         }
         (What::Schemes, false) => list_schemes(out)?,
         (What::Scenarios, is_json) => list_scenarios(is_json, out)?,
+        (What::Kpis, true) => {
+            for kpi in KPIS {
+                writeln!(out, "{}", kpi_as_json(kpi))?;
+            }
+        }
+        (What::Kpis, false) => list_kpis(out)?,
     }
     Ok(Verdict::Fine)
 }
@@ -85,6 +94,55 @@ fn list_scenarios(is_json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
         writeln!(out, "\nRun one with `airpace sim NAME`; a TOML file of your own runs as well.")?;
     }
     Ok(())
+}
+
+fn list_kpis(out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut table = Table::new(&["KPI", "unit", "layer", "from", "about"], 5);
+    for kpi in KPIS {
+        let codes = codes(kpi).join(" ");
+        table.row(vec![
+            kpi.name.to_owned(),
+            kpi.unit.to_owned(),
+            kpi.layer.to_string(),
+            codes,
+            kpi.about.to_owned(),
+        ]);
+    }
+    table.write(out, Paint::stdout())?;
+    writeln!(
+        out,
+        "\nFollow some with `airpace diag decode LOG --kpi NAME,…` or `airpace diag watch`; NAME@2 is the second SIM's."
+    )?;
+    Ok(())
+}
+
+/// The log packets from which a KPI can come, what is preferred first.
+fn codes(kpi: &Kpi) -> Vec<String> {
+    let mut codes: Vec<_> = kpi.sources().iter().map(|source| source.code.to_string()).collect();
+    codes.dedup();
+    codes
+}
+
+fn kpi_as_json(kpi: &Kpi) -> serde_json::Value {
+    json!({
+        "name": kpi.name,
+        "unit": kpi.unit,
+        "layer": kpi.layer.to_string(),
+        "about": kpi.about,
+        "codes": codes(kpi),
+        "scope": match kpi.scope {
+            Scope::Radio => "radio",
+            Scope::Carrier => "carrier",
+            Scope::Cell => "cell",
+            Scope::Bearer => "bearer",
+        },
+        "kind": match kpi.kind {
+            Kind::Level => "level",
+            Kind::Event => "event",
+            Kind::Total => "total",
+            Kind::Share => "share",
+        },
+    })
 }
 
 fn scheme_as_json(scheme: &Scheme) -> serde_json::Value {

@@ -37,6 +37,11 @@ fn schemes_and_scenarios_are_listed_for_people_and_programs() {
         );
         assert!(scenario["duration_s"].as_f64().is_some_and(|seconds| seconds > 0.0), "{scenario}");
     }
+    let kpis = shell.run(&["list", "kpis", "--json"]).json();
+    let rsrp = kpis.iter().find(|kpi| kpi["name"] == "lte.rsrp").expect("lte.rsrp is listed");
+    assert_eq!(keys(rsrp), ["about", "codes", "kind", "layer", "name", "scope", "unit"]);
+    assert_eq!((&rsrp["unit"], &rsrp["kind"]), (&"dBm".into(), &"level".into()));
+    assert!(shell.run(&["list", "kpis"]).fine().contains("lte.rsrp"));
     let told = shell.run(&["list", "scenarios"]).fine();
     assert!(told.contains("competitor") && !told.contains('\x1b'), "no colours without a terminal: {told}");
 }
