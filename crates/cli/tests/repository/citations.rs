@@ -34,6 +34,7 @@ const PROGRAMS: &[&str] = &[
     "genericCC",
     "google/bbr",
     "keithw/sprout",
+    "libosmocore",
     "libutp",
     "mahimahi",
     "mobileinsight-core",

@@ -113,7 +113,7 @@ fn nothing_points_at_one_machine_or_at_a_registry() {
     for (path, text) in own_texts() {
         for (number, line) in text.lines().enumerate() {
             let at = format!("{path}:{}: {line}", number + 1);
-            if path == "Cargo.lock" && line.starts_with("source = ") {
+            if path.ends_with("Cargo.lock") && line.starts_with("source = ") {
                 let index =
                     ["registry+https://github.com/rust-lang/", hosts[0][0], hosts[0][1], "-index"].concat();
                 assert_eq!(

@@ -1,6 +1,6 @@
 //! RRC and NAS messages as GSMTAP, which Wireshark reads: version 2 for LTE, version 3 for NR.
 //!
-//! Source: gsmtap.h and gsmtapv3.h of libosmocore; types of bare NR messages and metadata: SCAT @5a56ecf
+//! Source: libosmocore gsmtap.h and gsmtapv3.h; types of bare NR messages and metadata: SCAT @5a56ecf
 //!
 //! Chosen: MAC blocks are left out: log packets have their headers and not what is in them.
 
