@@ -27,7 +27,7 @@ fn scene(prbs: u16, fft_size: usize, snr_db: f64) -> Scene {
         phich_resource: PhichResource::One,
     };
     let extras = Extras::NONE;
-    Scene { cell, fft_size, users: 40, tries: 60, extras, snr_db, subframes: 120, seed: 1 }
+    Scene { cell, fft_size, users: 40, tries: 60, extras, snr_db, fading: None, subframes: 120, seed: 1 }
 }
 
 fn observations(scene: &Scene, samples: &[Complex32]) -> Vec<Observation> {

@@ -46,7 +46,8 @@ fn measure(prbs: u16, fft_size: usize, snr_db: f64) -> (Costs, usize, usize) {
         phich_resource: PhichResource::One,
     };
     let extras = Extras::NONE;
-    let scene = Scene { cell, fft_size, users: 40, tries: 60, extras, snr_db, subframes: 400, seed: 1 };
+    let scene =
+        Scene { cell, fft_size, users: 40, tries: 60, extras, snr_db, fading: None, subframes: 400, seed: 1 };
     let (samples, sent) = scene.play();
     let carrier = Carrier::symmetric(prbs, cell.ports);
     let rate_hz = fft_size as u64 * 15_000;

@@ -3,11 +3,18 @@
 mod crowd;
 mod recordings;
 
-use airpace_phy::dci::Extras;
+use airpace_core::Streams;
+use airpace_phy::dci::{Carrier, Extras};
 use airpace_phy::decoder::{Decoder, Options, Output};
+use airpace_phy::evidence::{Caution, Evidence};
 use airpace_phy::found::Found;
-use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use airpace_phy::impair::Profile;
+use airpace_phy::search::Search;
+use airpace_phy::{
+    Bandwidth, Cell, Complex32, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports,
+};
 use crowd::Scene;
+use proptest::prelude::*;
 use recordings::{Description, Row, data};
 
 /// How what is believed compares to what was sent.
@@ -174,7 +181,7 @@ fn scene(prbs: u16, fft_size: usize, ports: Ports, snr_db: f64) -> Scene {
         phich_resource: PhichResource::One,
     };
     let extras = Extras::NONE;
-    Scene { cell, fft_size, users: 20, tries: 30, extras, snr_db, subframes: 60, seed: 1 }
+    Scene { cell, fft_size, users: 20, tries: 30, extras, snr_db, fading: None, subframes: 60, seed: 1 }
 }
 
 /// Another maker than that of the recordings: our own sender, busy and idle, with one, two and four ports.
@@ -186,6 +193,28 @@ fn all_that_we_send_is_believed_and_nothing_else() {
             let heard = hear(&scene);
             assert_eq!((heard.found, heard.others), (heard.sent, 0), "{prbs} PRBs, {} tries", scene.tries);
         }
+    }
+}
+
+/// Cells fade by the models of TS 36.101. Paths that come later than the cyclic prefix, and those that change within a
+/// subframe, leave less of the signal than the noise does.
+#[test]
+fn fading_cells_are_believed() {
+    for (prbs, fft_size, ports, profile, doppler_hz, least) in [
+        (6, 128, Ports::One, Profile::Etu, 70.0, 0.99),
+        (25, 384, Ports::One, Profile::Epa, 5.0, 0.98),
+        (25, 384, Ports::Four, Profile::Etu, 70.0, 0.85),
+        (50, 768, Ports::Two, Profile::Eva, 70.0, 0.99),
+        (50, 768, Ports::Four, Profile::Eva, 5.0, 0.99),
+    ] {
+        let fading = Some((profile, doppler_hz));
+        let heard = hear(&Scene { fading, subframes: 100, ..scene(prbs, fft_size, ports, 20.0) });
+        let found = heard.found as f64 / heard.sent as f64;
+        assert!(
+            found >= least,
+            "{prbs} PRBs, {ports:?}, {profile:?} {doppler_hz} Hz: only {found:.4} is found"
+        );
+        assert!(100 * heard.others <= heard.believed.len(), "{} are false", heard.others);
     }
 }
 
@@ -279,5 +308,36 @@ fn noise_is_borne_as_well_as_by_a_decoder_that_knows_everything() {
             // Five messages may be lost to chance.
             assert!(f64::from(found) >= bound * f64::from(of) - 5.0, "{found} of {of} at {snr_db} dB");
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever is heard, nothing panics; of bits of chance nothing is believed.
+    #[test]
+    fn bits_of_chance_are_not_believed(
+        seed in any::<u64>(), nats in 0.0f32..100.0, snr_db in -20.0f32..60.0, cces in 0usize..90,
+        odd in prop::sample::select(vec![0.0, f32::NAN, f32::INFINITY, f32::MIN, 1e-40]),
+    ) {
+        let carrier = Carrier::symmetric(50, Ports::Two);
+        let mut rng = Streams::new(seed).stream("phy.chance");
+        let mut search = Search::new(&carrier);
+        let mut evidence = Evidence::new(1, carrier, Caution::default());
+        let mut out = Vec::new();
+        for number in 0..10 {
+            let bits = 72 * cces + rng.below(72) as usize;
+            let mut llrs: Vec<f32> = (0..bits).map(|_| rng.normal() as f32 * nats).collect();
+            let at = rng.below(bits.max(1) as u64) as usize;
+            if let Some(llr) = llrs.get_mut(at) {
+                *llr = odd;
+            }
+            let observation = Observation { number, cfi: 3, llrs, snr_db, ..Observation::default() };
+            evidence.advance(number as u64);
+            let candidates = search.candidates(&observation, |rnti| evidence.history().prior(rnti, 0.0));
+            evidence.judge(number as u64, &observation, candidates, &mut out);
+        }
+        evidence.finish(&mut out);
+        prop_assert!(out.len() <= 1, "{out:?}");
     }
 }

@@ -7,6 +7,7 @@ use airpace_phy::dci::{
     Allocation, Audience, Block, Carrier, Downlink, Extras, Format, Message, Spatial, Uplink, pack,
 };
 use airpace_phy::encode::{Subframe, Transmitter};
+use airpace_phy::impair::{Conditions, Impair, Profile, noise_power};
 use airpace_phy::pdcch::{Place, Sent, in_common_space, in_search_space};
 use airpace_phy::{Cell, Complex32};
 
@@ -129,6 +130,8 @@ pub struct Scene {
     /// Fields of Release 10 that every user has.
     pub extras: Extras,
     pub snr_db: f64,
+    /// How ports fade, and how fast in Hz; `None` for paths that hold still.
+    pub fading: Option<(Profile, f64)>,
     pub subframes: u64,
     pub seed: u64,
 }
@@ -139,11 +142,17 @@ impl Scene {
         let carrier = Carrier::symmetric(self.cell.bandwidth.prbs(), self.cell.ports);
         let mut crowd = Crowd::new(carrier, self.users, self.seed);
         crowd.extras = self.extras;
-        let mut noise = Streams::new(self.seed).stream("phy.noise");
+        let streams = Streams::new(self.seed);
+        let mut noise = streams.stream("phy.noise");
         // A resource element has unit power before the channel.
         let amplitude = 1.0 / (self.fft_size as f32).sqrt();
         let mut transmitter = Transmitter::new(self.cell, self.fft_size, amplitude).expect("an FFT size");
         let ports = self.cell.ports.count();
+        let mut fading = self.fading.map(|(profile, doppler_hz)| {
+            let still = Conditions::perfect(self.fft_size as f64 * 15_000.0);
+            let noise_power = noise_power(self.snr_db, self.fft_size, amplitude);
+            Impair::new(Conditions { profile, doppler_hz, noise_power, ..still }, ports, &streams)
+        });
         let power = GAINS[..ports].iter().map(|gain| f64::from(gain.norm_sqr())).sum::<f64>() / ports as f64;
         let sigma = libm::sqrt(power / 2.0 * libm::pow(10.0, -self.snr_db / 10.0)) as f32;
         let (mut samples, mut all) = (Vec::new(), Vec::new());
@@ -156,11 +165,15 @@ impl Scene {
             let subframe = Subframe { sfn, number, cfi, messages: &sent, answers: &[], data: &[] };
             let mut out = vec![Vec::new(); ports];
             transmitter.send(&subframe, &mut out).expect("a subframe that can be sent");
+            all.extend(sent.into_iter().map(|sent| (index, sent)));
+            if let Some(fading) = &mut fading {
+                fading.push(&out, &mut samples);
+                continue;
+            }
             samples.extend((0..out[0].len()).map(|at| {
                 let n = Complex32::new(noise.normal() as f32, noise.normal() as f32) * sigma;
                 out.iter().zip(GAINS).map(|(port, gain)| port[at] * gain).sum::<Complex32>() + n
             }));
-            all.extend(sent.into_iter().map(|sent| (index, sent)));
         }
         (samples, all)
     }
