@@ -17,6 +17,7 @@ use airpace_diag::{Framing, LogCode, LogPacket, Mask, Radio, Stamp, frame};
 use od::Od;
 use od::clock::now_ns;
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty;
 use serde_json::Value;
 
 use super::Shell;
@@ -213,6 +214,34 @@ fn watch_opens_a_session_of_its_own_prints_samples_and_gives_the_modem_back() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     wait_until("the guard gives the modem back", || modem.codes() == BTreeSet::from([BEFORE]));
+}
+
+#[test]
+fn on_a_terminal_watch_keeps_a_table_and_leaves_the_screen_as_it_was() {
+    let (shell, modem) = (Shell::new(), TestModem::start());
+    let terminal = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY).unwrap();
+    pty::grantpt(&terminal).unwrap();
+    pty::unlockpt(&terminal).unwrap();
+    let name = pty::ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let screen = std::fs::OpenOptions::new().read(true).write(true).open(name).unwrap();
+    let address = modem.address.to_string();
+    let words = ["diag", "watch", "--tcp", &address, "--kpi", "lte.rsrp,lte.cqi", "--for", "2s"];
+    let mut watch = shell.command(&words).stdout(screen).spawn().unwrap();
+    let (mut shown, mut terminal) = (String::new(), std::fs::File::from(terminal));
+    let mut buffer = [0; 4_096];
+    // A terminal ends by an error when nobody has it open any more.
+    while let Ok(count) = terminal.read(&mut buffer) {
+        shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    assert_eq!(watch.wait().unwrap().code(), Some(0));
+    assert!(
+        shown.starts_with("\x1b[?1049h") && shown.contains("\x1b[?1049l"),
+        "a screen of its own: {shown:?}"
+    );
+    let last = shown.rsplit("\x1b[H").next().unwrap();
+    assert!(last.contains("lte.rsrp") && last.contains("-95 dBm") && last.contains("/s"), "{last}");
+    assert!(last.lines().any(|line| line.contains("lte.cqi") && line.contains('–')), "{last}");
+    assert_eq!(modem.codes(), BTreeSet::from([BEFORE]));
 }
 
 #[test]

@@ -183,10 +183,11 @@ impl<'a> Screen<'a> {
         Ok(Screen { out })
     }
 
-    /// Columns and rows.
+    /// Columns and rows; those of old where the terminal does not know.
     fn size(&self) -> (usize, usize) {
-        let size = rustix::termios::tcgetwinsize(std::io::stdout());
-        size.map_or((80, 24), |size| (usize::from(size.ws_col).max(20), usize::from(size.ws_row).max(3)))
+        let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+        let size = size.map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
+        size.filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or((80, 24))
     }
 
     /// Draws the lines over what was there.

@@ -88,9 +88,12 @@ impl Outcome {
         self.readings.iter().map(|(reading, read_ns)| (read_ns - reading.arrival_ns) as f64 / 1e3).collect()
     }
 
-    /// Milliseconds from the modem's saying it to its being read.
+    /// Milliseconds from the modem's saying it to its being read. When its speech began is known but for the time that
+    /// passed before its thread ran on: on a busy machine all of them may be that much too short.
     pub fn ages(&self) -> Vec<f64> {
-        let age = |(reading, read_ns): &(Reading, u64)| (modem_ns(*read_ns) - reading.modem_ns) as f64 / 1e6;
+        let age = |(reading, read_ns): &(Reading, u64)| {
+            (modem_ns(*read_ns) as i64 - reading.modem_ns as i64) as f64 / 1e6
+        };
         self.readings.iter().map(age).collect()
     }
 
@@ -299,7 +302,7 @@ pub fn as_csv(outcomes: &[Outcome]) -> String {
 mod tests {
     use super::*;
 
-    fn outcome(arrivals_ms: &[f64]) -> Outcome {
+    fn outcome_of(arrivals_ms: &[f64]) -> Outcome {
         let reading = |(at, ms): (usize, &f64)| {
             let arrival_ns = (ms * 1e6) as u64;
             let reading = Reading {
@@ -329,15 +332,23 @@ mod tests {
 
     #[test]
     fn what_comes_at_once_is_one_arrival() {
-        assert_eq!(outcome(&[1_000.0, 1_010.0, 1_020.5]).gaps(), [10.0, 10.5]);
-        assert_eq!(outcome(&[1_000.0, 1_001.0, 1_004.0, 2_000.0, 2_003.0]).gaps(), [1_000.0]);
+        assert_eq!(outcome_of(&[1_000.0, 1_010.0, 1_020.5]).gaps(), [10.0, 10.5]);
+        assert_eq!(outcome_of(&[1_000.0, 1_001.0, 1_004.0, 2_000.0, 2_003.0]).gaps(), [1_000.0]);
     }
 
     #[test]
     fn latency_is_from_arrival_and_age_from_the_modem() {
-        let outcome = outcome(&[1_000.0, 1_010.0]);
+        let outcome = outcome_of(&[1_000.0, 1_010.0]);
         assert_eq!(outcome.latencies(), [20.0, 20.0]);
         assert_eq!(outcome.ages(), [0.52, 0.52]);
+        let mut early = outcome.readings.clone();
+        early[0].0.modem_ns += 1_000_000;
+        let early = Outcome { readings: early, ..outcome_of(&[]) };
+        assert_eq!(
+            early.ages(),
+            [-0.48, 0.52],
+            "a begin that was seen late makes them short, and nothing worse"
+        );
         assert_eq!(as_csv(&[outcome]).lines().nth(1).unwrap().split(',').next_back(), Some("1000020000"));
     }
 
