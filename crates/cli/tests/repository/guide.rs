@@ -1,6 +1,11 @@
 //! The guide names what there is.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use airpace_cc::scheme::choices;
+use airpace_diag::kpi::{KPIS, Kpi, Scope};
+use airpace_diag::layout::{Code, Inner, Part, Verified, Version};
+use airpace_diag::log::CODES;
 use airpace_sim::builtin;
 
 use super::read;
@@ -20,4 +25,74 @@ fn every_scenario_that_ships_is_named_in_a_guide() {
     let is_named = |name: &str| pages.iter().any(|page| page.contains(name));
     let missing: Vec<_> = builtin().iter().map(|(name, _)| *name).filter(|name| !is_named(name)).collect();
     assert!(missing.is_empty(), "no guide names the scenarios {missing:?}");
+}
+
+#[test]
+fn every_kpi_and_every_log_packet_has_its_row() {
+    let guide = read("docs/guide/kpis.md");
+    let rows = KPIS.iter().map(kpi_row).chain(CODES.iter().map(|code| code_row(code)));
+    let missing: Vec<String> = rows.filter(|row| !guide.contains(&format!("{row}\n"))).collect();
+    assert!(missing.is_empty(), "docs/guide/kpis.md lacks these rows:\n{}", missing.join("\n"));
+}
+
+/// Name, unit, layer, what a sample is of, kind, where it comes from, and what it is. A code has a star if no version of it
+/// that carries the KPI was ever checked.
+fn kpi_row(kpi: &Kpi) -> String {
+    let mut codes = vec![];
+    let mut checked = BTreeMap::new();
+    for source in kpi.sources() {
+        if !codes.contains(&source.code) {
+            codes.push(source.code);
+        }
+        *checked.entry(source.code).or_insert(false) |= source.verified == Verified::Checked;
+    }
+    let codes: Vec<String> =
+        codes.iter().map(|code| format!("{code}{}", if checked[code] { "" } else { "\\*" })).collect();
+    let scope = match kpi.scope {
+        Scope::Radio => "radio",
+        Scope::Carrier => "carrier",
+        Scope::Cell => "cell",
+        Scope::Bearer => "bearer",
+    };
+    let kind = format!("{:?}", kpi.kind).to_lowercase();
+    let (name, unit, layer, about) = (kpi.name, kpi.unit, kpi.layer, kpi.about);
+    format!("| `{name}` | {unit} | {layer} | {scope} | {kind} | {} | {about} |", codes.join(", "))
+}
+
+/// Code, name, and versions by how well they are known; of codes with subpackets, those within.
+fn code_row(code: &Code) -> String {
+    let mut by: BTreeMap<Verified, Vec<String>> = BTreeMap::new();
+    for layout in code.layouts {
+        let versions = layout.versions.iter().map(Version::to_string);
+        by.entry(layout.verified).or_default().extend(versions);
+        subpackets(&layout.root, &mut by);
+    }
+    for versions in by.values_mut() {
+        let mut seen = BTreeSet::new();
+        versions.retain(|version| seen.insert(version.clone()));
+    }
+    let listed = |verified| by.get(&verified).map(|versions| versions.join(", ")).unwrap_or_default();
+    format!(
+        "| {} | {} | {} | {} | {} |",
+        code.code,
+        code.name,
+        listed(Verified::Checked),
+        listed(Verified::Read),
+        listed(Verified::Guess)
+    )
+}
+
+/// Adds the subpackets of a part as `id.version`, in brackets.
+fn subpackets(part: &Part, by: &mut BTreeMap<Verified, Vec<String>>) {
+    match part.inner {
+        Inner::Parts(parts) => parts.iter().for_each(|part| subpackets(part, by)),
+        Inner::Choice(_, kinds) => {
+            for kind in kinds {
+                let names = kind.versions.iter().map(|version| format!("({}.{version})", kind.id));
+                by.entry(kind.verified).or_default().extend(names);
+                kind.parts.iter().for_each(|part| subpackets(part, by));
+            }
+        }
+        Inner::Bytes => {}
+    }
 }

@@ -11,11 +11,11 @@ use super::{Kind, Kpi, Layer, Scope};
 pub static KPIS: &[Kpi] = &[
     // The serving cell as it is heard.
     kpi("lte.rsrp", "dBm", Phy, Carrier, Level, "Power of the serving cell's reference signal, of all antennas together."),
-    kpi("lte.rsrp.rx0", "dBm", Phy, Carrier, Level, "The same at the first antenna."),
-    kpi("lte.rsrp.rx1", "dBm", Phy, Carrier, Level, "The same at the second antenna."),
+    kpi("lte.rsrp.rx0", "dBm", Phy, Carrier, Level, "Power of the serving cell's reference signal at the first antenna."),
+    kpi("lte.rsrp.rx1", "dBm", Phy, Carrier, Level, "Power of the serving cell's reference signal at the second antenna."),
     kpi("lte.rsrp.filtered", "dBm", Phy, Carrier, Level, "Power of the serving cell's reference signal, smoothed by the modem."),
     kpi("lte.rsrq", "dB", Phy, Carrier, Level, "Quality of the serving cell's reference signal: its share of all that is received."),
-    kpi("lte.rsrq.filtered", "dB", Phy, Carrier, Level, "The same, smoothed by the modem."),
+    kpi("lte.rsrq.filtered", "dB", Phy, Carrier, Level, "Quality of the serving cell's reference signal, smoothed by the modem."),
     kpi("lte.rssi", "dBm", Phy, Carrier, Level, "Power of all that is received on the carrier."),
     kpi("lte.snr", "dB", Phy, Carrier, Level, "Signal to noise of the serving cell at the antenna that hears it best."),
     kpi("lte.snr.rx0", "dB", Phy, Carrier, Level, "Signal to noise of the serving cell at the first antenna."),
@@ -29,7 +29,7 @@ pub static KPIS: &[Kpi] = &[
 
     // What the phone reports of the channel.
     kpi("lte.cqi", "", Phy, Carrier, Level, "Channel quality that the phone reports for the whole band, first codeword, 0 to 15."),
-    kpi("lte.cqi.second", "", Phy, Carrier, Level, "The same of the second codeword."),
+    kpi("lte.cqi.second", "", Phy, Carrier, Level, "Channel quality that the phone reports for the whole band, second codeword, 0 to 15."),
     kpi("lte.ri", "", Phy, Carrier, Level, "Spatial layers that the phone asks for."),
     kpi("lte.pmi", "", Phy, Carrier, Level, "Precoding that the phone asks for."),
     kpi("lte.transmission_mode", "", Phy, Carrier, Level, "Transmission mode for which the phone reports: a number of the modem's list."),
@@ -125,8 +125,8 @@ pub static KPIS: &[Kpi] = &[
 
     // NR, physical layer.
     kpi("nr.rsrp", "dBm", Phy, Carrier, Level, "Power of the serving NR cell's reference signal at the antenna that hears it best."),
-    kpi("nr.rsrp.rx0", "dBm", Phy, Carrier, Level, "The same at the first antenna."),
-    kpi("nr.rsrp.rx1", "dBm", Phy, Carrier, Level, "The same at the second antenna."),
+    kpi("nr.rsrp.rx0", "dBm", Phy, Carrier, Level, "Power of the serving NR cell's reference signal at the first antenna."),
+    kpi("nr.rsrp.rx1", "dBm", Phy, Carrier, Level, "Power of the serving NR cell's reference signal at the second antenna."),
     kpi("nr.ssb", "", Phy, Carrier, Level, "Beam of the serving NR cell."),
     kpi("nr.cqi", "", Phy, Carrier, Level, "Channel quality that the phone reports of NR, mean of the last reports."),
     kpi("nr.ri", "", Phy, Carrier, Level, "Spatial layers that the phone asks NR for, mean of the last reports."),
