@@ -171,8 +171,16 @@ fn wireshark_reads_every_recorded_message() {
         let filter = "gsmtap.version == 2 && (lte_rrc || nas-eps)";
         let Some(read) = tshark(&shell, &["-r", "out.pcapng", "-Y", filter]) else { return };
         assert_eq!(read.lines().count(), count, "{name}: all are LTE RRC or NAS");
-        let broken =
-            tshark(&shell, &["-r", "out.pcapng", "-Y", "gsmtap.version == 2 && _ws.malformed"]).unwrap();
-        assert_eq!(broken, "", "{name}: none is malformed");
+        // Wireshark stumbles over a NAS container in one recorded message, in SCAT's capture too.
+        let malformed = |capture: &str| {
+            let filter = "gsmtap.version == 2 && _ws.malformed";
+            tshark(&shell, &["-r", capture, "-Y", filter]).unwrap().lines().count()
+        };
+        shell.write_bytes("scat.pcapng", &reference(&log, "scat.pcapng"));
+        assert_eq!(
+            malformed("out.pcapng"),
+            malformed("scat.pcapng"),
+            "{name}: no other is malformed than SCAT's"
+        );
     }
 }
