@@ -17,6 +17,7 @@ mod find;
 mod pick;
 mod read;
 mod walk;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ pub use find::Leaf;
 pub use pick::{MOST, PathError, Pick, Told};
 pub use read::{Record, Value};
 pub use walk::{Misfit, MisfitFault};
+pub use write::{Fill, Unwritable};
 
 use crate::packet::LogCode;
 

@@ -24,12 +24,14 @@
 //! | [`mask`] | which codes are on |
 //! | [`control`] | what a modem does with packets before it sends them, and how to make it send |
 //! | [`modem`] | the modem's side of a port: a modem to test against |
+//! | [`compose`] | log packets made of radio reports: what a modem would say |
 //! | [`session`] | the host's side of a port: asks for codes, gives the modem back as it was |
 //! | [`char_device`] | the blocks and ioctls of `/dev/diag`, where the stream does not come bare |
 
 pub mod bandwidth;
 pub mod char_device;
 pub mod command;
+pub mod compose;
 pub mod control;
 pub mod export;
 pub mod frame;

@@ -1,0 +1,191 @@
+//! What goes in comes out again: of the grants' reader, of the KPIs, of the whole reading.
+
+use airpace_core::radio::{BitLayer, Rnti};
+use airpace_core::{Bytes, PrbSet};
+
+use super::*;
+use crate::grant::{Grant, Grants, Source, Told};
+use crate::kpi::{Extractor, Subscription};
+use crate::packet::{LogPacket, Radio};
+use crate::stamp::Stamp;
+
+/// A subframe of a carrier of 50 PRBs.
+fn report(index: u64, carrier: u8, decoded: Option<bool>, dcis: Vec<Dci>) -> RadioReport {
+    RadioReport {
+        carrier: CarrierId(carrier),
+        time: Time::from_millis(index),
+        subframe_index: index,
+        carrier_prbs: 50,
+        cfi: 2,
+        dcis,
+        own: Some(OwnRadio {
+            rnti: Rnti(61),
+            active: true,
+            sinr_db: 12.5,
+            bits_per_prb: 400.0,
+            decoded,
+            uplink_queue: Some(Bytes(0)),
+        }),
+        layer: BitLayer::Physical,
+    }
+}
+
+/// One new block on all 50 PRBs.
+fn down(index: u64, mcs: u8) -> Dci {
+    Dci {
+        format: DciFormat::F1,
+        prbs: PrbSet::run(0, 50),
+        mcs: [Some(mcs), None],
+        tbs: [lte::McsTable::Qam64.tbs(mcs, 50, 1).unwrap(), Bits::ZERO],
+        ndi: [index / 8 % 2 == 0, false],
+        harq: (index % 8) as u8,
+        layers: 1,
+        ..Dci::default()
+    }
+}
+
+fn up(index: u64) -> Dci {
+    Dci {
+        direction: Direction::Uplink,
+        format: DciFormat::F0,
+        prbs: PrbSet::run(4, 10),
+        mcs: [Some(20), None],
+        tbs: [lte::tbs(lte::uplink_mcs(20).unwrap().initial.unwrap().1, 10, 1).unwrap(), Bits::ZERO],
+        harq: (index % 8) as u8,
+        layers: 1,
+        ..Dci::default()
+    }
+}
+
+fn composed(reports: &[RadioReport]) -> Vec<Composed> {
+    let mut composer = Composer::new(ComposeOptions::default());
+    let mut all = vec![];
+    for report in reports {
+        composer.push(report, |composed| all.push(composed));
+    }
+    composer.finish(|composed| all.push(composed));
+    assert!(
+        all.windows(2).all(|pair| pair[0].at <= pair[1].at || pair[1].at == Time::NEVER),
+        "in order of time"
+    );
+    all
+}
+
+/// A packet as it is in a log: a second is 2026.
+fn packet(composed: &Composed) -> LogPacket<'_> {
+    let stamp = Stamp::from_nanos(1_450_000_000_000_000_000 + composed.at.as_nanos());
+    LogPacket { radio: Radio::FIRST, code: composed.code, stamp, payload: &composed.payload }
+}
+
+fn grants(all: &[Composed]) -> Vec<Grant> {
+    let (mut reader, mut grants) = (Grants::new(), vec![]);
+    for composed in all {
+        reader.push(&packet(composed), |told| {
+            if let Told::Grant(grant) = told {
+                grants.push(grant);
+            }
+        });
+    }
+    assert_eq!(reader.troubles(), Default::default());
+    grants
+}
+
+#[test]
+fn every_packet_is_read_whole_by_its_table() {
+    let reports: Vec<_> = (0..100).map(|at| report(at, 0, Some(true), vec![down(at, 20), up(at)])).collect();
+    let all = composed(&reports);
+    for composed in &all {
+        let decoded = log::read(&packet(composed)).unwrap();
+        assert_eq!((decoded.left, decoded.unknown.as_slice()), (0, &[][..]), "{}", composed.code);
+        let again = log::code(composed.code).unwrap().read(&composed.payload).unwrap();
+        assert_eq!(again, decoded);
+    }
+    let count = |code| all.iter().filter(|composed| composed.code == code).count();
+    assert_eq!((count(B130), count(B173), count(B139), count(B193)), (100, 4, 4, 10));
+}
+
+#[test]
+fn batches_are_full_at_25_records_or_after_44_milliseconds() {
+    let dense: Vec<_> = (0..60).map(|at| report(at, 0, Some(true), vec![down(at, 20)])).collect();
+    let at = |all: &[Composed]| {
+        let of_down = all.iter().filter(|composed| composed.code == B173 && composed.at < Time::NEVER);
+        of_down.map(|composed| composed.at.as_millis()).collect::<Vec<_>>()
+    };
+    assert_eq!(at(&composed(&dense)), [26, 51, 96], "the 25th is of subframe 24, which is known at 26 ms");
+    let thin: Vec<_> = (0..100)
+        .map(|at| report(at, 0, Some(true), if at % 10 == 0 { vec![down(at, 20)] } else { vec![] }))
+        .collect();
+    assert_eq!(at(&composed(&thin))[..2], [46, 96], "44 ms after the first of them, subframes 0 and 50");
+}
+
+#[test]
+fn grants_come_back_from_the_control_channel_and_from_the_shared_one() {
+    let reports: Vec<_> = (0..200)
+        .map(|at| report(at, (at % 2) as u8, Some(at % 5 != 0), vec![down(at, (at % 28) as u8), up(at)]))
+        .collect();
+    let grants = grants(&composed(&reports));
+    for (source, direction) in [
+        (Source::ControlChannel, Direction::Downlink),
+        (Source::ControlChannel, Direction::Uplink),
+        (Source::SharedChannel, Direction::Downlink),
+        (Source::SharedChannel, Direction::Uplink),
+    ] {
+        let found: Vec<_> =
+            grants.iter().filter(|grant| (grant.source, grant.direction) == (source, direction)).collect();
+        assert_eq!(found.len(), 200, "{source:?} {direction:?}");
+        let delay = if direction == Direction::Uplink { UPLINK_DELAY } else { 0 };
+        let first = found[0].subframe;
+        for (grant, report) in found.iter().zip(&reports) {
+            let dci = report.dcis.iter().find(|dci| dci.direction == direction).unwrap();
+            assert_eq!(grant.subframe - first, report.subframe_index);
+            assert_eq!((grant.subframe % 10) as u64, (report.subframe_index + delay) % 10);
+            assert_eq!((grant.carrier, grant.prbs), (report.carrier, dci.prbs.len()));
+            assert_eq!(grant.bits(), dci.bits(), "{source:?} {grant:?}");
+            assert!(grant.prb_set.is_none_or(|set| set == dci.prbs));
+            let block = grant.blocks[0].unwrap();
+            if direction == Direction::Downlink {
+                assert_eq!((block.mcs, grant.harq), (dci.mcs[0], Some(dci.harq)));
+                let crc = (source == Source::SharedChannel)
+                    .then_some(report.own.as_ref().unwrap().decoded.unwrap());
+                assert_eq!(block.crc, crc);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_block_that_is_sent_again_has_the_size_that_it_had() {
+    let first = down(0, 20);
+    let again = Dci {
+        mcs: [Some(29), None],
+        tbs: [Bits::ZERO; 2],
+        rv: [2, 0],
+        retransmission: [true, false],
+        ..first
+    };
+    let all = composed(&[report(0, 0, Some(false), vec![first]), report(8, 0, Some(true), vec![again])]);
+    let shared: Vec<_> =
+        grants(&all).into_iter().filter(|grant| grant.source == Source::SharedChannel).collect();
+    assert_eq!(shared.iter().map(Grant::bits).collect::<Vec<_>>(), [first.bits(); 2]);
+    assert_eq!(shared.iter().map(Grant::new_bits).collect::<Vec<_>>(), [first.bits(), Bits::ZERO]);
+}
+
+#[test]
+fn kpis_are_what_the_radio_said() {
+    let reports: Vec<_> =
+        (0..100).map(|at| report(at, 0, Some(at % 4 != 0), vec![down(at, 20), up(at)])).collect();
+    let names = ["lte.dl.bytes", "lte.ul.bytes", "lte.snr", "lte.rsrp", "lte.dl.mcs", "lte.dl.prb"];
+    let subscription = Subscription::new(names).unwrap();
+    let (mut extractor, mut last) = (Extractor::new(&subscription), [f64::NAN; 6]);
+    let mut samples = 0;
+    for composed in composed(&reports) {
+        extractor.push(&packet(&composed), |sample| {
+            last[sample.wanted] = sample.value;
+            samples += u32::from(sample.wanted == 4);
+        });
+    }
+    let bytes = |dci: Dci| dci.bits().bytes().0 as f64;
+    assert_eq!(last[..2], [75.0 * bytes(down(0, 20)), 100.0 * bytes(up(0))], "three quarters were received");
+    assert_eq!((last[2], last[3], last[4], last[5]), (12.5, -107.5, 20.0, 50.0));
+    assert_eq!(samples, 100, "a sample for each subframe, however they are batched");
+}
