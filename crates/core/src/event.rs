@@ -17,6 +17,15 @@ pub trait Recorder {
     fn wants_subframes(&self) -> bool {
         true
     }
+
+    /// Whether what a device's own modem logs is wanted; asked once, before the run.
+    fn wants_modem_log(&self, _device: DeviceId) -> bool {
+        false
+    }
+
+    /// Takes one subframe of one carrier as a device's own modem logs it: its own grants and signal. Reports of a device
+    /// come in order of time, those of different devices as their modems tell them.
+    fn modem_log(&mut self, _device: DeviceId, _report: &RadioReport) {}
 }
 
 /// Hears nothing.

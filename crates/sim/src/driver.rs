@@ -125,7 +125,8 @@ impl<'a> Driver<'a> {
             cell.set_recording(wants_subframes);
             for (index, device) in devices.iter().enumerate() {
                 cell.set_listening(DeviceId(index as u16), !device.listeners.is_empty());
-                cell.set_logging(DeviceId(index as u16), !device.confidants.is_empty());
+                let id = DeviceId(index as u16);
+                cell.set_logging(id, !device.confidants.is_empty() || recorder.wants_modem_log(id));
             }
         }
         let mut agenda = Agenda::new(flows.len(), &mut streams.stream("ties"));

@@ -5,6 +5,7 @@ mod granularity;
 mod guard;
 mod info;
 mod input;
+mod modem;
 mod port;
 mod serve;
 mod watch;
@@ -28,6 +29,7 @@ enum Command {
     Watch(watch::Args),
     Serve(serve::Args),
     Granularity(granularity::Args),
+    Modem(modem::Args),
     Guard(guard::Args),
 }
 
@@ -39,6 +41,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         Command::Watch(args) => watch::run(args, out),
         Command::Serve(args) => serve::run(args, out),
         Command::Granularity(args) => granularity::run(args, out),
+        Command::Modem(args) => modem::run(args, out),
         Command::Guard(args) => guard::run(args),
     }
 }

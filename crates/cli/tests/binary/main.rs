@@ -4,6 +4,7 @@ mod diag_decode;
 mod diag_info;
 mod diag_live;
 mod diag_made;
+mod diag_modem;
 mod diag_pcap;
 mod diag_tables;
 mod encode;

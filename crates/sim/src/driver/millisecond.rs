@@ -102,6 +102,7 @@ impl Driver<'_> {
         while let LastHop::Cell(cell) = &mut self.hop
             && let Some((device, report)) = cell.pop_own_report(self.now)
         {
+            self.recorder.modem_log(device, report);
             tell_confidants(&mut self.flows, &self.devices[usize::from(device.0)], self.now, report);
             told_any = true;
         }

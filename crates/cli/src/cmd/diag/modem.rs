@@ -1,0 +1,293 @@
+//! `airpace diag modem`: a modem to test against.
+
+mod scenario;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use airpace_cc::SchemeSpec;
+use airpace_diag::command::Request;
+use airpace_diag::source::{Item, Place};
+use airpace_diag::{Buffering, Message, ModemOptions, Radio};
+use airpace_live::modem::{Cut, Door, Next, Notice, Recorded, Replay, ReplayOptions, ServeStats, serve};
+use anyhow::{Context, bail};
+use serde_json::json;
+
+use super::input::{self, Sink};
+use super::port::parse_duration;
+use crate::cmd::Verdict;
+use crate::cmd::scenario::key_and_value;
+use crate::terminal::thousands;
+use scenario::{Drive, Driven};
+
+/// A modem to test against: speaks the diagnostic protocol from the other side, on a pseudo-terminal or a TCP port.
+///
+/// What it says is a recorded log, at its own pace, or the grants that a simulated cell gives a device, as they would be
+/// logged. It begins when the first host comes, and sends what the host asked for: masks, buffering and drains are
+/// honoured. It keeps what it was told when a host goes, as modems do.
+#[derive(clap::Args)]
+#[command(
+    before_help = "Example: airpace diag modem phone.qmdl --buffer 1s\n         airpace diag modem competitor --listen 127.0.0.1:9000 --loop\n         airpace diag watch --tcp 127.0.0.1:9000"
+)]
+pub struct Args {
+    /// Logs, one after the other, or a scenario: a name from `airpace list scenarios` or a TOML file.
+    #[arg(required = true, value_name = "LOG|SCENARIO")]
+    speech: Vec<PathBuf>,
+    /// Listen at this address; port 0 is any that is free. Without it a pseudo-terminal is made.
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Make a pseudo-terminal, which hosts open like a modem's serial device: so without --listen.
+    #[arg(long, conflicts_with = "listen")]
+    pty: bool,
+    /// Keep packets so long before they are sent, such as 1s; without it each is sent as it is made. A host that drains
+    /// the buffer gets them when it does.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    buffer: Option<Duration>,
+    /// Bytes of packets that the modem keeps; what does not fit is lost and counted.
+    #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
+    memory: usize,
+    /// Refuse plain (non-HDLC) framing, as some modems do.
+    #[arg(long)]
+    hdlc_only: bool,
+    /// Refuse control of the buffer in-band, as all real modems do.
+    #[arg(long)]
+    no_control: bool,
+    /// So many times as fast as it was recorded, or as the scenario's clock.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    speed: f64,
+    /// Begin again at the end.
+    #[arg(long = "loop")]
+    is_looped: bool,
+    /// End when all was said and the host has it; without it the modem goes on to answer until Ctrl-C.
+    #[arg(long, conflicts_with = "is_looped")]
+    until_end: bool,
+    /// Of a log: keep the time stamps. Without it packets bear the time at which they are sent.
+    #[arg(long)]
+    keep_time: bool,
+    /// Of a log: the longest silence that is kept; longer ones, and jumps of the modem's clock, are shortened.
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
+    longest_gap: Duration,
+    /// Of a scenario: whose modem it is, by the device's place in the scenario.
+    #[arg(long, value_name = "INDEX", default_value_t = 0)]
+    device: u16,
+    /// Of a scenario: the scheme under test [default: the scenario's first].
+    #[arg(long, value_name = "SCHEME", value_parser = SchemeSpec::parse)]
+    scheme: Option<SchemeSpec>,
+    /// Of a scenario: the seed.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+    /// Of a scenario: sets a key, such as cell.prbs=50.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    sets: Vec<(String, String)>,
+    /// Print what happens as one JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Serves until it is told to end, or all was said.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let mut options = ModemOptions {
+        memory: args.memory,
+        offers_plain: !args.hdlc_only,
+        understands_control: !args.no_control,
+        ..ModemOptions::default()
+    };
+    if let Some(hold) = args.buffer {
+        options.buffering = Buffering::THRESHOLD;
+        options.hold = hold;
+    }
+    match scenario_name(&args.speech) {
+        Some(name) => {
+            let drive = Drive {
+                device: args.device,
+                seed: args.seed,
+                speed: args.speed,
+                is_looped: args.is_looped,
+                scheme: args.scheme.clone(),
+            };
+            let mut driven = Driven::start(name, &args.sets, drive)?;
+            let stats = with_door(args, options, &is_over, &driven.about(), || driven.next(), out)?;
+            driven.stop()?;
+            end(args, stats, out)
+        }
+        None => {
+            let mut packets = Packets::default();
+            input::read(&args.speech, &mut packets)?;
+            let Packets(packets) = packets;
+            if packets.is_empty() {
+                bail!("there is no log packet in it: a modem would have nothing to say");
+            }
+            options.names_radio = packets.iter().any(|packet| packet.radio != Radio::FIRST);
+            let replay = ReplayOptions {
+                speed: args.speed,
+                longest_gap: args.longest_gap,
+                keeps_time: args.keep_time,
+                is_looped: args.is_looped,
+            };
+            let count = packets.len() as u64;
+            let mut replay = Replay::new(packets, replay);
+            let about = about(count, &replay);
+            let stats = with_door(args, options, &is_over, &about, || replay.say(), out)?;
+            end(args, stats, out)
+        }
+    }
+}
+
+/// Opens the door, says where it is, and serves.
+fn with_door(
+    args: &Args,
+    options: ModemOptions,
+    is_over: &Arc<AtomicBool>,
+    about: &str,
+    speech: impl FnMut() -> Next,
+    out: &mut dyn Write,
+) -> anyhow::Result<ServeStats> {
+    let mut door = match &args.listen {
+        Some(address) => Door::listen(address.as_str()).with_context(|| {
+            format!("cannot listen at {address}; give HOST:PORT of this host that is free")
+        })?,
+        None => {
+            Door::terminal().context("cannot make a pseudo-terminal; --listen makes a TCP port instead")?
+        }
+    };
+    let option = if args.listen.is_some() { "--tcp" } else { "--port" };
+    let flag = Arc::clone(is_over);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot listen to signals")?;
+    if args.json {
+        let line =
+            json!({"event": "listening", "option": option, "address": door.to_string(), "speech": about});
+        writeln!(out, "{line}")?;
+    } else {
+        writeln!(out, "modem at {door}: {about}")?;
+        writeln!(out, "  try: airpace diag watch {option} {door}")?;
+    }
+    out.flush()?;
+    let mut failed = None;
+    let stats = serve(&mut door, options, args.until_end, speech, is_over, |notice| {
+        let told = tell(args.json, &notice, out).and_then(|()| out.flush());
+        if let Err(error) = told {
+            // Whoever listened is gone.
+            failed.get_or_insert(error);
+            is_over.store(true, Ordering::Relaxed);
+        }
+    })?;
+    match failed {
+        Some(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(stats),
+    }
+}
+
+fn tell(json: bool, notice: &Notice, out: &mut dyn Write) -> std::io::Result<()> {
+    let (event, text) = match notice {
+        Notice::HostCame(Some(from)) => ("host came", from.clone()),
+        Notice::HostCame(None) => ("host came", String::new()),
+        Notice::HostWent => ("host went", String::new()),
+        Notice::Asked(request) => ("asked", words(request)),
+        Notice::AllSaid => ("all said", String::new()),
+    };
+    if json {
+        return writeln!(out, "{}", json!({"event": event, "text": text}));
+    }
+    match text.as_str() {
+        "" => writeln!(out, "{event}"),
+        text => writeln!(out, "{event}: {text}"),
+    }
+}
+
+/// A request, for people.
+fn words(request: &Request) -> String {
+    match request {
+        Request::Version => "who it is".to_owned(),
+        Request::Build => "what its software is called".to_owned(),
+        Request::Protocol => "which protocol it speaks".to_owned(),
+        Request::Events(true) => "all events".to_owned(),
+        Request::Events(false) => "no events".to_owned(),
+        Request::EventMask => "which events it reports".to_owned(),
+        Request::SetEventMask(mask) => format!("events by a mask of {}", mask.count),
+        Request::LogsOff => "no log packets".to_owned(),
+        Request::LogItems => "how many log items it has".to_owned(),
+        Request::LogMask(equipment) => format!("which log packets of equipment {equipment:#X} it sends"),
+        Request::SetLogMask(mask) => {
+            let codes: Vec<_> = mask.codes().map(|code| code.to_string()).collect();
+            let codes = if codes.is_empty() { "none".to_owned() } else { codes.join(" ") };
+            format!("log packets of equipment {:#X}: {codes}", mask.equipment())
+        }
+        Request::PlainFraming => "plain framing".to_owned(),
+        Request::Control(control) => format!("of its buffer: {control:?}"),
+    }
+}
+
+fn end(args: &Args, stats: ServeStats, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let ServeStats { modem, hosts, latest } = stats;
+    if args.json {
+        let line = json!({
+            "event": "end", "hosts": hosts, "requests": modem.requests, "refused": modem.refused,
+            "drains": modem.drains, "faults": modem.faults, "packets": modem.fed, "unasked": modem.unasked,
+            "lost": modem.lost, "sent": modem.sent, "bytes": modem.bytes, "latest_ms": latest.as_secs_f64() * 1e3,
+        });
+        writeln!(out, "{line}")?;
+    } else {
+        writeln!(
+            out,
+            "{} packets: {} sent in {} bytes, {} that nobody had asked for, {} lost; {} hosts, {} requests, {} drains; \
+             the latest packet was {:.1} ms late",
+            thousands(modem.fed),
+            thousands(modem.sent),
+            thousands(modem.bytes),
+            thousands(modem.unasked),
+            thousands(modem.lost),
+            hosts,
+            thousands(modem.requests),
+            thousands(modem.drains),
+            latest.as_secs_f64() * 1e3,
+        )?;
+    }
+    Ok(Verdict::Fine)
+}
+
+/// What a log is like when it is said again.
+fn about(count: u64, replay: &Replay) -> String {
+    let gaps = replay.cuts().iter().filter(|cut| matches!(cut, Cut::Gap(..))).count();
+    let clocks = replay.cuts().len() - gaps;
+    let mut about = format!("{} packets in {:.1} s", thousands(count), replay.length().as_secs_f64());
+    if gaps > 0 {
+        about += &format!(", {gaps} long silences shortened");
+    }
+    if clocks > 0 {
+        about += &format!(", {clocks} jumps of the modem's clock left out");
+    }
+    about
+}
+
+/// The name of a scenario, if that is what the words are.
+fn scenario_name(words: &[PathBuf]) -> Option<&str> {
+    let [word] = words else { return None };
+    let name = word.to_str()?;
+    let is_file = Path::new(name).extension().is_some_and(|extension| extension == "toml");
+    let is_built_in = airpace_sim::builtin().iter().any(|(built_in, _)| *built_in == name);
+    // What is no file either is taken for a mistyped scenario if it has no ending, as logs have.
+    let is_mistyped = !word.exists() && word.extension().is_none() && name != "-";
+    (is_file || is_built_in || is_mistyped).then_some(name)
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse::<f64>().ok().filter(|factor| (0.001..=1_000.0).contains(factor));
+    factor.ok_or_else(|| "give a number from 0.001 to 1000".to_owned())
+}
+
+/// The log packets of files.
+#[derive(Default)]
+struct Packets(Vec<Recorded>);
+
+impl Sink for Packets {
+    fn item(&mut self, _: Place, item: Item<'_>) -> anyhow::Result<()> {
+        if let Item::Message(Message::Log(packet)) = item {
+            self.0.push(Recorded::from(&packet));
+        }
+        Ok(())
+    }
+}
