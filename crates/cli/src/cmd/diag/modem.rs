@@ -255,10 +255,10 @@ fn about(count: u64, replay: &Replay) -> String {
     let clocks = replay.cuts().len() - gaps;
     let mut about = format!("{} packets in {:.1} s", thousands(count), replay.length().as_secs_f64());
     if gaps > 0 {
-        about += &format!(", {gaps} long silences shortened");
+        about += &format!("; long silences shortened: {gaps}");
     }
     if clocks > 0 {
-        about += &format!(", {clocks} jumps of the modem's clock left out");
+        about += &format!("; jumps of the modem's clock left out: {clocks}");
     }
     about
 }

@@ -1,0 +1,60 @@
+//! Who records a run may read what a device's own modem logs of it.
+
+use std::ops::ControlFlow;
+
+use airpace_core::event::Owner;
+use airpace_core::radio::CarrierId;
+use airpace_core::{Dci, DeviceId, Event, RadioReport, Recorder};
+use airpace_sim::{Scenario, SchemeSpec, builtin};
+
+const DEVICE: DeviceId = DeviceId(0);
+
+/// Grants of the device by carrier and subframe: what its modem logs, and the truth.
+#[derive(Default)]
+struct Ears {
+    listens: bool,
+    logged: Vec<(CarrierId, u64, Vec<Dci>)>,
+    truth: Vec<(CarrierId, u64, Vec<Dci>)>,
+}
+
+impl Recorder for Ears {
+    fn record(&mut self, event: Event<'_>) {
+        if let Event::Subframe(subframe) = event {
+            let grants = subframe.report.dcis.iter().zip(subframe.owners);
+            let own = grants.filter(|(_, owner)| **owner == Owner::Device(DEVICE)).map(|(dci, _)| *dci);
+            self.truth.push((subframe.report.carrier, subframe.report.subframe_index, own.collect()));
+        }
+    }
+
+    fn wants_modem_log(&self, device: DeviceId) -> bool {
+        self.listens && device == DEVICE
+    }
+
+    fn modem_log(&mut self, device: DeviceId, report: &RadioReport) {
+        assert_eq!(device, DEVICE, "only the modem that was asked for");
+        assert!(report.own.is_some(), "the modem knows its own signal");
+        self.logged.push((report.carrier, report.subframe_index, report.dcis.clone()));
+    }
+}
+
+fn run(listens: bool) -> Ears {
+    let (name, text) = builtin().iter().find(|(name, _)| *name == "stationary-idle").unwrap();
+    let sets = [("duration_s".to_owned(), "1".to_owned())];
+    let scenario = Scenario::load(text, name, &sets).unwrap();
+    let mut ears = Ears { listens, ..Ears::default() };
+    let scheme = SchemeSpec::parse("cubic").unwrap();
+    airpace_sim::run(&scenario, &scheme, 1, &mut ears, &mut |_| ControlFlow::Continue(())).unwrap();
+    ears
+}
+
+#[test]
+fn a_modem_logs_its_own_grants_and_to_read_them_changes_nothing() {
+    let (deaf, ears) = (run(false), run(true));
+    assert!(deaf.logged.is_empty());
+    assert_eq!(deaf.truth, ears.truth, "the run is the same");
+    let granted: Vec<_> = ears.logged.iter().filter(|(.., dcis)| !dcis.is_empty()).collect();
+    assert!(granted.len() > 100, "{} subframes with a grant", granted.len());
+    for logged in granted {
+        assert!(ears.truth.contains(logged), "{logged:?} was not granted");
+    }
+}
