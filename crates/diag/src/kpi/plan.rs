@@ -72,7 +72,7 @@ pub(super) struct Use {
     value: Vec<usize>,
     make: Make,
     tests: Vec<Test>,
-    where_: Where,
+    at: Where,
 }
 
 /// How a value is made, with the numbers of this layout.
@@ -259,12 +259,12 @@ impl Draft {
         let tests =
             self.tests.iter().map(|(path, test)| Test { column: column(path), ..test.clone() }).collect();
         let rows = self.rows.as_ref().map(&mut column);
-        let where_ = self.place.as_ref().map_or_else(Where::default, |place| {
+        let at = self.place.as_ref().map_or_else(Where::default, |place| {
             let [frame, subframe, packed, offset, numerology, carrier] =
                 place.each_ref().map(|paths| paths.iter().map(&mut column).collect());
             Where { frame, subframe, packed, offset, numerology, carrier }
         });
-        Use { wanted, rank, rows, value, make: self.make.clone(), tests, where_ }
+        Use { wanted, rank, rows, value, make: self.make.clone(), tests, at }
     }
 }
 
@@ -424,7 +424,7 @@ impl Use {
     pub fn subframe(&self, row: &[Cell<'_>]) -> Option<u16> {
         /// Subframes until the frame number begins anew.
         const ROUND: u64 = 10_240;
-        let place = &self.where_;
+        let place = &self.at;
         let begins = match first(row, &place.packed) {
             Some(both) => both,
             None => {
@@ -440,6 +440,6 @@ impl Use {
 
     /// The carrier of a row; the primary where it does not say.
     pub fn carrier(&self, row: &[Cell<'_>]) -> u8 {
-        first(row, &self.where_.carrier).and_then(|carrier| u8::try_from(carrier).ok()).unwrap_or(0)
+        first(row, &self.at.carrier).and_then(|carrier| u8::try_from(carrier).ok()).unwrap_or(0)
     }
 }

@@ -357,23 +357,17 @@ fn every_table_is_sound() {
     }
 }
 
-/// Paths of all fields of a part and the parts within.
-fn paths(part: &'static Part, prefix: &str, all: &mut Vec<String>) {
-    let prefix = if part.name.is_empty() { prefix.to_owned() } else { format!("{prefix}{}.", part.name) };
-    all.extend(part.fields.iter().map(|field| format!("{prefix}{}", field.name)));
-    let inner: Vec<&'static Part> = match part.inner {
-        Inner::Parts(inner) => inner.iter().collect(),
-        Inner::Choice(_, kinds) => kinds.iter().flat_map(|kind| kind.parts).collect(),
-        Inner::Bytes => vec![],
-    };
-    inner.into_iter().for_each(|part| paths(part, &prefix, all));
+/// Paths of all fields of a layout.
+fn paths(layout: &'static Layout) -> Vec<String> {
+    let mut all = vec![];
+    layout.leaves(|path, _| all.push(path.to_owned()));
+    all
 }
 
 #[test]
 fn every_field_of_every_table_can_be_picked() {
     for layout in CODES.iter().flat_map(|code| code.layouts) {
-        let mut all = vec![];
-        paths(&layout.root, "", &mut all);
+        let all = paths(layout);
         for path in all {
             Pick::new(layout, &[&path]).unwrap_or_else(|error| panic!("{path}: {error}"));
         }
@@ -400,8 +394,7 @@ proptest! {
                     }
                     let read = code.read(&payload);
                     prop_assert!(!matches!(read, Err(Unreadable::Version(..))));
-                    let mut all = vec![];
-                    paths(&layout.root, "", &mut all);
+                    let all = paths(layout);
                     let deepest = all.iter().max_by_key(|path| path.matches('.').count()).unwrap();
                     let _ = Pick::new(layout, &[deepest]).unwrap().visit(&payload, |_| {});
                 }
