@@ -134,9 +134,14 @@ struct Native {
 
 /// Samples of the view that are searched at once, at most, and after how many more the search is tried again.
 ///
-/// Chosen: 20 ms hold four synchronisation signals and two frames.
-const LONGEST_VIEW: usize = VIEW_HZ as usize / 50;
+/// Chosen: 40 ms hold a whole block of the PBCH; what a cell of middling strength needs is in the first 20.
+const LONGEST_VIEW: usize = VIEW_HZ as usize / 25;
 const SEARCH_STEP: usize = VIEW_HZ as usize / 200;
+
+/// For how long samples are kept while no cell is found, per second.
+///
+/// Chosen: 200 ms, 50 MB at 30.72 Msps: a weak cell may be found late, and is read from the beginning then.
+const KEPT: u64 = 5;
 
 /// Cells of a search whose PBCH is read.
 const BEST: usize = 3;
@@ -225,7 +230,7 @@ impl Listener {
         }
     }
 
-    /// Samples that are held, for they may be needed again: some 50 ms while searching, some subframes while following.
+    /// Samples that are held, for they may be needed again: up to 250 ms while searching, some subframes while following.
     pub fn samples_held(&self) -> usize {
         let of_view = match &self.state {
             State::Searching(searching) => searching.view.len(),
@@ -278,13 +283,12 @@ impl Listener {
         searching.searched = searching.view.len();
         let found = self.try_candidates();
         let State::Searching(searching) = &mut self.state else { return Some(found) };
-        // Half of the view is kept: a signal at its end is seen whole next time.
+        // Most of the view is kept: what lies across its end is seen whole next time.
         if searching.view.len() >= LONGEST_VIEW {
             let gone = searching.view.len() - LONGEST_VIEW + SEARCH_STEP;
             searching.forget(gone, rate_hz);
         }
-        let first = libm::floor(searching.origin) as i64;
-        self.raw.forget_before(first.min(searching.next));
+        self.raw.forget_before(searching.next - (rate_hz / KEPT) as i64);
         Some(found)
     }
 
@@ -325,10 +329,13 @@ impl Listener {
                 sfn: broadcast.sfn,
                 after: self.raw.end().max(0) as u64,
             };
-            self.ladder.locks += 1;
             let following = Following::new(&lock, numerology, &self.raw, self.options.rate_hz);
-            self.state = State::Following(Box::new(following));
-            return Some(Heard::Locked(lock));
+            // A checksum of 16 bits fits by chance now and then; reference signals all over the band do not.
+            if let Some(following) = following {
+                self.ladder.locks += 1;
+                self.state = State::Following(Box::new(following));
+                return Some(Heard::Locked(lock));
+            }
         }
         self.ladder.cfo_hz = candidates.first().map_or(self.ladder.cfo_hz, |best| best.cfo_hz);
         None
@@ -460,7 +467,8 @@ fn numerology(cell: &Cell, rate_hz: u64) -> Option<Numerology> {
 }
 
 impl Following {
-    fn new(lock: &Lock, numerology: Numerology, raw: &Ring, rate_hz: u64) -> Following {
+    /// `None` if the cell turns out not to be there.
+    fn new(lock: &Lock, numerology: Numerology, raw: &Ring, rate_hz: u64) -> Option<Following> {
         let native_hz = u64::from(numerology.sample_rate_hz());
         let half_band_hz = (numerology.bandwidth().subcarriers() as u64 / 2 + 1) * u64::from(SUBCARRIER_HZ);
         let resampler = Resampler::new(rate_hz, native_hz, half_band_hz).filter(|_| native_hz != rate_hz);
@@ -483,8 +491,8 @@ impl Following {
         };
         let place = Place { sfn: lock.sfn, number: 0, start, cfo_hz: lock.cfo_hz, drift: 0.0 };
         let mut tracker = Tracker::new(lock.cell, numerology, place);
-        tracker.settle(native.as_ref().map_or(raw, |native| &native.ring));
-        Following { tracker, native }
+        let is_there = tracker.settle(native.as_ref().map_or(raw, |native| &native.ring));
+        is_there.then_some(Following { tracker, native })
     }
 }
 

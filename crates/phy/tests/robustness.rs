@@ -226,14 +226,14 @@ fn a_cell_hardly_above_the_noise_is_found_and_kept() {
     let outcome = listen(Options::new(RATE_HZ), &samples);
     let score = outcome.score(&air.sent);
     assert_eq!((outcome.locks.len(), outcome.losses), (1, 0));
-    assert!(score.heard >= 350 && score.invented == 0, "{score:?}");
+    assert!(score.heard >= 399 && score.invented == 0, "{score:?}");
 }
 
 #[test]
 fn noise_is_no_cell() {
     let mut samples = Vec::new();
     let conditions = Conditions { noise_power: 0.01, ..Conditions::perfect(1_920_000.0) };
-    Impair::new(conditions, 1, &Streams::new(2)).push(&[vec![Complex32::default(); 600_000]], &mut samples);
+    Impair::new(conditions, 1, &Streams::new(2)).push(&[vec![Complex32::default(); 1_500_000]], &mut samples);
     let outcome = listen(Options::new(1_920_000), &samples);
     assert_eq!(outcome.locks.len(), 0);
     let (rung, hint) = outcome.listener.ladder().broken().expect("there is no cell");
@@ -319,6 +319,6 @@ fn hours_need_no_more_memory_than_seconds() {
             most = most.max(outcome.listener.samples_held());
         }
     }
-    assert!(most < 1_920_000 / 20, "{most} samples were held at once");
+    assert!(most < 1_920_000 / 4, "{most} samples were held at once");
     assert!(outcome.listener.ladder().subframes > 3900, "{:?}", outcome.listener.ladder());
 }

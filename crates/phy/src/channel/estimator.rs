@@ -125,6 +125,11 @@ const PHASE_WANDER: f32 = 0.1;
 impl Estimator {
     /// Of a cell.
     pub fn new(cell: &Cell) -> Estimator {
+        Estimator::of_subframes(cell, 10)
+    }
+
+    /// Of a cell of which only the first `count` subframes of each frame are received.
+    pub(crate) fn of_subframes(cell: &Cell, count: usize) -> Estimator {
         let per_slot = cell.cp.symbols_per_slot();
         let pilots = |number, symbol, port| {
             if port >= cell.ports.count() {
@@ -138,13 +143,13 @@ impl Estimator {
             })
         };
         let of_symbol = |number, symbol| [0, 1, 2, 3].map(|port| pilots(number, symbol, port));
-        let count = 2 * usize::from(cell.bandwidth.prbs());
-        let comb = Comb { gains: vec![Complex32::default(); count], left: None, kept: 1.0 };
+        let places = 2 * usize::from(cell.bandwidth.prbs());
+        let comb = Comb { gains: vec![Complex32::default(); places], left: None, kept: 1.0 };
         let port = Port { combs: [comb.clone(), comb] };
         let key = Key::new([1.0, 1.0], 1e-6);
         let weights = (key, Weights::new(key));
         Estimator {
-            pilots: (0..10)
+            pilots: (0..count)
                 .map(|number| (0..2 * per_slot).map(|symbol| of_symbol(number, symbol)).collect())
                 .collect(),
             ports: vec![port; cell.ports.count()],

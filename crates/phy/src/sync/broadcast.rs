@@ -4,9 +4,9 @@ use num_complex::Complex32;
 
 use super::{VIEW_HZ, turn_back};
 use crate::cell::{Cell, PhichDuration, PhichResource, Ports};
-use crate::channel::Channel;
+use crate::channel::Estimator;
 use crate::coding::Viterbi;
-use crate::grid::Grid;
+use crate::grid::{Grid, Reg};
 use crate::modulation::{Soft, soft_bits};
 use crate::numerology::{Bandwidth, CyclicPrefix, Numerology};
 use crate::ofdm::Demodulator;
@@ -26,23 +26,43 @@ pub struct Broadcast {
 /// Reads the PBCH frame by frame, from the six PRBs in the middle. What one frame alone does not tell, up to four in a row
 /// may.
 pub struct BroadcastReader {
-    pci: u16,
-    cp: CyclicPrefix,
     demodulator: Demodulator,
     viterbi: Viterbi,
-    /// For each number of ports: soft bits of the last frames, the newest last.
-    frames: [Vec<Vec<Soft>>; 3],
+    guesses: [Guess; 3],
+}
+
+/// The cell, if it had so many ports.
+struct Guess {
+    cell: Cell,
+    estimator: Estimator,
+    elements: Vec<Reg>,
+    /// Soft bits of the last frames, the newest last.
+    frames: Vec<Vec<Soft>>,
 }
 
 impl BroadcastReader {
     /// For a cell.
     pub fn new(pci: u16, cp: CyclicPrefix) -> BroadcastReader {
+        let guess = |ports| {
+            let cell = Cell {
+                pci,
+                bandwidth: Bandwidth::ALL[0],
+                ports,
+                cp,
+                phich_duration: PhichDuration::Normal,
+                phich_resource: PhichResource::One,
+            };
+            Guess {
+                cell,
+                estimator: Estimator::of_subframes(&cell, 1),
+                elements: pbch::elements(&cell),
+                frames: Vec::new(),
+            }
+        };
         BroadcastReader {
-            pci,
-            cp,
             demodulator: Demodulator::new(Numerology::nominal(Bandwidth::ALL[0], cp)),
             viterbi: Viterbi::default(),
-            frames: Default::default(),
+            guesses: Ports::ALL.map(guess),
         }
     }
 
@@ -51,44 +71,35 @@ impl BroadcastReader {
     pub fn read(&mut self, subframe: &[Complex32], cfo_hz: f64) -> Option<Broadcast> {
         let mut samples = subframe.get(..self.demodulator.numerology().subframe_samples())?.to_vec();
         turn_back(&mut samples, cfo_hz / VIEW_HZ as f64);
-        for (at, ports) in Ports::ALL.into_iter().enumerate() {
-            let cell = Cell {
-                pci: self.pci,
-                bandwidth: Bandwidth::ALL[0],
-                ports,
-                cp: self.cp,
-                phich_duration: PhichDuration::Normal,
-                phich_resource: PhichResource::One,
-            };
-            let mut grid = Grid::new(&cell);
-            self.demodulator.demodulate(&samples, usize::MAX, &mut grid)?;
-            let frames = &mut self.frames[at];
+        let mut grid = Grid::new(&self.guesses[0].cell);
+        self.demodulator.demodulate(&samples, usize::MAX, &mut grid)?;
+        self.guesses.iter_mut().find_map(|guess| {
+            let Guess { cell, frames, .. } = guess;
+            let (pci, ports) = (cell.pci, cell.ports);
             if frames.len() == FRAMES {
                 frames.remove(0);
             }
-            frames.push(soft(&cell, &grid));
-            let read = pbch::combine(self.pci, frames, &mut self.viterbi);
-            if let Some((mib, told, sfn)) = read
-                && told == ports
-            {
-                return Some(Broadcast { mib, ports, sfn });
-            }
-        }
-        None
-    }
-
-    /// A frame was missed: those before do not belong to those that follow.
-    pub fn skip(&mut self) {
-        self.frames.iter_mut().for_each(Vec::clear);
+            let soft = guess.soft(&grid);
+            guess.frames.push(soft);
+            let (mib, told, sfn) = pbch::combine(pci, &guess.frames, &mut self.viterbi)?;
+            (told == ports).then_some(Broadcast { mib, ports, sfn })
+        })
     }
 }
 
-/// The soft bits of the PBCH in a grid of six PRBs.
-fn soft(cell: &Cell, grid: &Grid) -> Vec<Soft> {
-    let channel = Channel::estimate(cell, 0, cell.cp.symbols_per_slot(), grid);
-    let symbols = channel.symbols(cell, grid, &pbch::elements(cell));
-    let levels: Vec<f32> = symbols.iter().flatten().flat_map(|symbol| [symbol.re, symbol.im]).collect();
-    let mut soft = Vec::new();
-    soft_bits(&levels, &mut soft);
-    soft
+impl Guess {
+    /// The soft bits of the PBCH in a grid of six PRBs.
+    fn soft(&mut self, grid: &Grid) -> Vec<Soft> {
+        let slot = self.cell.cp.symbols_per_slot();
+        // The first symbol of the PBCH comes last, so that the carrier's phase is that of its symbols.
+        let symbols = [slot - 3, 2 * slot - 3, slot + 1, slot];
+        self.estimator.forget();
+        self.estimator.begin();
+        symbols.into_iter().for_each(|symbol| self.estimator.add(0, symbol, grid));
+        let symbols = self.estimator.finish(0).symbols(&self.cell, grid, &self.elements);
+        let levels: Vec<f32> = symbols.iter().flatten().flat_map(|symbol| [symbol.re, symbol.im]).collect();
+        let mut soft = Vec::new();
+        soft_bits(&levels, &mut soft);
+        soft
+    }
 }

@@ -147,16 +147,20 @@ impl Tracker {
     }
 
     /// Lets the loops come to rest on what `ring` holds, then goes back to the first subframe that it holds: what was used to
-    /// find the cell is read too.
-    pub fn settle(&mut self, ring: &Ring) {
+    /// find the cell is read too. Whether its reference signals are there at all.
+    pub fn settle(&mut self, ring: &Ring) -> bool {
         let samples = self.numerology.subframe_samples();
         let enough = (SETTLING * samples) as f64;
         while ring.end() as f64 - self.place.start < enough && self.go_back(ring) {}
         let first = self.place;
         let mut subframes = 0;
+        let mut all = Hints::default();
         let symbols = self.pilot_symbols(true);
         while subframes < SETTLING && self.receive(ring, &symbols).is_some() {
             let hints = *self.estimator.hints();
+            all.neighbours += hints.neighbours;
+            all.power += hints.power;
+            all.pairs += hints.pairs;
             if hints.coherence() > hints.of_noise() {
                 self.place.start += self.delay(&hints);
                 self.place.cfo_hz += 0.5 * self.carrier_error_hz(&hints);
@@ -170,6 +174,7 @@ impl Tracker {
         self.place = Place { start, cfo_hz: self.place.cfo_hz, ..first };
         while self.go_back(ring) {}
         self.turns = 0.0;
+        all.coherence() > all.of_noise()
     }
 
     /// One subframe back, if its samples are there.

@@ -35,6 +35,8 @@ pub struct Description {
     pub start: i64,
     pub sfn: u16,
     pub subframe: usize,
+    /// Amplitude of a resource element of unit power, where it is told.
+    pub amplitude: Option<f64>,
 }
 
 impl Description {
@@ -67,6 +69,7 @@ impl Description {
             start: integer("lte:sf0_offset_samples"),
             sfn: integer("lte:sf0_sfn") as u16,
             subframe: integer("lte:sf0_subframe") as usize,
+            amplitude: global["lte:unit_re_amplitude"].as_f64(),
         }
     }
 
