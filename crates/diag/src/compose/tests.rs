@@ -37,7 +37,7 @@ fn down(index: u64, mcs: u8) -> Dci {
         prbs: PrbSet::run(0, 50),
         mcs: [Some(mcs), None],
         tbs: [lte::McsTable::Qam64.tbs(mcs, 50, 1).unwrap(), Bits::ZERO],
-        ndi: [index / 8 % 2 == 0, false],
+        ndi: [(index / 8).is_multiple_of(2), false],
         harq: (index % 8) as u8,
         layers: 1,
         ..Dci::default()
@@ -138,7 +138,7 @@ fn grants_come_back_from_the_control_channel_and_from_the_shared_one() {
         for (grant, report) in found.iter().zip(&reports) {
             let dci = report.dcis.iter().find(|dci| dci.direction == direction).unwrap();
             assert_eq!(grant.subframe - first, report.subframe_index);
-            assert_eq!((grant.subframe % 10) as u64, (report.subframe_index + delay) % 10);
+            assert_eq!(grant.subframe % 10, (report.subframe_index + delay) % 10);
             assert_eq!((grant.carrier, grant.prbs), (report.carrier, dci.prbs.len()));
             assert_eq!(grant.bits(), dci.bits(), "{source:?} {grant:?}");
             assert!(grant.prb_set.is_none_or(|set| set == dci.prbs));
