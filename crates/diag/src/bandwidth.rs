@@ -13,6 +13,7 @@
 //! Source: BISCAY §A.2 (the diagnostic channel has both)
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use airpace_core::radio::{CarrierId, Direction};
 use airpace_core::{Bits, Bytes, Rate};
@@ -50,6 +51,8 @@ pub struct Point {
     pub direction: Direction,
     /// Which window, counted from the log's begin.
     pub window: u64,
+    /// How long a window is.
+    pub span: Duration,
     /// When it begins, by the modem's clock.
     pub begin: Stamp,
     /// By transport blocks; `None` while no packet of that kind has come.
@@ -74,6 +77,11 @@ pub struct OnCarrier {
 }
 
 impl Point {
+    /// Milliseconds of a window.
+    pub fn every_ms(&self) -> u64 {
+        self.span.as_millis() as u64
+    }
+
     /// By one of the ways.
     pub fn by(&self, method: Method) -> Option<Rate> {
         match method {
@@ -242,6 +250,7 @@ impl Bandwidth {
                     radio,
                     direction,
                     window,
+                    span: Duration::from_nanos(self.every_nanos),
                     begin: Stamp::from_nanos(begin),
                     blocks: series.has_blocks.then(|| rate(bits as f64 / 8.0)),
                     granted: (series.has_sums || series.has_mac).then(|| rate(mac)),

@@ -1,5 +1,6 @@
 //! `airpace diag`: what a modem's diagnostic port says, from recorded logs and live.
 
+mod bandwidth;
 mod decode;
 mod granularity;
 mod guard;
@@ -26,6 +27,7 @@ pub struct Args {
 enum Command {
     Info(info::Args),
     Decode(decode::Args),
+    Bandwidth(bandwidth::Args),
     Watch(watch::Args),
     Serve(serve::Args),
     Granularity(granularity::Args),
@@ -38,6 +40,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     match &args.command {
         Command::Info(args) => info::run(args, out),
         Command::Decode(args) => decode::run(args, out),
+        Command::Bandwidth(args) => bandwidth::run(args, out),
         Command::Watch(args) => watch::run(args, out),
         Command::Serve(args) => serve::run(args, out),
         Command::Granularity(args) => granularity::run(args, out),

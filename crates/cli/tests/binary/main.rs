@@ -1,5 +1,6 @@
 //! The real binary in a temporary folder: what users type, what they get.
 
+mod diag_bandwidth;
 mod diag_decode;
 mod diag_info;
 mod diag_live;

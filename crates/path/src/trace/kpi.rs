@@ -43,6 +43,16 @@ impl KpiTrace {
         KpiTrace { values: (0..period).step_by(every_ms as usize).map(value).collect() }
     }
 
+    /// Of values that were determined elsewhere: from which millisecond on, and how much.
+    ///
+    /// # Panics
+    /// If there are none, or their times do not rise from 0.
+    pub fn new(values: Vec<(u64, Rate)>) -> KpiTrace {
+        assert!(values.first().is_some_and(|(from, _)| *from == 0), "the first value holds from 0 on");
+        assert!(values.windows(2).all(|pair| pair[0].0 < pair[1].0), "times rise");
+        KpiTrace { values }
+    }
+
     /// Reads a table with a header, `time_ms,bandwidth_mbps`; other columns count for nothing. Times are whole
     /// milliseconds that rise from 0; bandwidths are in 10⁶ bit/s.
     ///

@@ -1,0 +1,399 @@
+//! `airpace diag bandwidth`: how much the network granted, determined in BISCAY's two ways.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use airpace_core::radio::Direction;
+use airpace_core::{RadioReport, Rate};
+use airpace_diag::bandwidth::{Bandwidth, Method, Point, kpi_trace};
+use airpace_diag::grant::Told;
+use airpace_diag::grant::report::Reports;
+use airpace_diag::source::{Item, Place};
+use airpace_diag::{LogPacket, Message, Radio};
+use airpace_path::trace::KpiTrace;
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use super::input::{self, Sink};
+use crate::cmd::Verdict;
+
+/// Determines the bandwidth of the radio link from what the modem was granted, in two ways side by side.
+///
+/// blocks: the sizes of the transport blocks that were granted anew, added up over TTIs and carriers (BISCAY Eq. 1).
+/// granted: the bytes that the modem's MAC layer says it was granted.
+///
+/// Files are given as for `airpace diag info`; several are read as one log. Without a form, a summary is printed.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace diag bandwidth phone.qmdl --csv > bandwidth.csv\n         \
+                   airpace diag bandwidth phone.qmdl --kpi-trace phone.kpi.csv --direction up")]
+pub struct Args {
+    /// Logs; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Milliseconds of a window; 1 gives each TTI its own.
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
+    every_ms: u32,
+    /// One JSON object per window, radio and direction.
+    #[arg(long, group = "form")]
+    json: bool,
+    /// A table with a row per window, radio and direction, and one more for each carrier that had grants in it.
+    #[arg(long, group = "form")]
+    csv: bool,
+    /// Only this radio: 1 is the first SIM's, 2 the second's. Reports and KPI traces are of one radio: 1, if none is given.
+    #[arg(long, value_name = "N")]
+    radio: Option<u8>,
+    /// Writes what controllers read: a radio report per carrier and subframe with the phone's own grants, one JSON object
+    /// per line.
+    #[arg(long, value_name = "FILE")]
+    reports: Option<PathBuf>,
+    /// Writes a KPI trace for the simulator's `trace.kpi`, in the form of `airpace trace kpi`.
+    #[arg(long, value_name = "FILE")]
+    kpi_trace: Option<PathBuf>,
+    /// Which way the KPI trace is of.
+    #[arg(long, value_enum, default_value_t = Way::Up, requires = "kpi_trace")]
+    direction: Way,
+    /// By which way its values are determined.
+    #[arg(long, value_enum, default_value_t = By::Blocks, requires = "kpi_trace")]
+    by: By,
+}
+
+/// A direction, as users say it.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Way {
+    /// What the phone may send.
+    Up,
+    /// What the phone gets.
+    Down,
+}
+
+/// A determination, as users say it.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum By {
+    /// Transport blocks, TTI by TTI.
+    Blocks,
+    /// Bytes that the MAC layer was granted.
+    Granted,
+}
+
+/// Reads, determines and prints.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    if [&args.reports, &args.kpi_trace].into_iter().flatten().any(|path| path == Path::new("-")) {
+        bail!("standard output has the series; give --reports and --kpi-trace files");
+    }
+    let mut determine = Determine {
+        bandwidth: Bandwidth::new(args.every_ms),
+        points: vec![],
+        series: Series { form: Form::of(args), radio: args.radio.map(Radio), out },
+        keeps: args.kpi_trace.is_some() || Form::of(args) == Form::Summary,
+        reports: args.reports.as_deref().map(|path| ReportFile::create(path, args.radio)).transpose()?,
+    };
+    determine.series.begin()?;
+    let sources = input::read(&args.files, &mut determine)?;
+    determine.finish()?;
+    let Determine { bandwidth, points, mut series, .. } = determine;
+    series.end(&points)?;
+    let troubles = bandwidth.troubles();
+    let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+    for (count, what) in [
+        (
+            troubles.versions,
+            "packets with grants have a version without a layout: `airpace diag info` lists them",
+        ),
+        (troubles.misfits, "packets with grants do not fit their layout"),
+        (troubles.dcis, "DCIs could not be read"),
+        (
+            bandwidth.outside(),
+            "grants came seconds late, or are of before the first packet, and are not counted",
+        ),
+    ] {
+        if count > 0 {
+            eprintln!("{}: {count} {what}", names.join(", "));
+        }
+    }
+    if let Some(path) = &args.kpi_trace {
+        write_kpi_trace(path, args, &points)?;
+    }
+    Ok(Verdict::Fine)
+}
+
+fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result<()> {
+    let radio = Radio(args.radio.unwrap_or(1));
+    let direction = match args.direction {
+        Way::Up => Direction::Uplink,
+        Way::Down => Direction::Downlink,
+    };
+    let (method, flag) = match args.by {
+        By::Blocks => (Method::Blocks, "--by granted"),
+        By::Granted => (Method::Granted, "--by blocks"),
+    };
+    let values = kpi_trace(points, radio, direction, method, args.every_ms);
+    if values.iter().all(|(_, rate)| *rate == Rate::ZERO) {
+        bail!(
+            "radio {} was granted nothing {} that this log tells by this way; give another --direction or --radio, or {flag}",
+            radio.0,
+            if direction == Direction::Uplink { "up" } else { "down" },
+        );
+    }
+    let windows = points.iter().filter(|point| point.radio == radio && point.direction == direction).count();
+    if values.len() < windows {
+        eprintln!(
+            "the KPI trace has the longest stretch without a silence: {} of {windows} windows of {} ms",
+            values.len(),
+            args.every_ms
+        );
+    }
+    let text = KpiTrace::new(values).to_csv();
+    std::fs::write(path, text)
+        .with_context(|| format!("cannot write `{}`; give --kpi-trace a file you may write", path.display()))
+}
+
+/// Packets in, series out.
+struct Determine<'o> {
+    bandwidth: Bandwidth,
+    /// Windows that are needed at the end.
+    points: Vec<Point>,
+    keeps: bool,
+    series: Series<'o>,
+    reports: Option<ReportFile>,
+}
+
+impl Determine<'_> {
+    fn packet(&mut self, packet: &LogPacket<'_>) {
+        let reports = &mut self.reports;
+        self.bandwidth.push(packet, |told| {
+            if let (Told::Grant(grant), Some(reports)) = (told, reports.as_mut()) {
+                reports.reports.push(grant);
+                reports.newest = reports.newest.max(grant.subframe);
+            }
+        });
+    }
+
+    fn give(&mut self, points: Vec<Point>) -> anyhow::Result<()> {
+        for point in &points {
+            self.series.point(point)?;
+        }
+        if self.keeps {
+            self.points.extend(points);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        let points = self.bandwidth.finish();
+        self.give(points)?;
+        self.reports.as_mut().map_or(Ok(()), |reports| reports.write(u64::MAX))
+    }
+}
+
+impl Sink for Determine<'_> {
+    fn item(&mut self, _: Place, item: Item<'_>) -> anyhow::Result<()> {
+        if let Item::Message(Message::Log(packet)) = item {
+            self.packet(&packet);
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self) -> anyhow::Result<()> {
+        let points = self.bandwidth.take();
+        self.give(points)?;
+        if let Some(reports) = &mut self.reports {
+            // As long as windows are held.
+            let before = reports.newest.saturating_sub(5_000);
+            reports.write(before)?;
+        }
+        Ok(self.series.out.flush()?)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Json,
+    Csv,
+    Summary,
+}
+
+impl Form {
+    fn of(args: &Args) -> Form {
+        match (args.json, args.csv) {
+            (true, _) => Form::Json,
+            (_, true) => Form::Csv,
+            _ => Form::Summary,
+        }
+    }
+}
+
+/// The series as users want it.
+struct Series<'o> {
+    form: Form,
+    radio: Option<Radio>,
+    out: &'o mut dyn Write,
+}
+
+const COLUMNS: &str = "time_ms,time_utc,radio,direction,carrier,blocks_mbps,granted_mbps,prbs,grants";
+
+impl Series<'_> {
+    fn begin(&mut self) -> anyhow::Result<()> {
+        if self.form == Form::Csv {
+            writeln!(self.out, "{COLUMNS}")?;
+        }
+        Ok(())
+    }
+
+    fn point(&mut self, point: &Point) -> anyhow::Result<()> {
+        if self.radio.is_some_and(|radio| radio != point.radio) {
+            return Ok(());
+        }
+        match self.form {
+            Form::Json => writeln!(self.out, "{}", json_of(point))?,
+            Form::Csv => self.rows(point)?,
+            Form::Summary => {}
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, point: &Point) -> anyhow::Result<()> {
+        let Point { radio, begin, .. } = point;
+        let (ms, way) = (point.window * point.every_ms(), way(point.direction));
+        let cell = |rate: Option<Rate>| rate.map_or(String::new(), |rate| mbps(rate).to_string());
+        let (blocks, granted) = (cell(point.blocks), cell(point.granted));
+        let prbs: u64 = point.carriers.iter().map(|carrier| carrier.prbs).sum();
+        let grants: u32 = point.carriers.iter().map(|carrier| carrier.grants).sum();
+        writeln!(self.out, "{ms},{begin},{},{way},,{blocks},{granted},{prbs},{grants}", radio.0)?;
+        for own in &point.carriers {
+            let (carrier, blocks) = (own.carrier.0, mbps(own.blocks));
+            writeln!(
+                self.out,
+                "{ms},{begin},{},{way},{carrier},{blocks},,{},{}",
+                radio.0, own.prbs, own.grants
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The summary, where that is wanted.
+    fn end(&mut self, points: &[Point]) -> anyhow::Result<()> {
+        if self.form != Form::Summary {
+            return Ok(());
+        }
+        let mut told: Vec<(Radio, Direction)> =
+            points.iter().map(|point| (point.radio, point.direction)).collect();
+        told.sort();
+        told.dedup();
+        told.retain(|(radio, _)| self.radio.is_none_or(|own| own == *radio));
+        if told.is_empty() {
+            writeln!(self.out, "nothing granted: the log has no packets that tell of grants")?;
+        }
+        for (radio, direction) in told {
+            let of: Vec<&Point> =
+                points.iter().filter(|point| (point.radio, point.direction) == (radio, direction)).collect();
+            let every_ms = of[0].every_ms();
+            writeln!(
+                self.out,
+                "radio {}, {}: {} windows of {every_ms} ms",
+                radio.0,
+                way(direction),
+                of.len()
+            )?;
+            for (name, method) in [("blocks", Method::Blocks), ("granted", Method::Granted)] {
+                let rates: Vec<f64> = of.iter().filter_map(|point| point.by(method)).map(mbps).collect();
+                if rates.is_empty() {
+                    writeln!(self.out, "  {name:<8} not told")?;
+                    continue;
+                }
+                let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+                let most = rates.iter().copied().fold(0.0, f64::max);
+                let busy = rates.iter().filter(|rate| **rate > 0.0).count();
+                writeln!(
+                    self.out,
+                    "  {name:<8} mean {mean:.3} Mbit/s, most {most:.3} Mbit/s, something granted in {busy} windows"
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn way(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Downlink => "down",
+        Direction::Uplink => "up",
+    }
+}
+
+/// Divided, not multiplied by a millionth: 5,400,000 is 5.4.
+fn mbps(rate: Rate) -> f64 {
+    rate.as_bps() as f64 / 1e6
+}
+
+fn json_of(point: &Point) -> Value {
+    let carriers = point.carriers.iter().map(|own| {
+        json!({
+            "carrier": own.carrier.0,
+            "blocks_mbps": mbps(own.blocks),
+            "prbs": own.prbs,
+            "grants": own.grants,
+        })
+    });
+    json!({
+        "time_ms": point.window * point.every_ms(),
+        "time_utc": point.begin.to_string(),
+        "radio": point.radio.0,
+        "direction": way(point.direction),
+        "blocks_mbps": point.blocks.map(mbps),
+        "granted_mbps": point.granted.map(mbps),
+        "carriers": carriers.collect::<Vec<_>>(),
+    })
+}
+
+/// A file of radio reports.
+struct ReportFile {
+    reports: Reports,
+    newest: u64,
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl ReportFile {
+    fn create(path: &Path, radio: Option<u8>) -> anyhow::Result<ReportFile> {
+        let file = File::create(path).with_context(|| {
+            format!("cannot write `{}`; give --reports a file you may write", path.display())
+        })?;
+        let reports = Reports::new(Radio(radio.unwrap_or(1)));
+        Ok(ReportFile { reports, newest: 0, path: path.to_owned(), file: BufWriter::new(file) })
+    }
+
+    fn write(&mut self, before: u64) -> anyhow::Result<()> {
+        for report in self.reports.take(before) {
+            writeln!(self.file, "{}", json_of_report(&report))
+                .with_context(|| format!("cannot write `{}`", self.path.display()))?;
+        }
+        self.file.flush().with_context(|| format!("cannot write `{}`", self.path.display()))
+    }
+}
+
+fn json_of_report(report: &RadioReport) -> Value {
+    let dcis = report.dcis.iter().map(|dci| {
+        json!({
+            "direction": way(dci.direction),
+            "format": format!("{:?}", dci.format).trim_start_matches('F'),
+            "prbs": dci.prbs.runs().collect::<Vec<_>>(),
+            "mcs": dci.mcs,
+            "tbs_bits": dci.tbs.map(|bits| bits.0),
+            "rv": dci.rv,
+            "ndi": dci.ndi,
+            "harq": dci.harq,
+            "layers": dci.layers,
+            "retransmission": dci.retransmission,
+        })
+    });
+    json!({
+        "carrier": report.carrier.0,
+        "time_ms": report.time.as_millis_f64(),
+        "subframe_index": report.subframe_index,
+        "carrier_prbs": report.carrier_prbs,
+        "dcis": dcis.collect::<Vec<_>>(),
+        "bits_per_prb": report.own.map(|own| own.bits_per_prb),
+        "decoded": report.own.and_then(|own| own.decoded),
+    })
+}

@@ -1,0 +1,218 @@
+//! `airpace diag bandwidth`: what the modem was granted, in two ways, for people, programs, controllers and the simulator.
+
+use airpace_cc::biscay::bandwidth::{CellularBandwidth, Determination, Method, Sampling};
+use airpace_cc::biscay::grants::BlockTable;
+use airpace_core::Rate;
+use airpace_core::radio::Direction;
+use airpace_core::tables::lte;
+use airpace_diag::bandwidth::Bandwidth;
+use airpace_diag::grant::Told;
+use airpace_diag::grant::report::Reports;
+use airpace_diag::source::Item;
+use airpace_diag::{Format, Message, Radio};
+use serde_json::{Value, json};
+
+use super::diag_made::{Log, recorded};
+use super::{Shell, keys};
+
+/// 0xB139, version 102: blocks of 50 PRBs with 16QAM, of so many bytes, in the subframes from one on.
+fn sent(from: u64, bytes: &[u16]) -> Vec<u8> {
+    let mut payload = vec![102];
+    payload.extend((7 | (bytes.len() as u16) << 9).to_le_bytes());
+    payload.extend([0; 5]);
+    for (subframe, bytes) in (from..).zip(bytes) {
+        let mut record = vec![0; 68];
+        record[..2].copy_from_slice(&((subframe % 10_240) as u16).to_le_bytes());
+        record[4..8].copy_from_slice(&(50_u32 << 15).to_le_bytes());
+        record[8..10].copy_from_slice(&bytes.to_le_bytes());
+        record[20] = 2;
+        payload.extend(record);
+    }
+    payload
+}
+
+/// 0xB067, version 1: bytes granted in the last hundred milliseconds.
+fn summary(bytes: u32) -> Vec<u8> {
+    let mut payload = vec![1, 1, 0, 0, 11, 1, 20, 0, 100, 0, 0, 0, 0];
+    payload.extend(bytes.to_le_bytes());
+    payload.extend([0; 7]);
+    payload
+}
+
+/// A second in which a block of 50 PRBs is sent every subframe: 1,287 bytes, then in the second half 1,992.
+fn log() -> Log {
+    let mut log = Log::default().packet(1, 0, 0xB067, &summary(0));
+    for ten in 0..100_u64 {
+        let bytes = if ten < 50 { 1_287 } else { 1_992 };
+        log = log.packet(1, 10 * ten + 10, 0xB139, &sent(10_200 + 10 * ten, &[bytes; 10]));
+        if ten % 10 == 9 {
+            log = log.packet(1, 10 * ten + 10, 0xB067, &summary(u32::from(bytes) * 100));
+        }
+    }
+    log
+}
+
+#[test]
+fn the_two_ways_stand_side_by_side() {
+    let shell = Shell::new();
+    shell.write_bytes("phone.qmdl", &log().0);
+    let told = shell.run(&["diag", "bandwidth", "phone.qmdl"]).fine();
+    for part in ["radio 1, up", "blocks", "granted", "most 15.936 Mbit/s"] {
+        assert!(told.contains(part), "tells `{part}`: {told}");
+    }
+    let windows = shell.run(&["diag", "bandwidth", "phone.qmdl", "--json"]).json();
+    assert_eq!(windows.len(), 11, "the last packet begins a window");
+    assert_eq!(
+        keys(&windows[0]),
+        ["blocks_mbps", "carriers", "direction", "granted_mbps", "radio", "time_ms", "time_utc"]
+    );
+    for (at, window) in windows[..10].iter().enumerate() {
+        let mbps = if at < 5 { 10.296 } else { 15.936 };
+        assert_eq!(
+            (&window["blocks_mbps"], &window["granted_mbps"]),
+            (&json!(mbps), &json!(mbps)),
+            "{window}"
+        );
+        assert_eq!((&window["time_ms"], &window["direction"]), (&json!(100 * at), &json!("up")));
+        assert_eq!(window["carriers"][0]["prbs"], 5_000);
+    }
+    let table = shell.run(&["diag", "bandwidth", "phone.qmdl", "--csv"]).fine();
+    let rows: Vec<&str> = table.lines().collect();
+    assert_eq!(rows[0], "time_ms,time_utc,radio,direction,carrier,blocks_mbps,granted_mbps,prbs,grants");
+    assert_eq!(rows[1], "0,2021-03-07T06:28:02.000000,1,up,,10.296,10.296,5000,100");
+    assert_eq!(rows[2], "0,2021-03-07T06:28:02.000000,1,up,0,10.296,,5000,100");
+    let ttis = shell.run(&["diag", "bandwidth", "phone.qmdl", "--every-ms", "1", "--json"]).json();
+    assert_eq!(ttis[499]["blocks_mbps"], 10.296, "a value for each TTI");
+    assert_eq!(ttis[500]["blocks_mbps"], 15.936);
+}
+
+#[test]
+fn a_kpi_trace_of_a_log_is_in_the_form_of_trace_kpi_and_the_simulator_runs_on_it() {
+    let shell = Shell::new();
+    shell.write_bytes("phone.qmdl", &log().0);
+    shell.run(&["diag", "bandwidth", "phone.qmdl", "--kpi-trace", "phone.kpi.csv"]).fine();
+    let values: String =
+        (0..10).map(|at| format!("{},{}\n", 100 * at, if at < 5 { 10.296 } else { 15.936 })).collect();
+    assert_eq!(shell.read("phone.kpi.csv"), format!("time_ms,bandwidth_mbps\n{values}1000,0\n"));
+    shell
+        .run(&[
+            "diag",
+            "bandwidth",
+            "phone.qmdl",
+            "--kpi-trace",
+            "x.csv",
+            "--by",
+            "granted",
+            "--every-ms",
+            "500",
+        ])
+        .fine();
+    assert_eq!(shell.read("x.csv"), "time_ms,bandwidth_mbps\n0,10.296\n500,15.936\n1000,0\n");
+
+    simulate(&shell, "phone.kpi.csv");
+    shell
+        .run(&["diag", "bandwidth", "phone.qmdl", "--kpi-trace", "y.csv", "--direction", "down"])
+        .refused(&["granted nothing down", "--direction"]);
+    shell
+        .run(&["diag", "bandwidth", "phone.qmdl", "--kpi-trace", "-"])
+        .refused(&["give --reports and --kpi-trace files"]);
+    shell.run(&["diag", "bandwidth", "phone.qmdl", "--direction", "up"]).refused(&["--kpi-trace"]);
+}
+
+/// BISCAY over a made trace, with that KPI trace beside it.
+fn simulate(shell: &Shell, kpi: &str) {
+    let chances: String = (1..=2_000).map(|ms| format!("{ms}\n")).collect();
+    shell.write("link.up", &chances);
+    let kpi = format!("trace.kpi={kpi}");
+    let words = [
+        "sim",
+        "biscay-trace",
+        "--scheme",
+        "biscay",
+        "--set",
+        "trace=link.up",
+        "--set",
+        &kpi,
+        "--set",
+        "duration_s=4",
+    ];
+    let told = shell.run(&[&words[..], &["--json"]].concat()).fine();
+    assert!(told.contains("biscay"), "{told}");
+}
+
+/// What BISCAY's own controller makes of a log's reports, window by window, and what the series has.
+fn both_series(log: &[u8]) -> (Vec<Option<Rate>>, Vec<Rate>) {
+    let rules = Determination {
+        method: Method::Blocks { ttis: 100 },
+        sampling: Sampling::Every(100),
+        table: BlockTable::Lte(lte::McsTable::Qam64),
+        overhead: 0.0,
+    };
+    let (mut series, mut reports) = (Bandwidth::new(100), Reports::new(Radio::FIRST));
+    Format::Hdlc.visit(log, |_, item| {
+        if let Item::Message(Message::Log(packet)) = item {
+            series.push(&packet, |told| {
+                if let Told::Grant(grant) = told {
+                    reports.push(grant);
+                }
+            });
+        }
+    });
+    let mut controller = CellularBandwidth::new(Direction::Uplink, rules);
+    let mut looks = vec![];
+    for report in reports.take(u64::MAX) {
+        assert!(controller.on_report(&report), "it is the phone's own");
+        if report.subframe_index % 100 == 99 {
+            looks.push(controller.get());
+        }
+    }
+    let points = series.finish();
+    (looks, points.iter().filter_map(|point| point.blocks).collect())
+}
+
+#[test]
+fn controllers_read_the_same_bandwidth_from_the_reports() {
+    let (looks, series) = both_series(&log().0);
+    let expected = [10_296_000, 15_936_000].map(Rate::from_bps);
+    let seen: Vec<Rate> = looks.into_iter().flatten().collect();
+    // Windows of the controller begin with frames, those of the series with the log: the step is within one of them.
+    assert_eq!((seen.first(), seen.last()), (expected.first(), expected.last()));
+    assert_eq!((series.first(), series.get(9)), (expected.first(), expected.last()));
+
+    let shell = Shell::new();
+    shell.write_bytes("phone.qmdl", &log().0);
+    shell.run(&["diag", "bandwidth", "phone.qmdl", "--reports", "reports.jsonl"]).fine();
+    let text = shell.read("reports.jsonl");
+    let reports: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(reports.len(), 1_000);
+    let subframes: Vec<u64> =
+        reports.iter().map(|report| report["subframe_index"].as_u64().unwrap()).collect();
+    assert!(
+        subframes.windows(2).all(|pair| pair[1] == pair[0] + 1),
+        "frame numbers wrap in the log, not here"
+    );
+    let dci = &reports[0]["dcis"][0];
+    assert_eq!((&dci["tbs_bits"], &dci["mcs"]), (&json!([10_296, 0]), &json!([11, null])));
+    assert_eq!(dci["prbs"], json!([[0, 50]]));
+}
+
+#[test]
+fn recorded_logs_become_series_and_a_run_of_the_simulator() {
+    let shell = Shell::new();
+    for log in recorded() {
+        let name = log.to_str().unwrap();
+        let windows = shell.run(&["diag", "bandwidth", name, "--json"]).json();
+        let bits = |way: &str, by: &str| -> f64 {
+            let of = windows.iter().filter(|window| window["direction"] == way);
+            of.filter_map(|window| window[by].as_f64()).sum::<f64>() * 1e5
+        };
+        if name.ends_with("lte_pixel5_2023_a.qmdl") {
+            let [blocks, granted] = ["blocks_mbps", "granted_mbps"].map(|by| bits("up", by).round());
+            assert_eq!((blocks, granted), (2_480.0, 2_480.0), "two blocks of 93 and 217 bytes");
+        }
+        if name.ends_with("lte_pixel3_a.mi2log") {
+            shell.run(&["diag", "bandwidth", name, "--kpi-trace", "pixel.kpi.csv"]).fine();
+            simulate(&shell, "pixel.kpi.csv");
+        }
+    }
+}
