@@ -10,7 +10,7 @@
 //! second is the modem's sum: of the uplink in 0xB067, else block by block in 0xB063 and 0xB064. Both count what was
 //! granted anew; a block sent again is no new bandwidth.
 //!
-//! Source: BISCAY §A.2 (the diagnostic channel has both)
+//! Source: BISCAY §3.2.2; BISCAY §5.2 (the two compared)
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use crate::grant::{Grant, Grants, Source, Sum, Told, Troubles};
 use crate::packet::{LogPacket, Radio};
 use crate::stamp::Stamp;
 
-/// Nanoseconds for which a window waits for packets that come late.
+/// How long a window waits for packets that come late, where nobody says otherwise.
 ///
 /// Chosen: five seconds, for as late a frame number can be placed.
-const HOLD_NANOS: u64 = 5_000_000_000;
+const HOLD: Duration = Duration::from_secs(5);
 
 /// Silence of a whole log beyond which windows are left out.
 ///
@@ -95,6 +95,7 @@ impl Point {
 #[derive(Debug)]
 pub struct Bandwidth {
     every_nanos: u64,
+    hold_nanos: u64,
     grants: Grants,
     /// When the first packet was.
     origin: Option<u64>,
@@ -152,6 +153,7 @@ impl Bandwidth {
         assert!(every_ms > 0, "a window is at least a millisecond");
         Bandwidth {
             every_nanos: u64::from(every_ms) * 1_000_000,
+            hold_nanos: HOLD.as_nanos() as u64,
             grants: Grants::new(),
             origin: None,
             newest: 0,
@@ -160,6 +162,12 @@ impl Bandwidth {
             series: BTreeMap::new(),
             outside: 0,
         }
+    }
+
+    /// The same with windows that wait so long for packets that come late: what listens to a modem trades what is known
+    /// of a grant for when it is known.
+    pub fn holding(self, hold: Duration) -> Bandwidth {
+        Bandwidth { hold_nanos: hold.as_nanos() as u64, ..self }
     }
 
     /// What could not be read.
@@ -209,7 +217,7 @@ impl Bandwidth {
     /// Gives out the windows that nothing can come to any more.
     pub fn take(&mut self) -> Vec<Point> {
         let Some(origin) = self.origin else { return vec![] };
-        let until = self.newest.saturating_sub(HOLD_NANOS).saturating_sub(origin) / self.every_nanos;
+        let until = self.newest.saturating_sub(self.hold_nanos).saturating_sub(origin) / self.every_nanos;
         self.points(until)
     }
 

@@ -30,6 +30,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use airpace_diag::kpi::{KpiError, Sample, Subscription};
+use airpace_diag::{LogCode, LogPacket, Radio, Stamp};
 use od::control::Server;
 use od::{Board, SlotId};
 use rustix::event::{EventfdFlags, eventfd};
@@ -66,6 +67,37 @@ pub struct Options {
     pub guard: Option<Box<dyn FnMut() -> Command + Send>>,
     /// Gets a copy of every sample; one that does not fit is lost.
     pub tap: Option<SyncSender<Tapped>>,
+    /// Gets a copy of every packet that the modem sends, for who reads more of them than KPIs; one that does not fit is
+    /// lost. The modem is asked for the packets of [`Options::kpis`] and no others.
+    pub packets: Option<SyncSender<Packet>>,
+}
+
+/// A log packet of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Whose.
+    pub radio: Radio,
+    /// What it reports.
+    pub code: LogCode,
+    /// When, by the modem.
+    pub stamp: Stamp,
+    /// What it says.
+    pub payload: Vec<u8>,
+}
+
+impl Packet {
+    /// As the readers of packets take it.
+    pub fn as_log_packet(&self) -> LogPacket<'_> {
+        let Packet { radio, code, stamp, ref payload } = *self;
+        LogPacket { radio, code, stamp, payload }
+    }
+}
+
+impl From<&LogPacket<'_>> for Packet {
+    fn from(packet: &LogPacket<'_>) -> Packet {
+        let LogPacket { radio, code, stamp, payload } = *packet;
+        Packet { radio, code, stamp, payload: payload.to_vec() }
+    }
 }
 
 /// A sample, as the tap gives it.
@@ -130,6 +162,7 @@ impl Daemon {
             notices: notices_in.clone(),
             metrics: Arc::clone(&metrics),
             tap: options.tap,
+            packets: options.packets,
             drains: options.drain.is_some(),
             wants_realtime: options.wants_realtime,
         });

@@ -1,5 +1,7 @@
 //! `airpace diag bandwidth`: what the modem was granted, in two ways, for people, programs, controllers and the simulator.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use airpace_cc::biscay::bandwidth::{CellularBandwidth, Determination, Method, Sampling};
 use airpace_cc::biscay::grants::BlockTable;
 use airpace_core::Rate;
@@ -9,7 +11,8 @@ use airpace_diag::bandwidth::Bandwidth;
 use airpace_diag::grant::Told;
 use airpace_diag::grant::report::Reports;
 use airpace_diag::source::Item;
-use airpace_diag::{Format, Message, Radio};
+use airpace_diag::{Format, Message, ModemOptions, Radio};
+use airpace_live::modem::{Door, Recorded, Replay, ReplayOptions, serve};
 use serde_json::{Value, json};
 
 use super::diag_made::{Log, recorded};
@@ -41,9 +44,14 @@ fn summary(bytes: u32) -> Vec<u8> {
 
 /// A second in which a block of 50 PRBs is sent every subframe: 1,287 bytes, then in the second half 1,992.
 fn log() -> Log {
+    log_of(1)
+}
+
+/// The same of some seconds, half of them with the small blocks.
+fn log_of(seconds: u64) -> Log {
     let mut log = Log::default().packet(1, 0, 0xB067, &summary(0));
-    for ten in 0..100_u64 {
-        let bytes = if ten < 50 { 1_287 } else { 1_992 };
+    for ten in 0..100 * seconds {
+        let bytes = if ten < 50 * seconds { 1_287 } else { 1_992 };
         log = log.packet(1, 10 * ten + 10, 0xB139, &sent(10_200 + 10 * ten, &[bytes; 10]));
         if ten % 10 == 9 {
             log = log.packet(1, 10 * ten + 10, 0xB067, &summary(u32::from(bytes) * 100));
@@ -194,6 +202,34 @@ fn controllers_read_the_same_bandwidth_from_the_reports() {
     let dci = &reports[0]["dcis"][0];
     assert_eq!((&dci["tbs_bits"], &dci["mcs"]), (&json!([10_296, 0]), &json!([11, null])));
     assert_eq!(dci["prbs"], json!([[0, 50]]));
+}
+
+#[test]
+fn a_modem_that_is_listened_to_gives_the_same_windows() {
+    let mut packets = vec![];
+    Format::Hdlc.visit(&log_of(4).0, |_, item| {
+        if let Item::Message(Message::Log(packet)) = item {
+            packets.push(Recorded::from(&packet));
+        }
+    });
+    let mut replay = Replay::new(packets, ReplayOptions { keeps_time: true, ..ReplayOptions::default() });
+    let mut door = Door::listen("127.0.0.1:0").unwrap();
+    let Door::Tcp { listener, .. } = &door else { unreachable!("a TCP port was opened") };
+    let address = listener.local_addr().unwrap().to_string();
+    let is_over = AtomicBool::new(false);
+    let windows = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            serve(&mut door, ModemOptions::default(), false, || replay.say(), &is_over, |_| {}).unwrap();
+        });
+        let words = ["diag", "bandwidth", "--tcp", &address, "--for", "7s", "--json", "--hold", "100ms"];
+        let done = Shell::new().run(&[&words[..], &["--no-realtime"]].concat());
+        is_over.store(true, Ordering::Relaxed);
+        done.json()
+    });
+    let of = |mbps: f64| windows.iter().filter(|window| window["blocks_mbps"] == mbps).count();
+    // What was said before the modem had been asked is lost, and a window can be cut there and where blocks change.
+    assert!(of(10.296) >= 5 && of(15.936) >= 18, "{windows:?}");
+    assert!(windows.len() <= 42, "no window comes twice: {}", windows.len());
 }
 
 #[test]

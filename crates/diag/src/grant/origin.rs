@@ -124,7 +124,7 @@ use Direction::{Downlink, Uplink};
 
 /// Kinds of RNTI whose blocks are the phone's own.
 ///
-/// Source: the names of `rnti_type`: 0 C-RNTI, 1 SPS-RNTI, 4 Temporary C-RNTI
+/// Source: mobileinsight-core @4330fa9 (0 C-RNTI, 1 SPS-RNTI, 4 Temporary C-RNTI)
 pub const OWN: &[u64] = &[0, 1, 4];
 
 /// All of them.

@@ -321,7 +321,7 @@ impl Grants {
     /// A row that is a DCI, if the modem took it.
     fn of_dci(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) -> Option<Grant> {
         let get = |column| plan.get(row, column);
-        // Source: the names of `prune_status`: 1 to 6 are successes.
+        // Source: mobileinsight-core @4330fa9 (1 to 6 are successes)
         if !(1..=6).contains(&get(Column::Verdict)?) {
             return None;
         }
@@ -495,7 +495,7 @@ fn modulation_of_bits(bits: u64) -> Option<Modulation> {
     }
 }
 
-/// Source: the names of `dci_format`
+/// Source: mobileinsight-core @4330fa9
 fn format_of(number: u64) -> Option<DciFormat> {
     use DciFormat::*;
     [F0, F1, F1A, F1B, F1C, F1D, F2, F2A].get(usize::try_from(number).ok()?).copied()

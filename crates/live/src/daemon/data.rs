@@ -18,7 +18,7 @@ use od::clock::now_ns;
 use od::{Entry, Publisher, SlotId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Notice, Order, Tapped, Word};
+use super::{Notice, Order, Packet, Tapped, Word};
 use crate::metrics::Metrics;
 use crate::source::{Port, Source};
 use crate::sys;
@@ -45,6 +45,7 @@ pub(super) struct Parts {
     pub notices: Sender<Notice>,
     pub metrics: Arc<Metrics>,
     pub tap: Option<SyncSender<Tapped>>,
+    pub packets: Option<SyncSender<Packet>>,
     pub drains: bool,
     pub wants_realtime: bool,
 }
@@ -196,10 +197,13 @@ impl Data {
     fn take(&mut self, count: usize, line: &mut Line) {
         let arrival_ns = now_ns();
         let Data { parts, extractor, places, buffer, faults_before, .. } = self;
-        let Parts { publisher, metrics, tap, notices, .. } = parts;
+        let Parts { publisher, metrics, tap, packets, notices, .. } = parts;
         let mut is_news = false;
         line.push(Time::from_nanos(arrival_ns), &buffer[..count], |packet| {
             metrics.packets.add(1);
+            if let Some(packets) = packets {
+                let _ = packets.try_send(packet.into());
+            }
             let trouble = extractor.push(packet, |sample| {
                 let (slot, radio) = places[sample.wanted];
                 let entry = Entry {

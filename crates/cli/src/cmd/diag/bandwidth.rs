@@ -1,5 +1,7 @@
 //! `airpace diag bandwidth`: how much the network granted, determined in BISCAY's two ways.
 
+mod listen;
+
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use super::input::{self, Sink};
+use super::port::{PORTS, PortArgs};
 use crate::cmd::Verdict;
 
 /// Determines the bandwidth of the radio link from what the modem was granted, in two ways side by side.
@@ -23,14 +26,23 @@ use crate::cmd::Verdict;
 /// blocks: the sizes of the transport blocks that were granted anew, added up over TTIs and carriers (BISCAY Eq. 1).
 /// granted: the bytes that the modem's MAC layer says it was granted.
 ///
-/// Files are given as for `airpace diag info`; several are read as one log. Without a form, a summary is printed.
+/// Files are given as for `airpace diag info`; several are read as one log. With a port, the modem is asked just for the
+/// packets that tell of grants, and is given back as it was in the end. Without a form, a summary is printed.
 #[derive(clap::Args)]
-#[command(before_help = "Example: airpace diag bandwidth phone.qmdl --csv > bandwidth.csv\n         \
-                   airpace diag bandwidth phone.qmdl --kpi-trace phone.kpi.csv --direction up")]
+#[command(
+    before_help = "Example: airpace diag bandwidth phone.qmdl --csv > bandwidth.csv\n         \
+                   airpace diag bandwidth phone.qmdl --kpi-trace phone.kpi.csv --direction up\n         \
+                   airpace diag bandwidth --port /dev/ttyUSB2 --json",
+    group = clap::ArgGroup::new("source").args(PORTS).arg("files").required(true)
+)]
 pub struct Args {
     /// Logs; `-` is standard input.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    port: PortArgs,
+    #[command(flatten)]
+    live: listen::LiveArgs,
     /// Milliseconds of a window; 1 gives each TTI its own.
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
     every_ms: u32,
@@ -81,20 +93,31 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if [&args.reports, &args.kpi_trace].into_iter().flatten().any(|path| path == Path::new("-")) {
         bail!("standard output has the series; give --reports and --kpi-trace files");
     }
+    let source = args.port.source();
+    let bandwidth = Bandwidth::new(args.every_ms);
     let mut determine = Determine {
-        bandwidth: Bandwidth::new(args.every_ms),
+        bandwidth: if source.is_some() { bandwidth.holding(args.live.hold) } else { bandwidth },
         points: vec![],
         series: Series { form: Form::of(args), radio: args.radio.map(Radio), out },
         keeps: args.kpi_trace.is_some() || Form::of(args) == Form::Summary,
         reports: args.reports.as_deref().map(|path| ReportFile::create(path, args.radio)).transpose()?,
     };
     determine.series.begin()?;
-    let sources = input::read(&args.files, &mut determine)?;
+    let name = match source {
+        Some(source) => {
+            let name = source.to_string();
+            listen::listen(source, &args.live, &mut determine)?;
+            name
+        }
+        None => {
+            let sources = input::read(&args.files, &mut determine)?;
+            sources.iter().map(|source| source.name.as_str()).collect::<Vec<_>>().join(", ")
+        }
+    };
     determine.finish()?;
     let Determine { bandwidth, points, mut series, .. } = determine;
     series.end(&points)?;
     let troubles = bandwidth.troubles();
-    let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
     for (count, what) in [
         (
             troubles.versions,
@@ -108,7 +131,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         ),
     ] {
         if count > 0 {
-            eprintln!("{}: {count} {what}", names.join(", "));
+            eprintln!("{name}: {count} {what}");
         }
     }
     if let Some(path) = &args.kpi_trace {

@@ -72,6 +72,7 @@ impl ListenArgs {
             wants_realtime: !self.no_realtime,
             guard: Some(Box::new(guard)),
             tap: None,
+            packets: None,
         })
     }
 }

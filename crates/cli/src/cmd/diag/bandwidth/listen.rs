@@ -1,0 +1,92 @@
+//! The bandwidth of a modem that is listened to.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use airpace_diag::grant::Grants;
+use airpace_diag::log;
+use airpace_live::daemon::{Daemon, Notice};
+use airpace_live::source::Source;
+use anyhow::{Context, bail};
+
+use super::super::input::Sink;
+use super::super::port::{ListenArgs, parse_duration};
+use super::Determine;
+
+/// Packets that may wait for us.
+///
+/// Chosen: ten seconds of a busy modem.
+const ROOM: usize = 1 << 14;
+/// How long to wait for a packet before windows are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// What only a live series wants to know.
+#[derive(clap::Args)]
+pub struct LiveArgs {
+    /// End after this time, such as 10s.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, conflicts_with = "files")]
+    span: Option<Duration>,
+    /// With a port: how long a window waits for packets that come late. The DCI is there at once, what became of the block
+    /// some hundred milliseconds later.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "200ms")]
+    pub hold: Duration,
+    #[command(flatten)]
+    listen: ListenArgs,
+}
+
+/// Listens until it is told to end, and gives the modem back.
+///
+/// # Errors
+/// A modem that does not answer any more when it is given back; what the series cannot be written to.
+pub fn listen(source: Source, args: &LiveArgs, determine: &mut Determine<'_>) -> anyhow::Result<()> {
+    let folder = tempfile::Builder::new().prefix("airpace-bandwidth-").tempdir();
+    let folder = folder.context("cannot make a folder for the session")?;
+    let (sender, packets) = mpsc::sync_channel(ROOM);
+    let mut options = args.listen.options(source, &wanted(), folder.path().to_owned())?;
+    options.packets = Some(sender);
+    let daemon = Daemon::start(options)?;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&is_over);
+    ctrlc::set_handler(move || {
+        if over.swap(true, Ordering::Relaxed) {
+            // The guard gives the modem back.
+            std::process::exit(2);
+        }
+    })
+    .context("cannot listen to signals")?;
+    let end = args.span.map(|span| Instant::now() + span);
+    let mut outcome = Ok(());
+    while outcome.is_ok() && !is_over.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
+        match packets.recv_timeout(LOOK_EVERY) {
+            Ok(packet) => {
+                determine.packet(&packet.as_log_packet());
+                packets.try_iter().for_each(|packet| determine.packet(&packet.as_log_packet()));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        for notice in daemon.notices().try_iter() {
+            eprintln!("{notice}");
+        }
+        outcome = determine.pause();
+    }
+    // Whatever became of it, the modem is given back.
+    daemon.leave();
+    drop(packets);
+    for notice in daemon.notices() {
+        if matches!(notice, Notice::NotRestored | Notice::Broken(_)) {
+            bail!("{notice}");
+        }
+    }
+    outcome
+}
+
+/// A field of each packet that tells of grants, so that the modem is asked for it.
+fn wanted() -> Vec<String> {
+    let codes: BTreeSet<_> = Grants::codes();
+    let field = |code| log::code(code)?.layouts.first()?.root.fields.first();
+    codes.into_iter().filter_map(|code| Some(format!("{code}:{}", field(code)?.name))).collect()
+}
