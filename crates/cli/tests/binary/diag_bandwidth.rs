@@ -42,7 +42,7 @@ fn summary(bytes: u32) -> Vec<u8> {
     payload
 }
 
-/// A second in which a block of 50 PRBs is sent every subframe: 1,287 bytes, then in the second half 1,992.
+/// A second in which a block of 50 PRBs is sent every subframe: 1,239 bytes, then in the second half 1,908.
 fn log() -> Log {
     log_of(1)
 }
@@ -51,8 +51,8 @@ fn log() -> Log {
 fn log_of(seconds: u64) -> Log {
     let mut log = Log::default().packet(1, 0, 0xB067, &summary(0));
     for ten in 0..100 * seconds {
-        let bytes = if ten < 50 * seconds { 1_287 } else { 1_992 };
-        log = log.packet(1, 10 * ten + 10, 0xB139, &sent(10_200 + 10 * ten, &[bytes; 10]));
+        let bytes = if ten < 50 * seconds { 1_239 } else { 1_908 };
+        log = log.packet(1, 10 * ten + 9, 0xB139, &sent(10_200 + 10 * ten, &[bytes; 10]));
         if ten % 10 == 9 {
             log = log.packet(1, 10 * ten + 10, 0xB067, &summary(u32::from(bytes) * 100));
         }
@@ -65,7 +65,7 @@ fn the_two_ways_stand_side_by_side() {
     let shell = Shell::new();
     shell.write_bytes("phone.qmdl", &log().0);
     let told = shell.run(&["diag", "bandwidth", "phone.qmdl"]).fine();
-    for part in ["radio 1, up", "blocks", "granted", "most 15.936 Mbit/s"] {
+    for part in ["radio 1, up", "blocks", "granted", "most 15.264 Mbit/s"] {
         assert!(told.contains(part), "tells `{part}`: {told}");
     }
     let windows = shell.run(&["diag", "bandwidth", "phone.qmdl", "--json"]).json();
@@ -75,7 +75,7 @@ fn the_two_ways_stand_side_by_side() {
         ["blocks_mbps", "carriers", "direction", "granted_mbps", "radio", "time_ms", "time_utc"]
     );
     for (at, window) in windows[..10].iter().enumerate() {
-        let mbps = if at < 5 { 10.296 } else { 15.936 };
+        let mbps = if at < 5 { 9.912 } else { 15.264 };
         assert_eq!(
             (&window["blocks_mbps"], &window["granted_mbps"]),
             (&json!(mbps), &json!(mbps)),
@@ -87,11 +87,11 @@ fn the_two_ways_stand_side_by_side() {
     let table = shell.run(&["diag", "bandwidth", "phone.qmdl", "--csv"]).fine();
     let rows: Vec<&str> = table.lines().collect();
     assert_eq!(rows[0], "time_ms,time_utc,radio,direction,carrier,blocks_mbps,granted_mbps,prbs,grants");
-    assert_eq!(rows[1], "0,2021-03-07T06:28:02.000000,1,up,,10.296,10.296,5000,100");
-    assert_eq!(rows[2], "0,2021-03-07T06:28:02.000000,1,up,0,10.296,,5000,100");
+    assert_eq!(rows[1], "0,2021-03-07T06:28:02.000000,1,up,,9.912,9.912,5000,100");
+    assert_eq!(rows[2], "0,2021-03-07T06:28:02.000000,1,up,0,9.912,,5000,100");
     let ttis = shell.run(&["diag", "bandwidth", "phone.qmdl", "--every-ms", "1", "--json"]).json();
-    assert_eq!(ttis[499]["blocks_mbps"], 10.296, "a value for each TTI");
-    assert_eq!(ttis[500]["blocks_mbps"], 15.936);
+    assert_eq!(ttis[499]["blocks_mbps"], 9.912, "a value for each TTI");
+    assert_eq!(ttis[500]["blocks_mbps"], 15.264);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_kpi_trace_of_a_log_is_in_the_form_of_trace_kpi_and_the_simulator_runs_on_it
     shell.write_bytes("phone.qmdl", &log().0);
     shell.run(&["diag", "bandwidth", "phone.qmdl", "--kpi-trace", "phone.kpi.csv"]).fine();
     let values: String =
-        (0..10).map(|at| format!("{},{}\n", 100 * at, if at < 5 { 10.296 } else { 15.936 })).collect();
+        (0..10).map(|at| format!("{},{}\n", 100 * at, if at < 5 { 9.912 } else { 15.264 })).collect();
     assert_eq!(shell.read("phone.kpi.csv"), format!("time_ms,bandwidth_mbps\n{values}1000,0\n"));
     shell
         .run(&[
@@ -115,7 +115,7 @@ fn a_kpi_trace_of_a_log_is_in_the_form_of_trace_kpi_and_the_simulator_runs_on_it
             "500",
         ])
         .fine();
-    assert_eq!(shell.read("x.csv"), "time_ms,bandwidth_mbps\n0,10.296\n500,15.936\n1000,0\n");
+    assert_eq!(shell.read("x.csv"), "time_ms,bandwidth_mbps\n0,9.912\n500,15.264\n1000,0\n");
 
     simulate(&shell, "phone.kpi.csv");
     shell
@@ -129,7 +129,7 @@ fn a_kpi_trace_of_a_log_is_in_the_form_of_trace_kpi_and_the_simulator_runs_on_it
 
 /// BISCAY over a made trace, with that KPI trace beside it.
 fn simulate(shell: &Shell, kpi: &str) {
-    let chances: String = (1..=2_000).map(|ms| format!("{ms}\n")).collect();
+    let chances: String = (1..=10_000).map(|ms| format!("{ms}\n")).collect();
     shell.write("link.up", &chances);
     let kpi = format!("trace.kpi={kpi}");
     let words = [
@@ -181,7 +181,7 @@ fn both_series(log: &[u8]) -> (Vec<Option<Rate>>, Vec<Rate>) {
 #[test]
 fn controllers_read_the_same_bandwidth_from_the_reports() {
     let (looks, series) = both_series(&log().0);
-    let expected = [10_296_000, 15_936_000].map(Rate::from_bps);
+    let expected = [9_912_000, 15_264_000].map(Rate::from_bps);
     let seen: Vec<Rate> = looks.into_iter().flatten().collect();
     // Windows of the controller begin with frames, those of the series with the log: the step is within one of them.
     assert_eq!((seen.first(), seen.last()), (expected.first(), expected.last()));
@@ -200,7 +200,7 @@ fn controllers_read_the_same_bandwidth_from_the_reports() {
         "frame numbers wrap in the log, not here"
     );
     let dci = &reports[0]["dcis"][0];
-    assert_eq!((&dci["tbs_bits"], &dci["mcs"]), (&json!([10_296, 0]), &json!([11, null])));
+    assert_eq!((&dci["tbs_bits"], &dci["mcs"]), (&json!([9_912, 0]), &json!([12, null])));
     assert_eq!(dci["prbs"], json!([[0, 50]]));
 }
 
@@ -228,7 +228,7 @@ fn a_modem_that_is_listened_to_gives_the_same_windows() {
     });
     let of = |mbps: f64| windows.iter().filter(|window| window["blocks_mbps"] == mbps).count();
     // What was said before the modem had been asked is lost, and a window can be cut there and where blocks change.
-    assert!(of(10.296) >= 5 && of(15.936) >= 18, "{windows:?}");
+    assert!(of(9.912) >= 5 && of(15.264) >= 18, "{windows:?}");
     assert!(windows.len() <= 42, "no window comes twice: {}", windows.len());
 }
 
