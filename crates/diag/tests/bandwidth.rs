@@ -2,9 +2,14 @@
 
 mod recordings_folder;
 
-use airpace_core::radio::Direction;
-use airpace_core::{Bits, Rate};
+use std::collections::BTreeMap;
+
+use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction, OwnRadio};
+use airpace_core::rng::Streams;
+use airpace_core::tables::lte;
+use airpace_core::{Bits, Dci, PrbSet, RadioReport, Rate, Rnti, Time};
 use airpace_diag::bandwidth::{Bandwidth, Method, Point, kpi_trace};
+use airpace_diag::compose::{ComposeOptions, Composer};
 use airpace_diag::source::Item;
 use airpace_diag::{Format, LogCode, LogPacket, Message, Radio, Stamp};
 use recordings_folder::{logs, recordings};
@@ -114,6 +119,107 @@ fn windows_come_while_a_log_is_listened_to_and_are_the_same() {
     let ((some, listened), (_, whole)) = (run(true), run(false));
     assert!(some > 40, "{some} windows came before the end");
     assert_eq!(listened, whole);
+}
+
+/// A subframe of a carrier of 100 PRBs with one new block on so many of them.
+fn report(index: u64, carrier: u8, direction: Direction, prbs: u16, mcs: u8, ndi: bool) -> RadioReport {
+    let bits = match direction {
+        Direction::Downlink => lte::McsTable::Qam64.tbs(mcs, prbs, 1),
+        Direction::Uplink => lte::uplink_mcs(mcs).and_then(|row| lte::tbs(row.initial?.1, prbs, 1)),
+    };
+    let dci = Dci {
+        rnti: Rnti(61),
+        direction,
+        format: if direction == Direction::Uplink { DciFormat::F0 } else { DciFormat::F1 },
+        // Groups of four, as format 1 grants them.
+        prbs: PrbSet::run(0, prbs),
+        mcs: [Some(mcs), None],
+        tbs: [bits.unwrap(), Bits::ZERO],
+        ndi: [ndi, false],
+        harq: (index % 8) as u8,
+        layers: 1,
+        ..Dci::default()
+    };
+    RadioReport {
+        carrier: CarrierId(carrier),
+        time: Time::from_millis(index),
+        subframe_index: index,
+        carrier_prbs: 100,
+        cfi: 2,
+        dcis: vec![dci],
+        own: Some(OwnRadio {
+            rnti: Rnti(61),
+            active: true,
+            sinr_db: 15.0,
+            bits_per_prb: 300.0,
+            decoded: Some(true),
+            uplink_queue: None,
+        }),
+        layer: BitLayer::Physical,
+    }
+}
+
+#[test]
+fn what_a_cell_granted_comes_back_from_the_packets_of_its_modem() {
+    let mut composer = Composer::new(ComposeOptions::default());
+    let (mut packets, mut truth) = (vec![], [vec![0_u64; 41], vec![0_u64; 41]]);
+    let mut indicators = BTreeMap::new();
+    let mut rng = Streams::new(7).stream("grants");
+    for index in 0..4_000_u64 {
+        for (carrier, way) in [(0, Direction::Downlink), (1, Direction::Downlink), (0, Direction::Uplink)] {
+            // Some subframes are others'.
+            if rng.below(3) == 0 {
+                continue;
+            }
+            let prbs = match way {
+                Direction::Downlink => 4 * (1 + rng.below(25) as u16),
+                Direction::Uplink => [1, 2, 5, 10, 25, 50, 90][rng.below(7) as usize],
+            };
+            let ndi = indicators.entry((carrier, way, index % 8)).or_insert(false);
+            *ndi = !*ndi;
+            let report = report(index, carrier, way, prbs, rng.below(29) as u8, *ndi);
+            // The uplink's block is on the air four subframes later.
+            let at = if way == Direction::Uplink { index + 4 } else { index };
+            if let Some(bits) = truth[usize::from(way == Direction::Uplink)].get_mut(at as usize / 100) {
+                *bits += report.dcis[0].bits().0;
+            }
+            composer.push(&report, |composed| packets.push(composed));
+        }
+    }
+    composer.finish(|composed| packets.push(composed));
+
+    let mut bandwidth = Bandwidth::new(100);
+    let mut points = vec![];
+    // The log begins with the run.
+    bandwidth.push(&packet(0xB000, 0, &[]), |_| {});
+    for composed in &packets {
+        let at = composed.at.as_millis().min(4_050);
+        bandwidth.push(&packet(composed.code.0, at, &composed.payload), |_| {});
+        points.extend(bandwidth.take());
+    }
+    points.extend(bandwidth.finish());
+    assert_eq!(bandwidth.outside(), 0);
+    for (way, truth) in [Direction::Downlink, Direction::Uplink].into_iter().zip(truth) {
+        let rates: Vec<u64> = points
+            .iter()
+            .filter(|point| point.direction == way)
+            .map(|point| point.blocks.unwrap().as_bps() / 10)
+            .collect();
+        // Packets are told two milliseconds after their subframe's begin, which is as early as the clock can know: windows
+        // are so much later than the cell's, and what is in all of them is the same.
+        let all = |bits: &[u64]| bits.iter().sum::<u64>();
+        assert_eq!(all(&rates[..rates.len().min(41)]), all(&truth), "{way:?}: every bit comes back, once");
+        for (window, (rate, truth)) in rates.iter().zip(&truth).take(40).enumerate() {
+            let ratio = *rate as f64 / *truth as f64;
+            assert!((0.9..1.1).contains(&ratio), "{way:?}, window {window}: {rate} and {truth}");
+        }
+    }
+    let carriers: Vec<usize> = points
+        .iter()
+        .filter(|point| point.direction == Direction::Downlink)
+        .map(|point| point.carriers.len())
+        .collect();
+    assert!(carriers[..40].iter().all(|count| *count == 2), "both carriers have their part in every window");
 }
 
 /// What a recorded log says each way, added up.
