@@ -12,6 +12,8 @@ use airpace_phy::listen::{Heard, Listener, Options};
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::pdcch::{Place, Sent, coded};
 use airpace_phy::receive::{Channel, Receiver};
+use airpace_phy::resample::Resampler;
+use airpace_phy::sync::search::Search as CellSearch;
 use airpace_phy::{
     Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
     PhichResource, Ports,
@@ -63,6 +65,7 @@ fn stages(criterion: &mut Criterion) {
         bench.iter(|| observer.bits(black_box(&grid), &channel, &mut observation));
     });
     front_half(criterion, cell);
+    other_work(criterion);
     let bits = coded(messages[0].payload, messages[0].rnti, 288);
     let soft: Vec<i16> = bits.iter().map(|bit| 512 - 1024 * i16::from(*bit)).collect();
     let matcher = RateMatcher::new(44);
@@ -75,6 +78,26 @@ fn stages(criterion: &mut Criterion) {
     let mut receiver = Receiver::new(cell, 0.9);
     criterion.bench_function("whole exhaustive subframe", |bench| {
         bench.iter(|| receiver.read(1, black_box(&grid)));
+    });
+}
+
+/// What is paid while no cell is found, and for a sample rate that no FFT takes.
+fn other_work(criterion: &mut Criterion) {
+    let mut rng = Streams::new(2).stream("phy.noise");
+    let noise: Vec<Complex32> =
+        (0..38_400).map(|_| Complex32::new(rng.normal() as f32, rng.normal() as f32)).collect();
+    let mut search = CellSearch::new(12_000.0);
+    criterion.bench_function("cell search among 20 ms", |bench| {
+        bench.iter(|| search.find(black_box(&noise), 3).len());
+    });
+    let mut resampler = Resampler::new(20_000_000, 19_200_000, 9_015_000).expect("rates that fit");
+    let mut out = Vec::new();
+    criterion.bench_function("a millisecond at 20 Msps to 19.2", |bench| {
+        bench.iter(|| {
+            out.clear();
+            resampler.push(black_box(&noise[..20_000]), &mut out);
+            out.len()
+        });
     });
 }
 

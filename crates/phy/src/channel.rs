@@ -42,7 +42,8 @@ impl Channel {
         let count = ports.iter().map(Vec::len).sum::<usize>().max(1);
         let power = ports.iter().flatten().map(Complex32::norm_sqr).sum::<f32>() / count as f32;
         // A bend is n₋₁ + n₁ − 2·n₀, of six times the noise.
-        Channel { ports, power, noise: bends.0 / (6 * bends.1.max(1)) as f32 }
+        let noise = bends.0 / (6 * bends.1.max(1)) as f32;
+        Channel { ports, power, noise: noise.max(LEAST_NOISE * power) }
     }
 
     /// Power of the noise on a resource element.
@@ -93,6 +94,11 @@ impl Channel {
         regs.iter().map(|reg| self.matched(cell.ports, grid, reg)).collect()
     }
 }
+
+/// The least noise, over the power of a port: likelihoods stay within the range of numbers.
+///
+/// Chosen: 70 dB, more than any receiver has.
+const LEAST_NOISE: f32 = 1e-7;
 
 /// [`combine`] of two symbols over two ports, without a detour.
 #[inline]

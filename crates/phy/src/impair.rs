@@ -314,8 +314,8 @@ impl Clock {
             }
             // Over so few samples the fraction hardly changes.
             let fraction = self.next - whole;
-            let taps: [f32; 2 * HALF] = std::array::from_fn(|tap| {
-                lowpass(tap as f64 + 1.0 - HALF as f64 - fraction, 1.0, HALF as f64) as f32
+            let taps: [[f32; 2]; 2 * HALF] = std::array::from_fn(|tap| {
+                [lowpass(tap as f64 + 1.0 - HALF as f64 - fraction, 1.0, HALF as f64) as f32; 2]
             });
             for n in 0..STILL {
                 let inputs = &self.history[first + n..][..2 * HALF];

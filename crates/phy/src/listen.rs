@@ -134,9 +134,11 @@ struct Native {
 
 /// Samples of the view that are searched at once, at most, and after how many more the search is tried again.
 ///
-/// Chosen: 40 ms hold a whole block of the PBCH; what a cell of middling strength needs is in the first 20.
+/// Chosen: 40 ms hold a whole block of the PBCH. What a cell of middling strength needs is in the first 20: until then the
+/// search is tried every 5 ms, then every 20, which takes half of the time that passes.
 const LONGEST_VIEW: usize = VIEW_HZ as usize / 25;
 const SEARCH_STEP: usize = VIEW_HZ as usize / 200;
+const LATER_STEP: usize = VIEW_HZ as usize / 50;
 
 /// For how long samples are kept while no cell is found, per second.
 ///
@@ -277,15 +279,16 @@ impl Listener {
         }
         let fresh = searching.view.len() - searching.searched;
         let is_last = self.is_finished && there <= step;
-        if fresh < SEARCH_STEP && !(is_last && fresh > 0) {
+        let enough = if searching.searched < LATER_STEP { SEARCH_STEP } else { LATER_STEP };
+        if fresh < enough && !(is_last && fresh > 0) {
             return if is_last { None } else { Some(None) };
         }
         searching.searched = searching.view.len();
         let found = self.try_candidates();
         let State::Searching(searching) = &mut self.state else { return Some(found) };
-        // Most of the view is kept: what lies across its end is seen whole next time.
+        // Half of the view is kept: what lies across its end is seen whole next time.
         if searching.view.len() >= LONGEST_VIEW {
-            let gone = searching.view.len() - LONGEST_VIEW + SEARCH_STEP;
+            let gone = searching.view.len() - LONGEST_VIEW + LATER_STEP;
             searching.forget(gone, rate_hz);
         }
         self.raw.forget_before(searching.next - (rate_hz / KEPT) as i64);

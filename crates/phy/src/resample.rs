@@ -16,8 +16,8 @@ const MAX_PHASES: u64 = 1024;
 /// Turns samples at one rate to samples at another.
 #[derive(Clone, Debug)]
 pub struct Resampler {
-    /// Of each phase, `len` taps.
-    taps: Vec<f32>,
+    /// Of each phase, `len` taps, each twice: for the real and for the imaginary part.
+    taps: Vec<[f32; 2]>,
     len: usize,
     phases: u64,
     /// Rates by their greatest common divisor.
@@ -43,18 +43,17 @@ impl Resampler {
         let transition_hz = (narrow - 2 * passband_hz) as f64;
         // Source: J. F. Kaiser, "Nonrecursive digital filter design using the I0-sinh window function", 1974
         let len = (ATTENUATION_DB - 7.95) / 14.36 * from_hz as f64 / transition_hz;
-        let len = (libm::ceil(len) as usize + 1).next_multiple_of(4);
+        let len = (libm::ceil(len) as usize + 1).next_multiple_of(LANES);
         let phases = to.min(MAX_PHASES);
         let cutoff = narrow as f64 / from_hz as f64;
         let half = len as f64 / 2.0;
         let mut taps = Vec::with_capacity(len * phases as usize);
         for phase in 0..phases {
             let fraction = phase as f64 / phases as f64;
-            let first = taps.len();
-            taps.extend((0..len).map(|tap| lowpass(tap as f64 - half + 1.0 - fraction, cutoff, half) as f32));
+            let tap = |tap: usize| lowpass(tap as f64 - half + 1.0 - fraction, cutoff, half);
             // Exactly one at the centre, whatever the phase.
-            let sum: f32 = taps[first..].iter().sum();
-            taps[first..].iter_mut().for_each(|tap| *tap /= sum);
+            let sum: f64 = (0..len).map(tap).sum();
+            taps.extend((0..len).map(|at| [(tap(at) / sum) as f32; 2]));
         }
         let history = vec![Complex32::default(); len / 2 - 1];
         Some(Resampler { taps, len, phases, from, to, history, next: 0 })
@@ -114,14 +113,17 @@ fn bessel(x: f64) -> f64 {
     sum
 }
 
-/// Sum of products, in four lanes.
+/// Sums that are kept side by side, so that no addition waits for the one before.
+const LANES: usize = 8;
+
+/// Sum of products of a multiple of [`LANES`].
 #[inline]
-pub(crate) fn dot(samples: &[Complex32], taps: &[f32]) -> Complex32 {
-    let mut lanes = [[0.0f32; 2]; 4];
-    for (samples, taps) in samples.chunks_exact(4).zip(taps.chunks_exact(4)) {
-        for lane in 0..4 {
-            lanes[lane][0] += samples[lane].re * taps[lane];
-            lanes[lane][1] += samples[lane].im * taps[lane];
+pub(crate) fn dot(samples: &[Complex32], taps: &[[f32; 2]]) -> Complex32 {
+    let mut lanes = [[0.0f32; 2]; LANES];
+    for (samples, taps) in samples.chunks_exact(LANES).zip(taps.chunks_exact(LANES)) {
+        for ((lane, sample), tap) in lanes.iter_mut().zip(samples).zip(taps) {
+            lane[0] += sample.re * tap[0];
+            lane[1] += sample.im * tap[1];
         }
     }
     Complex32::new(lanes.iter().map(|lane| lane[0]).sum(), lanes.iter().map(|lane| lane[1]).sum())

@@ -11,6 +11,7 @@ use airpace_phy::listen::{Listener, Options};
 use airpace_phy::ofdm::Modulator;
 use airpace_phy::resample::Resampler;
 use airpace_phy::{Cell, Complex32, CyclicPrefix, Numerology, PhichDuration, Ports};
+use proptest::prelude::*;
 
 const FFT_SIZE: usize = 512;
 const RATE_HZ: u64 = 7_680_000;
@@ -227,6 +228,40 @@ fn a_cell_hardly_above_the_noise_is_found_and_kept() {
     let score = outcome.score(&air.sent);
     assert_eq!((outcome.locks.len(), outcome.losses), (1, 0));
     assert!(score.heard >= 399 && score.invented == 0, "{score:?}");
+}
+
+#[test]
+fn a_perfect_radio_beside_the_antenna_is_no_trouble() {
+    let (outcome, _) = goes_well(cell(214, 25, Ports::Two), Conditions { noise_power: 0.0, ..good() }, 40);
+    assert!(outcome.observations.iter().flat_map(|heard| &heard.llrs).all(|llr| llr.is_finite()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn whatever_comes_in_whatever_pieces_is_survived(
+        rate_hz in 1_920_000u64..6_000_000,
+        pieces in prop::collection::vec((0usize..30_000, 0u64..3, any::<u64>(), -40i32..40), 1..12),
+    ) {
+        let mut listener = Listener::new(Options::new(rate_hz)).expect("a rate that is enough");
+        let mut air = Air::new(cell(9, 6, Ports::One), 128, Conditions::perfect(1_920_000.0), 1);
+        for (count, kind, seed, exponent) in pieces {
+            let mut rng = Streams::new(seed).stream("phy.pieces");
+            let mut samples = Vec::new();
+            match kind {
+                0 => listener.skip(seed % 100_000),
+                1 => air.send(count / 2000, &mut samples),
+                _ => samples.extend((0..count).map(|_| Complex32::new(rng.normal() as f32, rng.normal() as f32))),
+            }
+            let size = 2f32.powi(exponent);
+            samples.iter_mut().for_each(|sample| *sample *= size);
+            listener.push(&samples);
+            while listener.pop().is_some() {}
+        }
+        listener.finish();
+        while listener.pop().is_some() {}
+        prop_assert!(listener.pop().is_none());
+    }
 }
 
 #[test]

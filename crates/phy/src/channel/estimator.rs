@@ -7,8 +7,8 @@
 
 use num_complex::Complex32;
 
-use super::Channel;
 use super::wiener::{Key, PAIRS, STEP, Weights};
+use super::{Channel, LEAST_NOISE};
 use crate::cell::Cell;
 use crate::grid::Grid;
 use crate::sequence::crs;
@@ -407,7 +407,7 @@ impl Estimator {
         let share = (count / 1200.0).clamp(0.05, 0.3);
         let noise = self.statistics.noise.get_or_insert(measured);
         *noise += share * (measured - *noise);
-        *noise = noise.max(f32::MIN_POSITIVE);
+        *noise = noise.max(LEAST_NOISE * self.statistics.power).max(f32::MIN_POSITIVE);
     }
 }
 
