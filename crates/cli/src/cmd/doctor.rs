@@ -82,12 +82,42 @@ fn findings() -> Vec<Finding> {
     let recordings = data_folder();
     let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(in_path);
     let wasm = wasm_target();
+    let ports = modem_ports();
+    let wireshark = ["wireshark", "tshark"].into_iter().find_map(in_path);
     vec![
         Finding {
             name: "simulator",
             is_there: true,
             detail: "simulated cells and trace replay, on a virtual clock".to_owned(),
             remedy: "",
+        },
+        Finding {
+            name: "modem logs",
+            is_there: true,
+            detail: "recorded logs, live ports, the daemon, a modem to test against: `airpace diag`"
+                .to_owned(),
+            remedy: "",
+        },
+        Finding {
+            name: "modem",
+            is_there: !ports.is_empty(),
+            detail: match &ports[..] {
+                [] => "no serial device and no /dev/diag; a modem may still be behind --tcp".to_owned(),
+                ports => {
+                    let names: Vec<_> = ports.iter().map(|port| port.display().to_string()).collect();
+                    format!("ports on which one may be: {}", names.join(", "))
+                }
+            },
+            remedy: "plug one in that has a diagnostic port, or try `airpace diag modem`",
+        },
+        Finding {
+            name: "wireshark",
+            is_there: wireshark.is_some(),
+            detail: wireshark.map_or_else(
+                || "nothing to open captures of `diag decode --pcap` with".to_owned(),
+                |path| format!("opens captures of `diag decode --pcap`: {}", path.display()),
+            ),
+            remedy: "apt-get install wireshark",
         },
         Finding {
             name: "recordings",
@@ -115,8 +145,21 @@ fn findings() -> Vec<Finding> {
         },
         absent("live", "no runs over real networks (UDP, QUIC, TUN): this version simulates only"),
         absent("kernel", "no controllers in the kernel (BPF struct_ops): not in this version"),
-        absent("radio", "no decoder of IQ samples or modem logs: not in this version"),
+        absent(
+            "radio",
+            "no decoder of a cell's control channel: not in this version; `encode` makes samples",
+        ),
     ]
+}
+
+/// Ports on which a modem may listen: `/dev/diag`, and serial devices by names that stay.
+fn modem_ports() -> Vec<PathBuf> {
+    let by_id =
+        std::fs::read_dir("/dev/serial/by-id").into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut ports: Vec<PathBuf> = by_id.collect();
+    ports.sort();
+    ports.extend(Some(PathBuf::from("/dev/diag")).filter(|driver| driver.exists()));
+    ports
 }
 
 /// What the project plans and this version does not have: nothing can be installed for it.
