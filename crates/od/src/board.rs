@@ -170,7 +170,10 @@ impl Publisher {
         let words = words_of(entry, now_ns(), is_after_gap, gaps);
         let row = self.mapping.row(slot.0).expect("there are as many rows as places");
         row.slot.publish(published.sequence, &words);
-        self.fresh |= layout::group(slot.0);
+        // Who has no lease on it does not wait for it.
+        if row.leases.load(Ordering::Relaxed) > 0 {
+            self.fresh |= layout::group(slot.0);
+        }
         published.sequence
     }
 
@@ -180,7 +183,7 @@ impl Publisher {
     }
 
     /// Wakes the readers that wait for what was published since the last time: once after a batch of readings. One system
-    /// call.
+    /// call, or none where nobody has a lease on any of it.
     pub fn wake(&mut self) {
         wake(&self.mapping, std::mem::take(&mut self.fresh));
     }
