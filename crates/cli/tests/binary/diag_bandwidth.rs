@@ -222,7 +222,7 @@ fn a_modem_that_is_listened_to_gives_the_same_windows() {
             serve(&mut door, ModemOptions::default(), false, || replay.say(), &is_over, |_| {}).unwrap();
         });
         let words = ["diag", "bandwidth", "--tcp", &address, "--for", "7s", "--json", "--hold", "100ms"];
-        let done = Shell::new().run(&[&words[..], &["--no-realtime"]].concat());
+        let done = Shell::new().run(&words);
         is_over.store(true, Ordering::Relaxed);
         done.json()
     });

@@ -55,9 +55,9 @@ pub struct Args {
     /// Seed of the modem's values.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Do not ask for real-time priority and locked memory.
+    /// Have the daemon ask for real-time priority and locked memory.
     #[arg(long)]
-    no_realtime: bool,
+    realtime: bool,
     /// Print the numbers as JSON.
     #[arg(long)]
     json: bool,
@@ -83,7 +83,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     for (at, drains) in [true, false].into_iter().enumerate() {
         bar.set_message(if drains { "with draining" } else { "without draining" });
         let tick = |done: Duration| bar.set_position((args.span * at as u32 + done).as_millis() as u64);
-        outcomes.push(measure::measure(&load, drains, args.span, !args.no_realtime, tick)?);
+        outcomes.push(measure::measure(&load, drains, args.span, args.realtime, tick)?);
     }
     bar.finish_and_clear();
     let goals = goals(&outcomes);
@@ -183,7 +183,7 @@ fn print(outcomes: &[Outcome], goals: &[Goal], host: &Host, out: &mut dyn Write)
             outcome.packets_per_s,
             outcome.drains_per_s,
             outcome.cpu_percent,
-            if outcome.is_realtime { "" } else { " (no real-time priority)" },
+            if outcome.is_realtime { " (real-time priority)" } else { "" },
         )?;
     }
     let load = host.load_milli as f64 / 1_000.0;

@@ -32,9 +32,10 @@ pub struct ListenArgs {
     /// modem that buffers sends about once a second.
     #[arg(long, value_name = "EVERY", default_value = "1ms", value_parser = parse_drain)]
     drain: Drain,
-    /// Do not ask for real-time priority and locked memory.
+    /// Ask for real-time priority and locked memory: for a machine that other work would keep from listening. Takes more of
+    /// the processor; see whether `airpace diag granularity --realtime` finds it worth that.
     #[arg(long)]
-    no_realtime: bool,
+    realtime: bool,
 }
 
 /// How often to drain; `None` is never.
@@ -69,7 +70,7 @@ impl ListenArgs {
             kpis: kpis.to_vec(),
             dir,
             drain: self.drain.0,
-            wants_realtime: !self.no_realtime,
+            wants_realtime: self.realtime,
             guard: Some(Box::new(guard)),
             tap: None,
             packets: None,

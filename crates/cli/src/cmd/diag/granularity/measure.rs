@@ -201,13 +201,13 @@ impl Daemon {
     ) -> anyhow::Result<Daemon> {
         let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
         command
-            .args(["diag", "serve", "--json", "--kpi", "lte.rsrp,lte.dl.tb_bytes,lte.dl.prb"])
+            .args(["diag", "serve", "--json", "--kpi", "lte.rsrp,lte.dl.tb_bytes"])
             .args(["--metrics", "127.0.0.1:0", "--drain", if drains { "1ms" } else { "off" }])
             .arg("--port")
             .arg(emulator.device())
             .arg("--dir")
             .arg(folder)
-            .args(if wants_realtime { None } else { Some("--no-realtime") });
+            .args(wants_realtime.then_some("--realtime"));
         let mut process =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start the daemon")?;
         let says = BufReader::new(process.stdout.take().context("the daemon says nothing")?);
