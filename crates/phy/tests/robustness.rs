@@ -74,14 +74,27 @@ fn clipped_peaks_do_no_harm() {
 
 #[test]
 fn moving_receivers_are_served() {
-    for (profile, doppler_hz) in [(Profile::Epa, 5.0), (Profile::Eva, 70.0), (Profile::Etu, 70.0)] {
+    for (profile, doppler_hz, ports) in [
+        (Profile::Epa, 5.0, Ports::Two),
+        (Profile::Eva, 70.0, Ports::Two),
+        (Profile::Etu, 5.0, Ports::Two),
+        (Profile::Etu, 70.0, Ports::Two),
+        (Profile::Etu, 70.0, Ports::Four),
+    ] {
         let noise_power = noise_power(25.0, FFT_SIZE, AMPLITUDE);
         let conditions = Conditions { profile, doppler_hz, noise_power, cfo_hz: 700.0, ..good() };
-        let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, conditions, 8);
+        let mut air = Air::new(cell(214, 25, ports), FFT_SIZE, conditions, 8);
         let mut samples = Vec::new();
         air.send(300, &mut samples);
-        let score = listen(Options::new(RATE_HZ), &samples).score(&air.sent);
+        let outcome = listen(Options::new(RATE_HZ), &samples);
+        let score = outcome.score(&air.sent);
         assert!(score.heard + 2 >= score.sent && score.invented == 0, "{profile:?}: {score:?}");
+        let mean_db = outcome.observations.iter().map(|heard| heard.snr_db).sum::<f32>() / score.heard as f32;
+        println!(
+            "{profile:?} {mean_db} dB; {score:?}; spread {:?}",
+            outcome.listener.tracker().map(|t| t.estimator().spread_s())
+        );
+        assert!(mean_db > 12.0, "{profile:?}: the channel is learnt with {mean_db:.1} dB of error and noise");
         assert!(score.wrong_cfi <= 2, "{profile:?}: {score:?}");
         assert!(score.recall >= 0.95, "{profile:?}: {score:?}");
     }

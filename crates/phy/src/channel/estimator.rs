@@ -7,7 +7,7 @@
 
 use num_complex::Complex32;
 
-use super::wiener::{Key, PAIRS, STEP, Weights};
+use super::wiener::{Key, PAIRS, SPREADS, STEP, Weights, spread_s};
 use super::{Channel, LEAST_NOISE};
 use crate::cell::Cell;
 use crate::grid::Grid;
@@ -23,6 +23,7 @@ pub struct Estimator {
     ports: Vec<Port>,
     /// Of ports 0 and 1, and of ports 2 and 3.
     weights: [(Key, Weights); 2],
+    spread: Spread,
     statistics: Statistics,
     hints: Hints,
     channel: Channel,
@@ -59,6 +60,8 @@ struct Comb {
 struct Left {
     noise: f32,
     error: f32,
+    /// Of `error`: what the channel moved.
+    moved: f32,
 }
 
 /// What was learnt over many subframes.
@@ -68,9 +71,6 @@ struct Statistics {
     noise: Option<f32>,
     /// Power of the channel of a port.
     power: f32,
-    /// Products of neighbours of a comb, and powers: of their ratio follows the delay spread.
-    together: f32,
-    alone: f32,
     /// How much the channel moves within a millisecond.
     motion: f32,
 }
@@ -114,9 +114,9 @@ struct Work {
     sums: Vec<Complex32>,
 }
 
-/// The shares by which averages over subframes take new values.
+/// The share by which the average of motion takes a new value.
 ///
-/// Chosen: noise within some ten milliseconds, for neighbours come and go; echoes and motion slower.
+/// Chosen: some twenty milliseconds, for noise hides it.
 const SLOW: f32 = 0.05;
 
 /// How far a carrier's phase may turn between measurements, beyond what the loop foresees, in radians.
@@ -146,15 +146,24 @@ impl Estimator {
         let places = 2 * usize::from(cell.bandwidth.prbs());
         let comb = Comb { gains: vec![Complex32::default(); places], left: None, kept: 1.0 };
         let port = Port { combs: [comb.clone(), comb] };
-        let key = Key::new([1.0, 1.0], 1e-6);
+        let key = Key::new([1.0, 1.0], FIRST_SPREAD);
         let weights = (key, Weights::new(key));
+        let spread = Spread {
+            step: FIRST_SPREAD,
+            is_up: false,
+            worse: [0.0; 2],
+            trial: weights.clone(),
+            smooth: Vec::new(),
+            sums: Vec::new(),
+        };
         Estimator {
             pilots: (0..count)
                 .map(|number| (0..2 * per_slot).map(|symbol| of_symbol(number, symbol)).collect())
                 .collect(),
             ports: vec![port; cell.ports.count()],
             weights: [weights.clone(), weights],
-            statistics: Statistics { noise: None, power: 0.0, together: 0.0, alone: 0.0, motion: 0.0 },
+            spread,
+            statistics: Statistics { noise: None, power: 0.0, motion: 0.0 },
             hints: Hints::default(),
             channel: Channel {
                 ports: vec![vec![Complex32::default(); cell.bandwidth.subcarriers()]; cell.ports.count()],
@@ -179,6 +188,7 @@ impl Estimator {
             comb.kept = 1.0;
             if let Some(left) = &mut comb.left {
                 left.error += self.statistics.motion;
+                left.moved += self.statistics.motion.max(0.0);
             }
         }
         self.work.late.iter_mut().for_each(|(_, raw)| raw.clear());
@@ -208,11 +218,11 @@ impl Estimator {
         }
         self.start_statistics();
         let noise = self.statistics.noise.unwrap_or_default();
-        // All ports share one oscillator: what all turned by since is no fading. How far that can be told depends on noise.
+        // All ports share one oscillator: what all turned by since is no fading. How far it can be told depends on noise.
         if turn != Complex32::default() {
             let doubt = noise / (2.0 * (all.0 - all.1 * noise).max(f32::MIN_POSITIVE));
             let share = PHASE_WANDER * PHASE_WANDER / (PHASE_WANDER * PHASE_WANDER + doubt);
-            self.turn(angle(turn) * f64::from(share));
+            self.turn(number, symbol, angle(turn) * f64::from(share));
         }
         for port in 0..self.ports.len() {
             let Some(pilots) = &self.pilots[number][symbol][port] else { continue };
@@ -234,24 +244,18 @@ impl Estimator {
 
     /// The channel of the control region, once all symbols are in.
     pub fn finish(&mut self, number: usize) -> &Channel {
-        let statistics = &mut self.statistics;
-        let hints = &self.hints;
-        let noise = statistics.noise.unwrap_or_default();
-        let power = hints.power / hints.count.max(1) as f32 - noise;
-        let product = hints.neighbours.norm_sqr().sqrt() / hints.pairs.max(1) as f32;
-        let share = if statistics.alone == 0.0 { 1.0 } else { SLOW };
-        statistics.alone += share * (power - statistics.alone);
-        statistics.together += share * (product - statistics.together);
-        let spread_s = statistics.spread_s();
         for first in (0..self.ports.len()).step_by(2) {
             let of_comb = |comb: usize| {
                 let left = self.ports[first].combs[comb].left;
-                left.map_or(f32::INFINITY, |left| left.noise / self.statistics.power.max(f32::MIN_POSITIVE))
+                left.map_or(f32::INFINITY, |left| {
+                    (left.noise + left.moved) / self.statistics.power.max(f32::MIN_POSITIVE)
+                })
             };
-            let key = Key::new([of_comb(0), of_comb(1)], spread_s);
-            let weights = &mut self.weights[first / 2];
-            if weights.0 != key {
-                *weights = (key, Weights::new(key));
+            let noise = [of_comb(0), of_comb(1)];
+            make(&mut self.weights[first / 2], Key::new(noise, self.spread.step));
+            if first == 0 {
+                let step = self.spread.trial_step();
+                make(&mut self.spread.trial, Key::new(noise, step));
             }
         }
         let mut misfit = (0.0, 0.0);
@@ -266,6 +270,14 @@ impl Estimator {
                 // The part that an estimate has of its own measurement does not show in the difference.
                 misfit.0 += sum / (1.0 - own).max(0.05);
                 misfit.1 += self.work.raw[port].len() as f32;
+                if port == 0 {
+                    self.spread.compare(
+                        &self.work.raw[0],
+                        combs,
+                        pilots.comb,
+                        sum / ((1.0 - own) * (1.0 - own)).max(0.0025),
+                    );
+                }
             }
             self.channel.power += mean_power(&self.work.smooth) / self.ports.len() as f32;
             let lowest = self.lowest();
@@ -290,8 +302,8 @@ impl Estimator {
     }
 
     /// Root-mean-square delay spread as it is estimated.
-    pub fn spread_s(&self) -> f32 {
-        self.statistics.spread_s()
+    pub fn spread_s(&self) -> f64 {
+        spread_s(self.spread.step)
     }
 
     /// The symbol of the first slot that ports 0 and 1 have reference signals in, besides the first.
@@ -322,11 +334,14 @@ impl Estimator {
         }
     }
 
-    fn turn(&mut self, radians: f64) {
+    /// Turns what is known of the combs that a symbol measures; the others have the phase of their own last measurement,
+    /// which the carrier loop keeps close.
+    fn turn(&mut self, number: usize, symbol: usize, radians: f64) {
         let by = Complex32::new(libm::cos(radians) as f32, libm::sin(radians) as f32);
-        for comb in self.ports.iter_mut().flat_map(|port| &mut port.combs).filter(|comb| comb.left.is_some())
-        {
-            comb.gains.iter_mut().for_each(|gain| *gain *= by);
+        for (port, pilots) in self.ports.iter_mut().zip(&self.pilots[number][symbol]) {
+            if let Some(pilots) = pilots {
+                port.combs[pilots.comb].gains.iter_mut().for_each(|gain| *gain *= by);
+            }
         }
     }
 
@@ -360,20 +375,23 @@ impl Estimator {
         // Control symbols lie around the second of the subframe; a channel that moves is another one later.
         let symbols_away = symbol.abs_diff(1) as f32 / self.pilots[0].len() as f32;
         let motion = self.statistics.motion.max(LEAST_MOTION * noise * smoothing);
-        let doubt = noise * smoothing + motion * symbols_away * symbols_away;
+        let moved = motion * symbols_away * symbols_away;
+        let doubt = noise * smoothing + moved;
         let comb = &mut self.ports[port].combs[comb];
         let raw = &self.work.raw[port];
         let weight = match &mut comb.left {
             None => {
                 comb.gains.clone_from(raw);
-                comb.left = Some(Left { noise, error: doubt });
+                comb.left = Some(Left { noise, error: doubt, moved });
                 1.0
             }
             Some(left) => {
                 let error = left.error.max(LEAST_MOTION * noise * smoothing);
                 let weight = error / (error + doubt).max(f32::MIN_POSITIVE);
                 left.error = (1.0 - weight) * error;
-                left.noise = (1.0 - weight) * (1.0 - weight) * left.noise + weight * weight * noise;
+                let (old, new) = ((1.0 - weight) * (1.0 - weight), weight * weight);
+                left.noise = old * left.noise + new * noise;
+                left.moved = old * left.moved + new * moved;
                 for (gain, raw) in comb.gains.iter_mut().zip(raw) {
                     *gain += (raw - *gain) * weight;
                 }
@@ -414,12 +432,59 @@ impl Estimator {
 /// The least motion, over the noise that is left after smoothing: an average then reaches back some 40 subframes.
 const LEAST_MOTION: f32 = 6e-4;
 
-impl Statistics {
-    /// Of echoes that fall exponentially to both sides, neighbours of a comb have a correlation of 1/(1 + (2π·Δf·τ)²/2).
-    fn spread_s(&self) -> f32 {
-        let correlation = (self.together / self.alone.max(f32::MIN_POSITIVE)).clamp(0.3, 1.0);
-        let turn = std::f32::consts::TAU * 15e3 * crs::Pilots::SPACING as f32;
-        (2.0 * (1.0 / correlation - 1.0)).sqrt() / turn
+/// The delay spread by trial: of a spread and its neighbours the one by which reference signals are foretold best by the
+/// others around them.
+#[derive(Clone, Debug)]
+struct Spread {
+    step: i32,
+    /// Whether the next trial is of more spread, or of less.
+    is_up: bool,
+    /// How much worse less and more spread foretell: logarithms of ratios, averaged.
+    worse: [f32; 2],
+    trial: (Key, Weights),
+    smooth: Vec<Complex32>,
+    sums: Vec<Complex32>,
+}
+
+/// Where trials begin: 0.8 µs. Too much spread only costs some noise, too little costs the channel.
+const FIRST_SPREAD: i32 = 6;
+
+impl Spread {
+    fn trial_step(&self) -> i32 {
+        let step = if self.is_up { self.step + 1 } else { self.step - 1 };
+        step.clamp(*SPREADS.start(), *SPREADS.end())
+    }
+
+    /// Compares the trial with `error`, the squared error of what is used now, by reference signals `raw` of a comb.
+    fn compare(&mut self, raw: &[Complex32], combs: &[Comb; 2], comb: usize, error: f32) {
+        let (step, weights) = (self.trial_step(), &self.trial.1);
+        let side = usize::from(self.is_up);
+        self.is_up = !self.is_up;
+        if step == self.step || error <= 0.0 {
+            return;
+        }
+        weights.apply([&combs[0].gains, &combs[1].gains], &mut self.smooth, &mut self.sums);
+        // What a measurement has to say about itself does not count.
+        let others = (1.0 - (1.0 - combs[comb].kept) * weights.own(comb)).max(0.05);
+        let trial = distance(raw, &self.smooth, comb) / (others * others);
+        let worse = libm::logf(trial.max(f32::MIN_POSITIVE) / error);
+        if worse.is_finite() {
+            self.worse[side] += 0.2 * (worse - self.worse[side]);
+        }
+        if self.worse[side] < -CLEARLY {
+            self.step = step;
+            self.worse = [0.0; 2];
+        }
+    }
+}
+
+/// How much better another delay spread must foretell, in nepers, for it to be taken.
+const CLEARLY: f32 = 0.01;
+
+/// Makes weights for `key`, unless they are for it.
+fn make(weights: &mut (Key, Weights), key: Key) {
+    if weights.0 != key {
+        *weights = (key, Weights::new(key));
     }
 }
 

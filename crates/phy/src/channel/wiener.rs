@@ -21,18 +21,22 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// For noise relative to the channel's power and a delay spread in seconds.
-    pub(super) fn new(noise: [f32; 2], spread_s: f32) -> Key {
+    /// For noise relative to the channel's power and a step of the delay spread.
+    pub(super) fn new(noise: [f32; 2], spread: i32) -> Key {
         let step = |ratio: f32| {
             let clamped = ratio.clamp(LEAST_NOISE, MOST_NOISE);
             libm::roundf(5.0 * libm::log10f(clamped)) as i32
         };
-        let spread = spread_s.clamp(LEAST_SPREAD_S, MOST_SPREAD_S);
-        Key {
-            noise: noise.map(step),
-            spread: libm::roundf(2.0 * libm::log2f(spread / LEAST_SPREAD_S)) as i32,
-        }
+        Key { noise: noise.map(step), spread }
     }
+}
+
+/// Steps of the delay spread: from hardly any echo, 0.1 µs, to 2.3 µs, more than the cyclic prefix bears.
+pub(super) const SPREADS: std::ops::RangeInclusive<i32> = 0..=9;
+
+/// The root-mean-square delay spread of a step, in seconds.
+pub(super) fn spread_s(step: i32) -> f64 {
+    0.1e-6 * libm::exp2(f64::from(step) / 2.0)
 }
 
 /// Chosen: below this the inverse of the correlations would lose its digits.
@@ -40,10 +44,6 @@ const LEAST_NOISE: f32 = 1e-5;
 
 /// Chosen: a comb this noisy is as good as none.
 const MOST_NOISE: f32 = 1e6;
-
-/// Chosen: from hardly any echo to more than the cyclic prefix bears.
-const LEAST_SPREAD_S: f32 = 0.1e-6;
-const MOST_SPREAD_S: f32 = 2e-6;
 
 /// Weights that turn what was measured on sixteen places to the best estimate on each of them.
 ///
@@ -58,7 +58,7 @@ pub(super) struct Weights {
 
 impl Weights {
     pub(super) fn new(key: Key) -> Weights {
-        let spread_s = f64::from(LEAST_SPREAD_S) * libm::exp2(f64::from(key.spread) / 2.0);
+        let spread_s = spread_s(key.spread);
         let noise = key.noise.map(|step| libm::pow(10.0, f64::from(step) / 5.0));
         let correlation = |a: usize, b: usize| {
             let turn = std::f64::consts::TAU * 15e3 * (STEP * a.abs_diff(b)) as f64 * spread_s;
@@ -165,7 +165,7 @@ mod tests {
     fn a_flat_channel_is_kept_and_noise_is_averaged() {
         for count in [PAIRS, 12, 50] {
             let flat = vec![Complex32::new(0.6, -0.8); count];
-            let weights = Weights::new(Key::new([1e-3, 1e-3], 0.1e-6));
+            let weights = Weights::new(Key::new([1e-3, 1e-3], 0));
             let (mut out, mut sums) = (Vec::new(), Vec::new());
             weights.apply([&flat, &flat], &mut out, &mut sums);
             assert_eq!(out.len(), 2 * count);
@@ -173,9 +173,9 @@ mod tests {
                 assert!((value - flat[0]).norm() < 5e-3, "{value}");
             }
         }
-        let calm = Weights::new(Key::new([1.0, 1.0], 0.1e-6));
+        let calm = Weights::new(Key::new([1.0, 1.0], 0));
         assert!(calm.own(0) < 0.12 && calm.own(1) < 0.12, "{} {}", calm.own(0), calm.own(1));
-        let steep = Weights::new(Key::new([0.01, 0.01], 2e-6));
+        let steep = Weights::new(Key::new([0.01, 0.01], 9));
         assert!(steep.own(0) > 0.4, "{}", steep.own(0));
     }
 
@@ -189,7 +189,7 @@ mod tests {
         };
         let lower: Vec<_> = (0..count).map(|i| channel(2 * STEP * i)).collect();
         let silent = vec![Complex32::default(); count];
-        let weights = Weights::new(Key::new([1e-4, 1e9], 0.5e-6));
+        let weights = Weights::new(Key::new([1e-4, 1e9], 5));
         let (mut out, mut sums) = (Vec::new(), Vec::new());
         weights.apply([&lower, &silent], &mut out, &mut sums);
         for (at, value) in out.iter().enumerate().take(2 * count - 1) {
