@@ -64,7 +64,11 @@ fn measure(prbs: u16, fft_size: usize, snr_db: f64) -> (Costs, usize, usize) {
             evidence.advance(index);
             let candidates = search.candidates(&observation, |rnti| evidence.history().prior(rnti, 0.0));
             let searched = now_ns();
+            let before = out.len();
             evidence.judge(index, &observation, candidates, &mut out);
+            for found in &out[before..] {
+                search.believe(found.rnti, found.payload.len());
+            }
             let judged = now_ns();
             // Until the cell is found samples are kept, and read all at once.
             if index >= 100 {

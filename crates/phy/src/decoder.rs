@@ -124,7 +124,7 @@ impl Reader {
         let (found, late): (Vec<Found>, Vec<Found>) =
             believed.into_iter().partition(|found| found.index == index);
         for found in found.iter().chain(&late) {
-            search.believe(found.payload.len());
+            search.believe(found.rnti, found.payload.len());
         }
         Reading {
             index,

@@ -60,8 +60,18 @@ const RARE_RATE_BITS: f32 = 6.0;
 /// Candidates whose surplus, with their RNTI's probability, is below this are not worth remembering.
 const LEAST_BITS: f32 = -14.0;
 
-/// A candidate with so much is certain enough for its CCEs to be left alone.
+/// A candidate with so much is certain enough for its CCEs to be left alone …
 const CERTAIN_BITS: f32 = 10.0;
+
+/// … if no more bits than these were heard otherwise, or if it is the likeliest of all words at its place: no other is as
+/// near then.
+const FEW_WRONG: u32 = 3;
+
+/// An RNTI that is so probable, as log2, is known.
+const KNOWN_BITS: f32 = -15.0;
+
+/// A word whose evidence exceeds its length by so much may be near a true one.
+const DOUBTED_BITS: f32 = -8.0;
 
 /// A place is decoded only if its repeated bits agree at least so much.
 const LEAST_REPEATS: f32 = 0.2;
@@ -95,6 +105,10 @@ pub struct Work {
     pub trellis: u64,
     /// Candidates that it found.
     pub by_trellis: u64,
+    /// Its words that may be a known user's, mistaken.
+    pub doubted: u64,
+    /// Candidates that were found so.
+    pub by_doubt: u64,
 }
 
 /// Searches subframes of one carrier.
@@ -107,6 +121,8 @@ pub struct Search {
     /// Sizes and places that wait for a trellis, at most one per lane.
     batch: Vec<(usize, Place)>,
     found: Vec<Candidate>,
+    /// RNTIs to which messages were believed to be sent, one bit each.
+    known: Vec<u64>,
     work: Work,
 }
 
@@ -143,6 +159,7 @@ impl Search {
             lanes: Lanes::default(),
             batch: Vec::new(),
             found: Vec::new(),
+            known: vec![0; 1 << 10],
             work: Work::default(),
         }
     }
@@ -185,8 +202,9 @@ impl Search {
         &self.found
     }
 
-    /// Tells that a message of a size was believed: fields of Release 10 are looked for more thoroughly then.
-    pub fn believe(&mut self, size: u8) {
+    /// Tells that a message of a size to an RNTI was believed: both are looked for more thoroughly then.
+    pub fn believe(&mut self, rnti: Rnti, size: u8) {
+        self.known[usize::from(rnti.0) / 64] |= 1 << (rnti.0 % 64);
         if let Some(known) = self.sizes.iter_mut().find(|known| known.code.size() == size) {
             known.seen = known.seen.saturating_add(1);
         }
@@ -211,7 +229,7 @@ impl Search {
             let both = [words.next(), words.next()];
             drop(words);
             for word in both.into_iter().flatten() {
-                let found = self.consider(subframe, size, cce, word, prior);
+                let found = self.consider(subframe, size, cce, (word, None), prior);
                 self.work.by_algebra += u64::from(found);
             }
         }
@@ -254,22 +272,55 @@ impl Search {
         let decoded = self.lanes.decode(batch.len());
         for (&(size, place), decoded) in batch.iter().zip(decoded) {
             if decoded.bites && place.range().all(|cce| self.is_open(cce)) {
-                let found = self.consider(subframe, size, usize::from(place.cce), decoded.word, prior);
+                let found =
+                    self.consider(subframe, size, usize::from(place.cce), (decoded.word, Some(place)), prior);
                 self.work.by_trellis += u64::from(found);
+                self.doubt(subframe, size, place, decoded.word, prior);
             }
         }
         self.batch = batch;
         self.batch.clear();
     }
 
-    /// Weighs a word that may begin at a CCE: with as many CCEs as agree with it most, of those where its receiver would
-    /// look. Returns whether it is a candidate, and a new one.
+    /// Where noise is so strong that the trellis may have mistaken a word for its neighbour, and the word is for nobody that
+    /// is known: weighs those of its neighbours that are for somebody.
+    fn doubt(
+        &mut self,
+        subframe: usize,
+        size: usize,
+        place: Place,
+        word: u128,
+        prior: &impl Fn(Rnti) -> f32,
+    ) {
+        let code = &self.sizes[size].code;
+        let Some((_, mask)) = code.open(word) else { return };
+        let cces = place.range().zip(code.cces(word));
+        let evidence: i32 = cces.filter_map(|(cce, bits)| self.region.evidence(cce, bits)).sum();
+        let spare = evidence as f32 / PARTS - code.len() as f32;
+        if spare < DOUBTED_BITS || prior(Rnti(mask)) > KNOWN_BITS {
+            return;
+        }
+        self.work.doubted += 1;
+        for at in 0..self.sizes[size].code.mistakes().len() {
+            let mistake = self.sizes[size].code.mistakes()[at];
+            let rnti = mask ^ mistake.mask;
+            let is_known = self.known[usize::from(rnti) / 64] >> (rnti % 64) & 1 == 1;
+            if is_known && prior(Rnti(rnti)) > KNOWN_BITS {
+                let found =
+                    self.consider(subframe, size, usize::from(place.cce), (word ^ mistake.word, None), prior);
+                self.work.by_doubt += u64::from(found);
+            }
+        }
+    }
+
+    /// Weighs a word that may begin at a CCE, with as many CCEs as agree with it most, of those where its receiver would
+    /// look. Of words at the place `decoded` it is the likeliest. Returns whether it is a candidate, and a new one.
     fn consider(
         &mut self,
         subframe: usize,
         size: usize,
         cce: usize,
-        word: u128,
+        (word, decoded): (u128, Option<Place>),
         prior: &impl Fn(Rnti) -> f32,
     ) -> bool {
         let Size { code, is_everyones, is_users, is_extra, .. } = &self.sizes[size];
@@ -285,7 +336,8 @@ impl Search {
         }
         let cces = self.region.len();
         let mut best: Option<Candidate> = None;
-        let (mut sum, mut at) = (0, cce);
+        let (mut sum, mut wrong, mut at) = (0, 0, cce);
+        let mut is_near = false;
         let mut bits = code.cces(word);
         for level in LEVELS {
             let place = Place { cce: cce as u16, cces: level };
@@ -298,6 +350,7 @@ impl Search {
                     break;
                 };
                 sum += evidence;
+                wrong += self.region.wrong(at, here);
                 at += 1;
             }
             if at < place.range().end {
@@ -310,6 +363,7 @@ impl Search {
             {
                 let message = Sent { rnti, payload, place };
                 best = Some(Candidate { message, evidence: sum as f32 / PARTS });
+                is_near = wrong <= FEW_WRONG;
             }
         }
         let Some(candidate) = best else { return false };
@@ -317,7 +371,8 @@ impl Search {
         if score < LEAST_BITS || self.found.iter().any(|known| known.message == candidate.message) {
             return false;
         }
-        if score > CERTAIN_BITS {
+        let is_likeliest = decoded == Some(candidate.message.place);
+        if score > CERTAIN_BITS && (is_near || is_likeliest) {
             candidate.message.place.range().for_each(|cce| self.explained[cce] = true);
         }
         self.found.push(candidate);

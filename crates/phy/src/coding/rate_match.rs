@@ -57,17 +57,20 @@ impl RateMatcher {
     pub fn combine(&self, soft: &[Soft], steps: &mut Vec<[i16; 3]>) {
         steps.clear();
         steps.resize(self.places.len() / 3, [0; 3]);
-        for (&place, &value) in self.places.iter().cycle().zip(soft) {
-            let at = usize::from(place);
-            let sum = &mut steps[at / 3][at % 3];
-            *sum = sum.saturating_add(value);
-        }
-        let largest = steps.iter().flatten().map(|soft| soft.unsigned_abs()).max().unwrap_or(0);
-        let limit = i32::from(super::viterbi::MAX_SOFT);
-        if i32::from(largest) > limit {
-            for soft in steps.iter_mut().flatten() {
-                *soft = (i32::from(*soft) * limit / i32::from(largest)) as i16;
+        let sums = steps.as_flattened_mut();
+        for turn in soft.chunks(self.places.len().max(1)) {
+            for (&place, &value) in self.places.iter().zip(turn) {
+                let sum = &mut sums[usize::from(place)];
+                *sum = sum.saturating_add(value);
             }
+        }
+        let largest = sums.iter().map(|soft| i32::from(soft.unsigned_abs())).max().unwrap_or(0);
+        let limit = i32::from(super::viterbi::MAX_SOFT);
+        if largest > limit {
+            // A product instead of a division; 2^15 · 2^16 · 255 / 256 stays below 2^31.
+            let factor = (limit << 16) / largest;
+            let half = 1 << 15;
+            sums.iter_mut().for_each(|soft| *soft = ((i32::from(*soft) * factor + half) >> 16) as i16);
         }
     }
 }

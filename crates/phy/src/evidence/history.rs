@@ -154,10 +154,10 @@ impl History {
             self.users.retain(|_, user| {
                 now.saturating_sub(user.last) <= if user.believed > 0 { FORGET } else { 2 * ACTIVE }
             });
+            let known = self.users.values().filter(|user| user.believed > 0);
+            self.known = known.clone().count();
+            self.active = known.filter(|user| now.saturating_sub(user.last) <= ACTIVE).count();
         }
-        let known = self.users.values().filter(|user| user.believed > 0);
-        self.known = known.clone().count();
-        self.active = known.filter(|user| now.saturating_sub(user.last) <= ACTIVE).count();
     }
 
     /// The user of an RNTI, if a message was ever taken for its.

@@ -29,7 +29,24 @@ pub struct Code {
     /// Two choices of bits that name the word, from the first on and from the last back: a wrong bit at one end of a
     /// CCE spoils only one of them.
     guesses: Vec<Guess>,
+    /// The differences between words that noise mistakes for one another.
+    mistakes: Vec<Mistake>,
 }
+
+/// A difference between two words that are coded into nearly the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Bits that differ.
+    pub word: u128,
+    /// The difference of the masks of their CRCs.
+    pub mask: u16,
+}
+
+/// Words differ by a mistake in at most so many coded bits, of three per bit of the word; the code's least is 15.
+const MOST_DIFFERENT: u32 = 20;
+
+/// A mistake begins and ends within so many bits of the word.
+const LONGEST_MISTAKE: u32 = 9;
 
 /// A choice of as many bits of a CCE, in which a word begins, as the word has.
 struct Guess {
@@ -46,7 +63,8 @@ impl Code {
         let matcher = RateMatcher::new(len);
         let rows: Vec<Circle> = (0..len).map(|bit| circle_of(&matcher, 1 << bit, len)).collect();
         let circle = nibbles(len, |bit| rows[bit], xor);
-        let mut code = Code { size, matcher, circle, guesses: Vec::new() };
+        let mistakes = mistakes(usize::from(size), len);
+        let mut code = Code { size, matcher, circle, guesses: Vec::new(), mistakes };
         let forwards = code.guess(&rows, 0..BITS_PER_CCE);
         let backwards = code.guess(&rows, (0..BITS_PER_CCE).rev());
         code.guesses = [forwards, backwards].into_iter().flatten().collect();
@@ -98,6 +116,11 @@ impl Code {
             let word = sum_nibbles(&guess.word, hard, 0, |a, b| a ^ b);
             (last.replace(word) != Some(word)).then_some(word)
         })
+    }
+
+    /// How words differ that noise mistakes for one another.
+    pub fn mistakes(&self) -> &[Mistake] {
+        &self.mistakes
     }
 
     /// The first independent bits among those at `order`; `None` if a CCE does not determine the word.
@@ -163,6 +186,23 @@ impl Iterator for Cces {
         }
         Some(bits)
     }
+}
+
+/// Every path through the trellis that soon comes back, beginning at every bit.
+fn mistakes(size: usize, len: usize) -> Vec<Mistake> {
+    let weight = |pattern: u128| -> u32 {
+        let coded = Codeword::encode(pattern, len);
+        coded.steps().iter().flatten().map(|&bit| u32::from(bit)).sum()
+    };
+    // Begun at the lowest bit, so that none is counted twice.
+    let patterns = (1u128..1 << LONGEST_MISTAKE).filter(|pattern| pattern % 2 == 1);
+    let light: Vec<u128> = patterns.filter(|&pattern| weight(pattern) <= MOST_DIFFERENT).collect();
+    let all = (1u128 << len) - 1;
+    let turned = |pattern: u128, by: usize| {
+        if by == 0 { pattern } else { (pattern << by | pattern >> (len - by)) & all }
+    };
+    let words = light.iter().flat_map(|&pattern| (0..len).map(move |by| turned(pattern, by)));
+    words.map(|word| Mistake { word, mask: crc::mask16(word, size) }).collect()
 }
 
 fn circle_of(matcher: &RateMatcher, word: u128, len: usize) -> Circle {
@@ -236,6 +276,20 @@ mod tests {
             let hard = mask(&coded(payload, Rnti(77), BITS_PER_CCE)) ^ 1 << at;
             prop_assert!(code.words(hard).any(|word| code.open(word) == Some((payload, 77))));
         }
+    }
+
+    #[test]
+    fn mistakes_differ_in_few_bits_and_their_masks_add_up() {
+        let code = Code::new(28);
+        let light = |mistake: &Mistake| {
+            let coded: u32 = code.cces(mistake.word).take(1).map(|bits| bits.count_ones()).sum();
+            coded <= MOST_DIFFERENT
+        };
+        assert!(code.mistakes().len() >= code.len() && code.mistakes().iter().all(light));
+        let word = 0x0123_4567_89AB;
+        let mistake = code.mistakes()[100];
+        let masks = [word, word ^ mistake.word].map(|word| code.open(word).expect("a payload").1);
+        assert_eq!(masks[0] ^ masks[1], mistake.mask, "the CRC is linear");
     }
 
     #[test]

@@ -156,6 +156,11 @@ impl SoftRegion {
         Some(evidence)
     }
 
+    /// How many bits of a CCE were heard otherwise.
+    pub fn wrong(&self, cce: usize, bits: CceBits) -> u32 {
+        (self.cces[cce].hard ^ bits).count_ones()
+    }
+
     /// How well soft bits agree that are the same coded bit, `period` bits apart: 1 without noise, around 0 if they
     /// are not the same at all.
     pub fn repeats(&self, bits: std::ops::Range<usize>, period: usize) -> f32 {
