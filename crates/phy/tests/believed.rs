@@ -196,14 +196,13 @@ fn all_that_we_send_is_believed_and_nothing_else() {
     }
 }
 
-/// Cells fade by the models of TS 36.101. Paths that come later than the cyclic prefix, and those that change within a
-/// subframe, leave less of the signal than the noise does.
+/// Cells fade by the models of TS 36.101. A narrow cell of one port may fade as a whole for some milliseconds.
 #[test]
 fn fading_cells_are_believed() {
     for (prbs, fft_size, ports, profile, doppler_hz, least) in [
         (6, 128, Ports::One, Profile::Etu, 70.0, 0.99),
         (25, 384, Ports::One, Profile::Epa, 5.0, 0.98),
-        (25, 384, Ports::Four, Profile::Etu, 70.0, 0.85),
+        (25, 384, Ports::Four, Profile::Etu, 70.0, 0.99),
         (50, 768, Ports::Two, Profile::Eva, 70.0, 0.99),
         (50, 768, Ports::Four, Profile::Eva, 5.0, 0.99),
     ] {
