@@ -303,3 +303,69 @@ fn what_the_iphone_sent_and_was_granted_fits_together() {
     });
     assert_eq!(decoded_blocks, 7);
 }
+
+/// The real number of a field.
+fn real(record: &Record<'_>, name: &str) -> f64 {
+    match record.get(name) {
+        Some(Value::Real(number)) => *number,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+/// The cells of the subpackets of this version of 0xB193, each visited with its subpacket.
+fn cells(log: &Log, version: u64, mut each: impl FnMut(&Record<'_>, &Record<'_>)) {
+    log.visit(0xB193, |decoded| {
+        for subpacket in decoded.fields.records("subpackets") {
+            if subpacket.get("subpacket_version") == Some(&Value::Unsigned(version)) {
+                subpacket.records("cells").iter().for_each(|cell| each(subpacket, cell));
+            }
+        }
+    });
+}
+
+#[test]
+fn the_cell_of_b193_subpacket_48_is_the_reference_s_and_its_powers_agree() {
+    let Some(log) = Log::open("lte_pixel5_2023_a.qmdl") else { return };
+    // What another decoder says of each packet.
+    let frames = [808, 812, 816, 820, 828, 832, 836];
+    let mut seen = vec![];
+    cells(&log, 48, |subpacket, cell| {
+        assert_eq!(number(subpacket, "e_arfcn"), 850);
+        assert_eq!(number(cell, "physical_cell_id"), 252);
+        assert_eq!(number(cell, "is_serving_cell"), 1);
+        assert_eq!(number(cell, "current_subframe_number"), 4);
+        seen.push(number(cell, "current_sfn"));
+
+        // A carrier of 20 MHz has 100 resource blocks: 20 dB, without a rounding.
+        for rx in [0, 1] {
+            let [rsrp, rsrq, rssi] =
+                ["rsrp", "rsrq", "rssi"].map(|name| real(cell, &format!("{name}_rx_{rx}")));
+            let off = rsrq - (rsrp - rssi + 20.0);
+            assert!(off.abs() <= 0.0625, "RSRQ is RSRP less RSSI, times 100: {rsrq} {rsrp} {rssi}");
+        }
+        for name in ["rsrp", "rsrq", "rssi"] {
+            let best = real(cell, &format!("{name}_rx_0")).max(real(cell, &format!("{name}_rx_1")));
+            assert_eq!(real(cell, name), best, "{name} of all antennas is that of the best");
+        }
+        assert_eq!(real(cell, "post_ic_rsrq"), real(cell, "rsrq"), "nothing was cancelled");
+        let smoothed = real(cell, "filtered_rsrp");
+        assert!((smoothed - real(cell, "rsrp")).abs() < 2.0, "the phone lies still: {smoothed}");
+        for name in ["ftl_snr_rx_0", "ftl_snr_rx_1", "projected_sir"] {
+            assert!((5.0..15.0).contains(&real(cell, name)), "{name} is like the RSRQ of -12 dB allows");
+        }
+    });
+    assert_eq!(seen, frames, "the frames are those of the reference");
+}
+
+#[test]
+fn the_end_of_b193_subpacket_36_says_the_same_rsrq_again_after_a_likely_sir() {
+    let Some(log) = Log::open("lte_bler_2019.mi2log") else { return };
+    let mut count = 0;
+    cells(&log, 36, |_, cell| {
+        assert_eq!(real(cell, "post_ic_rsrq"), real(cell, "rsrq"), "nothing was cancelled");
+        let sir = real(cell, "projected_sir");
+        assert!((-40.0..40.0).contains(&sir), "a ratio that can be: {sir} dB");
+        count += 1;
+    });
+    assert!(count > 2_500, "there were cells: {count}");
+}

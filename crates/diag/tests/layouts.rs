@@ -69,6 +69,8 @@ const DERIVED: &[(u16, &str)] = &[
     (0xB16C, "7"),
     (0xB16D, "8"),
     (0xB173, "48"),
+    // Subpacket version 48.
+    (0xB193, "1"),
 ];
 
 /// Fields that have other names with us than the reference's in small letters.

@@ -1,8 +1,15 @@
 //! 0xB193: the serving cell as each antenna hears it: power, quality, signal to noise.
 //!
-//! Source: mobileinsight-core @4330fa9; subpacket versions 36 and 48: SCAT @5a56ecf
+//! Source: mobileinsight-core @4330fa9; subpacket version 36, and the SNR of 48: SCAT @5a56ecf
 //!
 //! Differs: mobileinsight-core takes the first antenna's RSRQ for that of all in subpacket version 36.
+//!
+//! Differs: SCAT has nothing of subpacket version 48 but the cell's identity and time. The rest is worked out from packets:
+//! an antenna's RSRQ is its RSRP less its RSSI, times the resource blocks of the carrier, to the last bit; what is of all
+//! antennas is that of the best one.
+//!
+//! Chosen: a cell of the later versions ends with projected SIR, RSRQ after interference cancellation and the CINR of each
+//! antenna, also in version 36, where that RSRQ is RSRQ in every recorded packet.
 
 use crate::layout::{
     Code, Extent, Field, Inner, Kind, Layout, Part, Repeat, Verified, Version, VersionAt, i32, u8, u16, u32,
@@ -94,9 +101,9 @@ const KINDS: &[Kind] = &[
     Kind {
         id: 25,
         versions: &[48],
-        verified: Verified::Checked,
-        parts: &[Part::once("", 8, HEAD_V40)
-            .of(&[Part::once("cells", 144, CELL_V48).repeated(Repeat::Count("num_of_cells"))])],
+        verified: Verified::Guess,
+        parts: &[Part::once("", 12, HEAD_V40)
+            .of(&[Part::once("cells", 140, CELL_V48).repeated(Repeat::Count("num_of_cells"))])],
     },
 ];
 
@@ -327,12 +334,12 @@ const CELL_V36: &[Field] = &[
     u32("ftl_snr_rx_1", 80).bits(9, 17).scaled(0.1, -20.0),
     u32("ftl_snr_rx_2", 84).bits(0, 8).scaled(0.1, -20.0),
     u32("ftl_snr_rx_3", 84).bits(9, 17).scaled(0.1, -20.0),
-    i32("projected_sir", 96).scaled(1.0 / 16.0, 0.0),
-    u32("post_ic_rsrq", 100).scaled(0.0625, -30.0),
-    i32("cinr_rx_0", 104),
-    i32("cinr_rx_1", 108),
-    i32("cinr_rx_2", 112),
-    i32("cinr_rx_3", 116),
+    i32("projected_sir", 104).scaled(1.0 / 16.0, 0.0),
+    u32("post_ic_rsrq", 108).scaled(0.0625, -30.0),
+    i32("cinr_rx_0", 112),
+    i32("cinr_rx_1", 116),
+    i32("cinr_rx_2", 120),
+    i32("cinr_rx_3", 124),
 ];
 
 const CELL_V48: &[Field] = &[
@@ -343,29 +350,17 @@ const CELL_V48: &[Field] = &[
     u16("current_subframe_number", 4).bits(10, 13),
     u32("rsrp_rx_0", 16).bits(10, 21).scaled(0.0625, -180.0),
     u32("rsrp_rx_1", 20).bits(12, 23).scaled(0.0625, -180.0),
-    u32("rsrp_rx_2", 24).bits(12, 23).scaled(0.0625, -180.0),
-    u32("rsrp_rx_3", 28).bits(0, 11).scaled(0.0625, -180.0),
-    u32("rsrp", 28).bits(12, 23).scaled(0.0625, -140.0),
-    u32("filtered_rsrp", 32).bits(12, 23).scaled(0.0625, -180.0),
-    u32("rsrq_rx_0", 36).bits(0, 9).scaled(0.0625, -30.0),
-    u32("rsrq_rx_1", 36).bits(20, 29).scaled(0.0625, -30.0),
-    u32("rsrq_rx_2", 40).bits(10, 19).scaled(0.0625, -30.0),
-    u32("rsrq_rx_3", 40).bits(20, 29).scaled(0.0625, -30.0),
-    u32("rsrq", 44).bits(0, 9).scaled(0.0625, -30.0),
-    u32("filtered_rsrq", 44).bits(20, 29).scaled(0.0625, -30.0),
-    u32("rssi_rx_0", 48).bits(0, 10).scaled(0.0625, -110.0),
-    u32("rssi_rx_1", 48).bits(11, 21).scaled(0.0625, -110.0),
-    u32("rssi_rx_2", 52).bits(0, 10).scaled(0.0625, -110.0),
-    u32("rssi_rx_3", 52).bits(11, 21).scaled(0.0625, -110.0),
-    u32("rssi", 56).bits(0, 10).scaled(0.0625, -110.0),
+    u32("rsrp", 32).bits(12, 23).scaled(0.0625, -140.0),
+    u32("filtered_rsrp", 36).bits(12, 23).scaled(0.0625, -180.0),
+    u32("rsrq_rx_0", 40).bits(0, 9).scaled(0.0625, -30.0),
+    u32("rsrq_rx_1", 40).bits(20, 29).scaled(0.0625, -30.0),
+    u32("rsrq", 48).bits(0, 9).scaled(0.0625, -30.0),
+    u32("filtered_rsrq", 48).bits(20, 29).scaled(0.0625, -30.0),
+    u32("rssi_rx_0", 52).bits(0, 10).scaled(0.0625, -110.0),
+    u32("rssi_rx_1", 52).bits(11, 21).scaled(0.0625, -110.0),
+    u32("rssi", 60).bits(0, 10).scaled(0.0625, -110.0),
     u32("ftl_snr_rx_0", 92).bits(0, 8).scaled(0.1, -20.0),
     u32("ftl_snr_rx_1", 92).bits(9, 17).scaled(0.1, -20.0),
-    u32("ftl_snr_rx_2", 96).bits(0, 8).scaled(0.1, -20.0),
-    u32("ftl_snr_rx_3", 96).bits(9, 17).scaled(0.1, -20.0),
-    i32("projected_sir", 108).scaled(1.0 / 16.0, 0.0),
-    u32("post_ic_rsrq", 112).scaled(0.0625, -30.0),
-    i32("cinr_rx_0", 116),
-    i32("cinr_rx_1", 120),
-    i32("cinr_rx_2", 124),
-    i32("cinr_rx_3", 128),
+    i32("projected_sir", 116).scaled(1.0 / 16.0, 0.0),
+    u32("post_ic_rsrq", 120).scaled(0.0625, -30.0),
 ];

@@ -32,7 +32,7 @@ use unread::{Kind, Unread};
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace diag decode phone.qmdl --code 0xB173\n         \
                    airpace diag decode --json phone.qmdl.gz | jq 'select(.code == \"0xB0C0\").fields.channel'\n         \
-                   airpace diag decode phone.qmdl --kpi lte.rsrp,lte.sinr --csv\n         \
+                   airpace diag decode phone.qmdl --kpi lte.rsrp,lte.snr --csv\n         \
                    airpace diag decode phone.qmdl --pcap phone.pcapng")]
 pub struct Args {
     /// Logs; `-` is standard input.
