@@ -8,6 +8,7 @@
  *
  * Build: cc odcat.c $(pkg-config --cflags --libs libod) -o odcat
  */
+#define _POSIX_C_SOURCE 200809L /* getopt() */
 #include <errno.h>
 #include <od.h>
 #include <stdio.h>
@@ -105,7 +106,11 @@ int main(int argc, char **argv)
         else
             return 2;
     }
-    for (int i = optind; i < argc && command.names < MOST_NAMES; i++)
+    if (argc - optind > MOST_NAMES) {
+        fprintf(stderr, "odcat: %d names are more than the %d that it follows\n", argc - optind, MOST_NAMES);
+        return 2;
+    }
+    for (int i = optind; i < argc; i++)
         command.followed[command.names++].name = argv[i];
 
     od *handle = od_open(dir);

@@ -6,6 +6,7 @@
  * The daemon offers lte.rsrp, lte.dl.grant and nr.snr, and has published 2 readings of lte.rsrp, the last -97.5. A line
  * on standard output says that its time has come to stop; then one on standard input, that it has.
  */
+#define _POSIX_C_SOURCE 200809L /* nanosleep() */
 #include <errno.h>
 #include <od.h>
 #include <pthread.h>
