@@ -72,7 +72,7 @@ pub static KPIS: &[Kpi] = &[
     // MAC.
     kpi("lte.dl.mac_bytes", "byte", Mac, Carrier, Event, "Size of a transport block that the phone's MAC received."),
     kpi("lte.dl.padding_bytes", "byte", Mac, Carrier, Event, "Padding in a transport block that the phone's MAC received."),
-    kpi("lte.timing_advance", "16 Ts", Mac, Radio, Event, "By how much the base station moves the phone's uplink timing."),
+    kpi("lte.timing_advance", "16Ts", Mac, Radio, Event, "By how much the base station moves the phone's uplink timing."),
     kpi("lte.ul.grant_bytes", "byte", Mac, Carrier, Event, "Bytes that the phone may send by one grant."),
     kpi("lte.ul.padding_bytes", "byte", Mac, Carrier, Event, "Padding in a transport block that the phone sent."),
     kpi("lte.ul.bsr", "byte", Mac, Radio, Event, "Bytes that the phone told the base station wait in its buffers: the most that its report can mean."),

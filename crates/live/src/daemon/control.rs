@@ -332,7 +332,14 @@ impl Host for Desk {
                 error.to_string(),
             )
         })?;
-        self.publish(wanted).map_err(|errno| Refusal::new(errno, "the board has no room for another KPI"))
+        let unit = wanted.unit();
+        self.publish(wanted).map_err(|errno| {
+            let text = match errno {
+                Errno::NOSPC => "the board has no room for another KPI".to_owned(),
+                _ => format!("the board takes no such text: name `{name}`, unit `{unit}`; it is too long, or has a space"),
+            };
+            Refusal::new(errno, text)
+        })
     }
 
     fn unsubscribed(&mut self, slot: SlotId) {
@@ -342,3 +349,6 @@ impl Host for Desk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -327,7 +327,11 @@ fn the_c_example_follows_no_fewer_names_than_it_was_given() {
     let folder = TempDir::new().expect("a folder");
     let Some(odcat) = compile("examples/c/odcat.c", folder.path()) else { return };
     let output = program(&odcat).args(["lte.rsrp"; 65]).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(2), "names that it left out would be missed by nobody but the user");
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "names that it left out would be missed by nobody but the user"
+    );
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(told, "odcat: 65 names are more than the 64 that it follows\n");
 }

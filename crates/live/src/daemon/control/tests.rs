@@ -1,0 +1,44 @@
+use std::sync::mpsc;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::*;
+
+/// What programs come to, with room for so many KPIs; and what the data thread is told.
+fn desk(capacity: u32) -> (Desk, Receiver<Order>) {
+    let (board, _) = Board::create(capacity).expect("a board");
+    let (orders, told) = mpsc::channel();
+    let desk = Desk {
+        board,
+        orders,
+        wake: Arc::new(eventfd(0, EventfdFlags::NONBLOCK).expect("an event")),
+        metrics: Arc::new(Metrics::new(capacity)),
+        pinned: vec![],
+        published: vec![],
+        has_changed: false,
+    };
+    (desk, told)
+}
+
+#[test]
+fn every_kpi_of_the_list_can_be_subscribed_to_of_both_radios() {
+    let (mut desk, _told) = desk(2 * KPIS.len() as u32);
+    for kpi in KPIS {
+        for name in [kpi.name.to_owned(), format!("{}@2", kpi.name)] {
+            let slot = desk.subscribe(&name).unwrap_or_else(|refusal| panic!("{name}: {}", refusal.text));
+            assert_eq!(
+                desk.board.name(slot),
+                Some(name),
+                "it is on the board by the name that was asked for"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_refusal_says_what_does_not_fit() {
+    let (mut desk, _told) = desk(1);
+    desk.subscribe("lte.rsrp").expect("there is room for one");
+    let refused = desk.subscribe("lte.rsrq").expect_err("there is no room for two");
+    assert_eq!((refused.errno, &*refused.text), (Errno::NOSPC, "the board has no room for another KPI"));
+}
