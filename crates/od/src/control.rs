@@ -13,6 +13,9 @@
 //! A subscription is a lease: it ends by `unsubscribe`, or with the connection, however that ends. Leases are counted:
 //! what was subscribed to twice ends when it was unsubscribed from twice.
 //!
+//! No process keeps others out: it has at most [`MOST_OF_A_PROCESS`] connections of the [`MOST_PROGRAMS`] that there may
+//! be, with [`MOST_LEASES`] subscriptions together; and all requests together take no more than a tenth of a core.
+//!
 //! `printf 'list\n' | socat - UNIX:/run/airpace/control` shows the KPIs.
 //!
 //! Chosen: lines of text, for they are rare, and can be tried by hand; the data path is the board.
@@ -29,7 +32,7 @@ mod client;
 mod server;
 
 pub use client::Client;
-pub use server::{Host, MOST_LEASES, MOST_PROGRAMS, Server};
+pub use server::{Host, MOST_LEASES, MOST_OF_A_PROCESS, MOST_PROGRAMS, Server};
 
 /// The socket, in the daemon's folder.
 pub const SOCKET_NAME: &str = "control";

@@ -36,6 +36,7 @@ pub mod control;
 mod error;
 pub mod layout;
 mod map;
+mod peer;
 pub mod reader;
 pub mod slot;
 

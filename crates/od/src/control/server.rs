@@ -16,22 +16,36 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType,
 };
-use rustix::time::Timespec;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use super::{Answer, KpiInfo, MOST_REQUEST_BYTES, Refusal, Request, SOCKET_NAME};
 use crate::board::{Board, SlotId};
+use crate::clock::now_ns;
 use crate::error::Error;
+use crate::peer::Peer;
 
 /// Programs that may be connected at a time.
 ///
 /// Chosen: a phone has a handful of transports; each connection is looked at whenever there is something to do.
 pub const MOST_PROGRAMS: usize = 128;
-/// Subscriptions that one program may have at a time, so that none takes all places.
+/// Connections that one process may have at a time, so that none keeps all others out.
+///
+/// Chosen: a process needs one; one that opens the daemon in each of its threads or libraries has a few.
+pub const MOST_OF_A_PROCESS: usize = 16;
+/// Subscriptions that one process may have at a time, by all its connections, so that none takes all places.
 pub const MOST_LEASES: u32 = 256;
 /// Requests of one program that are answered before the others have their turn.
 ///
 /// Chosen: opening and subscribing is a handful; a program that floods the socket delays others by a handful.
 const MOST_REQUESTS_PER_TURN: usize = 8;
+/// Work that is done at a stretch, in processor time, before the thread rests.
+///
+/// Chosen: a program's few requests fit in; who has a turn later waits for some such stretches and their rests.
+const STRETCH_NS: u64 = 500_000;
+/// How many times as long as it has worked the server rests: no flood of requests takes more than a tenth of a core.
+///
+/// Chosen: a request takes some microseconds, so who asks one after another waits less than a millisecond for each.
+const REST: u64 = 9;
 
 /// What the daemon decides about requests.
 pub trait Host {
@@ -54,6 +68,10 @@ pub struct Server {
     socket: OwnedFd,
     path: PathBuf,
     programs: Vec<Program>,
+    /// Whose turn is first: who was not reached before the last rest.
+    first: usize,
+    /// Until when programs have to wait, in ns of [`crate::clock`].
+    rests_until_ns: u64,
     /// Held for as long as this daemon lives; the system lets go of it however it dies.
     _lock: File,
 }
@@ -62,6 +80,7 @@ pub struct Server {
 #[derive(Debug)]
 struct Program {
     socket: OwnedFd,
+    process: Peer,
     received: Vec<u8>,
     pending: Vec<u8>,
     leases: BTreeMap<SlotId, u32>,
@@ -101,14 +120,21 @@ impl Server {
         std::fs::set_permissions(&new, Permissions::from_mode(0o666))
             .and_then(|()| std::fs::rename(&new, &path))
             .map_err(of_io("putting the control socket in its place"))?;
-        Ok(Server { socket, path, programs: Vec::new(), _lock: lock })
+        Ok(Server { socket, path, programs: Vec::new(), first: 0, rests_until_ns: 0, _lock: lock })
     }
 
-    /// Does all that there is to do, for which it waits no longer than `wait`; never waits for a program.
+    /// Does what there is to do, for which it waits no longer than `wait`; never waits for a program.
+    ///
+    /// After work it rests, nine times as long: what programs ask for meanwhile is done at a later call.
     ///
     /// # Errors
     /// Only what the system refuses about the daemon's own socket; what goes wrong with a program ends its connection.
     pub fn serve(&mut self, host: &mut impl Host, wait: Duration) -> Result<(), Error> {
+        let rest = Duration::from_nanos(self.rests_until_ns.saturating_sub(now_ns()));
+        if !rest.is_zero() {
+            std::thread::sleep(rest.min(wait));
+            return Ok(());
+        }
         let mut polled: Vec<PollFd<'_>> = vec![PollFd::new(&self.socket, PollFlags::IN)];
         polled.extend(self.programs.iter().map(|program| {
             let wants = if program.pending.is_empty() { PollFlags::IN } else { PollFlags::OUT };
@@ -125,20 +151,46 @@ impl Server {
             Err(source) => return Err(Error::System { doing: "waiting at the control socket", source }),
         }
         let ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
-
-        // Those who leave first: their places may be wanted by those who come.
-        for at in (0..self.programs.len()).rev().filter(|at| asked[*at] || ready[at + 1]) {
-            if self.programs[at].turn(host).is_err() {
-                let gone = self.programs.swap_remove(at);
-                for (slot, count) in gone.leases {
-                    end_leases(host, slot, count);
-                }
-            }
+        if !asked.contains(&true) && !ready.contains(&true) {
+            return Ok(());
         }
+
+        let began_ns = work_ns();
+        self.take_turns(host, |at| asked[at] || ready[at + 1], began_ns + STRETCH_NS);
         if ready[0] {
             self.accept();
         }
+        self.rests_until_ns = now_ns() + REST * (work_ns() - began_ns);
         Ok(())
+    }
+
+    /// Lets programs have their turns, one after another, until the thread has worked for as long as it may.
+    fn take_turns(&mut self, host: &mut impl Host, wants: impl Fn(usize) -> bool, work_until_ns: u64) {
+        let count = self.programs.len();
+        let first = std::mem::take(&mut self.first);
+        let mut gone = vec![];
+        for at in (first..count).chain(0..first.min(count)).filter(|at| wants(*at)) {
+            if work_ns() >= work_until_ns {
+                self.first = at;
+                break;
+            }
+            let process = self.programs[at].process;
+            let leases = |program: &Program| program.leases.values().sum::<u32>();
+            let taken = self.programs.iter().filter(|program| program.process == process).map(leases).sum();
+            if self.programs[at].turn(host, MOST_LEASES.saturating_sub(taken)).is_err() {
+                gone.push(at);
+            }
+        }
+        // Those who leave, before others come: their places may be wanted.
+        gone.sort_unstable();
+        for at in gone.into_iter().rev() {
+            for (slot, count) in self.programs.remove(at).leases {
+                end_leases(host, slot, count);
+            }
+            if at < self.first {
+                self.first -= 1;
+            }
+        }
     }
 
     /// Programs that are connected.
@@ -151,18 +203,42 @@ impl Server {
         for _ in 0..MOST_REQUESTS_PER_TURN {
             // None waits any more, or there is no descriptor left; who waits has his turn later.
             let Ok(socket) = rustix::net::accept_with(&self.socket, flags) else { return };
-            if self.programs.len() < MOST_PROGRAMS {
-                let program =
-                    Program { socket, received: Vec::new(), pending: Vec::new(), leases: BTreeMap::new() };
-                self.programs.push(program);
-            } else {
-                let text = format!("{MOST_PROGRAMS} programs are connected already");
-                let line = format!("{}\n", Answer::Refused(Refusal::new(Errno::USERS, text)));
-                // A courtesy; the connection ends here either way.
-                let _ = rustix::net::send(&socket, line.as_bytes(), SendFlags::NOSIGNAL);
+            match self.admit(&socket) {
+                Ok(process) => self.programs.push(Program {
+                    socket,
+                    process,
+                    received: Vec::new(),
+                    pending: Vec::new(),
+                    leases: BTreeMap::new(),
+                }),
+                Err(refusal) => {
+                    let line = format!("{}\n", Answer::Refused(refusal));
+                    // A courtesy; the connection ends here either way.
+                    let _ = rustix::net::send(&socket, line.as_bytes(), SendFlags::NOSIGNAL);
+                }
             }
         }
     }
+
+    /// Whether there is a place for who has connected, and who that is.
+    fn admit(&self, socket: &OwnedFd) -> Result<Peer, Refusal> {
+        let refusal = |text: String| Err(Refusal::new(Errno::USERS, text));
+        let process = Peer::of(socket.as_fd())
+            .map_err(|errno| Refusal::new(errno, "there is no telling who connects"))?;
+        if self.programs.iter().filter(|program| program.process == process).count() >= MOST_OF_A_PROCESS {
+            return refusal(format!("a process may have {MOST_OF_A_PROCESS} connections"));
+        }
+        if self.programs.len() >= MOST_PROGRAMS {
+            return refusal(format!("{MOST_PROGRAMS} programs are connected already"));
+        }
+        Ok(process)
+    }
+}
+
+/// Processor time that the calling thread has taken, in ns: that others take the processor away is not work.
+fn work_ns() -> u64 {
+    let work = clock_gettime(ClockId::ThreadCPUTime);
+    work.tv_sec as u64 * 1_000_000_000 + work.tv_nsec as u64
 }
 
 impl Drop for Server {
@@ -177,7 +253,9 @@ struct Gone;
 
 impl Program {
     /// Answers what it asks for. One that does not read its answers is not listened to until it does.
-    fn turn(&mut self, host: &mut impl Host) -> Result<(), Gone> {
+    ///
+    /// `allowance`: leases that its process may have besides those that it has.
+    fn turn(&mut self, host: &mut impl Host, mut allowance: u32) -> Result<(), Gone> {
         if self.pending.is_empty() && !self.has_request() {
             let mut bytes = [0; 4_096];
             match rustix::net::recv(&self.socket, &mut bytes[..], RecvFlags::DONTWAIT) {
@@ -194,7 +272,9 @@ impl Program {
             }
             let Some(end) = self.received.iter().position(|byte| *byte == b'\n') else { break };
             let line: Vec<u8> = self.received.drain(..=end).collect();
-            self.answer(&line[..end], host)?;
+            let before = self.leases.values().sum::<u32>();
+            self.answer(&line[..end], host, allowance)?;
+            allowance = (allowance + before).saturating_sub(self.leases.values().sum());
             self.flush()?;
         }
         if self.received.len() >= MOST_REQUEST_BYTES && !self.has_request() {
@@ -211,7 +291,7 @@ impl Program {
         self.received.contains(&b'\n')
     }
 
-    fn answer(&mut self, line: &[u8], host: &mut impl Host) -> Result<(), Gone> {
+    fn answer(&mut self, line: &[u8], host: &mut impl Host, allowance: u32) -> Result<(), Gone> {
         let request = std::str::from_utf8(line).ok().and_then(|line| Request::parse(line).ok());
         match request {
             Some(Request::Board) => return self.hand_out(host.board().for_readers()),
@@ -222,7 +302,7 @@ impl Program {
                     self.pending.extend_from_slice(format!("{kpi}\n").as_bytes());
                 }
             }
-            Some(Request::Subscribe(name)) => match self.lease(name, host) {
+            Some(Request::Subscribe(name)) => match self.lease(name, host, allowance) {
                 Ok(slot) => self.say(&Answer::Done(Some(slot.0))),
                 Err(refusal) => self.say(&Answer::Refused(refusal)),
             },
@@ -235,8 +315,8 @@ impl Program {
         Ok(())
     }
 
-    fn lease(&mut self, name: &str, host: &mut impl Host) -> Result<SlotId, Refusal> {
-        if self.leases.values().sum::<u32>() >= MOST_LEASES {
+    fn lease(&mut self, name: &str, host: &mut impl Host, allowance: u32) -> Result<SlotId, Refusal> {
+        if allowance == 0 {
             let text = format!("a program may have {MOST_LEASES} subscriptions");
             return Err(Refusal::new(Errno::DQUOT, text));
         }

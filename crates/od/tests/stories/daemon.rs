@@ -1,6 +1,7 @@
 //! A small daemon to test against: three KPIs, in a folder of its own, in this process or in another.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,9 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use od::control::{Host, Refusal, Server};
+use od::control::{Host, Refusal, SOCKET_NAME, Server};
 use od::{Board, Entry, KpiInfo, Publisher, SlotId};
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
 /// Name, unit and description of what this daemon offers.
@@ -37,6 +39,8 @@ pub struct State {
     /// KPIs whose last lease ended.
     pub unsubscribed: Mutex<Vec<String>>,
     pub programs: Mutex<usize>,
+    /// Processor time that the control thread has taken.
+    pub work: Mutex<Duration>,
 }
 
 impl Daemon {
@@ -141,6 +145,8 @@ fn run(mut server: Server, mut offers: Offers, state: &State) {
         offers.board.beat();
         server.serve(&mut offers, Duration::from_millis(1)).expect("its own socket works");
         *state.programs.lock().expect("not poisoned") = server.programs();
+        let work = clock_gettime(ClockId::ThreadCPUTime);
+        *state.work.lock().expect("not poisoned") = Duration::new(work.tv_sec as u64, work.tv_nsec as u32);
     }
 }
 
@@ -202,4 +208,45 @@ fn daemon_in_a_process_of_its_own() {
     println!("ready");
     let state = Arc::new(State::default());
     run(server, Offers { board, state: state.clone() }, &state);
+}
+
+/// Connections that another process has, idle.
+pub struct Visitors {
+    child: Child,
+}
+
+/// Tells this binary, started anew, how many connections to have to the daemon whose folder [`VISITED`] names.
+const VISITS: &str = "OD_TEST_VISITS";
+const VISITED: &str = "OD_TEST_VISITS_TO";
+
+impl Visitors {
+    pub fn start(dir: &Path, count: usize) -> Visitors {
+        let child = Command::new(std::env::current_exe().expect("this binary"))
+            .args(["--exact", "daemon::visitors_in_a_process_of_their_own", "--nocapture"])
+            .env(VISITED, dir)
+            .env(VISITS, count.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("this binary starts");
+        Visitors { child }
+    }
+}
+
+impl Drop for Visitors {
+    fn drop(&mut self) {
+        self.child.kill().expect("it ran");
+        self.child.wait().expect("it has ended");
+    }
+}
+
+/// The other process's side of [`Visitors`]; by itself it has nothing to do.
+#[test]
+fn visitors_in_a_process_of_their_own() {
+    let Some(dir) = std::env::var_os(VISITED).map(PathBuf::from) else { return };
+    let count: usize = std::env::var(VISITS).expect("set").parse().expect("a number");
+    let connect = |_| UnixStream::connect(dir.join(SOCKET_NAME)).expect("the daemon listens");
+    let _connections: Vec<_> = (0..count).map(connect).collect();
+    // Until it is killed, or its parent has gone.
+    let _ = std::io::stdin().read_line(&mut String::new());
 }

@@ -1,0 +1,40 @@
+//! Who is at the other end of a socket.
+#![allow(unsafe_code)]
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::io::Errno;
+
+/// A process at the other end of a Unix socket, as the system had it when it connected.
+///
+/// Its number is 0 where the process is outside the daemon's namespace, as from another container: those of a user
+/// are one then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    pid: libc::pid_t,
+    uid: libc::uid_t,
+}
+
+impl Peer {
+    /// Who connected.
+    pub fn of(socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
+        // Not by rustix, whose process numbers are never 0.
+        let mut who = libc::ucred { pid: 0, uid: 0, gid: 0 };
+        let mut bytes = size_of_val(&who) as libc::socklen_t;
+        // SAFETY: the system writes at most `bytes` bytes to `who`, of which any are valid numbers.
+        let result = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERCRED,
+                (&raw mut who).cast(),
+                &raw mut bytes,
+            )
+        };
+        if result == 0 {
+            Ok(Peer { pid: who.pid, uid: who.uid })
+        } else {
+            Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+        }
+    }
+}
