@@ -23,10 +23,10 @@ pub struct Field {
 pub enum Shown {
     /// Itself.
     Number,
-    /// `factor × number + offset`.
+    /// `number / divisor + offset`.
     Scaled {
-        /// Of the number.
-        factor: f64,
+        /// Of the number: how many of its steps are one of the unit.
+        divisor: f64,
         /// Added then.
         offset: f64,
     },
@@ -136,9 +136,9 @@ impl Field {
         Field { signed: true, ..self }
     }
 
-    /// The same scaled: `factor × number + offset`.
-    pub const fn scaled(self, factor: f64, offset: f64) -> Field {
-        Field { shown: Shown::Scaled { factor, offset }, ..self }
+    /// The same scaled: `number / divisor + offset`.
+    pub const fn scaled(self, divisor: f64, offset: f64) -> Field {
+        Field { shown: Shown::Scaled { divisor, offset }, ..self }
     }
 
     /// The same as a [power](Shown::Power).
@@ -187,9 +187,10 @@ impl Field {
         let unused = 64 - self.width;
         let signed = (raw << unused) as i64 >> unused;
         match self.shown {
-            Shown::Scaled { factor, offset } => {
+            Shown::Scaled { divisor, offset } => {
                 let number = if self.signed { signed as f64 } else { raw as f64 };
-                Cell::Real(number * factor + offset)
+                // One rounding only, so that 9.1 is the number that is written so.
+                Cell::Real((number + offset * divisor) / divisor)
             }
             Shown::Power if raw == 0 => Cell::Absent,
             Shown::Power => Cell::Real((raw >> 7 & 255) as f64 - 256.0 + (raw & 127) as f64 / 128.0),

@@ -28,12 +28,27 @@ fn column<'a>(decoded: &Decoded<'a>, part: &str, name: &str) -> Vec<Value<'a>> {
 }
 
 #[test]
+fn a_scaled_number_is_the_nearest_to_what_is_meant() {
+    const FIELDS: &[Field] = &[u16("snr", 1).scaled(10.0, -20.0)];
+    for raw in 0..512_u16 {
+        let [low, high] = raw.to_le_bytes();
+        let payload = [1, low, high];
+        let decoded = read(Part::root(3, FIELDS, &[]), &payload).unwrap();
+        let Some(Value::Real(snr)) = decoded.fields.get("snr") else { panic!("a real number") };
+        let tenths = i32::from(raw) - 200;
+        let sign = if tenths < 0 { "-" } else { "" };
+        let expected = format!("{sign}{}.{}", tenths.abs() / 10, tenths.abs() % 10);
+        assert_eq!(snr.to_string(), expected.trim_end_matches(".0"), "it is written short");
+    }
+}
+
+#[test]
 fn fields_are_bits_of_little_endian_numbers() {
     const FIELDS: &[Field] = &[
         u8("low", 1).bits(0, 3),
         u16("across", 1).bits(4, 11),
         u16("signed", 2).bits(4, 15).signed(),
-        u8("scaled", 3).scaled(0.5, -10.0),
+        u8("scaled", 3).scaled(2.0, -10.0),
         u8("named", 4).named(KIND),
         u8("unnamed", 5).named(KIND),
         u16("mask", 4).mask(),

@@ -238,8 +238,8 @@ fn set(field: &Field, put: &Put, part: &mut [u8]) -> Result<(), Unwritable> {
             }
             number & most
         }
-        (Put::Real(number), Shown::Scaled { factor, offset }) => {
-            let raw = libm::round((number - offset) / factor);
+        (Put::Real(number), Shown::Scaled { divisor, offset }) => {
+            let raw = libm::round((number - offset) * divisor);
             let (least, largest) = match field.signed {
                 true => (-((most >> 1) as f64) - 1.0, (most >> 1) as f64),
                 false => (0.0, most as f64),

@@ -41,7 +41,7 @@ const FIELDS_V1: &[Field] = &[
     u16("freq", 3),
     u16("sfn", 5),
     u8("number_of_antenna", 7),
-    u8("dl_bw", 8).scaled(0.2, 0.0),
+    u8("dl_bw", 8).scaled(5.0, 0.0),
 ];
 
 const FIELDS_V2: &[Field] = &[
@@ -50,7 +50,7 @@ const FIELDS_V2: &[Field] = &[
     u32("freq", 3),
     u16("sfn", 7),
     u8("number_of_antenna", 9),
-    u8("dl_bw", 10).scaled(0.2, 0.0),
+    u8("dl_bw", 10).scaled(5.0, 0.0),
 ];
 
 const FIELDS_V3: &[Field] = &[
@@ -59,7 +59,7 @@ const FIELDS_V3: &[Field] = &[
     u32("freq", 3),
     u16("sfn", 7),
     u8("number_of_antenna", 9),
-    u8("dl_bw", 10).scaled(0.2, 0.0),
+    u8("dl_bw", 10).scaled(5.0, 0.0),
     u8("sib1_br_sch_info", 11),
 ];
 

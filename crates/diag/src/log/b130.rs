@@ -132,8 +132,8 @@ const HYPOTHESIS_V21: &[Field] = &[
     u32("payload_size", 8).bits(21, 28),
     u32("tail_match", 8).bits(29, 29).named(MATCH),
     u16("prune_status", 12).named(PRUNE),
-    u32("norm_energy_metric", 16).scaled(1.0 / 65535.0, 0.0),
-    u32("symbol_error_rate", 20).scaled(1.0 / 2147483648.0, 0.0),
+    u32("norm_energy_metric", 16).scaled(65535.0, 0.0),
+    u32("symbol_error_rate", 20).scaled(2147483648.0, 0.0),
 ];
 
 const HYPOTHESIS_V24: &[Field] = &[
@@ -152,8 +152,8 @@ const HYPOTHESIS_V24: &[Field] = &[
     u8("decoded_repetition", 14).bits(0, 3),
     u8("mpdcch_group", 14).bits(4, 7),
     u8("nb", 15).bits(0, 3),
-    u32("norm_energy_metric", 16).scaled(1.0 / 65535.0, 0.0),
-    u32("symbol_error_rate", 20).scaled(1.0 / 2147483648.0, 0.0),
+    u32("norm_energy_metric", 16).scaled(65535.0, 0.0),
+    u32("symbol_error_rate", 20).scaled(2147483648.0, 0.0),
 ];
 
 const HEAD_V42: &[Field] = &[
@@ -189,8 +189,8 @@ const HYPOTHESIS_V42: &[Field] = &[
     u32("normal", 12).bits(17, 31),
     u32("prune_status", 16).bits(0, 10).named(PRUNE),
     u32("energy_metric", 16).bits(11, 31),
-    u32("norm_energy_metric", 20).scaled(1.0 / 65535.0, 0.0),
-    u32("symbol_error_rate", 24).scaled(1.0 / 2147483648.0, 0.0),
+    u32("norm_energy_metric", 20).scaled(65535.0, 0.0),
+    u32("symbol_error_rate", 24).scaled(2147483648.0, 0.0),
 ];
 
 const HEAD_V43: &[Field] = &[
@@ -248,8 +248,8 @@ const HYPOTHESIS_V121: &[Field] = &[
     u32("normal", 12).bits(17, 31),
     u32("prune_status", 16).bits(0, 10).named(PRUNE),
     u32("energy_metric", 16).bits(11, 31),
-    u32("norm_energy_metric", 20).scaled(1.0 / 65535.0, 0.0),
-    u32("symbol_error_rate", 24).scaled(1.0 / 2147483648.0, 0.0),
+    u32("norm_energy_metric", 20).scaled(65535.0, 0.0),
+    u32("symbol_error_rate", 24).scaled(2147483648.0, 0.0),
 ];
 
 const HEAD_V141: &[Field] = &[
@@ -285,8 +285,8 @@ const HYPOTHESIS_V141: &[Field] = &[
     u32("normal", 16).bits(17, 31),
     u32("prune_status", 20).bits(0, 7).named(PRUNE),
     u32("energy_metric", 20).bits(8, 28),
-    u32("norm_energy_metric", 24).scaled(1.0 / 65535.0, 0.0),
-    u32("symbol_error_rate", 28).scaled(1.0 / 2147483648.0, 0.0),
+    u32("norm_energy_metric", 24).scaled(65535.0, 0.0),
+    u32("symbol_error_rate", 28).scaled(2147483648.0, 0.0),
 ];
 
 const HYPOTHESIS_V163: &[Field] = &[

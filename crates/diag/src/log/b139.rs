@@ -68,7 +68,7 @@ const HEAD_V23: &[Field] = &[
 
 const RECORD_V23: &[Field] = &[
     u16("current_sfn_sf", 0),
-    u16("coding_rate_data", 2).scaled(1.0 / 1024.0, 0.0),
+    u16("coding_rate_data", 2).scaled(1024.0, 0.0),
     u32("ack", 4).bits(0, 0).named(NONE_EXISTS),
     u32("cqi", 4).bits(1, 1).named(NONE_EXISTS),
     u32("ri", 4).bits(2, 2).named(NONE_EXISTS),
@@ -104,7 +104,7 @@ const RECORD_V23: &[Field] = &[
 
 const RECORD_V26: &[Field] = &[
     u16("current_sfn_sf", 0),
-    u16("coding_rate_data", 2).scaled(1.0 / 1024.0, 0.0),
+    u16("coding_rate_data", 2).scaled(1024.0, 0.0),
     u32("ack", 4).bits(0, 0).named(NONE_EXISTS),
     u32("cqi", 4).bits(1, 1).named(NONE_EXISTS),
     u32("ri", 4).bits(2, 2).named(NONE_EXISTS),
@@ -142,7 +142,7 @@ const RECORD_V26: &[Field] = &[
 
 const RECORD_V43: &[Field] = &[
     u16("current_sfn_sf", 0),
-    u16("coding_rate_data", 2).scaled(1.0 / 1024.0, 0.0),
+    u16("coding_rate_data", 2).scaled(1024.0, 0.0),
     u32("ack", 4).bits(0, 0).named(NONE_EXISTS),
     u32("cqi", 4).bits(1, 1).named(NONE_EXISTS),
     u32("ri", 4).bits(2, 2).named(NONE_EXISTS),
@@ -189,7 +189,7 @@ const RECORD_V102: &[Field] = &[
     u32("start_rb_slot_1", 4).bits(8, 14),
     u32("num_of_rb", 4).bits(15, 21),
     u16("pusch_tb_size", 8),
-    u16("coding_rate", 10).scaled(1.0 / 1024.0, 0.0),
+    u16("coding_rate", 10).scaled(1024.0, 0.0),
     u32("rate_matched_ack_bits", 12).bits(0, 13),
     u32("rate_matched_ri_bits", 12).bits(18, 28),
     u32("ue_srs", 12).bits(29, 29).named(OFF_ON),
@@ -230,7 +230,7 @@ const RECORD_V122: &[Field] = &[
     u32("num_of_rb", 4).bits(14, 20),
     u32("dl_carrier_index", 4).bits(21, 23).named(CARRIER),
     u16("pusch_tb_size", 8),
-    u16("coding_rate", 10).scaled(1.0 / 1024.0, 0.0),
+    u16("coding_rate", 10).scaled(1024.0, 0.0),
     u32("rate_matched_ack_bits", 12).bits(0, 13),
     u32("rate_matched_ri_bits", 12).bits(19, 29),
     u32("ue_srs", 12).bits(29, 29).named(OFF_ON),
@@ -272,7 +272,7 @@ const RECORD_V124: &[Field] = &[
     u32("num_of_rb", 4).bits(15, 21),
     u32("dl_carrier_index", 4).bits(25, 26).named(CARRIER),
     u16("pusch_tb_size", 8),
-    u16("coding_rate", 10).scaled(1.0 / 1024.0, 0.0),
+    u16("coding_rate", 10).scaled(1024.0, 0.0),
     u32("rate_matched_ack_bits", 12).bits(0, 13),
     u32("rate_matched_ri_bits", 12).bits(19, 29),
     u32("ue_srs", 12).bits(29, 29).named(OFF_ON),
@@ -316,7 +316,7 @@ const RECORD_V144_145: &[Field] = &[
     u32("dl_carrier_index", 4).bits(22, 24).named(CARRIER),
     u32("enable_ul_dmrs_occ", 4).bits(25, 25),
     u16("pusch_tb_size", 8),
-    u16("coding_rate", 10).scaled(1.0 / 1024.0, 0.0),
+    u16("coding_rate", 10).scaled(1024.0, 0.0),
     u32("rate_matched_ack_bits", 12).bits(0, 13),
     u32("num_ri_bits_nri", 12).bits(28, 31),
     bytes("ack_payload", 16, 16),
@@ -351,6 +351,6 @@ const RECORD_V161: &[Field] = &[
     u32("start_rb_slot_1", 4).bits(8, 14),
     u32("num_of_rb", 4).bits(15, 21),
     u16("pusch_tb_size", 8),
-    u16("coding_rate", 10).scaled(1.0 / 1024.0, 0.0),
+    u16("coding_rate", 10).scaled(1024.0, 0.0),
     u32("pusch_mod_order", 36).bits(2, 4).named(UL_MODULATION),
 ];

@@ -72,7 +72,7 @@ const RECORD_V21: &[Field] = &[
     bytes("cyclic_shift_seq_per_symbol", 8, 14),
     u8("pucch_digital_gain_db", 22),
     u8("pucch_tx_power_dbm", 23).bits(0, 5),
-    u32("tx_resampler", 24).scaled(1.0 / 4_294_967_296.0, 0.0),
+    u32("tx_resampler", 24).scaled(4_294_967_296.0, 0.0),
     u16("n_1_pucch", 28),
 ];
 
@@ -89,7 +89,7 @@ const RECORD_V22: &[Field] = &[
     bytes("cyclic_shift_seq_per_symbol", 8, 14),
     u8("pucch_digital_gain_db", 22),
     u8("pucch_tx_power_dbm", 23).bits(0, 5),
-    u32("tx_resampler", 24).scaled(1.0 / 4_294_967_296.0, 0.0),
+    u32("tx_resampler", 24).scaled(4_294_967_296.0, 0.0),
     u16("n_1_pucch", 28),
     u32("num_repetition", 32).bits(0, 11),
     u32("rb_nb_start_index", 32).bits(12, 19),
@@ -115,7 +115,7 @@ const RECORD_V43: &[Field] = &[
     u16("ack_nak_late", 30).bits(12, 12),
     u16("csf_late", 30).bits(13, 13),
     u16("dropped_pucch", 30).bits(14, 14),
-    u32("tx_resampler", 32).scaled(1.0 / 4_294_967_296.0, 0.0),
+    u32("tx_resampler", 32).scaled(4_294_967_296.0, 0.0),
 ];
 
 const RECORD_V101: &[Field] = &[
@@ -139,7 +139,7 @@ const RECORD_V101: &[Field] = &[
     u16("ack_nak_late", 30).bits(12, 12),
     u16("csf_late", 30).bits(13, 13),
     u16("dropped_pucch", 30).bits(14, 14),
-    u32("tx_resampler", 32).scaled(1.0 / 4_294_967_296.0, 0.0),
+    u32("tx_resampler", 32).scaled(4_294_967_296.0, 0.0),
 ];
 
 const RECORD_V121: &[Field] = &[
@@ -164,7 +164,7 @@ const RECORD_V121: &[Field] = &[
     u16("ack_nak_late", 30).bits(12, 12),
     u16("csf_late", 30).bits(13, 13),
     u16("dropped_pucch", 30).bits(14, 14),
-    u32("tx_resampler", 32).scaled(1.0 / 4_294_967_296.0, 0.0),
+    u32("tx_resampler", 32).scaled(4_294_967_296.0, 0.0),
 ];
 
 const RECORD_V142: &[Field] = &[
@@ -195,7 +195,7 @@ const RECORD_V142: &[Field] = &[
     u16("ack_nak_late", 46).bits(12, 12),
     u16("csf_late", 46).bits(13, 13),
     u16("dropped_pucch", 46).bits(14, 14),
-    u32("tx_resampler", 48).scaled(1.0 / 4_294_967_296.0, 0.0),
+    u32("tx_resampler", 48).scaled(4_294_967_296.0, 0.0),
 ];
 
 const RECORD_V161: &[Field] = &[u16("current_sfn_sf", 0)];

@@ -47,16 +47,16 @@ const HEAD_V3: &[Field] = &[
     u16("e_arfcn", 8),
     u16("serving_physical_cell_id", 10),
     u16("sub_frame_number", 12),
-    u16("rsrp_dbm", 14).bits(0, 11).scaled(0.0625, -180.0),
-    u16("rsrq_db", 18).bits(0, 9).scaled(0.0625, -30.0),
+    u16("rsrp_dbm", 14).bits(0, 11).scaled(16.0, -180.0),
+    u16("rsrq_db", 18).bits(0, 9).scaled(16.0, -30.0),
     u8("number_of_neighbor_cells", 22),
     u8("number_of_detected_cells", 23),
 ];
 
 const NEIGHBOR_V3: &[Field] = &[
     u16("physical_cell_id", 0),
-    u16("rsrp_dbm", 2).bits(0, 11).scaled(0.0625, -180.0),
-    u16("rsrq_db", 6).bits(0, 9).scaled(0.0625, -30.0),
+    u16("rsrp_dbm", 2).bits(0, 11).scaled(16.0, -180.0),
+    u16("rsrq_db", 6).bits(0, 9).scaled(16.0, -30.0),
 ];
 
 const DETECTED_V3: &[Field] =
@@ -68,8 +68,8 @@ const HEAD_V4: &[Field] = &[
     u32("e_arfcn", 8),
     u16("serving_physical_cell_id", 12),
     u16("sub_frame_number", 14),
-    u16("rsrp_dbm", 16).bits(0, 11).scaled(0.0625, -180.0),
-    u16("rsrq_db", 20).bits(0, 9).scaled(0.0625, -30.0),
+    u16("rsrp_dbm", 16).bits(0, 11).scaled(16.0, -180.0),
+    u16("rsrq_db", 20).bits(0, 9).scaled(16.0, -30.0),
     u8("number_of_neighbor_cells", 24),
     u8("number_of_detected_cells", 25),
 ];

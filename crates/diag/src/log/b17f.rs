@@ -46,11 +46,11 @@ const JUDGED: &[Part] = &[
 ];
 
 const MEASURED: &[Field] = &[
-    u32("rsrp", 0).bits(0, 11).scaled(0.0625, -180.0),
-    u32("average_rsrp", 4).bits(0, 11).scaled(0.0625, -180.0),
-    u32("rsrq", 8).bits(0, 9).scaled(0.0625, -30.0),
-    u32("average_rsrq", 8).bits(20, 29).scaled(0.0625, -30.0),
-    u32("rssi", 12).bits(10, 20).scaled(0.0625, -110.0),
+    u32("rsrp", 0).bits(0, 11).scaled(16.0, -180.0),
+    u32("average_rsrp", 4).bits(0, 11).scaled(16.0, -180.0),
+    u32("rsrq", 8).bits(0, 9).scaled(16.0, -30.0),
+    u32("average_rsrq", 8).bits(20, 29).scaled(16.0, -30.0),
+    u32("rssi", 12).bits(10, 20).scaled(16.0, -110.0),
     u32("q_rxlevmin", 16).bits(0, 5),
     u32("p_max", 16).bits(6, 12),
     u32("max_ue_tx_power", 16).bits(13, 18),
