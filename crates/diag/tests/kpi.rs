@@ -148,7 +148,7 @@ fn values(layout: &'static Layout, origin: &Origin, row: &[Option<&Value<'_>>]) 
             return found;
         }
     };
-    value.into_iter().collect()
+    value.filter(|value| origin.above.is_none_or(|unmeasured| *value > unmeasured)).into_iter().collect()
 }
 
 /// What a packet says by one origin, from all of its reading.
@@ -308,6 +308,80 @@ fn the_logs_have_so_many_samples_of_each_kpi() {
     }
     let numbers: String = (0..logs(&folder).len()).map(|column| format!("{column:>6}")).collect();
     insta::assert_snapshot!(format!("{heads}\n{:28}{numbers}\n{table}\n{troubles}", ""));
+}
+
+/// Between what values a KPI can be, if its unit or its name sets bounds to it; what a modem writes of what it has not
+/// measured (−180 dBm, −30 dB, an SNR of −20 dB, 0 MHz) is outside.
+///
+/// Source: RSRP and RSRQ: TS 36.133 §9.1.4 and §9.1.7, with what a modem measures beyond the reporting range; MCS,
+/// resource blocks and ranks: TS 36.213 §7.1, TS 38.214 §5.1.3
+fn bounds(kpi: &Kpi) -> Option<(f64, f64)> {
+    let ends = |end: &str| kpi.name.ends_with(end);
+    let has = |part: &str| kpi.name.split('.').any(|own| own == part);
+    Some(match kpi.unit {
+        "dBm" if has("rsrp") => (-156.0, -30.0),
+        "dBm" if has("rssi") => (-109.9, -10.0),
+        "dBm" => (-60.0, 90.0),
+        "dB" if has("rsrq") => (-29.95, 3.0),
+        "dB" if has("snr") => (-19.95, 40.0),
+        "dB" if has("path_loss") => (40.0, 200.0),
+        "dB" => (-50.0, 60.0),
+        "%" => (0.0, 100.0),
+        "MHz" => (0.18, 400.0),
+        "kHz" => (15.0, 120.0),
+        "bit" => (1.0, 8.0),
+        "CCE" => (1.0, 24.0),
+        "16 Ts" => (-31.0, 32.0),
+        // The largest block of eight layers, or an NR block of all carriers.
+        "byte" if kpi.kind == Kind::Event => (0.0, 300_000.0),
+        "byte" => (0.0, 1e12),
+        _ if kpi.kind == Kind::Share || ends(".crc") || ends(".ack") || ends(".code_rate") => (0.0, 1.0),
+        _ if ends(".mcs") => (0.0, 31.0),
+        _ if ends(".prb") => (0.0, 275.0),
+        _ if has("cqi") => (0.0, 15.0),
+        _ if ends(".ri") || ends(".layers") => (1.0, 8.0),
+        _ if ends(".rv") => (0.0, 3.0),
+        _ if ends("antenna_ports") => (1.0, 4.0),
+        _ if has("pci") => (0.0, if kpi.name.starts_with("nr.") { 1007.0 } else { 503.0 }),
+        _ if has("mcc") => (200.0, 999.0),
+        _ if has("mnc") => (0.0, 999.0),
+        _ => return None,
+    })
+}
+
+#[test]
+fn every_sample_of_the_logs_is_a_value_that_its_kpi_can_have() {
+    let Some(folder) = recordings() else { return };
+    let names: Vec<String> =
+        [1, 2].iter().flat_map(|radio| KPIS.iter().map(move |kpi| format!("{}@{radio}", kpi.name))).collect();
+    let subscription = Subscription::new(names.iter().map(String::as_str)).unwrap();
+    let (mut bounded, mut beyond) = (0, BTreeMap::<_, (usize, f64, f64)>::new());
+    for path in logs(&folder) {
+        let log = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let mut extractor = Extractor::new(&subscription);
+        visit(&std::fs::read(&path).unwrap(), |packet| {
+            extractor.push(packet, |sample| {
+                let kpi = subscription.wanted(sample.wanted).kpi().unwrap();
+                let Some((least, most)) = bounds(kpi) else { return };
+                bounded += 1;
+                if !(least..=most).contains(&sample.value) {
+                    let (count, low, high) = beyond.entry((kpi.name, packet.code, log.clone())).or_insert((
+                        0,
+                        sample.value,
+                        sample.value,
+                    ));
+                    *count += 1;
+                    *low = low.min(sample.value);
+                    *high = high.max(sample.value);
+                }
+            });
+        });
+    }
+    for ((kpi, code, log), (count, low, high)) in &beyond {
+        println!("{kpi} of {code} in {log}: {count} times, {low} to {high}");
+    }
+    assert!(beyond.is_empty(), "every value is one that can be");
+    assert!(bounded > 50_000, "there were values: {bounded}");
 }
 
 /// A trouble, with the KPI's name in place of its number.

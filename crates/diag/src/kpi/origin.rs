@@ -18,6 +18,8 @@ pub struct Origin {
     pub turn: Turn,
     /// What must hold for a row to count.
     pub when: &'static [When],
+    /// A value must be larger to be a sample: so the modem writes what it has not measured.
+    pub above: Option<f64>,
     /// So many rows are one sample, their sum: the path of the field that says how many.
     pub rows: Option<&'static str>,
     /// The only versions of which it can be made so; any that has the fields, if none is named.
@@ -125,6 +127,7 @@ impl Origin {
             value,
             turn: Turn::First,
             when: &[],
+            above: None,
             rows: None,
             versions: &[],
             beside: false,
@@ -139,6 +142,11 @@ impl Origin {
     /// The same, of rows for which this holds.
     pub const fn when(self, when: &'static [When]) -> Origin {
         Origin { when, ..self }
+    }
+
+    /// The same, of values larger than this.
+    pub const fn above(self, unmeasured: f64) -> Origin {
+        Origin { above: Some(unmeasured), ..self }
     }
 
     /// The same, the sum of as many rows as this field says.

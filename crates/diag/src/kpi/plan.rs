@@ -71,6 +71,7 @@ pub(super) struct Use {
     pub rows: Option<usize>,
     value: Vec<usize>,
     make: Make,
+    above: Option<f64>,
     tests: Vec<Test>,
     at: Where,
 }
@@ -189,6 +190,7 @@ struct Draft {
     records: Records,
     value: Vec<String>,
     make: Make,
+    above: Option<f64>,
     tests: Vec<(String, Test)>,
     place: Option<[Vec<String>; 6]>,
     rows: Option<String>,
@@ -205,6 +207,7 @@ impl Draft {
         let asked = when.iter().map(|when| when.path).chain(rows);
         let mut draft = Draft::of_paths(code, layout, value, asked)?;
         draft.make = Make::new(layout, origin)?;
+        draft.above = origin.above;
         for when in when {
             match Test::new(layout, when) {
                 Some(test) => draft.tests.push((when.path.to_owned(), test)),
@@ -240,7 +243,15 @@ impl Draft {
             })
         });
         let make = Make::First { factor: 1.0, offset: 0.0 };
-        (!value.is_empty()).then_some(Draft { records, value, make, tests: vec![], place, rows: None })
+        (!value.is_empty()).then_some(Draft {
+            records,
+            value,
+            make,
+            above: None,
+            tests: vec![],
+            place,
+            rows: None,
+        })
     }
 
     fn without_place(self) -> Draft {
@@ -264,7 +275,7 @@ impl Draft {
                 place.each_ref().map(|paths| paths.iter().map(&mut column).collect());
             Where { frame, subframe, packed, offset, numerology, carrier }
         });
-        Use { wanted, rank, rows, value, make: self.make.clone(), tests, at }
+        Use { wanted, rank, rows, value, make: self.make.clone(), above: self.above, tests, at }
     }
 }
 
@@ -414,7 +425,7 @@ impl Use {
                 return header.is_none_or(|header| control.visit(*direction, header, each).is_ok());
             }
         };
-        if let Some(value) = value {
+        if let Some(value) = value.filter(|value| self.above.is_none_or(|unmeasured| *value > unmeasured)) {
             each(value);
         }
         true

@@ -22,6 +22,18 @@ const NR_MINE: &[&str] = &["C_RNTI"];
 /// Of the cells of a measurement, the one that serves. Old packets have no other.
 const SERVES: &[When] = &[When::is("subpackets.cells.is_serving_cell", 1).or_absent()];
 
+/// What a raw 0 comes to: the modem did not measure, or does not know. No sample is made of it.
+const NO_POWER: f64 = -180.0;
+const NO_QUALITY: f64 = -30.0;
+const NO_RSSI: f64 = -110.0;
+const NO_SNR: f64 = -20.0;
+const NO_BANDWIDTH: f64 = 0.0;
+/// The same for the power of all antennas, whose raw 0 is −180 dBm in some versions and −140 dBm in others: what is
+/// between them is below all that a phone may report.
+///
+/// Source: TS 36.133 §9.1.4
+const LEAST_RSRP: f64 = -140.0;
+
 /// A block for this phone in 0xB173.
 const MY_BLOCK: When = When::named("records.transport_blocks.rnti_type", MINE);
 /// With a size: a modem that does not know has 0.
@@ -54,29 +66,29 @@ const AGGREGATION: &[(&str, f64)] =
 #[rustfmt::skip]
 pub static ORIGINS: &[Origin] = &[
     // 0xB193 comes every 10 ms or so; 0xB179 every 40 ms while connected; 0xB17F while idle.
-    cell("lte.rsrp", &["subpackets.cells.rsrp", "subpackets.rsrp"]),
-    Origin::new("lte.rsrp", 0xB179, &["rsrp_dbm"]),
-    Origin::new("lte.rsrp", 0xB17F, &["rsrp"]),
-    cell("lte.rsrp.rx0", &["subpackets.cells.rsrp_rx_0", "subpackets.rsrp_rx_0"]),
-    cell("lte.rsrp.rx1", &["subpackets.cells.rsrp_rx_1", "subpackets.rsrp_rx_1"]),
-    cell("lte.rsrp.filtered", &["subpackets.cells.filtered_rsrp"]),
-    cell("lte.rsrq", &["subpackets.cells.rsrq", "subpackets.rsrq"]),
-    Origin::new("lte.rsrq", 0xB179, &["rsrq_db"]),
-    Origin::new("lte.rsrq", 0xB17F, &["rsrq"]),
-    cell("lte.rsrq.filtered", &["subpackets.cells.filtered_rsrq"]),
-    cell("lte.rssi", &["subpackets.cells.rssi", "subpackets.rssi"]),
-    Origin::new("lte.rssi", 0xB17F, &["rssi"]),
+    cell("lte.rsrp", &["subpackets.cells.rsrp", "subpackets.rsrp"]).above(LEAST_RSRP),
+    Origin::new("lte.rsrp", 0xB179, &["rsrp_dbm"]).above(LEAST_RSRP),
+    Origin::new("lte.rsrp", 0xB17F, &["rsrp"]).above(LEAST_RSRP),
+    cell("lte.rsrp.rx0", &["subpackets.cells.rsrp_rx_0", "subpackets.rsrp_rx_0"]).above(NO_POWER),
+    cell("lte.rsrp.rx1", &["subpackets.cells.rsrp_rx_1", "subpackets.rsrp_rx_1"]).above(NO_POWER),
+    cell("lte.rsrp.filtered", &["subpackets.cells.filtered_rsrp"]).above(NO_POWER),
+    cell("lte.rsrq", &["subpackets.cells.rsrq", "subpackets.rsrq"]).above(NO_QUALITY),
+    Origin::new("lte.rsrq", 0xB179, &["rsrq_db"]).above(NO_QUALITY),
+    Origin::new("lte.rsrq", 0xB17F, &["rsrq"]).above(NO_QUALITY),
+    cell("lte.rsrq.filtered", &["subpackets.cells.filtered_rsrq"]).above(NO_QUALITY),
+    cell("lte.rssi", &["subpackets.cells.rssi", "subpackets.rssi"]).above(NO_RSSI),
+    Origin::new("lte.rssi", 0xB17F, &["rssi"]).above(NO_RSSI),
     // An antenna that is not there has the least number.
     cell("lte.snr", &[
         "subpackets.cells.ftl_snr_rx_0", "subpackets.cells.ftl_snr_rx_1", "subpackets.cells.ftl_snr_rx_2",
         "subpackets.cells.ftl_snr_rx_3", "subpackets.ftl_snr_rx_0", "subpackets.ftl_snr_rx_1",
-    ]).turned(Largest),
-    cell("lte.snr.rx0", &["subpackets.cells.ftl_snr_rx_0", "subpackets.ftl_snr_rx_0"]),
-    cell("lte.snr.rx1", &["subpackets.cells.ftl_snr_rx_1", "subpackets.ftl_snr_rx_1"]),
+    ]).turned(Largest).above(NO_SNR),
+    cell("lte.snr.rx0", &["subpackets.cells.ftl_snr_rx_0", "subpackets.ftl_snr_rx_0"]).above(NO_SNR),
+    cell("lte.snr.rx1", &["subpackets.cells.ftl_snr_rx_1", "subpackets.ftl_snr_rx_1"]).above(NO_SNR),
     cell("lte.sir", &["subpackets.cells.projected_sir"]),
     Origin::new("lte.neighbor.pci", 0xB179, &["neighbor_cells.physical_cell_id"]),
-    Origin::new("lte.neighbor.rsrp", 0xB179, &["neighbor_cells.rsrp_dbm"]),
-    Origin::new("lte.neighbor.rsrq", 0xB179, &["neighbor_cells.rsrq_db"]),
+    Origin::new("lte.neighbor.rsrp", 0xB179, &["neighbor_cells.rsrp_dbm"]).above(NO_POWER),
+    Origin::new("lte.neighbor.rsrq", 0xB179, &["neighbor_cells.rsrq_db"]).above(NO_QUALITY),
     Origin::new("lte.rlm.out_of_sync_bler", 0xB18A, &["records.out_of_sync_bler_pct"]),
     Origin::new("lte.rlm.in_sync_bler", 0xB18A, &["records.in_sync_bler_pct"]),
 
@@ -213,9 +225,9 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.ul.earfcn", 0xB0C2, &["uplink_frequency"]),
     Origin::new("lte.band", 0xB0C2, &["band_indicator"]),
     // The cell that serves, rather than any whose master information block was read.
-    Origin::new("lte.dl.bandwidth", 0xB0C2, &["downlink_bandwidth"]),
-    Origin::new("lte.dl.bandwidth", 0xB0C1, &["dl_bw"]),
-    Origin::new("lte.ul.bandwidth", 0xB0C2, &["uplink_bandwidth"]),
+    Origin::new("lte.dl.bandwidth", 0xB0C2, &["downlink_bandwidth"]).above(NO_BANDWIDTH),
+    Origin::new("lte.dl.bandwidth", 0xB0C1, &["dl_bw"]).above(NO_BANDWIDTH),
+    Origin::new("lte.ul.bandwidth", 0xB0C2, &["uplink_bandwidth"]).above(NO_BANDWIDTH),
     Origin::new("lte.antenna_ports", 0xB0C1, &["number_of_antenna"]),
     Origin::new("lte.cell_identity", 0xB0C2, &["cell_identity"]),
     Origin::new("lte.tac", 0xB0C2, &["tac"]),
@@ -224,8 +236,8 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.rrc.messages", 0xB0C0, &["msg_length"]).turned(One),
     Origin::new("lte.rrc.message_bytes", 0xB0C0, &["msg_length"]),
     Origin::new("lte.drx.event", 0xB198, &["records.cdrx_event"]),
-    Origin::new("lte.idle.rsrp", 0xB17F, &["average_rsrp"]),
-    Origin::new("lte.idle.rsrq", 0xB17F, &["average_rsrq"]),
+    Origin::new("lte.idle.rsrp", 0xB17F, &["average_rsrp"]).above(NO_POWER),
+    Origin::new("lte.idle.rsrq", 0xB17F, &["average_rsrq"]).above(NO_QUALITY),
 
     Origin::new("lte.emm_state", 0xB0EE, &["emm_state"]),
     Origin::new("lte.bearer.id", 0xB0E5, &["eps_bearer_id"]),
@@ -292,8 +304,8 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("nr.arfcn", 0xB97F, &["carriers.raster_arfcn"]),
     Origin::new("nr.arfcn", 0xB823, &["dl_nr_arfcn"]),
     Origin::new("nr.band", 0xB823, &["band"]),
-    Origin::new("nr.dl.bandwidth", 0xB823, &["dl_bandwidth_mhz"]),
-    Origin::new("nr.ul.bandwidth", 0xB823, &["ul_bandwidth_mhz"]),
+    Origin::new("nr.dl.bandwidth", 0xB823, &["dl_bandwidth_mhz"]).above(NO_BANDWIDTH),
+    Origin::new("nr.ul.bandwidth", 0xB823, &["ul_bandwidth_mhz"]).above(NO_BANDWIDTH),
     Origin::new("nr.subcarrier_spacing", 0xB822, &["subcarrier_spacing"])
         .turned(Named(&[("15 kHz", 15.0), ("30 kHz", 30.0), ("60 kHz", 60.0), ("120 kHz", 120.0)])),
     Origin::new("nr.tac", 0xB823, &["tac"]),
