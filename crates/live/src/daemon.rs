@@ -239,8 +239,8 @@ enum Word {
 
 /// What the control thread tells the data thread.
 enum Order {
-    /// What is to be published, and where.
-    Follow(Subscription, Vec<SlotId>),
+    /// What is to be published, and where: the place, and its generation.
+    Follow(Subscription, Vec<(SlotId, u16)>),
     /// Give the modem back as it was.
     Leave,
 }

@@ -157,6 +157,14 @@ impl Metrics {
         }
     }
 
+    /// A slot is another KPI's from now on: values of the one before are not its.
+    pub fn forget(&self, slot: u32) {
+        let from = slot as usize * CARRIERS;
+        for latest in self.latest.get(from..from + CARRIERS).unwrap_or_default() {
+            latest.arrival_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// What a read of the port gave was published this long after it arrived.
     #[inline]
     pub fn on_latency(&self, nanos: u64) {

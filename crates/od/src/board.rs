@@ -5,6 +5,7 @@
 //!
 //! Source: BISCAY §4 (a thread for data, a thread for control)
 
+use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 
 use crate::clock::now_ns;
-use crate::layout::{self, READING_WORDS, RUNNING, STOPPED};
+use crate::layout::{self, NAME_BYTES, READING_WORDS, RUNNING, STOPPED, Text, UNIT_BYTES};
 use crate::map::Mapping;
 
 /// The place of a KPI on the board.
@@ -43,6 +44,8 @@ pub struct Entry {
 pub struct Board {
     mapping: Arc<Mapping>,
     for_readers: OwnedFd,
+    /// Places that nobody needs, the longest unneeded first.
+    free: VecDeque<SlotId>,
 }
 
 impl Board {
@@ -73,24 +76,51 @@ impl Board {
             slots: vec![Published::default(); capacity as usize],
             fresh: 0,
         };
-        Ok((Board { mapping, for_readers }, publisher))
+        Ok((Board { mapping, for_readers, free: VecDeque::new() }, publisher))
     }
 
-    /// Gives a KPI a place of its own, for as long as there is this board; the same place for the same name.
+    /// Gives a KPI a place of its own, until [`Board::free`]; the same place for the same name.
+    ///
+    /// Once all places were given, the one that nobody has needed for longest is given anew, in its next generation: the
+    /// publisher has to be told, by [`Publisher::assign`], before it publishes there.
     ///
     /// # Errors
-    /// `EINVAL` if name or unit is too long, or not of visible ASCII, or the name is empty; `ENOSPC` if all places are taken.
+    /// `EINVAL` if name or unit is too long, or not of visible ASCII, or the name is empty; `ENOSPC` if all places are needed.
     pub fn add(&mut self, name: &str, unit: &str) -> Result<SlotId, Errno> {
         let rows = self.mapping.header().names.rows.load(Ordering::Relaxed);
         if let Some(known) = self.find(name) {
+            self.free.retain(|free| *free != known);
             return Ok(known);
         }
-        let row = self.mapping.row(rows).ok_or(Errno::NOSPC)?;
-        if name.is_empty() || !row.name.set(name) || !row.unit.set(unit) {
+        if name.is_empty()
+            || !Text::<{ NAME_BYTES / 8 }>::fits(name)
+            || !Text::<{ UNIT_BYTES / 8 }>::fits(unit)
+        {
             return Err(Errno::INVAL);
         }
-        self.mapping.header().names.rows.store(rows + 1, Ordering::Release);
-        Ok(SlotId(rows))
+        let at =
+            if rows < self.mapping.capacity() { rows } else { self.free.pop_front().ok_or(Errno::NOSPC)?.0 };
+        let row = self.mapping.row(at).ok_or(Errno::NOSPC)?;
+        if at < rows {
+            // Before the name: who had a lease on what was here is not to take the next one's name for it.
+            row.generation.store(u32::from(self.generation(SlotId(at)).wrapping_add(1)), Ordering::Release);
+        }
+        row.name.set(name);
+        row.unit.set(unit);
+        self.mapping.header().names.rows.store(rows.max(at + 1), Ordering::Release);
+        Ok(SlotId(at))
+    }
+
+    /// Says that nobody needs a place now: another KPI may have it once there is no other. Nothing changes before.
+    pub fn free(&mut self, slot: SlotId) {
+        if self.name(slot).is_some() && !self.free.contains(&slot) {
+            self.free.push_back(slot);
+        }
+    }
+
+    /// How many KPIs have had a place before the one that has it, modulo 2¹⁶.
+    pub fn generation(&self, slot: SlotId) -> u16 {
+        self.mapping.row(slot.0).map_or(0, |row| row.generation.load(Ordering::Relaxed) as u16)
     }
 
     /// The place of a KPI that was added.
@@ -151,11 +181,31 @@ pub struct Publisher {
 /// What was published at a place.
 #[derive(Clone, Copy, Debug, Default)]
 struct Published {
+    /// Number of the slot's last publication, whatever KPI it was of.
+    number: u64,
+    /// Number of the KPI's last reading.
     sequence: u64,
     gaps: u64,
+    generation: u16,
 }
 
 impl Publisher {
+    /// Tells which generation of a place is published from now on; whether that is another than before.
+    ///
+    /// The generation comes to this thread with the order to publish, and is not looked up on the board: what this
+    /// thread still publishes of the KPI before must not pass for the next one's.
+    ///
+    /// # Panics
+    /// If the place is another board's, beyond the end of this one.
+    pub fn assign(&mut self, slot: SlotId, generation: u16) -> bool {
+        let published = &mut self.slots[slot.0 as usize];
+        let is_other = published.generation != generation;
+        if is_other {
+            *published = Published { number: published.number, generation, ..Published::default() };
+        }
+        is_other
+    }
+
     /// Publishes a reading and gives its sequence number, from 1. Wait-free, and no system call.
     ///
     /// # Panics
@@ -166,10 +216,11 @@ impl Publisher {
         let published = &mut self.slots[slot.0 as usize];
         // Nothing lies before the first reading.
         let is_after_gap = published.sequence > 0 && published.gaps != gaps;
-        *published = Published { sequence: published.sequence + 1, gaps };
-        let words = words_of(entry, now_ns(), is_after_gap, gaps);
+        let Published { number, sequence, generation, .. } = *published;
+        *published = Published { number: number + 1, sequence: sequence + 1, gaps, generation };
+        let words = words_of(entry, now_ns(), is_after_gap, published);
         let row = self.mapping.row(slot.0).expect("there are as many rows as places");
-        row.slot.publish(published.sequence, &words);
+        row.slot.publish(published.number, &words);
         // Who has no lease on it does not wait for it.
         if row.leases.load(Ordering::Relaxed) > 0 {
             self.fresh |= layout::group(slot.0);
@@ -203,16 +254,33 @@ fn wake(mapping: &Mapping, groups: u32) {
 pub(crate) const AFTER_GAP: u64 = 1;
 /// Bit in the last word: the subframe is known.
 pub(crate) const HAS_SUBFRAME: u64 = 2;
+/// Where the row's generation begins in the last word.
+pub(crate) const GENERATION_BIT: u32 = 48;
 
 /// A reading as it lies in a buffer: value, modem time, arrival, publication, then flags (bits 0–15), carrier
-/// (16–23), radio (24–31), subframe (32–47), then gaps; one word is spare.
-fn words_of(entry: &Entry, published_ns: u64, is_after_gap: bool, gaps: u64) -> [u64; READING_WORDS] {
-    let mut last = u64::from(entry.carrier) << 16 | u64::from(entry.radio) << 24;
+/// (16–23), radio (24–31), subframe (32–47), generation of the row (48–63), then gaps, then the sequence number.
+fn words_of(
+    entry: &Entry,
+    published_ns: u64,
+    is_after_gap: bool,
+    published: &Published,
+) -> [u64; READING_WORDS] {
+    let mut last = u64::from(entry.carrier) << 16
+        | u64::from(entry.radio) << 24
+        | u64::from(published.generation) << GENERATION_BIT;
     if is_after_gap {
         last |= AFTER_GAP;
     }
     if let Some(subframe) = entry.subframe {
         last |= HAS_SUBFRAME | u64::from(subframe) << 32;
     }
-    [entry.value.to_bits(), entry.modem_ns, entry.arrival_ns, published_ns, last, gaps, 0]
+    [
+        entry.value.to_bits(),
+        entry.modem_ns,
+        entry.arrival_ns,
+        published_ns,
+        last,
+        published.gaps,
+        published.sequence,
+    ]
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::reader::{Od, Reading};
+use crate::reader::{Od, Place, Reading};
 
 /// `OD_AFTER_GAP`: readings were lost between this and the one before.
 pub const AFTER_GAP: u32 = 1;
@@ -26,6 +26,8 @@ pub const AFTER_GAP: u32 = 1;
 pub struct Handle {
     od: Od,
     leases: Box<[AtomicU32]>,
+    /// Of what each place was leased for last.
+    generations: Box<[AtomicU32]>,
 }
 
 /// `struct od_kpi`: a KPI that the daemon offers.
@@ -130,8 +132,9 @@ pub unsafe extern "C" fn od_open(dir: *const c_char) -> *mut Handle {
         // SAFETY: the caller's promise.
         let dir = unsafe { text(dir) };
         let od = Od::open(dir.map(|dir| Path::new(OsStr::from_bytes(dir.to_bytes()))))?;
-        let leases = (0..od.capacity()).map(|_| AtomicU32::new(0)).collect();
-        Ok(Box::into_raw(Box::new(Handle { od, leases })))
+        let zeros = || (0..od.capacity()).map(|_| AtomicU32::new(0)).collect();
+        let (leases, generations) = (zeros(), zeros());
+        Ok(Box::into_raw(Box::new(Handle { od, leases, generations })))
     })
 }
 
@@ -191,8 +194,9 @@ pub unsafe extern "C" fn od_subscribe(od: *const Handle, name: *const c_char) ->
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (open(od)?, text(name).ok_or(Errno::INVAL)?) };
         let name = name.to_str().map_err(|_| Errno::INVAL)?;
-        let slot = handle.od.lease(name)?;
-        handle.leases[slot as usize].fetch_add(1, Ordering::Relaxed);
+        let Place { slot, generation } = handle.od.lease(name)?;
+        handle.generations[slot as usize].store(generation, Ordering::Relaxed);
+        handle.leases[slot as usize].fetch_add(1, Ordering::Release);
         Ok(slot as c_int)
     })
 }
@@ -224,7 +228,7 @@ pub unsafe extern "C" fn od_latest(od: *const Handle, kpi: c_int, reading: *mut 
     guard(-1, || {
         // SAFETY: the caller's promise.
         let (handle, room) = unsafe { (open(od)?, room(reading)?) };
-        let latest = handle.od.latest(handle.slot(kpi)?).ok_or(Errno::AGAIN)?;
+        let latest = handle.od.latest(handle.place(kpi)?).ok_or(Errno::AGAIN)?;
         // SAFETY: so much room there is.
         unsafe { put(&latest, reading, room) };
         Ok(0)
@@ -246,7 +250,7 @@ pub unsafe extern "C" fn od_wait(
     guard(-1, || {
         // SAFETY: the caller's promise.
         let (handle, room) = unsafe { (open(od)?, room(reading)?) };
-        let next = handle.od.wait(handle.slot(kpi)?, after, duration(timeout_ns))?;
+        let next = handle.od.wait(handle.place(kpi)?, after, duration(timeout_ns))?;
         // SAFETY: so much room there is.
         unsafe { put(&next, reading, room) };
         Ok(0)
@@ -318,10 +322,13 @@ pub extern "C" fn od_version() -> *const c_char {
 impl Handle {
     /// The place of a KPI that is subscribed to.
     #[inline]
-    fn slot(&self, kpi: c_int) -> Result<u32, Errno> {
+    fn place(&self, kpi: c_int) -> Result<Place, Errno> {
         let slot = u32::try_from(kpi).map_err(|_| Errno::BADF)?;
         let leases = self.leases.get(slot as usize).ok_or(Errno::BADF)?;
-        if leases.load(Ordering::Relaxed) > 0 { Ok(slot) } else { Err(Errno::BADF) }
+        if leases.load(Ordering::Acquire) == 0 {
+            return Err(Errno::BADF);
+        }
+        Ok(Place { slot, generation: self.generations[slot as usize].load(Ordering::Relaxed) })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::slot::Slot;
 /// First word of every board: "airpace" and a zero, as they lie in memory.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"airpace\0");
 /// Counts up with every change of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes for a name, the zero at its end included.
 pub const NAME_BYTES: usize = 96;
 /// Bytes for a unit, the zero at its end included.
@@ -97,7 +97,8 @@ pub struct Row {
     pub unit: Text<{ UNIT_BYTES / 8 }>,
     /// How many leases there are on it.
     pub leases: AtomicU32,
-    reserved: AtomicU32,
+    /// How many KPIs have had this row before, modulo 2¹⁶; readings carry it.
+    pub generation: AtomicU32,
     /// Its readings.
     pub slot: Slot<AtomicU64, READING_WORDS>,
 }
@@ -127,9 +128,14 @@ pub fn board_bytes(capacity: u32) -> usize {
 pub struct Text<const WORDS: usize>([AtomicU64; WORDS]);
 
 impl<const WORDS: usize> Text<WORDS> {
+    /// Whether a text can be set.
+    pub fn fits(text: &str) -> bool {
+        text.len() < WORDS * 8 && text.bytes().all(|byte| byte.is_ascii_graphic())
+    }
+
     /// Sets the text; false, and nothing is done, if it is too long or has anything but visible ASCII.
     pub fn set(&self, text: &str) -> bool {
-        let fits = text.len() < WORDS * 8 && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let fits = Self::fits(text);
         if fits {
             let mut bytes = text.bytes().chain(std::iter::repeat(0));
             for word in &self.0 {

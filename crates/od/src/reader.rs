@@ -25,7 +25,7 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use crate::board::{AFTER_GAP, HAS_SUBFRAME};
+use crate::board::{AFTER_GAP, GENERATION_BIT, HAS_SUBFRAME};
 use crate::clock::now_ns;
 use crate::control::{Client, KpiInfo};
 use crate::error::Error;
@@ -74,8 +74,8 @@ impl Reading {
         Duration::from_nanos(now_ns().saturating_sub(self.arrival_ns))
     }
 
-    fn from_words(sequence: u64, words: [u64; READING_WORDS]) -> Reading {
-        let [value, modem_ns, arrival_ns, published_ns, last, gaps, _spare] = words;
+    fn from_words(words: [u64; READING_WORDS]) -> Reading {
+        let [value, modem_ns, arrival_ns, published_ns, last, gaps, sequence] = words;
         Reading {
             value: f64::from_bits(value),
             sequence,
@@ -133,8 +133,8 @@ impl Od {
     /// # Errors
     /// [`Error::Refused`] with the daemon's reason: there is no such KPI (`ENOENT`), or no place for another (`ENOSPC`).
     pub fn subscribe(&self, name: &str) -> Result<Kpi, Error> {
-        let slot = self.lease(name)?;
-        Ok(Kpi { od: self.clone(), slot })
+        let place = self.lease(name)?;
+        Ok(Kpi { od: self.clone(), place })
     }
 
     /// Whether the daemon runs and has given a sign of life within [`HEARTBEAT_LIMIT`]. No system call.
@@ -164,11 +164,12 @@ impl Od {
         is_running.then(|| Duration::from_nanos(now_ns().saturating_sub(heartbeat_ns)))
     }
 
-    /// A lease on a KPI, by the number of its place.
-    pub(crate) fn lease(&self, name: &str) -> Result<u32, Error> {
+    /// A lease on a KPI, by its place.
+    pub(crate) fn lease(&self, name: &str) -> Result<Place, Error> {
         let slot = self.shared.ask(|client| client.subscribe(name))?;
         match self.shared.mapping.row(slot) {
-            Some(_) => Ok(slot),
+            // It stays so for as long as there is the lease.
+            Some(row) => Ok(Place { slot, generation: row.generation.load(Ordering::Relaxed) }),
             None => Err(Error::Protocol { line: format!("ok {slot}") }),
         }
     }
@@ -183,16 +184,26 @@ impl Od {
     }
 
     #[inline]
-    pub(crate) fn latest(&self, slot: u32) -> Option<Reading> {
-        let (sequence, words) = self.shared.row(slot).slot.read()?;
-        Some(Reading::from_words(sequence, words))
+    pub(crate) fn latest(&self, place: Place) -> Option<Reading> {
+        let (_, words) = self.shared.row(place.slot).slot.read()?;
+        let is_of_it = words[4] >> GENERATION_BIT == u64::from(place.generation);
+        // No reading is number 0, whatever a false daemon writes.
+        is_of_it.then(|| Reading::from_words(words)).filter(|reading| reading.sequence > 0)
+    }
+
+    /// Whether the place is another KPI's by now, for the daemon has ended the connection and with it the lease.
+    fn is_lost(&self, place: Place) -> bool {
+        self.shared.row(place.slot).generation.load(Ordering::Relaxed) != place.generation
     }
 
     /// The first reading beyond `after` that is seen; see [`Kpi::wait`].
-    pub(crate) fn wait(&self, slot: u32, after: u64, timeout: Duration) -> Result<Reading, Error> {
-        self.wait_until(group(slot), timeout, |_| {
-            self.latest(slot).filter(|reading| reading.sequence > after)
-        })
+    pub(crate) fn wait(&self, place: Place, after: u64, timeout: Duration) -> Result<Reading, Error> {
+        self.wait_until(group(place.slot), timeout, |_| {
+            if self.is_lost(place) {
+                return Some(Err(Error::Stale));
+            }
+            self.latest(place).filter(|reading| reading.sequence > after).map(Ok)
+        })?
     }
 
     /// Sleeps until `look`, which is told the batch's number, sees what it wants; wakes from batch to batch that has
@@ -256,17 +267,26 @@ impl Shared {
 #[derive(Debug)]
 pub struct Kpi {
     od: Od,
-    slot: u32,
+    place: Place,
+}
+
+/// Where on the board a KPI is that there is a lease on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub slot: u32,
+    /// As the row and its readings have it while they are this KPI's.
+    pub generation: u32,
 }
 
 impl Kpi {
     /// The latest reading; `None` before the first. No system call, no lock, never waits.
     ///
     /// It may be old: its age says how old, and [`Od::is_alive`] whether a newer one can be expected at all. One
-    /// from before the subscription is there too, if somebody was subscribed then.
+    /// from before the subscription is there too, if somebody was subscribed then. A daemon that has ended the
+    /// connection may give the place to another KPI, whose readings are not given here: `None`.
     #[inline]
     pub fn latest(&self) -> Option<Reading> {
-        self.od.latest(self.slot)
+        self.od.latest(self.place)
     }
 
     /// Waits for a reading beyond sequence number `after` (0: any), and gives the latest.
@@ -275,17 +295,23 @@ impl Kpi {
     /// [`Error::TimedOut`] if none came in time; [`Error::Stale`] at once when the daemon stops, and
     /// [`GIVE_UP_AFTER`] its last sign of life when it dies; [`Error::Interrupted`] by a signal.
     pub fn wait(&self, after: u64, timeout: Duration) -> Result<Reading, Error> {
-        self.od.wait(self.slot, after, timeout)
+        self.od.wait(self.place, after, timeout)
     }
 
-    /// Its name on the board, with the radio where that is not the first. Empty if the daemon wrote none.
+    /// Its name on the board, with the radio where that is not the first. Empty if the daemon wrote none, or has given
+    /// the place to another.
     pub fn name(&self) -> String {
-        self.od.shared.row(self.slot).name.get().unwrap_or_default()
+        self.row().and_then(|row| row.name.get()).unwrap_or_default()
     }
 
     /// Unit of its values; empty for a mere number.
     pub fn unit(&self) -> String {
-        self.od.shared.row(self.slot).unit.get().unwrap_or_default()
+        self.row().and_then(|row| row.unit.get()).unwrap_or_default()
+    }
+
+    /// Its row, for as long as it has it.
+    fn row(&self) -> Option<&Row> {
+        (!self.od.is_lost(self.place)).then(|| self.od.shared.row(self.place.slot))
     }
 
     /// The daemon that this KPI is of.
@@ -297,6 +323,6 @@ impl Kpi {
 impl Drop for Kpi {
     fn drop(&mut self) {
         // A daemon that is gone has no leases; one that does not answer drops them with the connection.
-        let _ = self.od.release(self.slot);
+        let _ = self.od.release(self.place.slot);
     }
 }

@@ -276,10 +276,12 @@ impl Desk {
         let slot = self.board.add(&name, wanted.unit())?;
         if !self.published.iter().any(|(_, published)| *published == slot) {
             let mut labels = self.metrics.kpis.lock().unwrap_or_else(PoisonError::into_inner);
-            if labels.len() <= slot.0 as usize {
-                let base = name.split('@').next().unwrap_or(&name).to_owned();
-                let unit = wanted.unit().to_owned();
-                labels.push(KpiLabel { name: base, unit, radio: wanted.radio.0, leases: 0 });
+            let base = name.split('@').next().unwrap_or(&name).to_owned();
+            let unit = wanted.unit().to_owned();
+            let label = KpiLabel { name: base, unit, radio: wanted.radio.0, leases: 0 };
+            match labels.get_mut(slot.0 as usize) {
+                Some(known) => *known = label,
+                None => labels.push(label),
             }
             self.published.push((wanted, slot));
             self.has_changed = true;
@@ -305,8 +307,9 @@ impl Desk {
     fn tell_changes(&mut self) {
         if std::mem::take(&mut self.has_changed) {
             let subscription = self.published.iter().map(|(wanted, _)| wanted.clone()).collect();
-            let slots = self.published.iter().map(|(_, slot)| *slot).collect();
-            self.order(Order::Follow(subscription, slots));
+            let places =
+                self.published.iter().map(|(_, slot)| (*slot, self.board.generation(*slot))).collect();
+            self.order(Order::Follow(subscription, places));
         }
     }
 }
@@ -345,6 +348,7 @@ impl Host for Desk {
     fn unsubscribed(&mut self, slot: SlotId) {
         if !self.pinned.contains(&slot) {
             self.published.retain(|(_, published)| *published != slot);
+            self.board.free(slot);
             self.has_changed = true;
         }
     }

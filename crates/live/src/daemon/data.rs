@@ -284,9 +284,14 @@ impl Data {
         while let Ok(order) = self.parts.orders.try_recv() {
             match order {
                 Order::Leave => self.is_leaving = true,
-                Order::Follow(subscription, slots) => {
+                Order::Follow(subscription, places) => {
+                    for &(slot, generation) in &places {
+                        if self.parts.publisher.assign(slot, generation) {
+                            self.parts.metrics.forget(slot.0);
+                        }
+                    }
                     let radios = subscription.iter().map(|wanted| wanted.radio.0);
-                    self.places = slots.into_iter().zip(radios).collect();
+                    self.places = places.into_iter().map(|(slot, _)| slot).zip(radios).collect();
                     self.extractor.follow(&subscription);
                     if let Some(line) = line.as_deref_mut() {
                         line.session.want(subscription.codes());

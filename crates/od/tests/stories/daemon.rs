@@ -132,6 +132,7 @@ impl Host for Offers {
 
     fn unsubscribed(&mut self, slot: SlotId) {
         let name = self.board.name(slot).expect("it was subscribed to");
+        self.board.free(slot);
         self.state.unsubscribed.lock().expect("not poisoned").push(name);
     }
 }

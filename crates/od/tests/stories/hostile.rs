@@ -105,7 +105,7 @@ fn what_is_no_board_is_refused_with_the_reason() {
     less than a header: the daemon's board cannot be used: it has 255 bytes, less than its header
     a row less than it says: the daemon's board cannot be used: 640 bytes do not hold 2 KPIs
     something else: the daemon's board cannot be used: it does not begin as a board does
-    the next version: the daemon's board has layout 2, this library reads 1; install both from one version
+    the next version: the daemon's board has layout 3, this library reads 2; install both from one version
     another header: the daemon's board cannot be used: its header and rows are of 512 and 384 bytes
     other rows: the daemon's board cannot be used: its header and rows are of 256 and 64 bytes
     many more rows than bytes: the daemon's board cannot be used: 1024 bytes do not hold 4294967295 KPIs

@@ -42,3 +42,23 @@ fn a_refusal_says_what_does_not_fit() {
     let refused = desk.subscribe("lte.rsrq").expect_err("there is no room for two");
     assert_eq!((refused.errno, &*refused.text), (Errno::NOSPC, "the board has no room for another KPI"));
 }
+
+#[test]
+fn subscriptions_that_ended_leave_room_for_others() {
+    let (mut desk, told) = desk(4);
+    let kept = desk.subscribe("lte.rsrp").expect("there is room");
+    for radio in 2..=255 {
+        let slot = desk.subscribe(&format!("lte.snr@{radio}")).expect("the one before was given back");
+        assert_ne!(slot, kept, "a place with a subscription is nobody else's");
+        desk.unsubscribed(slot);
+    }
+    let slot = desk.subscribe("lte.pci").expect("all others were given back");
+    desk.tell_changes();
+    let Ok(Order::Follow(subscription, places)) = told.try_recv() else { panic!("the data thread is told") };
+    let names: Vec<_> = subscription.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["lte.rsrp", "lte.pci"]);
+    assert_eq!(places, [(kept, 0), (slot, desk.board.generation(slot))], "also whose turn it is at a place");
+    assert!(places[1].1 > 0, "others had it before");
+    let labels = desk.metrics.kpis.lock().expect("not poisoned");
+    assert_eq!(labels[slot.0 as usize].name, "lte.pci", "metrics name who has the place now");
+}
