@@ -331,7 +331,7 @@ fn bounds(kpi: &Kpi) -> Option<(f64, f64)> {
         "kHz" => (15.0, 120.0),
         "bit" => (1.0, 8.0),
         "CCE" => (1.0, 24.0),
-        "16 Ts" => (-31.0, 32.0),
+        "16Ts" => (-31.0, 32.0),
         // The largest block of eight layers, or an NR block of all carriers.
         "byte" if kpi.kind == Kind::Event => (0.0, 300_000.0),
         "byte" => (0.0, 1e12),
