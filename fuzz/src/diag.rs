@@ -464,6 +464,8 @@ pub fn bandwidth(input: &[u8]) {
         ticks += match choices.byte() {
             // The modem learns the time.
             0 => 1 << 36,
+            // A stamp is misread, however far.
+            1 => u64::from(choices.byte()) << 39,
             step => u64::from(step % 64),
         };
         let code = codes[choices.below(codes.len())];
@@ -478,13 +480,17 @@ pub fn bandwidth(input: &[u8]) {
         let count = usize::from(choices.byte());
         payload.extend_from_slice(choices.take(count));
         let packet = LogPacket { radio: Radio::FIRST, code, stamp: Stamp(ticks << 16), payload: &payload };
+        let windows = 2 + 10_000 + bandwidth.due();
         bandwidth.push(&packet, |told| {
             if let GrantTold::Grant(grant) = told {
                 assert!(grant.new_bits() <= grant.bits(), "{grant:?}");
                 reports.push(grant);
             }
         });
-        check_points(&bandwidth.take());
+        let points = bandwidth.take();
+        // One radio, two directions; a stretch is at most ten seconds longer by a packet.
+        assert!(points.len() as u64 <= 2 * windows, "windows are of packets, not of time");
+        check_points(&points);
     }
     check_points(&bandwidth.finish());
     reports.take(u64::MAX);

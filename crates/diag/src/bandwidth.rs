@@ -12,7 +12,7 @@
 //!
 //! Source: BISCAY §3.2.2; BISCAY §5.2 (the two compared)
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use airpace_core::radio::{CarrierId, Direction};
@@ -31,6 +31,11 @@ const HOLD: Duration = Duration::from_secs(5);
 ///
 /// Chosen: ten seconds; shorter ones are taken for times without traffic, in which a modem logs little.
 const SILENCE_NANOS: u64 = 10_000_000_000;
+
+/// Stamps from here on are misread: they are no modem's time, and one would move all windows to it.
+///
+/// Chosen: 2^62 ns after 1980, the year 2126; windows after it still have numbers.
+const LATEST_NANOS: u64 = 1 << 62;
 
 /// One of the two ways.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,10 +108,11 @@ pub struct Bandwidth {
     /// The next window to give out.
     next: u64,
     /// Times from and to which nothing was logged.
-    silences: Vec<(u64, u64)>,
+    silences: VecDeque<(u64, u64)>,
     series: BTreeMap<(Radio, Direction), Series>,
     /// Grants from before the first packet or of windows that were given out.
     outside: u64,
+    misstamped: u64,
 }
 
 #[derive(Debug, Default)]
@@ -158,9 +164,10 @@ impl Bandwidth {
             origin: None,
             newest: 0,
             next: 0,
-            silences: vec![],
+            silences: VecDeque::new(),
             series: BTreeMap::new(),
             outside: 0,
+            misstamped: 0,
         }
     }
 
@@ -180,14 +187,29 @@ impl Bandwidth {
         self.outside
     }
 
+    /// Packets with a stamp that no modem writes: they count for nothing.
+    pub fn misstamped(&self) -> u64 {
+        self.misstamped
+    }
+
+    /// Windows that [`Bandwidth::take`] would give out now, silences counted in: what reads a long log takes them before
+    /// they are many.
+    pub fn due(&self) -> u64 {
+        self.until().saturating_sub(self.next)
+    }
+
     /// Takes a packet; `each` is told its grants too, in the order of the packet.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(&Told)) {
         let now = packet.stamp.nanos();
+        if now >= LATEST_NANOS {
+            self.misstamped += 1;
+            return;
+        }
         let origin = *self.origin.get_or_insert(now);
         // Radios and codes are written by different parts of a modem: their stamps are not in order.
         if now > self.newest {
             if self.newest > 0 && now - self.newest > SILENCE_NANOS {
-                self.silences.push((self.newest, now));
+                self.silences.push_back((self.newest, now));
             }
             self.newest = now;
         }
@@ -216,9 +238,13 @@ impl Bandwidth {
 
     /// Gives out the windows that nothing can come to any more.
     pub fn take(&mut self) -> Vec<Point> {
-        let Some(origin) = self.origin else { return vec![] };
-        let until = self.newest.saturating_sub(self.hold_nanos).saturating_sub(origin) / self.every_nanos;
-        self.points(until)
+        self.points(self.until())
+    }
+
+    /// The first window that something can still come to.
+    fn until(&self) -> u64 {
+        let origin = self.origin.unwrap_or(0);
+        self.newest.saturating_sub(self.hold_nanos).saturating_sub(origin) / self.every_nanos
     }
 
     /// Gives out all windows up to the last packet's.
@@ -235,9 +261,16 @@ impl Bandwidth {
             let window = self.next;
             let begin = origin + window * self.every_nanos;
             let end = begin + self.every_nanos;
-            if let Some(&(_, to)) = self.silences.iter().find(|(from, to)| *from < begin && end <= *to) {
+            // They are in order, as windows are.
+            while self.silences.front().is_some_and(|(_, to)| *to <= begin) {
+                self.silences.pop_front();
+            }
+            if let Some(&(_, to)) = self.silences.front().filter(|(from, to)| *from < begin && end <= *to) {
                 // On to the window in which there is something again.
                 self.next = ((to - origin) / self.every_nanos).max(window + 1);
+                for series in self.series.values_mut() {
+                    series.windows = series.windows.split_off(&self.next);
+                }
                 continue;
             }
             self.next += 1;

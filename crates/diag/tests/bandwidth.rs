@@ -99,6 +99,26 @@ fn a_silent_log_has_no_windows_and_a_trace_is_its_longest_stretch() {
 }
 
 #[test]
+fn no_stamp_makes_windows_of_empty_time() {
+    const DAY: u64 = 86_400_000;
+    for gap in [11_000, DAY, 365 * DAY, 50 * 365 * DAY] {
+        let mut bandwidth = Bandwidth::new(1);
+        bandwidth.push(&packet(0xB067, 0, &summary(100)), |_| {});
+        bandwidth.push(&packet(0xB067, gap, &summary(100)), |_| {});
+        let points = bandwidth.take().len() + bandwidth.finish().len();
+        assert!(points <= 3, "{points} windows of a gap of {gap} ms");
+    }
+    let mut bandwidth = Bandwidth::new(100);
+    bandwidth.push(&packet(0xB067, 0, &summary(100)), |_| {});
+    for raw in [u64::MAX, 26_000_000_000_000 << 16, 1 << 63] {
+        bandwidth.push(&LogPacket { stamp: Stamp(raw), ..packet(0xB067, 0, &summary(100)) }, |_| {});
+    }
+    bandwidth.push(&packet(0xB067, 200, &summary(100)), |_| {});
+    assert_eq!(bandwidth.misstamped(), 3, "the year 3000 is nobody's time");
+    assert_eq!(bandwidth.finish().len(), 3, "what comes after it is where it was");
+}
+
+#[test]
 fn windows_come_while_a_log_is_listened_to_and_are_the_same() {
     let mut packets = vec![];
     for at in 0..200u64 {

@@ -129,6 +129,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             bandwidth.outside(),
             "grants came seconds late, or are of before the first packet, and are not counted",
         ),
+        (bandwidth.misstamped(), "packets have times that no modem has, and are not counted"),
     ] {
         if count > 0 {
             eprintln!("{name}: {count} {what}");
@@ -170,6 +171,11 @@ fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result
     std::fs::write(path, text)
         .with_context(|| format!("cannot write `{}`; give --kpi-trace a file you may write", path.display()))
 }
+
+/// Windows that wait to be printed until a file's next piece.
+///
+/// Chosen: memory of some ten megabytes.
+const MOST_DUE: u64 = 20_000;
 
 /// Packets in, series out.
 struct Determine<'o> {
@@ -213,6 +219,10 @@ impl Sink for Determine<'_> {
     fn item(&mut self, _: Place, item: Item<'_>) -> anyhow::Result<()> {
         if let Item::Message(Message::Log(packet)) = item {
             self.packet(&packet);
+        }
+        if self.bandwidth.due() > MOST_DUE {
+            let points = self.bandwidth.take();
+            self.give(points)?;
         }
         Ok(())
     }
