@@ -177,6 +177,11 @@ impl Bandwidth {
         Bandwidth { hold_nanos: hold.as_nanos() as u64, ..self }
     }
 
+    /// When the first packet was.
+    pub fn begin(&self) -> Option<Stamp> {
+        self.origin.map(Stamp::from_nanos)
+    }
+
     /// What could not be read.
     pub fn troubles(&self) -> Troubles {
         self.grants.troubles()

@@ -73,6 +73,8 @@ pub enum Column {
     Verdict,
     /// The carrier's width, by number.
     Width,
+    /// The carrier's width in PRB pairs.
+    CarrierPrbs,
     /// Whether a DCI names its carrier.
     NamesCarrier,
     /// Whether its request for a channel report has two bits.
@@ -100,6 +102,8 @@ pub enum Shape {
     Dci,
     /// Each row is a sum of bytes.
     Sum,
+    /// Each row is the cell that serves: how wide it is.
+    Cell,
 }
 
 /// A log packet that says grants.
@@ -156,6 +160,10 @@ pub static ORIGINS: &[Origin] = &[
         columns: &[
             (Span, "subpackets.sample.number_of_samples"), (Bytes, "subpackets.sample.grant_received"),
         ],
+    },
+    Origin {
+        code: 0xB0C2, rat: Rat::Lte, source: Source::ControlChannel, direction: Downlink, shape: Shape::Cell,
+        columns: &[(CarrierPrbs, "downlink_bandwidth")],
     },
     Origin {
         code: 0xB126, rat: Rat::Lte, source: Source::Demapper, direction: Downlink, shape: Shape::Demapped,

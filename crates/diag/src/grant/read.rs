@@ -25,6 +25,11 @@ pub const UPLINK_DELAY: u64 = 4;
 /// Chosen: 80 ms, eight rounds of an LTE process with two turns to spare.
 const SAME_BLOCK: u64 = 80;
 
+/// The highest number of a carrier.
+///
+/// Source: TS 36.213 §9.1.1 (a carrier indicator has three bits)
+const LAST_CARRIER: u64 = 7;
+
 /// Reads grants from log packets; see [`super`].
 #[derive(Debug, Default)]
 pub struct Grants {
@@ -50,6 +55,8 @@ pub struct Troubles {
     pub misfits: u64,
     /// DCIs that the modem took and that could not be read.
     pub dcis: u64,
+    /// Grants of carriers that no phone has: their packet was misread.
+    pub carriers: u64,
 }
 
 /// A HARQ process as one source sees it.
@@ -129,7 +136,7 @@ impl Grants {
         self.checksums.get(&(code, version)).copied().unwrap_or_default()
     }
 
-    /// PRB pairs of a carrier, once a DCI was logged.
+    /// PRB pairs of a carrier, once a DCI was logged or what the serving cell is.
     pub fn carrier_prbs(&self, radio: Radio, carrier: CarrierId) -> Option<u16> {
         self.widths.get(&(radio, carrier.0)).copied()
     }
@@ -144,7 +151,7 @@ impl Grants {
         let key = (packet.code, version);
         let plan = self.plans.entry(key).or_insert_with(|| Plan::new(&ORIGINS[at], version));
         let Some(plan) = plan.take() else {
-            self.troubles.versions += 1;
+            self.troubles.versions += u64::from(ORIGINS[at].shape != Shape::Cell);
             return;
         };
         let mut rows = std::mem::take(&mut self.rows);
@@ -155,6 +162,7 @@ impl Grants {
             Shape::Sum => {
                 rows.iter().filter_map(|row| sum(packet, &plan, row)).for_each(|sum| told(Told::Sum(sum)))
             }
+            Shape::Cell => rows.iter().for_each(|row| self.of_cell(packet, &plan, row)),
             shape => {
                 let mut before: Option<Grant> = None;
                 for row in &rows {
@@ -190,6 +198,12 @@ impl Grants {
         if plan.get(row, Column::Rnti).is_some_and(|rnti| !OWN.contains(&rnti)) {
             return None;
         }
+        let carrier = plan.get(row, Column::Carrier).unwrap_or(0);
+        if carrier > LAST_CARRIER {
+            self.troubles.carriers += 1;
+            return None;
+        }
+        let carrier = carrier as u8;
         let clock = self.clocks.entry((packet.radio, plan.origin.rat)).or_default();
         if let Some(cell) = plan.get(row, Column::Cell)
             && self.cells.insert(packet.radio, cell).is_some_and(|before| before != cell)
@@ -207,7 +221,6 @@ impl Grants {
         let within = within + plan.get(row, Column::Offset).unwrap_or(0);
         let is_prompt = plan.origin.source != Source::Mac;
         let placed = clock.place(packet.stamp, (within % super::clock::CYCLE) as u16, is_prompt);
-        let carrier = plan.get(row, Column::Carrier).unwrap_or(0).min(31) as u8;
         Some(Grant {
             radio: packet.radio,
             rat: plan.origin.rat,
@@ -227,6 +240,14 @@ impl Grants {
             format: None,
             blocks: [None; 2],
         })
+    }
+
+    /// A row that is the cell that serves, which is carrier 0.
+    fn of_cell(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) {
+        let prbs = plan.get(row, Column::CarrierPrbs).and_then(|prbs| u16::try_from(prbs).ok());
+        if let Some(prbs) = prbs.filter(|prbs| lte::BANDWIDTH_PRBS.contains(prbs)) {
+            self.widths.insert((packet.radio, 0), prbs);
+        }
     }
 
     /// A row that is a transport block.
@@ -455,6 +476,8 @@ impl Row {
         for ((number, cell), column) in row.iter_mut().zip(cells).zip(&plan.columns) {
             *number = match (cell, column) {
                 (Cell::Unsigned(number), _) => Some(*number),
+                // In MHz, five PRB pairs each.
+                (Cell::Real(megahertz), Column::CarrierPrbs) => Some((megahertz * 5.0 + 0.5) as u64),
                 (Cell::Bytes(bytes), Column::Payload) => {
                     bytes.first_chunk().map(|word| u64::from_le_bytes(*word))
                 }

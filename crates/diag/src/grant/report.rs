@@ -3,6 +3,8 @@
 //! A report has the phone's own grants and nobody else's: a modem does not log what others were given. PRBs that it leaves
 //! open are open as far as the phone knows, which is more than there are.
 
+use std::collections::VecDeque;
+
 use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction, OwnRadio};
 use airpace_core::{Bits, Dci, PrbSet, RadioReport, Rnti, Time};
 
@@ -18,10 +20,20 @@ use crate::stamp::Stamp;
 /// Source: TS 36.321 Table 7.1-1
 pub const OWN_RNTI: Rnti = Rnti(61);
 
-/// PRB pairs of a carrier of which no DCI has been logged.
+/// PRB pairs of a carrier whose width nothing has told.
 ///
-/// Chosen: 20 MHz, so that no grant is wider than its carrier.
+/// Chosen: 20 MHz, so that no grant is wider than its carrier. [`Reports::carrier_prbs`] says that it is not known.
 const UNKNOWN_PRBS: u16 = 100;
+
+/// Reports that wait for the width of their carrier to be told.
+///
+/// Chosen: a minute of a carrier, in some twenty megabytes.
+const MOST_HELD: usize = 60_000;
+
+/// How far the clock of subframes is set back at most by a faster packet: times stand still for so long.
+///
+/// Chosen: 20 ms, as far as packets of the fastest kind differ in their delays.
+const SET_BACK_NANOS: u64 = 20_000_000;
 
 /// Subframes without any grant after which reports pause.
 ///
@@ -37,27 +49,71 @@ pub struct Reports {
     /// When subframe 0 of the reports' clock is, by the first grant.
     origin: Option<Stamp>,
     carriers: Vec<Carrier>,
+    /// Grants from before are left out.
+    since: Stamp,
+    /// PRB pairs of carriers whose width is not told.
+    assumed: Option<u16>,
+    held: VecDeque<RadioReport>,
+    early: u64,
+    late: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Carrier {
     id: CarrierId,
-    prbs: u16,
+    prbs: Option<u16>,
     bits_per_prb: f64,
     /// The subframe after the last one reported, and when that begins.
     next: u64,
     time: Stamp,
+    /// When the last one reported began.
+    last: Stamp,
 }
 
 impl Reports {
     /// Of the grants of this radio.
     pub fn new(radio: Radio) -> Reports {
-        Reports { radio, merge: Merge::new(), origin: None, carriers: vec![] }
+        Reports {
+            radio,
+            merge: Merge::new(),
+            origin: None,
+            carriers: vec![],
+            since: Stamp::default(),
+            assumed: None,
+            held: VecDeque::new(),
+            early: 0,
+            late: 0,
+        }
+    }
+
+    /// The same with so many PRB pairs for carriers of which nothing tells how wide they are.
+    pub fn assuming(self, carrier_prbs: u16) -> Reports {
+        Reports { assumed: Some(carrier_prbs), ..self }
+    }
+
+    /// Leaves out grants from before this: a log's first packets tell of what was before it, with gaps.
+    pub fn begin(&mut self, since: Stamp) {
+        self.since = since;
+    }
+
+    /// PRB pairs of a carrier, as far as known or assumed.
+    pub fn carrier_prbs(&self, carrier: CarrierId) -> Option<u16> {
+        let at = self.carriers.binary_search_by_key(&carrier, |carrier| carrier.id).ok()?;
+        self.carriers[at].prbs.or(self.assumed)
+    }
+
+    /// Grants that were left out: from before the begin, or so late that reports of a later time had been given out.
+    pub fn left_out(&self) -> u64 {
+        self.early + self.late + self.merge.late()
     }
 
     /// Takes a grant; those of other radios count for nothing.
     pub fn push(&mut self, grant: &Grant) {
         if grant.radio != self.radio {
+            return;
+        }
+        if grant.time < self.since {
+            self.early += 1;
             return;
         }
         // A report is of what the cell says: of the uplink, four subframes before the phone sends.
@@ -67,14 +123,28 @@ impl Reports {
         self.merge.push(&Grant { subframe: grant.subframe - delay, time, harq, ..*grant });
     }
 
-    /// Gives out the reports of all subframes before this one, in their order.
+    /// Gives out the reports of all subframes before this one, in their order. They wait until it is known how wide their
+    /// carriers are; not for ever, and not for `u64::MAX`.
     pub fn take(&mut self, before: u64) -> Vec<RadioReport> {
         let mut reports = vec![];
         for grant in self.merge.take(before) {
             self.report(&grant, &mut reports);
         }
         reports.sort_by_key(|report| (report.subframe_index, report.carrier));
-        reports
+        self.held.extend(reports);
+        let mut given = vec![];
+        while let Some(mut report) = self.held.pop_front() {
+            let prbs = self.carrier_prbs(report.carrier);
+            if prbs.is_none() && before < u64::MAX && self.held.len() < MOST_HELD {
+                self.held.push_front(report);
+                break;
+            }
+            if report.carrier_prbs == 0 {
+                report.carrier_prbs = prbs.unwrap_or(UNKNOWN_PRBS);
+            }
+            given.push(report);
+        }
+        given
     }
 
     fn report(&mut self, grant: &Grant, reports: &mut Vec<RadioReport>) {
@@ -85,24 +155,30 @@ impl Reports {
             Err(at) => {
                 let carrier = Carrier {
                     id: grant.carrier,
-                    prbs: UNKNOWN_PRBS,
+                    prbs: None,
                     bits_per_prb: 0.0,
                     next: subframe,
                     time,
+                    last: time,
                 };
                 self.carriers.insert(at, carrier);
                 at
             }
         };
         let carrier = &mut self.carriers[at];
-        carrier.prbs = grant.carrier_prbs.unwrap_or(carrier.prbs);
+        if time.nanos() + SET_BACK_NANOS < carrier.last.nanos() {
+            self.late += 1;
+            return;
+        }
+        let time = time.max(carrier.last);
+        carrier.prbs = grant.carrier_prbs.or(carrier.prbs);
         let dci = dci_of(grant);
         if grant.direction == Direction::Downlink && grant.prbs > 0 {
             carrier.bits_per_prb = dci.bits().0 as f64 / f64::from(grant.prbs);
         }
         if subframe.saturating_sub(carrier.next) <= SILENCE {
             while carrier.next < subframe {
-                reports.push(carrier.empty(origin, carrier.next, carrier.time));
+                reports.push(carrier.empty(origin, carrier.next, carrier.time.min(time)));
                 carrier.next += 1;
                 carrier.time = Stamp::from_nanos(carrier.time.nanos() + 1_000_000);
             }
@@ -123,6 +199,7 @@ impl Reports {
         }
         reports.push(report);
         carrier.next = subframe + 1;
+        carrier.last = time;
         carrier.time = Stamp::from_nanos(time.nanos() + 1_000_000);
     }
 }
@@ -134,7 +211,8 @@ impl Carrier {
             carrier: self.id,
             time: Time::from_nanos(time.nanos().saturating_sub(origin.nanos())),
             subframe_index: subframe,
-            carrier_prbs: self.prbs,
+            // 0 until it is known.
+            carrier_prbs: self.prbs.unwrap_or(0),
             cfi: 1,
             dcis: vec![],
             own: Some(OwnRadio {

@@ -59,6 +59,9 @@ pub struct Args {
     /// per line.
     #[arg(long, value_name = "FILE")]
     reports: Option<PathBuf>,
+    /// PRB pairs of carriers of which the log does not tell how wide they are: their `carrier_prbs` is null without this.
+    #[arg(long, value_name = "N", requires = "reports", value_parser = clap::value_parser!(u16).range(6..=110))]
+    prbs: Option<u16>,
     /// Writes a KPI trace for the simulator's `trace.kpi`, in the form of `airpace trace kpi`.
     #[arg(long, value_name = "FILE")]
     kpi_trace: Option<PathBuf>,
@@ -100,7 +103,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         points: vec![],
         series: Series { form: Form::of(args), radio: args.radio.map(Radio), out },
         keeps: args.kpi_trace.is_some() || Form::of(args) == Form::Summary,
-        reports: args.reports.as_deref().map(|path| ReportFile::create(path, args.radio)).transpose()?,
+        reports: args.reports.as_deref().map(|path| ReportFile::create(path, args)).transpose()?,
     };
     determine.series.begin()?;
     let name = match source {
@@ -115,7 +118,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         }
     };
     determine.finish()?;
-    let Determine { bandwidth, points, mut series, .. } = determine;
+    let Determine { bandwidth, points, mut series, reports, .. } = determine;
     series.end(&points)?;
     let troubles = bandwidth.troubles();
     for (count, what) in [
@@ -125,15 +128,25 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         ),
         (troubles.misfits, "packets with grants do not fit their layout"),
         (troubles.dcis, "DCIs could not be read"),
+        (troubles.carriers, "grants are of a carrier that no phone has, and are not counted"),
         (
             bandwidth.outside(),
             "grants came seconds late, or are of before the first packet, and are not counted",
         ),
         (bandwidth.misstamped(), "packets have times that no modem has, and are not counted"),
+        (
+            reports.as_ref().map_or(0, |file| file.reports.left_out()),
+            "grants are not in the reports: they are of before the first packet, or came after reports of a later time",
+        ),
     ] {
         if count > 0 {
             eprintln!("{name}: {count} {what}");
         }
+    }
+    if reports.is_some_and(|file| file.has_unknown) {
+        eprintln!(
+            "{name}: the log does not tell how wide a carrier is: its `carrier_prbs` is null in the reports; give --prbs"
+        );
     }
     if let Some(path) = &args.kpi_trace {
         write_kpi_trace(path, args, &points)?;
@@ -190,8 +203,10 @@ struct Determine<'o> {
 impl Determine<'_> {
     fn packet(&mut self, packet: &LogPacket<'_>) {
         let reports = &mut self.reports;
+        let begin = self.bandwidth.begin().unwrap_or(packet.stamp);
         self.bandwidth.push(packet, |told| {
             if let (Told::Grant(grant), Some(reports)) = (told, reports.as_mut()) {
+                reports.reports.begin(begin);
                 reports.reports.push(grant);
                 reports.newest = reports.newest.max(grant.subframe);
             }
@@ -383,29 +398,43 @@ fn json_of(point: &Point) -> Value {
 struct ReportFile {
     reports: Reports,
     newest: u64,
+    /// A carrier is in it whose width is not known.
+    has_unknown: bool,
     path: PathBuf,
     file: BufWriter<File>,
 }
 
 impl ReportFile {
-    fn create(path: &Path, radio: Option<u8>) -> anyhow::Result<ReportFile> {
+    fn create(path: &Path, args: &Args) -> anyhow::Result<ReportFile> {
         let file = File::create(path).with_context(|| {
             format!("cannot write `{}`; give --reports a file you may write", path.display())
         })?;
-        let reports = Reports::new(Radio(radio.unwrap_or(1)));
-        Ok(ReportFile { reports, newest: 0, path: path.to_owned(), file: BufWriter::new(file) })
+        let reports = Reports::new(Radio(args.radio.unwrap_or(1)));
+        let reports = match args.prbs {
+            Some(prbs) => reports.assuming(prbs),
+            None => reports,
+        };
+        Ok(ReportFile {
+            reports,
+            newest: 0,
+            has_unknown: false,
+            path: path.to_owned(),
+            file: BufWriter::new(file),
+        })
     }
 
     fn write(&mut self, before: u64) -> anyhow::Result<()> {
         for report in self.reports.take(before) {
-            writeln!(self.file, "{}", json_of_report(&report))
+            let is_known = self.reports.carrier_prbs(report.carrier).is_some();
+            self.has_unknown |= !is_known;
+            writeln!(self.file, "{}", json_of_report(&report, is_known))
                 .with_context(|| format!("cannot write `{}`", self.path.display()))?;
         }
         self.file.flush().with_context(|| format!("cannot write `{}`", self.path.display()))
     }
 }
 
-fn json_of_report(report: &RadioReport) -> Value {
+fn json_of_report(report: &RadioReport, is_width_known: bool) -> Value {
     let dcis = report.dcis.iter().map(|dci| {
         json!({
             "direction": way(dci.direction),
@@ -422,9 +451,10 @@ fn json_of_report(report: &RadioReport) -> Value {
     });
     json!({
         "carrier": report.carrier.0,
-        "time_ms": report.time.as_millis_f64(),
+        // To the microsecond, divided: 3,000 is 3.0.
+        "time_ms": ((report.time.as_nanos() + 500) / 1_000) as f64 / 1e3,
         "subframe_index": report.subframe_index,
-        "carrier_prbs": report.carrier_prbs,
+        "carrier_prbs": is_width_known.then_some(report.carrier_prbs),
         "dcis": dcis.collect::<Vec<_>>(),
         "bits_per_prb": report.own.map(|own| own.bits_per_prb),
         "decoded": report.own.and_then(|own| own.decoded),
