@@ -10,6 +10,8 @@ use airpace_core::tables::lte;
 use airpace_core::{Bits, Dci, PrbSet, RadioReport, Rate, Rnti, Time};
 use airpace_diag::bandwidth::{Bandwidth, Method, Point, kpi_trace};
 use airpace_diag::compose::{ComposeOptions, Composer};
+use airpace_diag::grant::report::Reports;
+use airpace_diag::grant::{Grants, Told};
 use airpace_diag::source::Item;
 use airpace_diag::{Format, LogCode, LogPacket, Message, Radio, Stamp};
 use recordings_folder::{logs, recordings};
@@ -116,6 +118,33 @@ fn no_stamp_makes_windows_of_empty_time() {
     bandwidth.push(&packet(0xB067, 200, &summary(100)), |_| {});
     assert_eq!(bandwidth.misstamped(), 3, "the year 3000 is nobody's time");
     assert_eq!(bandwidth.finish().len(), 3, "what comes after it is where it was");
+}
+
+/// 0xB0C2, version 2: a cell of so many PRBs.
+fn cell(prbs: u8) -> Vec<u8> {
+    let mut payload = vec![2, 0, 0, 0, 0, 0, 0, prbs, prbs];
+    payload.extend([0; 16]);
+    payload
+}
+
+#[test]
+fn reports_wait_until_it_is_told_how_wide_their_carrier_is() {
+    let (mut grants, mut reports, mut newest) = (Grants::new(), Reports::new(Radio::FIRST), 0);
+    let mut given_after = |code, millis, payload: &[u8]| {
+        grants.push(&packet(code, millis, payload), |told| {
+            if let Told::Grant(grant) = told {
+                reports.push(&grant);
+                newest = newest.max(grant.subframe);
+            }
+        });
+        reports.take(newest + 1)
+    };
+    assert!(given_after(0xB173, 5, &blocks(&[(0, 25, 9, 500, 0, 1), (3, 25, 9, 500, 1, 1)])).is_empty());
+    assert!(given_after(0xB0C2, 6, &cell(50)).is_empty());
+    let given = given_after(0xB173, 17, &blocks(&[(15, 25, 9, 500, 0, 0)]));
+    assert_eq!(given.len(), 16, "those that waited, too");
+    assert!(given.iter().all(|report| report.carrier_prbs == 50), "{given:?}");
+    assert!(given.windows(2).all(|pair| pair[0].time <= pair[1].time), "{given:?}");
 }
 
 #[test]

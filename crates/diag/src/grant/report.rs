@@ -176,7 +176,11 @@ impl Reports {
         if grant.direction == Direction::Downlink && grant.prbs > 0 {
             carrier.bits_per_prb = dci.bits().0 as f64 / f64::from(grant.prbs);
         }
-        if subframe.saturating_sub(carrier.next) <= SILENCE {
+        let gap = subframe.saturating_sub(carrier.next);
+        // Frames of another cell have numbers that go on, but not by the time that has passed.
+        let is_same_frames = carrier.time.nanos().saturating_add(gap.saturating_mul(1_000_000))
+            <= time.nanos().saturating_add(SET_BACK_NANOS);
+        if gap <= SILENCE && is_same_frames {
             while carrier.next < subframe {
                 reports.push(carrier.empty(origin, carrier.next, carrier.time.min(time)));
                 carrier.next += 1;
