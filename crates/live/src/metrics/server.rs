@@ -1,4 +1,5 @@
-//! Serves the page over HTTP, on a thread of its own: one request at a time, each within a second.
+//! Serves the page over HTTP, on a thread of its own: to several at once, each within a second, so that nobody who says
+//! nothing keeps another from his page.
 //!
 //! Chosen: no library. All that is needed of HTTP is one page for whoever asks, and the servers that are there bring pools
 //! of threads or a runtime into a process that must not be disturbed.
@@ -10,12 +11,16 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::{Metrics, page};
 
 /// How long a request may take to come, and its answer to be taken.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Connections that are waited for at once; one more takes the place of the oldest.
+///
+/// Chosen: more than the scrapers of any site, and a page for each is little memory.
+const MOST_CONNECTIONS: usize = 64;
 /// The longest request.
 const LONGEST_REQUEST: usize = 8_192;
 /// What the page is.
@@ -40,12 +45,7 @@ impl MetricsServer {
         let address = listener.local_addr()?;
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let stopped = Arc::clone(&stop);
-        let serve = move || {
-            while !is_stopped(&listener, &stopped) {
-                // Whoever does not ask as he should, or goes away, has only himself to blame.
-                let _ = listener.accept().and_then(|(stream, _)| answer(stream, &metrics));
-            }
-        };
+        let serve = move || serve(&listener, &stopped, &metrics);
         let thread = Some(std::thread::Builder::new().name("metrics".to_owned()).spawn(serve)?);
         Ok(MetricsServer { address, stop, thread })
     }
@@ -65,20 +65,100 @@ impl Drop for MetricsServer {
     }
 }
 
-/// Waits for a request, or the end.
-fn is_stopped(listener: &TcpListener, stop: &OwnedFd) -> bool {
-    let mut waits = [PollFd::new(listener, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
-    match poll(&mut waits, None) {
-        Ok(_) => !waits[1].revents().is_empty(),
-        Err(rustix::io::Errno::INTR) => false,
-        Err(_) => true,
+/// Answers whoever asks, until `stop`.
+fn serve(listener: &TcpListener, stop: &OwnedFd, metrics: &Metrics) {
+    // The oldest first.
+    let mut connections: Vec<Connection> = vec![];
+    loop {
+        let mut waits = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+        waits
+            .extend(connections.iter().map(|connection| PollFd::new(&connection.stream, connection.wants())));
+        let left = connections.first().map(|oldest| PATIENCE.saturating_sub(oldest.since.elapsed()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut waits, left.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+        if !waits[0].revents().is_empty() {
+            return;
+        }
+        drop(waits);
+        // Whoever does not ask as he should, or goes away, has only himself to blame.
+        connections.retain_mut(|connection| {
+            connection.since.elapsed() < PATIENCE && matches!(connection.go_on(metrics), Ok(Progress::Waits))
+        });
+        while let Ok((stream, _)) = listener.accept() {
+            if stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            if connections.len() == MOST_CONNECTIONS {
+                connections.remove(0);
+            }
+            connections.push(Connection { stream, since: Instant::now(), head: vec![], answer: None });
+        }
     }
 }
 
-fn answer(mut stream: TcpStream, metrics: &Metrics) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let line = request_line(&mut stream)?;
+/// Somebody who asks.
+struct Connection {
+    stream: TcpStream,
+    since: Instant,
+    /// What has come of the request.
+    head: Vec<u8>,
+    /// What he has not taken yet of the answer; `None` while he asks.
+    answer: Option<Vec<u8>>,
+}
+
+/// How it stands with a connection.
+enum Progress {
+    /// The other end has to do something.
+    Waits,
+    /// He has his answer.
+    Done,
+}
+
+impl Connection {
+    fn wants(&self) -> PollFlags {
+        if self.answer.is_some() { PollFlags::OUT } else { PollFlags::IN }
+    }
+
+    /// Reads and writes what can be without waiting.
+    fn go_on(&mut self, metrics: &Metrics) -> io::Result<Progress> {
+        let mut buffer = [0; 1_024];
+        while self.answer.is_none() {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.head.extend_from_slice(&buffer[..count]),
+                Err(error) if is_for_later(&error) => return Ok(Progress::Waits),
+                Err(error) => return Err(error),
+            }
+            if self.head.windows(4).any(|end| end == b"\r\n\r\n") {
+                self.answer = Some(answer(&self.head, metrics));
+            } else if self.head.len() > LONGEST_REQUEST {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+        }
+        let Some(answer) = &mut self.answer else { return Ok(Progress::Waits) };
+        while !answer.is_empty() {
+            match self.stream.write(answer) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => drop(answer.drain(..count)),
+                Err(error) if is_for_later(&error) => return Ok(Progress::Waits),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Progress::Done)
+    }
+}
+
+fn is_for_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// What is said to a request, by its head.
+fn answer(head: &[u8], metrics: &Metrics) -> Vec<u8> {
+    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
     let mut words = line.split(' ');
     let (method, target) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
     let path = target.split('?').next().unwrap_or("");
@@ -89,34 +169,14 @@ fn answer(mut stream: TcpStream, metrics: &Metrics) -> io::Result<()> {
         }
         _ => ("405 Method Not Allowed", "text/plain; charset=utf-8", "Only GET and HEAD.\n".to_owned()),
     };
-    let head = format!(
+    let mut answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
-    stream.write_all(head.as_bytes())?;
     if method != "HEAD" {
-        stream.write_all(body.as_bytes())?;
+        answer += &body;
     }
-    Ok(())
-}
-
-/// The first line of a request, once all of its head has come.
-fn request_line(stream: &mut TcpStream) -> io::Result<String> {
-    let deadline = Instant::now() + PATIENCE;
-    let (mut head, mut buffer) = (vec![], [0; 1_024]);
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() || head.len() > LONGEST_REQUEST {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut buffer)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            count => head.extend_from_slice(&buffer[..count]),
-        }
-    }
-    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    Ok(String::from_utf8_lossy(line).into_owned())
+    answer.into_bytes()
 }
 
 #[cfg(test)]
@@ -146,13 +206,34 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_says_nothing_is_not_waited_for_long_and_the_server_ends() {
+    fn silent_clients_more_than_there_is_room_for_keep_nobody_from_the_page_and_the_server_ends() {
         let server = MetricsServer::start("127.0.0.1:0".parse().unwrap(), Arc::new(Metrics::new(1))).unwrap();
-        let _silent = TcpStream::connect(server.address()).unwrap();
-        let answer = asked(server.address(), "GET /metrics HTTP/1.0\r\n\r\n");
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let silent = || TcpStream::connect(server.address()).unwrap();
+        let mut silent: Vec<_> = (0..MOST_CONNECTIONS + 8).map(|_| silent()).collect();
+        let asked_at = Instant::now();
+        for _ in 0..8 {
+            let answer = asked(server.address(), "GET /metrics HTTP/1.0\r\n\r\n");
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        }
+        assert!(asked_at.elapsed() < 8 * PATIENCE, "no page waited for a silent client's time to be up");
+        for stream in &mut silent {
+            assert!(matches!(stream.read(&mut [0; 8]), Ok(0) | Err(_)), "a silent client is hung up on");
+        }
         let address = server.address();
         drop(server);
         TcpStream::connect(address).unwrap_err();
+    }
+
+    #[test]
+    fn a_request_may_come_in_pieces() {
+        let server = MetricsServer::start("127.0.0.1:0".parse().unwrap(), Arc::new(Metrics::new(1))).unwrap();
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        for piece in ["GET /met", "rics HTTP/1.1\r\n", "Host: here\r\n\r", "\n"] {
+            stream.write_all(piece.as_bytes()).unwrap();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 }
