@@ -32,6 +32,10 @@ const OPEN: u8 = b'O';
 const ANSWERS: Duration = Duration::from_millis(500);
 /// How long the guard tries to be heard.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the daemon waits for a guard to end; nothing else of the daemon goes on meanwhile.
+///
+/// Chosen: less than the silence after which readers take a daemon for dead.
+const ENDS_WITHIN: Duration = Duration::from_millis(50);
 /// The longest word on the pipe that is believed.
 const LONGEST_WORD: usize = 1 << 20;
 
@@ -40,6 +44,9 @@ const LONGEST_WORD: usize = 1 << 20;
 pub struct Guard {
     process: Child,
     pipe: Option<PipeWriter>,
+    /// It did not take all of a word, and would not understand another.
+    is_deaf: bool,
+    is_dismissed: bool,
 }
 
 impl Guard {
@@ -60,15 +67,17 @@ impl Guard {
         if !is_inherited && let Source::DevDiag(path) = source {
             send(&mut pipe, OPEN, path.as_os_str().as_encoded_bytes())?;
         }
-        Ok(Guard { process, pipe: Some(pipe) })
+        // A guard that is stopped takes nothing from the pipe, and nobody is to wait for it.
+        rustix::io::ioctl_fionbio(&pipe, true)?;
+        Ok(Guard { process, pipe: Some(pipe), is_deaf: false, is_dismissed: false })
     }
 
     /// Says what would give the modem back, as frames.
     ///
     /// # Errors
-    /// A guard that is gone.
+    /// A guard that is gone, or does not listen.
     pub fn set_restore(&mut self, frames: &[u8]) -> io::Result<()> {
-        self.pipe.as_mut().map_or(Ok(()), |pipe| send(pipe, RESTORE, frames))
+        self.say(RESTORE, frames)
     }
 
     /// The modem has been given back, or is gone: the guard has nothing to do.
@@ -76,15 +85,40 @@ impl Guard {
     /// # Errors
     /// A guard that was gone already.
     pub fn dismiss(mut self) -> io::Result<()> {
-        self.pipe.as_mut().map_or(Ok(()), |pipe| send(pipe, LEFT, &[]))
+        self.is_dismissed = true;
+        self.say(LEFT, &[])
+    }
+
+    fn say(&mut self, kind: u8, text: &[u8]) -> io::Result<()> {
+        let Some(pipe) = self.pipe.as_mut().filter(|_| !self.is_deaf) else {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the guard does not listen"));
+        };
+        let said = send(pipe, kind, text);
+        self.is_deaf = said.is_err();
+        said
+    }
+
+    /// Whether it has ended within [`ENDS_WITHIN`].
+    fn has_ended(&mut self) -> bool {
+        let asked = Instant::now();
+        loop {
+            match self.process.try_wait() {
+                Ok(None) if asked.elapsed() < ENDS_WITHIN => std::thread::sleep(Duration::from_millis(1)),
+                Ok(None) => return false,
+                Ok(Some(_)) | Err(_) => return true,
+            }
+        }
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.pipe.take());
-        // Nobody else would take note of its end; it ends by itself, soon.
-        let _ = self.process.wait();
+        // One that is not dismissed has to speak, and takes the time that it takes. One that is has nothing left to do,
+        // and must not keep the port from whoever opens it next.
+        if !self.has_ended() && self.is_dismissed && self.process.kill().is_ok() {
+            self.has_ended();
+        }
     }
 }
 
@@ -202,6 +236,25 @@ mod tests {
     fn a_daemon_that_left_or_changed_nothing_is_not() {
         assert_eq!(heard(&[(RESTORE, &[1, 2, 3]), (LEFT, &[])], 0), Vec::<u8>::new());
         assert_eq!(heard(&[], 0), Vec::<u8>::new());
+    }
+
+    #[test]
+    fn a_guard_that_is_stopped_holds_up_nobody() {
+        use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+        let (_modem, port) = UnixStream::pair().unwrap();
+        let port = Port::from_fd(port.into()).unwrap();
+        // It never reads, as one that is stopped; and it is.
+        let mut command = Command::new("sleep");
+        command.arg("600");
+        let mut guard = Guard::start(command, &Source::Serial("port".into()), &port).unwrap();
+        let pid = Pid::from_child(&guard.process);
+        kill_process(pid, Signal::STOP).unwrap();
+        let frames = vec![0; 1 << 15];
+        let refused = (0..100).find_map(|_| guard.set_restore(&frames).err());
+        assert!(refused.is_some(), "a pipe that is full is told of, not waited for");
+        guard.set_restore(&[1]).unwrap_err();
+        guard.dismiss().unwrap_err();
+        test_kill_process(pid).expect_err("it has nothing left to do, and is gone");
     }
 
     #[test]
