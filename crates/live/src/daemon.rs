@@ -122,6 +122,14 @@ pub enum StartError {
     /// The board or its folder.
     #[error(transparent)]
     Board(#[from] od::Error),
+    /// A port that can never be one, or that another program has.
+    #[error("{port}: {why}")]
+    Port {
+        /// As it was named.
+        port: Source,
+        /// What is wrong with it.
+        why: io::Error,
+    },
     /// The operating system.
     #[error(transparent)]
     System(#[from] io::Error),
@@ -140,10 +148,15 @@ impl Daemon {
     /// Starts one; it opens the port as soon as there is one.
     ///
     /// # Errors
-    /// A KPI that there is not; a folder in which a daemon runs, or that is not ours.
+    /// A KPI that there is not; a folder in which a daemon runs, or that is not ours; a port that can never be one, or that
+    /// another program has.
     pub fn start(options: Options) -> Result<Daemon, StartError> {
         let subscription = Subscription::new(options.kpis.iter().map(String::as_str))?;
         let server = Server::bind(&options.dir)?;
+        let port = options
+            .source
+            .open_first()
+            .map_err(|why| StartError::Port { port: options.source.clone(), why })?;
         let (board, publisher) = Board::create(CAPACITY).map_err(io::Error::from)?;
         let metrics = Arc::new(Metrics::new(CAPACITY));
         let (words_in, words) = mpsc::channel();
@@ -155,6 +168,7 @@ impl Daemon {
 
         let data = data::Data::new(data::Parts {
             source: options.source.clone(),
+            port,
             publisher,
             orders,
             wake: Arc::clone(&wake),

@@ -13,9 +13,10 @@ use std::fmt;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::sockopt;
 
@@ -25,6 +26,12 @@ use dev_diag::DevDiag;
 ///
 /// Chosen: what people wait without doubt; a modem's port is on this host or one hop away.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a port that another program has is waited for at first: the guard of a daemon that was killed has it until it
+/// has given the modem back.
+///
+/// Chosen: several times what a modem takes to answer the guard.
+const LETS_GO_WITHIN: Duration = Duration::from_secs(2);
 
 /// Where a modem's diagnostic port is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +87,36 @@ impl Source {
             Source::Tcp(address) => Device::Plain(connect(address)?),
         };
         Ok(Port { device })
+    }
+
+    /// Tells what can never work from what may come: opens a serial device if it is there; other ports are opened later.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what can be no port, `ResourceBusy` for one that another program has, and does not let go soon.
+    pub(crate) fn open_first(&self) -> io::Result<Option<Port>> {
+        let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        match self {
+            Source::Tcp(address) => match address.rsplit_once(':') {
+                Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(None),
+                _ => invalid("it is no HOST:PORT, such as localhost:9000"),
+            },
+            Source::DevDiag(path) => match path.metadata() {
+                Ok(file) if !file.file_type().is_char_device() => invalid("it is no character device"),
+                _ => Ok(None),
+            },
+            Source::Serial(_) => {
+                let asked = Instant::now();
+                loop {
+                    match self.open() {
+                        Ok(port) => return Ok(Some(port)),
+                        Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(error),
+                        Err(error) if error.kind() != io::ErrorKind::ResourceBusy => return Ok(None),
+                        Err(error) if asked.elapsed() > LETS_GO_WITHIN => return Err(error),
+                        Err(_) => std::thread::sleep(Duration::from_millis(50)),
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -38,6 +38,8 @@ const PRIORITY: i32 = 20;
 
 pub(super) struct Parts {
     pub source: Source,
+    /// The port, if it is open already.
+    pub port: Option<Port>,
     pub publisher: Publisher,
     pub orders: Receiver<Order>,
     pub wake: Arc<OwnedFd>,
@@ -106,7 +108,7 @@ impl Data {
         }
         let (mut pause, mut is_told) = (PAUSES[0], false);
         while !self.is_leaving {
-            match self.parts.source.open() {
+            match self.parts.port.take().map_or_else(|| self.parts.source.open(), Ok) {
                 Ok(port) => {
                     is_told = false;
                     if self.stay_with(Arc::new(port)) {

@@ -5,7 +5,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::termios::{self, OptionalActions, QueueSelector};
 
 /// Where the system keeps names of serial ports that do not depend on the order of plugging in.
@@ -14,14 +15,17 @@ pub(super) const BY_ID: &str = "/dev/serial/by-id";
 /// Opens a serial device: no echo, no translation, nobody else beside us.
 ///
 /// # Errors
-/// What the operating system refuses; `InvalidInput` for what is no serial device.
+/// What the operating system refuses; `InvalidInput` for what is no serial device, `ResourceBusy` for one that another
+/// program has.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd = rustix::fs::open(path, flags, Mode::empty())?;
+    let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(taken)?;
     if !termios::isatty(&fd) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no serial device"));
     }
-    // Programs that look for modems would otherwise talk in between.
+    // Programs that look for modems would otherwise talk in between. The exclusive mode does not bind root; the lock
+    // does bind whoever asks for it, as serial terminals and we do, and lasts as long as the guard has the port.
+    rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).map_err(taken)?;
     termios::ioctl_tiocexcl(&fd)?;
     let mut attributes = termios::tcgetattr(&fd)?;
     attributes.make_raw();
@@ -29,6 +33,17 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     // What waited before would be taken for what the modem says now.
     termios::tcflush(&fd, QueueSelector::IFlush)?;
     Ok(fd)
+}
+
+/// What it means to be refused a port.
+fn taken(error: Errno) -> io::Error {
+    match error {
+        Errno::BUSY | Errno::WOULDBLOCK => io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "another program has this port; end it, or, if it is a daemon of ours, read from it: `airpace diag watch --od`",
+        ),
+        other => other.into(),
+    }
 }
 
 /// The link below `by_id` that leads to `path`, or `path` where there is none.

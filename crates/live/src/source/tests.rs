@@ -3,7 +3,6 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pty::{self, OpenptFlags};
@@ -54,6 +53,44 @@ fn a_serial_device_that_goes_says_so() {
     let port = Source::Serial(name).open().unwrap();
     drop(modem);
     port.read(&mut [0; 8]).unwrap_err();
+}
+
+#[test]
+fn a_serial_device_is_one_programs_until_its_guard_has_let_go_too() {
+    let (_modem, name) = terminal();
+    let source = Source::Serial(name);
+    let port = source.open().unwrap();
+    let refused = source.open().unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy);
+    assert!(refused.to_string().contains("airpace diag watch --od"), "{refused}");
+    let guards = port.inheritable().unwrap();
+    drop(port);
+    assert_eq!(source.open().unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+    drop(guards);
+    source.open().unwrap();
+}
+
+#[test]
+fn what_can_never_be_a_port_is_told_from_what_may_come() {
+    let first = |source: Source| source.open_first().map_err(|error| error.kind());
+    let missing = first(Source::Serial("/nowhere/ttyUSB2".into()));
+    assert!(matches!(missing, Ok(None)), "it may be plugged in later: {missing:?}");
+    assert!(matches!(first(Source::Serial("/dev/null".into())), Err(io::ErrorKind::InvalidInput)));
+    for wrong in ["localhost", "localhost:", ":9000", "localhost:99999", "host:http"] {
+        assert!(matches!(first(Source::Tcp(wrong.into())), Err(io::ErrorKind::InvalidInput)), "{wrong}");
+    }
+    for right in ["localhost:9000", "[::1]:9000", "192.0.2.1:1"] {
+        assert!(matches!(first(Source::Tcp(right.into())), Ok(None)), "{right}");
+    }
+    let (_modem, name) = terminal();
+    let source = Source::Serial(name);
+    let held = source.open().unwrap();
+    let soon = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        drop(held);
+    });
+    assert!(matches!(first(source), Ok(Some(_))), "a guard that is about to end is waited for");
+    soon.join().unwrap();
 }
 
 #[test]
