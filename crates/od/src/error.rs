@@ -9,12 +9,12 @@ use rustix::io::Errno;
 #[non_exhaustive]
 pub enum Error {
     /// Nobody answers on the control socket.
-    #[error("no daemon at {path}: {source}; start one with `airpace diag serve`")]
+    #[error("no daemon at {path}: {errno}; start one with `airpace diag serve`")]
     NoDaemon {
         /// The control socket.
         path: PathBuf,
         /// What the system says.
-        source: Errno,
+        errno: Errno,
     },
     /// There is no telling where the daemon's folder is.
     #[error("set OD_DIR to the daemon's folder: XDG_RUNTIME_DIR, in which it would be, is not set")]
@@ -65,12 +65,12 @@ pub enum Error {
     #[error("interrupted by a signal")]
     Interrupted,
     /// The system refused something.
-    #[error("{doing}: {source}")]
+    #[error("{doing}: {errno}")]
     System {
         /// What was being done.
         doing: &'static str,
         /// What the system says.
-        source: Errno,
+        errno: Errno,
     },
 }
 
@@ -78,12 +78,13 @@ impl Error {
     /// The POSIX number that a C program finds in `errno`.
     pub fn errno(&self) -> Errno {
         match self {
-            Error::NoDaemon { source, .. } | Error::System { source, .. } => *source,
+            Error::NoDaemon { errno, .. } | Error::System { errno, .. } | Error::Refused { errno, .. } => {
+                *errno
+            }
             Error::NoFolder => Errno::NOENT,
             Error::InUse { .. } => Errno::ADDRINUSE,
             Error::NotABoard { .. } | Error::Protocol { .. } => Errno::PROTO,
             Error::Version { .. } => Errno::PROTONOSUPPORT,
-            Error::Refused { errno, .. } => *errno,
             Error::TimedOut => Errno::TIMEDOUT,
             Error::Stale => Errno::STALE,
             Error::Interrupted => Errno::INTR,
@@ -91,6 +92,6 @@ impl Error {
     }
 
     pub(crate) fn system(doing: &'static str) -> impl FnOnce(Errno) -> Error {
-        move |source| Error::System { doing, source }
+        move |errno| Error::System { doing, errno }
     }
 }

@@ -235,7 +235,7 @@ impl Od {
             match futex::wait_bitset(batches, futex::Flags::empty(), batch, Some(&until), groups) {
                 Ok(()) | Err(Errno::AGAIN | Errno::TIMEDOUT) => {}
                 Err(Errno::INTR) => return Err(Error::Interrupted),
-                Err(source) => return Err(Error::System { doing: "waiting for a reading", source }),
+                Err(errno) => return Err(Error::System { doing: "waiting for a reading", errno }),
             }
         }
     }

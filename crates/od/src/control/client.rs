@@ -50,7 +50,7 @@ impl Client {
             rustix::net::connect(&socket, &address)?;
             Ok(socket)
         };
-        let socket = connected().map_err(|source| Error::NoDaemon { path: path.clone(), source })?;
+        let socket = connected().map_err(|errno| Error::NoDaemon { path: path.clone(), errno })?;
         Ok(Client { socket, received: Vec::new(), is_amid: false })
     }
 
@@ -199,6 +199,6 @@ fn lost(source: Errno) -> Error {
     match source {
         Errno::AGAIN => Error::TimedOut,
         Errno::PIPE | Errno::CONNRESET => Error::Stale,
-        source => Error::System { doing: "talking to the daemon", source },
+        errno => Error::System { doing: "talking to the daemon", errno },
     }
 }

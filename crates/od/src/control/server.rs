@@ -97,7 +97,7 @@ impl Server {
         let of_io = |doing| {
             move |error: std::io::Error| Error::System {
                 doing,
-                source: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+                errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
             }
         };
         DirBuilder::new()
@@ -109,7 +109,7 @@ impl Server {
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::AGAIN) => return Err(Error::InUse { dir: dir.to_owned() }),
-            Err(source) => return Err(Error::System { doing: "locking the daemon's folder", source }),
+            Err(errno) => return Err(Error::System { doing: "locking the daemon's folder", errno }),
         }
 
         let path = dir.join(SOCKET_NAME);
@@ -148,7 +148,7 @@ impl Server {
         match poll(&mut polled, Some(&wait)) {
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(()),
-            Err(source) => return Err(Error::System { doing: "waiting at the control socket", source }),
+            Err(errno) => return Err(Error::System { doing: "waiting at the control socket", errno }),
         }
         let ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
         if !asked.contains(&true) && !ready.contains(&true) {
