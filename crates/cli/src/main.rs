@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         Ok(Verdict::Failed) => ExitCode::from(1),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("airpace: {error:#}");
+            terminal::say(format_args!("airpace: {error:#}"));
             ExitCode::from(2)
         }
     }

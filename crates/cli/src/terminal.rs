@@ -91,6 +91,23 @@ fn is_colour_welcome() -> bool {
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
+/// Says a line on standard error. Nobody has to hear it: a full disk below a log is no reason to stop working.
+pub fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Prints a line of a log on standard output, at once. What a full disk does not take is lost.
+///
+/// # Errors
+/// A reader who is gone.
+pub fn log(out: &mut dyn Write, line: impl std::fmt::Display) -> std::io::Result<()> {
+    let written = writeln!(out, "{line}").and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// A number with its thousands apart: `12,345`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();

@@ -20,7 +20,7 @@ use super::input::{self, Sink};
 use super::port::parse_duration;
 use crate::cmd::Verdict;
 use crate::cmd::scenario::key_and_value;
-use crate::terminal::thousands;
+use crate::terminal::{log, thousands};
 use scenario::{Drive, Driven};
 
 /// A modem to test against: speaks the diagnostic protocol from the other side, on a pseudo-terminal or a TCP port.
@@ -160,25 +160,18 @@ fn with_door(
     if args.json {
         let line =
             json!({"event": "listening", "option": option, "address": door.to_string(), "speech": about});
-        writeln!(out, "{line}")?;
+        log(out, line)?;
     } else {
-        writeln!(out, "modem at {door}: {about}")?;
-        writeln!(out, "  try: airpace diag watch {option} {door}")?;
+        log(out, format_args!("modem at {door}: {about}"))?;
+        log(out, format_args!("  try: airpace diag watch {option} {door}"))?;
     }
-    out.flush()?;
-    let mut failed = None;
     let stats = serve(&mut door, options, args.until_end, speech, is_over, |notice| {
-        let told = tell(args.json, &notice, out).and_then(|()| out.flush());
-        if let Err(error) = told {
+        if tell(args.json, &notice, out).is_err() {
             // Whoever listened is gone.
-            failed.get_or_insert(error);
             is_over.store(true, Ordering::Relaxed);
         }
     })?;
-    match failed {
-        Some(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(stats),
-    }
+    Ok(stats)
 }
 
 fn tell(json: bool, notice: &Notice, out: &mut dyn Write) -> std::io::Result<()> {
@@ -190,11 +183,11 @@ fn tell(json: bool, notice: &Notice, out: &mut dyn Write) -> std::io::Result<()>
         Notice::AllSaid => ("all said", String::new()),
     };
     if json {
-        return writeln!(out, "{}", json!({"event": event, "text": text}));
+        return log(out, json!({"event": event, "text": text}));
     }
     match text.as_str() {
-        "" => writeln!(out, "{event}"),
-        text => writeln!(out, "{event}: {text}"),
+        "" => log(out, event),
+        text => log(out, format_args!("{event}: {text}")),
     }
 }
 

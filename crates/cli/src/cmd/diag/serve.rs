@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::port::{ListenArgs, PORTS, PortArgs};
 use crate::cmd::Verdict;
-use crate::terminal::Paint;
+use crate::terminal::{Paint, log, say};
 
 /// Publishes a modem's KPIs in shared memory, where programs read them through libOD: the OpenDiag daemon.
 ///
@@ -62,22 +62,20 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let page = metrics.as_ref().map(|server| format!("http://{}/metrics", server.address()));
     if args.json {
         let begin = json!({"event": "serving", "port": source, "dir": dir, "pid": std::process::id(), "metrics": page});
-        writeln!(out, "{begin}")?;
-        out.flush()?;
+        log(out, begin)?;
     } else {
-        eprintln!("serving {source} in {}; Ctrl-C ends", dir.display());
+        say(format_args!("serving {source} in {}; Ctrl-C ends", dir.display()));
         if let Some(page) = &page {
-            eprintln!("metrics at {page}");
+            say(format_args!("metrics at {page}"));
         }
         if drain.is_none() {
-            eprintln!("the modem's buffer is not drained");
+            say("the modem's buffer is not drained");
         }
     }
     let mut broken = None;
     for notice in daemon.notices() {
         if args.json {
-            writeln!(out, "{}", json!({"event": notice.kind(), "text": notice.to_string()}))?;
-            out.flush()?;
+            log(out, json!({"event": notice.kind(), "text": notice.to_string()}))?;
         } else {
             tell(&notice);
         }
@@ -113,5 +111,5 @@ pub fn start(options: Options) -> anyhow::Result<Daemon> {
 pub fn tell(notice: &Notice) {
     let paint = Paint::stderr();
     let text = notice.to_string();
-    eprintln!("{}", if notice.is_bad() { paint.bad(&text) } else { text });
+    say(if notice.is_bad() { paint.bad(&text) } else { text });
 }

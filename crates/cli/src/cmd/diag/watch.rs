@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::port::{ListenArgs, PORTS, PortArgs, parse_duration};
 use crate::cmd::Verdict;
+use crate::terminal::say;
 use feed::{Feed, Seen};
 use view::View;
 
@@ -117,7 +118,7 @@ fn print_lines(
     while goes_on() {
         feed.wait(DRAW_EVERY, &mut seen)?;
         for notice in feed.notices() {
-            eprintln!("{notice}");
+            say(notice);
         }
         for seen in seen.drain(..) {
             let (name, unit) = feed.name(seen.kpi);

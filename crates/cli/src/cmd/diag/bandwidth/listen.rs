@@ -15,6 +15,7 @@ use anyhow::{Context, bail};
 use super::super::input::Sink;
 use super::super::port::{ListenArgs, parse_duration};
 use super::Determine;
+use crate::terminal::say;
 
 /// Packets that may wait for us.
 ///
@@ -69,7 +70,7 @@ pub fn listen(source: Source, args: &LiveArgs, determine: &mut Determine<'_>) ->
             Err(RecvTimeoutError::Disconnected) => break,
         }
         for notice in daemon.notices().try_iter() {
-            eprintln!("{notice}");
+            say(notice);
         }
         outcome = determine.pause();
     }
