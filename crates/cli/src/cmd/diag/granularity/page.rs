@@ -75,13 +75,13 @@ pub fn page(outcomes: &[Outcome], goals: &[Goal], manifest: &Value) -> String {
 fn goals_table(goals: &[Goal], html: &mut String) {
     html.push_str("<table><tr><th>goal</th><th class=n>found</th><th class=n>bound</th><th></th></tr>");
     for goal in goals {
-        let (class, verdict) = if goal.is_met { ("good", "met") } else { ("bad", "not met") };
+        let (class, verdict) = if goal.is_met() { ("good", "met") } else { ("bad", "not met") };
         let _ = write!(
             html,
             "<tr><td>{}</td><td class=n>{:.2}</td><td class=n>{}</td><td class={class}>{verdict}</td></tr>",
             escape(goal.what),
             goal.found,
-            goal.bound
+            goal.bounds()
         );
     }
     html.push_str("</table>");
