@@ -179,7 +179,104 @@ fn a_second_daemon_is_refused_and_so_is_what_cannot_be() {
         .refused(&["no KPI `lte.rsrpp`", "`lte.rsrp`"]);
     shell.run(&["diag", "serve", "--dir", "other"]).refused(&["--port"]);
     shell.run(&["diag", "serve", "--tcp", &address, "--drain", "1"]).refused(&["500us, 1ms or 2s"]);
-    shell.run(&["diag", "watch", "--od", "nowhere"]).refused(&["no daemon at nowhere", "airpace diag serve"]);
+    let nowhere = shell.run(&["diag", "watch", "--od", "nowhere"]);
+    assert_eq!(nowhere.err.matches("No such file").count(), 1, "said once: {}", nowhere.err);
+    nowhere.refused(&["no daemon at nowhere", "airpace diag serve"]);
+    shell
+        .run(&["diag", "watch", "--tcp", &address, "--kpi", "nope"])
+        .refused(&["there is no KPI `nope`", "airpace list kpis"]);
+    // What can never be a port is not waited for.
+    std::fs::write(shell.path("file"), "text").unwrap();
+    shell.run(&["diag", "watch", "--port", "file"]).refused(&["file: it is no serial device"]);
+    shell.run(&["diag", "watch", "--dev", "file"]).refused(&["file: it is no character device"]);
+    shell.run(&["diag", "watch", "--tcp", "localhost"]).refused(&["localhost: it is no HOST:PORT"]);
+}
+
+#[test]
+fn a_serial_port_is_one_programs_at_a_time() {
+    let shell = Shell::new();
+    let terminal = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY).unwrap();
+    pty::grantpt(&terminal).unwrap();
+    pty::unlockpt(&terminal).unwrap();
+    let name = pty::ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let words = ["diag", "serve", "--json", "--port", &name, "--dir", "first"];
+    let mut first = shell.command(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let mut says = BufReader::new(first.stdout.take().unwrap());
+    while !said.contains("opened") {
+        assert!(says.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    for words in [&["serve", "--dir", "second"][..], &["watch"]] {
+        let words = [&["diag"], words, &["--port", &name]].concat();
+        shell.run(&words).refused(&["another program has this port", "airpace diag watch --od"]);
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+}
+
+#[test]
+fn a_log_that_takes_nothing_stops_nobody() {
+    let (shell, modem) = (Shell::new(), TestModem::start());
+    let address = modem.address.to_string();
+    for words in [&["--json"][..], &[]] {
+        let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let words =
+            [&["diag", "serve", "--tcp", &address, "--dir", "od", "--kpi", "lte.rsrp"], words].concat();
+        let mut serve = shell.command(&words).stdout(full()).stderr(full()).spawn().unwrap();
+        let dir = shell.path("od");
+        let mut od = None;
+        wait_until("there is a daemon", || {
+            od = Od::open(Some(&dir)).ok();
+            od.is_some()
+        });
+        let rsrp = od.unwrap().subscribe("lte.rsrp").unwrap();
+        let seen = rsrp.wait(0, PATIENCE).unwrap().sequence;
+        modem.hang_up();
+        rsrp.wait(seen + 100, PATIENCE).unwrap();
+        assert_eq!(serve.try_wait().unwrap(), None, "it goes on");
+        kill_process(pid(&serve), Signal::TERM).unwrap();
+        assert!(serve.wait().unwrap().code().is_some(), "and ends in good order");
+        assert_eq!(modem.codes(), BTreeSet::from([BEFORE]));
+    }
+}
+
+#[test]
+fn watch_goes_on_with_the_daemon_that_takes_the_place_of_one_that_ended() {
+    let (shell, modem) = (Shell::new(), TestModem::start());
+    let mut daemon = Daemon::start(&shell, &modem, &[]);
+    daemon.wait_for("streaming");
+    let dir = daemon.dir.to_str().unwrap().to_owned();
+    let mut watch = shell
+        .command(&["diag", "watch", "--od", &dir, "--kpi", "lte.rsrp", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut samples = BufReader::new(watch.stdout.take().unwrap());
+    let mut notices = BufReader::new(watch.stderr.take().unwrap());
+    let mut line = String::new();
+    samples.read_line(&mut line).unwrap();
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.end(), Some(0));
+    let mut notice = String::new();
+    notices.read_line(&mut notice).unwrap();
+    assert!(notice.contains("no sign of life"), "{notice}");
+    let restarted_ns = now_ns();
+    let mut second = Daemon::start(&shell, &modem, &[]);
+    second.wait_for("streaming");
+    loop {
+        line.clear();
+        assert!(samples.read_line(&mut line).unwrap() > 0, "it ended");
+        let sample: Value = serde_json::from_str(&line).unwrap();
+        if sample["arrival_ns"].as_u64().unwrap() > restarted_ns {
+            break;
+        }
+    }
+    notice.clear();
+    notices.read_line(&mut notice).unwrap();
+    assert_eq!(notice, "the daemon is back\n");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
 }
 
 #[test]
@@ -280,6 +377,17 @@ fn granularity_measures_with_draining_and_without_and_keeps_a_folder() {
     let gap = |of: &Value| of["gap_ms"]["p50"].as_f64().unwrap();
     assert!(gap(drained) < 0.5 * gap(buffered), "draining is what makes KPIs come: {printed}");
     assert!(gap(buffered) > 300.0, "without, they come when the buffer is emptied: {printed}");
+
+    let goals = printed["goals"].as_array().unwrap();
+    let found: Vec<_> = goals.iter().map(|goal| goal["found"].as_f64().unwrap()).collect();
+    assert_eq!(Some(found[0]), drained["gap_ms"]["p90"].as_f64());
+    assert_eq!(Some(found[1]), drained["gap_ms"]["p99"].as_f64(), "and 99 % beside it");
+    assert_eq!(
+        (&goals[2]["at_least"], &goals[2]["at_most"]),
+        (&450.0.into(), &550.0.into()),
+        "about as long as the modem keeps packets"
+    );
+    assert_eq!(done.code == Some(0), goals.iter().all(|goal| goal["met"] == true));
 
     let read = |name: &str| -> Value { serde_json::from_str(&shell.read(name)).unwrap() };
     assert_eq!(read("folder/summary.json"), printed);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use airpace_diag::kpi::{KpiError, Subscription};
 use airpace_live::daemon::{DRAIN_EVERY, Options};
 use airpace_live::source::Source;
 use anyhow::Context;
@@ -56,8 +57,9 @@ impl ListenArgs {
     /// A daemon over `source`, with its control socket in `dir`, guarded by another process of this program.
     ///
     /// # Errors
-    /// A program that does not know where it is.
+    /// A KPI that there is not; a program that does not know where it is.
     pub fn options(&self, source: Source, kpis: &[String], dir: PathBuf) -> anyhow::Result<Options> {
+        subscription(kpis)?;
         let program =
             std::env::current_exe().context("cannot find this program, which is to guard the modem")?;
         let guard = move || {
@@ -76,6 +78,17 @@ impl ListenArgs {
             packets: None,
         })
     }
+}
+
+/// The KPIs of these names.
+///
+/// # Errors
+/// One that there is not, and where all are listed.
+pub fn subscription(kpis: &[String]) -> anyhow::Result<Subscription> {
+    Subscription::new(kpis.iter().map(String::as_str)).map_err(|error| match error {
+        KpiError::Unknown(..) => anyhow::anyhow!("{error}; `airpace list kpis` lists all"),
+        other => other.into(),
+    })
 }
 
 fn parse_drain(text: &str) -> Result<Drain, String> {

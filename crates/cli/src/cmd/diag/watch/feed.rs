@@ -1,6 +1,6 @@
 //! Where samples come from: a session of our own, or a daemon's board.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -8,9 +8,11 @@ use airpace_diag::kpi::Subscription;
 use airpace_live::daemon::{Daemon, Notice, Tapped};
 use airpace_live::source::Source;
 use anyhow::Context;
+use od::clock::now_ns;
+use od::reader::GIVE_UP_AFTER;
 use od::{Kpi, Od};
 
-use crate::cmd::diag::port::ListenArgs;
+use crate::cmd::diag::port::{ListenArgs, subscription};
 
 /// Samples that may wait for the terminal.
 ///
@@ -18,6 +20,9 @@ use crate::cmd::diag::port::ListenArgs;
 const ROOM: usize = 1 << 16;
 /// How often a board is looked at. Looking costs no system call.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// How often a daemon that is gone is looked for.
+const REOPEN_EVERY: Duration = Duration::from_millis(500);
 
 /// Where samples come from.
 pub struct Feed {
@@ -35,12 +40,21 @@ enum Origin {
         /// Where the control socket is that nobody uses.
         _folder: tempfile::TempDir,
     },
-    Board {
-        od: Od,
-        kpis: Vec<(Kpi, u64)>,
-        was_alive: bool,
-        notice: Option<String>,
-    },
+    Board(Board),
+}
+
+/// The board of a daemon, opened again when the daemon is.
+struct Board {
+    dir: Option<PathBuf>,
+    od: Od,
+    /// Each with the number of its last reading that was seen.
+    kpis: Vec<(Kpi, u64)>,
+    was_alive: bool,
+    /// When to open it again, if it shows no sign of life until then.
+    reopen_at: Instant,
+    /// When the latest reading that was seen had come in, in ns of [`od::clock`].
+    seen_ns: u64,
+    notices: Vec<&'static str>,
 }
 
 /// A sample.
@@ -87,19 +101,12 @@ impl Feed {
     /// No daemon, or a KPI that it does not know.
     pub fn open_daemon(dir: Option<&Path>, kpis: &[String]) -> anyhow::Result<Feed> {
         let (names, radios) = canonical(kpis)?;
-        let od = Od::open(dir)?;
-        let subscribe = |(name, _): &(String, &str)| -> anyhow::Result<_> {
-            let kpi = od.subscribe(name)?;
-            // What was published before we came is not news.
-            let seen = kpi.latest().map_or(0, |reading| reading.sequence);
-            Ok((kpi, seen))
-        };
-        let kpis = names.iter().map(subscribe).collect::<Result<_, _>>()?;
+        let board = Board::open(dir, &names)?;
         let title = match dir {
             Some(dir) => format!("daemon in {}", dir.display()),
             None => "daemon".to_owned(),
         };
-        Ok(Feed { names, radios, origin: Origin::Board { od, kpis, was_alive: true, notice: None }, title })
+        Ok(Feed { names, radios, origin: Origin::Board(board), title })
     }
 
     /// What is watched.
@@ -152,30 +159,10 @@ impl Feed {
                     Err(RecvTimeoutError::Disconnected) => anyhow::bail!("the session has ended by a fault"),
                 }
             }
-            Origin::Board { od, kpis, was_alive, notice } => {
-                let is_alive = od.is_alive();
-                if is_alive != *was_alive {
-                    *was_alive = is_alive;
-                    let text =
-                        if is_alive { "the daemon is back" } else { "the daemon shows no sign of life" };
-                    *notice = Some(text.to_owned());
-                }
+            Origin::Board(board) => {
+                board.keep_open(&self.names)?;
                 loop {
-                    for (at, (kpi, last)) in kpis.iter_mut().enumerate() {
-                        if let Some(reading) = kpi.latest().filter(|reading| reading.sequence > *last) {
-                            *last = reading.sequence;
-                            seen.push(Seen {
-                                kpi: at,
-                                value: reading.value,
-                                radio: reading.radio,
-                                carrier: reading.carrier,
-                                subframe: reading.subframe,
-                                sequence: reading.sequence,
-                                modem_ns: reading.modem_ns,
-                                arrival_ns: reading.arrival_ns,
-                            });
-                        }
-                    }
+                    board.look(seen);
                     let left = until.saturating_duration_since(Instant::now());
                     if !seen.is_empty() || left.is_zero() {
                         return Ok(());
@@ -192,7 +179,7 @@ impl Feed {
             Origin::Session { daemon, .. } => {
                 daemon.notices().try_iter().map(|notice| notice.to_string()).collect()
             }
-            Origin::Board { notice, .. } => notice.take().into_iter().collect(),
+            Origin::Board(board) => board.notices.drain(..).map(str::to_owned).collect(),
         }
     }
 
@@ -217,15 +204,101 @@ impl Feed {
     }
 }
 
+impl Board {
+    /// # Errors
+    /// No daemon, or a KPI that it does not know.
+    fn open(dir: Option<&Path>, names: &[(String, &str)]) -> Result<Board, od::Error> {
+        let od = Od::open(dir)?;
+        let subscribe = |(name, _): &(String, &str)| -> Result<_, od::Error> {
+            let kpi = od.subscribe(name)?;
+            // What was published before we came is not news.
+            let seen = kpi.latest().map_or(0, |reading| reading.sequence);
+            Ok((kpi, seen))
+        };
+        let kpis = names.iter().map(subscribe).collect::<Result<_, _>>()?;
+        Ok(Board {
+            dir: dir.map(Path::to_owned),
+            od,
+            kpis,
+            was_alive: true,
+            reopen_at: Instant::now(),
+            seen_ns: now_ns(),
+            notices: vec![],
+        })
+    }
+
+    /// Sees whether the daemon lives, and opens the one that came after it.
+    ///
+    /// # Errors
+    /// One that does not know a KPI.
+    fn keep_open(&mut self, names: &[(String, &str)]) -> anyhow::Result<()> {
+        let is_alive = self.od.is_alive();
+        if is_alive != self.was_alive {
+            self.was_alive = is_alive;
+            // One that the machine's load holds up comes back by itself.
+            self.reopen_at = Instant::now() + GIVE_UP_AFTER;
+            self.notices.push(if is_alive {
+                "the daemon is back"
+            } else {
+                "the daemon shows no sign of life; what one says that takes its place is shown"
+            });
+        }
+        if is_alive || Instant::now() < self.reopen_at {
+            return Ok(());
+        }
+        self.reopen_at = Instant::now() + REOPEN_EVERY;
+        match Board::open(self.dir.as_deref(), names) {
+            Ok(mut board) => {
+                // All that it has said since we saw the last reading is news.
+                let is_news =
+                    |kpi: &Kpi| kpi.latest().is_some_and(|reading| reading.arrival_ns > self.seen_ns);
+                for (kpi, seen) in &mut board.kpis {
+                    if is_news(kpi) {
+                        *seen = 0;
+                    }
+                }
+                board.notices = std::mem::take(&mut self.notices);
+                board.was_alive = false;
+                board.seen_ns = self.seen_ns;
+                *self = board;
+                Ok(())
+            }
+            Err(error @ od::Error::Refused { .. }) => Err(error.into()),
+            // It is not there yet.
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Appends what is new.
+    fn look(&mut self, seen: &mut Vec<Seen>) {
+        for (at, (kpi, last)) in self.kpis.iter_mut().enumerate() {
+            if let Some(reading) = kpi.latest().filter(|reading| reading.sequence > *last) {
+                *last = reading.sequence;
+                self.seen_ns = self.seen_ns.max(reading.arrival_ns);
+                seen.push(Seen {
+                    kpi: at,
+                    value: reading.value,
+                    radio: reading.radio,
+                    carrier: reading.carrier,
+                    subframe: reading.subframe,
+                    sequence: reading.sequence,
+                    modem_ns: reading.modem_ns,
+                    arrival_ns: reading.arrival_ns,
+                });
+            }
+        }
+    }
+}
+
 /// Names as the daemon has them, each once, with units and radios.
 type Canonical = (Vec<(String, &'static str)>, Vec<u8>);
 
 fn canonical(kpis: &[String]) -> anyhow::Result<Canonical> {
-    let mut subscription = Subscription::default();
-    for wanted in Subscription::new(kpis.iter().map(String::as_str))?.iter() {
-        subscription.add(wanted.clone());
+    let mut once = Subscription::default();
+    for wanted in subscription(kpis)?.iter() {
+        once.add(wanted.clone());
     }
-    let names = subscription.iter().map(|wanted| (wanted.to_string(), wanted.unit())).collect();
-    let radios = subscription.iter().map(|wanted| wanted.radio.0).collect();
+    let names = once.iter().map(|wanted| (wanted.to_string(), wanted.unit())).collect();
+    let radios = once.iter().map(|wanted| wanted.radio.0).collect();
     Ok((names, radios))
 }
