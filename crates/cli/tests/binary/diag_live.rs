@@ -14,6 +14,7 @@ use airpace_core::Time;
 use airpace_diag::command::Request;
 use airpace_diag::modem::{Modem, ModemOptions};
 use airpace_diag::{Framing, LogCode, LogPacket, Mask, Radio, Stamp, frame};
+use airpace_live::source::Source;
 use od::Od;
 use od::clock::now_ns;
 use rustix::process::{Pid, Signal, kill_process};
@@ -199,19 +200,12 @@ fn a_serial_port_is_one_programs_at_a_time() {
     pty::grantpt(&terminal).unwrap();
     pty::unlockpt(&terminal).unwrap();
     let name = pty::ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
-    let words = ["diag", "serve", "--json", "--port", &name, "--dir", "first"];
-    let mut first = shell.command(&words).stdout(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
-    let mut says = BufReader::new(first.stdout.take().unwrap());
-    while !said.contains("opened") {
-        assert!(says.read_line(&mut said).unwrap() > 0, "{said}");
-    }
+    let first = Source::Serial(name.clone().into()).open().unwrap();
     for words in [&["serve", "--dir", "second"][..], &["watch"]] {
         let words = [&["diag"], words, &["--port", &name]].concat();
         shell.run(&words).refused(&["another program has this port", "airpace diag watch --od"]);
     }
-    first.kill().unwrap();
-    first.wait().unwrap();
+    drop(first);
 }
 
 #[test]
