@@ -313,8 +313,11 @@ fn the_logs_have_so_many_samples_of_each_kpi() {
 /// Between what values a KPI can be, if its unit or its name sets bounds to it; what a modem writes of what it has not
 /// measured (−180 dBm, −30 dB, an SNR of −20 dB, 0 MHz) is outside.
 ///
-/// Source: RSRP and RSRQ: TS 36.133 §9.1.4 and §9.1.7, with what a modem measures beyond the reporting range; MCS,
-/// resource blocks and ranks: TS 36.213 §7.1, TS 38.214 §5.1.3
+/// Source: TS 36.133 §9.1.4
+///
+/// Source: TS 36.133 §9.1.7
+///
+/// Chosen: what a modem measures beyond the reporting range can be, too.
 fn bounds(kpi: &Kpi) -> Option<(f64, f64)> {
     let ends = |end: &str| kpi.name.ends_with(end);
     let has = |part: &str| kpi.name.split('.').any(|own| own == part);
