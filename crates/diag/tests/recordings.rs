@@ -64,3 +64,58 @@ fn every_frame_of_every_log_is_as_the_index_has_it() {
         assert_eq!(rows.next(), None, "{name}: everything in the index was found");
     }
 }
+
+#[test]
+fn a_log_that_begins_anywhere_is_still_a_stream() {
+    const CUTS: usize = 300;
+    let Some(folder) = recordings() else { return };
+    for log in logs(&folder) {
+        let bytes = std::fs::read(&log).unwrap();
+        // Far from each other, and each at another place of its frame.
+        for cut in (0..CUTS).map(|number| bytes.len() * number / CUTS + number % 7) {
+            let form = Format::of(&bytes[cut.min(bytes.len())..]);
+            assert_eq!(form, Format::Hdlc, "{} from byte {cut}", log.display());
+        }
+    }
+}
+
+#[test]
+fn a_log_without_frames_loses_little_to_a_wrong_length() {
+    let Some(folder) = recordings() else { return };
+    for log in logs(&folder) {
+        let (mut packets, mut begins) = (vec![], vec![]);
+        let bytes = std::fs::read(&log).unwrap();
+        Format::Hdlc.visit(&bytes, |_, item| {
+            if let Item::Message(Message::Log(packet)) = item {
+                begins.push(packets.len());
+                let mut body = vec![];
+                packet.write(false, &mut body);
+                packets.extend_from_slice(&body[4..]);
+            }
+        });
+        let read = |bytes: &[u8]| {
+            let (mut read, mut skipped) = (0, 0);
+            Format::Dlf.visit(bytes, |_, item| match item {
+                Item::Message(Message::Log(_)) => read += 1,
+                Item::Skipped(bytes) => skipped += bytes,
+                other => panic!("{}: {other:?}", log.display()),
+            });
+            (read, skipped)
+        };
+        let name = log.display();
+        assert_eq!(read(&packets), (begins.len(), 0), "{name}");
+        if begins.len() < 20 {
+            continue;
+        }
+        let mut broken = packets.clone();
+        broken[begins[3]] ^= 1;
+        assert_eq!(Format::of(&broken), Format::Dlf, "{name}");
+        let (left, skipped) = read(&broken);
+        assert!(left + 1 >= begins.len() && skipped > 0, "{name}: {left} of {}", begins.len());
+        assert_eq!(Format::of(&packets[100..]), Format::Dlf, "{name}");
+        let lost = begins.iter().filter(|begin| **begin < 100).count();
+        let (left, skipped) = read(&packets[100..]);
+        assert!(left + lost + 2 >= begins.len(), "{name} without its begin: {left} of {}", begins.len());
+        assert!(begins.contains(&(100 + skipped)), "{name}: what is skipped ends where a packet begins");
+    }
+}

@@ -105,6 +105,34 @@ fn files_of_one_capture_are_joined_and_each_is_told() {
 }
 
 #[test]
+fn a_log_without_frames_says_how_many_bytes_a_wrong_length_cost() {
+    let (mut dlf, mut begins) = (vec![], vec![]);
+    for number in 0..20u8 {
+        begins.push(dlf.len());
+        let frame = Log::default().packet(1, u64::from(number), 0xB0C0, &rrc(7, 1650, &[0x40, number])).0;
+        airpace_diag::Format::Hdlc.visit(&frame, |_, item| {
+            if let airpace_diag::source::Item::Message(airpace_diag::Message::Log(packet)) = item {
+                let mut body = vec![];
+                packet.write(false, &mut body);
+                dlf.extend_from_slice(&body[4..]);
+            }
+        });
+    }
+    dlf[begins[3]] += 1;
+    let shell = Shell::new();
+    shell.write_bytes("broken.dlf", &dlf);
+    let info = &shell.run(&["diag", "info", "--json", "broken.dlf"]).json()[0];
+    let (at, bytes) = (begins[3], begins[4] - begins[3]);
+    assert_eq!((&info["form"], &info["packets"]), (&json!("dlf"), &json!(19)));
+    let faults =
+        json!({"stretch between packets skipped": {"count": 1, "first_offsets": [at], "bytes": bytes}});
+    assert_eq!(info["faults"], faults);
+    let told = shell.run(&["diag", "info", "broken.dlf"]).fine();
+    let line = format!("1 × stretch between packets skipped ({bytes} bytes), at byte {at}");
+    assert!(told.contains(&line), "{told}");
+}
+
+#[test]
 fn what_is_no_log_is_refused_with_the_reason() {
     let shell = Shell::new();
     let text = "All work and no play.\n".repeat(60);

@@ -154,7 +154,7 @@ impl Sink for Decode<'_> {
                 }
             }
             Item::Message(Message::Log(_) | Message::Other { .. }) => {}
-            Item::Message(Message::Cut { .. }) | Item::Fault(_) | Item::Unfinished(_) => {
+            Item::Message(Message::Cut { .. }) | Item::Fault(_) | Item::Skipped(_) | Item::Unfinished(_) => {
                 self.unread.fault(place)
             }
         }

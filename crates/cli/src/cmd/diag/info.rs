@@ -138,7 +138,11 @@ fn as_json(source: &Source, tally: &Tally) -> Value {
         })
         .collect();
     let faults = tally.faults.iter().map(|(kind, faults)| {
-        ((*kind).to_owned(), json!({"count": faults.count, "first_offsets": faults.offsets}))
+        let mut told = json!({"count": faults.count, "first_offsets": faults.offsets});
+        if faults.bytes > 0 {
+            told["bytes"] = json!(faults.bytes);
+        }
+        ((*kind).to_owned(), told)
     });
     json!({
         "file": source.name,
@@ -227,7 +231,9 @@ fn write_text(source: &Source, tally: &Tally, out: &mut dyn Write, paint: Paint)
     for (kind, faults) in &tally.faults {
         let offsets: Vec<_> = faults.offsets.iter().take(5).map(u64::to_string).collect();
         let more = if faults.count > 5 { ", …" } else { "" };
-        let line = format!("{} × {kind}, at byte {}{more}", faults.count, offsets.join(", "));
+        let bytes =
+            if faults.bytes > 0 { format!(" ({} bytes)", thousands(faults.bytes)) } else { String::new() };
+        let line = format!("{} × {kind}{bytes}, at byte {}{more}", faults.count, offsets.join(", "));
         writeln!(out, "{}", paint.bad(&line))?;
     }
     Ok(())

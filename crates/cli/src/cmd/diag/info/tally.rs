@@ -47,6 +47,8 @@ pub struct Faults {
     pub count: u64,
     /// Where, as long as they are few.
     pub offsets: Vec<u64>,
+    /// How many bytes, where that is known.
+    pub bytes: u64,
 }
 
 /// What time stamps say.
@@ -74,6 +76,7 @@ impl Tally {
             Item::Fault(Fault::Short) => self.add_fault("frame too short", offset),
             Item::Fault(Fault::Long) => self.add_fault("frame too long", offset),
             Item::Fault(Fault::Marks) => self.add_fault("no mark where a frame should end", offset),
+            Item::Skipped(bytes) => self.add_bytes("stretch between packets skipped", offset, bytes),
             Item::Unfinished(_) => self.add_fault("frame cut at the end of the file", offset),
         }
     }
@@ -83,6 +86,11 @@ impl Tally {
         *self.radios.entry(packet.radio).or_default() += 1;
         self.clock.add(packet.radio, packet.stamp);
         self.codes.entry(packet.code).or_default().add(packet);
+    }
+
+    fn add_bytes(&mut self, kind: &'static str, offset: u64, bytes: usize) {
+        self.add_fault(kind, offset);
+        self.faults.entry(kind).or_default().bytes += bytes as u64;
     }
 
     fn add_fault(&mut self, kind: &'static str, offset: u64) {

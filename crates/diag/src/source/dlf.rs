@@ -1,0 +1,138 @@
+//! Log packets one after the other, without marks or checksums: where one begins is told by what follows it.
+
+use crate::packet::LogCode;
+use crate::stamp::Stamp;
+
+/// `length, code, stamp` at the start of a packet.
+pub(super) const HEADER: usize = 12;
+/// So many packets that lead from one to the next, all stamped within a day, are no accident.
+///
+/// Chosen: of random bytes one in a million goes on to a second such packet, and none to a third.
+const ENOUGH: usize = 3;
+/// Equipments that have log packets in the field: 1x, WCDMA, GSM, UMTS, LTE and NR, TD-SCDMA.
+const EQUIPMENTS: [u8; 6] = [0x1, 0x4, 0x5, 0x7, 0xB, 0xD];
+/// Nanoseconds of a day.
+const DAY_NANOS: u64 = 86_400_000_000_000;
+/// From 1980 to 2100, in days.
+const DAYS: u64 = 120 * 365 + 30;
+
+/// What a packet begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Header {
+    length: usize,
+    code: LogCode,
+    stamp: Stamp,
+}
+
+impl Header {
+    /// Reads it; `None` if no packet can begin so, or too few bytes are there.
+    fn read(bytes: &[u8]) -> Option<Header> {
+        let (&[low, high, code_low, code_high, ref stamp @ ..], _) = bytes.split_first_chunk::<HEADER>()?;
+        let header = Header {
+            length: usize::from(u16::from_le_bytes([low, high])),
+            code: LogCode(u16::from_le_bytes([code_low, code_high])),
+            stamp: Stamp(u64::from_le_bytes(*stamp)),
+        };
+        (header.length >= HEADER && header.code.equipment() > 0 && header.stamp.nanos() < DAYS * DAY_NANOS)
+            .then_some(header)
+    }
+
+    fn is_near(self, stamp: Stamp) -> bool {
+        self.stamp.is_set() == stamp.is_set() && self.stamp.nanos().abs_diff(stamp.nanos()) < DAY_NANOS
+    }
+
+    /// Whether it may come right after a packet of this time: the modem may have learned the time in between.
+    fn follows(self, last: Stamp) -> bool {
+        self.is_near(last) || self.stamp.is_set() != last.is_set()
+    }
+}
+
+/// Whether packets begin here, which lead from one to the next; `None` if more must be seen.
+pub(super) fn is_chain(bytes: &[u8], is_all: bool) -> Option<bool> {
+    let mut rest = bytes;
+    let mut last: Option<Stamp> = None;
+    for seen in 0..ENOUGH {
+        if rest.len() < HEADER {
+            // Two that lead to the end, or one that is all there is.
+            return is_all.then_some(seen >= 2 || seen == 1 && rest.is_empty());
+        }
+        let Some(header) = Header::read(rest) else { return Some(false) };
+        if !EQUIPMENTS.contains(&header.code.equipment()) || last.is_some_and(|last| !header.is_near(last)) {
+            return Some(false);
+        }
+        match rest.get(header.length..) {
+            Some(next) => rest = next,
+            None => return is_all.then_some(seen >= 2),
+        }
+        last = Some(header.stamp);
+    }
+    Some(true)
+}
+
+/// Where packets begin, at this byte or after.
+enum Found {
+    /// At this byte.
+    Here(usize),
+    /// Not before this byte; more must be seen.
+    NotBefore(usize),
+}
+
+/// Looks for a chain that begins in `begins`.
+fn find(bytes: &[u8], begins: std::ops::Range<usize>, is_all: bool) -> Found {
+    for at in begins.clone() {
+        match is_chain(&bytes[at..], is_all) {
+            Some(true) => return Found::Here(at),
+            Some(false) => {}
+            None => return Found::NotBefore(at),
+        }
+    }
+    Found::NotBefore(begins.end)
+}
+
+/// Whether a chain begins anywhere.
+pub(super) fn has_chain(bytes: &[u8]) -> bool {
+    // What is undecided at the end hides none of those before it.
+    (0..bytes.len()).any(|at| is_chain(&bytes[at..], false) == Some(true))
+}
+
+/// What is at the start of some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A packet.
+    Packet,
+    /// So many bytes that are no packet.
+    Skip(usize),
+    /// A packet that the file ends in.
+    Cut,
+    /// Too little to say, or nothing.
+    More,
+}
+
+/// Says what comes next, after a packet of time `last`. `is_all`: there are no more bytes than these.
+///
+/// A packet is taken at its word where another follows it. Otherwise its length may be wrong, and packets that begin
+/// within what it claims are believed before it; if there are none, it is followed by bytes that are no packet.
+pub(super) fn step(bytes: &[u8], last: Option<Stamp>, is_all: bool) -> Step {
+    let linked = |bytes: &[u8], last| Header::read(bytes).filter(|header| header.follows(last));
+    let Some(header) = last.and_then(|last| linked(bytes, last)) else {
+        return match find(bytes, 0..bytes.len(), is_all) {
+            Found::Here(0) => Step::Packet,
+            Found::NotBefore(0) => Step::More,
+            Found::Here(at) | Found::NotBefore(at) => Step::Skip(at),
+        };
+    };
+    let next = bytes.get(header.length..).unwrap_or_default();
+    if linked(next, header.stamp).is_some() || (is_all && bytes.len() == header.length) {
+        return Step::Packet;
+    }
+    if next.len() < HEADER && !is_all {
+        return Step::More;
+    }
+    let claimed = header.length.min(bytes.len());
+    match find(bytes, 1..claimed, is_all) {
+        Found::Here(at) => Step::Skip(at),
+        Found::NotBefore(at) if at < claimed => Step::More,
+        Found::NotBefore(_) if bytes.len() < header.length => Step::Cut,
+        Found::NotBefore(_) => Step::Packet,
+    }
+}
