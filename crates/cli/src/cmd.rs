@@ -1,6 +1,7 @@
 //! The commands, one file each: `Args` says what may be typed, `run` does it and writes results to `out`.
 
 pub mod completions;
+pub mod decode;
 pub mod demo;
 pub mod diag;
 pub mod doctor;

@@ -1,5 +1,7 @@
 //! `airpace encode`: what a simulated cell grants, as radio samples.
 
+mod truth;
+
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ use airpace_sim::{Scenario, SchemeSpec};
 use anyhow::{Context, bail};
 use serde_json::json;
 
+use self::truth::Truth;
 use super::{Verdict, scenario};
 use crate::terminal;
 
@@ -79,6 +82,9 @@ pub struct Args {
     /// How samples are written: ci8, cu8, ci16_le or cf32_le.
     #[arg(long, default_value = "ci16_le")]
     format: Format,
+    /// Writes every message that was sent in the form of `airpace decode --json`, for comparison.
+    #[arg(long, value_name = "FILE")]
+    truth: Option<PathBuf>,
     /// Prints one JSON object that sums up what was sent.
     #[arg(long)]
     json: bool,
@@ -181,6 +187,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         carrier: args.carrier,
         end: (seconds * 1e3).round() as u64,
         writer: Writer::create(&args.out, meta)?,
+        truth: args.truth.as_deref().map(|path| Truth::create(path, &cell, args)).transpose()?,
         samples: vec![],
         sent: Sent::default(),
         trouble: None,
@@ -267,9 +274,10 @@ struct Sender {
     /// The first subframe that is not sent.
     end: u64,
     writer: Writer,
+    truth: Option<Truth>,
     samples: Vec<airpace_phy::Complex32>,
     sent: Sent,
-    trouble: Option<airpace_live::iq::Error>,
+    trouble: Option<anyhow::Error>,
 }
 
 impl Recorder for Sender {
@@ -285,7 +293,7 @@ impl Recorder for Sender {
 }
 
 impl Sender {
-    fn send(&mut self, report: &RadioReport) -> Result<(), airpace_live::iq::Error> {
+    fn send(&mut self, report: &RadioReport) -> anyhow::Result<()> {
         self.samples.clear();
         let announcement = self.station.send(report, &mut self.samples);
         self.sent.subframes = report.subframe_index + 1;
@@ -297,12 +305,18 @@ impl Sender {
             self.sent.first_unsayable =
                 Some(format!("subframe {}, RNTI {rnti}: {why}", report.subframe_index));
         }
-        self.writer.write(&self.samples)
+        if let Some(truth) = &mut self.truth {
+            truth.write(report, &announcement)?;
+        }
+        Ok(self.writer.write(&self.samples)?)
     }
 
     fn finish(self, args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         if let Some(trouble) = self.trouble {
-            return Err(trouble.into());
+            return Err(trouble);
+        }
+        if let Some(truth) = self.truth {
+            truth.finish()?;
         }
         let (meta, cut) = self.writer.finish()?;
         let Sent { subframes, messages, blocked, unsayable, first_unsayable } = self.sent;

@@ -1,5 +1,6 @@
 //! The real binary in a temporary folder: what users type, what they get.
 
+mod decode;
 mod diag_bandwidth;
 mod diag_decode;
 mod diag_info;

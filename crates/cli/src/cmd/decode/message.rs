@@ -1,0 +1,174 @@
+//! A message as programs and people read it: what `airpace decode` finds and `airpace encode` sends.
+
+use airpace_core::radio::Direction;
+use airpace_core::tables::Modulation;
+use airpace_core::{PrbSet, Rnti};
+use airpace_phy::dci::Audience;
+use airpace_phy::found::Found;
+use serde_json::{Value, json};
+
+/// One transport block that is granted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Block {
+    /// Its MCS.
+    pub mcs: u8,
+    /// Redundancy version.
+    pub rv: u8,
+    /// New-data indicator; `None` of what everyone hears.
+    pub ndi: Option<bool>,
+    /// Modulation, where the grant or the first transmission says it.
+    pub modulation: Option<&'static str>,
+    /// Its size; `None` where its first transmission would have said it, and was not heard.
+    pub tbs_bits: Option<u64>,
+}
+
+/// The blocks that are sent: none, one or two.
+pub fn blocks(found: &Found) -> Vec<Block> {
+    let Some(dci) = &found.dci else { return vec![] };
+    let modulations = found.modulations();
+    let is_for_one = Audience::of(found.rnti) == Some(Audience::User);
+    let block = |at: usize| {
+        Some(Block {
+            mcs: dci.mcs[at]?,
+            rv: dci.rv[at],
+            ndi: is_for_one.then_some(dci.ndi[at]),
+            modulation: modulations[at].map(modulation),
+            tbs_bits: (dci.tbs[at].0 > 0).then_some(dci.tbs[at].0),
+        })
+    };
+    (0..2).filter_map(block).collect()
+}
+
+/// The HARQ process; `None` of what everyone hears.
+pub fn harq(found: &Found) -> Option<u8> {
+    found.dci.filter(|_| Audience::of(found.rnti) == Some(Audience::User)).map(|dci| dci.harq)
+}
+
+fn modulation(modulation: Modulation) -> &'static str {
+    match modulation {
+        Modulation::Qpsk => "QPSK",
+        Modulation::Qam16 => "16QAM",
+        Modulation::Qam64 => "64QAM",
+        Modulation::Qam256 => "256QAM",
+    }
+}
+
+/// `DL`, `UL`, or `-` where nothing is granted.
+pub fn direction(direction: Option<Direction>) -> &'static str {
+    match direction {
+        Some(Direction::Downlink) => "DL",
+        Some(Direction::Uplink) => "UL",
+        None => "-",
+    }
+}
+
+/// Runs of PRBs as `[first, last]`.
+pub fn ranges(prbs: PrbSet) -> Vec<[u16; 2]> {
+    prbs.runs().map(|(start, len)| [start, start + len - 1]).collect()
+}
+
+/// Runs of PRBs as people write them: `0-3 8-11`.
+fn ranges_text(prbs: PrbSet) -> String {
+    let range = |[first, last]: [u16; 2]| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges(prbs).into_iter().map(range).collect::<Vec<_>>().join(" ")
+}
+
+/// How a message is named to others: its RNTI, or a pseudonym in whose place the CCEs must not give the RNTI away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The RNTI, or what stands for it.
+    pub rnti: Rnti,
+    /// Whether it stands for another.
+    pub is_pseudonym: bool,
+}
+
+impl Name {
+    /// The RNTI itself.
+    pub fn plain(found: &Found) -> Name {
+        Name { rnti: found.rnti, is_pseudonym: false }
+    }
+}
+
+/// One JSON object. Lists have an entry per enabled transport block; `prb` has one per slot, of `[first, last]` pairs.
+pub fn json(found: &Found, name: Name) -> Value {
+    let blocks = blocks(found);
+    let each = |of: &dyn Fn(&Block) -> Value| blocks.iter().map(of).collect::<Vec<_>>();
+    json!({
+        "cell": found.pci,
+        "index": found.index,
+        "sfn": found.sfn,
+        "subframe": found.subframe,
+        "cfi": found.cfi,
+        "rnti": name.rnti.0,
+        "rnti_type": found.kind.name(),
+        "dir": direction(found.direction()),
+        "format": found.format(),
+        "l": found.place.cces,
+        // Where a user is searched for follows from its RNTI: some places name it.
+        "ncce": (!name.is_pseudonym).then_some(found.place.cce),
+        "bits": found.payload.to_string(),
+        "alloc": found.allocation(),
+        "prb": found.prbs.map(|slots| slots.map(ranges)),
+        "n_prb": found.prbs.map(|[first, _]| first.len()),
+        "mcs": each(&|block| json!(block.mcs)),
+        "rv": each(&|block| json!(block.rv)),
+        "ndi": each(&|block| json!(block.ndi.map(u8::from))),
+        "modulation": each(&|block| json!(block.modulation)),
+        "tbs": each(&|block| json!(block.tbs_bits)),
+        "harq": harq(found),
+        "tpc": found.power_command(),
+        "snr_db": rounded(found.snr_db, 100.0),
+        "confidence": rounded(found.confidence, 1e6),
+    })
+}
+
+/// As many digits as mean something; `null` if it is no number.
+fn rounded(number: f32, digits: f64) -> Value {
+    json!((f64::from(number) * digits).round() / digits)
+}
+
+/// What stands above [`line`]s.
+pub const HEAD: &str = "cell  sfn.sf cfi  rnti type dir format    CCEs  alloc n_prb  mcs    rv   ndi  harq tpc  \
+                        tbs            snr  conf   prb";
+
+/// One line for people.
+pub fn line(found: &Found, name: Name) -> String {
+    let blocks = blocks(found);
+    let each = |of: &dyn Fn(&Block) -> String| blocks.iter().map(of).collect::<Vec<_>>().join("/");
+    let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    let place = match name.is_pseudonym {
+        true => format!("{}", found.place.cces),
+        false => format!("{}@{}", found.place.cces, found.place.cce),
+    };
+    let prbs = found.prbs.map_or(String::new(), |[first, second]| match first == second {
+        true => ranges_text(first),
+        false => format!("{} | {}", ranges_text(first), ranges_text(second)),
+    });
+    format!(
+        "{:>4} {:>5}.{} {:>3} {:>5} {:<4} {:<3} {:<8} {:>5}  {:<5} {:>5}  {:<6} {:<4} {:<4} {:>4} {:>3}  {:<13} {:>4.0} {:>5.3}  {}",
+        found.pci,
+        found.sfn,
+        found.subframe,
+        found.cfi,
+        name.rnti.0,
+        found.kind.name(),
+        direction(found.direction()),
+        found.format(),
+        place,
+        found.allocation().unwrap_or("-"),
+        or_dash(found.prbs.map(|[first, _]| first.len().to_string())),
+        each(&|block| block.mcs.to_string()),
+        each(&|block| block.rv.to_string()),
+        each(&|block| or_dash(block.ndi.map(|ndi| u8::from(ndi).to_string()))),
+        or_dash(harq(found).map(|process| process.to_string())),
+        or_dash(found.power_command().map(|tpc| tpc.to_string())),
+        each(&|block| or_dash(block.tbs_bits.map(|bits| bits.to_string()))),
+        found.snr_db,
+        found.confidence,
+        prbs,
+    )
+    .trim_end()
+    .to_owned()
+}

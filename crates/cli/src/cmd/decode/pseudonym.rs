@@ -1,0 +1,47 @@
+//! Names for users that say nothing of their RNTIs.
+
+use std::collections::BTreeMap;
+
+use airpace_core::Rnti;
+use airpace_phy::dci::Audience;
+use airpace_phy::found::Found;
+
+use super::message::Name;
+
+/// Numbers the users of a cell in the order in which they are first heard of, from the first number that may be a
+/// C-RNTI. What everyone is addressed by stays.
+///
+/// A number by order cannot be turned back, as a digest of sixteen bits could; the same recording gives the same names.
+#[derive(Debug, Default)]
+pub struct Pseudonyms {
+    given: BTreeMap<Rnti, Rnti>,
+}
+
+impl Pseudonyms {
+    /// What stands for an RNTI.
+    pub fn of(&mut self, rnti: Rnti) -> Rnti {
+        if Audience::of(rnti) != Some(Audience::User) {
+            return rnti;
+        }
+        let next = Audience::LAST_RA_RNTI.saturating_add(1).saturating_add(self.given.len() as u16);
+        *self.given.entry(rnti).or_insert(Rnti(next))
+    }
+
+    /// How a message is named.
+    pub fn name(&mut self, found: &Found) -> Name {
+        let is_pseudonym = Audience::of(found.rnti) == Some(Audience::User);
+        Name { rnti: self.of(found.rnti), is_pseudonym }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_get_numbers_and_keep_them_and_everyones_rntis_stay() {
+        let mut names = Pseudonyms::default();
+        let heard = [4518, 65535, 20_000, 4518, 65534, 2].map(|rnti| names.of(Rnti(rnti)).0);
+        assert_eq!(heard, [61, 65535, 62, 61, 65534, 2]);
+    }
+}

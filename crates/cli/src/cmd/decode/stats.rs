@@ -1,0 +1,272 @@
+//! What was counted in a recording, and the ladder that says how far its samples led.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use airpace_core::Rnti;
+use airpace_phy::decoder::Reading;
+use airpace_phy::found::{Found, RntiKind};
+use airpace_phy::ladder::Rung;
+use airpace_phy::{Cell, CyclicPrefix, Ladder, PhichDuration, PhichResource};
+
+use super::cell::Ending;
+use super::message::direction;
+use super::subframes::used_prbs;
+use crate::terminal::{Paint, Table, thousands};
+
+/// Kind of RNTI, direction and format.
+type Sort = (&'static str, &'static str, &'static str);
+
+/// Counts of one recording.
+#[derive(Debug, Default)]
+pub struct Stats {
+    sorts: BTreeMap<Sort, Sum>,
+    users: BTreeSet<Rnti>,
+    subframes: u64,
+    cfis: BTreeMap<u8, u64>,
+    prbs: u64,
+    prbs_used: u64,
+    snr_db: f64,
+    gaps: u64,
+    cost: Cost,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    messages: u64,
+    prbs: u64,
+    new_bits: u64,
+    again: u64,
+    doubt: f64,
+}
+
+impl Stats {
+    /// A message is believed.
+    pub fn message(&mut self, found: &Found) {
+        let sum =
+            self.sorts.entry((found.kind.name(), direction(found.direction()), found.format())).or_default();
+        sum.messages += 1;
+        sum.doubt += 1.0 - f64::from(found.confidence);
+        if let Some(dci) = &found.dci {
+            sum.prbs += u64::from(dci.prbs.len());
+            let blocks = (0..2).filter(|&at| dci.mcs[at].is_some());
+            for at in blocks {
+                let is_new = !dci.retransmission[at];
+                sum.new_bits += if is_new { dci.tbs[at].0 } else { 0 };
+                sum.again += u64::from(!is_new);
+            }
+        }
+        if found.kind == RntiKind::User {
+            self.users.insert(found.rnti);
+        }
+    }
+
+    /// A cell was found.
+    pub fn locked(&mut self) {
+        self.cost.has_searched = true;
+    }
+
+    /// A subframe is read.
+    pub fn heard(&mut self, reading: &Reading) {
+        self.subframes += 1;
+        *self.cfis.entry(reading.cfi).or_default() += 1;
+        self.snr_db += f64::from(reading.snr_db);
+        self.cost.subframe();
+    }
+
+    /// A subframe has all its messages.
+    pub fn whole(&mut self, reading: &Reading) {
+        self.prbs += u64::from(reading.prbs);
+        self.prbs_used += u64::from(used_prbs(reading).len());
+    }
+
+    /// Subframes that were read, if any.
+    pub fn subframes(&self) -> Option<u64> {
+        (self.subframes > 0).then_some(self.subframes)
+    }
+
+    /// Samples are missing.
+    pub fn gap(&mut self) {
+        self.gaps += 1;
+    }
+
+    /// Processor time went by.
+    pub fn spent(&mut self, us: f64) {
+        self.cost.spent(us);
+    }
+
+    /// Writes all of it for people.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, ending: &Ending, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
+        let per = |sum: u64| sum as f64 / self.subframes.max(1) as f64;
+        let cfis: Vec<String> = self.cfis.iter().map(|(cfi, count)| format!("{cfi}: {count}")).collect();
+        writeln!(
+            out,
+            "{} subframes, SNR {:.1} dB, CFI {}; {:.1} of {:.0} PRB pairs used; {} users; {} gaps",
+            thousands(self.subframes),
+            self.snr_db / self.subframes.max(1) as f64,
+            cfis.join(", "),
+            per(self.prbs_used),
+            per(self.prbs),
+            self.users.len(),
+            self.gaps,
+        )?;
+        let mut table = Table::new(
+            &["RNTI", "dir", "format", "messages", "PRBs", "new Mbit/s", "sent again", "doubt"],
+            3,
+        );
+        for ((kind, way, format), sum) in &self.sorts {
+            table.row(vec![
+                (*kind).to_owned(),
+                (*way).to_owned(),
+                (*format).to_owned(),
+                thousands(sum.messages),
+                thousands(sum.prbs),
+                format!("{:.3}", per(sum.new_bits) / 1e3),
+                thousands(sum.again),
+                format!("{:.4}", sum.doubt / sum.messages.max(1) as f64),
+            ]);
+        }
+        table.write(out, paint)?;
+        write_ladder(&ending.ladder, out, paint)?;
+        if let Some(work) = ending.work {
+            writeln!(
+                out,
+                "search: {} CCEs, {} of them used; candidates {} by algebra, {} by trellis ({} words)",
+                thousands(work.cces),
+                thousands(work.active),
+                thousands(work.by_algebra),
+                thousands(work.by_trellis),
+                thousands(work.trellis),
+            )?;
+        }
+        if let Some([median, most, mean]) = self.cost.summary() {
+            writeln!(
+                out,
+                "processor time: {:.1} ms until cells were found; then per subframe: median {median:.0} us, 99 % below {most:.0} us, mean {mean:.0} us \
+                 ({:.1} x real time on one core)",
+                self.cost.search_us / 1e3,
+                1e3 / mean.max(1e-3),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Processor time of subframes: of those beyond a hundred milliseconds only that they were.
+#[derive(Debug, Default)]
+struct Cost {
+    /// Subframes by whole microseconds.
+    by_us: BTreeMap<u32, u64>,
+    since_us: f64,
+    subframes: u32,
+    total_us: f64,
+    /// Whether a cell was found since time went by: what came at once then says nothing of a single subframe.
+    has_searched: bool,
+    search_us: f64,
+}
+
+impl Cost {
+    const MOST_US: f64 = 1e5;
+
+    fn subframe(&mut self) {
+        self.subframes += 1;
+    }
+
+    /// Subframes cost what was spent since the ones before.
+    fn spent(&mut self, us: f64) {
+        self.since_us += us;
+        if std::mem::take(&mut self.has_searched) {
+            self.search_us += self.since_us;
+            (self.since_us, self.subframes) = (0.0, 0);
+        } else if self.subframes > 0 {
+            self.total_us += self.since_us;
+            let each = (self.since_us / f64::from(self.subframes)).clamp(0.0, Cost::MOST_US);
+            *self.by_us.entry(each as u32).or_default() += u64::from(self.subframes);
+            (self.since_us, self.subframes) = (0.0, 0);
+        }
+    }
+
+    /// Median, 99th percentile and mean.
+    fn summary(&self) -> Option<[f64; 3]> {
+        let count: u64 = self.by_us.values().sum();
+        let at = |share: f64| {
+            let mut left = (count as f64 * share) as u64;
+            for (&us, &subframes) in &self.by_us {
+                if left < subframes {
+                    return Some(f64::from(us));
+                }
+                left -= subframes;
+            }
+            None
+        };
+        Some([at(0.5)?, at(0.99)?, self.total_us / count as f64])
+    }
+}
+
+/// Writes the ladder, rung by rung, and why it ends where it ends.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_ladder(ladder: &Ladder, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
+    let broken = ladder.broken();
+    for rung in Rung::ALL {
+        let is_broken = broken.as_ref().is_some_and(|(at, _)| *at == rung);
+        let is_beyond = broken.as_ref().is_some_and(|(at, _)| *at < rung);
+        let mark = match (is_broken, is_beyond) {
+            (true, _) => paint.bad("fails"),
+            (_, true) => "-    ".to_owned(),
+            _ => paint.good("ok   "),
+        };
+        writeln!(
+            out,
+            "  {:<10} {mark} {:>12}  {}",
+            rung.name(),
+            thousands(ladder.count(rung)),
+            meaning(ladder, rung)
+        )?;
+    }
+    if let Some((rung, hint)) = broken {
+        writeln!(out, "  stopped at {}: {hint}", rung.name())?;
+    }
+    Ok(())
+}
+
+/// What the number of a rung counts.
+fn meaning(ladder: &Ladder, rung: Rung) -> String {
+    match rung {
+        Rung::Samples => format!("samples, {} said to be lost", thousands(ladder.lost_samples)),
+        Rung::Primary => format!("of {} searches heard a primary signal", ladder.searches),
+        Rung::Secondary => format!("named a cell, last {:+.0} Hz off", ladder.cfo_hz),
+        Rung::Broadcast => "read the master information block".to_owned(),
+        Rung::Bandwidth => format!("times locked, {} times lost", ladder.losses),
+        Rung::Cfi => format!(
+            "subframes with a sure CFI of {} heard, {} faint, {} in gaps",
+            thousands(ladder.subframes),
+            thousands(ladder.faint),
+            thousands(ladder.gaps)
+        ),
+        Rung::Candidates => "possible messages".to_owned(),
+        Rung::Rntis => format!("RNTIs in {} messages that are believed", thousands(ladder.messages)),
+    }
+}
+
+/// A cell in a line.
+pub fn describe(cell: &Cell) -> String {
+    let cp = if cell.cp == CyclicPrefix::Normal { "normal" } else { "extended" };
+    let duration = if cell.phich_duration == PhichDuration::Normal { "normal" } else { "extended" };
+    let resource = match cell.phich_resource {
+        PhichResource::Sixth => "1/6",
+        PhichResource::Half => "1/2",
+        PhichResource::One => "1",
+        PhichResource::Two => "2",
+    };
+    format!(
+        "cell {}: {} PRB pairs, {} ports, {cp} prefix, PHICH {duration} with Ng {resource}",
+        cell.pci,
+        cell.bandwidth.prbs(),
+        cell.ports.count(),
+    )
+}

@@ -1,0 +1,105 @@
+//! What was sent, in the words of who decodes it.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use airpace_core::radio::Direction;
+use airpace_core::tables::lte::McsTable;
+use airpace_core::{Dci, RadioReport};
+use airpace_phy::Cell;
+use airpace_phy::dci::{Audience, Carrier, Extras, Message, pack};
+use airpace_phy::found::{Found, RntiKind};
+use airpace_phy::harq::HarqMemory;
+use airpace_phy::pdcch::Sent;
+use airpace_phy::schedule::Announcement;
+use anyhow::Context;
+
+use super::Args;
+use crate::cmd::decode::message::{self, Name};
+
+/// A file of the messages that were sent.
+pub struct Truth {
+    path: PathBuf,
+    file: BufWriter<File>,
+    pci: u16,
+    carrier: Carrier,
+    /// Subframes by which the cell's clock is ahead of the reports'.
+    offset: u64,
+    snr_db: f32,
+}
+
+impl Truth {
+    /// Of this cell.
+    ///
+    /// # Errors
+    /// If the file cannot be made.
+    pub fn create(path: &Path, cell: &Cell, args: &Args) -> anyhow::Result<Truth> {
+        let file = File::create(path).with_context(|| {
+            format!("cannot write `{}`; give --truth a file you may write", path.display())
+        })?;
+        Ok(Truth {
+            path: path.to_owned(),
+            file: BufWriter::new(file),
+            pci: cell.pci,
+            carrier: Carrier::symmetric(cell.bandwidth.prbs(), cell.ports),
+            offset: u64::from(args.sfn) * 10,
+            snr_db: args.snr.map_or(f32::NAN, |snr_db| snr_db as f32),
+        })
+    }
+
+    /// Writes the messages of a subframe.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&mut self, report: &RadioReport, announcement: &Announcement) -> anyhow::Result<()> {
+        let index = report.subframe_index + self.offset;
+        for sent in &announcement.messages {
+            let (dci, message) = self.meaning(report, sent).with_context(|| {
+                format!("subframe {index}: what is sent to RNTI {} was never granted", sent.rnti.0)
+            })?;
+            let harq = match dci.direction {
+                Direction::Downlink => dci.harq,
+                Direction::Uplink => HarqMemory::uplink_process(index),
+            };
+            let found = Found {
+                pci: self.pci,
+                index,
+                sfn: (index / 10 % 1024) as u16,
+                subframe: (index % 10) as u8,
+                cfi: announcement.cfi,
+                rnti: sent.rnti,
+                kind: RntiKind::of(sent.rnti, &message),
+                payload: sent.payload,
+                place: sent.place,
+                message,
+                extras: Extras::NONE,
+                prbs: message.prbs(&self.carrier),
+                dci: Some(Dci { harq, ..dci }),
+                table: McsTable::Qam64,
+                snr_db: self.snr_db,
+                confidence: 1.0,
+            };
+            let object = message::json(&found, Name::plain(&found));
+            writeln!(self.file, "{object}")
+                .with_context(|| format!("cannot write `{}`", self.path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// The grant that a message says: that of its user which has its bits.
+    fn meaning(&self, report: &RadioReport, sent: &Sent) -> Option<(Dci, Message)> {
+        let audience = Audience::of(sent.rnti).unwrap_or(Audience::User);
+        let own = report.dcis.iter().filter(|dci| dci.rnti == sent.rnti);
+        own.filter_map(|dci| Some((*dci, Message::of_dci(&self.carrier, dci).ok()?)))
+            .find(|(_, message)| pack(&self.carrier, Extras::NONE, audience, message) == sent.payload)
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(mut self) -> anyhow::Result<()> {
+        self.file.flush().with_context(|| format!("cannot write `{}`", self.path.display()))
+    }
+}

@@ -1,0 +1,290 @@
+//! `airpace decode`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::{Done, Shell, keys, recordings};
+
+/// Makes a recording of a small cell, `NAME.sigmf-meta`, and what was sent in it, `NAME.truth`.
+fn record(shell: &Shell, name: &str, more: &[&str]) {
+    let truth = format!("{name}.truth");
+    let words = ["encode", "competitor", "--out", name, "--truth", &truth, "--snr", "20", "--seconds", "0.2"];
+    let small = ["--set", "cell.prbs=25", "--set", "cell.crs_ports=2", "--sfn", "1020"];
+    shell.run(&[&words[..], &small, more].concat()).fine();
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
+}
+
+/// Messages by where and what they are, without what only a receiver knows.
+fn by_place(messages: Vec<Value>) -> BTreeMap<String, Value> {
+    let strip = |mut message: Value| {
+        let object = message.as_object_mut().expect("an object");
+        ["snr_db", "confidence", "carrier", "own"].map(|key| object.remove(key));
+        let key = |name: &str| object[name].to_string();
+        (["index", "rnti", "ncce", "l", "bits"].map(key).join(" "), message)
+    };
+    messages.into_iter().map(strip).collect()
+}
+
+#[test]
+fn what_encode_sends_decode_reads_field_by_field() {
+    let shell = Shell::new();
+    record(&shell, "a", &["--fading", "eva", "--doppler", "5", "--cfo", "400", "--pci", "42"]);
+    let sent = lines(&shell.read("a.truth"));
+    assert!(sent.len() > 50, "only {} messages are sent", sent.len());
+    let found = shell.run(&["decode", "a.sigmf-meta", "--json"]).json();
+    assert_eq!(
+        keys(&found[0]),
+        [
+            "alloc",
+            "bits",
+            "cell",
+            "cfi",
+            "confidence",
+            "dir",
+            "format",
+            "harq",
+            "index",
+            "l",
+            "mcs",
+            "modulation",
+            "n_prb",
+            "ncce",
+            "ndi",
+            "prb",
+            "rnti",
+            "rnti_type",
+            "rv",
+            "sfn",
+            "snr_db",
+            "subframe",
+            "tbs",
+            "tpc"
+        ]
+    );
+    assert!(found.iter().all(|message| message["confidence"].as_f64() > Some(0.8)));
+    assert_eq!(by_place(found), by_place(sent), "what is read is what was sent");
+}
+
+#[test]
+fn a_pipe_gives_what_its_file_gives() {
+    let shell = Shell::new();
+    record(&shell, "a", &[]);
+    let of_file = shell.run(&["decode", "a.sigmf-data", "--json"]).fine();
+    let words = ["decode", "-", "--rate", "7.68e6", "--format", "ci16_le", "--json"];
+    let pipe = std::fs::File::open(shell.path("a.sigmf-data")).unwrap();
+    let of_pipe = Done::of(shell.command(&words).stdin(Stdio::from(pipe)), &words);
+    assert_eq!(of_pipe.fine(), of_file);
+
+    let people = shell.run(&["decode", "a.sigmf-meta"]).fine();
+    assert_eq!(people.lines().count(), of_file.lines().count() + 1, "a line each, below a head");
+}
+
+#[test]
+fn subframes_say_what_was_granted_and_what_is_idle() {
+    let shell = Shell::new();
+    record(&shell, "a", &[]);
+    let sent = lines(&shell.read("a.truth"));
+    let subframes = shell.run(&["decode", "a.sigmf-meta", "--subframes", "--json"]).json();
+    assert!(subframes.len() >= 199, "{} of 200 subframes are read", subframes.len());
+    for subframe in &subframes {
+        let own: Vec<_> = sent.iter().filter(|message| message["index"] == subframe["index"]).collect();
+        assert_eq!(subframe["messages"], own.len());
+        let down = own.iter().filter(|message| message["dir"] == "DL");
+        let used: u64 = down.map(|message| message["n_prb"].as_u64().unwrap()).sum();
+        assert_eq!((&subframe["prbs_used"], &subframe["prbs_idle"]), (&used.into(), &(25 - used).into()));
+    }
+}
+
+#[test]
+fn one_user_is_followed_through_its_retransmissions() {
+    let shell = Shell::new();
+    record(&shell, "a", &[]);
+    let sent = lines(&shell.read("a.truth"));
+    let mut counts = BTreeMap::new();
+    sent.iter().for_each(|message| *counts.entry(message["rnti"].as_u64().unwrap()).or_insert(0) += 1);
+    let (rnti, count) = counts.into_iter().max_by_key(|(_, count)| *count).unwrap();
+    let done = shell.run(&["decode", "a.sigmf-meta", "--rnti", &rnti.to_string(), "--json"]);
+    assert!(done.err.contains(&format!("RNTI {rnti} over")), "{}", done.err);
+    let own = done.json();
+    assert_eq!(own.len(), count, "all grants of the user and no others");
+    for grant in &own {
+        let blocks =
+            grant["tbs"].as_array().unwrap().iter().zip(grant["own"]["retransmission"].as_array().unwrap());
+        let new = blocks.filter(|(_, again)| **again == false).map(|(tbs, _)| tbs.as_u64().unwrap());
+        assert_eq!(grant["own"]["new_bits"], new.sum::<u64>());
+    }
+    assert!(own.last().unwrap()["own"]["throughput_bps"].as_u64() > Some(100_000));
+    assert!(own.iter().any(|grant| grant["own"]["again"].as_u64() > Some(0)), "some blocks are sent again");
+}
+
+#[test]
+fn pseudonyms_are_the_same_every_time_and_give_no_rnti_away() {
+    let shell = Shell::new();
+    record(&shell, "a", &[]);
+    let words = ["decode", "a.sigmf-meta", "--json"];
+    let plain = shell.run(&words).json();
+    let masked = shell.run(&[&words[..], &["--anonymize"]].concat()).json();
+    assert_eq!(masked, shell.run(&[&words[..], &["--anonymize"]].concat()).json());
+    assert_eq!(masked.len(), plain.len());
+    let mut names = BTreeMap::new();
+    for (plain, masked) in plain.iter().zip(&masked) {
+        let name = names.entry(plain["rnti"].as_u64()).or_insert(masked["rnti"].clone());
+        assert_eq!(*name, masked["rnti"], "a user keeps its name");
+        assert_eq!(masked["ncce"], Value::Null, "places tell RNTIs");
+    }
+    let mut distinct: Vec<_> = names.values().filter_map(Value::as_u64).collect();
+    distinct.sort_unstable();
+    assert_eq!(distinct, (61..61 + names.len() as u64).collect::<Vec<_>>(), "names are numbers in order");
+}
+
+#[test]
+fn cells_are_brought_together_and_one_that_stalls_holds_up_nobody() {
+    let shell = Shell::new();
+    record(&shell, "low", &["--pci", "7"]);
+    record(&shell, "high", &["--pci", "8", "--seed", "2"]);
+    let both = ["decode", "low.sigmf-meta", "high.sigmf-meta", "--json", "--reports", "fused"];
+    let found = shell.run(&both).json();
+    for (carrier, name) in ["low", "high"].into_iter().enumerate() {
+        let own = found.iter().filter(|message| message["carrier"] == carrier).cloned().collect();
+        assert_eq!(by_place(own), by_place(lines(&shell.read(&format!("{name}.truth")))), "{name}");
+    }
+    let fused = lines(&shell.read("fused"));
+    assert!(fused.len() >= 199);
+    for subframe in &fused[..fused.len() - 1] {
+        assert_eq!(subframe["reports"].as_array().map(Vec::len), Some(2), "both cells tell of {subframe}");
+    }
+
+    // A pipe that stays open and gives hardly anything.
+    let words = [
+        "decode",
+        "low.sigmf-meta",
+        "-",
+        "--rate",
+        "7.68e6",
+        "--format",
+        "ci16_le",
+        "--json",
+        "--stall",
+        "0.2",
+    ];
+    let mut child = shell
+        .command(&words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut open = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut open, &[0; 4000]).unwrap();
+    let mut out = String::new();
+    let mut reader = std::io::BufReader::new(child.stdout.take().unwrap());
+    let sent = lines(&shell.read("low.truth")).len();
+    for _ in 0..sent {
+        std::io::BufRead::read_line(&mut reader, &mut out).unwrap();
+    }
+    assert_eq!(lines(&out).len(), sent, "the other cell's messages come while the pipe is silent");
+    drop(open);
+    let done = child.wait_with_output().unwrap();
+    let err = String::from_utf8(done.stderr).unwrap();
+    assert!(err.contains("- says nothing for"), "the silent one is named: {err}");
+    assert_eq!(done.status.code(), Some(2), "it never had a cell: {err}");
+}
+
+#[test]
+fn the_table_and_the_counts_are_written_beside_the_messages() {
+    let shell = Shell::new();
+    record(&shell, "a", &[]);
+    let done = shell.run(&["decode", "a.sigmf-meta", "--parquet", "a.parquet", "--stats", "--json"]);
+    for word in ["PSS", "CFI", "RNTIs", "processor time", "PRB pairs used"] {
+        assert!(done.err.contains(word), "--stats says `{word}`: {}", done.err);
+    }
+    assert!(!done.json().is_empty());
+    let table = std::fs::read(shell.path("a.parquet")).unwrap();
+    assert!(table.starts_with(b"PAR1") && table.ends_with(b"PAR1"), "a whole Parquet file");
+}
+
+#[test]
+fn where_nothing_is_found_the_ladder_says_how_far_it_led() {
+    let shell = Shell::new();
+    // A generator of chance: no cell.
+    let mut state = 1_u32;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    });
+    let noise: Vec<u8> = noise.take(200_000).collect();
+    std::fs::write(shell.path("noise"), noise).unwrap();
+    std::fs::write(shell.path("silence"), vec![0; 200_000]).unwrap();
+    shell.write("words.txt", "no samples");
+    shell.write("broken.sigmf-meta", "{");
+    shell.write("broken.sigmf-data", "");
+    let raw = ["--rate", "1.92e6", "--format", "ci8"];
+    let refused = |words: &[&str], parts: &[&str]| shell.run(&[&["decode"], words].concat()).refused(parts);
+    refused(
+        &[&["noise"][..], &raw].concat(),
+        &["noise: no cell could be read", "PSS", "centre frequency", "100,000"],
+    );
+    refused(&[&["silence"][..], &raw].concat(), &["all samples are zero"]);
+    refused(&["words.txt"], &["words.txt", "--rate", "--format"]);
+    refused(&[&["missing"][..], &raw].concat(), &["missing: No such file"]);
+    refused(&["broken.sigmf-meta"], &["broken.sigmf-meta", "line 1"]);
+    refused(&["noise", "--rate", "1e6", "--format", "ci8"], &["noise", "1920000"]);
+    refused(&["noise", "--cell", "504"], &["0 to 503"]);
+    refused(&["noise", "--rnti", "x"], &["0x1234"]);
+    refused(&[&["-", "-"][..], &raw].concat(), &["once"]);
+
+    record(&shell, "a", &["--pci", "42"]);
+    refused(&["a.sigmf-meta", "--cell", "7"], &["a.sigmf-meta: no cell could be read"]);
+    assert!(!shell.run(&["decode", "a.sigmf-meta", "--cell", "42", "--json"]).json().is_empty());
+}
+
+/// How much of a recording's table of truth is read, and how much else: (sent, found, others).
+fn score(shell: &Shell, folder: &Path, name: &str) -> (usize, usize, usize) {
+    let text = std::fs::read_to_string(folder.join(format!("{name}.truth.csv"))).unwrap();
+    let mut rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = rows.next().unwrap();
+    let column = |name: &str| head.iter().position(|column| *column == name).unwrap();
+    let columns = ["sfn", "subframe", "rnti", "L", "ncce", "bits", "n_prb"].map(column);
+    let sent: Vec<String> = rows.map(|row| columns.map(|at| row[at]).join(",")).collect();
+    let file = folder.join(format!("{name}.sigmf-meta"));
+    let found = shell.run(&["decode", file.to_str().unwrap(), "--json"]).json();
+    let key = |message: &Value| {
+        let number = |name: &str| message[name].as_u64().map_or(String::new(), |number| number.to_string());
+        let [sfn, subframe, rnti, l, ncce, prbs] =
+            ["sfn", "subframe", "rnti", "l", "ncce", "n_prb"].map(number);
+        [&sfn, &subframe, &rnti, &l, &ncce, message["bits"].as_str().unwrap(), &prbs]
+            .map(|text| text)
+            .join(",")
+    };
+    let is_true = found.iter().filter(|message| sent.contains(&key(message))).count();
+    (sent.len(), is_true, found.len() - is_true)
+}
+
+#[test]
+fn recordings_are_read_as_their_tables_say() {
+    let Some(folder) = recordings().map(|folder| folder.join("radio")) else { return };
+    let shell = Shell::new();
+    for name in ["pub_g06_1p", "pub_g100_2p", "pub_g25_2p_clean", "pub_g50_2p", "pub_n25", "pub_p15_tm1"] {
+        let (sent, found, others) = score(&shell, &folder, name);
+        println!("{name}: {found} of {sent} found, {others} others");
+        assert!(found * 100 >= sent * 98, "{name}: {found} of {sent} are found");
+        assert!(others * 100 <= found + others, "{name}: {others} others");
+    }
+    let capture = folder.join("captures/signal.1.92M.amar.dat");
+    let words = ["decode", capture.to_str().unwrap(), "--rate", "1.92e6", "--format", "cf32_le", "--json"];
+    let found = shell.run(&words).json();
+    let is_it = |message: &Value| {
+        message["rnti_type"] == "SI"
+            && message["format"] == "1A"
+            && (&message["l"], &message["ncce"]) == (&4.into(), &0.into())
+    };
+    assert!(found.iter().any(is_it), "system information in subframe 2: {found:?}");
+}
