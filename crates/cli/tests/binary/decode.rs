@@ -26,7 +26,9 @@ fn lines(text: &str) -> Vec<Value> {
 fn by_place(messages: Vec<Value>) -> BTreeMap<String, Value> {
     let strip = |mut message: Value| {
         let object = message.as_object_mut().expect("an object");
-        ["snr_db", "confidence", "carrier", "own"].map(|key| object.remove(key));
+        for key in ["snr_db", "confidence", "carrier", "own"] {
+            object.remove(key);
+        }
         let key = |name: &str| object[name].to_string();
         (["index", "rnti", "ncce", "l", "bits"].map(key).join(" "), message)
     };
