@@ -17,6 +17,7 @@ use crate::cell::Cell;
 use crate::ladder::{Ladder, least_rate_hz};
 use crate::numerology::{Bandwidth, Numerology, SUBCARRIER_HZ};
 use crate::observation::Observation;
+use crate::ofdm::Transform;
 use crate::resample::Resampler;
 use crate::sync::broadcast::{Broadcast, BroadcastReader};
 use crate::sync::search::{Candidate, Duplex, Search};
@@ -32,14 +33,16 @@ pub struct Options {
     pub pci: Option<u16>,
     /// How far the receiver may be off the cell's carrier, in Hz.
     pub max_cfo_hz: f64,
+    /// How samples become subcarriers.
+    pub transform: Transform,
 }
 
 impl Options {
-    /// For samples at a rate: the strongest cell, up to 12 kHz off.
+    /// For samples at a rate: the strongest cell, up to 12 kHz off, by the fastest transform.
     ///
     /// Chosen: 5 parts in a million at 2.4 GHz. Wider searches take longer.
     pub const fn new(rate_hz: u64) -> Options {
-        Options { rate_hz, pci: None, max_cfo_hz: 12_000.0 }
+        Options { rate_hz, pci: None, max_cfo_hz: 12_000.0, transform: Transform::Fastest }
     }
 }
 
@@ -167,7 +170,7 @@ impl Listener {
             return Err(Deaf::Slow { rate_hz: options.rate_hz });
         }
         Ok(Listener {
-            search: Search::new(options.max_cfo_hz),
+            search: Search::by(options.transform, options.max_cfo_hz),
             raw: Ring::new(0),
             state: State::Searching(Box::new(Searching::new(options.rate_hz, 0))),
             heard: VecDeque::new(),
@@ -332,7 +335,7 @@ impl Listener {
                 sfn: broadcast.sfn,
                 after: self.raw.end().max(0) as u64,
             };
-            let following = Following::new(&lock, numerology, &self.raw, self.options.rate_hz);
+            let following = Following::new(&lock, numerology, &self.raw, &self.options);
             // A checksum of 16 bits fits by chance now and then; reference signals all over the band do not.
             if let Some(following) = following {
                 self.ladder.locks += 1;
@@ -471,7 +474,8 @@ fn numerology(cell: &Cell, rate_hz: u64) -> Option<Numerology> {
 
 impl Following {
     /// `None` if the cell turns out not to be there.
-    fn new(lock: &Lock, numerology: Numerology, raw: &Ring, rate_hz: u64) -> Option<Following> {
+    fn new(lock: &Lock, numerology: Numerology, raw: &Ring, options: &Options) -> Option<Following> {
+        let rate_hz = options.rate_hz;
         let native_hz = u64::from(numerology.sample_rate_hz());
         let half_band_hz = (numerology.bandwidth().subcarriers() as u64 / 2 + 1) * u64::from(SUBCARRIER_HZ);
         let resampler = Resampler::new(rate_hz, native_hz, half_band_hz).filter(|_| native_hz != rate_hz);
@@ -493,7 +497,7 @@ impl Following {
             Some(native) => (lock.frame_start - native.origin) / native.ratio,
         };
         let place = Place { sfn: lock.sfn, number: 0, start, cfo_hz: lock.cfo_hz, drift: 0.0 };
-        let mut tracker = Tracker::new(lock.cell, numerology, place);
+        let mut tracker = Tracker::new(lock.cell, numerology, place, options.transform);
         let is_there = tracker.settle(native.as_ref().map_or(raw, |native| &native.ring));
         is_there.then_some(Following { tracker, native })
     }

@@ -8,6 +8,26 @@ use rustfft::{Fft, FftDirection, FftPlanner, FftPlannerScalar};
 use crate::grid::Grid;
 use crate::numerology::Numerology;
 
+/// Which of several ways to the same Fourier transform a receiver takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transform {
+    /// The fastest that the machine has. Another machine may round the last bit otherwise.
+    #[default]
+    Fastest,
+    /// The plain one: every machine that receives the same samples makes the same bits of them.
+    Reproducible,
+}
+
+impl Transform {
+    /// A transform of `len` points.
+    pub(crate) fn plan(self, len: usize, direction: FftDirection) -> Arc<dyn Fft<f32>> {
+        match self {
+            Transform::Fastest => FftPlanner::new().plan_fft(len, direction),
+            Transform::Reproducible => FftPlannerScalar::new().plan_fft(len, direction),
+        }
+    }
+}
+
 /// Turns grids of one antenna port to samples.
 pub struct Modulator {
     numerology: Numerology,
@@ -17,10 +37,9 @@ pub struct Modulator {
 }
 
 impl Modulator {
-    /// At the sample rate of `numerology`. Of several ways to the same transform the plain one is taken, so that every
-    /// machine makes the same bits.
+    /// At the sample rate of `numerology`, by the transform that gives the same bits on every machine.
     pub fn new(numerology: Numerology) -> Modulator {
-        let fft = FftPlannerScalar::new().plan_fft(numerology.fft_size(), FftDirection::Inverse);
+        let fft = Transform::Reproducible.plan(numerology.fft_size(), FftDirection::Inverse);
         let scratch = vec![Complex32::default(); fft.get_inplace_scratch_len()];
         Modulator { numerology, fft, buffer: vec![Complex32::default(); numerology.fft_size()], scratch }
     }
@@ -54,7 +73,12 @@ pub struct Demodulator {
 impl Demodulator {
     /// At the sample rate of `numerology`, by the fastest transform that the machine has.
     pub fn new(numerology: Numerology) -> Demodulator {
-        let fft = FftPlanner::new().plan_fft(numerology.fft_size(), FftDirection::Forward);
+        Demodulator::by(Transform::Fastest, numerology)
+    }
+
+    /// At the sample rate of `numerology`.
+    pub fn by(transform: Transform, numerology: Numerology) -> Demodulator {
+        let fft = transform.plan(numerology.fft_size(), FftDirection::Forward);
         let scratch = vec![Complex32::default(); fft.get_inplace_scratch_len()];
         Demodulator { numerology, fft, buffer: vec![Complex32::default(); numerology.fft_size()], scratch }
     }

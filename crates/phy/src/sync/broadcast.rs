@@ -9,7 +9,7 @@ use crate::coding::Viterbi;
 use crate::grid::{Grid, Reg};
 use crate::modulation::{Soft, soft_bits};
 use crate::numerology::{Bandwidth, CyclicPrefix, Numerology};
-use crate::ofdm::Demodulator;
+use crate::ofdm::{Demodulator, Transform};
 use crate::pbch::{self, FRAMES, Mib};
 
 /// What the PBCH of a frame told.
@@ -60,7 +60,8 @@ impl BroadcastReader {
             }
         };
         BroadcastReader {
-            demodulator: Demodulator::new(Numerology::nominal(Bandwidth::ALL[0], cp)),
+            // A few transforms per search: there is no haste.
+            demodulator: Demodulator::by(Transform::Reproducible, Numerology::nominal(Bandwidth::ALL[0], cp)),
             viterbi: Viterbi::default(),
             guesses: Ports::ALL.map(guess),
         }

@@ -8,11 +8,12 @@
 use std::sync::Arc;
 
 use num_complex::Complex32;
-use rustfft::{Fft, FftPlanner};
+use rustfft::{Fft, FftDirection};
 
 use super::{VIEW_HZ, angle, turn_back};
 use crate::cell::Cell;
 use crate::numerology::{Bandwidth, CyclicPrefix, Numerology};
+use crate::ofdm::Transform;
 use crate::sequence::pss::{LEN, pss};
 use crate::sequence::sss::sss;
 
@@ -95,13 +96,17 @@ struct Work {
 }
 
 impl Search {
-    /// For carrier offsets up to `max_cfo_hz` either way.
+    /// For carrier offsets up to `max_cfo_hz` either way, by the fastest transforms that the machine has.
     pub fn new(max_cfo_hz: f64) -> Search {
-        let mut planner = FftPlanner::new();
-        let of_symbol = planner.plan_fft_forward(SYMBOL);
-        let forward = planner.plan_fft_forward(BLOCK);
-        let backward = planner.plan_fft_inverse(BLOCK);
-        let to_time = planner.plan_fft_inverse(SYMBOL);
+        Search::by(Transform::Fastest, max_cfo_hz)
+    }
+
+    /// For carrier offsets up to `max_cfo_hz` either way.
+    pub fn by(transform: Transform, max_cfo_hz: f64) -> Search {
+        let of_symbol = transform.plan(SYMBOL, FftDirection::Forward);
+        let forward = transform.plan(BLOCK, FftDirection::Forward);
+        let backward = transform.plan(BLOCK, FftDirection::Inverse);
+        let to_time = transform.plan(SYMBOL, FftDirection::Inverse);
         let signals = [0, 1, 2].map(|n_id_2| {
             let mut signal = vec![Complex32::default(); SYMBOL];
             for (n, value) in pss(n_id_2).into_iter().enumerate() {

@@ -10,7 +10,7 @@ use crate::grid::Grid;
 use crate::modulation::soft_bits;
 use crate::numerology::Numerology;
 use crate::observation::{Observation, Observer};
-use crate::ofdm::{Correction, Demodulator};
+use crate::ofdm::{Correction, Demodulator, Transform};
 use crate::pbch::{self, Mib};
 use crate::sequence::crs;
 
@@ -113,10 +113,10 @@ const CLEAN_DB: f32 = 18.0;
 
 impl Tracker {
     /// For a cell that was found at `place`, in samples at the rate of an FFT of `numerology`.
-    pub fn new(cell: Cell, numerology: Numerology, place: Place) -> Tracker {
+    pub fn new(cell: Cell, numerology: Numerology, place: Place, transform: Transform) -> Tracker {
         Tracker {
             numerology,
-            demodulator: Demodulator::new(numerology),
+            demodulator: Demodulator::by(transform, numerology),
             estimator: Estimator::new(&cell),
             observer: Observer::new(cell),
             grid: Grid::new(&cell),
