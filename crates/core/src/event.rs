@@ -26,6 +26,10 @@ pub trait Recorder {
     /// Takes one subframe of one carrier as a device's own modem logs it: its own grants and signal. Reports of a device
     /// come in order of time, those of different devices as their modems tell them.
     fn modem_log(&mut self, _device: DeviceId, _report: &RadioReport) {}
+
+    /// Takes one subframe of one carrier as a device that listens to its control channel is told it: as late, and with
+    /// as many errors. Devices on which nothing listens are told nothing.
+    fn control_channel(&mut self, _device: DeviceId, _report: &RadioReport) {}
 }
 
 /// Hears nothing.

@@ -24,6 +24,7 @@ use airpace_core::{DeviceId, Event, Rate, Recorder, Streams, Time};
 use airpace_path::queue::Queue;
 
 use crate::agenda::{Agenda, Part};
+use crate::antenna::Antenna;
 use crate::clock::DeviceClock;
 use crate::flow::FlowState;
 use crate::hop::{LastHop, SmoothedCapacity, grant_delay};
@@ -51,6 +52,8 @@ pub(crate) struct Driver<'a> {
     /// What it takes to be granted the cell's uplink.
     grant_delay: Duration,
     devices: Vec<DeviceState>,
+    /// By device: those that decode the control channel themselves.
+    antennas: Vec<Option<Antenna>>,
     ack_outage: &'a [Outage],
     recorder: &'a mut dyn Recorder,
     wants_subframes: bool,
@@ -120,6 +123,8 @@ impl<'a> Driver<'a> {
         let clocks = scenario.device.iter().map(|device| DeviceClock::new(&device.clock));
         let devices: Vec<DeviceState> =
             clocks.enumerate().map(|(index, clock)| DeviceState::new(index, clock, &flows)).collect();
+        let antennas =
+            (0..scenario.device.len()).map(|device| Antenna::new(scenario, device, &streams)).collect();
         let wants_subframes = recorder.wants_subframes();
         if let LastHop::Cell(cell) = &mut hop {
             cell.set_recording(wants_subframes);
@@ -144,6 +149,7 @@ impl<'a> Driver<'a> {
             wire_rate: scenario.forward.rate_mbps.map(Rate::from_mbps),
             grant_delay: scenario.cell.as_ref().map_or(Duration::ZERO, grant_delay),
             devices,
+            antennas,
             ack_outage: &scenario.ack_outage,
             recorder,
             wants_subframes,

@@ -24,10 +24,12 @@
 //! | `flow`, `traffic`, `in_flight` | a flow: its ends and wires, its application, what is under way |
 //! | `hop`, `trace_radio` | the last hop: cell, trace or nothing; what a radio would tell of a trace |
 //! | `clock` | a device's clock, which may be wrong |
+//! | `antenna` | a device that decodes the control channel from radio samples |
 //!
 //! Same scenario, scheme and seed give the same events, bit for bit, on any machine.
 
 mod agenda;
+mod antenna;
 mod clock;
 mod driver;
 mod flow;

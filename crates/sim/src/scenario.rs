@@ -41,6 +41,7 @@ use airpace_path::queue::QueueConfig;
 use airpace_path::trace::TraceConfig;
 use airpace_path::trace::synth::Model;
 use airpace_path::wire::WireConfig;
+use airpace_phy::impair::Profile;
 use serde::Deserialize;
 
 mod builtin;
@@ -177,6 +178,32 @@ pub struct Device {
     pub radio: DeviceRadioConfig,
     /// How its clock differs from the senders'.
     pub clock: ClockConfig,
+    /// How it listens to the control channel of a cell: with a decoder of radio samples. Absent: it is told what the
+    /// cell's base station knows, as `cell.telemetry` says.
+    pub decoder: Option<DecoderConfig>,
+}
+
+/// A device's decoder of the control channel, with what lies between the cell and its samples. Each device and carrier has
+/// an antenna, a channel and a decoder of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DecoderConfig {
+    /// Mean ratio of signal to noise on a resource element, in dB. It is that of the decoder alone: the device's own data
+    /// is received as `radio` says.
+    pub snr_db: f64,
+    /// How power is spread over time: `flat`, `epa`, `eva` or `etu`.
+    ///
+    /// Source: TS 36.101 Annex B.2
+    #[serde(deserialize_with = "words::profile")]
+    pub fading: Profile,
+    /// The largest Doppler shift of a path, in Hz; 0 leaves the channel as it was drawn.
+    pub doppler_hz: f64,
+}
+
+impl Default for DecoderConfig {
+    fn default() -> DecoderConfig {
+        DecoderConfig { snr_db: 20.0, fading: Profile::Flat, doppler_hz: 0.0 }
+    }
 }
 
 /// How a device's clock differs from true time.

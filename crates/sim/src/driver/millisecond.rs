@@ -96,7 +96,15 @@ impl Driver<'_> {
         while let LastHop::Cell(cell) = &mut self.hop
             && let Some((device, report)) = cell.pop_report(self.now)
         {
-            tell_listeners(&mut self.flows, &self.devices[usize::from(device.0)], report);
+            let index = usize::from(device.0);
+            let mut tell = |report: &RadioReport| {
+                self.recorder.control_channel(device, report);
+                tell_listeners(&mut self.flows, &self.devices[index], report);
+            };
+            match &mut self.antennas[index] {
+                Some(antenna) => antenna.hear(report, &mut tell),
+                None => tell(report),
+            }
         }
         let mut told_any = false;
         while let LastHop::Cell(cell) = &mut self.hop

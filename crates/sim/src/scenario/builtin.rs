@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 17] = scenarios![
+static BUILTIN: [(&str, &str); 18] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -22,6 +22,7 @@ static BUILTIN: [(&str, &str); 17] = scenarios![
     "friendly-cubic",
     "two-flows",
     "wired-bottleneck",
+    "decoder-in-the-loop",
     "trace",
     "biscay-uplink",
     "biscay-three-flows",

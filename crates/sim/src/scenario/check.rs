@@ -5,13 +5,15 @@ use std::sync::Arc;
 use airpace_cc::SchemeSpec;
 use airpace_core::Streams;
 use airpace_path::ConfigError;
+use airpace_path::cell::config::TelemetryConfig;
 use airpace_path::cell::{Cell, CellConfig};
 use airpace_path::config_error::{not_negative, positive};
 use airpace_path::queue::Queue;
 use airpace_path::trace::{Trace, TraceLink};
 use airpace_path::wire::Wire;
+use airpace_phy::Bandwidth;
 
-use super::{AckPath, Device, Expect, Flow, Outage, Scenario, TraceHop};
+use super::{AckPath, DecoderConfig, Device, Expect, Flow, Outage, Scenario, TraceHop};
 use crate::flow::wire_delay_ms;
 use crate::hop::LastHop;
 
@@ -130,7 +132,40 @@ impl Scenario {
         if self.device.is_empty() {
             return Err(ConfigError::new("device", "is an empty list; leave it out to get one device"));
         }
-        each("device", &self.device, |device| device.check_clock().map_err(|error| error.within("clock")))
+        each("device", &self.device, |device| {
+            device.check_clock().map_err(|error| error.within("clock"))?;
+            device.decoder.map_or(Ok(()), |decoder| self.check_decoder(&decoder))
+        })
+    }
+
+    fn check_decoder(&self, decoder: &DecoderConfig) -> Result<(), ConfigError> {
+        let Some(cell) = &self.cell else {
+            let reason = "decodes the control channel of a cell, but there is no `[cell]`; add one, or remove the decoder";
+            return Err(ConfigError::new("decoder", reason));
+        };
+        if cell.telemetry != TelemetryConfig::default() {
+            let reason = "makes its own errors and delays, beside those of `[cell.telemetry]`; remove either";
+            return Err(ConfigError::new("decoder", reason));
+        }
+        for prbs in (0..cell.carriers).map(|carrier| cell.carrier_prbs(carrier.into())) {
+            if Bandwidth::from_prbs(prbs).is_none() {
+                let widths: Vec<_> = Bandwidth::ALL.iter().map(|width| width.prbs().to_string()).collect();
+                let reason = format!(
+                    "knows no carrier of {prbs} PRBs; let `cell.prbs` be one of {}",
+                    widths.join(", ")
+                );
+                return Err(ConfigError::new("decoder", reason));
+            }
+        }
+        if !(-30.0..=60.0).contains(&decoder.snr_db) {
+            let reason = format!("is {}; give decibels between -30 and 60", decoder.snr_db);
+            return Err(ConfigError::new("decoder.snr_db", reason));
+        }
+        if !(0.0..=1000.0).contains(&decoder.doppler_hz) {
+            let reason = format!("is {}; give hertz between 0 and 1000", decoder.doppler_hz);
+            return Err(ConfigError::new("decoder.doppler_hz", reason));
+        }
+        Ok(())
     }
 
     fn check_labels(&self) -> Result<(), ConfigError> {

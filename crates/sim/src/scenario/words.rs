@@ -2,6 +2,7 @@
 
 use airpace_cc::registry::Protocol;
 use airpace_core::radio::Direction;
+use airpace_phy::impair::Profile;
 use serde::{Deserialize, Deserializer};
 
 /// `down` or `up`.
@@ -15,6 +16,24 @@ pub(super) fn direction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Di
     Ok(match Word::deserialize(deserializer)? {
         Word::Down => Direction::Downlink,
         Word::Up => Direction::Uplink,
+    })
+}
+
+/// `flat`, `epa`, `eva` or `etu`.
+pub(super) fn profile<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Profile, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Word {
+        Flat,
+        Epa,
+        Eva,
+        Etu,
+    }
+    Ok(match Word::deserialize(deserializer)? {
+        Word::Flat => Profile::Flat,
+        Word::Epa => Profile::Epa,
+        Word::Eva => Profile::Eva,
+        Word::Etu => Profile::Etu,
     })
 }
 

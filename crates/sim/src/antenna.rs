@@ -1,0 +1,142 @@
+//! A device that decodes the control channel itself: what its cell grants is sent as radio samples through a channel, and
+//! the device is told what a decoder reads from them.
+//!
+//! ```text
+//! the cell's account ─▶ Station ─▶ fading, noise ─▶ Decoder ─▶ with the device's own side ─▶ receiver halves
+//! ```
+//!
+//! A report leaves when the decoder has it: that of a subframe at its end, those of the subframes in which the cell was
+//! still searched for once it is found, those of a cell that was lost never. The time that the decoder computes is not
+//! counted.
+
+use std::collections::VecDeque;
+
+use airpace_core::radio::{CarrierId, OwnRadio};
+use airpace_core::{RadioReport, Streams, Time};
+use airpace_phy::decoder::{Decoder, Options, Output, Reading};
+use airpace_phy::impair::{Conditions, noise_power};
+use airpace_phy::numerology::SUBCARRIER_HZ;
+use airpace_phy::ofdm::Transform;
+use airpace_phy::station::Station;
+use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
+
+use crate::scenario::{DecoderConfig, Scenario};
+
+/// For so many subframes a device remembers its own side: the decoder keeps samples no longer.
+const REMEMBERED: usize = 1000;
+
+/// The antennas of one device, one for each carrier that it hears.
+pub(crate) struct Antenna {
+    config: DecoderConfig,
+    ports: Ports,
+    /// What the streams of its carriers are named after.
+    name: String,
+    streams: Streams,
+    carriers: Vec<Carrier>,
+}
+
+impl Antenna {
+    /// Of a device of the scenario; `None` if it has no decoder.
+    pub(crate) fn new(scenario: &Scenario, device: usize, streams: &Streams) -> Option<Antenna> {
+        let config = scenario.device[device].decoder?;
+        let ports = match scenario.cell.as_ref()?.crs_ports {
+            1 => Ports::One,
+            2 => Ports::Two,
+            _ => Ports::Four,
+        };
+        let name = format!("device.{device}.antenna");
+        Some(Antenna { config, ports, name, streams: *streams, carriers: Vec::new() })
+    }
+
+    /// Receives the subframe that the cell's own account `truth` is about, with the device's own side; tells every
+    /// subframe that the decoder has read now.
+    pub(crate) fn hear(&mut self, truth: &RadioReport, tell: &mut dyn FnMut(&RadioReport)) {
+        let known = self.carriers.iter().position(|carrier| carrier.id == truth.carrier);
+        let index = known.unwrap_or_else(|| {
+            // Every carrier's noise is its own: phy names its streams by what they are for alone.
+            let mut seeds = self.streams.stream(&format!("{}.{}", self.name, truth.carrier.0));
+            let streams = Streams::new(seeds.next_u64());
+            self.carriers.push(Carrier::new(truth, self.ports, &self.config, &streams));
+            self.carriers.len() - 1
+        });
+        self.carriers[index].hear(truth, tell);
+    }
+}
+
+/// One carrier's way through the air.
+struct Carrier {
+    id: CarrierId,
+    station: Station,
+    decoder: Decoder,
+    samples: Vec<Complex32>,
+    samples_per_subframe: f64,
+    /// What the device knew of itself, by subframe.
+    own: VecDeque<(u64, OwnRadio)>,
+}
+
+impl Carrier {
+    fn new(first: &RadioReport, ports: Ports, config: &DecoderConfig, streams: &Streams) -> Carrier {
+        let bandwidth =
+            Bandwidth::from_prbs(first.carrier_prbs).expect("a loaded scenario has no other carrier");
+        let cell = Cell {
+            // Chosen: identities that differ, as those of one site's carriers often do.
+            pci: 1 + u16::from(first.carrier.0),
+            bandwidth,
+            ports,
+            cp: CyclicPrefix::Normal,
+            phich_duration: PhichDuration::Normal,
+            phich_resource: PhichResource::One,
+        };
+        let fft_size = bandwidth.nominal_fft_size();
+        let rate_hz = fft_size as u64 * u64::from(SUBCARRIER_HZ);
+        let amplitude = (0.2 / libm::sqrt(bandwidth.subcarriers() as f64)) as f32;
+        let conditions = Conditions {
+            profile: config.fading,
+            doppler_hz: config.doppler_hz,
+            noise_power: noise_power(config.snr_db, fft_size, amplitude),
+            ..Conditions::perfect(rate_hz as f64)
+        };
+        let mut options = Options::new(rate_hz);
+        // A phone knows which cell serves it.
+        options.listen.pci = Some(cell.pci);
+        options.listen.transform = Transform::Reproducible;
+        // What is believed late is of no use to who shares a subframe's PRBs: nothing waits for more evidence.
+        options.caution.patience = 0;
+        Carrier {
+            id: first.carrier,
+            station: Station::new(cell, fft_size, amplitude, conditions, 0, streams)
+                .expect("the nominal FFT is large enough"),
+            decoder: Decoder::new(options).expect("the nominal rate is high enough"),
+            samples: Vec::new(),
+            samples_per_subframe: rate_hz as f64 / 1e3,
+            own: VecDeque::new(),
+        }
+    }
+
+    fn hear(&mut self, truth: &RadioReport, tell: &mut dyn FnMut(&RadioReport)) {
+        if let Some(own) = truth.own {
+            self.own.push_back((truth.subframe_index, own));
+        }
+        if self.own.len() > REMEMBERED {
+            self.own.pop_front();
+        }
+        self.samples.clear();
+        self.station.send(truth, &mut self.samples);
+        self.decoder.push(&self.samples);
+        while let Some(output) = self.decoder.pop() {
+            if let Output::Subframe(reading) = output {
+                tell(&self.report(&reading));
+            }
+        }
+    }
+
+    /// A reading with its number in the run and the device's own side.
+    fn report(&mut self, reading: &Reading) -> RadioReport {
+        let subframe = libm::round(reading.sample as f64 / self.samples_per_subframe).max(0.0) as u64;
+        while self.own.front().is_some_and(|(before, _)| *before < subframe) {
+            self.own.pop_front();
+        }
+        let own = self.own.front().filter(|(at, _)| *at == subframe).map(|(_, own)| *own);
+        RadioReport { subframe_index: subframe, own, ..reading.report(self.id, Time::from_millis(subframe)) }
+    }
+}

@@ -1,0 +1,179 @@
+//! The ring: what a cell grants goes on the air as radio samples, a decoder reads them, and PBE-CC lives by what it read.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use airpace_core::event::Event;
+use airpace_core::radio::{DciFormat, Direction};
+use airpace_core::{Bits, Dci, DeviceId, PrbSet, RadioReport, Recorder, Rnti};
+use airpace_phy::schedule::{Scheduler, implied_sinr_db};
+use airpace_phy::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use airpace_sim::{Scenario, SchemeSpec};
+
+mod common;
+
+use common::run;
+
+/// A phone beside the users of a busy hour.
+const BUSY: &str = r#"
+    duration_s = 1.5
+    cell = { prbs = 15, background.hour = "busy" }
+    flow = [{ rtt_ms = 42 }]
+"#;
+
+/// A phone alone.
+const ALONE: &str = r#"
+    duration_s = 1.5
+    cell = { prbs = 15 }
+    flow = [{ rtt_ms = 42 }]
+"#;
+
+#[test]
+fn what_was_granted_is_what_is_told() {
+    let told = Told::of(BUSY, "{ snr_db = 20 }");
+    assert_eq!(
+        told.subframes, 1499,
+        "every subframe that ended is told, those before the cell was found too"
+    );
+    assert!(told.latest_ms <= 20, "the first waited {} ms until the cell was found", told.latest_ms);
+    let (granted, found) = (told.granted.len(), told.granted.intersection(&told.told).count());
+    assert!(granted > 1500, "{granted} grants make a busy cell");
+    assert!(found as f64 >= 0.995 * granted as f64, "{found} of {granted} grants are told as they were made");
+    let wrong: Vec<_> = told.told.difference(&told.granted).collect();
+    assert!(wrong.len() * 200 <= granted, "nobody made these: {wrong:?}");
+}
+
+#[test]
+fn at_20_db_the_rate_is_that_of_perfect_telemetry() {
+    for (text, decoder) in [(ALONE, "{ snr_db = 20 }"), (BUSY, "{ fading = 'epa', doppler_hz = 5 }")] {
+        let mbps = |decoder| run(&with(text, decoder), "pbe", 1).1.flows[0].mbps(0.5, 1.5);
+        let (decoded, perfect) = (mbps(Some(decoder)), mbps(None));
+        assert!(
+            (decoded / perfect - 1.0).abs() < 0.03,
+            "{decoded} Mbit/s with a decoder {decoder}, {perfect} without"
+        );
+    }
+}
+
+#[test]
+fn where_little_is_heard_or_nothing_pbe_falls_back() {
+    let perfect = run(&with(ALONE, None), "pbe", 1).1.flows[0].mbps(0.8, 1.5);
+    for (snr_db, what) in [(-6, "most messages are missed"), (-25, "no cell is found")] {
+        let (_, notes) = run(&with(ALONE, Some(&format!("{{ snr_db = {snr_db} }}"))), "pbe", 1);
+        let flow = &notes.flows[0];
+        let state = flow.states.last().expect("states are recorded");
+        assert!(state.starts_with("Fallback."), "{what} at {snr_db} dB: {:?}", flow.states);
+        let part = flow.mbps(0.8, 1.5) / perfect;
+        assert!(part > 0.75, "{part} of the rate at 20 dB is carried where {what}");
+    }
+}
+
+#[test]
+fn the_same_seed_hears_the_same() {
+    let decoder = "{ snr_db = 3, fading = 'eva', doppler_hz = 70 }";
+    let told = |seed| {
+        let text = ALONE.replace("duration_s = 1.5", "duration_s = 0.4");
+        run(&with(&text, Some(decoder)), "pbe", seed).1.fingerprint()
+    };
+    assert_eq!(told(1), told(1));
+    assert_ne!(told(1), told(2));
+}
+
+#[test]
+fn a_decoder_that_has_nothing_to_decode_is_refused() {
+    let refusal = |text: &str, decoder: &str| {
+        let text = format!("name = \"story\"\nflow = [{{ rtt_ms = 42 }}]\nduration_s = 1\n{text}");
+        let sets = [("device".to_owned(), format!("[{{ decoder = {decoder} }}]"))];
+        Scenario::load(&text, "story.toml", &sets).unwrap_err().to_string()
+    };
+    for (text, decoder, says) in [
+        ("", "{}", "there is no `[cell]`"),
+        ("cell.prbs = 40", "{}", "`device.0.decoder` knows no carrier of 40 PRBs"),
+        ("cell.telemetry.missed_dci = 0.1", "{}", "remove either"),
+        ("cell = {}", "{ snr_db = 99 }", "`device.0.decoder.snr_db` is 99"),
+        ("cell = {}", "{ doppler_hz = -1 }", "`device.0.decoder.doppler_hz` is -1"),
+        ("cell = {}", "{ fading = 'epb' }", "did you mean `epa`?"),
+    ] {
+        let refusal = refusal(text, decoder);
+        assert!(refusal.contains(says), "{refusal}");
+    }
+}
+
+/// A scenario of one device that has this decoder.
+fn with(text: &str, decoder: Option<&str>) -> Scenario {
+    let decoder = decoder.map_or(String::new(), |decoder| format!(", decoder = {decoder}"));
+    let radio = "radio.channel = { layers = 2, sinr_db = 16.5 }";
+    common::scenario(&format!("device = [{{ {radio}{decoder} }}]\n{text}"))
+}
+
+/// What a grant says as far as its message can: subframe, for whom, what.
+type Said =
+    (u64, Rnti, Direction, DciFormat, Vec<(u16, u16)>, [Option<u8>; 2], [Bits; 2], [bool; 2], Option<u8>);
+
+fn said(report: &RadioReport, dci: &Dci) -> Said {
+    let runs = |prbs: PrbSet| prbs.runs().collect();
+    // An uplink grant names no process: its subframe does.
+    let harq = (dci.direction == Direction::Downlink).then_some(dci.harq);
+    let Dci { rnti, direction, format, prbs, mcs, tbs, ndi, .. } = *dci;
+    (report.subframe_index, rnti, direction, format, runs(prbs), mcs, tbs, ndi, harq)
+}
+
+/// What was granted, and what a device was told of it.
+struct Told {
+    scheduler: Scheduler,
+    now_ms: u64,
+    /// Subframes that were told.
+    subframes: u64,
+    /// The longest from a subframe's begin until it was told.
+    latest_ms: u64,
+    /// Grants that found a place among the messages of their subframe.
+    granted: BTreeSet<Said>,
+    told: BTreeSet<Said>,
+}
+
+impl Told {
+    /// Of a run of PBE-CC.
+    fn of(text: &str, decoder: &str) -> Told {
+        let cell = Cell {
+            pci: 1,
+            bandwidth: Bandwidth::from_prbs(15).unwrap(),
+            ports: Ports::Two,
+            cp: CyclicPrefix::Normal,
+            phich_duration: PhichDuration::Normal,
+            phich_resource: PhichResource::One,
+        };
+        let mut told = Told {
+            scheduler: Scheduler::new(&cell),
+            now_ms: 0,
+            subframes: 0,
+            latest_ms: 0,
+            granted: BTreeSet::new(),
+            told: BTreeSet::new(),
+        };
+        let pbe = SchemeSpec::parse("pbe").unwrap();
+        airpace_sim::run(&with(text, Some(decoder)), &pbe, 1, &mut told, &mut |_| ControlFlow::Continue(()))
+            .unwrap();
+        told
+    }
+}
+
+impl Recorder for Told {
+    fn record(&mut self, event: Event<'_>) {
+        let Event::Subframe(subframe) = event else { return };
+        let report = subframe.report;
+        // A subframe is told after its end, the last one never.
+        self.now_ms = report.subframe_index;
+        if report.subframe_index == 1499 {
+            return;
+        }
+        let blocked = self.scheduler.announce(report, implied_sinr_db).blocked;
+        let sent = report.dcis.iter().enumerate().filter(|(index, _)| !blocked.contains(index));
+        self.granted.extend(sent.map(|(_, dci)| said(report, dci)));
+    }
+
+    fn control_channel(&mut self, _: DeviceId, report: &RadioReport) {
+        self.subframes += 1;
+        self.latest_ms = self.latest_ms.max(self.now_ms - report.subframe_index);
+        self.told.extend(report.dcis.iter().map(|dci| said(report, dci)));
+    }
+}
