@@ -167,13 +167,13 @@ impl Source {
 /// Takes what all recordings say in the order of their time, so that the same recordings give the same output.
 fn take_all(sources: &mut [Source], patience: Duration, sink: &mut Sink<'_>) -> anyhow::Result<()> {
     loop {
-        for carrier in 0..sources.len() {
-            while sources[carrier].state == State::Stalled
-                && let Ok(told) = sources[carrier].told.try_recv()
+        for (carrier, source) in sources.iter_mut().enumerate() {
+            while source.state == State::Stalled
+                && let Ok(told) = source.told.try_recv()
             {
-                sink.say(&format!("{} goes on", sources[carrier].name));
-                sources[carrier].state = State::Heard;
-                sources[carrier].advance(&told);
+                sink.say(&format!("{} goes on", source.name));
+                source.state = State::Heard;
+                source.advance(&told);
                 sink.take(carrier, told)?;
             }
         }
