@@ -129,7 +129,7 @@ fn rounded(number: f32, digits: f64) -> Value {
     json!((f64::from(number) * digits).round() / digits)
 }
 
-/// What stands above [`line`]s.
+/// What stands above [`line()`]s.
 pub const HEAD: &str = "cell  sfn.sf cfi  rnti type dir format    CCEs  alloc n_prb  mcs    rv   ndi  harq tpc  \
                         tbs            snr  conf   prb";
 
