@@ -99,6 +99,12 @@ fn findings() -> Vec<Finding> {
             remedy: "",
         },
         Finding {
+            name: "recorded radio",
+            is_there: true,
+            detail: "the control channel of LTE cells in radio samples: `airpace decode`".to_owned(),
+            remedy: "",
+        },
+        Finding {
             name: "modem",
             is_there: !ports.is_empty(),
             detail: match &ports[..] {
@@ -145,10 +151,7 @@ fn findings() -> Vec<Finding> {
         },
         absent("live", "no runs over real networks (UDP, QUIC, TUN): this version simulates only"),
         absent("kernel", "no controllers in the kernel (BPF struct_ops): not in this version"),
-        absent(
-            "radio",
-            "no decoder of a cell's control channel: not in this version; `encode` makes samples",
-        ),
+        absent("live radio", "no samples from radio devices: not in this version; recordings are read"),
     ]
 }
 
