@@ -5,11 +5,13 @@
 mod format;
 mod meta;
 mod reader;
+mod source;
 mod writer;
 
 pub use format::Format;
 pub use meta::{Meta, Segment};
 pub use reader::{Piece, Reader};
+pub use source::{Source, Until};
 pub use writer::Writer;
 
 use std::path::PathBuf;

@@ -11,17 +11,20 @@ mod subframes;
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use airpace_core::Rnti;
-use airpace_live::iq::{Format, Reader};
+use airpace_live::iq::{Format, Reader, Until};
 use airpace_phy::Cell;
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 
 use self::cell::{Event, Told};
 use self::sink::Sink;
 use super::Verdict;
+use super::diag::parse_duration;
 
 /// Reads the control channel of LTE cells: what every user is granted, from radio samples alone.
 ///
@@ -71,6 +74,9 @@ pub struct Args {
     /// How raw samples are written: ci8, cu8, ci16_le or cf32_le.
     #[arg(long)]
     format: Option<Format>,
+    /// End after so much of each recording, such as 10s.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    span: Option<Duration>,
     /// With several recordings: one that says nothing for so many seconds is not waited for.
     #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = rate)]
     stall: f64,
@@ -126,12 +132,28 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         named.map(|(file, reader)| (file.display().to_string(), reader.meta().sample_rate_hz)).collect();
     let mut sink = Sink::new(args, &named, out)?;
     let mut sources = vec![];
-    for ((file, reader), (name, _)) in args.files.iter().zip(readers).zip(named) {
-        let told = cell::start(file, reader, pci)?;
+    let stop = on_interrupt()?;
+    for (reader, (name, _)) in readers.into_iter().zip(named) {
+        let source =
+            Until::new(Box::new(reader), args.span.map(|span| span.as_secs_f64()), Arc::clone(&stop));
+        let told = cell::start(&name, Box::new(source), pci)?;
         sources.push(Source { name, told, at_ms: 0.0, share: None, state: State::Heard });
     }
     take_all(&mut sources, Duration::from_secs_f64(args.stall), &mut sink)?;
     sink.finish()
+}
+
+/// What Ctrl-C sets, so that all ends in good order: counts are told and tables are whole. Twice, it ends at once.
+fn on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .context("cannot listen to Ctrl-C")?;
+    Ok(stop)
 }
 
 /// A recording that is decoded.

@@ -13,6 +13,8 @@ mod watch;
 
 use std::io::Write;
 
+pub use port::parse_duration;
+
 use super::Verdict;
 
 /// Reads what a modem says on its diagnostic port.

@@ -90,6 +90,42 @@ fn a_pipe_gives_what_its_file_gives() {
 }
 
 #[test]
+fn it_ends_early_where_it_is_told_to() {
+    let shell = Shell::new();
+    record(&shell, "a", &[]);
+    let all = shell.run(&["decode", "a.sigmf-meta", "--subframes", "--json"]).json();
+    let some = shell.run(&["decode", "a.sigmf-meta", "--subframes", "--json", "--for", "50ms"]).json();
+    assert!(some.len() >= 48 && some.len() <= 50, "{} subframes in 50 ms", some.len());
+    assert_eq!(some[..40], all[..40], "the same from the start");
+    shell.run(&["decode", "a.sigmf-meta", "--for", "50"]).refused(&["--for", "500us, 1ms or 2s"]);
+}
+
+#[test]
+fn an_interrupted_pipe_still_gives_its_counts_and_its_table() {
+    let shell = Shell::new();
+    record(&shell, "a", &[]);
+    let words = ["decode", "-", "--rate", "7.68e6", "--format", "ci16_le", "--stats", "--parquet", "table"];
+    let mut command = shell.command(&words);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let mut open = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut open, &std::fs::read(shell.path("a.sigmf-data")).unwrap()).unwrap();
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
+        .unwrap();
+    drop(open);
+    std::io::Read::read_to_string(&mut out, &mut line).unwrap();
+    let done = child.wait_with_output().unwrap();
+    let err = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(0), "that is no error: {err}");
+    assert!(err.contains("RNTIs") && err.contains("processor time"), "counts are told: {err}");
+    let table = std::fs::read(shell.path("table")).unwrap();
+    assert!(table.starts_with(b"PAR1") && table.ends_with(b"PAR1"), "the table is whole");
+}
+
+#[test]
 fn subframes_say_what_was_granted_and_what_is_idle() {
     let shell = Shell::new();
     record(&shell, "a", &[]);

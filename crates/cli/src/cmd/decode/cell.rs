@@ -1,9 +1,8 @@
-//! One recording's thread: samples in, what its decoder says out.
+//! One recording's or radio's thread: samples in, what its decoder says out.
 
-use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use airpace_live::iq::{Piece, Reader};
+use airpace_live::iq::{self, Piece, Source};
 use airpace_phy::decoder::{Decoder, Options, Output};
 use airpace_phy::search::Work;
 use airpace_phy::{Complex32, Ladder};
@@ -51,21 +50,21 @@ pub struct Ending {
     pub work: Option<Work>,
 }
 
-/// Decodes a recording in a thread of its own, which ends when nobody listens any more.
+/// Decodes samples in a thread of its own, which ends when nobody listens any more. `name` is for people.
 ///
 /// # Errors
 /// If the samples are too few per second for any cell, or no thread can be had.
-pub fn start(path: &Path, reader: Reader, pci: Option<u16>) -> anyhow::Result<Receiver<Told>> {
-    let rate_hz = reader.meta().sample_rate_hz.round() as u64;
+pub fn start(name: &str, source: Box<dyn Source>, pci: Option<u16>) -> anyhow::Result<Receiver<Told>> {
+    let rate_hz = source.sample_rate_hz().round() as u64;
     let mut options = Options::new(rate_hz);
     options.listen.pci = pci;
-    let decoder = Decoder::new(options).with_context(|| path.display().to_string())?;
+    let decoder = Decoder::new(options).with_context(|| name.to_owned())?;
     let (told, heard) = sync_channel(MOST_WAITING);
-    let mut thread = Thread { reader, decoder, rate_hz, lost: 0, cost_us: 0.0, untold: 0, told };
+    let mut thread = Thread { decoder, rate_hz, gone: 0, share: None, cost_us: 0.0, untold: 0, told };
     std::thread::Builder::new()
-        .name(format!("decode {}", path.display()))
+        .name(format!("decode {name}"))
         .spawn(move || {
-            let last = match thread.read_all() {
+            let last = match thread.read_all(source) {
                 Ok(()) => Event::End(Box::new(Ending {
                     ladder: *thread.decoder.ladder(),
                     work: thread.decoder.work(),
@@ -82,16 +81,17 @@ pub fn start(path: &Path, reader: Reader, pci: Option<u16>) -> anyhow::Result<Re
 
 /// Why a thread ends before its recording does.
 enum Stop {
-    Failed(airpace_live::iq::Error),
+    Failed(iq::Error),
     Unheard,
 }
 
 struct Thread {
-    reader: Reader,
     decoder: Decoder,
     rate_hz: u64,
-    /// Samples that the receiver lost.
-    lost: u64,
+    /// Samples that were read, or lost by the receiver.
+    gone: u64,
+    /// How much has been read, where that is known.
+    share: Option<f64>,
     /// Processor time that was not told yet, in microseconds.
     cost_us: f64,
     /// Pieces since something was told.
@@ -100,38 +100,44 @@ struct Thread {
 }
 
 impl Thread {
-    fn read_all(&mut self) -> Result<(), Stop> {
+    /// A source that is read is given back before its end is told: nobody waits for a radio to be switched off.
+    fn read_all(&mut self, mut source: Box<dyn Source>) -> Result<(), Stop> {
         // Pieces of one length: what is decoded does not depend on how a pipe was filled. A message waits for its
         // piece's end for a quarter of a millisecond at most.
         let piece = (self.rate_hz / 4000).max(1) as usize;
         let mut samples: Vec<Complex32> = vec![];
-        loop {
-            match self.reader.read(&mut samples).map_err(Stop::Failed)? {
-                Piece::Samples(_) => {
+        let end = loop {
+            let read = source.read(&mut samples);
+            self.share = source.progress();
+            match read {
+                Ok(Piece::Samples(count)) => {
+                    self.gone += count as u64;
                     let whole = samples.len() / piece * piece;
                     for piece in samples[..whole].chunks_exact(piece) {
                         self.push(piece)?;
                     }
                     samples.drain(..whole);
                 }
-                Piece::Gap(lost) => {
+                Ok(Piece::Gap(lost)) => {
                     self.push(&samples)?;
                     samples.clear();
                     self.tell(Event::Gap)?;
                     // Of a loss of unknown length the tracker finds out by itself.
                     if let Some(count) = lost {
-                        self.lost += count;
+                        self.gone += count;
                         self.decoder.skip(count);
                         self.pop()?;
                     }
                 }
-                Piece::End => {
-                    self.push(&samples)?;
-                    self.decoder.finish();
-                    return self.pop();
-                }
+                Ok(Piece::End) => break Ok(()),
+                Err(error) => break Err(Stop::Failed(error)),
             }
-        }
+        };
+        // What came before a failure is as good as any.
+        self.push(&samples)?;
+        self.decoder.finish();
+        self.pop()?;
+        end
     }
 
     fn push(&mut self, samples: &[Complex32]) -> Result<(), Stop> {
@@ -152,7 +158,7 @@ impl Thread {
         }
         self.untold = 0;
         let cost_us = std::mem::take(&mut self.cost_us);
-        self.tell(Event::Progress { share: self.reader.progress(), cost_us })
+        self.tell(Event::Progress { share: self.share, cost_us })
     }
 
     fn pop(&mut self) -> Result<(), Stop> {
@@ -163,7 +169,7 @@ impl Thread {
     }
 
     fn tell(&self, event: Event) -> Result<(), Stop> {
-        let at_ms = (self.reader.position() + self.lost) as f64 * 1e3 / self.rate_hz.max(1) as f64;
+        let at_ms = self.gone as f64 * 1e3 / self.rate_hz.max(1) as f64;
         self.told.send(Told { at_ms, event }).map_err(|_| Stop::Unheard)
     }
 }

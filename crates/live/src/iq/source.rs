@@ -1,0 +1,139 @@
+//! Whatever gives samples piece by piece: a file, a radio, or one of them with something done to it on the way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use airpace_phy::Complex32;
+
+use super::{Error, Piece, Reader};
+
+/// Samples in order, from wherever they come.
+pub trait Source: Send {
+    /// Samples per second.
+    fn sample_rate_hz(&self) -> f64;
+
+    /// Appends the next samples. Never crosses a gap: where one lies before the next samples, it is told first, once.
+    /// No samples (`Samples(0)`) say that none have come for a while, and that there may be more.
+    ///
+    /// # Errors
+    /// If there will be no more, though this was not meant to be the end.
+    fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error>;
+
+    /// How much of it has been read, 0 to 1, if it is known where it ends.
+    fn progress(&self) -> Option<f64>;
+}
+
+impl Source for Reader {
+    fn sample_rate_hz(&self) -> f64 {
+        self.meta().sample_rate_hz
+    }
+
+    fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error> {
+        Reader::read(self, out)
+    }
+
+    fn progress(&self) -> Option<f64> {
+        Reader::progress(self)
+    }
+}
+
+/// A source that ends early: after so much time, or when it is asked to.
+pub struct Until {
+    source: Box<dyn Source>,
+    /// Samples after which it ends, lost ones among them.
+    most: Option<u64>,
+    stop: Arc<AtomicBool>,
+    /// Samples that came or were lost.
+    gone: u64,
+}
+
+impl Until {
+    /// Ends after `seconds` of samples, if any are given, and as soon as `stop` is set.
+    pub fn new(source: Box<dyn Source>, seconds: Option<f64>, stop: Arc<AtomicBool>) -> Until {
+        let most = seconds.map(|seconds| (seconds * source.sample_rate_hz()).round() as u64);
+        Until { source, most, stop, gone: 0 }
+    }
+}
+
+impl Source for Until {
+    fn sample_rate_hz(&self) -> f64 {
+        self.source.sample_rate_hz()
+    }
+
+    fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error> {
+        let left = self.most.map(|most| most.saturating_sub(self.gone));
+        if left == Some(0) || self.stop.load(Ordering::Relaxed) {
+            return Ok(Piece::End);
+        }
+        let before = out.len();
+        let piece = match self.source.read(out)? {
+            Piece::Samples(count) => {
+                let count = left.map_or(count, |left| count.min(usize::try_from(left).unwrap_or(count)));
+                out.truncate(before + count);
+                self.gone += count as u64;
+                Piece::Samples(count)
+            }
+            piece => piece,
+        };
+        if let Piece::Gap(Some(lost)) = piece {
+            self.gone += lost;
+        }
+        Ok(piece)
+    }
+
+    fn progress(&self) -> Option<f64> {
+        let of_time = self.most.map(|most| self.gone as f64 / most.max(1) as f64);
+        // Whichever ends first.
+        let share = [of_time, self.source.progress()].into_iter().flatten().reduce(f64::max);
+        share.map(|share| share.min(1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iq::{Format, Meta, Segment};
+
+    /// Three hundred samples a second, three thousand in all; from the tenth on, a second's worth is lost.
+    fn source() -> Box<dyn Source> {
+        let mut meta = Meta::raw(Format::Ci8, 300.0);
+        let at = |start, global_index| Segment { start, global_index, frequency_hz: None };
+        meta.segments = vec![at(0, Some(0)), at(10, Some(310))];
+        let bytes = std::io::Cursor::new(vec![1; 6000]);
+        Box::new(Reader::new("a".into(), meta, Box::new(bytes), Some(6000)).unwrap())
+    }
+
+    /// Everything it gives: so many samples, so many lost.
+    fn rest(until: &mut Until) -> (usize, Vec<Option<u64>>) {
+        let (mut out, mut gaps) = (vec![], vec![]);
+        loop {
+            match until.read(&mut out).unwrap() {
+                Piece::Samples(_) => {}
+                Piece::Gap(lost) => gaps.push(lost),
+                Piece::End => return (out.len(), gaps),
+            }
+        }
+    }
+
+    #[test]
+    fn it_ends_after_its_time_of_which_lost_samples_are_a_part() {
+        let mut until = Until::new(source(), Some(1.5), Arc::default());
+        assert_eq!(rest(&mut until), (150, vec![Some(300)]), "450 in all");
+        assert_eq!(until.progress(), Some(1.0));
+        let mut until = Until::new(source(), Some(0.5), Arc::default());
+        assert_eq!(rest(&mut until), (10, vec![Some(300)]), "the time ends in the gap");
+        let mut until = Until::new(source(), None, Arc::default());
+        assert_eq!(rest(&mut until), (3000, vec![Some(300)]), "all of it");
+    }
+
+    #[test]
+    fn it_ends_when_it_is_asked_to() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut until = Until::new(source(), None, Arc::clone(&stop));
+        let mut out = vec![];
+        until.read(&mut out).unwrap();
+        assert!(!out.is_empty() && until.progress() < Some(0.01), "of the file");
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(until.read(&mut out).unwrap(), Piece::End);
+    }
+}
