@@ -10,6 +10,7 @@ use airpace_core::radio::{BitLayer, CarrierId, RadioReport};
 use airpace_core::{Rnti, Time};
 use num_complex::Complex32;
 
+use crate::answers::{Answered, Answers};
 use crate::cell::Cell;
 use crate::dci::Carrier;
 use crate::evidence::{Caution, Evidence};
@@ -71,6 +72,8 @@ pub struct Reading {
     pub found: Vec<Found>,
     /// Messages of earlier subframes that are believed only now, each with its own time.
     pub late: Vec<Found>,
+    /// Answers to uplink blocks that were granted by messages that were believed in time.
+    pub answers: Vec<Answered>,
 }
 
 impl Reading {
@@ -106,16 +109,22 @@ struct Reader {
     cell: Cell,
     search: Search,
     evidence: Evidence,
+    answers: Answers,
 }
 
 impl Reader {
     fn new(cell: Cell, caution: Caution) -> Reader {
         let carrier = Carrier::symmetric(cell.bandwidth.prbs(), cell.ports);
-        Reader { cell, search: Search::new(&carrier), evidence: Evidence::new(cell.pci, carrier, caution) }
+        Reader {
+            cell,
+            search: Search::new(&carrier),
+            evidence: Evidence::new(cell.pci, carrier, caution),
+            answers: Answers::new(cell),
+        }
     }
 
     fn read(&mut self, index: u64, observation: &Observation, ladder: &mut Ladder) -> Reading {
-        let Reader { search, evidence, .. } = self;
+        let Reader { search, evidence, answers, .. } = self;
         evidence.advance(index);
         let candidates = search.candidates(observation, |rnti| evidence.history().prior(rnti, 0.0));
         ladder.candidates += candidates.len() as u64;
@@ -135,6 +144,7 @@ impl Reader {
             cces: observation.cces(),
             prbs: self.cell.bandwidth.prbs(),
             snr_db: observation.snr_db,
+            answers: answers.read(index, &observation.answers, &found),
             found,
             late,
         }

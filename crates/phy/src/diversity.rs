@@ -69,6 +69,12 @@ pub(crate) fn unpair(y: &Quad, h: &[Quad; 4], (p, q): (usize, usize), at: usize)
     ]
 }
 
+/// The factor by which symbols come out of [`unpair`].
+pub(crate) fn pair_power(h: &[Quad; 4], (p, q): (usize, usize), at: usize) -> f32 {
+    let mean = |port: usize| (h[port][at] + h[port][at + 1]).scale(0.5).norm_sqr();
+    0.5 * (mean(p) + mean(q))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

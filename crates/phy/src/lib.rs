@@ -29,6 +29,7 @@
 //! | [`search`] | every message that those bits may hold, without decoding them all | 36.213 §9.1.1 |
 //! | [`evidence`] | which of them to believe, and how much | |
 //! | [`harq`] | which blocks are sent again, and how long those were | 36.321 §5.3.2, §5.4.2 |
+//! | [`answers`] | which uplink blocks were received, as the cell answers | 36.213 §8.3, §9.1.2 |
 //! | [`found`] | a message that is believed, with all that can be told of it | |
 //! | [`decoder`] | all of it: samples in, everyone's messages out | |
 //! | [`follow`], [`fuse`] | one user's grants; several cells' reports by subframe | |
@@ -36,6 +37,7 @@
 //! | [`receive`] | the grid of a known cell back to DCIs, exhaustively | |
 #![warn(missing_docs)]
 
+pub mod answers;
 pub mod cell;
 pub mod channel;
 pub mod coding;

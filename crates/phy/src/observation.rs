@@ -5,8 +5,8 @@ use num_complex::Complex32;
 use crate::cell::Cell;
 use crate::channel::Channel;
 use crate::grid::{BITS_PER_CCE, ControlRegion, Grid};
-use crate::pcfich;
 use crate::sequence::gold::{Gold, pdcch_seed};
+use crate::{pcfich, phich};
 
 /// The control region of one subframe, as it was heard.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,8 +23,19 @@ pub struct Observation {
     pub cfi_margin: f32,
     /// Log-likelihood ratios ln P(0)/P(1) of the bits of all CCEs, 72 each, without scrambling.
     pub llrs: Vec<f32>,
+    /// What each PHICH group's sequences sound like, as many per group as the prefix has.
+    pub answers: Vec<AnswerHeard>,
     /// Power of a resource element of all ports over that of the noise, mean over the band.
     pub snr_db: f32,
+}
+
+/// What one sequence of a PHICH group sounds like.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AnswerHeard {
+    /// Amplitude over that of a resource element of unit power: about 1 of an ACK, −1 of a NACK, 0 where nothing was sent.
+    pub amplitude: f32,
+    /// ln P(ACK)/P(NACK), if an answer was sent.
+    pub llr: f32,
 }
 
 impl Observation {
@@ -49,6 +60,8 @@ pub struct Observer {
     indicators: Vec<[[f32; 32]; 3]>,
     /// By subframe: the scrambling of the PDCCH as signs.
     scrambling: Vec<Vec<f32>>,
+    /// By subframe: that of the PHICH.
+    answers: Vec<[f32; 12]>,
 }
 
 impl Observer {
@@ -72,6 +85,7 @@ impl Observer {
             regions,
             indicators: (0..10).map(|number| [1, 2, 3].map(|cfi| indicator(number, cfi))).collect(),
             scrambling: (0..10).map(signs).collect(),
+            answers: (0..10).map(|number| phich::scrambling(cell.pci, number)).collect(),
         }
     }
 
@@ -127,6 +141,26 @@ impl Observer {
         for ((reg, signs), eight) in region.pdcch.iter().zip(scrambling).zip(out.llrs.chunks_exact_mut(8)) {
             let symbols = channel.matched(self.cell.ports, grid, reg);
             write_llrs(&symbols, scale, signs, eight);
+        }
+    }
+
+    /// Listens to all sequences of all PHICH groups of subframe `out.number`, of which `out.cfi` is known.
+    ///
+    /// Source: TS 36.211 §6.9
+    pub fn answers(&self, grid: &Grid, channel: &Channel, out: &mut Observation) {
+        let (cell, region) = (&self.cell, self.region(out.cfi));
+        let noise = channel.noise().max(f32::MIN_POSITIVE);
+        let sequences = phich::sequences(cell.cp);
+        out.answers.clear();
+        for group in 0..cell.phich_groups() {
+            let unit = &region.phich[phich::unit(cell.cp, group)];
+            let (y, h) = (unit.map(|reg| grid.quad(&reg)), unit.map(|reg| channel.quads(&reg)));
+            let (levels, full) = phich::levels(cell, &self.answers[out.number % 10], group, &y, &h);
+            // A level is ±`full`, with noise of power `full`·`noise`/2 as only one part counts.
+            out.answers.extend(levels[..sequences].iter().map(|level| AnswerHeard {
+                amplitude: level / full.max(f32::MIN_POSITIVE),
+                llr: 4.0 * level / noise,
+            }));
         }
     }
 }

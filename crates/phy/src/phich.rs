@@ -3,7 +3,7 @@
 use num_complex::Complex32;
 
 use crate::cell::{Cell, Ports};
-use crate::diversity::{Quad, pair, unpair};
+use crate::diversity::{Quad, pair, pair_power, unpair};
 use crate::modulation::bpsk;
 use crate::numerology::CyclicPrefix;
 use crate::sequence::gold::{Gold, phich_seed};
@@ -115,33 +115,50 @@ fn port_pair(cp: CyclicPrefix, group: usize, i: usize) -> (usize, usize) {
     if (i + unit(cp, group)).is_multiple_of(2) { (0, 2) } else { (1, 3) }
 }
 
-/// How much more the received unit sounds like a yes than like a no: positive for ACK, near zero if nothing was sent.
+/// The signs that scramble the answers of subframe `subframe` (0…9), for [`levels`].
+///
+/// Source: TS 36.211 §6.9.1
+pub fn scrambling(pci: u16, subframe: usize) -> [f32; 12] {
+    let mut bits = Gold::new(phich_seed(pci, subframe));
+    std::array::from_fn(|_| bits.next_sign())
+}
+
+/// What each sequence of a group sounds like: positive for ACK, negative for NACK, near zero if nothing was sent; and how
+/// loud an answer of a resource element's unit power would sound.
 ///
 /// `y[i]` and `h[i][port]` are the received elements of repetition i and the channel on them.
-pub fn decode(
+pub fn levels(
     cell: &Cell,
-    subframe: usize,
-    (group, sequence): (usize, usize),
+    scrambling: &[f32; 12],
+    group: usize,
     y: &[Quad; REPETITIONS],
     h: &[[Quad; 4]; REPETITIONS],
-) -> f32 {
-    let mut scrambling = Gold::new(phich_seed(cell.pci, subframe));
+) -> ([f32; 8], f32) {
     let yes = bpsk(1);
-    let mut sum = 0.0;
+    let (mut levels, mut full) = ([0.0; 8], 0.0);
     for i in 0..REPETITIONS {
+        let ports = match cell.ports {
+            Ports::One | Ports::Two => (0, 1),
+            Ports::Four => port_pair(cell.cp, group, i),
+        };
         let x = match cell.ports {
-            Ports::One | Ports::Two => crate::diversity::combine(cell.ports, &y[i], &h[i]),
-            Ports::Four => {
-                let ports = port_pair(cell.cp, group, i);
+            Ports::One => crate::diversity::combine(cell.ports, &y[i], &h[i]),
+            Ports::Two | Ports::Four => {
                 let [a, b] = unpair(&y[i], &h[i], ports, 0);
                 let [c, d] = unpair(&y[i], &h[i], ports, 2);
                 [a, b, c, d]
             }
         };
         for (at, place) in chips(cell.cp, group).enumerate() {
-            let expected = chip(cell.cp, sequence, at) * yes * scrambling.next_sign();
-            sum += (x[place] * expected.conj()).re;
+            full += match cell.ports {
+                Ports::One => h[i][0][place].norm_sqr(),
+                Ports::Two | Ports::Four => pair_power(&h[i], ports, place & !1),
+            };
+            let heard = x[place] * yes.conj() * scrambling[i * spreading(cell.cp) + at];
+            for (sequence, level) in levels[..sequences(cell.cp)].iter_mut().enumerate() {
+                *level += (heard * chip(cell.cp, sequence, at).conj()).re;
+            }
         }
     }
-    sum
+    (levels, full)
 }

@@ -3,23 +3,20 @@
 use std::collections::VecDeque;
 
 use airpace_core::radio::Direction;
-use airpace_core::{RadioReport, Streams};
+use airpace_core::{RadioReport, Rnti, Streams};
 use num_complex::Complex32;
 
+use crate::answers::ANSWER_AFTER;
 use crate::cell::Cell;
 use crate::encode::{Subframe, Transmitter};
 use crate::impair::{Conditions, Impair};
 use crate::phich::{self, Answer};
 use crate::schedule::{Announcement, Scheduler, implied_sinr_db};
 
-/// Subframes from an uplink grant to its answer: the block is sent after four, answered after four more.
-///
-/// Source: TS 36.213 §8.0 and §9.1.2
-const ANSWER_AFTER: u64 = 8;
-
 /// Sends a cell's subframes one after the other, through a channel.
 ///
-/// Chosen: every uplink block is acknowledged; a report does not say which were not received.
+/// Chosen: an uplink block is acknowledged unless the cell grants its user another transmission of it with the answer: a
+/// report says no more of which blocks were received.
 pub struct Station {
     cell: Cell,
     scheduler: Scheduler,
@@ -28,8 +25,8 @@ pub struct Station {
     /// Subframes by which the cell's clock is ahead of the reports'.
     offset: u64,
     next: u64,
-    /// Answers that are due, with their subframe.
-    answers: VecDeque<(u64, Answer)>,
+    /// Answers that are due: their subframe, for whom, group and sequence.
+    answers: VecDeque<(u64, Rnti, (usize, usize))>,
     ports: Vec<Vec<Complex32>>,
 }
 
@@ -66,25 +63,32 @@ impl Station {
         assert!(report.subframe_index >= self.next, "subframe {} is over", report.subframe_index);
         while self.next < report.subframe_index {
             let silent = Announcement { cfi: self.cell.least_cfi(), ..Announcement::default() };
-            self.transmit(&silent, out);
+            self.transmit(&silent, &[], out);
         }
         let mut shifted = report.clone();
         shifted.subframe_index += self.offset;
         let announcement = self.scheduler.announce(&shifted, implied_sinr_db);
-        for dci in report.dcis.iter().filter(|dci| dci.direction == Direction::Uplink) {
+        let uplink = || report.dcis.iter().filter(|dci| dci.direction == Direction::Uplink);
+        for dci in uplink() {
             if let Some((lowest, _)) = dci.prbs.runs().next() {
-                let (group, sequence) = phich::resource(&self.cell, usize::from(lowest), 0);
-                self.answers.push_back((self.next + ANSWER_AFTER, Answer { group, sequence, ack: true }));
+                let resource = phich::resource(&self.cell, usize::from(lowest), 0);
+                self.answers.push_back((self.next + ANSWER_AFTER, dci.rnti, resource));
             }
         }
-        self.transmit(&announcement, out);
+        let again: Vec<Rnti> = uplink().filter(|dci| dci.is_retransmission()).map(|dci| dci.rnti).collect();
+        self.transmit(&announcement, &again, out);
         announcement
     }
 
-    fn transmit(&mut self, announcement: &Announcement, out: &mut Vec<Complex32>) {
+    /// `again`: who is to send a block once more.
+    fn transmit(&mut self, announcement: &Announcement, again: &[Rnti], out: &mut Vec<Complex32>) {
         let at = self.next + self.offset;
-        let due = self.answers.iter().take_while(|(due, _)| *due <= self.next).count();
-        let answers: Vec<Answer> = self.answers.drain(..due).map(|(_, answer)| answer).collect();
+        let due = self.answers.iter().take_while(|(due, ..)| *due <= self.next).count();
+        let answers: Vec<Answer> = self
+            .answers
+            .drain(..due)
+            .map(|(_, rnti, (group, sequence))| Answer { group, sequence, ack: !again.contains(&rnti) })
+            .collect();
         let subframe = Subframe {
             sfn: (at / 10 % 1024) as u16,
             number: (at % 10) as usize,
@@ -109,7 +113,7 @@ mod tests {
     use crate::ofdm::Demodulator;
     use crate::receive::Receiver;
     use airpace_core::radio::{BitLayer, CarrierId};
-    use airpace_core::{Dci, PrbSet, Rnti, Time};
+    use airpace_core::{Dci, PrbSet, Time};
 
     const CELL: Cell = Cell {
         pci: 12,

@@ -119,7 +119,9 @@ fn recorded_answers_are_heard() {
             let channel = Channel::estimate(&about.cell, number, 0, &grid);
             let unit = region.phich[phich::unit(about.cell.cp, answer.group)];
             let (y, h) = (unit.map(|reg| grid.quad(&reg)), unit.map(|reg| channel.quads(&reg)));
-            let level = phich::decode(&about.cell, number, (answer.group, answer.sequence), &y, &h);
+            let scrambling = phich::scrambling(about.cell.pci, number);
+            let (levels, full) = phich::levels(&about.cell, &scrambling, answer.group, &y, &h);
+            let level = levels[answer.sequence] / full;
             assert_eq!(
                 level > 0.0,
                 answer.ack,

@@ -225,6 +225,7 @@ impl Tracker {
         let channel = self.estimator.channel();
         heard.snr_db = channel.snr_db();
         self.observer.bits(&self.grid, channel, &mut heard);
+        self.observer.answers(&self.grid, channel, &mut heard);
         if heard.number == 0 && !is_faint {
             self.renumber(ring);
             heard.sfn = self.place.sfn;
