@@ -342,6 +342,7 @@ fn remember(harq: &mut HarqMemory, index: u64, dci: &mut Dci) {
         Direction::Uplink => HarqMemory::uplink_process(index),
         Direction::Downlink => dci.harq,
     };
+    dci.harq = process;
     for block in 0..2 {
         let Some(mcs) = dci.mcs[block] else { continue };
         let size = (dci.tbs[block].0 > 0).then_some(dci.tbs[block]);

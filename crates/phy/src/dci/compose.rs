@@ -1,8 +1,8 @@
 //! A grant in the words of the rest of the house, as a message that a cell can send.
 
 use airpace_core::radio::{DciFormat, Direction};
-use airpace_core::tables::lte;
-use airpace_core::{Dci, PrbSet};
+use airpace_core::tables::lte::{self, McsTable};
+use airpace_core::{Bits, Dci, PrbSet};
 
 use super::allocation::Gap;
 use super::message::{Block, Compact, Downlink, Message, Spatial, Uplink};
@@ -90,7 +90,7 @@ impl Message {
             }
             _ => (first.ok_or(Unsayable::Empty)?, None),
         };
-        Ok(Message::Downlink(Downlink {
+        let mut downlink = Downlink {
             format,
             carrier: None,
             allocation,
@@ -100,8 +100,30 @@ impl Message {
             tpc: NO_CHANGE,
             spatial,
             srs_request: None,
-        }))
+        };
+        let layers = downlink.layers(carrier.ports).unwrap_or([1, 1]);
+        for (at, block) in [Some(&mut downlink.first), downlink.second.as_mut()].into_iter().enumerate() {
+            if let Some(block) = block.filter(|_| dci.retransmission[at]) {
+                block.mcs = mcs_of_retransmission(block.mcs, dci.prbs.len(), layers[at], dci.tbs[at]);
+            }
+        }
+        Ok(Message::Downlink(downlink))
     }
+}
+
+/// The MCS by which a block of `size` is sent again: on other PRBs than before, its own would name another size.
+///
+/// Source: TS 36.213 §7.1.7.2 (a reserved MCS leaves the size as it was)
+fn mcs_of_retransmission(mcs: u8, prbs: u16, layers: u8, size: Bits) -> u8 {
+    let is_named = |table: McsTable| table.tbs(mcs, prbs, layers) == Some(size);
+    let Some(row) = McsTable::Qam64.mcs(mcs) else { return mcs };
+    if size == Bits(0) || row.i_tbs.is_none() || is_named(McsTable::Qam64) || is_named(McsTable::Qam256) {
+        return mcs;
+    }
+    let same_modulation = |reserved: &u8| {
+        McsTable::Qam64.mcs(*reserved).is_some_and(|other| other.modulation == row.modulation)
+    };
+    (29..=31).find(same_modulation).unwrap_or(mcs)
 }
 
 fn block(dci: &Dci, at: usize) -> Result<Option<Block>, Unsayable> {
@@ -169,7 +191,6 @@ mod tests {
     use super::*;
     use crate::cell::Ports;
     use airpace_core::Rnti;
-    use airpace_core::tables::lte::McsTable;
     use proptest::prelude::*;
 
     const CARRIER: Carrier = Carrier::symmetric(50, Ports::Two);
@@ -205,6 +226,25 @@ mod tests {
             [0, 9, 18].into_iter().fold(PrbSet::EMPTY, |set, prb| set.union(PrbSet::run(prb, 1)));
         let message = Message::of_dci(&CARRIER, &grant(DciFormat::F1, every_third)).unwrap();
         assert_eq!(message.prbs(&CARRIER), Some([every_third; 2]));
+    }
+
+    #[test]
+    fn a_block_that_is_sent_again_beside_a_new_one_keeps_its_size() {
+        let size = |prbs| McsTable::Qam64.tbs(20, prbs, 1).unwrap();
+        let dci = Dci {
+            mcs: [Some(20); 2],
+            tbs: [size(12), size(9)],
+            retransmission: [false, true],
+            ..grant(DciFormat::F2A, PrbSet::run(0, 12))
+        };
+        let sent = |dci: &Dci| {
+            Message::of_dci(&CARRIER, dci).unwrap().to_dci(&CARRIER, USER, McsTable::Qam64).unwrap()
+        };
+        let told = sent(&dci);
+        assert_eq!(told.mcs, [Some(20), Some(31)], "64QAM, and of the size of before");
+        assert_eq!(told.tbs, [size(12), Bits(0)]);
+        let same = Dci { tbs: [size(12); 2], ..dci };
+        assert_eq!(sent(&same).mcs, [Some(20); 2], "on as many PRBs as before its own MCS names its size");
     }
 
     proptest! {

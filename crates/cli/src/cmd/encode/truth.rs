@@ -75,7 +75,7 @@ impl Truth {
                 message,
                 extras: Extras::NONE,
                 prbs: message.prbs(&self.carrier),
-                dci: Some(Dci { harq, ..dci }),
+                dci: Some(Dci { harq, mcs: mcs(&message).unwrap_or(dci.mcs), ..dci }),
                 table: McsTable::Qam64,
                 snr_db: self.snr_db,
                 confidence: 1.0,
@@ -101,5 +101,13 @@ impl Truth {
     /// If it cannot be written.
     pub fn finish(mut self) -> anyhow::Result<()> {
         self.file.flush().with_context(|| format!("cannot write `{}`", self.path.display()))
+    }
+}
+
+/// The MCS of each block as a message says it: that of a block sent again may be a reserved one.
+fn mcs(message: &Message) -> Option<[Option<u8>; 2]> {
+    match message {
+        Message::Downlink(downlink) => Some(downlink.blocks().map(|block| block.map(|block| block.mcs))),
+        _ => None,
     }
 }
