@@ -1,4 +1,8 @@
-//! One user's own grants: what it gets, what is sent again, and how fast.
+//! One user's own grants: what it gets, what is sent again, how fast, and what a bystander can know of its side.
+
+mod side;
+
+pub use side::OwnSide;
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,8 @@
 //! Reports of several cells, brought together by subframe.
 //!
 //! Every cell is decoded on its own and may be late by its own amount. A subframe comes out when all cells have
-//! reported it. A cell that falls too far behind is not waited for: the others go on, and it is said so.
+//! reported it. A cell that falls too far behind is not waited for: the others go on, and it is said so. One of which it
+//! is known that nothing comes, for now or for good, is not waited for either.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ pub enum Fused {
     },
     /// A cell is not waited for any more.
     Stalled(CarrierId),
-    /// A cell that had stalled has caught up.
+    /// A cell that was not waited for has caught up.
     Back(CarrierId),
 }
 
@@ -42,14 +43,28 @@ struct Source {
     offset: i64,
     /// Its last subframe.
     last: Option<u64>,
+    /// It is not waited for, until it has caught up.
     is_stalled: bool,
+    /// Nothing more comes from it.
+    has_ended: bool,
     too_late: u64,
 }
 
+impl Source {
+    /// Whether it is not waited for.
+    fn is_free(&self) -> bool {
+        self.is_stalled || self.has_ended
+    }
+}
+
 impl Fusion {
-    /// Of these carriers. A cell may be `patience` subframes behind the fastest.
+    /// The patience of who waits for the slowest, as for recordings that all lie there.
+    pub const WITHOUT_END: u64 = u64::MAX;
+
+    /// Of these carriers. A cell may be `patience` subframes behind the fastest: [`Fusion::WITHOUT_END`] where nothing is
+    /// lost by waiting.
     pub fn new(carriers: impl IntoIterator<Item = CarrierId>, patience: u64) -> Fusion {
-        let source = Source { offset: 0, last: None, is_stalled: false, too_late: 0 };
+        let source = Source { offset: 0, last: None, is_stalled: false, has_ended: false, too_late: 0 };
         Fusion {
             cells: carriers.into_iter().map(|carrier| (carrier, source)).collect(),
             patience,
@@ -63,6 +78,20 @@ impl Fusion {
     pub fn align(&mut self, carrier: CarrierId, offset: i64) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.offset = offset;
+        }
+    }
+
+    /// A cell is silent, as a clock tells: it is not waited for until it has caught up.
+    pub fn stall(&mut self, carrier: CarrierId) {
+        if let Some(source) = self.cells.get_mut(&carrier) {
+            source.is_stalled = true;
+        }
+    }
+
+    /// Nothing more comes from a cell: it is not waited for.
+    pub fn end(&mut self, carrier: CarrierId) {
+        if let Some(source) = self.cells.get_mut(&carrier) {
+            source.has_ended = true;
         }
     }
 
@@ -85,7 +114,7 @@ impl Fusion {
     fn mark(&mut self) {
         let Some(newest) = self.cells.values().filter_map(|source| source.last).max() else { return };
         let oldest = self.waiting.keys().next().copied().unwrap_or(newest);
-        for (&carrier, source) in &mut self.cells {
+        for (&carrier, source) in self.cells.iter_mut().filter(|(_, source)| !source.has_ended) {
             // One that never reported is as late as the oldest report that waits for it.
             let behind = newest.saturating_sub(source.last.unwrap_or(oldest));
             if !source.is_stalled && behind > self.patience {
@@ -107,7 +136,7 @@ impl Fusion {
         let is_complete = self
             .cells
             .values()
-            .all(|source| source.is_stalled || source.last.is_some_and(|last| last >= index));
+            .all(|source| source.is_free() || source.last.is_some_and(|last| last >= index));
         if is_complete { self.take() } else { None }
     }
 
@@ -201,6 +230,24 @@ mod tests {
         assert_eq!(fusion.pop(), None);
         fusion.push(report(0, 111));
         assert_eq!(fusion.pop(), Some(Fused::Stalled(CarrierId(1))));
+    }
+
+    #[test]
+    fn a_cell_that_ended_or_is_silent_is_not_waited_for() {
+        let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], Fusion::WITHOUT_END);
+        fusion.push(report(0, 5));
+        fusion.push(report(0, 9000));
+        assert_eq!(fusion.pop(), None, "who has patience waits for any time");
+        fusion.stall(CarrierId(1));
+        assert_eq!(drain(&mut fusion), [(5, vec![0]), (9000, vec![0])]);
+        fusion.push(report(1, 9001));
+        assert_eq!(fusion.pop(), Some(Fused::Back(CarrierId(1))));
+        fusion.push(report(0, 9001));
+        fusion.push(report(0, 9002));
+        assert_eq!(drain(&mut fusion), [(9001, vec![0, 1])], "one that came back is waited for again");
+        fusion.end(CarrierId(1));
+        fusion.push(report(0, 20_000));
+        assert_eq!(drain(&mut fusion), [(9002, vec![0]), (20_000, vec![0])]);
     }
 
     #[test]

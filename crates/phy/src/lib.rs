@@ -32,7 +32,8 @@
 //! | [`answers`] | which uplink blocks were received, as the cell answers | 36.213 §8.3, §9.1.2 |
 //! | [`found`] | a message that is believed, with all that can be told of it | |
 //! | [`decoder`] | all of it: samples in, everyone's messages out | |
-//! | [`follow`], [`fuse`] | one user's grants; several cells' reports by subframe | |
+//! | [`follow`], [`fuse`] | one user's grants and side; several cells' reports by subframe | |
+//! | [`report`] | reports as text, to be kept and read again | |
 //! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
 //! | [`receive`] | the grid of a known cell back to DCIs, exhaustively | |
 #![warn(missing_docs)]
@@ -63,6 +64,7 @@ pub mod pcfich;
 pub mod pdcch;
 pub mod phich;
 pub mod receive;
+pub mod report;
 pub mod resample;
 pub mod schedule;
 pub mod search;

@@ -1,0 +1,281 @@
+//! Radio reports as text: a line of JSON per subframe of all carriers, to be kept, sent on and read again.
+//!
+//! ```text
+//! {"subframe_index":211,"reports":[{"carrier":0,"time_ms":11.0,"carrier_prbs":50,"idle_prbs":38,"cfi":1,"layer":"physical",
+//!   "dcis":[{"rnti":4660,"dir":"DL","format":"1A","prb":[[0,11]],"mcs":[9,null],"tbs":[1928,0],"rv":[0,0],"ndi":[1,0],
+//!            "harq":3,"layers":1,"retransmission":[false,false]}],
+//!   "own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}
+//! ```
+//!
+//! `prb` are ranges of the first slot, their last PRB included; lists of two have an entry per block, of which `mcs` says
+//! whether it is sent. `own` is null for a bystander, `decoded` where there is no grant or its outcome is not known.
+//! `idle_prbs` follows from the grants and is not read.
+
+use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction, OwnRadio};
+use airpace_core::{Bits, Bytes, Dci, PrbSet, RadioReport, Rnti, Time};
+use serde::{Deserialize, Serialize};
+
+/// A line is no subframe's reports.
+#[derive(Debug, thiserror::Error)]
+#[error("column {}: {source}; a line is what `airpace decode --reports` writes", source.column())]
+pub struct Unreadable {
+    #[from]
+    source: serde_json::Error,
+}
+
+/// The line of a subframe (without its end): the reports of all carriers that have one.
+pub fn to_line(index: u64, reports: &[RadioReport]) -> String {
+    let line = Line { subframe_index: index, reports: reports.iter().map(Report::of).collect() };
+    serde_json::to_string(&line).expect("numbers, texts and lists are JSON")
+}
+
+/// The reports of a line.
+///
+/// # Errors
+/// If it is no JSON, or a field is missing or says what cannot be.
+pub fn from_line(line: &str) -> Result<Vec<RadioReport>, Unreadable> {
+    let Line { subframe_index, reports } = serde_json::from_str(line)?;
+    Ok(reports.into_iter().map(|report| report.told(subframe_index)).collect())
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    subframe_index: u64,
+    reports: Vec<Report>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Report {
+    carrier: u8,
+    time_ms: f64,
+    carrier_prbs: u16,
+    #[serde(skip_deserializing)]
+    idle_prbs: u16,
+    cfi: u8,
+    layer: Layer,
+    dcis: Vec<Grant>,
+    own: Option<Own>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Grant {
+    rnti: u16,
+    dir: Way,
+    format: Format,
+    prb: Vec<[u16; 2]>,
+    mcs: [Option<u8>; 2],
+    tbs: [u64; 2],
+    rv: [u8; 2],
+    ndi: [u8; 2],
+    harq: u8,
+    layers: u8,
+    retransmission: [bool; 2],
+}
+
+#[derive(Serialize, Deserialize)]
+struct Own {
+    rnti: u16,
+    active: bool,
+    /// Null where it was not measured.
+    sinr_db: Option<f64>,
+    bits_per_prb: f64,
+    decoded: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uplink_queue_bytes: Option<u64>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Layer {
+    Physical,
+    Transport,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+enum Way {
+    #[serde(rename = "DL")]
+    Down,
+    #[serde(rename = "UL")]
+    Up,
+}
+
+/// The formats' own names.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(remote = "DciFormat")]
+enum Named {
+    #[serde(rename = "0")]
+    F0,
+    #[serde(rename = "1")]
+    F1,
+    #[serde(rename = "1A")]
+    F1A,
+    #[serde(rename = "1B")]
+    F1B,
+    #[serde(rename = "1C")]
+    F1C,
+    #[serde(rename = "1D")]
+    F1D,
+    #[serde(rename = "2")]
+    F2,
+    #[serde(rename = "2A")]
+    F2A,
+    #[serde(rename = "2B")]
+    F2B,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Format(#[serde(with = "Named")] DciFormat);
+
+impl Report {
+    fn of(report: &RadioReport) -> Report {
+        Report {
+            carrier: report.carrier.0,
+            time_ms: report.time.as_millis_f64(),
+            carrier_prbs: report.carrier_prbs,
+            idle_prbs: report.idle_prbs(),
+            cfi: report.cfi,
+            layer: match report.layer {
+                BitLayer::Physical => Layer::Physical,
+                BitLayer::Transport => Layer::Transport,
+            },
+            dcis: report.dcis.iter().map(Grant::of).collect(),
+            own: report.own.as_ref().map(Own::of),
+        }
+    }
+
+    fn told(self, subframe_index: u64) -> RadioReport {
+        RadioReport {
+            carrier: CarrierId(self.carrier),
+            time: Time::from_secs_f64(self.time_ms.max(0.0) * 1e-3),
+            subframe_index,
+            carrier_prbs: self.carrier_prbs,
+            cfi: self.cfi,
+            dcis: self.dcis.into_iter().map(Grant::told).collect(),
+            own: self.own.map(Own::told),
+            layer: match self.layer {
+                Layer::Physical => BitLayer::Physical,
+                Layer::Transport => BitLayer::Transport,
+            },
+        }
+    }
+}
+
+impl Grant {
+    fn of(dci: &Dci) -> Grant {
+        Grant {
+            rnti: dci.rnti.0,
+            dir: match dci.direction {
+                Direction::Downlink => Way::Down,
+                Direction::Uplink => Way::Up,
+            },
+            format: Format(dci.format),
+            prb: dci.prbs.runs().map(|(start, len)| [start, start + len - 1]).collect(),
+            mcs: dci.mcs,
+            tbs: dci.tbs.map(|bits| bits.0),
+            rv: dci.rv,
+            ndi: dci.ndi.map(u8::from),
+            harq: dci.harq,
+            layers: dci.layers,
+            retransmission: dci.retransmission,
+        }
+    }
+
+    fn told(self) -> Dci {
+        let run =
+            |&[first, last]: &[u16; 2]| PrbSet::run(first, (last.saturating_add(1)).saturating_sub(first));
+        Dci {
+            rnti: Rnti(self.rnti),
+            direction: match self.dir {
+                Way::Down => Direction::Downlink,
+                Way::Up => Direction::Uplink,
+            },
+            format: self.format.0,
+            prbs: self.prb.iter().map(run).fold(PrbSet::EMPTY, PrbSet::union),
+            mcs: self.mcs,
+            tbs: self.tbs.map(Bits),
+            rv: self.rv,
+            ndi: self.ndi.map(|ndi| ndi != 0),
+            harq: self.harq,
+            layers: self.layers,
+            retransmission: self.retransmission,
+        }
+    }
+}
+
+impl Own {
+    fn of(own: &OwnRadio) -> Own {
+        Own {
+            rnti: own.rnti.0,
+            active: own.active,
+            sinr_db: own.sinr_db.is_finite().then_some(own.sinr_db),
+            bits_per_prb: own.bits_per_prb,
+            decoded: own.decoded,
+            uplink_queue_bytes: own.uplink_queue.map(|bytes| bytes.0),
+        }
+    }
+
+    fn told(self) -> OwnRadio {
+        OwnRadio {
+            rnti: Rnti(self.rnti),
+            active: self.active,
+            sinr_db: self.sinr_db.unwrap_or(f64::NAN),
+            bits_per_prb: self.bits_per_prb,
+            decoded: self.decoded,
+            uplink_queue: self.uplink_queue_bytes.map(Bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_come_back_as_they_were() {
+        let dci = Dci {
+            rnti: Rnti(4660),
+            direction: Direction::Uplink,
+            format: DciFormat::F2A,
+            prbs: PrbSet::run(0, 4).union(PrbSet::run(99, 1)),
+            mcs: [Some(28), None],
+            tbs: [Bits(75_376), Bits(0)],
+            rv: [0, 2],
+            ndi: [true, false],
+            harq: 7,
+            layers: 2,
+            retransmission: [false, true],
+        };
+        let own = OwnRadio {
+            rnti: Rnti(4660),
+            active: true,
+            sinr_db: 20.25,
+            bits_per_prb: 160.5,
+            decoded: Some(false),
+            uplink_queue: Some(Bytes(1500)),
+        };
+        let report = |carrier, own, layer| RadioReport {
+            carrier: CarrierId(carrier),
+            time: Time::from_micros(11_250),
+            subframe_index: 211,
+            carrier_prbs: 100,
+            cfi: 3,
+            dcis: vec![dci, Dci::default()],
+            own,
+            layer,
+        };
+        let reports = [report(0, Some(own), BitLayer::Physical), report(1, None, BitLayer::Transport)];
+        assert_eq!(from_line(&to_line(211, &reports)).unwrap(), reports);
+    }
+
+    #[test]
+    fn what_is_no_report_is_refused_with_its_place() {
+        for (line, says) in [
+            ("", "column 0"),
+            ("{\"subframe_index\":1}", "missing field `reports`"),
+            ("{\"subframe_index\":1,\"reports\":[{\"carrier\":300}]}", "invalid value: integer `300`"),
+        ] {
+            let refusal = from_line(line).unwrap_err().to_string();
+            assert!(refusal.contains(says) && refusal.contains("--reports"), "{refusal}");
+        }
+    }
+}
