@@ -22,3 +22,19 @@ pub enum Verdict {
     /// An expectation failed.
     Failed,
 }
+
+/// Reads a number above zero.
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
+        _ => Err("give a number above 0".to_owned()),
+    }
+}
+
+/// Reads a number from `LEAST` to `MOST`.
+fn within<const LEAST: i32, const MOST: i32>(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if (f64::from(LEAST)..=f64::from(MOST)).contains(&number) => Ok(number),
+        _ => Err(format!("give a number from {LEAST} to {MOST}")),
+    }
+}

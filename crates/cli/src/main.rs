@@ -4,6 +4,7 @@
 //! 0 fine, 1 an expectation failed, 2 an error.
 
 mod cmd;
+mod parquet_file;
 mod results;
 mod seeds;
 mod terminal;

@@ -123,9 +123,18 @@ pub fn thousands(number: u64) -> String {
 
 /// A bar with an estimate of the time left, on standard error; hidden where nobody watches.
 pub fn progress(is_quiet: bool) -> ProgressBar {
+    bar(is_quiet, "{bar:30} {percent:>3} %  {msg}, {eta} left")
+}
+
+/// The same for what has no end that is known: a word on how it goes, and for how long.
+pub fn activity(is_quiet: bool) -> ProgressBar {
+    bar(is_quiet, "{spinner} {msg}, {elapsed} so far")
+}
+
+fn bar(is_quiet: bool, template: &str) -> ProgressBar {
     let is_watched = std::io::stderr().is_terminal() && !is_quiet;
     let target = if is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}, {eta} left");
+    let style = ProgressStyle::with_template(template);
     let style = style.expect("the template is valid").progress_chars("━╸ ");
     ProgressBar::with_draw_target(None, target).with_style(style)
 }

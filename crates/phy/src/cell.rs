@@ -142,6 +142,16 @@ impl PhichResource {
     pub const ALL: [PhichResource; 4] =
         [PhichResource::Sixth, PhichResource::Half, PhichResource::One, PhichResource::Two];
 
+    /// As it is written: `1/6`, `1/2`, `1` or `2`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PhichResource::Sixth => "1/6",
+            PhichResource::Half => "1/2",
+            PhichResource::One => "1",
+            PhichResource::Two => "2",
+        }
+    }
+
     /// N_g in sixths.
     pub const fn sixths(self) -> usize {
         match self {

@@ -39,11 +39,8 @@ impl Antenna {
     /// Of a device of the scenario; `None` if it has no decoder.
     pub(crate) fn new(scenario: &Scenario, device: usize, streams: &Streams) -> Option<Antenna> {
         let config = scenario.device[device].decoder?;
-        let ports = match scenario.cell.as_ref()?.crs_ports {
-            1 => Ports::One,
-            2 => Ports::Two,
-            _ => Ports::Four,
-        };
+        let ports = Ports::from_count(scenario.cell.as_ref()?.crs_ports.into())
+            .expect("a loaded scenario has no other number of ports");
         let name = format!("device.{device}.antenna");
         Some(Antenna { config, ports, name, streams: *streams, carriers: Vec::new() })
     }

@@ -1,10 +1,13 @@
 //! `airpace decode`: radio samples in, everyone's grants out.
 
+mod align;
 mod cell;
 mod columns;
 mod fused;
+mod inputs;
 pub mod message;
 mod pseudonym;
+mod recording;
 mod sink;
 mod stats;
 mod subframes;
@@ -13,24 +16,26 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use airpace_core::Rnti;
-use airpace_live::iq::{Format, Reader, Until};
+use airpace_live::iq::{Format, Reader, Source, Until};
 use airpace_phy::Cell;
+use airpace_phy::evidence::Caution;
 use anyhow::{Context, anyhow, bail};
 
-use self::cell::{Event, Told};
+use self::align::Align;
+use self::cell::Task;
+use self::inputs::Inputs;
 use self::sink::Sink;
-use super::Verdict;
 use super::diag::parse_duration;
+use super::{Verdict, positive};
 
 /// Reads the control channel of LTE cells: what every user is granted, from radio samples alone.
 ///
 /// Recordings are SigMF (ci8, cu8, ci16_le, cf32_le, also compressed by zstd), or raw samples with --rate and --format;
 /// `-` is standard input. The cell, its bandwidth, ports and timing are found by themselves. With several recordings each
-/// cell has a thread, and all are brought together by time; one that stalls does not hold up the others.
+/// cell has a thread, and all are brought together by subframe; a pipe that stalls does not hold up the others.
 ///
 /// Messages are printed when they are believed: those of users never heard of may come up to 100 subframes late, each with
 /// its own time. If no cell can be read, the ladder says how far the samples led. Listening to others may be against the
@@ -46,7 +51,7 @@ pub struct Args {
     /// One JSON object per message.
     #[arg(long)]
     json: bool,
-    /// Writes the messages as a table, one row each, with the names of the JSON.
+    /// Writes what is printed as a table too: a row per message, or per subframe, with the names of the JSON.
     #[arg(long, value_name = "OUT")]
     parquet: Option<PathBuf>,
     /// Which cell: `auto` takes the strongest, a number only the cell of that identity.
@@ -69,7 +74,7 @@ pub struct Args {
     #[arg(long, value_name = "OUT")]
     reports: Option<PathBuf>,
     /// Samples per second, of raw samples.
-    #[arg(long, value_name = "HZ", value_parser = rate)]
+    #[arg(long, value_name = "HZ", value_parser = positive)]
     rate: Option<f64>,
     /// How raw samples are written: ci8, cu8, ci16_le or cf32_le.
     #[arg(long)]
@@ -77,8 +82,11 @@ pub struct Args {
     /// End after so much of each recording, such as 10s.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     span: Option<Duration>,
-    /// With several recordings: one that says nothing for so many seconds is not waited for.
-    #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = rate)]
+    /// With several recordings: what tells that two subframes are the same.
+    #[arg(long, value_enum, default_value_t = Align::Auto)]
+    align: Align,
+    /// With several recordings: a pipe that says nothing for so many seconds is not waited for.
+    #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = positive)]
     stall: f64,
 }
 
@@ -105,13 +113,6 @@ fn rnti(text: &str) -> Result<Rnti, String> {
     number.map(Rnti).map_err(|_| "give an RNTI, such as 4660 or 0x1234".to_owned())
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(rate) if rate > 0.0 && f64::is_finite(rate) => Ok(rate),
-        _ => Err("give a number above 0".to_owned()),
-    }
-}
-
 /// Decodes and prints.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if args.files.len() > 256 {
@@ -127,19 +128,17 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     // The reader's errors have their cause in their text.
     let open = |file| Reader::open(file, (args.rate, args.format)).map_err(|error| anyhow!("{error}"));
     let readers = args.files.iter().map(|file| open(file)).collect::<Result<Vec<_>, _>>()?;
-    let named = args.files.iter().zip(&readers);
-    let named: Vec<_> =
-        named.map(|(file, reader)| (file.display().to_string(), reader.meta().sample_rate_hz)).collect();
-    let mut sink = Sink::new(args, &named, out)?;
-    let mut sources = vec![];
     let stop = on_interrupt()?;
-    for (reader, (name, _)) in readers.into_iter().zip(named) {
-        let source =
-            Until::new(Box::new(reader), args.span.map(|span| span.as_secs_f64()), Arc::clone(&stop));
-        let told = cell::start(&name, Box::new(source), pci)?;
-        sources.push(Source { name, told, at_ms: 0.0, share: None, state: State::Heard });
-    }
-    take_all(&mut sources, Duration::from_secs_f64(args.stall), &mut sink)?;
+    let named = args.files.iter().zip(readers).map(|(file, reader)| {
+        let seconds = args.span.map(|span| span.as_secs_f64());
+        let source: Box<dyn Source> = Box::new(Until::new(Box::new(reader), seconds, Arc::clone(&stop)));
+        (file.display().to_string(), source)
+    });
+    let named: Vec<_> = named.collect();
+    let caution = Caution::default();
+    let mut sink = Sink::new(args, &named, caution.patience, out)?;
+    let task = Task { carrier: 0, pci, caution };
+    Inputs::start(named, task, Duration::from_secs_f64(args.stall))?.take_all(&mut sink)?;
     sink.finish()
 }
 
@@ -154,78 +153,4 @@ fn on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     })
     .context("cannot listen to Ctrl-C")?;
     Ok(stop)
-}
-
-/// A recording that is decoded.
-struct Source {
-    name: String,
-    told: Receiver<Told>,
-    at_ms: f64,
-    share: Option<f64>,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// It is waited for.
-    Heard,
-    /// It says nothing: it is not waited for.
-    Stalled,
-    /// It is over.
-    Ended,
-}
-
-impl Source {
-    fn advance(&mut self, told: &Told) {
-        self.at_ms = told.at_ms;
-        match told.event {
-            Event::Progress { share, .. } => self.share = share,
-            Event::End(_) | Event::Failed(_) => (self.state, self.share) = (State::Ended, Some(1.0)),
-            Event::Heard(_) | Event::Gap => {}
-        }
-    }
-}
-
-/// Takes what all recordings say in the order of their time, so that the same recordings give the same output.
-fn take_all(sources: &mut [Source], patience: Duration, sink: &mut Sink<'_>) -> anyhow::Result<()> {
-    loop {
-        for (carrier, source) in sources.iter_mut().enumerate() {
-            while source.state == State::Stalled
-                && let Ok(told) = source.told.try_recv()
-            {
-                sink.say(&format!("{} goes on", source.name));
-                source.state = State::Heard;
-                source.advance(&told);
-                sink.take(carrier, told)?;
-            }
-        }
-        let of = |state| {
-            let of_state = sources.iter().enumerate().filter(move |(_, source)| source.state == state);
-            of_state.min_by(|(_, one), (_, other)| one.at_ms.total_cmp(&other.at_ms)).map(|(at, _)| at)
-        };
-        let Some(carrier) = of(State::Heard).or_else(|| of(State::Stalled)) else { return Ok(()) };
-        // Where nobody else waits, silence is no stall.
-        let is_alone = sources.iter().filter(|source| source.state != State::Ended).count() == 1;
-        let source = &mut sources[carrier];
-        let told = if is_alone {
-            source.told.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        } else {
-            source.told.recv_timeout(patience)
-        };
-        match told {
-            Ok(told) => {
-                source.advance(&told);
-                sink.take(carrier, told)?;
-            }
-            Err(RecvTimeoutError::Timeout) if source.state == State::Heard => {
-                source.state = State::Stalled;
-                let seconds = patience.as_secs_f64();
-                sink.say(&format!("{} says nothing for {seconds:.0} s and is not waited for", source.name));
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => bail!("{}: its decoder crashed", source.name),
-        }
-        let shares = sources.iter().map(|source| source.share.unwrap_or(0.0));
-        sink.progress(shares.sum::<f64>() / sources.len() as f64);
-    }
 }

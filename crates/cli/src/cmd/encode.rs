@@ -16,10 +16,11 @@ use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use airpace_sim::{Scenario, SchemeSpec};
 use anyhow::{Context, bail};
+use clap::ValueEnum;
 use serde_json::json;
 
 use self::truth::Truth;
-use super::{Verdict, scenario};
+use super::{Verdict, positive, scenario, within};
 use crate::terminal;
 
 /// Turns the grants of a simulated cell into radio samples that conform to the standard.
@@ -50,7 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     carrier: u8,
     /// Send only so many seconds.
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    #[arg(long, value_name = "S", value_parser = positive)]
     seconds: Option<f64>,
     /// Physical cell identity.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..i64::from(Cell::IDENTITIES)))]
@@ -58,23 +59,31 @@ pub struct Args {
     /// Frame number of the first subframe.
     #[arg(long, value_name = "SFN", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..1024))]
     sfn: u16,
+    /// Cyclic prefix.
+    #[arg(long, value_name = "LENGTH", value_enum, default_value = "normal")]
+    cp: Length,
+    /// Symbols that the PHICH takes.
+    #[arg(long, value_name = "LENGTH", value_enum, default_value = "normal")]
+    phich_duration: Length,
     /// PHICH groups, N_g.
     #[arg(long, value_name = "NG", default_value = "1", value_parser = phich_resource)]
     phich: PhichResource,
     /// Signal to noise on a resource element in dB; without it there is no noise.
-    #[arg(long, value_name = "DB", allow_negative_numbers = true)]
+    #[arg(long, value_name = "DB", allow_negative_numbers = true, value_parser = within::<-30, 60>)]
     snr: Option<f64>,
     /// How power is spread over time: flat, epa, eva or etu (TS 36.101 Annex B.2).
     #[arg(long, value_name = "PROFILE", default_value = "flat", value_parser = profile)]
     fading: Profile,
     /// The largest Doppler shift in Hz.
-    #[arg(long, value_name = "HZ", default_value_t = 0.0)]
+    #[arg(long, value_name = "HZ", default_value_t = 0.0, value_parser = within::<0, 1000>)]
     doppler: f64,
     /// Carrier frequency offset in Hz.
-    #[arg(long, value_name = "HZ", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "HZ", default_value_t = 0.0, allow_negative_numbers = true,
+        value_parser = within::<-100_000, 100_000>)]
     cfo: f64,
     /// By how many millionths the receiver's clock is slow.
-    #[arg(long, value_name = "PPM", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PPM", default_value_t = 0.0, allow_negative_numbers = true,
+        value_parser = within::<-100, 100>)]
     drift: f64,
     /// Samples per second, a multiple of 1.92 million. [default: the nominal rate of the bandwidth]
     #[arg(long, value_name = "HZ")]
@@ -90,29 +99,24 @@ pub struct Args {
     json: bool,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if seconds > 0.0 && f64::is_finite(seconds) => Ok(seconds),
-        _ => Err("give seconds, above 0".to_owned()),
-    }
-}
-
 fn phich_resource(text: &str) -> Result<PhichResource, String> {
-    match text {
-        "1/6" => Ok(PhichResource::Sixth),
-        "1/2" => Ok(PhichResource::Half),
-        "1" => Ok(PhichResource::One),
-        "2" => Ok(PhichResource::Two),
-        _ => Err("give 1/6, 1/2, 1 or 2".to_owned()),
-    }
+    let found = PhichResource::ALL.into_iter().find(|resource| resource.name() == text);
+    found.ok_or_else(|| "give 1/6, 1/2, 1 or 2".to_owned())
 }
 
-fn phich_text(resource: PhichResource) -> &'static str {
-    match resource {
-        PhichResource::Sixth => "1/6",
-        PhichResource::Half => "1/2",
-        PhichResource::One => "1",
-        PhichResource::Two => "2",
+/// Of what the standard knows in a normal and an extended length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Length {
+    Normal,
+    Extended,
+}
+
+impl Length {
+    fn name(self) -> &'static str {
+        match self {
+            Length::Normal => "normal",
+            Length::Extended => "extended",
+        }
     }
 }
 
@@ -165,10 +169,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         ("lte:n_prb", json!(cell.bandwidth.prbs())),
         ("lte:tx_ports", json!(cell.ports.count())),
         ("lte:pci", json!(cell.pci)),
-        ("lte:cp", json!("normal")),
+        ("lte:cp", json!(args.cp.name())),
         ("lte:duplex", json!("FDD")),
-        ("lte:phich_duration", json!("normal")),
-        ("lte:phich_ng", json!(phich_text(cell.phich_resource))),
+        ("lte:phich_duration", json!(args.phich_duration.name())),
+        ("lte:phich_ng", json!(cell.phich_resource.name())),
         ("lte:fft_size", json!(fft_size)),
         ("lte:channel", json!(args.fading.name())),
         ("lte:doppler_hz", json!(args.doppler)),
@@ -242,17 +246,20 @@ fn cell_of(args: &Args, scenario: &Scenario) -> anyhow::Result<Cell> {
     let prbs = config.carrier_prbs(usize::from(args.carrier));
     let bandwidth =
         Bandwidth::from_prbs(prbs).with_context(|| format!("no LTE carrier has {prbs} PRB pairs"))?;
-    let ports = match config.crs_ports {
-        1 => Ports::One,
-        2 => Ports::Two,
-        _ => Ports::Four,
-    };
+    let ports = config.crs_ports;
+    let ports = Ports::from_count(ports.into()).with_context(|| format!("no LTE cell has {ports} ports"))?;
     Ok(Cell {
         pci: args.pci,
         bandwidth,
         ports,
-        cp: CyclicPrefix::Normal,
-        phich_duration: PhichDuration::Normal,
+        cp: match args.cp {
+            Length::Normal => CyclicPrefix::Normal,
+            Length::Extended => CyclicPrefix::Extended,
+        },
+        phich_duration: match args.phich_duration {
+            Length::Normal => PhichDuration::Normal,
+            Length::Extended => PhichDuration::Extended,
+        },
         phich_resource: args.phich,
     })
 }
@@ -330,13 +337,17 @@ impl Sender {
             writeln!(out, "{}: {subframes} subframes with {messages} messages", meta.display())?;
         }
         if blocked > 0 {
-            eprintln!("airpace: {blocked} grants found no free CCE in their search space and were not sent");
+            terminal::say(format_args!(
+                "airpace: {blocked} grants found no free CCE in their search space and were not sent"
+            ));
         }
         if let Some(first) = first_unsayable {
-            eprintln!("airpace: {unsayable} grants cannot be said by a DCI of their format, first {first}");
+            terminal::say(format_args!(
+                "airpace: {unsayable} grants cannot be said by a DCI of their format, first {first}"
+            ));
         }
         if cut > 0 {
-            eprintln!("airpace: {cut} samples exceeded full scale and were cut");
+            terminal::say(format_args!("airpace: {cut} samples exceeded full scale and were cut"));
         }
         Ok(Verdict::Fine)
     }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use airpace_phy::Complex32;
@@ -22,6 +23,7 @@ pub struct Reader {
     bytes: Option<u64>,
     /// Bytes of samples left, where the file's end is not the samples' end.
     left: Option<u64>,
+    is_live: bool,
     buffer: Vec<u8>,
     /// Bytes of a sample whose rest has not come.
     partial: usize,
@@ -69,7 +71,8 @@ impl Reader {
         meta.sample_rate_hz = raw.0.unwrap_or(meta.sample_rate_hz);
         meta.format = raw.1.unwrap_or(meta.format);
         if data == Path::new("-") {
-            return Reader::new(data, meta, Box::new(io::stdin()), None);
+            let is_live = !is_file(&io::stdin());
+            return Ok(Reader { is_live, ..Reader::new(data, meta, Box::new(io::stdin()), None)? });
         }
         let file = File::open(&data).map_err(Error::io(&data))?;
         let bytes = file.metadata().map_err(Error::io(&data))?;
@@ -78,7 +81,7 @@ impl Reader {
             return Err(Error::Io { path: data, source });
         }
         let bytes = bytes.is_file().then_some(bytes.len());
-        Reader::new(data, meta, Box::new(file), bytes)
+        Ok(Reader { is_live: bytes.is_none(), ..Reader::new(data, meta, Box::new(file), bytes)? })
     }
 
     /// Samples of any source; `path` is for errors.
@@ -108,7 +111,19 @@ impl Reader {
         }
         let left = bytes.map(|bytes| bytes.saturating_sub(meta.header_bytes + meta.trailing_bytes));
         let buffer = vec![0; CHUNK];
-        Ok(Reader { meta, path, source, bytes, left, buffer, partial: 0, samples: 0, next_segment: 1 })
+        let is_live = bytes.is_none();
+        Ok(Reader {
+            meta,
+            path,
+            source,
+            bytes,
+            left,
+            is_live,
+            buffer,
+            partial: 0,
+            samples: 0,
+            next_segment: 1,
+        })
     }
 
     /// What is known of the recording.
@@ -120,6 +135,11 @@ impl Reader {
     pub fn progress(&self) -> Option<f64> {
         let size = self.meta.format.size() as u64;
         self.bytes.map(|bytes| (self.samples * size + self.meta.header_bytes) as f64 / bytes.max(1) as f64)
+    }
+
+    /// Whether samples come as fast as a receiver gives them, as from a pipe, and may stop for a while.
+    pub fn is_live(&self) -> bool {
+        self.is_live
     }
 
     /// Samples read so far.
@@ -176,6 +196,12 @@ impl Reader {
         self.samples += (whole / size) as u64;
         Ok(Piece::Samples(whole / size))
     }
+}
+
+/// Whether a file lies behind what is open, and no pipe, socket or device.
+fn is_file(open: &impl AsFd) -> bool {
+    let file = open.as_fd().try_clone_to_owned().map(File::from);
+    file.and_then(|file| file.metadata()).is_ok_and(|of_file| of_file.is_file())
 }
 
 /// The samples of a path, and where their SigMF description should be; `None` if the name is not SigMF's.

@@ -21,6 +21,11 @@ pub trait Source: Send {
 
     /// How much of it has been read, 0 to 1, if it is known where it ends.
     fn progress(&self) -> Option<f64>;
+
+    /// Whether samples come as fast as a receiver gives them, and may stop for a while.
+    fn is_live(&self) -> bool {
+        true
+    }
 }
 
 impl Source for Reader {
@@ -34,6 +39,10 @@ impl Source for Reader {
 
     fn progress(&self) -> Option<f64> {
         Reader::progress(self)
+    }
+
+    fn is_live(&self) -> bool {
+        Reader::is_live(self)
     }
 }
 
@@ -86,6 +95,10 @@ impl Source for Until {
         // Whichever ends first.
         let share = [of_time, self.source.progress()].into_iter().flatten().reduce(f64::max);
         share.map(|share| share.min(1.0))
+    }
+
+    fn is_live(&self) -> bool {
+        self.source.is_live()
     }
 }
 

@@ -1,16 +1,17 @@
 //! One recording's or radio's thread: samples in, what its decoder says out.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::SyncSender;
 
 use airpace_live::iq::{self, Piece, Source};
 use airpace_phy::decoder::{Decoder, Options, Output};
+use airpace_phy::evidence::Caution;
 use airpace_phy::search::Work;
 use airpace_phy::{Complex32, Ladder};
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Events that may wait to be taken: less than a second of a cell.
-const MOST_WAITING: usize = 256;
+pub const MOST_WAITING: usize = 256;
 
 /// Pieces of samples after which a thread that heard nothing says that it is still at work.
 const MOST_UNTOLD: u32 = 64;
@@ -34,9 +35,11 @@ pub enum Event {
     Failed(anyhow::Error),
 }
 
-/// An event and how far the recording was read by then, in milliseconds.
+/// An event, whose it is, and how far the recording was read by then.
 pub struct Told {
-    /// When.
+    /// Which recording's, from 0.
+    pub carrier: usize,
+    /// Milliseconds from its first sample.
     pub at_ms: f64,
     /// What.
     pub event: Event,
@@ -50,19 +53,32 @@ pub struct Ending {
     pub work: Option<Work>,
 }
 
+/// How to decode.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// Which recording it is, from 0.
+    pub carrier: usize,
+    /// The only cell that is wanted.
+    pub pci: Option<u16>,
+    /// What to believe.
+    pub caution: Caution,
+}
+
 /// Decodes samples in a thread of its own, which ends when nobody listens any more. `name` is for people.
 ///
 /// # Errors
 /// If the samples are too few per second for any cell, or no thread can be had.
-pub fn start(name: &str, source: Box<dyn Source>, pci: Option<u16>) -> anyhow::Result<Receiver<Told>> {
+pub fn start(name: &str, source: Box<dyn Source>, task: Task, told: SyncSender<Told>) -> anyhow::Result<()> {
     let rate_hz = source.sample_rate_hz().round() as u64;
     let mut options = Options::new(rate_hz);
-    options.listen.pci = pci;
+    options.listen.pci = task.pci;
+    options.caution = task.caution;
     let decoder = Decoder::new(options).with_context(|| name.to_owned())?;
-    let (told, heard) = sync_channel(MOST_WAITING);
-    let mut thread = Thread { decoder, rate_hz, gone: 0, share: None, cost_us: 0.0, untold: 0, told };
+    let (name, carrier) = (name.to_owned(), task.carrier);
+    let mut thread =
+        Thread { name, carrier, decoder, rate_hz, gone: 0, share: None, cost_us: 0.0, untold: 0, told };
     std::thread::Builder::new()
-        .name(format!("decode {name}"))
+        .name(format!("decode {}", thread.name))
         .spawn(move || {
             let last = match thread.read_all(source) {
                 Ok(()) => Event::End(Box::new(Ending {
@@ -76,7 +92,7 @@ pub fn start(name: &str, source: Box<dyn Source>, pci: Option<u16>) -> anyhow::R
             let _ = thread.tell(last);
         })
         .context("cannot start a thread")?;
-    Ok(heard)
+    Ok(())
 }
 
 /// Why a thread ends before its recording does.
@@ -86,6 +102,8 @@ enum Stop {
 }
 
 struct Thread {
+    name: String,
+    carrier: usize,
     decoder: Decoder,
     rate_hz: u64,
     /// Samples that were read, or lost by the receiver.
@@ -170,7 +188,15 @@ impl Thread {
 
     fn tell(&self, event: Event) -> Result<(), Stop> {
         let at_ms = self.gone as f64 * 1e3 / self.rate_hz.max(1) as f64;
-        self.told.send(Told { at_ms, event }).map_err(|_| Stop::Unheard)
+        self.told.send(Told { carrier: self.carrier, at_ms, event }).map_err(|_| Stop::Unheard)
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.tell(Event::Failed(anyhow!("{}: its decoder crashed", self.name)));
+        }
     }
 }
 

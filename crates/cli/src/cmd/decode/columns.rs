@@ -1,37 +1,21 @@
-//! Messages in a Parquet file: a row each, with the names of the JSON.
+//! Messages and subframes in Parquet files: a row each, with the names of the JSON.
 
-use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 
+use airpace_phy::decoder::Reading;
 use airpace_phy::found::Found;
-use anyhow::Context;
 use arrow_array::builder::{
     Float32Builder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, UInt8Builder, UInt16Builder,
     UInt64Builder,
 };
-use arrow_array::{ArrayRef, RecordBatch};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
 
 use super::message::{Name, blocks, direction, harq, ranges};
+use super::subframes::Account;
+use crate::parquet_file::{Column, Rows};
 
-/// Rows after which a row group is written.
-const ROWS_PER_GROUP: usize = 1 << 15;
-
-/// A Parquet file on its way to disk.
-pub struct Columns {
-    name: String,
-    file: Option<File>,
-    /// Made with the first rows, whose columns say what the schema is.
-    writer: Option<ArrowWriter<File>>,
-    rows: Rows,
-}
-
+/// Messages.
 #[derive(Default)]
-struct Rows {
-    count: usize,
+pub struct MessageRows {
     carrier: UInt8Builder,
     cell: UInt16Builder,
     time_ms: Float64Builder,
@@ -61,60 +45,9 @@ struct Rows {
     confidence: Float32Builder,
 }
 
-impl Columns {
-    /// Makes the file.
-    ///
-    /// # Errors
-    /// If it cannot be made.
-    pub fn create(path: &Path) -> anyhow::Result<Columns> {
-        let name = path.display().to_string();
-        let file = File::create(path)
-            .with_context(|| format!("cannot write `{name}`; give --parquet a file you may write"))?;
-        Ok(Columns { name, file: Some(file), writer: None, rows: Rows::default() })
-    }
-
+impl MessageRows {
     /// Adds a message of a recording (0 is the first).
-    ///
-    /// # Errors
-    /// If a row group cannot be written.
-    pub fn add(&mut self, carrier: usize, time_ms: f64, found: &Found, name: Name) -> anyhow::Result<()> {
-        self.rows.add(carrier as u8, time_ms, found, name);
-        if self.rows.count < ROWS_PER_GROUP { Ok(()) } else { self.write() }
-    }
-
-    fn write(&mut self) -> anyhow::Result<()> {
-        let batch = RecordBatch::try_from_iter_with_nullable(self.rows.finish())?;
-        if let Some(file) = self.file.take() {
-            let level = ZstdLevel::try_new(1).expect("1 is a level of zstd");
-            let properties = WriterProperties::builder()
-                .set_created_by("airpace".to_owned())
-                .set_compression(Compression::ZSTD(level))
-                .build();
-            self.writer = Some(ArrowWriter::try_new(file, batch.schema(), Some(properties))?);
-        }
-        let Some(writer) = &mut self.writer else { return Ok(()) };
-        writer
-            .write(&batch)
-            .and_then(|()| writer.flush())
-            .with_context(|| format!("cannot write `{}`", self.name))
-    }
-
-    /// Ends the file, which is valid without a row too.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn finish(mut self) -> anyhow::Result<()> {
-        self.write()?;
-        if let Some(writer) = self.writer {
-            writer.close().with_context(|| format!("cannot write `{}`", self.name))?;
-        }
-        Ok(())
-    }
-}
-
-impl Rows {
-    fn add(&mut self, carrier: u8, time_ms: f64, found: &Found, name: Name) {
-        self.count += 1;
+    pub fn add(&mut self, carrier: u8, time_ms: f64, found: &Found, name: Name) {
         self.carrier.append_value(carrier);
         self.cell.append_value(found.pci);
         self.time_ms.append_value(time_ms);
@@ -154,9 +87,10 @@ impl Rows {
         self.snr_db.append_value(found.snr_db);
         self.confidence.append_value(found.confidence);
     }
+}
 
-    fn finish(&mut self) -> Vec<(&'static str, ArrayRef, bool)> {
-        self.count = 0;
+impl Rows for MessageRows {
+    fn finish(&mut self) -> Vec<Column> {
         let [first, second] = &mut self.prb;
         vec![
             ("carrier", Arc::new(self.carrier.finish()), false),
@@ -186,6 +120,83 @@ impl Rows {
             ("tpc", Arc::new(self.tpc.finish()), true),
             ("snr_db", Arc::new(self.snr_db.finish()), false),
             ("confidence", Arc::new(self.confidence.finish()), false),
+        ]
+    }
+}
+
+/// Subframes.
+#[derive(Default)]
+pub struct SubframeRows {
+    carrier: UInt8Builder,
+    cell: UInt16Builder,
+    time_ms: Float64Builder,
+    index: UInt64Builder,
+    sfn: UInt16Builder,
+    subframe: UInt8Builder,
+    cfi: UInt8Builder,
+    cces: UInt16Builder,
+    cces_used: UInt16Builder,
+    messages: UInt16Builder,
+    downlink: UInt16Builder,
+    uplink: UInt16Builder,
+    /// The format of every message.
+    formats: ListBuilder<StringBuilder>,
+    prbs: UInt16Builder,
+    prbs_used: UInt16Builder,
+    prbs_idle: UInt16Builder,
+    users: UInt16Builder,
+    snr_db: Float32Builder,
+}
+
+impl SubframeRows {
+    /// Adds a whole subframe of a recording's cell.
+    pub fn add(&mut self, carrier: u8, pci: u16, time_ms: f64, reading: &Reading) {
+        let account = Account::of(reading);
+        self.carrier.append_value(carrier);
+        self.cell.append_value(pci);
+        self.time_ms.append_value(time_ms);
+        self.index.append_value(reading.index);
+        self.sfn.append_value(reading.sfn);
+        self.subframe.append_value(reading.subframe);
+        self.cfi.append_value(reading.cfi);
+        self.cces.append_value(reading.cces as u16);
+        self.cces_used.append_value(account.cces_used);
+        self.messages.append_value(reading.found.len() as u16);
+        self.downlink.append_value(account.downlink);
+        self.uplink.append_value(account.uplink);
+        for found in &reading.found {
+            self.formats.values().append_value(found.format());
+        }
+        self.formats.append(true);
+        self.prbs.append_value(reading.prbs);
+        self.prbs_used.append_value(account.prbs_used);
+        self.prbs_idle.append_value(account.prbs_idle);
+        self.users.append_value(account.users);
+        self.snr_db.append_value(reading.snr_db);
+    }
+}
+
+impl Rows for SubframeRows {
+    fn finish(&mut self) -> Vec<Column> {
+        vec![
+            ("carrier", Arc::new(self.carrier.finish()), false),
+            ("cell", Arc::new(self.cell.finish()), false),
+            ("time_ms", Arc::new(self.time_ms.finish()), false),
+            ("index", Arc::new(self.index.finish()), false),
+            ("sfn", Arc::new(self.sfn.finish()), false),
+            ("subframe", Arc::new(self.subframe.finish()), false),
+            ("cfi", Arc::new(self.cfi.finish()), false),
+            ("cces", Arc::new(self.cces.finish()), false),
+            ("cces_used", Arc::new(self.cces_used.finish()), false),
+            ("messages", Arc::new(self.messages.finish()), false),
+            ("downlink", Arc::new(self.downlink.finish()), false),
+            ("uplink", Arc::new(self.uplink.finish()), false),
+            ("formats", Arc::new(self.formats.finish()), false),
+            ("prbs", Arc::new(self.prbs.finish()), false),
+            ("prbs_used", Arc::new(self.prbs_used.finish()), false),
+            ("prbs_idle", Arc::new(self.prbs_idle.finish()), false),
+            ("users", Arc::new(self.users.finish()), false),
+            ("snr_db", Arc::new(self.snr_db.finish()), false),
         ]
     }
 }

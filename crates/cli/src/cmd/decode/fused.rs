@@ -4,79 +4,58 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use airpace_core::radio::{BitLayer, CarrierId, Direction, OwnRadio};
-use airpace_core::{RadioReport, Rnti, Time};
+use airpace_core::radio::CarrierId;
+use airpace_core::{Rnti, Time};
 use airpace_phy::decoder::Reading;
+use airpace_phy::follow::OwnSide;
+use airpace_phy::found::Found;
 use airpace_phy::fuse::{Fused, Fusion};
+use airpace_phy::report;
 use anyhow::Context;
-use serde_json::{Value, json};
 
-use super::message::{direction, ranges};
+use crate::terminal;
 
-/// Subframes that one cell may be behind another; a cell is not waited for longer.
-const PATIENCE: u64 = 1000;
-
-/// Frame numbers of two recordings that began at the same time differ by no more than this many subframes if both
-/// cells count frames alike.
+/// Subframes that one live cell may be behind another.
 ///
-/// Chosen: people do not start two receivers within a tenth of a second by hand, programs do.
-const ALIKE: i64 = 100;
-
-/// Subframes after which frame numbers begin again.
-const WRAP: i64 = 10_240;
+/// Chosen: what receivers buffer differs by tens of milliseconds; who controls a rate by reports needs them soon.
+const LIVE_PATIENCE: u64 = 100;
 
 /// A file of reports.
 pub struct Reports {
     path: PathBuf,
     file: BufWriter<File>,
     fusion: Fusion,
-    /// A subframe of the first carrier that was heard, and when it was.
-    reference: Option<(u64, f64)>,
-    is_aligned: Vec<bool>,
-    has_ended: Vec<bool>,
-    /// Bits that a PRB pair last carried for who is followed, per carrier.
-    bits_per_prb: Vec<Option<f64>>,
-    own: Option<Rnti>,
+    /// The side of who is followed, per carrier.
+    own: Vec<Option<OwnSide>>,
 }
 
 impl Reports {
-    /// Of so many cells; `own` is who is followed.
+    /// Of so many cells; `own` is who is followed. Recordings wait for each other, live cells do not for long.
     ///
     /// # Errors
     /// If the file cannot be made.
-    pub fn create(path: &Path, cells: usize, own: Option<Rnti>) -> anyhow::Result<Reports> {
+    pub fn create(path: &Path, cells: usize, own: Option<Rnti>, are_live: bool) -> anyhow::Result<Reports> {
         let file = File::create(path).with_context(|| {
             format!("cannot write `{}`; give --reports a file you may write", path.display())
         })?;
+        let patience = if are_live { LIVE_PATIENCE } else { Fusion::WITHOUT_END };
         Ok(Reports {
             path: path.to_owned(),
             file: BufWriter::new(file),
-            fusion: Fusion::new((0..cells).map(|carrier| CarrierId(carrier as u8)), PATIENCE),
-            reference: None,
-            is_aligned: vec![false; cells],
-            has_ended: vec![false; cells],
-            bits_per_prb: vec![None; cells],
-            own,
+            fusion: Fusion::new((0..cells).map(|carrier| CarrierId(carrier as u8)), patience),
+            own: vec![own.map(OwnSide::new); cells],
         })
     }
 
-    /// Tells when a cell's subframe was: the first tells how its frames are counted.
-    pub fn align(&mut self, carrier: usize, index: u64, at_ms: f64) {
-        if std::mem::replace(&mut self.is_aligned[carrier], true) {
-            return;
-        }
-        let (first, first_ms) = *self.reference.get_or_insert((index, at_ms));
-        let offset = first as i64 + (at_ms - first_ms).round() as i64 - index as i64;
-        let within = (offset + WRAP / 2).rem_euclid(WRAP) - WRAP / 2;
-        if within.abs() <= ALIKE {
-            self.fusion.align(CarrierId(carrier as u8), offset - within);
-        } else {
-            eprintln!(
-                "airpace: recording {} counts frames otherwise than the first ({within} subframes): they are brought \
-                 together by their samples' time, as if both began at once",
-                carrier + 1
-            );
-            self.fusion.align(CarrierId(carrier as u8), offset);
+    /// Adds `subframes` to the numbers of a cell from now on.
+    pub fn shift(&mut self, carrier: usize, subframes: i64) {
+        self.fusion.align(CarrierId(carrier as u8), subframes);
+    }
+
+    /// A message is believed, whose subframe may come later.
+    pub fn hear(&mut self, carrier: usize, found: &Found) {
+        if let Some(own) = &mut self.own[carrier] {
+            own.hear(found);
         }
     }
 
@@ -93,10 +72,7 @@ impl Reports {
     ) -> anyhow::Result<()> {
         let time = Time::from_secs_f64(at_ms.max(0.0) / 1e3);
         let mut report = reading.report(CarrierId(carrier as u8), time);
-        report.layer = BitLayer::Physical;
-        if let Some(rnti) = self.own {
-            report.own = self.own_radio(carrier, rnti, reading, &report);
-        }
+        report.own = self.own[carrier].as_mut().and_then(|own| own.radio(reading.index, reading.snr_db));
         for dci in &mut report.dcis {
             dci.rnti = name(dci.rnti);
         }
@@ -104,99 +80,66 @@ impl Reports {
             own.rnti = name(own.rnti);
         }
         self.fusion.push(report);
-        while let Some(fused) = self.fusion.pop() {
-            self.write(fused)?;
-        }
-        Ok(())
+        self.write_all(Fusion::pop)
     }
 
-    /// The side of who is followed, as far as a bystander can know it: from its first grant on.
-    fn own_radio(
-        &mut self,
-        carrier: usize,
-        rnti: Rnti,
-        reading: &Reading,
-        report: &RadioReport,
-    ) -> Option<OwnRadio> {
-        let known = &mut self.bits_per_prb[carrier];
-        let grants =
-            report.dcis.iter().filter(|dci| dci.rnti == rnti && dci.direction == Direction::Downlink);
-        for dci in grants.filter(|dci| dci.bits().0 > 0 && !dci.prbs.is_empty()) {
-            *known = Some(dci.bits().0 as f64 / f64::from(dci.prbs.len()));
-        }
-        let bits_per_prb = (*known)?;
-        Some(OwnRadio {
-            rnti,
-            active: true,
-            sinr_db: f64::from(reading.snr_db),
-            bits_per_prb,
-            decoded: None,
-            uplink_queue: None,
-        })
+    /// A cell is silent, and not waited for.
+    pub fn stall(&mut self, carrier: usize) {
+        self.fusion.stall(CarrierId(carrier as u8));
     }
 
-    /// A recording is over: it is no news that it falls behind.
-    pub fn end(&mut self, carrier: usize) {
-        self.has_ended[carrier] = true;
-    }
-
-    /// Writes what is left.
+    /// A recording is over.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn finish(&mut self) -> anyhow::Result<()> {
-        while let Some(fused) = self.fusion.flush() {
-            self.write(fused)?;
-        }
+    pub fn end(&mut self, carrier: usize) -> anyhow::Result<()> {
+        self.fusion.end(CarrierId(carrier as u8));
+        self.write_all(Fusion::pop)
+    }
+
+    /// What was written so far is in the file.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn flush(&mut self) -> anyhow::Result<()> {
         self.file.flush().with_context(|| format!("cannot write `{}`", self.path.display()))
     }
 
-    fn write(&mut self, fused: Fused) -> anyhow::Result<()> {
-        match fused {
-            Fused::Subframe { index, reports } => {
-                let object = json!({
-                    "subframe_index": index,
-                    "reports": reports.iter().map(json_of).collect::<Vec<_>>(),
-                });
-                writeln!(self.file, "{object}")
-                    .with_context(|| format!("cannot write `{}`", self.path.display()))?;
+    /// Writes what is left; says what came too late to be written.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn finish(mut self) -> anyhow::Result<()> {
+        self.write_all(Fusion::flush)?;
+        for carrier in 0..self.own.len() {
+            let late = self.fusion.too_late(CarrierId(carrier as u8));
+            if late > 0 {
+                terminal::say(format_args!(
+                    "airpace: {late} subframes of recording {} came after theirs had been written to `{}`, and are not in it",
+                    carrier + 1,
+                    self.path.display()
+                ));
             }
-            Fused::Stalled(carrier) if self.has_ended[usize::from(carrier.0)] => {}
-            Fused::Stalled(carrier) => {
-                eprintln!("airpace: recording {} is behind and not waited for any more", carrier.0 + 1);
+        }
+        self.flush()
+    }
+
+    fn write_all(&mut self, next: impl Fn(&mut Fusion) -> Option<Fused>) -> anyhow::Result<()> {
+        while let Some(fused) = next(&mut self.fusion) {
+            match fused {
+                Fused::Subframe { index, reports } => {
+                    writeln!(self.file, "{}", report::to_line(index, &reports))
+                        .with_context(|| format!("cannot write `{}`", self.path.display()))?;
+                }
+                Fused::Stalled(carrier) => {
+                    let number = carrier.0 + 1;
+                    terminal::say(format_args!("airpace: recording {number} is behind and not waited for"));
+                }
+                Fused::Back(carrier) => {
+                    terminal::say(format_args!("airpace: recording {} has caught up", carrier.0 + 1));
+                }
             }
-            Fused::Back(carrier) => eprintln!("airpace: recording {} has caught up", carrier.0 + 1),
         }
         Ok(())
     }
-}
-
-fn json_of(report: &RadioReport) -> Value {
-    let dcis = report.dcis.iter().map(|dci| {
-        json!({
-            "rnti": dci.rnti.0,
-            "dir": direction(Some(dci.direction)),
-            "format": format!("{:?}", dci.format).trim_start_matches('F'),
-            "prb": ranges(dci.prbs),
-            "mcs": dci.mcs,
-            "tbs": dci.tbs.map(|bits| bits.0),
-            "rv": dci.rv,
-            "ndi": dci.ndi.map(u8::from),
-            "harq": dci.harq,
-            "layers": dci.layers,
-            "retransmission": dci.retransmission,
-        })
-    });
-    let own = report
-        .own
-        .map(|own| json!({ "rnti": own.rnti.0, "bits_per_prb": own.bits_per_prb, "sinr_db": own.sinr_db }));
-    json!({
-        "carrier": report.carrier.0,
-        "time_ms": report.time.as_millis_f64(),
-        "carrier_prbs": report.carrier_prbs,
-        "idle_prbs": report.idle_prbs(),
-        "cfi": report.cfi,
-        "dcis": dcis.collect::<Vec<_>>(),
-        "own": own,
-    })
 }

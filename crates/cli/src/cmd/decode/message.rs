@@ -125,7 +125,7 @@ pub fn json(found: &Found, name: Name) -> Value {
 }
 
 /// As many digits as mean something; `null` if it is no number.
-fn rounded(number: f32, digits: f64) -> Value {
+pub fn rounded(number: f32, digits: f64) -> Value {
     json!((f64::from(number) * digits).round() / digits)
 }
 

@@ -8,10 +8,11 @@ use airpace_phy::found::Found;
 
 use super::message::Name;
 
-/// Numbers the users of a cell in the order in which they are first heard of, from the first number that may be a
-/// C-RNTI. What everyone is addressed by stays.
+/// Numbers users in the order in which they are first heard of, from the first number that may be a C-RNTI. What everyone
+/// is addressed by stays.
 ///
-/// A number by order cannot be turned back, as a digest of sixteen bits could; the same recording gives the same names.
+/// A number by order cannot be turned back, as a digest of sixteen bits could. The same recordings give the same names,
+/// whatever else is asked for. An RNTI has one name in all cells of a run: a device has one RNTI on all its carriers.
 #[derive(Debug, Default)]
 pub struct Pseudonyms {
     given: BTreeMap<Rnti, Rnti>,

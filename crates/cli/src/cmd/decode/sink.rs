@@ -1,12 +1,11 @@
 //! Where all that decoders say goes: lines, tables, reports, and words at the end.
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal, Write};
+use std::time::{Duration, Instant};
 
 use airpace_core::Rnti;
-use airpace_core::radio::Direction;
-use airpace_phy::Cell;
+use airpace_live::iq::Source;
 use airpace_phy::decoder::{Output, Reading};
-use airpace_phy::follow::{Follower, Own};
 use airpace_phy::found::Found;
 use airpace_phy::ladder::Rung;
 use anyhow::anyhow;
@@ -14,131 +13,138 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::Args;
+use super::align::Alignment;
 use super::cell::{Ending, Event, Told};
-use super::columns::Columns;
+use super::columns::{MessageRows, SubframeRows};
 use super::fused::Reports;
 use super::message::{self, Name};
 use super::pseudonym::Pseudonyms;
-use super::stats::{self, Stats};
-use super::subframes::{self, Held};
+use super::recording::Recording;
+use super::stats;
+use super::subframes;
 use crate::cmd::Verdict;
+use crate::parquet_file::ParquetRows;
 use crate::terminal::{self, Paint};
 
-/// Throughput of who is followed is over so many subframes.
-const WINDOW: u64 = 1000;
+/// Between two looks at how fast it goes.
+const REFRESH: Duration = Duration::from_millis(100);
 
 /// Where all goes.
 pub struct Sink<'o> {
     args: &'o Args,
-    out: &'o mut dyn Write,
+    out: BufWriter<&'o mut dyn Write>,
     recordings: Vec<Recording>,
-    columns: Option<Columns>,
+    /// With several recordings: how they stand to each other.
+    alignment: Option<Alignment>,
+    names: Option<Pseudonyms>,
+    table: Option<Table>,
     reports: Option<Reports>,
     has_head: bool,
     bar: ProgressBar,
+    started: Instant,
+    refreshed: Option<Instant>,
 }
 
-/// What is kept of one recording.
-struct Recording {
-    name: String,
-    rate_hz: f64,
-    /// The cell that was found last.
-    cell: Option<Cell>,
-    /// The last subframe, and when it began, in milliseconds from the first sample.
-    last: (u64, f64),
-    stats: Stats,
-    held: Held,
-    names: Option<Pseudonyms>,
-    follower: Option<Follower>,
-    totals: [Total; 2],
-    end: Option<Result<Box<Ending>, anyhow::Error>>,
-}
-
-/// What who is followed got, one way.
-#[derive(Clone, Copy, Debug, Default)]
-struct Total {
-    grants: u64,
-    new_bits: u64,
-    again: u64,
-    unknown: u64,
-}
-
-impl Recording {
-    fn time_ms(&self, index: u64) -> f64 {
-        let (last, last_ms) = self.last;
-        last_ms + index as f64 - last as f64
-    }
-
-    fn name_of(&mut self, found: &Found) -> Name {
-        match &mut self.names {
-            Some(names) => names.name(found),
-            None => Name::plain(found),
-        }
-    }
-
-    fn pci(&self) -> u16 {
-        self.cell.map_or(0, |cell| cell.pci)
-    }
+/// A table that is written: what is printed, in columns.
+enum Table {
+    Messages(Box<ParquetRows<MessageRows>>),
+    Subframes(Box<ParquetRows<SubframeRows>>),
 }
 
 impl<'o> Sink<'o> {
-    /// Of recordings with these names and sample rates.
+    /// Of these recordings, by name; a message waits for evidence for `patience` subframes at most.
     ///
     /// # Errors
     /// If a file cannot be made.
     pub fn new(
         args: &'o Args,
-        sources: &[(String, f64)],
+        sources: &[(String, Box<dyn Source>)],
+        patience: u64,
         out: &'o mut dyn Write,
     ) -> anyhow::Result<Sink<'o>> {
-        let recording = |(name, rate_hz): &(String, f64)| Recording {
-            name: name.clone(),
-            rate_hz: *rate_hz,
-            cell: None,
-            last: (0, 0.0),
-            stats: Stats::default(),
-            held: Held::default(),
-            names: args.anonymize.then(Pseudonyms::default),
-            follower: args.rnti.map(|rnti| Follower::new(rnti, WINDOW)),
-            totals: [Total::default(); 2],
-            end: None,
-        };
+        let count = sources.len();
+        let are_live = sources.iter().all(|(_, source)| source.is_live());
         let reports = args.reports.as_deref();
+        let table = args.parquet.as_deref().map(|path| {
+            Ok::<_, anyhow::Error>(match args.subframes {
+                true => Table::Subframes(Box::new(ParquetRows::create(path)?)),
+                false => Table::Messages(Box::new(ParquetRows::create(path)?)),
+            })
+        });
         // Lines that run through a terminal are progress enough.
-        let bar = terminal::progress(std::io::stdout().is_terminal());
+        let is_quiet = std::io::stdout().is_terminal();
+        let bar = match sources.iter().all(|(_, source)| source.progress().is_some()) {
+            true => terminal::progress(is_quiet),
+            false => terminal::activity(is_quiet),
+        };
         bar.set_length(1000);
         bar.set_message("decoding");
+        let recording = |(name, source): &(String, Box<dyn Source>)| {
+            Recording::new(name.clone(), source.sample_rate_hz(), args, patience)
+        };
         Ok(Sink {
             args,
-            out,
+            out: BufWriter::new(out),
             recordings: sources.iter().map(recording).collect(),
-            columns: args.parquet.as_deref().map(Columns::create).transpose()?,
-            reports: reports.map(|path| Reports::create(path, sources.len(), args.rnti)).transpose()?,
+            alignment: (count > 1).then(|| Alignment::new(args.align, count)),
+            names: args.anonymize.then(Pseudonyms::default),
+            table: table.transpose()?,
+            reports: reports.map(|path| Reports::create(path, count, args.rnti, are_live)).transpose()?,
             has_head: false,
             bar,
+            started: Instant::now(),
+            refreshed: None,
         })
     }
 
-    /// How much of all recordings is read, 0 to 1.
-    pub fn progress(&self, share: f64) {
-        self.bar.set_position((1000.0 * share) as u64);
+    /// How much of all recordings is read, 0 to 1, if that is known, and how far, in milliseconds from their beginning.
+    pub fn progress(&mut self, share: Option<f64>, at_ms: f64) {
+        if self.bar.is_hidden() || self.refreshed.is_some_and(|last| last.elapsed() < REFRESH) {
+            return;
+        }
+        self.refreshed = Some(Instant::now());
+        let seconds = at_ms / 1e3;
+        let pace = seconds / self.started.elapsed().as_secs_f64().max(1e-3);
+        self.bar.set_message(format!("{seconds:.1} s decoded, {pace:.2} x real time"));
+        self.bar.set_position((1000.0 * share.unwrap_or(0.0)) as u64);
     }
 
     /// A word to who watches.
     pub fn say(&self, word: &str) {
-        self.bar.suspend(|| eprintln!("airpace: {word}"));
+        self.bar.suspend(|| terminal::say(format_args!("airpace: {word}")));
+    }
+
+    /// All that was said so far leaves.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn flush(&mut self) -> anyhow::Result<()> {
+        self.out.flush()?;
+        self.reports.as_mut().map_or(Ok(()), Reports::flush)
+    }
+
+    /// When a recording began, in milliseconds since the first did.
+    pub fn begin_ms(&self, carrier: usize) -> f64 {
+        self.recordings[carrier].begin_ms
+    }
+
+    /// A recording is silent and not waited for.
+    pub fn stall(&mut self, carrier: usize) {
+        if let Some(reports) = &mut self.reports {
+            reports.stall(carrier);
+        }
     }
 
     /// Takes what a recording's decoder says.
     ///
     /// # Errors
     /// If something cannot be written.
-    pub fn take(&mut self, carrier: usize, told: Told) -> anyhow::Result<()> {
-        let recording = &mut self.recordings[carrier];
+    pub fn take(&mut self, told: Told) -> anyhow::Result<()> {
+        let carrier = told.carrier;
         match told.event {
             Event::Heard(output) => self.output(carrier, *output)?,
-            Event::Gap => recording.stats.gap(),
-            Event::Progress { cost_us, .. } => recording.stats.spent(cost_us),
+            Event::Gap => self.recordings[carrier].stats.gap(),
+            Event::Progress { cost_us, .. } => self.recordings[carrier].stats.spent(cost_us),
             Event::End(ending) => self.end(carrier, Ok(ending))?,
             Event::Failed(error) => self.end(carrier, Err(error))?,
         }
@@ -161,15 +167,9 @@ impl<'o> Sink<'o> {
                 self.say(&word);
             }
             Output::Subframe(reading) => {
-                let at_ms = reading.sample as f64 * 1e3 / recording.rate_hz;
-                recording.last = (reading.index, at_ms);
+                let at_ms = recording.advance(reading.index, reading.sample);
                 recording.stats.heard(&reading);
-                if let Some(follower) = &mut recording.follower {
-                    follower.advance(reading.index);
-                }
-                if let Some(reports) = &mut self.reports {
-                    reports.align(carrier, reading.index, at_ms);
-                }
+                self.align(carrier, reading.index, at_ms);
                 for found in reading.found.iter().chain(&reading.late) {
                     self.message(carrier, found)?;
                 }
@@ -193,71 +193,83 @@ impl<'o> Sink<'o> {
         Ok(())
     }
 
+    fn align(&mut self, carrier: usize, index: u64, at_ms: f64) {
+        let shift = self.alignment.as_mut().and_then(|alignment| alignment.hear(carrier, index, at_ms));
+        let Some(shift) = shift else { return };
+        self.recordings[carrier].begin_ms = shift.begin_ms;
+        if let Some(reports) = &mut self.reports {
+            reports.shift(carrier, shift.subframes);
+            if let Some(doubt) = shift.doubt {
+                self.say(&format!("{} {doubt}", self.recordings[carrier].name));
+            }
+        }
+    }
+
     /// One message, as soon as it is believed.
     fn message(&mut self, carrier: usize, found: &Found) -> anyhow::Result<()> {
-        let is_one_of_many = self.recordings.len() > 1;
+        // Whoever is heard of gets a name, whether it is printed or not.
+        let name = match &mut self.names {
+            Some(names) => names.name(found),
+            None => Name::plain(found),
+        };
+        if let Some(reports) = &mut self.reports {
+            reports.hear(carrier, found);
+        }
         let recording = &mut self.recordings[carrier];
         recording.stats.message(found);
         if self.args.rnti.is_some_and(|rnti| rnti != found.rnti) {
             return Ok(());
         }
-        let own = recording.follower.as_mut().and_then(|follower| follower.take(found));
-        if let Some(own) = &own {
-            let total = &mut recording.totals[way(own.dci.direction)];
-            total.grants += 1;
-            total.new_bits += own.new_bits.0;
-            total.again += u64::from(own.again);
-            total.unknown += u64::from(own.unknown);
-        }
-        let name = recording.name_of(found);
-        let time_ms = recording.time_ms(found.index);
-        if let Some(columns) = &mut self.columns {
-            columns.add(carrier, time_ms, found, name)?;
+        let own = recording.followed.as_mut().and_then(|followed| followed.take(found));
+        let own = own.as_ref().zip(recording.followed.as_ref());
+        if let Some(Table::Messages(table)) = &mut self.table {
+            let time_ms = recording.time_ms(found.index);
+            table.add(|rows| rows.add(carrier as u8, time_ms, found, name))?;
         }
         if self.args.subframes {
             return Ok(());
         }
-        let throughput = own.zip(recording.follower.as_ref());
         if self.args.json {
             let mut object = message::json(found, name);
-            if is_one_of_many {
-                object["carrier"] = json!(carrier);
+            if let Some((own, followed)) = own {
+                object["own"] = followed.json(own);
             }
-            if let Some((own, follower)) = throughput {
-                object["own"] = json_of_own(&own, follower);
-            }
-            writeln!(self.out, "{object}")?;
-            return Ok(());
+            return self.object(carrier, object);
         }
         if !std::mem::replace(&mut self.has_head, true) {
             writeln!(self.out, "{}", message::HEAD)?;
         }
         write!(self.out, "{}", message::line(found, name))?;
-        if let Some((own, follower)) = throughput {
-            let rate = follower.throughput(own.dci.direction).as_bps() as f64 / 1e6;
-            write!(self.out, "  new {} bits, {} sent again, {rate:.3} Mbit/s", own.new_bits.0, own.again)?;
+        if let Some((own, followed)) = own {
+            write!(self.out, "  {}", followed.line(own))?;
         }
         writeln!(self.out)?;
         Ok(())
+    }
+
+    /// An object of a recording, which is named where there are several.
+    fn object(&mut self, carrier: usize, mut object: Value) -> anyhow::Result<()> {
+        if self.recordings.len() > 1 {
+            object["carrier"] = json!(carrier);
+        }
+        Ok(writeln!(self.out, "{object}")?)
     }
 
     /// One subframe that has all its messages.
     fn whole(&mut self, carrier: usize, reading: &Reading) -> anyhow::Result<()> {
         let recording = &mut self.recordings[carrier];
         recording.stats.whole(reading);
-        if self.args.subframes && self.args.json {
-            let mut object = subframes::json(recording.pci(), reading);
-            if self.recordings.len() > 1 {
-                object["carrier"] = json!(carrier);
-            }
-            writeln!(self.out, "{object}")?;
-        } else if self.args.subframes {
-            writeln!(self.out, "{}", subframes::line(recording.pci(), reading))?;
+        let (pci, at_ms) = (recording.pci(), reading.sample as f64 * 1e3 / recording.rate_hz);
+        if let Some(Table::Subframes(table)) = &mut self.table {
+            table.add(|rows| rows.add(carrier as u8, pci, at_ms, reading))?;
         }
-        let recording = &mut self.recordings[carrier];
+        if self.args.subframes && self.args.json {
+            self.object(carrier, subframes::json(pci, reading))?;
+        } else if self.args.subframes {
+            writeln!(self.out, "{}", subframes::line(pci, reading))?;
+        }
         if let Some(reports) = &mut self.reports {
-            let at_ms = reading.sample as f64 * 1e3 / recording.rate_hz;
-            let names = &mut recording.names;
+            let names = &mut self.names;
             let mut name = |rnti: Rnti| names.as_mut().map_or(rnti, |names| names.of(rnti));
             reports.push(carrier, reading, at_ms, &mut name)?;
         }
@@ -269,7 +281,7 @@ impl<'o> Sink<'o> {
             self.whole(carrier, &reading)?;
         }
         if let Some(reports) = &mut self.reports {
-            reports.end(carrier);
+            reports.end(carrier)?;
         }
         self.recordings[carrier].end = Some(end);
         Ok(())
@@ -279,19 +291,24 @@ impl<'o> Sink<'o> {
     ///
     /// # Errors
     /// If a file cannot be written, or no cell could be read in a recording.
-    pub fn finish(self) -> anyhow::Result<Verdict> {
+    pub fn finish(mut self) -> anyhow::Result<Verdict> {
         self.bar.finish_and_clear();
         self.out.flush()?;
-        if let Some(columns) = self.columns {
-            columns.finish()?;
+        match self.table {
+            Some(Table::Messages(table)) => table.finish()?,
+            Some(Table::Subframes(table)) => table.finish()?,
+            None => {}
         }
-        if let Some(mut reports) = self.reports {
+        if let Some(reports) = self.reports {
             reports.finish()?;
         }
+        let names = &mut self.names;
+        let followed = self.args.rnti.map(|rnti| names.as_mut().map_or(rnti, |names| names.of(rnti)));
+        let is_one_of_many = self.recordings.len() > 1;
         let mut failures = vec![];
         let (mut err, paint) = (std::io::stderr(), Paint::stderr());
         for recording in self.recordings {
-            let Recording { name, stats, totals, follower, end, .. } = recording;
+            let Recording { name, stats, followed: own, end, .. } = recording;
             let ending = match end {
                 Some(Ok(ending)) => ending,
                 Some(Err(error)) => {
@@ -300,8 +317,9 @@ impl<'o> Sink<'o> {
                 }
                 None => continue,
             };
-            if let (Some(follower), Some(followed)) = (&follower, stats.subframes()) {
-                writeln!(err, "{}", summary(follower, &totals, followed))?;
+            if let (Some(rnti), Some(own), Some(subframes)) = (followed, own, stats.subframes()) {
+                let whose = if is_one_of_many { format!("{name}: ") } else { String::new() };
+                terminal::say(format_args!("{whose}RNTI {} {}", rnti.0, own.summary(subframes)));
             }
             let broken = ending.ladder.broken();
             if self.args.stats {
@@ -317,42 +335,8 @@ impl<'o> Sink<'o> {
         }
         let last = failures.pop();
         for failure in failures {
-            eprintln!("airpace: {failure:#}");
+            terminal::say(format_args!("airpace: {failure:#}"));
         }
         last.map_or(Ok(Verdict::Fine), Err)
     }
-}
-
-fn way(direction: Direction) -> usize {
-    usize::from(direction == Direction::Uplink)
-}
-
-fn json_of_own(own: &Own, follower: &Follower) -> Value {
-    let sent = own.dci.mcs.iter().zip(own.dci.retransmission).filter(|(mcs, _)| mcs.is_some());
-    json!({
-        "new_bits": own.new_bits.0,
-        "retransmission": sent.map(|(_, again)| again).collect::<Vec<_>>(),
-        "again": own.again,
-        "unknown": own.unknown,
-        "throughput_bps": follower.throughput(own.dci.direction).as_bps(),
-    })
-}
-
-/// What who is followed got in all.
-fn summary(follower: &Follower, totals: &[Total; 2], subframes: u64) -> String {
-    let of = |name: &str, total: &Total| {
-        format!(
-            "{name} {} grants, {:.3} Mbit/s, {} blocks sent again, {} of unknown size",
-            total.grants,
-            total.new_bits as f64 / subframes as f64 / 1e3,
-            total.again,
-            total.unknown
-        )
-    };
-    format!(
-        "RNTI {} over {subframes} subframes: {}; {}",
-        follower.rnti().0,
-        of("down", &totals[0]),
-        of("up", &totals[1])
-    )
 }

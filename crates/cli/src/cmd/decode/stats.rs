@@ -7,7 +7,7 @@ use airpace_core::Rnti;
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::{Found, RntiKind};
 use airpace_phy::ladder::Rung;
-use airpace_phy::{Cell, CyclicPrefix, Ladder, PhichDuration, PhichResource};
+use airpace_phy::{Cell, CyclicPrefix, Ladder, PhichDuration};
 
 use super::cell::Ending;
 use super::message::direction;
@@ -257,16 +257,11 @@ fn meaning(ladder: &Ladder, rung: Rung) -> String {
 pub fn describe(cell: &Cell) -> String {
     let cp = if cell.cp == CyclicPrefix::Normal { "normal" } else { "extended" };
     let duration = if cell.phich_duration == PhichDuration::Normal { "normal" } else { "extended" };
-    let resource = match cell.phich_resource {
-        PhichResource::Sixth => "1/6",
-        PhichResource::Half => "1/2",
-        PhichResource::One => "1",
-        PhichResource::Two => "2",
-    };
     format!(
-        "cell {}: {} PRB pairs, {} ports, {cp} prefix, PHICH {duration} with Ng {resource}",
+        "cell {}: {} PRB pairs, {} ports, {cp} prefix, PHICH {duration} with Ng {}",
         cell.pci,
         cell.bandwidth.prbs(),
         cell.ports.count(),
+        cell.phich_resource.name(),
     )
 }

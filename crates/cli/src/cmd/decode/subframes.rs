@@ -1,29 +1,36 @@
 //! Whole subframes: messages that waited for evidence are put where they belong before a subframe is counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use airpace_core::radio::Direction;
 use airpace_core::{PrbSet, Rnti};
 use airpace_phy::decoder::Reading;
-use airpace_phy::evidence::Caution;
 use airpace_phy::found::Found;
 use serde_json::{Map, Value, json};
 
+use super::message::rounded;
+
 /// Subframes that may still get messages.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Held {
+    /// Subframes for which a message may wait for evidence.
+    patience: u64,
     waiting: BTreeMap<u64, Reading>,
 }
 
 impl Held {
+    /// None yet.
+    pub fn new(patience: u64) -> Held {
+        Held { patience, waiting: BTreeMap::new() }
+    }
+
     /// Takes a subframe; appends those that are whole now.
     pub fn push(&mut self, mut reading: Reading, whole: &mut Vec<Reading>) {
         self.add(std::mem::take(&mut reading.late));
         let newest = reading.index;
         self.waiting.insert(newest, reading);
-        let patience = Caution::default().patience;
         while let Some(entry) = self.waiting.first_entry()
-            && entry.key() + patience < newest
+            && entry.key().saturating_add(self.patience) <= newest
         {
             whole.push(entry.remove());
         }
@@ -51,16 +58,48 @@ pub fn used_prbs(reading: &Reading) -> PrbSet {
     downlink.filter_map(|found| found.prbs).flatten().fold(PrbSet::EMPTY, PrbSet::union)
 }
 
+/// How full a subframe is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// CCEs that its messages take.
+    pub cces_used: u16,
+    /// Messages that grant something in the downlink.
+    pub downlink: u16,
+    /// Messages that grant something in the uplink.
+    pub uplink: u16,
+    /// Downlink PRB pairs that they grant.
+    pub prbs_used: u16,
+    /// Downlink PRB pairs that nobody got.
+    pub prbs_idle: u16,
+    /// Users that are granted something.
+    pub users: u16,
+}
+
+impl Account {
+    /// Of a subframe that has all its messages.
+    pub fn of(reading: &Reading) -> Account {
+        let of = |way| reading.found.iter().filter(|found| found.direction() == Some(way)).count() as u16;
+        let granted = reading.found.iter().filter(|found| found.dci.is_some());
+        let prbs_used = used_prbs(reading).len();
+        Account {
+            cces_used: reading.found.iter().map(|found| u16::from(found.place.cces)).sum(),
+            downlink: of(Direction::Downlink),
+            uplink: of(Direction::Uplink),
+            prbs_used,
+            prbs_idle: reading.prbs.saturating_sub(prbs_used),
+            users: granted.map(|found| found.rnti).collect::<BTreeSet<Rnti>>().len() as u16,
+        }
+    }
+}
+
 /// One JSON object: how full a subframe is, and by which messages.
 pub fn json(pci: u16, reading: &Reading) -> Value {
-    let used = used_prbs(reading).len();
+    let account = Account::of(reading);
     let mut formats = Map::new();
     for found in &reading.found {
         let count = formats.get(found.format()).and_then(Value::as_u64).unwrap_or(0);
         formats.insert(found.format().to_owned(), json!(count + 1));
     }
-    let of = |direction| reading.found.iter().filter(|found| found.direction() == Some(direction)).count();
-    let cces: u32 = reading.found.iter().map(|found| u32::from(found.place.cces)).sum();
     json!({
         "cell": pci,
         "index": reading.index,
@@ -68,16 +107,16 @@ pub fn json(pci: u16, reading: &Reading) -> Value {
         "subframe": reading.subframe,
         "cfi": reading.cfi,
         "cces": reading.cces,
-        "cces_used": cces,
+        "cces_used": account.cces_used,
         "messages": reading.found.len(),
-        "downlink": of(Direction::Downlink),
-        "uplink": of(Direction::Uplink),
+        "downlink": account.downlink,
+        "uplink": account.uplink,
         "formats": formats,
         "prbs": reading.prbs,
-        "prbs_used": used,
-        "prbs_idle": reading.prbs.saturating_sub(used),
-        "users": users(reading).len(),
-        "snr_db": (f64::from(reading.snr_db) * 100.0).round() / 100.0,
+        "prbs_used": account.prbs_used,
+        "prbs_idle": account.prbs_idle,
+        "users": account.users,
+        "snr_db": rounded(reading.snr_db, 100.0),
     })
 }
 
@@ -93,9 +132,4 @@ pub fn line(pci: u16, reading: &Reading) -> String {
         used,
         reading.prbs,
     )
-}
-
-/// Users that are granted something.
-fn users(reading: &Reading) -> std::collections::BTreeSet<Rnti> {
-    reading.found.iter().filter(|found| found.dci.is_some()).map(|found| found.rnti).collect()
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,60 +11,16 @@ use airpace_diag::kpi::{Sample, Wanted};
 use airpace_diag::layout::{Record, Value};
 use airpace_diag::{LogCode, LogPacket, Stamp, log};
 use anyhow::Context;
+use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BinaryBuilder, Float64Builder, Int64Builder, StringBuilder, StringDictionaryBuilder,
     TimestampNanosecondBuilder, UInt8Builder, UInt16Builder, UInt64Builder,
 };
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::{Kind, Writer};
-
-/// Rows after which a row group is written.
-const ROWS_PER_GROUP: usize = 1 << 15;
-
-/// A Parquet file on its way to disk.
-struct ParquetFile {
-    name: String,
-    schema: SchemaRef,
-    /// None once the file is whole.
-    writer: Option<ArrowWriter<File>>,
-}
-
-impl ParquetFile {
-    fn create(path: &Path, fields: Vec<Field>) -> anyhow::Result<ParquetFile> {
-        let name = path.display().to_string();
-        let file = File::create(path)
-            .with_context(|| format!("cannot write `{name}`; give --parquet a place that you may write"))?;
-        let level = ZstdLevel::try_new(1).expect("1 is a level of zstd");
-        let properties = WriterProperties::builder()
-            .set_created_by("airpace".to_owned())
-            .set_compression(Compression::ZSTD(level))
-            .build();
-        let schema = Arc::new(Schema::new(fields));
-        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
-        Ok(ParquetFile { name, schema, writer: Some(writer) })
-    }
-
-    fn write(&mut self, columns: Vec<ArrayRef>) -> anyhow::Result<()> {
-        let Some(writer) = &mut self.writer else { return Ok(()) };
-        let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
-        writer
-            .write(&batch)
-            .and_then(|()| writer.flush())
-            .with_context(|| format!("cannot write `{}`", self.name))
-    }
-
-    fn close(&mut self) -> anyhow::Result<()> {
-        let Some(writer) = self.writer.take() else { return Ok(()) };
-        writer.close().with_context(|| format!("cannot write `{}`", self.name))?;
-        Ok(())
-    }
-}
+use crate::parquet_file::{ParquetFile, ROWS_PER_GROUP};
 
 fn time_field() -> Field {
     Field::new("time_utc", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())), false)

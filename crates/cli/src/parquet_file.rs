@@ -1,0 +1,123 @@
+//! Parquet files as every command writes them: rows gather in memory until they make a row group.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{Field, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+/// Rows after which a row group is written.
+pub const ROWS_PER_GROUP: usize = 1 << 15;
+
+/// A Parquet file on its way to disk.
+pub struct ParquetFile {
+    name: String,
+    schema: SchemaRef,
+    /// None once the file is whole.
+    writer: Option<ArrowWriter<File>>,
+}
+
+impl ParquetFile {
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn create(path: &Path, fields: Vec<Field>) -> anyhow::Result<ParquetFile> {
+        let name = path.display().to_string();
+        let file = File::create(path)
+            .with_context(|| format!("cannot write `{name}`; give --parquet a place that you may write"))?;
+        let level = ZstdLevel::try_new(1).expect("1 is a level of zstd");
+        let properties = WriterProperties::builder()
+            .set_created_by("airpace".to_owned())
+            .set_compression(Compression::ZSTD(level))
+            .build();
+        let schema = Arc::new(Schema::new(fields));
+        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
+        Ok(ParquetFile { name, schema, writer: Some(writer) })
+    }
+
+    /// Writes a row group.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&mut self, columns: Vec<ArrayRef>) -> anyhow::Result<()> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
+        writer
+            .write(&batch)
+            .and_then(|()| writer.flush())
+            .with_context(|| format!("cannot write `{}`", self.name))
+    }
+
+    /// Ends the file, which is valid without a row too.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn close(&mut self) -> anyhow::Result<()> {
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        writer.close().with_context(|| format!("cannot write `{}`", self.name))?;
+        Ok(())
+    }
+}
+
+/// A column of rows that gather: its name, what it holds so far, and whether it may hold nothing.
+pub type Column = (&'static str, ArrayRef, bool);
+
+/// Rows that gather column by column.
+pub trait Rows: Default {
+    /// All columns so far; none are left. Their types are the same every time.
+    fn finish(&mut self) -> Vec<Column>;
+}
+
+/// A table on its way to disk.
+pub struct ParquetRows<R> {
+    file: ParquetFile,
+    rows: R,
+    count: usize,
+}
+
+impl<R: Rows> ParquetRows<R> {
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn create(path: &Path) -> anyhow::Result<ParquetRows<R>> {
+        let mut rows = R::default();
+        // The columns of no rows say the types.
+        let field =
+            |(name, column, is_nullable): Column| Field::new(name, column.data_type().clone(), is_nullable);
+        let fields = rows.finish().into_iter().map(field).collect();
+        Ok(ParquetRows { file: ParquetFile::create(path, fields)?, rows, count: 0 })
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// If a row group cannot be written.
+    pub fn add(&mut self, row: impl FnOnce(&mut R)) -> anyhow::Result<()> {
+        row(&mut self.rows);
+        self.count += 1;
+        if self.count < ROWS_PER_GROUP { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> anyhow::Result<()> {
+        self.count = 0;
+        self.file.write(self.rows.finish().into_iter().map(|(_, column, _)| column).collect())
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(mut self) -> anyhow::Result<()> {
+        if self.count > 0 {
+            self.write()?;
+        }
+        self.file.close()
+    }
+}
