@@ -21,6 +21,7 @@ use crate::ofdm::Transform;
 use crate::resample::Resampler;
 use crate::sync::broadcast::{Broadcast, BroadcastReader};
 use crate::sync::search::{Candidate, Duplex, Search};
+use crate::sync::stream::{Conversion, Stream};
 use crate::sync::track::{Place, Step, Tracker};
 use crate::sync::{Ring, VIEW_HZ, VIEW_PASSBAND_HZ};
 
@@ -117,22 +118,7 @@ struct Searching {
 struct Following {
     tracker: Tracker,
     /// Where samples have another rate than an FFT can take.
-    native: Option<Native>,
-}
-
-/// Samples at a rate that suits the cell.
-struct Native {
-    resampler: Resampler,
-    ring: Ring,
-    /// What the resampler gave last.
-    fresh: Vec<Complex32>,
-    /// Raw samples per sample.
-    ratio: f64,
-    /// Number of the raw sample at the time of sample 0.
-    origin: f64,
-    /// Number of the next raw sample to take.
-    next: i64,
-    is_flushed: bool,
+    conversion: Option<Conversion>,
 }
 
 /// Samples of the view that are searched at once, at most, and after how many more the search is tried again.
@@ -147,6 +133,17 @@ const LATER_STEP: usize = VIEW_HZ as usize / 50;
 ///
 /// Chosen: 200 ms, 50 MB at 30.72 Msps: a weak cell may be found late, and is read from the beginning then.
 const KEPT: u64 = 5;
+
+/// Seconds after which samples before a gap are not kept any more.
+///
+/// Chosen: a clock that is off by two parts in a million, which nobody knows yet, is off by as much as reference signals tell.
+const KEPT_S: u64 = 2;
+
+/// Seconds of lost samples beyond which a cell is searched anew.
+///
+/// Chosen: a clock whose drift is known to a tenth of a part in a million is off by a microsecond then, which reference signals
+/// still tell.
+const LONGEST_GAP_S: u64 = 10;
 
 /// Cells of a search whose PBCH is read.
 const BEST: usize = 3;
@@ -191,22 +188,11 @@ impl Listener {
         self.raw.push(samples);
     }
 
-    /// `count` samples were lost. Subframes in between are left out; frame numbers go on.
+    /// `count` samples were lost. Subframes in between are left out; frame numbers go on. What came before is kept until it is
+    /// searched and read.
     pub fn skip(&mut self, count: u64) {
-        while let Some(heard) = self.advance() {
-            self.heard.push_back(heard);
-        }
-        self.ladder.lost_samples += count;
+        self.ladder.lost_samples = self.ladder.lost_samples.saturating_add(count);
         self.raw.skip(count);
-        let (rate_hz, next) = (self.options.rate_hz, self.raw.end());
-        match &mut self.state {
-            State::Searching(searching) => **searching = Searching::new(rate_hz, next),
-            State::Following(following) => {
-                if let Some(native) = &mut following.native {
-                    native.restart(next);
-                }
-            }
-        }
     }
 
     /// No more samples will come: what waits for more is read as far as it goes.
@@ -239,7 +225,7 @@ impl Listener {
     pub fn samples_held(&self) -> usize {
         let of_view = match &self.state {
             State::Searching(searching) => searching.view.len(),
-            State::Following(following) => following.native.as_ref().map_or(0, |native| native.ring.len()),
+            State::Following(_) => 0,
         };
         self.raw.len() + of_view
     }
@@ -270,32 +256,57 @@ impl Listener {
     fn find(&mut self) -> Option<Option<Heard>> {
         let State::Searching(searching) = &mut self.state else { return Some(None) };
         let rate_hz = self.options.rate_hz;
-        // Whatever is left at the very end is searched as well.
+        let run = self.raw.run_from(searching.next)?;
+        if searching.next < run.start {
+            let lost = run.start - searching.next;
+            if lost as u64 / LONGEST_VIEW as u64 <= rate_hz / VIEW_HZ {
+                // Time goes on: what lies before the gap and what lies behind it is searched together.
+                searching.look_at_nothing(lost as usize);
+                return Some(None);
+            }
+            if searching.has_fresh() {
+                return Some(self.search());
+            }
+            self.raw.forget_before(run.start - (KEPT_S * rate_hz) as i64);
+            **searching = Searching::new(rate_hz, run.start);
+        }
+        let there = (run.end - searching.next) as usize;
+        let goes_on = run.end == self.raw.end() && !self.is_finished;
+        // Whole steps: what is found when does not depend on the pieces in which samples come.
         let step = (rate_hz / 200) as usize;
-        let there = usize::try_from(self.raw.end() - searching.next).unwrap_or(0);
-        if there == 0 && !self.is_finished {
+        if there < step && goes_on {
             return None;
         }
         for samples in self.raw.pieces(searching.next, step.min(there)).into_iter().flatten() {
-            searching.next += samples.len() as i64;
             searching.look(samples);
         }
-        let fresh = searching.view.len() - searching.searched;
-        let is_last = self.is_finished && there <= step;
-        let enough = if searching.searched < LATER_STEP { SEARCH_STEP } else { LATER_STEP };
-        if fresh < enough && !(is_last && fresh > 0) {
-            return if is_last { None } else { Some(None) };
+        // Whatever is left at the very end is searched as well.
+        let is_last = self.is_finished && searching.next == self.raw.end();
+        if is_last && !searching.has_fresh() {
+            return None;
         }
+        let enough = if searching.searched < LATER_STEP { SEARCH_STEP } else { LATER_STEP };
+        if searching.view.len() - searching.searched < enough && !is_last {
+            return Some(None);
+        }
+        Some(self.search())
+    }
+
+    /// Searches the view.
+    fn search(&mut self) -> Option<Heard> {
+        let State::Searching(searching) = &mut self.state else { return None };
         searching.searched = searching.view.len();
         let found = self.try_candidates();
-        let State::Searching(searching) = &mut self.state else { return Some(found) };
+        let State::Searching(searching) = &mut self.state else { return found };
+        let rate_hz = self.options.rate_hz;
         // Half of the view is kept: what lies across its end is seen whole next time.
         if searching.view.len() >= LONGEST_VIEW {
             let gone = searching.view.len() - LONGEST_VIEW + LATER_STEP;
             searching.forget(gone, rate_hz);
         }
-        self.raw.forget_before(searching.next - (rate_hz / KEPT) as i64);
-        Some(found)
+        self.raw.forget_before(searching.next - (KEPT_S * rate_hz) as i64);
+        self.raw.keep((rate_hz / KEPT) as usize);
+        found
     }
 
     /// Reads the PBCH of the best cells of the view; follows the first that can be followed.
@@ -333,7 +344,7 @@ impl Listener {
                 cfo_hz: candidate.cfo_hz,
                 frame_start,
                 sfn: broadcast.sfn,
-                after: self.raw.end().max(0) as u64,
+                after: searching.next.max(0) as u64,
             };
             let following = Following::new(&lock, numerology, &self.raw, &self.options);
             // A checksum of 16 bits fits by chance now and then; reference signals all over the band do not.
@@ -351,33 +362,28 @@ impl Listener {
     fn follow(&mut self) -> Option<Option<Heard>> {
         let State::Following(following) = &mut self.state else { return Some(None) };
         let ladder = &mut self.ladder;
-        let step = match &mut following.native {
-            None => {
-                let step = following.tracker.step(&self.raw);
-                let samples = (self.options.rate_hz / 1000) as i64;
-                let needed = following.tracker.place().start as i64 - KEPT_SUBFRAMES * samples;
-                self.raw.forget_before(needed);
-                step
-            }
-            Some(native) => {
-                native.take(&self.raw, self.is_finished);
-                let step = following.tracker.step(&native.ring);
-                let place = following.tracker.place().start;
-                let kept = KEPT_SUBFRAMES as f64 * self.options.rate_hz as f64 / 1000.0;
-                self.raw.forget_before((native.raw_sample(place) - kept) as i64);
-                native.ring.forget_before(place as i64 - KEPT_SUBFRAMES * (kept / native.ratio) as i64);
-                step
-            }
-        };
-        let raw_sample = |sample: i64| match &following.native {
-            None => sample,
-            Some(native) => libm::round(native.raw_sample(sample as f64)) as i64,
-        };
+        let Following { tracker, conversion } = &mut **following;
+        let conversion = conversion.as_ref();
+        let raw_sample = |sample: f64| conversion.map_or(sample, |conversion| conversion.raw_sample(sample));
+        let step = tracker.step(&Stream::new(&self.raw, conversion, self.is_finished));
+        let next = raw_sample(tracker.place().start) as i64;
+        let rate_hz = self.options.rate_hz;
+        let search_from = |since: i64| State::Searching(Box::new(Searching::new(rate_hz, since)));
+        self.raw.forget_before(next - KEPT_SUBFRAMES * (rate_hz / 1000) as i64);
         Some(match step {
             Step::Wait => return None,
             Step::Gap => {
                 ladder.gaps += 1;
-                None
+                let run = self.raw.run_from(next);
+                match run.filter(|run| run.start - next > (LONGEST_GAP_S * rate_hz) as i64) {
+                    None => None,
+                    Some(run) => {
+                        ladder.losses += 1;
+                        self.raw.forget_before(run.start);
+                        self.state = search_from(run.start);
+                        Some(Heard::Lost)
+                    }
+                }
             }
             Step::Faint => {
                 ladder.faint += 1;
@@ -386,14 +392,14 @@ impl Listener {
             Step::Heard(mut observation) => {
                 ladder.subframes += 1;
                 ladder.sure_cfis += u64::from(observation.cfi_margin > SURE_CFI);
-                observation.sample = raw_sample(observation.sample);
+                observation.sample = libm::round(raw_sample(observation.sample as f64)) as i64;
                 Some(Heard::Subframe(observation))
             }
             Step::Lost { since } => {
                 ladder.losses += 1;
-                let since = raw_sample(since).clamp(self.raw.start(), self.raw.end());
+                let since = (raw_sample(since as f64) as i64).clamp(self.raw.start(), self.raw.end());
                 self.raw.forget_before(since);
-                self.state = State::Searching(Box::new(Searching::new(self.options.rate_hz, since)));
+                self.state = search_from(since);
                 Some(Heard::Lost)
             }
         })
@@ -418,7 +424,20 @@ impl Searching {
         }
     }
 
+    fn has_fresh(&self) -> bool {
+        self.view.len() > self.searched
+    }
+
+    /// `count` samples were lost.
+    fn look_at_nothing(&mut self, count: usize) {
+        let nothing = [Complex32::default(); 4096];
+        for done in (0..count).step_by(nothing.len()) {
+            self.look(&nothing[..nothing.len().min(count - done)]);
+        }
+    }
+
     fn look(&mut self, samples: &[Complex32]) {
+        self.next += samples.len() as i64;
         let first = self.view.len();
         match &mut self.resampler {
             Some(resampler) => resampler.push(samples, &mut self.view),
@@ -454,86 +473,58 @@ fn read_broadcast(view: &[Complex32], candidate: &Candidate) -> Option<(Broadcas
     None
 }
 
-/// How a cell is sampled when samples come at `rate_hz`: as they come if an FFT can take them; otherwise at the lowest rate
-/// that leaves a filter room, or else the highest there is. `None` if they come too slowly.
+/// How a cell is sampled when samples come at `rate_hz`: as they come if an FFT can take them; otherwise at that rate, lower or
+/// higher, to which they are turned with the least work. `None` if they come too slowly.
 fn numerology(cell: &Cell, rate_hz: u64) -> Option<Numerology> {
     let of_rate = |rate_hz: u64| {
         let size = usize::try_from(rate_hz / u64::from(SUBCARRIER_HZ)).ok()?;
         Numerology::new(cell.bandwidth, cell.cp, size)
     };
+    let least = least_rate_hz(cell.bandwidth);
+    if rate_hz < least {
+        return None;
+    }
     if rate_hz.is_multiple_of(VIEW_HZ)
         && let Some(numerology) = of_rate(rate_hz)
     {
         return Some(numerology);
     }
-    let least = least_rate_hz(cell.bandwidth);
-    let roomy = 6 * cell.bandwidth.subcarriers() as u64 / 5 * u64::from(SUBCARRIER_HZ);
-    let steps = (least..=rate_hz).step_by(VIEW_HZ as usize);
-    steps.clone().find(|&rate_hz| rate_hz >= roomy).or_else(|| steps.last()).and_then(of_rate)
+    // Wider filters have fewer taps, wider transforms more points: somewhere below twice the least rate is the best.
+    let rates = (least..=2 * least).step_by(VIEW_HZ as usize);
+    let work = |to_hz: u64| {
+        let taps = Resampler::taps(rate_hz, to_hz, half_band_hz(cell.bandwidth))?;
+        Some((taps + OF_TRANSFORM) as u64 * to_hz)
+    };
+    let possible = rates.filter_map(|rate_hz| Some((work(rate_hz)?, of_rate(rate_hz)?)));
+    possible.min_by_key(|(work, _)| *work).map(|(_, numerology)| numerology)
+}
+
+/// What a transform costs per point, in taps of a filter.
+const OF_TRANSFORM: usize = 16;
+
+/// How far a cell reaches from its centre.
+fn half_band_hz(bandwidth: Bandwidth) -> u64 {
+    (bandwidth.subcarriers() as u64 / 2 + 1) * u64::from(SUBCARRIER_HZ)
 }
 
 impl Following {
     /// `None` if the cell turns out not to be there.
     fn new(lock: &Lock, numerology: Numerology, raw: &Ring, options: &Options) -> Option<Following> {
-        let rate_hz = options.rate_hz;
-        let native_hz = u64::from(numerology.sample_rate_hz());
-        let half_band_hz = (numerology.bandwidth().subcarriers() as u64 / 2 + 1) * u64::from(SUBCARRIER_HZ);
-        let resampler = Resampler::new(rate_hz, native_hz, half_band_hz).filter(|_| native_hz != rate_hz);
-        let native = resampler.map(|resampler| {
-            let mut native = Native {
-                resampler,
-                ring: Ring::new(0),
-                fresh: Vec::new(),
-                ratio: rate_hz as f64 / native_hz as f64,
-                origin: raw.start() as f64,
-                next: raw.start(),
-                is_flushed: false,
-            };
-            native.take(raw, false);
-            native
-        });
-        let start = match &native {
+        let own_hz = u64::from(numerology.sample_rate_hz());
+        let conversion = if own_hz == options.rate_hz {
+            None
+        } else {
+            let resampler = Resampler::new(options.rate_hz, own_hz, half_band_hz(numerology.bandwidth()))?;
+            Some(Conversion::new(resampler, raw.start()))
+        };
+        let start = match &conversion {
             None => lock.frame_start,
-            Some(native) => (lock.frame_start - native.origin) / native.ratio,
+            Some(conversion) => conversion.sample(lock.frame_start),
         };
         let place = Place { sfn: lock.sfn, number: 0, start, cfo_hz: lock.cfo_hz, drift: 0.0 };
         let mut tracker = Tracker::new(lock.cell, numerology, place, options.transform);
-        let is_there = tracker.settle(native.as_ref().map_or(raw, |native| &native.ring));
-        is_there.then_some(Following { tracker, native })
-    }
-}
-
-impl Native {
-    /// Takes all raw samples that came since; at the end also those that the filter holds back.
-    fn take(&mut self, raw: &Ring, is_finished: bool) {
-        let count = usize::try_from(raw.end() - self.next).unwrap_or(0);
-        for samples in raw.pieces(self.next, count).into_iter().flatten() {
-            self.next += samples.len() as i64;
-            self.resampler.push(samples, &mut self.fresh);
-        }
-        if is_finished && !self.is_flushed {
-            self.is_flushed = true;
-            self.resampler.push(&[Complex32::default(); 256], &mut self.fresh);
-        }
-        self.ring.push(&self.fresh);
-        self.fresh.clear();
-    }
-
-    /// Goes on at raw sample `next`, after a gap.
-    fn restart(&mut self, next: i64) {
-        let lost = (next - self.next) as f64 / self.ratio;
-        // A new beginning on a whole sample; the fraction goes into the origin.
-        let end = self.ring.end();
-        let whole = libm::floor(lost) as u64;
-        self.ring.skip(whole);
-        let first = end + whole as i64;
-        self.origin = next as f64 - first as f64 * self.ratio;
-        self.next = next;
-        self.resampler.clear();
-    }
-
-    fn raw_sample(&self, sample: f64) -> f64 {
-        self.origin + sample * self.ratio
+        let is_there = tracker.settle(&Stream::new(raw, conversion.as_ref(), false).until(lock.after as i64));
+        is_there.then_some(Following { tracker, conversion })
     }
 }
 

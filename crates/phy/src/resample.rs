@@ -2,7 +2,10 @@
 //!
 //! Output 0 is at the time of input 0; output n at that of input n · from / to.
 
+use std::ops::Range;
+
 use num_complex::Complex32;
+use pulp::{Arch, Simd, WithSimd};
 
 /// By how much the filter attenuates what would fold onto the passband.
 ///
@@ -16,17 +19,13 @@ const MAX_PHASES: u64 = 1024;
 /// Turns samples at one rate to samples at another.
 #[derive(Clone, Debug)]
 pub struct Resampler {
-    /// Of each phase, `len` taps, each twice: for the real and for the imaginary part.
-    taps: Vec<[f32; 2]>,
-    len: usize,
-    phases: u64,
-    /// Rates by their greatest common divisor.
-    from: u64,
-    to: u64,
+    arch: Arch,
+    filter: Filter,
     /// Inputs that later outputs need.
     history: Vec<Complex32>,
-    /// Of the next output: time since the first input of `history`, less what the filter looks back; in `to`ths of an input.
-    next: u64,
+    /// Number of the first of them, and of the next output.
+    first: i64,
+    next: i64,
 }
 
 impl Resampler {
@@ -34,18 +33,100 @@ impl Resampler {
     /// 0.1 %; what would fold onto it is attenuated by 60 dB. `None` if a rate is zero or the passband does not fit
     /// into both rates.
     pub fn new(from_hz: u64, to_hz: u64, passband_hz: u64) -> Option<Resampler> {
+        let filter = Filter::new(from_hz, to_hz, passband_hz)?;
+        let mut resampler = Resampler { arch: Arch::new(), filter, history: Vec::new(), first: 0, next: 0 };
+        resampler.clear();
+        Some(resampler)
+    }
+
+    /// How many inputs an output between these rates is made of: what it costs. `None` where [`Resampler::new`] is.
+    pub fn taps(from_hz: u64, to_hz: u64, passband_hz: u64) -> Option<usize> {
         let narrow = from_hz.min(to_hz);
         if narrow == 0 || 2 * passband_hz >= narrow {
             return None;
         }
-        let divisor = gcd(from_hz, to_hz);
-        let (from, to) = (from_hz / divisor, to_hz / divisor);
         let transition_hz = (narrow - 2 * passband_hz) as f64;
         // Source: J. F. Kaiser, "Nonrecursive digital filter design using the I0-sinh window function", 1974
-        let len = (ATTENUATION_DB - 7.95) / 14.36 * from_hz as f64 / transition_hz;
-        let len = (libm::ceil(len) as usize + 1).next_multiple_of(LANES);
+        let taps = (ATTENUATION_DB - 7.95) / 14.36 * from_hz as f64 / transition_hz;
+        Some((libm::ceil(taps) as usize + 1).next_multiple_of(LANES))
+    }
+
+    /// Inputs per output.
+    pub fn ratio(&self) -> f64 {
+        self.filter.from as f64 / self.filter.to as f64
+    }
+
+    /// Forgets all samples: the next is the first again.
+    pub fn clear(&mut self) {
+        let before = self.filter.before();
+        self.history.clear();
+        self.history.resize(before as usize, Complex32::default());
+        (self.first, self.next) = (-before, 0);
+    }
+
+    /// Takes samples and appends all those that follow from them. The last few wait for what comes after them.
+    pub fn push(&mut self, samples: &[Complex32], out: &mut Vec<Complex32>) {
+        self.history.extend_from_slice(samples);
+        let end = self.first + self.history.len() as i64;
+        let count = self.filter.outputs_before(end - self.filter.after()) - self.next;
+        if let Ok(count) = usize::try_from(count)
+            && count > 0
+        {
+            let from = out.len();
+            out.resize(from + count, Complex32::default());
+            let skip = (self.inputs(self.next, count).start - self.first) as usize;
+            self.resample(self.next, &self.history[skip..], &mut out[from..]);
+            self.next += count as i64;
+        }
+        let done = (self.inputs(self.next, 1).start - self.first).clamp(0, self.history.len() as i64);
+        self.history.drain(..done as usize);
+        self.first += done;
+    }
+
+    /// Between which inputs `count` outputs from number `first` on lie: from the one at or before the first output to
+    /// behind that at or before the last.
+    pub fn times(&self, first: i64, count: usize) -> Range<i64> {
+        let last = first + count.max(1) as i64 - 1;
+        self.filter.position(first).0..self.filter.position(last).0 + 1
+    }
+
+    /// Inputs behind the one at or before an output that it is made of as well.
+    pub fn ahead(&self) -> usize {
+        self.filter.after() as usize
+    }
+
+    /// The inputs of which `count` outputs from number `first` on are made.
+    pub fn inputs(&self, first: i64, count: usize) -> Range<i64> {
+        let times = self.times(first, count);
+        times.start - self.filter.before()..times.end + self.filter.after()
+    }
+
+    /// Makes outputs from number `first` on of their [`Resampler::inputs`]; those that have too few become zero.
+    pub fn resample(&self, first: i64, inputs: &[Complex32], out: &mut [Complex32]) {
+        let fraction = self.filter.position(first).1;
+        self.arch.dispatch(Outputs { filter: &self.filter, fraction, inputs, out });
+    }
+}
+
+/// The filter, and where its outputs lie.
+#[derive(Clone, Debug)]
+struct Filter {
+    /// Of each phase, `len` taps, each twice: for the real and for the imaginary part.
+    taps: Vec<[f32; 2]>,
+    len: usize,
+    phases: u64,
+    /// Rates by their greatest common divisor.
+    from: u64,
+    to: u64,
+}
+
+impl Filter {
+    fn new(from_hz: u64, to_hz: u64, passband_hz: u64) -> Option<Filter> {
+        let len = Resampler::taps(from_hz, to_hz, passband_hz)?;
+        let divisor = gcd(from_hz, to_hz);
+        let (from, to) = (from_hz / divisor, to_hz / divisor);
         let phases = to.min(MAX_PHASES);
-        let cutoff = narrow as f64 / from_hz as f64;
+        let cutoff = from_hz.min(to_hz) as f64 / from_hz as f64;
         let half = len as f64 / 2.0;
         let mut taps = Vec::with_capacity(len * phases as usize);
         for phase in 0..phases {
@@ -55,36 +136,64 @@ impl Resampler {
             let sum: f64 = (0..len).map(tap).sum();
             taps.extend((0..len).map(|at| [(tap(at) / sum) as f32; 2]));
         }
-        let history = vec![Complex32::default(); len / 2 - 1];
-        Some(Resampler { taps, len, phases, from, to, history, next: 0 })
+        Some(Filter { taps, len, phases, from, to })
     }
 
-    /// Forgets all samples: the next is the first again.
-    pub fn clear(&mut self) {
-        self.history.clear();
-        self.history.resize(self.len / 2 - 1, Complex32::default());
-        self.next = 0;
+    /// Inputs before the one at or before an output, and behind it, that the output is made of.
+    fn before(&self) -> i64 {
+        self.len as i64 / 2 - 1
     }
 
-    /// Takes samples and appends all those that follow from them. The last few wait for what comes after them.
-    pub fn push(&mut self, samples: &[Complex32], out: &mut Vec<Complex32>) {
-        self.history.extend_from_slice(samples);
-        let mut first = (self.next / self.to) as usize;
-        while let Some(inputs) = self.history.get(first..first + self.len) {
-            let fraction = self.next % self.to;
-            let phase = if self.phases == self.to {
-                fraction
-            } else {
-                // Rounded down, so that it stays below one.
-                (u128::from(fraction) * u128::from(self.phases) / u128::from(self.to)) as u64
-            } as usize;
-            out.push(dot(inputs, &self.taps[phase * self.len..][..self.len]));
-            self.next += self.from;
-            first = (self.next / self.to) as usize;
+    fn after(&self) -> i64 {
+        self.len as i64 / 2
+    }
+
+    /// The input at or before an output, and how much later the output is, in `to`ths of an input.
+    fn position(&self, output: i64) -> (i64, u64) {
+        let position = i128::from(output) * i128::from(self.from);
+        let to = i128::from(self.to);
+        (position.div_euclid(to) as i64, position.rem_euclid(to) as u64)
+    }
+
+    /// How many outputs from number 0 on lie before an input.
+    fn outputs_before(&self, input: i64) -> i64 {
+        (i128::from(input) * i128::from(self.to)).div_euclid(i128::from(self.from)) as i64
+            + i64::from((i128::from(input) * i128::from(self.to)).rem_euclid(i128::from(self.from)) > 0)
+    }
+}
+
+/// The work, apart from the processor that does it. Whatever vectors that has, every bit is the same: products and sums
+/// are rounded one by one, in one order.
+struct Outputs<'a> {
+    filter: &'a Filter,
+    /// How much later the first output is than its first input, in `to`ths of an input.
+    fraction: u64,
+    inputs: &'a [Complex32],
+    out: &'a mut [Complex32],
+}
+
+impl WithSimd for Outputs<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Filter { taps, len, phases, from, to } = self.filter;
+        let (whole, part) = ((from / to) as usize, from % to);
+        let (mut at, mut fraction) = (0, self.fraction);
+        // Rounded down, so that it stays below one.
+        let phase_of = *phases as f64 / *to as f64;
+        for out in self.out {
+            let phase = if phases == to { fraction } else { (fraction as f64 * phase_of) as u64 };
+            let phase = phase.min(phases - 1) as usize;
+            *out = match self.inputs.get(at..at + len) {
+                Some(inputs) => dot(inputs, &taps[phase * len..][..*len]),
+                None => Complex32::default(),
+            };
+            (at, fraction) = (at + whole, fraction + part);
+            if fraction >= *to {
+                (at, fraction) = (at + 1, fraction - to);
+            }
         }
-        let done = first.min(self.history.len());
-        self.history.drain(..done);
-        self.next -= done as u64 * self.to;
     }
 }
 
@@ -117,7 +226,7 @@ fn bessel(x: f64) -> f64 {
 const LANES: usize = 8;
 
 /// Sum of products of a multiple of [`LANES`].
-#[inline]
+#[inline(always)]
 pub(crate) fn dot(samples: &[Complex32], taps: &[[f32; 2]]) -> Complex32 {
     let mut lanes = [[0.0f32; 2]; LANES];
     for (samples, taps) in samples.chunks_exact(LANES).zip(taps.chunks_exact(LANES)) {
@@ -183,6 +292,20 @@ mod tests {
         resampler.push(&tone(1_920_000.0 + 300_000.0, 30_720_000, 30_720), &mut out);
         let loudest = out[100..].iter().map(|sample| sample.norm()).fold(0.0, f32::max);
         assert!(loudest < 1.5e-3, "{loudest}");
+    }
+
+    #[test]
+    fn vectors_give_the_bits_that_plain_numbers_give() {
+        let resampler = Resampler::new(20_000_000, 21_120_000, 9_015_000).expect("rates that fit");
+        let inputs = tone(3_000_000.0, 20_000_000, 3000);
+        let first = 12_345;
+        let mut out = [vec![Complex32::default(); 2500], vec![Complex32::default(); 2500]];
+        resampler.resample(first, &inputs, &mut out[0]);
+        let fraction = resampler.filter.position(first).1;
+        let plain = Outputs { filter: &resampler.filter, fraction, inputs: &inputs, out: &mut out[1] };
+        plain.with_simd(pulp::Scalar::new());
+        assert_eq!(out[0], out[1]);
+        assert!(out[0].iter().all(|sample| *sample != Complex32::default()));
     }
 
     #[test]

@@ -164,6 +164,53 @@ fn samples_that_are_said_to_be_lost_cost_nothing_else() {
 }
 
 #[test]
+fn what_came_before_an_early_gap_is_read_all_the_same() {
+    let ms = RATE_HZ as usize / 1000;
+    // Too little to find the cell before the gap, which is short, or longer than what is searched at once; and enough of it.
+    for (before, lost) in [(3, 4), (4, 300), (30, 300)] {
+        let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
+        let mut samples = Vec::new();
+        air.send(60 + before + lost, &mut samples);
+        let listener = Listener::new(Options::new(RATE_HZ)).expect("a rate that is enough");
+        let mut outcome = Outcome { listener, locks: Vec::new(), observations: Vec::new(), losses: 0 };
+        let (first, second) = (before * ms + 1234, (before + lost) * ms + 77);
+        for piece in samples[..first].chunks(ms / 4) {
+            outcome.listener.push(piece);
+            outcome.drain();
+        }
+        outcome.listener.skip((second - first) as u64);
+        for piece in samples[second..].chunks(ms / 4) {
+            outcome.listener.push(piece);
+            outcome.drain();
+        }
+        outcome.listener.finish();
+        outcome.drain();
+        let score = outcome.score(&air.sent);
+        assert_eq!((outcome.locks.len(), outcome.losses), (1, 0));
+        assert!(score.heard >= before + 59, "{before} ms before a gap of {lost}: {score:?}");
+        assert!(score.invented == 0 && score.wrong_cfi == 0 && score.recall > 0.99, "{score:?}");
+    }
+}
+
+#[test]
+fn after_a_gap_of_minutes_the_cell_is_searched_anew() {
+    let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
+    let mut samples = Vec::new();
+    air.send(40, &mut samples);
+    let listener = Listener::new(Options::new(RATE_HZ)).expect("a rate that is enough");
+    let mut outcome = Outcome { listener, locks: Vec::new(), observations: Vec::new(), losses: 0 };
+    for lost in [100 * RATE_HZ, u64::MAX] {
+        outcome.listener.push(&samples);
+        outcome.listener.skip(lost);
+    }
+    outcome.listener.push(&samples);
+    outcome.listener.finish();
+    outcome.drain();
+    assert_eq!((outcome.locks.len(), outcome.losses), (3, 2));
+    assert!(outcome.observations.len() >= 3 * 39, "{} were heard", outcome.observations.len());
+}
+
+#[test]
 fn another_cell_after_a_handover_is_found() {
     let mut before = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
     let mut after = Air::new(cell(301, 15, Ports::One), FFT_SIZE, Conditions { cfo_hz: -900.0, ..good() }, 5);

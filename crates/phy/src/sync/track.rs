@@ -2,7 +2,8 @@
 
 use num_complex::Complex32;
 
-use super::{Ring, angle, phasor, phasors_back};
+use super::stream::{Reach, Stream, Window};
+use super::{angle, phasor, phasors_back};
 use crate::cell::Cell;
 use crate::channel::{Estimator, Hints};
 use crate::coding::Viterbi;
@@ -74,6 +75,7 @@ pub struct Tracker {
     health: Health,
     viterbi: Viterbi,
     broadcast: Vec<crate::grid::Reg>,
+    window: Window,
 }
 
 /// How well the cell is heard.
@@ -128,6 +130,7 @@ impl Tracker {
             health: Health::default(),
             viterbi: Viterbi::default(),
             broadcast: pbch::elements(&cell),
+            window: Window::default(),
         }
     }
 
@@ -146,41 +149,49 @@ impl Tracker {
         &self.estimator
     }
 
-    /// Lets the loops come to rest on what `ring` holds, then goes back to the first subframe that it holds: what was used to
-    /// find the cell is read too. Whether its reference signals are there at all.
-    pub fn settle(&mut self, ring: &Ring) -> bool {
+    /// Lets the loops come to rest on what `stream` holds, then goes back to the first subframe that it holds: what was used
+    /// to find the cell is read too. Whether its reference signals are there at all.
+    pub fn settle(&mut self, stream: &Stream<'_>) -> bool {
         let samples = self.numerology.subframe_samples();
         let enough = (SETTLING * samples) as f64;
-        while ring.end() as f64 - self.place.start < enough && self.go_back(ring) {}
+        while (stream.end() as f64) < self.place.start + enough && self.go_back(stream) {}
         let first = self.place;
-        let mut subframes = 0;
+        let (mut passed, mut heard) = (0, 0);
         let mut all = Hints::default();
         let symbols = self.pilot_symbols(true);
-        while subframes < SETTLING && self.receive(ring, &symbols).is_some() {
-            let hints = *self.estimator.hints();
-            all.neighbours += hints.neighbours;
-            all.power += hints.power;
-            all.pairs += hints.pairs;
-            if hints.coherence() > hints.of_noise() {
-                self.place.start += self.delay(&hints);
-                self.place.cfo_hz += 0.5 * self.carrier_error_hz(&hints);
-                // What was learnt with another timing does not fit any more.
-                self.estimator.forget();
+        while heard < SETTLING {
+            match self.reach(stream, self.last_control_symbol(&symbols)) {
+                Reach::NotYet => break,
+                Reach::Lost => {}
+                Reach::There => {
+                    self.receive(stream, &symbols);
+                    heard += 1;
+                    let hints = *self.estimator.hints();
+                    all.neighbours += hints.neighbours;
+                    all.power += hints.power;
+                    all.pairs += hints.pairs;
+                    if hints.coherence() > hints.of_noise() {
+                        self.place.start += self.delay(&hints);
+                        self.place.cfo_hz += 0.5 * self.carrier_error_hz(&hints);
+                        // What was learnt with another timing does not fit any more.
+                        self.estimator.forget();
+                    }
+                }
             }
             self.place.advance(samples);
-            subframes += 1;
+            passed += 1;
         }
-        let start = self.place.start - (subframes * samples) as f64;
+        let start = self.place.start - (passed * samples) as f64;
         self.place = Place { start, cfo_hz: self.place.cfo_hz, ..first };
-        while self.go_back(ring) {}
+        while self.go_back(stream) {}
         self.turns = 0.0;
         all.coherence() > all.of_noise()
     }
 
-    /// One subframe back, if its samples are there.
-    fn go_back(&mut self, ring: &Ring) -> bool {
+    /// One subframe back, if its samples may be there.
+    fn go_back(&mut self, stream: &Stream<'_>) -> bool {
         let samples = self.numerology.subframe_samples() as i64;
-        if self.first_sample(0) - samples < ring.start() {
+        if self.first_sample(0) - samples < stream.start() {
             return false;
         }
         self.place.start -= samples as f64;
@@ -192,17 +203,27 @@ impl Tracker {
     }
 
     /// Reads the next subframe.
-    pub fn step(&mut self, ring: &Ring) -> Step {
-        if self.first_sample(0) < ring.start() {
-            self.place.advance(self.numerology.subframe_samples());
-            self.estimator.forget();
-            return Step::Gap;
-        }
+    pub fn step(&mut self, stream: &Stream<'_>) -> Step {
         let all = self.estimator.channel().snr_db() < CLEAN_DB;
         let symbols = self.pilot_symbols(all);
-        if self.receive(ring, &symbols).is_none() {
-            return Step::Wait;
+        let last = self.last_control_symbol(&symbols);
+        // The first subframe of a frame waits for the PBCH, unless that never comes.
+        let has_broadcast = self.place.number == 0
+            && match self.reach(stream, last.max(self.last_broadcast_symbol())) {
+                Reach::There => true,
+                Reach::NotYet if !stream.is_finished() => return Step::Wait,
+                Reach::NotYet | Reach::Lost => false,
+            };
+        match self.reach(stream, last) {
+            Reach::There => {}
+            Reach::NotYet => return Step::Wait,
+            Reach::Lost => {
+                self.place.advance(self.numerology.subframe_samples());
+                self.estimator.forget();
+                return Step::Gap;
+            }
         }
+        self.receive(stream, &symbols);
         let mut heard = Observation {
             sfn: self.place.sfn,
             number: self.place.number,
@@ -211,7 +232,7 @@ impl Tracker {
         };
         if self.jumps() {
             self.estimator.forget();
-            _ = self.receive(ring, &symbols);
+            self.receive(stream, &symbols);
         }
         let hints = *self.estimator.hints();
         let is_faint = self.health.observe(&hints, heard.sample);
@@ -219,15 +240,15 @@ impl Tracker {
         (heard.cfi, heard.cfi_margin) = self.observer.cfi(heard.number, &self.grid, channel);
         for symbol in 1..self.cell().control_symbols(heard.cfi) {
             if !symbols.contains(&symbol) {
-                self.demodulate(ring, symbol);
+                self.demodulate(stream, symbol);
             }
         }
         let channel = self.estimator.channel();
         heard.snr_db = channel.snr_db();
         self.observer.bits(&self.grid, channel, &mut heard);
         self.observer.answers(&self.grid, channel, &mut heard);
-        if heard.number == 0 && !is_faint {
-            self.renumber(ring);
+        if has_broadcast && !is_faint {
+            self.renumber(stream);
             heard.sfn = self.place.sfn;
         }
         self.correct(&hints, heard.snr_db);
@@ -266,20 +287,37 @@ impl Tracker {
         symbols.rev().collect()
     }
 
-    /// Demodulates symbols and learns the channel from them.
-    fn receive(&mut self, ring: &Ring, symbols: &[usize]) -> Option<()> {
-        let last = symbols.iter().max().copied()?.max(self.cell().control_symbols(3));
-        let end = self.first_sample(last) + self.numerology.fft_size() as i64;
-        if end > ring.end() || self.first_sample(0) < ring.start() {
-            return None;
+    /// The last symbol that control channels or some reference signals lie in.
+    fn last_control_symbol(&self, pilots: &[usize]) -> usize {
+        pilots.iter().copied().max().unwrap_or(0).max(self.cell().control_symbols(3))
+    }
+
+    /// The last symbol of the PBCH.
+    fn last_broadcast_symbol(&self) -> usize {
+        self.numerology.cp().symbols_per_slot() + 3
+    }
+
+    /// Whether the next subframe is there up to its symbol `last`, also if it turns out to be somewhat later.
+    fn reach(&self, stream: &Stream<'_>, last: usize) -> Reach {
+        let size = self.numerology.fft_size() as i64;
+        let later = size / (2 * crs::Pilots::SPACING as i64);
+        match stream.reach(self.first_sample(0), self.first_sample(last) + size + later) {
+            // At the very end nothing later comes.
+            Reach::NotYet if stream.is_finished() => {
+                stream.reach(self.first_sample(0), self.first_sample(last) + size)
+            }
+            reach => reach,
         }
+    }
+
+    /// Demodulates symbols and learns the channel from them.
+    fn receive(&mut self, stream: &Stream<'_>, symbols: &[usize]) {
         self.estimator.begin();
         for &symbol in symbols {
-            self.demodulate(ring, symbol);
+            self.demodulate(stream, symbol);
             self.estimator.add(self.place.number, symbol, &self.grid);
         }
         self.estimator.finish(self.place.number);
-        Some(())
     }
 
     /// How many samples before its first the FFT of a symbol begins: echoes before the mean are within the symbol then, as
@@ -293,10 +331,9 @@ impl Tracker {
         libm::floor(self.place.start - self.lead()) as i64 + self.numerology.symbol_start(symbol) as i64
     }
 
-    fn demodulate(&mut self, ring: &Ring, symbol: usize) {
+    fn demodulate(&mut self, stream: &Stream<'_>, symbol: usize) {
         let first = self.first_sample(symbol);
         let size = self.numerology.fft_size();
-        let Some(samples) = ring.pieces(first, size) else { return };
         let late = self.place.start + self.numerology.symbol_start(symbol) as f64 - first as f64;
         self.ramp.make(self.numerology, late);
         self.tuning.tune(self.place.cfo_hz, self.numerology);
@@ -309,18 +346,14 @@ impl Tracker {
             ramp: &self.ramp.values,
             turn: Complex32::new(turn.re as f32, turn.im as f32),
         };
+        let Some(samples) = stream.pieces(first, size, &mut self.window) else {
+            self.grid.symbol_mut(symbol).fill(Complex32::default());
+            return;
+        };
+        // The mean of samples: the cell itself sends nothing at its centre.
+        let mean = (symbol == 0).then(|| samples.clone().map(sum).sum::<Complex32>() / size as f32);
         self.demodulator.symbol(samples, &correction, self.grid.symbol_mut(symbol));
-        if symbol == 0 {
-            self.learn_dc(ring, first);
-        }
-    }
-
-    /// The mean of samples: the cell itself sends nothing at its centre.
-    fn learn_dc(&mut self, ring: &Ring, first: i64) {
-        let size = self.numerology.fft_size();
-        let sums = ring.pieces(first, size).into_iter().flatten().map(sum);
-        let mean = sums.sum::<Complex32>() / size as f32;
-        if mean.re.is_finite() && mean.im.is_finite() {
+        if let Some(mean) = mean.filter(|mean| mean.re.is_finite() && mean.im.is_finite()) {
             self.dc += (mean - self.dc) * DC_SHARE;
         }
     }
@@ -358,13 +391,9 @@ impl Tracker {
     }
 
     /// Reads the PBCH; if it tells of another frame than thought, believes it.
-    fn renumber(&mut self, ring: &Ring) {
-        let per_slot = self.numerology.cp().symbols_per_slot();
-        let end = self.first_sample(per_slot + 3) + self.numerology.fft_size() as i64;
-        if end > ring.end() {
-            return;
-        }
-        (per_slot..per_slot + 4).for_each(|symbol| self.demodulate(ring, symbol));
+    fn renumber(&mut self, stream: &Stream<'_>) {
+        let last = self.last_broadcast_symbol();
+        (last - 3..=last).for_each(|symbol| self.demodulate(stream, symbol));
         let cell = *self.cell();
         let symbols = self.estimator.channel().symbols(&cell, &self.grid, &self.broadcast);
         let levels: Vec<f32> = symbols.iter().flatten().flat_map(|symbol| [symbol.re, symbol.im]).collect();

@@ -1,0 +1,240 @@
+//! The samples that are still needed, each by its number since the first.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use num_complex::Complex32;
+
+/// Samples without gaps between them lie in runs; those of a run in blocks, so that none is ever moved.
+#[derive(Clone, Debug)]
+pub struct Ring {
+    /// At least one; the last goes on.
+    runs: VecDeque<Run>,
+    /// Blocks that are not needed at the moment.
+    spare: Vec<Vec<Complex32>>,
+}
+
+/// Samples without a gap.
+#[derive(Clone, Debug)]
+struct Run {
+    /// Every block but the last is full.
+    blocks: VecDeque<Vec<Complex32>>,
+    /// Samples of the first block that are not needed any more.
+    done: usize,
+    /// Number of the first sample that is left.
+    start: i64,
+    /// How many there are.
+    len: usize,
+}
+
+/// Samples of a block: half a subframe of the widest cell.
+const BLOCK: usize = 1 << 14;
+
+/// Blocks that are kept for what comes.
+const SPARES: usize = 8;
+
+/// Runs that are kept.
+///
+/// Chosen: a receiver that loses samples more often within the time that is needed to find a cell is of no use.
+const MOST_RUNS: usize = 16;
+
+/// More than this many, a day's worth, count as so many: numbers stay such that floating-point ones hold them with fractions.
+const MOST_LOST: u64 = 1 << 42;
+
+impl Ring {
+    /// Empty; the next sample has number `start`.
+    pub fn new(start: i64) -> Ring {
+        Ring { runs: VecDeque::from([Run::new(start)]), spare: Vec::new() }
+    }
+
+    /// Number of the first sample that is there.
+    pub fn start(&self) -> i64 {
+        self.runs.front().map_or(0, |run| run.start)
+    }
+
+    /// Number of the next sample to come.
+    pub fn end(&self) -> i64 {
+        self.runs.back().map_or(0, Run::end)
+    }
+
+    /// How many are there.
+    pub fn len(&self) -> usize {
+        self.runs.iter().map(|run| run.len).sum()
+    }
+
+    /// Whether none is there.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The numbers of the samples without a gap among which `number` is, or else of the next after it. The last run goes
+    /// on, and may be empty; there is none only after the end.
+    pub fn run_from(&self, number: i64) -> Option<Range<i64>> {
+        let mut runs = self.runs.iter().map(|run| run.start..run.end());
+        let last = self.end();
+        runs.find(|run| number < run.end || run.end == last && number == last)
+    }
+
+    /// Appends samples.
+    pub fn push(&mut self, mut samples: &[Complex32]) {
+        let Some(run) = self.runs.back_mut() else { return };
+        run.len += samples.len();
+        while !samples.is_empty() {
+            if run.blocks.back().is_none_or(|block| block.len() == BLOCK) {
+                let mut block = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BLOCK));
+                block.clear();
+                run.blocks.push_back(block);
+            }
+            let Some(block) = run.blocks.back_mut() else { return };
+            let (now, later) = samples.split_at(samples.len().min(BLOCK - block.len()));
+            block.extend_from_slice(now);
+            samples = later;
+        }
+    }
+
+    /// `count` samples were lost: those before cannot be joined with those after.
+    pub fn skip(&mut self, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let next = self.end().saturating_add(count.min(MOST_LOST) as i64);
+        if let Some(run) = self.runs.back_mut().filter(|run| run.len == 0) {
+            run.start = next;
+            return;
+        }
+        self.runs.push_back(Run::new(next));
+        if self.runs.len() > MOST_RUNS {
+            self.drop_first();
+        }
+    }
+
+    /// Forgets samples before number `first`.
+    pub fn forget_before(&mut self, first: i64) {
+        while self.runs.len() > 1 && self.runs[0].end() <= first {
+            self.drop_first();
+        }
+        let Some(run) = self.runs.front_mut() else { return };
+        let count = (first - run.start).clamp(0, run.len as i64) as usize;
+        run.start += count as i64;
+        run.len -= count;
+        run.done += count;
+        while run.done >= BLOCK {
+            run.done -= BLOCK;
+            let block = run.blocks.pop_front();
+            // Some are enough: what a long search held is given back.
+            self.spare.extend(block.filter(|_| self.spare.len() < SPARES));
+        }
+    }
+
+    /// Forgets all but the last `count`.
+    pub fn keep(&mut self, count: usize) {
+        let mut gone = self.len().saturating_sub(count);
+        while let Some(run) = self.runs.front().filter(|_| gone > 0) {
+            let here = gone.min(run.len);
+            self.forget_before(run.start + here as i64);
+            gone -= here;
+        }
+    }
+
+    /// `count` samples from number `first` on, in pieces; `None` if some are not there, or a gap lies between them.
+    pub fn pieces(&self, first: i64, count: usize) -> Option<impl Iterator<Item = &[Complex32]> + Clone> {
+        let run =
+            self.runs.iter().find(|run| run.start <= first && first < run.end() || run.start == first)?;
+        let from = usize::try_from(first - run.start).ok()?;
+        if from + count > run.len {
+            return None;
+        }
+        let (from, to) = (run.done + from, run.done + from + count);
+        let blocks = from / BLOCK..to.div_ceil(BLOCK);
+        Some(
+            run.blocks.range(blocks.clone()).zip(blocks).map(move |(block, at)| {
+                &block[from.saturating_sub(at * BLOCK)..(to - at * BLOCK).min(BLOCK)]
+            }),
+        )
+    }
+
+    fn drop_first(&mut self) {
+        let blocks = self.runs.pop_front().map(|run| run.blocks).unwrap_or_default();
+        let room = SPARES.saturating_sub(self.spare.len());
+        self.spare.extend(blocks.into_iter().take(room));
+    }
+}
+
+impl Run {
+    fn new(start: i64) -> Run {
+        Run { blocks: VecDeque::new(), done: 0, start, len: 0 }
+    }
+
+    fn end(&self) -> i64 {
+        self.start + self.len as i64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(from: i64, count: usize) -> impl Iterator<Item = Complex32> {
+        (0..count).map(move |n| Complex32::new((from + n as i64) as f32, 0.0))
+    }
+
+    fn read(ring: &Ring, first: i64, count: usize) -> Option<Vec<Complex32>> {
+        Some(ring.pieces(first, count)?.flatten().copied().collect())
+    }
+
+    #[test]
+    fn samples_are_found_by_their_number_across_blocks() {
+        let mut ring = Ring::new(-5);
+        let mut next = -5;
+        for count in [1, BLOCK, 3 * BLOCK - 7, 0, 100] {
+            ring.push(&numbers(next, count).collect::<Vec<_>>());
+            next += count as i64;
+        }
+        for first in [-5, 0, BLOCK as i64 - 6, 2 * BLOCK as i64] {
+            for count in [0, 1, BLOCK, BLOCK + 9] {
+                assert_eq!(
+                    read(&ring, first, count),
+                    Some(numbers(first, count).collect()),
+                    "{count} from {first}"
+                );
+            }
+        }
+        assert_eq!(read(&ring, next - 3, 4), None);
+        assert_eq!(read(&ring, -6, 2), None);
+        ring.forget_before(2 * BLOCK as i64 + 3);
+        assert_eq!((ring.start(), ring.end()), (2 * BLOCK as i64 + 3, next));
+        assert_eq!(read(&ring, ring.start(), 50), Some(numbers(ring.start(), 50).collect()));
+    }
+
+    #[test]
+    fn what_lies_before_a_gap_is_kept_until_it_is_forgotten() {
+        let mut ring = Ring::new(0);
+        ring.push(&numbers(0, 100).collect::<Vec<_>>());
+        ring.skip(50);
+        ring.skip(50);
+        assert_eq!((ring.run_from(100), ring.end()), (Some(200..200), 200), "the next has not come yet");
+        ring.push(&numbers(200, 30).collect::<Vec<_>>());
+        assert_eq!((ring.start(), ring.end(), ring.len()), (0, 230, 130));
+        assert_eq!([-1, 99, 100, 229, 230].map(|at| ring.run_from(at)), {
+            let (before, after) = (Some(0..100), Some(200..230));
+            [before.clone(), before, after.clone(), after.clone(), after]
+        });
+        assert_eq!(read(&ring, 90, 10), Some(numbers(90, 10).collect()));
+        assert_eq!([read(&ring, 90, 11), read(&ring, 150, 2), read(&ring, 199, 2)], [None, None, None]);
+        assert_eq!(read(&ring, 200, 30), Some(numbers(200, 30).collect()));
+        ring.keep(40);
+        assert_eq!((ring.start(), ring.len()), (90, 40));
+        ring.forget_before(100);
+        assert_eq!((ring.start(), ring.len()), (200, 30));
+    }
+
+    #[test]
+    fn whoever_loses_samples_all_the_time_does_not_fill_the_memory() {
+        let mut ring = Ring::new(0);
+        for _ in 0..1000 {
+            ring.push(&[Complex32::default(); 10]);
+            ring.skip(u64::MAX >> 20);
+        }
+        assert!(ring.len() <= 10 * MOST_RUNS && ring.spare.len() <= SPARES);
+    }
+}

@@ -1,0 +1,211 @@
+//! Samples at the rate of a cell's FFT: as they came, or resampled where they are needed.
+
+use num_complex::Complex32;
+
+use super::Ring;
+use crate::resample::Resampler;
+
+/// How samples of one rate are read at another.
+#[derive(Clone, Debug)]
+pub struct Conversion {
+    resampler: Resampler,
+    /// Number of the sample, as it came, at the time of sample 0.
+    origin: i64,
+}
+
+/// Samples as a [`Tracker`](super::track::Tracker) reads them.
+///
+/// Of the samples of a subframe it takes those of some symbols only: the others are never resampled.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream<'a> {
+    ring: &'a Ring,
+    conversion: Option<&'a Conversion>,
+    /// No sample from this number on is looked at, as they came.
+    end: i64,
+    is_finished: bool,
+}
+
+/// Whether samples are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// They are.
+    There,
+    /// Not all have come yet.
+    NotYet,
+    /// Some will never come.
+    Lost,
+}
+
+/// What samples are resampled in.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    inputs: Vec<Complex32>,
+    outputs: Vec<Complex32>,
+}
+
+impl Conversion {
+    /// By `resampler`; sample 0 is at the time of number `origin`.
+    pub fn new(resampler: Resampler, origin: i64) -> Conversion {
+        Conversion { resampler, origin }
+    }
+
+    /// The number, as samples came, at the time of `sample`.
+    pub fn raw_sample(&self, sample: f64) -> f64 {
+        self.origin as f64 + sample * self.resampler.ratio()
+    }
+
+    /// The sample at the time of number `raw`.
+    pub fn sample(&self, raw: f64) -> f64 {
+        (raw - self.origin as f64) / self.resampler.ratio()
+    }
+}
+
+impl<'a> Stream<'a> {
+    /// All samples of `ring`. When `is_finished`, no more will come.
+    pub fn new(ring: &'a Ring, conversion: Option<&'a Conversion>, is_finished: bool) -> Stream<'a> {
+        Stream { ring, conversion, end: ring.end(), is_finished }
+    }
+
+    /// Only those before number `end`, as they came.
+    pub fn until(self, end: i64) -> Stream<'a> {
+        Stream { end: self.end.min(end), is_finished: self.is_finished && end >= self.end, ..self }
+    }
+
+    /// The first sample.
+    pub fn start(&self) -> i64 {
+        let start = self.ring.start();
+        self.conversion.map_or(start, |conversion| libm::ceil(conversion.sample(start as f64)) as i64)
+    }
+
+    /// About the sample behind the last.
+    pub fn end(&self) -> i64 {
+        self.conversion.map_or(self.end, |conversion| libm::floor(conversion.sample(self.end as f64)) as i64)
+    }
+
+    /// Whether no more samples will come.
+    pub fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+
+    /// Whether the samples from `first` to before `end` are there, without a gap.
+    pub fn reach(&self, first: i64, end: i64) -> Reach {
+        let (first, end, ahead) = match self.conversion {
+            None => (first, end, 0),
+            Some(Conversion { resampler, origin }) => {
+                let times = resampler.times(first, (end - first).max(1) as usize);
+                (origin + times.start, origin + times.end, resampler.ahead() as i64)
+            }
+        };
+        match self.ring.run_from(first) {
+            Some(run) if first >= run.start => {
+                let is_last = run.end >= self.end;
+                let ahead = if is_last && !self.is_finished { ahead } else { 0 };
+                match (end + ahead <= run.end.min(self.end), is_last) {
+                    (true, _) => Reach::There,
+                    (false, true) => Reach::NotYet,
+                    (false, false) => Reach::Lost,
+                }
+            }
+            Some(_) => Reach::Lost,
+            None => Reach::NotYet,
+        }
+    }
+
+    /// `count` samples from number `first` on, in pieces; `None` unless they are there.
+    pub fn pieces<'b>(
+        &'b self,
+        first: i64,
+        count: usize,
+        window: &'b mut Window,
+    ) -> Option<impl Iterator<Item = &'b [Complex32]> + Clone> {
+        if self.reach(first, first + count as i64) != Reach::There {
+            return None;
+        }
+        let (whole, resampled) = match self.conversion {
+            None => (self.ring.pieces(first, count), None),
+            Some(conversion) => {
+                self.resample(conversion, first, count, window);
+                (None, Some(&window.outputs[..]))
+            }
+        };
+        Some(whole.into_iter().flatten().chain(resampled))
+    }
+
+    /// Fills a window. Where samples begin or end, the filter finds nothing beyond.
+    fn resample(&self, conversion: &Conversion, first: i64, count: usize, window: &mut Window) {
+        let Conversion { resampler, origin } = conversion;
+        let wanted = resampler.inputs(first, count);
+        let wanted = origin + wanted.start..origin + wanted.end;
+        let centre = origin + resampler.times(first, count).start;
+        let run = self.ring.run_from(centre).unwrap_or(centre..centre);
+        let there = wanted.start.max(run.start)..wanted.end.min(run.end.min(self.end));
+        window.inputs.clear();
+        window.inputs.resize((there.start - wanted.start) as usize, Complex32::default());
+        let pieces = self.ring.pieces(there.start, (there.end - there.start).max(0) as usize);
+        pieces.into_iter().flatten().for_each(|piece| window.inputs.extend_from_slice(piece));
+        window.inputs.resize((wanted.end - wanted.start) as usize, Complex32::default());
+        window.outputs.resize(count, Complex32::default());
+        resampler.resample(first, &window.inputs, &mut window.outputs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Some samples of two rates, without meaning.
+    fn ring(runs: &[(usize, u64)]) -> Ring {
+        let mut ring = Ring::new(0);
+        let mut at = 0;
+        for &(count, lost) in runs {
+            let samples: Vec<_> = (at..at + count)
+                .map(|n| Complex32::new((n as f32 * 0.02).sin(), (n as f32 * 0.013).cos()))
+                .collect();
+            ring.push(&samples);
+            ring.skip(lost);
+            at += count + lost as usize;
+        }
+        ring
+    }
+
+    #[test]
+    fn windows_are_what_resampling_all_gives() {
+        let ring = ring(&[(50_000, 0)]);
+        let resampler = Resampler::new(2_500_000, 1_920_000, 600_000).expect("rates that fit");
+        let mut whole = Vec::new();
+        let all: Vec<Complex32> = ring.pieces(0, 50_000).expect("all of it").flatten().copied().collect();
+        resampler.clone().push(&all, &mut whole);
+        let conversion = Conversion::new(resampler, 0);
+        let stream = Stream::new(&ring, Some(&conversion), false);
+        let mut window = Window::default();
+        for (first, count) in [(0, 10), (1, 128), (999, 2048), (30_000, 1)] {
+            let read: Vec<Complex32> = stream
+                .pieces(first, count, &mut window)
+                .expect("samples that are there")
+                .flatten()
+                .copied()
+                .collect();
+            assert_eq!(read, whole[first as usize..][..count], "{count} from {first}");
+        }
+        // Outputs wait for the inputs behind them, as long as any may come.
+        let last = whole.len() as i64;
+        assert_eq!(stream.reach(last - 9, last), Reach::There);
+        assert_eq!(stream.reach(last - 9, last + 1), Reach::NotYet);
+        let finished = Stream::new(&ring, Some(&conversion), true);
+        assert_eq!(finished.reach(last - 9, last + 1), Reach::There);
+    }
+
+    #[test]
+    fn what_is_lost_never_comes() {
+        let ring = ring(&[(1000, 500), (1000, 0)]);
+        let stream = Stream::new(&ring, None, false);
+        assert_eq!(stream.reach(0, 1000), Reach::There);
+        assert_eq!(stream.reach(990, 1001), Reach::Lost);
+        assert_eq!(stream.reach(1200, 1600), Reach::Lost);
+        assert_eq!(stream.reach(1500, 2500), Reach::There);
+        assert_eq!(stream.reach(2400, 2501), Reach::NotYet);
+        assert_eq!(stream.reach(9000, 9001), Reach::NotYet);
+        let early = stream.until(1700);
+        assert_eq!((early.reach(1500, 1700), early.reach(1500, 1701)), (Reach::There, Reach::NotYet));
+    }
+}
