@@ -1,6 +1,7 @@
 //! `airpace decode`: radio samples in, everyone's grants out.
 
 mod align;
+mod answer;
 mod cell;
 mod columns;
 mod fused;
@@ -66,6 +67,9 @@ pub struct Args {
     /// Only this user's grants, with what is new in each, what is sent again, and its throughput.
     #[arg(long, value_name = "R", value_parser = rnti)]
     rnti: Option<Rnti>,
+    /// Also what the cell answers on the PHICH to uplink blocks whose grants were heard: ACK or NACK.
+    #[arg(long)]
+    phich: bool,
     /// Replaces RNTIs of users by numbers in the order in which they are heard of, and leaves out first CCEs, from which
     /// RNTIs could be guessed.
     #[arg(long)]

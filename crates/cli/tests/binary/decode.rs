@@ -75,6 +75,29 @@ fn what_encode_sends_decode_reads_field_by_field() {
     assert_eq!(by_place(found), by_place(sent), "what is read is what was sent");
 }
 
+/// Every uplink block whose answer is in the recording has one, eight subframes after its grant.
+#[test]
+fn uplink_blocks_are_answered() {
+    let shell = Shell::new();
+    let words = ["encode", "biscay-uplink", "--out", "up", "--seconds", "0.2", "--set", "cell.prbs=25"];
+    shell.run(&words).fine();
+    let heard = shell.run(&["decode", "up.sigmf-meta", "--json", "--phich"]).json();
+    let (answers, messages): (Vec<Value>, Vec<Value>) =
+        heard.into_iter().partition(|object| object.get("phich").is_some());
+    let number =
+        |object: &Value, key: &str| object[key].as_u64().unwrap_or_else(|| panic!("{key}: {object}"));
+    let granted: Vec<(u64, u64)> = messages
+        .iter()
+        .filter(|message| message["dir"] == "UL" && number(message, "index") + 8 < 200)
+        .map(|message| (number(message, "index"), number(message, "rnti")))
+        .collect();
+    let answered: Vec<(u64, u64)> =
+        answers.iter().map(|answer| (number(answer, "granted"), number(answer, "rnti"))).collect();
+    assert!(granted.len() > 50, "only {} uplink grants", granted.len());
+    assert_eq!(answered, granted);
+    assert!(answers.iter().all(|answer| number(answer, "index") == number(answer, "granted") + 8));
+}
+
 #[test]
 fn a_pipe_gives_what_its_file_gives() {
     let shell = Shell::new();

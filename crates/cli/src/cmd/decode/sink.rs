@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use airpace_core::Rnti;
 use airpace_live::iq::Source;
+use airpace_phy::answers::Answered;
 use airpace_phy::decoder::{Output, Reading};
 use airpace_phy::found::Found;
 use airpace_phy::ladder::Rung;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::Args;
 use super::align::Alignment;
+use super::answer;
 use super::cell::{Ending, Event, Told};
 use super::columns::{MessageRows, SubframeRows};
 use super::fused::Reports;
@@ -173,6 +175,9 @@ impl<'o> Sink<'o> {
                 for found in reading.found.iter().chain(&reading.late) {
                     self.message(carrier, found)?;
                 }
+                for answer in &reading.answers {
+                    self.answer(carrier, &reading, answer)?;
+                }
                 let mut whole = vec![];
                 self.recordings[carrier].held.push(reading, &mut whole);
                 for reading in whole {
@@ -245,6 +250,22 @@ impl<'o> Sink<'o> {
         }
         writeln!(self.out)?;
         Ok(())
+    }
+
+    /// An answer to an uplink block.
+    fn answer(&mut self, carrier: usize, reading: &Reading, answer: &Answered) -> anyhow::Result<()> {
+        let recording = &mut self.recordings[carrier];
+        recording.stats.answer(answer);
+        let pci = recording.pci();
+        let is_wanted = self.args.rnti.is_none_or(|rnti| rnti == answer.rnti);
+        if !self.args.phich || self.args.subframes || !is_wanted {
+            return Ok(());
+        }
+        let rnti = self.names.as_mut().map_or(answer.rnti, |names| names.of(answer.rnti));
+        if self.args.json {
+            return self.object(carrier, answer::json(pci, reading, answer, rnti));
+        }
+        Ok(writeln!(self.out, "{}", answer::line(pci, reading, answer, rnti))?)
     }
 
     /// An object of a recording, which is named where there are several.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use airpace_core::Rnti;
+use airpace_phy::answers::Answered;
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::{Found, RntiKind};
 use airpace_phy::ladder::Rung;
@@ -28,6 +29,8 @@ pub struct Stats {
     prbs_used: u64,
     snr_db: f64,
     gaps: u64,
+    answers: u64,
+    refusals: u64,
     cost: Cost,
 }
 
@@ -85,6 +88,12 @@ impl Stats {
         (self.subframes > 0).then_some(self.subframes)
     }
 
+    /// An uplink block is answered.
+    pub fn answer(&mut self, answer: &Answered) {
+        self.answers += 1;
+        self.refusals += u64::from(!answer.ack);
+    }
+
     /// Samples are missing.
     pub fn gap(&mut self) {
         self.gaps += 1;
@@ -130,6 +139,10 @@ impl Stats {
             ]);
         }
         table.write(out, paint)?;
+        if self.answers > 0 {
+            let (all, refused) = (thousands(self.answers), thousands(self.refusals));
+            writeln!(out, "PHICH: {all} answers to uplink blocks, {refused} of them NACKs")?;
+        }
         write_ladder(&ending.ladder, out, paint)?;
         if let Some(work) = ending.work {
             writeln!(

@@ -1,0 +1,46 @@
+//! An answer to an uplink block as programs and people read it.
+
+use airpace_core::Rnti;
+use airpace_phy::answers::Answered;
+use airpace_phy::decoder::Reading;
+use serde_json::{Value, json};
+
+use super::message::rounded;
+
+/// `ACK`, or `NACK`.
+fn word(answer: &Answered) -> &'static str {
+    if answer.ack { "ACK" } else { "NACK" }
+}
+
+/// One JSON object; `rnti` is how the user is named.
+pub fn json(pci: u16, reading: &Reading, answer: &Answered, rnti: Rnti) -> Value {
+    json!({
+        "cell": pci,
+        "index": reading.index,
+        "sfn": reading.sfn,
+        "subframe": reading.subframe,
+        "rnti": rnti.0,
+        "phich": word(answer),
+        "granted": answer.granted,
+        "attempt": answer.attempt,
+        "snr_db": rounded(reading.snr_db, 100.0),
+        "confidence": rounded(answer.confidence, 1e6),
+    })
+}
+
+/// One line for people, under the head of messages.
+pub fn line(pci: u16, reading: &Reading, answer: &Answered, rnti: Rnti) -> String {
+    let again = match answer.attempt {
+        1 => String::new(),
+        attempt => format!(", attempt {attempt}"),
+    };
+    format!(
+        "{pci:>4} {:>5}.{} {:>3} {:>5} C    UL  {}: the block granted {} subframes ago{again}",
+        reading.sfn,
+        reading.subframe,
+        reading.cfi,
+        rnti.0,
+        word(answer),
+        reading.index - answer.granted,
+    )
+}
