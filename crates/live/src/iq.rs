@@ -1,20 +1,31 @@
 //! Radio samples in files: SigMF recordings and raw ones, read and written piece by piece.
 //!
-//! Source: SigMF specification 1.0 (<https://sigmf.org>)
+//! | module | what it knows |
+//! | --- | --- |
+//! | `locate` | which files a name means: samples, their description, an archive of both |
+//! | `meta` | what a description says |
+//! | `bytes` | bytes of a file, a pipe, or what zstd made of either |
+//! | `reader` | bytes to samples, with what is missing |
+//! | `source` | whatever gives samples |
+//! | `format` | how a sample is written |
+//!
+//! Source: SigMF specification 1.2 (<https://sigmf.org>)
 
+mod bytes;
 mod format;
+mod locate;
 mod meta;
 mod reader;
 mod source;
 mod writer;
 
-pub use format::Format;
+pub use format::{Format, NoFormat};
 pub use meta::{Meta, Segment};
-pub use reader::{Piece, Reader};
+pub use reader::{Flaw, Piece, Reader};
 pub use source::{Source, Until};
 pub use writer::Writer;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why samples cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -63,10 +74,26 @@ pub enum Error {
         /// The description that was looked for.
         meta: PathBuf,
     },
+    /// There are no samples beside the description.
+    #[error("{}: the samples it describes are missing: there is no {}", meta.display(), data.display())]
+    NoData {
+        /// The description.
+        meta: PathBuf,
+        /// The samples that were looked for.
+        data: PathBuf,
+    },
+    /// An archive does not hold one recording.
+    #[error("{}: {what}", path.display())]
+    Archive {
+        /// Which.
+        path: PathBuf,
+        /// What it holds, and what to do.
+        what: String,
+    },
 }
 
 impl Error {
-    fn io(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+    fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         move |source| Error::Io { path: path.to_owned(), source }
     }
 }

@@ -34,8 +34,8 @@ use super::{Verdict, positive};
 
 /// Reads the control channel of LTE cells: what every user is granted, from radio samples alone.
 ///
-/// Recordings are SigMF (ci8, cu8, ci16_le, cf32_le, also compressed by zstd), or raw samples with --rate and --format;
-/// `-` is standard input. The cell, its bandwidth, ports and timing are found by themselves. With several recordings each
+/// Recordings are SigMF (ci8, cu8, ci16_le, cf32_le, also compressed by zstd), called by either file, by the name that
+/// both begin with or by their archive; or raw samples with --rate and --format; `-` is standard input. The cell, its bandwidth, ports and timing are found by themselves. With several recordings each
 /// cell has a thread, and all are brought together by subframe; a pipe that stalls does not hold up the others.
 ///
 /// Messages are printed when they are believed: those of users never heard of may come up to 100 subframes late, each with

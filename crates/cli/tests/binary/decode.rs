@@ -149,6 +149,40 @@ fn an_interrupted_pipe_still_gives_its_counts_and_its_table() {
 }
 
 #[test]
+fn a_recording_goes_by_many_names_and_ends_where_it_ends() {
+    let shell = Shell::new();
+    record(&shell, "a", &[]);
+    let of = |name: &str| shell.run(&["decode", name, "--json"]);
+    let whole = of("a.sigmf-meta").fine();
+    let data = std::fs::read(shell.path("a.sigmf-data")).unwrap();
+    let packed = zstd::encode_all(&data[..], 1).unwrap();
+    assert_eq!(of("a").fine(), whole);
+    let archived = std::process::Command::new("tar")
+        .args(["cf", "all.sigmf", "a.sigmf-meta", "a.sigmf-data"])
+        .current_dir(shell.path(""))
+        .status();
+    if archived.is_ok_and(|status| status.success()) {
+        assert_eq!(of("all.sigmf").fine(), whole);
+    }
+    std::fs::remove_file(shell.path("a.sigmf-data")).unwrap();
+    of("a.sigmf-meta").refused(&["a.sigmf-meta: the samples it describes are missing", "a.sigmf-data"]);
+    std::fs::write(shell.path("a.sigmf-data.zst"), &packed).unwrap();
+    for name in ["a", "a.sigmf-meta", "a.sigmf-data.zst"] {
+        assert_eq!(of(name).fine(), whole, "{name}");
+    }
+
+    std::fs::write(shell.path("a.sigmf-data.zst"), &packed[..packed.len() / 2]).unwrap();
+    let half = of("a");
+    let end = format!("a: the compressed data end unfinished after {} bytes", packed.len() / 2);
+    assert_eq!(half.err.matches(&end).count(), 1, "{}", half.err);
+    assert!(half.fine().len() > whole.len() / 3, "what is whole is read");
+    std::fs::write(shell.path("a.sigmf-data"), &data[..data.len() - 1]).unwrap();
+    let cut = of("a");
+    let end = format!("a: sample {} has only 3 of its 4 bytes", data.len() / 4 - 1);
+    assert_eq!(cut.err.matches(&end).count(), 1, "{}", cut.err);
+}
+
+#[test]
 fn subframes_say_what_was_granted_and_what_is_idle() {
     let shell = Shell::new();
     record(&shell, "a", &[]);

@@ -18,10 +18,31 @@ pub enum Format {
     Cf32,
 }
 
-/// The text names no format.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no format of samples; use {names}", names = Format::NAMES)]
+/// The text names no format that is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoFormat(pub String);
+
+impl std::error::Error for NoFormat {}
+
+impl fmt::Display for NoFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.0;
+        let of_sigmf = name.strip_suffix("_be").or_else(|| name.strip_suffix("_le")).unwrap_or(name);
+        let is_one_of = |kinds: &[&str], sizes: &[&str]| {
+            kinds.iter().any(|kind| of_sigmf.strip_prefix(kind).is_some_and(|size| sizes.contains(&size)))
+        };
+        const SIZES: [&str; 4] = ["8", "16", "32", "64"];
+        if is_one_of(&["rf", "ri", "ru"], &SIZES) {
+            write!(f, "`{name}` has real samples, where a radio's are complex; use {}", Format::NAMES)
+        } else if is_one_of(&["cf", "ci", "cu"], &SIZES) && name.ends_with("_be") {
+            write!(f, "`{name}` is big-endian, which is not read: convert the samples to {}", Format::NAMES)
+        } else if is_one_of(&["cf", "ci", "cu"], &SIZES) {
+            write!(f, "`{name}` is not read: convert the samples; use {}", Format::NAMES)
+        } else {
+            write!(f, "`{name}` is no format of samples; use {}", Format::NAMES)
+        }
+    }
+}
 
 impl Format {
     /// Every format.
@@ -49,13 +70,14 @@ impl Format {
     }
 
     /// Appends the samples in `bytes`; what is left after the last whole one is ignored. Numbers that are not finite
-    /// become zero.
-    pub fn read(self, bytes: &[u8], out: &mut Vec<Complex32>) {
+    /// become zero: of how many samples that is told.
+    pub fn read(self, bytes: &[u8], out: &mut Vec<Complex32>) -> usize {
         fn half<const N: usize>(pair: &[u8]) -> ([u8; N], [u8; N]) {
             let (re, im) = pair.split_at(N);
             (re.try_into().expect("half of a pair"), im.try_into().expect("half of a pair"))
         }
         let pairs = bytes.chunks_exact(self.size());
+        let mut replaced = 0;
         match self {
             Format::Ci8 => out.extend(
                 pairs.map(|pair| Complex32::new(f32::from(pair[0] as i8), f32::from(pair[1] as i8)) / 127.0),
@@ -72,10 +94,13 @@ impl Format {
             })),
             Format::Cf32 => out.extend(pairs.map(|pair| {
                 let (re, im) = half::<4>(pair);
+                let (re, im) = (f32::from_le_bytes(re), f32::from_le_bytes(im));
+                replaced += usize::from(!re.is_finite() || !im.is_finite());
                 let finite = |value: f32| if value.is_finite() { value } else { 0.0 };
-                Complex32::new(finite(f32::from_le_bytes(re)), finite(f32::from_le_bytes(im)))
+                Complex32::new(finite(re), finite(im))
             })),
         }
+        replaced
     }
 
     /// Appends samples as bytes; what exceeds full scale is cut, save in floating point. Gives how many were cut.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::{Error, Format};
+use super::{Error, Format, NoFormat};
 
 /// What is known of a recording.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,8 +13,8 @@ pub struct Meta {
     pub format: Format,
     /// Samples per second.
     pub sample_rate_hz: f64,
-    /// Bytes before the first sample, and after the last.
-    pub header_bytes: u64,
+    /// The file of samples, where its name is another than SigMF's; it lies beside the description.
+    pub dataset: Option<String>,
     /// Bytes after the last sample that are none.
     pub trailing_bytes: u64,
     /// Stretches without a gap, in order; at least one.
@@ -24,15 +24,20 @@ pub struct Meta {
 }
 
 /// A stretch of a recording without a gap: a SigMF capture.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Segment {
     /// Its first sample, by place in the file.
     pub start: u64,
     /// Its first sample, by the receiver's count; larger than where the last segment ended if samples were lost.
     pub global_index: Option<u64>,
+    /// Bytes before its first sample that are none.
+    pub header_bytes: u64,
     /// Where the receiver was tuned to.
     pub frequency_hz: Option<f64>,
 }
+
+/// The largest number of samples or bytes: every JSON has it exactly.
+const MOST: u64 = 1 << 53;
 
 impl Meta {
     /// Of samples of which only this is known.
@@ -40,9 +45,9 @@ impl Meta {
         Meta {
             format,
             sample_rate_hz,
-            header_bytes: 0,
+            dataset: None,
             trailing_bytes: 0,
-            segments: vec![Segment { start: 0, global_index: None, frequency_hz: None }],
+            segments: vec![Segment::default()],
             extra: Map::new(),
         }
     }
@@ -52,88 +57,84 @@ impl Meta {
     /// # Errors
     /// If it is not JSON, or a field that matters is missing or impossible.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Meta, Error> {
-        let refused =
-            |field: &str, what: String| Error::Field { path: path.to_owned(), field: field.to_owned(), what };
-        let root: Value = serde_json::from_slice(text).map_err(|error| Error::Json {
-            path: path.to_owned(),
-            line: error.line(),
-            column: error.column(),
-            what: error.to_string(),
+        Meta::parse_but(path, text, (None, None))
+    }
+
+    /// The same, where rate or format are known better: what the description says of them does not matter then.
+    pub(super) fn parse_but(
+        path: &Path,
+        text: &[u8],
+        known: (Option<f64>, Option<Format>),
+    ) -> Result<Meta, Error> {
+        // Some systems begin every text with a mark.
+        let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+        let root: Value = serde_json::from_slice(text).map_err(|error| {
+            let what = error.to_string();
+            let what = what.split(" at line ").next().unwrap_or_default().to_owned();
+            Error::Json { path: path.to_owned(), line: error.line(), column: error.column(), what }
         })?;
+        let refused =
+            |(field, what): Wrong| Error::Field { path: path.to_owned(), field, what: what.to_owned() };
         let Some(global) = root.get("global").and_then(Value::as_object) else {
-            return Err(refused(
-                "global",
-                "is not there; a SigMF description has an object of this name".into(),
-            ));
+            let what = "is not there; a SigMF description has an object of this name".to_owned();
+            return Err(refused(("global".to_owned(), what)));
         };
-        let Some(datatype) = global.get("core:datatype").and_then(Value::as_str) else {
-            return Err(refused("core:datatype", format!("is not there; give {}", Format::NAMES)));
+        Meta::of(global, root.get("captures"), known).map_err(refused)
+    }
+
+    fn of(
+        global: &Map<String, Value>,
+        captures: Option<&Value>,
+        known: (Option<f64>, Option<Format>),
+    ) -> Result<Meta, Wrong> {
+        let format = match known.1 {
+            Some(format) => format,
+            None => datatype(global.get("core:datatype")).map_err(wrong("core:datatype"))?,
         };
-        let format = datatype.parse().map_err(|error| refused("core:datatype", format!("{error}")))?;
-        let sample_rate_hz = match global.get("core:sample_rate").map(Value::as_f64) {
-            Some(Some(rate)) if rate.is_finite() && rate > 0.0 => rate,
-            Some(_) => {
-                return Err(refused(
-                    "core:sample_rate",
-                    "must be a number above 0, in samples per second".into(),
-                ));
-            }
-            None => {
-                return Err(refused("core:sample_rate", "is not there; give the samples per second".into()));
-            }
+        let sample_rate_hz = match known.0 {
+            Some(rate) => rate,
+            None => sample_rate(global.get("core:sample_rate")).map_err(wrong("core:sample_rate"))?,
         };
-        let channels = global.get("core:num_channels").map_or(Some(1), Value::as_u64);
-        if channels != Some(1) {
-            let what = "must be 1: a file of several antennas has to be split into one file each".into();
-            return Err(refused("core:num_channels", what));
+        if whole(global.get("core:num_channels"), 1).map_err(wrong("core:num_channels"))? != 1 {
+            let what = "must be 1: a file of several antennas has to be split into one file each";
+            return Err(wrong("core:num_channels")(what));
         }
-        let bytes = |object: &Map<String, Value>, field: &str| match object.get(field) {
-            None => Ok(0),
-            Some(value) => value
-                .as_u64()
-                .ok_or_else(|| refused(field, "must be a whole number of bytes, 0 or more".into())),
+        if global.get("core:metadata_only") == Some(&Value::Bool(true)) {
+            return Err(wrong("core:metadata_only")("says that the recording has no samples"));
+        }
+        let dataset = match global.get("core:dataset") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(name))
+                if Path::new(name).file_name().is_some_and(|file| file == &name[..]) =>
+            {
+                Some(name.clone())
+            }
+            Some(_) => {
+                return Err(wrong("core:dataset")("must be the name of a file in the same folder"));
+            }
         };
-        let captures = match root.get("captures") {
-            None => &[][..],
+        let trailing_bytes =
+            whole(global.get("core:trailing_bytes"), 0).map_err(wrong("core:trailing_bytes"))?;
+        let captures = match captures {
+            None | Some(Value::Null) => &[][..],
             Some(Value::Array(captures)) => captures,
-            Some(_) => return Err(refused("captures", "must be a list".into())),
+            Some(_) => return Err(wrong("captures")("must be a list")),
         };
         let mut segments: Vec<Segment> = vec![];
-        let mut header_bytes = 0;
         for (at, capture) in captures.iter().enumerate() {
-            let field = |name: &str| format!("captures[{at}].{name}");
-            let Some(capture) = capture.as_object() else {
-                return Err(refused(&field(""), "must be an object".into()));
-            };
-            let Some(start) = capture.get("core:sample_start").and_then(Value::as_u64) else {
-                return Err(refused(&field("core:sample_start"), "must be a whole number, 0 or more".into()));
-            };
-            if segments.last().is_some_and(|last| last.start >= start) || segments.is_empty() && start != 0 {
-                let what = "captures must begin at sample 0 and come in order".into();
-                return Err(refused(&field("core:sample_start"), what));
+            let within = |(field, what): Wrong| (format!("captures[{at}].{field}"), what);
+            let segment = Segment::of(capture).map_err(within)?;
+            let follows = segments.last().map_or(segment.start == 0, |last| last.start < segment.start);
+            if !follows {
+                let what = "captures must begin at sample 0 and come in order";
+                return Err(within(wrong("core:sample_start")(what)));
             }
-            match (at, bytes(capture, "core:header_bytes")?) {
-                (0, header) => header_bytes = header,
-                (_, 0) => {}
-                _ => {
-                    return Err(refused(
-                        &field("core:header_bytes"),
-                        "is read for the first capture only".into(),
-                    ));
-                }
-            }
-            let segment = Segment {
-                start,
-                global_index: capture.get("core:global_index").and_then(Value::as_u64),
-                frequency_hz: capture.get("core:frequency").and_then(Value::as_f64),
-            };
             segments.push(segment);
         }
         if segments.is_empty() {
-            segments = Meta::raw(format, sample_rate_hz).segments;
+            segments.push(Segment::default());
         }
-        let trailing_bytes = bytes(global, "core:trailing_bytes")?;
-        Ok(Meta { format, sample_rate_hz, header_bytes, trailing_bytes, segments, extra: global.clone() })
+        Ok(Meta { format, sample_rate_hz, dataset, trailing_bytes, segments, extra: global.clone() })
     }
 
     /// The description as SigMF writes it.
@@ -143,6 +144,10 @@ impl Meta {
         global.insert("core:sample_rate".into(), self.sample_rate_hz.into());
         global.insert("core:version".into(), "1.0.0".into());
         global.insert("core:num_channels".into(), 1.into());
+        global.extend(self.dataset.as_ref().map(|name| ("core:dataset".into(), name.as_str().into())));
+        if self.trailing_bytes > 0 {
+            global.insert("core:trailing_bytes".into(), self.trailing_bytes.into());
+        }
         let captures: Vec<Value> = self
             .segments
             .iter()
@@ -150,6 +155,9 @@ impl Meta {
                 let mut capture = Map::new();
                 capture.insert("core:sample_start".into(), segment.start.into());
                 capture.extend(segment.global_index.map(|index| ("core:global_index".into(), index.into())));
+                if segment.header_bytes > 0 {
+                    capture.insert("core:header_bytes".into(), segment.header_bytes.into());
+                }
                 capture.extend(segment.frequency_hz.map(|hz| ("core:frequency".into(), hz.into())));
                 capture.into()
             })
@@ -157,6 +165,62 @@ impl Meta {
         let root = serde_json::json!({ "global": global, "captures": captures, "annotations": [] });
         format!("{root:#}\n")
     }
+}
+
+impl Segment {
+    fn of(capture: &Value) -> Result<Segment, Wrong> {
+        let field = |name: &str| capture.get(name).filter(|value| !value.is_null());
+        let number = |name: &'static str| whole(field(name), 0).map_err(wrong(name));
+        if !capture.is_object() {
+            return Err(wrong("core:sample_start")("is not there; a capture is an object that has it"));
+        }
+        if field("core:sample_start").is_none() {
+            return Err(wrong("core:sample_start")("is not there; give the first sample of the capture"));
+        }
+        let frequency_hz = match field("core:frequency") {
+            None => None,
+            Some(value) => {
+                let hz = value.as_f64().ok_or("must be a number, in Hz");
+                Some(hz.map_err(wrong("core:frequency"))?)
+            }
+        };
+        Ok(Segment {
+            start: number("core:sample_start")?,
+            global_index: field("core:global_index").map(|_| number("core:global_index")).transpose()?,
+            header_bytes: number("core:header_bytes")?,
+            frequency_hz,
+        })
+    }
+}
+
+/// A field, and what is wrong with it.
+type Wrong = (String, String);
+
+fn wrong<What: Into<String>>(field: &str) -> impl Fn(What) -> Wrong + '_ {
+    move |what| (field.to_owned(), what.into())
+}
+
+fn datatype(value: Option<&Value>) -> Result<Format, String> {
+    match value.and_then(Value::as_str) {
+        Some(name) => name.parse().map_err(|error: NoFormat| error.to_string()),
+        None => Err(format!("is not there; give {}", Format::NAMES)),
+    }
+}
+
+fn sample_rate(value: Option<&Value>) -> Result<f64, &'static str> {
+    match value.map(Value::as_f64) {
+        Some(Some(rate)) if rate.is_finite() && rate > 0.0 => Ok(rate),
+        Some(_) => Err("must be a number above 0, in samples per second"),
+        None => Err("is not there; give the samples per second"),
+    }
+}
+
+/// A whole number, however it is written; `or` if there is none.
+fn whole(value: Option<&Value>, or: u64) -> Result<u64, &'static str> {
+    let Some(value) = value else { return Ok(or) };
+    let whole_float = |value: f64| (value >= 0.0 && value.fract() == 0.0).then_some(value as u64);
+    let number = value.as_u64().or_else(|| value.as_f64().and_then(whole_float));
+    number.filter(|&number| number <= MOST).ok_or("must be a whole number from 0 to 2^53")
 }
 
 #[cfg(test)]
@@ -170,11 +234,17 @@ mod tests {
     #[test]
     fn a_description_comes_back_from_its_text() {
         let mut meta = Meta::raw(Format::Ci16, 1.92e6);
-        meta.segments.push(Segment { start: 1000, global_index: Some(1500), frequency_hz: Some(806e6) });
+        (meta.dataset, meta.trailing_bytes) = (Some("cell.iq".to_owned()), 12);
+        meta.segments.push(Segment {
+            start: 1000,
+            global_index: Some(1500),
+            header_bytes: 8,
+            frequency_hz: Some(806e6),
+        });
         let back = parse(&meta.to_json()).unwrap();
         assert_eq!(
-            (back.format, back.sample_rate_hz, &back.segments),
-            (Format::Ci16, 1.92e6, &meta.segments)
+            (back.format, back.sample_rate_hz, &back.segments, &back.dataset, back.trailing_bytes),
+            (Format::Ci16, 1.92e6, &meta.segments, &meta.dataset, 12)
         );
         assert_eq!(parse(&back.to_json()).unwrap(), back);
     }
@@ -183,12 +253,46 @@ mod tests {
     fn what_is_wrong_is_named_with_its_field() {
         let of = |fields: &str| parse(&format!(r#"{{"global": {{{fields}}}}}"#)).unwrap_err();
         assert!(of("").contains("core:datatype: is not there"));
-        assert!(of(r#""core:datatype": "rf32_le""#).contains("use ci8, cu8, ci16_le or cf32_le"));
+        let of_type = |name: &str| of(&format!(r#""core:datatype": "{name}""#));
+        assert!(of_type("rf32_le").contains("a.sigmf-meta: core:datatype: `rf32_le` has real samples"));
+        assert!(of_type("ci16_be").contains("big-endian"));
+        assert!(of_type("ci32_le").contains("use ci8, cu8, ci16_le or cf32_le"));
         assert!(of(r#""core:datatype": "ci8""#).contains("core:sample_rate: is not there"));
         assert!(of(r#""core:datatype": "ci8", "core:sample_rate": -3"#).contains("above 0"));
         let two = r#""core:datatype": "ci8", "core:sample_rate": 1e6, "core:num_channels": 2"#;
         assert!(of(two).contains("split"));
-        assert!(parse("{").unwrap_err().starts_with("a.sigmf-meta: line 1, column"));
+        assert_eq!(parse("{").unwrap_err(), "a.sigmf-meta: line 1, column 1: EOF while parsing an object");
+        assert!(parse("[]").unwrap_err().starts_with("a.sigmf-meta: global: is not there"));
+        let known = r#""core:datatype": "ci8", "core:sample_rate": 1e6"#;
+        for (more, field) in [
+            (r#""core:trailing_bytes": -1"#, "core:trailing_bytes"),
+            (r#""core:dataset": "a/b""#, "core:dataset"),
+            (r#""core:dataset": 7"#, "core:dataset"),
+            (r#""core:metadata_only": true"#, "core:metadata_only"),
+        ] {
+            let refused = of(&format!("{known}, {more}"));
+            assert!(refused.starts_with(&format!("a.sigmf-meta: {field}: ")), "{refused}");
+        }
+        let capture = |capture: &str| {
+            let text =
+                format!(r#"{{"global": {{{known}}}, "captures": [{{"core:sample_start": 0}}, {capture}]}}"#);
+            parse(&text)
+        };
+        for (fields, field) in [
+            ("7", "core:sample_start"),
+            ("{}", "core:sample_start"),
+            (r#"{"core:sample_start": 0}"#, "core:sample_start"),
+            (r#"{"core:sample_start": 1.5}"#, "core:sample_start"),
+            (r#"{"core:sample_start": 9, "core:global_index": 1e300}"#, "core:global_index"),
+            (r#"{"core:sample_start": 9, "core:header_bytes": "x"}"#, "core:header_bytes"),
+            (r#"{"core:sample_start": 9, "core:frequency": "x"}"#, "core:frequency"),
+        ] {
+            let refused = capture(fields).unwrap_err();
+            assert!(refused.starts_with(&format!("a.sigmf-meta: captures[1].{field}: ")), "{refused}");
+        }
+        // Some programs write every number with a point.
+        let meta = capture(r#"{"core:sample_start": 9.0, "core:global_index": 2e3}"#).unwrap();
+        assert_eq!((meta.segments[1].start, meta.segments[1].global_index), (9, Some(2000)));
         let late = r#"{"global": {"core:datatype": "ci8", "core:sample_rate": 1e6}, "captures": [{"core:sample_start": 5}]}"#;
         assert!(parse(late).unwrap_err().contains("captures[0].core:sample_start"));
     }

@@ -1,34 +1,31 @@
 //! Reading samples piece by piece.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read};
-use std::os::fd::AsFd;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use airpace_phy::Complex32;
 
+use super::bytes::{Bytes, CHUNK};
+use super::locate::{Located, locate};
 use super::{Error, Format, Meta};
 
-/// What a zstd frame begins with.
-const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
-/// Bytes that are read at once.
-const CHUNK: usize = 1 << 16;
+/// What trails samples of unknown number is held back, up to so many bytes.
+const MOST_HELD: u64 = 1 << 24;
 
 /// Samples of a recording, in order.
 pub struct Reader {
     meta: Meta,
     path: PathBuf,
-    source: Box<dyn Read + Send>,
-    /// Bytes of the file, if they are known and the samples are not compressed.
-    bytes: Option<u64>,
-    /// Bytes of samples left, where the file's end is not the samples' end.
-    left: Option<u64>,
-    is_live: bool,
-    buffer: Vec<u8>,
-    /// Bytes of a sample whose rest has not come.
-    partial: usize,
+    ahead: Ahead,
     samples: u64,
+    /// What is still to be told.
+    flaw: Option<Flaw>,
+    /// Whether a sample was no number.
+    has_strange: bool,
     next_segment: usize,
+    /// Bytes of the segment's header that are still to come.
+    header_left: u64,
+    is_over: bool,
 }
 
 /// What came next.
@@ -38,8 +35,53 @@ pub enum Piece {
     Samples(usize),
     /// Samples that the receiver lost: how many, if the recording says it.
     Gap(Option<u64>),
+    /// Something is wrong with the samples, of which those that are whole are read all the same: each is told once.
+    Flaw(Flaw),
     /// The end.
     End,
+}
+
+/// What is wrong with samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Flaw {
+    /// Some are no finite numbers, and are read as zero.
+    #[error(
+        "among the {count} samples from {first} on are some that are no finite numbers: these count as zero"
+    )]
+    Strange {
+        /// Where the first are.
+        first: u64,
+        /// How many were read there.
+        count: u64,
+    },
+    /// They end within compressed data.
+    #[error("the compressed data end unfinished after {bytes} bytes; {samples} samples were whole")]
+    Frame {
+        /// Bytes of the file.
+        bytes: u64,
+        /// Samples that were read.
+        samples: u64,
+    },
+    /// They end within a sample.
+    #[error("sample {sample} has only {bytes} of its {size} bytes, and is left out")]
+    Sample {
+        /// Its number.
+        sample: u64,
+        /// Bytes that are there.
+        bytes: usize,
+        /// Bytes that should be.
+        size: usize,
+    },
+    /// They end before a capture that is described.
+    #[error("the samples end at {sample}, though captures[{capture}] begins at sample {start}")]
+    Capture {
+        /// How many samples there are.
+        sample: u64,
+        /// The first capture that is missing.
+        capture: usize,
+        /// Where it should begin.
+        start: u64,
+    },
 }
 
 impl std::fmt::Debug for Reader {
@@ -52,78 +94,37 @@ impl std::fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// Opens a recording: a SigMF file (either of its two), raw samples, or standard input for `-`. What is compressed
-    /// by zstd is expanded. `raw` says what raw samples are, and is needed for them; for a SigMF file it wins over what
-    /// its description says.
+    /// Opens a recording: a SigMF one by either of its files, by the name that both begin with or by its archive; raw
+    /// samples; or standard input for `-`. What is compressed by zstd is expanded. `raw` says what raw samples are, and is
+    /// needed for them; for a SigMF file it wins over what its description says. Nothing is read of the samples yet,
+    /// and pipes are not even opened: a silent one holds up nobody.
     ///
     /// # Errors
-    /// If a file cannot be read, or nobody says what the samples are.
+    /// If a file cannot be opened, or nobody says what the samples are.
     pub fn open(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Reader, Error> {
-        let (data, meta_path) = sigmf_pair(path);
-        let mut meta = match (&meta_path, raw) {
-            (_, (Some(rate), Some(format))) => Meta::raw(format, rate),
-            (Some(meta), _) if meta.exists() => {
-                Meta::parse(meta, &std::fs::read(meta).map_err(Error::io(meta))?)?
-            }
-            (Some(meta), _) => return Err(Error::NoMeta { path: data, meta: meta.clone() }),
-            (None, _) => return Err(Error::Undescribed { path: data }),
-        };
-        meta.sample_rate_hz = raw.0.unwrap_or(meta.sample_rate_hz);
-        meta.format = raw.1.unwrap_or(meta.format);
-        if data == Path::new("-") {
-            let is_live = !is_file(&io::stdin());
-            return Ok(Reader { is_live, ..Reader::new(data, meta, Box::new(io::stdin()), None)? });
-        }
-        let file = File::open(&data).map_err(Error::io(&data))?;
-        let bytes = file.metadata().map_err(Error::io(&data))?;
-        if bytes.is_dir() {
-            let source = io::Error::other("is a folder; give a file of samples");
-            return Err(Error::Io { path: data, source });
-        }
-        let bytes = bytes.is_file().then_some(bytes.len());
-        Ok(Reader { is_live: bytes.is_none(), ..Reader::new(data, meta, Box::new(file), bytes)? })
+        let Located { path, meta, bytes } = locate(path, raw)?;
+        Ok(Reader::of(path, meta, bytes))
     }
 
-    /// Samples of any source; `path` is for errors.
-    ///
-    /// # Errors
-    /// If the source cannot be read, or is shorter than the header that it should have.
-    pub fn new(
-        path: PathBuf,
-        meta: Meta,
-        mut source: Box<dyn Read + Send>,
-        mut bytes: Option<u64>,
-    ) -> Result<Reader, Error> {
-        let mut head = vec![];
-        source.by_ref().take(4).read_to_end(&mut head).map_err(Error::io(&path))?;
-        let is_compressed = head == ZSTD;
-        let whole = io::Cursor::new(head).chain(source);
-        let mut source: Box<dyn Read + Send> = if is_compressed {
-            bytes = None;
-            Box::new(zstd::Decoder::new(whole).map_err(Error::io(&path))?)
-        } else {
-            Box::new(BufReader::with_capacity(CHUNK, whole))
-        };
-        let skipped = io::copy(&mut source.by_ref().take(meta.header_bytes), &mut io::sink());
-        if skipped.map_err(Error::io(&path))? < meta.header_bytes {
-            let what = format!("the file ends within its header of {} bytes", meta.header_bytes);
-            return Err(Error::Field { path, field: "core:header_bytes".into(), what });
-        }
-        let left = bytes.map(|bytes| bytes.saturating_sub(meta.header_bytes + meta.trailing_bytes));
-        let buffer = vec![0; CHUNK];
-        let is_live = bytes.is_none();
-        Ok(Reader {
+    /// Samples of any source, of `length` bytes if that is known; `path` is for errors.
+    pub fn new(path: PathBuf, meta: Meta, source: Box<dyn Read + Send>, length: Option<u64>) -> Reader {
+        Reader::of(path, meta, Bytes::new(length, false, || Ok(source)))
+    }
+
+    fn of(path: PathBuf, meta: Meta, source: Bytes) -> Reader {
+        let header_left = meta.segments.first().map_or(0, |segment| segment.header_bytes);
+        let ahead = Ahead { source, left: None, held: None, buffer: vec![], start: 0, end: 0, is_cut: false };
+        Reader {
             meta,
             path,
-            source,
-            bytes,
-            left,
-            is_live,
-            buffer,
-            partial: 0,
+            ahead,
             samples: 0,
+            flaw: None,
+            has_strange: false,
             next_segment: 1,
-        })
+            header_left,
+            is_over: false,
+        }
     }
 
     /// What is known of the recording.
@@ -131,15 +132,15 @@ impl Reader {
         &self.meta
     }
 
-    /// How much of the file has been read, 0 to 1, if its length is known.
+    /// How much of the file has been read, 0 to 1, if its length is known; where samples are compressed, of the compressed
+    /// ones.
     pub fn progress(&self) -> Option<f64> {
-        let size = self.meta.format.size() as u64;
-        self.bytes.map(|bytes| (self.samples * size + self.meta.header_bytes) as f64 / bytes.max(1) as f64)
+        self.ahead.source.progress()
     }
 
     /// Whether samples come as fast as a receiver gives them, as from a pipe, and may stop for a while.
     pub fn is_live(&self) -> bool {
-        self.is_live
+        self.ahead.source.is_live()
     }
 
     /// Samples read so far.
@@ -150,151 +151,166 @@ impl Reader {
     /// Appends the next samples. Never crosses a gap: where one lies before the next samples, it is told first, once.
     ///
     /// # Errors
-    /// If the file cannot be read, or is compressed and damaged.
+    /// If the file cannot be opened or read, is shorter than its header should be, or is compressed and damaged.
     pub fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error> {
+        if let Some(flaw) = self.flaw.take() {
+            return Ok(Piece::Flaw(flaw));
+        }
+        if self.is_over {
+            return Ok(Piece::End);
+        }
+        self.ahead.begin(&self.path, self.meta.trailing_bytes)?;
+        if let Some(lost) = self.enter_segment() {
+            return Ok(Piece::Gap(lost));
+        }
         let size = self.meta.format.size();
-        let mut most = CHUNK / size;
-        if let Some(segment) = self.meta.segments.get(self.next_segment)
-            && self.samples == segment.start
-        {
-            let last = self.meta.segments[self.next_segment - 1];
-            self.next_segment += 1;
-            let lost = segment.global_index.map(|index| {
-                let expected = last.global_index.unwrap_or(last.start) + (segment.start - last.start);
-                index.saturating_sub(expected)
-            });
-            // A new capture without a loss: the receiver was retuned, or said something.
-            if lost != Some(0) {
-                return Ok(Piece::Gap(lost));
+        let of_segment = match self.meta.segments.get(self.next_segment) {
+            Some(next) => usize::try_from(next.start - self.samples).unwrap_or(usize::MAX),
+            None => usize::MAX,
+        };
+        let most = of_segment.min(CHUNK / size);
+        while self.header_left > 0 {
+            let there = self.ahead.there().min(usize::try_from(self.header_left).unwrap_or(usize::MAX));
+            self.ahead.start += there;
+            self.header_left -= there as u64;
+            if self.header_left > 0 && !self.more(CHUNK)? {
+                return self.end_in_header();
             }
         }
-        if let Some(segment) = self.meta.segments.get(self.next_segment) {
-            most = most.min((segment.start - self.samples) as usize);
-        }
-        let mut want = most * size;
-        if let Some(left) = self.left {
-            want = want.min(usize::try_from(left).unwrap_or(usize::MAX) + self.partial);
-        }
-        while self.partial < size {
-            if self.partial >= want {
-                return Ok(Piece::End);
+        while self.ahead.there() < size {
+            if !self.more(most * size)? {
+                return Ok(self.end());
             }
-            let got = match self.source.read(&mut self.buffer[self.partial..want]) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                got => got.map_err(Error::io(&self.path))?,
-            };
-            if got == 0 {
-                return Ok(Piece::End);
-            }
-            self.partial += got;
-            self.left = self.left.map(|left| left - got as u64);
         }
-        let whole = self.partial / size * size;
-        self.meta.format.read(&self.buffer[..whole], out);
-        self.buffer.copy_within(whole..self.partial, 0);
-        self.partial -= whole;
-        self.samples += (whole / size) as u64;
-        Ok(Piece::Samples(whole / size))
+        let count = (self.ahead.there() / size).min(most);
+        let strange = self.meta.format.read(self.ahead.take(count * size), out);
+        if strange > 0 && !std::mem::replace(&mut self.has_strange, true) {
+            self.flaw = Some(Flaw::Strange { first: self.samples, count: count as u64 });
+        }
+        self.samples += count as u64;
+        Ok(Piece::Samples(count))
+    }
+
+    /// At the first sample of a segment: what was lost before it, if anything was.
+    fn enter_segment(&mut self) -> Option<Option<u64>> {
+        let segment = *self.meta.segments.get(self.next_segment)?;
+        if self.samples != segment.start {
+            return None;
+        }
+        let last = self.meta.segments[self.next_segment - 1];
+        self.next_segment += 1;
+        self.header_left = segment.header_bytes;
+        let Some(index) = segment.global_index else { return Some(None) };
+        let expected = last.global_index.unwrap_or(last.start) + (segment.start - last.start);
+        // A new capture without a loss: the receiver was retuned, or said something. One that counts backwards began anew.
+        (index != expected).then_some(index.checked_sub(expected))
+    }
+
+    fn more(&mut self, most: usize) -> Result<bool, Error> {
+        self.ahead.more(most).map_err(Error::io(&self.path))
+    }
+
+    fn end_in_header(&mut self) -> Result<Piece, Error> {
+        if self.samples > 0 || self.ahead.is_cut {
+            return Ok(self.end());
+        }
+        let header = self.meta.segments.first().map_or(0, |segment| segment.header_bytes);
+        let what = format!("the file ends within this header of {header} bytes");
+        let field = "captures[0].core:header_bytes".to_owned();
+        Err(Error::Field { path: self.path.clone(), field, what })
+    }
+
+    fn end(&mut self) -> Piece {
+        self.is_over = true;
+        let (sample, bytes) = (self.samples, self.ahead.there());
+        let capture = self.next_segment - usize::from(self.header_left > 0);
+        if self.ahead.is_cut {
+            Piece::Flaw(Flaw::Frame { bytes: self.ahead.source.taken(), samples: sample })
+        } else if bytes > 0 {
+            Piece::Flaw(Flaw::Sample { sample, bytes, size: self.meta.format.size() })
+        } else if let Some(segment) = self.meta.segments.get(capture) {
+            Piece::Flaw(Flaw::Capture { sample, capture, start: segment.start })
+        } else {
+            Piece::End
+        }
     }
 }
 
-/// Whether a file lies behind what is open, and no pipe, socket or device.
-fn is_file(open: &impl AsFd) -> bool {
-    let file = open.as_fd().try_clone_to_owned().map(File::from);
-    file.and_then(|file| file.metadata()).is_ok_and(|of_file| of_file.is_file())
+/// What was read ahead: bytes of samples and headers, without what trails them.
+struct Ahead {
+    source: Bytes,
+    /// Bytes that are still to be read, if that is known.
+    left: Option<u64>,
+    /// Bytes that are held back, for they may be the last; `None` before the beginning.
+    held: Option<usize>,
+    buffer: Vec<u8>,
+    /// What is in the buffer.
+    start: usize,
+    end: usize,
+    /// Whether the source ended before it should.
+    is_cut: bool,
 }
 
-/// The samples of a path, and where their SigMF description should be; `None` if the name is not SigMF's.
-fn sigmf_pair(path: &Path) -> (PathBuf, Option<PathBuf>) {
-    let text = path.to_string_lossy();
-    if let Some(stem) = text.strip_suffix(".sigmf-meta") {
-        let plain = PathBuf::from(format!("{stem}.sigmf-data"));
-        let packed = PathBuf::from(format!("{stem}.sigmf-data.zst"));
-        let data = if !plain.exists() && packed.exists() { packed } else { plain };
-        return (data, Some(path.to_owned()));
+impl Ahead {
+    /// Opens the source; `trailing` bytes at its end do not count.
+    fn begin(&mut self, path: &Path, trailing: u64) -> Result<(), Error> {
+        if self.held.is_some() {
+            return Ok(());
+        }
+        let length = self.source.length().map_err(Error::io(path))?;
+        self.left = length.map(|length| length.saturating_sub(trailing));
+        let held = if length.is_some() { 0 } else { trailing };
+        if held > MOST_HELD {
+            let what = format!("{trailing} bytes are more than can be told from samples in a pipe");
+            let field = "core:trailing_bytes".to_owned();
+            return Err(Error::Field { path: path.to_owned(), field, what });
+        }
+        self.held = Some(held as usize);
+        self.buffer = vec![0; CHUNK + held as usize];
+        Ok(())
     }
-    let stem = text.strip_suffix(".zst").unwrap_or(&text).strip_suffix(".sigmf-data");
-    (path.to_owned(), stem.map(|stem| PathBuf::from(format!("{stem}.sigmf-meta"))))
+
+    /// How many are there.
+    fn there(&self) -> usize {
+        (self.end - self.start).saturating_sub(self.held.unwrap_or(0))
+    }
+
+    fn take(&mut self, count: usize) -> &[u8] {
+        let first = self.start;
+        self.start += count;
+        &self.buffer[first..self.start]
+    }
+
+    /// Reads some more, for up to `most` to be there; false if there are none.
+    fn more(&mut self, most: usize) -> io::Result<bool> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        let most = self.buffer.len().min(most.saturating_add(self.held.unwrap_or(0)));
+        let room = most.saturating_sub(self.end);
+        let room = room.min(usize::try_from(self.left.unwrap_or(u64::MAX)).unwrap_or(usize::MAX));
+        if room == 0 || self.is_cut {
+            return Ok(false);
+        }
+        let got = loop {
+            match self.source.read(&mut self.buffer[self.end..self.end + room]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if self.source.is_packed() => {
+                    if error.kind() == io::ErrorKind::UnexpectedEof {
+                        self.is_cut = true;
+                        break 0;
+                    }
+                    let at = self.source.taken();
+                    let what = format!("compressed data are damaged, before byte {at} of the file: {error}");
+                    return Err(io::Error::new(error.kind(), what));
+                }
+                got => break got?,
+            }
+        };
+        self.end += got;
+        self.left = self.left.map(|left| left - got as u64);
+        Ok(got > 0)
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{Segment, Writer};
-    use super::*;
-
-    fn samples(count: usize) -> Vec<Complex32> {
-        (0..count).map(|at| Complex32::new((at % 100) as f32 / 100.0, -((at % 7) as f32) / 7.0)).collect()
-    }
-
-    fn read_all(mut reader: Reader) -> (Vec<Complex32>, Vec<(u64, Option<u64>)>) {
-        let (mut all, mut gaps) = (vec![], vec![]);
-        loop {
-            match reader.read(&mut all).unwrap() {
-                Piece::Samples(count) => assert!(count > 0),
-                Piece::Gap(lost) => gaps.push((reader.position(), lost)),
-                Piece::End => return (all, gaps),
-            }
-        }
-    }
-
-    #[test]
-    fn a_recording_is_read_as_it_was_written_plain_or_compressed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("cell");
-        let mut writer = Writer::create(&path, Meta::raw(Format::Cf32, 1.92e6)).unwrap();
-        let written = samples(20_000);
-        written.chunks(777).for_each(|chunk| writer.write(chunk).unwrap());
-        let (meta, cut) = writer.finish().unwrap();
-        assert_eq!(cut, 0);
-        assert_eq!(read_all(Reader::open(&meta, (None, None)).unwrap()).0, written);
-        let data = folder.path().join("cell.sigmf-data");
-        assert_eq!(read_all(Reader::open(&data, (None, None)).unwrap()).0, written);
-
-        let packed = zstd::encode_all(&std::fs::read(&data).unwrap()[..], 1).unwrap();
-        std::fs::write(folder.path().join("cell.sigmf-data.zst"), packed).unwrap();
-        std::fs::remove_file(&data).unwrap();
-        assert_eq!(read_all(Reader::open(&meta, (None, None)).unwrap()).0, written);
-    }
-
-    #[test]
-    fn lost_samples_are_told_where_they_are_missing() {
-        let mut meta = Meta::raw(Format::Ci8, 1e6);
-        let at = |start, global_index| Segment { start, global_index, frequency_hz: None };
-        meta.segments = vec![at(0, Some(50)), at(100, Some(150)), at(200, Some(1250)), at(300, None)];
-        let mut bytes = vec![];
-        Format::Ci8.write(&samples(400), &mut bytes);
-        let reader = Reader::new("a".into(), meta, Box::new(io::Cursor::new(bytes)), None).unwrap();
-        let (all, gaps) = read_all(reader);
-        assert_eq!(all.len(), 400);
-        assert_eq!(gaps, [(200, Some(1000)), (300, None)]);
-    }
-
-    #[test]
-    fn header_trailer_and_half_a_sample_are_no_samples() {
-        let mut meta = Meta::raw(Format::Ci16, 1e6);
-        (meta.header_bytes, meta.trailing_bytes) = (5, 3);
-        let mut bytes = vec![9; 5];
-        Format::Ci16.write(&samples(10), &mut bytes);
-        bytes.extend([1, 2, 3]);
-        let length = bytes.len() as u64;
-        let source = Box::new(io::Cursor::new(bytes.clone()));
-        let reader = Reader::new("a".into(), meta.clone(), source, Some(length)).unwrap();
-        assert_eq!(read_all(reader).0.len(), 10);
-        meta.trailing_bytes = 0;
-        let source = Box::new(io::Cursor::new(bytes));
-        assert_eq!(read_all(Reader::new("a".into(), meta, source, Some(length)).unwrap()).0.len(), 10);
-    }
-
-    #[test]
-    fn what_nobody_describes_is_refused_with_what_to_give() {
-        let folder = tempfile::tempdir().unwrap();
-        let raw = folder.path().join("a.bin");
-        std::fs::write(&raw, [0; 16]).unwrap();
-        let refused = |path: &Path| Reader::open(path, (None, None)).unwrap_err().to_string();
-        assert!(refused(&raw).contains("--rate"));
-        assert!(refused(&folder.path().join("b.sigmf-data")).contains("b.sigmf-meta"));
-        assert_eq!(read_all(Reader::open(&raw, (Some(1e6), Some(Format::Ci8))).unwrap()).0.len(), 8);
-        let folder_error = Reader::open(folder.path(), (Some(1e6), Some(Format::Ci8))).unwrap_err();
-        assert!(folder_error.to_string().contains("is a folder"), "{folder_error}");
-    }
-}
+mod tests;

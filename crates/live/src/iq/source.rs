@@ -85,7 +85,7 @@ impl Source for Until {
             piece => piece,
         };
         if let Piece::Gap(Some(lost)) = piece {
-            self.gone += lost;
+            self.gone = self.gone.saturating_add(lost);
         }
         Ok(piece)
     }
@@ -110,10 +110,10 @@ mod tests {
     /// Three hundred samples a second, three thousand in all; from the tenth on, a second's worth is lost.
     fn source() -> Box<dyn Source> {
         let mut meta = Meta::raw(Format::Ci8, 300.0);
-        let at = |start, global_index| Segment { start, global_index, frequency_hz: None };
+        let at = |start, global_index| Segment { start, global_index, ..Segment::default() };
         meta.segments = vec![at(0, Some(0)), at(10, Some(310))];
         let bytes = std::io::Cursor::new(vec![1; 6000]);
-        Box::new(Reader::new("a".into(), meta, Box::new(bytes), Some(6000)).unwrap())
+        Box::new(Reader::new("a".into(), meta, Box::new(bytes), Some(6000)))
     }
 
     /// Everything it gives: so many samples, so many lost.
@@ -123,6 +123,7 @@ mod tests {
             match until.read(&mut out).unwrap() {
                 Piece::Samples(_) => {}
                 Piece::Gap(lost) => gaps.push(lost),
+                Piece::Flaw(flaw) => panic!("{flaw}"),
                 Piece::End => return (out.len(), gaps),
             }
         }

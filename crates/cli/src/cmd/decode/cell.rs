@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::SyncSender;
 
-use airpace_live::iq::{self, Piece, Source};
+use airpace_live::iq::{self, Flaw, Piece, Source};
 use airpace_phy::decoder::{Decoder, Options, Output};
 use airpace_phy::evidence::Caution;
 use airpace_phy::search::Work;
@@ -22,6 +22,8 @@ pub enum Event {
     Heard(Box<Output>),
     /// The receiver lost samples.
     Gap,
+    /// Something is wrong with the samples.
+    Flaw(Flaw),
     /// How much of the file has been read, 0 to 1, where that is known, and what it cost since it was told last.
     Progress {
         /// The share.
@@ -142,11 +144,12 @@ impl Thread {
                     self.tell(Event::Gap)?;
                     // Of a loss of unknown length the tracker finds out by itself.
                     if let Some(count) = lost {
-                        self.gone += count;
+                        self.gone = self.gone.saturating_add(count);
                         self.decoder.skip(count);
                         self.pop()?;
                     }
                 }
+                Ok(Piece::Flaw(flaw)) => self.tell(Event::Flaw(flaw))?,
                 Ok(Piece::End) => break Ok(()),
                 Err(error) => break Err(Stop::Failed(error)),
             }

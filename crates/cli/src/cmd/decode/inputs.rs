@@ -166,7 +166,7 @@ impl Inputs {
         match told.event {
             Event::Progress { share, .. } => input.share = share,
             Event::End(_) | Event::Failed(_) => (input.state, input.share) = (State::Ended, Some(1.0)),
-            Event::Heard(_) | Event::Gap => {}
+            Event::Heard(_) | Event::Gap | Event::Flaw(_) => {}
         }
         sink.take(told)?;
         let shares: Option<f64> = self.all.iter().map(|input| input.share).sum();

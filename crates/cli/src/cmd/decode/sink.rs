@@ -146,6 +146,7 @@ impl<'o> Sink<'o> {
         match told.event {
             Event::Heard(output) => self.output(carrier, *output)?,
             Event::Gap => self.recordings[carrier].stats.gap(),
+            Event::Flaw(flaw) => self.say(&format!("{}: {flaw}", self.recordings[carrier].name)),
             Event::Progress { cost_us, .. } => self.recordings[carrier].stats.spent(cost_us),
             Event::End(ending) => self.end(carrier, Ok(ending))?,
             Event::Failed(error) => self.end(carrier, Err(error))?,

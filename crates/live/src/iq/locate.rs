@@ -1,0 +1,310 @@
+//! Which files a name means.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use super::bytes::Bytes;
+use super::{Error, Format, Meta};
+
+/// Endings of SigMF.
+const META: &str = ".sigmf-meta";
+const DATA: &str = ".sigmf-data";
+const ARCHIVE: &str = ".sigmf";
+const COLLECTION: &str = ".sigmf-collection";
+const ZSTD: &str = ".zst";
+
+/// A description larger than this is none.
+const MOST_META: u64 = 1 << 28;
+
+/// Samples that nobody has read yet, and what is known of them.
+pub struct Located {
+    /// The file of samples, for errors.
+    pub path: PathBuf,
+    /// What is known.
+    pub meta: Meta,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// Finds the samples and the description of what a user calls `path`: either file of a SigMF recording or the name that
+/// both begin with, an archive of both, raw samples, or `-` for standard input. `raw` says what raw samples are, and
+/// wins over a description.
+///
+/// # Errors
+/// If a file is missing or cannot be read, or nobody says what the samples are.
+pub fn locate(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
+    if path == Path::new("-") {
+        let meta = undescribed(path, raw)?;
+        let bytes = Bytes::new(None, false, || Ok(Box::new(io::stdin())));
+        let bytes = if is_file(&io::stdin()) { bytes.lying_ready() } else { bytes };
+        return Ok(Located { path: path.to_owned(), meta, bytes });
+    }
+    let with = |ending: &str| PathBuf::from(format!("{}{ending}", path.display()));
+    let is_name_only = !path.exists() || path.is_dir();
+    let text = path.to_string_lossy();
+    if let Some(stem) = text.strip_suffix(META) {
+        of_meta(path, stem, raw)
+    } else if text.ends_with(COLLECTION) {
+        let what = "a collection has no samples of its own: give its recordings".to_owned();
+        Err(Error::Archive { path: path.to_owned(), what })
+    } else if text.ends_with(ARCHIVE) {
+        of_archive(path, raw)
+    } else if is_name_only && with(META).exists() {
+        of_meta(&with(META), &text, raw)
+    } else if is_name_only && with(ARCHIVE).exists() {
+        of_archive(&with(ARCHIVE), raw)
+    } else {
+        of_data(path, raw)
+    }
+}
+
+/// What is known of samples that have no description.
+fn undescribed(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Meta, Error> {
+    match raw {
+        (Some(rate), Some(format)) => Ok(Meta::raw(format, rate)),
+        _ => Err(Error::Undescribed { path: path.to_owned() }),
+    }
+}
+
+/// By the description, whose name is `stem` and an ending.
+fn of_meta(path: &Path, stem: &str, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
+    let meta = read_meta(path, raw)?;
+    let plain = match &meta.dataset {
+        Some(name) => path.with_file_name(name),
+        None => PathBuf::from(format!("{stem}{DATA}")),
+    };
+    let packed = PathBuf::from(format!("{}{ZSTD}", plain.display()));
+    let data = if !plain.exists() && packed.exists() { packed } else { plain };
+    if !data.exists() {
+        return Err(Error::NoData { meta: path.to_owned(), data });
+    }
+    Ok(Located { bytes: of_file(&data)?, path: data, meta })
+}
+
+/// By the samples.
+fn of_data(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
+    let text = path.to_string_lossy();
+    let stem = text.strip_suffix(ZSTD).unwrap_or(&text).strip_suffix(DATA);
+    let described = stem.map(|stem| PathBuf::from(format!("{stem}{META}")));
+    let meta = match described {
+        Some(meta) if meta.exists() => read_meta(&meta, raw)?,
+        Some(meta) => undescribed(path, raw).map_err(|_| Error::NoMeta { path: path.to_owned(), meta })?,
+        None => undescribed(path, raw)?,
+    };
+    Ok(Located { path: path.to_owned(), meta, bytes: of_file(path)? })
+}
+
+fn read_meta(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Meta, Error> {
+    let file = File::open(path).map_err(Error::io(path))?;
+    parse_meta(path, file, raw)
+}
+
+fn parse_meta(path: &Path, source: impl Read, raw: (Option<f64>, Option<Format>)) -> Result<Meta, Error> {
+    let mut text = vec![];
+    source.take(MOST_META).read_to_end(&mut text).map_err(Error::io(path))?;
+    Meta::parse_but(path, &text, raw)
+}
+
+/// A file is opened at once, so that it is known now if it cannot be; a pipe when its first byte is wanted, for that waits
+/// until somebody writes.
+fn of_file(path: &Path) -> Result<Bytes, Error> {
+    let about = path.metadata().map_err(Error::io(path))?;
+    if about.is_dir() {
+        let source = io::Error::other("is a folder; give a file of samples");
+        return Err(Error::Io { path: path.to_owned(), source });
+    }
+    let is_packed = path.to_string_lossy().ends_with(ZSTD);
+    if !about.is_file() {
+        let path = path.to_owned();
+        return Ok(Bytes::new(None, is_packed, move || Ok(Box::new(File::open(path)?))));
+    }
+    let file = File::open(path).map_err(Error::io(path))?;
+    Ok(Bytes::new(Some(about.len()), is_packed, || Ok(Box::new(file))))
+}
+
+/// Whether a file lies behind what is open, and no pipe, socket or device.
+fn is_file(open: &impl AsFd) -> bool {
+    let file = open.as_fd().try_clone_to_owned().map(File::from);
+    file.and_then(|file| file.metadata()).is_ok_and(|of_file| of_file.is_file())
+}
+
+/// The only recording of an archive, read where it lies.
+///
+/// Source: SigMF specification, "SigMF Archives": a tar file with a folder for each recording
+fn of_archive(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
+    let mut archive = tar::Archive::new(File::open(path).map_err(Error::io(path))?);
+    let (mut meta, mut data) = (None, None);
+    for entry in archive.entries_with_seek().map_err(Error::io(path))? {
+        let entry = entry.map_err(Error::io(path))?;
+        let name = entry.path().map_err(Error::io(path))?.into_owned();
+        let text = name.to_string_lossy().into_owned();
+        let within = path.join(&name);
+        let is_second = if text.ends_with(META) {
+            meta.replace(parse_meta(&within, entry, raw)?).is_some()
+        } else if text.ends_with(DATA) || text.ends_with(&format!("{DATA}{ZSTD}")) {
+            let place = (entry.raw_file_position(), entry.size());
+            data.replace((within, place)).is_some()
+        } else {
+            false
+        };
+        if is_second {
+            let what =
+                "the archive holds several recordings: unpack it with `tar xf` and give them one by one";
+            return Err(Error::Archive { path: path.to_owned(), what: what.to_owned() });
+        }
+    }
+    let Some((meta, (data, (first, count)))) = meta.zip(data) else {
+        let what = format!("the archive holds no recording, that is, no pair of *{META} and *{DATA}");
+        return Err(Error::Archive { path: path.to_owned(), what });
+    };
+    let mut file = archive.into_inner();
+    file.seek(SeekFrom::Start(first)).map_err(Error::io(path))?;
+    let is_packed = data.to_string_lossy().ends_with(ZSTD);
+    let bytes = Bytes::new(Some(count), is_packed, move || Ok(Box::new(file.take(count))));
+    Ok(Located { path: data, meta, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Piece, Reader, Writer};
+    use super::*;
+    use airpace_phy::Complex32;
+
+    fn samples() -> Vec<Complex32> {
+        (0..20_000).map(|at| Complex32::new((at % 100) as f32 / 100.0, -((at % 7) as f32) / 7.0)).collect()
+    }
+
+    fn read_all(path: &Path) -> Vec<Complex32> {
+        let mut reader = Reader::open(path, (None, None)).unwrap_or_else(|error| panic!("{error}"));
+        let mut all = vec![];
+        while let Piece::Samples(_) = reader.read(&mut all).unwrap() {}
+        all
+    }
+
+    /// `cell.sigmf-data` and `cell.sigmf-meta` in a new folder.
+    fn recorded() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer =
+            Writer::create(&folder.path().join("cell"), Meta::raw(Format::Cf32, 1.92e6)).unwrap();
+        writer.write(&samples()).unwrap();
+        writer.finish().unwrap();
+        folder
+    }
+
+    fn refused(path: &Path) -> String {
+        Reader::open(path, (None, None)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_recording_has_many_names() {
+        let folder = recorded();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["cell", "cell.sigmf-meta", "cell.sigmf-data"] {
+            assert_eq!(read_all(&path(name)), samples(), "{name}");
+        }
+        // A folder of the same name, as an unpacked archive has.
+        std::fs::create_dir(path("cell")).unwrap();
+        assert_eq!(read_all(&path("cell")), samples());
+
+        let packed = zstd::encode_all(&std::fs::read(path("cell.sigmf-data")).unwrap()[..], 1).unwrap();
+        std::fs::write(path("cell.sigmf-data.zst"), packed).unwrap();
+        std::fs::remove_file(path("cell.sigmf-data")).unwrap();
+        for name in ["cell", "cell.sigmf-meta", "cell.sigmf-data.zst"] {
+            assert_eq!(read_all(&path(name)), samples(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_archive_of_one_recording_is_one() {
+        let folder = recorded();
+        let path = |name: &str| folder.path().join(name);
+        let archive = |name: &str, holds: &[&str]| {
+            let mut archive = tar::Builder::new(File::create(path(name)).unwrap());
+            for (at, file) in holds.iter().enumerate() {
+                archive.append_path_with_name(path(file), format!("cell{}/{file}", at / 2)).unwrap();
+            }
+            archive.finish().unwrap();
+        };
+        archive("all.sigmf", &["cell.sigmf-data", "cell.sigmf-meta"]);
+        for name in ["all.sigmf", "all"] {
+            assert_eq!(read_all(&path(name)), samples(), "{name}");
+        }
+        archive("two.sigmf", &["cell.sigmf-data", "cell.sigmf-meta", "cell.sigmf-meta"]);
+        assert!(refused(&path("two.sigmf")).contains("two.sigmf: the archive holds several"));
+        archive("half.sigmf", &["cell.sigmf-data"]);
+        assert!(refused(&path("half.sigmf")).contains("no recording"));
+        std::fs::write(path("none.sigmf"), vec![7; 2000]).unwrap();
+        assert!(refused(&path("none.sigmf")).contains("none.sigmf: "));
+    }
+
+    #[test]
+    fn a_description_may_name_its_samples() {
+        let folder = recorded();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::rename(path("cell.sigmf-data"), path("cell.iq")).unwrap();
+        assert!(refused(&path("cell.sigmf-meta")).contains("there is no"));
+        let of = |dataset: &str| {
+            let text = format!(
+                r#"{{"global": {{"core:datatype": "cf32_le", "core:sample_rate": 1.92e6, "core:dataset": "{dataset}"}}}}"#
+            );
+            std::fs::write(path("cell.sigmf-meta"), text).unwrap();
+        };
+        of("cell.iq");
+        assert_eq!(read_all(&path("cell")), samples());
+        of("../cell.iq");
+        assert!(refused(&path("cell")).contains("core:dataset"));
+        of("other.iq");
+        assert!(refused(&path("cell")).contains("other.iq"));
+    }
+
+    #[test]
+    fn what_nobody_describes_is_refused_with_what_to_give() {
+        let folder = tempfile::tempdir().unwrap();
+        let raw = folder.path().join("a.bin");
+        std::fs::write(&raw, [0; 16]).unwrap();
+        assert!(refused(&raw).contains("--rate"));
+        let lonely = folder.path().join("b.sigmf-data");
+        std::fs::write(&lonely, [0; 16]).unwrap();
+        assert!(refused(&lonely).contains("b.sigmf-meta"));
+        let given = (Some(1e6), Some(Format::Ci8));
+        for path in [&raw, &lonely] {
+            let (mut reader, mut all) = (Reader::open(path, given).unwrap(), vec![]);
+            while let Piece::Samples(_) = reader.read(&mut all).unwrap() {}
+            assert_eq!(all.len(), 8);
+        }
+        let folder_error = Reader::open(folder.path(), given).unwrap_err();
+        assert!(folder_error.to_string().contains("is a folder"), "{folder_error}");
+        assert!(refused(&folder.path().join("c.sigmf-collection")).contains("its recordings"));
+    }
+
+    #[test]
+    fn what_is_given_wins_over_the_description() {
+        let folder = recorded();
+        let meta = folder.path().join("cell.sigmf-meta");
+        let reader = Reader::open(&meta, (Some(3.84e6), None)).unwrap();
+        assert_eq!((reader.meta().sample_rate_hz, reader.meta().format), (3.84e6, Format::Cf32));
+        // What is given need not be said, or may be said wrongly.
+        std::fs::write(&meta, r#"{"global": {"core:datatype": "ri8", "core:sample_rate": "?"}}"#).unwrap();
+        let reader = Reader::open(&meta, (Some(1e6), Some(Format::Ci8))).unwrap();
+        assert_eq!((reader.meta().sample_rate_hz, reader.meta().format), (1e6, Format::Ci8));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pipe_that_nobody_writes_to_holds_up_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let mut reader = Reader::open(&pipe, (Some(1e6), Some(Format::Ci8))).unwrap();
+        assert_eq!(reader.progress(), None);
+        // The reader opens its end when it wants samples.
+        let writer = std::thread::spawn(move || std::fs::write(pipe, [127, 0, 0, 127]));
+        let mut all = vec![];
+        while let Piece::Samples(_) = reader.read(&mut all).unwrap() {}
+        writer.join().unwrap().unwrap();
+        assert_eq!(all, [Complex32::new(1.0, 0.0), Complex32::new(0.0, 1.0)]);
+    }
+}
