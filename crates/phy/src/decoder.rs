@@ -155,7 +155,7 @@ impl Decoder {
     /// Starts to search for a cell.
     ///
     /// # Errors
-    /// If the sample rate is below that of the narrowest cell.
+    /// If the sample rate is below that of the narrowest cell, or beyond all reason.
     pub fn new(options: Options) -> Result<Decoder, Deaf> {
         Ok(Decoder {
             listener: Listener::new(options.listen)?,
@@ -195,6 +195,11 @@ impl Decoder {
     /// The cell that is followed.
     pub fn cell(&self) -> Option<&Cell> {
         self.listener.cell()
+    }
+
+    /// Samples that are held, for they may be needed again: see [`Listener::samples_held`].
+    pub fn samples_held(&self) -> usize {
+        self.listener.samples_held()
     }
 
     /// How far the samples led.

@@ -75,7 +75,7 @@ impl Follower {
     pub fn advance(&mut self, index: u64) {
         self.now = self.now.max(index);
         self.since.get_or_insert(index);
-        let first = (self.now + 1).saturating_sub(self.window);
+        let first = self.now.saturating_sub(self.window - 1);
         self.recent.retain(|own| own.index >= first);
     }
 
@@ -112,8 +112,8 @@ impl Follower {
 
     /// New bits per second over the window, or over the time since it is followed if that is shorter.
     pub fn throughput(&self, direction: Direction) -> Rate {
-        let followed = self.since.map_or(0, |since| self.now + 1 - since);
-        let ms = followed.clamp(1, self.window);
+        let passed = self.since.map_or(0, |since| self.now - since);
+        let ms = passed.saturating_add(1).min(self.window);
         Rate::from_bps(self.sums(direction).new_bits.0.saturating_mul(1000) / ms)
     }
 }

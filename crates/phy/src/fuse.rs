@@ -147,7 +147,7 @@ impl Fusion {
 
     fn take(&mut self) -> Option<Fused> {
         let (index, mut reports) = self.waiting.pop_first()?;
-        self.next = index + 1;
+        self.next = index.saturating_add(1);
         reports.sort_by_key(|report| report.carrier);
         Some(Fused::Subframe { index, reports })
     }

@@ -56,7 +56,18 @@ pub enum Deaf {
         /// Samples per second.
         rate_hz: u64,
     },
+    /// More samples per second than memory and filters are made for.
+    #[error("{rate_hz} samples per second are too many: resample them to {MOST_RATE_HZ} or fewer")]
+    Fast {
+        /// Samples per second.
+        rate_hz: u64,
+    },
 }
+
+/// The highest sample rate that is listened at.
+///
+/// Chosen: no receiver gives more today; the samples that are kept while no cell is found take 800 MB then.
+pub const MOST_RATE_HZ: u64 = 500_000_000;
 
 /// A cell that is followed from now on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -161,10 +172,13 @@ impl Listener {
     /// Starts to search.
     ///
     /// # Errors
-    /// If the sample rate is below that of the narrowest cell.
+    /// If the sample rate is below that of the narrowest cell, or beyond all reason.
     pub fn new(options: Options) -> Result<Listener, Deaf> {
         if options.rate_hz < VIEW_HZ {
             return Err(Deaf::Slow { rate_hz: options.rate_hz });
+        }
+        if options.rate_hz > MOST_RATE_HZ {
+            return Err(Deaf::Fast { rate_hz: options.rate_hz });
         }
         Ok(Listener {
             search: Search::by(options.transform, options.max_cfo_hz),

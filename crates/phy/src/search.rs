@@ -80,6 +80,7 @@ const LEAST_REPEATS: f32 = 0.2;
 const ENOUGH_REPEATS: usize = 60;
 
 /// Messages of one size.
+#[derive(Clone)]
 struct Size {
     code: Code,
     /// Whether everyone's messages have it too.
@@ -112,6 +113,7 @@ pub struct Work {
 }
 
 /// Searches subframes of one carrier.
+#[derive(Clone)]
 pub struct Search {
     sizes: Vec<Size>,
     region: SoftRegion,

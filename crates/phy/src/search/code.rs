@@ -21,6 +21,7 @@ const CRC_BITS: usize = CRC16.width() as usize;
 const MAX_WORD: usize = 85;
 
 /// All that is to know about words of one length.
+#[derive(Clone)]
 pub struct Code {
     size: u8,
     matcher: RateMatcher,
@@ -49,6 +50,7 @@ const MOST_DIFFERENT: u32 = 20;
 const LONGEST_MISTAKE: u32 = 9;
 
 /// A choice of as many bits of a CCE, in which a word begins, as the word has.
+#[derive(Clone)]
 struct Guess {
     /// What each four received bits add to the word.
     word: Vec<[u128; 16]>,
