@@ -26,27 +26,7 @@ use airpace_diag::{
     Radio, Session, SessionOptions, Stamp, char_device, frame, log,
 };
 
-/// Takes bytes from the front of an input, to decide by; zeros when there are none left.
-struct Choices<'a>(&'a [u8]);
-
-impl<'a> Choices<'a> {
-    fn byte(&mut self) -> u8 {
-        let Some((&first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        first
-    }
-
-    /// A number below `end`.
-    fn below(&mut self, end: usize) -> usize {
-        usize::from(u16::from_le_bytes([self.byte(), self.byte()])) % end.max(1)
-    }
-
-    fn take(&mut self, count: usize) -> &'a [u8] {
-        let (taken, rest) = self.0.split_at(count.min(self.0.len()));
-        self.0 = rest;
-        taken
-    }
-}
+use super::choices::Choices;
 
 /// Visits bytes in pieces whose lengths go round in a list of four drawn ones.
 fn in_pieces<'a>(choices: &mut Choices<'a>, mut each: impl FnMut(&'a [u8])) {

@@ -1,5 +1,8 @@
-//! What must hold for any bytes: one function for each fuzz target.
+//! What must hold for any input: one function for each fuzz target.
 //!
-//! The same functions run on drawn bytes in the ordinary tests: `crates/diag/tests/hostile.rs`.
+//! The same functions run on drawn bytes in the ordinary tests: `tests/hostile.rs` of the crates `diag`, `phy` and `live`.
 
+mod choices;
 pub mod diag;
+pub mod phy;
+pub mod samples;

@@ -1,5 +1,7 @@
 //! What must hold for any bytes, on drawn ones. The same functions are the fuzz targets of `fuzz/`.
 
+#[path = "../../../fuzz/src/choices.rs"]
+mod choices;
 #[path = "../../../fuzz/src/diag.rs"]
 mod diag;
 mod recordings_folder;

@@ -1,0 +1,73 @@
+//! What must hold for any samples and any bits, on drawn ones. The same functions are the fuzz targets of `fuzz/`.
+
+#[path = "../../../fuzz/src/choices.rs"]
+mod choices;
+#[path = "../../../fuzz/src/phy.rs"]
+mod phy;
+#[path = "../../../fuzz/src/samples.rs"]
+mod samples;
+
+use proptest::prelude::*;
+
+/// Bytes of all kinds: any; and small ones, for small choices lead deeper.
+fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..most),
+        prop::collection::vec(0u8..40, 0..most),
+        prop::collection::vec(prop_oneof![0u8..8, 28u8..36, any::<u8>()], 0..most),
+    ]
+}
+
+/// So many cases; a failure is told and becomes a test where it belongs.
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(4096))]
+
+    #[test]
+    fn messages(input in prop::collection::vec(any::<u8>(), 20)) {
+        phy::message(&input);
+    }
+
+    #[test]
+    fn follows(input in bytes(600)) {
+        phy::follow(&input);
+    }
+
+    #[test]
+    fn fusions(input in bytes(400)) {
+        phy::fusion(&input);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(48))]
+
+    #[test]
+    fn trellises(input in bytes(6000)) {
+        phy::trellis(&input);
+    }
+
+    #[test]
+    fn evidences(input in bytes(900)) {
+        phy::evidence(&input);
+    }
+
+    #[test]
+    fn any_samples(input in bytes(400)) {
+        samples::samples(&input);
+    }
+
+    #[test]
+    fn damaged_cells(input in bytes(120)) {
+        samples::cell(&input);
+    }
+}
+
+#[test]
+fn what_is_not_damaged_is_read() {
+    let messages = samples::messages_undamaged();
+    assert!(messages > 100, "of two messages in each of 60 subframes {messages} are read");
+}

@@ -1,0 +1,309 @@
+//! What must hold for any samples of a radio.
+//!
+//! No function here may panic, whatever it gets; what it asserts is said beside it.
+
+use std::sync::LazyLock;
+
+use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction, RadioReport};
+use airpace_core::{Dci, PrbSet, Rnti, Streams, Time};
+use airpace_phy::decoder::{Decoder, Options, Output, Reading};
+use airpace_phy::impair::{Conditions, noise_power};
+use airpace_phy::station::Station;
+use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
+
+use super::choices::Choices;
+
+/// A decoder whose answers are watched.
+struct Watched {
+    decoder: Decoder,
+    rate_hz: u64,
+    /// Samples of the longest push: nobody can work on them before they come.
+    longest: usize,
+    last: Option<(u64, i64)>,
+    subframes: u64,
+    messages: usize,
+}
+
+impl Watched {
+    fn new(options: Options) -> Option<Watched> {
+        let rate_hz = options.listen.rate_hz;
+        let decoder = Decoder::new(options).ok()?;
+        Some(Watched { decoder, rate_hz, longest: 0, last: None, subframes: 0, messages: 0 })
+    }
+
+    fn push(&mut self, samples: &[Complex32]) {
+        self.longest = self.longest.max(samples.len());
+        self.decoder.push(samples);
+        self.pop();
+    }
+
+    fn skip(&mut self, count: u64) {
+        self.decoder.skip(count);
+        self.pop();
+    }
+
+    /// Takes all that comes out: numbers and places of subframes grow, and samples that are done with are forgotten.
+    fn pop(&mut self) {
+        while let Some(output) = self.decoder.pop() {
+            match output {
+                Output::Subframe(reading) => self.read(&reading),
+                Output::Late(late) => {
+                    assert!(late.iter().all(|found| Some(found.index) <= self.last.map(|last| last.0)));
+                    self.messages += late.len();
+                }
+                Output::Locked(lock) => assert!(lock.frame_start.is_finite() && lock.cfo_hz.is_finite()),
+                Output::Lost => {}
+            }
+        }
+        // A quarter of a second, raw and resampled, and a block more of each.
+        let most = self.rate_hz as usize / 2 + 2 * self.longest + 4 * (1 << 14);
+        let held = self.decoder.samples_held();
+        assert!(held <= most, "{held} samples are held at {} per second", self.rate_hz);
+    }
+
+    fn read(&mut self, reading: &Reading) {
+        let here = (reading.index, reading.sample);
+        assert!(self.last.is_none_or(|last| last.0 < here.0), "{here:?} comes after {:?}", self.last);
+        self.last = Some(here);
+        self.subframes += 1;
+        assert!((1..=3).contains(&reading.cfi) && reading.subframe < 10 && reading.sfn < 1024);
+        assert_eq!(reading.index % 10_240, u64::from(reading.sfn) * 10 + u64::from(reading.subframe));
+        assert!(!reading.snr_db.is_nan());
+        for found in &reading.found {
+            assert_eq!(found.index, reading.index);
+            assert!(found.place.range().end <= reading.cces && (0.0..=1.0).contains(&found.confidence));
+        }
+        assert!(reading.late.iter().all(|found| found.index < reading.index));
+        assert_eq!(
+            reading.report(CarrierId(0), Time::ZERO).dcis.len(),
+            reading.found.iter().filter(|found| found.dci.is_some()).count()
+        );
+        self.messages += reading.found.len() + reading.late.len();
+    }
+
+    fn finish(&mut self) {
+        self.decoder.finish();
+        self.pop();
+        assert_eq!(self.decoder.pop(), None, "the end is the end");
+        let ladder = *self.decoder.ladder();
+        assert!(
+            ladder.messages as usize == self.messages && ladder.subframes == self.subframes,
+            "{ladder:?}"
+        );
+        let _ = ladder.broken();
+    }
+}
+
+/// Any samples, at any rate, in any pieces, with any losses.
+pub fn samples(input: &[u8]) {
+    let mut choices = Choices(input);
+    let rate_hz = match choices.byte() {
+        0 => choices.number(),
+        kind @ 1..100 => 1_920_000 * u64::from(1 + kind % 16),
+        _ => 1_920_000 + choices.number() % 30_000_000,
+    };
+    let mut options = Options::new(rate_hz);
+    options.listen.pci = choices.flag().then(|| choices.below(504) as u16);
+    if choices.byte() == 0 {
+        options.listen.max_cfo_hz = f64::from(choices.float());
+    }
+    let Some(mut decoder) = Watched::new(options) else { return };
+    // What takes long finds nothing more.
+    let mut left: usize = 400_000;
+    while !choices.is_over() && left > 0 {
+        let count = choices.below(60_000).min(left);
+        let kind = choices.byte();
+        match kind % 8 {
+            0 => decoder.skip(choices.number()),
+            1 => {
+                let bytes = choices.take(count);
+                let number = |four: &[u8]| f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+                let pairs = bytes.chunks_exact(8);
+                let samples: Vec<_> =
+                    pairs.map(|pair| Complex32::new(number(&pair[..4]), number(&pair[4..]))).collect();
+                decoder.push(&samples);
+            }
+            2 => decoder.push(&vec![Complex32::new(choices.float(), choices.float()); count]),
+            kind => {
+                let mut air = recorded(choices.byte(), choices.below(100_000), count);
+                if kind == 3 {
+                    noise(&mut air, u32::from(choices.byte()), 1.0);
+                }
+                let gain = choices.float();
+                air.iter_mut().for_each(|sample| *sample *= gain);
+                decoder.push(&air);
+            }
+        }
+        left -= count;
+    }
+    decoder.finish();
+}
+
+/// A cell's own samples, damaged: cut, repeated, lost, scaled, turned, clipped, mixed with another cell's or with noise.
+pub fn cell(input: &[u8]) {
+    let mut choices = Choices(input);
+    let which = choices.byte();
+    let mut air = recorded(which, 0, usize::MAX);
+    let rate_hz = 1_920_000;
+    for _ in 0..choices.byte() % 6 {
+        damage(&mut choices, &mut air);
+    }
+    let mut options = Options::new(rate_hz);
+    options.listen.pci = (choices.byte() < 32).then(|| choices.below(504) as u16);
+    let Some(mut decoder) = Watched::new(options) else { return };
+    // Some samples are lost on the way, said or not.
+    let mut rest = &air[..];
+    while !rest.is_empty() {
+        let piece = if choices.is_over() { rest.len() } else { 1 + choices.below(20_000) };
+        let (now, later) = rest.split_at(piece.min(rest.len()));
+        decoder.push(now);
+        rest = later;
+        if choices.byte() > 200 {
+            let lost = choices.below(40_000).min(rest.len());
+            rest = &rest[lost..];
+            match choices.byte() % 3 {
+                0 => {}
+                1 => decoder.skip(lost as u64),
+                _ => decoder.skip(choices.number()),
+            }
+        }
+    }
+    decoder.finish();
+}
+
+fn damage(choices: &mut Choices<'_>, air: &mut Vec<Complex32>) {
+    let first = choices.below(1 << 16) * 2 % air.len().max(1);
+    let count = choices.below(1 << 16).min(air.len() - first);
+    let place = first..first + count;
+    let here = &mut air[place.clone()];
+    match choices.byte() % 12 {
+        0 => drop(air.drain(place)),
+        1 => {
+            let again = here.to_vec();
+            air.splice(first..first, again.into_iter().take(60_000));
+        }
+        2 => here.fill(Complex32::new(choices.float(), choices.float())),
+        3 => {
+            let gain = choices.float();
+            here.iter_mut().for_each(|sample| *sample *= gain);
+        }
+        4 => {
+            // Turned on and on, as by a carrier offset, which begins and ends at once.
+            let step = (f32::from(choices.byte() as i8) / 200.0).sin_cos();
+            let mut turn = Complex32::new(1.0, 0.0);
+            for sample in here {
+                *sample *= turn;
+                turn *= Complex32::new(step.1, step.0);
+            }
+        }
+        5 => {
+            let most = choices.float().abs();
+            for sample in here {
+                *sample = Complex32::new(sample.re.max(-most).min(most), sample.im.max(-most).min(most));
+            }
+        }
+        6 => {
+            let other = recorded(choices.byte(), choices.below(50_000), count);
+            let gain = choices.float();
+            here.iter_mut().zip(other).for_each(|(sample, other)| *sample += other * gain);
+        }
+        7 => noise(here, u32::from(choices.byte()), choices.float()),
+        8 => {
+            let dc = Complex32::new(choices.float(), choices.float());
+            here.iter_mut().for_each(|sample| *sample += dc);
+        }
+        9 => here.reverse(),
+        10 => here.iter_mut().for_each(|sample| *sample = sample.conj()),
+        _ => {
+            for _ in 0..16 {
+                let at = choices.below(count);
+                if let Some(sample) = here.get_mut(at) {
+                    *sample = Complex32::new(choices.float(), choices.float());
+                }
+            }
+        }
+    }
+}
+
+fn noise(air: &mut [Complex32], seed: u32, loud: f32) {
+    let mut state = seed.wrapping_mul(2_654_435_761) | 1;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 24) as f32 - 0.5
+    };
+    air.iter_mut().for_each(|sample| *sample += Complex32::new(next(), next()) * loud);
+}
+
+/// Up to `count` samples of one of the recordings, from a place on.
+fn recorded(which: u8, from: usize, count: usize) -> Vec<Complex32> {
+    static ALL: LazyLock<Vec<Vec<Complex32>>> = LazyLock::new(|| {
+        let of = |(at, (ports, cp))| record(at as u16 * 7, ports, cp);
+        let kinds = [
+            (Ports::One, CyclicPrefix::Normal),
+            (Ports::Two, CyclicPrefix::Normal),
+            (Ports::Four, CyclicPrefix::Normal),
+            (Ports::One, CyclicPrefix::Extended),
+        ];
+        kinds.into_iter().enumerate().map(of).collect()
+    });
+    let all = &ALL[usize::from(which) % ALL.len()];
+    let from = from.min(all.len());
+    all[from..].iter().take(count).copied().collect()
+}
+
+/// Sixty milliseconds of a small cell that grants two users something in every subframe.
+fn record(pci: u16, ports: Ports, cp: CyclicPrefix) -> Vec<Complex32> {
+    let cell = Cell {
+        pci,
+        bandwidth: Bandwidth::ALL[0],
+        ports,
+        cp,
+        phich_duration: PhichDuration::Normal,
+        phich_resource: PhichResource::Sixth,
+    };
+    let (fft_size, amplitude) = (128, 0.02);
+    let conditions = Conditions {
+        noise_power: noise_power(25.0, fft_size, amplitude),
+        cfo_hz: 300.0,
+        ..Conditions::perfect(1_920_000.0)
+    };
+    let streams = Streams::new(u64::from(pci));
+    let mut station =
+        Station::new(cell, fft_size, amplitude, conditions, 1020, &streams).expect("an FFT size");
+    let mut air = vec![];
+    for index in 0..60 {
+        let down = Dci {
+            rnti: Rnti(0x1234),
+            format: DciFormat::F1,
+            prbs: PrbSet::run(index as u16 % 3, 2),
+            mcs: [Some(index as u8 % 28), None],
+            ndi: [index % 2 == 0, false],
+            harq: index as u8 % 8,
+            layers: 1,
+            ..Dci::default()
+        };
+        let up = Dci { rnti: Rnti(0x2345), direction: Direction::Uplink, format: DciFormat::F0, ..down };
+        station.send(
+            &RadioReport {
+                carrier: CarrierId(0),
+                time: Time::ZERO,
+                subframe_index: index,
+                carrier_prbs: 6,
+                cfi: 2,
+                dcis: vec![down, up],
+                own: None,
+                layer: BitLayer::Physical,
+            },
+            &mut air,
+        );
+    }
+    air
+}
+
+/// How many messages come of an undamaged recording: a target that never reads any would find nothing.
+pub fn messages_undamaged() -> usize {
+    let mut decoder = Watched::new(Options::new(1_920_000)).expect("a rate that is enough");
+    decoder.push(&recorded(1, 0, usize::MAX));
+    decoder.finish();
+    decoder.messages
+}
