@@ -4,5 +4,6 @@
 
 mod choices;
 pub mod diag;
+pub mod iq;
 pub mod phy;
 pub mod samples;
