@@ -10,7 +10,7 @@ use std::sync::Arc;
 use num_complex::Complex32;
 use rustfft::{Fft, FftDirection};
 
-use super::{VIEW_HZ, angle, turn_back};
+use super::{VIEW_HZ, VIEW_PASSBAND_HZ, angle, turn_back};
 use crate::cell::Cell;
 use crate::numerology::{Bandwidth, CyclicPrefix, Numerology};
 use crate::ofdm::Transform;
@@ -28,6 +28,9 @@ const FRESH: usize = BLOCK - SYMBOL + 1;
 
 /// Bins of [`BLOCK`] between carrier offsets that are tried: 7.5 kHz, so that at most 1 dB is lost in between.
 const OFFSET_STEP: i64 = 4;
+
+/// With a larger carrier offset a part of the PBCH would be beyond the view's passband.
+const MOST_CFO_HZ: f64 = VIEW_PASSBAND_HZ as f64 - 540_000.0;
 
 /// How the cell parts its sending from its receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,7 +104,7 @@ impl Search {
         Search::by(Transform::Fastest, max_cfo_hz)
     }
 
-    /// For carrier offsets up to `max_cfo_hz` either way.
+    /// For carrier offsets up to `max_cfo_hz` either way, 60 kHz at most.
     pub fn by(transform: Transform, max_cfo_hz: f64) -> Search {
         let of_symbol = transform.plan(SYMBOL, FftDirection::Forward);
         let forward = transform.plan(BLOCK, FftDirection::Forward);
@@ -122,7 +125,7 @@ impl Search {
             template.iter().map(|value| value.conj() / BLOCK as f32).collect()
         });
         let step_hz = (OFFSET_STEP * VIEW_HZ as i64) as f64 / BLOCK as f64;
-        let steps = libm::ceil((max_cfo_hz - step_hz / 2.0).max(0.0) / step_hz) as i64;
+        let steps = libm::ceil((max_cfo_hz.min(MOST_CFO_HZ) - step_hz / 2.0).max(0.0) / step_hz) as i64;
         Search {
             forward,
             backward,
