@@ -1,5 +1,8 @@
 //! What each stage of a receiver costs, on a cell of 100 PRB pairs and two ports.
 
+#[path = "../tests/reference/mod.rs"]
+mod reference;
+
 use std::hint::black_box;
 
 use airpace_core::{Rnti, Streams};
@@ -11,14 +14,14 @@ use airpace_phy::grid::Grid;
 use airpace_phy::listen::{Heard, Listener, Options};
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::pdcch::{Place, Sent, coded};
-use airpace_phy::receive::{Channel, Receiver};
 use airpace_phy::resample::Resampler;
 use airpace_phy::sync::search::Search as CellSearch;
 use airpace_phy::{
-    Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
+    Bandwidth, Cell, Channel, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
     PhichResource, Ports,
 };
 use criterion::{Criterion, criterion_group, criterion_main};
+use reference::Receiver;
 
 fn stages(criterion: &mut Criterion) {
     let cell = Cell {

@@ -131,12 +131,12 @@ impl Ladder {
                 "{:.0} % of the samples are clipped and no synchronisation signal is heard: lower the gain",
                 100.0 * self.clipped_share()
             ),
-            Rung::Primary => "no synchronisation signal is heard: check the centre frequency, the sample format and \
-                              rate, the antenna; a receiver far off needs a larger carrier offset"
+            Rung::Primary => "no synchronisation signal of LTE is heard: check the centre frequency, the sample format \
+                              and rate, the antenna; a receiver far off needs a larger carrier offset; NR is not read"
                 .to_owned(),
             Rung::Secondary => {
-                "a primary signal is heard, but no cell is named by a secondary: the signal is weak or several cells \
-                 are alike; more gain, a better place or a longer recording may help"
+                "a primary signal is heard, but no cell is named by a secondary: the signal is weak, several cells are \
+                 alike, or it is NR, which is not read; more gain, a better place or a longer recording may help"
                     .to_owned()
             }
             Rung::Broadcast if self.tdd > 0 => {

@@ -35,7 +35,6 @@
 //! | [`follow`], [`fuse`] | one user's grants and side; several cells' reports by subframe | |
 //! | [`report`] | reports as text, to be kept and read again | |
 //! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
-//! | [`receive`] | the grid of a known cell back to DCIs, exhaustively | |
 #![warn(missing_docs)]
 
 pub mod answers;
@@ -63,7 +62,6 @@ pub mod pbch;
 pub mod pcfich;
 pub mod pdcch;
 pub mod phich;
-pub mod receive;
 pub mod report;
 pub mod resample;
 pub mod schedule;

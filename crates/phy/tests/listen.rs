@@ -1,13 +1,14 @@
 //! From sample 0, without hints: cells are found and followed, and every subframe is heard.
 
 mod recordings;
+mod reference;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use airpace_phy::listen::{Heard, Listener, Lock, Options};
-use airpace_phy::receive::Receiver;
 use airpace_phy::{Complex32, Observation};
 use recordings::{Description, data};
+use reference::Receiver;
 
 /// All that is heard of samples that come in pieces.
 fn listen(options: Options, samples: &[Complex32]) -> (Listener, Vec<Lock>, Vec<Observation>) {
@@ -115,35 +116,4 @@ recordings! {
     pub_g50_2p: 0.98,
     pub_n25: 0.98,
     pub_p15_tm1: 0.99,
-}
-
-/// Captures are complex floats of 32 bits.
-fn capture(name: &str) -> Option<Vec<Complex32>> {
-    let bytes = std::fs::read(data("radio")?.join("captures").join(name)).expect("a capture");
-    let number = |at: &[u8]| f32::from_le_bytes([at[0], at[1], at[2], at[3]]);
-    Some(bytes.chunks_exact(8).map(|pair| Complex32::new(number(&pair[..4]), number(&pair[4..]))).collect())
-}
-
-#[test]
-fn ten_milliseconds_of_a_real_cell_are_enough() {
-    let Some(samples) = capture("signal.1.92M.amar.dat") else { return };
-    let (_, locks, observations) = listen(Options::new(1_920_000), &samples);
-    let lock = locks.first().expect("a cell");
-    assert_eq!((lock.cell.pci, lock.cell.bandwidth.prbs(), lock.cell.ports.count()), (1, 6, 1));
-    assert!(observations.len() >= 9, "only {} subframes were heard", observations.len());
-    let second = observations.iter().find(|heard| heard.number == 2).expect("subframe 2");
-    assert_eq!(second.cfi, 3);
-    let found = Receiver::new(lock.cell, 0.6).search(2, second.cces(), &second.llrs);
-    let message = found.iter().map(|found| found.message).find(|message| message.rnti.0 == 0xFFFF);
-    let message = message.expect("system information");
-    assert_eq!((message.place.cce, message.place.cces, message.payload.len()), (0, 4, 21));
-}
-
-#[test]
-fn five_milliseconds_of_a_wide_cell_name_it() {
-    let Some(samples) = capture("signal.1.92M.dat") else { return };
-    let (listener, locks, _) = listen(Options::new(1_920_000), &samples);
-    assert!(locks.is_empty());
-    let (_, hint) = listener.ladder().broken().expect("the cell is too wide");
-    assert_eq!(hint, "the cell has 50 PRBs: record at 9.60 Msps or more");
 }

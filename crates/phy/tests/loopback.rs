@@ -1,5 +1,7 @@
 //! The ring on a perfect channel: messages → grid → samples → grid → the same messages.
 
+mod reference;
+
 use airpace_core::tables::lte;
 use airpace_core::{Rng, Rnti, Streams};
 use airpace_phy::dci::{
@@ -12,11 +14,11 @@ use airpace_phy::grid::{ControlRegion, Grid, Reg};
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::pdcch::{Place, Sent, in_search_space};
 use airpace_phy::phich::Answer;
-use airpace_phy::receive::{Channel, Receiver};
 use airpace_phy::{
-    Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
+    Bandwidth, Cell, Channel, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
     PhichResource, Ports, pbch, phich,
 };
+use reference::Receiver;
 
 /// How the ports reach the receive antenna.
 const GAINS: [Complex32; 4] = [

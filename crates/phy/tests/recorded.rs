@@ -1,19 +1,17 @@
 //! Recorded cells, with cell and timing known: what another sender sent is what we read.
 
 mod recordings;
+mod reference;
 
 use std::collections::BTreeSet;
 
-use airpace_phy::dci::{Audience, Carrier, Extras, Format, parse};
 use airpace_phy::grid::{ControlRegion, Grid};
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::phich::{self, Answer};
-use airpace_phy::receive::{Channel, Receiver};
 use airpace_phy::sequence::{pss, sss};
-use airpace_phy::{
-    Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports, pbch,
-};
+use airpace_phy::{Channel, Complex32, Numerology, pbch};
 use recordings::{Description, data};
+use reference::Receiver;
 
 /// The share of messages found, of all subframes; also held: every CFI and every MIB.
 fn recall(name: &str) -> Option<f64> {
@@ -181,53 +179,4 @@ fn recorded_synchronisation_names_the_cell() {
         }
         assert!(halves >= 7, "{name} has only {halves} half frames");
     }
-}
-
-fn capture(name: &str) -> Option<Vec<Complex32>> {
-    let path = data("radio")?.join("captures").join(name);
-    let bytes = std::fs::read(path).expect("a capture");
-    let number = |at: &[u8]| f32::from_le_bytes([at[0], at[1], at[2], at[3]]);
-    Some(bytes.chunks_exact(8).map(|pair| Complex32::new(number(&pair[..4]), number(&pair[4..]))).collect())
-}
-
-fn cell(pci: u16, ports: Ports) -> Cell {
-    Cell {
-        pci,
-        bandwidth: Bandwidth::ALL[0],
-        ports,
-        cp: CyclicPrefix::Normal,
-        phich_duration: PhichDuration::Normal,
-        phich_resource: PhichResource::One,
-    }
-}
-
-/// A wide cell seen through its middle six PRBs: reference signals and broadcast are the same there.
-#[test]
-fn a_capture_tells_its_bandwidth() {
-    let Some(samples) = capture("signal.1.92M.dat") else { return };
-    let cell = cell(150, Ports::Two);
-    let mut demodulator = Demodulator::new(Numerology::nominal(cell.bandwidth, cell.cp));
-    let mut grid = Grid::new(&cell);
-    demodulator.demodulate(&samples, usize::MAX, &mut grid).expect("a whole subframe");
-    let (mib, ports, _) = Receiver::new(cell, 0.6).broadcast(&grid).expect("a MIB");
-    assert_eq!((mib.bandwidth.prbs(), ports), (50, Ports::Two));
-    assert_eq!(mib.pack(), 0x68_1C00);
-}
-
-#[test]
-fn a_capture_announces_its_system_information() {
-    let Some(samples) = capture("signal.1.92M.amar.dat") else { return };
-    let cell = cell(1, Ports::One);
-    let numerology = Numerology::nominal(cell.bandwidth, cell.cp);
-    let mut grid = Grid::new(&cell);
-    let here = &samples[2 * numerology.subframe_samples()..];
-    Demodulator::new(numerology).demodulate(here, usize::MAX, &mut grid).expect("a whole subframe");
-    let reading = Receiver::new(cell, 0.6).read(2, &grid);
-    assert_eq!(reading.cfi, 3);
-    let message = reading.found.iter().map(|found| found.message).find(|message| message.rnti.0 == 0xFFFF);
-    let message = message.expect("system information");
-    assert_eq!((message.place.cce, message.place.cces, message.payload.len()), (0, 4, 21));
-    let carrier = Carrier::symmetric(6, Ports::One);
-    parse(&carrier, Extras::NONE, Audience::Everyone, Format::F1A, message.payload)
-        .expect("a legal format 1A");
 }

@@ -2,18 +2,16 @@
 //!
 //! This is the plain reference of the search. It takes no short cut and knows no history, so a faster search is held to
 //! what it finds.
+#![allow(dead_code)] // each test uses its part
 
 use airpace_core::Rnti;
-
-use crate::cell::Cell;
-pub use crate::channel::Channel;
-use crate::coding::{RateMatcher, Viterbi, crc};
-use crate::dci::{Audience, Carrier, Extras, Format, Payload, parse};
-use crate::diversity::Quad;
-use crate::grid::{BITS_PER_CCE, ControlRegion, Grid};
-use crate::modulation::{Soft, soft_bits};
-use crate::pdcch::{self, Place, Sent};
-use crate::{pbch, pcfich};
+use airpace_phy::coding::{RateMatcher, Viterbi, crc};
+use airpace_phy::dci::{Audience, Carrier, Extras, Format, Payload, parse};
+use airpace_phy::diversity::Quad;
+use airpace_phy::grid::{BITS_PER_CCE, ControlRegion, Grid};
+use airpace_phy::modulation::{Soft, soft_bits};
+use airpace_phy::pdcch::{self, Place, Sent};
+use airpace_phy::{Cell, Channel, Ports, pbch, pcfich};
 
 /// A message that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,7 +62,7 @@ impl Receiver {
     }
 
     /// The master information block, ports and number of the frame whose subframe 0 this is.
-    pub fn broadcast(&mut self, grid: &Grid) -> Option<(pbch::Mib, crate::Ports, u16)> {
+    pub fn broadcast(&mut self, grid: &Grid) -> Option<(pbch::Mib, Ports, u16)> {
         let channel = Channel::estimate(&self.cell, 0, self.cell.cp.symbols_per_slot(), grid);
         let symbols = channel.symbols(&self.cell, grid, &pbch::elements(&self.cell));
         let mut soft = Vec::new();

@@ -1,0 +1,55 @@
+//! What a station sends is heard: the subframes of reports, and those between.
+
+mod reference;
+
+use airpace_core::radio::{BitLayer, CarrierId};
+use airpace_core::{Dci, PrbSet, RadioReport, Rnti, Streams, Time};
+use airpace_phy::grid::Grid;
+use airpace_phy::impair::Conditions;
+use airpace_phy::ofdm::Demodulator;
+use airpace_phy::station::Station;
+use airpace_phy::{Bandwidth, Cell, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports};
+use reference::Receiver;
+
+const CELL: Cell = Cell {
+    pci: 12,
+    bandwidth: Bandwidth::ALL[2],
+    ports: Ports::One,
+    cp: CyclicPrefix::Normal,
+    phich_duration: PhichDuration::Normal,
+    phich_resource: PhichResource::One,
+};
+
+#[test]
+fn subframes_without_a_report_are_sent_too() {
+    let conditions = Conditions::perfect(5.76e6);
+    let mut station = Station::new(CELL, 384, 0.1, conditions, 7, &Streams::new(1)).unwrap();
+    let grant = Dci { rnti: Rnti(99), prbs: PrbSet::run(0, 4), mcs: [Some(3), None], ..Dci::default() };
+    let report = RadioReport {
+        carrier: CarrierId(0),
+        time: Time::from_millis(10),
+        subframe_index: 10,
+        carrier_prbs: 25,
+        cfi: 2,
+        dcis: vec![grant],
+        own: None,
+        layer: BitLayer::Physical,
+    };
+    let mut samples = vec![];
+    let announced = station.send(&report, &mut samples);
+    assert_eq!((announced.cfi, announced.messages.len(), announced.data.len()), (2, 1, 1));
+    station.send(&RadioReport { subframe_index: 11, dcis: vec![], ..report }, &mut samples);
+
+    // Subframe 10 is the first of the next frame.
+    let mut demodulator = Demodulator::new(Numerology::new(CELL.bandwidth, CELL.cp, 384).unwrap());
+    let mut receiver = Receiver::new(CELL, 0.6);
+    let mut grid = Grid::new(&CELL);
+    demodulator.demodulate(&samples, 14, &mut grid).unwrap();
+    assert_eq!(receiver.broadcast(&grid).unwrap().2, 7);
+    demodulator.demodulate(&samples[10 * 5760..], 14, &mut grid).unwrap();
+    assert_eq!(receiver.broadcast(&grid).unwrap().2, 8);
+    let heard = receiver.read(0, &grid);
+    assert_eq!(heard.cfi, 2);
+    // On a channel without noise, silence too can be taken for messages: this receiver does not filter.
+    assert!(heard.found.iter().any(|found| found.message == announced.messages[0]));
+}
