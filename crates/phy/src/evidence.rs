@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 
 use airpace_core::radio::Direction;
 use airpace_core::tables::lte::McsTable;
-use airpace_core::{Dci, PrbSet, Rnti};
+use airpace_core::{Bits, Dci, PrbSet, Rnti};
 
 use crate::dci::{Audience, Carrier, Format, Message};
 use crate::found::{Found, RntiKind};
@@ -252,6 +252,12 @@ impl Evidence {
 
     fn wait(&mut self, mut judged: Judged) {
         let rnti = judged.candidate.message.rnti;
+        // What is sent again meanwhile may be clear sooner.
+        if confidence(self.score(&judged)) >= self.caution.last
+            && let Some(reading) = self.best_reading(&judged)
+        {
+            _ = self.grant(rnti, judged.at.index, &reading.message);
+        }
         let reading = judged.readings.iter().map(|reading| -reading.cost).fold(f32::NEG_INFINITY, f32::max);
         judged.own = self.history.suspect(rnti, judged.alone + reading);
         self.waiting.push_back(judged);
@@ -290,12 +296,9 @@ impl Evidence {
         let at = judged.at;
         self.history.believe(sent.rnti, at.index, &judged.readings, &reading, judged.in_own_space);
         let message = reading.message;
-        self.weigh_table(sent.rnti, &message);
-        let table = self.history.user(sent.rnti).map_or(McsTable::Qam64, User::table);
-        let mut dci = message.to_dci(self.meanings.carrier(), sent.rnti, table);
-        if let Some(dci) = &mut dci {
-            remember(&mut self.harq, at.index, dci);
-        }
+        self.weigh_table(sent.rnti, at.index, &message);
+        let (table, is_table_known) = self.table(sent.rnti, &message);
+        let dci = self.grant(sent.rnti, at.index, &message);
         out.push(Found {
             pci: self.pci,
             index: at.index,
@@ -311,6 +314,7 @@ impl Evidence {
             prbs: message.prbs(self.meanings.carrier()),
             dci,
             table,
+            is_table_known,
             snr_db: at.snr_db,
             confidence: confidence(score),
         });
@@ -319,38 +323,71 @@ impl Evidence {
 
 impl Evidence {
     /// Learns from a downlink grant which MCS table its user has.
-    fn weigh_table(&mut self, rnti: Rnti, message: &Message) {
+    fn weigh_table(&mut self, rnti: Rnti, index: u64, message: &Message) {
         let Message::Downlink(downlink) = message else { return };
-        // Source: TS 36.213 §7.1.7: format 1A is read by the table of every device.
-        if downlink.format == Format::F1A || Audience::of(rnti) != Some(Audience::User) {
+        if has_fixed_table(rnti, message) {
             return;
         }
+        let sizes = self.sizes(rnti, message);
         for (at, block) in downlink.blocks().into_iter().enumerate() {
             let Some(block) = block else { continue };
-            let held = self.harq.held(rnti, Direction::Downlink, downlink.harq, at as u8);
-            self.history.weigh_table(rnti, table::evidence(&block, held));
+            let held = self.harq.held(rnti, Direction::Downlink, downlink.harq, at as u8, index);
+            self.history.weigh_table(rnti, table::evidence(&block, sizes[at], held));
         }
+    }
+
+    /// The MCS table by which a message is to be read, and whether that is known.
+    fn table(&self, rnti: Rnti, message: &Message) -> (McsTable, bool) {
+        if has_fixed_table(rnti, message) {
+            return (McsTable::Qam64, true);
+        }
+        self.history.user(rnti).unwrap_or(&self.stranger).table()
+    }
+
+    /// Sizes of both blocks by the tables up to 64QAM and up to 256QAM; `None` where the MCS is reserved.
+    fn sizes(&self, rnti: Rnti, message: &Message) -> [[Option<Bits>; 2]; 2] {
+        let by = [McsTable::Qam64, McsTable::Qam256]
+            .map(|table| message.to_dci(self.meanings.carrier(), rnti, table).unwrap_or_default());
+        [0, 1].map(|block| [&by[0], &by[1]].map(|dci| Some(dci.tbs[block]).filter(|size| size.0 > 0)))
+    }
+
+    /// The grant of a message, completed by what its HARQ process holds, which takes it in.
+    fn grant(&mut self, rnti: Rnti, index: u64, message: &Message) -> Option<Dci> {
+        let (table, _) = self.table(rnti, message);
+        let mut dci = message.to_dci(self.meanings.carrier(), rnti, table)?;
+        if Audience::of(rnti) != Some(Audience::User) {
+            return Some(dci);
+        }
+        if dci.direction == Direction::Uplink {
+            dci.harq = HarqMemory::uplink_process(index);
+        }
+        for (block, sizes) in self.sizes(rnti, message).into_iter().enumerate() {
+            let Some(mcs) = dci.mcs[block] else { continue };
+            let granted = Granted {
+                direction: dci.direction,
+                process: dci.harq,
+                block: block as u8,
+                ndi: dci.ndi[block],
+                mcs,
+                sizes,
+            };
+            let remembered = self.harq.grant(rnti, index, granted, table);
+            dci.tbs[block] = remembered.size.unwrap_or_default();
+            dci.retransmission[block] = remembered.is_retransmission;
+        }
+        Some(dci)
     }
 }
 
-/// Completes a grant by what its HARQ process holds.
-fn remember(harq: &mut HarqMemory, index: u64, dci: &mut Dci) {
-    if Audience::of(dci.rnti) != Some(Audience::User) {
-        return;
-    }
-    let process = match dci.direction {
-        Direction::Uplink => HarqMemory::uplink_process(index),
-        Direction::Downlink => dci.harq,
-    };
-    dci.harq = process;
-    for block in 0..2 {
-        let Some(mcs) = dci.mcs[block] else { continue };
-        let size = (dci.tbs[block].0 > 0).then_some(dci.tbs[block]);
-        let granted =
-            Granted { direction: dci.direction, process, block: block as u8, ndi: dci.ndi[block], mcs, size };
-        let remembered = harq.grant(dci.rnti, index, granted);
-        dci.tbs[block] = remembered.size.unwrap_or_default();
-        dci.retransmission[block] = remembered.is_retransmission;
+/// Whether a message is read by the table up to 64QAM whatever its user is configured with.
+///
+/// Source: TS 36.213 §7.1.7.1 and §8.6.1
+fn has_fixed_table(rnti: Rnti, message: &Message) -> bool {
+    match message {
+        Message::Downlink(downlink) => {
+            downlink.format == Format::F1A || Audience::of(rnti) != Some(Audience::User)
+        }
+        _ => true,
     }
 }
 

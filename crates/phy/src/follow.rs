@@ -162,6 +162,7 @@ mod tests {
             prbs: message.prbs(&carrier),
             dci,
             table: Default::default(),
+            is_table_known: false,
             snr_db: 20.0,
             confidence: 1.0,
         }

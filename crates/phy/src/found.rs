@@ -5,7 +5,7 @@ use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::{self, McsTable};
 use airpace_core::{Dci, PrbSet, Rnti};
 
-use crate::dci::{Allocation, Audience, Extras, Format, Gap, Message, Payload};
+use crate::dci::{Allocation, Audience, Extras, Gap, Message, Payload};
 use crate::pdcch::Place;
 
 /// What kind of listener an RNTI stands for.
@@ -84,6 +84,9 @@ pub struct Found {
     pub dci: Option<Dci>,
     /// The MCS table by which the grant was read.
     pub table: McsTable,
+    /// Whether that table is known: fixed for this kind of message, or learnt from its user's grants. Otherwise it is
+    /// assumed.
+    pub is_table_known: bool,
     /// Signal to noise ratio of the control region, in dB.
     pub snr_db: f32,
     /// The probability that the message was sent as it stands here, 0…1.
@@ -138,8 +141,7 @@ impl Found {
                 [Some(Modulation::Qpsk), None]
             }
             Message::Downlink(downlink) => {
-                let table = if downlink.format == Format::F1A { McsTable::Qam64 } else { self.table };
-                downlink.blocks().map(|block| Some(table.mcs(block?.mcs)?.modulation))
+                downlink.blocks().map(|block| Some(self.table.mcs(block?.mcs)?.modulation))
             }
             Message::Compact(_) => [Some(Modulation::Qpsk), None],
             Message::Order(_) | Message::Power(_) => [None, None],

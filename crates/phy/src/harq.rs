@@ -1,14 +1,20 @@
 //! What each HARQ process holds: a block that is sent again says neither its size nor, always, that it is the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use airpace_core::radio::Direction;
+use airpace_core::tables::lte::McsTable;
 use airpace_core::{Bits, Rnti};
 
 /// HARQ processes of FDD.
 ///
 /// Source: TS 36.213 §7 and §8
 pub const PROCESSES: u64 = 8;
+
+/// Grants of a process that are remembered: messages that waited for evidence come in between.
+///
+/// Chosen: a process has a grant every 8 subframes at most, and messages wait for about 100.
+const REMEMBERED: usize = 16;
 
 /// A transport block as a grant names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +29,8 @@ pub struct Granted {
     pub ndi: bool,
     /// Its MCS.
     pub mcs: u8,
-    /// Its size by the grant alone; `None` where the MCS is reserved.
-    pub size: Option<Bits>,
+    /// Its size by the grant alone, by the tables up to 64QAM and up to 256QAM; `None` where the MCS is reserved.
+    pub sizes: [Option<Bits>; 2],
 }
 
 /// What the memory adds to a grant.
@@ -39,7 +45,8 @@ pub struct Remembered {
 /// The processes of all users of a cell.
 #[derive(Clone, Debug, Default)]
 pub struct HarqMemory {
-    held: BTreeMap<(Rnti, Direction, u8, u8), Held>,
+    /// Of each block of each process the last grants, in order.
+    held: BTreeMap<(Rnti, Direction, u8, u8), VecDeque<Held>>,
 }
 
 /// What a process holds.
@@ -47,12 +54,19 @@ pub struct HarqMemory {
 pub struct Held {
     /// Its new-data indicator.
     pub ndi: bool,
-    /// Size of its block, if the first transmission was seen.
-    pub size: Option<Bits>,
-    /// MCS of the first transmission, if seen.
-    pub mcs: Option<u8>,
-    /// Subframe of the last grant.
+    /// The first transmission, if it was seen, by the tables up to 64QAM and up to 256QAM.
+    pub first: [Option<First>; 2],
+    /// Subframe of the grant.
     pub at: u64,
+}
+
+/// The first transmission of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct First {
+    /// Its MCS.
+    pub mcs: u8,
+    /// Its size.
+    pub size: Bits,
 }
 
 impl HarqMemory {
@@ -63,37 +77,49 @@ impl HarqMemory {
         (index % PROCESSES) as u8
     }
 
-    /// What a user's process holds for a block (0 or 1).
-    pub fn held(&self, rnti: Rnti, direction: Direction, process: u8, block: u8) -> Option<&Held> {
-        self.held.get(&(rnti, direction, process, block))
+    /// What a user's process held for a block (0 or 1) before subframe `index`.
+    pub fn held(
+        &self,
+        rnti: Rnti,
+        direction: Direction,
+        process: u8,
+        block: u8,
+        index: u64,
+    ) -> Option<&Held> {
+        self.held.get(&(rnti, direction, process, block))?.iter().rev().find(|held| held.at < index)
     }
 
-    /// Takes a grant of subframe `index` in. A block is sent again if the new-data indicator did not toggle; with a
-    /// reserved MCS it is in any case.
+    /// Takes a grant of subframe `index` in, and completes it by the MCS `table` of its user. A block is sent again if
+    /// its MCS is reserved, or if neither the new-data indicator nor the size changed.
     ///
     /// Source: TS 36.321 §5.3.2.2 and §5.4.2.1; TS 36.213 §7.1.7.2, §8.6.2
-    pub fn grant(&mut self, rnti: Rnti, index: u64, granted: Granted) -> Remembered {
-        let key = (rnti, granted.direction, granted.process, granted.block);
-        let before = self.held.get(&key).copied();
-        let same_data = before.filter(|held| held.ndi == granted.ndi);
-        let is_retransmission = granted.size.is_none() || same_data.is_some();
-        let size = match granted.size {
-            Some(size) => Some(size),
-            // Its first transmission may have been missed; what the process held before then tells nothing.
-            None => same_data.and_then(|held| held.size),
+    ///
+    /// Differs: an indicator that did not toggle with another size tells of grants in between that were not heard.
+    pub fn grant(&mut self, rnti: Rnti, index: u64, granted: Granted, table: McsTable) -> Remembered {
+        let Granted { direction, process, block, ndi, mcs, sizes } = granted;
+        // What the process held before data that is new tells nothing, even if its own first transmission was missed.
+        let before = self.held(rnti, direction, process, block, index).filter(|held| held.ndi == ndi);
+        let held_first = before.map_or([None; 2], |held| held.first);
+        let first: [Option<First>; 2] = std::array::from_fn(|at| match sizes[at] {
+            Some(size) => Some(First { mcs, size }),
+            None => held_first[at],
+        });
+        let by = table as usize;
+        let is_retransmission = match sizes[by] {
+            None => true,
+            Some(size) => held_first[by].is_some_and(|first| first.size == size),
         };
-        // Messages that waited for evidence may come after later ones.
-        if before.is_none_or(|held| held.at <= index) {
-            let mcs = match granted.size {
-                Some(_) => Some(granted.mcs),
-                None => same_data.and_then(|held| held.mcs),
-            };
-            self.held.insert(key, Held { ndi: granted.ndi, size, mcs, at: index });
+        let of_process = self.held.entry((rnti, direction, process, block)).or_default();
+        of_process.retain(|held| held.at != index);
+        let place = of_process.partition_point(|held| held.at < index);
+        of_process.insert(place, Held { ndi, first, at: index });
+        if of_process.len() > REMEMBERED {
+            of_process.pop_front();
         }
-        Remembered { size, is_retransmission }
+        Remembered { size: first[by].map(|first| first.size), is_retransmission }
     }
 
-    /// Forgets users that `is_gone`.
+    /// Forgets users that are not here.
     pub fn retain(&mut self, is_here: impl Fn(Rnti) -> bool) {
         self.held.retain(|(rnti, ..), _| is_here(*rnti));
     }
@@ -103,39 +129,60 @@ impl HarqMemory {
 mod tests {
     use super::*;
 
-    fn grant(ndi: bool, size: Option<u64>) -> Granted {
+    fn granted(ndi: bool, size: Option<u64>) -> Granted {
         let mcs = if size.is_some() { 10 } else { 30 };
-        Granted { direction: Direction::Downlink, process: 3, block: 0, ndi, mcs, size: size.map(Bits) }
+        let sizes = [size.map(Bits), size.map(|size| Bits(2 * size))];
+        Granted { direction: Direction::Downlink, process: 3, block: 0, ndi, mcs, sizes }
+    }
+
+    fn grant(memory: &mut HarqMemory, at: u64, ndi: bool, size: Option<u64>) -> (Option<u64>, bool) {
+        let remembered = memory.grant(Rnti(100), at, granted(ndi, size), McsTable::Qam64);
+        (remembered.size.map(|size| size.0), remembered.is_retransmission)
     }
 
     #[test]
     fn a_reserved_mcs_means_the_block_before() {
         let mut memory = HarqMemory::default();
-        let user = Rnti(100);
-        let unknown = memory.grant(user, 0, grant(true, None));
-        assert_eq!(unknown, Remembered { size: None, is_retransmission: true });
-        let first = memory.grant(user, 8, grant(false, Some(1000)));
-        assert_eq!(first, Remembered { size: Some(Bits(1000)), is_retransmission: false });
-        let again = memory.grant(user, 16, grant(false, None));
-        assert_eq!(again, Remembered { size: Some(Bits(1000)), is_retransmission: true });
-        let missed_the_first = memory.grant(user, 24, grant(true, None));
-        assert_eq!(missed_the_first, Remembered { size: None, is_retransmission: true });
-        assert!(!memory.grant(Rnti(101), 24, grant(true, Some(8))).is_retransmission, "another user's");
+        assert_eq!(grant(&mut memory, 0, true, None), (None, true));
+        assert_eq!(grant(&mut memory, 8, false, Some(1000)), (Some(1000), false));
+        assert_eq!(grant(&mut memory, 16, false, None), (Some(1000), true));
+        assert_eq!(grant(&mut memory, 24, true, None), (None, true), "its first transmission was missed");
+        let other = memory.grant(Rnti(101), 24, granted(true, Some(8)), McsTable::Qam64);
+        assert!(!other.is_retransmission, "another user's");
     }
 
     #[test]
     fn the_indicator_tells_new_data_of_the_same_size_from_old() {
         let mut memory = HarqMemory::default();
-        let retransmitted = [(0, true), (8, true), (16, false), (24, true)]
-            .map(|(at, ndi)| memory.grant(Rnti(7), at, grant(ndi, Some(500))).is_retransmission);
-        assert_eq!(retransmitted, [false, true, false, false]);
+        let again = [(0, true), (8, true), (16, false), (24, true)]
+            .map(|(at, ndi)| grant(&mut memory, at, ndi, Some(500)).1);
+        assert_eq!(again, [false, true, false, false]);
+        assert_eq!(grant(&mut memory, 32, true, Some(700)), (Some(700), false), "a grant was missed");
     }
 
     #[test]
-    fn a_late_message_does_not_undo_a_later_one() {
+    fn late_messages_find_and_fill_their_place() {
         let mut memory = HarqMemory::default();
-        memory.grant(Rnti(7), 16, grant(true, Some(700)));
-        memory.grant(Rnti(7), 8, grant(false, Some(300)));
-        assert_eq!(memory.grant(Rnti(7), 24, grant(true, None)).size, Some(Bits(700)));
+        grant(&mut memory, 16, true, Some(700));
+        grant(&mut memory, 8, false, Some(300));
+        assert_eq!(grant(&mut memory, 24, true, None).0, Some(700), "later ones are not undone");
+        assert_eq!(grant(&mut memory, 12, false, None).0, Some(300), "earlier ones are not foretold");
+    }
+
+    #[test]
+    fn a_table_that_is_learnt_later_holds_for_what_is_sent_again() {
+        let mut memory = HarqMemory::default();
+        grant(&mut memory, 8, false, Some(1000));
+        let again = memory.grant(Rnti(100), 16, granted(false, None), McsTable::Qam256);
+        assert_eq!(again, Remembered { size: Some(Bits(2000)), is_retransmission: true });
+    }
+
+    #[test]
+    fn a_user_that_stays_for_long_is_not_remembered_for_ever() {
+        let mut memory = HarqMemory::default();
+        (0..1000).for_each(|n| _ = grant(&mut memory, 8 * n, n % 2 == 0, Some(500)));
+        assert_eq!(memory.held.values().map(VecDeque::len).sum::<usize>(), REMEMBERED);
+        memory.retain(|_| false);
+        assert!(memory.held.is_empty());
     }
 }

@@ -38,8 +38,8 @@ use super::{Verdict, positive};
 /// both begin with or by their archive; or raw samples with --rate and --format; `-` is standard input. The cell, its bandwidth, ports and timing are found by themselves. With several recordings each
 /// cell has a thread, and all are brought together by subframe; a pipe that stalls does not hold up the others.
 ///
-/// Messages are printed when they are believed: those of users never heard of may come up to 100 subframes late, each with
-/// its own time. If no cell can be read, the ladder says how far the samples led. Listening to others may be against the
+/// Messages are printed when they are believed: those of users never heard of may come late, by --patience at most, each
+/// with its own time. If no cell can be read, the ladder says how far the samples led. Listening to others may be against the
 /// law where you are: see the guide.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace decode cell.sigmf-meta --json | jq .rnti\n         \
@@ -61,7 +61,7 @@ pub struct Args {
     /// In the end, what was counted, how far the samples led, and what it cost, on standard error.
     #[arg(long)]
     stats: bool,
-    /// One line or object per subframe instead of messages: how full it is, and by which formats. Comes 100 subframes late.
+    /// One line or object per subframe instead of messages: how full it is, and by which formats. Comes --patience late.
     #[arg(long)]
     subframes: bool,
     /// Only this user's grants, with what is new in each, what is sent again, and its throughput.
@@ -86,6 +86,10 @@ pub struct Args {
     /// End after so much of each recording, such as 10s.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     span: Option<Duration>,
+    /// A message of a user never heard of that is not sure by itself waits so many milliseconds at most for more of its
+    /// kind. With 0 nothing waits, and less is believed.
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(..=10_000))]
+    patience: u64,
     /// With several recordings: what tells that two subframes are the same.
     #[arg(long, value_enum, default_value_t = Align::Auto)]
     align: Align,
@@ -139,7 +143,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         (file.display().to_string(), source)
     });
     let named: Vec<_> = named.collect();
-    let caution = Caution::default();
+    let caution = Caution { patience: args.patience, ..Caution::default() };
     let mut sink = Sink::new(args, &named, caution.patience, out)?;
     let task = Task { carrier: 0, pci, caution };
     Inputs::start(named, task, Duration::from_secs_f64(args.stall))?.take_all(&mut sink)?;

@@ -26,7 +26,7 @@ fn lines(text: &str) -> Vec<Value> {
 fn by_place(messages: Vec<Value>) -> BTreeMap<String, Value> {
     let strip = |mut message: Value| {
         let object = message.as_object_mut().expect("an object");
-        for key in ["snr_db", "confidence", "carrier", "own"] {
+        for key in ["snr_db", "confidence", "mcs_table_known", "carrier", "own"] {
             object.remove(key);
         }
         let key = |name: &str| object[name].to_string();
@@ -56,6 +56,8 @@ fn what_encode_sends_decode_reads_field_by_field() {
             "index",
             "l",
             "mcs",
+            "mcs_table",
+            "mcs_table_known",
             "modulation",
             "n_prb",
             "ncce",

@@ -50,6 +50,16 @@ const MODES: [Format; 6] = [Format::F1, Format::F1B, Format::F1D, Format::F2, Fo
 /// the name and what one bit means differs: only this tells them apart.
 const RARE_MODES: [f32; MODES.len()] = [0.0, -2.5, -2.0, 0.0, 0.0, -1.5];
 
+/// Formats of power commands to a group. They look like formats 0 and 1A, and are sent where everyone searches: what they
+/// would say else, message after message, tells a group from a user.
+const COMMANDS: [Format; 2] = [Format::F3, Format::F3A];
+
+/// log2 of the odds that somebody is a group.
+const RARE_GROUP: f32 = -5.0;
+
+/// What a place that everyone searches, but not the user itself, speaks for a group.
+const COMMON_PLACE: f32 = 1.5;
+
 /// Evidence against what one user may be configured with saturates here, in bits: it may be configured anew.
 const FLOOR: f32 = -24.0;
 
@@ -58,6 +68,9 @@ const IMPOSSIBLE: f32 = -12.0;
 
 /// log2 of the odds that a user has one of the combinations of fields of Release 10.
 const RARE_EXTRAS: f32 = -8.0;
+
+/// Bits that count as having told a user's MCS table.
+const TOLD: f32 = 4.0;
 
 /// One user.
 #[derive(Clone, Debug)]
@@ -72,6 +85,10 @@ pub struct User {
     pub support: f32,
     modes: [f32; MODES.len()],
     extras: [f32; EXTRAS.len()],
+    /// log2 of the odds that it is no user, but a group that gets power commands.
+    group: f32,
+    /// Which of [`COMMANDS`] that group gets.
+    commands: [f32; COMMANDS.len()],
     /// log2 of the odds that its MCS table goes up to 256QAM.
     wide_table: f32,
 }
@@ -92,19 +109,29 @@ impl User {
             support: 0.0,
             modes: RARE_MODES,
             extras,
+            group: RARE_GROUP,
+            commands: [0.0; COMMANDS.len()],
             wide_table: table::PRIOR,
         }
     }
 
     /// log2 of how likely a reading is by what the user heard so far.
     pub fn agrees(&self, reading: &Reading) -> f32 {
-        let mode = mode_of(reading.message.format()).map_or(0.0, |mode| self.modes[mode]);
-        mode + self.extras[reading.extras]
+        let format = reading.message.format();
+        if let Some(command) = command_of(format) {
+            return self.group.min(0.0) + self.commands[command];
+        }
+        let mode = mode_of(format).map_or(0.0, |mode| self.modes[mode]);
+        mode + self.extras[reading.extras] - self.group.max(0.0)
     }
 
-    /// The likelier MCS table.
-    pub fn table(&self) -> McsTable {
-        if self.wide_table > 0.0 { McsTable::Qam256 } else { McsTable::Qam64 }
+    /// The likelier MCS table, and whether its grants told: without a word the one up to 64QAM is assumed.
+    pub fn table(&self) -> (McsTable, bool) {
+        if self.wide_table > 0.0 {
+            (McsTable::Qam256, true)
+        } else {
+            (McsTable::Qam64, self.wide_table < table::PRIOR - TOLD)
+        }
     }
 
     /// Learns from all that one message may have meant, most likely `chosen`.
@@ -113,6 +140,20 @@ impl User {
             let costs = readings.iter().filter(|reading| of(reading)).map(|reading| -reading.cost);
             costs.fold(f32::NEG_INFINITY, f32::max)
         };
+        let is_command = |reading: &Reading| command_of(reading.message.format()).is_some();
+        let group = best(&is_command);
+        self.group = if group.is_finite() {
+            let content = group - best(&|reading| !is_command(reading));
+            let place = if in_own_space { 0.0 } else { COMMON_PLACE };
+            (self.group + content.clamp(IMPOSSIBLE, -IMPOSSIBLE) + place).clamp(FLOOR, -FLOOR)
+        } else {
+            (self.group + IMPOSSIBLE).max(FLOOR)
+        };
+        if is_command(chosen) {
+            update(&mut self.commands, |command| {
+                best(&|reading| command_of(reading.message.format()) == Some(command))
+            });
+        }
         if mode_of(chosen.message.format()).is_some() {
             update(&mut self.modes, |mode| best(&|reading| mode_of(reading.message.format()) == Some(mode)));
         }
@@ -134,6 +175,10 @@ fn update(scores: &mut [f32], of: impl Fn(usize) -> f32) {
 
 fn mode_of(format: Format) -> Option<usize> {
     MODES.iter().position(|mode| *mode == format)
+}
+
+fn command_of(format: Format) -> Option<usize> {
+    COMMANDS.iter().position(|command| *command == format)
 }
 
 /// All users of a cell.

@@ -105,9 +105,8 @@ const STAYS: f32 = 0.07;
 /// −log2 of how often one of two blocks is not sent (a quarter each), and both are.
 const ONE_BLOCK: f32 = 2.0;
 const BOTH_BLOCKS: f32 = 1.0;
-/// −log2 of how rare a format is among those of its size.
+/// −log2 of how rare an order is among messages of its size.
 const ORDER: f32 = 6.0;
-const POWER: f32 = 5.0;
 /// −log2 of how often the flag of format 2A that then means nothing is set with one block (2 %), and is not.
 const IDLE_FLAG_SET: f32 = 5.64;
 const IDLE_FLAG_CLEAR: f32 = 0.03;
@@ -124,7 +123,7 @@ fn cost(carrier: &Carrier, extras: Extras, audience: Audience, message: &Message
                 carrier.gap_bits() as f32 + runs_bits(steps) + 5.0
             }
             Message::Order(_) => ORDER + 10.0,
-            Message::Power(power) => POWER + f32::from(power.commands.len()),
+            Message::Power(power) => f32::from(power.commands.len()),
         }
 }
 

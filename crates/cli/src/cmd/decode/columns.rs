@@ -5,11 +5,11 @@ use std::sync::Arc;
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::Found;
 use arrow_array::builder::{
-    Float32Builder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, UInt8Builder, UInt16Builder,
-    UInt64Builder,
+    BooleanBuilder, Float32Builder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, UInt8Builder,
+    UInt16Builder, UInt64Builder,
 };
 
-use super::message::{Name, blocks, direction, harq, ranges};
+use super::message::{Name, blocks, direction_of, harq, mcs_table, ranges};
 use super::subframes::Account;
 use crate::parquet_file::{Column, Rows};
 
@@ -39,6 +39,8 @@ pub struct MessageRows {
     ndi: ListBuilder<UInt8Builder>,
     modulation: ListBuilder<StringBuilder>,
     tbs: ListBuilder<Int64Builder>,
+    mcs_table: StringBuilder,
+    mcs_table_known: BooleanBuilder,
     harq: UInt8Builder,
     tpc: UInt8Builder,
     snr_db: Float32Builder,
@@ -57,7 +59,7 @@ impl MessageRows {
         self.cfi.append_value(found.cfi);
         self.rnti.append_value(name.rnti.0);
         self.rnti_type.append_value(found.kind.name());
-        self.dir.append_value(direction(found.direction()));
+        self.dir.append_value(direction_of(found));
         self.format.append_value(found.format());
         self.l.append_value(found.place.cces);
         self.ncce.append_option((!name.is_pseudonym).then_some(found.place.cce));
@@ -72,7 +74,7 @@ impl MessageRows {
         self.n_prb.append_option(found.prbs.map(|[first, _]| first.len()));
         for block in blocks(found) {
             self.mcs.values().append_value(block.mcs);
-            self.rv.values().append_value(block.rv);
+            self.rv.values().append_option(block.rv);
             self.ndi.values().append_option(block.ndi.map(u8::from));
             self.modulation.values().append_option(block.modulation);
             self.tbs.values().append_option(block.tbs_bits.map(|bits| bits as i64));
@@ -82,6 +84,9 @@ impl MessageRows {
         self.ndi.append(true);
         self.modulation.append(true);
         self.tbs.append(true);
+        let table = mcs_table(found);
+        self.mcs_table.append_option(table);
+        self.mcs_table_known.append_option(table.map(|_| found.is_table_known));
         self.harq.append_option(harq(found));
         self.tpc.append_option(found.power_command());
         self.snr_db.append_value(found.snr_db);
@@ -116,6 +121,8 @@ impl Rows for MessageRows {
             ("ndi", Arc::new(self.ndi.finish()), false),
             ("modulation", Arc::new(self.modulation.finish()), false),
             ("tbs", Arc::new(self.tbs.finish()), false),
+            ("mcs_table", Arc::new(self.mcs_table.finish()), true),
+            ("mcs_table_known", Arc::new(self.mcs_table_known.finish()), true),
             ("harq", Arc::new(self.harq.finish()), true),
             ("tpc", Arc::new(self.tpc.finish()), true),
             ("snr_db", Arc::new(self.snr_db.finish()), false),

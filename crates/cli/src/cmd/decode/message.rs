@@ -1,9 +1,10 @@
 //! A message as programs and people read it: what `airpace decode` finds and `airpace encode` sends.
 
-use airpace_core::radio::Direction;
+use airpace_core::radio::{DciFormat, Direction};
 use airpace_core::tables::Modulation;
+use airpace_core::tables::lte::McsTable;
 use airpace_core::{PrbSet, Rnti};
-use airpace_phy::dci::Audience;
+use airpace_phy::dci::{Audience, Message};
 use airpace_phy::found::Found;
 use serde_json::{Value, json};
 
@@ -12,8 +13,8 @@ use serde_json::{Value, json};
 pub struct Block {
     /// Its MCS.
     pub mcs: u8,
-    /// Redundancy version.
-    pub rv: u8,
+    /// Redundancy version; `None` where the format does not say it.
+    pub rv: Option<u8>,
     /// New-data indicator; `None` of what everyone hears.
     pub ndi: Option<bool>,
     /// Modulation, where the grant or the first transmission says it.
@@ -30,7 +31,7 @@ pub fn blocks(found: &Found) -> Vec<Block> {
     let block = |at: usize| {
         Some(Block {
             mcs: dci.mcs[at]?,
-            rv: dci.rv[at],
+            rv: (dci.format != DciFormat::F1C).then_some(dci.rv[at]),
             ndi: is_for_one.then_some(dci.ndi[at]),
             modulation: modulations[at].map(modulation),
             tbs_bits: (dci.tbs[at].0 > 0).then_some(dci.tbs[at].0),
@@ -50,6 +51,23 @@ fn modulation(modulation: Modulation) -> &'static str {
         Modulation::Qam16 => "16QAM",
         Modulation::Qam64 => "64QAM",
         Modulation::Qam256 => "256QAM",
+    }
+}
+
+/// The MCS table by which a grant's sizes are read: `64qam` or `256qam`; `None` where none is.
+pub fn mcs_table(found: &Found) -> Option<&'static str> {
+    let has_one = matches!(found.message, Message::Downlink(_) | Message::Uplink(_));
+    has_one.then_some(match found.table {
+        McsTable::Qam64 => "64qam",
+        McsTable::Qam256 => "256qam",
+    })
+}
+
+/// `DL` or `UL`, also of an order, which is written as a downlink grant; `-` of commands to a group.
+pub fn direction_of(found: &Found) -> &'static str {
+    match found.message {
+        Message::Order(_) => direction(Some(Direction::Downlink)),
+        _ => direction(found.direction()),
     }
 }
 
@@ -103,7 +121,7 @@ pub fn json(found: &Found, name: Name) -> Value {
         "cfi": found.cfi,
         "rnti": name.rnti.0,
         "rnti_type": found.kind.name(),
-        "dir": direction(found.direction()),
+        "dir": direction_of(found),
         "format": found.format(),
         "l": found.place.cces,
         // Where a user is searched for follows from its RNTI: some places name it.
@@ -117,6 +135,8 @@ pub fn json(found: &Found, name: Name) -> Value {
         "ndi": each(&|block| json!(block.ndi.map(u8::from))),
         "modulation": each(&|block| json!(block.modulation)),
         "tbs": each(&|block| json!(block.tbs_bits)),
+        "mcs_table": mcs_table(found),
+        "mcs_table_known": mcs_table(found).map(|_| found.is_table_known),
         "harq": harq(found),
         "tpc": found.power_command(),
         "snr_db": rounded(found.snr_db, 100.0),
@@ -154,13 +174,13 @@ pub fn line(found: &Found, name: Name) -> String {
         found.cfi,
         name.rnti.0,
         found.kind.name(),
-        direction(found.direction()),
+        direction_of(found),
         found.format(),
         place,
         found.allocation().unwrap_or("-"),
         or_dash(found.prbs.map(|[first, _]| first.len().to_string())),
         each(&|block| block.mcs.to_string()),
-        each(&|block| block.rv.to_string()),
+        each(&|block| or_dash(block.rv.map(|rv| rv.to_string()))),
         each(&|block| or_dash(block.ndi.map(|ndi| u8::from(ndi).to_string()))),
         or_dash(harq(found).map(|process| process.to_string())),
         or_dash(found.power_command().map(|tpc| tpc.to_string())),

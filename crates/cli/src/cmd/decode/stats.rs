@@ -11,7 +11,7 @@ use airpace_phy::ladder::Rung;
 use airpace_phy::{Cell, CyclicPrefix, Ladder, PhichDuration};
 
 use super::cell::Ending;
-use super::message::direction;
+use super::message::direction_of;
 use super::subframes::used_prbs;
 use crate::terminal::{Paint, Table, thousands};
 
@@ -46,8 +46,7 @@ struct Sum {
 impl Stats {
     /// A message is believed.
     pub fn message(&mut self, found: &Found) {
-        let sum =
-            self.sorts.entry((found.kind.name(), direction(found.direction()), found.format())).or_default();
+        let sum = self.sorts.entry((found.kind.name(), direction_of(found), found.format())).or_default();
         sum.messages += 1;
         sum.doubt += 1.0 - f64::from(found.confidence);
         if let Some(dci) = &found.dci {
