@@ -283,6 +283,7 @@ pub fn follow(input: &[u8]) {
             prbs: message.prbs(&carrier),
             dci,
             table: McsTable::Qam64,
+            is_table_known: false,
             snr_db: choices.float(),
             confidence: choices.float(),
         };
@@ -308,12 +309,13 @@ fn remember(harq: &mut HarqMemory, index: u64, dci: &mut Dci) {
         let size = (dci.tbs[block] > Bits(0)).then_some(dci.tbs[block]);
         let (direction, process) = (dci.direction, dci.harq);
         let block_number = block as u8;
-        let granted = Granted { direction, process, block: block_number, ndi: dci.ndi[block], mcs, size };
-        let told = harq.grant(dci.rnti, index, granted);
+        let (ndi, sizes) = (dci.ndi[block], [size; 2]);
+        let granted = Granted { direction, process, block: block_number, ndi, mcs, sizes };
+        let told = harq.grant(dci.rnti, index, granted, McsTable::Qam64);
         assert!(size.is_none() || told.size == size, "a grant that says its size is believed");
         assert!(size.is_some() || told.is_retransmission, "a reserved MCS sends again");
-        let held = harq.held(dci.rnti, direction, process, block_number).expect("it was granted");
-        assert!(held.at >= index, "what is held is not older");
+        let held = harq.held(dci.rnti, direction, process, block_number, index);
+        assert!(held.is_none_or(|held| held.at < index), "what was held is older");
         dci.tbs[block] = told.size.unwrap_or_default();
         dci.retransmission[block] = told.is_retransmission;
     }

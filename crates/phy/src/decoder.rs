@@ -110,6 +110,8 @@ struct Reader {
     search: Search,
     evidence: Evidence,
     answers: Answers,
+    /// First sample of the last subframe that was read.
+    last: Option<i64>,
 }
 
 impl Reader {
@@ -120,7 +122,17 @@ impl Reader {
             search: Search::new(&carrier),
             evidence: Evidence::new(cell.pci, carrier, caution),
             answers: Answers::new(cell),
+            last: None,
         }
+    }
+
+    /// Whether a subframe was not read yet: a cell that is found again may begin with some that were.
+    fn is_news(&mut self, observation: &Observation) -> bool {
+        let is_news = self.last.is_none_or(|last| last < observation.sample);
+        if is_news {
+            self.last = Some(observation.sample);
+        }
+        is_news
     }
 
     fn read(&mut self, index: u64, observation: &Observation, ladder: &mut Ladder) -> Reading {
@@ -218,7 +230,19 @@ impl Decoder {
     }
 
     fn advance(&mut self) -> Option<Output> {
-        let Some(heard) = self.listener.pop() else {
+        loop {
+            let heard = self.listener.pop();
+            if let (Some(Heard::Subframe(observation)), Some(reader)) = (&heard, &mut self.reader)
+                && !reader.is_news(observation)
+            {
+                continue;
+            }
+            return self.take(heard);
+        }
+    }
+
+    fn take(&mut self, heard: Option<Heard>) -> Option<Output> {
+        let Some(heard) = heard else {
             let late = if self.is_finished { self.settle() } else { Vec::new() };
             return (!late.is_empty()).then_some(Output::Late(late));
         };

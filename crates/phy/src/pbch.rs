@@ -148,6 +148,10 @@ pub fn combine<F: AsRef<[Soft]>>(pci: u16, frames: &[F], viterbi: &mut Viterbi) 
                 *placed = if turn { value.saturating_neg() } else { value };
             }
         }
+        // Silence is a word too, and a legal block: that of frame 0 of a cell of 6 PRBs.
+        if placed.iter().all(|&value| value == 0) {
+            return None;
+        }
         matcher.combine(&placed, &mut steps);
         let decoded = viterbi.decode(&steps);
         let mask = crc::mask16(decoded.word, BITS);
@@ -167,6 +171,9 @@ pub fn confirm(pci: u16, soft: &[Soft], mib: &Mib, ports: Ports, sfn: u16, viter
     placed.extend(
         soft.iter().map(|&value| if scrambling.next_bit() == 1 { value.saturating_neg() } else { value }),
     );
+    if soft.iter().all(|&value| value == 0) {
+        return false;
+    }
     let mut steps = Vec::new();
     RateMatcher::new(BITS_WITH_CRC).combine(&placed, &mut steps);
     let word = viterbi.decode(&steps).word;

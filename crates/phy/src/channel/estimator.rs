@@ -73,6 +73,10 @@ struct Statistics {
     power: f32,
     /// How much the channel moves within a millisecond.
     motion: f32,
+    /// Mean power of the reference signals of the last symbol, noise and all.
+    level: f32,
+    /// Reference signals that `noise` was measured by, up to [`MOST_BEHIND`].
+    behind: f32,
 }
 
 /// What one subframe tells about synchronisation.
@@ -119,6 +123,12 @@ struct Work {
 /// Chosen: some twenty milliseconds, for noise hides it.
 const SLOW: f32 = 0.05;
 
+/// By how much the power of a symbol's reference signals may differ from that of the last: more is no fading.
+const STEP_OF_LEVEL: f32 = 10.0;
+
+/// Measurements that count for the noise: the average reaches back as far.
+const MOST_BEHIND: f32 = 1200.0;
+
 /// How far a carrier's phase may turn between measurements, beyond what the loop foresees, in radians.
 const PHASE_WANDER: f32 = 0.1;
 
@@ -163,7 +173,7 @@ impl Estimator {
             ports: vec![port; cell.ports.count()],
             weights: [weights.clone(), weights],
             spread,
-            statistics: Statistics { noise: None, power: 0.0, motion: 0.0 },
+            statistics: Statistics { noise: None, power: 0.0, motion: 0.0, level: 0.0, behind: 0.0 },
             hints: Hints::default(),
             channel: Channel {
                 ports: vec![vec![Complex32::default(); cell.bandwidth.subcarriers()]; cell.ports.count()],
@@ -199,6 +209,7 @@ impl Estimator {
         let Some(of_ports) = self.pilots.get(number).and_then(|symbols| symbols.get(symbol)) else { return };
         let mut turn = Complex32::default();
         let mut all = (0.0, 0.0);
+        let (power, count) = (self.hints.power, self.hints.count);
         for (port, raw) in self.work.raw.iter_mut().enumerate() {
             raw.clear();
             let Some(pilots) = &of_ports[port] else { continue };
@@ -209,10 +220,17 @@ impl Estimator {
             self.hints.power += power;
             self.hints.pairs += raw.len() - 1;
             self.hints.count += raw.len();
+        }
+        let count = self.hints.count - count;
+        if count > 0 {
+            self.follow_level((self.hints.power - power) / count as f32);
+        }
+        for (port, raw) in self.work.raw.iter().enumerate().take(self.ports.len()) {
+            let Some(pilots) = &self.pilots[number][symbol][port] else { continue };
             let comb = &self.ports[port].combs[pilots.comb];
             if comb.left.is_some() {
                 turn += correlate(&comb.gains, raw);
-                all.0 += power;
+                all.0 += correlate(raw, raw).re;
                 all.1 += raw.len() as f32;
             }
         }
@@ -314,6 +332,25 @@ impl Estimator {
     /// The first subcarrier of the lower comb.
     fn lowest(&self) -> usize {
         self.pilots[0][0][0].as_ref().map_or(0, |pilots| pilots.first % STEP)
+    }
+
+    /// Where all becomes louder or softer at once, it is the receiver's gain, a burst of noise, or silence: what was learnt
+    /// of the channel is of no use, and the noise is measured anew.
+    fn follow_level(&mut self, level: f32) {
+        if !level.is_finite() {
+            return;
+        }
+        let Statistics { level: before, .. } = self.statistics;
+        self.statistics.level = level;
+        let ratio = level / before.max(f32::MIN_POSITIVE);
+        if before > 0.0 && !(1.0 / STEP_OF_LEVEL..=STEP_OF_LEVEL).contains(&ratio) {
+            let Statistics { noise, power, motion, behind, .. } = &mut self.statistics;
+            *noise = noise.map(|noise| (noise * ratio).max(f32::MIN_POSITIVE));
+            *power *= ratio;
+            *motion *= ratio;
+            *behind = 0.0;
+            self.forget();
+        }
     }
 
     /// From the very first symbol: noise is what bends lines between neighbours.
@@ -422,9 +459,13 @@ impl Estimator {
         if count == 0.0 || !measured.is_finite() {
             return;
         }
-        let share = (count / 1200.0).clamp(0.05, 0.3);
+        let behind = &mut self.statistics.behind;
+        *behind = (*behind + count).min(MOST_BEHIND.max(count / 0.3));
+        let share = (count / *behind).max(0.05);
         let noise = self.statistics.noise.get_or_insert(measured);
-        *noise += share * (measured - *noise);
+        // By ratios: a burst of noise in one subframe is soon forgotten.
+        let ratio = measured.max(f32::MIN_POSITIVE) / noise.max(f32::MIN_POSITIVE);
+        *noise *= libm::expf(share * libm::logf(ratio));
         *noise = noise.max(LEAST_NOISE * self.statistics.power).max(f32::MIN_POSITIVE);
     }
 }

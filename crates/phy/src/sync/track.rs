@@ -3,7 +3,7 @@
 use num_complex::Complex32;
 
 use super::stream::{Reach, Stream, Window};
-use super::{angle, phasor, phasors_back};
+use super::{angle, correlate, phasor, phasors_back};
 use crate::cell::Cell;
 use crate::channel::{Estimator, Hints};
 use crate::coding::Viterbi;
@@ -14,6 +14,7 @@ use crate::observation::{Observation, Observer};
 use crate::ofdm::{Correction, Demodulator, Transform};
 use crate::pbch::{self, Mib};
 use crate::sequence::crs;
+use crate::sequence::pss::pss;
 
 /// Where a cell is in time and frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,6 +77,10 @@ pub struct Tracker {
     viterbi: Viterbi,
     broadcast: Vec<crate::grid::Reg>,
     window: Window,
+    /// Where the PSS was last where it was expected.
+    last_sure: Place,
+    /// By how many sixths of a symbol it was elsewhere the last time.
+    suspected: f64,
 }
 
 /// How well the cell is heard.
@@ -91,6 +96,10 @@ struct Health {
     doubtful: u32,
     /// Frames in a row whose PBCH could not be read.
     mute: u32,
+    /// The coherence of subframes in which the PSS was where it was expected, and how many since in which it was not, and
+    /// reference signals were blurred.
+    sharp: f32,
+    astray: u32,
 }
 
 /// Subframes after which a cell that was clear and is gone counts as lost.
@@ -107,8 +116,24 @@ const TOO_FAINT: u32 = 200;
 /// than reference signals can tell.
 const MUTE: [u32; 2] = [3, 10];
 
+/// Subframes from one PSS to the next.
+const PRIMARY_PERIOD: usize = 5;
+
+/// PSS that are not where they are expected, with reference signals of less than this share of their coherence before, after
+/// which a cell counts as lost.
+const ASTRAY: u32 = 2;
+const BLURRED: f32 = 0.7;
+
+/// How alike neighbours in a PSS are, at least, that tells where the cell is: once, or twice the same. Noise alone reaches
+/// 0.4 now and then, a cell at 0 dB 0.5.
+const CLEAR_PRIMARY: f32 = 0.6;
+const FAINT_PRIMARY: f32 = 0.3;
+
 /// A coherence beyond which a cell is clear.
 const CLEAR: f32 = 0.6;
+
+/// A coherence that makes a jump sure also where a narrow cell has few reference signals.
+const CLEAR_BESIDE: f32 = 0.8;
 
 /// Signal to noise below which all reference signals of a subframe are worth their Fourier transforms.
 const CLEAN_DB: f32 = 18.0;
@@ -131,6 +156,8 @@ impl Tracker {
             viterbi: Viterbi::default(),
             broadcast: pbch::elements(&cell),
             window: Window::default(),
+            last_sure: place,
+            suspected: 0.0,
         }
     }
 
@@ -207,13 +234,15 @@ impl Tracker {
         let all = self.estimator.channel().snr_db() < CLEAN_DB;
         let symbols = self.pilot_symbols(all);
         let last = self.last_control_symbol(&symbols);
-        // The first subframe of a frame waits for the PBCH, unless that never comes.
-        let has_broadcast = self.place.number == 0
-            && match self.reach(stream, last.max(self.last_broadcast_symbol())) {
+        // Some subframes wait for a synchronisation signal or the PBCH, unless that never comes.
+        let has_more = match self.last_of_more() {
+            None => false,
+            Some(more) => match self.reach(stream, last.max(more)) {
                 Reach::There => true,
                 Reach::NotYet if !stream.is_finished() => return Step::Wait,
                 Reach::NotYet | Reach::Lost => false,
-            };
+            },
+        };
         match self.reach(stream, last) {
             Reach::There => {}
             Reach::NotYet => return Step::Wait,
@@ -230,9 +259,10 @@ impl Tracker {
             sample: libm::round(self.place.start) as i64,
             ..Observation::default()
         };
-        if self.jumps() {
+        if has_more && self.is_elsewhere(stream) || self.jumps() {
             self.estimator.forget();
             self.receive(stream, &symbols);
+            heard.sample = libm::round(self.place.start) as i64;
         }
         let hints = *self.estimator.hints();
         let is_faint = self.health.observe(&hints, heard.sample);
@@ -247,13 +277,13 @@ impl Tracker {
         heard.snr_db = channel.snr_db();
         self.observer.bits(&self.grid, channel, &mut heard);
         self.observer.answers(&self.grid, channel, &mut heard);
-        if has_broadcast && !is_faint {
+        if has_more && heard.number == 0 && !is_faint {
             self.renumber(stream);
             heard.sfn = self.place.sfn;
         }
         self.correct(&hints, heard.snr_db);
         self.place.advance(self.numerology.subframe_samples());
-        if self.health.is_mute() {
+        if self.health.is_mute() || self.health.astray >= ASTRAY {
             return Step::Lost { since: heard.sample };
         }
         match (self.health.is_lost(), is_faint) {
@@ -267,11 +297,61 @@ impl Tracker {
     fn jumps(&mut self) -> bool {
         let hints = self.estimator.hints();
         let delay = self.delay(hints);
-        let is_beside = delay.abs() > self.lead() && hints.coherence() > 2.0 * hints.of_noise();
+        let is_beside =
+            delay.abs() > self.lead() && hints.coherence() > (2.0 * hints.of_noise()).min(CLEAR_BESIDE);
         if is_beside {
             self.place.start += delay;
         }
         is_beside
+    }
+
+    /// Whether the PSS shows that the cell is elsewhere than its reference signals tell, which repeat every sixth of a
+    /// symbol. Goes there.
+    fn is_elsewhere(&mut self, stream: &Stream<'_>) -> bool {
+        let symbol = self.numerology.cp().symbols_per_slot() - 1;
+        self.demodulate(stream, symbol);
+        let row = self.grid.symbol(symbol);
+        let sent = pss(self.cell().pci % 3);
+        let first = row.len() / 2 - sent.len() / 2;
+        let gains: Vec<_> = row[first..].iter().zip(&sent).map(|(got, sent)| got * sent.conj()).collect();
+        let neighbours = correlate(&gains, &gains[1..]);
+        let power = correlate(&gains, &gains).re;
+        let size = self.numerology.fft_size() as f64;
+        let delay = -angle(neighbours) / std::f64::consts::TAU * size;
+        // Both know the delay, one of them but for sixths.
+        let (within, sixth) = (self.delay(self.estimator.hints()), size / crs::Pilots::SPACING as f64);
+        let sixths = libm::round((delay - within) / sixth);
+        let (apart, coherence) = (delay - within - sixths * sixth, neighbours.norm_sqr().sqrt() / power);
+        let hints = self.estimator.hints().coherence();
+        // Beyond half a symbol both are blurred, and neither tells where the cell is.
+        self.health.astray += u32::from(hints < BLURRED * self.health.sharp);
+        if coherence < FAINT_PRIMARY || apart.abs() > sixth / 4.0 {
+            return false;
+        }
+        if sixths == 0.0 {
+            self.last_sure = self.place;
+            self.health.astray = 0;
+            self.health.sharp += 0.2 * (hints - self.health.sharp);
+        }
+        let is_sure = coherence > CLEAR_PRIMARY || self.suspected == sixths;
+        self.suspected = sixths;
+        if sixths == 0.0 || !is_sure {
+            return false;
+        }
+        // The loops followed what was not there.
+        let Place { cfo_hz, drift, .. } = self.last_sure;
+        self.place = Place { start: self.place.start + within + sixths * sixth, cfo_hz, drift, ..self.place };
+        self.suspected = 0.0;
+        true
+    }
+
+    /// Of the next subframe the last symbol of the PSS or PBCH, if it has any.
+    fn last_of_more(&self) -> Option<usize> {
+        match self.place.number {
+            0 => Some(self.last_broadcast_symbol()),
+            PRIMARY_PERIOD => Some(self.numerology.cp().symbols_per_slot() - 1),
+            _ => None,
+        }
     }
 
     /// Symbols with reference signals that are received, the first last: those of the first slot, or all.

@@ -1,0 +1,101 @@
+//! What recordings of real receivers hold besides a cell: silence, bursts, other gains, samples that are missing.
+
+mod air;
+
+use air::{AMPLITUDE, Air, Outcome, cell, listen};
+use airpace_core::Streams;
+use airpace_phy::impair::{Conditions, noise_power};
+use airpace_phy::listen::Options;
+use airpace_phy::{Complex32, Ports};
+
+const FFT_SIZE: usize = 512;
+const RATE_HZ: u64 = 7_680_000;
+const SUBFRAME: usize = RATE_HZ as usize / 1000;
+
+/// Clearer than what makes a receiver look at all reference signals.
+fn clear() -> Conditions {
+    Conditions { noise_power: noise_power(25.0, FFT_SIZE, AMPLITUDE), ..Conditions::perfect(RATE_HZ as f64) }
+}
+
+/// A cell of 25 PRB pairs and what it sent in so many subframes.
+fn record(ports: Ports, subframes: usize) -> (Air, Vec<Complex32>) {
+    let mut air = Air::new(cell(214, 25, ports), FFT_SIZE, clear(), 5);
+    let mut samples = Vec::new();
+    air.send(subframes, &mut samples);
+    (air, samples)
+}
+
+/// How many subframes were heard so that nearly all of their messages came out.
+fn read(outcome: &Outcome, air: &Air) -> usize {
+    let is_read = |(at, sent): (&(u16, usize), &(u8, Vec<_>))| {
+        let heard = outcome.observations.iter().filter(|heard| (heard.sfn, heard.number) == *at);
+        heard.into_iter().any(|heard| {
+            let found = sent.1.iter().filter(|message| air::is_found(heard, message)).count();
+            10 * found >= 9 * sent.1.len()
+        })
+    };
+    air.sent.iter().filter(|&(at, sent)| is_read((at, sent))).count()
+}
+
+/// Reference signals repeat every sixth of a symbol: 85 samples. What they cannot tell the PSS does, every five subframes.
+#[test]
+fn a_few_samples_lost_without_a_word_cost_a_few_subframes() {
+    for ports in [Ports::One, Ports::Two] {
+        let (air, samples) = record(ports, 120);
+        for lost in [3, 14, 40, 85, 133, 171, 256, 300, 512, 700, 5000] {
+            let at = 52 * SUBFRAME + SUBFRAME / 3;
+            let rest: Vec<_> = [&samples[..at], &samples[at + lost..]].concat();
+            let outcome = listen(Options::new(RATE_HZ), &rest);
+            let read = read(&outcome, &air);
+            println!("{ports:?}, {lost} samples: {read} subframes");
+            assert!(read >= 120 - 12, "{ports:?}, {lost} samples: only {read} of 120 subframes are read");
+        }
+    }
+}
+
+/// The receiver was switched on before its antenna, or the cell after it.
+#[test]
+fn a_cell_after_silence_is_read_from_its_first_subframe() {
+    let (air, samples) = record(Ports::One, 60);
+    let mut rng = Streams::new(2).stream("phy.hiss");
+    let quiet = AMPLITUDE * (FFT_SIZE as f32).sqrt() * 1e-3;
+    for (ms, level) in [(13, 0.0), (250, 0.0), (13, quiet), (250, quiet)] {
+        let hiss = (0..ms * SUBFRAME + 777)
+            .map(|_| Complex32::new(rng.normal() as f32, rng.normal() as f32) * level)
+            .collect::<Vec<_>>();
+        let outcome = listen(Options::new(RATE_HZ), &[hiss, samples.clone()].concat());
+        assert_eq!(outcome.locks.first().map(|lock| lock.cell), Some(*air.cell()), "{ms} ms of {level}");
+        let read = read(&outcome, &air);
+        println!("{ms} ms of {level}: {read} subframes");
+        assert!(read >= 58, "{ms} ms of {level}: only {read} of 60 subframes are read");
+    }
+}
+
+#[test]
+fn steps_of_gain_and_bursts_cost_what_they_hit() {
+    let (air, mut samples) = record(Ports::One, 120);
+    let mut rng = Streams::new(3).stream("phy.bursts");
+    for (step, piece) in samples.chunks_mut(15 * SUBFRAME + 300).enumerate() {
+        let gain = [1.0, 0.1, 0.5, 0.03][step % 4];
+        piece.iter_mut().for_each(|sample| *sample *= gain);
+    }
+    for _ in 0..40 {
+        let at = rng.below(samples.len() as u64 - 20) as usize;
+        let burst = samples[at..at + 20].iter_mut();
+        burst.for_each(|sample| *sample += Complex32::new(rng.normal() as f32, rng.normal() as f32));
+    }
+    let read = read(&listen(Options::new(RATE_HZ), &samples), &air);
+    println!("bursts: {read} subframes");
+    // A burst in one of the control symbols, or in both that the channel is learnt from, is the end of a subframe.
+    assert!(read >= 108, "only {read} of 120 subframes are read");
+}
+
+/// A file that is played twice, in small pieces: as soon as the PBCH tells, frames have their numbers.
+#[test]
+fn frames_that_begin_again_are_numbered_anew() {
+    let (air, samples) = record(Ports::Two, 120);
+    let outcome = listen(Options::new(RATE_HZ), &samples.repeat(2));
+    let numbers: Vec<_> = outcome.observations.iter().map(|heard| (heard.sfn, heard.number)).collect();
+    let once: Vec<_> = air.sent.keys().copied().collect();
+    assert_eq!(numbers, once.repeat(2));
+}
