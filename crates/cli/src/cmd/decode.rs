@@ -7,6 +7,7 @@ mod columns;
 mod fused;
 mod inputs;
 pub mod message;
+mod probe;
 mod pseudonym;
 mod recording;
 mod sink;

@@ -1,6 +1,9 @@
 //! The real binary in a temporary folder: what users type, what they get.
 
 mod decode;
+mod decode_reports;
+mod decode_several;
+mod decode_tables;
 mod diag_bandwidth;
 mod diag_decode;
 mod diag_info;

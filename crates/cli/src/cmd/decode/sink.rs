@@ -1,6 +1,7 @@
 //! Where all that decoders say goes: lines, tables, reports, and words at the end.
 
 use std::io::{BufWriter, IsTerminal, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use airpace_core::Rnti;
@@ -20,6 +21,7 @@ use super::cell::{Ending, Event, Told};
 use super::columns::{MessageRows, SubframeRows};
 use super::fused::Reports;
 use super::message::{self, Name};
+use super::probe;
 use super::pseudonym::Pseudonyms;
 use super::recording::Recording;
 use super::stats;
@@ -350,6 +352,14 @@ impl<'o> Sink<'o> {
             } else if broken.is_some() {
                 writeln!(err, "{}", paint.bold(&name))?;
                 stats::write_ladder(&ending.ladder, &mut err, paint)?;
+            }
+            let is_nowhere =
+                broken.as_ref().is_some_and(|(rung, _)| (Rung::Primary..Rung::Bandwidth).contains(rung));
+            if is_nowhere
+                && ending.ladder.others[0].is_none()
+                && let Some(word) = probe::other_reading(Path::new(&name), self.args.rate, self.args.format)
+            {
+                terminal::say(format_args!("airpace: {word}"));
             }
             if let Some((rung, hint)) = broken.filter(|(rung, _)| *rung < Rung::Candidates) {
                 failures.push(anyhow!("{name}: no cell could be read: stopped at {}: {hint}", rung.name()));

@@ -1,0 +1,120 @@
+//! What `airpace decode --reports` writes is what PBE-CC's receiver reads.
+
+use std::ops::ControlFlow;
+
+use airpace_cc::SchemeSpec;
+use airpace_cc::pbe::feedback::Feedback;
+use airpace_cc::scheme::Setup;
+use airpace_core::event::{Event, Recorder};
+use airpace_core::{Bytes, DeviceId, RadioReport, Streams, Time};
+use airpace_phy::report;
+use airpace_sim::{Scenario, builtin};
+
+use super::Shell;
+
+/// A phone in a small and busy cell.
+const NAME: &str = "stationary-busy";
+const SETS: [(&str, &str); 3] = [("cell.prbs", "25"), ("cell.crs_ports", "2"), ("duration_s", "1.5")];
+
+/// What the first phone is told by perfect telemetry.
+#[derive(Default)]
+struct Perfect(Vec<RadioReport>);
+
+impl Recorder for Perfect {
+    fn record(&mut self, _: Event<'_>) {}
+
+    fn control_channel(&mut self, device: DeviceId, report: &RadioReport) {
+        if device == DeviceId(0) {
+            self.0.push(report.clone());
+        }
+    }
+}
+
+fn perfect() -> Vec<RadioReport> {
+    let text = builtin().iter().find(|(name, _)| *name == NAME).expect("it is built in").1;
+    let sets = SETS.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let scenario = Scenario::load(text, NAME, &sets).unwrap();
+    let mut told = Perfect::default();
+    let pbe = SchemeSpec::parse("pbe").unwrap();
+    airpace_sim::run(&scenario, &pbe, 1, &mut told, &mut |_| ControlFlow::Continue(())).unwrap();
+    told.0
+}
+
+/// Capacity and fair share in Mbit/s that PBE-CC's receiver feeds back, by subframe.
+fn rates(reports: &[RadioReport]) -> Vec<(u64, f64, f64)> {
+    let setup = Setup { mss: Bytes(1500), rng: Streams::new(1).stream("receiver") };
+    let ends = SchemeSpec::parse("pbe").unwrap().build(&setup).unwrap();
+    let mut receiver = ends.receiver.expect("PBE-CC has a half at the receiver");
+    let rates = reports.iter().map(|report| {
+        receiver.on_radio(report);
+        let feedback = receiver.feedback(Time::from_millis(report.subframe_index + 1));
+        let feedback = Feedback::read(feedback.as_bytes()).expect("a feedback");
+        let mbps = |rate: Option<airpace_core::Rate>| rate.map_or(0.0, |rate| rate.as_mbps());
+        (report.subframe_index, mbps(feedback.capacity), mbps(feedback.fair_share))
+    });
+    rates.collect()
+}
+
+#[test]
+fn reports_give_pbes_receiver_the_rate_that_perfect_telemetry_gives() {
+    let shell = Shell::new();
+    let perfect = perfect();
+    let own = perfect[0].own.expect("a device knows itself").rnti;
+    let sets = SETS.map(|(key, value)| format!("{key}={value}"));
+    let mut words = vec![
+        "encode",
+        NAME,
+        "--out",
+        "a",
+        "--snr",
+        "20",
+        "--fading",
+        "epa",
+        "--doppler",
+        "5",
+        "--scheme",
+        "pbe",
+    ];
+    sets.iter().for_each(|set| words.extend(["--set", set]));
+    shell.run(&words).fine();
+    let rnti = own.0.to_string();
+    shell.run(&["decode", "a.sigmf-meta", "--rnti", &rnti, "--reports", "reports"]).fine();
+    let read = |line: &str| report::from_line(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    let decoded: Vec<RadioReport> = shell.read("reports").lines().flat_map(read).collect();
+    assert!(decoded.len() >= 1499, "{} of 1500 subframes are reported", decoded.len());
+
+    let (told, read) = (rates(&perfect), rates(&decoded));
+    let mut compared = 0;
+    for (index, capacity, fair_share) in &read {
+        // Both have a whole window by then.
+        let Some(same) = told.iter().find(|(at, ..)| at == index).filter(|_| *index >= 200) else { continue };
+        compared += 1;
+        for (what, read, told) in [("capacity", *capacity, same.1), ("fair share", *fair_share, same.2)] {
+            assert!(
+                (read / told - 1.0).abs() < 0.03,
+                "subframe {index}: {what} {read} Mbit/s instead of {told}"
+            );
+        }
+    }
+    assert!(compared > 1000, "{compared} subframes are compared");
+
+    // What became of the phone's blocks is known of nearly all before their reports leave, and rightly.
+    let (mut granted, mut known, mut right) = (0, 0, 0);
+    for report in &decoded {
+        let truth = perfect.iter().find(|other| other.subframe_index == report.subframe_index);
+        let (Some(read), Some(Some(truth))) =
+            (report.own, truth.map(|truth| truth.own.and_then(|own| own.decoded)))
+        else {
+            continue;
+        };
+        granted += 1;
+        known += usize::from(read.decoded.is_some());
+        right += usize::from(read.decoded == Some(truth));
+    }
+    assert!(
+        granted > 1000 && known * 100 >= granted * 95,
+        "the outcome of {known} of {granted} grants is known"
+    );
+    // A block that the cell gave up looks as if it had been received.
+    assert!(right * 100 >= known * 99, "{right} of {known} outcomes are right");
+}
