@@ -2,7 +2,7 @@
 //!
 //! No function here may panic, whatever it gets; what it asserts is said beside it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use airpace_core::radio::{BitLayer, CarrierId, Direction, RadioReport};
@@ -11,7 +11,7 @@ use airpace_core::{Bits, Dci, PrbSet, Rnti, Time};
 use airpace_phy::coding::Viterbi;
 use airpace_phy::dci::{Audience, Carrier, Extras, Format, Message, Payload, pack, parse};
 use airpace_phy::evidence::{Caution, Evidence, Meanings};
-use airpace_phy::follow::Follower;
+use airpace_phy::follow::{Follower, OwnSide};
 use airpace_phy::found::{Found, RntiKind};
 use airpace_phy::fuse::{Fused, Fusion};
 use airpace_phy::grid::BITS_PER_CCE;
@@ -20,7 +20,7 @@ use airpace_phy::pbch::{self, FRAMES, Mib};
 use airpace_phy::pdcch::{LEVELS, Place, Sent};
 use airpace_phy::search::lanes::{LANES, Lanes};
 use airpace_phy::search::{Candidate, Search};
-use airpace_phy::{Bandwidth, Cell, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports};
+use airpace_phy::{Bandwidth, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports, report};
 
 use super::choices::Choices;
 
@@ -116,7 +116,7 @@ pub fn trellis(input: &[u8]) {
         }
     }
 
-    let pci = choices.below(usize::from(Cell::IDENTITIES)) as u16;
+    let pci = choices.below(usize::from(airpace_phy::Cell::IDENTITIES)) as u16;
     let frames = 1 + choices.below(FRAMES);
     let count = choices.of(&[480, 432, 480, 7, 0]);
     let bits: Vec<Vec<i16>> = (0..frames).map(|_| (0..count).map(|_| soft(&mut choices)).collect()).collect();
@@ -127,7 +127,7 @@ pub fn trellis(input: &[u8]) {
         assert!(frames > 1 || confirmed(&bits[0]), "what one frame told it confirms");
     }
 
-    let cell = Cell {
+    let cell = airpace_phy::Cell {
         pci,
         bandwidth: choices.of(&Bandwidth::ALL),
         ports: choices.of(&Ports::ALL),
@@ -250,12 +250,15 @@ pub fn follow(input: &[u8]) {
     let bandwidth = choices.of(&Bandwidth::ALL);
     let carrier = Carrier::symmetric(bandwidth.prbs(), choices.of(&Ports::ALL));
     let mut follower = Follower::new(Rnti(0x1231), choices.number());
+    let mut side = OwnSide::new(Rnti(0x1231));
     let mut harq = HarqMemory::default();
     let (mut own, mut new_bits) = (0, 0);
     while !choices.is_over() {
         let index = choices.number();
         if choices.byte() < 16 {
             follower.advance(index);
+            let own = side.radio(index, choices.float());
+            assert!(own.is_none_or(|own| own.bits_per_prb.is_finite()));
             harq.retain(|rnti| rnti.0 & 1 == 1);
             continue;
         }
@@ -287,6 +290,7 @@ pub fn follow(input: &[u8]) {
             snr_db: choices.float(),
             confidence: choices.float(),
         };
+        side.hear(&found);
         if let Some(grant) = follower.take(&found) {
             assert!(u32::from(grant.again) + u32::from(grant.unknown) <= 4);
             own += 1;
@@ -321,6 +325,47 @@ fn remember(harq: &mut HarqMemory, index: u64, dci: &mut Dci) {
     }
 }
 
+/// Flags that two closures set.
+#[derive(Default)]
+struct Flags([Cell<bool>; 5]);
+
+impl Flags {
+    fn set(&self, at: usize, flag: bool) -> bool {
+        self.0[at].replace(flag)
+    }
+}
+
+/// Lines of reports: what is read says the same when it is written again.
+pub fn report(input: &[u8]) {
+    const LINE: &str = r#"{"subframe_index":211,"reports":[{"carrier":0,"time_ms":11.0,"carrier_prbs":50,"cfi":1,"layer":"physical","dcis":[{"rnti":4660,"dir":"DL","format":"1A","prb":[[0,11]],"mcs":[9,null],"tbs":[1928,0],"rv":[0,0],"ndi":[1,0],"harq":3,"layers":1,"retransmission":[false,false]}],"own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}"#;
+    let mut choices = Choices(input);
+    let mut line = LINE.as_bytes().to_vec();
+    while !choices.is_over() {
+        let at = choices.below(line.len());
+        match choices.byte() % 4 {
+            0 => _ = line.remove(at),
+            1 => line[at] = choices.byte(),
+            2 => line.insert(at, b"0123456789-.e,[]{}\""[usize::from(choices.byte()) % 19]),
+            _ => {
+                let number = choices.number().to_string();
+                line.splice(at..at, number.bytes());
+            }
+        }
+        line.truncate(2000);
+    }
+    let line = String::from_utf8_lossy(&line);
+    let Ok(reports) = report::from_line(&line) else { return };
+    let index = reports.first().map_or(0, |report| report.subframe_index);
+    let written = report::to_line(index, &reports);
+    let again = report::from_line(&written).unwrap_or_else(|error| panic!("{error}: {written}"));
+    let said = |reports: &[RadioReport]| -> Vec<_> {
+        let of =
+            |report: &RadioReport| (report.carrier, report.carrier_prbs, report.cfi, report.dcis.clone());
+        reports.iter().map(of).collect()
+    };
+    assert_eq!(said(&again), said(&reports), "{line}");
+}
+
 /// Reports in any order: subframes come out in order, each report once, those of a subframe in the order of carriers; a cell
 /// stalls and comes back in turn.
 pub fn fusion(input: &[u8]) {
@@ -328,7 +373,7 @@ pub fn fusion(input: &[u8]) {
     let carriers = choices.byte() % 5;
     let patience = choices.number();
     let mut fusion = Fusion::new((0..carriers).map(CarrierId), patience);
-    let mut stalled = [false; 5];
+    let stalled = Flags::default();
     let (mut pushed, mut popped, mut last) = (0, 0, None);
     let mut take = |fused: Fused| match fused {
         Fused::Subframe { index, reports } => {
@@ -342,7 +387,9 @@ pub fn fusion(input: &[u8]) {
         }
         Fused::Stalled(carrier) | Fused::Back(carrier) => {
             let is_stall = matches!(fused, Fused::Stalled(_));
-            assert_eq!(std::mem::replace(&mut stalled[usize::from(carrier.0)], is_stall), !is_stall);
+            let was_stalled = stalled.set(usize::from(carrier.0), is_stall);
+            // One that a clock calls stalled may be called so again.
+            assert!(is_stall || was_stalled, "{carrier:?} comes back from nowhere");
         }
     };
     let mut index = choices.number();
@@ -356,7 +403,17 @@ pub fn fusion(input: &[u8]) {
                     take(fused);
                 }
             }
-            24..160 => {
+            24..28 => fusion.end(carrier),
+            28..32 => {
+                while let Some(fused) = fusion.pop() {
+                    take(fused);
+                }
+                fusion.stall(carrier);
+                if carrier.0 < carriers {
+                    stalled.set(usize::from(carrier.0), true);
+                }
+            }
+            32..160 => {
                 index = index.saturating_add(u64::from(choices.byte() % 4));
                 pushed += u64::from(carrier.0 < carriers);
                 fusion.push(RadioReport {

@@ -191,4 +191,11 @@ mod tests {
         let own = follower.take(&found(100, 5, 0, true)).expect("its own grant");
         assert_eq!((own.unknown, own.again, own.new_bits), (1, 1, Bits(0)));
     }
+
+    #[test]
+    fn the_last_subframe_of_all_is_one_like_others() {
+        let mut follower = Follower::new(Rnti(100), 10);
+        follower.take(&found(100, u64::MAX, 1000, false)).expect("its own grant");
+        assert_eq!(follower.throughput(Direction::Uplink), Rate::from_bps(1_000_000), "1000 bits in 1 ms");
+    }
 }

@@ -32,8 +32,8 @@ pub struct Fusion {
     /// Subframes that a cell may be behind the first.
     patience: u64,
     waiting: BTreeMap<u64, Vec<RadioReport>>,
-    /// The next subframe to come out: reports before it are too late.
-    next: u64,
+    /// The last subframe that came out: reports up to it are too late.
+    done: Option<u64>,
     stalls: Vec<Fused>,
 }
 
@@ -69,7 +69,7 @@ impl Fusion {
             cells: carriers.into_iter().map(|carrier| (carrier, source)).collect(),
             patience,
             waiting: BTreeMap::new(),
-            next: 0,
+            done: None,
             stalls: Vec::new(),
         }
     }
@@ -102,7 +102,7 @@ impl Fusion {
         let index = report.subframe_index.saturating_add_signed(source.offset);
         report.subframe_index = index;
         source.last = source.last.max(Some(index));
-        if index < self.next {
+        if Some(index) <= self.done {
             source.too_late += 1;
         } else {
             self.waiting.entry(index).or_default().push(report);
@@ -147,7 +147,7 @@ impl Fusion {
 
     fn take(&mut self) -> Option<Fused> {
         let (index, mut reports) = self.waiting.pop_first()?;
-        self.next = index.saturating_add(1);
+        self.done = Some(index);
         reports.sort_by_key(|report| report.carrier);
         Some(Fused::Subframe { index, reports })
     }
@@ -257,5 +257,12 @@ mod tests {
         fusion.push(report(0, 50));
         fusion.push(report(1, 53));
         assert_eq!(drain(&mut fusion), [(50, vec![0, 1])]);
+    }
+
+    #[test]
+    fn the_last_subframe_of_all_comes_out() {
+        let mut fusion = Fusion::new([CarrierId(0)], 10);
+        fusion.push(report(0, u64::MAX));
+        assert_eq!(drain(&mut fusion), [(u64::MAX, vec![0])]);
     }
 }

@@ -37,6 +37,11 @@ proptest! {
     }
 
     #[test]
+    fn reports(input in bytes(60)) {
+        phy::report(&input);
+    }
+
+    #[test]
     fn fusions(input in bytes(400)) {
         phy::fusion(&input);
     }

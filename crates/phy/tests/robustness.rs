@@ -325,6 +325,20 @@ proptest! {
 }
 
 #[test]
+fn rates_and_offsets_beyond_all_reason_are_refused_or_cut() {
+    for rate_hz in [0, 1_919_999, 500_000_001, u64::MAX] {
+        let refused = Listener::new(Options::new(rate_hz)).err().map(|deaf| deaf.to_string());
+        assert!(refused.is_some_and(|text| text.contains(&rate_hz.to_string())));
+    }
+    for max_cfo_hz in [f64::NAN, f64::INFINITY, -1.0] {
+        let mut listener =
+            Listener::new(Options { max_cfo_hz, ..Options::new(1_920_000) }).expect("a rate that is enough");
+        listener.push(&vec![Complex32::new(0.1, 0.0); 20_000]);
+        assert!(listener.pop().is_none());
+    }
+}
+
+#[test]
 fn noise_is_no_cell() {
     let mut samples = Vec::new();
     let conditions = Conditions { noise_power: 0.01, ..Conditions::perfect(1_920_000.0) };

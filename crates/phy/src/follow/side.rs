@@ -1,6 +1,7 @@
 //! What a bystander can know of a device's own side.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use airpace_core::radio::{Direction, OwnRadio};
 use airpace_core::{Dci, Rnti};
@@ -67,7 +68,8 @@ impl OwnSide {
     fn outcome(&self, index: u64, dci: &Dci) -> Option<bool> {
         let sent = (0..2).filter(|&block| dci.mcs[block].is_some());
         let mut outcomes = sent.map(|block| {
-            let mut later = self.grants.range(index + 1..).map(|(_, later)| later);
+            let mut later =
+                self.grants.range((Bound::Excluded(index), Bound::Unbounded)).map(|(_, later)| later);
             let next = later.find(|later| later.harq == dci.harq && later.mcs[block].is_some())?;
             Some(!next.retransmission[block])
         });
