@@ -356,6 +356,9 @@ impl Listener {
                 sfn: broadcast.sfn,
                 after: searching.next.max(0) as u64,
             };
+            // What lies beyond a gap over which no cell is followed is not read as this one's.
+            let longest = (LONGEST_GAP_S * self.options.rate_hz) as i64;
+            self.raw.forget_beyond_gap(searching.next, longest);
             let following = Following::new(&lock, numerology, &self.raw, &self.options);
             // A checksum of 16 bits fits by chance now and then; reference signals all over the band do not.
             if let Some(following) = following {

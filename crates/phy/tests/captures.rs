@@ -120,7 +120,7 @@ fn half_a_subframe_of_a_known_cell_is_read() {
 
     // Only with the reference signals of subframe 0 there is a channel.
     let snr_db: Vec<f32> = (0..10).map(|number| channel(number, &grid).snr_db()).collect();
-    assert!(snr_db[0] > 9.0 && snr_db[1..].iter().all(|other| *other < 3.0), "{snr_db:?}");
+    assert!(snr_db[0] > 6.0 && snr_db[1..].iter().all(|other| *other < 3.0), "{snr_db:?}");
     let channel = channel(0, &grid);
     let region = ControlRegion::new(&WIDE, 1).expect("a CFI of 1");
 

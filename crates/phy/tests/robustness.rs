@@ -7,7 +7,7 @@ use airpace_core::Streams;
 use airpace_phy::encode::{Encoder, Subframe};
 use airpace_phy::impair::{Conditions, Impair, Profile, noise_power};
 use airpace_phy::ladder::Rung;
-use airpace_phy::listen::{Listener, Options};
+use airpace_phy::listen::{Heard, Listener, Options};
 use airpace_phy::ofdm::Modulator;
 use airpace_phy::resample::Resampler;
 use airpace_phy::{Cell, Complex32, CyclicPrefix, Numerology, PhichDuration, Ports};
@@ -322,6 +322,24 @@ proptest! {
         while listener.pop().is_some() {}
         prop_assert!(listener.pop().is_none());
     }
+}
+
+#[test]
+fn a_gap_of_weeks_is_over_at_once() {
+    let mut air = Air::new(cell(9, 6, Ports::One), 128, Conditions::perfect(1_920_000.0), 1);
+    let mut listener = Listener::new(Options::new(1_920_000)).expect("a rate that is enough");
+    let (mut early, mut late) = (Vec::new(), Vec::new());
+    // Too little to find the cell by, then weeks of nothing.
+    air.send(3, &mut early);
+    listener.push(&early);
+    listener.skip(u64::MAX);
+    air.send(40, &mut late);
+    listener.push(&late);
+    listener.finish();
+    let heard: Vec<_> = std::iter::from_fn(|| listener.pop()).collect();
+    let subframes = heard.iter().filter(|heard| matches!(heard, Heard::Subframe(_))).count();
+    assert!(subframes >= 38, "{subframes} of 40 subframes after the gap are heard");
+    assert!(listener.ladder().gaps < 20, "nobody counts the subframes of weeks: {}", listener.ladder().gaps);
 }
 
 #[test]

@@ -126,6 +126,16 @@ impl Ring {
         }
     }
 
+    /// Forgets what lies before the last gap of more than `longest` samples that ends before `number`.
+    pub fn forget_beyond_gap(&mut self, number: i64, longest: i64) {
+        let gaps = self.runs.iter().zip(self.runs.iter().skip(1));
+        let is_long =
+            |(before, after): &(&Run, &Run)| after.start < number && after.start - before.end() > longest;
+        if let Some((_, after)) = gaps.filter(is_long).last() {
+            self.forget_before(after.start);
+        }
+    }
+
     /// Forgets all but the last `count`.
     pub fn keep(&mut self, count: usize) {
         let mut gone = self.len().saturating_sub(count);
@@ -236,5 +246,23 @@ mod tests {
             ring.skip(u64::MAX >> 20);
         }
         assert!(ring.len() <= 10 * MOST_RUNS && ring.spare.len() <= SPARES);
+    }
+
+    #[test]
+    fn what_lies_beyond_a_long_gap_is_forgotten() {
+        let mut ring = Ring::new(0);
+        for gap in [1000, 10, 1000, 10] {
+            ring.push(&[Complex32::default(); 100]);
+            ring.skip(gap);
+        }
+        ring.push(&[Complex32::default(); 100]);
+        // Runs begin at 0, 1100, 1210, 2310 and 2420.
+        for (number, longest, start) in
+            [(2420, 2000, 0), (2310, 500, 1100), (2311, 500, 2310), (2500, 5, 2420)]
+        {
+            let mut ring = ring.clone();
+            ring.forget_beyond_gap(number, longest);
+            assert_eq!((ring.start(), ring.end()), (start, 2520), "before {number}");
+        }
     }
 }

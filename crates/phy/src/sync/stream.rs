@@ -97,6 +97,8 @@ impl<'a> Stream<'a> {
             }
         };
         match self.ring.run_from(first) {
+            // A gap behind the end is not looked at either.
+            _ if first >= self.end => Reach::NotYet,
             Some(run) if first >= run.start => {
                 let is_last = run.end >= self.end;
                 let ahead = if is_last && !self.is_finished { ahead } else { 0 };
