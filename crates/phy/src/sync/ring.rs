@@ -131,7 +131,7 @@ impl Ring {
         let gaps = self.runs.iter().zip(self.runs.iter().skip(1));
         let is_long =
             |(before, after): &(&Run, &Run)| after.start < number && after.start - before.end() > longest;
-        if let Some((_, after)) = gaps.filter(is_long).last() {
+        if let Some((_, after)) = gaps.filter(is_long).next_back() {
             self.forget_before(after.start);
         }
     }
