@@ -39,7 +39,7 @@ fn observations(scene: &Scene, samples: &[Complex32]) -> Vec<Observation> {
     heard.filter_map(|heard| if let Heard::Subframe(at) = heard { Some(at) } else { None }).collect()
 }
 
-/// A trellis for one word, and for sixteen side by side.
+/// A trellis for one word, and for many side by side.
 fn trellis(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("trellis of 44 bits");
     let mut state = 1u32;
@@ -52,7 +52,7 @@ fn trellis(criterion: &mut Criterion) {
     group.bench_function("one word, scalar", |bench| bench.iter(|| viterbi.decode(black_box(&word))));
     let mut lanes = Lanes::default();
     (0..LANES).for_each(|lane| lanes.word(lane).clone_from(&word));
-    group.bench_function("sixteen words in lanes", |bench| bench.iter(|| lanes.decode(black_box(LANES))));
+    group.bench_function("thirty-two words in lanes", |bench| bench.iter(|| lanes.decode(black_box(LANES))));
     group.finish();
 }
 

@@ -140,6 +140,9 @@ const LONGEST_VIEW: usize = VIEW_HZ as usize / 25;
 const SEARCH_STEP: usize = VIEW_HZ as usize / 200;
 const LATER_STEP: usize = VIEW_HZ as usize / 50;
 
+/// Samples of the view that may still wait in the filter.
+const IN_FILTER: usize = 64;
+
 /// For how long samples are kept while no cell is found, per second.
 ///
 /// Chosen: 200 ms, 50 MB at 30.72 Msps: a weak cell may be found late, and is read from the beginning then.
@@ -295,8 +298,8 @@ impl Listener {
         if is_last && !searching.has_fresh() {
             return None;
         }
-        let enough = if searching.searched < LATER_STEP { SEARCH_STEP } else { LATER_STEP };
-        if searching.view.len() - searching.searched < enough && !is_last {
+        let enough = if searching.searched + IN_FILTER < LATER_STEP { SEARCH_STEP } else { LATER_STEP };
+        if searching.view.len() + IN_FILTER < searching.searched + enough && !is_last {
             return Some(None);
         }
         Some(self.search())

@@ -4,9 +4,9 @@
 //! 2. **By algebra** ([`code`]): a CCE's bits name the word of each size that a message beginning there would have. Its
 //!    other bits, and the CCEs behind it, say whether it has, and how long it is. A message heard without a wrong bit
 //!    is found so, at the cost of some table look-ups, and its CCEs need no further explanation.
-//! 3. **By trellis** ([`lanes`]): what is left is decoded place by place, sixteen at once; but not where bits were heard
-//!    so well that algebra had said all; and of places so long that coded bits repeat, only those whose repetitions
-//!    agree.
+//! 3. **By trellis** ([`lanes`]): what is left is decoded place by place, thirty-two at once; but not where no more than
+//!    noise was heard, or bits so well that algebra had said all; and of places so long that coded bits repeat, only
+//!    those whose repetitions agree.
 //!
 //! What a candidate is worth is counted in bits of evidence: see [`Candidate::evidence`].
 //!
@@ -263,6 +263,7 @@ impl Search {
         let repeated = bits.len().saturating_sub(3 * len);
         len <= bits.len()
             && !self.region.is_clear(usize::from(place.cce))
+            && self.region.is_loud(place.range())
             && self.is_possible(size, place)
             && (repeated < ENOUGH_REPEATS || self.region.repeats(bits, 3 * len) > LEAST_REPEATS)
     }

@@ -10,7 +10,7 @@ pub const MAX_SOFT: i16 = 255;
 
 /// Steps after which metrics are taken back to around zero. Two states differ by at most what six steps can add and
 /// take, 12 · 3 · 255 = 9180; sixteen steps add at most 16 · 3 · 255 = 12240; the sum is below 2^15.
-pub(crate) const RENORMALISE: usize = 16;
+const RENORMALISE: usize = 16;
 
 /// Steps that are gone before the word begins, so as to learn where the path may begin, and after it has ended, so as
 /// to learn where it ended: about eight times the memory, for words of which a part was not sent.
@@ -65,14 +65,9 @@ impl Viterbi {
     /// Decodes soft values (positive for 0), three per bit of the word, 7…128 bits; more are cut. Values beyond
     /// ±[`MAX_SOFT`] are clipped.
     pub fn decode(&mut self, steps: &[[i16; 3]]) -> Decoded {
-        self.decode_as_among(steps, steps.len())
-    }
-
-    /// The same, going as far beyond the end of the word as a word of `longest` bits would.
-    pub(crate) fn decode_as_among(&mut self, steps: &[[i16; 3]], longest: usize) -> Decoded {
         let steps = &steps[..steps.len().min(MAX_WORD_BITS)];
         let len = steps.len();
-        let end = longest.clamp(len, MAX_WORD_BITS) + RUNWAY;
+        let end = len + RUNWAY;
         if len == 0 {
             return Decoded { word: 0, bites: true };
         }

@@ -26,6 +26,14 @@ const LOUD_NATS: f32 = 20.0;
 /// 6 dB below the reference signals.
 const EMPTY_SHARE: f32 = 0.25;
 
+/// Where nothing is sent, the mean size of a bit's log-likelihood ratio is 0.8 nats times the root of four signal to noise
+/// ratios; that of the 72 bits of a CCE is hardly ever more than one nat times that root. As a share of what is expected it is
+/// this over the root of the ratio …
+const NOISE_SHARE: f32 = 1.0;
+
+/// … and tells nothing where it is above this: messages may fade.
+const MOST_SHARE: f32 = 0.4;
+
 /// Of the bits of a clear CCE so many are wrong on average, at most.
 const CLEAR_WRONG: f32 = 0.002;
 
@@ -64,6 +72,8 @@ pub(super) struct SoftRegion {
     weights: Weights,
     soft: Vec<Soft>,
     cces: Vec<SoftCce>,
+    /// Less than this share is no more than noise.
+    least_share: f32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +83,8 @@ struct SoftCce {
     most: i32,
     is_active: bool,
     is_clear: bool,
+    /// What was heard of what a message sounds like.
+    share: f32,
 }
 
 /// Of the 72 bits of a CCE, so many may be wrong at the least signal with which any message is found; of bits that
@@ -85,7 +97,10 @@ impl SoftRegion {
         self.soft.clear();
         self.cces.clear();
         // Of a bit sent at the power of the reference signals.
-        let expected = 2.0 * libm::exp10f(observation.snr_db / 10.0);
+        let ratio = libm::exp10f(observation.snr_db / 10.0);
+        let expected = 2.0 * ratio;
+        let noise = NOISE_SHARE / ratio.sqrt();
+        self.least_share = if noise < MOST_SHARE { noise } else { 0.0 };
         for llrs in observation.llrs.chunks_exact(BITS_PER_CCE) {
             let start = self.soft.len();
             // A cast of a float saturates and makes NaN zero: a sample that cannot be read says nothing.
@@ -107,6 +122,8 @@ impl SoftRegion {
                 hard: u128::from(hard(low)) | u128::from(hard(high)) << 64,
                 most,
                 is_active: !(expected > LOUD_NATS && share < EMPTY_SHARE),
+                // What is no number is no silence.
+                share: if share >= 0.0 { share } else { f32::INFINITY },
                 is_clear: wrong < CLEAR_WRONG,
             });
         }
@@ -125,6 +142,13 @@ impl SoftRegion {
     /// Whether anything seems to have been sent in a CCE.
     pub fn is_active(&self, cce: usize) -> bool {
         self.cces[cce].is_active
+    }
+
+    /// Whether more was heard in CCEs than noise.
+    pub fn is_loud(&self, cces: std::ops::Range<usize>) -> bool {
+        let count = cces.len() as f32;
+        let sum: f32 = self.cces[cces].iter().map(|cce| cce.share).sum();
+        sum >= self.least_share * count
     }
 
     /// Whether hardly any bit of a CCE can be wrong.
@@ -203,6 +227,22 @@ mod tests {
         let region = region(&[0.01], -3.0);
         assert_eq!(region.evidence(0, 0), region.evidence(0, 1));
         assert!(region.is_active(0), "where little can be heard, silence proves nothing");
+    }
+
+    #[test]
+    fn noise_is_known_where_messages_are_louder() {
+        let mut rng = airpace_core::Streams::new(1).stream("phy.noise");
+        let mut cce = |amplitude: f32, ratio: f32| -> Vec<f32> {
+            let bit = |_| 2.0 * ratio * amplitude + 2.0 * ratio.sqrt() * rng.normal() as f32;
+            (0..BITS_PER_CCE).map(bit).collect()
+        };
+        let mut loud = |amplitude: f32, snr_db: f32| {
+            let of = |_| region(&cce(amplitude, libm::exp10f(snr_db / 10.0)), snr_db).is_loud(0..1);
+            (0..200).map(of).filter(|&is_loud| is_loud).count()
+        };
+        assert!(loud(0.0, 9.0) <= 10, "noise is told from messages");
+        assert_eq!([loud(0.6, 9.0), loud(1.0, 9.0), loud(0.6, 14.0)], [200; 3], "messages are heard");
+        assert_eq!(loud(0.0, 6.0), 200, "where noise is loud nothing is told");
     }
 
     #[test]
