@@ -93,14 +93,12 @@ fn other_work(criterion: &mut Criterion) {
     criterion.bench_function("cell search among 20 ms", |bench| {
         bench.iter(|| search.find(black_box(&noise), 3).len());
     });
-    let mut resampler = Resampler::new(20_000_000, 19_200_000, 9_015_000).expect("rates that fit");
-    let mut out = Vec::new();
-    criterion.bench_function("a millisecond at 20 Msps to 19.2", |bench| {
-        bench.iter(|| {
-            out.clear();
-            resampler.push(black_box(&noise[..20_000]), &mut out);
-            out.len()
-        });
+    // A symbol of a cell of 100 PRBs that is recorded at 20 Msps.
+    let resampler = Resampler::new(20_000_000, 21_120_000, 9_015_000).expect("rates that fit");
+    let count = resampler.inputs(0, 1408).count();
+    let mut out = vec![Complex32::default(); 1408];
+    criterion.bench_function("a symbol at 20 Msps to 21.12", |bench| {
+        bench.iter(|| resampler.resample(0, black_box(&noise[..count]), &mut out));
     });
 }
 
