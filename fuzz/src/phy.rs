@@ -340,7 +340,7 @@ pub fn report(input: &[u8]) {
     const LINE: &str = r#"{"subframe_index":211,"reports":[{"carrier":0,"time_ms":11.0,"carrier_prbs":50,"cfi":1,"layer":"physical","dcis":[{"rnti":4660,"dir":"DL","format":"1A","prb":[[0,11]],"mcs":[9,null],"tbs":[1928,0],"rv":[0,0],"ndi":[1,0],"harq":3,"layers":1,"retransmission":[false,false]}],"own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}"#;
     let mut choices = Choices(input);
     let mut line = LINE.as_bytes().to_vec();
-    while !choices.is_over() {
+    while !choices.is_over() && !line.is_empty() {
         let at = choices.below(line.len());
         match choices.byte() % 4 {
             0 => _ = line.remove(at),

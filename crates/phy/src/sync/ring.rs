@@ -128,10 +128,10 @@ impl Ring {
 
     /// Forgets what lies before the last gap of more than `longest` samples that ends before `number`.
     pub fn forget_beyond_gap(&mut self, number: i64, longest: i64) {
-        let gaps = self.runs.iter().zip(self.runs.iter().skip(1));
+        let mut gaps = self.runs.iter().zip(self.runs.iter().skip(1));
         let is_long =
             |(before, after): &(&Run, &Run)| after.start < number && after.start - before.end() > longest;
-        if let Some((_, after)) = gaps.filter(is_long).next_back() {
+        if let Some((_, after)) = gaps.rfind(is_long) {
             self.forget_before(after.start);
         }
     }
