@@ -196,7 +196,7 @@ impl Ladder {
             }
             (Rung::Broadcast, _) => format!(
                 "a cell is named ({:+.0} Hz off), but its master information block cannot be read: record at least \
-                 ten milliseconds; the signal may be weak",
+                 ten milliseconds; the signal may be weak, or I and Q exchanged",
                 self.cfo_hz
             ),
             (Rung::Bandwidth, _) => match self.too_wide {

@@ -65,7 +65,7 @@ struct Left {
 }
 
 /// What was learnt over many subframes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Statistics {
     /// Power of the noise on a resource element.
     noise: Option<f32>,
@@ -74,9 +74,11 @@ struct Statistics {
     /// How much the channel moves within a millisecond.
     motion: f32,
     /// Mean power of the reference signals of the last symbol, noise and all.
-    level: f32,
+    level: Option<f32>,
     /// Reference signals that `noise` was measured by, up to [`MOST_BEHIND`].
     behind: f32,
+    /// Whether the last measurement had hardly to do with `noise`.
+    is_odd: bool,
 }
 
 /// What one subframe tells about synchronisation.
@@ -126,6 +128,9 @@ const SLOW: f32 = 0.05;
 /// By how much the power of a symbol's reference signals may differ from that of the last: more is no fading.
 const STEP_OF_LEVEL: f32 = 10.0;
 
+/// A measurement of the noise that differs by more is odd.
+const ODD_NOISE: f32 = 10.0;
+
 /// Measurements that count for the noise: the average reaches back as far.
 const MOST_BEHIND: f32 = 1200.0;
 
@@ -173,7 +178,7 @@ impl Estimator {
             ports: vec![port; cell.ports.count()],
             weights: [weights.clone(), weights],
             spread,
-            statistics: Statistics { noise: None, power: 0.0, motion: 0.0, level: 0.0, behind: 0.0 },
+            statistics: Statistics::default(),
             hints: Hints::default(),
             channel: Channel {
                 ports: vec![vec![Complex32::default(); cell.bandwidth.subcarriers()]; cell.ports.count()],
@@ -189,6 +194,13 @@ impl Estimator {
         for comb in self.ports.iter_mut().flat_map(|port| &mut port.combs) {
             comb.left = None;
         }
+    }
+
+    /// Forgets all that was learnt: it was of something else.
+    pub fn restart(&mut self) {
+        self.forget();
+        self.statistics = Statistics { level: self.statistics.level, ..Statistics::default() };
+        (self.spread.step, self.spread.worse) = (FIRST_SPREAD, [0.0; 2]);
     }
 
     /// A new subframe begins: the channel may have moved.
@@ -306,6 +318,9 @@ impl Estimator {
             self.statistics.power += 0.2 * (self.channel.power - self.statistics.power);
         }
         self.channel.noise = self.statistics.noise.unwrap_or_default();
+        if self.statistics.is_odd {
+            self.channel.noise = self.channel.noise.max(misfit.0 / misfit.1.max(1.0));
+        }
         &self.channel
     }
 
@@ -340,16 +355,10 @@ impl Estimator {
         if !level.is_finite() {
             return;
         }
-        let Statistics { level: before, .. } = self.statistics;
-        self.statistics.level = level;
-        let ratio = level / before.max(f32::MIN_POSITIVE);
-        if before > 0.0 && !(1.0 / STEP_OF_LEVEL..=STEP_OF_LEVEL).contains(&ratio) {
-            let Statistics { noise, power, motion, behind, .. } = &mut self.statistics;
-            *noise = noise.map(|noise| (noise * ratio).max(f32::MIN_POSITIVE));
-            *power *= ratio;
-            *motion *= ratio;
-            *behind = 0.0;
-            self.forget();
+        let Some(before) = self.statistics.level.replace(level) else { return };
+        let ratio = level.max(f32::MIN_POSITIVE) / before.max(f32::MIN_POSITIVE);
+        if !(1.0 / STEP_OF_LEVEL..=STEP_OF_LEVEL).contains(&ratio) {
+            self.restart();
         }
     }
 
@@ -459,14 +468,21 @@ impl Estimator {
         if count == 0.0 || !measured.is_finite() {
             return;
         }
-        let behind = &mut self.statistics.behind;
+        let Statistics { noise, behind, is_odd, power, .. } = &mut self.statistics;
+        let noise = noise.get_or_insert(measured);
+        // One burst says nothing of what comes; a second odd measurement does.
+        let ratio = measured / noise.max(f32::MIN_POSITIVE);
+        if *behind > 0.0 && !(1.0 / ODD_NOISE..=ODD_NOISE).contains(&ratio) {
+            if !std::mem::replace(is_odd, true) {
+                return;
+            }
+            *behind = 0.0;
+        }
+        *is_odd = false;
         *behind = (*behind + count).min(MOST_BEHIND.max(count / 0.3));
         let share = (count / *behind).max(0.05);
-        let noise = self.statistics.noise.get_or_insert(measured);
-        // By ratios: a burst of noise in one subframe is soon forgotten.
-        let ratio = measured.max(f32::MIN_POSITIVE) / noise.max(f32::MIN_POSITIVE);
-        *noise *= libm::expf(share * libm::logf(ratio));
-        *noise = noise.max(LEAST_NOISE * self.statistics.power).max(f32::MIN_POSITIVE);
+        *noise += share * (measured - *noise);
+        *noise = noise.max(LEAST_NOISE * *power).max(f32::MIN_POSITIVE);
     }
 }
 

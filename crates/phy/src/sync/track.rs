@@ -79,6 +79,10 @@ pub struct Tracker {
     window: Window,
     /// Where the PSS was last where it was expected.
     last_sure: Place,
+    /// Where the frame began by which the cell was found: before it there may have been none.
+    found_at: f64,
+    /// The power of reference signals there.
+    found_level: f32,
     /// By how many sixths of a symbol it was elsewhere the last time.
     suspected: f64,
 }
@@ -157,6 +161,8 @@ impl Tracker {
             broadcast: pbch::elements(&cell),
             window: Window::default(),
             last_sure: place,
+            found_at: place.start,
+            found_level: 0.0,
             suspected: 0.0,
         }
     }
@@ -197,6 +203,7 @@ impl Tracker {
                     all.neighbours += hints.neighbours;
                     all.power += hints.power;
                     all.pairs += hints.pairs;
+                    all.count += hints.count;
                     if hints.coherence() > hints.of_noise() {
                         self.place.start += self.delay(&hints);
                         self.place.cfo_hz += 0.5 * self.carrier_error_hz(&hints);
@@ -212,6 +219,7 @@ impl Tracker {
         self.place = Place { start, cfo_hz: self.place.cfo_hz, ..first };
         while self.go_back(stream) {}
         self.turns = 0.0;
+        self.found_level = level(&all);
         all.coherence() > all.of_noise()
     }
 
@@ -253,6 +261,14 @@ impl Tracker {
             }
         }
         self.receive(stream, &symbols);
+        if self.place.start < self.found_at {
+            self.health = Health::default();
+            if level(self.estimator.hints()) < SILENT * self.found_level {
+                self.estimator.restart();
+                self.place.advance(self.numerology.subframe_samples());
+                return Step::Faint;
+            }
+        }
         let mut heard = Observation {
             sfn: self.place.sfn,
             number: self.place.number,
@@ -260,7 +276,7 @@ impl Tracker {
             ..Observation::default()
         };
         if has_more && self.is_elsewhere(stream) || self.jumps() {
-            self.estimator.forget();
+            self.estimator.restart();
             self.receive(stream, &symbols);
             heard.sample = libm::round(self.place.start) as i64;
         }
@@ -491,6 +507,14 @@ impl Tracker {
         }
     }
 }
+
+/// The mean power of reference signals.
+fn level(hints: &Hints) -> f32 {
+    hints.power / hints.count.max(1) as f32
+}
+
+/// A share of the power of a cell, before it was found, that is silence: no fade is as deep.
+const SILENT: f32 = 1e-3;
 
 /// Subframes in which loops come to rest before the first is read.
 const SETTLING: usize = 8;
