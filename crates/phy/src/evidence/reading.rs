@@ -96,6 +96,10 @@ const LATER_VERSION: f32 = 3.32;
 /// −log2 of how often groups (75 %) or a subset of PRBs are granted.
 const GROUPS: f32 = 0.42;
 const SUBSET: f32 = 2.0;
+/// −log2 of how often all groups are granted (a quarter), a run of them (35 %), or any.
+const ALL_GROUPS: f32 = 2.0;
+const RUN_OF_GROUPS: f32 = 1.51;
+const ANY_GROUPS: f32 = 1.32;
 /// −log2 of how often a run is localised (80 %) or distributed.
 const LOCALISED: f32 = 0.32;
 const DISTRIBUTED: f32 = 2.32;
@@ -137,8 +141,9 @@ fn uplink_cost(carrier: &Carrier, extras: Extras, uplink: &Uplink) -> f32 {
 
 fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink: &Downlink) -> f32 {
     let allocation = match downlink.allocation {
-        Allocation::Groups { .. } => {
-            f32::from(lte::rbg_count(carrier.prbs)) + if carrier.prbs > 10 { GROUPS } else { 0.0 }
+        Allocation::Groups { map } => {
+            let groups = lte::rbg_count(carrier.prbs);
+            groups_bits(u32::from(groups), map) + if carrier.prbs > 10 { GROUPS } else { 0.0 }
         }
         Allocation::Subset { .. } => {
             SUBSET + (subset_bits(carrier.prbs) + 1 + subset_map_bits(carrier.prbs)) as f32
@@ -194,6 +199,17 @@ fn block_cost(block: &Block) -> f32 {
         (false, false) => PLAIN_MCS + 4.86 + LATER_VERSION + 1.58,
     };
     mcs_and_version + 1.0
+}
+
+/// Of the groups of a map that are granted, out of `groups`: one user alone has them all, several often a run each.
+fn groups_bits(groups: u32, map: u32) -> f32 {
+    let granted = map.count_ones();
+    let is_run = granted > 0 && map.leading_zeros() + granted + map.trailing_zeros() == u32::BITS;
+    match (granted == groups, is_run) {
+        (true, _) => ALL_GROUPS,
+        (false, true) => RUN_OF_GROUPS + runs_bits(groups),
+        (false, false) => ANY_GROUPS + groups as f32,
+    }
 }
 
 /// log2 of the number of runs among `blocks` blocks.
