@@ -1,4 +1,4 @@
-//! Radio samples in files: SigMF recordings and raw ones, read and written piece by piece.
+//! Radio samples piece by piece: from files, SigMF recordings and raw ones, and into them.
 //!
 //! | module | what it knows |
 //! | --- | --- |
@@ -88,6 +88,14 @@ pub enum Error {
         /// Which.
         path: PathBuf,
         /// What it holds, and what to do.
+        what: String,
+    },
+    /// A radio cannot be opened, does not listen as it should, or gives no more samples.
+    #[error("{device}: {what}")]
+    Radio {
+        /// Which.
+        device: String,
+        /// What is wrong, and what to do.
         what: String,
     },
 }

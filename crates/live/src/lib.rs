@@ -8,11 +8,13 @@
 //! | [`modem`] | a modem to test against, behind a pseudo-terminal or a TCP port |
 //! | [`source`] | ports: serial, `/dev/diag`, TCP |
 //! | [`iq`] | radio samples in files |
+//! | [`radio`] | radio samples from radios, through SoapySDR |
 
 pub mod daemon;
 pub mod guard;
 pub mod iq;
 pub mod metrics;
 pub mod modem;
+pub mod radio;
 pub mod source;
 mod sys;

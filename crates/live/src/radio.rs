@@ -1,0 +1,251 @@
+//! Radio samples from live radios, through SoapySDR, as pieces like those of a recording.
+//!
+//! SoapySDR is a C++ library that has to be installed: it is used by builds with the feature `sdr` only. Without it
+//! settings are read all the same, and [`open`] says what is missing.
+
+#[cfg(any(feature = "sdr", test))]
+mod clock;
+#[cfg(feature = "sdr")]
+mod soapy;
+
+use std::fmt;
+
+use crate::iq::{Error, Source};
+
+/// Whether this build can listen to radios.
+pub const IS_BUILT: bool = cfg!(feature = "sdr");
+
+/// What brings the feature into a build.
+pub const REMEDY: &str = "apt-get install libsoapysdr-dev and build with `--features sdr`";
+
+/// Which radio, and how it listens.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// What SoapySDR finds it by (`driver`, `serial`, …); empty for the first radio that is found.
+    pub device: Vec<(String, String)>,
+    /// Which of its receivers, from 0.
+    pub channel: usize,
+    /// Which of the receiver's antennas; else the one that the driver prefers.
+    pub antenna: Option<String>,
+    /// The middle of what is received, in Hz.
+    pub frequency_hz: Option<f64>,
+    /// Samples per second; else the first of [`RATES_HZ`] that it has.
+    pub rate_hz: Option<f64>,
+    /// Width of its filter in Hz; else what the driver takes for the rate.
+    pub bandwidth_hz: Option<f64>,
+    /// How much it amplifies.
+    pub gain: Gain,
+    /// By how many millionths its oscillator is fast.
+    pub ppm: f64,
+}
+
+/// How much a radio amplifies.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Gain {
+    /// By itself where it can, else the middle of its range.
+    #[default]
+    Unset,
+    /// By itself; refused where it cannot.
+    Automatic,
+    /// So many dB over all its stages.
+    Db(f64),
+}
+
+/// Rates that suit cells without resampling; the highest is enough for any cell.
+///
+/// Chosen: what FFTs of 128 to 1536 points take, and radios usually have.
+pub const RATES_HZ: [f64; 7] = [23.04e6, 19.2e6, 15.36e6, 11.52e6, 7.68e6, 3.84e6, 1.92e6];
+
+impl Settings {
+    /// The keys that are not SoapySDR's.
+    pub const KEYS: [&str; 7] = ["freq", "rate", "gain", "antenna", "channel", "bandwidth", "ppm"];
+
+    /// Reads `driver=rtlsdr,serial=1,freq=806M,gain=40`: [`KEYS`](Settings::KEYS) say how it listens and win over
+    /// `self`; SoapySDR gets the others.
+    ///
+    /// # Errors
+    /// If something is no `KEY=VALUE`, or a value cannot be.
+    pub fn with(&self, text: &str) -> Result<Settings, String> {
+        let mut settings = self.clone();
+        settings.device.clear();
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let (key, value) = match word.split_once('=') {
+                Some((key, value)) if !key.trim().is_empty() => (key.trim(), value.trim()),
+                _ => {
+                    return Err(format!(
+                        "`{word}` is no KEY=VALUE; a radio is named like driver=rtlsdr,serial=1"
+                    ));
+                }
+            };
+            let refused = |what: String| format!("{key}={value}: {what}");
+            match key {
+                "freq" => settings.frequency_hz = Some(hertz(value).map_err(refused)?),
+                "rate" => settings.rate_hz = Some(hertz(value).map_err(refused)?),
+                "bandwidth" => settings.bandwidth_hz = Some(hertz(value).map_err(refused)?),
+                "gain" => settings.gain = value.parse().map_err(refused)?,
+                "antenna" => settings.antenna = Some(value.to_owned()),
+                "channel" => {
+                    let channel = value.parse();
+                    settings.channel = channel.map_err(|_| refused("give a number, from 0".to_owned()))?;
+                }
+                "ppm" => settings.ppm = ppm(value).map_err(refused)?,
+                _ if word.contains('\0') => return Err(format!("{key}: a value holds no zero byte")),
+                _ => settings.device.push((key.to_owned(), value.to_owned())),
+            }
+        }
+        Ok(settings)
+    }
+
+    /// What people call it.
+    pub fn name(&self) -> String {
+        let words = self.device.iter().map(|(key, value)| format!("{key}={value}"));
+        let channel = (self.channel > 0).then(|| format!("channel={}", self.channel));
+        match words.chain(channel).collect::<Vec<_>>() {
+            words if words.is_empty() => "the first radio".to_owned(),
+            words => words.join(","),
+        }
+    }
+}
+
+/// Reads a frequency or rate in Hz: `1815.2e6`, `1815.2M`, `1920k`.
+///
+/// # Errors
+/// If it is none.
+pub fn hertz(text: &str) -> Result<f64, String> {
+    let units = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("", 1.0)];
+    let read = |(unit, hz): (&str, f64)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * hz);
+    let found = units.into_iter().find_map(read).filter(|hz| *hz > 0.0 && hz.is_finite());
+    found.ok_or_else(|| "give hertz above 0, such as 1815.2e6 or 1815.2M".to_owned())
+}
+
+/// Reads by how many millionths an oscillator is fast.
+///
+/// # Errors
+/// If it is no number, or more than any oscillator is off.
+pub fn ppm(text: &str) -> Result<f64, String> {
+    let read = text.parse().ok().filter(|ppm: &f64| ppm.abs() <= 1000.0);
+    read.ok_or_else(|| "give millionths from -1000 to 1000".to_owned())
+}
+
+impl std::str::FromStr for Gain {
+    type Err = String;
+
+    /// `auto`, or dB.
+    fn from_str(text: &str) -> Result<Gain, String> {
+        match text.parse::<f64>() {
+            Ok(db) if db.is_finite() => Ok(Gain::Db(db)),
+            _ if text == "auto" => Ok(Gain::Automatic),
+            _ => Err("give auto, or dB such as 40".to_owned()),
+        }
+    }
+}
+
+/// How a radio listens, as it says itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuned {
+    /// The middle of what is received, in Hz.
+    pub frequency_hz: f64,
+    /// Samples per second.
+    pub rate_hz: f64,
+    /// How much it amplifies in dB; `None` if it finds that by itself.
+    pub gain_db: Option<f64>,
+    /// Which antenna.
+    pub antenna: String,
+}
+
+impl fmt::Display for Tuned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.4} MHz at {} Msps, ", self.frequency_hz / 1e6, self.rate_hz / 1e6)?;
+        match self.gain_db {
+            Some(db) => write!(f, "gain {db:.1} dB")?,
+            None => write!(f, "gain by itself")?,
+        }
+        if self.antenna.is_empty() { Ok(()) } else { write!(f, ", antenna {}", self.antenna) }
+    }
+}
+
+/// Opens a radio and tunes it. It listens from the first read on.
+///
+/// # Errors
+/// If there is no such radio, it cannot listen so, or this build cannot listen at all; says what to do.
+pub fn open(settings: &Settings) -> Result<(Box<dyn Source>, Tuned), Error> {
+    #[cfg(feature = "sdr")]
+    {
+        let (radio, tuned) = soapy::Radio::open(settings)?;
+        Ok((Box::new(radio), tuned))
+    }
+    #[cfg(not(feature = "sdr"))]
+    Err(not_built(settings.name()))
+}
+
+/// The radios that are there, in the words that open them.
+///
+/// # Errors
+/// If this build cannot listen at all, or SoapySDR fails.
+pub fn devices() -> Result<Vec<String>, Error> {
+    #[cfg(feature = "sdr")]
+    {
+        soapy::devices()
+    }
+    #[cfg(not(feature = "sdr"))]
+    Err(not_built("live radio".to_owned()))
+}
+
+#[cfg(not(feature = "sdr"))]
+fn not_built(device: String) -> Error {
+    Error::Radio { device, what: format!("this airpace was built without SoapySDR: {REMEDY}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_radio_is_named_and_set_in_one_line() {
+        let all = Settings { gain: Gain::Db(30.0), ppm: 1.5, ..Settings::default() };
+        let words = "driver=rtlsdr, serial=00=1, freq=806M,rate=1.92e6,gain=auto,antenna=RX,channel=1,bandwidth=1500k";
+        let settings = all.with(words).unwrap();
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let expected = Settings {
+            device: vec![pair("driver", "rtlsdr"), pair("serial", "00=1")],
+            channel: 1,
+            antenna: Some("RX".to_owned()),
+            frequency_hz: Some(806e6),
+            rate_hz: Some(1.92e6),
+            bandwidth_hz: Some(1.5e6),
+            gain: Gain::Automatic,
+            ppm: 1.5,
+        };
+        assert_eq!(settings, expected, "what the line says wins, the rest stays");
+        assert_eq!(settings.name(), "driver=rtlsdr,serial=00=1,channel=1");
+        assert_eq!(all.with("").unwrap(), all);
+        assert_eq!(all.name(), "the first radio");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_can() {
+        let refused = |text: &str| Settings::default().with(text).unwrap_err();
+        assert!(refused("rtlsdr").contains("driver=rtlsdr"));
+        assert!(refused("driver=a,freq=-3").contains("freq=-3: give hertz above 0"));
+        assert!(refused("freq=nan").contains("1815.2M"));
+        assert!(refused("rate=1e999").contains("hertz"));
+        assert!(refused("gain=loud").contains("auto"));
+        assert!(refused("channel=-1").contains("from 0"));
+        assert!(refused("ppm=2000").contains("1000"));
+    }
+
+    #[test]
+    fn how_it_listens_is_a_line() {
+        let tuned =
+            Tuned { frequency_hz: 1815.2e6, rate_hz: 11.52e6, gain_db: Some(40.0), antenna: "RX2".into() };
+        assert_eq!(tuned.to_string(), "1815.2000 MHz at 11.52 Msps, gain 40.0 dB, antenna RX2");
+    }
+
+    #[cfg(not(feature = "sdr"))]
+    #[test]
+    fn a_build_without_it_says_how_to_get_it() {
+        let error = open(&Settings::default().with("driver=rtlsdr").unwrap()).err().unwrap().to_string();
+        assert!(error.starts_with("driver=rtlsdr: this airpace was built without SoapySDR"), "{error}");
+        assert!(error.contains("libsoapysdr-dev") && error.contains("--features sdr"), "{error}");
+    }
+}

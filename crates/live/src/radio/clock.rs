@@ -1,0 +1,150 @@
+//! What a radio's time stamps and complaints say of samples that were lost.
+
+/// Samples by which a stamp may be off without a loss: radios lose whole packets, a cell's tracker bears a few samples.
+const SLACK: f64 = 4.0;
+/// The share of the samples since the last stamp by which this one may be off as well: the rate that a driver names may
+/// be a rounded one.
+const SLACK_SHARE: f64 = 50e-6;
+/// Stamps in agreement after which a stamp that is not is a loss.
+const BELIEVED: u32 = 8;
+/// The most agreement that is remembered.
+const MOST_BELIEVED: u32 = 64;
+/// What a stamp that nothing explains takes from that.
+const DOUBT: u32 = 2;
+/// A jump by more seconds is no loss: somebody set the radio's clock.
+const LONGEST_LOSS_S: f64 = 10.0;
+
+/// Counts samples against the radio's clock.
+///
+/// Chosen: stamps are believed once they advanced with the samples for a while. Drivers that stamp buffers by the
+/// computer's clock, or count in other units, never get there; of their losses only those are known that they tell.
+#[derive(Debug)]
+pub struct Clock {
+    rate_hz: f64,
+    /// The last stamp, and the samples since the one that it was on.
+    last: Option<(i64, u64)>,
+    agreement: u32,
+    has_complained: bool,
+}
+
+impl Clock {
+    /// Of samples at this rate.
+    pub fn new(rate_hz: f64) -> Clock {
+        Clock { rate_hz, last: None, agreement: 0, has_complained: false }
+    }
+
+    /// The radio says that samples were lost or spoilt.
+    pub fn complain(&mut self) {
+        self.has_complained = true;
+    }
+
+    /// So many samples came; `time_ns` is what the radio left as their time: 0, or that of earlier samples, if they have
+    /// none. Gives what was lost before them, with the number if it is known.
+    pub fn take(&mut self, count: usize, time_ns: i64) -> Option<Option<u64>> {
+        let has_complained = std::mem::take(&mut self.has_complained);
+        let is_stamped = time_ns != 0 && self.last.is_none_or(|(last_ns, _)| last_ns != time_ns);
+        let gap = match self.last {
+            Some((last_ns, since)) if is_stamped => {
+                let elapsed = time_ns.wrapping_sub(last_ns) as f64 * 1e-9 * self.rate_hz;
+                self.judge(elapsed - since as f64, since, has_complained)
+            }
+            _ => has_complained.then_some(None),
+        };
+        self.last = match self.last {
+            _ if is_stamped => Some((time_ns, count as u64)),
+            Some((last_ns, since)) => Some((last_ns, since + count as u64)),
+            None => None,
+        };
+        gap
+    }
+
+    /// The clock went by so many samples more than came since the last stamp.
+    fn judge(&mut self, missing: f64, since: u64, has_complained: bool) -> Option<Option<u64>> {
+        if missing.abs() <= SLACK + SLACK_SHARE * since as f64 {
+            self.agreement = (self.agreement + 1).min(MOST_BELIEVED);
+            return has_complained.then_some(None);
+        }
+        let is_believed = self.agreement >= BELIEVED;
+        if !has_complained {
+            self.agreement = self.agreement.saturating_sub(DOUBT);
+        }
+        let is_loss = missing > 0.0 && missing < LONGEST_LOSS_S * self.rate_hz;
+        match (is_believed, is_loss) {
+            (true, true) => Some(Some(missing.round() as u64)),
+            (true, false) => Some(None),
+            (false, _) => has_complained.then_some(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: f64 = 1.92e6;
+
+    /// A clock that saw so many blocks of 100 samples in good order, and what the time is then.
+    fn settled(blocks: u64) -> (Clock, i64) {
+        let mut clock = Clock::new(RATE);
+        for block in 0..blocks {
+            assert_eq!(clock.take(100, time_ns(block * 100)), None, "block {block} follows");
+        }
+        (clock, time_ns(blocks * 100))
+    }
+
+    fn time_ns(sample: u64) -> i64 {
+        (5.0e9 + sample as f64 * 1e9 / RATE).round() as i64
+    }
+
+    #[test]
+    fn a_jump_of_a_steady_clock_is_a_loss_of_that_many_samples() {
+        let (mut clock, _) = settled(20);
+        assert_eq!(clock.take(100, time_ns(2000 + 777)), Some(Some(777)));
+        assert_eq!(clock.take(100, time_ns(2100 + 777)), None, "and then it goes on");
+        clock.complain();
+        assert_eq!(clock.take(100, time_ns(2200 + 1000)), Some(Some(223)), "an overflow's size is known too");
+    }
+
+    #[test]
+    fn blocks_without_a_stamp_follow_those_before() {
+        let (mut clock, now) = settled(20);
+        assert_eq!(clock.take(100, now), None);
+        assert_eq!(clock.take(50, now), None, "the driver leaves the time as it was");
+        assert_eq!(clock.take(50, 0), None, "or says none");
+        assert_eq!(clock.take(100, time_ns(2200)), None);
+        assert_eq!(clock.take(100, time_ns(2301)), None, "a sample more is no loss");
+        assert_eq!(clock.take(100, time_ns(2500)), Some(Some(99)));
+    }
+
+    #[test]
+    fn without_a_clock_a_loss_is_known_but_not_its_size() {
+        let mut clock = Clock::new(RATE);
+        assert_eq!(clock.take(100, 0), None);
+        clock.complain();
+        assert_eq!(clock.take(100, 0), Some(None));
+        assert_eq!(clock.take(100, 0), None);
+    }
+
+    #[test]
+    fn a_clock_that_does_not_keep_time_with_the_samples_is_not_believed() {
+        // Twice as fast as the samples, as drivers have it that count bytes; and the computer's, which comes in jumps.
+        for time in [|at: u64| time_ns(2 * at), |at: u64| time_ns(at + at * 7919 % 997)] {
+            let mut clock = Clock::new(RATE);
+            for block in 0..200 {
+                assert_eq!(clock.take(100, time(block * 100)), None, "block {block}");
+            }
+            clock.complain();
+            assert_eq!(clock.take(100, time(30_000)), Some(None));
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_says_that_something_is_missing_and_not_what() {
+        let (mut clock, now) = settled(20);
+        assert_eq!(clock.take(100, now + 3_600_000_000_000), Some(None));
+        assert_eq!(clock.take(100, now), Some(None), "back");
+        let (mut clock, _) = settled(20);
+        assert_eq!(clock.take(100, i64::MIN), Some(None), "no number is too strange");
+        clock.take(100, i64::MAX);
+    }
+}

@@ -1,0 +1,423 @@
+//! A radio that SoapySDR drives: opened, tuned, and read by a thread that does nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use airpace_phy::Complex32;
+use soapysdr::Direction::Rx;
+use soapysdr::{Args, Device, ErrorCode, Range, RxStream};
+
+use super::clock::Clock;
+use super::{Gain, RATES_HZ, Settings, Tuned};
+use crate::iq::{Error, Piece, Source};
+
+/// Seconds of samples that may wait to be read; what comes then is lost, and counted.
+const MOST_WAITING_S: f64 = 0.5;
+/// Seconds of samples that are asked for at once, so that none waits long for others.
+const BLOCK_S: f64 = 0.002;
+/// The fewest samples that are asked for at once.
+const LEAST_BLOCK: usize = 1024;
+/// How long one call may wait for samples.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How long a radio may be silent.
+const SILENCE: Duration = Duration::from_secs(3);
+/// A radio that tunes no closer to where it should is not listening there: cells are searched within 12 kHz.
+const MOST_OFF_HZ: f64 = 10e3;
+/// A rate that is no further off, as a share, is the one that was asked for: a cell's tracker follows what is left.
+const SAME_RATE: f64 = 2e-6;
+/// The share by which a rate may be off at all; a decoder is told the true one.
+const MOST_OFF_RATE: f64 = 0.01;
+
+/// A radio that listens from the first read on.
+pub struct Radio {
+    name: String,
+    rate_hz: f64,
+    state: State,
+}
+
+enum State {
+    /// Not listening yet.
+    Ready(RxStream<Complex32>),
+    Listening(Pump),
+    /// It failed, or could not be started.
+    Over,
+}
+
+/// The thread that reads, as its reader sees it.
+struct Pump {
+    blocks: Receiver<Block>,
+    waiting: Arc<AtomicUsize>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread says.
+enum Block {
+    Samples(Vec<Complex32>),
+    Gap(Option<u64>),
+    Failed(Error),
+}
+
+impl Radio {
+    /// Opens a radio and tunes it.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot listen so.
+    pub fn open(settings: &Settings) -> Result<(Radio, Tuned), Error> {
+        let name = settings.name();
+        let opening = Opening { name: &name, settings };
+        let device = opening.device()?;
+        let rate_hz = opening.rate(&device)?;
+        let frequency_hz = opening.frequency(&device)?;
+        let antenna = opening.antenna(&device)?;
+        let gain_db = opening.gain(&device)?;
+        let stream = device
+            .rx_stream(&[settings.channel])
+            .map_err(|error| opening.refused(format!("gives no samples: {}", error.message)))?;
+        let tuned = Tuned { frequency_hz, rate_hz, gain_db, antenna };
+        Ok((Radio { name, rate_hz, state: State::Ready(stream) }, tuned))
+    }
+
+    fn start(&self, stream: RxStream<Complex32>) -> Result<Pump, Error> {
+        let (sender, blocks) = channel();
+        let (waiting, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let mut thread = Thread {
+            name: self.name.clone(),
+            stream,
+            clock: Clock::new(self.rate_hz),
+            rate_hz: self.rate_hz,
+            loss: Loss::default(),
+            sender,
+            waiting: Arc::clone(&waiting),
+            stop: Arc::clone(&stop),
+        };
+        let body = move || {
+            let ended = thread.listen();
+            let _ = thread.stream.deactivate(None);
+            if let Err(error) = ended {
+                // Nobody may be left to hear it.
+                let _ = thread.sender.send(Block::Failed(error));
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("listen {}", self.name)).spawn(body);
+        let thread =
+            thread.map_err(|error| refused(&self.name, format!("cannot start a thread: {error}")))?;
+        Ok(Pump { blocks, waiting, stop, thread: Some(thread) })
+    }
+}
+
+impl Source for Radio {
+    fn sample_rate_hz(&self) -> f64 {
+        self.rate_hz
+    }
+
+    fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error> {
+        if let State::Ready(_) = self.state
+            && let State::Ready(stream) = std::mem::replace(&mut self.state, State::Over)
+        {
+            self.state = State::Listening(self.start(stream)?);
+        }
+        let State::Listening(pump) = &self.state else { return Ok(Piece::End) };
+        match pump.blocks.recv_timeout(PATIENCE) {
+            Ok(Block::Samples(samples)) => {
+                pump.waiting.fetch_sub(samples.len(), Ordering::Relaxed);
+                out.extend_from_slice(&samples);
+                Ok(Piece::Samples(samples.len()))
+            }
+            Ok(Block::Gap(lost)) => Ok(Piece::Gap(lost)),
+            Err(RecvTimeoutError::Timeout) => Ok(Piece::Samples(0)),
+            Ok(Block::Failed(error)) => {
+                self.state = State::Over;
+                Err(error)
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                self.state = State::Over;
+                Err(refused(&self.name, "its thread crashed".to_owned()))
+            }
+        }
+    }
+
+    fn progress(&self) -> Option<f64> {
+        None
+    }
+}
+
+impl Drop for Pump {
+    /// Waits until the radio is switched off.
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread that reads.
+struct Thread {
+    name: String,
+    stream: RxStream<Complex32>,
+    clock: Clock,
+    rate_hz: f64,
+    loss: Loss,
+    sender: Sender<Block>,
+    waiting: Arc<AtomicUsize>,
+    stop: Arc<AtomicBool>,
+}
+
+/// What is missing before the next samples.
+#[derive(Default)]
+struct Loss {
+    samples: u64,
+    is_unknown: bool,
+}
+
+impl Loss {
+    fn add(&mut self, lost: Option<u64>) {
+        self.samples += lost.unwrap_or(0);
+        self.is_unknown |= lost.is_none();
+    }
+
+    fn take(&mut self) -> Option<Option<u64>> {
+        let Loss { samples, is_unknown } = std::mem::take(self);
+        if is_unknown { Some(None) } else { (samples > 0).then_some(Some(samples)) }
+    }
+}
+
+impl Thread {
+    /// Reads until it is told to stop.
+    fn listen(&mut self) -> Result<(), Error> {
+        self.stream
+            .activate(None)
+            .map_err(|error| refused(&self.name, format!("cannot be switched on: {}", error.message)))?;
+        let most = self.stream.mtu().unwrap_or(LEAST_BLOCK).max(LEAST_BLOCK);
+        let length = ((self.rate_hz * BLOCK_S) as usize).clamp(LEAST_BLOCK, most);
+        let mut buffer = vec![Complex32::default(); length];
+        let mut heard = Instant::now();
+        while !self.stop.load(Ordering::Relaxed) {
+            match self.stream.read(&mut [&mut buffer], PATIENCE.as_micros() as i64) {
+                Ok(count) if count > 0 => {
+                    heard = Instant::now();
+                    if !self.give(&buffer[..count.min(length)]) {
+                        return Ok(());
+                    }
+                    continue;
+                }
+                Ok(_) => {}
+                Err(error) => match error.code {
+                    ErrorCode::Timeout => {}
+                    ErrorCode::Overflow | ErrorCode::Corruption | ErrorCode::TimeError => {
+                        self.clock.complain()
+                    }
+                    code => {
+                        let what = format!(
+                            "gives no more samples ({code:?}): it may have been unplugged, or another program took \
+                             it; plug it in again and start again"
+                        );
+                        return Err(refused(&self.name, what));
+                    }
+                },
+            }
+            if heard.elapsed() >= SILENCE {
+                let what = format!(
+                    "gave no samples for {} s: unplug it and plug it in again, or try another port, another cable \
+                     or a lower rate",
+                    SILENCE.as_secs()
+                );
+                return Err(refused(&self.name, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands samples on; `false` if nobody wants them any more.
+    fn give(&mut self, samples: &[Complex32]) -> bool {
+        if let Some(lost) = self.clock.take(samples.len(), self.stream.time_ns()) {
+            self.loss.add(lost);
+        }
+        let most = (self.rate_hz * MOST_WAITING_S) as usize;
+        if self.waiting.load(Ordering::Relaxed) + samples.len() > most {
+            self.loss.add(Some(samples.len() as u64));
+            return true;
+        }
+        if let Some(lost) = self.loss.take()
+            && self.sender.send(Block::Gap(lost)).is_err()
+        {
+            return false;
+        }
+        self.waiting.fetch_add(samples.len(), Ordering::Relaxed);
+        let finite = |sample: &Complex32| if sample.is_finite() { *sample } else { Complex32::default() };
+        self.sender.send(Block::Samples(samples.iter().map(finite).collect())).is_ok()
+    }
+}
+
+/// A radio that is being opened.
+struct Opening<'s> {
+    name: &'s str,
+    settings: &'s Settings,
+}
+
+impl Opening<'_> {
+    fn refused(&self, what: String) -> Error {
+        refused(self.name, what)
+    }
+
+    fn channel(&self) -> usize {
+        self.settings.channel
+    }
+
+    /// What the oscillator makes of what it is told.
+    fn stretch(&self) -> f64 {
+        1.0 + self.settings.ppm * 1e-6
+    }
+
+    fn device(&self) -> Result<Device, Error> {
+        let args: Args = self.settings.device.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        let device = Device::new(args).map_err(|error| {
+            let what = "cannot be opened; `airpace doctor` lists the radios that are there";
+            self.refused(format!("{what} (SoapySDR: {})", error.message))
+        })?;
+        let channels = device.num_channels(Rx).unwrap_or(0);
+        match channels {
+            0 => Err(self.refused("has no receiver: it cannot be listened to".to_owned())),
+            _ if self.channel() < channels => Ok(device),
+            _ => Err(self.refused(format!("has receivers 0 to {}: give such a channel", channels - 1))),
+        }
+    }
+
+    /// Sets the sample rate and the filter; gives the true rate.
+    fn rate(&self, device: &Device) -> Result<f64, Error> {
+        let ranges = device.get_sample_rate_range(Rx, self.channel()).unwrap_or_default();
+        let wish_hz = match self.settings.rate_hz {
+            Some(rate_hz) => rate_hz,
+            None => *RATES_HZ.iter().find(|rate_hz| has(&ranges, **rate_hz)).ok_or_else(|| {
+                self.refused(format!("has no usual rate, but {}: give --rate", among(&ranges)))
+            })?,
+        };
+        let set = device.set_sample_rate(Rx, self.channel(), wish_hz / self.stretch());
+        let rate_hz = set.and_then(|()| device.sample_rate(Rx, self.channel())).map_err(|error| {
+            let what = format!("cannot take {} Msps, but {}", wish_hz / 1e6, among(&ranges));
+            self.refused(format!("{what}: give another --rate (SoapySDR: {})", error.message))
+        })?;
+        let rate_hz = rate_hz * self.stretch();
+        let off = (rate_hz / wish_hz - 1.0).abs();
+        if off.is_nan() || off > MOST_OFF_RATE {
+            let what = format!("takes {} Msps instead of {}", rate_hz / 1e6, wish_hz / 1e6);
+            return Err(self.refused(format!("{what}; it has {}: give another --rate", among(&ranges))));
+        }
+        if let Some(bandwidth_hz) = self.settings.bandwidth_hz {
+            device.set_bandwidth(Rx, self.channel(), bandwidth_hz).map_err(|error| {
+                let ranges = device.bandwidth_range(Rx, self.channel()).unwrap_or_default();
+                let what = format!("has no filter of {} MHz, but {}", bandwidth_hz / 1e6, among(&ranges));
+                self.refused(format!("{what} (SoapySDR: {})", error.message))
+            })?;
+        }
+        Ok(if off <= SAME_RATE { wish_hz } else { rate_hz.round() })
+    }
+
+    fn frequency(&self, device: &Device) -> Result<f64, Error> {
+        let Some(wish_hz) = self.settings.frequency_hz else {
+            let what =
+                "where shall it listen? Give --freq, the middle of the downlink carrier, such as 1815.2M";
+            return Err(self.refused(what.to_owned()));
+        };
+        let ranges = device.frequency_range(Rx, self.channel()).unwrap_or_default();
+        let set = device.set_frequency(Rx, self.channel(), wish_hz / self.stretch(), ());
+        let frequency_hz = set.and_then(|()| device.frequency(Rx, self.channel())).map_err(|error| {
+            let what = format!("cannot listen at {} MHz, but at {}", wish_hz / 1e6, among(&ranges));
+            self.refused(format!("{what} (SoapySDR: {})", error.message))
+        })?;
+        let frequency_hz = frequency_hz * self.stretch();
+        let off_hz = (frequency_hz - wish_hz).abs();
+        if off_hz.is_nan() || off_hz > MOST_OFF_HZ {
+            let what = format!("listens at {} MHz instead of {}", frequency_hz / 1e6, wish_hz / 1e6);
+            return Err(self.refused(format!("{what}; it can at {}", among(&ranges))));
+        }
+        Ok(frequency_hz)
+    }
+
+    fn antenna(&self, device: &Device) -> Result<String, Error> {
+        if let Some(antenna) = &self.settings.antenna {
+            let there = device.antennas(Rx, self.channel()).unwrap_or_default();
+            if !there.contains(antenna) {
+                let what = format!("has no antenna `{antenna}`, but {}", there.join(", "));
+                return Err(self.refused(what));
+            }
+            device.set_antenna(Rx, self.channel(), &antenna[..]).map_err(|error| {
+                self.refused(format!("cannot take antenna {antenna} (SoapySDR: {})", error.message))
+            })?;
+        }
+        Ok(device.antenna(Rx, self.channel()).unwrap_or_default())
+    }
+
+    /// Sets the gain; gives it in dB where the radio does not find it by itself.
+    fn gain(&self, device: &Device) -> Result<Option<f64>, Error> {
+        let can_itself = device.has_gain_mode(Rx, self.channel()).unwrap_or(false);
+        let failed = |error: soapysdr::Error| {
+            self.refused(format!("its gain cannot be set (SoapySDR: {})", error.message))
+        };
+        let range = device.gain_range(Rx, self.channel()).map_err(failed)?;
+        let db = match self.settings.gain {
+            Gain::Unset | Gain::Automatic if can_itself => {
+                device.set_gain_mode(Rx, self.channel(), true).map_err(failed)?;
+                return Ok(None);
+            }
+            Gain::Automatic => {
+                let what = format!("does not find its gain by itself: give one {}", span(&range));
+                return Err(self.refused(what));
+            }
+            Gain::Unset => f64::midpoint(range.minimum, range.maximum),
+            Gain::Db(db) if db < range.minimum || db > range.maximum => {
+                return Err(self.refused(format!("cannot amplify by {db} dB, but {}", span(&range))));
+            }
+            Gain::Db(db) => db,
+        };
+        if can_itself {
+            device.set_gain_mode(Rx, self.channel(), false).map_err(failed)?;
+        }
+        device.set_gain(Rx, self.channel(), db).map_err(failed)?;
+        Ok(Some(device.gain(Rx, self.channel()).unwrap_or(db)))
+    }
+}
+
+/// The radios that are there, in the words that open them.
+///
+/// # Errors
+/// If SoapySDR fails.
+pub fn devices() -> Result<Vec<String>, Error> {
+    let found = soapysdr::enumerate("").map_err(|error| refused("SoapySDR", error.message))?;
+    let words = found.iter().map(|args| {
+        let named =
+            ["driver", "serial"].into_iter().filter_map(|key| Some(format!("{key}={}", args.get(key)?)));
+        let named = named.collect::<Vec<_>>().join(",");
+        args.get("label").map_or(named.clone(), |label| format!("{named} ({label})"))
+    });
+    Ok(words.collect())
+}
+
+fn refused(name: &str, what: String) -> Error {
+    Error::Radio { device: name.to_owned(), what }
+}
+
+/// Whether a value lies in one of the ranges; single values are ranges too.
+fn has(ranges: &[Range], value: f64) -> bool {
+    ranges.iter().any(|range| value >= range.minimum - 1.0 && value <= range.maximum + 1.0)
+}
+
+/// Ranges in millions, for people.
+fn among(ranges: &[Range]) -> String {
+    let of = |range: &Range| match (range.minimum / 1e6, range.maximum / 1e6) {
+        (least, most) if least == most => format!("{least}"),
+        (least, most) => format!("{least} to {most}"),
+    };
+    match ranges {
+        [] => "it does not say which".to_owned(),
+        ranges => ranges.iter().map(of).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn span(range: &Range) -> String {
+    format!("from {} to {} dB", range.minimum, range.maximum)
+}

@@ -1,0 +1,208 @@
+// A radio for tests: plays a file of samples through SoapySDR, and fails as radios do.
+//
+//   driver=airpace_file,path=FILE     two 32-bit floats a sample, little-endian
+//   log=FILE                          what it was told, a line each
+//   clock=samples|bytes|none          stamps that count samples, stamps that run twice as fast, or no stamps
+//   faults=KIND:AT:COUNT+…            at sample AT of the file:
+//       lose        COUNT samples are left out without a word
+//       overflow    the same, and a read says so
+//       corrupt     a read says that samples are spoilt; none is left out
+//       quiet       COUNT reads wait in vain
+//       gone        there is nothing more: it was unplugged
+//   agc=yes                           it finds its gain by itself where it is asked to
+//   most_rate=HZ                      the most samples per second, instead of 61.44 million
+//
+// Behind the file's end it is silent.
+
+#include <SoapySDR/Device.hpp>
+#include <SoapySDR/Formats.hpp>
+#include <SoapySDR/Registry.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <complex>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+namespace {
+
+struct Fault {
+    std::string kind;
+    size_t at;
+    size_t count;
+};
+
+std::string get(const SoapySDR::Kwargs &args, const std::string &key, const std::string &otherwise)
+{
+    const auto found = args.find(key);
+    return found == args.end() ? otherwise : found->second;
+}
+
+class FileDevice : public SoapySDR::Device {
+public:
+    explicit FileDevice(const SoapySDR::Kwargs &args)
+        : clock(get(args, "clock", "samples")), agc(get(args, "agc", "no") == "yes"),
+          mostRate(std::stod(get(args, "most_rate", "61.44e6"))), logPath(get(args, "log", ""))
+    {
+        std::ifstream file(get(args, "path", ""), std::ios::binary | std::ios::ate);
+        if (!file) throw std::runtime_error("the file of samples cannot be read");
+        samples.resize(static_cast<size_t>(file.tellg()) / sizeof(samples[0]));
+        file.seekg(0);
+        file.read(reinterpret_cast<char *>(samples.data()), samples.size() * sizeof(samples[0]));
+
+        std::istringstream list(get(args, "faults", ""));
+        for (std::string item; std::getline(list, item, '+');) {
+            std::replace(item.begin(), item.end(), ':', ' ');
+            std::istringstream words(item);
+            Fault fault{"", 0, 0};
+            words >> fault.kind >> fault.at >> fault.count;
+            faults.push_back(fault);
+        }
+    }
+
+    std::string getDriverKey() const override { return "airpace_file"; }
+    std::string getHardwareKey() const override { return "file"; }
+    size_t getNumChannels(const int direction) const override { return direction == SOAPY_SDR_RX ? 2 : 0; }
+
+    std::vector<std::string> listAntennas(const int, const size_t) const override { return {"RX", "RX2"}; }
+    std::string getAntenna(const int, const size_t) const override { return antenna; }
+    void setAntenna(const int, const size_t channel, const std::string &name) override
+    {
+        antenna = name;
+        log("channel " + std::to_string(channel) + " antenna " + name);
+    }
+
+    bool hasGainMode(const int, const size_t) const override { return agc; }
+    void setGainMode(const int, const size_t, const bool automatic) override
+    {
+        log(automatic ? "gain by itself" : "gain by hand");
+    }
+    SoapySDR::Range getGainRange(const int, const size_t) const override { return SoapySDR::Range(0, 60); }
+    double getGain(const int, const size_t) const override { return gain; }
+    void setGain(const int, const size_t, const double value) override
+    {
+        gain = value;
+        log("gain", value);
+    }
+
+    // As some drivers do, it tunes as near as it can and says nothing.
+    SoapySDR::RangeList getFrequencyRange(const int, const size_t) const override
+    {
+        return {SoapySDR::Range(24e6, 1.8e9)};
+    }
+    double getFrequency(const int, const size_t) const override { return frequency; }
+    void setFrequency(const int, const size_t, const double value, const SoapySDR::Kwargs &) override
+    {
+        frequency = std::min(std::max(value, 24e6), 1.8e9);
+        log("frequency", frequency);
+    }
+
+    SoapySDR::RangeList getSampleRateRange(const int, const size_t) const override
+    {
+        return {SoapySDR::Range(1e6, mostRate)};
+    }
+    double getSampleRate(const int, const size_t) const override { return rate; }
+    void setSampleRate(const int, const size_t, const double value) override
+    {
+        if (value > mostRate) throw std::runtime_error("too fast");
+        rate = value;
+        log("rate", rate);
+    }
+    void setBandwidth(const int, const size_t, const double value) override { log("bandwidth", value); }
+
+    SoapySDR::Stream *setupStream(const int, const std::string &format, const std::vector<size_t> &channels,
+                                  const SoapySDR::Kwargs &) override
+    {
+        if (format != SOAPY_SDR_CF32 || channels.size() != 1) throw std::runtime_error("CF32 of one channel only");
+        return reinterpret_cast<SoapySDR::Stream *>(this);
+    }
+    void closeStream(SoapySDR::Stream *) override { log("closed"); }
+    size_t getStreamMTU(SoapySDR::Stream *) const override { return 2040; }
+    int activateStream(SoapySDR::Stream *, const int, const long long, const size_t) override
+    {
+        log("on");
+        return 0;
+    }
+    int deactivateStream(SoapySDR::Stream *, const int, const long long) override
+    {
+        log("off");
+        return 0;
+    }
+
+    int readStream(SoapySDR::Stream *, void *const *buffers, const size_t most, int &flags, long long &timeNs,
+                   const long timeoutUs) override
+    {
+        size_t count = std::min(most, size_t(2040));
+        if (!faults.empty() && faults.front().at <= at) {
+            Fault &fault = faults.front();
+            if (fault.kind == "gone") return SOAPY_SDR_STREAM_ERROR;
+            if (fault.kind == "quiet" && fault.count-- > 0) {
+                log("quiet");
+                return wait(timeoutUs);
+            }
+            const std::string kind = fault.kind;
+            if (kind == "lose" || kind == "overflow") at += fault.count;
+            faults.erase(faults.begin());
+            if (kind == "overflow") return SOAPY_SDR_OVERFLOW;
+            if (kind == "corrupt") return SOAPY_SDR_CORRUPTION;
+        }
+        if (!faults.empty()) count = std::min(count, std::max(faults.front().at, at + 1) - at);
+        if (at >= samples.size()) return wait(timeoutUs);
+        count = std::min(count, samples.size() - at);
+        std::copy_n(samples.begin() + at, count, static_cast<std::complex<float> *>(buffers[0]));
+        flags = 0;
+        if (clock != "none") {
+            flags |= SOAPY_SDR_HAS_TIME;
+            timeNs = static_cast<long long>(at * (clock == "bytes" ? 2e9 : 1e9) / rate);
+        }
+        at += count;
+        return static_cast<int>(count);
+    }
+
+private:
+    static int wait(const long timeoutUs)
+    {
+        std::this_thread::sleep_for(std::chrono::microseconds(timeoutUs));
+        return SOAPY_SDR_TIMEOUT;
+    }
+
+    void log(const std::string &line) const
+    {
+        if (!logPath.empty()) std::ofstream(logPath, std::ios::app) << line << "\n";
+    }
+    void log(const std::string &what, const double value) const
+    {
+        char text[64];
+        std::snprintf(text, sizeof text, "%s %.0f", what.c_str(), value);
+        log(std::string(text));
+    }
+
+    const std::string clock;
+    const bool agc;
+    const double mostRate;
+    const std::string logPath;
+    std::vector<std::complex<float>> samples;
+    std::vector<Fault> faults;
+    size_t at = 0;
+    std::string antenna = "RX";
+    double gain = 0, frequency = 100e6, rate = 1e6;
+};
+
+SoapySDR::KwargsList find(const SoapySDR::Kwargs &args)
+{
+    // SoapySDR asks all drivers where no `driver` is given: a `type` is another's.
+    if (args.count("type") != 0) return {};
+    SoapySDR::Kwargs found = args;
+    found["driver"] = "airpace_file";
+    found["label"] = "a file that is played";
+    return {found};
+}
+
+SoapySDR::Device *make(const SoapySDR::Kwargs &args) { return new FileDevice(args); }
+
+SoapySDR::Registry registration("airpace_file", &find, &make, SOAPY_SDR_ABI_VERSION);
+
+} // namespace
