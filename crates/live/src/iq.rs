@@ -16,12 +16,14 @@ mod format;
 mod locate;
 mod meta;
 mod reader;
+mod recorded;
 mod source;
 mod writer;
 
 pub use format::{Format, NoFormat};
 pub use meta::{Meta, Segment};
 pub use reader::{Flaw, Piece, Reader};
+pub use recorded::Recorded;
 pub use source::{Source, Until};
 pub use writer::Writer;
 

@@ -7,8 +7,10 @@ mod columns;
 mod fused;
 mod inputs;
 pub mod message;
+mod open;
 mod probe;
 mod pseudonym;
+mod radio;
 mod recording;
 mod sink;
 mod stats;
@@ -21,14 +23,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use airpace_core::Rnti;
-use airpace_live::iq::{Format, Reader, Source, Until};
+use airpace_live::iq::Format;
+use airpace_live::radio::hertz;
 use airpace_phy::Cell;
 use airpace_phy::evidence::Caution;
-use anyhow::{Context, anyhow, bail};
+use anyhow::Context;
 
 use self::align::Align;
 use self::cell::Task;
 use self::inputs::Inputs;
+use self::radio::RadioArgs;
 use self::sink::Sink;
 use super::diag::parse_duration;
 use super::{Verdict, positive};
@@ -36,8 +40,10 @@ use super::{Verdict, positive};
 /// Reads the control channel of LTE cells: what every user is granted, from radio samples alone.
 ///
 /// Recordings are SigMF (ci8, cu8, ci16_le, cf32_le, also compressed by zstd), called by either file, by the name that
-/// both begin with or by their archive; or raw samples with --rate and --format; `-` is standard input. The cell, its bandwidth, ports and timing are found by themselves. With several recordings each
-/// cell has a thread, and all are brought together by subframe; a pipe that stalls does not hold up the others.
+/// both begin with or by their archive; or raw samples with --rate and --format; `-` is standard input. Radios are listened
+/// to through SoapySDR, where this was built with it. The cell, its bandwidth, ports and timing are found by themselves.
+/// With several recordings or radios each cell has a thread, and all are brought together by subframe; a pipe or radio that
+/// stalls does not hold up the others.
 ///
 /// Messages are printed when they are believed: those of users never heard of may come late, by --patience at most, each
 /// with its own time. If no cell can be read, the ladder says how far the samples led. Listening to others may be against the
@@ -45,10 +51,11 @@ use super::{Verdict, positive};
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace decode cell.sigmf-meta --json | jq .rnti\n         \
                          airpace decode cell.raw --rate 11.52e6 --format ci8 --stats > messages.txt\n         \
-                         airpace decode low.sigmf-meta high.sigmf-meta --reports fused.jsonl --rnti 4660")]
+                         airpace decode low.sigmf-meta high.sigmf-meta --reports fused.jsonl --rnti 4660\n         \
+                         airpace decode --device driver=rtlsdr --freq 806M --gain 40 --for 10s")]
 pub struct Args {
     /// Recordings; `-` is standard input.
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "device")]
     files: Vec<PathBuf>,
     /// One JSON object per message.
     #[arg(long)]
@@ -78,13 +85,13 @@ pub struct Args {
     /// Writes what controllers read: the radio reports of all cells, one JSON object per subframe.
     #[arg(long, value_name = "OUT")]
     reports: Option<PathBuf>,
-    /// Samples per second, of raw samples.
-    #[arg(long, value_name = "HZ", value_parser = positive)]
+    /// Samples per second, of raw samples and of radios.
+    #[arg(long, value_name = "HZ", value_parser = hertz)]
     rate: Option<f64>,
     /// How raw samples are written: ci8, cu8, ci16_le or cf32_le.
     #[arg(long)]
     format: Option<Format>,
-    /// End after so much of each recording, such as 10s.
+    /// End after so much of each recording or radio, such as 10s.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     span: Option<Duration>,
     /// A message of a user never heard of that is not sure by itself waits so many milliseconds at most for more of its
@@ -94,9 +101,11 @@ pub struct Args {
     /// With several recordings: what tells that two subframes are the same.
     #[arg(long, value_enum, default_value_t = Align::Auto)]
     align: Align,
-    /// With several recordings: a pipe that says nothing for so many seconds is not waited for.
+    /// With several recordings: a pipe or radio that says nothing for so many seconds is not waited for.
     #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = positive)]
     stall: f64,
+    #[command(flatten)]
+    radio: RadioArgs,
 }
 
 /// Which cell to listen to.
@@ -124,30 +133,16 @@ fn rnti(text: &str) -> Result<Rnti, String> {
 
 /// Decodes and prints.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    if args.files.len() > 256 {
-        bail!("{} recordings at once: 256 carriers can be told apart", args.files.len());
-    }
-    if args.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
-        bail!("standard input can be read once");
-    }
     let pci = match args.cell {
         Which::Strongest => None,
         Which::Only(pci) => Some(pci),
     };
-    // The reader's errors have their cause in their text.
-    let open = |file| Reader::open(file, (args.rate, args.format)).map_err(|error| anyhow!("{error}"));
-    let readers = args.files.iter().map(|file| open(file)).collect::<Result<Vec<_>, _>>()?;
     let stop = on_interrupt()?;
-    let named = args.files.iter().zip(readers).map(|(file, reader)| {
-        let seconds = args.span.map(|span| span.as_secs_f64());
-        let source: Box<dyn Source> = Box::new(Until::new(Box::new(reader), seconds, Arc::clone(&stop)));
-        (file.display().to_string(), source)
-    });
-    let named: Vec<_> = named.collect();
+    let sources = open::all(args, &stop)?;
     let caution = Caution { patience: args.patience, ..Caution::default() };
-    let mut sink = Sink::new(args, &named, caution.patience, out)?;
+    let mut sink = Sink::new(args, &sources, caution.patience, out)?;
     let task = Task { carrier: 0, pci, caution };
-    Inputs::start(named, task, Duration::from_secs_f64(args.stall))?.take_all(&mut sink)?;
+    Inputs::start(sources, task, Duration::from_secs_f64(args.stall))?.take_all(&mut sink)?;
     sink.finish()
 }
 

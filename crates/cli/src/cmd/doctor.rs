@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use airpace_eval::Host;
+use airpace_live::radio;
 use serde_json::json;
 
 use super::Verdict;
@@ -149,10 +150,31 @@ fn findings() -> Vec<Finding> {
             detail: wasm.unwrap_or_else(|| "Rust cannot build for wasm32; ./test needs it".to_owned()),
             remedy: "rustup target add wasm32-unknown-unknown",
         },
+        live_radio(),
         absent("live", "no runs over real networks (UDP, QUIC, TUN): this version simulates only"),
         absent("kernel", "no controllers in the kernel (BPF struct_ops): not in this version"),
-        absent("live radio", "no samples from radio devices: not in this version; recordings are read"),
     ]
+}
+
+/// Radios that SoapySDR knows, if this was built with it.
+fn live_radio() -> Finding {
+    let devices = radio::devices();
+    Finding {
+        name: "live radio",
+        is_there: devices.as_ref().is_ok_and(|devices| !devices.is_empty()),
+        detail: match devices {
+            Ok(devices) if devices.is_empty() => {
+                "built with SoapySDR, which finds no radio: `decode` reads recordings".to_owned()
+            }
+            Ok(devices) => format!("radios for `decode --device`: {}", devices.join("; ")),
+            Err(_) if !radio::IS_BUILT => "built without SoapySDR: `decode` reads recordings".to_owned(),
+            Err(error) => error.to_string(),
+        },
+        remedy: match radio::IS_BUILT {
+            true => "plug one in, and install its driver: apt-get install soapysdr-module-all",
+            false => radio::REMEDY,
+        },
+    }
 }
 
 /// Ports on which a modem may listen: `/dev/diag`, and serial devices by names that stay.

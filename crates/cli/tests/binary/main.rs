@@ -13,6 +13,7 @@ mod diag_modem;
 mod diag_pcap;
 mod diag_tables;
 mod encode;
+mod radio;
 mod sims;
 mod tools;
 mod traces;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use airpace_phy::Complex32;
 
-use super::{Error, Meta};
+use super::{Error, Meta, Segment};
 
 /// A SigMF recording that is being written: `STEM.sigmf-data`, and with [`finish`](Writer::finish)
 /// `STEM.sigmf-meta`.
@@ -17,6 +17,7 @@ pub struct Writer {
     data: PathBuf,
     out: BufWriter<File>,
     bytes: Vec<u8>,
+    samples: u64,
     cut: u64,
 }
 
@@ -31,7 +32,7 @@ impl Writer {
             text.strip_suffix(".sigmf-data").or_else(|| text.strip_suffix(".sigmf-meta")).unwrap_or(&text);
         let data = PathBuf::from(format!("{stem}.sigmf-data"));
         let out = BufWriter::new(File::create(&data).map_err(Error::io(&data))?);
-        Ok(Writer { meta, stem: stem.into(), data, out, bytes: vec![], cut: 0 })
+        Ok(Writer { meta, stem: stem.into(), data, out, bytes: vec![], samples: 0, cut: 0 })
     }
 
     /// Appends samples.
@@ -40,8 +41,20 @@ impl Writer {
     /// If the file cannot be written.
     pub fn write(&mut self, samples: &[Complex32]) -> Result<(), Error> {
         self.bytes.clear();
+        self.samples += samples.len() as u64;
         self.cut += self.meta.format.write(samples, &mut self.bytes) as u64;
         self.out.write_all(&self.bytes).map_err(Error::io(&self.data))
+    }
+
+    /// Samples are missing before the next: how many, if that is known.
+    pub fn gap(&mut self, lost: Option<u64>) {
+        let last = *self.meta.segments.last().expect("a description has a segment");
+        let expected = last.global_index.unwrap_or(last.start) + (self.samples - last.start);
+        let segment = Segment { start: self.samples, global_index: lost.map(|lost| expected + lost), ..last };
+        if last.start == self.samples {
+            self.meta.segments.pop();
+        }
+        self.meta.segments.push(segment);
     }
 
     /// Writes the description; gives its path and how many samples exceeded full scale and were cut.

@@ -99,6 +99,7 @@ impl Heard {
             match source.read(&mut samples) {
                 Ok(Piece::Samples(_)) => {}
                 Ok(Piece::Gap(lost)) => gaps.push((samples.len(), lost)),
+                Ok(Piece::Flaw(flaw)) => panic!("{flaw}"),
                 Ok(Piece::End) => panic!("a radio does not end by itself"),
                 Err(error) => return Heard { samples, gaps, error: error.to_string() },
             }

@@ -147,13 +147,28 @@ impl<'o> Sink<'o> {
         let carrier = told.carrier;
         match told.event {
             Event::Heard(output) => self.output(carrier, *output)?,
-            Event::Gap => self.recordings[carrier].stats.gap(),
+            Event::Gap => self.gap(carrier),
             Event::Flaw(flaw) => self.say(&format!("{}: {flaw}", self.recordings[carrier].name)),
             Event::Progress { cost_us, .. } => self.recordings[carrier].stats.spent(cost_us),
             Event::End(ending) => self.end(carrier, Ok(ending))?,
             Event::Failed(error) => self.end(carrier, Err(error))?,
         }
         Ok(())
+    }
+
+    /// Samples are missing. Whoever listens to a radio can do something about it, and need not be told every time.
+    fn gap(&mut self, carrier: usize) {
+        let is_radio = carrier >= self.args.files.len();
+        let recording = &mut self.recordings[carrier];
+        let gaps = recording.stats.gap();
+        if is_radio && gaps == 10_u64.pow(gaps.ilog10()) {
+            let word = format!(
+                "{}: samples were lost, {gaps} times so far: this machine or the way from the radio is too slow for \
+                 its rate; give a lower --rate",
+                recording.name
+            );
+            self.say(&word);
+        }
     }
 
     fn output(&mut self, carrier: usize, output: Output) -> anyhow::Result<()> {

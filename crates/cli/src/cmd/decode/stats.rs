@@ -93,9 +93,10 @@ impl Stats {
         self.refusals += u64::from(!answer.ack);
     }
 
-    /// Samples are missing.
-    pub fn gap(&mut self) {
+    /// Samples are missing; says how often that was.
+    pub fn gap(&mut self) -> u64 {
         self.gaps += 1;
+        self.gaps
     }
 
     /// Processor time went by.
