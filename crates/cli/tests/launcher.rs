@@ -83,7 +83,12 @@ impl Machine {
 
     /// Starts `script`, without a terminal.
     fn start(&self, script: &Path, from: &Path, arguments: &[&str]) -> Output {
-        Command::new(script)
+        self.command(script, from, arguments).output().expect("the script starts")
+    }
+
+    fn command(&self, script: &Path, from: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(script);
+        command
             .args(arguments)
             .current_dir(from)
             .env_clear()
@@ -92,9 +97,8 @@ impl Machine {
             .env("CALLS", self.folder.path().join("calls"))
             .env("BROKEN", self.broken())
             .env("TMPDIR", self.folder.path())
-            .stdin(std::process::Stdio::null())
-            .output()
-            .expect("the script starts")
+            .stdin(std::process::Stdio::null());
+        command
     }
 
     /// Starts the launcher as most do: `./airpace ARGS`.
@@ -119,6 +123,28 @@ fn tick() {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn it_keeps_the_features_that_it_was_once_asked_for() {
+    let machine = Machine::ready();
+    machine.program("pkg-config", "#!/bin/sh\necho \"pkg-config $*\" >> \"$CALLS\"\n");
+    machine.airpace(&["demo"]);
+    let with = |features: &str| {
+        let mut command = machine.command(&machine.root().join("airpace"), &machine.root(), &["demo"]);
+        command.env("AIRPACE_FEATURES", features).output().expect("the script starts");
+        machine.calls().lines().last().unwrap_or_default().contains("--features sdr")
+    };
+    assert!(with("sdr"), "they are built: {}", machine.calls());
+    assert!(machine.calls().contains("pkg-config --exists SoapySDR"), "their library is looked for");
+    machine.airpace(&["demo"]);
+    assert_eq!(machine.builds(), 2, "and are there from then on");
+    tick();
+    fs::write(machine.root().join("crates/core/lib.rs"), "// changed").unwrap();
+    machine.airpace(&["demo"]);
+    assert!(machine.calls().lines().last().unwrap().contains("--features sdr"), "after changes too");
+    assert!(!with(""), "until none are asked for");
+    assert_eq!(machine.builds(), 4);
 }
 
 #[test]

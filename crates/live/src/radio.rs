@@ -16,7 +16,8 @@ use crate::iq::{Error, Source};
 pub const IS_BUILT: bool = cfg!(feature = "sdr");
 
 /// What brings the feature into a build.
-pub const REMEDY: &str = "apt-get install libsoapysdr-dev and build with `--features sdr`";
+pub const REMEDY: &str =
+    "install libsoapysdr-dev and build with `--features sdr`, or start AIRPACE_FEATURES=sdr ./airpace";
 
 /// Which radio, and how it listens.
 #[derive(Clone, Debug, Default, PartialEq)]
