@@ -7,6 +7,7 @@
 //! | `bytes` | bytes of a file, a pipe, or what zstd made of either |
 //! | `reader` | bytes to samples, with what is missing |
 //! | `source` | whatever gives samples |
+//! | `pace` | recordings as slowly as they were received |
 //! | `format` | how a sample is written |
 //!
 //! Source: SigMF specification 1.2 (<https://sigmf.org>)
@@ -15,6 +16,7 @@ mod bytes;
 mod format;
 mod locate;
 mod meta;
+mod pace;
 mod reader;
 mod recorded;
 mod source;
@@ -22,6 +24,7 @@ mod writer;
 
 pub use format::{Format, NoFormat};
 pub use meta::{Meta, Segment};
+pub use pace::{Lag, Paced};
 pub use reader::{Flaw, Piece, Reader};
 pub use recorded::Recorded;
 pub use source::{Source, Until};

@@ -32,6 +32,7 @@ use anyhow::Context;
 use self::align::Align;
 use self::cell::Task;
 use self::inputs::Inputs;
+use self::open::Opened;
 use self::radio::RadioArgs;
 use self::sink::Sink;
 use super::diag::parse_duration;
@@ -98,6 +99,10 @@ pub struct Args {
     /// kind. With 0 nothing waits, and less is believed.
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(..=10_000))]
     patience: u64,
+    /// Read recordings no faster than they were received, as a radio would give them; in the end, how far this machine fell
+    /// behind.
+    #[arg(long)]
+    pace: bool,
     /// With several recordings: what tells that two subframes are the same.
     #[arg(long, value_enum, default_value_t = Align::Auto)]
     align: Align,
@@ -138,12 +143,17 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         Which::Only(pci) => Some(pci),
     };
     let stop = on_interrupt()?;
-    let sources = open::all(args, &stop)?;
+    let Opened { sources, lags } = open::all(args, &stop)?;
     let caution = Caution { patience: args.patience, ..Caution::default() };
     let mut sink = Sink::new(args, &sources, caution.patience, out)?;
     let task = Task { carrier: 0, pci, caution };
     Inputs::start(sources, task, Duration::from_secs_f64(args.stall))?.take_all(&mut sink)?;
-    sink.finish()
+    let verdict = sink.finish();
+    for (name, lag) in lags {
+        let [mean, most] = [lag.mean(), lag.most()].map(|lag| lag.as_secs_f64() * 1e3);
+        eprintln!("{name}: read as it was received, {mean:.2} ms behind on average, {most:.1} ms at most");
+    }
+    verdict
 }
 
 /// What Ctrl-C sets, so that all ends in good order: counts are told and tables are whole. Twice, it ends at once.

@@ -70,6 +70,16 @@ fn uplink_blocks_are_answered() {
 }
 
 #[test]
+fn a_recording_read_as_it_was_received_says_the_same_and_how_far_behind_this_machine_fell() {
+    let shell = Shell::new();
+    record(&shell, "a", &[]);
+    let at_once = shell.run(&["decode", "a.sigmf-meta", "--json"]).fine();
+    let paced = shell.run(&["decode", "a.sigmf-meta", "--json", "--pace"]);
+    assert!(paced.err.contains("a.sigmf-meta: read as it was received, "), "{}", paced.err);
+    assert_eq!(paced.fine(), at_once);
+}
+
+#[test]
 fn a_pipe_gives_what_its_file_gives() {
     let shell = Shell::new();
     record(&shell, "a", &[]);

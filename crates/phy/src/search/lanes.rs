@@ -84,8 +84,9 @@ impl Lanes {
                 }
             }
             for at in len..steps.len() {
-                for stream in 0..3 {
-                    steps[at][stream][lane] = steps[at - len][stream][lane];
+                let (done, rest) = steps.split_at_mut(at);
+                for (to, from) in rest[0].iter_mut().zip(&done[at - len]) {
+                    to[lane] = from[lane];
                 }
             }
         }

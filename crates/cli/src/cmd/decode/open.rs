@@ -4,18 +4,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use airpace_live::iq::{Error, Reader, Recorded, Source, Until};
+use airpace_live::iq::{Error, Lag, Paced, Reader, Recorded, Source, Until};
 use airpace_live::radio;
 use anyhow::{anyhow, bail};
 
 use super::Args;
 use crate::terminal::say;
 
-/// All of them by name, before the first is read. They end after `--for`, or when `stop` is set.
+/// What samples come from, by name.
+pub struct Opened {
+    /// All of it: recordings first.
+    pub sources: Vec<(String, Box<dyn Source>)>,
+    /// With `--pace`: how far behind each recording is read.
+    pub lags: Vec<(String, Arc<Lag>)>,
+}
+
+/// All of them, before the first is read. They end after `--for`, or when `stop` is set.
 ///
 /// # Errors
 /// If one cannot be opened, or there are more than can be told apart.
-pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Vec<(String, Box<dyn Source>)>> {
+pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
     let count = args.files.len() + args.radio.count();
     if count > 256 {
         bail!("{count} cells at once: 256 carriers can be told apart");
@@ -28,10 +36,17 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Vec<(String, B
     };
     // The errors have their cause in their text.
     let told = |error: Error| anyhow!("{error}");
-    let mut sources = Vec::with_capacity(count);
+    let (mut sources, mut lags) = (Vec::with_capacity(count), vec![]);
     for file in &args.files {
-        let reader = Reader::open(file, (args.rate, args.format)).map_err(told)?;
-        sources.push((file.display().to_string(), until(Box::new(reader))));
+        let name = file.display().to_string();
+        let mut source: Box<dyn Source> =
+            Box::new(Reader::open(file, (args.rate, args.format)).map_err(told)?);
+        if args.pace {
+            let paced = Paced::new(source);
+            lags.push((name.clone(), paced.lag()));
+            source = Box::new(paced);
+        }
+        sources.push((name, until(source)));
     }
     for settings in args.radio.settings(args.rate)? {
         let name = settings.name();
@@ -44,7 +59,7 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Vec<(String, B
         }
         sources.push((name, source));
     }
-    Ok(sources)
+    Ok(Opened { sources, lags })
 }
 
 /// What a radio is recorded into: `OUT`, or `OUT-1` for carrier 1 of several.

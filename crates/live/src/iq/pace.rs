@@ -1,0 +1,143 @@
+//! Recordings at the pace at which they were received.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use airpace_phy::Complex32;
+
+use super::{Error, Piece, Source};
+
+/// A source that gives samples no sooner than a receiver would, a millisecond's worth at a time; the first at once.
+pub struct Paced {
+    source: Box<dyn Source>,
+    /// When the first sample was asked for.
+    since: Option<Instant>,
+    /// Samples that were given or lost.
+    gone: u64,
+    /// Samples that were read ahead, and how many of them were given.
+    ahead: Vec<Complex32>,
+    given: usize,
+    lag: Arc<Lag>,
+}
+
+/// How late samples were asked for: how far whoever reads them fell behind.
+#[derive(Debug, Default)]
+pub struct Lag {
+    pieces: AtomicU64,
+    sum_us: AtomicU64,
+    most_us: AtomicU64,
+}
+
+impl Lag {
+    /// On average.
+    pub fn mean(&self) -> Duration {
+        let pieces = self.pieces.load(Ordering::Relaxed).max(1);
+        Duration::from_micros(self.sum_us.load(Ordering::Relaxed) / pieces)
+    }
+
+    /// At most.
+    pub fn most(&self) -> Duration {
+        Duration::from_micros(self.most_us.load(Ordering::Relaxed))
+    }
+
+    fn take(&self, late: Duration) {
+        let late_us = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
+        self.pieces.fetch_add(1, Ordering::Relaxed);
+        self.sum_us.fetch_add(late_us, Ordering::Relaxed);
+        self.most_us.fetch_max(late_us, Ordering::Relaxed);
+    }
+}
+
+impl Paced {
+    /// Of a source that could be read faster.
+    pub fn new(source: Box<dyn Source>) -> Paced {
+        Paced { source, since: None, gone: 0, ahead: vec![], given: 0, lag: Arc::default() }
+    }
+
+    /// How late its samples are asked for, also while it is read elsewhere.
+    pub fn lag(&self) -> Arc<Lag> {
+        Arc::clone(&self.lag)
+    }
+
+    /// Waits until the last sample so far would have come.
+    fn wait(&self, since: Instant) {
+        let due = since + Duration::from_secs_f64(self.gone as f64 / self.source.sample_rate_hz().max(1.0));
+        let now = Instant::now();
+        self.lag.take(now.saturating_duration_since(due));
+        thread::sleep(due.saturating_duration_since(now));
+    }
+}
+
+impl Source for Paced {
+    fn sample_rate_hz(&self) -> f64 {
+        self.source.sample_rate_hz()
+    }
+
+    fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error> {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if self.given == self.ahead.len() {
+            self.ahead.clear();
+            self.given = 0;
+            match self.source.read(&mut self.ahead)? {
+                Piece::Samples(0) => return Ok(Piece::Samples(0)),
+                Piece::Samples(_) => {}
+                piece => {
+                    if let Piece::Gap(Some(lost)) = piece {
+                        self.gone += lost;
+                    }
+                    return Ok(piece);
+                }
+            }
+        }
+        let millisecond = (self.source.sample_rate_hz() / 1e3) as usize;
+        let count = (self.ahead.len() - self.given).min(millisecond.max(1));
+        self.gone += count as u64;
+        self.wait(since);
+        out.extend_from_slice(&self.ahead[self.given..][..count]);
+        self.given += count;
+        Ok(Piece::Samples(count))
+    }
+
+    fn progress(&self) -> Option<f64> {
+        self.source.progress()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iq::{Format, Meta, Reader};
+
+    #[test]
+    fn samples_come_no_sooner_than_they_were_received_and_all_of_them() {
+        let bytes: Vec<u8> = (0..20_000u32).map(|at| (at % 100) as u8).collect();
+        let reader = |bytes: &[u8]| {
+            let source = Box::new(std::io::Cursor::new(bytes.to_vec()));
+            Box::new(Reader::new("a".into(), Meta::raw(Format::Ci8, 200e3), source, None))
+        };
+        let (mut at_once, mut whole) = (reader(&bytes), vec![]);
+        while at_once.read(&mut whole).unwrap() != Piece::End {}
+        let mut paced = Paced::new(reader(&bytes));
+        let (began, mut out) = (Instant::now(), vec![]);
+        loop {
+            match paced.read(&mut out).unwrap() {
+                Piece::Samples(count) => {
+                    assert!(count <= 200, "no more than a millisecond's worth at once");
+                    assert!(began.elapsed() >= Duration::from_micros(out.len() as u64 * 5));
+                }
+                piece @ (Piece::Gap(_) | Piece::Flaw(_)) => panic!("nothing is lost: {piece:?}"),
+                Piece::End => break,
+            }
+        }
+        assert!(out.len() == 10_000 && out == whole, "{} samples", out.len());
+        // Who does not ask is behind.
+        let mut paced = Paced::new(reader(&bytes));
+        paced.read(&mut out).unwrap();
+        thread::sleep(Duration::from_millis(30));
+        paced.read(&mut out).unwrap();
+        assert!(paced.lag().most() >= Duration::from_millis(28), "{:?}", paced.lag());
+        assert!(paced.lag().mean() <= paced.lag().most());
+    }
+}
