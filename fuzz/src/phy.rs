@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use airpace_core::radio::{BitLayer, CarrierId, Direction, RadioReport};
 use airpace_core::tables::lte::McsTable;
 use airpace_core::{Bits, Dci, PrbSet, Rnti, Time};
-use airpace_phy::coding::Viterbi;
+use airpace_phy::coding::{Codeword, Viterbi};
 use airpace_phy::dci::{Audience, Carrier, Extras, Format, Message, Payload, pack, parse};
 use airpace_phy::evidence::{Caution, Evidence, Meanings};
 use airpace_phy::follow::{Follower, OwnSide};
@@ -91,8 +91,8 @@ pub fn message(input: &[u8]) {
     }
 }
 
-/// Soft values: words side by side are decoded as each alone; a master information block that is read is confirmed, and
-/// one that was sent is, if few of its bits are wrong.
+/// Soft values: among words of noise those that were sent are decoded as they were, each in its lane, and by the decoder of
+/// one word too; a master information block that is read is confirmed, and one that was sent is, if few of its bits are wrong.
 pub fn trellis(input: &[u8]) {
     let mut choices = Choices(input);
     let len = 1 + choices.below(140);
@@ -104,15 +104,28 @@ pub fn trellis(input: &[u8]) {
     };
     let mut lanes = Lanes::default();
     let mut scalar = Viterbi::default();
+    let mut sent = vec![];
     for lane in 0..used.min(LANES) {
-        *lanes.word(lane) = (0..len).map(|_| [(); 3].map(|()| soft(&mut choices))).collect();
+        let is_noise = choices.below(2) == 0;
+        let word = (0..len).fold(0u128, |word, _| word << 1 | u128::from(choices.byte() & 1));
+        let level = 1 + i16::from(choices.byte());
+        *lanes.word(lane) = if is_noise || len >= 128 {
+            (0..len).map(|_| [(); 3].map(|()| soft(&mut choices))).collect()
+        } else {
+            let coded = Codeword::encode(word, len);
+            coded.steps().iter().map(|step| step.map(|bit| level - 2 * level * i16::from(bit))).collect()
+        };
+        // A word that is shorter than the code's memory is not told apart from others.
+        sent.push((!is_noise && (7..128).contains(&len)).then_some(word));
     }
     let all = lanes.decode(used);
-    for (lane, decoded) in all.into_iter().enumerate().take(used) {
-        let word = lanes.word(lane).clone();
-        assert_eq!(decoded, scalar.decode(&word), "lane {lane} of words of {len} bits");
-        if word.len() < 128 {
-            assert_eq!(decoded.word >> word.len(), 0, "a word has no more bits than were sent");
+    for (lane, (decoded, sent)) in all.into_iter().zip(sent).enumerate() {
+        if let Some(word) = sent {
+            assert_eq!(decoded.word, word, "lane {lane} of words of {len} bits");
+            assert_eq!(scalar.decode(lanes.word(lane)).word, word, "alone, {len} bits");
+        }
+        if len < 128 {
+            assert_eq!(decoded.word >> len, 0, "a word has no more bits than were sent");
         }
     }
 

@@ -132,11 +132,14 @@ struct Following {
     conversion: Option<Conversion>,
 }
 
-/// Samples of the view that are searched at once, at most, and after how many more the search is tried again.
+/// Samples of the view that are searched at once, at most; how many are searched first, and after how many more the search is
+/// tried again.
 ///
-/// Chosen: 40 ms hold a whole block of the PBCH. What a cell of middling strength needs is in the first 20: until then the
-/// search is tried every 5 ms, then every 20, which takes half of the time that passes.
+/// Chosen: 40 ms hold a whole block of the PBCH. The first ten hold a frame, and enough subframes for the loops to come to rest
+/// on: after five many a cell is found, but badly where noise is loud. What a cell of middling strength needs is in the first
+/// 20: until then the search is tried every 5 ms, then every 20, which takes half of the time that passes.
 const LONGEST_VIEW: usize = VIEW_HZ as usize / 25;
+const FIRST_VIEW: usize = VIEW_HZ as usize / 100;
 const SEARCH_STEP: usize = VIEW_HZ as usize / 200;
 const LATER_STEP: usize = VIEW_HZ as usize / 50;
 
@@ -298,7 +301,11 @@ impl Listener {
         if is_last && !searching.has_fresh() {
             return None;
         }
-        let enough = if searching.searched + IN_FILTER < LATER_STEP { SEARCH_STEP } else { LATER_STEP };
+        let enough = match searching.searched {
+            0 => FIRST_VIEW,
+            searched if searched + IN_FILTER < LATER_STEP => SEARCH_STEP,
+            _ => LATER_STEP,
+        };
         if searching.view.len() + IN_FILTER < searching.searched + enough && !is_last {
             return Some(None);
         }

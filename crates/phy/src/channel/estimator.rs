@@ -99,6 +99,15 @@ pub struct Hints {
 }
 
 impl Hints {
+    /// Takes in what another subframe tells.
+    pub(crate) fn add(&mut self, other: &Hints) {
+        self.neighbours += other.neighbours;
+        self.power += other.power;
+        self.pairs += other.pairs;
+        self.count += other.count;
+        self.turn += other.turn;
+    }
+
     /// How alike neighbours are: 1 without noise and echoes, around [`Hints::of_noise`] without a cell.
     pub fn coherence(&self) -> f32 {
         self.neighbours.norm_sqr().sqrt() / self.power.max(f32::MIN_POSITIVE)
@@ -201,6 +210,13 @@ impl Estimator {
         self.forget();
         self.statistics = Statistics { level: self.statistics.level, ..Statistics::default() };
         (self.spread.step, self.spread.worse) = (FIRST_SPREAD, [0.0; 2]);
+    }
+
+    /// Forgets the channel, and how far it moves: where it was received with a carrier and a timing that have been corrected
+    /// since, most of its motion was theirs.
+    pub(crate) fn hold_still(&mut self) {
+        self.forget();
+        self.statistics.motion = 0.0;
     }
 
     /// A new subframe begins: the channel may have moved.

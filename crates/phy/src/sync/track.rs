@@ -188,6 +188,25 @@ impl Tracker {
         let samples = self.numerology.subframe_samples();
         let enough = (SETTLING * samples) as f64;
         while (stream.end() as f64) < self.place.start + enough && self.go_back(stream) {}
+        self.rehearse(stream, true);
+        // One subframe tells little where noise is loud: all of them together have the last word.
+        let all = self.rehearse(stream, false);
+        let is_there = all.coherence() > all.of_noise();
+        if is_there {
+            self.place.start += self.delay(&all);
+            self.place.cfo_hz += self.carrier_error_hz(&all);
+        }
+        while self.go_back(stream) {}
+        self.turns = 0.0;
+        self.estimator.hold_still();
+        self.found_level = level(&all);
+        is_there
+    }
+
+    /// Receives the next subframes, correcting timing and carrier by each of them if it `follows`, and goes back to the first.
+    /// Gives what all told together.
+    fn rehearse(&mut self, stream: &Stream<'_>, follows: bool) -> Hints {
+        let samples = self.numerology.subframe_samples();
         let first = self.place;
         let (mut passed, mut heard) = (0, 0);
         let mut all = Hints::default();
@@ -200,16 +219,13 @@ impl Tracker {
                     self.receive(stream, &symbols);
                     heard += 1;
                     let hints = *self.estimator.hints();
-                    all.neighbours += hints.neighbours;
-                    all.power += hints.power;
-                    all.pairs += hints.pairs;
-                    all.count += hints.count;
-                    if hints.coherence() > hints.of_noise() {
+                    all.add(&hints);
+                    if follows && hints.coherence() > hints.of_noise() {
                         self.place.start += self.delay(&hints);
                         self.place.cfo_hz += 0.5 * self.carrier_error_hz(&hints);
-                        // What was learnt with another timing does not fit any more.
-                        self.estimator.forget();
                     }
+                    // What was learnt with another timing does not fit any more.
+                    self.estimator.forget();
                 }
             }
             self.place.advance(samples);
@@ -217,10 +233,7 @@ impl Tracker {
         }
         let start = self.place.start - (passed * samples) as f64;
         self.place = Place { start, cfo_hz: self.place.cfo_hz, ..first };
-        while self.go_back(stream) {}
-        self.turns = 0.0;
-        self.found_level = level(&all);
-        all.coherence() > all.of_noise()
+        all
     }
 
     /// One subframe back, if its samples may be there.
