@@ -338,7 +338,10 @@ impl Evidence {
 
     /// The MCS table by which a message is to be read, and whether that is known.
     fn table(&self, rnti: Rnti, message: &Message) -> (McsTable, bool) {
-        if has_fixed_table(rnti, message) {
+        // What is sent again has the size of its first transmission, which another format may have granted.
+        if has_fixed_table(rnti, message)
+            && !(is_sent_again(message) && Audience::of(rnti) == Some(Audience::User))
+        {
             return (McsTable::Qam64, true);
         }
         self.history.user(rnti).unwrap_or(&self.stranger).table()
@@ -389,6 +392,11 @@ fn has_fixed_table(rnti: Rnti, message: &Message) -> bool {
         }
         _ => true,
     }
+}
+
+/// Whether the MCS of a block is one of those that only say how it is sent again.
+fn is_sent_again(message: &Message) -> bool {
+    matches!(message, Message::Downlink(downlink) if downlink.blocks().iter().flatten().any(|block| block.mcs > 28))
 }
 
 /// What messages of a subframe already took.

@@ -161,9 +161,11 @@ impl Ladder {
         }
     }
 
-    /// The lowest rung that was not reached, and what may help; `None` if the top was.
+    /// The lowest rung that was not reached, and what may help; `None` if the top was, or a cell was read that said nothing.
     pub fn broken(&self) -> Option<(Rung, String)> {
-        let rung = Rung::ALL.into_iter().find(|&rung| self.count(rung) == 0)?;
+        // A weak cell may be read though its primary signal alone was no clear one.
+        let rungs = Rung::ALL.into_iter().filter(|rung| self.subframes == 0 || *rung > Rung::Cfi);
+        let rung = rungs.into_iter().find(|&rung| self.count(rung) == 0)?;
         Some((rung, self.hint(rung)))
     }
 

@@ -30,7 +30,7 @@ use crate::terminal;
 /// granted. A channel and a receiver's imperfections may lie behind. The result is a SigMF recording, whose description
 /// holds what a decoder has to find out.
 #[derive(clap::Args)]
-#[command(before_help = "Example: airpace encode competitor --snr 20 --out cell\n         \
+#[command(before_help = "Example: airpace encode competitor --seconds 2 --snr 20 --out cell\n         \
                          airpace encode runs/latest --fading eva --doppler 5 --cfo 300 --format ci8 --out cell")]
 pub struct Args {
     /// A scenario with a cell (a name of the list or a file), or a run folder.

@@ -85,6 +85,7 @@ fn of_meta(path: &Path, stem: &str, raw: (Option<f64>, Option<Format>)) -> Resul
 
 /// By the samples.
 fn of_data(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
+    std::fs::metadata(path).map_err(Error::io(path))?;
     let text = path.to_string_lossy();
     let stem = text.strip_suffix(ZSTD).unwrap_or(&text).strip_suffix(DATA);
     let described = stem.map(|stem| PathBuf::from(format!("{stem}{META}")));
