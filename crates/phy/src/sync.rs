@@ -8,6 +8,7 @@
 //! | [`track`] | a cell that is known, samples at its own rate | subframe after subframe, as it was heard |
 
 pub mod broadcast;
+mod prefix;
 mod ring;
 pub mod search;
 pub mod stream;

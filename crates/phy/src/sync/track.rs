@@ -2,6 +2,7 @@
 
 use num_complex::Complex32;
 
+use super::prefix;
 use super::stream::{Reach, Stream, Window};
 use super::{angle, correlate, phasor, phasors_back};
 use crate::cell::Cell;
@@ -104,6 +105,8 @@ struct Health {
     /// reference signals were blurred.
     sharp: f32,
     astray: u32,
+    /// The usual coherence.
+    usual: f32,
 }
 
 /// Subframes after which a cell that was clear and is gone counts as lost.
@@ -127,6 +130,12 @@ const PRIMARY_PERIOD: usize = 5;
 /// which a cell counts as lost.
 const ASTRAY: u32 = 2;
 const BLURRED: f32 = 0.7;
+
+/// A share of the usual coherence below which timing is doubted.
+const SUDDEN: f32 = 0.85;
+
+/// How fast it follows.
+const USUAL_SHARE: f32 = 0.1;
 
 /// How alike neighbours in a PSS are, at least, that tells where the cell is: once, or twice the same. Noise alone reaches
 /// 0.4 now and then, a cell at 0 dB 0.5.
@@ -288,13 +297,16 @@ impl Tracker {
             sample: libm::round(self.place.start) as i64,
             ..Observation::default()
         };
-        if has_more && self.is_elsewhere(stream) || self.jumps() {
+        if has_more && self.is_elsewhere(stream) || self.jumps() || self.is_displaced(stream, last) {
             self.estimator.restart();
             self.receive(stream, &symbols);
             heard.sample = libm::round(self.place.start) as i64;
         }
         let hints = *self.estimator.hints();
         let is_faint = self.health.observe(&hints, heard.sample);
+        let coherence = hints.coherence();
+        let share = if self.health.usual == 0.0 { 1.0 } else { USUAL_SHARE };
+        self.health.usual += share * (coherence - self.health.usual);
         let channel = self.estimator.channel();
         (heard.cfi, heard.cfi_margin) = self.observer.cfi(heard.number, &self.grid, channel);
         for symbol in 1..self.cell().control_symbols(heard.cfi) {
@@ -332,6 +344,26 @@ impl Tracker {
             self.place.start += delay;
         }
         is_beside
+    }
+
+    /// Whether reference signals are suddenly blurred, and cyclic prefixes show that symbols begin elsewhere. Goes there.
+    fn is_displaced(&mut self, stream: &Stream<'_>, last: usize) -> bool {
+        let coherence = self.estimator.hints().coherence();
+        if coherence > SUDDEN * self.health.usual {
+            return false;
+        }
+        let size = self.numerology.fft_size();
+        let before = size / 2 + self.numerology.prefix_samples(1);
+        let first = libm::round(self.place.start) as i64 - before as i64;
+        let end = self.numerology.symbol_start(last) + size;
+        let samples: Vec<Complex32> = match stream.pieces(first, before + end, &mut self.window) {
+            Some(pieces) => pieces.flatten().copied().collect(),
+            None => return false,
+        };
+        let Some(shift) = prefix::displacement(self.numerology, &samples, last) else { return false };
+        let Place { cfo_hz, drift, .. } = self.last_sure;
+        self.place = Place { start: self.place.start + shift as f64, cfo_hz, drift, ..self.place };
+        true
     }
 
     /// Whether the PSS shows that the cell is elsewhere than its reference signals tell, which repeat every sixth of a
