@@ -409,7 +409,7 @@ pub fn fusion(input: &[u8]) {
     while !choices.is_over() {
         let carrier = CarrierId(choices.byte() % (carriers + 1));
         match choices.byte() {
-            0..8 => fusion.align(carrier, choices.number() as i64),
+            0..8 => fusion.align(carrier, choices.number(), choices.number() as i64),
             8..16 => index = choices.number(),
             16..24 => {
                 if let Some(fused) = fusion.flush() {

@@ -4,12 +4,15 @@
 //! samples ─▶ listen ─▶ observation ─▶ search ─▶ candidates ─▶ evidence ─▶ found
 //! ```
 
+mod clock;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use airpace_core::radio::{BitLayer, CarrierId, RadioReport};
 use airpace_core::{Rnti, Time};
 use num_complex::Complex32;
 
+use self::clock::Clock;
 use crate::answers::{Answered, Answers};
 use crate::cell::Cell;
 use crate::dci::Carrier;
@@ -52,8 +55,13 @@ pub enum Output {
 /// One subframe, read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// Its number: 10 · SFN + subframe, without the wrap at 10,240.
+    /// Identity of the cell.
+    pub pci: u16,
+    /// Its number: 10 · SFN + subframe, without the wrap at 10,240, until frame numbers leap; then on with time.
     pub index: u64,
+    /// By how many subframes the cell's own numbers leapt before this one, forward or back: another cell counts otherwise, one
+    /// began anew, or more than a hundred subframes are missing of which nothing was said. Else 0.
+    pub leap: i64,
     /// System frame number, 0…1023.
     pub sfn: u16,
     /// Number within the frame, 0…9.
@@ -135,7 +143,7 @@ impl Reader {
         is_news
     }
 
-    fn read(&mut self, index: u64, observation: &Observation, ladder: &mut Ladder) -> Reading {
+    fn read(&mut self, (index, leap): (u64, i64), observation: &Observation, ladder: &mut Ladder) -> Reading {
         let Reader { search, evidence, answers, .. } = self;
         evidence.advance(index);
         let candidates = search.candidates(observation, |rnti| evidence.history().prior(rnti, 0.0));
@@ -148,7 +156,9 @@ impl Reader {
             search.believe(found.rnti, found.payload.len());
         }
         Reading {
+            pci: self.cell.pci,
             index,
+            leap,
             sfn: observation.sfn,
             subframe: observation.number as u8,
             sample: observation.sample,
@@ -262,9 +272,9 @@ impl Decoder {
             }
             Heard::Lost => Output::Lost,
             Heard::Subframe(observation) => {
-                let index = self.clock.index(&observation);
+                let number = self.clock.number(&observation);
                 let reader = self.reader.as_mut()?;
-                let reading = reader.read(index, &observation, self.listener.ladder_mut());
+                let reading = reader.read(number, &observation, self.listener.ladder_mut());
                 self.count(reading.found.iter().chain(&reading.late));
                 Output::Subframe(reading)
             }
@@ -287,64 +297,5 @@ impl Decoder {
             self.listener.ladder_mut().messages += 1;
         }
         self.listener.ladder_mut().rntis = self.rntis.len() as u64;
-    }
-}
-
-/// Numbers subframes without the wrap of frame numbers.
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    samples_per_subframe: f64,
-    /// Number and first sample of the last subframe.
-    last: Option<(u64, i64)>,
-}
-
-/// Subframes after which frame numbers begin again.
-const WRAP: i64 = 10_240;
-
-impl Clock {
-    fn new(rate_hz: u64) -> Clock {
-        Clock { samples_per_subframe: rate_hz as f64 / 1000.0, last: None }
-    }
-
-    /// The number of a subframe: that which its frame number allows, nearest to the time that went by.
-    fn index(&mut self, observation: &Observation) -> u64 {
-        let within = i64::from(observation.sfn) * 10 + observation.number as i64;
-        let index = match self.last {
-            None => within as u64,
-            Some((last, sample)) => {
-                let passed = (observation.sample - sample) as f64 / self.samples_per_subframe;
-                let about = last as i64 + libm::round(passed) as i64;
-                let off = (within - about).rem_euclid(WRAP);
-                let nearest = about + if off > WRAP / 2 { off - WRAP } else { off };
-                // Numbers only grow, also where another cell counts otherwise.
-                (if nearest > last as i64 { nearest } else { nearest + WRAP }) as u64
-            }
-        };
-        self.last = Some((index, observation.sample));
-        index
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn heard(sfn: u16, number: usize, ms: i64) -> Observation {
-        Observation { sfn, number, sample: ms * 1920 + 7, ..Observation::default() }
-    }
-
-    #[test]
-    fn numbers_go_on_over_wraps_gaps_and_other_cells() {
-        let mut clock = Clock::new(1_920_000);
-        assert_eq!(clock.index(&heard(1023, 9, 0)), 10_239);
-        assert_eq!(clock.index(&heard(0, 0, 1)), 10_240, "frame numbers begin again");
-        assert_eq!(clock.index(&heard(1, 5, 16)), 10_255, "samples were lost");
-        assert_eq!(
-            clock.index(&heard(1, 4, 16 + 10_239)),
-            20_494,
-            "for nearly a whole turn of frame numbers"
-        );
-        let other = clock.index(&heard(700, 3, 16 + 10_240));
-        assert!(other > 20_494 && other % WRAP as u64 == 7003, "another cell counts otherwise: {other}");
     }
 }

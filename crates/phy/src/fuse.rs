@@ -4,7 +4,7 @@
 //! reported it. A cell that falls too far behind is not waited for: the others go on, and it is said so. One of which it
 //! is known that nothing comes, for now or for good, is not waited for either.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use airpace_core::radio::{CarrierId, RadioReport};
 
@@ -14,7 +14,7 @@ pub enum Fused {
     /// One subframe of all cells: their reports in the order of the carriers. Cells that lost it, or that are not waited
     /// for, have none.
     Subframe {
-        /// Its number, by the clock of the first carrier.
+        /// Its number.
         index: u64,
         /// At least one.
         reports: Vec<RadioReport>,
@@ -37,10 +37,12 @@ pub struct Fusion {
     stalls: Vec<Fused>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Source {
     /// What is added to its numbers.
     offset: i64,
+    /// What will be, from which of its own numbers on.
+    offsets: VecDeque<(u64, i64)>,
     /// Its last subframe.
     last: Option<u64>,
     /// It is not waited for, until it has caught up.
@@ -55,6 +57,15 @@ impl Source {
     fn is_free(&self) -> bool {
         self.is_stalled || self.has_ended
     }
+
+    /// A number of its own, as all count. Its numbers grow.
+    fn shared(&mut self, own: u64) -> u64 {
+        while let Some(&(_, offset)) = self.offsets.front().filter(|(from, _)| *from <= own) {
+            self.offset = offset;
+            self.offsets.pop_front();
+        }
+        own.saturating_add_signed(self.offset)
+    }
 }
 
 impl Fusion {
@@ -64,9 +75,8 @@ impl Fusion {
     /// Of these carriers. A cell may be `patience` subframes behind the fastest: [`Fusion::WITHOUT_END`] where nothing is
     /// lost by waiting.
     pub fn new(carriers: impl IntoIterator<Item = CarrierId>, patience: u64) -> Fusion {
-        let source = Source { offset: 0, last: None, is_stalled: false, has_ended: false, too_late: 0 };
         Fusion {
-            cells: carriers.into_iter().map(|carrier| (carrier, source)).collect(),
+            cells: carriers.into_iter().map(|carrier| (carrier, Source::default())).collect(),
             patience,
             waiting: BTreeMap::new(),
             done: None,
@@ -74,10 +84,11 @@ impl Fusion {
         }
     }
 
-    /// Cells need not count frames alike: adds `offset` to the numbers of one, from its next report on.
-    pub fn align(&mut self, carrier: CarrierId, offset: i64) {
+    /// Cells need not count frames alike: adds `offset` to the numbers of one, from its own number `from` on, which may be
+    /// one whose report comes later.
+    pub fn align(&mut self, carrier: CarrierId, from: u64, offset: i64) {
         if let Some(source) = self.cells.get_mut(&carrier) {
-            source.offset = offset;
+            source.offsets.push_back((from, offset));
         }
     }
 
@@ -99,7 +110,7 @@ impl Fusion {
     /// dropped, as are those that come after their subframe came out.
     pub fn push(&mut self, mut report: RadioReport) {
         let Some(source) = self.cells.get_mut(&report.carrier) else { return };
-        let index = report.subframe_index.saturating_add_signed(source.offset);
+        let index = source.shared(report.subframe_index);
         report.subframe_index = index;
         source.last = source.last.max(Some(index));
         if Some(index) <= self.done {
@@ -253,10 +264,20 @@ mod tests {
     #[test]
     fn cells_that_count_differently_are_aligned() {
         let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], 10);
-        fusion.align(CarrierId(1), -3);
+        fusion.align(CarrierId(1), 0, -3);
         fusion.push(report(0, 50));
         fusion.push(report(1, 53));
         assert_eq!(drain(&mut fusion), [(50, vec![0, 1])]);
+    }
+
+    #[test]
+    fn what_is_kept_back_keeps_the_numbers_of_its_time() {
+        let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], 10);
+        fusion.align(CarrierId(1), 52, 3);
+        (50..56).for_each(|index| fusion.push(report(0, index)));
+        (50..53).for_each(|index| fusion.push(report(1, index)));
+        let together = [(50, vec![0, 1]), (51, vec![0, 1]), (52, vec![0]), (53, vec![0]), (54, vec![0])];
+        assert_eq!(drain(&mut fusion), [&together[..], &[(55, vec![0, 1])]].concat(), "three are missing");
     }
 
     #[test]

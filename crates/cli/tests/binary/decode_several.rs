@@ -249,3 +249,48 @@ fn recordings_that_began_at_different_times_are_brought_together_by_frame_number
     let (both, _, alike) = together(&shell, Path::new("fused"));
     assert!(both >= 85 && alike < 0.5, "by time, as if both began at once: {alike} are alike");
 }
+
+/// Its samples, one recording behind the other.
+fn join(shell: &Shell, parts: &[&str], to: &str) {
+    let joined: Vec<u8> = parts.iter().flat_map(|part| samples(shell, part)).collect();
+    std::fs::write(shell.path(&format!("{to}.sigmf-data")), joined).unwrap();
+    std::fs::copy(shell.path(&format!("{}.sigmf-meta", parts[0])), shell.path(&format!("{to}.sigmf-meta")))
+        .unwrap();
+}
+
+#[test]
+fn a_cell_whose_frame_numbers_leap_stays_beside_the_others() {
+    let shell = Shell::new();
+    record(&shell, "steady", &["--pci", "7"]);
+    record(&shell, "first", &["--pci", "8"]);
+    let small = ["--set", "cell.prbs=25", "--set", "cell.crs_ports=2", "--snr", "20", "--seconds", "0.2"];
+    for (name, pci, from) in [("on", "7", "16"), ("handed", "9", "500"), ("begun", "8", "3")] {
+        let words = ["encode", "competitor", "--out", name, "--pci", pci, "--sfn", from];
+        shell.run(&[&words[..], &small].concat()).fine();
+    }
+    join(&shell, &["steady", "on"], "low");
+    for (second, word) in [("handed", "another cell"), ("begun", "the cell began anew")] {
+        join(&shell, &["first", second], "high");
+        for align in ["auto", "time", "sfn"] {
+            let words = ["decode", "low", "high", "--json", "--reports", "fused", "--align", align];
+            let done = shell.run(&words);
+            let told = done.err.matches("frame numbers leap").count();
+            assert_eq!(told, 1, "{second}, --align {align}: {}", done.err);
+            assert!(done.err.contains("high: after 0.2") && done.err.contains(word), "{}", done.err);
+            let messages = done.json();
+            let mut numbers = messages.iter().filter(|message| message["carrier"] == 1);
+            assert!(
+                numbers.all(|message| message["index"].as_u64() < Some(10_700)),
+                "numbers go on with time"
+            );
+            let fused = lines(&shell.read("fused"));
+            let reports: Vec<_> = fused.iter().map(|line| line["reports"].as_array().unwrap()).collect();
+            let both: Vec<_> = reports.iter().filter(|reports| reports.len() == 2).collect();
+            assert!(both.len() >= 380, "{second}, --align {align}: only {} of 400 are together", both.len());
+            for reports in both {
+                let [one, other] = [0, 1].map(|carrier| reports[carrier]["time_ms"].as_f64().unwrap());
+                assert!((one - other).abs() < 1.5, "{one} ms and {other} ms are brought together");
+            }
+        }
+    }
+}

@@ -33,26 +33,54 @@ pub struct Shift {
     pub doubt: Option<String>,
 }
 
-/// Finds out how recordings stand to each other: by the first subframe of each.
+/// A recording's frame numbers leap.
+#[derive(Clone, Copy, Debug)]
+pub struct Leap {
+    /// The subframe behind it.
+    pub index: u64,
+    /// When that began, in milliseconds after the recording's first sample.
+    pub at_ms: f64,
+    /// By how many subframes, beyond the time that went by.
+    pub by: i64,
+    /// Whether it is still the cell that was heard before.
+    pub is_same_cell: bool,
+}
+
+/// Finds out how recordings stand to each other: by the first subframe of each, and again where it may have changed.
 #[derive(Debug)]
 pub struct Alignment {
     align: Align,
     /// A subframe of the recording that was heard first: its number, and when it was.
     reference: Option<(u64, f64)>,
-    is_known: Vec<bool>,
+    all: Vec<Known>,
+}
+
+/// What is known of a recording.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// What is added to its numbers.
+    shift: Option<i64>,
+    /// The last of its subframes, as all count.
+    last: i64,
+    /// It said nothing for a while, and has not caught up.
+    is_behind: bool,
 }
 
 impl Alignment {
     /// Of so many recordings.
     pub fn new(align: Align, recordings: usize) -> Alignment {
-        Alignment { align, reference: None, is_known: vec![false; recordings] }
+        Alignment { align, reference: None, all: vec![Known::default(); recordings] }
     }
 
     /// Subframe `index` of a recording began `at_ms` after its first sample. Gives its shift, once.
     ///
     /// Source: TS 36.300 §5.5 (cells that can be aggregated count frames alike)
     pub fn hear(&mut self, recording: usize, index: u64, at_ms: f64) -> Option<Shift> {
-        if std::mem::replace(&mut self.is_known[recording], true) {
+        let newest = self.newest_beside(recording);
+        let known = &mut self.all[recording];
+        if let Some(shift) = known.shift {
+            known.last = index as i64 + shift;
+            known.is_behind &= known.last + ALIKE < newest;
             return None;
         }
         let (first, first_ms) = *self.reference.get_or_insert((index, at_ms));
@@ -65,8 +93,48 @@ impl Alignment {
             Align::Auto if apart.abs() <= ALIKE => (by_number, None),
             Align::Auto => (by_time, Some(doubt(apart))),
         };
-        let begin_ms = first_ms + (index as i64 + subframes - first as i64) as f64 - at_ms;
-        Some(Shift { subframes, begin_ms, doubt })
+        Some(Shift { doubt, ..self.set(recording, index, at_ms, subframes) })
+    }
+
+    /// A recording says nothing, and is not waited for.
+    pub fn stall(&mut self, recording: usize) {
+        self.all[recording].is_behind = true;
+    }
+
+    /// Frame numbers of a recording leap, whose subframes' numbers go on by its samples' time. Gives its shift from then on,
+    /// if that is another.
+    ///
+    /// Nothing has to change unless samples may be missing without a word: where numbers are believed, or where nothing was
+    /// said for a while. What comes then is beside what the others say now, or where its numbers say that this is.
+    pub fn leap(&mut self, recording: usize, leap: Leap) -> Option<Shift> {
+        let Known { shift, is_behind, .. } = self.all[recording];
+        let shift = shift?;
+        let newest = self.newest_beside(recording);
+        let may_be_missing = leap.is_same_cell && leap.by > 0;
+        let by_number = shift + leap.by;
+        let by_now = newest + 1 - leap.index as i64;
+        let subframes = if is_behind {
+            if may_be_missing && (by_number - by_now).abs() <= ALIKE { by_number } else { by_now.max(shift) }
+        } else if self.align == Align::Sfn && may_be_missing {
+            by_number
+        } else {
+            shift
+        };
+        (subframes != shift).then(|| self.set(recording, leap.index, leap.at_ms, subframes))
+    }
+
+    fn set(&mut self, recording: usize, index: u64, at_ms: f64, subframes: i64) -> Shift {
+        let last = index as i64 + subframes;
+        self.all[recording] = Known { shift: Some(subframes), last, is_behind: false };
+        let (first, first_ms) = self.reference.unwrap_or((index, at_ms));
+        Shift { subframes, begin_ms: first_ms + (last - first as i64) as f64 - at_ms, doubt: None }
+    }
+
+    /// How far the others are.
+    fn newest_beside(&self, recording: usize) -> i64 {
+        let others =
+            self.all.iter().enumerate().filter(|(at, known)| *at != recording && known.shift.is_some());
+        others.map(|(_, known)| known.last).max().unwrap_or(i64::MIN / 2)
     }
 }
 
@@ -109,5 +177,42 @@ mod tests {
         assert_eq!((alike.subframes, alike.begin_ms, alike.doubt), (0, 3000.0, None));
         let at_once = second(Align::Time, 140);
         assert_eq!((at_once.subframes, at_once.begin_ms), (-40, 0.0));
+    }
+    fn leap(index: u64, by: i64) -> Leap {
+        Leap { index, at_ms: index as f64, by, is_same_cell: true }
+    }
+
+    #[test]
+    fn a_leap_changes_nothing_unless_numbers_are_believed() {
+        for (align, to, shift) in [
+            (Align::Auto, leap(500, 3000), None),
+            (Align::Time, leap(500, 3000), None),
+            (Align::Sfn, leap(500, -3000), None),
+            (Align::Sfn, Leap { is_same_cell: false, ..leap(500, 3000) }, None),
+            (Align::Sfn, leap(500, 3000), Some(Shift { subframes: 3000, begin_ms: 3000.0, doubt: None })),
+        ] {
+            let mut alignment = Alignment::new(align, 2);
+            (0..2).for_each(|recording| _ = alignment.hear(recording, 0, 0.0));
+            assert_eq!(alignment.leap(1, to), shift, "--align {align:?}: {to:?}");
+        }
+    }
+
+    #[test]
+    fn a_recording_that_said_nothing_for_a_while_goes_on_where_the_others_are() {
+        for (to, subframes) in [
+            (leap(501, 2020), 2020),
+            (leap(501, 4000), 2000),
+            (leap(501, -700), 2000),
+            (Leap { is_same_cell: false, ..leap(501, 2020) }, 2000),
+        ] {
+            let mut alignment = Alignment::new(Align::Auto, 2);
+            (0..2).for_each(|recording| _ = alignment.hear(recording, 0, 0.0));
+            alignment.stall(1);
+            alignment.hear(0, 2500, 2500.0);
+            alignment.hear(1, 500, 500.0);
+            let shift = alignment.leap(1, to).expect("it is not where it was");
+            assert_eq!((shift.subframes, shift.begin_ms), (subframes, subframes as f64), "{to:?}");
+            assert_eq!(alignment.leap(1, leap(502, -700)), None, "it has caught up");
+        }
     }
 }

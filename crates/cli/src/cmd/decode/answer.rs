@@ -13,9 +13,9 @@ fn word(answer: &Answered) -> &'static str {
 }
 
 /// One JSON object; `rnti` is how the user is named.
-pub fn json(pci: u16, reading: &Reading, answer: &Answered, rnti: Rnti) -> Value {
+pub fn json(reading: &Reading, answer: &Answered, rnti: Rnti) -> Value {
     json!({
-        "cell": pci,
+        "cell": reading.pci,
         "index": reading.index,
         "sfn": reading.sfn,
         "subframe": reading.subframe,
@@ -29,13 +29,14 @@ pub fn json(pci: u16, reading: &Reading, answer: &Answered, rnti: Rnti) -> Value
 }
 
 /// One line for people, under the head of messages.
-pub fn line(pci: u16, reading: &Reading, answer: &Answered, rnti: Rnti) -> String {
+pub fn line(reading: &Reading, answer: &Answered, rnti: Rnti) -> String {
     let again = match answer.attempt {
         1 => String::new(),
         attempt => format!(", attempt {attempt}"),
     };
     format!(
-        "{pci:>4} {:>5}.{} {:>3} {:>5} C    UL  {}: the block granted {} subframes ago{again}",
+        "{:>4} {:>5}.{} {:>3} {:>5} C    UL  {}: the block granted {} subframes ago{again}",
+        reading.pci,
         reading.sfn,
         reading.subframe,
         reading.cfi,

@@ -156,11 +156,11 @@ pub struct SubframeRows {
 }
 
 impl SubframeRows {
-    /// Adds a whole subframe of a recording's cell.
-    pub fn add(&mut self, carrier: u8, pci: u16, time_ms: f64, reading: &Reading) {
+    /// Adds a whole subframe of a recording (0 is the first).
+    pub fn add(&mut self, carrier: u8, time_ms: f64, reading: &Reading) {
         let account = Account::of(reading);
         self.carrier.append_value(carrier);
-        self.cell.append_value(pci);
+        self.cell.append_value(reading.pci);
         self.time_ms.append_value(time_ms);
         self.index.append_value(reading.index);
         self.sfn.append_value(reading.sfn);

@@ -47,9 +47,9 @@ impl Reports {
         })
     }
 
-    /// Adds `subframes` to the numbers of a cell from now on.
-    pub fn shift(&mut self, carrier: usize, subframes: i64) {
-        self.fusion.align(CarrierId(carrier as u8), subframes);
+    /// Adds `subframes` to the numbers of a cell, from its subframe `from` on.
+    pub fn shift(&mut self, carrier: usize, from: u64, subframes: i64) {
+        self.fusion.align(CarrierId(carrier as u8), from, subframes);
     }
 
     /// A message is believed, whose subframe may come later.

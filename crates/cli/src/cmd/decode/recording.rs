@@ -1,7 +1,7 @@
 //! What is kept of one recording while it is decoded.
 
 use airpace_core::radio::Direction;
-use airpace_phy::Cell;
+use airpace_phy::decoder::Reading;
 use airpace_phy::follow::{Follower, Own};
 use airpace_phy::found::Found;
 use serde_json::{Value, json};
@@ -20,8 +20,6 @@ pub struct Recording {
     pub name: String,
     /// Samples per second.
     pub rate_hz: f64,
-    /// The cell that was found last.
-    pub cell: Option<Cell>,
     /// When it began, in milliseconds since the first did.
     pub begin_ms: f64,
     /// Its counts.
@@ -34,6 +32,8 @@ pub struct Recording {
     pub followed: Option<Followed>,
     /// The last subframe, and when it began, in milliseconds from the first sample.
     last: (u64, f64),
+    /// Whose it was.
+    pci: Option<u16>,
 }
 
 impl Recording {
@@ -42,22 +42,22 @@ impl Recording {
         Recording {
             name,
             rate_hz,
-            cell: None,
             begin_ms: 0.0,
             stats: Stats::default(),
             held: Held::new(patience),
             end: None,
             followed: args.rnti.map(|rnti| Followed::new(Follower::new(rnti, WINDOW))),
             last: (0, 0.0),
+            pci: None,
         }
     }
 
-    /// Comes to a subframe that began so many samples after the first. Gives the time in milliseconds.
-    pub fn advance(&mut self, index: u64, sample: i64) -> f64 {
-        let at_ms = sample as f64 * 1e3 / self.rate_hz;
-        self.last = (index, at_ms);
+    /// Comes to a subframe. Gives when it began, in milliseconds from the first sample.
+    pub fn advance(&mut self, reading: &Reading) -> f64 {
+        let at_ms = reading.sample as f64 * 1e3 / self.rate_hz;
+        (self.last, self.pci) = ((reading.index, at_ms), Some(reading.pci));
         if let Some(followed) = &mut self.followed {
-            followed.follower.advance(index);
+            followed.follower.advance(reading.index);
         }
         at_ms
     }
@@ -68,9 +68,9 @@ impl Recording {
         last_ms + index as f64 - last as f64
     }
 
-    /// Identity of the cell, 0 before one is found.
-    pub fn pci(&self) -> u16 {
-        self.cell.map_or(0, |cell| cell.pci)
+    /// Whether its last subframe was this cell's.
+    pub fn is_of(&self, pci: u16) -> bool {
+        self.pci == Some(pci)
     }
 }
 

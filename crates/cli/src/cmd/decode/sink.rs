@@ -15,7 +15,7 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::Args;
-use super::align::Alignment;
+use super::align::{Alignment, Leap, Shift};
 use super::answer;
 use super::cell::{Ending, Event, Told};
 use super::columns::{MessageRows, SubframeRows};
@@ -134,6 +134,9 @@ impl<'o> Sink<'o> {
 
     /// A recording is silent and not waited for.
     pub fn stall(&mut self, carrier: usize) {
+        if let Some(alignment) = &mut self.alignment {
+            alignment.stall(carrier);
+        }
         if let Some(reports) = &mut self.reports {
             reports.stall(carrier);
         }
@@ -175,7 +178,6 @@ impl<'o> Sink<'o> {
         let recording = &mut self.recordings[carrier];
         match output {
             Output::Locked(lock) => {
-                recording.cell = Some(lock.cell);
                 recording.stats.locked();
                 let after_ms = lock.after as f64 * 1e3 / recording.rate_hz;
                 let word = format!(
@@ -187,9 +189,13 @@ impl<'o> Sink<'o> {
                 self.say(&word);
             }
             Output::Subframe(reading) => {
-                let at_ms = recording.advance(reading.index, reading.sample);
+                let is_same_cell = recording.is_of(reading.pci);
+                let at_ms = recording.advance(&reading);
                 recording.stats.heard(&reading);
                 self.align(carrier, reading.index, at_ms);
+                if reading.leap != 0 {
+                    self.leap(carrier, Leap { index: reading.index, at_ms, by: reading.leap, is_same_cell });
+                }
                 for found in reading.found.iter().chain(&reading.late) {
                     self.message(carrier, found)?;
                 }
@@ -218,13 +224,46 @@ impl<'o> Sink<'o> {
 
     fn align(&mut self, carrier: usize, index: u64, at_ms: f64) {
         let shift = self.alignment.as_mut().and_then(|alignment| alignment.hear(carrier, index, at_ms));
-        let Some(shift) = shift else { return };
+        let Some(mut shift) = shift else { return };
+        let doubt = shift.doubt.take().filter(|_| self.reports.is_some());
+        self.shift(carrier, index, &shift);
+        if let Some(doubt) = doubt {
+            self.say(&format!("{} {doubt}", self.recordings[carrier].name));
+        }
+    }
+
+    /// Frame numbers leap. A recording that is played again and again need not tell it every time.
+    fn leap(&mut self, carrier: usize, leap: Leap) {
+        let recording = &mut self.recordings[carrier];
+        let leaps = recording.stats.leap();
+        let shift = self.alignment.as_mut().and_then(|alignment| alignment.leap(carrier, leap));
+        let taken_for = match &shift {
+            Some(_) => "its subframes go on where the other recordings are",
+            None => "its subframes are counted on by time",
+        };
+        if leaps == 10_u64.pow(leaps.ilog10()) {
+            let word = format!(
+                "{}: after {:.2} s frame numbers leap by {:+.2} s, {leaps} times so far: {}; {taken_for}",
+                self.recordings[carrier].name,
+                leap.at_ms / 1e3,
+                leap.by as f64 / 1e3,
+                if leap.is_same_cell {
+                    "samples are missing, or the cell began anew"
+                } else {
+                    "another cell"
+                },
+            );
+            self.say(&word);
+        }
+        if let Some(shift) = shift {
+            self.shift(carrier, leap.index, &shift);
+        }
+    }
+
+    fn shift(&mut self, carrier: usize, from: u64, shift: &Shift) {
         self.recordings[carrier].begin_ms = shift.begin_ms;
         if let Some(reports) = &mut self.reports {
-            reports.shift(carrier, shift.subframes);
-            if let Some(doubt) = shift.doubt {
-                self.say(&format!("{} {doubt}", self.recordings[carrier].name));
-            }
+            reports.shift(carrier, from, shift.subframes);
         }
     }
 
@@ -274,16 +313,15 @@ impl<'o> Sink<'o> {
     fn answer(&mut self, carrier: usize, reading: &Reading, answer: &Answered) -> anyhow::Result<()> {
         let recording = &mut self.recordings[carrier];
         recording.stats.answer(answer);
-        let pci = recording.pci();
         let is_wanted = self.args.rnti.is_none_or(|rnti| rnti == answer.rnti);
         if !self.args.phich || self.args.subframes || !is_wanted {
             return Ok(());
         }
         let rnti = self.names.as_mut().map_or(answer.rnti, |names| names.of(answer.rnti));
         if self.args.json {
-            return self.object(carrier, answer::json(pci, reading, answer, rnti));
+            return self.object(carrier, answer::json(reading, answer, rnti));
         }
-        Ok(writeln!(self.out, "{}", answer::line(pci, reading, answer, rnti))?)
+        Ok(writeln!(self.out, "{}", answer::line(reading, answer, rnti))?)
     }
 
     /// An object of a recording, which is named where there are several.
@@ -298,14 +336,14 @@ impl<'o> Sink<'o> {
     fn whole(&mut self, carrier: usize, reading: &Reading) -> anyhow::Result<()> {
         let recording = &mut self.recordings[carrier];
         recording.stats.whole(reading);
-        let (pci, at_ms) = (recording.pci(), reading.sample as f64 * 1e3 / recording.rate_hz);
+        let at_ms = reading.sample as f64 * 1e3 / recording.rate_hz;
         if let Some(Table::Subframes(table)) = &mut self.table {
-            table.add(|rows| rows.add(carrier as u8, pci, at_ms, reading))?;
+            table.add(|rows| rows.add(carrier as u8, at_ms, reading))?;
         }
         if self.args.subframes && self.args.json {
-            self.object(carrier, subframes::json(pci, reading))?;
+            self.object(carrier, subframes::json(reading))?;
         } else if self.args.subframes {
-            writeln!(self.out, "{}", subframes::line(pci, reading))?;
+            writeln!(self.out, "{}", subframes::line(reading))?;
         }
         if let Some(reports) = &mut self.reports {
             let names = &mut self.names;

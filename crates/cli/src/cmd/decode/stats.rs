@@ -29,6 +29,7 @@ pub struct Stats {
     prbs_used: u64,
     snr_db: f64,
     gaps: u64,
+    leaps: u64,
     answers: u64,
     refusals: u64,
     cost: Cost,
@@ -99,6 +100,12 @@ impl Stats {
         self.gaps
     }
 
+    /// Frame numbers leap; says how often they did.
+    pub fn leap(&mut self) -> u64 {
+        self.leaps += 1;
+        self.leaps
+    }
+
     /// Processor time went by.
     pub fn spent(&mut self, us: f64) {
         self.cost.spent(us);
@@ -113,7 +120,7 @@ impl Stats {
         let cfis: Vec<String> = self.cfis.iter().map(|(cfi, count)| format!("{cfi}: {count}")).collect();
         writeln!(
             out,
-            "{} subframes, SNR {:.1} dB, CFI {}; {:.1} of {:.0} PRB pairs used; {} users; {} gaps",
+            "{} subframes, SNR {:.1} dB, CFI {}; {:.1} of {:.0} PRB pairs used; {} users; {} gaps, {} leaps of frame numbers",
             thousands(self.subframes),
             self.snr_db / self.subframes.max(1) as f64,
             cfis.join(", "),
@@ -121,6 +128,7 @@ impl Stats {
             per(self.prbs),
             self.users.len(),
             self.gaps,
+            self.leaps,
         )?;
         let mut table = Table::new(
             &["RNTI", "dir", "format", "messages", "PRBs", "new Mbit/s", "sent again", "doubt"],

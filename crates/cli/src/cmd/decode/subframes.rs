@@ -93,7 +93,7 @@ impl Account {
 }
 
 /// One JSON object: how full a subframe is, and by which messages.
-pub fn json(pci: u16, reading: &Reading) -> Value {
+pub fn json(reading: &Reading) -> Value {
     let account = Account::of(reading);
     let mut formats = Map::new();
     for found in &reading.found {
@@ -101,7 +101,7 @@ pub fn json(pci: u16, reading: &Reading) -> Value {
         formats.insert(found.format().to_owned(), json!(count + 1));
     }
     json!({
-        "cell": pci,
+        "cell": reading.pci,
         "index": reading.index,
         "sfn": reading.sfn,
         "subframe": reading.subframe,
@@ -121,10 +121,11 @@ pub fn json(pci: u16, reading: &Reading) -> Value {
 }
 
 /// One line for people.
-pub fn line(pci: u16, reading: &Reading) -> String {
+pub fn line(reading: &Reading) -> String {
     let used = used_prbs(reading).len();
     format!(
-        "{pci:>4} {:>5}.{} {:>3}  {:>3} messages  {:>3} of {} PRBs used",
+        "{:>4} {:>5}.{} {:>3}  {:>3} messages  {:>3} of {} PRBs used",
+        reading.pci,
         reading.sfn,
         reading.subframe,
         reading.cfi,
