@@ -11,23 +11,24 @@
 //! not: a [`Line`] frames them.
 
 mod line;
+mod told;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
 use std::time::Duration;
 
 use airpace_core::Time;
 
-use crate::command::{Answer, Build, EventMask, Refusal, Release, Request};
+use crate::command::{Answer, EventMask, Request};
 use crate::control::{Control, Drain};
 use crate::frame::Framing;
 use crate::mask::{EQUIPMENTS, Mask};
 use crate::packet::{LogCode, Message};
 
 pub use line::Line;
+pub use told::{Identity, Missing, State, Step, Trouble};
 
 /// How a session goes about its work.
 #[derive(Clone, Debug)]
@@ -70,85 +71,6 @@ pub struct Original {
     pub logs: Vec<Mask>,
     /// Events, if any were on.
     pub events: Option<EventMask>,
-}
-
-/// How far a session is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Asking; packets may come that an earlier host asked for.
-    Opening(Step),
-    /// The modem sends what is wanted.
-    Streaming,
-    /// Giving back the modem as it was.
-    Leaving,
-    /// It is as it was.
-    Closed,
-    /// Nothing more will come of it.
-    Failed(Trouble),
-}
-
-/// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
-    /// Who the modem is.
-    Version,
-    /// What its software is called.
-    Build,
-    /// Which version of the protocol it speaks.
-    Protocol,
-    /// Plain framing.
-    Framing,
-    /// How many items each equipment has.
-    Items,
-    /// Which packets of an equipment it sends now.
-    Read(u8),
-    /// Which events it reports now.
-    ReadEvents,
-    /// Events off.
-    EventsOff,
-    /// Log packets off.
-    LogsOff,
-    /// Which packets of an equipment it is to send.
-    Set(u8),
-    /// How it is to buffer, in-band: the place in the list of what is to be set.
-    Buffer(u8),
-    /// What it had before.
-    Restore,
-}
-
-/// Why a session failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// Nothing at all came from the port.
-    Silent,
-    /// Something came, but no answer.
-    Deaf(Step),
-    /// The modem refuses what a session cannot do without.
-    Refused(Step, Refusal),
-}
-
-/// Why a wanted code will not come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
-    /// The modem has no such equipment.
-    Equipment,
-    /// The modem has only so many items of its equipment.
-    Items(u32),
-    /// The modem refused the mask with this status.
-    Status(u32),
-    /// The modem refused the mask.
-    Refused(Refusal),
-}
-
-/// Who a modem says it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
-    /// Dates of its software.
-    pub release: Option<Release>,
-    /// Names of its software.
-    pub build: Option<Build>,
-    /// Version of the protocol.
-    pub protocol: Option<u16>,
 }
 
 /// The host's side of a port.
@@ -556,57 +478,5 @@ fn other(framing: Framing) -> Framing {
     match framing {
         Framing::Hdlc => Framing::Plain,
         Framing::Plain => Framing::Hdlc,
-    }
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Step::Version => f.write_str("who it is"),
-            Step::Build => f.write_str("what its software is called"),
-            Step::Protocol => f.write_str("which protocol it speaks"),
-            Step::Framing => f.write_str("for plain framing"),
-            Step::Items => f.write_str("how many log items it has"),
-            Step::Read(equipment) => write!(f, "for the mask of equipment {equipment:#X}"),
-            Step::ReadEvents => f.write_str("for the mask of events"),
-            Step::EventsOff => f.write_str("for no events"),
-            Step::LogsOff => f.write_str("for no log packets"),
-            Step::Set(equipment) => write!(f, "for log packets of equipment {equipment:#X}"),
-            Step::Buffer(_) => f.write_str("to buffer otherwise"),
-            Step::Restore => f.write_str("to be as it was"),
-        }
-    }
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Trouble::Silent => f.write_str(
-                "the port answers nothing: is it the modem's DM port (often the first of several ttyUSB), and is no \
-                 other program using it?",
-            ),
-            Trouble::Deaf(step) => write!(
-                f,
-                "the port sends, but does not answer (asked {step}): is another program using it? Unplugging the modem \
-                 resets the port"
-            ),
-            Trouble::Refused(step, refusal) => write!(
-                f,
-                "the modem refuses (asked {step}): {refusal}. Its diagnostic interface may be locked by its maker"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Trouble {}
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Missing::Equipment => f.write_str("the modem has no such equipment"),
-            Missing::Items(items) => write!(f, "the modem has only {items} items of its equipment"),
-            Missing::Status(status) => write!(f, "the modem did not take the mask (status {status})"),
-            Missing::Refused(refusal) => write!(f, "the modem refused the mask: {refusal}"),
-        }
     }
 }

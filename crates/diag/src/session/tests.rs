@@ -1,6 +1,7 @@
 //! Sessions against ends of the line that no real modem should be; against a good one, see `tests/modem.rs`.
 
 use super::*;
+use crate::command::{Build, Refusal, Release};
 
 const LTE: LogCode = LogCode(0xB139);
 const NR: LogCode = LogCode(0xB97F);
