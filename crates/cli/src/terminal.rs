@@ -121,6 +121,11 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
+/// So many of something: `1 port`, `2,500 ports`.
+pub fn count(number: u64, of: &str) -> String {
+    format!("{} {of}{}", thousands(number), if number == 1 { "" } else { "s" })
+}
+
 /// A bar with an estimate of the time left, on standard error; hidden where nobody watches.
 pub fn progress(is_quiet: bool) -> ProgressBar {
     bar(is_quiet, "{bar:30} {percent:>3} %  {msg}, {eta} left")

@@ -7,6 +7,8 @@ use crate::numerology::Bandwidth;
 /// What was counted on each rung, from the ground up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ladder {
+    /// Samples per second; 0 if that is not known.
+    pub rate_hz: u64,
     /// Samples taken.
     pub samples: u64,
     /// Samples that were said to be lost.
@@ -108,6 +110,11 @@ impl Rung {
     }
 }
 
+/// In fewer milliseconds there need not be a whole part of the PBCH: one is sent per frame.
+///
+/// Source: TS 36.211 §6.6.4
+const LEAST_MS: f64 = 10.0;
+
 /// Samples are from −1 to 1; eight bits reach 127/128.
 const FULL_SCALE: f32 = 0.99;
 
@@ -174,8 +181,14 @@ impl Ladder {
         match (rung, signs) {
             (Rung::Samples, _) if self.samples == 0 => "no samples came: is the file empty?".to_owned(),
             (Rung::Samples, _) => "all samples are zero: check the sample format and the receiver".to_owned(),
-            (Rung::Primary, _) if self.searches == 0 => {
-                "fewer than five milliseconds of samples: record at least twenty".to_owned()
+            (Rung::Primary | Rung::Secondary | Rung::Broadcast, _)
+                if self.others[0].is_none() && self.span_ms() < LEAST_MS =>
+            {
+                format!(
+                    "{:.1} ms of samples are too short: a cell tells what is needed to read it every {LEAST_MS:.0} ms; \
+                     record at least 20",
+                    self.span_ms()
+                )
             }
             (Rung::Primary, Some(signs)) => format!("no synchronisation signal is heard, and {signs}"),
             (Rung::Primary, None) if self.clipped_share() > OVERDRIVEN => format!(
@@ -247,6 +260,11 @@ impl Ladder {
         })
     }
 
+    /// How long the samples are, in milliseconds; endless if that is not known.
+    fn span_ms(&self) -> f64 {
+        if self.rate_hz == 0 { f64::INFINITY } else { 1e3 * self.samples as f64 / self.rate_hz as f64 }
+    }
+
     fn clipped_share(&self) -> f64 {
         self.clipped as f64 / self.inspected.max(1) as f64
     }
@@ -288,6 +306,10 @@ mod tests {
         ladder.silent = 3000;
         assert!(ladder.broken().is_some_and(|(_, hint)| hint.contains("zero")));
         ladder.silent = 0;
+        ladder.rate_hz = 7_680_000;
+        assert!(ladder.broken().is_some_and(|(_, hint)| hint.contains("3.9 ms of samples are too short")));
+        ladder.rate_hz = 1_000_000;
+        assert!(ladder.broken().is_some_and(|(_, hint)| hint.contains("no synchronisation signal")));
         ladder.searches = 3;
         (ladder.primaries, ladder.secondaries, ladder.broadcasts) = (3, 2, 1);
         ladder.too_wide = Bandwidth::from_prbs(50);

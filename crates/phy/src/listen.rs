@@ -191,7 +191,7 @@ impl Listener {
             raw: Ring::new(0),
             state: State::Searching(Box::new(Searching::new(options.rate_hz, 0))),
             heard: VecDeque::new(),
-            ladder: Ladder { wanted: options.pci, ..Ladder::default() },
+            ladder: Ladder { rate_hz: options.rate_hz, wanted: options.pci, ..Ladder::default() },
             is_finished: false,
             options,
         })

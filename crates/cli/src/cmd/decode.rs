@@ -15,6 +15,7 @@ mod recording;
 mod sink;
 mod stats;
 mod subframes;
+mod tables;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,8 +27,9 @@ use airpace_core::Rnti;
 use airpace_live::iq::Format;
 use airpace_live::radio::hertz;
 use airpace_phy::Cell;
+use airpace_phy::dci::Audience;
 use airpace_phy::evidence::Caution;
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use self::align::Align;
 use self::cell::Task;
@@ -61,7 +63,8 @@ pub struct Args {
     /// One JSON object per message.
     #[arg(long)]
     json: bool,
-    /// Writes what is printed as a table too: a row per message, or per subframe, with the names of the JSON.
+    /// Writes what is printed as a table too: a row per message, or per subframe, with the names of the JSON; with --phich,
+    /// answers go to a table beside it, OUT.phich.
     #[arg(long, value_name = "OUT")]
     parquet: Option<PathBuf>,
     /// Which cell: `auto` takes the strongest, a number only the cell of that identity.
@@ -73,7 +76,8 @@ pub struct Args {
     /// One line or object per subframe instead of messages: how full it is, and by which formats. Comes --patience late.
     #[arg(long)]
     subframes: bool,
-    /// Only this user's grants, with what is new in each, what is sent again, and its throughput.
+    /// Only messages to this RNTI, with what is new in each, what is sent again, and its throughput; 65535 is system
+    /// information, 65534 paging.
     #[arg(long, value_name = "R", value_parser = rnti)]
     rnti: Option<Rnti>,
     /// Also what the cell answers on the PHICH to uplink blocks whose grants were heard: ACK or NACK.
@@ -86,10 +90,10 @@ pub struct Args {
     /// Writes what controllers read: the radio reports of all cells, one JSON object per subframe.
     #[arg(long, value_name = "OUT")]
     reports: Option<PathBuf>,
-    /// Samples per second, of raw samples and of radios.
+    /// Samples per second, of raw samples and of radios. A SigMF recording has its own, which this overrules.
     #[arg(long, value_name = "HZ", value_parser = hertz)]
     rate: Option<f64>,
-    /// How raw samples are written: ci8, cu8, ci16_le or cf32_le.
+    /// How raw samples are written: ci8, cu8, ci16_le or cf32_le. A SigMF recording says it, which this overrules.
     #[arg(long)]
     format: Option<Format>,
     /// End after so much of each recording or radio, such as 10s.
@@ -133,7 +137,11 @@ fn rnti(text: &str) -> Result<Rnti, String> {
         Some(digits) => u16::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    number.map(Rnti).map_err(|_| "give an RNTI, such as 4660 or 0x1234".to_owned())
+    let rnti = number.map(Rnti).map_err(|_| "give an RNTI, such as 4660 or 0x1234".to_owned())?;
+    match Audience::of(rnti) {
+        Some(_) => Ok(rnti),
+        None => Err("nobody has this RNTI: 0 and 65524 to 65532 are reserved".to_owned()),
+    }
 }
 
 /// Decodes and prints.
@@ -142,6 +150,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         Which::Strongest => None,
         Which::Only(pci) => Some(pci),
     };
+    if args.subframes && (args.rnti.is_some() || args.phich) {
+        let other =
+            if args.phich { "--phich prints single answers" } else { "--rnti prints one user's messages" };
+        bail!("--subframes counts all messages of a subframe, {other}: run twice, with one of them each");
+    }
     let stop = on_interrupt()?;
     let Opened { sources, lags } = open::all(args, &stop)?;
     let caution = Caution { patience: args.patience, ..Caution::default() };

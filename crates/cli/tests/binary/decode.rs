@@ -242,6 +242,14 @@ fn where_nothing_is_found_the_ladder_says_how_far_it_led() {
     refused(&["noise", "--rate", "1e6", "--format", "ci8"], &["noise", "1920000"]);
     refused(&["noise", "--cell", "504"], &["0 to 503"]);
     refused(&["noise", "--rnti", "x"], &["0x1234"]);
+    refused(&["noise", "--rnti", "0"], &["nobody has this RNTI"]);
+    refused(&["noise", "--subframes", "--phich"], &["--subframes counts", "--phich"]);
+    refused(&["noise", "--subframes", "--rnti", "5"], &["--subframes counts", "--rnti"]);
+    let done = shell.run(&[&["decode", "noise"][..], &raw].concat());
+    assert!(!done.err.contains("named a cell"), "what chance says above is not told: {}", done.err);
+    assert_eq!(done.err.matches("stopped at").count(), 1, "once: {}", done.err);
+    std::fs::write(shell.path("blink"), &std::fs::read(shell.path("noise")).unwrap()[..5000]).unwrap();
+    refused(&[&["blink"][..], &raw].concat(), &["1.3 ms of samples are too short", "at least 20"]);
     refused(&[&["-", "-"][..], &raw].concat(), &["once"]);
 
     record(&shell, "a", &["--pci", "42"]);
@@ -258,8 +266,45 @@ fn samples_that_are_written_otherwise_than_is_said_are_read_by_trial() {
         [("7.68e6", "ci8"), ("1.536e7", "ci16_le"), ("3.84e6", "ci16_le"), ("7.68e6", "cf32_le")]
     {
         let help = ["7,680,000 samples per second it has cell 42", "--rate 7680000 --format ci16_le"];
-        shell.run(&["decode", "a.sigmf-data", "--rate", rate, "--format", format]).refused(&help);
+        let done = shell.run(&["decode", "a.sigmf-data", "--rate", rate, "--format", format]);
+        let said = done.refused(&help);
+        assert!(said.contains("a.sigmf-data is described as"), "a description is overruled: {said}");
     }
+    let meta = shell.read("a.sigmf-meta");
+    for (what, is, says) in [("rate", "7680000", "1920000"), ("format", "ci16_le", "ci8")] {
+        assert!(meta.contains(is), "the {what} is described");
+        shell.write("a.sigmf-meta", &meta.replace(is, says));
+        shell.run(&["decode", "a"]).refused(&["it has cell 42", "--rate 7680000 --format ci16_le"]);
+    }
+}
+
+#[test]
+fn a_recording_that_breaks_still_gives_its_counts() {
+    let shell = Shell::new();
+    record(&shell, "a", &[]);
+    let data = std::fs::read(shell.path("a.sigmf-data")).unwrap();
+    // Two frames, of which the second is none.
+    let mut packed = zstd::encode_all(&data[..data.len() / 2], 1).unwrap();
+    packed.extend(b"no samples at all");
+    std::fs::remove_file(shell.path("a.sigmf-data")).unwrap();
+    std::fs::write(shell.path("a.sigmf-data.zst"), packed).unwrap();
+    let said = shell.run(&["decode", "a", "--stats"]).refused(&["damaged", "processor time"]);
+    assert!(said.contains("a: cell 1: 25 PRB pairs, 2 ports"), "{said}");
+}
+
+#[test]
+fn who_is_asked_for_and_never_heard_is_told_who_is_there() {
+    let shell = Shell::new();
+    record(&shell, "a", &[]);
+    let sent = lines(&shell.read("a.truth"));
+    let mut counts = BTreeMap::new();
+    sent.iter().for_each(|message| *counts.entry(message["rnti"].as_u64().unwrap()).or_insert(0) += 1);
+    let (rnti, count) = counts.iter().max_by_key(|(_, count)| **count).unwrap();
+    let done = shell.run(&["decode", "a.sigmf-meta", "--rnti", "3", "--json"]);
+    let told = done.err.split_once("never heard; ").expect("it is told").1;
+    assert!(told.starts_with(&format!("{} user", counts.len())), "{told}");
+    assert!(told.contains(&format!(" {rnti} ({count} messages)")), "{told}");
+    assert_eq!(done.fine(), "");
 }
 
 /// How much of a recording's table of truth is read, and how much else: (sent, found, others).

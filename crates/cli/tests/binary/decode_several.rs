@@ -157,6 +157,7 @@ fn a_live_cell_that_stalls_is_named_and_the_others_reports_go_on() {
     drop(high);
     let (_, err, code) = running.end();
     assert_eq!(code, Some(0), "both cells were read: {err}");
+    assert!(!err.contains("recording"), "pipes have names: {err}");
     let fused = lines(&shell.read("fused"));
     let of = |carrier: u64| {
         let reports = fused.iter().flat_map(|subframe| subframe["reports"].as_array().unwrap());

@@ -178,6 +178,38 @@ fn a_table_of_subframes_says_what_the_objects_say() {
 }
 
 #[test]
+fn tables_of_answers_and_of_one_user_say_what_the_objects_say() {
+    let shell = Shell::new();
+    record_all_sorts(&shell);
+    let words = ["decode", "a.sigmf-meta", "--json", "--phich", "--parquet", "table.parquet"];
+    let objects = shell.run(&words).json();
+    let (answers, messages): (Vec<Value>, Vec<Value>) =
+        objects.into_iter().partition(|object| object.get("phich").is_some());
+    assert_eq!(table(&shell, "table.parquet").0.len(), messages.len(), "messages have a table of their own");
+    let (rows, columns) = table(&shell, "table.phich.parquet");
+    insta::assert_snapshot!("answer_columns", columns);
+    assert!(rows.len() == answers.len() && rows.len() > 50, "{} rows, {} answers", rows.len(), answers.len());
+    for (row, answer) in rows.iter().zip(&answers) {
+        for (key, said) in answer.as_object().unwrap() {
+            assert!(is_same(&row[key], said), "{key}: {} is not {said}", row[key]);
+        }
+    }
+
+    let rnti = messages.iter().find(|message| message["dir"] == "DL").unwrap()["rnti"].to_string();
+    let objects =
+        shell.run(&["decode", "a.sigmf-meta", "--json", "--rnti", &rnti, "--parquet", "own"]).json();
+    let (rows, columns) = table(&shell, "own");
+    let (_, of_own) = columns.split_at(columns.find("own_").unwrap());
+    insta::assert_snapshot!("own_columns", of_own);
+    assert_eq!(rows.len(), objects.len());
+    for (row, object) in rows.iter().zip(&objects) {
+        for (key, said) in object["own"].as_object().unwrap() {
+            assert_eq!(&row[&format!("own_{key}")], said, "{key}");
+        }
+    }
+}
+
+#[test]
 fn a_table_without_rows_has_its_columns() {
     let shell = Shell::new();
     record(&shell, "a", &[]);

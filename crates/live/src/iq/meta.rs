@@ -137,6 +137,18 @@ impl Meta {
         Ok(Meta { format, sample_rate_hz, dataset, trailing_bytes, segments, extra: global.clone() })
     }
 
+    /// What the description says of rate and format where these were known better, in words; `None` if it agrees, or says
+    /// nothing of them.
+    pub fn overruled(&self) -> Option<String> {
+        let format = self.extra.get("core:datatype").and_then(Value::as_str);
+        let format = format.filter(|format| format.parse() != Ok(self.format));
+        let rate = self.extra.get("core:sample_rate").and_then(Value::as_f64);
+        let rate =
+            rate.filter(|rate| *rate != self.sample_rate_hz).map(|rate| format!("{rate} samples per second"));
+        let said: Vec<_> = format.map(str::to_owned).into_iter().chain(rate).collect();
+        (!said.is_empty()).then(|| said.join(" at "))
+    }
+
     /// The description as SigMF writes it.
     pub fn to_json(&self) -> String {
         let mut global = self.extra.clone();

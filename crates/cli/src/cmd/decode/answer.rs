@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::message::rounded;
 
 /// `ACK`, or `NACK`.
-fn word(answer: &Answered) -> &'static str {
+pub fn word(answer: &Answered) -> &'static str {
     if answer.ack { "ACK" } else { "NACK" }
 }
 

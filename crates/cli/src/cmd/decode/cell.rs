@@ -31,10 +31,8 @@ pub enum Event {
         /// Processor time of this thread, in microseconds.
         cost_us: f64,
     },
-    /// All has been read.
-    End(Box<Ending>),
-    /// It cannot go on.
-    Failed(anyhow::Error),
+    /// Nothing more will come: what is known then, and why it ended if that was too early.
+    End(Option<Box<Ending>>, Option<anyhow::Error>),
 }
 
 /// An event, whose it is, and how far the recording was read by then.
@@ -82,16 +80,14 @@ pub fn start(name: &str, source: Box<dyn Source>, task: Task, told: SyncSender<T
     std::thread::Builder::new()
         .name(format!("decode {}", thread.name))
         .spawn(move || {
-            let last = match thread.read_all(source) {
-                Ok(()) => Event::End(Box::new(Ending {
-                    ladder: *thread.decoder.ladder(),
-                    work: thread.decoder.work(),
-                })),
-                Err(Stop::Failed(error)) => Event::Failed(error.into()),
+            let failure = match thread.read_all(source) {
+                Ok(()) => None,
+                Err(Stop::Failed(error)) => Some(error.into()),
                 Err(Stop::Unheard) => return,
             };
+            let ending = Ending { ladder: *thread.decoder.ladder(), work: thread.decoder.work() };
             // Nobody may be left to hear it.
-            let _ = thread.tell(last);
+            let _ = thread.tell(Event::End(Some(Box::new(ending)), failure));
         })
         .context("cannot start a thread")?;
     Ok(())
@@ -198,7 +194,8 @@ impl Thread {
 impl Drop for Thread {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let _ = self.tell(Event::Failed(anyhow!("{}: its decoder crashed", self.name)));
+            let failure = anyhow!("{}: its decoder crashed", self.name);
+            let _ = self.tell(Event::End(None, Some(failure)));
         }
     }
 }

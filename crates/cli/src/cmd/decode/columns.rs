@@ -1,7 +1,9 @@
-//! Messages and subframes in Parquet files: a row each, with the names of the JSON.
+//! What is printed, in columns: a row per message, subframe or answer, with the names of the JSON.
 
 use std::sync::Arc;
 
+use airpace_core::Rnti;
+use airpace_phy::answers::Answered;
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::Found;
 use arrow_array::builder::{
@@ -9,19 +11,25 @@ use arrow_array::builder::{
     UInt16Builder, UInt64Builder,
 };
 
+use super::answer;
 use super::message::{Name, blocks, direction_of, harq, mcs_table, ranges};
+use super::recording::Gain;
 use super::subframes::Account;
 use crate::parquet_file::{Column, Rows};
+
+/// Where something was heard.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// In which recording, from 0.
+    pub carrier: u8,
+    /// When its subframe began, in milliseconds from the recording's first sample.
+    pub time_ms: f64,
+}
 
 /// Messages.
 #[derive(Default)]
 pub struct MessageRows {
-    carrier: UInt8Builder,
-    cell: UInt16Builder,
-    time_ms: Float64Builder,
-    index: UInt64Builder,
-    sfn: UInt16Builder,
-    subframe: UInt8Builder,
+    when: When,
     cfi: UInt8Builder,
     rnti: UInt16Builder,
     rnti_type: StringBuilder,
@@ -48,14 +56,9 @@ pub struct MessageRows {
 }
 
 impl MessageRows {
-    /// Adds a message of a recording (0 is the first).
-    pub fn add(&mut self, carrier: u8, time_ms: f64, found: &Found, name: Name) {
-        self.carrier.append_value(carrier);
-        self.cell.append_value(found.pci);
-        self.time_ms.append_value(time_ms);
-        self.index.append_value(found.index);
-        self.sfn.append_value(found.sfn);
-        self.subframe.append_value(found.subframe);
+    /// Adds a message.
+    pub fn add(&mut self, at: At, found: &Found, name: Name) {
+        self.when.add(at, (found.pci, found.index, found.sfn, found.subframe));
         self.cfi.append_value(found.cfi);
         self.rnti.append_value(name.rnti.0);
         self.rnti_type.append_value(found.kind.name());
@@ -97,13 +100,8 @@ impl MessageRows {
 impl Rows for MessageRows {
     fn finish(&mut self) -> Vec<Column> {
         let [first, second] = &mut self.prb;
-        vec![
-            ("carrier", Arc::new(self.carrier.finish()), false),
-            ("cell", Arc::new(self.cell.finish()), false),
-            ("time_ms", Arc::new(self.time_ms.finish()), false),
-            ("index", Arc::new(self.index.finish()), false),
-            ("sfn", Arc::new(self.sfn.finish()), false),
-            ("subframe", Arc::new(self.subframe.finish()), false),
+        let mut columns = self.when.finish();
+        columns.extend::<[Column; 23]>([
             ("cfi", Arc::new(self.cfi.finish()), false),
             ("rnti", Arc::new(self.rnti.finish()), false),
             ("rnti_type", Arc::new(self.rnti_type.finish()), false),
@@ -127,19 +125,95 @@ impl Rows for MessageRows {
             ("tpc", Arc::new(self.tpc.finish()), true),
             ("snr_db", Arc::new(self.snr_db.finish()), false),
             ("confidence", Arc::new(self.confidence.finish()), false),
-        ]
+        ]);
+        columns
+    }
+}
+
+/// Messages of who is followed, and what they mean to it: nothing, where they are no grants.
+#[derive(Default)]
+pub struct OwnRows {
+    messages: MessageRows,
+    new_bits: UInt64Builder,
+    retransmission: ListBuilder<BooleanBuilder>,
+    again: UInt8Builder,
+    unknown: UInt8Builder,
+    throughput_bps: UInt64Builder,
+}
+
+impl OwnRows {
+    /// Adds a message.
+    pub fn add(&mut self, at: At, found: &Found, name: Name, gain: Option<&Gain>) {
+        self.messages.add(at, found, name);
+        self.new_bits.append_option(gain.map(|gain| gain.new_bits));
+        for again in gain.iter().flat_map(|gain| &gain.retransmission) {
+            self.retransmission.values().append_value(*again);
+        }
+        self.retransmission.append(gain.is_some());
+        self.again.append_option(gain.map(|gain| gain.again));
+        self.unknown.append_option(gain.map(|gain| gain.unknown));
+        self.throughput_bps.append_option(gain.map(|gain| gain.throughput_bps));
+    }
+}
+
+impl Rows for OwnRows {
+    fn finish(&mut self) -> Vec<Column> {
+        let mut columns = self.messages.finish();
+        columns.extend::<[Column; 5]>([
+            ("own_new_bits", Arc::new(self.new_bits.finish()), true),
+            ("own_retransmission", Arc::new(self.retransmission.finish()), true),
+            ("own_again", Arc::new(self.again.finish()), true),
+            ("own_unknown", Arc::new(self.unknown.finish()), true),
+            ("own_throughput_bps", Arc::new(self.throughput_bps.finish()), true),
+        ]);
+        columns
+    }
+}
+
+/// Answers to uplink blocks.
+#[derive(Default)]
+pub struct AnswerRows {
+    when: When,
+    rnti: UInt16Builder,
+    phich: StringBuilder,
+    granted: UInt64Builder,
+    attempt: UInt8Builder,
+    snr_db: Float32Builder,
+    confidence: Float32Builder,
+}
+
+impl AnswerRows {
+    /// Adds an answer; `rnti` is how the user is named.
+    pub fn add(&mut self, at: At, reading: &Reading, answer: &Answered, rnti: Rnti) {
+        self.when.of_reading(at, reading);
+        self.rnti.append_value(rnti.0);
+        self.phich.append_value(answer::word(answer));
+        self.granted.append_value(answer.granted);
+        self.attempt.append_value(answer.attempt);
+        self.snr_db.append_value(reading.snr_db);
+        self.confidence.append_value(answer.confidence);
+    }
+}
+
+impl Rows for AnswerRows {
+    fn finish(&mut self) -> Vec<Column> {
+        let mut columns = self.when.finish();
+        columns.extend::<[Column; 6]>([
+            ("rnti", Arc::new(self.rnti.finish()), false),
+            ("phich", Arc::new(self.phich.finish()), false),
+            ("granted", Arc::new(self.granted.finish()), false),
+            ("attempt", Arc::new(self.attempt.finish()), false),
+            ("snr_db", Arc::new(self.snr_db.finish()), false),
+            ("confidence", Arc::new(self.confidence.finish()), false),
+        ]);
+        columns
     }
 }
 
 /// Subframes.
 #[derive(Default)]
 pub struct SubframeRows {
-    carrier: UInt8Builder,
-    cell: UInt16Builder,
-    time_ms: Float64Builder,
-    index: UInt64Builder,
-    sfn: UInt16Builder,
-    subframe: UInt8Builder,
+    when: When,
     cfi: UInt8Builder,
     cces: UInt16Builder,
     cces_used: UInt16Builder,
@@ -156,15 +230,10 @@ pub struct SubframeRows {
 }
 
 impl SubframeRows {
-    /// Adds a whole subframe of a recording (0 is the first).
-    pub fn add(&mut self, carrier: u8, time_ms: f64, reading: &Reading) {
+    /// Adds a whole subframe.
+    pub fn add(&mut self, at: At, reading: &Reading) {
         let account = Account::of(reading);
-        self.carrier.append_value(carrier);
-        self.cell.append_value(reading.pci);
-        self.time_ms.append_value(time_ms);
-        self.index.append_value(reading.index);
-        self.sfn.append_value(reading.sfn);
-        self.subframe.append_value(reading.subframe);
+        self.when.of_reading(at, reading);
         self.cfi.append_value(reading.cfi);
         self.cces.append_value(reading.cces as u16);
         self.cces_used.append_value(account.cces_used);
@@ -185,13 +254,8 @@ impl SubframeRows {
 
 impl Rows for SubframeRows {
     fn finish(&mut self) -> Vec<Column> {
-        vec![
-            ("carrier", Arc::new(self.carrier.finish()), false),
-            ("cell", Arc::new(self.cell.finish()), false),
-            ("time_ms", Arc::new(self.time_ms.finish()), false),
-            ("index", Arc::new(self.index.finish()), false),
-            ("sfn", Arc::new(self.sfn.finish()), false),
-            ("subframe", Arc::new(self.subframe.finish()), false),
+        let mut columns = self.when.finish();
+        columns.extend::<[Column; 12]>([
             ("cfi", Arc::new(self.cfi.finish()), false),
             ("cces", Arc::new(self.cces.finish()), false),
             ("cces_used", Arc::new(self.cces_used.finish()), false),
@@ -204,6 +268,44 @@ impl Rows for SubframeRows {
             ("prbs_idle", Arc::new(self.prbs_idle.finish()), false),
             ("users", Arc::new(self.users.finish()), false),
             ("snr_db", Arc::new(self.snr_db.finish()), false),
+        ]);
+        columns
+    }
+}
+
+/// Which subframe of which cell: what all rows begin with.
+#[derive(Default)]
+struct When {
+    carrier: UInt8Builder,
+    cell: UInt16Builder,
+    time_ms: Float64Builder,
+    index: UInt64Builder,
+    sfn: UInt16Builder,
+    subframe: UInt8Builder,
+}
+
+impl When {
+    fn add(&mut self, at: At, (pci, index, sfn, subframe): (u16, u64, u16, u8)) {
+        self.carrier.append_value(at.carrier);
+        self.cell.append_value(pci);
+        self.time_ms.append_value(at.time_ms);
+        self.index.append_value(index);
+        self.sfn.append_value(sfn);
+        self.subframe.append_value(subframe);
+    }
+
+    fn of_reading(&mut self, at: At, reading: &Reading) {
+        self.add(at, (reading.pci, reading.index, reading.sfn, reading.subframe));
+    }
+
+    fn finish(&mut self) -> Vec<Column> {
+        vec![
+            ("carrier", Arc::new(self.carrier.finish()), false),
+            ("cell", Arc::new(self.cell.finish()), false),
+            ("time_ms", Arc::new(self.time_ms.finish()), false),
+            ("index", Arc::new(self.index.finish()), false),
+            ("sfn", Arc::new(self.sfn.finish()), false),
+            ("subframe", Arc::new(self.subframe.finish()), false),
         ]
     }
 }

@@ -13,7 +13,7 @@ use airpace_phy::fuse::{Fused, Fusion};
 use airpace_phy::report;
 use anyhow::Context;
 
-use crate::terminal;
+use crate::terminal::{self, count};
 
 /// Subframes that one live cell may be behind another.
 ///
@@ -24,17 +24,25 @@ const LIVE_PATIENCE: u64 = 100;
 pub struct Reports {
     path: PathBuf,
     file: BufWriter<File>,
+    /// What the recordings are called.
+    names: Vec<String>,
     fusion: Fusion,
     /// The side of who is followed, per carrier.
     own: Vec<Option<OwnSide>>,
 }
 
 impl Reports {
-    /// Of so many cells; `own` is who is followed. Recordings wait for each other, live cells do not for long.
+    /// Of the cells of these recordings; `own` is who is followed. Recordings wait for each other, live cells do not for long.
     ///
     /// # Errors
     /// If the file cannot be made.
-    pub fn create(path: &Path, cells: usize, own: Option<Rnti>, are_live: bool) -> anyhow::Result<Reports> {
+    pub fn create(
+        path: &Path,
+        names: Vec<String>,
+        own: Option<Rnti>,
+        are_live: bool,
+    ) -> anyhow::Result<Reports> {
+        let cells = names.len();
         let file = File::create(path).with_context(|| {
             format!("cannot write `{}`; give --reports a file you may write", path.display())
         })?;
@@ -42,6 +50,7 @@ impl Reports {
         Ok(Reports {
             path: path.to_owned(),
             file: BufWriter::new(file),
+            names,
             fusion: Fusion::new((0..cells).map(|carrier| CarrierId(carrier as u8)), patience),
             own: vec![own.map(OwnSide::new); cells],
         })
@@ -111,12 +120,12 @@ impl Reports {
     /// If the file cannot be written.
     pub fn finish(mut self) -> anyhow::Result<()> {
         self.write_all(Fusion::flush)?;
-        for carrier in 0..self.own.len() {
+        for (carrier, name) in self.names.iter().enumerate() {
             let late = self.fusion.too_late(CarrierId(carrier as u8));
             if late > 0 {
                 terminal::say(format_args!(
-                    "airpace: {late} subframes of recording {} came after theirs had been written to `{}`, and are not in it",
-                    carrier + 1,
+                    "airpace: {} of {name} came after theirs had been written to `{}`, and are not in it",
+                    count(late, "subframe"),
                     self.path.display()
                 ));
             }
@@ -132,14 +141,19 @@ impl Reports {
                         .with_context(|| format!("cannot write `{}`", self.path.display()))?;
                 }
                 Fused::Stalled(carrier) => {
-                    let number = carrier.0 + 1;
-                    terminal::say(format_args!("airpace: recording {number} is behind and not waited for"));
+                    terminal::say(format_args!(
+                        "airpace: {} is behind and not waited for",
+                        self.name(carrier)
+                    ));
                 }
                 Fused::Back(carrier) => {
-                    terminal::say(format_args!("airpace: recording {} has caught up", carrier.0 + 1));
+                    terminal::say(format_args!("airpace: {} has caught up", self.name(carrier)));
                 }
             }
         }
         Ok(())
+    }
+    fn name(&self, carrier: CarrierId) -> &str {
+        &self.names[usize::from(carrier.0)]
     }
 }

@@ -165,7 +165,7 @@ impl Inputs {
         }
         match told.event {
             Event::Progress { share, .. } => input.share = share,
-            Event::End(_) | Event::Failed(_) => (input.state, input.share) = (State::Ended, Some(1.0)),
+            Event::End(..) => (input.state, input.share) = (State::Ended, Some(1.0)),
             Event::Heard(_) | Event::Gap | Event::Flaw(_) => {}
         }
         sink.take(told)?;

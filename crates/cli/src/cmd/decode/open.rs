@@ -39,8 +39,15 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
     let (mut sources, mut lags) = (Vec::with_capacity(count), vec![]);
     for file in &args.files {
         let name = file.display().to_string();
-        let mut source: Box<dyn Source> =
-            Box::new(Reader::open(file, (args.rate, args.format)).map_err(told)?);
+        let reader = Reader::open(file, (args.rate, args.format)).map_err(told)?;
+        if let Some(said) = reader.meta().overruled() {
+            let (rate, format) = (reader.meta().sample_rate_hz, reader.meta().format);
+            say(format_args!(
+                "airpace: {name} is described as {said}; as --rate and --format say, it is read as {format} at {rate} samples \
+                 per second"
+            ));
+        }
+        let mut source: Box<dyn Source> = Box::new(reader);
         if args.pace {
             let paced = Paced::new(source);
             lags.push((name.clone(), paced.lag()));

@@ -21,10 +21,12 @@ const SPAN_S: f64 = 0.04;
 /// How a file that says nothing when read by `rate_hz` and `format` can be read: as it was, but for its format or its rate.
 /// What to say of it; `None` if nothing helps, or it is no file.
 pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) -> Option<String> {
-    if !path.is_file() {
+    let reader = Reader::open(path, (rate_hz, format)).ok()?;
+    // What a pipe gave is gone.
+    if path == Path::new("-") || reader.is_live() {
         return None;
     }
-    let meta = Reader::open(path, (rate_hz, format)).ok()?.meta().clone();
+    let meta = reader.meta();
     let formats = Format::ALL.into_iter().filter(|format| *format != meta.format);
     let rates = RATES_HZ.into_iter().filter(|rate| *rate != meta.sample_rate_hz);
     let by_format = formats.map(|format| (meta.sample_rate_hz, format));

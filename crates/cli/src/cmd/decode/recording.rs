@@ -1,8 +1,9 @@
 //! What is kept of one recording while it is decoded.
 
+use airpace_core::Rnti;
 use airpace_core::radio::Direction;
 use airpace_phy::decoder::Reading;
-use airpace_phy::follow::{Follower, Own};
+use airpace_phy::follow::Follower;
 use airpace_phy::found::Found;
 use serde_json::{Value, json};
 
@@ -10,6 +11,7 @@ use super::Args;
 use super::cell::Ending;
 use super::stats::Stats;
 use super::subframes::Held;
+use crate::terminal::count;
 
 /// Throughput of who is followed is over so many subframes.
 const WINDOW: u64 = 1000;
@@ -26,8 +28,10 @@ pub struct Recording {
     pub stats: Stats,
     /// Subframes that may still get messages.
     pub held: Held,
-    /// How it ended.
-    pub end: Option<Result<Box<Ending>, anyhow::Error>>,
+    /// What is known in the end.
+    pub ending: Option<Box<Ending>>,
+    /// Why it could not be read to its end.
+    pub failure: Option<anyhow::Error>,
     /// Who is followed, and what it got.
     pub followed: Option<Followed>,
     /// The last subframe, and when it began, in milliseconds from the first sample.
@@ -45,7 +49,8 @@ impl Recording {
             begin_ms: 0.0,
             stats: Stats::default(),
             held: Held::new(patience),
-            end: None,
+            ending: None,
+            failure: None,
             followed: args.rnti.map(|rnti| Followed::new(Follower::new(rnti, WINDOW))),
             last: (0, 0.0),
             pci: None,
@@ -77,6 +82,8 @@ impl Recording {
 /// Who is followed, and what it got in all.
 pub struct Followed {
     follower: Follower,
+    /// Messages to it, also those that grant nothing.
+    heard: u64,
     totals: [Total; 2],
 }
 
@@ -89,52 +96,86 @@ struct Total {
     unknown: u64,
 }
 
-impl Followed {
-    fn new(follower: Follower) -> Followed {
-        Followed { follower, totals: [Total::default(); 2] }
+/// What a grant means to who is followed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gain {
+    /// Bits of blocks that are sent for the first time.
+    pub new_bits: u64,
+    /// Of each block that is sent, whether it is sent again.
+    pub retransmission: Vec<bool>,
+    /// Blocks that are sent again.
+    pub again: u8,
+    /// Of these, those whose size is not known.
+    pub unknown: u8,
+    /// New bits per second by then, that way.
+    pub throughput_bps: u64,
+}
+
+impl Gain {
+    /// As programs read it.
+    pub fn json(&self) -> Value {
+        json!({
+            "new_bits": self.new_bits,
+            "retransmission": self.retransmission,
+            "again": self.again,
+            "unknown": self.unknown,
+            "throughput_bps": self.throughput_bps,
+        })
     }
 
-    /// Takes a message in; gives what it means if it is a grant of who is followed.
-    pub fn take(&mut self, found: &Found) -> Option<Own> {
+    /// The same for people.
+    pub fn line(&self) -> String {
+        let mbps = self.throughput_bps as f64 / 1e6;
+        format!("new {} bits, {} sent again, {mbps:.3} Mbit/s", self.new_bits, self.again)
+    }
+}
+
+impl Followed {
+    fn new(follower: Follower) -> Followed {
+        Followed { follower, heard: 0, totals: [Total::default(); 2] }
+    }
+
+    /// Takes a message to who is followed; gives what it means if it is a grant.
+    pub fn take(&mut self, found: &Found) -> Option<Gain> {
+        self.heard += 1;
         let own = self.follower.take(found)?;
         let total = &mut self.totals[usize::from(own.dci.direction == Direction::Uplink)];
         total.grants += 1;
         total.new_bits += own.new_bits.0;
         total.again += u64::from(own.again);
         total.unknown += u64::from(own.unknown);
-        Some(own)
-    }
-
-    /// What a grant means, and the throughput at its time.
-    pub fn json(&self, own: &Own) -> Value {
         let sent = own.dci.mcs.iter().zip(own.dci.retransmission).filter(|(mcs, _)| mcs.is_some());
-        json!({
-            "new_bits": own.new_bits.0,
-            "retransmission": sent.map(|(_, again)| again).collect::<Vec<_>>(),
-            "again": own.again,
-            "unknown": own.unknown,
-            "throughput_bps": self.follower.throughput(own.dci.direction).as_bps(),
+        Some(Gain {
+            new_bits: own.new_bits.0,
+            retransmission: sent.map(|(_, again)| again).collect(),
+            again: own.again,
+            unknown: own.unknown,
+            throughput_bps: self.follower.throughput(own.dci.direction).as_bps(),
         })
     }
 
-    /// The same for people.
-    pub fn line(&self, own: &Own) -> String {
-        let mbps = self.follower.throughput(own.dci.direction).as_bps() as f64 / 1e6;
-        format!("new {} bits, {} sent again, {mbps:.3} Mbit/s", own.new_bits.0, own.again)
+    /// Who it is.
+    pub fn rnti(&self) -> Rnti {
+        self.follower.rnti()
+    }
+
+    /// Whether anything was ever sent to it.
+    pub fn was_heard(&self) -> bool {
+        self.heard > 0
     }
 
     /// What it got in all, over so many subframes.
     pub fn summary(&self, subframes: u64) -> String {
         let of = |name: &str, total: &Total| {
             format!(
-                "{name} {} grants, {:.3} Mbit/s, {} blocks sent again, {} of unknown size",
-                total.grants,
+                "{name} {}, {:.3} Mbit/s, {} sent again, {} of unknown size",
+                count(total.grants, "grant"),
                 total.new_bits as f64 / subframes.max(1) as f64 / 1e3,
-                total.again,
+                count(total.again, "block"),
                 total.unknown
             )
         };
         let [down, up] = &self.totals;
-        format!("over {subframes} subframes: {}; {}", of("down", down), of("up", up))
+        format!("over {}: {}; {}", count(subframes, "subframe"), of("down", down), of("up", up))
     }
 }

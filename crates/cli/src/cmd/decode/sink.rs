@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use super::Args;
 use super::align::{Alignment, Leap, Shift};
 use super::answer;
-use super::cell::{Ending, Event, Told};
-use super::columns::{MessageRows, SubframeRows};
+use super::cell::{Event, Told};
+use super::columns::At;
 use super::fused::Reports;
 use super::message::{self, Name};
 use super::probe;
@@ -26,8 +26,8 @@ use super::pseudonym::Pseudonyms;
 use super::recording::Recording;
 use super::stats;
 use super::subframes;
+use super::tables::Tables;
 use crate::cmd::Verdict;
-use crate::parquet_file::ParquetRows;
 use crate::terminal::{self, Paint};
 
 /// Between two looks at how fast it goes.
@@ -41,18 +41,12 @@ pub struct Sink<'o> {
     /// With several recordings: how they stand to each other.
     alignment: Option<Alignment>,
     names: Option<Pseudonyms>,
-    table: Option<Table>,
+    tables: Option<Tables>,
     reports: Option<Reports>,
     has_head: bool,
     bar: ProgressBar,
     started: Instant,
     refreshed: Option<Instant>,
-}
-
-/// A table that is written: what is printed, in columns.
-enum Table {
-    Messages(Box<ParquetRows<MessageRows>>),
-    Subframes(Box<ParquetRows<SubframeRows>>),
 }
 
 impl<'o> Sink<'o> {
@@ -69,12 +63,9 @@ impl<'o> Sink<'o> {
         let count = sources.len();
         let are_live = sources.iter().all(|(_, source)| source.is_live());
         let reports = args.reports.as_deref();
-        let table = args.parquet.as_deref().map(|path| {
-            Ok::<_, anyhow::Error>(match args.subframes {
-                true => Table::Subframes(Box::new(ParquetRows::create(path)?)),
-                false => Table::Messages(Box::new(ParquetRows::create(path)?)),
-            })
-        });
+        let tables = args.parquet.as_deref().map(|path| Tables::create(path, args));
+        let name_of = |(name, _): &(String, Box<dyn Source>)| name.clone();
+        let names = || sources.iter().map(name_of).collect();
         // Lines that run through a terminal are progress enough.
         let is_quiet = std::io::stdout().is_terminal();
         let bar = match sources.iter().all(|(_, source)| source.progress().is_some()) {
@@ -92,8 +83,8 @@ impl<'o> Sink<'o> {
             recordings: sources.iter().map(recording).collect(),
             alignment: (count > 1).then(|| Alignment::new(args.align, count)),
             names: args.anonymize.then(Pseudonyms::default),
-            table: table.transpose()?,
-            reports: reports.map(|path| Reports::create(path, count, args.rnti, are_live)).transpose()?,
+            tables: tables.transpose()?,
+            reports: reports.map(|path| Reports::create(path, names(), args.rnti, are_live)).transpose()?,
             has_head: false,
             bar,
             started: Instant::now(),
@@ -153,8 +144,11 @@ impl<'o> Sink<'o> {
             Event::Gap => self.gap(carrier),
             Event::Flaw(flaw) => self.say(&format!("{}: {flaw}", self.recordings[carrier].name)),
             Event::Progress { cost_us, .. } => self.recordings[carrier].stats.spent(cost_us),
-            Event::End(ending) => self.end(carrier, Ok(ending))?,
-            Event::Failed(error) => self.end(carrier, Err(error))?,
+            Event::End(ending, failure) => {
+                self.end(carrier)?;
+                let recording = &mut self.recordings[carrier];
+                (recording.ending, recording.failure) = (ending, failure);
+            }
         }
         Ok(())
     }
@@ -282,19 +276,18 @@ impl<'o> Sink<'o> {
         if self.args.rnti.is_some_and(|rnti| rnti != found.rnti) {
             return Ok(());
         }
-        let own = recording.followed.as_mut().and_then(|followed| followed.take(found));
-        let own = own.as_ref().zip(recording.followed.as_ref());
-        if let Some(Table::Messages(table)) = &mut self.table {
-            let time_ms = recording.time_ms(found.index);
-            table.add(|rows| rows.add(carrier as u8, time_ms, found, name))?;
+        let gain = recording.followed.as_mut().and_then(|followed| followed.take(found));
+        if let Some(tables) = &mut self.tables {
+            let at = At { carrier: carrier as u8, time_ms: recording.time_ms(found.index) };
+            tables.message(at, found, name, gain.as_ref())?;
         }
         if self.args.subframes {
             return Ok(());
         }
         if self.args.json {
             let mut object = message::json(found, name);
-            if let Some((own, followed)) = own {
-                object["own"] = followed.json(own);
+            if let Some(gain) = gain {
+                object["own"] = gain.json();
             }
             return self.object(carrier, object);
         }
@@ -302,8 +295,8 @@ impl<'o> Sink<'o> {
             writeln!(self.out, "{}", message::HEAD)?;
         }
         write!(self.out, "{}", message::line(found, name))?;
-        if let Some((own, followed)) = own {
-            write!(self.out, "  {}", followed.line(own))?;
+        if let Some(gain) = gain {
+            write!(self.out, "  {}", gain.line())?;
         }
         writeln!(self.out)?;
         Ok(())
@@ -314,10 +307,14 @@ impl<'o> Sink<'o> {
         let recording = &mut self.recordings[carrier];
         recording.stats.answer(answer);
         let is_wanted = self.args.rnti.is_none_or(|rnti| rnti == answer.rnti);
-        if !self.args.phich || self.args.subframes || !is_wanted {
+        if !self.args.phich || !is_wanted {
             return Ok(());
         }
         let rnti = self.names.as_mut().map_or(answer.rnti, |names| names.of(answer.rnti));
+        if let Some(tables) = &mut self.tables {
+            let at = At { carrier: carrier as u8, time_ms: recording.time_ms(reading.index) };
+            tables.answer(at, reading, answer, rnti)?;
+        }
         if self.args.json {
             return self.object(carrier, answer::json(reading, answer, rnti));
         }
@@ -337,8 +334,8 @@ impl<'o> Sink<'o> {
         let recording = &mut self.recordings[carrier];
         recording.stats.whole(reading);
         let at_ms = reading.sample as f64 * 1e3 / recording.rate_hz;
-        if let Some(Table::Subframes(table)) = &mut self.table {
-            table.add(|rows| rows.add(carrier as u8, at_ms, reading))?;
+        if let Some(tables) = &mut self.tables {
+            tables.subframe(At { carrier: carrier as u8, time_ms: at_ms }, reading)?;
         }
         if self.args.subframes && self.args.json {
             self.object(carrier, subframes::json(reading))?;
@@ -353,14 +350,13 @@ impl<'o> Sink<'o> {
         Ok(())
     }
 
-    fn end(&mut self, carrier: usize, end: Result<Box<Ending>, anyhow::Error>) -> anyhow::Result<()> {
+    fn end(&mut self, carrier: usize) -> anyhow::Result<()> {
         for reading in self.recordings[carrier].held.finish() {
             self.whole(carrier, &reading)?;
         }
         if let Some(reports) = &mut self.reports {
             reports.end(carrier)?;
         }
-        self.recordings[carrier].end = Some(end);
         Ok(())
     }
 
@@ -371,34 +367,36 @@ impl<'o> Sink<'o> {
     pub fn finish(mut self) -> anyhow::Result<Verdict> {
         self.bar.finish_and_clear();
         self.out.flush()?;
-        match self.table {
-            Some(Table::Messages(table)) => table.finish()?,
-            Some(Table::Subframes(table)) => table.finish()?,
-            None => {}
+        if let Some(tables) = self.tables {
+            tables.finish()?;
         }
         if let Some(reports) = self.reports {
             reports.finish()?;
         }
         let names = &mut self.names;
-        let followed = self.args.rnti.map(|rnti| names.as_mut().map_or(rnti, |names| names.of(rnti)));
         let is_one_of_many = self.recordings.len() > 1;
         let mut failures = vec![];
         let (mut err, paint) = (std::io::stderr(), Paint::stderr());
         for recording in self.recordings {
-            let Recording { name, stats, followed: own, end, .. } = recording;
-            let ending = match end {
-                Some(Ok(ending)) => ending,
-                Some(Err(error)) => {
-                    failures.push(error);
-                    continue;
-                }
-                None => continue,
-            };
-            if let (Some(rnti), Some(own), Some(subframes)) = (followed, own, stats.subframes()) {
+            let Recording { name, stats, followed: own, ending, failure, .. } = recording;
+            let is_cut = failure.is_some();
+            failures.extend(failure);
+            let Some(ending) = ending else { continue };
+            if let (Some(own), Some(subframes)) = (own, stats.subframes()) {
                 let whose = if is_one_of_many { format!("{name}: ") } else { String::new() };
-                terminal::say(format_args!("{whose}RNTI {} {}", rnti.0, own.summary(subframes)));
+                let mut called = |rnti: Rnti| names.as_mut().map_or(rnti, |names| names.of(rnti));
+                if own.was_heard() {
+                    let (rnti, summary) = (called(own.rnti()).0, own.summary(subframes));
+                    terminal::say(format_args!("{whose}RNTI {rnti} {summary}"));
+                } else {
+                    let who = stats.who(&mut called);
+                    terminal::say(format_args!(
+                        "airpace: {whose}the RNTI that is asked for was never heard; {who}"
+                    ));
+                }
             }
-            let broken = ending.ladder.broken();
+            // Of what ended by a failure that is told, and nothing of how far it led.
+            let broken = ending.ladder.broken().filter(|_| !is_cut);
             if self.args.stats {
                 writeln!(err, "{}", paint.bold(&name))?;
                 stats.write(&ending, &mut err, paint)?;

@@ -1,6 +1,7 @@
 //! What was counted in a recording, and the ladder that says how far its samples led.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use airpace_core::Rnti;
@@ -13,16 +14,20 @@ use airpace_phy::{Cell, CyclicPrefix, Ladder, PhichDuration};
 use super::cell::Ending;
 use super::message::direction_of;
 use super::subframes::used_prbs;
-use crate::terminal::{Paint, Table, thousands};
+use crate::terminal::{Paint, Table, count, thousands};
 
 /// Kind of RNTI, direction and format.
 type Sort = (&'static str, &'static str, &'static str);
+
+/// Users that are named at most where who is asked for was not heard.
+const MOST_NAMED: usize = 8;
 
 /// Counts of one recording.
 #[derive(Debug, Default)]
 pub struct Stats {
     sorts: BTreeMap<Sort, Sum>,
-    users: BTreeSet<Rnti>,
+    /// Messages to each.
+    users: BTreeMap<Rnti, u64>,
     subframes: u64,
     cfis: BTreeMap<u8, u64>,
     prbs: u64,
@@ -60,7 +65,7 @@ impl Stats {
             }
         }
         if found.kind == RntiKind::User {
-            self.users.insert(found.rnti);
+            *self.users.entry(found.rnti).or_default() += 1;
         }
     }
 
@@ -81,6 +86,21 @@ impl Stats {
     pub fn whole(&mut self, reading: &Reading) {
         self.prbs += u64::from(reading.prbs);
         self.prbs_used += u64::from(used_prbs(reading).len());
+    }
+
+    /// Who was heard, the most often heard first; `name` says how users are called.
+    pub fn who(&self, name: &mut dyn FnMut(Rnti) -> Rnti) -> String {
+        let mut users: Vec<_> = self.users.iter().map(|(&rnti, &messages)| (messages, rnti)).collect();
+        users.sort_by_key(|&(messages, rnti)| (Reverse(messages), rnti));
+        let some = users.iter().take(MOST_NAMED);
+        let some = some.map(|&(messages, rnti)| format!("{} ({})", name(rnti).0, count(messages, "message")));
+        let some = some.collect::<Vec<_>>().join(", ");
+        match users.len() {
+            0 => "nor was any other user".to_owned(),
+            1 => format!("one user was: {some}"),
+            all if all <= MOST_NAMED => format!("{all} users were: {some}"),
+            all => format!("{} users were, most of all {some}", thousands(all as u64)),
+        }
     }
 
     /// Subframes that were read, if any.
@@ -120,15 +140,15 @@ impl Stats {
         let cfis: Vec<String> = self.cfis.iter().map(|(cfi, count)| format!("{cfi}: {count}")).collect();
         writeln!(
             out,
-            "{} subframes, SNR {:.1} dB, CFI {}; {:.1} of {:.0} PRB pairs used; {} users; {} gaps, {} leaps of frame numbers",
-            thousands(self.subframes),
+            "{}, SNR {:.1} dB, CFI {}; {:.1} of {:.0} PRB pairs used; {}; {}, {} of frame numbers",
+            count(self.subframes, "subframe"),
             self.snr_db / self.subframes.max(1) as f64,
             cfis.join(", "),
             per(self.prbs_used),
             per(self.prbs),
-            self.users.len(),
-            self.gaps,
-            self.leaps,
+            count(self.users.len() as u64, "user"),
+            count(self.gaps, "gap"),
+            count(self.leaps, "leap"),
         )?;
         let mut table = Table::new(
             &["RNTI", "dir", "format", "messages", "PRBs", "new Mbit/s", "sent again", "doubt"],
@@ -148,8 +168,8 @@ impl Stats {
         }
         table.write(out, paint)?;
         if self.answers > 0 {
-            let (all, refused) = (thousands(self.answers), thousands(self.refusals));
-            writeln!(out, "PHICH: {all} answers to uplink blocks, {refused} of them NACKs")?;
+            let (all, refused) = (count(self.answers, "answer"), count(self.refusals, "NACK"));
+            writeln!(out, "PHICH: {all} to uplink blocks, among them {refused}")?;
         }
         write_ladder(&ending.ladder, out, paint)?;
         if let Some(work) = ending.work {
@@ -241,25 +261,35 @@ pub fn write_ladder(ladder: &Ladder, out: &mut dyn Write, paint: Paint) -> io::R
             (_, true) => "-    ".to_owned(),
             _ => paint.good("ok   "),
         };
-        writeln!(
-            out,
-            "  {:<10} {mark} {:>12}  {}",
-            rung.name(),
-            thousands(ladder.count(rung)),
-            meaning(ladder, rung)
-        )?;
+        // Beyond the rung that fails there is chance at best.
+        let (count, meaning) = match is_beyond {
+            true => (String::new(), String::new()),
+            false => (thousands(shown(ladder, rung)), meaning(ladder, rung)),
+        };
+        let line = format!("  {:<10} {mark} {count:>12}  {meaning}", rung.name());
+        writeln!(out, "{}", line.trim_end())?;
     }
-    if let Some((rung, hint)) = broken {
+    // A lower rung is an error, which says the same.
+    if let Some((rung, hint)) = broken.filter(|(rung, _)| *rung >= Rung::Candidates) {
         writeln!(out, "  stopped at {}: {hint}", rung.name())?;
     }
     Ok(())
 }
 
+/// The number of a rung: also where all samples say nothing there are samples.
+fn shown(ladder: &Ladder, rung: Rung) -> u64 {
+    if rung == Rung::Samples { ladder.samples } else { ladder.count(rung) }
+}
+
 /// What the number of a rung counts.
 fn meaning(ladder: &Ladder, rung: Rung) -> String {
     match rung {
+        Rung::Samples if ladder.samples > 0 && ladder.count(rung) == 0 => {
+            "samples, all of them zero".to_owned()
+        }
         Rung::Samples => format!("samples, {} said to be lost", thousands(ladder.lost_samples)),
-        Rung::Primary => format!("of {} searches heard a primary signal", ladder.searches),
+        Rung::Primary if ladder.searches == 1 => "of 1 search heard a primary signal".to_owned(),
+        Rung::Primary => format!("of {} searches heard a primary signal", thousands(ladder.searches)),
         Rung::Secondary => format!("named a cell, last {:+.0} Hz off", ladder.cfo_hz),
         Rung::Broadcast => "read the master information block".to_owned(),
         Rung::Bandwidth => format!("times locked, {} times lost", ladder.losses),
@@ -279,10 +309,10 @@ pub fn describe(cell: &Cell) -> String {
     let cp = if cell.cp == CyclicPrefix::Normal { "normal" } else { "extended" };
     let duration = if cell.phich_duration == PhichDuration::Normal { "normal" } else { "extended" };
     format!(
-        "cell {}: {} PRB pairs, {} ports, {cp} prefix, PHICH {duration} with Ng {}",
+        "cell {}: {} PRB pairs, {}, {cp} prefix, PHICH {duration} with Ng {}",
         cell.pci,
         cell.bandwidth.prbs(),
-        cell.ports.count(),
+        count(cell.ports.count() as u64, "port"),
         cell.phich_resource.name(),
     )
 }
