@@ -177,6 +177,27 @@ fn subframes_say_what_was_granted_and_what_is_idle() {
         let used: u64 = down.map(|message| message["n_prb"].as_u64().unwrap()).sum();
         assert_eq!((&subframe["prbs_used"], &subframe["prbs_idle"]), (&used.into(), &(25 - used).into()));
     }
+
+    // People read the same, below a head; of several recordings with their numbers.
+    let text = shell.run(&["decode", "a.sigmf-meta", "--subframes"]).fine();
+    let mut read = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let head = read.next().unwrap();
+    assert_eq!(head[..5], ["cell", "sfn.sf", "cfi", "messages", "DL"]);
+    for (line, subframe) in read.by_ref().zip(&subframes) {
+        assert_eq!(line[0], subframe["cell"].to_string());
+        assert_eq!(line[1], format!("{}.{}", subframe["sfn"], subframe["subframe"]));
+        let keys =
+            ["cfi", "messages", "downlink", "uplink", "users", "prbs_used", "prbs_idle", "cces_used", "cces"];
+        for (at, key) in keys.iter().enumerate() {
+            assert_eq!(line[2 + at], subframe[key].to_string(), "{key}: {line:?}");
+        }
+    }
+    assert_eq!(read.next(), None);
+    let both = shell.run(&["decode", "a.sigmf-meta", "a.sigmf-meta", "--subframes"]).fine();
+    assert!(
+        both.starts_with(" # cell") && both.contains("\n 0    1 ") && both.contains("\n 1    1 "),
+        "{both}"
+    );
 }
 
 #[test]

@@ -291,15 +291,8 @@ impl<'o> Sink<'o> {
             }
             return self.object(carrier, object);
         }
-        if !std::mem::replace(&mut self.has_head, true) {
-            writeln!(self.out, "{}", message::HEAD)?;
-        }
-        write!(self.out, "{}", message::line(found, name))?;
-        if let Some(gain) = gain {
-            write!(self.out, "  {}", gain.line())?;
-        }
-        writeln!(self.out)?;
-        Ok(())
+        let gain = gain.map_or_else(String::new, |gain| format!("  {}", gain.line()));
+        self.line(carrier, message::HEAD, &(message::line(found, name) + &gain))
     }
 
     /// An answer to an uplink block.
@@ -318,7 +311,7 @@ impl<'o> Sink<'o> {
         if self.args.json {
             return self.object(carrier, answer::json(reading, answer, rnti));
         }
-        Ok(writeln!(self.out, "{}", answer::line(reading, answer, rnti))?)
+        self.line(carrier, message::HEAD, &answer::line(reading, answer, rnti))
     }
 
     /// An object of a recording, which is named where there are several.
@@ -327,6 +320,19 @@ impl<'o> Sink<'o> {
             object["carrier"] = json!(carrier);
         }
         Ok(writeln!(self.out, "{object}")?)
+    }
+
+    /// A line of a recording, which has its number in front where there are several. The first has a head.
+    fn line(&mut self, carrier: usize, head: &str, line: &str) -> anyhow::Result<()> {
+        let is_one_of_many = self.recordings.len() > 1;
+        if !std::mem::replace(&mut self.has_head, true) {
+            let number = if is_one_of_many { " # " } else { "" };
+            writeln!(self.out, "{}", Paint::stdout().bold(&format!("{number}{head}")))?;
+        }
+        if is_one_of_many {
+            write!(self.out, "{carrier:>2} ")?;
+        }
+        Ok(writeln!(self.out, "{line}")?)
     }
 
     /// One subframe that has all its messages.
@@ -340,7 +346,7 @@ impl<'o> Sink<'o> {
         if self.args.subframes && self.args.json {
             self.object(carrier, subframes::json(reading))?;
         } else if self.args.subframes {
-            writeln!(self.out, "{}", subframes::line(reading))?;
+            self.line(carrier, subframes::HEAD, &subframes::line(reading))?;
         }
         if let Some(reports) = &mut self.reports {
             let names = &mut self.names;

@@ -6,7 +6,7 @@ use airpace_core::radio::Direction;
 use airpace_core::{PrbSet, Rnti};
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::Found;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::message::rounded;
 
@@ -95,11 +95,6 @@ impl Account {
 /// One JSON object: how full a subframe is, and by which messages.
 pub fn json(reading: &Reading) -> Value {
     let account = Account::of(reading);
-    let mut formats = Map::new();
-    for found in &reading.found {
-        let count = formats.get(found.format()).and_then(Value::as_u64).unwrap_or(0);
-        formats.insert(found.format().to_owned(), json!(count + 1));
-    }
     json!({
         "cell": reading.pci,
         "index": reading.index,
@@ -111,7 +106,7 @@ pub fn json(reading: &Reading) -> Value {
         "messages": reading.found.len(),
         "downlink": account.downlink,
         "uplink": account.uplink,
-        "formats": formats,
+        "formats": formats(reading),
         "prbs": reading.prbs,
         "prbs_used": account.prbs_used,
         "prbs_idle": account.prbs_idle,
@@ -120,17 +115,41 @@ pub fn json(reading: &Reading) -> Value {
     })
 }
 
+/// What stands above [`line()`]s.
+pub const HEAD: &str =
+    "cell  sfn.sf cfi  messages   DL   UL  users  PRBs used  idle  CCEs used   of  snr  messages by format";
+
 /// One line for people.
 pub fn line(reading: &Reading) -> String {
-    let used = used_prbs(reading).len();
+    let account = Account::of(reading);
+    let formats = formats(reading);
+    let formats = formats.into_iter().map(|(format, count)| format!("{count} x {format}"));
     format!(
-        "{:>4} {:>5}.{} {:>3}  {:>3} messages  {:>3} of {} PRBs used",
+        "{:>4} {:>5}.{} {:>3}  {:>8} {:>4} {:>4}  {:>5}  {:>9} {:>5}  {:>9} {:>4} {:>4.0}  {}",
         reading.pci,
         reading.sfn,
         reading.subframe,
         reading.cfi,
         reading.found.len(),
-        used,
-        reading.prbs,
+        account.downlink,
+        account.uplink,
+        account.users,
+        account.prbs_used,
+        account.prbs_idle,
+        account.cces_used,
+        reading.cces,
+        reading.snr_db,
+        formats.collect::<Vec<_>>().join(", "),
     )
+    .trim_end()
+    .to_owned()
+}
+
+/// How many messages there are in each format.
+fn formats(reading: &Reading) -> BTreeMap<&'static str, u64> {
+    let mut formats = BTreeMap::new();
+    for found in &reading.found {
+        *formats.entry(found.format()).or_default() += 1;
+    }
+    formats
 }
