@@ -94,6 +94,20 @@ fn a_pipe_gives_what_its_file_gives() {
 }
 
 #[test]
+fn a_reader_that_has_enough_is_no_error() {
+    let shell = Shell::new();
+    record(&shell, "a", &[]);
+    for words in [&["decode", "a.sigmf-meta", "--json"][..], &["decode", "a.sigmf-meta"]] {
+        let (from, to) = std::io::pipe().unwrap();
+        drop(from);
+        let child = shell.command(words).stdout(to).stderr(Stdio::piped()).spawn().unwrap();
+        let done = child.wait_with_output().unwrap();
+        let err = String::from_utf8(done.stderr).unwrap();
+        assert!(done.status.success() && !err.contains("airpace: Broken"), "{words:?}: {err}");
+    }
+}
+
+#[test]
 fn it_ends_early_where_it_is_told_to() {
     let shell = Shell::new();
     record(&shell, "a", &[]);

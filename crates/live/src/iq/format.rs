@@ -72,35 +72,38 @@ impl Format {
     /// Appends the samples in `bytes`; what is left after the last whole one is ignored. Numbers that are not finite
     /// become zero: of how many samples that is told.
     pub fn read(self, bytes: &[u8], out: &mut Vec<Complex32>) -> usize {
-        fn half<const N: usize>(pair: &[u8]) -> ([u8; N], [u8; N]) {
-            let (re, im) = pair.split_at(N);
-            (re.try_into().expect("half of a pair"), im.try_into().expect("half of a pair"))
-        }
-        let pairs = bytes.chunks_exact(self.size());
-        let mut replaced = 0;
+        // Arrays of known length become vector instructions: a receiver gives up to 30 million samples per second.
         match self {
-            Format::Ci8 => out.extend(
-                pairs.map(|pair| Complex32::new(f32::from(pair[0] as i8), f32::from(pair[1] as i8)) / 127.0),
-            ),
-            Format::Cu8 => {
-                out.extend(pairs.map(|pair| {
-                    Complex32::new(f32::from(pair[0]) - 127.5, f32::from(pair[1]) - 127.5) / 127.5
-                }))
+            Format::Ci8 => {
+                let samples = bytes.as_chunks::<2>().0.iter();
+                let signed = |part: u8| f32::from(part as i8);
+                out.extend(samples.map(|&[re, im]| Complex32::new(signed(re), signed(im)) / 127.0));
+                0
             }
-            Format::Ci16 => out.extend(pairs.map(|pair| {
-                let (re, im) = half::<2>(pair);
-                Complex32::new(f32::from(i16::from_le_bytes(re)), f32::from(i16::from_le_bytes(im)))
-                    / 32_767.0
-            })),
-            Format::Cf32 => out.extend(pairs.map(|pair| {
-                let (re, im) = half::<4>(pair);
-                let (re, im) = (f32::from_le_bytes(re), f32::from_le_bytes(im));
-                replaced += usize::from(!re.is_finite() || !im.is_finite());
-                let finite = |value: f32| if value.is_finite() { value } else { 0.0 };
-                Complex32::new(finite(re), finite(im))
-            })),
+            Format::Cu8 => {
+                let samples = bytes.as_chunks::<2>().0.iter();
+                let centred = |part: u8| f32::from(part) - 127.5;
+                out.extend(samples.map(|&[re, im]| Complex32::new(centred(re), centred(im)) / 127.5));
+                0
+            }
+            Format::Ci16 => {
+                let samples = bytes.as_chunks::<4>().0.iter();
+                let word = |low, high| f32::from(i16::from_le_bytes([low, high]));
+                out.extend(samples.map(|&[a, b, c, d]| Complex32::new(word(a, b), word(c, d)) / 32_767.0));
+                0
+            }
+            Format::Cf32 => {
+                let parts = bytes.as_chunks::<4>().0.as_chunks::<2>().0.iter();
+                let samples = parts.map(|&[re, im]| [f32::from_le_bytes(re), f32::from_le_bytes(im)]);
+                let mut replaced = 0;
+                let finite = |part: f32| if part.is_finite() { part } else { 0.0 };
+                out.extend(samples.map(|[re, im]| {
+                    replaced += usize::from(!re.is_finite() || !im.is_finite());
+                    Complex32::new(finite(re), finite(im))
+                }));
+                replaced
+            }
         }
-        replaced
     }
 
     /// Appends samples as bytes; what exceeds full scale is cut, save in floating point. Gives how many were cut.

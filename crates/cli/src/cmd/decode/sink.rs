@@ -319,7 +319,8 @@ impl<'o> Sink<'o> {
         if self.recordings.len() > 1 {
             object["carrier"] = json!(carrier);
         }
-        Ok(writeln!(self.out, "{object}")?)
+        serde_json::to_writer(&mut self.out, &object).map_err(std::io::Error::from)?;
+        Ok(writeln!(self.out)?)
     }
 
     /// A line of a recording, which has its number in front where there are several. The first has a head.
