@@ -14,6 +14,11 @@ mod scenario;
 pub mod sim;
 pub mod trace;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+
 /// How a command that could be carried out went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -37,4 +42,17 @@ fn within<const LEAST: i32, const MOST: i32>(text: &str) -> Result<f64, String> 
         Ok(number) if (f64::from(LEAST)..=f64::from(MOST)).contains(&number) => Ok(number),
         _ => Err(format!("give a number from {LEAST} to {MOST}")),
     }
+}
+
+/// What Ctrl-C sets, so that all ends in good order. Twice, it ends at once.
+fn on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .context("cannot listen to Ctrl-C")?;
+    Ok(stop)
 }

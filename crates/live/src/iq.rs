@@ -9,6 +9,7 @@
 //! | `source` | whatever gives samples |
 //! | `pace` | recordings as slowly as they were received |
 //! | `format` | how a sample is written |
+//! | `whole` | files that have their name only once they are whole |
 //!
 //! Source: SigMF specification 1.2 (<https://sigmf.org>)
 
@@ -20,6 +21,7 @@ mod pace;
 mod reader;
 mod recorded;
 mod source;
+mod whole;
 mod writer;
 
 pub use format::{Format, NoFormat};
@@ -28,6 +30,7 @@ pub use pace::{Lag, Paced};
 pub use reader::{Flaw, Piece, Reader};
 pub use recorded::Recorded;
 pub use source::{Source, Until};
+pub use whole::Whole;
 pub use writer::Writer;
 
 use std::path::{Path, PathBuf};
@@ -36,12 +39,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be opened, read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Io {
         /// Which.
         path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
+        /// What the system says. It is part of the message, and so no source, which would be told once more.
+        cause: std::io::Error,
     },
     /// A SigMF description is not JSON.
     #[error("{}: line {line}, column {column}: {what}", path.display())]
@@ -107,6 +110,6 @@ pub enum Error {
 
 impl Error {
     fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
-        move |source| Error::Io { path: path.to_owned(), source }
+        move |cause| Error::Io { path: path.to_owned(), cause }
     }
 }

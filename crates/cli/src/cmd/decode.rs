@@ -19,8 +19,6 @@ mod tables;
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use airpace_core::Rnti;
@@ -29,7 +27,7 @@ use airpace_live::radio::hertz;
 use airpace_phy::Cell;
 use airpace_phy::dci::Audience;
 use airpace_phy::evidence::Caution;
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 use self::align::Align;
 use self::cell::Task;
@@ -38,7 +36,7 @@ use self::open::Opened;
 use self::radio::RadioArgs;
 use self::sink::Sink;
 use super::diag::parse_duration;
-use super::{Verdict, positive};
+use super::{Verdict, on_interrupt, positive};
 
 /// Reads the control channel of LTE cells: what every user is granted, from radio samples alone.
 ///
@@ -167,17 +165,4 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         eprintln!("{name}: read as it was received, {mean:.2} ms behind on average, {most:.1} ms at most");
     }
     verdict
-}
-
-/// What Ctrl-C sets, so that all ends in good order: counts are told and tables are whole. Twice, it ends at once.
-fn on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .context("cannot listen to Ctrl-C")?;
-    Ok(stop)
 }

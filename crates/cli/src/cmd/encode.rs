@@ -1,10 +1,12 @@
 //! `airpace encode`: what a simulated cell grants, as radio samples.
 
+mod space;
 mod truth;
 
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use airpace_core::event::{Event, Recorder};
 use airpace_core::{RadioReport, Streams};
@@ -15,12 +17,12 @@ use airpace_phy::numerology::SUBCARRIER_HZ;
 use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use airpace_sim::{Scenario, SchemeSpec};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use serde_json::json;
 
 use self::truth::Truth;
-use super::{Verdict, positive, scenario, within};
+use super::{Verdict, on_interrupt, positive, scenario, within};
 use crate::terminal;
 
 /// Turns the grants of a simulated cell into radio samples that conform to the standard.
@@ -28,9 +30,10 @@ use crate::terminal;
 /// The scenario is run, or run again where a run folder is given, and one carrier's subframes are sent: synchronisation
 /// and reference signals, PBCH, PCFICH, PHICH, and every grant as a DCI on the PDCCH; the PDSCH is filled where it is
 /// granted. A channel and a receiver's imperfections may lie behind. The result is a SigMF recording, whose description
-/// holds what a decoder has to find out.
+/// holds what a decoder has to find out. Before it begins it says how large that will be; what Ctrl-C ends leaves no file.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace encode competitor --seconds 2 --snr 20 --out cell\n         \
+                         airpace encode competitor --seconds 1 --set cell.prbs=50 --set cell.crs_ports=4 --out four\n         \
                          airpace encode runs/latest --fading eva --doppler 5 --cfo 300 --format ci8 --out cell")]
 pub struct Args {
     /// A scenario with a cell (a name of the list or a file), or a run folder.
@@ -50,7 +53,7 @@ pub struct Args {
     /// Which of the cell's carriers, from 0.
     #[arg(long, value_name = "N", default_value_t = 0)]
     carrier: u8,
-    /// Send only so many seconds.
+    /// Send only so many seconds. [default: the scenario's duration]
     #[arg(long, value_name = "S", value_parser = positive)]
     seconds: Option<f64>,
     /// Physical cell identity.
@@ -133,10 +136,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         None => cell.bandwidth.nominal_fft_size(),
         Some(rate) => {
             let size = rate / f64::from(SUBCARRIER_HZ);
-            let is_fine = size.fract() == 0.0 && (128.0..=65_536.0).contains(&size);
+            let is_fine = size.fract() == 0.0 && (128.0..=4096.0).contains(&size);
             if !is_fine || !(size as usize).is_multiple_of(128) {
                 bail!(
-                    "--rate {rate}: samples per second must be a multiple of 1.92 million, for symbols to begin on a sample"
+                    "--rate {rate}: samples per second must be a multiple of 1.92 million, for symbols to begin on a \
+                     sample, up to 61.44 million"
                 );
             }
             size as usize
@@ -186,6 +190,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     ];
     meta.extra.extend(facts.map(|(name, value)| (name.to_owned(), value)));
     let seconds = args.seconds.unwrap_or(scenario.duration_s).min(scenario.duration_s);
+    space::check(&args.out, args.format, sample_rate_hz, seconds)?;
+    let stop = on_interrupt()?;
     let mut sender = Sender {
         station,
         carrier: args.carrier,
@@ -199,12 +205,24 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let bar = terminal::progress(args.json);
     bar.set_length((seconds * 1e3) as u64);
     bar.set_message("sending");
-    airpace_sim::run(&scenario, &scheme, seed, &mut sender, &mut |now| {
+    let ran = airpace_sim::run(&scenario, &scheme, seed, &mut sender, &mut |now| {
         bar.set_position(now.as_nanos() / 1_000_000);
-        if now.as_secs_f64() < seconds { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
+        let goes_on = now.as_secs_f64() < seconds && !stop.load(Ordering::Relaxed);
+        if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
     bar.finish_and_clear();
-    sender.finish(args, out)
+    let whole = match sender.trouble.take() {
+        Some(trouble) => Err(trouble),
+        None if stop.load(Ordering::Relaxed) => Err(anyhow!("stopped; nothing was kept")),
+        None => ran.map(|_| ()).map_err(Into::into),
+    };
+    match whole {
+        Ok(()) => sender.finish(args, out),
+        Err(trouble) => {
+            sender.discard();
+            Err(trouble)
+        }
+    }
 }
 
 /// What is to be run.
@@ -318,10 +336,14 @@ impl Sender {
         Ok(self.writer.write(&self.samples)?)
     }
 
-    fn finish(self, args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-        if let Some(trouble) = self.trouble {
-            return Err(trouble);
+    fn discard(self) {
+        self.writer.discard();
+        if let Some(truth) = self.truth {
+            truth.discard();
         }
+    }
+
+    fn finish(self, args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         if let Some(truth) = self.truth {
             truth.finish()?;
         }

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 use airpace_cc::SchemeSpec;
 use airpace_eval::{Choice, Matrix, Outcome, Progress, report};
@@ -108,15 +108,7 @@ pub fn run(
 /// Runs the matrix until its end or Ctrl-C; on a terminal, one bar stands for all its runs.
 fn run_with_progress(matrix: &Matrix, is_quiet: bool) -> anyhow::Result<Outcome> {
     const STEPS: f64 = 1000.0;
-    let is_interrupted = Arc::new(AtomicBool::new(false));
-    let on_interrupt = Arc::clone(&is_interrupted);
-    ctrlc::set_handler(move || {
-        // Whoever presses it twice does not want to wait.
-        if on_interrupt.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .context("cannot listen to Ctrl-C")?;
+    let is_interrupted = super::on_interrupt()?;
     let bar = terminal::progress(is_quiet);
     let fractions: Mutex<Vec<f64>> = Mutex::new(Vec::new());
     let outcome = matrix.run(&|at: Progress<'_>| {

@@ -1,5 +1,8 @@
 //! `airpace encode`.
 
+use std::process::Stdio;
+use std::time::Duration;
+
 use super::Shell;
 
 /// A small cell, for a short time.
@@ -71,4 +74,48 @@ fn what_cannot_be_sent_is_refused_with_the_remedy() {
     refused(&["competitor", "--pci", "504"], "504");
     refused(&["competitor", "--seconds", "0"], "above 0");
     refused(&["competitor", "--fading", "epo"], "etu");
+    refused(&["competitor", "--rate", "63360000"], "up to 61.44 million");
+    let said = shell
+        .run(&["encode", "competitor", "--seconds", "0.1", "--out", "nowhere/x"])
+        .refused(&["nowhere/x"]);
+    assert_eq!(said.matches("No such file").count(), 1, "a reason is said once: {said}");
+    // Half a petabyte.
+    let endless = ["--set", "duration_s=1e6", "--rate", "61440000", "--format", "cf32_le"];
+    let said = shell.run(&[&["encode", "competitor", "--out", "x"], &endless[..]].concat());
+    let said = said.refused(&["1000000 s take 491.52 TB", "are free there", "--seconds (up to", "ci8"]);
+    assert!(!said.contains("Msps"), "it does not begin: {said}");
+    assert!(shell.folder.path().read_dir().unwrap().next().is_none(), "nothing is written");
+}
+
+#[test]
+fn what_is_stopped_leaves_nothing_and_what_was_there_before_stays() {
+    let shell = Shell::new();
+    let small = ["--set", "cell.prbs=6", "--set", "cell.crs_ports=1", "--out", "a", "--truth", "a.truth"];
+    let words = |seconds| [&["encode", "stationary-idle", "--seconds", seconds], &small[..]].concat();
+    let done = shell.run(&words("0.02"));
+    assert!(done.err.contains("0.02 s at 1.92 Msps: 153.60 kB for a"), "the size is told: {}", done.err);
+    done.fine();
+    let all = || {
+        let mut files: Vec<_> =
+            shell.folder.path().read_dir().unwrap().map(|file| file.unwrap().path()).collect();
+        files.sort();
+        files.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect::<Vec<_>>()
+    };
+    let before = all();
+    let names: Vec<_> = before.iter().map(|(path, _)| path.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(names, ["a.sigmf-data", "a.sigmf-meta", "a.truth"]);
+
+    let mut child = shell.command(&words("60")).stderr(Stdio::piped()).spawn().unwrap();
+    let part = shell.path("a.sigmf-data.part");
+    while !std::fs::metadata(&part).is_ok_and(|meta| meta.len() > 10_000) {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
+        .unwrap();
+    let stopped = child.wait_with_output().unwrap();
+    let said = String::from_utf8(stopped.stderr).unwrap();
+    assert_eq!(stopped.status.code(), Some(2), "{said}");
+    assert!(said.contains("stopped; nothing was kept"), "{said}");
+    assert!(all() == before, "the recording of before is as it was");
 }

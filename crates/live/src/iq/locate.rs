@@ -113,8 +113,8 @@ fn parse_meta(path: &Path, source: impl Read, raw: (Option<f64>, Option<Format>)
 fn of_file(path: &Path) -> Result<Bytes, Error> {
     let about = path.metadata().map_err(Error::io(path))?;
     if about.is_dir() {
-        let source = io::Error::other("is a folder; give a file of samples");
-        return Err(Error::Io { path: path.to_owned(), source });
+        let cause = io::Error::other("is a folder; give a file of samples");
+        return Err(Error::Io { path: path.to_owned(), cause });
     }
     let is_packed = path.to_string_lossy().ends_with(ZSTD);
     if !about.is_file() {

@@ -1,21 +1,19 @@
 //! Writing a SigMF recording.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use airpace_phy::Complex32;
 
-use super::{Error, Meta, Segment};
+use super::{Error, Meta, Segment, Whole};
 
-/// A SigMF recording that is being written: `STEM.sigmf-data`, and with [`finish`](Writer::finish)
-/// `STEM.sigmf-meta`.
+/// A SigMF recording that is being written. [`finish`](Writer::finish) gives `STEM.sigmf-data` and `STEM.sigmf-meta` their
+/// names: a half recording never looks like a whole one, nor takes the place of an older one.
 #[derive(Debug)]
 pub struct Writer {
     meta: Meta,
     stem: PathBuf,
-    data: PathBuf,
-    out: BufWriter<File>,
+    data: Whole,
     bytes: Vec<u8>,
     samples: u64,
     cut: u64,
@@ -31,8 +29,8 @@ impl Writer {
         let stem =
             text.strip_suffix(".sigmf-data").or_else(|| text.strip_suffix(".sigmf-meta")).unwrap_or(&text);
         let data = PathBuf::from(format!("{stem}.sigmf-data"));
-        let out = BufWriter::new(File::create(&data).map_err(Error::io(&data))?);
-        Ok(Writer { meta, stem: stem.into(), data, out, bytes: vec![], samples: 0, cut: 0 })
+        let data = Whole::create(&data).map_err(Error::io(&data))?;
+        Ok(Writer { meta, stem: stem.into(), data, bytes: vec![], samples: 0, cut: 0 })
     }
 
     /// Appends samples.
@@ -43,7 +41,7 @@ impl Writer {
         self.bytes.clear();
         self.samples += samples.len() as u64;
         self.cut += self.meta.format.write(samples, &mut self.bytes) as u64;
-        self.out.write_all(&self.bytes).map_err(Error::io(&self.data))
+        self.data.write_all(&self.bytes).map_err(Error::io(self.data.path()))
     }
 
     /// Samples are missing before the next: how many, if that is known.
@@ -61,10 +59,18 @@ impl Writer {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn finish(mut self) -> Result<(PathBuf, u64), Error> {
-        self.out.flush().map_err(Error::io(&self.data))?;
+    pub fn finish(self) -> Result<(PathBuf, u64), Error> {
         let path = PathBuf::from(format!("{}.sigmf-meta", self.stem.display()));
-        std::fs::write(&path, self.meta.to_json()).map_err(Error::io(&path))?;
+        let mut meta = Whole::create(&path).map_err(Error::io(&path))?;
+        meta.write_all(self.meta.to_json().as_bytes()).map_err(Error::io(&path))?;
+        let data = self.data.path().to_owned();
+        self.data.finish().map_err(Error::io(&data))?;
+        meta.finish().map_err(Error::io(&path))?;
         Ok((path, self.cut))
+    }
+
+    /// Gives the recording up: nothing of it is left.
+    pub fn discard(self) {
+        self.data.discard();
     }
 }

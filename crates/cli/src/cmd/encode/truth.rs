@@ -1,12 +1,12 @@
 //! What was sent, in the words of who decodes it.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 
 use airpace_core::radio::Direction;
 use airpace_core::tables::lte::McsTable;
 use airpace_core::{Dci, RadioReport};
+use airpace_live::iq::Whole;
 use airpace_phy::Cell;
 use airpace_phy::dci::{Audience, Carrier, Extras, Message, pack};
 use airpace_phy::found::{Found, RntiKind};
@@ -20,8 +20,7 @@ use crate::cmd::decode::message::{self, Name};
 
 /// A file of the messages that were sent.
 pub struct Truth {
-    path: PathBuf,
-    file: BufWriter<File>,
+    file: Whole,
     pci: u16,
     carrier: Carrier,
     /// Subframes by which the cell's clock is ahead of the reports'.
@@ -35,12 +34,11 @@ impl Truth {
     /// # Errors
     /// If the file cannot be made.
     pub fn create(path: &Path, cell: &Cell, args: &Args) -> anyhow::Result<Truth> {
-        let file = File::create(path).with_context(|| {
+        let file = Whole::create(path).with_context(|| {
             format!("cannot write `{}`; give --truth a file you may write", path.display())
         })?;
         Ok(Truth {
-            path: path.to_owned(),
-            file: BufWriter::new(file),
+            file,
             pci: cell.pci,
             carrier: Carrier::symmetric(cell.bandwidth.prbs(), cell.ports),
             offset: u64::from(args.sfn) * 10,
@@ -83,7 +81,7 @@ impl Truth {
             };
             let object = message::json(&found, Name::plain(&found));
             writeln!(self.file, "{object}")
-                .with_context(|| format!("cannot write `{}`", self.path.display()))?;
+                .with_context(|| format!("cannot write `{}`", self.file.path().display()))?;
         }
         Ok(())
     }
@@ -100,8 +98,14 @@ impl Truth {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn finish(mut self) -> anyhow::Result<()> {
-        self.file.flush().with_context(|| format!("cannot write `{}`", self.path.display()))
+    pub fn finish(self) -> anyhow::Result<()> {
+        let path = self.file.path().to_owned();
+        self.file.finish().with_context(|| format!("cannot write `{}`", path.display()))
+    }
+
+    /// Gives it up.
+    pub fn discard(self) {
+        self.file.discard();
     }
 }
 

@@ -1,0 +1,40 @@
+//! Whether a recording has room where it is to be.
+
+use std::path::Path;
+
+use airpace_live::iq::Format;
+use anyhow::bail;
+use indicatif::DecimalBytes;
+
+use crate::terminal;
+
+/// Says how large so many seconds will be.
+///
+/// # Errors
+/// If there is less room.
+pub fn check(out: &Path, format: Format, sample_rate_hz: f64, seconds: f64) -> anyhow::Result<()> {
+    let bytes_per_second = sample_rate_hz * format.size() as f64;
+    let size = DecimalBytes((bytes_per_second * seconds) as u64);
+    // A place that cannot be asked is refused when the file is made, or not at all.
+    if let Some(free) = free_bytes(out)
+        && size.0 > free
+    {
+        let fitting = free as f64 / bytes_per_second;
+        bail!(
+            "--out {}: {seconds} s take {size}, and {} are free there; give --seconds (up to {fitting:.1}), a smaller \
+             --format (ci8) or another place",
+            out.display(),
+            DecimalBytes(free)
+        );
+    }
+    let msps = sample_rate_hz * 1e-6;
+    terminal::say(format_args!("airpace: {seconds} s at {msps} Msps: {size} for {}", out.display()));
+    Ok(())
+}
+
+/// What an ordinary user may still write beside `out`.
+fn free_bytes(out: &Path) -> Option<u64> {
+    let folder = out.parent().filter(|parent| *parent != Path::new(""));
+    let there = rustix::fs::statvfs(folder.unwrap_or(Path::new("."))).ok()?;
+    Some(there.f_bavail.saturating_mul(there.f_frsize))
+}
