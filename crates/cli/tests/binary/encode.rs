@@ -119,3 +119,24 @@ fn what_is_stopped_leaves_nothing_and_what_was_there_before_stays() {
     assert!(said.contains("stopped; nothing was kept"), "{said}");
     assert!(all() == before, "the recording of before is as it was");
 }
+
+#[test]
+fn the_guide_tells_every_option_and_how_to_choose_ports() {
+    let help = Shell::new().run(&["encode", "--help"]).fine();
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/radio.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let (_, section) = guide.split_once("## A cell of one's own").expect("a section about it");
+    let (_, table) = section.split_once("| --- | --- |").expect("a table of options");
+    let table = table.split("\n\n").next().unwrap();
+    let options = help.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let long = line.strip_prefix("--").or_else(|| line.split_once(", --").map(|(_, long)| long))?;
+        line.starts_with('-').then(|| format!("`--{}", long.split(' ').next().unwrap_or_default()))
+    });
+    let options: Vec<_> =
+        options.filter(|option| !["`--help", "`--version"].contains(&option.as_str())).collect();
+    assert!(options.len() > 15, "{options:?}");
+    let missing: Vec<_> = options.iter().filter(|option| !table.contains(option.as_str())).collect();
+    assert!(missing.is_empty(), "docs/guide/radio.md has no row for {missing:?}");
+    assert!(table.contains("`--set cell.crs_ports=4`"));
+}
