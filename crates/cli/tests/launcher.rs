@@ -51,15 +51,20 @@ impl Machine {
             "cat", "chmod", "dirname", "env", "find", "head", "mkdir", "mktemp", "mv", "readlink", "rm",
             "sed", "sh", "touch",
         ] {
-            let real = std::env::split_paths(&std::env::var_os("PATH").expect("PATH"))
-                .map(|folder| folder.join(tool))
-                .find(|path| path.is_file())
-                .unwrap_or_else(|| panic!("{tool} is on this machine"));
-            fs::create_dir_all(machine.tools()).expect("a folder");
-            symlink(real, machine.tools().join(tool)).expect("a link");
+            machine.link(tool);
         }
         machine.program("id", "#!/bin/sh\necho 0\n");
         machine
+    }
+
+    /// Lets it find a program of this machine.
+    fn link(&self, tool: &str) {
+        let real = std::env::split_paths(&std::env::var_os("PATH").expect("PATH"))
+            .map(|folder| folder.join(tool))
+            .find(|path| path.is_file())
+            .unwrap_or_else(|| panic!("{tool} is on this machine"));
+        fs::create_dir_all(self.tools()).expect("a folder");
+        symlink(real, self.tools().join(tool)).expect("a link");
     }
 
     fn root(&self) -> PathBuf {
@@ -242,4 +247,24 @@ fn without_apt_it_says_what_to_install() {
     let failed = machine.airpace(&["demo"]);
     assert_eq!(failed.status.code(), Some(2));
     assert!(text(&failed.stderr).contains("Install the equivalent of: gcc libc6-dev"), "{failed:?}");
+}
+
+#[test]
+fn too_little_room_for_the_tests_is_told_before_they_are_built() {
+    let machine = Machine::fresh();
+    machine.link("awk");
+    let head = "Filesystem 1024-blocks Used Available Capacity Mounted on";
+    machine.program("df", &format!("#!/bin/sh\necho '{head}'\necho '/dev/vda 250000000 1 9500000 96% /'\n"));
+    machine.program("du", "#!/bin/sh\necho '4100000 target'\n");
+    let script = machine.root().join("asks");
+    fs::write(&script, "#!/bin/sh\nset -eu\n. ./.ci/toolchain\nwant_space \"$1\"\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let says = |gigabytes| {
+        let asked = machine.start(&script, &machine.root(), &[gigabytes]);
+        assert!(asked.status.success(), "it is no reason to stop: {asked:?}");
+        text(&asked.stderr)
+    };
+    assert_eq!(says("13"), "", "what is built already needs no room again");
+    let told = says("15");
+    assert!(told.contains("only 9 GB are free") && told.contains("up to 15 GB"), "{told}");
 }
