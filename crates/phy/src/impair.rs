@@ -188,12 +188,17 @@ const STILL: usize = 32;
 /// Rays of which the fading of a path is the sum.
 const RAYS: usize = 16;
 
+/// What rounding leaves of a response where it should be zero.
+const SILENCE: f32 = 1e-9;
+
 /// The channel of one port.
 #[derive(Clone, Debug)]
 struct Fading {
     /// Of each path: what it answers to a single sample, and its rays.
     paths: Vec<(Vec<f32>, Vec<Ray>)>,
     response: Vec<Complex32>,
+    /// Of the response, what is more than nothing: of a channel without delays one sample.
+    heard: std::ops::Range<usize>,
     /// Samples that are still to echo, and those that wait.
     history: Vec<Complex32>,
     moves: bool,
@@ -237,9 +242,13 @@ impl Fading {
             (response.collect(), (0..rays).map(&mut ray).collect())
         };
         let paths: Vec<_> = paths.iter().map(make).collect();
+        let is_heard =
+            |n: &usize| paths.iter().any(|(response, _): &(Vec<f32>, _)| response[*n].abs() > SILENCE);
+        let first = (0..len).find(is_heard).unwrap_or(0);
+        let heard = first..(first..len).rfind(is_heard).map_or(len, |last| last + 1);
         let history = vec![Complex32::default(); len - 1 - HALF];
         let moves = conditions.doppler_hz > 0.0;
-        let mut fading = Fading { paths, response: vec![Complex32::default(); len], history, moves };
+        let mut fading = Fading { paths, response: vec![Complex32::default(); len], heard, history, moves };
         fading.respond();
         fading
     }
@@ -267,9 +276,10 @@ impl Fading {
                 out.resize(new, Complex32::default());
             }
             for (n, out) in out[at..new].iter_mut().enumerate() {
-                let inputs = self.history[at + n..at + n + len].iter().rev();
+                let newest = at + n + len;
+                let inputs = self.history[newest - self.heard.end..newest - self.heard.start].iter().rev();
                 let (mut re, mut im) = (0.0, 0.0);
-                for (x, h) in inputs.zip(&self.response) {
+                for (x, h) in inputs.zip(&self.response[self.heard.clone()]) {
                     re += x.re * h.re - x.im * h.im;
                     im += x.re * h.im + x.im * h.re;
                 }
