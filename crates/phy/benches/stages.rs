@@ -17,7 +17,7 @@ use airpace_phy::pdcch::{Place, Sent, coded};
 use airpace_phy::resample::Resampler;
 use airpace_phy::sync::search::Search as CellSearch;
 use airpace_phy::{
-    Bandwidth, Cell, Channel, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
+    Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
     PhichResource, Ports,
 };
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -49,9 +49,6 @@ fn stages(criterion: &mut Criterion) {
     criterion.bench_function("ofdm, three control symbols", |bench| {
         bench.iter(|| demodulator.demodulate(black_box(&samples), 3, &mut grid));
     });
-    criterion.bench_function("channel of two ports", |bench| {
-        bench.iter(|| Channel::estimate(&cell, 1, 0, black_box(&grid)));
-    });
     criterion.bench_function("channel of two ports from two symbols, learnt", |bench| {
         let mut estimator = Estimator::new(&cell);
         bench.iter(|| {
@@ -62,7 +59,7 @@ fn stages(criterion: &mut Criterion) {
         });
     });
     let observer = Observer::new(cell);
-    let channel = Channel::estimate(&cell, 1, 0, &grid);
+    let channel = reference::estimate(&cell, 1, 0, &grid);
     let mut observation = Observation { number: 1, cfi: 3, ..Observation::default() };
     criterion.bench_function("soft bits of 84 CCEs", |bench| {
         bench.iter(|| observer.bits(black_box(&grid), &channel, &mut observation));

@@ -10,7 +10,6 @@ use num_complex::Complex32;
 use crate::cell::{Cell, Ports};
 use crate::diversity::{Quad, combine};
 use crate::grid::{Grid, Reg};
-use crate::sequence::crs;
 
 /// The channel of each antenna port on every subcarrier, and the noise.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,38 +21,22 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// From the reference signals of a port's first symbol from `from` on: divided by what was sent, and a straight line
-    /// between neighbours. The noise is what bends the line.
-    ///
-    /// Chosen: one symbol, no smoothing; good as far as noise is small against the signal.
-    pub fn estimate(cell: &Cell, subframe: usize, from: usize, grid: &Grid) -> Channel {
-        let mut bends = (0.0, 0);
-        let mut of_port = |port| {
-            let symbol = crs::pilot_symbols(cell.cp, port).find(|&symbol| symbol >= from)?;
-            let pilots = crs::pilots(cell, port, subframe, symbol)?;
-            let row = grid.symbol(symbol).iter().skip(pilots.first).step_by(crs::Pilots::SPACING);
-            let gains: Vec<_> = row.zip(&pilots.values).map(|(got, sent)| got * sent.conj()).collect();
-            bends.0 += gains.windows(3).map(|at| (at[0] + at[2] - at[1] * 2.0).norm_sqr()).sum::<f32>();
-            bends.1 += gains.len() - 2;
-            Some((0..grid.symbol(symbol).len()).map(|k| line(&gains, pilots.first, k)).collect())
-        };
-        let ports: Vec<Vec<Complex32>> =
-            (0..cell.ports.count()).map(|port| of_port(port).unwrap_or_default()).collect();
+    /// A channel that is known: what each antenna port is received as on every subcarrier, and the power of the noise on a
+    /// resource element.
+    pub fn known(ports: Vec<Vec<Complex32>>, noise: f32) -> Channel {
         let count = ports.iter().map(Vec::len).sum::<usize>().max(1);
         let power = ports.iter().flatten().map(Complex32::norm_sqr).sum::<f32>() / count as f32;
-        // A bend is n₋₁ + n₁ − 2·n₀, of six times the noise.
-        let noise = bends.0 / (6 * bends.1.max(1)) as f32;
         Channel { ports, power, noise: noise.max(LEAST_NOISE * power) }
+    }
+
+    /// What each antenna port is received as on every subcarrier.
+    pub fn gains(&self) -> &[Vec<Complex32>] {
+        &self.ports
     }
 
     /// Power of the noise on a resource element.
     pub fn noise(&self) -> f32 {
         self.noise
-    }
-
-    /// The same channel with another noise: where it is known better than it can be learnt.
-    pub fn with_noise(self, noise: f32) -> Channel {
-        Channel { noise, ..self }
     }
 
     /// Power of what all ports send on a resource element, over that of the noise.
@@ -123,13 +106,4 @@ fn alamouti(
             p.re * y.im - p.im * y.re - q.im * x.re + q.re * x.im,
         ),
     ]
-}
-
-/// The value at subcarrier `k` of a line through the two nearest of `gains`, which begin at `first`.
-fn line(gains: &[Complex32], first: usize, k: usize) -> Complex32 {
-    let spacing = crs::Pilots::SPACING;
-    let left = (k.saturating_sub(first) / spacing).min(gains.len().saturating_sub(2));
-    let (a, b) = (gains[left], gains[left + 1]);
-    let share = (k as f32 - (first + left * spacing) as f32) / spacing as f32;
-    a + (b - a).scale(share)
 }

@@ -35,6 +35,17 @@
 //! | [`follow`], [`fuse`] | one user's grants and side; several cells' reports by subframe | |
 //! | [`report`] | reports as text, to be kept and read again | |
 //! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
+//!
+//! # Where NR would come in
+//!
+//! What is here is LTE, from the first signal that is searched to the last field that is read; none of it knows NR, and a
+//! recording of NR ends on the [`ladder`]'s lowest rungs, whose hints say that NR is not read. A decoder of NR is a second
+//! one beside [`decoder::Decoder`], not a mode of it: SSB instead of PSS, SSS and PBCH at fixed places, CORESETs instead of
+//! a control region, polar codes instead of convolutional ones. It has the same shape: `push(samples)`, `pop()`, and what
+//! comes out says locked, a subframe, late messages, lost, as [`decoder::Output`] does. What others take from either is
+//! `airpace_core::RadioReport`, whose words (carrier, PRBs, grants, own side) are of both. [`resample`], [`impair`], [`fuse`]
+//! and [`report`] take or give nothing else and serve both; [`sync`], [`listen`], [`search`], [`evidence`], [`harq`] and
+//! [`found`] do not.
 #![warn(missing_docs)]
 
 pub mod answers;

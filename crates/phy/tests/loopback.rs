@@ -15,7 +15,7 @@ use airpace_phy::ofdm::Demodulator;
 use airpace_phy::pdcch::{Place, Sent, in_search_space};
 use airpace_phy::phich::Answer;
 use airpace_phy::{
-    Bandwidth, Cell, Channel, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
+    Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
     PhichResource, Ports, pbch, phich,
 };
 use reference::Receiver;
@@ -184,7 +184,7 @@ fn ring(cell: Cell, fft_size: usize, seed: u64) -> usize {
 
 /// The soft bits of every message's CCEs have the signs of what was sent.
 fn observes(observer: &Observer, number: usize, cfi: u8, grid: &Grid, sent: &[Sent]) {
-    let channel = Channel::estimate(observer.cell(), number, 0, grid);
+    let channel = reference::estimate(observer.cell(), number, 0, grid);
     let (heard, margin) = observer.cfi(number, grid, &channel);
     assert_eq!(heard, cfi);
     assert!(margin > 10.0, "without noise there is no doubt about the CFI: {margin}");

@@ -9,7 +9,7 @@ use airpace_phy::grid::{ControlRegion, Grid};
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::phich::{self, Answer};
 use airpace_phy::sequence::{pss, sss};
-use airpace_phy::{Channel, Complex32, Numerology, pbch};
+use airpace_phy::{Complex32, Numerology, pbch};
 use recordings::{Description, data};
 use reference::Receiver;
 
@@ -114,7 +114,7 @@ fn recorded_answers_are_heard() {
                 (row.number("n_group"), row.number("n_seq"))
             };
             let answer = Answer { group, sequence, ack: row.flag("ack") };
-            let channel = Channel::estimate(&about.cell, number, 0, &grid);
+            let channel = reference::estimate(&about.cell, number, 0, &grid);
             let unit = region.phich[phich::unit(about.cell.cp, answer.group)];
             let (y, h) = (unit.map(|reg| grid.quad(&reg)), unit.map(|reg| channel.quads(&reg)));
             let scrambling = phich::scrambling(about.cell.pci, number);

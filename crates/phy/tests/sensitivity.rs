@@ -92,7 +92,7 @@ impl Link {
             }
             let [truth, learnt] = channels;
             // A tone of 1 is a resource element of 1: noise is spread over the FFT.
-            let truth = truth.with_noise((noise / size as f64) as f32);
+            let truth = Channel::known(truth.gains().to_vec(), (noise / size as f64) as f32);
             for (channel, is_learnt) in [(&learnt, true), (&truth, false)] {
                 let mut observation = Observation { number, cfi: CFI, ..Observation::default() };
                 observer.bits(&grids[1], channel, &mut observation);

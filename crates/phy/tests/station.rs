@@ -2,9 +2,9 @@
 
 mod reference;
 
-use airpace_core::radio::{BitLayer, CarrierId};
+use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction};
 use airpace_core::{Dci, PrbSet, RadioReport, Rnti, Streams, Time};
-use airpace_phy::grid::Grid;
+use airpace_phy::grid::{ControlRegion, Grid};
 use airpace_phy::impair::Conditions;
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::station::Station;
@@ -52,4 +52,45 @@ fn subframes_without_a_report_are_sent_too() {
     assert_eq!(heard.cfi, 2);
     // On a channel without noise, silence too can be taken for messages: this receiver does not filter.
     assert!(heard.found.iter().any(|found| found.message == announced.messages[0]));
+}
+
+#[test]
+fn an_uplink_grant_is_answered_eight_subframes_later() {
+    let conditions = Conditions::perfect(5.76e6);
+    let mut station = Station::new(CELL, 384, 0.1, conditions, 0, &Streams::new(1)).unwrap();
+    let grant = Dci {
+        rnti: Rnti(99),
+        direction: Direction::Uplink,
+        format: DciFormat::F0,
+        prbs: PrbSet::run(6, 4),
+        mcs: [Some(3), None],
+        ..Dci::default()
+    };
+    let report = |subframe_index, dcis| RadioReport {
+        carrier: CarrierId(0),
+        time: Time::from_millis(subframe_index),
+        subframe_index,
+        carrier_prbs: 25,
+        cfi: 1,
+        dcis,
+        own: None,
+        layer: BitLayer::Physical,
+    };
+    let mut samples = vec![];
+    station.send(&report(1, vec![grant]), &mut samples);
+    station.send(&report(12, vec![]), &mut samples);
+    let mut demodulator = Demodulator::new(Numerology::new(CELL.bandwidth, CELL.cp, 384).unwrap());
+    let mut grid = Grid::new(&CELL);
+    let region = ControlRegion::new(&CELL, 1).unwrap();
+    let power = |grid: &Grid| -> f32 {
+        region.phich.iter().flatten().flat_map(|reg| grid.quad(reg)).map(|element| element.norm_sqr()).sum()
+    };
+    let mut answered = vec![];
+    for at in 0..12 {
+        demodulator.demodulate(&samples[at * 5760..], 14, &mut grid).unwrap();
+        if power(&grid) > 1e-6 {
+            answered.push(at);
+        }
+    }
+    assert_eq!(answered, [9]);
 }

@@ -189,11 +189,10 @@ impl Estimator {
             spread,
             statistics: Statistics::default(),
             hints: Hints::default(),
-            channel: Channel {
-                ports: vec![vec![Complex32::default(); cell.bandwidth.subcarriers()]; cell.ports.count()],
-                power: 0.0,
-                noise: 0.0,
-            },
+            channel: Channel::known(
+                vec![vec![Complex32::default(); cell.bandwidth.subcarriers()]; cell.ports.count()],
+                0.0,
+            ),
             work: Work::default(),
         }
     }

@@ -11,7 +11,8 @@ use airpace_phy::diversity::Quad;
 use airpace_phy::grid::{BITS_PER_CCE, ControlRegion, Grid};
 use airpace_phy::modulation::{Soft, soft_bits};
 use airpace_phy::pdcch::{self, Place, Sent};
-use airpace_phy::{Cell, Channel, Ports, pbch, pcfich};
+use airpace_phy::sequence::crs;
+use airpace_phy::{Cell, Channel, Complex32, Ports, pbch, pcfich};
 
 /// A message that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,7 +64,7 @@ impl Receiver {
 
     /// The master information block, ports and number of the frame whose subframe 0 this is.
     pub fn broadcast(&mut self, grid: &Grid) -> Option<(pbch::Mib, Ports, u16)> {
-        let channel = Channel::estimate(&self.cell, 0, self.cell.cp.symbols_per_slot(), grid);
+        let channel = estimate(&self.cell, 0, self.cell.cp.symbols_per_slot(), grid);
         let symbols = channel.symbols(&self.cell, grid, &pbch::elements(&self.cell));
         let mut soft = Vec::new();
         soft_bits(&levels(&symbols), &mut soft);
@@ -72,7 +73,7 @@ impl Receiver {
 
     /// All messages of subframe `subframe` (0…9).
     pub fn read(&mut self, subframe: usize, grid: &Grid) -> Reading {
-        let channel = Channel::estimate(&self.cell, subframe, 0, grid);
+        let channel = estimate(&self.cell, subframe, 0, grid);
         let format = channel.symbols(&self.cell, grid, &self.regions[0].pcfich);
         let (cfi, _) = pcfich::decode(&self.cell, subframe, &[format[0], format[1], format[2], format[3]]);
         let region = &self.regions[usize::from(cfi) - 1];
@@ -124,6 +125,33 @@ impl Receiver {
             Audience::Everyone => says(Format::F1A) || says(Format::F1C),
         }
     }
+}
+
+/// The channel by the reference signals of a port's first symbol from `from` on: divided by what was sent, and a straight
+/// line between neighbours. The noise is what bends the line.
+pub fn estimate(cell: &Cell, subframe: usize, from: usize, grid: &Grid) -> Channel {
+    let mut bends = (0.0, 0);
+    let mut of_port = |port| {
+        let symbol = crs::pilot_symbols(cell.cp, port).find(|&symbol| symbol >= from)?;
+        let pilots = crs::pilots(cell, port, subframe, symbol)?;
+        let row = grid.symbol(symbol).iter().skip(pilots.first).step_by(crs::Pilots::SPACING);
+        let gains: Vec<_> = row.zip(&pilots.values).map(|(got, sent)| got * sent.conj()).collect();
+        bends.0 += gains.windows(3).map(|at| (at[0] + at[2] - at[1] * 2.0).norm_sqr()).sum::<f32>();
+        bends.1 += gains.len() - 2;
+        Some((0..grid.symbol(symbol).len()).map(|k| line(&gains, pilots.first, k)).collect())
+    };
+    let ports = (0..cell.ports.count()).map(|port| of_port(port).unwrap_or_default()).collect();
+    // A bend is n₋₁ + n₁ − 2·n₀, of six times the noise.
+    Channel::known(ports, bends.0 / (6 * bends.1.max(1)) as f32)
+}
+
+/// The value at subcarrier `k` of a line through the two nearest of `gains`, which begin at `first`.
+fn line(gains: &[Complex32], first: usize, k: usize) -> Complex32 {
+    let spacing = crs::Pilots::SPACING;
+    let left = (k.saturating_sub(first) / spacing).min(gains.len().saturating_sub(2));
+    let (a, b) = (gains[left], gains[left + 1]);
+    let share = (k as f32 - (first + left * spacing) as f32) / spacing as f32;
+    a + (b - a).scale(share)
 }
 
 /// Real and imaginary parts in turn: the levels of the bits.
