@@ -221,11 +221,15 @@ impl Estimator {
     /// A new subframe begins: the channel may have moved.
     pub fn begin(&mut self) {
         self.hints = Hints::default();
-        for comb in self.ports.iter_mut().flat_map(|port| &mut port.combs) {
-            comb.kept = 1.0;
-            if let Some(left) = &mut comb.left {
-                left.error += self.statistics.motion;
-                left.moved += self.statistics.motion.max(0.0);
+        let Statistics { motion, noise, .. } = self.statistics;
+        for (port, Port { combs }) in self.ports.iter_mut().enumerate() {
+            for (which, comb) in combs.iter_mut().enumerate() {
+                let doubt = noise.unwrap_or_default() * self.weights[port / 2].1.own(which);
+                comb.kept = 1.0;
+                if let Some(left) = &mut comb.left {
+                    left.error += motion.max(LEAST_MOTION * doubt);
+                    left.moved += motion.max(0.0);
+                }
             }
         }
         self.work.late.iter_mut().for_each(|(_, raw)| raw.clear());
