@@ -92,8 +92,9 @@ fn alone(cell: Cell, fft_size: usize, samples: &[Complex32], costs: &mut Costs) 
         estimator.add(number, 0, &grid);
         let channel = estimator.finish(number);
         let learnt = now_us();
-        let mut observation = Observation { number, cfi: 3, ..Observation::default() };
-        observer.cfi(number, &grid, channel);
+        let mut observation = Observation { number, ..Observation::default() };
+        observer.cfi(&grid, channel, &mut observation);
+        observation.cfi = 3;
         observer.bits(&grid, channel, &mut observation);
         let read = now_us();
         for (costs, stage) in

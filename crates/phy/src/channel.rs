@@ -1,9 +1,11 @@
 //! The channel from each antenna port to the receiver, learnt from reference signals.
 
 mod estimator;
+mod hints;
 mod wiener;
 
-pub use estimator::{Estimator, Hints};
+pub use estimator::{Estimator, Learnt};
+pub use hints::Hints;
 
 use num_complex::Complex32;
 

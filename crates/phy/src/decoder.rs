@@ -44,9 +44,10 @@ impl Options {
 pub enum Output {
     /// A cell was found: all that follows is its.
     Locked(Lock),
-    /// One subframe was read.
+    /// One subframe was read. Where it is doubtful that the cell was heard at all, it comes out only with messages: it is never
+    /// told to be idle.
     Subframe(Reading),
-    /// Messages of earlier subframes that waited for evidence until no more came.
+    /// Messages of earlier subframes that waited for evidence, beside no subframe that was read.
     Late(Vec<Found>),
     /// The cell was lost; the search goes on.
     Lost,
@@ -107,6 +108,8 @@ pub struct Decoder {
     caution: Caution,
     reader: Option<Reader>,
     clock: Clock,
+    /// By how many subframes numbers leapt in those that did not come out.
+    leapt: i64,
     rntis: BTreeSet<Rnti>,
     out: VecDeque<Output>,
     is_finished: bool,
@@ -184,6 +187,7 @@ impl Decoder {
             caution: options.caution,
             reader: None,
             clock: Clock::new(options.listen.rate_hz),
+            leapt: 0,
             rntis: BTreeSet::new(),
             out: VecDeque::new(),
             is_finished: false,
@@ -247,7 +251,23 @@ impl Decoder {
             {
                 continue;
             }
-            return self.take(heard);
+            let is_doubtful = matches!(&heard, Some(Heard::Subframe(observation)) if observation.is_doubtful);
+            let output = self.take(heard);
+            // Silence is no proof that nothing was sent, unless the cell was heard.
+            match output {
+                Some(Output::Subframe(reading)) if is_doubtful && reading.found.is_empty() => {
+                    self.listener.ladder_mut().doubt();
+                    self.leapt += reading.leap;
+                    if !reading.late.is_empty() {
+                        return Some(Output::Late(reading.late));
+                    }
+                }
+                Some(Output::Subframe(mut reading)) => {
+                    reading.leap += std::mem::take(&mut self.leapt);
+                    return Some(Output::Subframe(reading));
+                }
+                output => return output,
+            }
         }
     }
 

@@ -134,6 +134,12 @@ const HOLLOW: f64 = 0.05;
 const IMBALANCE_DB: f64 = 4.0;
 
 impl Ladder {
+    /// A subframe that seemed to be heard was not, for all that can be told.
+    pub fn doubt(&mut self) {
+        self.subframes = self.subframes.saturating_sub(1);
+        self.faint += 1;
+    }
+
     /// Looks at one sample of many.
     pub fn inspect(&mut self, sample: Complex32) {
         let most = sample.re.abs().max(sample.im.abs());

@@ -21,6 +21,10 @@ pub struct Observation {
     pub cfi: u8,
     /// The logarithm of how much likelier it is than the next.
     pub cfi_margin: f32,
+    /// How well the PCFICH fits that indicator: 1 without noise, 0 where it was not heard.
+    pub cfi_fit: f32,
+    /// Whether it may not be a subframe of the cell that was heard: where no message is found in it, nothing is known of it.
+    pub is_doubtful: bool,
     /// Log-likelihood ratios ln P(0)/P(1) of the bits of all CCEs, 72 each, without scrambling.
     pub llrs: Vec<f32>,
     /// What each PHICH group's sequences sound like, as many per group as the prefix has.
@@ -99,11 +103,10 @@ impl Observer {
         &self.regions[usize::from(cfi.clamp(1, 3)) - 1]
     }
 
-    /// The likeliest CFI of subframe `number` (0…9) that the cell may use, and the logarithm of how much likelier it is
-    /// than the next. Needs the first symbol only.
+    /// The likeliest CFI of subframe `out.number` that the cell may use, and how sure it is. Needs the first symbol only.
     ///
     /// Source: TS 36.211 §6.7
-    pub fn cfi(&self, number: usize, grid: &Grid, channel: &Channel) -> (u8, f32) {
+    pub fn cfi(&self, grid: &Grid, channel: &Channel, out: &mut Observation) {
         let scale = llr_scale(channel.noise());
         let mut llrs = [0.0; 32];
         for (reg, eight) in self.regions[0].pcfich.iter().zip(llrs.chunks_exact_mut(8)) {
@@ -112,7 +115,7 @@ impl Observer {
         }
         // The likelihood of a word is the product of its bits', each e^(±L/2) up to a common factor.
         let likelihood = |cfi: u8| -> f32 {
-            let word = &self.indicators[number % 10][usize::from(cfi) - 1];
+            let word = &self.indicators[out.number % 10][usize::from(cfi) - 1];
             word.iter().zip(&llrs).map(|(sign, llr)| 0.5 * sign * llr).sum()
         };
         let mut best = (self.cell.least_cfi(), f32::NEG_INFINITY);
@@ -125,7 +128,9 @@ impl Observer {
                 best = (cfi, likelihood);
             }
         }
-        (best.0, margin)
+        let most = 0.5 * llrs.iter().map(|llr| llr.abs()).sum::<f32>();
+        (out.cfi, out.cfi_margin) = (best.0, margin);
+        out.cfi_fit = best.1 / most.max(f32::MIN_POSITIVE);
     }
 
     /// Reads the bits of all CCEs of subframe `out.number`, of which `out.cfi` says how many symbols there are.

@@ -8,11 +8,13 @@
 //! | [`track`] | a cell that is known, samples at its own rate | subframe after subframe, as it was heard |
 
 pub mod broadcast;
+mod health;
 mod prefix;
 mod ring;
 pub mod search;
 pub mod stream;
 pub mod track;
+mod tuning;
 
 pub use ring::Ring;
 

@@ -5,10 +5,13 @@
 //!     ─▶ smoothed over frequency, as far as echoes allow ─▶ channel ─▶ what does not fit is noise
 //! ```
 
+mod spread;
+
 use num_complex::Complex32;
 
-use super::wiener::{Key, PAIRS, SPREADS, STEP, Weights, spread_s};
-use super::{Channel, LEAST_NOISE};
+use self::spread::{FIRST_SPREAD, Spread, distance};
+use super::wiener::{Key, PAIRS, STEP, Weights, spread_s};
+use super::{Channel, Hints, LEAST_NOISE};
 use crate::cell::Cell;
 use crate::grid::Grid;
 use crate::sequence::crs;
@@ -81,41 +84,18 @@ struct Statistics {
     is_odd: bool,
 }
 
-/// What one subframe tells about synchronisation.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Hints {
-    /// Sum of products of neighbouring reference signals of a port, the lower conjugated: its angle is that of a
-    /// delay over six subcarriers.
-    pub neighbours: Complex32,
-    /// Sum of the powers of all reference signals.
-    pub power: f32,
-    /// How many neighbours there were.
-    pub pairs: usize,
-    /// How many reference signals there were.
-    pub count: usize,
-    /// Sum of products of the reference signals of the first symbol, conjugated, with those of the last symbol but two
-    /// of the first slot: its angle is that of a carrier offset over the time between them.
-    pub turn: Complex32,
+/// What an [`Estimator`] knows besides the channel of the moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Learnt {
+    statistics: Statistics,
 }
 
-impl Hints {
-    /// Takes in what another subframe tells.
-    pub(crate) fn add(&mut self, other: &Hints) {
-        self.neighbours += other.neighbours;
-        self.power += other.power;
-        self.pairs += other.pairs;
-        self.count += other.count;
-        self.turn += other.turn;
-    }
-
-    /// How alike neighbours are: 1 without noise and echoes, around [`Hints::of_noise`] without a cell.
-    pub fn coherence(&self) -> f32 {
-        self.neighbours.norm_sqr().sqrt() / self.power.max(f32::MIN_POSITIVE)
-    }
-
-    /// The coherence that noise alone reaches in about one of 8000 subframes.
-    pub fn of_noise(&self) -> f32 {
-        3.0 / (self.pairs.max(1) as f32).sqrt()
+impl Learnt {
+    /// The power of all ports over that of the noise.
+    pub fn snr_db(&self) -> f32 {
+        let Statistics { power, noise, .. } = self.statistics;
+        let noise = noise.unwrap_or(power).max(f32::MIN_POSITIVE);
+        10.0 * libm::log10f(power.max(f32::MIN_POSITIVE) / noise)
     }
 }
 
@@ -172,21 +152,13 @@ impl Estimator {
         let port = Port { combs: [comb.clone(), comb] };
         let key = Key::new([1.0, 1.0], FIRST_SPREAD);
         let weights = (key, Weights::new(key));
-        let spread = Spread {
-            step: FIRST_SPREAD,
-            is_up: false,
-            worse: [0.0; 2],
-            trial: weights.clone(),
-            smooth: Vec::new(),
-            sums: Vec::new(),
-        };
         Estimator {
             pilots: (0..count)
                 .map(|number| (0..2 * per_slot).map(|symbol| of_symbol(number, symbol)).collect())
                 .collect(),
             ports: vec![port; cell.ports.count()],
+            spread: Spread::new(weights.clone()),
             weights: [weights.clone(), weights],
-            spread,
             statistics: Statistics::default(),
             hints: Hints::default(),
             channel: Channel::known(
@@ -208,7 +180,18 @@ impl Estimator {
     pub fn restart(&mut self) {
         self.forget();
         self.statistics = Statistics { level: self.statistics.level, ..Statistics::default() };
-        (self.spread.step, self.spread.worse) = (FIRST_SPREAD, [0.0; 2]);
+        self.spread.restart();
+    }
+
+    /// What was learnt so far of how the channel behaves.
+    pub fn learnt(&self) -> Learnt {
+        Learnt { statistics: self.statistics }
+    }
+
+    /// Forgets the channel, and what it taught since `before`.
+    pub fn unlearn(&mut self, before: &Learnt) {
+        self.forget();
+        self.statistics = before.statistics;
     }
 
     /// Forgets the channel, and how far it moves: where it was received with a carrier and a timing that have been corrected
@@ -480,6 +463,7 @@ impl Estimator {
             let between = &upper[..upper.len() - 1];
             let sum = correlate(&lower[..between.len()], between) + correlate(&lower[1..], between);
             self.hints.turn += if pilots.comb == 0 { sum } else { sum.conj() };
+            self.hints.most_turn += correlate(first, first).re + correlate(late, late).re;
         }
     }
 
@@ -508,55 +492,6 @@ impl Estimator {
 /// The least motion, over the noise that is left after smoothing: an average then reaches back some 40 subframes.
 const LEAST_MOTION: f32 = 6e-4;
 
-/// The delay spread by trial: of a spread and its neighbours the one by which reference signals are foretold best by the
-/// others around them.
-#[derive(Clone, Debug)]
-struct Spread {
-    step: i32,
-    /// Whether the next trial is of more spread, or of less.
-    is_up: bool,
-    /// How much worse less and more spread foretell: logarithms of ratios, averaged.
-    worse: [f32; 2],
-    trial: (Key, Weights),
-    smooth: Vec<Complex32>,
-    sums: Vec<Complex32>,
-}
-
-/// Where trials begin: 0.8 µs. Too much spread only costs some noise, too little costs the channel.
-const FIRST_SPREAD: i32 = 6;
-
-impl Spread {
-    fn trial_step(&self) -> i32 {
-        let step = if self.is_up { self.step + 1 } else { self.step - 1 };
-        step.clamp(*SPREADS.start(), *SPREADS.end())
-    }
-
-    /// Compares the trial with `error`, the squared error of what is used now, by reference signals `raw` of a comb.
-    fn compare(&mut self, raw: &[Complex32], combs: &[Comb; 2], comb: usize, error: f32) {
-        let (step, weights) = (self.trial_step(), &self.trial.1);
-        let side = usize::from(self.is_up);
-        self.is_up = !self.is_up;
-        if step == self.step || error <= 0.0 {
-            return;
-        }
-        weights.apply([&combs[0].gains, &combs[1].gains], &mut self.smooth, &mut self.sums);
-        // What a measurement has to say about itself does not count.
-        let others = (1.0 - (1.0 - combs[comb].kept) * weights.own(comb)).max(0.05);
-        let trial = distance(raw, &self.smooth, comb) / (others * others);
-        let worse = libm::logf(trial.max(f32::MIN_POSITIVE) / error);
-        if worse.is_finite() {
-            self.worse[side] += 0.2 * (worse - self.worse[side]);
-        }
-        if self.worse[side] < -CLEARLY {
-            self.step = step;
-            self.worse = [0.0; 2];
-        }
-    }
-}
-
-/// How much better another delay spread must foretell, in nepers, for it to be taken.
-const CLEARLY: f32 = 0.01;
-
 /// Makes weights for `key`, unless they are for it.
 fn make(weights: &mut (Key, Weights), key: Key) {
     if weights.0 != key {
@@ -574,19 +509,6 @@ fn mean_power(of: &[Complex32]) -> f32 {
     }
     let rest: f32 = of.chunks_exact(8).remainder().iter().map(Complex32::norm_sqr).sum();
     (lanes.iter().sum::<f32>() + rest) / of.len().max(1) as f32
-}
-
-/// The sum of the squared distances of `raw` from every second of `smooth`, from number `first` on; in lanes.
-fn distance(raw: &[Complex32], smooth: &[Complex32], first: usize) -> f32 {
-    let mut lanes = [0.0f32; 4];
-    for (four, eight) in raw.chunks_exact(4).zip(smooth.chunks_exact(8)) {
-        for (lane, sum) in lanes.iter_mut().enumerate() {
-            *sum += (four[lane] - eight[2 * lane + first]).norm_sqr();
-        }
-    }
-    let done = raw.len() / 4 * 4;
-    let rest = raw[done..].iter().zip(smooth.iter().skip(2 * done + first).step_by(2));
-    lanes.iter().sum::<f32>() + rest.map(|(raw, smooth)| (raw - smooth).norm_sqr()).sum::<f32>()
 }
 
 /// Straight lines between estimates that lie three subcarriers apart, the first at subcarrier `lowest`.

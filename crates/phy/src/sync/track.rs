@@ -1,12 +1,16 @@
 //! Follows a cell: timing, carrier and channel from subframe to subframe.
 
+mod settle;
+
 use num_complex::Complex32;
 
+use super::health::Health;
 use super::prefix;
 use super::stream::{Reach, Stream, Window};
-use super::{angle, correlate, phasor, phasors_back};
+use super::tuning::{Ramp, Tuning, sum};
+use super::{angle, correlate, phasor};
 use crate::cell::Cell;
-use crate::channel::{Estimator, Hints};
+use crate::channel::{Estimator, Hints, Learnt};
 use crate::coding::Viterbi;
 use crate::grid::Grid;
 use crate::modulation::soft_bits;
@@ -80,70 +84,24 @@ pub struct Tracker {
     window: Window,
     /// Where the PSS was last where it was expected.
     last_sure: Place,
-    /// Where the frame began by which the cell was found: before it there may have been none.
-    found_at: f64,
+    /// Where the loops came to rest, and by how many subframes the next lies before that.
+    settled: Place,
+    early: usize,
+    /// Whether there was doubt about a subframe before that.
+    strayed: bool,
     /// The power of reference signals there.
     found_level: f32,
     /// By how many sixths of a symbol it was elsewhere the last time.
     suspected: f64,
 }
 
-/// How well the cell is heard.
-#[derive(Clone, Copy, Debug, Default)]
-struct Health {
-    /// Averages of products of neighbours and of powers, as in [`Hints`].
-    neighbours: Complex32,
-    power: f32,
-    /// Faint subframes in a row, and where they began.
-    faint: u32,
-    since: i64,
-    /// Subframes since the cell was last heard for sure.
-    doubtful: u32,
-    /// Frames in a row whose PBCH could not be read.
-    mute: u32,
-    /// The coherence of subframes in which the PSS was where it was expected, and how many since in which it was not, and
-    /// reference signals were blurred.
-    sharp: f32,
-    astray: u32,
-    /// The usual coherence.
-    usual: f32,
-}
-
-/// Subframes after which a cell that was clear and is gone counts as lost.
-///
-/// Chosen: two in a row may be a deep fade or a burst of noise.
-const GONE: u32 = 3;
-
-/// Subframes after which a cell that was hard to hear all along counts as lost.
-const TOO_FAINT: u32 = 200;
-
-/// Frames without a readable PBCH after which a cell counts as lost: one that is clear, and one that is not.
-///
-/// Chosen: the PBCH of a single frame bears more noise than any message; unread, something else is wrong: timing by more
-/// than reference signals can tell.
-const MUTE: [u32; 2] = [3, 10];
-
 /// Subframes from one PSS to the next.
 const PRIMARY_PERIOD: usize = 5;
-
-/// PSS that are not where they are expected, with reference signals of less than this share of their coherence before, after
-/// which a cell counts as lost.
-const ASTRAY: u32 = 2;
-const BLURRED: f32 = 0.7;
-
-/// A share of the usual coherence below which timing is doubted.
-const SUDDEN: f32 = 0.85;
-
-/// How fast it follows.
-const USUAL_SHARE: f32 = 0.1;
 
 /// How alike neighbours in a PSS are, at least, that tells where the cell is: once, or twice the same. Noise alone reaches
 /// 0.4 now and then, a cell at 0 dB 0.5.
 const CLEAR_PRIMARY: f32 = 0.6;
 const FAINT_PRIMARY: f32 = 0.3;
-
-/// A coherence beyond which a cell is clear.
-const CLEAR: f32 = 0.6;
 
 /// A coherence that makes a jump sure also where a narrow cell has few reference signals.
 const CLEAR_BESIDE: f32 = 0.8;
@@ -165,12 +123,14 @@ impl Tracker {
             ramp: Ramp::default(),
             tuning: Tuning::default(),
             dc: Complex32::default(),
-            health: Health::default(),
+            health: Health::new(0.0),
             viterbi: Viterbi::default(),
             broadcast: pbch::elements(&cell),
             window: Window::default(),
             last_sure: place,
-            found_at: place.start,
+            settled: place,
+            early: 0,
+            strayed: false,
             found_level: 0.0,
             suspected: 0.0,
         }
@@ -191,74 +151,6 @@ impl Tracker {
         &self.estimator
     }
 
-    /// Lets the loops come to rest on what `stream` holds, then goes back to the first subframe that it holds: what was used
-    /// to find the cell is read too. Whether its reference signals are there at all.
-    pub fn settle(&mut self, stream: &Stream<'_>) -> bool {
-        let samples = self.numerology.subframe_samples();
-        let enough = (SETTLING * samples) as f64;
-        while (stream.end() as f64) < self.place.start + enough && self.go_back(stream) {}
-        self.rehearse(stream, true);
-        // One subframe tells little where noise is loud: all of them together have the last word.
-        let all = self.rehearse(stream, false);
-        let is_there = all.coherence() > all.of_noise();
-        if is_there {
-            self.place.start += self.delay(&all);
-            self.place.cfo_hz += self.carrier_error_hz(&all);
-        }
-        while self.go_back(stream) {}
-        self.turns = 0.0;
-        self.estimator.hold_still();
-        self.found_level = level(&all);
-        is_there
-    }
-
-    /// Receives the next subframes, correcting timing and carrier by each of them if it `follows`, and goes back to the first.
-    /// Gives what all told together.
-    fn rehearse(&mut self, stream: &Stream<'_>, follows: bool) -> Hints {
-        let samples = self.numerology.subframe_samples();
-        let first = self.place;
-        let (mut passed, mut heard) = (0, 0);
-        let mut all = Hints::default();
-        let symbols = self.pilot_symbols(true);
-        while heard < SETTLING {
-            match self.reach(stream, self.last_control_symbol(&symbols)) {
-                Reach::NotYet => break,
-                Reach::Lost => {}
-                Reach::There => {
-                    self.receive(stream, &symbols);
-                    heard += 1;
-                    let hints = *self.estimator.hints();
-                    all.add(&hints);
-                    if follows && hints.coherence() > hints.of_noise() {
-                        self.place.start += self.delay(&hints);
-                        self.place.cfo_hz += 0.5 * self.carrier_error_hz(&hints);
-                    }
-                    // What was learnt with another timing does not fit any more.
-                    self.estimator.forget();
-                }
-            }
-            self.place.advance(samples);
-            passed += 1;
-        }
-        let start = self.place.start - (passed * samples) as f64;
-        self.place = Place { start, cfo_hz: self.place.cfo_hz, ..first };
-        all
-    }
-
-    /// One subframe back, if its samples may be there.
-    fn go_back(&mut self, stream: &Stream<'_>) -> bool {
-        let samples = self.numerology.subframe_samples() as i64;
-        if self.first_sample(0) - samples < stream.start() {
-            return false;
-        }
-        self.place.start -= samples as f64;
-        self.place.number = (self.place.number + 9) % 10;
-        if self.place.number == 9 {
-            self.place.sfn = (self.place.sfn + 1023) % 1024;
-        }
-        true
-    }
-
     /// Reads the next subframe.
     pub fn step(&mut self, stream: &Stream<'_>) -> Step {
         let all = self.estimator.channel().snr_db() < CLEAN_DB;
@@ -277,38 +169,35 @@ impl Tracker {
             Reach::There => {}
             Reach::NotYet => return Step::Wait,
             Reach::Lost => {
-                self.place.advance(self.numerology.subframe_samples());
+                self.advance();
                 self.estimator.forget();
                 return Step::Gap;
             }
         }
-        self.receive(stream, &symbols);
-        if self.place.start < self.found_at {
-            self.health = Health::default();
+        let before = self.estimator.learnt();
+        let mut heard = self.receive_subframe(stream, &symbols);
+        if self.early > 0 {
+            self.health.renew();
             if level(self.estimator.hints()) < SILENT * self.found_level {
                 self.estimator.restart();
-                self.place.advance(self.numerology.subframe_samples());
+                self.advance();
                 return Step::Faint;
             }
         }
-        let mut heard = Observation {
-            sfn: self.place.sfn,
-            number: self.place.number,
-            sample: libm::round(self.place.start) as i64,
-            ..Observation::default()
-        };
-        if has_more && self.is_elsewhere(stream) || self.jumps() || self.is_displaced(stream, last) {
-            self.estimator.restart();
-            self.receive(stream, &symbols);
-            heard.sample = libm::round(self.place.start) as i64;
+        let is_moved = has_more && self.is_elsewhere(stream) || self.jumps();
+        if is_moved {
+            heard = self.receive_anew(stream, &symbols, &before);
+        }
+        if !self.health.is_new_usage()
+            && self.health.is_doubtful(self.estimator.hints(), &heard)
+            && let Some(there) = self.displacement(stream, last)
+        {
+            heard = self.look_around(there, stream, &symbols, &before);
         }
         let hints = *self.estimator.hints();
-        let is_faint = self.health.observe(&hints, heard.sample);
-        let coherence = hints.coherence();
-        let share = if self.health.usual == 0.0 { 1.0 } else { USUAL_SHARE };
-        self.health.usual += share * (coherence - self.health.usual);
-        let channel = self.estimator.channel();
-        (heard.cfi, heard.cfi_margin) = self.observer.cfi(heard.number, &self.grid, channel);
+        let is_spoilt = self.estimator.channel().snr_db() < before.snr_db() - SPOILT_DB;
+        heard.is_doubtful = is_spoilt || self.health.is_doubtful(&hints, &heard);
+        let is_faint = self.health.observe(&hints, heard.is_doubtful, heard.sample);
         for symbol in 1..self.cell().control_symbols(heard.cfi) {
             if !symbols.contains(&symbol) {
                 self.demodulate(stream, symbol);
@@ -322,16 +211,90 @@ impl Tracker {
             self.renumber(stream);
             heard.sfn = self.place.sfn;
         }
-        self.correct(&hints, heard.snr_db);
+        if !(is_faint || is_spoilt) {
+            self.correct(&hints, heard.snr_db);
+        } else if self.health.is_new_usage() {
+            self.estimator.restart();
+        } else {
+            // Nothing is learnt from it.
+            self.estimator.unlearn(&before);
+            self.strayed |= self.early > 0;
+        }
+        self.advance();
+        match self.health.lost_since(heard.sample) {
+            Some(since) => Step::Lost { since },
+            None if is_faint && heard.is_doubtful => Step::Faint,
+            None => Step::Heard(heard),
+        }
+    }
+
+    /// Goes on to the next subframe: to that where the loops came to rest by the place that they had there, unless they were
+    /// at work all along.
+    fn advance(&mut self) {
         self.place.advance(self.numerology.subframe_samples());
-        if self.health.is_mute() || self.health.astray >= ASTRAY {
-            return Step::Lost { since: heard.sample };
+        if self.early > 0 {
+            self.early -= 1;
+            if self.early == 0 && self.strayed {
+                self.place = self.settled;
+                self.estimator.restart();
+            }
         }
-        match (self.health.is_lost(), is_faint) {
-            (true, _) => Step::Lost { since: self.health.since },
-            (_, true) => Step::Faint,
-            _ => Step::Heard(heard),
+    }
+
+    /// Receives the next subframe, as far as its CFI.
+    fn receive_subframe(&mut self, stream: &Stream<'_>, symbols: &[usize]) -> Observation {
+        self.receive(stream, symbols);
+        let mut heard = Observation {
+            sfn: self.place.sfn,
+            number: self.place.number,
+            sample: libm::round(self.place.start) as i64,
+            ..Observation::default()
+        };
+        self.observer.cfi(&self.grid, self.estimator.channel(), &mut heard);
+        heard
+    }
+
+    /// Receives the subframe again, at another place than before. What was learnt of it there is of no use; what was learnt
+    /// before is, unless it was in doubt as well.
+    fn receive_anew(&mut self, stream: &Stream<'_>, symbols: &[usize], before: &Learnt) -> Observation {
+        if self.health.was_sure() && self.early == 0 {
+            self.estimator.unlearn(before);
+        } else {
+            self.estimator.restart();
+            self.strayed |= self.early > 0;
         }
+        self.receive_subframe(stream, symbols)
+    }
+
+    /// Receives the subframe where the cyclic prefixes show that symbols begin, be it the same symbol or another, and stays
+    /// where there is no doubt about it.
+    fn look_around(
+        &mut self,
+        there: i64,
+        stream: &Stream<'_>,
+        symbols: &[usize],
+        before: &Learnt,
+    ) -> Observation {
+        let here = self.place;
+        let symbol = (self.numerology.symbol_start(2) - self.numerology.symbol_start(1)) as i64;
+        let most = self.numerology.subframe_samples() as i64 / 2;
+        let first = (there + most) % symbol - most;
+        // Samples of later ones have all come only if the cell was found by them.
+        let latest = if self.early > 0 { most } else { self.numerology.fft_size() as i64 / 2 };
+        let mut places: Vec<i64> = (first..=latest).step_by(symbol as usize).collect();
+        places.sort_by_key(|later| later.abs());
+        let Place { cfo_hz, drift, .. } = self.last_sure;
+        for later in places {
+            self.place = Place { start: here.start + later as f64, cfo_hz, drift, ..here };
+            let there = self.receive_anew(stream, symbols, before);
+            if !self.health.is_doubtful(self.estimator.hints(), &there) {
+                // Reference signals tell it to parts of a sample.
+                self.place.start += self.delay(self.estimator.hints());
+                return self.receive_anew(stream, symbols, before);
+            }
+        }
+        self.place = here;
+        self.receive_anew(stream, symbols, before)
     }
 
     /// Whether the cell is somewhat beside where it was: samples were lost or doubled. Goes there.
@@ -346,24 +309,15 @@ impl Tracker {
         is_beside
     }
 
-    /// Whether reference signals are suddenly blurred, and cyclic prefixes show that symbols begin elsewhere. Goes there.
-    fn is_displaced(&mut self, stream: &Stream<'_>, last: usize) -> bool {
-        let coherence = self.estimator.hints().coherence();
-        if coherence > SUDDEN * self.health.usual {
-            return false;
-        }
+    /// By how many samples the next subframe is later than thought, if the cyclic prefixes of its symbols up to `last` show it.
+    fn displacement(&mut self, stream: &Stream<'_>, last: usize) -> Option<i64> {
         let size = self.numerology.fft_size();
         let before = size / 2 + self.numerology.prefix_samples(1);
         let first = libm::round(self.place.start) as i64 - before as i64;
         let end = self.numerology.symbol_start(last) + size;
-        let samples: Vec<Complex32> = match stream.pieces(first, before + end, &mut self.window) {
-            Some(pieces) => pieces.flatten().copied().collect(),
-            None => return false,
-        };
-        let Some(shift) = prefix::displacement(self.numerology, &samples, last) else { return false };
-        let Place { cfo_hz, drift, .. } = self.last_sure;
-        self.place = Place { start: self.place.start + shift as f64, cfo_hz, drift, ..self.place };
-        true
+        let pieces = stream.pieces(first, before + end, &mut self.window)?;
+        let samples: Vec<Complex32> = pieces.flatten().copied().collect();
+        prefix::displacement(self.numerology, &samples, last)
     }
 
     /// Whether the PSS shows that the cell is elsewhere than its reference signals tell, which repeat every sixth of a
@@ -383,16 +337,14 @@ impl Tracker {
         let (within, sixth) = (self.delay(self.estimator.hints()), size / crs::Pilots::SPACING as f64);
         let sixths = libm::round((delay - within) / sixth);
         let (apart, coherence) = (delay - within - sixths * sixth, neighbours.norm_sqr().sqrt() / power);
-        let hints = self.estimator.hints().coherence();
+        let is_there = coherence >= FAINT_PRIMARY && apart.abs() <= sixth / 4.0;
         // Beyond half a symbol both are blurred, and neither tells where the cell is.
-        self.health.astray += u32::from(hints < BLURRED * self.health.sharp);
-        if coherence < FAINT_PRIMARY || apart.abs() > sixth / 4.0 {
+        self.health.observe_primary(is_there && sixths == 0.0, self.estimator.hints().clarity());
+        if !is_there {
             return false;
         }
         if sixths == 0.0 {
             self.last_sure = self.place;
-            self.health.astray = 0;
-            self.health.sharp += 0.2 * (hints - self.health.sharp);
         }
         let is_sure = coherence > CLEAR_PRIMARY || self.suspected == sixths;
         self.suspected = sixths;
@@ -438,10 +390,10 @@ impl Tracker {
         self.numerology.cp().symbols_per_slot() + 3
     }
 
-    /// Whether the next subframe is there up to its symbol `last`, also if it turns out to be somewhat later.
+    /// Whether the next subframe is there up to its symbol `last`, also if it turns out to be half a symbol later.
     fn reach(&self, stream: &Stream<'_>, last: usize) -> Reach {
         let size = self.numerology.fft_size() as i64;
-        let later = size / (2 * crs::Pilots::SPACING as i64);
+        let later = size / 2;
         match stream.reach(self.first_sample(0), self.first_sample(last) + size + later) {
             // At the very end nothing later comes.
             Reach::NotYet if stream.is_finished() => {
@@ -541,15 +493,16 @@ impl Tracker {
         let mut soft = Vec::new();
         soft_bits(&levels, &mut soft);
         let (expected, viterbi) = (self.place.sfn, &mut self.viterbi);
-        self.health.mute += 1;
-        if pbch::confirm(cell.pci, &soft, &Mib::new(&cell, expected), cell.ports, expected, viterbi) {
-            self.health.mute = 0;
-        } else if let Some((mib, ports, sfn)) = pbch::decode(cell.pci, &soft, viterbi)
+        let mut is_read =
+            pbch::confirm(cell.pci, &soft, &Mib::new(&cell, expected), cell.ports, expected, viterbi);
+        if !is_read
+            && let Some((mib, ports, sfn)) = pbch::decode(cell.pci, &soft, viterbi)
             && (Mib { spare: 0, ..mib }, ports) == (Mib::new(&cell, sfn), cell.ports)
         {
-            self.health.mute = 0;
+            is_read = true;
             self.place.sfn = sfn;
         }
+        self.health.observe_broadcast(is_read);
     }
 }
 
@@ -561,8 +514,8 @@ fn level(hints: &Hints) -> f32 {
 /// A share of the power of a cell, before it was found, that is silence: no fade is as deep.
 const SILENT: f32 = 1e-3;
 
-/// Subframes in which loops come to rest before the first is read.
-const SETTLING: usize = 8;
+/// By how much signal to noise falls at once where something else was heard than a subframe of the cell.
+const SPOILT_DB: f32 = 8.0;
 
 /// The share of an error that is corrected at once, at most.
 const LOOP_SHARE: f64 = 0.15;
@@ -572,110 +525,3 @@ const MOST_DRIFT: f64 = 50e-6;
 
 /// The share of a symbol's mean that is taken over.
 const DC_SHARE: f32 = 0.1;
-
-impl Health {
-    /// Takes what a subframe told; whether the cell, clear before, can hardly be heard in it.
-    fn observe(&mut self, hints: &Hints, sample: i64) -> bool {
-        let was_clear = self.coherence() > CLEAR;
-        // Within a few symbols the carrier cannot turn far: where it seems to, timing is off by whole periods of the reference
-        // signals.
-        let is_absurd = hints.turn.re < 0.0 && hints.turn.norm_sqr() > hints.neighbours.norm_sqr() / 16.0;
-        let is_faint = is_absurd || hints.coherence() < hints.of_noise().min(0.5 * CLEAR);
-        if is_faint && was_clear {
-            if self.faint == 0 {
-                self.since = sample;
-            }
-            self.faint += 1;
-            return true;
-        }
-        self.faint = 0;
-        let share = if self.power == 0.0 { 1.0 } else { 0.1 };
-        self.neighbours += (hints.neighbours - self.neighbours) * share;
-        self.power += (hints.power - self.power) * share;
-        // Ten subframes are averaged: noise adds up to a third of that in one.
-        if self.coherence() > hints.of_noise() / 3.0 {
-            self.doubtful = 0;
-        } else {
-            if self.doubtful == 0 {
-                self.since = sample;
-            }
-            self.doubtful += 1;
-        }
-        is_faint && self.doubtful > 0
-    }
-
-    fn coherence(&self) -> f32 {
-        self.neighbours.norm_sqr().sqrt() / self.power.max(f32::MIN_POSITIVE)
-    }
-
-    fn is_mute(&self) -> bool {
-        self.mute >= MUTE[usize::from(self.coherence() < CLEAR)]
-    }
-
-    fn is_lost(&self) -> bool {
-        self.faint >= GONE || self.doubtful >= TOO_FAINT
-    }
-}
-
-/// What turns the samples of a symbol back by the carrier offset.
-#[derive(Clone, Debug, Default)]
-struct Tuning {
-    cfo_hz: f64,
-    phasors: Vec<Complex32>,
-}
-
-impl Tuning {
-    /// Two hertz turn the samples of a symbol by less than 0.05°: for less nothing is made anew.
-    fn tune(&mut self, cfo_hz: f64, numerology: Numerology) {
-        if self.phasors.is_empty() || (cfo_hz - self.cfo_hz).abs() > 2.0 {
-            self.cfo_hz = cfo_hz;
-            let turns = cfo_hz / f64::from(numerology.sample_rate_hz());
-            phasors_back(turns, numerology.fft_size(), &mut self.phasors);
-        }
-    }
-}
-
-/// The sum of samples, in lanes.
-fn sum(samples: &[Complex32]) -> Complex32 {
-    let mut lanes = [Complex32::default(); 8];
-    let eights = samples.chunks_exact(8);
-    let rest: Complex32 = eights.remainder().iter().sum();
-    for eight in eights {
-        for (lane, sample) in lanes.iter_mut().zip(eight) {
-            *lane += sample;
-        }
-    }
-    rest + lanes.iter().sum::<Complex32>()
-}
-
-/// What makes up for an FFT that begins before its symbol.
-#[derive(Clone, Debug, Default)]
-struct Ramp {
-    late: f64,
-    values: Vec<Complex32>,
-}
-
-impl Ramp {
-    /// For a symbol that begins `late` samples after its FFT. A tone of amplitude 1 becomes a resource element of 1.
-    fn make(&mut self, numerology: Numerology, late: f64) {
-        // A 64th of a sample turns the outermost subcarriers by less than 2°.
-        if !self.values.is_empty() && (late - self.late).abs() < 1.0 / 64.0 {
-            return;
-        }
-        self.late = late;
-        let size = numerology.fft_size() as f64;
-        let count = numerology.bandwidth().subcarriers();
-        let step = phasor(late / size);
-        let half = (count / 2) as f64;
-        let mut now = phasor(-half * late / size) / size;
-        self.values.clear();
-        for k in 0..count {
-            if k == count / 2 {
-                // Nothing is sent at the centre.
-                now *= step;
-            }
-            self.values.push(Complex32::new(now.re as f32, now.im as f32));
-            now *= step;
-        }
-    }
-}

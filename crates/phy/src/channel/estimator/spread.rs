@@ -1,0 +1,88 @@
+//! How long echoes are, by trial.
+
+use num_complex::Complex32;
+
+use super::Comb;
+use crate::channel::wiener::{Key, SPREADS, Weights};
+
+/// The delay spread by trial: of a spread and its neighbours the one by which reference signals are foretold best by the
+/// others around them.
+#[derive(Clone, Debug)]
+pub struct Spread {
+    /// The spread, as a step of [`SPREADS`].
+    pub step: i32,
+    /// Whether the next trial is of more spread, or of less.
+    is_up: bool,
+    /// How much worse less and more spread foretell: logarithms of ratios, averaged.
+    worse: [f32; 2],
+    /// Weights of the spread that is tried.
+    pub trial: (Key, Weights),
+    smooth: Vec<Complex32>,
+    sums: Vec<Complex32>,
+}
+
+/// Where trials begin: 0.8 µs. Too much spread only costs some noise, too little costs the channel.
+pub const FIRST_SPREAD: i32 = 6;
+
+impl Spread {
+    /// Where trials begin, with these weights.
+    pub fn new(trial: (Key, Weights)) -> Spread {
+        Spread {
+            step: FIRST_SPREAD,
+            is_up: false,
+            worse: [0.0; 2],
+            trial,
+            smooth: Vec::new(),
+            sums: Vec::new(),
+        }
+    }
+
+    /// Begins anew.
+    pub fn restart(&mut self) {
+        (self.step, self.worse) = (FIRST_SPREAD, [0.0; 2]);
+    }
+
+    /// The spread that is tried next.
+    pub fn trial_step(&self) -> i32 {
+        let step = if self.is_up { self.step + 1 } else { self.step - 1 };
+        step.clamp(*SPREADS.start(), *SPREADS.end())
+    }
+
+    /// Compares the trial with `error`, the squared error of what is used now, by reference signals `raw` of a comb.
+    pub fn compare(&mut self, raw: &[Complex32], combs: &[Comb; 2], comb: usize, error: f32) {
+        let (step, weights) = (self.trial_step(), &self.trial.1);
+        let side = usize::from(self.is_up);
+        self.is_up = !self.is_up;
+        if step == self.step || error <= 0.0 {
+            return;
+        }
+        weights.apply([&combs[0].gains, &combs[1].gains], &mut self.smooth, &mut self.sums);
+        // What a measurement has to say about itself does not count.
+        let others = (1.0 - (1.0 - combs[comb].kept) * weights.own(comb)).max(0.05);
+        let trial = distance(raw, &self.smooth, comb) / (others * others);
+        let worse = libm::logf(trial.max(f32::MIN_POSITIVE) / error);
+        if worse.is_finite() {
+            self.worse[side] += 0.2 * (worse - self.worse[side]);
+        }
+        if self.worse[side] < -CLEARLY {
+            self.step = step;
+            self.worse = [0.0; 2];
+        }
+    }
+}
+
+/// How much better another delay spread must foretell, in nepers, for it to be taken.
+const CLEARLY: f32 = 0.01;
+
+/// The sum of the squared distances of `raw` from every second of `smooth`, from number `first` on; in lanes.
+pub fn distance(raw: &[Complex32], smooth: &[Complex32], first: usize) -> f32 {
+    let mut lanes = [0.0f32; 4];
+    for (four, eight) in raw.chunks_exact(4).zip(smooth.chunks_exact(8)) {
+        for (lane, sum) in lanes.iter_mut().enumerate() {
+            *sum += (four[lane] - eight[2 * lane + first]).norm_sqr();
+        }
+    }
+    let done = raw.len() / 4 * 4;
+    let rest = raw[done..].iter().zip(smooth.iter().skip(2 * done + first).step_by(2));
+    lanes.iter().sum::<f32>() + rest.map(|(raw, smooth)| (raw - smooth).norm_sqr()).sum::<f32>()
+}

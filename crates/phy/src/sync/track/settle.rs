@@ -1,0 +1,91 @@
+//! How the loops come to rest on the samples by which a cell was found.
+
+use super::{Place, Tracker, level};
+use crate::channel::Hints;
+use crate::sync::health::Health;
+use crate::sync::stream::{Reach, Stream};
+
+/// Subframes in which loops come to rest before the first is read.
+const SETTLING: usize = 8;
+
+impl Tracker {
+    /// Lets the loops come to rest on what `stream` holds, then goes back to the first subframe that it holds: what was used
+    /// to find the cell is read too. Whether its reference signals are there at all.
+    pub fn settle(&mut self, stream: &Stream<'_>) -> bool {
+        let samples = self.numerology.subframe_samples();
+        let enough = (SETTLING * samples) as f64;
+        while (stream.end() as f64) < self.place.start + enough && self.go_back(stream) {}
+        // Prefixes of a stronger cell, which is not wanted, say nothing of this one.
+        let by_prefix = self.rehearse(stream, true, true).count > 0;
+        if !by_prefix {
+            self.rehearse(stream, true, false);
+        }
+        // One subframe tells little where noise is loud: all of them together have the last word.
+        let all = self.rehearse(stream, false, by_prefix);
+        let is_there = all.coherence() > all.of_noise();
+        if is_there {
+            self.place.start += self.delay(&all);
+            self.place.cfo_hz += self.carrier_error_hz(&all);
+        }
+        self.last_sure = self.place;
+        self.settled = self.place;
+        (0..self.early).for_each(|_| self.settled.advance(samples));
+        while self.go_back(stream) {}
+        self.turns = 0.0;
+        self.estimator.hold_still();
+        self.found_level = level(&all);
+        self.health = Health::new(all.clarity());
+        is_there
+    }
+
+    /// Receives the next subframes, correcting timing and carrier by each of them if it `follows`, and goes back to the first.
+    /// Gives what all told together; if it goes `by_prefix`, without those that begin elsewhere, for samples were lost between
+    /// them and those by which the cell was found.
+    fn rehearse(&mut self, stream: &Stream<'_>, follows: bool, by_prefix: bool) -> Hints {
+        let samples = self.numerology.subframe_samples();
+        let first = self.place;
+        let (mut passed, mut heard) = (0, 0);
+        let mut all = Hints::default();
+        let symbols = self.pilot_symbols(true);
+        let last = self.last_control_symbol(&symbols);
+        while heard < SETTLING {
+            match self.reach(stream, last) {
+                Reach::NotYet => break,
+                Reach::Lost => {}
+                Reach::There if by_prefix && self.displacement(stream, last).is_some() => {}
+                Reach::There => {
+                    self.receive(stream, &symbols);
+                    heard += 1;
+                    let hints = *self.estimator.hints();
+                    all.add(&hints);
+                    if follows && hints.coherence() > hints.of_noise() {
+                        self.place.start += self.delay(&hints);
+                        self.place.cfo_hz += 0.5 * self.carrier_error_hz(&hints);
+                    }
+                    // What was learnt with another timing does not fit any more.
+                    self.estimator.forget();
+                }
+            }
+            self.place.advance(samples);
+            passed += 1;
+        }
+        let start = self.place.start - (passed * samples) as f64;
+        self.place = Place { start, cfo_hz: self.place.cfo_hz, ..first };
+        all
+    }
+
+    /// One subframe back, if its samples may be there.
+    fn go_back(&mut self, stream: &Stream<'_>) -> bool {
+        let samples = self.numerology.subframe_samples() as i64;
+        if self.first_sample(0) - samples < stream.start() {
+            return false;
+        }
+        self.early += 1;
+        self.place.start -= samples as f64;
+        self.place.number = (self.place.number + 9) % 10;
+        if self.place.number == 9 {
+            self.place.sfn = (self.place.sfn + 1023) % 1024;
+        }
+        true
+    }
+}

@@ -1,0 +1,71 @@
+//! What turns samples and subcarriers to where they belong.
+
+use num_complex::Complex32;
+
+use super::{phasor, phasors_back};
+use crate::numerology::Numerology;
+
+/// What turns the samples of a symbol back by the carrier offset.
+#[derive(Clone, Debug, Default)]
+pub struct Tuning {
+    cfo_hz: f64,
+    /// One for each sample.
+    pub phasors: Vec<Complex32>,
+}
+
+impl Tuning {
+    /// Two hertz turn the samples of a symbol by less than 0.05°: for less nothing is made anew.
+    pub fn tune(&mut self, cfo_hz: f64, numerology: Numerology) {
+        if self.phasors.is_empty() || (cfo_hz - self.cfo_hz).abs() > 2.0 {
+            self.cfo_hz = cfo_hz;
+            let turns = cfo_hz / f64::from(numerology.sample_rate_hz());
+            phasors_back(turns, numerology.fft_size(), &mut self.phasors);
+        }
+    }
+}
+
+/// The sum of samples, in lanes.
+pub fn sum(samples: &[Complex32]) -> Complex32 {
+    let mut lanes = [Complex32::default(); 8];
+    let eights = samples.chunks_exact(8);
+    let rest: Complex32 = eights.remainder().iter().sum();
+    for eight in eights {
+        for (lane, sample) in lanes.iter_mut().zip(eight) {
+            *lane += sample;
+        }
+    }
+    rest + lanes.iter().sum::<Complex32>()
+}
+
+/// What makes up for an FFT that begins before its symbol.
+#[derive(Clone, Debug, Default)]
+pub struct Ramp {
+    late: f64,
+    /// One for each subcarrier.
+    pub values: Vec<Complex32>,
+}
+
+impl Ramp {
+    /// For a symbol that begins `late` samples after its FFT. A tone of amplitude 1 becomes a resource element of 1.
+    pub fn make(&mut self, numerology: Numerology, late: f64) {
+        // A 64th of a sample turns the outermost subcarriers by less than 2°.
+        if !self.values.is_empty() && (late - self.late).abs() < 1.0 / 64.0 {
+            return;
+        }
+        self.late = late;
+        let size = numerology.fft_size() as f64;
+        let count = numerology.bandwidth().subcarriers();
+        let step = phasor(late / size);
+        let half = (count / 2) as f64;
+        let mut now = phasor(-half * late / size) / size;
+        self.values.clear();
+        for k in 0..count {
+            if k == count / 2 {
+                // Nothing is sent at the centre.
+                now *= step;
+            }
+            self.values.push(Complex32::new(now.re as f32, now.im as f32));
+            now *= step;
+        }
+    }
+}

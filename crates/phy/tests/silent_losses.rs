@@ -1,0 +1,171 @@
+//! Samples that are lost without a word: a subframe that was not heard is never told to be idle.
+
+mod crowd;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use airpace_phy::dci::Extras;
+use airpace_phy::decoder::{Decoder, Options, Output};
+use airpace_phy::impair::Profile;
+use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use crowd::Scene;
+
+const SUBFRAMES: u64 = 100;
+
+/// A cell that grants something in nearly every subframe.
+fn scene(prbs: u16, fft_size: usize) -> Scene {
+    let cell = Cell {
+        pci: 305,
+        bandwidth: Bandwidth::from_prbs(prbs).expect("a bandwidth of LTE"),
+        ports: Ports::Two,
+        cp: CyclicPrefix::Normal,
+        phich_duration: PhichDuration::Normal,
+        phich_resource: PhichResource::One,
+    };
+    let (extras, fading, snr_db) = (Extras::NONE, None, 20.0);
+    Scene { cell, fft_size, users: 12, tries: 4, extras, snr_db, fading, subframes: SUBFRAMES, seed: 9 }
+}
+
+/// What a decoder told of a cell.
+struct Told {
+    /// Subframes that were told, whatever stood in them.
+    subframes: BTreeSet<u64>,
+    /// Messages by subframe.
+    messages: BTreeMap<u64, usize>,
+    faint: u64,
+}
+
+fn decode(rate_hz: u64, samples: &[Complex32]) -> Told {
+    let mut decoder = Decoder::new(Options::new(rate_hz)).expect("a rate for a cell");
+    let mut told = Told { subframes: BTreeSet::new(), messages: BTreeMap::new(), faint: 0 };
+    let mut pieces = samples.chunks(rate_hz as usize / 1000);
+    loop {
+        let piece = pieces.next();
+        match piece {
+            Some(samples) => decoder.push(samples),
+            None => decoder.finish(),
+        }
+        while let Some(output) = decoder.pop() {
+            let found = match output {
+                Output::Subframe(reading) => {
+                    told.subframes.insert(reading.index);
+                    [reading.found, reading.late].concat()
+                }
+                Output::Late(late) => late,
+                Output::Locked(_) | Output::Lost => Vec::new(),
+            };
+            found.iter().for_each(|found| *told.messages.entry(found.index).or_default() += 1);
+        }
+        if piece.is_none() {
+            told.faint = decoder.ladder().faint;
+            return told;
+        }
+    }
+}
+
+/// Subframes in which something was sent, and how much.
+fn busy(sent: &[(u64, airpace_phy::pdcch::Sent)]) -> BTreeMap<u64, usize> {
+    let mut busy = BTreeMap::new();
+    sent.iter().for_each(|(index, _)| *busy.entry(*index).or_default() += 1);
+    busy
+}
+
+#[test]
+fn a_subframe_that_was_not_heard_is_never_told_to_be_idle() {
+    for (prbs, fft_size) in [(6, 128), (25, 384), (50, 768)] {
+        let (samples, sent) = scene(prbs, fft_size).play();
+        let (rate_hz, subframe) = (fft_size as u64 * 15_000, fft_size * 15);
+        let busy = busy(&sent);
+        // Parts of a prefix, of what reference signals repeat after, of a symbol; symbols; subframes.
+        let lengths = [fft_size / 18, fft_size / 8, fft_size / 4, 2 * fft_size / 5, 2 * fft_size / 3];
+        let longer = [4 * fft_size / 3, 4 * fft_size, 13 * fft_size, 20 * fft_size, 53 * fft_size];
+        for lost in lengths.into_iter().chain(longer) {
+            // While the cell is searched; within a control region, and behind one.
+            for at_ms in [4.3, 42.05, 60.7] {
+                let at = (at_ms * subframe as f64) as usize;
+                let rest = [&samples[..at], &samples[at + lost..]].concat();
+                let told = decode(rate_hz, &rest);
+                let what = format!("{prbs} PRBs, {lost} of {subframe} samples lost after {at_ms} ms");
+                let deaf: Vec<u64> = told
+                    .subframes
+                    .iter()
+                    .filter(|index| busy.contains_key(index) && !told.messages.contains_key(index))
+                    .copied()
+                    .collect();
+                assert!(deaf.is_empty(), "{what}: subframes {deaf:?} were not idle");
+                let gone = (lost / subframe) as u64;
+                let heard = told.subframes.len() as u64;
+                assert!(heard + gone + MOST_MISSED >= SUBFRAMES, "{what}: only {heard} subframes are told");
+                // Before the first one whole, none is expected.
+                let first = told.subframes.first().copied().unwrap_or_default();
+                let missing = SUBFRAMES - first - heard;
+                assert!(missing <= told.faint + gone + 1, "{what}: {missing} are missing without a word");
+            }
+        }
+    }
+}
+
+/// Subframes that one loss may cost beside those that are lost whole: those before it, if the cell is being searched.
+const MOST_MISSED: u64 = 7;
+
+#[test]
+fn losses_that_go_on_cost_a_subframe_or_two_each() {
+    let (prbs, fft_size) = (25, 384);
+    let (samples, sent) = scene(prbs, fft_size).play();
+    let (subframe, busy) = (fft_size * 15, busy(&sent));
+    for lost in [100, 300, 700] {
+        let mut rest = samples[..10 * subframe].to_vec();
+        let pieces = samples[10 * subframe..].chunks(20 * subframe + subframe / 5);
+        let losses = pieces.len() as u64;
+        pieces.for_each(|piece| rest.extend_from_slice(piece.get(lost..).unwrap_or_default()));
+        let told = decode(fft_size as u64 * 15_000, &rest);
+        let deaf = told
+            .subframes
+            .iter()
+            .find(|index| busy.contains_key(index) && !told.messages.contains_key(index));
+        assert_eq!(deaf, None, "{lost} samples lost every 20 ms: a subframe was not idle");
+        let heard = told.subframes.len() as u64;
+        assert!(
+            heard + 2 * losses >= SUBFRAMES,
+            "{lost} samples lost every 20 ms: {heard} subframes are told"
+        );
+    }
+}
+
+/// Fading is no loss: what can be read is told.
+#[test]
+fn a_fading_cell_is_heard_all_along() {
+    for (profile, doppler_hz, snr_db) in [
+        (Profile::Epa, 5.0, 15.0),
+        (Profile::Eva, 70.0, 12.0),
+        (Profile::Etu, 300.0, 20.0),
+        (Profile::Flat, 0.0, 0.0),
+    ] {
+        let scene = Scene { snr_db, fading: Some((profile, doppler_hz)), subframes: 200, ..scene(25, 384) };
+        let (samples, sent) = scene.play();
+        let told = decode(384 * 15_000, &samples);
+        let busy = busy(&sent);
+        let missing: Vec<_> = busy.keys().filter(|index| !told.subframes.contains(index)).collect();
+        println!(
+            "{profile:?} {doppler_hz} Hz {snr_db} dB: {} told, missing {missing:?}",
+            told.subframes.len()
+        );
+        assert!(
+            100 * missing.len() <= 2 * busy.len(),
+            "{profile:?}, {doppler_hz} Hz: not told of {missing:?}"
+        );
+    }
+}
+
+/// Noise that comes to stay is no loss either: idle subframes are told again as soon as it is clear that it stays.
+#[test]
+fn a_cell_that_is_weaker_from_now_on_is_still_told() {
+    let quiet = Scene { tries: 0, subframes: 300, ..scene(25, 384) };
+    let (mut samples, _) = Scene { snr_db: 28.0, ..quiet }.play();
+    let (noisy, _) = Scene { snr_db: 8.0, ..quiet }.play();
+    let at = samples.len() / 3;
+    samples[at..].copy_from_slice(&noisy[at..]);
+    let told = decode(384 * 15_000, &samples);
+    let missing: Vec<_> = (0..300).filter(|index| !told.subframes.contains(index)).collect();
+    assert!(missing.len() <= 20, "an idle cell is not told of in {missing:?}");
+}
