@@ -85,7 +85,7 @@ impl Stats {
     /// A subframe has all its messages.
     pub fn whole(&mut self, reading: &Reading) {
         self.prbs += u64::from(reading.prbs);
-        self.prbs_used += u64::from(used_prbs(reading).len());
+        self.prbs_used += u64::from(used_prbs(reading));
     }
 
     /// Who was heard, the most often heard first; `name` says how users are called.

@@ -51,11 +51,20 @@ impl Held {
     }
 }
 
-/// Downlink PRB pairs of a subframe that its messages grant.
-pub fn used_prbs(reading: &Reading) -> PrbSet {
+/// How many PRB pairs of a subframe its downlink messages grant: a PRB of one slot is half of a pair.
+///
+/// Distributed grants have other PRBs in the second slot, but as many: so this is what
+/// [`RadioReport::idle_prbs`](airpace_core::RadioReport::idle_prbs) counts in the first.
+pub fn used_prbs(reading: &Reading) -> u16 {
     let downlink = reading.found.iter().filter(|found| found.direction() == Some(Direction::Downlink));
-    // Distributed grants take other pairs in the second slot.
-    downlink.filter_map(|found| found.prbs).flatten().fold(PrbSet::EMPTY, PrbSet::union)
+    pairs(downlink.filter_map(|found| found.prbs))
+}
+
+/// PRB pairs of which grants have PRBs of both slots; a half that is left counts as whole.
+fn pairs(granted: impl Iterator<Item = [PrbSet; 2]>) -> u16 {
+    let [first, second] = granted
+        .fold([PrbSet::EMPTY; 2], |used, prbs| std::array::from_fn(|slot| used[slot].union(prbs[slot])));
+    (first.len() + second.len()).div_ceil(2)
 }
 
 /// How full a subframe is.
@@ -80,7 +89,7 @@ impl Account {
     pub fn of(reading: &Reading) -> Account {
         let of = |way| reading.found.iter().filter(|found| found.direction() == Some(way)).count() as u16;
         let granted = reading.found.iter().filter(|found| found.dci.is_some());
-        let prbs_used = used_prbs(reading).len();
+        let prbs_used = used_prbs(reading);
         Account {
             cces_used: reading.found.iter().map(|found| u16::from(found.place.cces)).sum(),
             downlink: of(Direction::Downlink),
@@ -152,4 +161,21 @@ fn formats(reading: &Reading) -> BTreeMap<&'static str, u64> {
         *formats.entry(found.format()).or_default() += 1;
     }
     formats
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prbs_of_one_slot_are_half_of_a_pair() {
+        let run = PrbSet::run(0, 4);
+        let distributed =
+            [PrbSet::run(6, 1).union(PrbSet::run(18, 1)), PrbSet::run(12, 1).union(PrbSet::run(23, 1))];
+        assert_eq!(pairs([[run, run]].into_iter()), 4);
+        assert_eq!(pairs([distributed].into_iter()), 2, "two blocks, each half here and half there");
+        assert_eq!(pairs([[run, run], distributed].into_iter()), 6);
+        assert_eq!(pairs([[run, run], [run, run]].into_iter()), 4, "what two users share counts once");
+        assert_eq!(pairs(std::iter::empty()), 0);
+    }
 }
