@@ -300,6 +300,7 @@ pub fn follow(input: &[u8]) {
             dci,
             table: McsTable::Qam64,
             is_table_known: false,
+            is_format_known: true,
             snr_db: choices.float(),
             confidence: choices.float(),
         };

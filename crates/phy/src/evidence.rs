@@ -13,7 +13,7 @@
 //!
 //! The sum is the logarithm of the odds, and so the confidence. Of messages that share CCEs only the likeliest is kept.
 //! A message of a user never heard of that is not sure yet waits for another to the same RNTI: that two false ones agree
-//! costs chance 16 bits.
+//! costs chance 16 bits. So does a sure one whose format is not clear, for the next mostly tells; a known user's leaves at once.
 
 pub mod confidence;
 pub mod history;
@@ -48,6 +48,9 @@ const DIRECTION_TAKEN: f32 = -10.0;
 
 /// Bits by which one format must be likelier than all others to be clear.
 const CLEAR: f32 = 4.0;
+
+/// So many messages, each sure enough to leave, and their user is there, whatever they mean.
+const SURELY_THERE: u32 = 2;
 
 /// Less than this is not worth waiting for.
 const LEAST_HOPE: f32 = -16.0;
@@ -137,8 +140,16 @@ impl Evidence {
         };
         let consistent = self.consistent(at, observation.cces(), candidates);
         let mut heard = Vec::new();
+        for judged in &consistent {
+            let rnti = judged.candidate.message.rnti;
+            heard.push(rnti);
+            if confidence(self.score(judged)) >= self.caution.new {
+                self.history.hear(rnti);
+            }
+        }
+        // What waits for such a message leaves before it, and so tells how to read it.
+        self.revisit(&heard, out);
         for judged in consistent {
-            heard.push(judged.candidate.message.rnti);
             if self.is_ready(&judged) {
                 self.release(&judged, out);
             } else {
@@ -226,25 +237,30 @@ impl Evidence {
         if Audience::of(rnti) == Some(Audience::Everyone) {
             return confidence >= self.caution.known;
         }
-        let user = self.history.user(rnti);
-        if user.is_none_or(|user| user.believed == 0) {
-            return confidence >= self.caution.new && self.is_clear(judged);
+        match self.history.user(rnti) {
+            Some(user) if user.believed > 0 => confidence >= self.caution.known,
+            // What is new waits until it is clear, but not beside another: then its user is there.
+            user => {
+                let is_there = user.is_some_and(|user| user.sure >= SURELY_THERE);
+                confidence >= self.caution.new && (is_there || self.is_worth_reading(judged))
+            }
         }
-        let is_new =
-            user.is_some_and(|user| judged.at.index.saturating_sub(user.first) < self.caution.patience);
-        confidence >= self.caution.known && (!is_new || self.is_clear(judged))
     }
 
-    /// Whether it is clear in which format a message is, among those that look alike. Formats 1B and 1D nobody can tell
-    /// apart.
-    fn is_clear(&self, judged: &Judged) -> bool {
+    /// Whether it is clear in which format a message is, or in which of two that nobody can tell apart.
+    fn is_worth_reading(&self, judged: &Judged) -> bool {
+        let is_beam = |format| matches!(format, Format::F1B | Format::F1D);
+        self.is_clear(judged, |format, rival| is_beam(format) && is_beam(rival))
+    }
+
+    /// Whether it is clear in which format a message is, among those that look alike, but for rivals that do not count.
+    fn is_clear(&self, judged: &Judged, are_alike: impl Fn(Format, Format) -> bool) -> bool {
         let rnti = judged.candidate.message.rnti;
         let Some(best) = self.best_reading(judged) else { return false };
         let format = best.message.format();
-        let is_beam = |format| matches!(format, Format::F1B | Format::F1D);
         let rivals = judged.readings.iter().filter(|rival| {
             let rival = rival.message.format();
-            rival != format && !(is_beam(rival) && is_beam(format))
+            rival != format && !are_alike(format, rival)
         });
         rivals.map(|rival| self.weight(rnti, rival)).fold(f32::NEG_INFINITY, f32::max)
             <= self.weight(rnti, &best) - CLEAR
@@ -292,6 +308,7 @@ impl Evidence {
     fn release(&mut self, judged: &Judged, out: &mut Vec<Found>) {
         let Some(reading) = self.best_reading(judged) else { return };
         let score = self.score(judged);
+        let is_format_known = self.is_clear(judged, |_, _| false);
         let sent = judged.candidate.message;
         let at = judged.at;
         self.history.believe(sent.rnti, at.index, &judged.readings, &reading, judged.in_own_space);
@@ -315,6 +332,7 @@ impl Evidence {
             dci,
             table,
             is_table_known,
+            is_format_known,
             snr_db: at.snr_db,
             confidence: confidence(score),
         });

@@ -163,6 +163,7 @@ mod tests {
             dci,
             table: Default::default(),
             is_table_known: false,
+            is_format_known: true,
             snr_db: 20.0,
             confidence: 1.0,
         }

@@ -76,6 +76,9 @@ pub struct Found {
     pub place: Place,
     /// What it says.
     pub message: Message,
+    /// Whether its format is much likelier than all others in which its bits mean something. Of 1B and 1D, and mostly of 2A and
+    /// 2B, nothing in a message tells which.
+    pub is_format_known: bool,
     /// Fields of Release 10 that its user has.
     pub extras: Extras,
     /// PRBs of both slots; those of an uplink grant four subframes later. `None` if nothing is granted.
@@ -89,7 +92,7 @@ pub struct Found {
     pub is_table_known: bool,
     /// Signal to noise ratio of the control region, in dB.
     pub snr_db: f32,
-    /// The probability that the message was sent as it stands here, 0…1.
+    /// The probability that these bits were sent to this RNTI at this place, 0…1.
     pub confidence: f32,
 }
 

@@ -72,8 +72,10 @@ impl Score {
                 if row.text("harq").is_empty() {
                     continue;
                 }
-                score.processed += 1;
-                score.process_right += u32::from(u64::from(dci.harq) == row.number::<u64>("harq"));
+                if likeness(found.format()) == likeness(format) {
+                    score.processed += 1;
+                    score.process_right += u32::from(u64::from(dci.harq) == row.number::<u64>("harq"));
+                }
                 for (block, column) in ["tbs0", "tbs1"].into_iter().enumerate() {
                     if row.text("mcs_table") != "256qam" {
                         score.sized += 1;

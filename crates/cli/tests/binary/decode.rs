@@ -26,7 +26,7 @@ pub fn lines(text: &str) -> Vec<Value> {
 pub fn by_place(messages: Vec<Value>) -> BTreeMap<String, Value> {
     let strip = |mut message: Value| {
         let object = message.as_object_mut().expect("an object");
-        for key in ["snr_db", "confidence", "mcs_table_known", "carrier", "own"] {
+        for key in ["snr_db", "confidence", "format_known", "mcs_table_known", "carrier", "own"] {
             object.remove(key);
         }
         let key = |name: &str| object[name].to_string();

@@ -81,7 +81,9 @@ pub struct User {
     pub last: u64,
     /// Messages that were believed.
     pub believed: u64,
-    /// What messages that were not, each on its own, speak for it together, in bits.
+    /// Messages that were sure, whether believed or waiting to be understood.
+    pub sure: u32,
+    /// What messages that were not believed, each on its own, speak for it together, in bits.
     pub support: f32,
     modes: [f32; MODES.len()],
     extras: [f32; EXTRAS.len()],
@@ -106,6 +108,7 @@ impl User {
             first: now,
             last: now,
             believed: 0,
+            sure: 0,
             support: 0.0,
             modes: RARE_MODES,
             extras,
@@ -239,6 +242,14 @@ impl History {
             one_of(self.active) - 1.0
         } else {
             one_of(self.known) - 4.0
+        }
+    }
+
+    /// Hears of a message that surely is for `rnti`.
+    pub fn hear(&mut self, rnti: Rnti) {
+        if Audience::of(rnti) == Some(Audience::User) {
+            let user = self.users.entry(rnti).or_insert_with(|| User::new(self.now));
+            user.sure = user.sure.saturating_add(1);
         }
     }
 

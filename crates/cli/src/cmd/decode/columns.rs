@@ -35,6 +35,7 @@ pub struct MessageRows {
     rnti_type: StringBuilder,
     dir: StringBuilder,
     format: StringBuilder,
+    format_known: BooleanBuilder,
     l: UInt8Builder,
     ncce: UInt16Builder,
     bits: StringBuilder,
@@ -64,6 +65,7 @@ impl MessageRows {
         self.rnti_type.append_value(found.kind.name());
         self.dir.append_value(direction_of(found));
         self.format.append_value(found.format());
+        self.format_known.append_value(found.is_format_known);
         self.l.append_value(found.place.cces);
         self.ncce.append_option((!name.is_pseudonym).then_some(found.place.cce));
         self.bits.append_value(found.payload.to_string());
@@ -101,12 +103,13 @@ impl Rows for MessageRows {
     fn finish(&mut self) -> Vec<Column> {
         let [first, second] = &mut self.prb;
         let mut columns = self.when.finish();
-        columns.extend::<[Column; 23]>([
+        columns.extend::<[Column; 24]>([
             ("cfi", Arc::new(self.cfi.finish()), false),
             ("rnti", Arc::new(self.rnti.finish()), false),
             ("rnti_type", Arc::new(self.rnti_type.finish()), false),
             ("dir", Arc::new(self.dir.finish()), false),
             ("format", Arc::new(self.format.finish()), false),
+            ("format_known", Arc::new(self.format_known.finish()), false),
             ("l", Arc::new(self.l.finish()), false),
             ("ncce", Arc::new(self.ncce.finish()), true),
             ("bits", Arc::new(self.bits.finish()), false),

@@ -123,6 +123,7 @@ pub fn json(found: &Found, name: Name) -> Value {
         "rnti_type": found.kind.name(),
         "dir": direction_of(found),
         "format": found.format(),
+        "format_known": found.is_format_known,
         "l": found.place.cces,
         // Where a user is searched for follows from its RNTI: some places name it.
         "ncce": (!name.is_pseudonym).then_some(found.place.cce),

@@ -76,6 +76,7 @@ impl Truth {
                 dci: Some(Dci { harq, mcs: mcs(&message).unwrap_or(dci.mcs), ..dci }),
                 table: McsTable::Qam64,
                 is_table_known: true,
+                is_format_known: true,
                 snr_db: self.snr_db,
                 confidence: 1.0,
             };
