@@ -209,7 +209,11 @@ pub fn evidence(input: &[u8]) {
             assert!(candidate.evidence <= place.bits().len() as f32 * 1.01, "{candidate:?}");
         }
         // Whatever other search it might come from.
-        candidates.extend(sent.into_iter().map(|message| Candidate { message, evidence: choices.float() }));
+        candidates.extend(sent.into_iter().map(|message| Candidate {
+            message,
+            evidence: choices.float(),
+            lead: choices.float(),
+        }));
         let mut out = vec![];
         evidence.judge(index, &observation, &candidates, &mut out);
         check(&out, index, &mut taken, &mut follower, &mut search);

@@ -55,6 +55,13 @@ impl Channel {
         })
     }
 
+    /// The power of a symbol on a group of resource elements, by the channel in its midst.
+    #[inline]
+    pub fn power(&self, reg: &Reg) -> f32 {
+        let ports = self.ports.len().max(1) as f32;
+        self.ports.iter().map(|row| row[usize::from(reg.subcarriers[2])].norm_sqr()).sum::<f32>() / ports
+    }
+
     /// The symbols on a group of resource elements, each times the power of its channel.
     #[inline]
     pub fn matched(&self, ports: Ports, grid: &Grid, reg: &Reg) -> Quad {

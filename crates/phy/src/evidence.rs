@@ -334,7 +334,7 @@ impl Evidence {
             is_table_known,
             is_format_known,
             snr_db: at.snr_db,
-            confidence: confidence(score),
+            confidence: confidence(confidence::all_true(score, judged.candidate.lead)),
         });
     }
 }

@@ -4,7 +4,7 @@ use num_complex::Complex32;
 
 use crate::cell::Cell;
 use crate::channel::Channel;
-use crate::grid::{BITS_PER_CCE, ControlRegion, Grid};
+use crate::grid::{BITS_PER_CCE, ControlRegion, Grid, REGS_PER_CCE};
 use crate::sequence::gold::{Gold, pdcch_seed};
 use crate::{pcfich, phich};
 
@@ -27,6 +27,9 @@ pub struct Observation {
     pub is_doubtful: bool,
     /// Log-likelihood ratios ln P(0)/P(1) of the bits of all CCEs, 72 each, without scrambling.
     pub llrs: Vec<f32>,
+    /// Of each CCE the mean size of a log-likelihood ratio of what is sent as strong as the reference signals: the channel differs
+    /// over the band. Empty if only the mean over the band is known.
+    pub expected: Vec<f32>,
     /// What each PHICH group's sequences sound like, as many per group as the prefix has.
     pub answers: Vec<AnswerHeard>,
     /// Power of a resource element of all ports over that of the noise, mean over the band.
@@ -147,6 +150,15 @@ impl Observer {
             let symbols = channel.matched(self.cell.ports, grid, reg);
             write_llrs(&symbols, scale, signs, eight);
         }
+        // Each part of a symbol is 1/√2.
+        let scale = scale * std::f32::consts::FRAC_1_SQRT_2 / REGS_PER_CCE as f32;
+        out.expected.clear();
+        out.expected.extend(
+            region
+                .pdcch
+                .chunks_exact(REGS_PER_CCE)
+                .map(|regs| scale * regs.iter().map(|reg| channel.power(reg)).sum::<f32>()),
+        );
     }
 
     /// Listens to all sequences of all PHICH groups of subframe `out.number`, of which `out.cfi` is known.

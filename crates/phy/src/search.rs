@@ -24,7 +24,7 @@ use crate::observation::Observation;
 use crate::pdcch::{self, LEVELS, Place, Sent};
 use code::Code;
 use lanes::{LANES, Lanes};
-use soft::{PARTS, SoftRegion};
+use soft::{Agreement, PARTS, SoftRegion};
 
 /// A message that may have been sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +35,9 @@ pub struct Candidate {
     /// likelihoods. At most one per coded bit. Chance finds a word that reaches its own length, for it has
     /// that many bits to choose; what is beyond speaks for the message.
     pub evidence: f32,
+    /// How much likelier it has as many CCEs as this, and neither fewer nor more, in bits; infinite if its user looks nowhere
+    /// else.
+    pub lead: f32,
 }
 
 impl Candidate {
@@ -298,7 +301,8 @@ impl Search {
         let code = &self.sizes[size].code;
         let Some((_, mask)) = code.open(word) else { return };
         let cces = place.range().zip(code.cces(word));
-        let evidence: i32 = cces.filter_map(|(cce, bits)| self.region.evidence(cce, bits)).sum();
+        let agreements = cces.filter_map(|(cce, bits)| self.region.agreement(cce, bits));
+        let evidence: i32 = agreements.map(|agreement| agreement.evidence).sum();
         let spare = evidence as f32 / PARTS - code.len() as f32;
         if spare < DOUBTED_BITS || prior(Rnti(mask)) > KNOWN_BITS {
             return;
@@ -339,7 +343,9 @@ impl Search {
         }
         let cces = self.region.len();
         let mut best: Option<Candidate> = None;
-        let (mut sum, mut wrong, mut at) = (0, 0, cce);
+        let (mut sum, mut wrong, mut at) = (Agreement::default(), 0, cce);
+        // What is behind the best place's CCEs.
+        let mut more = Agreement::default();
         let mut is_near = false;
         let mut bits = code.cces(word);
         for level in LEVELS {
@@ -349,25 +355,31 @@ impl Search {
             }
             while at < place.range().end {
                 let here = bits.next().unwrap_or_default();
-                let Some(evidence) = self.region.evidence(at, here).filter(|_| self.is_open(at)) else {
+                let Some(agreement) = self.region.agreement(at, here).filter(|_| self.is_open(at)) else {
                     break;
                 };
-                sum += evidence;
+                more += agreement;
                 wrong += self.region.wrong(at, here);
                 at += 1;
             }
             if at < place.range().end {
                 break;
             }
-            let is_new = best.is_none_or(|best| sum as f32 / PARTS > best.evidence);
-            if is_new
-                && pdcch::in_search_space(rnti, subframe, cces, place)
-                && !(*is_extra && pdcch::in_common_space(place, cces) && !is_own(rnti, subframe, cces, place))
+            if !pdcch::in_search_space(rnti, subframe, cces, place)
+                || *is_extra && pdcch::in_common_space(place, cces) && !is_own(rnti, subframe, cces, place)
             {
-                let message = Sent { rnti, payload, place };
-                best = Some(Candidate { message, evidence: sum as f32 / PARTS });
-                is_near = wrong <= FEW_WRONG;
+                continue;
             }
+            let gain = if best.is_some() { more.goes_on(&sum) } else { f32::INFINITY };
+            if let Some(best) = best.as_mut().filter(|_| gain <= 0.0) {
+                best.lead = best.lead.min(-gain);
+                continue;
+            }
+            sum += std::mem::take(&mut more);
+            let lead = best.map_or(gain, |best| best.lead.min(gain));
+            let message = Sent { rnti, payload, place };
+            best = Some(Candidate { message, evidence: sum.evidence as f32 / PARTS, lead });
+            is_near = wrong <= FEW_WRONG;
         }
         let Some(candidate) = best else { return false };
         let score = candidate.surplus() + prior(rnti);

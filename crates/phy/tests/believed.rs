@@ -3,12 +3,13 @@
 mod crowd;
 mod recordings;
 
-use airpace_core::Streams;
-use airpace_phy::dci::{Carrier, Extras};
+use airpace_core::{Rnti, Streams};
+use airpace_phy::dci::{Carrier, Extras, Format, Payload};
 use airpace_phy::decoder::{Decoder, Options, Output};
 use airpace_phy::evidence::{Caution, Evidence};
 use airpace_phy::found::Found;
 use airpace_phy::impair::Profile;
+use airpace_phy::pdcch::{self, Place, Sent};
 use airpace_phy::search::Search;
 use airpace_phy::{
     Bandwidth, Cell, Complex32, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports,
@@ -247,6 +248,39 @@ fn confidences_are_true() {
     }
     let others = believed.iter().filter(|(_, is_true)| !is_true).count();
     assert!(100 * others <= believed.len(), "{others} of {} are false", believed.len());
+}
+
+/// Noise that comes with what is sent (echoes, Doppler) is not heard where nothing is sent. A CCE behind a message's that is as
+/// silent must not be taken for its own because half of its bits happen to agree.
+#[test]
+fn a_message_does_not_go_on_into_silence() {
+    const EXPECTED: f32 = 16.0;
+    let mut rng = Streams::new(9).stream("phy.silence");
+    let carrier = Carrier::symmetric(50, Ports::Two);
+    let mut search = Search::new(&carrier);
+    let place = |cces| Place { cce: 4, cces };
+    let is_searched =
+        |rnti: &Rnti| [1, 2].into_iter().all(|cces| pdcch::in_search_space(*rnti, 3, 20, place(cces)));
+    let size = carrier.size(Format::F2A, Extras::NONE);
+    for rnti in (1000..).map(Rnti).filter(is_searched).take(100) {
+        for cces in [1, 2] {
+            let payload = Payload::new(rng.next_u64() & ((1 << size) - 1), size).expect("cut to size");
+            let sent = Sent { rnti, payload, place: place(cces) };
+            let mut llrs: Vec<f32> =
+                (0..20 * 72).map(|_| 0.1 * (2.0 * EXPECTED).sqrt() * rng.normal() as f32).collect();
+            for (llr, bit) in llrs[sent.place.bits()].iter_mut().zip(sent.coded()) {
+                *llr += if bit == 0 { EXPECTED } else { -EXPECTED };
+            }
+            let expected = vec![EXPECTED; 20];
+            let observation =
+                Observation { number: 3, cfi: 1, llrs, expected, snr_db: 9.0, ..Observation::default() };
+            let found = search.candidates(&observation, |_| -8.0);
+            let candidate = found.iter().find(|candidate| candidate.message.rnti == rnti);
+            let candidate = candidate.expect("a message without a wrong bit is found");
+            assert_eq!(candidate.message, sent);
+            assert!(candidate.lead > 14.0, "its length is as sure as anything: {}", candidate.lead);
+        }
+    }
 }
 
 /// Fields of Release 10 change sizes, and are learnt user by user.

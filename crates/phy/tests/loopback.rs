@@ -196,6 +196,11 @@ fn observes(observer: &Observer, number: usize, cfi: u8, grid: &Grid, sent: &[Se
         let bits: Vec<u8> =
             observation.llrs[message.place.bits()].iter().map(|llr| u8::from(*llr < 0.0)).collect();
         assert_eq!(bits, message.coded(), "{:?} of subframe {number}", message.place);
+        for cce in message.place.range() {
+            let heard = observation.cce(cce).iter().map(|llr| llr.abs()).sum::<f32>() / 72.0;
+            let share = heard / observation.expected[cce];
+            assert!((share - 1.0).abs() < 0.02, "{share} of what is expected is heard of CCE {cce}");
+        }
     }
 }
 

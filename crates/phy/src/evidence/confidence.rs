@@ -10,6 +10,12 @@ pub fn confidence(score: f32) -> f32 {
     1.0 / (1.0 + libm::exp2f(-score.clamp(-60.0, 14.0)))
 }
 
+/// log2 of the odds that two things are both true that are rarely both false, from theirs.
+pub fn all_true(first: f32, second: f32) -> f32 {
+    let (least, most) = if first < second { (first, second) } else { (second, first) };
+    least - libm::log2f(1.0 + libm::exp2f(least - most))
+}
+
 /// What to believe, and when.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Caution {
@@ -34,6 +40,12 @@ impl Default for Caution {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chain_is_as_strong_as_its_links() {
+        assert_eq!(all_true(20.0, f32::INFINITY), 20.0);
+        assert_eq!((all_true(3.0, 3.0), all_true(-2.0, 40.0)), (2.0, -2.0));
+    }
 
     #[test]
     fn bits_are_odds() {

@@ -72,8 +72,6 @@ pub(super) struct SoftRegion {
     weights: Weights,
     soft: Vec<Soft>,
     cces: Vec<SoftCce>,
-    /// Less than this share is no more than noise.
-    least_share: f32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +81,50 @@ struct SoftCce {
     most: i32,
     is_active: bool,
     is_clear: bool,
-    /// What was heard of what a message sounds like.
-    share: f32,
+    /// Sum of the sizes of its soft values, in nats; beyond all bounds if they are no numbers.
+    heard: f32,
+    /// What that is of a message as strong as the reference signals.
+    expected: f32,
+    /// Less than this is no more than noise.
+    least: f32,
+}
+
+/// What a CCE says of the bits that it may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Agreement {
+    /// How much better they explain it than bits of chance do, in parts of a bit.
+    pub evidence: i32,
+    /// Sum of the soft values in nats, those of the other sign taken off.
+    pub heard: f32,
+    /// That of a message as strong as the reference signals.
+    pub expected: f32,
+}
+
+impl std::ops::AddAssign for Agreement {
+    fn add_assign(&mut self, other: Agreement) {
+        self.evidence += other.evidence;
+        self.heard += other.heard;
+        self.expected += other.expected;
+    }
+}
+
+impl Agreement {
+    /// How likelier it is that the bits of these CCEs were sent too, behind those of `before`, than that they were not, in bits:
+    /// for then others were, or nothing.
+    ///
+    /// What is sent is as strong in all of a message's CCEs. A bit of log-likelihood ratio L that is expected to have m is
+    /// e^(a·L/2 − a²·m/4) times as likely with amplitude a as with none.
+    pub fn goes_on(&self, before: &Agreement) -> f32 {
+        let amplitude = before.heard.max(0.0) / before.expected.max(f32::MIN_POSITIVE);
+        let something = amplitude * self.heard / 2.0 - amplitude * amplitude * self.expected / 4.0;
+        either(self.evidence as f32 / PARTS, std::f32::consts::LOG2_E * something)
+    }
+}
+
+/// By how much something is likelier than one of two others that are as frequent, in bits, if it is than each so much.
+fn either(first: f32, second: f32) -> f32 {
+    let (least, most) = if first < second { (first, second) } else { (second, first) };
+    least + 1.0 - libm::log2f(1.0 + libm::exp2f(least - most))
 }
 
 /// Of the 72 bits of a CCE, so many may be wrong at the least signal with which any message is found; of bits that
@@ -97,11 +137,8 @@ impl SoftRegion {
         self.soft.clear();
         self.cces.clear();
         // Of a bit sent at the power of the reference signals.
-        let ratio = libm::exp10f(observation.snr_db / 10.0);
-        let expected = 2.0 * ratio;
-        let noise = NOISE_SHARE / ratio.sqrt();
-        self.least_share = if noise < MOST_SHARE { noise } else { 0.0 };
-        for llrs in observation.llrs.chunks_exact(BITS_PER_CCE) {
+        let mean = 2.0 * libm::exp10f(observation.snr_db / 10.0);
+        for (at, llrs) in observation.llrs.chunks_exact(BITS_PER_CCE).enumerate() {
             let start = self.soft.len();
             // A cast of a float saturates and makes NaN zero: a sample that cannot be read says nothing.
             let soft = |llr: &f32| ((llr * SOFT_PER_NAT) as Soft).clamp(-LOUDEST, LOUDEST);
@@ -117,13 +154,18 @@ impl SoftRegion {
                 wrong += self.weights.wrong[size];
             }
             let heard: f32 = llrs.iter().map(|llr| llr.abs()).sum();
+            let expected = observation.expected.get(at).copied().unwrap_or(mean);
             let share = heard / BITS_PER_CCE as f32 / expected;
+            let noise = NOISE_SHARE / (expected / 2.0).sqrt();
+            let least = if noise < MOST_SHARE { noise * expected } else { 0.0 };
             self.cces.push(SoftCce {
                 hard: u128::from(hard(low)) | u128::from(hard(high)) << 64,
                 most,
                 is_active: !(expected > LOUD_NATS && share < EMPTY_SHARE),
                 // What is no number is no silence.
-                share: if share >= 0.0 { share } else { f32::INFINITY },
+                heard: if heard >= 0.0 { heard } else { f32::INFINITY },
+                expected: expected * BITS_PER_CCE as f32,
+                least: least * BITS_PER_CCE as f32,
                 is_clear: wrong < CLEAR_WRONG,
             });
         }
@@ -146,9 +188,7 @@ impl SoftRegion {
 
     /// Whether more was heard in CCEs than noise.
     pub fn is_loud(&self, cces: std::ops::Range<usize>) -> bool {
-        let count = cces.len() as f32;
-        let sum: f32 = self.cces[cces].iter().map(|cce| cce.share).sum();
-        sum >= self.least_share * count
+        self.cces[cces].iter().map(|cce| cce.heard - cce.least).sum::<f32>() >= 0.0
     }
 
     /// Whether hardly any bit of a CCE can be wrong.
@@ -161,23 +201,24 @@ impl SoftRegion {
         &self.soft[bits]
     }
 
-    /// How much better a CCE is explained by `bits` than by bits of chance, in parts of a bit; `None` if hardly more
-    /// are right than chance makes.
+    /// How well `bits` explain a CCE; `None` if hardly more are right than chance makes.
     #[inline]
-    pub fn evidence(&self, cce: usize, bits: CceBits) -> Option<i32> {
+    pub fn agreement(&self, cce: usize, bits: CceBits) -> Option<Agreement> {
         let of = &self.cces[cce];
         let mut wrong = of.hard ^ bits;
         if wrong.count_ones() > MOST_WRONG {
             return None;
         }
         let soft = &self.soft[cce * BITS_PER_CCE..];
-        let mut evidence = of.most;
+        let (mut evidence, mut against) = (of.most, 0);
         while wrong != 0 {
-            let size = usize::from(soft[wrong.trailing_zeros() as usize].unsigned_abs());
-            evidence -= i32::from(self.weights.loss[size.min(SURE)]);
+            let size = soft[wrong.trailing_zeros() as usize].unsigned_abs();
+            evidence -= i32::from(self.weights.loss[usize::from(size).min(SURE)]);
+            against += i32::from(size);
             wrong &= wrong - 1;
         }
-        Some(evidence)
+        let heard = of.heard - 2.0 * against as f32 / SOFT_PER_NAT;
+        Some(Agreement { evidence, heard, expected: of.expected })
     }
 
     /// How many bits of a CCE were heard otherwise.
@@ -215,17 +256,21 @@ mod tests {
         let region = region(&[100.0, -100.0], 17.0);
         let pattern = (u128::MAX / 3) << 1 & ((1 << BITS_PER_CCE) - 1);
         assert_eq!(region.hard(0), pattern);
-        let bits = |evidence: Option<i32>| evidence.expect("nearly all are right") as f32 / PARTS;
-        assert!((bits(region.evidence(0, pattern)) - 72.0).abs() < 1.5);
-        let lost = bits(region.evidence(0, pattern)) - bits(region.evidence(0, pattern ^ 1));
+        let evidence = |pattern: CceBits| {
+            let agreement = region.agreement(0, pattern).expect("nearly all are right");
+            agreement.evidence as f32 / PARTS
+        };
+        assert!((evidence(pattern) - 72.0).abs() < 1.5);
+        let lost = evidence(pattern) - evidence(pattern ^ 1);
         assert!((lost - 8.0).abs() < 0.1, "one that is worth and one that costs: {lost}");
-        assert_eq!(region.evidence(0, !pattern & ((1 << BITS_PER_CCE) - 1)), None);
+        assert_eq!(region.agreement(0, !pattern & ((1 << BITS_PER_CCE) - 1)), None);
     }
 
     #[test]
     fn a_bit_that_may_be_either_says_nothing() {
         let region = region(&[0.01], -3.0);
-        assert_eq!(region.evidence(0, 0), region.evidence(0, 1));
+        let evidence = |bits| region.agreement(0, bits).map(|agreement| agreement.evidence);
+        assert_eq!(evidence(0), evidence(1));
         assert!(region.is_active(0), "where little can be heard, silence proves nothing");
     }
 
@@ -243,6 +288,19 @@ mod tests {
         assert!(loud(0.0, 9.0) <= 10, "noise is told from messages");
         assert_eq!([loud(0.6, 9.0), loud(1.0, 9.0), loud(0.6, 14.0)], [200; 3], "messages are heard");
         assert_eq!(loud(0.0, 6.0), 200, "where noise is loud nothing is told");
+    }
+
+    #[test]
+    fn a_message_goes_on_where_it_is_heard_as_well() {
+        let of =
+            |evidence: i32, heard, expected| Agreement { evidence: evidence * PARTS as i32, heard, expected };
+        let before = of(60, 800.0, 1000.0);
+        assert!(of(50, 700.0, 900.0).goes_on(&before) > 40.0);
+        assert!(of(50, 70.0, 90.0).goes_on(&before) > 15.0, "where the channel fades");
+        assert!(of(3, 30.0, 900.0).goes_on(&before) < -100.0, "noise that happens to agree is too faint");
+        assert!(of(-90, -300.0, 900.0).goes_on(&before) < -80.0, "another message");
+        let doubtful = of(2, 2.0, 4.0).goes_on(&before).abs();
+        assert!(doubtful < 3.0, "where next to nothing can be heard nothing is sure: {doubtful}");
     }
 
     #[test]
