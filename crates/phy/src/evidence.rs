@@ -36,6 +36,7 @@ use crate::harq::{Granted, HarqMemory};
 use crate::observation::Observation;
 use crate::pdcch;
 use crate::search::Candidate;
+use table::Misses;
 
 /// What a PRB that two downlink grants of a subframe name speaks against the weaker.
 const PRBS_TAKEN: f32 = -8.0;
@@ -64,6 +65,10 @@ pub struct Evidence {
     history: History,
     stranger: User,
     harq: HarqMemory,
+    misses: Misses,
+    /// The last subframe that was heard, and the last before it that was not.
+    heard: Option<u64>,
+    unheard: u64,
     waiting: VecDeque<Judged>,
 }
 
@@ -100,6 +105,9 @@ impl Evidence {
             history: History::default(),
             stranger: User::stranger(),
             harq: HarqMemory::default(),
+            misses: Misses::default(),
+            heard: None,
+            unheard: 0,
             waiting: VecDeque::new(),
         }
     }
@@ -117,6 +125,9 @@ impl Evidence {
     /// Comes to the subframe of number `index` since the cell was found.
     pub fn advance(&mut self, index: u64) {
         self.history.advance(index);
+        if self.heard.replace(index).is_none_or(|last| last + 1 < index) {
+            self.unheard = index.saturating_sub(1);
+        }
         if index.is_multiple_of(1024) {
             let history = &self.history;
             self.harq.retain(|rnti| history.user(rnti).is_some());
@@ -347,10 +358,19 @@ impl Evidence {
             return;
         }
         let sizes = self.sizes(rnti, message);
-        for (at, block) in downlink.blocks().into_iter().enumerate() {
-            let Some(block) = block else { continue };
-            let held = self.harq.held(rnti, Direction::Downlink, downlink.harq, at as u8, index);
-            self.history.weigh_table(rnti, table::evidence(&block, sizes[at], held));
+        let held = |at: usize| self.harq.held(rnti, Direction::Downlink, downlink.harq, at as u8, index);
+        let blocks =
+            || downlink.blocks().into_iter().enumerate().filter_map(|(at, block)| Some((at, block?)));
+        let mut is_missed = false;
+        for (at, block) in blocks() {
+            is_missed |= self.misses.learn(sizes[at], &block, held(at));
+        }
+        for (at, block) in blocks() {
+            let held = held(at);
+            // Subframes that were not heard may have had its grants.
+            let is_unheard = held.is_some_and(|held| held.at < self.unheard);
+            let missed = self.misses.bits(is_missed || is_unheard);
+            self.history.weigh_table(rnti, table::evidence(&block, sizes[at], held, missed));
         }
     }
 

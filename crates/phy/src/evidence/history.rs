@@ -69,9 +69,6 @@ const IMPOSSIBLE: f32 = -12.0;
 /// log2 of the odds that a user has one of the combinations of fields of Release 10.
 const RARE_EXTRAS: f32 = -8.0;
 
-/// Bits that count as having told a user's MCS table.
-const TOLD: f32 = 4.0;
-
 /// One user.
 #[derive(Clone, Debug)]
 pub struct User {
@@ -131,9 +128,9 @@ impl User {
     /// The likelier MCS table, and whether its grants told: without a word the one up to 64QAM is assumed.
     pub fn table(&self) -> (McsTable, bool) {
         if self.wide_table > 0.0 {
-            (McsTable::Qam256, true)
+            (McsTable::Qam256, self.wide_table > table::TOLD)
         } else {
-            (McsTable::Qam64, self.wide_table < table::PRIOR - TOLD)
+            (McsTable::Qam64, self.wide_table < table::PRIOR - table::TOLD)
         }
     }
 

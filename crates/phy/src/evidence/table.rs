@@ -9,14 +9,50 @@ use crate::harq::Held;
 /// log2 of the odds that a user of whom nothing is known has the table up to 256QAM.
 pub const PRIOR: f32 = -2.8;
 
+/// So many bits, on balance, make the table of a user known.
+pub const TOLD: f32 = 4.0;
+
 /// log2 of how seldom new data has a later redundancy version.
 const LATER_VERSION: f32 = -5.5;
 
 /// log2 of how seldom an indicator that did not toggle comes with a plain MCS: for a block of the same size, which is
-/// sent again with its MCS; where the size before is not known; and of another size, for grants in between were missed.
+/// sent again with its MCS; and where the size before is not known, for its first transmission was missed.
 const AGAIN_PLAIN: f32 = -3.5;
-const AGAIN_UNKNOWN: f32 = -5.5;
-const AGAIN_OTHER: f32 = -8.0;
+const AGAIN_UNKNOWN: f32 = -4.5;
+
+/// log2 of how often grants were missed, where it is known that something was: a subframe in between, or by the other block of
+/// a grant.
+const SURELY_MISSED: f32 = -2.0;
+
+/// Before anything was heard of a cell, one block in so many that is new hides behind an indicator that did not toggle.
+const SELDOM: u32 = 128;
+
+/// How often grants are missed, by what those blocks tell whose table makes no difference: one that has another size
+/// than that before, but not another new-data indicator, is not sent again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Misses {
+    blocks: u32,
+    missed: u32,
+}
+
+impl Misses {
+    /// Learns from a block; returns whether it tells that one before it was missed.
+    pub fn learn(&mut self, sizes: [Option<Bits>; 2], block: &Block, held: Option<&Held>) -> bool {
+        let ([Some(_), Some(_)], Some(held)) = (sizes, held) else { return false };
+        let is_other = |at: usize| held.first[at].is_some_and(|first| Some(first.size) != sizes[at]);
+        let is_missed = held.ndi == block.ndi && is_other(0) && is_other(1);
+        self.blocks = self.blocks.saturating_add(1);
+        self.missed = self.missed.saturating_add(u32::from(is_missed));
+        is_missed
+    }
+
+    /// log2 of how likely an indicator that did not toggle hides new data; if more is `known` to be missing, that is likelier.
+    pub fn bits(&self, known: bool) -> f32 {
+        let share = f64::from(self.missed + 1) / f64::from(self.blocks.saturating_add(SELDOM));
+        let seldom = libm::log2(share) as f32;
+        if known { seldom.max(SURELY_MISSED) } else { seldom }
+    }
+}
 
 /// log2 of how seldom a block is sent again with its indicator toggled.
 const NOT_OLD: f32 = -6.0;
@@ -31,17 +67,17 @@ const FIRST_VERSION: f32 = -2.0;
 const OTHER_MODULATION: f32 = -1.0;
 
 /// What one block speaks for the table up to 256QAM, against that up to 64QAM, in bits. `sizes` are those that it has
-/// by both tables, `held` is what its HARQ process held before.
+/// by both tables, `held` is what its HARQ process held before, `missed` log2 of how likely grants since then were missed.
 ///
 /// Chosen: code rates do not count. Blocks that need more bits than their PRBs have are granted by both tables, for a
 /// device may hear enough of the next transmission.
-pub fn evidence(block: &Block, sizes: [Option<Bits>; 2], held: Option<&Held>) -> f32 {
-    let likely = |table: McsTable| likely(table, block, sizes[table as usize], held);
+pub fn evidence(block: &Block, sizes: [Option<Bits>; 2], held: Option<&Held>, missed: f32) -> f32 {
+    let likely = |table: McsTable| likely(table, block, sizes[table as usize], held, missed);
     likely(McsTable::Qam256) - likely(McsTable::Qam64)
 }
 
 /// log2 of how likely a block is by a table, up to what is the same for both.
-fn likely(table: McsTable, block: &Block, size: Option<Bits>, held: Option<&Held>) -> f32 {
+fn likely(table: McsTable, block: &Block, size: Option<Bits>, held: Option<&Held>, missed: f32) -> f32 {
     let Some(row) = table.mcs(block.mcs) else { return f32::MIN };
     let toggles = held.map(|held| held.ndi != block.ndi);
     let first = held.and_then(|held| held.first[table as usize]);
@@ -49,7 +85,8 @@ fn likely(table: McsTable, block: &Block, size: Option<Bits>, held: Option<&Held
         let version = if block.rv == 0 { 0.0 } else { LATER_VERSION };
         return match (toggles, first) {
             (Some(false), Some(first)) if Some(first.size) == size => AGAIN_PLAIN,
-            (Some(false), Some(_)) => AGAIN_OTHER + version,
+            // What was missed is the one before, or also the first transmission of this one.
+            (Some(false), Some(_)) => missed + version.max(AGAIN_PLAIN),
             (Some(false), None) => AGAIN_UNKNOWN,
             _ => version,
         };
@@ -76,32 +113,53 @@ mod tests {
         Held { ndi: true, first: [first(1000), first(2000)], at: 0 }
     }
 
+    /// Nobody tells that anything was missed.
+    fn usual() -> f32 {
+        Misses::default().bits(false)
+    }
+
     /// By the table up to 64QAM, a block of 5000 bits; by the other its MCS is reserved.
     const PLAIN: [Option<Bits>; 2] = [Some(Bits(5000)), None];
 
     #[test]
     fn new_data_of_mcs_28_is_of_the_table_in_which_that_has_a_size() {
-        assert!(evidence(&block(28, false, 0), PLAIN, Some(&held(10))) < -6.0);
-        assert!(evidence(&block(28, false, 0), PLAIN, None) < 0.0, "of a process that nobody knows");
+        assert!(evidence(&block(28, false, 0), PLAIN, Some(&held(10)), usual()) < -6.0);
+        assert!(evidence(&block(28, false, 0), PLAIN, None, usual()) < 0.0, "of a process that nobody knows");
         assert!(
-            evidence(&block(28, true, 2), [Some(Bits(1000)), None], Some(&held(3))) > 0.0,
+            evidence(&block(28, true, 2), [Some(Bits(1000)), None], Some(&held(3)), usual()) > 0.0,
             "sent again, which the table up to 64QAM says otherwise"
         );
         let both = [Some(Bits(300)), Some(Bits(600))];
-        assert_eq!(evidence(&block(12, true, 0), both, None), 0.0, "an MCS that is plain in both");
+        assert_eq!(evidence(&block(12, true, 0), both, None, usual()), 0.0, "an MCS that is plain in both");
+    }
+
+    #[test]
+    fn what_a_missed_grant_explains_as_well_tells_nothing() {
+        let again = |rv, missed| evidence(&block(28, true, rv), PLAIN, Some(&held(13)), missed);
+        assert!(again(0, usual()) + PRIOR < 0.0, "new data whose grant before was missed looks the same");
+        for rv in [0, 2, 3] {
+            let one = again(rv, Misses::default().bits(true)) + PRIOR;
+            assert!(one < TOLD, "version {rv} behind a lost subframe makes it known: {one}");
+        }
+        let mut misses = Misses::default();
+        let both = [Some(Bits(300)), Some(Bits(600))];
+        assert!(!misses.learn(both, &block(12, false, 0), Some(&held(10))), "the indicator toggled");
+        assert!(!misses.learn(PLAIN, &block(28, true, 0), Some(&held(10))), "which may be sent again");
+        (0..50).for_each(|_| assert!(misses.learn(both, &block(12, true, 0), Some(&held(10)))));
+        assert!(again(2, misses.bits(false)) + PRIOR < TOLD, "where much is missed");
     }
 
     #[test]
     fn what_is_sent_again_with_another_size_cannot_be_plain() {
-        let clear = evidence(&block(28, true, 3), PLAIN, Some(&held(16)));
-        assert!(clear + PRIOR > 3.0, "one such block is enough: {clear}");
+        let clear = evidence(&block(28, true, 3), PLAIN, Some(&held(16)), usual());
+        assert!(clear + PRIOR > 0.0 && 2.0 * clear + PRIOR > TOLD, "two such blocks are enough: {clear}");
     }
 
     #[test]
     fn a_block_sent_again_likely_keeps_its_modulation() {
         // MCS 2 is QPSK by both tables; 29 is QPSK up to 64QAM, and 16QAM up to 256QAM.
-        assert!(evidence(&block(29, true, 1), [None; 2], Some(&held(2))) < 0.0);
+        assert!(evidence(&block(29, true, 1), [None; 2], Some(&held(2)), usual()) < 0.0);
         // MCS 18 is 64QAM by both; so is 30 up to 256QAM only.
-        assert!(evidence(&block(30, true, 1), [None; 2], Some(&held(18))) > 0.0);
+        assert!(evidence(&block(30, true, 1), [None; 2], Some(&held(18)), usual()) > 0.0);
     }
 }
