@@ -31,8 +31,8 @@ use soft::{Agreement, PARTS, SoftRegion};
 pub struct Candidate {
     /// What it says, to whom, where.
     pub message: Sent,
-    /// How much better this explains what was heard in its CCEs than bits of chance do, in bits: log2 of the ratio of
-    /// likelihoods. At most one per coded bit. Chance finds a word that reaches its own length, for it has
+    /// How much better this explains what was heard in its CCEs than bits of chance do, or silence, in bits: log2 of the ratio
+    /// of likelihoods. At most one per coded bit. Chance finds a word that reaches its own length, for it has
     /// that many bits to choose; what is beyond speaks for the message.
     pub evidence: f32,
     /// How much likelier it has as many CCEs as this, and neither fewer nor more, in bits; infinite if its user looks nowhere
@@ -378,7 +378,7 @@ impl Search {
             sum += std::mem::take(&mut more);
             let lead = best.map_or(gain, |best| best.lead.min(gain));
             let message = Sent { rnti, payload, place };
-            best = Some(Candidate { message, evidence: sum.evidence as f32 / PARTS, lead });
+            best = Some(Candidate { message, evidence: sum.worth(), lead });
             is_near = wrong <= FEW_WRONG;
         }
         let Some(candidate) = best else { return false };

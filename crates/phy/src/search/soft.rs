@@ -32,7 +32,11 @@ const EMPTY_SHARE: f32 = 0.25;
 const NOISE_SHARE: f32 = 1.0;
 
 /// … and tells nothing where it is above this: messages may fade.
-const MOST_SHARE: f32 = 0.4;
+const MOST_SHARE: f32 = 0.6;
+
+/// Messages are sent with amplitudes from this to that, against the reference signals: 6 dB below to 6 dB above.
+const FAINTEST: f32 = 0.5;
+const LOUDEST_SENT: f32 = 2.0;
 
 /// Of the bits of a clear CCE so many are wrong on average, at most.
 const CLEAR_WRONG: f32 = 0.002;
@@ -109,22 +113,33 @@ impl std::ops::AddAssign for Agreement {
 }
 
 impl Agreement {
+    /// How much better the bits explain these CCEs than other bits or nothing at all, in bits.
+    pub fn worth(&self) -> f32 {
+        let amplitude = (self.heard / self.expected).clamp(FAINTEST, LOUDEST_SENT);
+        than_either(self.evidence as f32 / PARTS, self.something(amplitude))
+    }
+
     /// How likelier it is that the bits of these CCEs were sent too, behind those of `before`, than that they were not, in bits:
-    /// for then others were, or nothing.
-    ///
-    /// What is sent is as strong in all of a message's CCEs. A bit of log-likelihood ratio L that is expected to have m is
-    /// e^(a·L/2 − a²·m/4) times as likely with amplitude a as with none.
+    /// for then others were, or nothing. What is sent is as strong in all of a message's CCEs.
     pub fn goes_on(&self, before: &Agreement) -> f32 {
         let amplitude = before.heard.max(0.0) / before.expected.max(f32::MIN_POSITIVE);
-        let something = amplitude * self.heard / 2.0 - amplitude * amplitude * self.expected / 4.0;
-        either(self.evidence as f32 / PARTS, std::f32::consts::LOG2_E * something)
+        than_either(self.evidence as f32 / PARTS, self.something(amplitude))
+    }
+
+    /// How likelier what was heard is if the bits were sent with an amplitude than if nothing was, in bits.
+    ///
+    /// A log-likelihood ratio L that is expected to be m is e^(a·L/2 − a²·m/4) times as likely with amplitude a as with none.
+    fn something(&self, amplitude: f32) -> f32 {
+        let nats = amplitude * self.heard / 2.0 - amplitude * amplitude * self.expected / 4.0;
+        // What is no number says nothing against the bits.
+        if nats.is_finite() { std::f32::consts::LOG2_E * nats } else { f32::INFINITY }
     }
 }
 
-/// By how much something is likelier than one of two others that are as frequent, in bits, if it is than each so much.
-fn either(first: f32, second: f32) -> f32 {
+/// How much likelier something is than either of two others that it is likelier than by so many bits each.
+fn than_either(first: f32, second: f32) -> f32 {
     let (least, most) = if first < second { (first, second) } else { (second, first) };
-    least + 1.0 - libm::log2f(1.0 + libm::exp2f(least - most))
+    least - libm::log2f(1.0 + libm::exp2f(least - most))
 }
 
 /// Of the 72 bits of a CCE, so many may be wrong at the least signal with which any message is found; of bits that
@@ -287,7 +302,19 @@ mod tests {
         };
         assert!(loud(0.0, 9.0) <= 10, "noise is told from messages");
         assert_eq!([loud(0.6, 9.0), loud(1.0, 9.0), loud(0.6, 14.0)], [200; 3], "messages are heard");
-        assert_eq!(loud(0.0, 6.0), 200, "where noise is loud nothing is told");
+        assert_eq!(loud(0.7, 5.0), 200, "also half as strong as they are");
+        assert_eq!(loud(0.0, 4.0), 200, "where noise is loud nothing is told");
+    }
+
+    #[test]
+    fn noise_that_agrees_is_fainter_than_a_message() {
+        let of = |heard| Agreement { evidence: 60 * PARTS as i32, heard, expected: 360.0 }.worth();
+        assert!(of(360.0) > 59.0 && of(270.0) > 59.0 && of(700.0) > 59.0);
+        assert!(
+            of(180.0) < 40.0,
+            "half as loud as a message, as the words are that a trellis finds in noise at 1 dB"
+        );
+        assert!(of(0.0) < 0.0);
     }
 
     #[test]
