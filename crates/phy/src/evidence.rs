@@ -228,17 +228,20 @@ impl Evidence {
     /// log2 of the odds of a candidate, with the likeliest reading.
     fn score(&self, judged: &Judged) -> f32 {
         let rnti = judged.candidate.message.rnti;
-        let reading = judged.readings.iter().map(|reading| self.weight(rnti, reading));
-        judged.alone + self.history.prior(rnti, judged.own) + reading.fold(f32::NEG_INFINITY, f32::max)
+        let user = self.user(rnti);
+        let weights = judged.readings.iter().map(|reading| weight(user, reading));
+        judged.alone + self.history.prior(rnti, judged.own) + weights.fold(f32::NEG_INFINITY, f32::max)
     }
 
-    fn weight(&self, rnti: Rnti, reading: &Reading) -> f32 {
-        self.history.user(rnti).unwrap_or(&self.stranger).agrees(reading) - reading.cost
+    fn user(&self, rnti: Rnti) -> &User {
+        self.history.user(rnti).unwrap_or(&self.stranger)
     }
 
+    /// The likeliest reading, of equals the last.
     fn best_reading(&self, judged: &Judged) -> Option<Reading> {
-        let weight = |reading: &&Reading| self.weight(judged.candidate.message.rnti, reading);
-        judged.readings.iter().max_by(|a, b| weight(a).total_cmp(&weight(b))).copied()
+        let user = self.user(judged.candidate.message.rnti);
+        let weights = judged.readings.iter().map(|reading| (weight(user, reading), reading));
+        weights.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, reading)| *reading)
     }
 
     /// Whether a message is sure enough to leave now.
@@ -266,15 +269,15 @@ impl Evidence {
 
     /// Whether it is clear in which format a message is, among those that look alike, but for rivals that do not count.
     fn is_clear(&self, judged: &Judged, are_alike: impl Fn(Format, Format) -> bool) -> bool {
-        let rnti = judged.candidate.message.rnti;
         let Some(best) = self.best_reading(judged) else { return false };
+        let user = self.user(judged.candidate.message.rnti);
         let format = best.message.format();
         let rivals = judged.readings.iter().filter(|rival| {
             let rival = rival.message.format();
             rival != format && !are_alike(format, rival)
         });
-        rivals.map(|rival| self.weight(rnti, rival)).fold(f32::NEG_INFINITY, f32::max)
-            <= self.weight(rnti, &best) - CLEAR
+        rivals.map(|rival| weight(user, rival)).fold(f32::NEG_INFINITY, f32::max)
+            <= weight(user, &best) - CLEAR
     }
 
     fn wait(&mut self, mut judged: Judged) {
@@ -283,7 +286,8 @@ impl Evidence {
         if confidence(self.score(&judged)) >= self.caution.last
             && let Some(reading) = self.best_reading(&judged)
         {
-            _ = self.grant(rnti, judged.at.index, &reading.message);
+            let by_table = self.by_table(rnti, &reading.message);
+            _ = self.grant(rnti, judged.at.index, &reading.message, &by_table);
         }
         let reading = judged.readings.iter().map(|reading| -reading.cost).fold(f32::NEG_INFINITY, f32::max);
         judged.own = self.history.suspect(rnti, judged.alone + reading);
@@ -324,9 +328,10 @@ impl Evidence {
         let at = judged.at;
         self.history.believe(sent.rnti, at.index, &judged.readings, &reading, judged.in_own_space);
         let message = reading.message;
-        self.weigh_table(sent.rnti, at.index, &message);
+        let by_table = self.by_table(sent.rnti, &message);
+        self.weigh_table(sent.rnti, at.index, &message, &by_table);
         let (table, is_table_known) = self.table(sent.rnti, &message);
-        let dci = self.grant(sent.rnti, at.index, &message);
+        let dci = self.grant(sent.rnti, at.index, &message, &by_table);
         out.push(Found {
             pci: self.pci,
             index: at.index,
@@ -352,12 +357,12 @@ impl Evidence {
 
 impl Evidence {
     /// Learns from a downlink grant which MCS table its user has.
-    fn weigh_table(&mut self, rnti: Rnti, index: u64, message: &Message) {
+    fn weigh_table(&mut self, rnti: Rnti, index: u64, message: &Message, by_table: &[Option<Dci>; 2]) {
         let Message::Downlink(downlink) = message else { return };
         if has_fixed_table(rnti, message) {
             return;
         }
-        let sizes = self.sizes(rnti, message);
+        let sizes = sizes(by_table);
         let held = |at: usize| self.harq.held(rnti, Direction::Downlink, downlink.harq, at as u8, index);
         let blocks =
             || downlink.blocks().into_iter().enumerate().filter_map(|(at, block)| Some((at, block?)));
@@ -382,27 +387,31 @@ impl Evidence {
         {
             return (McsTable::Qam64, true);
         }
-        self.history.user(rnti).unwrap_or(&self.stranger).table()
+        self.user(rnti).table()
     }
 
-    /// Sizes of both blocks by the tables up to 64QAM and up to 256QAM; `None` where the MCS is reserved.
-    fn sizes(&self, rnti: Rnti, message: &Message) -> [[Option<Bits>; 2]; 2] {
-        let by = [McsTable::Qam64, McsTable::Qam256]
-            .map(|table| message.to_dci(self.meanings.carrier(), rnti, table).unwrap_or_default());
-        [0, 1].map(|block| [&by[0], &by[1]].map(|dci| Some(dci.tbs[block]).filter(|size| size.0 > 0)))
+    /// What a message grants by the tables up to 64QAM and up to 256QAM.
+    fn by_table(&self, rnti: Rnti, message: &Message) -> [Option<Dci>; 2] {
+        [McsTable::Qam64, McsTable::Qam256].map(|table| message.to_dci(self.meanings.carrier(), rnti, table))
     }
 
     /// The grant of a message, completed by what its HARQ process holds, which takes it in.
-    fn grant(&mut self, rnti: Rnti, index: u64, message: &Message) -> Option<Dci> {
+    fn grant(
+        &mut self,
+        rnti: Rnti,
+        index: u64,
+        message: &Message,
+        by_table: &[Option<Dci>; 2],
+    ) -> Option<Dci> {
         let (table, _) = self.table(rnti, message);
-        let mut dci = message.to_dci(self.meanings.carrier(), rnti, table)?;
+        let mut dci = by_table[table as usize]?;
         if Audience::of(rnti) != Some(Audience::User) {
             return Some(dci);
         }
         if dci.direction == Direction::Uplink {
             dci.harq = HarqMemory::uplink_process(index);
         }
-        for (block, sizes) in self.sizes(rnti, message).into_iter().enumerate() {
+        for (block, sizes) in sizes(by_table).into_iter().enumerate() {
             let Some(mcs) = dci.mcs[block] else { continue };
             let granted = Granted {
                 direction: dci.direction,
@@ -418,6 +427,18 @@ impl Evidence {
         }
         Some(dci)
     }
+}
+
+/// Sizes of both blocks by both tables; `None` where the MCS is reserved.
+fn sizes(by_table: &[Option<Dci>; 2]) -> [[Option<Bits>; 2]; 2] {
+    [0, 1].map(|block| {
+        std::array::from_fn(|table| by_table[table].map(|dci| dci.tbs[block]).filter(|size| size.0 > 0))
+    })
+}
+
+/// log2 of how likely a user's message has a reading.
+fn weight(user: &User, reading: &Reading) -> f32 {
+    user.agrees(reading) - reading.cost
 }
 
 /// Whether a message is read by the table up to 64QAM whatever its user is configured with.

@@ -39,6 +39,8 @@ pub struct Meanings {
     carrier: Carrier,
     /// By size: combinations of extras and formats.
     by_size: Vec<Vec<(usize, Format)>>,
+    /// log2 of the number of runs that an uplink grant may have.
+    uplink_runs_bits: f32,
 }
 
 impl Meanings {
@@ -54,7 +56,7 @@ impl Meanings {
                 }
             }
         }
-        Meanings { carrier, by_size }
+        Meanings { carrier, by_size, uplink_runs_bits: uplink_runs_bits(carrier.uplink_prbs) }
     }
 
     /// The carrier.
@@ -79,7 +81,7 @@ impl Meanings {
                 return None;
             }
             let message = parse(&self.carrier, EXTRAS[at], audience, format, payload).ok()?;
-            let cost = cost(&self.carrier, EXTRAS[at], audience, &message);
+            let cost = self.cost(EXTRAS[at], audience, &message);
             Some(Reading { message, extras: at, cost })
         })
     }
@@ -114,29 +116,37 @@ const ORDER: f32 = 6.0;
 /// −log2 of how often the flag of format 2A that then means nothing is set with one block (2 %), and is not.
 const IDLE_FLAG_SET: f32 = 5.64;
 const IDLE_FLAG_CLEAR: f32 = 0.03;
-fn cost(carrier: &Carrier, extras: Extras, audience: Audience, message: &Message) -> f32 {
-    let indicator = extras.carrier_indicator_bits() as f32;
-    indicator
-        + match message {
-            Message::Uplink(uplink) => uplink_cost(carrier, extras, uplink),
-            Message::Downlink(downlink) => downlink_cost(carrier, extras, audience, downlink),
-            Message::Compact(compact) => {
-                let Allocation::Distributed { gap, .. } = compact.allocation else { return f32::INFINITY };
-                let steps =
-                    u32::from(gap.virtual_blocks(carrier.prbs) / if carrier.prbs < 50 { 2 } else { 4 });
-                carrier.gap_bits() as f32 + runs_bits(steps) + 5.0
+
+impl Meanings {
+    /// −log2 of the probability that a base station that has something to say in this format says this.
+    fn cost(&self, extras: Extras, audience: Audience, message: &Message) -> f32 {
+        let carrier = &self.carrier;
+        let indicator = extras.carrier_indicator_bits() as f32;
+        indicator
+            + match message {
+                Message::Uplink(uplink) => self.uplink_runs_bits + uplink_cost(extras, uplink),
+                Message::Downlink(downlink) => downlink_cost(carrier, extras, audience, downlink),
+                Message::Compact(compact) => {
+                    let Allocation::Distributed { gap, .. } = compact.allocation else {
+                        return f32::INFINITY;
+                    };
+                    let steps =
+                        u32::from(gap.virtual_blocks(carrier.prbs) / if carrier.prbs < 50 { 2 } else { 4 });
+                    carrier.gap_bits() as f32 + runs_bits(steps) + 5.0
+                }
+                Message::Order(_) => ORDER + 10.0,
+                Message::Power(power) => f32::from(power.commands.len()),
             }
-            Message::Order(_) => ORDER + 10.0,
-            Message::Power(power) => f32::from(power.commands.len()),
-        }
+    }
 }
 
-fn uplink_cost(carrier: &Carrier, extras: Extras, uplink: &Uplink) -> f32 {
+/// Of all but its PRBs.
+fn uplink_cost(extras: Extras, uplink: &Uplink) -> f32 {
     let hops = if uplink.hopping.is_some() { HOPS + 1.0 } else { STAYS };
     let mcs = if uplink.mcs > 28 { RESERVED_MCS + 1.58 } else { PLAIN_MCS + 4.86 };
     let requests = (extras.csi_request_bits() + extras.srs_request_bits()) as f32;
     // Which of formats 0 and 1A; new data; power; cyclic shift.
-    1.0 + hops + uplink_runs_bits(carrier.uplink_prbs) + mcs + 1.0 + 2.0 + 3.0 + requests
+    1.0 + hops + mcs + 1.0 + 2.0 + 3.0 + requests
 }
 
 fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink: &Downlink) -> f32 {
