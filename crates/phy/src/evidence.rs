@@ -83,6 +83,8 @@ struct Judged {
     alone: f32,
     /// What it adds itself to its user's support.
     own: f32,
+    /// What it spoke itself, when it was heard, for a group instead of a user; `None` before.
+    for_group: Option<f32>,
 }
 
 /// When and how something was heard.
@@ -93,6 +95,13 @@ struct Moment {
     subframe: u8,
     cfi: u8,
     snr_db: f32,
+}
+
+impl Judged {
+    /// log2 of how likely it has a reading, if it is for `user`.
+    fn weight(&self, user: &User, reading: &Reading) -> f32 {
+        user.agrees(reading, self.for_group.unwrap_or_default()) - reading.cost
+    }
 }
 
 impl Evidence {
@@ -149,20 +158,19 @@ impl Evidence {
             cfi: observation.cfi,
             snr_db: observation.snr_db,
         };
-        let consistent = self.consistent(at, observation.cces(), candidates);
+        let mut consistent = self.consistent(at, observation.cces(), candidates);
         let mut heard = Vec::new();
-        for judged in &consistent {
-            let rnti = judged.candidate.message.rnti;
-            heard.push(rnti);
+        for judged in &mut consistent {
+            heard.push(judged.candidate.message.rnti);
             if confidence(self.score(judged)) >= self.caution.new {
-                self.history.hear(rnti);
+                self.hear(judged);
             }
         }
         // What waits for such a message leaves before it, and so tells how to read it.
         self.revisit(&heard, out);
         for judged in consistent {
             if self.is_ready(&judged) {
-                self.release(&judged, out);
+                self.release(judged, out);
             } else {
                 self.wait(judged);
             }
@@ -222,14 +230,22 @@ impl Evidence {
             .collect();
         let alone = candidate.surplus() + f32::from(message.payload.len());
         let is_known = !readings.is_empty();
-        is_known.then_some(Judged { candidate: *candidate, readings, in_own_space, at, alone, own: 0.0 })
+        is_known.then_some(Judged {
+            candidate: *candidate,
+            readings,
+            in_own_space,
+            at,
+            alone,
+            own: 0.0,
+            for_group: None,
+        })
     }
 
     /// log2 of the odds of a candidate, with the likeliest reading.
     fn score(&self, judged: &Judged) -> f32 {
         let rnti = judged.candidate.message.rnti;
         let user = self.user(rnti);
-        let weights = judged.readings.iter().map(|reading| weight(user, reading));
+        let weights = judged.readings.iter().map(|reading| judged.weight(user, reading));
         judged.alone + self.history.prior(rnti, judged.own) + weights.fold(f32::NEG_INFINITY, f32::max)
     }
 
@@ -240,7 +256,7 @@ impl Evidence {
     /// The likeliest reading, of equals the last.
     fn best_reading(&self, judged: &Judged) -> Option<Reading> {
         let user = self.user(judged.candidate.message.rnti);
-        let weights = judged.readings.iter().map(|reading| (weight(user, reading), reading));
+        let weights = judged.readings.iter().map(|reading| (judged.weight(user, reading), reading));
         weights.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, reading)| *reading)
     }
 
@@ -253,12 +269,19 @@ impl Evidence {
         }
         match self.history.user(rnti) {
             Some(user) if user.believed > 0 => confidence >= self.caution.known,
-            // What is new waits until it is clear, but not beside another: then its user is there.
+            // What is new waits until it is clear, but not beside another: then its user is there, if it is one.
             user => {
                 let is_there = user.is_some_and(|user| user.sure >= SURELY_THERE);
-                confidence >= self.caution.new && (is_there || self.is_worth_reading(judged))
+                let is_enough = is_there && self.is_surely_one(judged);
+                confidence >= self.caution.new && (is_enough || self.is_worth_reading(judged))
             }
         }
+    }
+
+    /// Whether it is clear that a message is for a user, or that it is for a group.
+    fn is_surely_one(&self, judged: &Judged) -> bool {
+        let is_group = |format| matches!(format, Format::F3 | Format::F3A);
+        self.is_clear(judged, |format, rival| is_group(format) == is_group(rival))
     }
 
     /// Whether it is clear in which format a message is, or in which of two that nobody can tell apart.
@@ -276,8 +299,14 @@ impl Evidence {
             let rival = rival.message.format();
             rival != format && !are_alike(format, rival)
         });
-        rivals.map(|rival| weight(user, rival)).fold(f32::NEG_INFINITY, f32::max)
-            <= weight(user, &best) - CLEAR
+        rivals.map(|rival| judged.weight(user, rival)).fold(f32::NEG_INFINITY, f32::max)
+            <= judged.weight(user, &best) - CLEAR
+    }
+
+    /// Learns who it is for, before it is clear what it means.
+    fn hear(&mut self, judged: &mut Judged) {
+        let rnti = judged.candidate.message.rnti;
+        judged.for_group = Some(self.history.hear(rnti, &judged.readings, judged.in_own_space));
     }
 
     fn wait(&mut self, mut judged: Judged) {
@@ -303,7 +332,7 @@ impl Evidence {
                 .iter()
                 .position(|judged| heard.contains(&judged.candidate.message.rnti) && self.is_ready(judged));
             let Some(judged) = ready.and_then(|at| self.waiting.remove(at)) else { break };
-            self.release(&judged, out);
+            self.release(judged, out);
         }
     }
 
@@ -313,17 +342,21 @@ impl Evidence {
         while self.waiting.front().is_some_and(|first| first.at.index.saturating_add(patience) <= now) {
             let Some(judged) = self.waiting.pop_front() else { break };
             if confidence(self.score(&judged)) >= self.caution.last {
-                self.release(&judged, out);
-                self.revisit(&[judged.candidate.message.rnti], out);
+                let rnti = judged.candidate.message.rnti;
+                self.release(judged, out);
+                self.revisit(&[rnti], out);
             }
         }
     }
 
     /// Believes a message.
-    fn release(&mut self, judged: &Judged, out: &mut Vec<Found>) {
-        let Some(reading) = self.best_reading(judged) else { return };
-        let score = self.score(judged);
-        let is_format_known = self.is_clear(judged, |_, _| false);
+    fn release(&mut self, mut judged: Judged, out: &mut Vec<Found>) {
+        if judged.for_group.is_none() {
+            self.hear(&mut judged);
+        }
+        let Some(reading) = self.best_reading(&judged) else { return };
+        let score = self.score(&judged);
+        let is_format_known = self.is_clear(&judged, |_, _| false);
         let sent = judged.candidate.message;
         let at = judged.at;
         self.history.believe(sent.rnti, at.index, &judged.readings, &reading, judged.in_own_space);
@@ -434,11 +467,6 @@ fn sizes(by_table: &[Option<Dci>; 2]) -> [[Option<Bits>; 2]; 2] {
     [0, 1].map(|block| {
         std::array::from_fn(|table| by_table[table].map(|dci| dci.tbs[block]).filter(|size| size.0 > 0))
     })
-}
-
-/// log2 of how likely a user's message has a reading.
-fn weight(user: &User, reading: &Reading) -> f32 {
-    user.agrees(reading) - reading.cost
 }
 
 /// Whether a message is read by the table up to 64QAM whatever its user is configured with.

@@ -115,14 +115,16 @@ impl User {
         }
     }
 
-    /// log2 of how likely a reading is by what the user heard so far.
-    pub fn agrees(&self, reading: &Reading) -> f32 {
+    /// log2 of how likely a reading is by what the user heard so far, without the `own` bits that the message itself
+    /// spoke for a group.
+    pub fn agrees(&self, reading: &Reading, own: f32) -> f32 {
         let format = reading.message.format();
+        let group = self.group - own;
         if let Some(command) = command_of(format) {
-            return self.group.min(0.0) + self.commands[command];
+            return group.min(0.0) + self.commands[command];
         }
         let mode = mode_of(format).map_or(0.0, |mode| self.modes[mode]);
-        mode + self.extras[reading.extras] - self.group.max(0.0)
+        mode + self.extras[reading.extras] - group.max(0.0)
     }
 
     /// The likelier MCS table, and whether its grants told: without a word the one up to 64QAM is assumed.
@@ -134,21 +136,23 @@ impl User {
         }
     }
 
-    /// Learns from all that one message may have meant, most likely `chosen`.
-    fn learn(&mut self, readings: &[Reading], chosen: &Reading, in_own_space: bool) {
-        let best = |of: &dyn Fn(&Reading) -> bool| {
-            let costs = readings.iter().filter(|reading| of(reading)).map(|reading| -reading.cost);
-            costs.fold(f32::NEG_INFINITY, f32::max)
-        };
-        let is_command = |reading: &Reading| command_of(reading.message.format()).is_some();
-        let group = best(&is_command);
+    /// Learns from all that one message may have meant whether it is a group. Returns the bits that spoke for it.
+    fn learn_group(&mut self, readings: &[Reading], in_own_space: bool) -> f32 {
+        let before = self.group;
+        let group = best(readings, is_command);
         self.group = if group.is_finite() {
-            let content = group - best(&|reading| !is_command(reading));
+            let content = group - best(readings, |reading| !is_command(reading));
             let place = if in_own_space { 0.0 } else { COMMON_PLACE };
             (self.group + content.clamp(IMPOSSIBLE, -IMPOSSIBLE) + place).clamp(FLOOR, -FLOOR)
         } else {
             (self.group + IMPOSSIBLE).max(FLOOR)
         };
+        self.group - before
+    }
+
+    /// Learns from all that one message may have meant, most likely `chosen`.
+    fn learn(&mut self, readings: &[Reading], chosen: &Reading, in_own_space: bool) {
+        let best = |of: &dyn Fn(&Reading) -> bool| best(readings, of);
         if is_command(chosen) {
             update(&mut self.commands, |command| {
                 best(&|reading| command_of(reading.message.format()) == Some(command))
@@ -161,6 +165,16 @@ impl User {
             update(&mut self.extras, |extras| best(&|reading| reading.extras == extras));
         }
     }
+}
+
+/// log2 of how likely the likeliest of some readings is by what it says.
+fn best(readings: &[Reading], of: impl Fn(&Reading) -> bool) -> f32 {
+    let costs = readings.iter().filter(|reading| of(reading)).map(|reading| -reading.cost);
+    costs.fold(f32::NEG_INFINITY, f32::max)
+}
+
+fn is_command(reading: &Reading) -> bool {
+    command_of(reading.message.format()).is_some()
 }
 
 /// Bayes' rule for rival explanations, in bits: the best stays at zero.
@@ -242,12 +256,15 @@ impl History {
         }
     }
 
-    /// Hears of a message that surely is for `rnti`.
-    pub fn hear(&mut self, rnti: Rnti) {
-        if Audience::of(rnti) == Some(Audience::User) {
-            let user = self.users.entry(rnti).or_insert_with(|| User::new(self.now));
-            user.sure = user.sure.saturating_add(1);
+    /// Hears of a message that surely is for `rnti`, whatever of `readings` it means. Returns the bits that it spoke for
+    /// a group.
+    pub fn hear(&mut self, rnti: Rnti, readings: &[Reading], in_own_space: bool) -> f32 {
+        if Audience::of(rnti) != Some(Audience::User) {
+            return 0.0;
         }
+        let user = self.users.entry(rnti).or_insert_with(|| User::new(self.now));
+        user.sure = user.sure.saturating_add(1);
+        user.learn_group(readings, in_own_space)
     }
 
     /// Hears of a message that alone is not believed yet. Returns what it adds to its user's support.
@@ -289,5 +306,45 @@ impl History {
             Some(Audience::Everyone) if rnti.0 <= Audience::LAST_RA_RNTI => self.last_response = Some(at),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reading::Meanings;
+    use super::*;
+    use crate::Ports;
+    use crate::dci::Carrier;
+
+    /// The odds in bits that a message is a command, as its user stands, which the message itself was heard to be for.
+    fn command_bits(user: &User, readings: &[Reading], own: f32) -> f32 {
+        let best = |commands| {
+            let of = readings.iter().filter(|reading| is_command(reading) == commands);
+            of.map(|reading| user.agrees(reading, own) - reading.cost).fold(f32::NEG_INFINITY, f32::max)
+        };
+        best(true) - best(false)
+    }
+
+    #[test]
+    fn messages_to_a_group_tell_of_each_other_and_not_twice_of_themselves() {
+        // 15 PRB pairs: commands by two bits each that read as a grant by 1A, too.
+        let carrier = Carrier::symmetric(15, Ports::Two);
+        let payload = "1001010101010001010101".parse().expect("bits");
+        let readings: Vec<_> = Meanings::new(carrier).of(Audience::User, payload, false).collect();
+        let alone = command_bits(&User::stranger(), &readings, 0.0);
+        assert!(alone < 0.0, "alone it is rather a user's: {alone}");
+
+        let mut history = History::default();
+        let group = Rnti(0x2222);
+        let mut after = |own: &mut f32| {
+            *own = history.hear(group, &readings, false);
+            command_bits(history.user(group).expect("it was heard"), &readings, *own)
+        };
+        let mut own = 0.0;
+        let first = after(&mut own);
+        assert!((first - alone).abs() < 1e-3, "what it spoke itself does not count again: {first}, {alone}");
+        assert!(own > 0.0, "it speaks for a group");
+        let later: Vec<f32> = (0..4).map(|_| after(&mut own)).collect();
+        assert!(later.is_sorted() && later[3] > 0.0, "with others it is a group's: {later:?}");
     }
 }
