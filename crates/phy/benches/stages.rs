@@ -14,7 +14,7 @@ use airpace_phy::grid::Grid;
 use airpace_phy::listen::{Heard, Listener, Options};
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::pdcch::{Place, Sent, coded};
-use airpace_phy::resample::Resampler;
+use airpace_phy::resample::{Parts, Resampler};
 use airpace_phy::sync::search::Search as CellSearch;
 use airpace_phy::{
     Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
@@ -92,10 +92,11 @@ fn other_work(criterion: &mut Criterion) {
     });
     // A symbol of a cell of 100 PRBs that is recorded at 20 Msps.
     let resampler = Resampler::new(20_000_000, 21_120_000, 9_015_000).expect("rates that fit");
-    let count = resampler.inputs(0, 1408).count();
+    let mut inputs = Parts::default();
+    inputs.extend(&noise[..resampler.inputs(0, 1408).count()]);
     let mut out = vec![Complex32::default(); 1408];
     criterion.bench_function("a symbol at 20 Msps to 21.12", |bench| {
-        bench.iter(|| resampler.resample(0, black_box(&noise[..count]), &mut out));
+        bench.iter(|| resampler.resample(0, black_box(&inputs), &mut out));
     });
 }
 

@@ -7,7 +7,7 @@
 use airpace_core::{Rng, Streams};
 use num_complex::Complex32;
 
-use crate::resample::lowpass;
+use crate::resample::{Parts, lowpass};
 
 /// How the power of a port reaches the receiver over time.
 ///
@@ -304,33 +304,32 @@ struct Clock {
     step: f64,
     /// Time of the next output since the first input of the history, less [`HALF`].
     next: f64,
-    history: Vec<Complex32>,
+    history: Parts,
 }
 
 impl Clock {
     fn new(drift_ppm: f64) -> Clock {
-        Clock { step: 1.0 + drift_ppm * 1e-6, next: 0.0, history: vec![Complex32::default(); HALF - 1] }
+        let mut history = Parts::default();
+        history.resize(HALF - 1);
+        Clock { step: 1.0 + drift_ppm * 1e-6, next: 0.0, history }
     }
 
     fn push(&mut self, samples: &[Complex32], out: &mut Vec<Complex32>) {
-        self.history.extend_from_slice(samples);
+        self.history.extend(samples);
         loop {
             let whole = libm::floor(self.next);
             let first = whole as usize;
             if first + 2 * HALF + STILL > self.history.len() {
-                self.history.drain(..first);
+                self.history.forget(first);
                 self.next -= whole;
                 return;
             }
             // Over so few samples the fraction hardly changes.
             let fraction = self.next - whole;
-            let taps: [[f32; 2]; 2 * HALF] = std::array::from_fn(|tap| {
-                [lowpass(tap as f64 + 1.0 - HALF as f64 - fraction, 1.0, HALF as f64) as f32; 2]
+            let taps: [f32; 2 * HALF] = std::array::from_fn(|tap| {
+                lowpass(tap as f64 + 1.0 - HALF as f64 - fraction, 1.0, HALF as f64) as f32
             });
-            for n in 0..STILL {
-                let inputs = &self.history[first + n..][..2 * HALF];
-                out.push(crate::resample::dot(inputs, &taps));
-            }
+            out.extend((first..first + STILL).map(|first| self.history.dot(first, &taps)));
             self.next += STILL as f64 * self.step;
         }
     }

@@ -22,10 +22,17 @@ pub struct Resampler {
     arch: Arch,
     filter: Filter,
     /// Inputs that later outputs need.
-    history: Vec<Complex32>,
+    history: Parts,
     /// Number of the first of them, and of the next output.
     first: i64,
     next: i64,
+}
+
+/// Samples, their real and imaginary parts apart: vectors of each lie in memory as the filter takes them.
+#[derive(Clone, Debug, Default)]
+pub struct Parts {
+    re: Vec<f32>,
+    im: Vec<f32>,
 }
 
 impl Resampler {
@@ -34,7 +41,8 @@ impl Resampler {
     /// into both rates.
     pub fn new(from_hz: u64, to_hz: u64, passband_hz: u64) -> Option<Resampler> {
         let filter = Filter::new(from_hz, to_hz, passband_hz)?;
-        let mut resampler = Resampler { arch: Arch::new(), filter, history: Vec::new(), first: 0, next: 0 };
+        let mut resampler =
+            Resampler { arch: Arch::new(), filter, history: Parts::default(), first: 0, next: 0 };
         resampler.clear();
         Some(resampler)
     }
@@ -60,13 +68,13 @@ impl Resampler {
     pub fn clear(&mut self) {
         let before = self.filter.before();
         self.history.clear();
-        self.history.resize(before as usize, Complex32::default());
+        self.history.resize(before as usize);
         (self.first, self.next) = (-before, 0);
     }
 
     /// Takes samples and appends all those that follow from them. The last few wait for what comes after them.
     pub fn push(&mut self, samples: &[Complex32], out: &mut Vec<Complex32>) {
-        self.history.extend_from_slice(samples);
+        self.history.extend(samples);
         let end = self.first + self.history.len() as i64;
         let count = self.filter.outputs_before(end - self.filter.after()) - self.next;
         if let Ok(count) = usize::try_from(count)
@@ -75,11 +83,11 @@ impl Resampler {
             let from = out.len();
             out.resize(from + count, Complex32::default());
             let skip = (self.inputs(self.next, count).start - self.first) as usize;
-            self.resample(self.next, &self.history[skip..], &mut out[from..]);
+            self.resample_from(self.next, &self.history, skip, &mut out[from..]);
             self.next += count as i64;
         }
         let done = (self.inputs(self.next, 1).start - self.first).clamp(0, self.history.len() as i64);
-        self.history.drain(..done as usize);
+        self.history.forget(done as usize);
         self.first += done;
     }
 
@@ -102,17 +110,65 @@ impl Resampler {
     }
 
     /// Makes outputs from number `first` on of their [`Resampler::inputs`]; those that have too few become zero.
-    pub fn resample(&self, first: i64, inputs: &[Complex32], out: &mut [Complex32]) {
+    pub fn resample(&self, first: i64, inputs: &Parts, out: &mut [Complex32]) {
+        self.resample_from(first, inputs, 0, out);
+    }
+
+    /// The same, where `skip` other samples lie before the inputs.
+    fn resample_from(&self, first: i64, inputs: &Parts, skip: usize, out: &mut [Complex32]) {
         let fraction = self.filter.position(first).1;
-        self.arch.dispatch(Outputs { filter: &self.filter, fraction, inputs, out });
+        let (re, im) = (&inputs.re[skip..], &inputs.im[skip..]);
+        self.arch.dispatch(Outputs { filter: &self.filter, fraction, re, im, out });
+    }
+}
+
+impl Parts {
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        self.re.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.re.is_empty()
+    }
+
+    /// Forgets all samples.
+    pub fn clear(&mut self) {
+        self.re.clear();
+        self.im.clear();
+    }
+
+    /// Appends samples.
+    pub fn extend(&mut self, samples: &[Complex32]) {
+        self.re.extend(samples.iter().map(|sample| sample.re));
+        self.im.extend(samples.iter().map(|sample| sample.im));
+    }
+
+    /// Appends zeros until there are `len` samples; forgets those beyond.
+    pub fn resize(&mut self, len: usize) {
+        self.re.resize(len, 0.0);
+        self.im.resize(len, 0.0);
+    }
+
+    /// Forgets the first `count` samples.
+    pub fn forget(&mut self, count: usize) {
+        self.re.drain(..count);
+        self.im.drain(..count);
+    }
+
+    /// The sum of products of as many samples, from number `first` on, as there are `taps`, a multiple of [`LANES`].
+    pub(crate) fn dot(&self, first: usize, taps: &[f32]) -> Complex32 {
+        let range = first..first + taps.len();
+        total(&products(&self.re[range.clone()], &self.im[range], taps))
     }
 }
 
 /// The filter, and where its outputs lie.
 #[derive(Clone, Debug)]
 struct Filter {
-    /// Of each phase, `len` taps, each twice: for the real and for the imaginary part.
-    taps: Vec<[f32; 2]>,
+    /// Of each phase, `len` taps.
+    taps: Vec<f32>,
     len: usize,
     phases: u64,
     /// Rates by their greatest common divisor.
@@ -134,7 +190,7 @@ impl Filter {
             let tap = |tap: usize| lowpass(tap as f64 - half + 1.0 - fraction, cutoff, half);
             // Exactly one at the centre, whatever the phase.
             let sum: f64 = (0..len).map(tap).sum();
-            taps.extend((0..len).map(|at| [(tap(at) / sum) as f32; 2]));
+            taps.extend((0..len).map(|at| (tap(at) / sum) as f32));
         }
         Some(Filter { taps, len, phases, from, to })
     }
@@ -168,7 +224,8 @@ struct Outputs<'a> {
     filter: &'a Filter,
     /// How much later the first output is than its first input, in `to`ths of an input.
     fraction: u64,
-    inputs: &'a [Complex32],
+    re: &'a [f32],
+    im: &'a [f32],
     out: &'a mut [Complex32],
 }
 
@@ -180,18 +237,22 @@ impl WithSimd for Outputs<'_> {
         let Filter { taps, len, phases, from, to } = self.filter;
         let (whole, part) = ((from / to) as usize, from % to);
         let (mut at, mut fraction) = (0, self.fraction);
-        // Rounded down, so that it stays below one.
-        let phase_of = *phases as f64 / *to as f64;
-        for out in self.out {
-            let phase = if phases == to { fraction } else { (fraction as f64 * phase_of) as u64 };
-            let phase = phase.min(phases - 1) as usize;
-            *out = match self.inputs.get(at..at + len) {
-                Some(inputs) => dot(inputs, &taps[phase * len..][..*len]),
-                None => Complex32::default(),
-            };
-            (at, fraction) = (at + whole, fraction + part);
-            if fraction >= *to {
-                (at, fraction) = (at + 1, fraction - to);
+        // Phases per `to`th, rounded down, so that none is beyond the last; exactly one where there are as many.
+        let phase_of = (phases << PHASE_BITS) / to;
+        for out in self.out.chunks_mut(BLOCK) {
+            let mut sums = [[[0.0; LANES]; 2]; BLOCK];
+            for sums in &mut sums[..out.len()] {
+                let phase = ((fraction * phase_of) >> PHASE_BITS) as usize;
+                if let (Some(re), Some(im)) = (self.re.get(at..at + len), self.im.get(at..at + len)) {
+                    *sums = products(re, im, &taps[phase * len..][..*len]);
+                }
+                (at, fraction) = (at + whole, fraction + part);
+                if fraction >= *to {
+                    (at, fraction) = (at + 1, fraction - to);
+                }
+            }
+            for (out, sums) in out.iter_mut().zip(&sums) {
+                *out = total(sums);
             }
         }
     }
@@ -225,17 +286,33 @@ fn bessel(x: f64) -> f64 {
 /// Sums that are kept side by side, so that no addition waits for the one before.
 const LANES: usize = 8;
 
-/// Sum of products of a multiple of [`LANES`].
+/// Binary digits behind the point of a phase: numbers of up to 2^62 are made of them, whatever the rates.
+const PHASE_BITS: u32 = 52;
+
+/// Outputs whose sums wait to be added up: between the two, compilers see vectors and not pairs of numbers.
+const BLOCK: usize = 16;
+
+/// Products of a multiple of [`LANES`] samples, given in two parts, with as many taps, summed lane by lane.
 #[inline(always)]
-pub(crate) fn dot(samples: &[Complex32], taps: &[[f32; 2]]) -> Complex32 {
-    let mut lanes = [[0.0f32; 2]; LANES];
-    for (samples, taps) in samples.chunks_exact(LANES).zip(taps.chunks_exact(LANES)) {
-        for ((lane, sample), tap) in lanes.iter_mut().zip(samples).zip(taps) {
-            lane[0] += sample.re * tap[0];
-            lane[1] += sample.im * tap[1];
+fn products(re: &[f32], im: &[f32], taps: &[f32]) -> [[f32; LANES]; 2] {
+    let mut sums = [[0.0; LANES]; 2];
+    let parts = re.chunks_exact(LANES).zip(im.chunks_exact(LANES));
+    for ((re, im), taps) in parts.zip(taps.chunks_exact(LANES)) {
+        for lane in 0..LANES {
+            sums[0][lane] += re[lane] * taps[lane];
+        }
+        for lane in 0..LANES {
+            sums[1][lane] += im[lane] * taps[lane];
         }
     }
-    Complex32::new(lanes.iter().map(|lane| lane[0]).sum(), lanes.iter().map(|lane| lane[1]).sum())
+    sums
+}
+
+/// The sums of all lanes of both parts.
+#[inline(always)]
+fn total([re, im]: &[[f32; LANES]; 2]) -> Complex32 {
+    let halves = |[a, b, c, d, e, f, g, h]: [f32; LANES]| ((a + e) + (c + g)) + ((b + f) + (d + h));
+    Complex32::new(halves(*re), halves(*im))
 }
 
 const fn gcd(a: u64, b: u64) -> u64 {
@@ -297,12 +374,14 @@ mod tests {
     #[test]
     fn vectors_give_the_bits_that_plain_numbers_give() {
         let resampler = Resampler::new(20_000_000, 21_120_000, 9_015_000).expect("rates that fit");
-        let inputs = tone(3_000_000.0, 20_000_000, 3000);
+        let mut inputs = Parts::default();
+        inputs.extend(&tone(3_000_000.0, 20_000_000, 3000));
         let first = 12_345;
         let mut out = [vec![Complex32::default(); 2500], vec![Complex32::default(); 2500]];
         resampler.resample(first, &inputs, &mut out[0]);
         let fraction = resampler.filter.position(first).1;
-        let plain = Outputs { filter: &resampler.filter, fraction, inputs: &inputs, out: &mut out[1] };
+        let Parts { re, im } = &inputs;
+        let plain = Outputs { filter: &resampler.filter, fraction, re, im, out: &mut out[1] };
         plain.with_simd(pulp::Scalar::new());
         assert_eq!(out[0], out[1]);
         assert!(out[0].iter().all(|sample| *sample != Complex32::default()));

@@ -3,7 +3,7 @@
 use num_complex::Complex32;
 
 use super::Ring;
-use crate::resample::Resampler;
+use crate::resample::{Parts, Resampler};
 
 /// How samples of one rate are read at another.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub enum Reach {
 /// What samples are resampled in.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
-    inputs: Vec<Complex32>,
+    inputs: Parts,
     outputs: Vec<Complex32>,
 }
 
@@ -142,10 +142,10 @@ impl<'a> Stream<'a> {
         let run = self.ring.run_from(centre).unwrap_or(centre..centre);
         let there = wanted.start.max(run.start)..wanted.end.min(run.end.min(self.end));
         window.inputs.clear();
-        window.inputs.resize((there.start - wanted.start) as usize, Complex32::default());
+        window.inputs.resize((there.start - wanted.start) as usize);
         let pieces = self.ring.pieces(there.start, (there.end - there.start).max(0) as usize);
-        pieces.into_iter().flatten().for_each(|piece| window.inputs.extend_from_slice(piece));
-        window.inputs.resize((wanted.end - wanted.start) as usize, Complex32::default());
+        pieces.into_iter().flatten().for_each(|piece| window.inputs.extend(piece));
+        window.inputs.resize((wanted.end - wanted.start) as usize);
         window.outputs.resize(count, Complex32::default());
         resampler.resample(first, &window.inputs, &mut window.outputs);
     }
