@@ -47,8 +47,11 @@ const UPLINK_PRBS_TAKEN: f32 = -4.0;
 /// A user has one grant per direction and subframe.
 const DIRECTION_TAKEN: f32 = -10.0;
 
-/// Bits by which one format must be likelier than all others to be clear.
+/// Bits by which one format must be likelier than all others for a message not to wait for more.
 const CLEAR: f32 = 4.0;
+
+/// Bits by which it must be likelier to be called known: it is another's in less than one message of 500.
+const SURE: f32 = 9.0;
 
 /// So many messages, each sure enough to leave, and their user is there, whatever they mean.
 const SURELY_THERE: u32 = 2;
@@ -281,17 +284,18 @@ impl Evidence {
     /// Whether it is clear that a message is for a user, or that it is for a group.
     fn is_surely_one(&self, judged: &Judged) -> bool {
         let is_group = |format| matches!(format, Format::F3 | Format::F3A);
-        self.is_clear(judged, |format, rival| is_group(format) == is_group(rival))
+        self.is_clear(judged, CLEAR, |format, rival| is_group(format) == is_group(rival))
     }
 
     /// Whether it is clear in which format a message is, or in which of two that nobody can tell apart.
     fn is_worth_reading(&self, judged: &Judged) -> bool {
         let is_beam = |format| matches!(format, Format::F1B | Format::F1D);
-        self.is_clear(judged, |format, rival| is_beam(format) && is_beam(rival))
+        self.is_clear(judged, CLEAR, |format, rival| is_beam(format) && is_beam(rival))
     }
 
-    /// Whether it is clear in which format a message is, among those that look alike, but for rivals that do not count.
-    fn is_clear(&self, judged: &Judged, are_alike: impl Fn(Format, Format) -> bool) -> bool {
+    /// Whether a message's format is likelier by `margin` bits than all others that its bits may be of, but for rivals that
+    /// do not count.
+    fn is_clear(&self, judged: &Judged, margin: f32, are_alike: impl Fn(Format, Format) -> bool) -> bool {
         let Some(best) = self.best_reading(judged) else { return false };
         let user = self.user(judged.candidate.message.rnti);
         let format = best.message.format();
@@ -300,7 +304,7 @@ impl Evidence {
             rival != format && !are_alike(format, rival)
         });
         rivals.map(|rival| judged.weight(user, rival)).fold(f32::NEG_INFINITY, f32::max)
-            <= judged.weight(user, &best) - CLEAR
+            <= judged.weight(user, &best) - margin
     }
 
     /// Learns who it is for, before it is clear what it means.
@@ -356,7 +360,7 @@ impl Evidence {
         }
         let Some(reading) = self.best_reading(&judged) else { return };
         let score = self.score(&judged);
-        let is_format_known = self.is_clear(&judged, |_, _| false);
+        let is_format_known = self.is_clear(&judged, SURE, |_, _| false);
         let sent = judged.candidate.message;
         let at = judged.at;
         self.history.believe(sent.rnti, at.index, &judged.readings, &reading, judged.in_own_space);
