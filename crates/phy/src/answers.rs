@@ -68,6 +68,11 @@ impl Answers {
         Answers { cell, due: Vec::new() }
     }
 
+    /// The cell's own numbers leap: nobody knows any more when answers are due.
+    pub fn leap(&mut self) {
+        self.due.clear();
+    }
+
     /// What is heard in subframe `index`, and then what is granted in it.
     pub fn read(&mut self, index: u64, heard: &[AnswerHeard], found: &[Found]) -> Vec<Answered> {
         let (now, later): (Vec<Due>, Vec<Due>) = self.due.iter().partition(|due| due.at <= index);

@@ -149,6 +149,10 @@ impl Reader {
     fn read(&mut self, (index, leap): (u64, i64), observation: &Observation, ladder: &mut Ladder) -> Reading {
         let Reader { search, evidence, answers, .. } = self;
         evidence.advance(index);
+        if leap != 0 {
+            evidence.leap(leap);
+            answers.leap();
+        }
         let candidates = search.candidates(observation, |rnti| evidence.history().prior(rnti, 0.0));
         ladder.candidates += candidates.len() as u64;
         let mut believed = Vec::new();

@@ -146,6 +146,13 @@ impl Evidence {
         }
     }
 
+    /// The cell's own numbers leap `by` so many subframes, forward or back, before the subframe that was come to.
+    pub fn leap(&mut self, by: i64) {
+        if let Some(index) = self.heard {
+            self.harq.leap(index, by);
+        }
+    }
+
     /// Judges the candidates of one subframe; appends what is believed, also of subframes before.
     pub fn judge(
         &mut self,
@@ -320,7 +327,7 @@ impl Evidence {
             && let Some(reading) = self.best_reading(&judged)
         {
             let by_table = self.by_table(rnti, &reading.message);
-            _ = self.grant(rnti, judged.at.index, &reading.message, &by_table);
+            _ = self.grant(rnti, judged.at, &reading.message, &by_table);
         }
         let reading = judged.readings.iter().map(|reading| -reading.cost).fold(f32::NEG_INFINITY, f32::max);
         judged.own = self.history.suspect(rnti, judged.alone + reading);
@@ -368,7 +375,7 @@ impl Evidence {
         let by_table = self.by_table(sent.rnti, &message);
         self.weigh_table(sent.rnti, at.index, &message, &by_table);
         let (table, is_table_known) = self.table(sent.rnti, &message);
-        let dci = self.grant(sent.rnti, at.index, &message, &by_table);
+        let dci = self.grant(sent.rnti, at, &message, &by_table);
         out.push(Found {
             pci: self.pci,
             index: at.index,
@@ -436,7 +443,7 @@ impl Evidence {
     fn grant(
         &mut self,
         rnti: Rnti,
-        index: u64,
+        at: Moment,
         message: &Message,
         by_table: &[Option<Dci>; 2],
     ) -> Option<Dci> {
@@ -446,7 +453,7 @@ impl Evidence {
             return Some(dci);
         }
         if dci.direction == Direction::Uplink {
-            dci.harq = HarqMemory::uplink_process(index);
+            dci.harq = HarqMemory::uplink_process(at.sfn, at.subframe);
         }
         for (block, sizes) in sizes(by_table).into_iter().enumerate() {
             let Some(mcs) = dci.mcs[block] else { continue };
@@ -458,7 +465,7 @@ impl Evidence {
                 mcs,
                 sizes,
             };
-            let remembered = self.harq.grant(rnti, index, granted, table);
+            let remembered = self.harq.grant(rnti, at.index, granted, table);
             dci.tbs[block] = remembered.size.unwrap_or_default();
             dci.retransmission[block] = remembered.is_retransmission;
         }

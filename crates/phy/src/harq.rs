@@ -16,6 +16,12 @@ pub const PROCESSES: u64 = 8;
 /// Chosen: a process has a grant every 8 subframes at most, and messages wait for about 100.
 const REMEMBERED: usize = 16;
 
+/// Frame numbers that go back by fewer subframes are those of a receiver that repeated some samples: the cell and its processes
+/// went on. Where they go back further or ahead, what processes hold is of another time, or was told to others.
+///
+/// Chosen: buffers hold some milliseconds; a recording that begins anew, and a cell, leap by whole frames.
+const REPEATED: i64 = 10;
+
 /// A transport block as a grant names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
@@ -47,6 +53,8 @@ pub struct Remembered {
 pub struct HarqMemory {
     /// Of each block of each process the last grants, in order.
     held: BTreeMap<(Rnti, Direction, u8, u8), VecDeque<Held>>,
+    /// The first subframe after the last leap: nothing is sent again across it.
+    since: u64,
 }
 
 /// What a process holds.
@@ -70,14 +78,22 @@ pub struct First {
 }
 
 impl HarqMemory {
-    /// The process of an uplink grant of subframe `index`: every eighth subframe has the same.
+    /// The process of an uplink grant of a subframe (0…9) of frame `sfn`, as the cell itself counts: every eighth subframe has
+    /// the same, for frame numbers begin again after 10,240, and whatever the receiver repeats or drops.
     ///
     /// Source: TS 36.213 §8
-    pub fn uplink_process(index: u64) -> u8 {
-        (index % PROCESSES) as u8
+    pub fn uplink_process(sfn: u16, subframe: u8) -> u8 {
+        ((10 * u64::from(sfn) + u64::from(subframe)) % PROCESSES) as u8
     }
 
-    /// What a user's process held for a block (0 or 1) before subframe `index`.
+    /// The cell's own numbers leapt `by` so many subframes, forward or back, before subframe `index`.
+    pub fn leap(&mut self, index: u64, by: i64) {
+        if by <= -REPEATED || by > 0 {
+            self.since = index;
+        }
+    }
+
+    /// What a user's process held for a block (0 or 1) before subframe `index`, if frame numbers did not leap since.
     pub fn held(
         &self,
         rnti: Rnti,
@@ -86,7 +102,9 @@ impl HarqMemory {
         block: u8,
         index: u64,
     ) -> Option<&Held> {
-        self.held.get(&(rnti, direction, process, block))?.iter().rev().find(|held| held.at < index)
+        let of_process = self.held.get(&(rnti, direction, process, block))?;
+        let before = of_process.iter().rev().find(|held| held.at < index)?;
+        ((before.at < self.since) == (index < self.since)).then_some(before)
     }
 
     /// Takes a grant of subframe `index` in, and completes it by the MCS `table` of its user. A block is sent again if
@@ -167,6 +185,26 @@ mod tests {
         grant(&mut memory, 8, false, Some(300));
         assert_eq!(grant(&mut memory, 24, true, None).0, Some(700), "later ones are not undone");
         assert_eq!(grant(&mut memory, 12, false, None).0, Some(300), "earlier ones are not foretold");
+    }
+
+    #[test]
+    fn uplink_processes_go_on_where_frame_numbers_begin_again() {
+        let processes = [(0, 0), (0, 7), (0, 8), (1, 0), (1023, 9), (0, 0)];
+        let processes = processes.map(|(sfn, subframe)| HarqMemory::uplink_process(sfn, subframe));
+        assert_eq!(processes, [0, 7, 0, 2, 7, 0]);
+    }
+
+    #[test]
+    fn nothing_is_sent_again_across_a_leap_unless_samples_were_repeated() {
+        for (by, size) in [(-3, Some(700)), (-10, None), (-4000, None), (120, None)] {
+            let mut memory = HarqMemory::default();
+            grant(&mut memory, 8, true, Some(700));
+            memory.leap(12, by);
+            assert_eq!(grant(&mut memory, 24, true, None).0, size, "frame numbers leap by {by}");
+            assert_eq!(grant(&mut memory, 10, true, None).0, Some(700), "a late one from before the leap");
+            assert_eq!(grant(&mut memory, 16, false, Some(300)), (Some(300), false));
+            assert_eq!(grant(&mut memory, 32, false, None).0, None, "the one at 24 was another block");
+        }
     }
 
     #[test]
