@@ -5,7 +5,7 @@ mod air;
 use air::{AMPLITUDE, Air, Outcome, cell, listen};
 use airpace_core::Streams;
 use airpace_phy::impair::{Conditions, noise_power};
-use airpace_phy::listen::Options;
+use airpace_phy::listen::{Listener, Options};
 use airpace_phy::{Complex32, Ports};
 
 const FFT_SIZE: usize = 512;
@@ -52,6 +52,42 @@ fn a_few_samples_lost_without_a_word_cost_a_few_subframes() {
             assert!(read >= 120 - 2, "{ports:?}, {lost} samples: only {read} of 120 subframes are read");
         }
     }
+}
+
+/// To be told of a loss must not make it worse: a control region that came whole before it is read.
+#[test]
+fn samples_that_are_told_to_be_lost_cost_no_subframe_whose_control_region_came() {
+    for ports in [Ports::One, Ports::Four] {
+        let (air, samples) = record(ports, 120);
+        for (share, lost, cost) in [
+            // Behind three symbols of fourteen; within the second slot.
+            (0.23, 300, 0),
+            (0.23, 5000, 0),
+            (0.6, 300, 0),
+            (0.6, 5000, 1),
+            (0.6, 2 * SUBFRAME, 2),
+            // Within the control region.
+            (0.1, 300, 1),
+        ] {
+            let at = 52 * SUBFRAME + (share * SUBFRAME as f64) as usize;
+            let outcome = listen_around(&samples, at, lost);
+            let read = read(&outcome, &air);
+            println!("{ports:?}, {lost} samples after {share}: {read} subframes");
+            assert!(read >= 120 - cost, "{ports:?}, {lost} samples after {share}: {read} of 120 subframes");
+        }
+    }
+}
+
+/// Listens to samples of which `lost` are missing from `at` on, and told to be.
+fn listen_around(samples: &[Complex32], at: usize, lost: usize) -> Outcome {
+    let listener = Listener::new(Options::new(RATE_HZ)).expect("a rate that is enough");
+    let mut outcome = Outcome { listener, locks: Vec::new(), observations: Vec::new(), losses: 0 };
+    outcome.listener.push(&samples[..at]);
+    outcome.listener.skip(lost as u64);
+    outcome.listener.push(&samples[at + lost..]);
+    outcome.listener.finish();
+    outcome.drain();
+    outcome
 }
 
 /// The receiver was switched on before its antenna, or the cell after it.

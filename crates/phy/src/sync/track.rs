@@ -154,8 +154,8 @@ impl Tracker {
     /// Reads the next subframe.
     pub fn step(&mut self, stream: &Stream<'_>) -> Step {
         let all = self.estimator.channel().snr_db() < CLEAN_DB;
-        let symbols = self.pilot_symbols(all);
-        let last = self.last_control_symbol(&symbols);
+        let mut symbols = self.pilot_symbols(all);
+        let mut last = self.last_control_symbol(&symbols);
         // Some subframes wait for a synchronisation signal or the PBCH, unless that never comes.
         let has_more = match self.last_of_more() {
             None => false,
@@ -165,14 +165,18 @@ impl Tracker {
                 Reach::NotYet | Reach::Lost => false,
             },
         };
-        match self.reach(stream, last) {
-            Reach::There => {}
-            Reach::NotYet => return Step::Wait,
-            Reach::Lost => {
+        let reach = self.reach(stream, last);
+        if reach == Reach::NotYet {
+            return Step::Wait;
+        }
+        if reach == Reach::Lost {
+            let Some(whole) = self.last_before_gap(stream, last) else {
                 self.advance();
                 self.estimator.forget();
                 return Step::Gap;
-            }
+            };
+            last = whole;
+            symbols.retain(|symbol| *symbol <= last);
         }
         let before = self.estimator.learnt();
         let mut heard = self.receive_subframe(stream, &symbols);
@@ -221,6 +225,9 @@ impl Tracker {
             self.strayed |= self.early > 0;
         }
         self.advance();
+        if reach == Reach::Lost {
+            self.estimator.forget();
+        }
         match self.health.lost_since(heard.sample) {
             Some(since) => Step::Lost { since },
             None if is_faint && heard.is_doubtful => Step::Faint,
@@ -401,6 +408,14 @@ impl Tracker {
             }
             reach => reach,
         }
+    }
+
+    /// The last symbol up to `last` before samples that were lost, if the control region, at its longest, lies before them.
+    fn last_before_gap(&self, stream: &Stream<'_>, last: usize) -> Option<usize> {
+        let size = self.numerology.fft_size() as i64;
+        let is_whole =
+            |symbol| stream.reach(self.first_sample(0), self.first_sample(symbol) + size) == Reach::There;
+        (self.cell().control_symbols(3) - 1..=last).rev().find(|symbol| is_whole(*symbol))
     }
 
     /// Demodulates symbols and learns the channel from them.
