@@ -2,7 +2,8 @@
 //!
 //! Every cell is decoded on its own and may be late by its own amount. A subframe comes out when all cells have
 //! reported it. A cell that falls too far behind is not waited for: the others go on, and it is said so. One of which it
-//! is known that nothing comes, for now or for good, is not waited for either.
+//! is known that nothing comes, for now or for good, is not waited for either. What it brings when it comes back may be
+//! of any time: until it has gone with the others for a while, nobody is found to be behind it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +22,7 @@ pub enum Fused {
     },
     /// A cell is not waited for any more.
     Stalled(CarrierId),
-    /// A cell that was not waited for has caught up.
+    /// A cell that was not waited for is beside the others again.
     Back(CarrierId),
 }
 
@@ -47,6 +48,10 @@ struct Source {
     last: Option<u64>,
     /// It is not waited for, until it has caught up.
     is_stalled: bool,
+    /// It was not waited for, and is again: how far the others were when it was last away from them.
+    away: Option<u64>,
+    /// What still comes from it comes at once.
+    is_leaving: bool,
     /// Nothing more comes from it.
     has_ended: bool,
     too_late: u64,
@@ -99,6 +104,13 @@ impl Fusion {
         }
     }
 
+    /// All that a cell still has comes at once: nobody is behind because of it.
+    pub fn leave(&mut self, carrier: CarrierId) {
+        if let Some(source) = self.cells.get_mut(&carrier) {
+            source.is_leaving = true;
+        }
+    }
+
     /// Nothing more comes from a cell: it is not waited for.
     pub fn end(&mut self, carrier: CarrierId) {
         if let Some(source) = self.cells.get_mut(&carrier) {
@@ -107,13 +119,14 @@ impl Fusion {
     }
 
     /// Takes a report; those of one carrier come in order. Reports of other carriers than those named at first are
-    /// dropped, as are those that come after their subframe came out.
+    /// dropped, as are those that come after their subframe came out, and those whose number the carrier has had.
     pub fn push(&mut self, mut report: RadioReport) {
         let Some(source) = self.cells.get_mut(&report.carrier) else { return };
         let index = source.shared(report.subframe_index);
         report.subframe_index = index;
+        let is_had = source.last.is_some_and(|last| index <= last);
         source.last = source.last.max(Some(index));
-        if Some(index) <= self.done {
+        if is_had || Some(index) <= self.done {
             source.too_late += 1;
         } else {
             self.waiting.entry(index).or_default().push(report);
@@ -123,18 +136,25 @@ impl Fusion {
 
     /// Finds cells that fell behind, and that caught up.
     fn mark(&mut self) {
-        let Some(newest) = self.cells.values().filter_map(|source| source.last).max() else { return };
+        let all = || self.cells.values().filter(|source| !source.is_leaving && !source.has_ended);
+        let steady = all().filter(|source| !source.is_stalled && source.away.is_none());
+        let newest = steady.filter_map(|source| source.last).max();
+        let Some(newest) = newest.or_else(|| all().filter_map(|source| source.last).max()) else { return };
         let oldest = self.waiting.keys().next().copied().unwrap_or(newest);
         for (&carrier, source) in self.cells.iter_mut().filter(|(_, source)| !source.has_ended) {
             // One that never reported is as late as the oldest report that waits for it.
-            let behind = newest.saturating_sub(source.last.unwrap_or(oldest));
-            if !source.is_stalled && behind > self.patience {
+            let last = source.last.unwrap_or(oldest);
+            let is_beside = source.last.is_some() && newest.abs_diff(last) <= self.patience / 2;
+            if !source.is_stalled && newest.saturating_sub(last) > self.patience {
                 source.is_stalled = true;
                 self.stalls.push(Fused::Stalled(carrier));
-            } else if source.is_stalled && behind <= self.patience / 2 && source.last.is_some() {
-                source.is_stalled = false;
+            } else if source.is_stalled && is_beside {
+                (source.is_stalled, source.away) = (false, Some(newest));
                 self.stalls.push(Fused::Back(carrier));
+            } else if source.away.is_some() && !is_beside {
+                source.away = Some(newest);
             }
+            source.away = source.away.filter(|away| newest.saturating_sub(*away) <= self.patience);
         }
     }
 
@@ -262,6 +282,26 @@ mod tests {
     }
 
     #[test]
+    fn one_that_comes_back_ahead_of_its_time_pushes_nobody_out() {
+        let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], 100);
+        (0..2).for_each(|carrier| fusion.push(report(carrier, 0)));
+        fusion.stall(CarrierId(1));
+        (1..=1000).for_each(|index| fusion.push(report(0, index)));
+        assert_eq!(drain(&mut fusion).len(), 1001);
+        // Three hundred subframes at once, which are taken to be later than they are.
+        (1001..=1300).for_each(|index| fusion.push(report(1, index)));
+        assert_eq!(fusion.pop(), Some(Fused::Back(CarrierId(1))));
+        for index in 1001..=2000 {
+            fusion.push(report(0, index));
+            fusion.push(report(1, index + 300));
+            let both = Fused::Subframe { index, reports: vec![report(0, index), report(1, index)] };
+            assert_eq!(fusion.pop(), Some(both), "all of it, and nobody is declared behind");
+        }
+        assert_eq!(fusion.pop(), None);
+        assert_eq!(fusion.too_late(CarrierId(0)), 0, "who never stalled is in all of it");
+    }
+
+    #[test]
     fn cells_that_count_differently_are_aligned() {
         let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], 10);
         fusion.align(CarrierId(1), 0, -3);
@@ -278,6 +318,28 @@ mod tests {
         (50..53).for_each(|index| fusion.push(report(1, index)));
         let together = [(50, vec![0, 1]), (51, vec![0, 1]), (52, vec![0]), (53, vec![0]), (54, vec![0])];
         assert_eq!(drain(&mut fusion), [&together[..], &[(55, vec![0, 1])]].concat(), "three are missing");
+    }
+
+    #[test]
+    fn the_last_words_of_one_put_no_other_behind() {
+        let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], 10);
+        (0..2).for_each(|carrier| fusion.push(report(carrier, 5)));
+        fusion.leave(CarrierId(0));
+        (6..100).for_each(|index| fusion.push(report(0, index)));
+        fusion.end(CarrierId(0));
+        (6..100).for_each(|index| fusion.push(report(1, index)));
+        assert_eq!(fusion.too_late(CarrierId(1)), 0);
+        assert!(drain(&mut fusion).iter().all(|(_, carriers)| *carriers == [0, 1]), "all are together");
+    }
+
+    #[test]
+    fn numbers_that_a_cell_had_already_are_left_out() {
+        let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], 10);
+        fusion.align(CarrierId(1), 52, -2);
+        (50..53).for_each(|index| fusion.push(report(0, index)));
+        (50..55).for_each(|index| fusion.push(report(1, index)));
+        assert_eq!(drain(&mut fusion), [(50, vec![0, 1]), (51, vec![0, 1]), (52, vec![0, 1])]);
+        assert_eq!(fusion.too_late(CarrierId(1)), 2);
     }
 
     #[test]

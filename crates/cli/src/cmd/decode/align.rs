@@ -19,6 +19,12 @@ pub enum Align {
 /// Chosen: people do not start two receivers within a tenth of a second by hand, programs do.
 const ALIKE: i64 = 100;
 
+/// What comes back after a while of silence may have lain somewhere for so many subframes at most if its numbers tell so;
+/// if they tell more, they begin anew.
+///
+/// Chosen: half of a turn of frame numbers; no pipe holds so much of a radio's samples.
+const MOST_LAIN: i64 = WRAP / 2;
+
 /// Subframes after which frame numbers begin again.
 const WRAP: i64 = 10_240;
 
@@ -64,6 +70,8 @@ struct Known {
     last: i64,
     /// It said nothing for a while, and has not caught up.
     is_behind: bool,
+    /// It was placed beside the others, which were there then: what it says at once is older than that.
+    placed: Option<i64>,
 }
 
 impl Alignment {
@@ -81,7 +89,14 @@ impl Alignment {
         if let Some(shift) = known.shift {
             known.last = index as i64 + shift;
             known.is_behind &= known.last + ALIKE < newest;
-            return None;
+            known.placed = known.placed.filter(|placed| newest <= placed + ALIKE);
+            // The last of what lay somewhere is beside the others' newest, not its first.
+            let ahead = known.last - newest;
+            return (known.placed.is_some() && ahead > 0).then(|| {
+                let shift = self.set(recording, index, at_ms, shift - ahead);
+                self.all[recording].placed = Some(newest);
+                shift
+            });
         }
         let (first, first_ms) = *self.reference.get_or_insert((index, at_ms));
         let by_time = first as i64 + (at_ms - first_ms).round() as i64 - index as i64;
@@ -105,7 +120,8 @@ impl Alignment {
     /// if that is another.
     ///
     /// Nothing has to change unless samples may be missing without a word: where numbers are believed, or where nothing was
-    /// said for a while. What comes then is beside what the others say now, or where its numbers say that this is.
+    /// said for a while. What comes then is where its numbers say that this is, if that is no later than what the others
+    /// say now; else its newest is beside theirs.
     pub fn leap(&mut self, recording: usize, leap: Leap) -> Option<Shift> {
         let Known { shift, is_behind, .. } = self.all[recording];
         let shift = shift?;
@@ -113,19 +129,27 @@ impl Alignment {
         let may_be_missing = leap.is_same_cell && leap.by > 0;
         let by_number = shift + leap.by;
         let by_now = newest + 1 - leap.index as i64;
+        let latest = by_now + ALIKE;
+        let lain = (latest - by_number).rem_euclid(WRAP);
+        let is_known = leap.is_same_cell && lain <= MOST_LAIN && latest - lain > shift;
         let subframes = if is_behind {
-            if may_be_missing && (by_number - by_now).abs() <= ALIKE { by_number } else { by_now.max(shift) }
+            if is_known { latest - lain } else { by_now.max(shift) }
         } else if self.align == Align::Sfn && may_be_missing {
             by_number
         } else {
             shift
         };
-        (subframes != shift).then(|| self.set(recording, leap.index, leap.at_ms, subframes))
+        let placed = (is_behind && !is_known).then_some(newest);
+        (subframes != shift).then(|| {
+            let shift = self.set(recording, leap.index, leap.at_ms, subframes);
+            self.all[recording].placed = placed;
+            shift
+        })
     }
 
     fn set(&mut self, recording: usize, index: u64, at_ms: f64, subframes: i64) -> Shift {
         let last = index as i64 + subframes;
-        self.all[recording] = Known { shift: Some(subframes), last, is_behind: false };
+        self.all[recording] = Known { shift: Some(subframes), last, is_behind: false, placed: None };
         let (first, first_ms) = self.reference.unwrap_or((index, at_ms));
         Shift { subframes, begin_ms: first_ms + (last - first as i64) as f64 - at_ms, doubt: None }
     }
@@ -178,6 +202,7 @@ mod tests {
         let at_once = second(Align::Time, 140);
         assert_eq!((at_once.subframes, at_once.begin_ms), (-40, 0.0));
     }
+
     fn leap(index: u64, by: i64) -> Leap {
         Leap { index, at_ms: index as f64, by, is_same_cell: true }
     }
@@ -201,6 +226,8 @@ mod tests {
     fn a_recording_that_said_nothing_for_a_while_goes_on_where_the_others_are() {
         for (to, subframes) in [
             (leap(501, 2020), 2020),
+            (leap(501, 1700), 1700),
+            (leap(501, 1700 - WRAP), 1700),
             (leap(501, 4000), 2000),
             (leap(501, -700), 2000),
             (Leap { is_same_cell: false, ..leap(501, 2020) }, 2000),
@@ -214,5 +241,25 @@ mod tests {
             assert_eq!((shift.subframes, shift.begin_ms), (subframes, subframes as f64), "{to:?}");
             assert_eq!(alignment.leap(1, leap(502, -700)), None, "it has caught up");
         }
+    }
+
+    #[test]
+    fn the_newest_of_what_comes_at_once_after_silence_is_beside_the_others() {
+        let mut alignment = Alignment::new(Align::Auto, 2);
+        (0..2).for_each(|recording| _ = alignment.hear(recording, 0, 0.0));
+        alignment.stall(1);
+        alignment.hear(0, 2500, 2500.0);
+        alignment.hear(1, 500, 500.0);
+        alignment.leap(1, leap(501, -700)).expect("it is not where it was");
+        let mut shift = 2000;
+        for index in 502..=800 {
+            shift = alignment.hear(1, index, index as f64).map_or(shift, |shift| shift.subframes);
+        }
+        assert_eq!(shift, 2500 - 800, "300 came at once");
+        for index in 801..2000 {
+            alignment.hear(0, index + 1700, index as f64);
+            assert_eq!(alignment.hear(1, index, index as f64), None, "it goes on with the others");
+        }
+        assert_eq!(alignment.hear(1, 2010, 2010.0), None, "a subframe may be early");
     }
 }
