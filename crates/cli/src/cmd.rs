@@ -9,6 +9,7 @@ pub mod encode;
 pub mod list;
 pub mod man;
 mod matrix;
+mod outputs;
 pub mod report;
 mod scenario;
 pub mod sim;

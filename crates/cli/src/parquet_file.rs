@@ -1,9 +1,9 @@
 //! Parquet files as every command writes them: rows gather in memory until they make a row group.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use airpace_live::iq::Whole;
 use anyhow::Context;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
@@ -14,12 +14,12 @@ use parquet::file::properties::WriterProperties;
 /// Rows after which a row group is written.
 pub const ROWS_PER_GROUP: usize = 1 << 15;
 
-/// A Parquet file on its way to disk.
+/// A Parquet file on its way to disk, where it has its name only once it is whole.
 pub struct ParquetFile {
     name: String,
     schema: SchemaRef,
     /// None once the file is whole.
-    writer: Option<ArrowWriter<File>>,
+    writer: Option<ArrowWriter<Whole>>,
 }
 
 impl ParquetFile {
@@ -29,7 +29,7 @@ impl ParquetFile {
     /// If it cannot be made.
     pub fn create(path: &Path, fields: Vec<Field>) -> anyhow::Result<ParquetFile> {
         let name = path.display().to_string();
-        let file = File::create(path)
+        let file = Whole::create(path)
             .with_context(|| format!("cannot write `{name}`; give --parquet a place that you may write"))?;
         let level = ZstdLevel::try_new(1).expect("1 is a level of zstd");
         let properties = WriterProperties::builder()
@@ -60,8 +60,8 @@ impl ParquetFile {
     /// If it cannot be written.
     pub fn close(&mut self) -> anyhow::Result<()> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
-        writer.close().with_context(|| format!("cannot write `{}`", self.name))?;
-        Ok(())
+        let name = || format!("cannot write `{}`", self.name);
+        writer.into_inner().with_context(name)?.finish().with_context(name)
     }
 }
 

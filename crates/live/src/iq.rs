@@ -25,6 +25,7 @@ mod whole;
 mod writer;
 
 pub use format::{Format, NoFormat};
+pub use locate::files_of;
 pub use meta::{Meta, Segment};
 pub use pace::{Lag, Paced};
 pub use reader::{Flaw, Piece, Reader};
@@ -38,12 +39,20 @@ use std::path::{Path, PathBuf};
 /// Why samples cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file could not be opened, read or written.
+    /// The file could not be opened or read.
     #[error("{}: {cause}", path.display())]
     Io {
         /// Which.
         path: PathBuf,
         /// What the system says. It is part of the message, and so no source, which would be told once more.
+        cause: std::io::Error,
+    },
+    /// The file could not be made or written.
+    #[error("cannot write {}: {cause}", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// What the system says, as above.
         cause: std::io::Error,
     },
     /// A SigMF description is not JSON.
@@ -111,5 +120,9 @@ pub enum Error {
 impl Error {
     fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         move |cause| Error::Io { path: path.to_owned(), cause }
+    }
+
+    fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+        move |cause| Error::Write { path: path.to_owned(), cause }
     }
 }

@@ -22,8 +22,9 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use self::truth::Truth;
+use super::outputs::{self, Named};
 use super::{Verdict, on_interrupt, positive, scenario, within};
-use crate::terminal;
+use crate::terminal::{self, count};
 
 /// Turns the grants of a simulated cell into radio samples that conform to the standard.
 ///
@@ -190,6 +191,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     ];
     meta.extra.extend(facts.map(|(name, value)| (name.to_owned(), value)));
     let seconds = args.seconds.unwrap_or(scenario.duration_s).min(scenario.duration_s);
+    check_files(args)?;
+    if let Some(wanted) = args.seconds.filter(|wanted| *wanted > seconds) {
+        let word = format!(
+            "--seconds {wanted}: the scenario ends after {seconds} s (its duration_s): these are sent"
+        );
+        terminal::say(format_args!("airpace: {word}"));
+    }
     space::check(&args.out, args.format, sample_rate_hz, seconds)?;
     let stop = on_interrupt()?;
     let mut sender = Sender {
@@ -218,11 +226,28 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     };
     match whole {
         Ok(()) => sender.finish(args, out),
-        Err(trouble) => {
-            sender.discard();
-            Err(trouble)
-        }
+        // Nothing is left of files that are not finished.
+        Err(trouble) => Err(trouble),
     }
+}
+
+/// No file that is written is one of the run or scenario that is read, nor another that is written.
+fn check_files(args: &Args) -> anyhow::Result<()> {
+    let source = Path::new(&args.source);
+    let mut inputs = vec![];
+    if source.is_dir() {
+        let scenarios = RunFolder::open(source)?.manifest()?.scenarios;
+        let texts = scenarios.into_iter().map(|scenario| scenario.file);
+        let names = ["manifest.json", "summary.json", "report.html"].map(str::to_owned);
+        let files = names.into_iter().chain(texts).map(|name| source.join(name));
+        inputs.extend(files.map(|file| Named::new(file.display().to_string(), &file)));
+    } else if source.is_file() {
+        inputs.push(Named::new(&args.source, source));
+    }
+    let out = Writer::files(&args.out);
+    let recording = out.iter().flat_map(|file| Named::in_parts("--out", file));
+    let truth = args.truth.iter().flat_map(|file| Named::in_parts("--truth", file));
+    outputs::check(&inputs, &recording.chain(truth).collect::<Vec<_>>())
 }
 
 /// What is to be run.
@@ -282,6 +307,11 @@ fn cell_of(args: &Args, scenario: &Scenario) -> anyhow::Result<Cell> {
     })
 }
 
+/// Of one, or of many.
+fn was(count: u64) -> &'static str {
+    if count == 1 { "was" } else { "were" }
+}
+
 /// What was sent.
 #[derive(Debug, Default)]
 struct Sent {
@@ -336,13 +366,6 @@ impl Sender {
         Ok(self.writer.write(&self.samples)?)
     }
 
-    fn discard(self) {
-        self.writer.discard();
-        if let Some(truth) = self.truth {
-            truth.discard();
-        }
-    }
-
     fn finish(self, args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         if let Some(truth) = self.truth {
             truth.finish()?;
@@ -360,16 +383,23 @@ impl Sender {
         }
         if blocked > 0 {
             terminal::say(format_args!(
-                "airpace: {blocked} grants found no free CCE in their search space and were not sent"
+                "airpace: {} found no free CCE in the search space and {} not sent",
+                count(blocked, "grant"),
+                was(blocked)
             ));
         }
         if let Some(first) = first_unsayable {
             terminal::say(format_args!(
-                "airpace: {unsayable} grants cannot be said by a DCI of their format, first {first}"
+                "airpace: {} cannot be said by a DCI of the format, first {first}",
+                count(unsayable, "grant")
             ));
         }
         if cut > 0 {
-            terminal::say(format_args!("airpace: {cut} samples exceeded full scale and were cut"));
+            terminal::say(format_args!(
+                "airpace: {} exceeded full scale and {} cut",
+                count(cut, "sample"),
+                was(cut)
+            ));
         }
         Ok(Verdict::Fine)
     }

@@ -210,6 +210,47 @@ fn tables_of_answers_and_of_one_user_say_what_the_objects_say() {
 }
 
 #[test]
+fn what_is_written_takes_the_place_of_nothing_that_is_read_or_written_too() {
+    let shell = Shell::new();
+    record_all_sorts(&shell);
+    let all = || {
+        let files = shell.folder.path().read_dir().unwrap().map(|file| file.unwrap().path());
+        let mut files: Vec<_> = files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+        files.sort();
+        files
+    };
+    std::fs::copy(shell.path("a.sigmf-data"), shell.path("raw")).unwrap();
+    shell.write("old", "of another day");
+    let before = all();
+    let raw = ["--rate", "1.92e6", "--format", "ci16_le"];
+    for (words, parts) in [
+        (&["a", "--parquet", "a.sigmf-data"][..], &["--parquet a.sigmf-data", "over a,"][..]),
+        (
+            &["a.sigmf-data", "--reports", "./a.sigmf-meta"],
+            &["--reports ./a.sigmf-meta", "over a.sigmf-data,"],
+        ),
+        (&["raw", "--parquet", "raw"], &["--parquet raw", "over raw,"]),
+        (&["a", "--parquet", "x", "--reports", "./x"], &["--parquet x and --reports ./x are one file"]),
+        (
+            &["a", "--phich", "--parquet", "x.p", "--reports", "x.phich.p"],
+            &["--parquet x.phich.p and --reports"],
+        ),
+    ] {
+        shell.run(&[&["decode"], words, &raw].concat()).refused(parts);
+        assert!(all() == before, "{words:?}: nothing is written");
+    }
+    // Where nothing is heard, nothing is written in place of what was.
+    shell.write("zeros", &"\0".repeat(200_000));
+    let before = all();
+    shell.write("older", "of another day");
+    for option in ["--parquet", "--reports"] {
+        shell.run(&[&["decode", "zeros", option, "old"], &raw[..]].concat()).refused(&["no cell"]);
+    }
+    assert_eq!(shell.read("old"), "of another day");
+    assert_eq!(all().len(), before.len() + 1, "and no part is left");
+}
+
+#[test]
 fn a_table_without_rows_has_its_columns() {
     let shell = Shell::new();
     record(&shell, "a", &[]);

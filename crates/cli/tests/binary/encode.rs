@@ -41,6 +41,8 @@ fn a_run_is_run_again_for_its_grants() {
         &[&["sim", "stationary-idle", "--scheme", "cubic", "--seeds", "3", "--out", "run"][..], &set]
             .concat(),
     );
+    let over = ["encode", "run", "--out", "a", "--truth", "run/manifest.json"];
+    shell.run(&over).refused(&["--truth run/manifest.json", "over run/manifest.json"]);
     let of_run = ["encode", "run", "--out", "a", "--json", "--format", "cf32_le"];
     let again = &shell.run(&of_run).json()[0];
     let of_scenario = [
@@ -79,6 +81,10 @@ fn what_cannot_be_sent_is_refused_with_the_remedy() {
         .run(&["encode", "competitor", "--seconds", "0.1", "--out", "nowhere/x"])
         .refused(&["nowhere/x"]);
     assert_eq!(said.matches("No such file").count(), 1, "a reason is said once: {said}");
+    let truth =
+        |path: &str| shell.run(&["encode", "competitor", "--seconds", "0.1", "--out", "x", "--truth", path]);
+    truth("x.sigmf-meta").refused(&["--out x.sigmf-meta and --truth x.sigmf-meta are one file"]);
+    truth("./x.sigmf-data").refused(&["are one file"]);
     // Half a petabyte.
     let endless = ["--set", "duration_s=1e6", "--rate", "61440000", "--format", "cf32_le"];
     let said = shell.run(&[&["encode", "competitor", "--out", "x"], &endless[..]].concat());

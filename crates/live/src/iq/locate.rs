@@ -60,6 +60,27 @@ pub fn locate(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located
     }
 }
 
+/// All files that a user who calls a recording `path` may mean, as far as they are there: whoever writes over one of them
+/// may write over the recording.
+pub fn files_of(path: &Path) -> Vec<PathBuf> {
+    let text = path.to_string_lossy();
+    let plain = text.strip_suffix(ZSTD).unwrap_or(&text);
+    let stem = [META, DATA, ARCHIVE].iter().find_map(|ending| plain.strip_suffix(ending)).unwrap_or(plain);
+    let meta = PathBuf::from(format!("{stem}{META}"));
+    let packed = |path: &Path| PathBuf::from(format!("{}{ZSTD}", path.display()));
+    let mut files = vec![path.to_owned(), meta.clone()];
+    let mut data = vec![PathBuf::from(format!("{stem}{DATA}")), PathBuf::from(format!("{stem}{ARCHIVE}"))];
+    if meta.is_file()
+        && let Ok(Meta { dataset: Some(name), .. }) = read_meta(&meta, (Some(1.0), Some(Format::Ci8)))
+    {
+        data.push(meta.with_file_name(name));
+    }
+    files.extend(data.iter().map(|path| packed(path)));
+    files.extend(data);
+    files.retain(|file| file.exists());
+    files
+}
+
 /// What is known of samples that have no description.
 fn undescribed(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Meta, Error> {
     match raw {

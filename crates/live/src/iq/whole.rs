@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that is being written as `NAME.part`, beside what may have its name already. Where it is neither ended nor given
-/// up, the part stays.
+/// A file that is being written as `NAME.part`, beside what may have its name already. Where it is not ended, nothing of
+/// it is left.
 #[derive(Debug)]
 pub struct Whole {
     path: PathBuf,
@@ -41,11 +41,16 @@ impl Whole {
     /// If the rest cannot be written, or the name not be given.
     pub fn finish(mut self) -> std::io::Result<()> {
         self.out.flush()?;
-        self.part.as_ref().map_or(Ok(()), |part| std::fs::rename(part, &self.path))
+        if let Some(part) = &self.part {
+            std::fs::rename(part, &self.path)?;
+        }
+        self.part = None;
+        Ok(())
     }
+}
 
-    /// Removes what was written.
-    pub fn discard(self) {
+impl Drop for Whole {
+    fn drop(&mut self) {
         if let Some(part) = &self.part {
             // Whoever gives a file up does not ask how that went.
             let _ = std::fs::remove_file(part);
@@ -80,8 +85,7 @@ mod tests {
         let first = begin("first");
         assert_eq!(read(), None);
         first.finish().unwrap();
-        begin("half").discard();
-        drop(begin("cut"));
+        drop(begin("half"));
         assert_eq!(read().as_deref(), Some("first"));
         begin("second").finish().unwrap();
         assert_eq!(read().as_deref(), Some("second"));

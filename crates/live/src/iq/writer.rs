@@ -8,11 +8,11 @@ use airpace_phy::Complex32;
 use super::{Error, Meta, Segment, Whole};
 
 /// A SigMF recording that is being written. [`finish`](Writer::finish) gives `STEM.sigmf-data` and `STEM.sigmf-meta` their
-/// names: a half recording never looks like a whole one, nor takes the place of an older one.
+/// names: a half recording never looks like a whole one, nor takes the place of an older one, and nothing is left of it.
 #[derive(Debug)]
 pub struct Writer {
     meta: Meta,
-    stem: PathBuf,
+    description: PathBuf,
     data: Whole,
     bytes: Vec<u8>,
     samples: u64,
@@ -25,12 +25,17 @@ impl Writer {
     /// # Errors
     /// If the file cannot be made.
     pub fn create(path: &Path, meta: Meta) -> Result<Writer, Error> {
+        let [data, description] = Writer::files(path);
+        let data = Whole::create(&data).map_err(Error::write(&data))?;
+        Ok(Writer { meta, description, data, bytes: vec![], samples: 0, cut: 0 })
+    }
+
+    /// The files of samples and of their description that a recording called `path` gets.
+    pub fn files(path: &Path) -> [PathBuf; 2] {
         let text = path.to_string_lossy();
         let stem =
             text.strip_suffix(".sigmf-data").or_else(|| text.strip_suffix(".sigmf-meta")).unwrap_or(&text);
-        let data = PathBuf::from(format!("{stem}.sigmf-data"));
-        let data = Whole::create(&data).map_err(Error::io(&data))?;
-        Ok(Writer { meta, stem: stem.into(), data, bytes: vec![], samples: 0, cut: 0 })
+        ["data", "meta"].map(|ending| PathBuf::from(format!("{stem}.sigmf-{ending}")))
     }
 
     /// Appends samples.
@@ -41,7 +46,7 @@ impl Writer {
         self.bytes.clear();
         self.samples += samples.len() as u64;
         self.cut += self.meta.format.write(samples, &mut self.bytes) as u64;
-        self.data.write_all(&self.bytes).map_err(Error::io(self.data.path()))
+        self.data.write_all(&self.bytes).map_err(Error::write(self.data.path()))
     }
 
     /// Samples are missing before the next: how many, if that is known.
@@ -60,17 +65,12 @@ impl Writer {
     /// # Errors
     /// If a file cannot be written.
     pub fn finish(self) -> Result<(PathBuf, u64), Error> {
-        let path = PathBuf::from(format!("{}.sigmf-meta", self.stem.display()));
-        let mut meta = Whole::create(&path).map_err(Error::io(&path))?;
-        meta.write_all(self.meta.to_json().as_bytes()).map_err(Error::io(&path))?;
+        let path = self.description;
+        let mut meta = Whole::create(&path).map_err(Error::write(&path))?;
+        meta.write_all(self.meta.to_json().as_bytes()).map_err(Error::write(&path))?;
         let data = self.data.path().to_owned();
-        self.data.finish().map_err(Error::io(&data))?;
-        meta.finish().map_err(Error::io(&path))?;
+        self.data.finish().map_err(Error::write(&data))?;
+        meta.finish().map_err(Error::write(&path))?;
         Ok((path, self.cut))
-    }
-
-    /// Gives the recording up: nothing of it is left.
-    pub fn discard(self) {
-        self.data.discard();
     }
 }

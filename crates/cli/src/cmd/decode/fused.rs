@@ -1,6 +1,6 @@
 //! Radio reports of several cells, brought together by subframe, in a file that controllers can read.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,9 @@ const LIVE_PATIENCE: u64 = 100;
 /// A file of reports.
 pub struct Reports {
     path: PathBuf,
+    /// A plain file is followed while it grows, and so written in place; what it held before goes when a cell is found.
     file: BufWriter<File>,
+    holds_others: bool,
     /// What the recordings are called.
     names: Vec<String>,
     fusion: Fusion,
@@ -43,17 +45,32 @@ impl Reports {
         are_live: bool,
     ) -> anyhow::Result<Reports> {
         let cells = names.len();
-        let file = File::create(path).with_context(|| {
-            format!("cannot write `{}`; give --reports a file you may write", path.display())
-        })?;
+        let file =
+            OpenOptions::new().write(true).create(true).truncate(false).open(path).with_context(|| {
+                format!("cannot write `{}`; give --reports a file you may write", path.display())
+            })?;
+        let holds_others = file.metadata().is_ok_and(|about| about.is_file() && about.len() > 0);
         let patience = if are_live { LIVE_PATIENCE } else { Fusion::WITHOUT_END };
         Ok(Reports {
             path: path.to_owned(),
             file: BufWriter::new(file),
+            holds_others,
             names,
             fusion: Fusion::new((0..cells).map(|carrier| CarrierId(carrier as u8)), patience),
             own: vec![own.map(OwnSide::new); cells],
         })
+    }
+
+    /// A cell is found: what was in the file before is of another time.
+    ///
+    /// # Errors
+    /// If the file cannot be emptied.
+    pub fn begin(&mut self) -> anyhow::Result<()> {
+        if std::mem::take(&mut self.holds_others) {
+            let emptied = self.file.get_mut().set_len(0);
+            emptied.with_context(|| format!("cannot write `{}`", self.path.display()))?;
+        }
+        Ok(())
     }
 
     /// Adds `subframes` to the numbers of a cell, from its subframe `from` on.
@@ -95,6 +112,11 @@ impl Reports {
     /// A cell is silent, and not waited for.
     pub fn stall(&mut self, carrier: usize) {
         self.fusion.stall(CarrierId(carrier as u8));
+    }
+
+    /// A recording is over, but for the subframes that waited for messages.
+    pub fn leave(&mut self, carrier: usize) {
+        self.fusion.leave(CarrierId(carrier as u8));
     }
 
     /// A recording is over.
@@ -153,6 +175,7 @@ impl Reports {
         }
         Ok(())
     }
+
     fn name(&self, carrier: CarrierId) -> &str {
         &self.names[usize::from(carrier.0)]
     }

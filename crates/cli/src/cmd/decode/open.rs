@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use airpace_live::iq::{Error, Lag, Paced, Reader, Recorded, Source, Until};
+use airpace_live::iq::{Error, Lag, Paced, Reader, Recorded, Source, Until, Writer, files_of};
 use airpace_live::radio;
 use anyhow::{anyhow, bail};
 
-use super::Args;
+use super::{Args, tables};
+use crate::cmd::outputs::{self, Named};
 use crate::terminal::say;
 
 /// What samples come from, by name.
@@ -31,6 +32,7 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
     if args.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
         bail!("standard input can be read once");
     }
+    check_files(args, count)?;
     let until = |source| -> Box<dyn Source> {
         Box::new(Until::new(source, args.span.map(|span| span.as_secs_f64()), Arc::clone(stop)))
     };
@@ -61,7 +63,7 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
         say(format_args!("airpace: {name} listens at {tuned}"));
         let mut source = until(source);
         if let Some(stem) = &args.radio.record {
-            let path = recording(stem, (count > 1).then_some(sources.len()));
+            let path = recording(stem, sources.len(), count);
             source = Box::new(Recorded::new(source, &path, Some(tuned.frequency_hz)).map_err(told)?);
         }
         sources.push((name, source));
@@ -69,9 +71,36 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
     Ok(Opened { sources, lags })
 }
 
+/// No file that is written is one of a recording that is read, nor another that is written.
+fn check_files(args: &Args, count: usize) -> anyhow::Result<()> {
+    let mut inputs = vec![];
+    for file in &args.files {
+        // What standard input is redirected from has a place too.
+        let is_stdin = file.as_os_str() == "-";
+        let path = if is_stdin { Path::new("/dev/stdin") } else { file };
+        let what = if is_stdin { "standard input".to_owned() } else { file.display().to_string() };
+        inputs.extend(files_of(path).iter().map(|part| Named::new(&what, part)));
+    }
+    let mut outputs = vec![Named::new("standard output", Path::new("/dev/stdout"))];
+    if let Some(path) = &args.parquet {
+        outputs.extend(tables::files(path, args).iter().flat_map(|file| Named::in_parts("--parquet", file)));
+    }
+    if let Some(path) = &args.reports {
+        outputs.push(Named::new(format!("--reports {}", path.display()), path));
+    }
+    if let Some(stem) = &args.radio.record {
+        let radios = args.files.len()..count;
+        let files = radios.flat_map(|carrier| Writer::files(&recording(stem, carrier, count)));
+        outputs.extend(files.flat_map(|file| Named::in_parts("--record", &file)));
+    }
+    outputs::check(&inputs, &outputs)
+}
+
 /// What a radio is recorded into: `OUT`, or `OUT-1` for carrier 1 of several.
-fn recording(stem: &Path, carrier: Option<usize>) -> PathBuf {
-    let Some(carrier) = carrier else { return stem.to_owned() };
+fn recording(stem: &Path, carrier: usize, carriers: usize) -> PathBuf {
+    if carriers == 1 {
+        return stem.to_owned();
+    }
     let text = stem.to_string_lossy();
     let plain = text.strip_suffix(".sigmf-meta").or_else(|| text.strip_suffix(".sigmf-data"));
     format!("{}-{carrier}", plain.unwrap_or(&text)).into()

@@ -10,7 +10,7 @@ use airpace_phy::answers::Answered;
 use airpace_phy::decoder::{Output, Reading};
 use airpace_phy::found::Found;
 use airpace_phy::ladder::Rung;
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
@@ -29,6 +29,9 @@ use super::subframes;
 use super::tables::Tables;
 use crate::cmd::Verdict;
 use crate::terminal::{self, Paint};
+
+/// What is said where messages cannot be printed.
+const NO_OUTPUT: &str = "cannot write to standard output";
 
 /// Between two looks at how fast it goes.
 const REFRESH: Duration = Duration::from_millis(100);
@@ -114,7 +117,7 @@ impl<'o> Sink<'o> {
     /// # Errors
     /// If it cannot be written.
     pub fn flush(&mut self) -> anyhow::Result<()> {
-        self.out.flush()?;
+        self.out.flush().context(NO_OUTPUT)?;
         self.reports.as_mut().map_or(Ok(()), Reports::flush)
     }
 
@@ -173,6 +176,9 @@ impl<'o> Sink<'o> {
         match output {
             Output::Locked(lock) => {
                 recording.stats.locked();
+                if let Some(reports) = &mut self.reports {
+                    reports.begin()?;
+                }
                 let after_ms = lock.after as f64 * 1e3 / recording.rate_hz;
                 let word = format!(
                     "{}: {}, {:+.0} Hz off, found after {after_ms:.0} ms",
@@ -319,8 +325,7 @@ impl<'o> Sink<'o> {
         if self.recordings.len() > 1 {
             object["carrier"] = json!(carrier);
         }
-        serde_json::to_writer(&mut self.out, &object).map_err(std::io::Error::from)?;
-        Ok(writeln!(self.out)?)
+        writeln!(self.out, "{object}").context(NO_OUTPUT)
     }
 
     /// A line of a recording, which has its number in front where there are several. The first has a head.
@@ -328,12 +333,12 @@ impl<'o> Sink<'o> {
         let is_one_of_many = self.recordings.len() > 1;
         if !std::mem::replace(&mut self.has_head, true) {
             let number = if is_one_of_many { " # " } else { "" };
-            writeln!(self.out, "{}", Paint::stdout().bold(&format!("{number}{head}")))?;
+            writeln!(self.out, "{}", Paint::stdout().bold(&format!("{number}{head}"))).context(NO_OUTPUT)?;
         }
         if is_one_of_many {
-            write!(self.out, "{carrier:>2} ")?;
+            write!(self.out, "{carrier:>2} ").context(NO_OUTPUT)?;
         }
-        Ok(writeln!(self.out, "{line}")?)
+        writeln!(self.out, "{line}").context(NO_OUTPUT)
     }
 
     /// One subframe that has all its messages.
@@ -358,6 +363,9 @@ impl<'o> Sink<'o> {
     }
 
     fn end(&mut self, carrier: usize) -> anyhow::Result<()> {
+        if let Some(reports) = &mut self.reports {
+            reports.leave(carrier);
+        }
         for reading in self.recordings[carrier].held.finish() {
             self.whole(carrier, &reading)?;
         }
@@ -373,8 +381,10 @@ impl<'o> Sink<'o> {
     /// If a file cannot be written, or no cell could be read in a recording.
     pub fn finish(mut self) -> anyhow::Result<Verdict> {
         self.bar.finish_and_clear();
-        self.out.flush()?;
-        if let Some(tables) = self.tables {
+        self.out.flush().context(NO_OUTPUT)?;
+        // Tables of nothing take the place of no others.
+        let has_read = self.recordings.iter().any(|recording| recording.stats.subframes().is_some());
+        if let Some(tables) = self.tables.filter(|_| has_read) {
             tables.finish()?;
         }
         if let Some(reports) = self.reports {

@@ -77,6 +77,12 @@ impl Tables {
     }
 }
 
+/// The files that `--parquet` writes.
+pub fn files(path: &Path, args: &Args) -> Vec<PathBuf> {
+    let answers = args.phich.then(|| of_answers(path));
+    [Some(path.to_owned()), answers].into_iter().flatten().collect()
+}
+
 /// Beside `cell.parquet`, answers are in `cell.phich.parquet`.
 fn of_answers(path: &Path) -> PathBuf {
     match path.extension() {

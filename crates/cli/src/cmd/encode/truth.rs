@@ -103,11 +103,6 @@ impl Truth {
         let path = self.file.path().to_owned();
         self.file.finish().with_context(|| format!("cannot write `{}`", path.display()))
     }
-
-    /// Gives it up.
-    pub fn discard(self) {
-        self.file.discard();
-    }
 }
 
 /// The MCS of each block as a message says it: that of a block sent again may be a reserved one.
