@@ -56,15 +56,16 @@ impl Truth {
             let (dci, message) = self.meaning(report, sent).with_context(|| {
                 format!("subframe {index}: what is sent to RNTI {} was never granted", sent.rnti.0)
             })?;
+            let (sfn, subframe) = ((index / 10 % 1024) as u16, (index % 10) as u8);
             let harq = match dci.direction {
                 Direction::Downlink => dci.harq,
-                Direction::Uplink => HarqMemory::uplink_process(index),
+                Direction::Uplink => HarqMemory::uplink_process(sfn, subframe),
             };
             let found = Found {
                 pci: self.pci,
                 index,
-                sfn: (index / 10 % 1024) as u16,
-                subframe: (index % 10) as u8,
+                sfn,
+                subframe,
                 cfi: announcement.cfi,
                 rnti: sent.rnti,
                 kind: RntiKind::of(sent.rnti, &message),
