@@ -9,10 +9,13 @@
 //!
 //! Samples that were used to find a cell are kept and read afterwards, so that a recording loses no subframe.
 
+mod lost;
+
 use std::collections::VecDeque;
 
 use num_complex::Complex32;
 
+use self::lost::LostCell;
 use crate::cell::Cell;
 use crate::ladder::{Ladder, least_rate_hz};
 use crate::numerology::{Bandwidth, Numerology, SUBCARRIER_HZ};
@@ -103,6 +106,7 @@ pub struct Listener {
     raw: Ring,
     state: State,
     heard: VecDeque<Heard>,
+    lost: Option<LostCell>,
     ladder: Ladder,
     is_finished: bool,
 }
@@ -142,6 +146,9 @@ const LONGEST_VIEW: usize = VIEW_HZ as usize / 25;
 const FIRST_VIEW: usize = VIEW_HZ as usize / 100;
 const SEARCH_STEP: usize = VIEW_HZ as usize / 200;
 const LATER_STEP: usize = VIEW_HZ as usize / 50;
+
+/// Samples of the view in a frame.
+const FRAME_SAMPLES: f64 = (VIEW_HZ / 100) as f64;
 
 /// Samples of the view that may still wait in the filter.
 const IN_FILTER: usize = 64;
@@ -191,6 +198,7 @@ impl Listener {
             raw: Ring::new(0),
             state: State::Searching(Box::new(Searching::new(options.rate_hz, 0))),
             heard: VecDeque::new(),
+            lost: None,
             ladder: Ladder { rate_hz: options.rate_hz, wanted: options.pci, ..Ladder::default() },
             is_finished: false,
             options,
@@ -329,18 +337,30 @@ impl Listener {
         found
     }
 
-    /// Reads the PBCH of the best cells of the view; follows the first that can be followed.
+    /// Reads the PBCH of the best cells of the view; follows the first that can be followed. Where no more samples will come,
+    /// a cell that was followed before needs no PBCH.
     fn try_candidates(&mut self) -> Option<Heard> {
         let State::Searching(searching) = &self.state else { return None };
         let candidates = self.search.find(&searching.view, BEST);
         self.ladder.searches += 1;
         self.ladder.primaries += u64::from(self.search.strongest_primary() > HEARD_PRIMARY);
         self.ladder.secondaries += u64::from(!candidates.is_empty());
+        let is_last = self.is_finished && searching.next == self.raw.end();
+        let rate_hz = self.options.rate_hz;
         let wanted = |candidate: &&Candidate| self.options.pci.is_none_or(|pci| pci == candidate.pci);
         for candidate in candidates.iter().filter(wanted) {
-            let Some((broadcast, frame)) = read_broadcast(&searching.view, candidate) else { continue };
+            let read = read_broadcast(&searching.view, candidate);
+            self.ladder.broadcasts += u64::from(read.is_some());
+            let raw_sample = |of_view: f64| searching.origin + of_view * rate_hz as f64 / VIEW_HZ as f64;
+            let known = || {
+                let lost = self.lost.filter(|_| is_last)?;
+                // The last frame: before it there may be nothing but what made the cell be lost.
+                let frames = (searching.view.len() as f64 - candidate.frame_start) / FRAME_SAMPLES;
+                let frame = candidate.frame_start + libm::floor(frames) * FRAME_SAMPLES;
+                Some((lost.broadcast(candidate, raw_sample(frame))?, frame))
+            };
+            let Some((broadcast, frame)) = read.or_else(known) else { continue };
             self.ladder.cfo_hz = candidate.cfo_hz;
-            self.ladder.broadcasts += 1;
             if candidate.duplex == Duplex::Tdd {
                 self.ladder.tdd += 1;
                 continue;
@@ -358,7 +378,7 @@ impl Listener {
                 self.ladder.too_wide = Some(cell.bandwidth);
                 continue;
             };
-            let frame_start = searching.origin + frame * self.options.rate_hz as f64 / VIEW_HZ as f64;
+            let frame_start = raw_sample(frame);
             let lock = Lock {
                 cell,
                 cfo_hz: candidate.cfo_hz,
@@ -428,6 +448,8 @@ impl Listener {
             }
             Step::Lost { since } => {
                 ladder.losses += 1;
+                let place = tracker.place();
+                self.lost = Some(LostCell::new(*tracker.cell(), place, raw_sample(place.start), rate_hz));
                 let since = (raw_sample(since as f64) as i64).clamp(self.raw.start(), self.raw.end());
                 self.raw.forget_before(since);
                 self.state = search_from(since);
@@ -489,14 +511,13 @@ impl Searching {
 /// What the first frames of a candidate tell that can be read, and where in the view the last of them begins.
 fn read_broadcast(view: &[Complex32], candidate: &Candidate) -> Option<(Broadcast, f64)> {
     let mut reader = BroadcastReader::new(candidate.pci, candidate.cp);
-    let frame_samples = (VIEW_HZ / 100) as f64;
     let mut start = candidate.frame_start;
     while start < view.len() as f64 {
         let here = usize::try_from(libm::round(start) as i64).ok().and_then(|first| view.get(first..));
         if let Some(broadcast) = here.and_then(|here| reader.read(here, candidate.cfo_hz)) {
             return Some((broadcast, start));
         }
-        start += frame_samples;
+        start += FRAME_SAMPLES;
     }
     None
 }

@@ -78,6 +78,22 @@ fn samples_that_are_told_to_be_lost_cost_no_subframe_whose_control_region_came()
     }
 }
 
+/// What is left behind a loss holds a PSS but no PBCH: the cell is known, and so are its width, ports and numbers.
+#[test]
+fn a_cell_that_was_known_is_found_again_in_the_last_milliseconds() {
+    let (air, samples) = record(Ports::Two, 120);
+    for (lost, silent) in [(5000, 0), (4000, 0), (0, 5 * SUBFRAME), (0, 20 * SUBFRAME)] {
+        // Seven subframes are left, from the third of a frame on.
+        let at = 113 * SUBFRAME - lost;
+        let silence = vec![Complex32::default(); silent];
+        let rest = [&samples[..at - silent], &silence, &samples[at + lost..]].concat();
+        let outcome = listen(Options::new(RATE_HZ), &rest);
+        let (read, hit) = (read(&outcome, &air), silent.div_ceil(SUBFRAME) + usize::from(lost > 0));
+        println!("{lost} samples lost, {silent} silent: {read} subframes, {} losses", outcome.losses);
+        assert!(read + hit + 1 >= 120, "{lost} samples lost, {silent} silent: {read} of 120 subframes");
+    }
+}
+
 /// Listens to samples of which `lost` are missing from `at` on, and told to be.
 fn listen_around(samples: &[Complex32], at: usize, lost: usize) -> Outcome {
     let listener = Listener::new(Options::new(RATE_HZ)).expect("a rate that is enough");

@@ -13,6 +13,9 @@ impl Tracker {
     /// to find the cell is read too. Whether its reference signals are there at all.
     pub fn settle(&mut self, stream: &Stream<'_>) -> bool {
         let samples = self.numerology.subframe_samples();
+        while self.first_sample(0) < stream.start() {
+            self.place.advance(samples);
+        }
         let enough = (SETTLING * samples) as f64;
         while (stream.end() as f64) < self.place.start + enough && self.go_back(stream) {}
         // Prefixes of a stronger cell, which is not wanted, say nothing of this one.
