@@ -9,6 +9,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 /// Rows after which a row group is written.
@@ -51,6 +52,7 @@ impl ParquetFile {
         writer
             .write(&batch)
             .and_then(|()| writer.flush())
+            .map_err(cause)
             .with_context(|| format!("cannot write `{}`", self.name))
     }
 
@@ -61,7 +63,15 @@ impl ParquetFile {
     pub fn close(&mut self) -> anyhow::Result<()> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
         let name = || format!("cannot write `{}`", self.name);
-        writer.into_inner().with_context(name)?.finish().with_context(name)
+        writer.into_inner().map_err(cause).with_context(name)?.finish().with_context(name)
+    }
+}
+
+/// What the system says, where that is behind it.
+fn cause(error: ParquetError) -> anyhow::Error {
+    match error {
+        ParquetError::External(cause) => anyhow::anyhow!(cause),
+        other => other.into(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use num_complex::Complex32;
 
-use crate::numerology::Bandwidth;
+use crate::{Bandwidth, Cell, Ports};
 
 /// What was counted on each rung, from the ground up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,8 +39,8 @@ pub struct Ladder {
     pub others: [Option<u16>; 4],
     /// Searches in which a master information block was read.
     pub broadcasts: u64,
-    /// The bandwidth of a cell that is too wide for the sample rate.
-    pub too_wide: Option<Bandwidth>,
+    /// A cell that is too wide for the sample rate.
+    pub too_wide: Option<Cell>,
     /// How often a cell was locked on.
     pub locks: u64,
     /// How often a cell was lost.
@@ -192,7 +192,7 @@ impl Ladder {
             {
                 format!(
                     "{:.1} ms of samples are too short: a cell tells what is needed to read it every {LEAST_MS:.0} ms; \
-                     record at least 20",
+                     record at least 20 (of NR, whose cells tell it more seldom, nothing is read)",
                     self.span_ms()
                 )
             }
@@ -221,10 +221,12 @@ impl Ladder {
                 self.cfo_hz
             ),
             (Rung::Bandwidth, _) => match self.too_wide {
-                Some(bandwidth) => format!(
-                    "the cell has {} PRBs: record at {:.2} Msps or more",
-                    bandwidth.prbs(),
-                    least_rate_hz(bandwidth) as f64 / 1e6
+                Some(cell) => format!(
+                    "cell {} has {} PRBs, sent from {}: record at {:.2} Msps or more",
+                    cell.pci,
+                    cell.bandwidth.prbs(),
+                    if cell.ports == Ports::One { "one port".to_owned() } else { format!("{} ports", cell.ports.count()) },
+                    least_rate_hz(cell.bandwidth) as f64 / 1e6
                 ),
                 None => "what was taken for a cell's master information block has no subframes around it: chance, or samples \
                          of another rate or format than is said"
@@ -259,8 +261,10 @@ impl Ladder {
         let [in_phase, quadrature] = self.power.map(|power| 10.0 * libm::log10(power.max(f64::MIN_POSITIVE)));
         let apart_db = (in_phase - quadrature).abs();
         (apart_db > IMBALANCE_DB).then(|| {
+            // Where one of them is nothing, no number says by how much.
+            let apart = if apart_db < 100.0 { format!("by {apart_db:.0} dB") } else { "beyond measure".to_owned() };
             format!(
-                "in-phase and quadrature differ by {apart_db:.0} dB, as if longer numbers were read as bytes: try ci16_le or \
+                "in-phase and quadrature differ {apart}, as if longer numbers were read as bytes: try ci16_le or \
                  cf32_le"
             )
         })
@@ -302,6 +306,7 @@ pub const fn least_rate_hz(bandwidth: Bandwidth) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{CyclicPrefix, PhichDuration, PhichResource};
 
     #[test]
     fn the_lowest_rung_that_breaks_is_named() {
@@ -318,11 +323,18 @@ mod tests {
         assert!(ladder.broken().is_some_and(|(_, hint)| hint.contains("no synchronisation signal")));
         ladder.searches = 3;
         (ladder.primaries, ladder.secondaries, ladder.broadcasts) = (3, 2, 1);
-        ladder.too_wide = Bandwidth::from_prbs(50);
+        ladder.too_wide = Some(Cell {
+            pci: 150,
+            bandwidth: Bandwidth::from_prbs(50).expect("a bandwidth"),
+            ports: Ports::Two,
+            cp: CyclicPrefix::Normal,
+            phich_duration: PhichDuration::Normal,
+            phich_resource: PhichResource::One,
+        });
         let (rung, hint) = ladder.broken().expect("a rung is missing");
         assert_eq!(
             (rung, hint.as_str()),
-            (Rung::Bandwidth, "the cell has 50 PRBs: record at 9.60 Msps or more")
+            (Rung::Bandwidth, "cell 150 has 50 PRBs, sent from 2 ports: record at 9.60 Msps or more")
         );
         (ladder.locks, ladder.sure_cfis, ladder.candidates, ladder.rntis) = (1, 1, 1, 1);
         assert_eq!(ladder.broken(), None);

@@ -375,7 +375,7 @@ impl Listener {
                 phich_resource: mib.phich_resource,
             };
             let Some(numerology) = numerology(&cell, self.options.rate_hz) else {
-                self.ladder.too_wide = Some(cell.bandwidth);
+                self.ladder.too_wide = Some(cell);
                 continue;
             };
             let frame_start = raw_sample(frame);

@@ -77,7 +77,10 @@ fn a_wide_cell_says_how_wide_it_is() {
     let (decoder, cells, _) = decode(1_920_000, &samples);
     assert!(cells.is_empty());
     let (rung, hint) = decoder.ladder().broken().expect("the cell is too wide");
-    assert_eq!((rung, hint.as_str()), (Rung::Bandwidth, "the cell has 50 PRBs: record at 9.60 Msps or more"));
+    assert_eq!(
+        (rung, hint.as_str()),
+        (Rung::Bandwidth, "cell 150 has 50 PRBs, sent from 2 ports: record at 9.60 Msps or more")
+    );
 
     let middle = Cell { bandwidth: Bandwidth::ALL[0], ..WIDE };
     let mut grid = Grid::new(&middle);

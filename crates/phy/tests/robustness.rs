@@ -424,7 +424,10 @@ fn a_cell_too_wide_for_the_samples_is_named() {
     Resampler::new(RATE_HZ, 1_920_000, 600_000).expect("a lower rate").push(&own, &mut samples);
     let outcome = listen(Options::new(1_920_000), &samples);
     let (rung, hint) = outcome.listener.ladder().broken().expect("it is not decoded");
-    assert_eq!((rung, hint.as_str()), (Rung::Bandwidth, "the cell has 25 PRBs: record at 5.76 Msps or more"));
+    assert_eq!(
+        (rung, hint.as_str()),
+        (Rung::Bandwidth, "cell 214 has 25 PRBs, sent from 2 ports: record at 5.76 Msps or more")
+    );
 }
 
 #[test]

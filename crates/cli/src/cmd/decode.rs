@@ -75,7 +75,7 @@ pub struct Args {
     #[arg(long)]
     subframes: bool,
     /// Only messages to this RNTI, with what is new in each, what is sent again, and its throughput; 65535 is system
-    /// information, 65534 paging.
+    /// information, 65534 paging. With --anonymize too it is the number that the cell uses.
     #[arg(long, value_name = "R", value_parser = rnti)]
     rnti: Option<Rnti>,
     /// Also what the cell answers on the PHICH to uplink blocks whose grants were heard: ACK or NACK.
@@ -89,7 +89,7 @@ pub struct Args {
     #[arg(long, value_name = "OUT")]
     reports: Option<PathBuf>,
     /// Samples per second, of raw samples and of radios. A SigMF recording has its own, which this overrules.
-    #[arg(long, value_name = "HZ", value_parser = hertz)]
+    #[arg(long, value_name = "HZ", allow_negative_numbers = true, value_parser = hertz)]
     rate: Option<f64>,
     /// How raw samples are written: ci8, cu8, ci16_le or cf32_le. A SigMF recording says it, which this overrules.
     #[arg(long)]
@@ -97,9 +97,10 @@ pub struct Args {
     /// End after so much of each recording or radio, such as 10s.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     span: Option<Duration>,
-    /// A message of a user never heard of that is not sure by itself waits so many milliseconds at most for more of its
+    /// A message of a user never heard of that is not sure by itself waits so many milliseconds, 10000 at most, for more of its
     /// kind. With 0 nothing waits, and less is believed.
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(..=10_000))]
+    #[arg(long, value_name = "MS", default_value_t = 100, allow_negative_numbers = true,
+        value_parser = patience)]
     patience: u64,
     /// Read recordings no faster than they were received, as a radio would give them; in the end, how far this machine fell
     /// behind.
@@ -109,7 +110,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Align::Auto)]
     align: Align,
     /// With several recordings: a pipe or radio that says nothing for so many seconds is not waited for.
-    #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = positive)]
+    #[arg(long, value_name = "S", default_value_t = 2.0, allow_negative_numbers = true, value_parser = positive)]
     stall: f64,
     #[command(flatten)]
     radio: RadioArgs,
@@ -128,6 +129,11 @@ fn which_cell(text: &str) -> Result<Which, String> {
         _ if text == "auto" => Ok(Which::Strongest),
         _ => Err(format!("give auto, or a physical cell identity from 0 to {}", Cell::IDENTITIES - 1)),
     }
+}
+
+fn patience(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|ms| *ms <= 10_000);
+    number.ok_or_else(|| "give a whole number of milliseconds from 0 to 10000".to_owned())
 }
 
 fn rnti(text: &str) -> Result<Rnti, String> {

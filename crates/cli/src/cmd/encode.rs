@@ -55,13 +55,13 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     carrier: u8,
     /// Send only so many seconds. [default: the scenario's duration]
-    #[arg(long, value_name = "S", value_parser = positive)]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = positive)]
     seconds: Option<f64>,
     /// Physical cell identity.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..i64::from(Cell::IDENTITIES)))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(..=i64::from(Cell::IDENTITIES) - 1))]
     pci: u16,
     /// Frame number of the first subframe.
-    #[arg(long, value_name = "SFN", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..1024))]
+    #[arg(long, value_name = "SFN", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1023))]
     sfn: u16,
     /// Cyclic prefix.
     #[arg(long, value_name = "LENGTH", value_enum, default_value = "normal")]

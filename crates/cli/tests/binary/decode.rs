@@ -276,6 +276,8 @@ fn where_nothing_is_found_the_ladder_says_how_far_it_led() {
     refused(&["broken.sigmf-meta"], &["broken.sigmf-meta", "line 1"]);
     refused(&["noise", "--rate", "1e6", "--format", "ci8"], &["noise", "1920000"]);
     refused(&["noise", "--cell", "504"], &["0 to 503"]);
+    refused(&["noise", "--patience", "10001"], &["0 to 10000"]);
+    refused(&["noise", "--stall", "-1"], &["above 0"]);
     refused(&["noise", "--rnti", "x"], &["0x1234"]);
     refused(&["noise", "--rnti", "0"], &["nobody has this RNTI"]);
     refused(&["noise", "--subframes", "--phich"], &["--subframes counts", "--phich"]);

@@ -43,8 +43,10 @@ fn a_run_is_run_again_for_its_grants() {
     );
     let over = ["encode", "run", "--out", "a", "--truth", "run/manifest.json"];
     shell.run(&over).refused(&["--truth run/manifest.json", "over run/manifest.json"]);
-    let of_run = ["encode", "run", "--out", "a", "--json", "--format", "cf32_le"];
-    let again = &shell.run(&of_run).json()[0];
+    let of_run = ["encode", "run", "--out", "a", "--json", "--format", "cf32_le", "--seconds", "5"];
+    let again = shell.run(&of_run);
+    assert!(again.err.contains("--seconds 5: the scenario ends after 0.2 s"), "{}", again.err);
+    let again = &again.json()[0];
     let of_scenario = [
         "encode",
         "stationary-idle",

@@ -15,6 +15,9 @@ const ARCHIVE: &str = ".sigmf";
 const COLLECTION: &str = ".sigmf-collection";
 const ZSTD: &str = ".zst";
 
+/// What is said of a folder that no recording's name begins with.
+const FOLDER: &str = "is a folder; give a file of samples";
+
 /// A description larger than this is none.
 const MOST_META: u64 = 1 << 28;
 
@@ -85,6 +88,11 @@ pub fn files_of(path: &Path) -> Vec<PathBuf> {
 fn undescribed(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Meta, Error> {
     match raw {
         (Some(rate), Some(format)) => Ok(Meta::raw(format, rate)),
+        _ if path.is_dir() => Err(Error::Io { path: path.to_owned(), cause: io::Error::other(FOLDER) }),
+        _ if path.metadata().is_ok_and(|about| about.is_file() && about.len() == 0) => Err(Error::Io {
+            path: path.to_owned(),
+            cause: io::Error::other("is empty: there are no samples in it"),
+        }),
         _ => Err(Error::Undescribed { path: path.to_owned() }),
     }
 }
@@ -134,7 +142,7 @@ fn parse_meta(path: &Path, source: impl Read, raw: (Option<f64>, Option<Format>)
 fn of_file(path: &Path) -> Result<Bytes, Error> {
     let about = path.metadata().map_err(Error::io(path))?;
     if about.is_dir() {
-        let cause = io::Error::other("is a folder; give a file of samples");
+        let cause = io::Error::other(FOLDER);
         return Err(Error::Io { path: path.to_owned(), cause });
     }
     let is_packed = path.to_string_lossy().ends_with(ZSTD);
@@ -296,6 +304,9 @@ mod tests {
             while let Piece::Samples(_) = reader.read(&mut all).unwrap() {}
             assert_eq!(all.len(), 8);
         }
+        std::fs::write(folder.path().join("d.raw"), "").unwrap();
+        assert!(refused(&folder.path().join("d.raw")).contains("is empty"));
+        assert!(refused(folder.path()).contains("is a folder"));
         let folder_error = Reader::open(folder.path(), given).unwrap_err();
         assert!(folder_error.to_string().contains("is a folder"), "{folder_error}");
         assert!(refused(&folder.path().join("c.sigmf-collection")).contains("its recordings"));

@@ -406,7 +406,7 @@ impl<'o> Sink<'o> {
                     let (rnti, summary) = (called(own.rnti()).0, own.summary(subframes));
                     terminal::say(format_args!("{whose}RNTI {rnti} {summary}"));
                 } else {
-                    let who = stats.who(&mut called);
+                    let who = if self.args.anonymize { stats.how_many() } else { stats.who() };
                     terminal::say(format_args!(
                         "airpace: {whose}the RNTI that is asked for was never heard; {who}"
                     ));

@@ -88,12 +88,12 @@ impl Stats {
         self.prbs_used += u64::from(used_prbs(reading));
     }
 
-    /// Who was heard, the most often heard first; `name` says how users are called.
-    pub fn who(&self, name: &mut dyn FnMut(Rnti) -> Rnti) -> String {
+    /// Who was heard, the most often heard first.
+    pub fn who(&self) -> String {
         let mut users: Vec<_> = self.users.iter().map(|(&rnti, &messages)| (messages, rnti)).collect();
         users.sort_by_key(|&(messages, rnti)| (Reverse(messages), rnti));
         let some = users.iter().take(MOST_NAMED);
-        let some = some.map(|&(messages, rnti)| format!("{} ({})", name(rnti).0, count(messages, "message")));
+        let some = some.map(|&(messages, rnti)| format!("{} ({})", rnti.0, count(messages, "message")));
         let some = some.collect::<Vec<_>>().join(", ");
         match users.len() {
             0 => "nor was any other user".to_owned(),
@@ -101,6 +101,12 @@ impl Stats {
             all if all <= MOST_NAMED => format!("{all} users were: {some}"),
             all => format!("{} users were, most of all {some}", thousands(all as u64)),
         }
+    }
+
+    /// The same where nobody may be named.
+    pub fn how_many(&self) -> String {
+        let users = count(self.users.len() as u64, "other user");
+        format!("{users} heard; beside --anonymize too, --rnti wants the number that the cell uses")
     }
 
     /// Subframes that were read, if any.
@@ -136,6 +142,35 @@ impl Stats {
     /// # Errors
     /// If it cannot be written.
     pub fn write(&self, ending: &Ending, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
+        if self.subframes > 0 {
+            self.write_counts(out, paint)?;
+        }
+        write_ladder(&ending.ladder, out, paint)?;
+        if let Some(work) = ending.work {
+            writeln!(
+                out,
+                "search: {} CCEs, {} of them used; candidates {} by algebra, {} by trellis ({} words)",
+                thousands(work.cces),
+                thousands(work.active),
+                thousands(work.by_algebra),
+                thousands(work.by_trellis),
+                thousands(work.trellis),
+            )?;
+        }
+        if let Some([median, most, mean]) = self.cost.summary() {
+            writeln!(
+                out,
+                "processor time: {:.1} ms until cells were found; then per subframe: median {median:.0} us, 99 % below {most:.0} us, mean {mean:.0} us \
+                 ({:.1} x real time on one core)",
+                self.cost.search_us / 1e3,
+                1e3 / mean.max(1e-3),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// What was heard, and of what sort.
+    fn write_counts(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
         let per = |sum: u64| sum as f64 / self.subframes.max(1) as f64;
         let cfis: Vec<String> = self.cfis.iter().map(|(cfi, count)| format!("{cfi}: {count}")).collect();
         writeln!(
@@ -170,27 +205,6 @@ impl Stats {
         if self.answers > 0 {
             let (all, refused) = (count(self.answers, "answer"), count(self.refusals, "NACK"));
             writeln!(out, "PHICH: {all} to uplink blocks, among them {refused}")?;
-        }
-        write_ladder(&ending.ladder, out, paint)?;
-        if let Some(work) = ending.work {
-            writeln!(
-                out,
-                "search: {} CCEs, {} of them used; candidates {} by algebra, {} by trellis ({} words)",
-                thousands(work.cces),
-                thousands(work.active),
-                thousands(work.by_algebra),
-                thousands(work.by_trellis),
-                thousands(work.trellis),
-            )?;
-        }
-        if let Some([median, most, mean]) = self.cost.summary() {
-            writeln!(
-                out,
-                "processor time: {:.1} ms until cells were found; then per subframe: median {median:.0} us, 99 % below {most:.0} us, mean {mean:.0} us \
-                 ({:.1} x real time on one core)",
-                self.cost.search_us / 1e3,
-                1e3 / mean.max(1e-3),
-            )?;
         }
         Ok(())
     }
