@@ -20,7 +20,7 @@ use crate::evidence::{Caution, Evidence};
 use crate::found::Found;
 use crate::ladder::Ladder;
 use crate::listen::{self, Deaf, Heard, Listener, Lock};
-use crate::observation::Observation;
+use crate::observation::{CceSet, Observation};
 use crate::search::{Search, Work};
 
 /// How to decode.
@@ -73,6 +73,8 @@ pub struct Reading {
     pub cfi: u8,
     /// CCEs of its control region.
     pub cces: usize,
+    /// Those of them in which a message may have been sent, as far as noise lets that be told.
+    pub loud: CceSet,
     /// Downlink PRB pairs of the cell.
     pub prbs: u16,
     /// Signal to noise ratio of a resource element, in dB.
@@ -86,10 +88,21 @@ pub struct Reading {
 }
 
 impl Reading {
+    /// CCEs in which a message may have been sent, though none is believed that takes them: what those would grant is not known.
+    pub fn unread(&self) -> CceSet {
+        self.loud.beside(self.found.iter().map(|found| found.place))
+    }
+
     /// As congestion controls and the rest of the house read it: the grants of this subframe. `time` is the start of the
-    /// subframe by the reporter's clock.
-    pub fn report(&self, carrier: CarrierId, time: Time) -> RadioReport {
-        RadioReport {
+    /// subframe by the reporter's clock. `None` where messages may be unread: what nobody is known to be granted is idle to who
+    /// reads a report.
+    ///
+    /// Source: PBE-CC §4.2.1 Eq. 4
+    ///
+    /// Differs: there every message is decoded. Where one is not, what is idle is not known, and a subframe of which nothing is said
+    /// is better than one that seems idle while somebody has it.
+    pub fn report(&self, carrier: CarrierId, time: Time) -> Option<RadioReport> {
+        self.unread().is_empty().then(|| RadioReport {
             carrier,
             time,
             subframe_index: self.index,
@@ -98,7 +111,7 @@ impl Reading {
             dcis: self.found.iter().filter_map(|found| found.dci).collect(),
             own: None,
             layer: BitLayer::Physical,
-        }
+        })
     }
 }
 
@@ -171,6 +184,7 @@ impl Reader {
             sample: observation.sample,
             cfi: observation.cfi,
             cces: observation.cces(),
+            loud: observation.loud(),
             prbs: self.cell.bandwidth.prbs(),
             snr_db: observation.snr_db,
             answers: answers.read(index, &observation.answers, &found),

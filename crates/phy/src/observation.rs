@@ -5,6 +5,7 @@ use num_complex::Complex32;
 use crate::cell::Cell;
 use crate::channel::Channel;
 use crate::grid::{BITS_PER_CCE, ControlRegion, Grid, REGS_PER_CCE};
+use crate::pdcch::Place;
 use crate::sequence::gold::{Gold, pdcch_seed};
 use crate::{pcfich, phich};
 
@@ -30,6 +31,9 @@ pub struct Observation {
     /// Of each CCE the mean size of a log-likelihood ratio of what is sent as strong as the reference signals: the channel differs
     /// over the band. Empty if only the mean over the band is known.
     pub expected: Vec<f32>,
+    /// Of each CCE the mean power on its resource elements over that of the noise: about 1 if nothing was sent there, and more by
+    /// the ratio of signal to noise if something was. Empty if that is not known.
+    pub powers: Vec<f32>,
     /// What each PHICH group's sequences sound like, as many per group as the prefix has.
     pub answers: Vec<AnswerHeard>,
     /// Power of a resource element of all ports over that of the noise, mean over the band.
@@ -54,6 +58,66 @@ impl Observation {
     /// The log-likelihood ratios of one CCE.
     pub fn cce(&self, cce: usize) -> &[f32] {
         &self.llrs[cce * BITS_PER_CCE..][..BITS_PER_CCE]
+    }
+
+    /// The CCEs in which a message may have been sent: those that sound like more than noise, and those of which noise does not
+    /// let that be told.
+    pub fn loud(&self) -> CceSet {
+        let heard = self.powers.iter().zip(&self.expected);
+        let ratios = heard.map(|(&power, &expected)| (power, expected / 2.0));
+        // What is no number is no silence.
+        let is_silent = |(power, ratio): (f32, f32)| {
+            ratio >= LEAST_RATIO && power <= NOISE_POWER.max(1.0 + FAINTEST_SHARE * ratio)
+        };
+        let loud = ratios.enumerate().filter(|&(_, heard)| !is_silent(heard));
+        loud.map(|(cce, _)| cce).collect()
+    }
+}
+
+/// More than this times the noise's power, the mean of the 36 resource elements of a CCE is no noise.
+///
+/// Chosen: noise is that loud in one of 10⁷ CCEs; if four antenna ports are heard so differently that only three quarters of the
+/// degrees of freedom count, in one of 10⁶; and if noise was taken for 10 % weaker than it is beside, in one of 40,000: of idle
+/// subframes of 25 CCEs that are less than one in a thousand.
+const NOISE_POWER: f32 = 2.2;
+
+/// A message is at least as loud as this share of a signal to noise ratio.
+///
+/// Chosen: half of a message that is sent 6 dB below the reference signals, so that other cells' whispers, and what the receiver's
+/// own faults spill, are none.
+const FAINTEST_SHARE: f32 = 0.125;
+
+/// With less than this ratio of signal to noise, a message is not told from silence.
+///
+/// Chosen: 3.5 dB, where less than one in a hundred messages as strong as the reference signals is not above [`NOISE_POWER`].
+const LEAST_RATIO: f32 = 2.25;
+
+/// Some CCEs of a subframe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CceSet(u128);
+
+impl CceSet {
+    /// Those of them that none of the places takes.
+    pub fn beside(self, places: impl Iterator<Item = Place>) -> CceSet {
+        let taken: CceSet = places.flat_map(|place| place.range()).collect();
+        CceSet(self.0 & !taken.0)
+    }
+
+    /// How many.
+    pub fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl FromIterator<usize> for CceSet {
+    /// Of CCEs below 128: no cell has more than 88.
+    fn from_iter<I: IntoIterator<Item = usize>>(cces: I) -> CceSet {
+        CceSet(cces.into_iter().filter(|&cce| cce < 128).fold(0, |set, cce| set | 1 << cce))
     }
 }
 
@@ -150,15 +214,23 @@ impl Observer {
             let symbols = channel.matched(self.cell.ports, grid, reg);
             write_llrs(&symbols, scale, signs, eight);
         }
-        // Each part of a symbol is 1/√2.
-        let scale = scale * std::f32::consts::FRAC_1_SQRT_2 / REGS_PER_CCE as f32;
+        // Each part of a symbol is 1/√2, so that a bit is expected to be this times the power of its channel …
+        let expected = scale * std::f32::consts::FRAC_1_SQRT_2;
         out.expected.clear();
-        out.expected.extend(
-            region
-                .pdcch
-                .chunks_exact(REGS_PER_CCE)
-                .map(|regs| scale * regs.iter().map(|reg| channel.power(reg)).sum::<f32>()),
-        );
+        out.powers.clear();
+        let bits = out.llrs.chunks_exact(BITS_PER_CCE);
+        for (regs, bits) in region.pdcch.chunks_exact(REGS_PER_CCE).zip(bits) {
+            let (mut sum, mut power) = (0.0, 0.0);
+            for (reg, eight) in regs.iter().zip(bits.chunks_exact(8)) {
+                let mean = expected * channel.power(reg);
+                // … and where nothing was sent, its square is expected to be twice that.
+                power +=
+                    eight.iter().map(|llr| llr * llr).sum::<f32>() / (16.0 * mean.max(f32::MIN_POSITIVE));
+                sum += mean;
+            }
+            out.expected.push(sum / REGS_PER_CCE as f32);
+            out.powers.push(power / REGS_PER_CCE as f32);
+        }
     }
 
     /// Listens to all sequences of all PHICH groups of subframe `out.number`, of which `out.cfi` is known.

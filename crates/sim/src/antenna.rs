@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A report leaves when the decoder has it: that of a subframe at its end, those of the subframes in which the cell was
-//! still searched for once it is found, those of a cell that was lost never. The time that the decoder computes is not
+//! still searched for once it is found, those of a cell that was lost or of messages that may be unread never. The time that the decoder computes is not
 //! counted.
 
 use std::collections::VecDeque;
@@ -122,18 +122,19 @@ impl Carrier {
         self.decoder.push(&self.samples);
         while let Some(output) = self.decoder.pop() {
             if let Output::Subframe(reading) = output {
-                tell(&self.report(&reading));
+                self.report(&reading).iter().for_each(&mut *tell);
             }
         }
     }
 
-    /// A reading with its number in the run and the device's own side.
-    fn report(&mut self, reading: &Reading) -> RadioReport {
+    /// A reading with its number in the run and the device's own side; `None` where messages may be unread.
+    fn report(&mut self, reading: &Reading) -> Option<RadioReport> {
         let subframe = libm::round(reading.sample as f64 / self.samples_per_subframe).max(0.0) as u64;
         while self.own.front().is_some_and(|(before, _)| *before < subframe) {
             self.own.pop_front();
         }
         let own = self.own.front().filter(|(at, _)| *at == subframe).map(|(_, own)| *own);
-        RadioReport { subframe_index: subframe, own, ..reading.report(self.id, Time::from_millis(subframe)) }
+        let report = reading.report(self.id, Time::from_millis(subframe))?;
+        Some(RadioReport { subframe_index: subframe, own, ..report })
     }
 }

@@ -214,6 +214,40 @@ fn subframes_say_what_was_granted_and_what_is_idle() {
     );
 }
 
+/// Noise hides some messages, but not that something was sent.
+#[test]
+fn what_could_not_be_read_is_not_told_to_be_idle() {
+    let shell = Shell::new();
+    let words =
+        ["encode", "competitor", "--out", "a", "--truth", "a.truth", "--snr", "4", "--seconds", "0.25"];
+    shell.run(&[&words[..], &["--set", "cell.prbs=25", "--set", "cell.crs_ports=1"]].concat()).fine();
+    let mut sent = BTreeMap::<u64, usize>::new();
+    for message in lines(&shell.read("a.truth")) {
+        *sent.entry(message["index"].as_u64().unwrap()).or_default() += 1;
+    }
+    let words = ["decode", "a.sigmf-meta", "--subframes", "--json", "--reports", "told", "--stats"];
+    let done = shell.run(&words);
+    let (told, subframes) = (done.err.clone(), done.json());
+    let index = |subframe: &Value| subframe["index"].as_u64().unwrap();
+    let all = |subframe: &Value| sent.get(&index(subframe)).copied().unwrap_or(0) as u64;
+    let (known, unknown): (Vec<&Value>, Vec<&Value>) =
+        subframes.iter().partition(|subframe| subframe["prbs_idle"].is_u64());
+    let wrong = known.iter().find(|subframe| subframe["messages"] != all(subframe));
+    assert_eq!(wrong, None, "what is idle is told, and not all messages were read");
+    assert!(known.len() > 150, "of {} subframes it is told what is idle", known.len());
+    assert!(unknown.iter().any(|subframe| subframe["messages"] != all(subframe)), "{unknown:?}");
+    assert!(unknown.iter().all(|subframe| subframe["cces_unread"].as_u64() > Some(0)));
+    assert!(known.iter().all(|subframe| subframe["cces_unread"] == 0));
+
+    let reports = lines(&shell.read("told"));
+    let reported: Vec<u64> =
+        reports.iter().map(|report| report["subframe_index"].as_u64().unwrap()).collect();
+    assert_eq!(reported, known.into_iter().map(index).collect::<Vec<_>>(), "and only those have reports");
+    assert!(told.contains(&format!("unread: {} subframe", unknown.len())), "{told}");
+    let text = shell.run(&["decode", "a.sigmf-meta", "--subframes"]).fine();
+    assert_eq!(text.lines().filter(|line| line.contains(" ? ")).count(), unknown.len());
+}
+
 #[test]
 fn one_user_is_followed_through_its_retransmissions() {
     let shell = Shell::new();

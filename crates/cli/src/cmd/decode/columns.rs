@@ -220,6 +220,7 @@ pub struct SubframeRows {
     cfi: UInt8Builder,
     cces: UInt16Builder,
     cces_used: UInt16Builder,
+    cces_unread: UInt16Builder,
     messages: UInt16Builder,
     downlink: UInt16Builder,
     uplink: UInt16Builder,
@@ -240,6 +241,7 @@ impl SubframeRows {
         self.cfi.append_value(reading.cfi);
         self.cces.append_value(reading.cces as u16);
         self.cces_used.append_value(account.cces_used);
+        self.cces_unread.append_value(account.cces_unread);
         self.messages.append_value(reading.found.len() as u16);
         self.downlink.append_value(account.downlink);
         self.uplink.append_value(account.uplink);
@@ -249,7 +251,7 @@ impl SubframeRows {
         self.formats.append(true);
         self.prbs.append_value(reading.prbs);
         self.prbs_used.append_value(account.prbs_used);
-        self.prbs_idle.append_value(account.prbs_idle);
+        self.prbs_idle.append_option(account.prbs_idle);
         self.users.append_value(account.users);
         self.snr_db.append_value(reading.snr_db);
     }
@@ -258,17 +260,18 @@ impl SubframeRows {
 impl Rows for SubframeRows {
     fn finish(&mut self) -> Vec<Column> {
         let mut columns = self.when.finish();
-        columns.extend::<[Column; 12]>([
+        columns.extend::<[Column; 13]>([
             ("cfi", Arc::new(self.cfi.finish()), false),
             ("cces", Arc::new(self.cces.finish()), false),
             ("cces_used", Arc::new(self.cces_used.finish()), false),
+            ("cces_unread", Arc::new(self.cces_unread.finish()), false),
             ("messages", Arc::new(self.messages.finish()), false),
             ("downlink", Arc::new(self.downlink.finish()), false),
             ("uplink", Arc::new(self.uplink.finish()), false),
             ("formats", Arc::new(self.formats.finish()), false),
             ("prbs", Arc::new(self.prbs.finish()), false),
             ("prbs_used", Arc::new(self.prbs_used.finish()), false),
-            ("prbs_idle", Arc::new(self.prbs_idle.finish()), false),
+            ("prbs_idle", Arc::new(self.prbs_idle.finish()), true),
             ("users", Arc::new(self.users.finish()), false),
             ("snr_db", Arc::new(self.snr_db.finish()), false),
         ]);

@@ -32,6 +32,8 @@ pub struct Stats {
     cfis: BTreeMap<u8, u64>,
     prbs: u64,
     prbs_used: u64,
+    /// Subframes in which messages may be unread, and their CCEs.
+    unread: (u64, u64),
     snr_db: f64,
     gaps: u64,
     leaps: u64,
@@ -86,6 +88,9 @@ impl Stats {
     pub fn whole(&mut self, reading: &Reading) {
         self.prbs += u64::from(reading.prbs);
         self.prbs_used += u64::from(used_prbs(reading));
+        let unread = reading.unread().len() as u64;
+        self.unread.0 += u64::from(unread > 0);
+        self.unread.1 += unread;
     }
 
     /// Who was heard, the most often heard first.
@@ -205,6 +210,13 @@ impl Stats {
         if self.answers > 0 {
             let (all, refused) = (count(self.answers, "answer"), count(self.refusals, "NACK"));
             writeln!(out, "PHICH: {all} to uplink blocks, among them {refused}")?;
+        }
+        if self.unread.0 > 0 {
+            let (subframes, cces) = (count(self.unread.0, "subframe"), count(self.unread.1, "CCE"));
+            writeln!(
+                out,
+                "unread: {subframes} with {cces} in which there may be messages that could not be read"
+            )?;
         }
         Ok(())
     }

@@ -72,14 +72,16 @@ fn pairs(granted: impl Iterator<Item = [PrbSet; 2]>) -> u16 {
 pub struct Account {
     /// CCEs that its messages take.
     pub cces_used: u16,
+    /// CCEs in which there may be messages that could not be read.
+    pub cces_unread: u16,
     /// Messages that grant something in the downlink.
     pub downlink: u16,
     /// Messages that grant something in the uplink.
     pub uplink: u16,
     /// Downlink PRB pairs that they grant.
     pub prbs_used: u16,
-    /// Downlink PRB pairs that nobody got.
-    pub prbs_idle: u16,
+    /// Downlink PRB pairs that nobody got; `None` where messages may be unread.
+    pub prbs_idle: Option<u16>,
     /// Users that are granted something.
     pub users: u16,
 }
@@ -90,12 +92,14 @@ impl Account {
         let of = |way| reading.found.iter().filter(|found| found.direction() == Some(way)).count() as u16;
         let granted = reading.found.iter().filter(|found| found.dci.is_some());
         let prbs_used = used_prbs(reading);
+        let unread = reading.unread();
         Account {
             cces_used: reading.found.iter().map(|found| u16::from(found.place.cces)).sum(),
+            cces_unread: unread.len() as u16,
             downlink: of(Direction::Downlink),
             uplink: of(Direction::Uplink),
             prbs_used,
-            prbs_idle: reading.prbs.saturating_sub(prbs_used),
+            prbs_idle: unread.is_empty().then(|| reading.prbs.saturating_sub(prbs_used)),
             users: granted.map(|found| found.rnti).collect::<BTreeSet<Rnti>>().len() as u16,
         }
     }
@@ -112,6 +116,7 @@ pub fn json(reading: &Reading) -> Value {
         "cfi": reading.cfi,
         "cces": reading.cces,
         "cces_used": account.cces_used,
+        "cces_unread": account.cces_unread,
         "messages": reading.found.len(),
         "downlink": account.downlink,
         "uplink": account.uplink,
@@ -125,8 +130,7 @@ pub fn json(reading: &Reading) -> Value {
 }
 
 /// What stands above [`line()`]s.
-pub const HEAD: &str =
-    "cell  sfn.sf cfi  messages   DL   UL  users  PRBs used  idle  CCEs used   of  snr  messages by format";
+pub const HEAD: &str = "cell  sfn.sf cfi  messages   DL   UL  users  PRBs used  idle  CCEs used   of  unread  snr  messages by format";
 
 /// One line for people.
 pub fn line(reading: &Reading) -> String {
@@ -134,7 +138,7 @@ pub fn line(reading: &Reading) -> String {
     let formats = formats(reading);
     let formats = formats.into_iter().map(|(format, count)| format!("{count} x {format}"));
     format!(
-        "{:>4} {:>5}.{} {:>3}  {:>8} {:>4} {:>4}  {:>5}  {:>9} {:>5}  {:>9} {:>4} {:>4.0}  {}",
+        "{:>4} {:>5}.{} {:>3}  {:>8} {:>4} {:>4}  {:>5}  {:>9} {:>5}  {:>9} {:>4}  {:>6} {:>4.0}  {}",
         reading.pci,
         reading.sfn,
         reading.subframe,
@@ -144,9 +148,10 @@ pub fn line(reading: &Reading) -> String {
         account.uplink,
         account.users,
         account.prbs_used,
-        account.prbs_idle,
+        account.prbs_idle.map_or_else(|| "?".to_owned(), |idle| idle.to_string()),
         account.cces_used,
         reading.cces,
+        account.cces_unread,
         reading.snr_db,
         formats.collect::<Vec<_>>().join(", "),
     )

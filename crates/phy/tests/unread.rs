@@ -1,0 +1,115 @@
+//! Messages that were sent and could not be read: what they grant is never told to be idle.
+
+mod crowd;
+mod recordings;
+
+use std::collections::BTreeMap;
+
+use airpace_core::Time;
+use airpace_core::radio::CarrierId;
+use airpace_phy::dci::Extras;
+use airpace_phy::decoder::{Decoder, Options, Output, Reading};
+use airpace_phy::impair::Profile;
+use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use crowd::Scene;
+use recordings::{Description, NAMES, data};
+
+/// A cell of 25 PRB pairs that tries as many grants in each of 200 subframes.
+fn scene(tries: usize, ports: Ports, snr_db: f64, fading: Option<(Profile, f64)>) -> Scene {
+    let cell = Cell {
+        pci: 305,
+        bandwidth: Bandwidth::from_prbs(25).expect("a bandwidth of LTE"),
+        ports,
+        cp: CyclicPrefix::Normal,
+        phich_duration: PhichDuration::Normal,
+        phich_resource: PhichResource::One,
+    };
+    let extras = Extras::NONE;
+    Scene { cell, fft_size: 384, users: 12, tries, extras, snr_db, fading, subframes: 200, seed: 6 }
+}
+
+/// All subframes with all their messages, those that were believed later too.
+fn decode(rate_hz: u64, samples: &[Complex32]) -> BTreeMap<u64, Reading> {
+    let mut decoder = Decoder::new(Options::new(rate_hz)).expect("a rate for a cell");
+    let mut readings = BTreeMap::<u64, Reading>::new();
+    decoder.push(samples);
+    for is_over in [false, true] {
+        if is_over {
+            decoder.finish();
+        }
+        while let Some(output) = decoder.pop() {
+            let late = match output {
+                Output::Subframe(mut reading) => {
+                    let late = std::mem::take(&mut reading.late);
+                    readings.insert(reading.index, reading);
+                    late
+                }
+                Output::Late(late) => late,
+                Output::Locked(_) | Output::Lost => Vec::new(),
+            };
+            for found in late {
+                if let Some(reading) = readings.get_mut(&found.index) {
+                    reading.found.push(found);
+                }
+            }
+        }
+    }
+    readings
+}
+
+fn is_reported(reading: &Reading) -> bool {
+    reading.report(CarrierId(0), Time::ZERO).is_some()
+}
+
+#[test]
+fn no_subframe_is_reported_of_which_messages_were_missed() {
+    let (mut missed, mut reported) = (0, 0);
+    for (ports, snr_db, fading) in [
+        (Ports::One, 3.0, None),
+        (Ports::One, 8.0, Some((Profile::Epa, 5.0))),
+        (Ports::Two, 4.0, Some((Profile::Epa, 5.0))),
+        (Ports::Four, 4.0, Some((Profile::Eva, 70.0))),
+        (Ports::Two, 30.0, Some((Profile::Etu, 300.0))),
+    ] {
+        let scene = scene(3, ports, snr_db, fading);
+        let (samples, sent) = scene.play();
+        for (index, reading) in decode(scene.fft_size as u64 * 15_000, &samples) {
+            let sent = sent.iter().filter(|(at, _)| *at == index).count();
+            let is_reported = is_reported(&reading);
+            let what = format!("{ports:?}, {snr_db} dB, {fading:?}, subframe {index}");
+            let found = reading.found.len();
+            assert!(!is_reported || found >= sent, "{what}: reported with {found} of {sent} messages");
+            missed += usize::from(found < sent);
+            reported += usize::from(is_reported);
+        }
+    }
+    assert!(missed > 100, "the scenes are hard: in {missed} subframes something is missed");
+    assert!(reported > 400, "{reported} of 1,000 subframes are reported");
+}
+
+#[test]
+fn an_idle_cell_is_told_to_be_idle_and_a_busy_one_that_is_read() {
+    for (tries, snr_db) in [(0, 5.0), (0, 12.0), (0, 30.0), (3, 12.0), (3, 30.0)] {
+        for ports in [Ports::One, Ports::Two, Ports::Four] {
+            let scene = scene(tries, ports, snr_db, None);
+            let readings = decode(scene.fft_size as u64 * 15_000, &scene.play().0);
+            let reported = readings.values().filter(|reading| is_reported(reading)).count();
+            let what = format!("{tries} grants, {ports:?}, {snr_db} dB");
+            assert!(readings.len() >= 190, "{what}: {} subframes are read", readings.len());
+            assert!(reported + 1 >= readings.len(), "{what}: {reported} of {} reported", readings.len());
+        }
+    }
+}
+
+#[test]
+fn every_subframe_of_the_recorded_cells_is_reported() {
+    let Some(folder) = data("radio") else { return };
+    for name in NAMES {
+        let about = Description::load(&folder, name);
+        let readings = decode(about.rate_hz(), &about.samples(&folder, name));
+        let unread: Vec<u64> =
+            readings.iter().filter(|(_, reading)| !is_reported(reading)).map(|(&index, _)| index).collect();
+        assert!(readings.len() >= 39, "{name}: {} subframes are read", readings.len());
+        assert!(unread.is_empty(), "{name}: of {unread:?} nothing is told");
+    }
+}
