@@ -206,7 +206,8 @@ pub struct RadioReport {
     pub carrier: CarrierId,
     /// Start of the subframe, by the clock of who reports.
     pub time: Time,
-    /// Subframes since the run began: 10 · SFN + subframe, without the wrap at 10,240.
+    /// Number of the subframe: 10 · SFN + subframe, without the wrap at 10,240. Where a cell's frame numbers leap, it goes on
+    /// with time.
     pub subframe_index: u64,
     /// Downlink PRB pairs of the carrier.
     pub carrier_prbs: u16,

@@ -1,19 +1,17 @@
 //! What is believed of cells of which nothing is known, and how much of it is true.
 
+mod blind;
 mod crowd;
 mod recordings;
 
 use airpace_core::{Rnti, Streams};
 use airpace_phy::dci::{Carrier, Extras, Format, Payload};
-use airpace_phy::decoder::{Decoder, Options, Output};
 use airpace_phy::evidence::{Caution, Evidence};
 use airpace_phy::found::Found;
 use airpace_phy::impair::Profile;
 use airpace_phy::pdcch::{self, Place, Sent};
 use airpace_phy::search::Search;
-use airpace_phy::{
-    Bandwidth, Cell, Complex32, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports,
-};
+use airpace_phy::{Bandwidth, Cell, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports};
 use crowd::Scene;
 use proptest::prelude::*;
 use recordings::{Description, Row, data};
@@ -93,7 +91,7 @@ impl Score {
 fn believed(name: &str) -> Option<Score> {
     let folder = data("radio")?;
     let about = Description::load(&folder, name);
-    let mut out = decode(about.rate_hz(), &about.raw_samples(&folder, name));
+    let mut out = blind::believed(about.rate_hz(), &about.raw_samples(&folder, name));
     // To the numbers of the table of truth.
     let first = u64::from(about.sfn) * 10 + about.subframe as u64;
     out.iter_mut().for_each(|found| found.index = found.index.wrapping_sub(first));
@@ -114,30 +112,6 @@ fn believed(name: &str) -> Option<Score> {
     Some(score)
 }
 
-/// All that a decoder believes of samples of which it knows nothing.
-fn decode(rate_hz: u64, samples: &[Complex32]) -> Vec<Found> {
-    let mut decoder = Decoder::new(Options::new(rate_hz)).expect("a rate for a cell");
-    let mut all = Vec::new();
-    let mut pieces = samples.chunks(rate_hz as usize / 1000);
-    loop {
-        let piece = pieces.next();
-        match piece {
-            Some(samples) => decoder.push(samples),
-            None => decoder.finish(),
-        }
-        while let Some(output) = decoder.pop() {
-            match output {
-                Output::Subframe(reading) => all.extend(reading.found.into_iter().chain(reading.late)),
-                Output::Late(late) => all.extend(late),
-                Output::Locked(_) | Output::Lost => {}
-            }
-        }
-        if piece.is_none() {
-            return all;
-        }
-    }
-}
-
 /// What is believed of a scene: how much of what was sent, how much else, and how much of that was to be expected by
 /// the confidences.
 struct Heard {
@@ -151,7 +125,7 @@ struct Heard {
 
 fn hear(scene: &Scene) -> Heard {
     let (samples, sent) = scene.play();
-    let all = decode(scene.fft_size as u64 * 15_000, &samples);
+    let all = blind::believed(scene.fft_size as u64 * 15_000, &samples);
     let is_true = |found: &Found| {
         sent.iter().any(|(index, sent)| {
             *index == found.index
@@ -334,7 +308,7 @@ fn noise_is_borne_as_well_as_by_a_decoder_that_knows_everything() {
     {
         let scene = Scene { subframes: 200, ..scene(25, 512, Ports::One, snr_db) };
         let (samples, sent) = scene.play();
-        let all = decode(scene.fft_size as u64 * 15_000, &samples);
+        let all = blind::believed(scene.fft_size as u64 * 15_000, &samples);
         let mut tallies = [(0, 0); 4];
         // Users have to be known first.
         for (index, sent) in sent.iter().filter(|(index, _)| *index > 100) {

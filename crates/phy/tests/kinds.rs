@@ -4,6 +4,8 @@
 //! distributed ones, orders. Everyone gets system information, pages and answers to preambles, by 1A and 1C; groups get power
 //! commands. No two grants share a PRB.
 
+mod blind;
+
 use std::collections::BTreeMap;
 
 use airpace_core::tables::lte;
@@ -12,7 +14,6 @@ use airpace_phy::dci::{
     Allocation, Audience, Block, Carrier, Compact, Downlink, Extras, Format, Gap, Message, Order, Payload,
     Power, Spatial, Uplink, pack, parse,
 };
-use airpace_phy::decoder::{Decoder, Options, Output};
 use airpace_phy::encode::{Data, Subframe, Transmitter};
 use airpace_phy::found::Found;
 use airpace_phy::impair::{Conditions, Impair, Profile, noise_power};
@@ -104,7 +105,7 @@ fn crowds_are_heard_and_rntis_that_others_get() {
 #[track_caller]
 fn check(row: &Row, least: f64) {
     let (rate_hz, samples, sent) = play(row);
-    let believed = decode(rate_hz, &samples);
+    let believed = blind::believed(rate_hz, &samples);
     let find = |told: &Told| believed.iter().find(|found| is_sent(told, found));
     let mut kinds: BTreeMap<&str, [u32; 3]> = BTreeMap::new();
     for told in &sent {
@@ -172,27 +173,6 @@ fn is_meant(told: &Told, found: &Found) -> bool {
         (Message::Power(_), Message::Power(_)) => true,
         (sent, found) => sent == found,
     }
-}
-
-fn decode(rate_hz: u64, samples: &[Complex32]) -> Vec<Found> {
-    let mut decoder = Decoder::new(Options::new(rate_hz)).expect("a rate for a cell");
-    let mut all = Vec::new();
-    let mut drain = |decoder: &mut Decoder| {
-        while let Some(output) = decoder.pop() {
-            match output {
-                Output::Subframe(reading) => all.extend(reading.found.into_iter().chain(reading.late)),
-                Output::Late(late) => all.extend(late),
-                Output::Locked(_) | Output::Lost => {}
-            }
-        }
-    };
-    for piece in samples.chunks(rate_hz as usize / 1000) {
-        decoder.push(piece);
-        drain(&mut decoder);
-    }
-    decoder.finish();
-    drain(&mut decoder);
-    all
 }
 
 /// The sample rate, what is received, and what was sent.

@@ -1,5 +1,6 @@
 //! Samples that a receiver repeats: the cell's numbers go back, time does not, and HARQ processes are the cell's.
 
+mod blind;
 mod crowd;
 mod recordings;
 
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 use airpace_core::Rnti;
 use airpace_core::radio::{Dci, Direction};
 use airpace_phy::dci::Extras;
-use airpace_phy::decoder::{Decoder, Options, Output};
+use airpace_phy::decoder::Output;
 use airpace_phy::pdcch::Place;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use crowd::Scene;
@@ -19,20 +20,10 @@ type Grants = BTreeMap<(u16, u8, Rnti, Place), Dci>;
 
 /// What comes out, and how often numbers leap.
 fn decode(rate_hz: u64, samples: &[Complex32]) -> (Grants, usize) {
-    let mut decoder = Decoder::new(Options::new(rate_hz)).expect("a rate for a cell");
-    decoder.push(samples);
-    decoder.finish();
     let (mut grants, mut leaps) = (Grants::new(), 0);
-    while let Some(output) = decoder.pop() {
-        let found = match output {
-            Output::Subframe(reading) => {
-                leaps += usize::from(reading.leap != 0);
-                [reading.found, reading.late].concat()
-            }
-            Output::Late(late) => late,
-            Output::Locked(_) | Output::Lost => Vec::new(),
-        };
-        for found in found {
+    for output in blind::decode(rate_hz, samples).0 {
+        leaps += usize::from(matches!(&output, Output::Subframe(reading) if reading.leap != 0));
+        for found in blind::messages(output) {
             let key = (found.sfn, found.subframe, found.rnti, found.place);
             grants.extend(found.dci.map(|dci| (key, dci)));
         }

@@ -1,11 +1,12 @@
 //! Samples that are lost without a word: a subframe that was not heard is never told to be idle.
 
+mod blind;
 mod crowd;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use airpace_phy::dci::Extras;
-use airpace_phy::decoder::{Decoder, Options, Output};
+use airpace_phy::decoder::Output;
 use airpace_phy::impair::Profile;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use crowd::Scene;
@@ -36,31 +37,18 @@ struct Told {
 }
 
 fn decode(rate_hz: u64, samples: &[Complex32]) -> Told {
-    let mut decoder = Decoder::new(Options::new(rate_hz)).expect("a rate for a cell");
-    let mut told = Told { subframes: BTreeSet::new(), messages: BTreeMap::new(), faint: 0 };
-    let mut pieces = samples.chunks(rate_hz as usize / 1000);
-    loop {
-        let piece = pieces.next();
-        match piece {
-            Some(samples) => decoder.push(samples),
-            None => decoder.finish(),
+    let (outputs, decoder) = blind::decode(rate_hz, samples);
+    let mut told =
+        Told { subframes: BTreeSet::new(), messages: BTreeMap::new(), faint: decoder.ladder().faint };
+    for output in outputs {
+        if let Output::Subframe(reading) = &output {
+            told.subframes.insert(reading.index);
         }
-        while let Some(output) = decoder.pop() {
-            let found = match output {
-                Output::Subframe(reading) => {
-                    told.subframes.insert(reading.index);
-                    [reading.found, reading.late].concat()
-                }
-                Output::Late(late) => late,
-                Output::Locked(_) | Output::Lost => Vec::new(),
-            };
-            found.iter().for_each(|found| *told.messages.entry(found.index).or_default() += 1);
-        }
-        if piece.is_none() {
-            told.faint = decoder.ladder().faint;
-            return told;
+        for found in blind::messages(output) {
+            *told.messages.entry(found.index).or_default() += 1;
         }
     }
+    told
 }
 
 /// Subframes in which something was sent, and how much.

@@ -1,5 +1,6 @@
 //! Messages that were sent and could not be read: what they grant is never told to be idle.
 
+mod blind;
 mod crowd;
 mod recordings;
 
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 use airpace_core::Time;
 use airpace_core::radio::CarrierId;
 use airpace_phy::dci::Extras;
-use airpace_phy::decoder::{Decoder, Options, Output, Reading};
+use airpace_phy::decoder::{Output, Reading};
 use airpace_phy::impair::Profile;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use crowd::Scene;
@@ -30,27 +31,19 @@ fn scene(tries: usize, ports: Ports, snr_db: f64, fading: Option<(Profile, f64)>
 
 /// All subframes with all their messages, those that were believed later too.
 fn decode(rate_hz: u64, samples: &[Complex32]) -> BTreeMap<u64, Reading> {
-    let mut decoder = Decoder::new(Options::new(rate_hz)).expect("a rate for a cell");
     let mut readings = BTreeMap::<u64, Reading>::new();
-    decoder.push(samples);
-    for is_over in [false, true] {
-        if is_over {
-            decoder.finish();
-        }
-        while let Some(output) = decoder.pop() {
-            let late = match output {
-                Output::Subframe(mut reading) => {
-                    let late = std::mem::take(&mut reading.late);
-                    readings.insert(reading.index, reading);
-                    late
-                }
-                Output::Late(late) => late,
-                Output::Locked(_) | Output::Lost => Vec::new(),
-            };
-            for found in late {
-                if let Some(reading) = readings.get_mut(&found.index) {
-                    reading.found.push(found);
-                }
+    for output in blind::decode(rate_hz, samples).0 {
+        let late = match output {
+            Output::Subframe(mut reading) => {
+                let late = std::mem::take(&mut reading.late);
+                readings.insert(reading.index, reading);
+                late
+            }
+            other => blind::messages(other),
+        };
+        for found in late {
+            if let Some(reading) = readings.get_mut(&found.index) {
+                reading.found.push(found);
             }
         }
     }

@@ -1,0 +1,33 @@
+//! What a decoder that knows nothing makes of samples.
+#![allow(dead_code)] // each test uses its part
+
+use airpace_phy::Complex32;
+use airpace_phy::decoder::{Decoder, Options, Output};
+use airpace_phy::found::Found;
+
+/// All that comes out of samples that come millisecond by millisecond, and the decoder at their end.
+pub fn decode(rate_hz: u64, samples: &[Complex32]) -> (Vec<Output>, Decoder) {
+    let mut decoder = Decoder::new(Options::new(rate_hz)).expect("a rate for a cell");
+    let mut outputs = Vec::new();
+    for piece in samples.chunks(rate_hz as usize / 1000) {
+        decoder.push(piece);
+        outputs.extend(std::iter::from_fn(|| decoder.pop()));
+    }
+    decoder.finish();
+    outputs.extend(std::iter::from_fn(|| decoder.pop()));
+    (outputs, decoder)
+}
+
+/// The messages that come out with one output, of its subframe and of others before.
+pub fn messages(output: Output) -> Vec<Found> {
+    match output {
+        Output::Subframe(reading) => [reading.found, reading.late].concat(),
+        Output::Late(late) => late,
+        Output::Locked(_) | Output::Lost => Vec::new(),
+    }
+}
+
+/// All messages that are believed.
+pub fn believed(rate_hz: u64, samples: &[Complex32]) -> Vec<Found> {
+    decode(rate_hz, samples).0.into_iter().flat_map(messages).collect()
+}
