@@ -1,24 +1,12 @@
 //! Every row of the numeric tables that the project keeps beside its repository (`AIRPACE_DATA`), against ours.
 
-use std::path::PathBuf;
-
 use airpace_core::Bits;
 use airpace_core::tables::lte::{McsTable, tbs, tbs_format_1c, uplink_mcs};
 use airpace_core::tables::{CodeRate, Cqi, Modulation, nr};
 
-/// The rows of a CSV file below the data folder, header left out; `None`, with the reason printed, if absent.
+/// The rows of a CSV file of the recordings, header left out.
 fn rows(path: &str) -> Option<Vec<Vec<String>>> {
-    let root = std::env::var_os("AIRPACE_DATA")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));
-    let file = root.join(path);
-    let Ok(text) = std::fs::read_to_string(&file) else {
-        println!(
-            "skipped: {} is not there; set AIRPACE_DATA to the folder with the shared data",
-            file.display()
-        );
-        return None;
-    };
+    let text = std::fs::read_to_string(airpace_testing::recordings(path)?).expect("a table");
     Some(text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect())
 }
 

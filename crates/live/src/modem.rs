@@ -87,6 +87,8 @@ pub struct ServeStats {
 const LOOKS_EVERY: Duration = Duration::from_millis(50);
 /// How long to wait for what is not made yet.
 const ASKS_AGAIN_AFTER: Duration = Duration::from_millis(1);
+/// How long a host may take to read the last of what was said.
+const LETS_READ: Duration = Duration::from_secs(10);
 /// From 1970-01-01 to 1980-01-06.
 const EPOCH: Duration = Duration::from_secs(315_964_800);
 
@@ -157,6 +159,13 @@ pub fn serve(
         }
         let is_told = outgoing.is_empty() && modem.next_timer().is_none();
         if ends && was_all_said && (is_told || !door.has_host()) {
+            if let Err(error) = door.hand_over(LETS_READ) {
+                // A host that went meanwhile has what it wanted.
+                let is_gone = matches!(error.kind(), io::ErrorKind::NotConnected | io::ErrorKind::BrokenPipe);
+                if !is_gone {
+                    return Err(error);
+                }
+            }
             break;
         }
         let said = match (&next, begun) {

@@ -94,6 +94,10 @@ impl Source {
     /// # Errors
     /// `InvalidInput` for what can be no port, `ResourceBusy` for one that another program has, and does not let go soon.
     pub(crate) fn open_first(&self) -> io::Result<Option<Port>> {
+        self.open_first_within(LETS_GO_WITHIN)
+    }
+
+    fn open_first_within(&self, patience: Duration) -> io::Result<Option<Port>> {
         let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         match self {
             Source::Tcp(address) => match address.rsplit_once(':') {
@@ -111,7 +115,7 @@ impl Source {
                         Ok(port) => return Ok(Some(port)),
                         Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(error),
                         Err(error) if error.kind() != io::ErrorKind::ResourceBusy => return Ok(None),
-                        Err(error) if asked.elapsed() > LETS_GO_WITHIN => return Err(error),
+                        Err(error) if asked.elapsed() > patience => return Err(error),
                         Err(_) => std::thread::sleep(Duration::from_millis(50)),
                     }
                 }

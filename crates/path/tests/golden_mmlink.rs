@@ -1,26 +1,14 @@
 //! The logs of the real mm-link, to the millisecond and the byte.
 
 use std::io::Read;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use airpace_path::trace::{Trace, mmlink};
 use flate2::read::GzDecoder;
 
-/// A file below the data folder; `None`, with the reason printed, if absent.
+/// A file of the recordings.
 fn data(path: &str) -> Option<Vec<u8>> {
-    let root = std::env::var_os("AIRPACE_DATA")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));
-    let file = root.join(path);
-    let bytes = std::fs::read(&file);
-    if bytes.is_err() {
-        println!(
-            "skipped: {} is not there; set AIRPACE_DATA to the folder with the shared data",
-            file.display()
-        );
-    }
-    bytes.ok()
+    Some(std::fs::read(airpace_testing::recordings(path)?).expect("a recording"))
 }
 
 fn log(name: &str) -> Option<String> {

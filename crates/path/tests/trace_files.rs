@@ -1,23 +1,10 @@
 //! The recorded traces that the project keeps beside its repository (`AIRPACE_DATA`), and what is known of them.
 
-use std::path::PathBuf;
-
 use airpace_path::trace::Trace;
 
-/// A file below the folder of traces; `None`, with the reason printed, if absent.
+/// A file of the recorded traces.
 fn file(name: &str) -> Option<Vec<u8>> {
-    let root = std::env::var_os("AIRPACE_DATA")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));
-    let file = root.join("traces").join(name);
-    let bytes = std::fs::read(&file);
-    if bytes.is_err() {
-        println!(
-            "skipped: {} is not there; set AIRPACE_DATA to the folder with the shared data",
-            file.display()
-        );
-    }
-    bytes.ok()
+    Some(std::fs::read(airpace_testing::recordings(&format!("traces/{name}"))?).expect("a trace"))
 }
 
 fn trace(name: &str) -> Option<Trace> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -159,14 +159,6 @@ fn percent(share: f64) -> String {
     format!("{:+.1}", (share * 1e3).round() / 10.0 + 0.0)
 }
 
-/// The traces' folder, if the data are there.
-fn traces() -> Option<PathBuf> {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let data = std::env::var_os("AIRPACE_DATA").map_or(default, PathBuf::from);
-    let traces = data.join("traces");
-    traces.is_dir().then_some(traces)
-}
-
 const HEAD: &str = "\
 | trace | queue | ours | Mbit/s Linux | ours | mean delay, ms: Linux | ours | p95 delay, ms: Linux | ours | within |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -199,10 +191,7 @@ fn comparisons(folder: &Path, choices: &[(&str, &str, u64)]) -> Vec<Comparison> 
 
 #[test]
 fn reno_cubic_and_bbr_do_what_linux_does() {
-    let Some(folder) = traces() else {
-        println!("skipped: no recorded traces; set AIRPACE_DATA to the folder that has traces/");
-        return;
-    };
+    let Some(folder) = airpace_testing::recordings("traces") else { return };
     let held = comparisons(&folder, &SCHEMES);
     for Comparison { place, row, is_within } in &held {
         let known = KNOWN.iter().find(|known| (known.0, known.1, known.2) == (&place.0, place.1, &place.2));

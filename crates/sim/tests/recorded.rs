@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,14 +16,6 @@ use airpace_sim::{Scenario, SchemeSpec};
 /// Recordings of very different links: LTE that stands still and drives, a 3G link with long holes, and steps.
 const TRACES: [&str; 4] =
     ["TMobile-LTE-short.down", "nyc-taxi3.down", "Verizon-EVDO-driving.down", "orca-step-10s-3-level.down"];
-
-/// The traces' folder, if the data are there.
-fn traces() -> Option<PathBuf> {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let data = std::env::var_os("AIRPACE_DATA").map_or(default, PathBuf::from);
-    let traces = data.join("traces");
-    traces.is_dir().then_some(traces)
-}
 
 /// What arrived of each flow.
 #[derive(Default)]
@@ -108,10 +100,7 @@ fn row(trace: &Path, choice: &str) -> String {
 
 #[test]
 fn the_table_on_recorded_links() {
-    let Some(folder) = traces() else {
-        println!("skipped: no recorded traces; set AIRPACE_DATA to the folder that has traces/");
-        return;
-    };
+    let Some(folder) = airpace_testing::recordings("traces") else { return };
     let choices = airpace_cc::scheme::choices();
     let rows = Mutex::new(vec![String::new(); TRACES.len() * choices.len()]);
     let next = AtomicUsize::new(0);

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use airpace_testing::has_program;
+
 use super::Shell;
 use super::diag_made::{Log, nas, recorded, reference, rrc};
 
@@ -122,12 +124,12 @@ fn messages_keep_their_radio_and_version_and_what_has_no_message_is_left_out() {
     shell.run(&["diag", "decode", "phone.qmdl", "--pcap", "x", "--json"]).refused(&["--json"]);
 }
 
-/// What tshark prints; `None` with a word where there is none.
+/// What tshark prints; `None` where there is none.
 fn tshark(shell: &Shell, words: &[&str]) -> Option<String> {
-    let Ok(done) = Command::new("tshark").args(words).current_dir(shell.folder.path()).output() else {
-        eprintln!("skipped: there is no tshark (Debian: apt-get install tshark)");
+    if !has_program("tshark", "tshark") {
         return None;
-    };
+    }
+    let done = Command::new("tshark").args(words).current_dir(shell.folder.path()).output().unwrap();
     assert!(done.status.success(), "tshark {words:?}: {}", String::from_utf8_lossy(&done.stderr));
     Some(String::from_utf8(done.stdout).unwrap())
 }

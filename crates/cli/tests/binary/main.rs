@@ -120,13 +120,8 @@ fn keys(value: &Value) -> Vec<&str> {
     keys
 }
 
-/// The folder of recordings, or a word on why the test that asks for it does not run.
+/// The folder of recordings, if it is there.
 fn recordings() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = std::env::var_os("AIRPACE_DATA").map_or(beside, PathBuf::from);
-    if folder.join("golden_mmlink").is_dir() {
-        return Some(folder.canonicalize().expect("a folder that is there"));
-    }
-    eprintln!("skipped: {} has no recordings (set AIRPACE_DATA)", folder.display());
-    None
+    let logs = airpace_testing::recordings("golden_mmlink")?;
+    Some(logs.join("..").canonicalize().expect("a folder that is there"))
 }

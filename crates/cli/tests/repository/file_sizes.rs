@@ -8,7 +8,8 @@ const MOST_LINES: usize = 1_000;
 #[test]
 fn no_source_file_is_longer_than_the_wall() {
     let sources = ["rs", "js", "ts", "css", "html", "py", "sh", "md", "toml"];
-    let long: Vec<_> = own_texts()
+    let Some(texts) = own_texts() else { return };
+    let long: Vec<_> = texts
         .into_iter()
         .filter(|(path, _)| path.rsplit_once('.').is_some_and(|(_, ending)| sources.contains(&ending)))
         .map(|(path, text)| (path, text.lines().count()))

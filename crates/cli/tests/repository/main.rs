@@ -21,35 +21,60 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The files that git tracks or would track, relative to the root, as far as they are there.
-fn tracked_files() -> Vec<String> {
-    let listed = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
-        .current_dir(root())
-        .output()
-        .expect("git lists files");
-    assert!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr));
-    let mut files: Vec<String> = String::from_utf8(listed.stdout)
-        .expect("paths in UTF-8")
-        .split_terminator('\0')
-        .filter(|path| root().join(path).is_file())
-        .map(str::to_owned)
-        .collect();
-    files.sort();
-    assert!(files.len() > 20, "git found only {} files", files.len());
+/// The files that git tracks, relative to the root, as far as they are there; `None`, and the calling test is noted as
+/// skipped, where this is no checkout of git.
+fn tracked_files() -> Option<Vec<String>> {
+    let files = tracked_below(&root());
+    match &files {
+        Some(files) => assert!(files.len() > 20, "git found only {} files", files.len()),
+        None => airpace_testing::skipped("no checkout of git, which tells sources from a user's own files"),
+    }
     files
 }
 
+/// The files that git tracks below a folder, sorted; `None` where it tracks none. What lies beside them is its user's own:
+/// runs, reports, notes.
+fn tracked_below(folder: &Path) -> Option<Vec<String>> {
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(folder).output().ok()?;
+    if !listed.status.success() || listed.stdout.is_empty() {
+        return None;
+    }
+    let mut files: Vec<String> = String::from_utf8(listed.stdout)
+        .expect("paths in UTF-8")
+        .split_terminator('\0')
+        .filter(|path| folder.join(path).is_file())
+        .map(str::to_owned)
+        .collect();
+    files.sort();
+    Some(files)
+}
+
 /// The tracked files that are text, with their text. Libraries of others, kept as they came, are not ours to judge.
-fn own_texts() -> Vec<(String, String)> {
-    tracked_files()
-        .into_iter()
-        .filter(|path| !path.contains("/vendor/"))
-        .filter_map(|path| {
-            let text = std::fs::read_to_string(root().join(&path)).ok()?;
-            Some((path, text))
-        })
-        .collect()
+fn own_texts() -> Option<Vec<(String, String)>> {
+    let with_text = |path: String| {
+        let text = std::fs::read_to_string(root().join(&path)).ok()?;
+        Some((path, text))
+    };
+    let files = tracked_files()?.into_iter().filter(|path| !path.contains("/vendor/"));
+    Some(files.filter_map(with_text).collect())
+}
+
+#[test]
+fn what_users_leave_in_their_checkout_is_not_judged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let git = |words: &[&str]| {
+        let done = Command::new("git").args(words).current_dir(folder.path()).output().expect("git");
+        assert!(done.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    assert_eq!(tracked_below(folder.path()), None, "a folder of no repository");
+    git(&["init", "--quiet"]);
+    assert_eq!(tracked_below(folder.path()), None, "a repository that tracks nothing");
+    std::fs::create_dir(folder.path().join("my-first")).unwrap();
+    for file in ["source.rs", "my-first/report.html"] {
+        std::fs::write(folder.path().join(file), "text").unwrap();
+    }
+    git(&["add", "source.rs"]);
+    assert_eq!(tracked_below(folder.path()), Some(vec!["source.rs".to_owned()]));
 }
 
 /// What cargo knows of the workspace and of all that it depends on, on Linux.

@@ -2,15 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder of recordings, if it is there.
+/// The folder of recorded logs, if it is there.
 pub fn recordings() -> Option<PathBuf> {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = std::env::var_os("AIRPACE_DATA").map_or(default, PathBuf::from).join("diag");
-    if !folder.is_dir() {
-        println!("skipped: no recorded logs; set AIRPACE_DATA to the folder that has diag/");
-        return None;
-    }
-    Some(folder)
+    airpace_testing::recordings("diag")
 }
 
 /// The logs in the folder, by name.

@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -148,6 +148,58 @@ impl Door {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
             result => result,
         }
+    }
+
+    /// Hands over what was written: closes the port for what the modem says, and waits until the host has taken all of it or
+    /// is gone, at most so long. Without this a port that closes drops what the host has not read: a TCP connection with a
+    /// request that nobody read is reset, a terminal is emptied.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub(super) fn hand_over(&mut self, most: Duration) -> io::Result<()> {
+        let until = Instant::now() + most;
+        match self {
+            Door::Terminal { modem, path, has_host: true } => {
+                // The host's side tells what is still to be read there. A host that wants it for itself alone keeps all but
+                // root from it: then only its going tells.
+                let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let host = rustix::fs::open(path.as_str(), flags, Mode::empty()).ok();
+                let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+                while Instant::now() < until {
+                    let is_done = match &host {
+                        Some(host) => poll(&mut [PollFd::new(host, PollFlags::IN)], Some(&now))? == 0,
+                        None => {
+                            let mut fds = [PollFd::new(&*modem, PollFlags::IN)];
+                            poll(&mut fds, Some(&now))?;
+                            fds[0].revents().contains(PollFlags::HUP)
+                        }
+                    };
+                    if is_done {
+                        break;
+                    }
+                    // A host that goes on to ask is not to be held up because nobody reads it.
+                    let _ = rustix::io::read(&*modem, &mut [0; 256]);
+                    std::thread::sleep(LOOKS_EVERY);
+                }
+            }
+            Door::Tcp { host: Some(host), .. } => {
+                host.shutdown(Shutdown::Write)?;
+                host.set_nonblocking(false)?;
+                let mut left = most;
+                while !left.is_zero() {
+                    host.set_read_timeout(Some(left))?;
+                    match host.read(&mut [0; 256]) {
+                        Ok(0) => break,
+                        Ok(_) => {}
+                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                        Err(_) => break,
+                    }
+                    left = until.saturating_duration_since(Instant::now());
+                }
+            }
+            Door::Terminal { .. } | Door::Tcp { .. } => {}
+        }
+        Ok(())
     }
 
     /// The host is gone.

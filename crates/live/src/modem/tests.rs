@@ -32,7 +32,7 @@ impl Host {
         while !is_there(self) {
             let now = Time::ZERO + self.opened.elapsed();
             assert!(
-                now < Time::from_secs(60),
+                now < Time::from_secs(120),
                 "{:?}, {} packets",
                 self.line.session.state(),
                 self.came.len()
@@ -162,4 +162,62 @@ fn a_log_that_is_over_ends_the_service_if_that_is_wanted() {
     });
     assert_eq!(host.came.last(), Some(&(stamp(290), vec![29])), "with the stamps that it was recorded with");
     assert_eq!((stats.modem.fed, stats.modem.sent), (30, host.came.len() as u64));
+}
+
+/// A host that reads nothing while the modem says its last, and goes on to ask, gets all that was sent nevertheless.
+fn a_slow_host(source: Source, mut door: Door) {
+    let packets = (0..30).map(|at| {
+        let stamp = Stamp::from_nanos((1_450_000_000_000 + at) * 1_000_000);
+        Recorded { radio: Radio::FIRST, code: CODE, stamp, payload: vec![0; 64] }
+    });
+    // So late that the host has asked for it by then.
+    let late = Recorded {
+        radio: Radio::FIRST,
+        code: CODE,
+        stamp: Stamp::from_nanos(1_450_000_000_500 * 1_000_000),
+        payload: vec![1; 64],
+    };
+    let mut replay = Replay::new(packets.chain([late]).collect(), ReplayOptions::default());
+    let (tell, told) = mpsc::channel();
+    thread::scope(|scope| {
+        let server = scope.spawn(move || {
+            let notice = |notice| tell.send(notice).unwrap();
+            let never = AtomicBool::new(false);
+            serve(&mut door, ModemOptions::default(), true, || replay.say(), &never, notice).unwrap()
+        });
+        let mut host = Host::new(&source, &[CODE]);
+        host.until(|host| host.line.session.state() == State::Streaming);
+        assert!(told.iter().any(|notice| notice == Notice::AllSaid));
+        let _ = host.port.write(&[0x7E; 64]);
+        let mut buffer = [0; 256];
+        loop {
+            poll(&mut [PollFd::new(&host.port, PollFlags::IN)], None).unwrap();
+            match host.port.read(&mut buffer) {
+                Ok(count) => {
+                    let bytes = &buffer[..count.unwrap_or(0)];
+                    let came = &mut host.came;
+                    let push = |packet: &LogPacket<'_>| came.push((packet.stamp, packet.payload.to_vec()));
+                    host.line.push(Time::ZERO + host.opened.elapsed(), bytes, push);
+                }
+                Err(error) => {
+                    assert_ne!(error.kind(), io::ErrorKind::ConnectionReset, "an end, not a break");
+                    break;
+                }
+            }
+        }
+        let sent = server.join().unwrap().modem.sent;
+        assert!(sent > 0 && host.came.len() as u64 == sent, "{} of {sent}", host.came.len());
+    });
+}
+
+#[test]
+fn a_slow_host_gets_the_last_of_a_log_at_a_tcp_port() {
+    let door = Door::listen("127.0.0.1:0").unwrap();
+    a_slow_host(Source::Tcp(door.to_string()), door);
+}
+
+#[test]
+fn a_slow_host_gets_the_last_of_a_log_at_a_terminal() {
+    let door = Door::terminal().unwrap();
+    a_slow_host(Source::Serial(door.to_string().into()), door);
 }

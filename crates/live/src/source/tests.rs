@@ -16,12 +16,11 @@ fn terminal() -> (OwnedFd, PathBuf) {
     (modem, name.into())
 }
 
-/// What comes within a second.
+/// The next `count` bytes, however long they take.
 fn wait(port: &Port, count: usize) -> Vec<u8> {
-    let (mut found, started) = (vec![], Instant::now());
-    while found.len() < count && started.elapsed() < Duration::from_secs(10) {
-        let timeout = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
-        poll(&mut [PollFd::new(port, PollFlags::IN)], Some(&timeout)).unwrap();
+    let mut found = vec![];
+    while found.len() < count {
+        poll(&mut [PollFd::new(port, PollFlags::IN)], None).unwrap();
         let mut buffer = [0; 64];
         if let Some(count) = port.read(&mut buffer).unwrap() {
             found.extend_from_slice(&buffer[..count]);
@@ -89,7 +88,8 @@ fn what_can_never_be_a_port_is_told_from_what_may_come() {
         std::thread::sleep(Duration::from_millis(200));
         drop(held);
     });
-    assert!(matches!(first(source), Ok(Some(_))), "a guard that is about to end is waited for");
+    let waited = source.open_first_within(Duration::MAX);
+    assert!(matches!(waited, Ok(Some(_))), "a guard that is about to end is waited for");
     soon.join().unwrap();
 }
 

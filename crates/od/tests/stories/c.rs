@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
+use airpace_testing::{has_program, skipped};
 use od::c::{AFTER_GAP, CKpi, CReading};
 use tempfile::TempDir;
 
@@ -43,18 +44,9 @@ fn succeed(command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-fn is_there(program: &str) -> bool {
-    let status = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let is_there = status.is_ok_and(|status| status.success());
-    if !is_there {
-        println!("skipped: there is no {program}");
-    }
-    is_there
-}
-
 /// What pkg-config says of the installed library; `None` if there is no pkg-config.
 fn flags(question: &[&str]) -> Option<Vec<String>> {
-    is_there("pkg-config").then(|| {
+    has_program("pkg-config", "pkg-config").then(|| {
         let mut ask = Command::new("pkg-config");
         let told = succeed(
             ask.args(question).arg("libod").env("PKG_CONFIG_PATH", installed().join("lib/pkgconfig")),
@@ -187,7 +179,7 @@ fn the_header_is_clean_as_c_and_as_cpp() {
     let text = "#include <od.h>\n#include <od.h>\nint main(void) { struct od_reading r = OD_READING_INIT; return (int)r.reserved; }\n";
     std::fs::write(&source, text).expect("written");
     let mut languages = vec![("cc", "c", "c99"), ("cc", "c", "c11")];
-    if is_there("c++") {
+    if has_program("c++", "g++") {
         languages.extend([("c++", "c++", "c++11"), ("c++", "c++", "c++20")]);
     }
     for (compiler, language, standard) in languages {
@@ -237,23 +229,13 @@ fn manual_pages_are_well_formed() {
         .map(|page| page.expect("readable").path())
         .collect();
     assert!(pages.len() >= 5, "{pages:?}");
-    if is_there_without_version("mandoc") {
+    if has_program("mandoc", "mandoc") {
         let output = Command::new("mandoc").args(["-T", "lint", "-W", "warning"]).args(&pages).output();
         let output = output.expect("mandoc runs");
         // What it says about the system's other pages, of which it keeps an index, is not about ours.
         let told: Vec<_> = lines(&output).into_iter().filter(|line| !line.contains("makewhatis")).collect();
         assert!(told.is_empty(), "{told:#?}");
     }
-}
-
-/// As [`is_there`], for a program that does not know `--version`.
-fn is_there_without_version(program: &str) -> bool {
-    let is_there =
-        Command::new(program).arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    if !is_there {
-        println!("skipped: there is no {program}");
-    }
-    is_there
 }
 
 #[test]
@@ -408,7 +390,7 @@ fn a_reader_makes_no_system_call() {
     let clock = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let clock = clock.unwrap_or_default();
     if !["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"].contains(&clock.trim()) {
-        println!("skipped: this machine's clock, {:?}, cannot be read without a system call", clock.trim());
+        skipped(&format!("this machine's clock, {}, cannot be read without a system call", clock.trim()));
         return;
     }
     let run = |more: &[&str]| {
@@ -416,7 +398,7 @@ fn a_reader_makes_no_system_call() {
     };
     let read = run(&[]);
     if read.status.code() == Some(77) {
-        println!("skipped: seccomp is not allowed here: {}", String::from_utf8_lossy(&read.stderr));
+        skipped(&format!("seccomp is not allowed here: {}", String::from_utf8_lossy(&read.stderr).trim()));
         return;
     }
     assert!(read.status.success(), "a call was made that the system does not allow: {read:?}");

@@ -81,7 +81,7 @@ impl Daemon {
 
     /// Waits until the daemon has seen what a test has done.
     pub fn settle(&self, what: &str, is_so: impl Fn(&State) -> bool) {
-        for _ in 0..5_000 {
+        for _ in 0..60_000 {
             if is_so(&self.state) {
                 return;
             }

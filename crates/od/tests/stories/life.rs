@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::daemon::{Daemon, Process, turns_to};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(120);
 
 #[test]
 fn a_daemon_that_stops_leaves_its_last_readings_and_says_so() {

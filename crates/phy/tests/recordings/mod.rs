@@ -2,28 +2,19 @@
 #![allow(dead_code)] // each test uses its part
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use airpace_core::PrbSet;
 use airpace_phy::dci::Format;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
 
+/// A folder of the recordings.
+pub use airpace_testing::recordings as data;
+
 /// All recordings.
 pub const NAMES: [&str; 6] =
     ["pub_g06_1p", "pub_g100_2p", "pub_g25_2p_clean", "pub_g50_2p", "pub_n25", "pub_p15_tm1"];
-
-/// A folder of `$AIRPACE_DATA`; says why there is none.
-pub fn data(folder: &str) -> Option<PathBuf> {
-    let found = std::env::var_os("AIRPACE_DATA").map(|root| PathBuf::from(root).join(folder));
-    match found {
-        Some(path) if path.is_dir() => Some(path),
-        _ => {
-            eprintln!("skipped: set AIRPACE_DATA to the folder that has `{folder}`");
-            None
-        }
-    }
-}
 
 /// What the metadata of a recording says.
 pub struct Description {

@@ -1,0 +1,70 @@
+//! What tests share: where recordings and programs are, and that a test which did nothing is seen.
+//!
+//! A test that cannot run says so by [`skipped`] and returns. The word is printed past the capture of the test harness,
+//! so that `cargo test` shows it beside the "ok", and is appended to the file that [`LIST`] names: `./test` counts from it.
+
+use std::env;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The environment variable that names the file to which skipped tests are appended: a line each, test and reason with a
+/// tab between them.
+pub const LIST: &str = "AIRPACE_SKIPPED";
+
+/// The environment variable that names the folder of recordings. Without it they are looked for beside the repository.
+pub const DATA: &str = "AIRPACE_DATA";
+
+/// A file or folder of the recordings; `None`, with the calling test noted as skipped, where it is not there.
+/// `docs/recordings.md` says what is in that folder, and where it comes from.
+pub fn recordings(path: &str) -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let found = env::var_os(DATA).map_or(beside, PathBuf::from).join(path);
+    if found.exists() {
+        return Some(found);
+    }
+    skipped(&format!("no recordings: {path}"));
+    None
+}
+
+/// Whether a program starts; where it does not, the calling test is noted as skipped. `package` is Debian's that has it.
+pub fn has_program(program: &str, package: &str) -> bool {
+    let started = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if started.is_err() {
+        skipped(&format!("no {program} (Debian: apt-get install {package})"));
+    }
+    started.is_ok()
+}
+
+/// Notes that the calling test, or a part of it, does nothing, and why. A reason is best the same wherever it is the same:
+/// tests are counted by it.
+///
+/// # Panics
+/// If the list of skipped tests cannot be written: a skip that nobody sees is worse than a failure.
+pub fn skipped(reason: &str) {
+    let line = format!("{}\t{reason}\n", test());
+    // `eprintln!` would be captured with what a passing test says.
+    let _ = std::io::stderr().write_all(format!("skipped: {}", line.replace('\t', ": ")).as_bytes());
+    let Some(list) = env::var_os(LIST) else { return };
+    let appended = OpenOptions::new().create(true).append(true).open(&list);
+    // In one call, so that tests of several processes do not mix their lines.
+    let written = appended.and_then(|mut file| file.write_all(line.as_bytes()));
+    written.unwrap_or_else(|error| panic!("{}: {error} ({LIST} names it)", Path::new(&list).display()));
+}
+
+/// The calling test, after the binary that it is in.
+fn test() -> String {
+    let binary = env::current_exe().ok();
+    let binary = binary.as_deref().and_then(Path::file_stem).map_or_else(String::new, |stem| {
+        let stem = stem.to_string_lossy();
+        // Without the hash that cargo appends.
+        stem.rsplit_once('-').map_or(stem.as_ref(), |(name, _)| name).to_owned()
+    });
+    format!("{binary}::{}", std::thread::current().name().unwrap_or("a test"))
+}
