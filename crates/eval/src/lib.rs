@@ -20,6 +20,7 @@ pub mod folder;
 pub mod judge;
 pub mod matrix;
 pub mod metrics;
+pub mod numbers;
 pub mod qlog;
 pub mod report;
 mod shell;

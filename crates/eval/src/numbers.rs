@@ -1,0 +1,123 @@
+//! Numbers as people read them: the terminal and the report write the same digits.
+//!
+//! A metric has one unit and one count of decimals wherever it is shown. It is rounded once, from its whole value, by
+//! [`text`]; nobody else turns a metric into digits. The report's data carries the texts, so that its page need not
+//! round.
+
+/// How a metric is shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shown {
+    /// Its path in `summary.json`.
+    pub path: &'static str,
+    /// The unit of what is shown.
+    pub unit: &'static str,
+    /// What the value in `summary.json` is multiplied by to be in that unit.
+    pub factor: f64,
+    /// Decimals behind the point.
+    pub decimals: usize,
+}
+
+/// Every metric that tables show, in the order of the report's table.
+///
+/// Chosen: as many decimals as seeds agree on where nothing was changed, and not more than fit a terminal.
+pub static SHOWN: [Shown; 17] = [
+    shown_as("throughput_mbps", "Mbit/s", 1.0, 2),
+    shown_as("utilization", "%", 100.0, 1),
+    shown_as("one_way_delay_ms.p95", "ms", 1.0, 1),
+    shown_as("one_way_delay_ms.mean", "ms", 1.0, 1),
+    shown_as("one_way_delay_ms.p50", "ms", 1.0, 1),
+    shown_as("one_way_delay_ms.p99", "ms", 1.0, 1),
+    shown_as("queueing_delay_ms.p95", "ms", 1.0, 1),
+    shown_as("queueing_delay_ms.mean", "ms", 1.0, 1),
+    shown_as("queueing_delay_ms.p99", "ms", 1.0, 1),
+    shown_as("loss_rate", "%", 100.0, 3),
+    shown_as("power", "Mbit/s per ms", 1.0, 3),
+    shown_as("jain", "index", 1.0, 3),
+    shown_as("throughput_100ms.p10", "Mbit/s", 1.0, 2),
+    shown_as("throughput_100ms.p25", "Mbit/s", 1.0, 2),
+    shown_as("throughput_100ms.p50", "Mbit/s", 1.0, 2),
+    shown_as("throughput_100ms.p75", "Mbit/s", 1.0, 2),
+    shown_as("throughput_100ms.p90", "Mbit/s", 1.0, 2),
+];
+
+const fn shown_as(path: &'static str, unit: &'static str, factor: f64, decimals: usize) -> Shown {
+    Shown { path, unit, factor, decimals }
+}
+
+/// How the metric at `path` is shown.
+///
+/// # Panics
+/// If no table shows it: a mistake in the caller.
+pub fn shown(path: &str) -> &'static Shown {
+    let found = SHOWN.iter().find(|shown| shown.path == path);
+    found.unwrap_or_else(|| panic!("no table shows `{path}`; list it in `SHOWN`"))
+}
+
+impl Shown {
+    /// A value of `summary.json`, as digits in [`Shown::unit`]; a dash where there is none.
+    pub fn text(&self, value: Option<f64>) -> String {
+        value.map_or_else(|| "–".to_owned(), |value| text(value * self.factor, self.decimals))
+    }
+}
+
+/// The digits of `value`, rounded to so many decimals: the nearest decimal number to the value that is held, and no
+/// negative zero.
+pub fn text(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(digits) if digits.chars().all(|c| c == '0' || c == '.') => digits.to_owned(),
+        _ => text,
+    }
+}
+
+/// A number over seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The sample standard deviation; `None` of fewer than two.
+    pub deviation: Option<f64>,
+}
+
+impl Spread {
+    /// Over all of `values`; `None` where one is missing, or there are none: a mean over some seeds only would not be
+    /// the same number as the others beside it.
+    pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Option<Spread> {
+        let values = values.into_iter().collect::<Option<Vec<f64>>>()?;
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        let deviation = (values.len() >= 2).then(|| (squares / (count - 1.0)).sqrt());
+        (!values.is_empty()).then_some(Spread { mean, deviation })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_rounded_once_from_what_it_is() {
+        assert_eq!(text(44.604_999, 2), "44.60", "not 44.61, as by way of 44.605");
+        assert_eq!(text(0.125, 2), "0.12", "as close to 0.12 as to 0.13: the even one");
+        assert_eq!(text(-0.004, 2), "0.00", "no negative zero");
+        assert_eq!(text(-0.006, 2), "-0.01");
+        assert_eq!(text(1234.56, 0), "1235");
+    }
+
+    #[test]
+    fn a_metric_is_shown_in_its_unit() {
+        assert_eq!(shown("utilization").text(Some(0.978_4)), "97.8");
+        assert_eq!(shown("loss_rate").text(Some(0.000_03)), "0.003");
+        assert_eq!(shown("jain").text(None), "–");
+    }
+
+    #[test]
+    fn numbers_over_seeds_have_a_mean_and_a_deviation() {
+        let spread = Spread::of([Some(1.0), Some(3.0)]).unwrap();
+        assert_eq!((spread.mean, spread.deviation), (2.0, Some(2f64.sqrt())));
+        assert_eq!(Spread::of([Some(0.5)]).unwrap().deviation, None, "one seed has no deviation");
+        assert_eq!(Spread::of([Some(1.0), None]), None, "a seed without the number leaves no mean");
+        assert_eq!(Spread::of([]), None, "nothing was measured");
+    }
+}
