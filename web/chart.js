@@ -1,71 +1,38 @@
-// What all figures share: the list they register in, how things look, and words for numbers.
+// What all figures share: the list they register in, axes, and words for numbers.
 "use strict";
+
+const page = JSON.parse(document.getElementById("data").textContent);
+
+/// An element: `el("p", { class: "muted" }, "text", child)`; functions become listeners.
+function el(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(name, value);
+    else if (value !== undefined && value !== false) made.setAttribute(name, value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return made;
+}
 
 /// Every figure, in the order of the page. A figure is a file in `figures/` that calls `figure({...})`:
 ///   id, title, note       words
 ///   wide                  whether it takes the page's whole width
 ///   over                  "time" if its x axis is the run's time: zoomed together with the others
 ///   applies(s)            whether scenario `s` has the data
-///   height(s, view)       pixels
+///   height(s, view, look) pixels
 ///   option(s, view, look) ECharts' option: draws what `s` holds, computes no number
 ///   csv(s)                [header, ...rows]
-///   key(s, view, look)    optional, under the figure: [[colour, words, dashed], ...]
+///   key(s, view, look)    optional, under the figure: [[swatch or null, words], ...]
 ///   course                whether its command is the one of a single seed
 const figures = [];
 const figure = (spec) => figures.push(spec);
 
-/// Colours safe for colour-blind readers (Okabe and Ito), for flows and users.
-const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8c7a00"];
-
-/// States by name: the same colour in every figure; green is where a scheme wants to be.
-const STATE_COLOURS = {
-  Start: "#E69F00", Startup: "#E69F00", SlowStart: "#E69F00", "Slow start": "#E69F00", HyStart: "#E69F00",
-  Drain: "#56B4E9", Draining: "#56B4E9",
-  Wireless: "#009E73", Tracking: "#009E73", Fixed: "#009E73", ProbeBW: "#009E73", ProbeBw: "#009E73", Avoidance: "#009E73", CongestionAvoidance: "#009E73",
-  ProbeRTT: "#CC79A7", ProbeRtt: "#CC79A7", Recovery: "#CC79A7",
-  Internet: "#D55E00", Fallback: "#8b949e", Idle: "#8b949e",
-};
-
-const stateColour = (state, states) =>
-  STATE_COLOURS[state] ??
-  Object.entries(STATE_COLOURS).find(([known]) => state.toLowerCase().startsWith(known.toLowerCase()))?.[1] ??
-  PALETTE[states.indexOf(state) % PALETTE.length];
-
-/// The page's colours as they are now, light or dark.
-function lookOf() {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-  return {
-    text: colour("text"), muted: colour("muted"), faint: colour("faint"), surface: colour("surface"),
-    capacity: colour("capacity"), dark: matchMedia("(prefers-color-scheme: dark)").matches,
-    font: style.fontFamily,
-  };
-}
-
-/// A scheme's colour where it can be seen: black is drawn in the colour of text.
-const visible = (colour, look) => (look.dark && /^#[0-3].[0-3].[0-3].$/.test(colour) ? look.text : colour);
-
-const styleOf = (s, scheme) => s.schemes.find((known) => known.text === scheme);
-
-/// What curves over several schemes and flows look like: by scheme, or by flow where only one scheme is shown.
-function penOf(s, view, course, look) {
-  const style = styleOf(s, course.scheme);
-  const several = view.flows.size > 1;
-  const byFlow = several && view.schemes.size === 1;
-  const dashes = ["solid", "dashed", "dotted"];
-  return {
-    colour: visible(byFlow ? PALETTE[course.flow % PALETTE.length] : style.colour, look),
-    type: byFlow ? "solid" : several ? dashes[course.flow % 3] : style.variant ? "dashed" : "solid",
-    name: several ? (byFlow ? s.flows[course.flow].flow : `${course.scheme} · ${s.flows[course.flow].flow}`) : course.scheme,
-  };
-}
-
 const isShown = (view, course) => view.schemes.has(course.scheme) && view.flows.has(course.flow);
 
-/// A number in few characters, or a dash where there is none.
-function words(value, digits) {
+/// A number read off a curve in few characters, or a dash where there is none. Metrics come as text from the folder.
+function words(value) {
   if (value === null || value === undefined) return "–";
-  if (digits !== undefined) return value.toFixed(digits);
+  if (value === 0) return "0";
   const size = Math.abs(value);
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
 }

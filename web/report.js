@@ -2,22 +2,6 @@
 // time zoomed together.
 "use strict";
 
-const page = JSON.parse(document.getElementById("data").textContent);
-
-/// An element: `el("p", { class: "muted" }, "text", child)`; functions become listeners.
-function el(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") made.addEventListener(name, value);
-    else if (value !== undefined && value !== false) made.setAttribute(name, value);
-  }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
-  return made;
-}
-
-const swatch = (colour, variant) =>
-  el("span", { class: variant ? "swatch variant" : "swatch", style: variant ? `border-color:${colour}` : `background:${colour}` });
-
 // ---- words and files ------------------------------------------------------------------------------------------
 
 async function copy(text, button) {
@@ -59,7 +43,8 @@ const commandLine = (command, ...buttons) => [el("code", {}, command), el("div",
 
 // ---- figures --------------------------------------------------------------------------------------------------
 
-const drawn = new Set();
+const charts = [];
+const drawAll = () => charts.forEach((box) => box.draw());
 const whenSeen = new IntersectionObserver(
   (entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => { whenSeen.unobserve(entry.target); entry.target.draw(); }),
   { rootMargin: "600px" });
@@ -79,22 +64,23 @@ function figureCard(s, view, spec) {
     const look = lookOf();
     const under = card.querySelector(".under");
     if (under) under.textContent = view.scheme;
-    box.style.height = `${spec.height(s, view)}px`;
+    box.style.height = `${spec.height(s, view, look)}px`;
     if (!chart) {
-      chart = echarts.init(box, null, { renderer: "canvas" });
-      drawn.add(redraw);
+      // Fine enough for paper on any screen.
+      chart = echarts.init(box, null, { renderer: "canvas", devicePixelRatio: Math.max(devicePixelRatio, 2) });
       if (spec.over === "time") zoomTogether(chart, view);
     }
     chart.resize();
     chart.setOption({ animation: false, backgroundColor: "transparent", aria: { enabled: true }, ...spec.option(s, view, look) }, { notMerge: true });
     if (spec.over === "time" && view.zoom) chart.dispatchAction({ type: "dataZoom", ...view.zoom });
     const entries = spec.key ? spec.key(s, view, look) : [];
-    key.replaceChildren(...entries.map(([colour, name, dashed]) => el("span", {}, colour ? swatch(colour, dashed) : null, name)));
+    key.replaceChildren(...entries.map(([swatch, name]) => el("span", {}, swatch, name)));
   };
-  const redraw = () => draw();
   box.draw = draw;
-  box.style.height = `${spec.height(s, view)}px`;
-  view.redraws.push(() => chart && draw());
+  box.redraw = () => chart && draw();
+  charts.push(box);
+  box.style.height = `${spec.height(s, view, lookOf())}px`;
+  view.redraws.push(box.redraw);
   whenSeen.observe(box);
   return card;
 }
@@ -116,13 +102,13 @@ function zoomTogether(chart, view) {
 
 function chips(label, items, chosen, changed) {
   if (items.length < 2) return null;
-  const buttons = items.map(({ value, name, colour, variant }) => {
+  const buttons = items.map(({ value, name, swatch }) => {
     const button = el("button", { type: "button", class: "chip", "aria-pressed": String(chosen.has(value)), click: () => {
       if (chosen.has(value) && chosen.size > 1) chosen.delete(value);
       else chosen.add(value);
       buttons.forEach((other, index) => other.setAttribute("aria-pressed", String(chosen.has(items[index].value))));
       changed();
-    } }, colour ? swatch(colour, variant) : null, name);
+    } }, swatch, name);
     return button;
   });
   return el("div", { class: "chips", role: "group", "aria-label": label }, el("span", {}, label), buttons);
@@ -130,94 +116,13 @@ function chips(label, items, chosen, changed) {
 
 function controls(s, view) {
   const redraw = () => view.redraws.forEach((draw) => draw());
-  const look = lookOf();
-  const schemes = s.schemes.map((style) => ({ value: style.text, name: style.text, colour: visible(style.colour, look), variant: style.variant }));
+  const schemes = s.schemes.map((style) => ({ value: style.text, name: style.text, swatch: schemeSwatch(style) }));
   const flows = s.flows.map((flow, index) => ({ value: index, name: flow.flow }));
   const one = s.schemes.length < 2 ? null : el("label", { class: "chips" }, el("span", {}, "Cell and estimates under"),
     el("select", { change: (event) => { view.scheme = event.target.value; redraw(); } },
       s.schemes.map((style) => el("option", { value: style.text, selected: style.text === view.scheme }, style.text))));
   const parts = [chips("Schemes", schemes, view.schemes, redraw), chips("Flows", flows, view.flows, redraw), one].filter(Boolean);
   return parts.length ? el("div", { class: "controls" }, parts) : null;
-}
-
-// ---- tables ---------------------------------------------------------------------------------------------------
-
-/// A table whose columns sort when their heading is pressed; `columns`: [{ heading, unit, better }], `rows`: [{ names, values, cells }].
-function sortable(nameHeadings, columns, rows) {
-  const body = el("tbody");
-  const fill = () => body.replaceChildren(...rows.map((row) => el("tr", {}, row.cells)));
-  const headings = columns.map((column, index) => el("th", { role: "button", tabindex: "0", scope: "col",
-    click: () => sort(index), keydown: (event) => event.key === "Enter" && sort(index) }, column.heading, el("small", {}, column.unit)));
-  function sort(index) {
-    const now = headings[index].getAttribute("aria-sort");
-    const first = columns[index].better === "less" ? "ascending" : "descending";
-    const next = now === null ? first : now === "ascending" ? "descending" : "ascending";
-    headings.forEach((heading) => heading.removeAttribute("aria-sort"));
-    headings[index].setAttribute("aria-sort", next);
-    const sign = next === "ascending" ? 1 : -1;
-    rows.sort((a, b) => sign * ((a.values[index] ?? Infinity * sign) - (b.values[index] ?? Infinity * sign)) || 0);
-    fill();
-  }
-  fill();
-  return el("div", { class: "scroll" }, el("table", { class: "names" },
-    el("thead", {}, el("tr", {}, nameHeadings.map((name) => el("th", { class: "name", scope: "col" }, name)), headings)), body));
-}
-
-function metricsCard(s) {
-  const look = lookOf();
-  const best = s.columns.map((column, index) => {
-    if (!column.better) return null;
-    const values = s.rows.filter((row) => row.flow === s.flows[0].flow).map((row) => row.mean[index]).filter((value) => value !== null);
-    return values.length < 2 ? null : column.better === "more" ? Math.max(...values) : Math.min(...values);
-  });
-  const several = s.flows.length > 1;
-  const rows = s.rows.map((row) => {
-    const style = styleOf(s, row.scheme);
-    const cells = row.mean.map((mean, index) => {
-      const digits = s.columns[index].digits;
-      const spread = row.deviation[index] === null ? null : el("small", {}, ` ±${words(row.deviation[index], digits)}`);
-      const wins = mean !== null && mean === best[index] && row.flow === s.flows[0].flow;
-      return el("td", wins ? { class: "best" } : {}, words(mean, digits), spread);
-    });
-    const name = el("th", { scope: "row" }, swatch(visible(style.colour, look), style.variant), row.scheme);
-    const flow = several ? el("td", { class: "text" }, row.flow, row.own_scheme ? el("small", {}, row.own_scheme) : null) : null;
-    return { values: row.mean, cells: [name, flow, cells].flat().filter(Boolean) };
-  });
-  const seeds = Math.max(...s.rows.map((row) => row.seeds));
-  return el("article", { class: "card wide", id: `${s.name}.table` }, el("h3", {}, "All numbers"),
-    el("p", { class: "muted" }, (seeds > 1 ? `Means over ${seeds} seeds, ± their standard deviation. ` : "") +
-      "Press a heading to sort. Delays are those of delivered packets; loss counts packets that were dropped or lost on the way."),
-    sortable(several ? ["scheme", "flow"] : ["scheme"], s.columns, rows),
-    el("div", { class: "foot" }, commandLine(s.command, el("button", { type: "button", click: () => saveCsv(`${s.name}-table.csv`, [
-      ["scheme", "flow", "seeds", ...s.columns.flatMap((column) => [column.path, `${column.path} deviation`])],
-      ...s.rows.map((row) => [row.scheme, row.flow, row.seeds, ...row.mean.flatMap((mean, index) => [mean, row.deviation[index]])]),
-    ]) }, "CSV"))));
-}
-
-function expectationsCard(s) {
-  if (s.expectations.length === 0) return null;
-  const met = s.expectations.filter((verdict) => verdict.passed).length;
-  return el("article", { class: "card wide", id: `${s.name}.expectations` }, el("h3", {}, `Expectations: ${met} of ${s.expectations.length} met`),
-    el("div", { class: "scroll" }, el("table", {},
-      el("thead", {}, el("tr", {}, ["", "what is expected", "scheme", "flow", "metric", "wanted", "measured"].map((name) => el("th", { class: name === "measured" ? "" : "name", scope: "col" }, name)))),
-      el("tbody", {}, s.expectations.map((verdict) => el("tr", {},
-        el("td", { class: `text ${verdict.passed ? "met" : "missed"}` }, verdict.passed ? "✓ met" : "✗ missed"),
-        el("td", { class: "text wrap" }, verdict.say), el("td", { class: "text" }, verdict.scheme), el("td", { class: "text" }, verdict.flow),
-        el("td", { class: "text" }, el("code", {}, verdict.metric)), el("td", { class: "text" }, verdict.wanted),
-        el("td", {}, words(verdict.measured))))))));
-}
-
-function overviewSection(overview) {
-  return el("section", { id: "overview" }, el("h2", {}, "Overview"),
-    el("p", { class: "muted" }, "First flow of each scenario, mean over seeds: throughput, and the 95th percentile of one-way delay."),
-    el("div", { class: "cards" }, el("article", { class: "card wide" }, el("div", { class: "scroll" }, el("table", { class: "names" },
-      el("thead", {}, el("tr", {}, el("th", { class: "name", scope: "col" }, "scenario"), overview.schemes.map((scheme) => el("th", { scope: "col" }, scheme, el("small", {}, "Mbit/s · ms"))),
-        el("th", { scope: "col" }, "expectations"))),
-      el("tbody", {}, overview.rows.map((row) => el("tr", {},
-        el("th", { scope: "row" }, el("a", { href: `#${row.scenario}` }, row.scenario)),
-        row.cells.map((cell) => el("td", {}, cell ? [words(cell.throughput_mbps), el("small", {}, ` · ${words(cell.one_way_delay_p95_ms)}`)] : "–")),
-        el("td", { class: row.expectations === 0 ? "" : row.expectations_met === row.expectations ? "met" : "missed" },
-          row.expectations === 0 ? "–" : `${row.expectations_met} of ${row.expectations}`)))))))));
 }
 
 // ---- the page -------------------------------------------------------------------------------------------------
@@ -237,9 +142,10 @@ function scenarioSection(s) {
     section.append(el("p", { class: "notice" }, "No run of this scenario came to its end."));
     return section;
   }
-  if (s.replays_trace) {
-    section.append(el("p", { class: "notice mild" }, "This link replays a recording of a saturated user. An idle cell grants light or " +
-      "bursty traffic differently than such a trace shows (CellReplay, NSDI 2025): read it for bulk flows, and use a cell scenario for others."));
+  if (s.trace) {
+    const what = s.trace.file === undefined ? "a trace that Airpace made; no network was recorded" : `the trace ${s.trace.file}`;
+    section.append(el("p", { class: "notice mild" }, `This link replays ${what}. A trace has the chances to deliver of one device that takes all ` +
+      "it can get. An idle cell grants light or bursty traffic differently (CellReplay, NSDI 2025): read it for bulk flows, and use a cell scenario for others."));
   }
   const view = viewOf(s);
   const specs = figures.filter((spec) => spec.applies(s));
@@ -284,7 +190,7 @@ function build() {
 
 build();
 let pending = 0;
-const redrawAll = () => { cancelAnimationFrame(pending); pending = requestAnimationFrame(() => drawn.forEach((draw) => draw())); };
+const redrawAll = () => { cancelAnimationFrame(pending); pending = requestAnimationFrame(() => charts.forEach((box) => box.redraw())); };
 let width = innerWidth;
-addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; redrawAll(); } });
+addEventListener("resize", () => { if (innerWidth !== width && !onPaper()) { width = innerWidth; redrawAll(); } });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);

@@ -2,8 +2,13 @@
 const courseRows = (s, view) => s.courses.filter((course) => isShown(view, course) && course.stays.length > 0);
 /// Whether a capacity is the one that a flow could use.
 const isCapacityOf = (capacity, flow) => capacity.device === flow.device && capacity.direction === flow.direction;
-const RIBBON = 26;
-const COURSE = { throughput: 250, delay: 170, gap: 44 };
+/// Heights in pixels. On paper a figure must fit a page, however many rows of states it has.
+const courseSizes = (s, view) => {
+  const rows = courseRows(s, view).length;
+  return onPaper()
+    ? { throughput: 200, delay: 140, gap: 44, ribbon: Math.min(Math.max(Math.floor(300 / rows), 6), 20), below: 36 }
+    : { throughput: 250, delay: 170, gap: 44, ribbon: 26, below: 76 };
+};
 
 figure({
   id: "course",
@@ -14,21 +19,23 @@ figure({
   over: "time",
   course: true,
   applies: (s) => s.courses.length > 0,
-  height: (s, view) => 34 + COURSE.throughput + COURSE.delay + 2 * COURSE.gap + courseRows(s, view).length * RIBBON + 76,
+  height(s, view) {
+    const { throughput, delay, gap, ribbon, below } = courseSizes(s, view);
+    return 34 + throughput + delay + 2 * gap + courseRows(s, view).length * ribbon + below;
+  },
   option(s, view, look) {
     const shown = s.courses.filter((course) => isShown(view, course));
     const rows = courseRows(s, view);
-    const ribbonTop = 34 + COURSE.throughput + COURSE.delay + 2 * COURSE.gap;
+    const sizes = courseSizes(s, view);
+    const rowHeight = sizes.ribbon;
+    const ribbonTop = 34 + sizes.throughput + sizes.delay + 2 * sizes.gap;
     const pens = shown.map((course) => penOf(s, view, course, look));
-    const line = (course, index, values, grid) => ({
-      name: pens[index].name, type: "line", xAxisIndex: grid, yAxisIndex: grid, showSymbol: false, connectNulls: false,
-      data: overTime(s, values), lineStyle: { width: 2, type: pens[index].type, color: pens[index].colour },
-      itemStyle: { color: pens[index].colour }, emphasis: { disabled: true }, z: 3,
-    });
+    const line = (index, values, grid) =>
+      curve(pens[index], overTime(s, values), index, shown.length, look, { xAxisIndex: grid, yAxisIndex: grid });
     const truth = s.capacities.filter((c) => view.schemes.has(c.scheme) && isCapacityOf(c, s.flows[shown[0]?.flow ?? 0])).slice(0, 1);
     const capacity = truth.map((c) => ({
       name: "capacity", type: "line", data: overTime(s, c.capacity_mbps), showSymbol: false, silent: true, z: 1,
-      lineStyle: { width: 0 }, areaStyle: { color: look.capacity, opacity: 0.7 }, itemStyle: { color: look.capacity },
+      lineStyle: { width: 1, color: look.muted }, areaStyle: { color: look.capacity, opacity: 1 }, itemStyle: { color: look.capacity },
     }));
     const drops = shown.flatMap((course, index) => course.dropped.length === 0 ? [] : [{
       name: `${pens[index].name}: dropped`, type: "scatter", xAxisIndex: 1, yAxisIndex: 1, symbol: "rect", symbolSize: [2, 12],
@@ -45,34 +52,35 @@ figure({
         const [right] = api.coord([api.value(1), api.value(2)]);
         const area = params.coordSys;
         const shape = echarts.graphic.clipRectByRect(
-          { x: left, y: middle - RIBBON / 2 + 2, width: Math.max(right - left, 0.6), height: RIBBON - 4 },
+          { x: left, y: middle - rowHeight / 2 + 2, width: Math.max(right - left, 0.6), height: rowHeight - 4 },
           { x: area.x, y: area.y, width: area.width, height: area.height });
         if (!shape) return;
-        return { type: "rect", shape, style: { fill: stateColour(state, course.states) },
-          textContent: shape.width < 10 * state.length ? undefined
-            : { style: { text: state, fill: "#ffffff", fontSize: 14, fontFamily: look.font } },
+        return { type: "rect", shape, style: { fill: stateFill(state, look) },
+          textContent: shape.width < 9 * state.length + 8 || rowHeight < 18 ? undefined
+            : { style: { text: state, fill: look.text, fontSize: 13, fontFamily: look.font, stroke: look.surface, lineWidth: 0, backgroundColor: look.surface, padding: [1, 4] } },
           textConfig: { position: "inside" } };
       },
-      tooltip: { trigger: "item", formatter: ({ value }) => {
-        const course = rows[value[2]];
-        return `<b>${course.states[value[3]]}</b> (${course.scheme}, ${s.flows[course.flow].flow})<br>${words(value[0])} s to ${words(value[1])} s`;
-      } },
     };
+    const stateAt = (course, time) => course.states[course.stays.find(([start, end]) => start <= time && time < end)?.[2]];
     // Room for the names of the ribbon's rows.
-    const left = innerWidth < 600 ? 64 : 104;
+    const left = look.width < 600 ? 64 : 104;
     const grid = { left, right: 24 };
     return {
       axisPointer: { link: [{ xAxisIndex: "all" }], lineStyle: { color: look.muted } },
-      tooltip: tooltipOf(look, { trigger: "axis", valueFormatter: (value) => words(value), axisPointer: { type: "line" } }),
+      tooltip: tipOfTime(look, (time) => [
+        [...truth.map((c) => [areaSwatch("var(--capacity)"), "capacity", words(atTime(s, c.capacity_mbps, time)), "", ""]),
+          ...shown.map((course, index) => [lineSwatch(pens[index]), pens[index].name, words(atTime(s, course.throughput_mbps, time)),
+            words(atTime(s, course.queueing_delay_ms, time)), stateAt(course, time) ?? "–"])],
+        ["throughput (Mbit/s)", "queueing delay (ms)", ...(rows.length ? ["state"] : [])]]),
       title: [
         panelTitle(look, "throughput (Mbit/s)", 4),
-        panelTitle(look, "queueing delay (ms)", 34 + COURSE.throughput + COURSE.gap - 32),
+        panelTitle(look, "queueing delay (ms)", 34 + sizes.throughput + sizes.gap - 32),
         ...(rows.length ? [panelTitle(look, "state", ribbonTop - 32)] : []),
       ],
       grid: [
-        { ...grid, top: 34, height: COURSE.throughput },
-        { ...grid, top: 34 + COURSE.throughput + COURSE.gap, height: COURSE.delay },
-        { ...grid, top: ribbonTop, height: rows.length * RIBBON },
+        { ...grid, top: 34, height: sizes.throughput },
+        { ...grid, top: 34 + sizes.throughput + sizes.gap, height: sizes.delay },
+        { ...grid, top: ribbonTop, height: rows.length * rowHeight },
       ],
       xAxis: [
         timeAxis(s, look, { gridIndex: 0, axisLabel: { show: false } }),
@@ -84,13 +92,13 @@ figure({
         axisOf(look, { gridIndex: 1, type: "value", min: 0, splitNumber: 3 }),
         axisOf(look, { gridIndex: 2, type: "category", inverse: true, data: rows.map((course) => penOf(s, view, course, look).name),
           axisLine: { show: false }, axisTick: { show: false }, splitLine: { show: false },
-          axisLabel: { ...axisText(look), interval: 0, width: left - 8, overflow: "truncate", margin: 4 } }),
+          axisLabel: { ...axisText(look), fontSize: Math.min(rowHeight - 2, 14), interval: 0, width: left - 8, overflow: "truncate", margin: 4 } }),
       ],
-      dataZoom: zoomOf(look, [0, 1, 2], left),
+      dataZoom: zoomOf(look, [0, 1, 2], onPaper() ? undefined : left),
       series: [
         ...capacity,
-        ...shown.map((course, index) => line(course, index, course.throughput_mbps, 0)),
-        ...shown.map((course, index) => line(course, index, course.queueing_delay_ms, 1)),
+        ...shown.flatMap((course, index) => line(index, course.throughput_mbps, 0)),
+        ...shown.flatMap((course, index) => line(index, course.queueing_delay_ms, 1)),
         ...drops,
         ribbon,
       ],
@@ -98,9 +106,9 @@ figure({
   },
   key(s, view, look) {
     const shown = s.courses.filter((course) => isShown(view, course));
-    const lines = shown.map((course) => penOf(s, view, course, look)).map((pen) => [pen.colour, pen.name, pen.type !== "solid"]);
-    const states = new Map(shown.flatMap((course) => course.states.map((state) => [state, stateColour(state, course.states)])));
-    return [[look.capacity, "capacity"], ...lines, ...(states.size ? [[null, "States:"]] : []), ...[...states].map(([state, colour]) => [colour, state])];
+    const lines = shown.map((course) => penOf(s, view, course, look)).map((pen) => [lineSwatch(pen), pen.name]);
+    const states = [...new Set(shown.flatMap((course) => course.states))];
+    return [[areaSwatch("var(--capacity)"), "capacity"], ...lines, ...(states.length ? [[null, "States:"]] : []), ...states.map((state) => [stateSwatch(state), state])];
   },
   csv: (s) => [
     ["scheme", "flow", "time_s", "throughput_mbps", "queueing_delay_ms", "queueing_delay_max_ms", "dropped_packets", "capacity_mbps"],

@@ -2,30 +2,43 @@
 const estimateCourses = (s, view) =>
   s.courses.filter((course) => course.scheme === view.scheme && view.flows.has(course.flow) && course.estimates.length > 0);
 
+/// Whether both panels fit beside each other.
+const isBeside = (look) => look.width >= 900;
+const estimateName = (s, shown, course, estimate) => (shown.length > 1 ? `${estimate.words} · ${s.flows[course.flow].flow}` : estimate.words);
+const estimateLine = (index) => ({ shade: paletteOf(index), type: ["solid", "dashed", "dotted"][index % 3], marker: null });
+
 figure({
   id: "estimate",
   title: "Estimate against truth",
-  note: "Lines: the scheme's own estimates, under its names. Grey: what the last hop could have carried for the device. " +
+  note: "Lines: the scheme's own estimates. Grey: what the last hop could have carried for the device. " +
     "Right (or below): how far each estimate was off, over all intervals of the run.",
   wide: true,
   over: "time",
   one: true,
   course: true,
   applies: (s) => s.courses.some((course) => course.estimates.length > 0),
-  height: () => (innerWidth < 900 ? 560 : 380),
+  height: (s, view, look) => (isBeside(look) ? 380 : 560),
   option(s, view, look) {
     const shown = estimateCourses(s, view);
     const curves = shown.flatMap((course) => course.estimates.map((estimate) => ({
-      estimate, name: shown.length > 1 ? `${estimate.name} · ${s.flows[course.flow].flow}` : estimate.name })));
+      estimate, name: estimateName(s, shown, course, estimate) })));
     const flow = s.flows[(shown[0] ?? s.courses[0]).flow];
     const truth = s.capacities.find((c) => c.scheme === view.scheme && isCapacityOf(c, flow));
-    const pen = (index) => ({ width: 2, color: PALETTE[index % PALETTE.length] });
-    const beside = innerWidth >= 900;
+    const pen = (index) => ({ width: 2, type: estimateLine(index).type, color: shadeOf(paletteOf(index), look) });
+    const ink = (index) => ({ color: shadeOf(paletteOf(index), look) });
+    const beside = isBeside(look);
+    const errorAt = (estimate, percent) => estimate.error_cdf.findLast(([error]) => error <= percent)?.[1] ?? 0;
     return {
       grid: beside
         ? [{ left: 64, right: "42%", top: 34, bottom: 58 }, { left: "66%", right: 24, top: 34, bottom: 58 }]
         : [{ left: 64, right: 24, top: 34, height: 250 }, { left: 64, right: 24, top: 362, height: 140 }],
-      tooltip: tooltipOf(look, { trigger: "axis", valueFormatter: (value) => words(value) }),
+      tooltip: tooltipOf(look, { trigger: "axis", formatter: ([{ axisIndex, axisValue }]) => axisIndex === 0
+        ? tip(`at ${words(axisValue)} s`, [
+          ...(truth ? [[areaSwatch("var(--capacity)"), "capacity", words(atTime(s, truth.capacity_mbps, axisValue))]] : []),
+          ...curves.map(({ estimate, name }, index) => [lineSwatch(estimateLine(index)), name, words(atTime(s, estimate.mbps, axisValue))]),
+        ], ["Mbit/s"])
+        : tip(`off by at most ${words(axisValue)} %`, curves.map(({ estimate, name }, index) =>
+          [lineSwatch(estimateLine(index)), name, words(errorAt(estimate, axisValue))]), ["part of intervals"]) }),
       title: [panelTitle(look, "Mbit/s", 4), { ...panelTitle(look, "part of intervals", beside ? 4 : 330), ...(beside ? { left: "62%" } : {}) }],
       xAxis: [
         timeAxis(s, look, { gridIndex: 0, name: "s", nameLocation: "end", nameGap: 6 }),
@@ -38,22 +51,19 @@ figure({
       dataZoom: zoomOf(look, [0]),
       series: [
         ...(truth ? [{ name: "capacity", type: "line", data: overTime(s, truth.capacity_mbps), showSymbol: false, silent: true,
-          lineStyle: { width: 0 }, areaStyle: { color: look.capacity, opacity: 0.7 }, itemStyle: { color: look.capacity } }] : []),
+          lineStyle: { width: 1, color: look.muted }, areaStyle: { color: look.capacity, opacity: 1 }, itemStyle: { color: look.capacity } }] : []),
         ...curves.map(({ estimate, name }, index) => ({ name, type: "line", data: overTime(s, estimate.mbps), showSymbol: false,
-          lineStyle: pen(index), itemStyle: pen(index), emphasis: { disabled: true } })),
+          lineStyle: pen(index), itemStyle: ink(index), emphasis: { disabled: true } })),
         ...curves.map(({ estimate, name }, index) => ({ name, type: "line", step: "end", xAxisIndex: 1, yAxisIndex: 1,
-          data: estimate.error_cdf, showSymbol: false, lineStyle: pen(index), itemStyle: pen(index), emphasis: { disabled: true } })),
+          data: estimate.error_cdf, showSymbol: false, lineStyle: pen(index), itemStyle: ink(index), emphasis: { disabled: true } })),
       ],
     };
   },
   key(s, view, look) {
     const shown = estimateCourses(s, view);
-    const curves = shown.flatMap((course) => course.estimates.map((estimate) => {
-      const whose = shown.length > 1 ? ` · ${s.flows[course.flow].flow}` : "";
-      const off = estimate.median_error_percent === null ? "" : `, median error ${words(estimate.median_error_percent)} %`;
-      return estimate.name + whose + off;
-    }));
-    return [[look.capacity, "capacity"], ...curves.map((name, index) => [PALETTE[index % PALETTE.length], name])];
+    const curves = shown.flatMap((course) => course.estimates.map((estimate) => estimateName(s, shown, course, estimate) +
+      (estimate.median_error_percent === null ? "" : `, median error ${words(estimate.median_error_percent)} %`)));
+    return [[areaSwatch("var(--capacity)"), "capacity"], ...curves.map((name, index) => [lineSwatch(estimateLine(index)), name])];
   },
   csv: (s) => [
     ["scheme", "flow", "estimate", "time_s", "estimate_mbps", "capacity_mbps"],

@@ -10,24 +10,26 @@ figure({
   height: () => 380,
   option(s, view, look) {
     const shown = s.jain.filter((course) => view.schemes.has(course.scheme));
-    const curve = (course, kind, windows) => ({
+    const steps = (course, kind, windows) => ({
       name: [jainName(s, course), kind].filter(Boolean).join(": "), type: "line", step: "end", showSymbol: windows.length < 2,
       data: gapped(windows), connectNulls: false, emphasis: { disabled: true },
-      lineStyle: { width: 2, type: kind ? "dotted" : "solid", color: visible(styleOf(s, course.scheme).colour, look) },
-      itemStyle: { color: visible(styleOf(s, course.scheme).colour, look) },
+      lineStyle: { width: 2, type: kind ? "dotted" : "solid", color: shadeOf(styleOf(s, course.scheme).colour, look) },
+      itemStyle: { color: shadeOf(styleOf(s, course.scheme).colour, look) },
     });
+    const isOfPrbs = shown.some((course) => course.prbs.length > 0);
     return {
       grid: { left: 64, right: 24, top: 34, bottom: 58 },
-      tooltip: tooltipOf(look, { trigger: "axis", valueFormatter: (value) => words(value, 4) }),
+      tooltip: tipOfTime(look, (time) => [shown.map((course) => [schemeSwatch(styleOf(s, course.scheme)), jainName(s, course),
+        jainAt(course.bytes, time), ...(isOfPrbs ? [jainAt(course.prbs, time)] : [])]), ["Jain, bytes", ...(isOfPrbs ? ["Jain, PRBs"] : [])]]),
       title: panelTitle(look, "Jain's index", 4),
       xAxis: timeAxis(s, look, { name: "s", nameGap: 30 }),
       yAxis: axisOf(look, { type: "value", max: 1, min: (range) => Math.max(0, Math.min(0.5, Math.floor(range.min * 10) / 10)) }),
       dataZoom: zoomOf(look, [0]),
-      series: shown.flatMap((course) => [curve(course, "", course.bytes), ...(course.prbs.length ? [curve(course, "PRBs", course.prbs)] : [])]),
+      series: shown.flatMap((course) => [steps(course, "", course.bytes), ...(course.prbs.length ? [steps(course, "PRBs", course.prbs)] : [])]),
     };
   },
   key: (s, view, look) => s.jain.filter((course) => view.schemes.has(course.scheme))
-    .map((course) => [visible(styleOf(s, course.scheme).colour, look), jainName(s, course), styleOf(s, course.scheme).variant]),
+    .map((course) => [schemeSwatch(styleOf(s, course.scheme)), jainName(s, course)]),
   csv: (s) => [
     ["scheme", "direction", "of", "time_s", "jain", "sharers"],
     ...s.jain.flatMap((course) => [["bytes", course.bytes], ["prbs", course.prbs]].flatMap(([of, windows]) =>
@@ -38,6 +40,9 @@ figure({
 /// The direction is named where flows go both ways.
 const jainName = (s, course) =>
   s.flows.some((flow) => flow.direction !== course.direction) ? `${course.scheme}, ${course.direction}` : course.scheme;
+
+/// The index of the second that holds an instant.
+const jainAt = (windows, time) => words(windows.find((window) => window.time_s <= time && time < window.time_s + 1)?.jain);
 
 /// Steps that last their second, with a gap where nobody shares.
 function gapped(windows) {

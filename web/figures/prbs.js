@@ -7,16 +7,19 @@ function cellOf(s, view) {
   return cells.find((cell) => cell.scheme === view.scheme) ?? cells[0] ?? s.cells[0];
 }
 
-/// Devices have colours; background users are greys, so that one's own PRBs stand out; idle is paper.
-function ownerColour(owner, cell, look) {
-  if (owner === "idle") return look.surface;
-  if (owner === "control") return "#CC79A7";
+/// Devices have colours; background users are greys, so that one's own PRBs stand out; idle is paper (`null`).
+function ownerShade(owner, cell) {
+  if (owner === "idle") return null;
+  if (owner === "control") return paletteOf(3);
   const device = cell.users.indexOf(owner);
-  if (owner.startsWith("device") && device >= 0) return [PALETTE[0], PALETTE[1], PALETTE[2], PALETTE[5]][device % 4];
-  if (owner === "background") return look.dark ? "#8b949e" : "#7d8590";
-  const greys = look.dark ? ["#6e7681", "#8b949e", "#b1bac4", "#57606a"] : ["#8c959f", "#6e7781", "#afb8c1", "#57606a"];
-  return greys[Number(owner.split(" ")[1] ?? 0) % greys.length];
+  if (owner.startsWith("device") && device >= 0) return paletteOf([0, 1, 2, 5][device % 4]);
+  return page.greys[Number(owner.split(" ")[1] ?? 0) % page.greys.length];
 }
+const ownerColour = (owner, cell, look) => {
+  const shade = ownerShade(owner, cell);
+  return shade ? shadeOf(shade, look) : look.surface;
+};
+const ownerSwatch = (owner, cell) => areaSwatch(ownerShade(owner, cell) ?? "var(--surface)");
 
 const ownerWords = (s, owner) => {
   const flow = s.flows.find((known) => owner === `device ${known.device}`);
@@ -36,7 +39,8 @@ figure({
     const cell = cellOf(s, view);
     return {
       grid: { left: 64, right: 24, top: 34, bottom: 58 },
-      tooltip: tooltipOf(look, { trigger: "axis", valueFormatter: (value) => `${words(value)} %` }),
+      tooltip: tipOfTime(look, (time) => [cell.users.map((user, index) =>
+        [ownerSwatch(user, cell), ownerWords(s, user), words(atTime(s, cell.share_percent[index], time))]), ["% of PRBs"]]),
       title: panelTitle(look, "% of PRBs", 4),
       xAxis: timeAxis(s, look, { name: "s", nameGap: 30 }),
       yAxis: axisOf(look, { type: "value", min: 0, max: 100 }),
@@ -48,7 +52,7 @@ figure({
       })),
     };
   },
-  key: (s, view, look) => cellOf(s, view).users.map((user) => [ownerColour(user, cellOf(s, view), look), ownerWords(s, user)]),
+  key: (s, view, look) => cellOf(s, view).users.map((user) => [ownerSwatch(user, cellOf(s, view)), ownerWords(s, user)]),
   csv: (s) => [
     ["scheme", "direction", "user", "time_s", "share_percent"],
     ...s.cells.flatMap((cell) => cell.users.flatMap((user, index) => cell.share_percent[index].map((share, at) =>
@@ -59,7 +63,7 @@ figure({
 figure({
   id: "prb-map",
   title: "Who got which PRB",
-  note: "Each subframe of the cell, in the direction of the first flow shown, around the moment when most changed. White is idle.",
+  note: "Each subframe of the cell, in the direction of the first flow shown, around the moment when most changed. What is left empty is idle.",
   wide: true,
   one: true,
   course: true,
@@ -74,11 +78,11 @@ figure({
     return {
       grid: carriers.map((_, index) => ({ left: 64, right: 24, top: 34 + index * (height + 24), height })),
       title: panelTitle(look, carriers.length > 1 ? "PRB of each carrier" : "PRB", 4),
-      tooltip: tooltipOf(look, { trigger: "item", formatter: ({ value }) =>
-        `<b>${ownerWords(s, map.owners[value[4]])}</b><br>subframe ${start + value[0]}, ${value[3]} PRBs from ${value[2]}` +
-        (value[5] >= 0 ? `<br>MCS ${value[5]}` : "") + (value[6] ? ", sent again" : "") }),
+      tooltip: tipOfItem(look, ({ value: [subframe, carrier, first, count, owner, mcs, again] }) => [ownerWords(s, map.owners[owner]), [
+        ["subframe", `${start + subframe} ms`], ...(carriers.length > 1 ? [["carrier", String(carrier)]] : []),
+        ["PRBs", `${first} to ${first + count - 1}`], ...(mcs >= 0 ? [["MCS", String(mcs)]] : []), ...(again ? [["sent", "again"]] : [])]]),
       xAxis: carriers.map((_, index) => axisOf(look, {
-        gridIndex: index, type: "value", min: 0, max: map.subframes, splitLine: { show: false }, splitNumber: innerWidth < 600 ? 3 : 8,
+        gridIndex: index, type: "value", min: 0, max: map.subframes, splitLine: { show: false }, splitNumber: look.width < 600 ? 3 : 8,
         axisLabel: index < carriers.length - 1 ? { show: false } : { ...axisText(look), formatter: (ms) => String(start + ms) },
         ...(index === carriers.length - 1 ? { name: "subframe (ms)", nameGap: 32 } : {}) })),
       yAxis: carriers.map((carrier, index) => axisOf(look, {
@@ -101,8 +105,7 @@ figure({
   key: (s, view, look) => {
     const cell = cellOf(s, view);
     const devices = cell.users.filter((user) => user.startsWith("device"));
-    return [...devices, "background", "control"].map((user) => [ownerColour(user, cell, look), user === "background" ? "background users" : ownerWords(s, user)])
-      .concat([[look.surface, "idle"]]);
+    return [...devices, "background", "control", "idle"].map((user) => [ownerSwatch(user, cell), user === "background" ? "background users" : ownerWords(s, user)]);
   },
   csv: (s) => [
     ["scheme", "direction", "time_ms", "carrier", "owner", "first_prb", "n_prb", "mcs", "retransmission"],

@@ -9,33 +9,17 @@ figure({
     "Bar: from the 25th to the 75th percentile of the throughput per 100 ms. Small points: single seeds.",
   wide: true,
   applies: (s) => contestants(s).length > 0,
-  height: () => (innerWidth < 600 ? 420 : 480),
+  height: (s, view, look) => (look.width < 600 ? 420 : 480),
   option(s, view, look) {
     const rows = contestants(s);
     const several = new Set(rows.map((row) => row.flow)).size > 1;
     // Of several flows, the first has the name; the others are smaller.
     const first = (row) => row.flow === rows[0].flow;
     const name = (row) => (several ? `${row.scheme} · ${row.flow}` : row.scheme);
-    const colour = (row) => visible(styleOf(s, row.scheme).colour, look);
+    const colour = (row) => shadeOf(styleOf(s, row.scheme).colour, look);
     const point = (p) => [p.one_way_delay_p95_ms, p.throughput_mbps, p.p25_mbps, p.p75_mbps];
     const all = rows.flatMap((row) => row.points.map((p) => p.one_way_delay_p95_ms));
-    const delays = rows.map((row) => row.point.one_way_delay_p95_ms);
-    const middle = Math.sqrt(Math.min(...delays) * Math.max(...delays));
-    // Names stand towards the middle, so that none leaves the figure.
-    const side = (row) => (row.point.one_way_delay_p95_ms < middle ? "left" : "right");
-    // A name that would cover an earlier one moves down until it does not.
-    const placed = new Map();
-    const apart = ({ seriesIndex, labelRect }) => {
-      const { x, width, height } = labelRect;
-      let { y } = labelRect;
-      const others = [...placed].filter(([index]) => index < seriesIndex).map(([, other]) => other).sort((a, b) => a.y - b.y);
-      for (const other of others) {
-        const meets = x < other.x + other.width && other.x < x + width && y < other.y + other.height && other.y < y + height;
-        if (meets) y = other.y + other.height;
-      }
-      placed.set(seriesIndex, { x, y, width, height });
-      return { dy: y - labelRect.y };
-    };
+    const radius = (row) => (first(row) ? 8 : 5);
     const bars = {
       type: "custom", silent: true, z: 2,
       data: rows.map((row) => ({ value: point(row.point), itemStyle: { color: colour(row) } })),
@@ -50,37 +34,60 @@ figure({
     const markers = rows.map((row) => {
       const style = styleOf(s, row.scheme);
       return {
-        name: name(row), type: "scatter", z: 4, symbol: style.marker, symbolSize: first(row) ? 16 : 10, data: [point(row.point)],
+        name: name(row), type: "scatter", z: 4, symbol: markerOf(style.marker), symbolSize: 2 * radius(row), data: [point(row.point)],
         itemStyle: style.variant
           ? { color: look.surface, borderColor: colour(row), borderWidth: 2.5 }
           : { color: colour(row), borderColor: look.surface, borderWidth: 1.5 },
-        label: { show: first(row), formatter: row.scheme, position: side(row), distance: 12, fontSize: 15, fontFamily: look.font,
-          color: look.text, textBorderColor: look.surface, textBorderWidth: 3 },
-        labelLayout: apart,
       };
     });
     const seeds = rows.filter((row) => row.seeds > 1).map((row) => ({
-      type: "scatter", silent: true, z: 3, symbol: styleOf(s, row.scheme).marker, symbolSize: 6,
+      type: "scatter", silent: true, z: 3, symbol: markerOf(styleOf(s, row.scheme).marker), symbolSize: 6,
       data: row.points.map(point), itemStyle: { color: colour(row), opacity: 0.55 },
     }));
+    let boxes = [];
+    // Names of the first flow's points, so that none covers another.
+    const names = {
+      type: "custom", silent: true, z: 5, data: rows.map((row) => point(row.point)), encode: { x: 0, y: 1 },
+      renderItem(params, api) {
+        if (params.dataIndex === 0) {
+          const points = rows.map((row) => {
+            const [x, y] = api.coord([row.point.one_way_delay_p95_ms, row.point.throughput_mbps]);
+            const { width, height } = echarts.format.getTextRect(first(row) ? row.scheme : "", `15px ${look.font}`);
+            return { x, y, radius: radius(row) + 2, width: first(row) ? width + 4 : 0, height: first(row) ? height + 4 : 0 };
+          });
+          const area = params.coordSys;
+          boxes = placeNames(points, area, [{ x: area.x + area.width - 96, y: area.y, width: 96, height: 34 }]);
+        }
+        const row = rows[params.dataIndex];
+        const box = boxes[params.dataIndex];
+        if (!first(row) || !box) return;
+        const [x, y] = api.coord([row.point.one_way_delay_p95_ms, row.point.throughput_mbps]);
+        const end = nearest(box, { x, y });
+        return { type: "group", children: [
+          ...(box.leads ? [{ type: "line", shape: { x1: x, y1: y, x2: end.x, y2: end.y }, style: { stroke: colour(row), lineWidth: 1, opacity: 0.7 }, z2: 0 }] : []),
+          { type: "text", x: box.x + 2, y: box.y + 2, z2: 1, style: { text: row.scheme, fill: look.text, font: `15px ${look.font}`, stroke: look.surface, lineWidth: 3 } },
+        ] };
+      },
+    };
     return {
       grid: { left: 64, right: 28, top: 34, bottom: 58 },
-      tooltip: tooltipOf(look, {
-        trigger: "item",
-        formatter: ({ seriesName, value }) =>
-          `<b>${seriesName}</b><br>${words(value[1])} Mbit/s (${words(value[2])} to ${words(value[3])})<br>` +
-          `${words(value[0])} ms one-way delay, p95`,
+      tooltip: tipOfItem(look, ({ seriesIndex }) => {
+        const row = rows[seriesIndex - 1 - seeds.length];
+        const text = (path) => row.cells[s.columns.findIndex((column) => column.path === path)].text;
+        return [name(row), [["throughput", `${text("throughput_mbps")} Mbit/s`],
+          ["per 100 ms, p25 to p75", `${text("throughput_100ms.p25")} to ${text("throughput_100ms.p75")} Mbit/s`],
+          ["one-way delay p95", `${text("one_way_delay_ms.p95")} ms`]]];
       }),
       title: panelTitle(look, "Mbit/s", 4),
       xAxis: logAxis(look, all, { inverse: true, name: "95th percentile of one-way delay (ms)", nameGap: 34 }),
       yAxis: axisOf(look, { type: "value", min: 0, max: (range) => range.max * 1.12, axisLabel: { ...axisText(look), showMaxLabel: false } }),
       graphic: [{ type: "text", right: 36, top: 40, silent: true,
         style: { text: "better ↗", fontSize: 17, fontWeight: 600, fontFamily: look.font, fill: look.muted } }],
-      series: [bars, ...seeds, ...markers],
+      series: [bars, ...seeds, ...markers, names],
     };
   },
-  key(s, view, look) {
-    const schemes = s.schemes.map((style) => [visible(style.colour, look), style.text, style.variant]);
+  key(s) {
+    const schemes = s.schemes.map((style) => [schemeSwatch(style), style.text]);
     const flows = [...new Set(contestants(s).map((row) => row.flow))];
     return flows.length > 1 ? [...schemes, [null, `large: ${flows[0]}; smaller: ${flows.slice(1).join(", ")}`]] : schemes;
   },

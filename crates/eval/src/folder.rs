@@ -19,6 +19,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use airpace_sim::SchemeSpec;
+use airpace_sim::scenario::TraceHop;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -69,8 +70,29 @@ pub struct ManifestScenario {
     pub set: Vec<(String, String)>,
     /// Its text after `--set`, relative to the folder.
     pub file: String,
-    /// Whether its last hop replays a recorded trace.
-    pub replays_trace: bool,
+    /// What its last hop replays, where it replays a trace.
+    #[serde(default)]
+    pub trace: Option<ReplayedTrace>,
+}
+
+/// Where the trace that a last hop replays comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayedTrace {
+    /// A file of this name was given; whether it was recorded or made, only who gave it knows.
+    File(String),
+    /// Airpace made it, as the scenario's `trace.synth` says.
+    Made,
+}
+
+impl ReplayedTrace {
+    /// What a scenario's last hop replays.
+    pub fn of(trace: &TraceHop) -> ReplayedTrace {
+        match trace.file.as_deref().and_then(Path::file_name) {
+            Some(name) => ReplayedTrace::File(name.to_string_lossy().into_owned()),
+            None => ReplayedTrace::Made,
+        }
+    }
 }
 
 /// One choice of a scheme, in full.

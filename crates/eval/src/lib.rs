@@ -30,7 +30,7 @@ pub mod tables;
 pub use error::EvalError;
 pub use expect::Verdict;
 pub use facts::{FlowFacts, RunFacts, Span};
-pub use folder::{Host, Manifest, RunFolder};
+pub use folder::{Host, Manifest, ReplayedTrace, RunFolder};
 pub use judge::{Judge, Keep};
 pub use matrix::{Choice, Listener, Matrix, Outcome, Progress};
 pub use metrics::{FlowMetrics, Measured, Meter};

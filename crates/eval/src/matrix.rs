@@ -15,7 +15,7 @@ use airpace_sim::{Prepared, Progress as Clock, Scenario, SchemeSpec};
 
 use crate::error::EvalError;
 use crate::expect::{check_metrics, verdicts};
-use crate::folder::{Host, Manifest, ManifestChoice, ManifestScenario, RunFolder};
+use crate::folder::{Host, Manifest, ManifestChoice, ManifestScenario, ReplayedTrace, RunFolder};
 use crate::judge::{Judge, Keep};
 use crate::shell;
 use crate::summary::{RunSummary, Summary};
@@ -210,7 +210,7 @@ impl Matrix {
                     argument: choice.argument.clone(),
                     set: choice.set.clone(),
                     file: scenario_file(&choice.scenario.name),
-                    replays_trace: choice.scenario.trace.is_some(),
+                    trace: choice.scenario.trace.as_ref().map(ReplayedTrace::of),
                 })
                 .collect(),
             schemes: spelled(&self.schemes),

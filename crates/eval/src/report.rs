@@ -5,33 +5,45 @@
 //! belongs to the host stays in `manifest.json`.
 
 mod cells;
+mod colour;
 mod overview;
 mod scenario;
 mod series;
+mod states;
 mod style;
 mod table;
 
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 use crate::error::EvalError;
 use crate::folder::{Manifest, RunFolder};
 use crate::summary::Summary;
+use colour::Shade;
 use overview::Overview;
 use scenario::ScenarioData;
+use states::StateLook;
 
 const PAGE: &str = include_str!("../../../web/report.html");
 const STYLE: &str = include_str!("../../../web/report.css");
 /// What figures share, the figures in the order of the page, and the page itself.
 const SCRIPT: &str = concat!(
     include_str!("../../../web/chart.js"),
+    include_str!("../../../web/look.js"),
+    include_str!("../../../web/tip.js"),
+    include_str!("../../../web/names.js"),
     include_str!("../../../web/figures/throughput_delay.js"),
     include_str!("../../../web/figures/course.js"),
     include_str!("../../../web/figures/delay_cdf.js"),
     include_str!("../../../web/figures/jain.js"),
     include_str!("../../../web/figures/prbs.js"),
     include_str!("../../../web/figures/estimate.js"),
+    include_str!("../../../web/tables.js"),
+    include_str!("../../../web/print.js"),
     include_str!("../../../web/report.js"),
 );
 const ECHARTS: &str = include_str!("../../../web/vendor/echarts.min.js");
@@ -44,6 +56,9 @@ struct PageData<'a> {
     seeds: &'a [u64],
     complete: bool,
     runs_ended: usize,
+    palette: Vec<Shade>,
+    greys: Vec<Shade>,
+    states: Vec<StateLook>,
     overview: Option<Overview>,
     scenarios: Vec<ScenarioData>,
 }
@@ -71,7 +86,23 @@ pub fn render(folder: &RunFolder) -> Result<String, EvalError> {
     let json = serde_json::to_string(&data).expect("plain data with text keys");
     // In a script element only `<` could end the data early.
     let json = json.replace('<', "\\u003c");
-    Ok(fill(PAGE, &[("style", STYLE), ("echarts", ECHARTS), ("data", &json), ("script", SCRIPT)]))
+    let policy = policy();
+    Ok(fill(
+        PAGE,
+        &[("policy", &policy), ("style", STYLE), ("echarts", ECHARTS), ("data", &json), ("script", SCRIPT)],
+    ))
+}
+
+/// The content security policy of the page: it runs the two scripts that it holds and nothing else, and fetches
+/// nothing. Names of a scenario that look like markup can do no more than be read.
+fn policy() -> String {
+    // The script elements of the page begin and end with a line of their own; the hash is of all between the tags.
+    let hash = |script: &str| STANDARD.encode(Sha256::digest(format!("\n{script}\n")));
+    let (echarts, script) = (hash(ECHARTS), hash(SCRIPT));
+    format!(
+        "default-src 'none'; script-src 'sha256-{echarts}' 'sha256-{script}'; style-src 'unsafe-inline'; \
+         img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
 }
 
 fn page_data<'a>(
@@ -84,13 +115,16 @@ fn page_data<'a>(
         .scenarios
         .iter()
         .map(|scenario| ScenarioData::read(folder, manifest, scenario, summary, budget))
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(PageData {
         version: &manifest.version,
         command: &manifest.command,
         seeds: &manifest.seeds,
         complete: manifest.complete,
         runs_ended: summary.runs.len(),
+        palette: style::palette(),
+        greys: style::greys(),
+        states: states::looks(scenarios.iter().flat_map(ScenarioData::states)),
         overview: Overview::of(manifest, summary),
         scenarios,
     })

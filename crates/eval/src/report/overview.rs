@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use super::series::significant;
+use crate::expect::value;
 use crate::folder::Manifest;
+use crate::numbers::{Spread, shown};
 use crate::summary::{FlowSummary, RunSummary, Summary};
 
 /// Scenarios down, schemes across.
@@ -16,16 +17,17 @@ pub(super) struct Overview {
 #[derive(Serialize)]
 struct OverviewRow {
     scenario: String,
-    /// Per scheme: mean over seeds of throughput and of the 95th percentile of one-way delay.
+    /// Per scheme.
     cells: Vec<Option<Cell>>,
     expectations_met: usize,
     expectations: usize,
 }
 
+/// Means over seeds as they are read, in Mbit/s and ms.
 #[derive(Serialize)]
 struct Cell {
-    throughput_mbps: f64,
-    one_way_delay_p95_ms: Option<f64>,
+    throughput: String,
+    one_way_delay_p95: String,
 }
 
 impl Overview {
@@ -62,13 +64,10 @@ impl Cell {
         if flows.is_empty() {
             return None;
         }
-        let count = flows.len() as f64;
-        let delays: Option<Vec<f64>> = flows.iter().map(|flow| flow.metrics.one_way_delay_ms.p95).collect();
-        Some(Cell {
-            throughput_mbps: significant(
-                flows.iter().map(|flow| flow.metrics.throughput_mbps).sum::<f64>() / count,
-            ),
-            one_way_delay_p95_ms: delays.map(|delays| significant(delays.iter().sum::<f64>() / count)),
-        })
+        let mean = |path: &str| {
+            let spread = Spread::of(flows.iter().map(|flow| value(&flow.metrics, path)));
+            shown(path).text(spread.map(|spread| spread.mean))
+        };
+        Some(Cell { throughput: mean("throughput_mbps"), one_way_delay_p95: mean("one_way_delay_ms.p95") })
     }
 }

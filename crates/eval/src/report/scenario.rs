@@ -6,12 +6,13 @@ use serde::Serialize;
 use super::cells::{self, CellCourse};
 use super::series::{self, Budget, CapacityCourse, FlowCourse, Intervals, is_first_seed};
 use super::style::{SchemeStyle, styles};
-use super::table::{COLUMNS, Column, Row, rows};
+use super::table::{Column, Row, columns, rows};
 use crate::direction;
 use crate::error::EvalError;
 use crate::expect::Verdict;
-use crate::folder::{Manifest, ManifestScenario, RunFolder};
+use crate::folder::{Manifest, ManifestScenario, ReplayedTrace, RunFolder};
 use crate::metrics::JainWindow;
+use crate::numbers;
 use crate::shell;
 use crate::summary::{RunSummary, Summary};
 
@@ -21,7 +22,7 @@ pub(super) struct ScenarioData {
     name: String,
     about: String,
     source: String,
-    replays_trace: bool,
+    trace: Option<ReplayedTrace>,
     /// The command that makes the comparisons, and the one that makes a course.
     command: String,
     command_of_course: String,
@@ -30,15 +31,23 @@ pub(super) struct ScenarioData {
     seed: Option<u64>,
     flows: Vec<FlowLabel>,
     schemes: Vec<SchemeStyle>,
-    columns: &'static [Column],
+    columns: Vec<Column>,
     rows: Vec<Row>,
-    expectations: Vec<Verdict>,
+    expectations: Vec<Expectation>,
     /// Length of the intervals of all courses, in s.
     interval_s: f64,
     courses: Vec<FlowCourse>,
     capacities: Vec<CapacityCourse>,
     cells: Vec<CellCourse>,
     jain: Vec<JainCourse>,
+}
+
+/// A verdict, and what was measured as it is read.
+#[derive(Serialize)]
+struct Expectation {
+    #[serde(flatten)]
+    verdict: Verdict,
+    measured_text: String,
 }
 
 #[derive(Serialize)]
@@ -84,12 +93,13 @@ impl ScenarioData {
             }
         }
         let schemes: Vec<&str> = shown.iter().map(|run| run.scheme.as_str()).collect();
+        let columns = columns();
         let seed = shown.first().map(|run| run.seed);
         Ok(ScenarioData {
             name: scenario.name.clone(),
             about: scenario.about.clone(),
             source: scenario.source.clone(),
-            replays_trace: scenario.replays_trace,
+            trace: scenario.trace.clone(),
             command: command(scenario, &manifest.schemes, &manifest.seeds),
             command_of_course: command(scenario, &manifest.schemes, seed.as_slice()),
             duration_s,
@@ -104,13 +114,13 @@ impl ScenarioData {
                 run.flows.iter().map(label).collect()
             }),
             schemes: styles(&schemes),
-            columns: &COLUMNS,
-            rows: rows(&runs),
+            rows: rows(&runs, &columns),
+            columns,
             expectations: summary
                 .expectations
                 .iter()
                 .filter(|verdict| verdict.scenario == scenario.name)
-                .cloned()
+                .map(Expectation::of)
                 .collect(),
             interval_s: intervals.span_s(),
             courses,
@@ -122,6 +132,19 @@ impl ScenarioData {
                 .filter(|course| !course.bytes.is_empty() || !course.prbs.is_empty())
                 .collect(),
         })
+    }
+
+    /// The states of all controllers, as they come.
+    pub(super) fn states(&self) -> impl Iterator<Item = &str> {
+        self.courses.iter().flat_map(FlowCourse::states)
+    }
+}
+
+impl Expectation {
+    fn of(verdict: &Verdict) -> Expectation {
+        let measured_text =
+            verdict.measured.map_or_else(|| "nothing".to_owned(), |value| numbers::text(value, 4));
+        Expectation { verdict: verdict.clone(), measured_text }
     }
 }
 

@@ -99,10 +99,18 @@ pub(super) struct FlowCourse {
     estimates: Vec<Estimate>,
 }
 
+impl FlowCourse {
+    pub(super) fn states(&self) -> impl Iterator<Item = &str> {
+        self.states.iter().map(String::as_str)
+    }
+}
+
 /// One of a scheme's estimates of a rate.
 #[derive(Serialize)]
 struct Estimate {
+    /// Its column, and what it is in words; both in Mbit/s.
     name: String,
+    words: String,
     mbps: Vec<Option<f64>>,
     /// Relative error against the device's capacity in the flow's direction, in %, and the part of the intervals that err no more.
     error_cdf: Vec<(f64, f64)>,
@@ -118,6 +126,28 @@ pub(super) struct CapacityCourse {
     #[serde(with = "crate::direction")]
     direction: Direction,
     capacity_mbps: Vec<f64>,
+}
+
+/// What schemes call their estimates of a rate, and what these are.
+const ESTIMATES: [(&str, &str); 12] = [
+    ("base_mbps", "base rate of its trials"),
+    ("btlbw_mbps", "bottleneck bandwidth BtlBw"),
+    ("bw_shortterm_mbps", "short-term bound of the bandwidth"),
+    ("capacity_mbps", "capacity"),
+    ("cellular_mbps", "bandwidth of the cellular link"),
+    ("cf_mbps", "fair share C_f"),
+    ("cp_mbps", "physical capacity C_p"),
+    ("ct_mbps", "capacity C_t for the transport"),
+    ("downlink_mbps", "bandwidth of the downlink"),
+    ("received_mbps", "received in the last interval"),
+    ("sent_mbps", "sent in the last interval"),
+    ("target_mbps", "target rate"),
+];
+
+/// An estimate's column in words; one that is not known reads as it is spelled, without its unit.
+fn words_of(column: &str) -> String {
+    let known = ESTIMATES.iter().find(|(name, _)| *name == column);
+    known.map_or_else(|| column.trim_end_matches("_mbps").replace('_', " "), |(_, words)| (*words).to_owned())
 }
 
 /// The most estimates shown of one flow.
@@ -389,6 +419,7 @@ impl Estimate {
         errors.sort_unstable_by(f64::total_cmp);
         Estimate {
             name: name.to_owned(),
+            words: words_of(name),
             mbps,
             error_cdf: cdf(&errors),
             median_error_percent: nearest_rank(&errors, 0.5).copied().map(significant),
@@ -410,4 +441,30 @@ pub(super) fn significant(value: f64) -> f64 {
 
 fn to_millisecond(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use airpace_sim::{SCHEMES, SchemeSpec};
+
+    use super::*;
+
+    #[test]
+    fn every_estimate_of_a_rate_has_words() {
+        let mut known: Vec<&str> = Vec::new();
+        for scheme in SCHEMES {
+            let names = SchemeSpec::parse(scheme.name).unwrap().inspected().unwrap();
+            known.extend(names.into_iter().filter(|name| name.ends_with("_mbps")));
+        }
+        for column in &known {
+            let words = words_of(column);
+            assert!(
+                ESTIMATES.iter().any(|(name, _)| name == column) && !words.contains("_mbps"),
+                "`{column}` is shown as it is spelled; say in ESTIMATES what it is"
+            );
+        }
+        let dead: Vec<_> = ESTIMATES.iter().filter(|(name, _)| !known.contains(name)).collect();
+        assert!(dead.is_empty(), "no scheme has these any more: {dead:?}");
+        assert_eq!(words_of("wire_rate_mbps"), "wire rate", "of another version's scheme");
+    }
 }

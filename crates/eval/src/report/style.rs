@@ -3,6 +3,16 @@
 use airpace_sim::SchemeSpec;
 use serde::Serialize;
 
+use super::colour::Shade;
+
+/// Colours for flows, devices and estimates, in this order.
+///
+/// Source: Okabe and Ito, safe for colour-blind readers; the last is an olive in the place of their yellow
+const PALETTE: [&str; 7] = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8c7a00"];
+
+/// Greys for users whom nobody asked about.
+const GREYS: [&str; 4] = ["#8c959f", "#6e7781", "#afb8c1", "#57606a"];
+
 /// Colour, marker and line of one choice of scheme.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct SchemeStyle {
@@ -12,8 +22,7 @@ pub(super) struct SchemeStyle {
     pub(super) summary: &'static str,
     /// Where it is published.
     pub(super) source: &'static str,
-    /// `#rrggbb`.
-    pub(super) colour: &'static str,
+    pub(super) colour: Shade,
     /// ECharts' name of the marker.
     pub(super) marker: &'static str,
     /// Whether it is a second or later variant of its scheme: drawn hollow and dashed.
@@ -33,7 +42,7 @@ pub(super) fn styles(schemes: &[&str]) -> Vec<SchemeStyle> {
             text: (*text).to_owned(),
             summary: scheme.map_or("not known to this version", |scheme| scheme.summary),
             source: scheme.map_or("", |scheme| scheme.source),
-            colour: scheme.map_or("#808080", |scheme| scheme.style.colour),
+            colour: Shade::of(scheme.map_or("#808080", |scheme| scheme.style.colour)),
             marker: scheme.map_or("circle", |scheme| scheme.style.marker),
             variant: seen.contains(&name),
         });
@@ -42,8 +51,22 @@ pub(super) fn styles(schemes: &[&str]) -> Vec<SchemeStyle> {
     styles
 }
 
+/// The colours of whatever has none of its own.
+pub(super) fn palette() -> Vec<Shade> {
+    PALETTE.map(Shade::of).into()
+}
+
+/// The colours of background users.
+pub(super) fn greys() -> Vec<Shade> {
+    GREYS.map(Shade::of).into()
+}
+
 #[cfg(test)]
 mod tests {
+    use airpace_sim::SCHEMES;
+
+    use super::super::colour::sight::SIGHTS;
+    use super::super::colour::{Rgb, Theme};
     use super::*;
 
     #[test]
@@ -52,6 +75,43 @@ mod tests {
         assert_eq!(styles[1].colour, styles[2].colour);
         assert!(!styles[1].variant && styles[2].variant);
         assert_ne!(styles[0].colour, styles[1].colour);
-        assert_eq!(styles[3].colour, "#808080");
+        assert_eq!(styles[3].colour, Shade::of("#808080"), "a scheme of another version is grey");
+    }
+
+    #[test]
+    fn every_scheme_stands_out_from_both_backgrounds() {
+        let names: Vec<&str> = SCHEMES.iter().map(|scheme| scheme.name).collect();
+        let schemes = styles(&names).into_iter().map(|style| (style.text, style.colour));
+        let others = palette().into_iter().map(|shade| ("the palette".to_owned(), shade));
+        for (name, shade) in schemes.chain(others) {
+            for (theme, colour) in [(Theme::Light, &shade.light), (Theme::Dark, &shade.dark)] {
+                let contrast = theme.contrast(Rgb::parse(colour));
+                assert!(contrast >= 3.0, "{name} as {colour} in {theme:?}: {contrast:.2}");
+            }
+        }
+    }
+
+    /// Sixteen colours are too many for colour-blind readers; with markers, no two schemes look alike.
+    #[test]
+    fn schemes_of_one_marker_have_colours_that_are_told_apart() {
+        let names: Vec<&str> = SCHEMES.iter().map(|scheme| scheme.name).collect();
+        let styles = styles(&names);
+        for (index, one) in styles.iter().enumerate() {
+            for other in styles[..index].iter().filter(|other| other.marker == one.marker) {
+                for sight in SIGHTS {
+                    for (theme, distance) in [
+                        (Theme::Light, sight.distance(&one.colour.light, &other.colour.light)),
+                        (Theme::Dark, sight.distance(&one.colour.dark, &other.colour.dark)),
+                    ] {
+                        let (one, other) = (&one.text, &other.text);
+                        assert!(
+                            distance >= 0.05,
+                            "{one} and {other} are {distance:.3} apart to {sight:?} in {theme:?}; give one of them \
+                             another marker"
+                        );
+                    }
+                }
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::series::significant;
 use crate::expect::value;
+use crate::numbers::{Shown, Spread, shown};
 use crate::summary::{FlowSummary, RunSummary};
 
 /// One column: the metric's path in `summary.json`, its heading and unit.
@@ -14,7 +15,8 @@ pub(super) struct Column {
     unit: &'static str,
     /// Whether more is better, less is better, or neither.
     better: Option<Better>,
-    digits: u8,
+    #[serde(skip)]
+    shown: &'static Shown,
 }
 
 #[derive(Clone, Copy, Serialize)]
@@ -24,36 +26,35 @@ enum Better {
     Less,
 }
 
-const fn column(
-    path: &'static str,
-    heading: &'static str,
-    unit: &'static str,
-    better: Option<Better>,
-    digits: u8,
-) -> Column {
-    Column { path, heading, unit, better, digits }
-}
-
-/// The columns, in order.
-pub(super) const COLUMNS: [Column; 17] = [
-    column("throughput_mbps", "throughput", "Mbit/s", Some(Better::More), 2),
-    column("utilization", "utilization", "of capacity", Some(Better::More), 3),
-    column("one_way_delay_ms.p95", "one-way delay p95", "ms", Some(Better::Less), 1),
-    column("one_way_delay_ms.mean", "mean", "ms", Some(Better::Less), 1),
-    column("one_way_delay_ms.p50", "p50", "ms", Some(Better::Less), 1),
-    column("one_way_delay_ms.p99", "p99", "ms", Some(Better::Less), 1),
-    column("queueing_delay_ms.p95", "queueing delay p95", "ms", Some(Better::Less), 1),
-    column("queueing_delay_ms.mean", "mean", "ms", Some(Better::Less), 1),
-    column("queueing_delay_ms.p99", "p99", "ms", Some(Better::Less), 1),
-    column("loss_rate", "loss", "of packets", Some(Better::Less), 5),
-    column("power", "power", "Mbit/s per ms", Some(Better::More), 3),
-    column("jain", "Jain", "index", Some(Better::More), 4),
-    column("throughput_100ms.p10", "throughput per 100 ms p10", "Mbit/s", None, 2),
-    column("throughput_100ms.p25", "p25", "Mbit/s", None, 2),
-    column("throughput_100ms.p50", "p50", "Mbit/s", None, 2),
-    column("throughput_100ms.p75", "p75", "Mbit/s", None, 2),
-    column("throughput_100ms.p90", "p90", "Mbit/s", None, 2),
+/// The columns, those that decide first: what a phone shows before it is scrolled.
+const COLUMNS: [(&str, &str, Option<Better>); 17] = [
+    ("throughput_mbps", "throughput", Some(Better::More)),
+    ("one_way_delay_ms.p95", "one-way delay p95", Some(Better::Less)),
+    ("queueing_delay_ms.p95", "queueing delay p95", Some(Better::Less)),
+    ("loss_rate", "loss of packets", Some(Better::Less)),
+    ("utilization", "used of capacity", Some(Better::More)),
+    ("jain", "Jain", Some(Better::More)),
+    ("power", "power", Some(Better::More)),
+    ("one_way_delay_ms.mean", "one-way delay mean", Some(Better::Less)),
+    ("one_way_delay_ms.p50", "one-way delay p50", Some(Better::Less)),
+    ("one_way_delay_ms.p99", "one-way delay p99", Some(Better::Less)),
+    ("queueing_delay_ms.mean", "queueing delay mean", Some(Better::Less)),
+    ("queueing_delay_ms.p99", "queueing delay p99", Some(Better::Less)),
+    ("throughput_100ms.p10", "throughput per 100 ms p10", None),
+    ("throughput_100ms.p25", "throughput per 100 ms p25", None),
+    ("throughput_100ms.p50", "throughput per 100 ms p50", None),
+    ("throughput_100ms.p75", "throughput per 100 ms p75", None),
+    ("throughput_100ms.p90", "throughput per 100 ms p90", None),
 ];
+
+/// The columns with their units.
+pub(super) fn columns() -> Vec<Column> {
+    let column = |(path, heading, better): (&'static str, &'static str, Option<Better>)| {
+        let shown = shown(path);
+        Column { path, heading, unit: shown.unit, better, shown }
+    };
+    COLUMNS.map(column).into()
+}
 
 /// One scheme's flow over all seeds.
 #[derive(Serialize)]
@@ -63,14 +64,23 @@ pub(super) struct Row {
     /// The scheme it ran, where that is not the one under test.
     own_scheme: Option<String>,
     seeds: usize,
-    /// Mean over seeds, per column; `None` where a seed has no value.
-    mean: Vec<Option<f64>>,
-    /// Standard deviation over seeds, per column; `None` of fewer than two seeds.
-    deviation: Vec<Option<f64>>,
+    /// Per column.
+    cells: Vec<Cell>,
     /// The point that the throughput–delay figure draws.
     point: Option<Point>,
     /// The same for each seed.
     points: Vec<Point>,
+}
+
+/// A metric over seeds: what is sorted by and saved, in the unit of `summary.json`, and what is read.
+#[derive(Serialize)]
+struct Cell {
+    /// The mean; `None` where a seed has no value.
+    mean: Option<f64>,
+    /// The standard deviation; `None` of fewer than two seeds.
+    deviation: Option<f64>,
+    text: String,
+    deviation_text: Option<String>,
 }
 
 /// A point of the throughput–delay figure.
@@ -85,7 +95,7 @@ pub(super) struct Point {
 }
 
 /// The rows of one scenario's `runs`, by scheme, then flow, in the order of the runs.
-pub(super) fn rows(runs: &[&RunSummary]) -> Vec<Row> {
+pub(super) fn rows(runs: &[&RunSummary], columns: &[Column]) -> Vec<Row> {
     let mut schemes: Vec<&str> = Vec::new();
     for run in runs {
         if !schemes.contains(&run.scheme.as_str()) {
@@ -98,17 +108,13 @@ pub(super) fn rows(runs: &[&RunSummary]) -> Vec<Row> {
         for index in 0..its[0].flows.len() {
             let flows: Vec<(u64, &FlowSummary)> =
                 its.iter().map(|run| (run.seed, &run.flows[index])).collect();
-            rows.push(row(scheme, &flows));
+            rows.push(row(scheme, &flows, columns));
         }
     }
     rows
 }
 
-fn row(scheme: &str, flows: &[(u64, &FlowSummary)]) -> Row {
-    let columns: Vec<Option<Vec<f64>>> = COLUMNS
-        .iter()
-        .map(|column| flows.iter().map(|(_, flow)| value(&flow.metrics, column.path)).collect())
-        .collect();
+fn row(scheme: &str, flows: &[(u64, &FlowSummary)], columns: &[Column]) -> Row {
     let points: Vec<Point> = flows.iter().filter_map(|(seed, flow)| Point::of(*seed, flow)).collect();
     let first = flows[0].1;
     Row {
@@ -116,13 +122,23 @@ fn row(scheme: &str, flows: &[(u64, &FlowSummary)]) -> Row {
         flow: first.flow.clone(),
         own_scheme: (first.scheme != scheme).then(|| first.scheme.clone()),
         seeds: flows.len(),
-        mean: columns.iter().map(|values| values.as_deref().map(mean).map(significant)).collect(),
-        deviation: columns
-            .iter()
-            .map(|values| values.as_deref().and_then(deviation).map(significant))
-            .collect(),
+        cells: columns.iter().map(|column| Cell::of(column, flows)).collect(),
         point: (points.len() == flows.len()).then(|| Point::mean(&points)),
         points,
+    }
+}
+
+impl Cell {
+    fn of(column: &Column, flows: &[(u64, &FlowSummary)]) -> Cell {
+        let spread = Spread::of(flows.iter().map(|(_, flow)| value(&flow.metrics, column.path)));
+        let mean = spread.map(|spread| spread.mean);
+        let deviation = spread.and_then(|spread| spread.deviation);
+        Cell {
+            mean: mean.map(significant),
+            deviation: deviation.map(significant),
+            text: column.shown.text(mean),
+            deviation_text: deviation.map(|deviation| column.shown.text(Some(deviation))),
+        }
     }
 }
 
@@ -154,9 +170,17 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Sample standard deviation.
-fn deviation(values: &[f64]) -> Option<f64> {
-    let centre = mean(values);
-    let squares: f64 = values.iter().map(|value| (value - centre) * (value - centre)).sum();
-    (values.len() >= 2).then(|| (squares / (values.len() - 1) as f64).sqrt())
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numbers::SHOWN;
+
+    #[test]
+    fn every_metric_that_is_shown_has_a_column() {
+        let mut columns: Vec<&str> = columns().iter().map(|column| column.path).collect();
+        let mut known: Vec<&str> = SHOWN.iter().map(|shown| shown.path).collect();
+        columns.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(columns, known);
+    }
 }

@@ -1,0 +1,39 @@
+// Paper: everything is drawn, in dark on light, and tables that are too wide stand in parts below each other.
+
+/// The width of the page on paper, in CSS pixels: `.paper body` in the style sheet. A4 and Letter have more.
+const PAPER_WIDTH = 700;
+const onPaper = () => document.documentElement.classList.contains("paper");
+
+addEventListener("beforeprint", () => {
+  document.documentElement.classList.add("paper");
+  document.querySelectorAll(".scroll").forEach(intoParts);
+  drawAll();
+});
+addEventListener("afterprint", () => {
+  document.documentElement.classList.remove("paper");
+  document.querySelectorAll(".part").forEach((part) => part.remove());
+  document.querySelectorAll(".parted").forEach((scroll) => scroll.classList.remove("parted"));
+  drawAll();
+});
+
+/// Copies of a table beside it, each with the first column and as many others as are as wide as the page.
+function intoParts(scroll) {
+  const table = scroll.firstElementChild;
+  const widths = [...table.tHead.rows[0].cells].map((cell) => cell.getBoundingClientRect().width);
+  const parts = [[]];
+  let left = scroll.clientWidth - widths[0];
+  for (let column = 1; column < widths.length; column++) {
+    if (widths[column] > left && parts.at(-1).length > 0) {
+      parts.push([]);
+      left = scroll.clientWidth - widths[0];
+    }
+    parts.at(-1).push(column);
+    left -= widths[column];
+  }
+  scroll.classList.add("parted");
+  scroll.after(...parts.map((columns) => {
+    const part = table.cloneNode(true);
+    for (const row of part.rows) [...row.cells].forEach((cell, column) => column > 0 && !columns.includes(column) && cell.remove());
+    return el("div", { class: "part" }, part);
+  }));
+}

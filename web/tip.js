@@ -1,0 +1,24 @@
+// What figures say of what is under the pointer.
+
+/// A heading and rows of cells, each text or a node; `columns` head the cells after the first two.
+/// It is made of nodes, never of markup: a scenario may call its flows what it likes.
+function tip(heading, rows, columns = []) {
+  const cell = (content) => el("td", {}, content);
+  return el("table", { class: "tip" },
+    el("thead", {}, el("tr", {}, el("th", { colspan: 2 }, heading), columns.map((column) => el("th", {}, column)))),
+    el("tbody", {}, rows.map((row) => el("tr", {}, row.map(cell)))));
+}
+
+/// The tooltip of one thing: `of(params)` gives heading and rows of [what, value with unit].
+const tipOfItem = (look, of) => tooltipOf(look, { trigger: "item", formatter: (params) => tip(...of(params)) });
+
+/// The tooltip of an instant: `of(time in s)` gives rows and columns.
+const tipOfTime = (look, of) => tooltipOf(look, { trigger: "axis", axisPointer: { type: "line", lineStyle: { color: look.muted } },
+  formatter: (params) => {
+    const time = params[0].axisValue;
+    const [rows, columns] = of(time);
+    return tip(`at ${words(time)} s`, rows, columns);
+  } });
+
+/// The value of the interval that holds an instant.
+const atTime = (s, values, time) => values[Math.min(Math.floor(time / s.interval_s), values.length - 1)];
