@@ -6,7 +6,7 @@ use std::fs;
 
 use airpace_eval::report;
 use common::{STORY, Temporary, contents, patient, simulate, story, told};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn data_of(page: &str) -> Value {
     let (_, rest) =
@@ -58,6 +58,65 @@ fn the_page_fetches_nothing_and_stays_small() {
 }
 
 #[test]
+fn figures_make_no_markup_of_names() {
+    for script in [
+        include_str!("../../../web/chart.js"),
+        include_str!("../../../web/look.js"),
+        include_str!("../../../web/tip.js"),
+        include_str!("../../../web/tables.js"),
+        include_str!("../../../web/report.js"),
+        include_str!("../../../web/figures/course.js"),
+        include_str!("../../../web/figures/delay_cdf.js"),
+        include_str!("../../../web/figures/estimate.js"),
+        include_str!("../../../web/figures/jain.js"),
+        include_str!("../../../web/figures/prbs.js"),
+        include_str!("../../../web/figures/throughput_delay.js"),
+    ] {
+        let title = script.lines().next().unwrap();
+        for markup in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "<b>", "<br>"] {
+            assert!(!script.contains(markup), "{title}: `{markup}`; make nodes with `el` or `tip`");
+        }
+    }
+}
+
+#[test]
+fn a_trace_is_called_what_it_is() {
+    let made = TRACED.to_owned();
+    let file = TRACED.replace("synth = { rate_mbps = 12, seconds = 2 }", "file = \"FILE\"");
+    for (story, trace) in [(made, json!("made")), (file, json!({"file": "walk.down"}))] {
+        let folder = Temporary::new("traced");
+        fs::create_dir_all(&folder.0).unwrap();
+        let given = folder.0.join("walk.down");
+        fs::write(&given, "1\n2\n3\n").unwrap();
+        let story = story.replace("FILE", given.to_str().unwrap());
+        let out = folder.0.join("run");
+        told(&story, Some(&out), &[1], 1).run_with(&simulate, &patient).unwrap();
+        let page = fs::read_to_string(report::write(&out).unwrap()).unwrap();
+        assert_eq!(data_of(&page)["scenarios"][0]["trace"], trace, "the folder itself is nobody's business");
+    }
+    let given = airpace_sim::builtin().iter().find(|(name, _)| *name == "trace").unwrap().1;
+    let about = given.lines().find(|line| line.starts_with("about = ")).unwrap();
+    assert!(
+        !["recorded", "needs", "--set"].iter().any(|word| about.contains(word)),
+        "the heading of a report whose trace was given: {about}"
+    );
+}
+
+const TRACED: &str = r#"
+name = "traced"
+about = "A link that replays a trace"
+duration_s = 2
+schemes = ["reno"]
+
+[trace]
+synth = { rate_mbps = 12, seconds = 2 }
+
+[[flow]]
+label = "phone"
+rtt_ms = 42
+"#;
+
+#[test]
 fn every_figure_has_its_numbers() {
     let folder = Temporary::new("figures");
     let outcome = story(Some(&folder.0), &[1, 2], 2).run_with(&simulate, &patient).unwrap();
@@ -71,8 +130,13 @@ fn every_figure_has_its_numbers() {
     let mean =
         outcome.summary.runs[..2].iter().map(|run| run.flows[0].metrics.throughput_mbps).sum::<f64>() / 2.0;
     assert!(
-        (row["mean"][0].as_f64().unwrap() / mean - 1.0).abs() < 1e-4,
+        (row["cells"][0]["mean"].as_f64().unwrap() / mean - 1.0).abs() < 1e-4,
         "the table's mean is that of the summary"
+    );
+    assert_eq!(
+        row["cells"][0]["text"],
+        airpace_eval::numbers::shown("throughput_mbps").text(Some(mean)),
+        "the page shows the digits that the terminal shows"
     );
     assert!(row["point"]["p25_mbps"].as_f64() <= row["point"]["p75_mbps"].as_f64());
 

@@ -1,0 +1,68 @@
+// Put into a copy of the page by tests: measures what is drawn and tells the page around it.
+"use strict";
+
+/// The texts that a chart draws, as boxes on its canvas.
+function textsOf(chart) {
+  const shown = chart.getZr().storage.getDisplayList(true).filter((each) => each.type === "tspan" && !each.invisible && each.style.text.trim());
+  return shown.map((each) => {
+    const rect = each.getBoundingRect().clone();
+    if (each.transform) rect.applyTransform(each.transform);
+    // A pixel less all around: boxes of fonts are taller than letters.
+    return { text: each.style.text, x: rect.x + 1, y: rect.y + 2, width: rect.width - 2, height: rect.height - 4 };
+  });
+}
+
+const boxesMeet = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+
+function measure() {
+  const facts = {
+    width: innerWidth,
+    dark: matchMedia("(prefers-color-scheme: dark)").matches,
+    overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    images: document.querySelectorAll("img").length,
+    harmed: String(window.harmed),
+    figures: [], legends: [], sticky: [], tips: [], tables: [],
+  };
+  for (const box of document.querySelectorAll(".chart")) {
+    const id = box.closest(".card").id;
+    const chart = echarts.getInstanceByDom(box);
+    if (!chart) {
+      facts.figures.push({ id, drawn: false });
+      continue;
+    }
+    const texts = textsOf(chart);
+    const collisions = texts.flatMap((one, index) => texts.slice(0, index).filter((other) => boxesMeet(one, other)).map((other) => `${one.text} / ${other.text}`));
+    const outside = texts.filter((one) => one.x < -1 || one.y < -2 || one.x + one.width > chart.getWidth() + 1 || one.y + one.height > chart.getHeight() + 2);
+    facts.figures.push({ id, drawn: texts.length > 0, texts: texts.map((one) => one.text), collisions, outside: outside.map((one) => one.text),
+      fits: chart.getWidth() <= box.closest(".card").clientWidth });
+    // Under the pointer in the first panel, or on the first thing that can be pointed at.
+    const tipsOf = () => [...box.querySelectorAll(".tip")].at(-1);
+    chart.dispatchAction({ type: "showTip", x: chart.getWidth() * 0.4, y: 120 });
+    if (!tipsOf()) {
+      const seriesIndex = chart.getOption().series.findIndex((series) => !series.silent);
+      chart.dispatchAction({ type: "showTip", seriesIndex, dataIndex: 0 });
+    }
+    const shown = tipsOf();
+    if (shown) facts.tips.push({ id, head: [...shown.querySelectorAll("th")].map((cell) => cell.textContent), rows: [...shown.tBodies[0].rows].map((row) => row.innerText) });
+    chart.dispatchAction({ type: "hideTip" });
+    const entries = [...box.parentElement.querySelectorAll(".key > span")].filter((entry) => entry.querySelector("svg"));
+    const looks = new Map();
+    for (const entry of entries) looks.set(entry.firstChild.outerHTML, [...(looks.get(entry.firstChild.outerHTML) ?? []), entry.textContent]);
+    facts.legends.push({ id, entries: entries.length, alike: [...looks.values()].filter((names) => names.length > 1) });
+  }
+  for (const scroll of document.querySelectorAll(".scroll")) {
+    const before = scroll.querySelector("tbody tr").children[1].getBoundingClientRect().right - scroll.getBoundingClientRect().left;
+    scroll.scrollLeft = 150;
+    const first = scroll.querySelector("tbody tr").firstChild.getBoundingClientRect();
+    facts.sticky.push({ moved: scroll.scrollLeft, off: first.left - scroll.getBoundingClientRect().left });
+    scroll.scrollLeft = 0;
+    facts.tables.push({ first_number_ends: before, width: scroll.clientWidth });
+  }
+  return facts;
+}
+
+addEventListener("load", () => setTimeout(() => {
+  if (location.hash !== "#as-seen") drawAll();
+  // The next frame has drawn what was asked for.
+  setTimeout(() => parent.postMessage(JSON.stringify(measure()), "*"), 200);
+}, 200));
