@@ -9,9 +9,9 @@ const PATTERNS: [&str; 7] = ["plain", "rising", "falling", "upright", "level", "
 
 /// A colour for each kind of state, and the states of that kind in the order of [`PATTERNS`].
 ///
-/// Chosen: the colours of Okabe and Ito, safe for colour-blind readers, and an indigo of Tol's for the Internet; a kind
+/// Chosen: the colours of Okabe and Ito, safe for colour-blind readers (not the vermilion: dark orange is like it), and an indigo of Tol's for the Internet; a kind
 /// has one colour, so that schemes can be compared, and a pattern tells its states apart.
-const STATES: [(&str, &[&str]); 9] = [
+const STATES: [(&str, &[&str]); 8] = [
     // At the start, by leaps.
     ("#E69F00", &["SlowStart", "Startup", "Start", "Starting", "ConservativeSlowStart"]),
     // Where a scheme wants to be.
@@ -34,14 +34,14 @@ const STATES: [(&str, &[&str]); 9] = [
     ),
     // Emptying the queue.
     ("#56B4E9", &["Drain", "ProbeBW_DOWN", "Biscay.Drain", "Slowdown", "Return", "Waiting"]),
-    // Looking for the round-trip time.
-    ("#CC79A7", &["ProbeRTT"]),
+    // Looking for the round-trip time; and what schemes of one state or two are in.
+    ("#CC79A7", &["ProbeRTT", "Default", "Sending", "Constant", "Idle"]),
     // After a loss, or beside those who fill queues.
-    ("#D55E00", &["Recovery", "LossRecovery", "Competitive"]),
+    ("#000000", &["Recovery", "LossRecovery", "Competitive"]),
     ("#332288", &["Internet.ProbeBW", "Internet.Startup", "Internet.Drain", "Internet.ProbeRTT"]),
     // Without what it lives on.
     (
-        "#808080",
+        "#57606a",
         &[
             "Fallback",
             "Fallback.ProbeBW",
@@ -52,8 +52,6 @@ const STATES: [(&str, &[&str]); 9] = [
             "Blind",
         ],
     ),
-    // One state for all times.
-    ("#8c7a00", &["Default", "Sending", "Constant", "Idle"]),
 ];
 
 /// How one state looks in every figure of a page.
