@@ -7,7 +7,6 @@ use std::env;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// The environment variable that names the file to which skipped tests are appended: a line each, test and reason with a
 /// tab between them.
@@ -28,18 +27,21 @@ pub fn recordings(path: &str) -> Option<PathBuf> {
     None
 }
 
-/// Whether a program starts; where it does not, the calling test is noted as skipped. `package` is Debian's that has it.
-pub fn has_program(program: &str, package: &str) -> bool {
-    let started = Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    if started.is_err() {
-        skipped(&format!("no {program} (Debian: apt-get install {package})"));
+/// The first of these programs that is on PATH; where none is, the calling test is noted as skipped. `package` is Debian's
+/// that has it.
+pub fn one_of_programs<'a>(programs: &[&'a str], package: &str) -> Option<&'a str> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let is_there = |program: &&str| env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    let found = programs.iter().copied().find(is_there);
+    if found.is_none() {
+        skipped(&format!("no {} (Debian: apt-get install {package})", programs.join(" or ")));
     }
-    started.is_ok()
+    found
+}
+
+/// Whether a program is on PATH, as [`one_of_programs`] looks for it.
+pub fn has_program(program: &str, package: &str) -> bool {
+    one_of_programs(&[program], package).is_some()
 }
 
 /// Notes that the calling test, or a part of it, does nothing, and why. A reason is best the same wherever it is the same:

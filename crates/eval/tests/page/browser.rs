@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use airpace_testing::one_of_programs;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -28,13 +29,10 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// `None`, said aloud, where there is none.
+    /// `None` where there is none.
     pub fn find(folder: &Path) -> Option<Browser> {
-        let program = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| has(name));
-        if program.is_none() {
-            println!("skipped: no browser to look at the page with; on Debian: apt-get install chromium");
-        }
-        Some(Browser { program: program?, folder: folder.to_owned() })
+        let program = one_of_programs(&["chromium", "chromium-browser", "google-chrome"], "chromium")?;
+        Some(Browser { program, folder: folder.to_owned() })
     }
 
     /// What the probe measured of `page` at each of these widths.
@@ -85,10 +83,4 @@ impl Browser {
         assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")
     }
-}
-
-/// Whether a program is on PATH.
-pub fn has(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }

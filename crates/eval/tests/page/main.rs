@@ -11,7 +11,8 @@ use std::process::Command;
 
 use airpace_eval::report;
 use airpace_sim::SCHEMES;
-use browser::{Browser, has};
+use airpace_testing::has_program;
+use browser::Browser;
 use common::{STORY, Temporary, patient, simulate, told};
 use serde_json::Value;
 
@@ -150,8 +151,7 @@ fn paper_has_every_figure_and_every_number() {
     let page = with_every_scheme(&folder.0, STORY, &[1, 2]);
     let data = data_of(&page);
     let pdf = browser.print(&folder.0.join("report.html"), true);
-    if !has("pdftotext") || !has("pdftoppm") {
-        println!("skipped: no look at the printed pages; on Debian: apt-get install poppler-utils");
+    if !has_program("pdftotext", "poppler-utils") || !has_program("pdftoppm", "poppler-utils") {
         return;
     }
     let output = Command::new("pdftotext").arg("-raw").arg(&pdf).arg("-").output().unwrap();
