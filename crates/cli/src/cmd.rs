@@ -11,6 +11,7 @@ pub mod man;
 mod matrix;
 mod outputs;
 pub mod report;
+pub mod sample;
 mod scenario;
 pub mod sim;
 pub mod trace;

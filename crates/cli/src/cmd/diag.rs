@@ -2,6 +2,7 @@
 
 mod bandwidth;
 mod decode;
+mod encode;
 mod granularity;
 mod guard;
 mod info;
@@ -9,6 +10,7 @@ mod input;
 mod modem;
 mod port;
 mod serve;
+mod simulated;
 mod watch;
 
 use std::io::Write;
@@ -29,6 +31,7 @@ pub struct Args {
 enum Command {
     Info(info::Args),
     Decode(decode::Args),
+    Encode(encode::Args),
     Bandwidth(bandwidth::Args),
     Watch(watch::Args),
     Serve(serve::Args),
@@ -42,6 +45,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     match &args.command {
         Command::Info(args) => info::run(args, out),
         Command::Decode(args) => decode::run(args, out),
+        Command::Encode(args) => encode::run(args, out),
         Command::Bandwidth(args) => bandwidth::run(args, out),
         Command::Watch(args) => watch::run(args, out),
         Command::Serve(args) => serve::run(args, out),

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use airpace_cc::SchemeSpec;
 use airpace_diag::command::Request;
 use airpace_diag::source::{Item, Place};
 use airpace_diag::{Buffering, Message, ModemOptions, Radio};
@@ -18,8 +17,8 @@ use serde_json::json;
 
 use super::input::{self, Sink};
 use super::port::parse_duration;
+use super::simulated::{DeviceArgs, Simulated};
 use crate::cmd::Verdict;
-use crate::cmd::scenario::key_and_value;
 use crate::terminal::{log, thousands};
 use scenario::{Drive, Driven};
 
@@ -70,18 +69,8 @@ pub struct Args {
     /// Of a log: the longest silence that is kept; longer ones, and jumps of the modem's clock, are shortened.
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
     longest_gap: Duration,
-    /// Of a scenario: whose modem it is, by the device's place in the scenario.
-    #[arg(long, value_name = "INDEX", default_value_t = 0)]
-    device: u16,
-    /// Of a scenario: the scheme under test [default: the scenario's first].
-    #[arg(long, value_name = "SCHEME", value_parser = SchemeSpec::parse)]
-    scheme: Option<SchemeSpec>,
-    /// Of a scenario: the seed.
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
-    seed: u64,
-    /// Of a scenario: sets a key, such as cell.prbs=50.
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
-    sets: Vec<(String, String)>,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Print what happens as one JSON object per line.
     #[arg(long)]
     json: bool,
@@ -102,14 +91,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     match scenario_name(&args.speech) {
         Some(name) => {
-            let drive = Drive {
-                device: args.device,
-                seed: args.seed,
-                speed: args.speed,
-                is_looped: args.is_looped,
-                scheme: args.scheme.clone(),
-            };
-            let mut driven = Driven::start(name, &args.sets, drive)?;
+            let simulated = Simulated::load(name, &args.device)?;
+            let drive = Drive { seed: args.device.seed, speed: args.speed, is_looped: args.is_looped };
+            let mut driven = Driven::start(simulated, drive)?;
             let stats = with_door(args, options, &is_over, &driven.about(), || driven.next(), out)?;
             driven.stop()?;
             end(args, stats, out)

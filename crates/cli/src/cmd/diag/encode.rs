@@ -1,0 +1,130 @@
+//! `airpace diag encode`: a log of what a simulated device's modem would say.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use airpace_core::Time;
+use airpace_diag::compose::Composed;
+use airpace_diag::{Framing, LogPacket, Radio, Stamp, frame};
+use airpace_live::iq::Whole;
+use anyhow::{Context, bail};
+use serde_json::json;
+
+use super::simulated::{DeviceArgs, Simulated};
+use crate::cmd::outputs::{self, Named};
+use crate::cmd::{Verdict, on_interrupt, positive};
+use crate::terminal::{self, thousands};
+
+/// Makes a log of what a simulated device's modem would say of its cell, without waiting for its clock.
+///
+/// It holds what `airpace diag modem SCENARIO` says to a host: the DCIs of each subframe (0xB130), what came in the
+/// downlink and went in the uplink (0xB173, 0xB139), the signal (0xB193). Stamps begin at 2026-01-01 00:00:00 UTC. The
+/// same command makes the same bytes.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace diag encode competitor --seconds 10 --out phone.qmdl\n         \
+                         airpace diag encode biscay-uplink --set cell.prbs=50 --out uplink.qmdl")]
+pub struct Args {
+    /// A scenario with a cell: a name from `airpace list scenarios` or a TOML file.
+    scenario: String,
+    /// The log to write.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Only so many seconds. [default: the scenario's duration]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = positive)]
+    seconds: Option<f64>,
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// Print one JSON object that sums up what was written.
+    #[arg(long)]
+    json: bool,
+}
+
+/// When the run begins by the modem's clock: 2026-01-01 00:00:00 UTC, since 1980-01-06.
+///
+/// Chosen: a fixed day, for the same bytes, and late enough that the modem must have learned the time.
+const BEGIN: Duration = Duration::from_secs(16_797 * 86_400);
+
+/// Writes it.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let simulated = Simulated::load(&args.scenario, &args.device)?;
+    let whole = simulated.duration().as_secs_f64();
+    if let Some(wanted) = args.seconds.filter(|wanted| *wanted > whole) {
+        bail!(
+            "--seconds {wanted}: the scenario ends after {whole} s; give less, or --set duration_s={wanted} too"
+        );
+    }
+    let source = Path::new(&args.scenario);
+    let inputs: Vec<_> = source.is_file().then(|| Named::new(&args.scenario, source)).into_iter().collect();
+    outputs::check(&inputs, &Named::in_parts("--out", &args.out))?;
+    let refused = || format!("cannot write `{}`; give --out a folder you may write to", args.out.display());
+    let mut log = Log {
+        file: Whole::create(&args.out).with_context(refused)?,
+        end: Time::from_secs_f64(args.seconds.unwrap_or(whole)),
+        packets: 0,
+        bytes: 0,
+        body: vec![],
+        framed: vec![],
+    };
+    let stop = on_interrupt()?;
+    let bar = terminal::progress(args.json);
+    bar.set_length(log.end.as_nanos() / 1_000_000);
+    bar.set_message("simulating");
+    let mut trouble = None;
+    simulated.run(args.device.seed, Duration::ZERO, &mut |composed| {
+        if stop.load(Ordering::Relaxed) || composed.at >= log.end {
+            return ControlFlow::Break(());
+        }
+        bar.set_position(composed.at.as_nanos() / 1_000_000);
+        match log.write(&composed) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                trouble = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    })?;
+    bar.finish_and_clear();
+    if let Some(error) = trouble {
+        return Err(error).with_context(refused);
+    }
+    if stop.load(Ordering::Relaxed) {
+        bail!("stopped; nothing was kept");
+    }
+    let Log { file, packets, bytes, .. } = log;
+    file.finish().with_context(refused)?;
+    let name = args.out.display();
+    if args.json {
+        writeln!(out, "{}", json!({"out": name.to_string(), "packets": packets, "bytes": bytes}))?;
+    } else {
+        let (packets, bytes) = (thousands(packets), thousands(bytes));
+        writeln!(out, "{name}: {packets} log packets in {bytes} bytes: {}", simulated.about())?;
+    }
+    Ok(Verdict::Fine)
+}
+
+/// A log that is being written, framed as it comes from a port.
+struct Log {
+    file: Whole,
+    end: Time,
+    packets: u64,
+    bytes: u64,
+    body: Vec<u8>,
+    framed: Vec<u8>,
+}
+
+impl Log {
+    fn write(&mut self, composed: &Composed) -> std::io::Result<()> {
+        let Composed { at, code, payload } = composed;
+        let stamp = Stamp::from_nanos((BEGIN + Duration::from_nanos(at.as_nanos())).as_nanos() as u64);
+        self.body.clear();
+        self.framed.clear();
+        LogPacket { radio: Radio::FIRST, code: *code, stamp, payload }.write(false, &mut self.body);
+        frame::encode(Framing::Hdlc, &self.body, &mut self.framed);
+        self.packets += 1;
+        self.bytes += self.framed.len() as u64;
+        self.file.write_all(&self.framed)
+    }
+}

@@ -1,0 +1,144 @@
+//! What a simulated device's modem logs of its cell.
+
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use airpace_cc::SchemeSpec;
+use airpace_core::{DeviceId, Event, RadioReport, Recorder};
+use airpace_diag::compose::{ComposeOptions, Composed, Composer};
+use airpace_sim::Prepared;
+use anyhow::bail;
+
+use crate::cmd::scenario::{self, key_and_value};
+
+/// Which device of a scenario, and how the scenario is run.
+#[derive(clap::Args, Clone)]
+pub struct DeviceArgs {
+    /// Of a scenario: whose modem it is, by the device's place in the scenario.
+    #[arg(long, value_name = "INDEX", default_value_t = 0)]
+    device: u16,
+    /// Of a scenario: the scheme under test [default: the scenario's first].
+    #[arg(long, value_name = "SCHEME", value_parser = SchemeSpec::parse)]
+    scheme: Option<SchemeSpec>,
+    /// Of a scenario: the seed.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
+    /// Of a scenario: sets a key, such as cell.prbs=50.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    sets: Vec<(String, String)>,
+}
+
+/// A scenario with a device whose modem logs.
+pub struct Simulated {
+    about: String,
+    prepared: Prepared,
+    scheme: SchemeSpec,
+    device: DeviceId,
+}
+
+impl Simulated {
+    /// Loads a scenario, by name or file.
+    ///
+    /// # Errors
+    /// A scenario that cannot be loaded, has no cell or no such device.
+    pub fn load(name: &str, args: &DeviceArgs) -> anyhow::Result<Simulated> {
+        let loaded = scenario::load(name, &args.sets)?;
+        let (title, devices) = (loaded.name.clone(), loaded.device.len());
+        if loaded.cell.is_none() {
+            bail!("`{title}` has no cell that could grant anything; `airpace list scenarios` tells which do");
+        }
+        if usize::from(args.device) >= devices {
+            bail!("`{title}` has {devices} devices: --device goes from 0 to {}", devices.saturating_sub(1));
+        }
+        let scheme = match &args.scheme {
+            Some(scheme) => scheme.clone(),
+            None => match loaded.schemes.first() {
+                Some(scheme) => SchemeSpec::parse(scheme)?,
+                None => SchemeSpec::parse("cubic")?,
+            },
+        };
+        let about = format!("device {} of `{title}` with {}", args.device, scheme.text());
+        Ok(Simulated { about, prepared: loaded.prepare()?, scheme, device: DeviceId(args.device) })
+    }
+
+    /// Whose modem it is, for people.
+    pub fn about(&self) -> &str {
+        &self.about
+    }
+
+    /// How long the scenario is.
+    pub fn duration(&self) -> Duration {
+        self.prepared.scenario().duration()
+    }
+
+    /// Runs the scenario and hands over each packet, as if the run began at `begin`; breaks off where `hear` does.
+    ///
+    /// # Errors
+    /// If the scenario cannot be run.
+    pub fn run(
+        &self,
+        seed: u64,
+        begin: Duration,
+        hear: &mut dyn FnMut(Composed) -> ControlFlow<()>,
+    ) -> anyhow::Result<()> {
+        let is_heard = Cell::new(true);
+        let composer = Composer::new(ComposeOptions::default());
+        let mut modem = Modem { device: self.device, composer, begin, hear, is_heard: &is_heard };
+        self.prepared.run(&self.scheme, seed, &mut modem, &mut |_| {
+            if is_heard.get() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        modem.finish();
+        Ok(())
+    }
+}
+
+/// A device's modem in a run.
+struct Modem<'a> {
+    device: DeviceId,
+    composer: Composer,
+    /// When the run began.
+    begin: Duration,
+    hear: &'a mut dyn FnMut(Composed) -> ControlFlow<()>,
+    /// Whether somebody still listens.
+    is_heard: &'a Cell<bool>,
+}
+
+impl Modem<'_> {
+    fn finish(&mut self) {
+        let Modem { composer, hear, is_heard, .. } = self;
+        composer.finish(|composed| say(composed, hear, is_heard));
+    }
+}
+
+impl Recorder for Modem<'_> {
+    fn record(&mut self, _: Event<'_>) {}
+
+    fn wants_subframes(&self) -> bool {
+        false
+    }
+
+    fn wants_modem_log(&self, device: DeviceId) -> bool {
+        device == self.device
+    }
+
+    fn modem_log(&mut self, device: DeviceId, report: &RadioReport) {
+        // Devices whose controllers read their own modems log as well.
+        if device != self.device || !self.is_heard.get() {
+            return;
+        }
+        let Modem { composer, begin, hear, is_heard, .. } = self;
+        let report = RadioReport {
+            time: report.time + *begin,
+            subframe_index: report.subframe_index + begin.as_millis() as u64,
+            ..report.clone()
+        };
+        composer.push(&report, |composed| say(composed, hear, is_heard));
+    }
+}
+
+fn say(composed: Composed, hear: &mut dyn FnMut(Composed) -> ControlFlow<()>, is_heard: &Cell<bool>) {
+    if is_heard.get() && hear(composed).is_break() {
+        is_heard.set(false);
+    }
+}

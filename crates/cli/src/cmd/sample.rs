@@ -1,0 +1,114 @@
+//! `airpace sample`: a modem's log and a radio recording to try the guides with.
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::json;
+
+use super::Verdict;
+
+/// Writes a modem's log and a radio recording that come with the program, to try things with.
+///
+/// Both are made, by the commands that are told, from simulated cells: no phone or network was recorded. A file that is
+/// there already is left alone.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace sample\n         airpace sample phone --out samples")]
+pub struct Args {
+    /// Which. [default: all]
+    #[arg(value_enum)]
+    name: Option<Name>,
+    /// The folder to write into; made if missing. [default: this one]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print one JSON object per sample.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Name {
+    /// A log of a modem's diagnostic port.
+    Phone,
+    /// Radio samples of a cell.
+    Cell,
+}
+
+/// What ships.
+struct Sample {
+    name: Name,
+    about: &'static str,
+    /// The command that made it, a line after the other.
+    made_by: &'static [&'static str],
+    /// What to do with its first file, first.
+    first: &'static str,
+    files: &'static [(&'static str, &'static [u8])],
+}
+
+const SAMPLES: [Sample; 2] = [
+    Sample {
+        name: Name::Phone,
+        about: "2 s of what a phone's modem logs of a download in a busy cell of 10 MHz",
+        made_by: &[
+            "airpace diag encode stationary-busy --set cell.prbs=50",
+            "--set flow.0.acks=cell --seconds 2 --out phone.qmdl",
+        ],
+        first: "airpace diag info",
+        files: &[("phone.qmdl", include_bytes!("../../samples/phone.qmdl"))],
+    },
+    Sample {
+        name: Name::Cell,
+        about: "100 ms of radio samples of a busy cell of 1.4 MHz",
+        made_by: &[
+            "airpace encode stationary-busy --set cell.prbs=6",
+            "--set flow.0.acks=cell --seconds 0.1 --snr 20 --format ci8 --out cell",
+        ],
+        first: "airpace decode",
+        files: &[
+            ("cell.sigmf-meta", include_bytes!("../../samples/cell.sigmf-meta")),
+            ("cell.sigmf-data", include_bytes!("../../samples/cell.sigmf-data")),
+        ],
+    },
+];
+
+/// Writes them.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let folder = args.out.as_deref().unwrap_or(Path::new(""));
+    if let Some(folder) = &args.out {
+        std::fs::create_dir_all(folder).with_context(|| refused(folder))?;
+    }
+    for sample in SAMPLES.iter().filter(|sample| args.name.is_none_or(|name| name == sample.name)) {
+        let paths: Vec<PathBuf> = sample.files.iter().map(|(name, _)| folder.join(name)).collect();
+        for (path, (_, bytes)) in paths.iter().zip(sample.files) {
+            put(path, bytes)?;
+        }
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        let Sample { about, made_by, first, .. } = sample;
+        let first = format!("{first} {}", names[0]);
+        if args.json {
+            let made_by = made_by.join(" ");
+            writeln!(out, "{}", json!({"files": names, "about": about, "made_by": made_by, "first": first}))?;
+        } else {
+            writeln!(out, "{}: {about}", names.join(", "))?;
+            writeln!(out, "  try it:   {first}")?;
+            writeln!(out, "  made by:  {}", made_by.join(" \\\n              "))?;
+        }
+    }
+    Ok(Verdict::Fine)
+}
+
+/// Writes a file in place of none but itself.
+fn put(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    match std::fs::read(path) {
+        Ok(there) if there == bytes => Ok(()),
+        Ok(_) => bail!("`{}` is there and is another file; choose a folder with --out DIR", path.display()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            std::fs::write(path, bytes).with_context(|| refused(path))
+        }
+        Err(error) => Err(error).with_context(|| refused(path)),
+    }
+}
+
+fn refused(path: &Path) -> String {
+    format!("cannot write `{}`; choose a folder you may write to with --out DIR", path.display())
+}
