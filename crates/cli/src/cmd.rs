@@ -1,11 +1,13 @@
 //! The commands, one file each: `Args` says what may be typed, `run` does it and writes results to `out`.
 
+pub mod complete;
 pub mod completions;
 pub mod decode;
 pub mod demo;
 pub mod diag;
 pub mod doctor;
 pub mod encode;
+pub mod install;
 pub mod list;
 pub mod man;
 mod matrix;

@@ -3,7 +3,9 @@
 //! One file per command in `cmd/`. Results go to standard output, everything else to standard error. Exit codes:
 //! 0 fine, 1 an expectation failed, 2 an error.
 
+mod called;
 mod cmd;
+mod installation;
 mod parquet_file;
 mod results;
 mod seeds;
@@ -12,9 +14,10 @@ mod terminal;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use cmd::Verdict;
+use terminal::Paint;
 
 /// Compares congestion controls over cellular networks: simulated cells and recorded traces.
 #[derive(Parser)]
@@ -42,13 +45,16 @@ enum Command {
     Encode(cmd::encode::Args),
     Sample(cmd::sample::Args),
     Doctor(cmd::doctor::Args),
+    Install(cmd::install::Args),
+    Uninstall(cmd::install::UninstallArgs),
     Completions(cmd::completions::Args),
+    Complete(cmd::complete::Args),
     Man(cmd::man::Args),
 }
 
 fn main() -> ExitCode {
     let mut out = std::io::stdout().lock();
-    let verdict = match Cli::parse().command {
+    let verdict = match as_typed().command {
         Command::Demo(args) => cmd::demo::run(&args, &mut out),
         Command::Sim(args) => cmd::sim::run(&args, &mut out),
         Command::List(args) => cmd::list::run(&args, &mut out),
@@ -59,7 +65,10 @@ fn main() -> ExitCode {
         Command::Encode(args) => cmd::encode::run(&args, &mut out),
         Command::Sample(args) => cmd::sample::run(&args, &mut out),
         Command::Doctor(args) => cmd::doctor::run(&args, &mut out),
+        Command::Install(args) => cmd::install::run(&args, &mut out),
+        Command::Uninstall(args) => cmd::install::uninstall(&args, &mut out),
         Command::Completions(args) => cmd::completions::run(&args, &mut out),
+        Command::Complete(args) => cmd::complete::run(&args, &mut out),
         Command::Man(args) => cmd::man::run(&args, &mut out),
     };
     match verdict.and_then(|verdict| Ok(out.flush().map(|()| verdict)?)) {
@@ -67,10 +76,27 @@ fn main() -> ExitCode {
         Ok(Verdict::Failed) => ExitCode::from(1),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            terminal::say(format_args!("airpace: {error:#}"));
+            terminal::say(format_args!("airpace: {}", called::as_called(&format!("{error:#}"))));
             ExitCode::from(2)
         }
     }
+}
+
+/// The command line; what it asks of clap alone, help or a word on a mistake, is given here and ends the program.
+fn as_typed() -> Cli {
+    let mut command = called::in_help(Cli::command());
+    let parsed = command.try_get_matches_from_mut(std::env::args_os());
+    let cli = parsed
+        .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
+    cli.unwrap_or_else(|error| {
+        if !error.use_stderr() {
+            error.exit();
+        }
+        let told = error.render();
+        let told = if Paint::stderr().is_on() { told.ansi().to_string() } else { told.to_string() };
+        terminal::say(called::as_called(told.trim_end()));
+        std::process::exit(2)
+    })
 }
 
 /// Whether nobody reads our output any more (`airpace … | head`): no error of ours.
@@ -83,7 +109,6 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

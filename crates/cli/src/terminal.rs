@@ -65,6 +65,11 @@ impl Paint {
         Paint(std::io::stderr().is_terminal() && is_colour_welcome())
     }
 
+    /// Whether there are any.
+    pub fn is_on(self) -> bool {
+        self.0
+    }
+
     /// Stands out.
     pub fn bold(self, text: &str) -> String {
         self.wrap("1", text)

@@ -10,7 +10,8 @@
 //! └── report.html      the page to look at
 //! ```
 //!
-//! The same scenarios, schemes and seeds give the same bytes, but for the manifest's `host` part. The manifest is
+//! The same scenarios, schemes and seeds give the same bytes, but for the manifest's `host` part; called from a checkout, the
+//! commands in manifest and page say `./airpace` in place of `airpace`, so that they can be pasted. The manifest is
 //! written first with `"complete": false` and again at the end: an interrupted run says so.
 
 use std::collections::BTreeMap;
@@ -40,6 +41,9 @@ pub struct Manifest {
     pub version: String,
     /// Whether every run came to its end.
     pub complete: bool,
+    /// What commands call the program: `airpace`, or `./airpace` where it was called from a checkout.
+    #[serde(default = "installed_program")]
+    pub program: String,
     /// The command that makes this folder's contents again.
     pub command: String,
     /// The scenarios, in order.
@@ -53,6 +57,11 @@ pub struct Manifest {
     pub seeds: Vec<u64>,
     /// Where and when it ran: the only part of a run folder that differs between two runs of one command.
     pub host: Host,
+}
+
+/// What an installed program is called.
+fn installed_program() -> String {
+    "airpace".to_owned()
 }
 
 /// One scenario of a run.

@@ -33,6 +33,8 @@ pub struct Matrix {
     pub jobs: usize,
     /// The run folder; `None` only measures.
     pub out: Option<PathBuf>,
+    /// What commands in the run folder call the program: `airpace`, or `./airpace` where it was called from a checkout.
+    pub program: String,
     /// The command as it was typed, for the manifest's host part.
     pub command: String,
     /// Whether to write a qlog per flow.
@@ -149,7 +151,7 @@ impl Matrix {
     /// The command that makes the same results, one per scenario: what was typed but for what changes none of them.
     pub fn canonical_command(&self) -> String {
         let of_choice = |choice: &Choice| {
-            let mut words = vec!["airpace".to_owned(), "sim".to_owned(), choice.argument.clone()];
+            let mut words = vec![self.program.clone(), "sim".to_owned(), choice.argument.clone()];
             words.extend(shell::options(&spelled(&self.schemes), &self.seeds, &choice.set));
             shell::join(&words)
         };
@@ -199,6 +201,7 @@ impl Matrix {
         Ok(Manifest {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             complete: false,
+            program: self.program.clone(),
             command: self.canonical_command(),
             scenarios: self
                 .scenarios

@@ -30,7 +30,8 @@ fn seeds_text(seeds: &[u64]) -> String {
     }
 }
 
-fn quote(word: &str) -> String {
+/// A word as a shell reads it: quoted where it would be taken apart.
+pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

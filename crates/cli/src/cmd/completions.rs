@@ -1,12 +1,13 @@
-//! `airpace completions`: what a shell needs to complete commands and options.
+//! `airpace completions`: what a shell needs to complete commands, options and their values.
+//!
+//! The scripts are short: when Tab is pressed they ask the program itself (`airpace complete`), which knows every scheme,
+//! preset and scenario.
 
 use std::io::Write;
 
-use clap::CommandFactory;
-
 use super::Verdict;
 
-/// Writes completions for a shell.
+/// Writes completions for a shell; `airpace install` puts them where shells look.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace completions bash > ~/.local/share/bash-completion/completions/airpace"
@@ -14,14 +15,45 @@ use super::Verdict;
 pub struct Args {
     /// The shell.
     #[arg(value_enum)]
-    shell: clap_complete::Shell,
+    shell: Shell,
+}
+
+/// A shell that can complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Shell {
+    /// GNU Bash, 4.4 or later.
+    Bash,
+    /// The Z shell.
+    Zsh,
+    /// The friendly interactive shell, 3.1 or later.
+    Fish,
+}
+
+impl Shell {
+    /// All of them.
+    pub const ALL: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
+
+    /// What it reads.
+    pub fn script(self) -> &'static str {
+        match self {
+            Shell::Bash => include_str!("../../completions/airpace.bash"),
+            Shell::Zsh => include_str!("../../completions/_airpace"),
+            Shell::Fish => include_str!("../../completions/airpace.fish"),
+        }
+    }
+
+    /// Where it looks for it below a prefix such as `/usr/local`.
+    pub fn file(self) -> &'static str {
+        match self {
+            Shell::Bash => "share/bash-completion/completions/airpace",
+            Shell::Zsh => "share/zsh/site-functions/_airpace",
+            Shell::Fish => "share/fish/vendor_completions.d/airpace.fish",
+        }
+    }
 }
 
 /// Writes the script.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    // clap's generator panics where a write fails, and a closed pipe is no reason to.
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::Cli::command(), "airpace", &mut script);
-    out.write_all(&script)?;
+    out.write_all(args.shell.script().as_bytes())?;
     Ok(Verdict::Fine)
 }

@@ -204,7 +204,7 @@ pub fn cores() -> usize {
 }
 
 /// Where a program is, as a shell would find it.
-fn in_path(program: &str) -> Option<PathBuf> {
+pub fn in_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?)
         .map(|folder| folder.join(program))
         .find(|path| path.is_file())

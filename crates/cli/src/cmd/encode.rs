@@ -23,7 +23,7 @@ use serde_json::json;
 
 use self::truth::Truth;
 use super::outputs::{self, Named};
-use super::{Verdict, on_interrupt, positive, scenario, within};
+use super::{Verdict, complete, on_interrupt, positive, scenario, within};
 use crate::terminal::{self, count};
 
 /// Turns the grants of a simulated cell into radio samples that conform to the standard.
@@ -38,15 +38,16 @@ use crate::terminal::{self, count};
                          airpace encode runs/latest --fading eva --doppler 5 --cfo 300 --format ci8 --out cell")]
 pub struct Args {
     /// A scenario with a cell (a name of the list or a file), or a run folder.
+    #[arg(add = complete::scenario_or(|path| path.extension().is_some_and(|ending| ending == "toml") || path.join("manifest.json").exists()))]
     source: String,
     /// The recording to write: OUT.sigmf-data and OUT.sigmf-meta.
     #[arg(long, value_name = "OUT")]
     out: PathBuf,
     /// Sets a key of the scenario by its dotted path; may be given several times.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::key_and_value)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::key_and_value, add = complete::key())]
     set: Vec<(String, String)>,
     /// The scheme under test. [default: the first of the scenario's, or of the run's]
-    #[arg(long)]
+    #[arg(long, add = complete::scheme())]
     scheme: Option<String>,
     /// Seed of the run, and of the channel. [default: 1, or the run's first]
     #[arg(long)]

@@ -21,18 +21,15 @@ pub struct Args {
 
 /// Writes the page, or the pages.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let mut command = crate::Cli::command().disable_help_subcommand(true);
-    command.build();
     let Some(folder) = &args.out else {
-        out.write_all(&page(&command)?)?;
+        out.write_all(&page(&whole())?)?;
         return Ok(Verdict::Fine);
     };
     let refused = || {
         format!("cannot write manual pages into `{}`; give --out a folder you may write to", folder.display())
     };
     std::fs::create_dir_all(folder).with_context(refused)?;
-    let mut pages = Vec::new();
-    collect(&command, &mut pages)?;
+    let pages = pages()?;
     for (name, text) in &pages {
         std::fs::write(folder.join(format!("{name}.1")), text).with_context(refused)?;
     }
@@ -40,11 +37,28 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
+/// The page of every command, by name: `airpace`, `airpace-sim`, ….
+///
+/// # Errors
+/// None that a user can bring about: pages are written into memory.
+pub fn pages() -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    let mut pages = Vec::new();
+    collect(&whole(), &mut pages)?;
+    Ok(pages)
+}
+
+/// The command line with all that clap derives of it.
+fn whole() -> clap::Command {
+    let mut command = crate::Cli::command().disable_help_subcommand(true);
+    command.build();
+    command
+}
+
 /// The pages of a command and of those below it, by name.
 fn collect(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> anyhow::Result<()> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     pages.push((name, page(command)?));
-    for sub in command.get_subcommands() {
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         collect(sub, pages)?;
     }
     Ok(())

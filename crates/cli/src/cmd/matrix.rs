@@ -7,10 +7,11 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use airpace_cc::SchemeSpec;
-use airpace_eval::{Choice, Matrix, Outcome, Progress, report};
+use airpace_eval::{Choice, Matrix, Outcome, Progress, report, shell};
 use anyhow::Context;
 
-use super::{Verdict, scenario};
+use super::{Verdict, complete, scenario};
+use crate::called;
 use crate::results;
 use crate::seeds::Seeds;
 use crate::terminal::{self, Paint};
@@ -22,7 +23,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "SEEDS", default_value = "1")]
     seeds: Seeds,
     /// Sets a key of the scenario by its dotted path; may be given several times.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::key_and_value)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::key_and_value, add = complete::key())]
     set: Vec<(String, String)>,
     /// How many runs at once; results do not depend on it. [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -77,6 +78,7 @@ pub fn run(
         seeds: args.seeds.as_slice().to_vec(),
         jobs: args.jobs.map_or_else(super::doctor::cores, usize::from),
         out: Some(folder.clone()),
+        program: called::lasting_name().to_owned(),
         command: command_as_typed(),
         qlog: args.qlog,
     };
@@ -166,14 +168,6 @@ fn point_latest_to(folder: &Path) {
 
 /// The command line, as a shell would read it again.
 fn command_as_typed() -> String {
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    let quoted = words.map(|word| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-        if !word.is_empty() && word.chars().all(is_plain) {
-            word
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    });
-    std::iter::once("airpace".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+    let words = std::env::args_os().skip(1).map(|word| shell::quote(&word.to_string_lossy()));
+    std::iter::once(called::name().to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

@@ -5,8 +5,8 @@ use std::io::Write;
 use airpace_cc::scheme::{SCHEMES, choices};
 use airpace_cc::{SchemeError, SchemeSpec};
 
-use super::Verdict;
 use super::matrix::{self, RunArgs};
+use super::{Verdict, complete};
 
 /// Runs a scenario on a virtual clock and compares schemes in it.
 ///
@@ -18,12 +18,14 @@ use super::matrix::{self, RunArgs};
                          airpace sim stationary-idle --set cell.prbs=50 --set flow.0.rtt_ms=162")]
 pub struct Args {
     /// A name from `airpace list scenarios`, or a TOML file.
+    #[arg(add = complete::scenario())]
     scenario: String,
     #[arg(
         long = "scheme",
         value_name = "SCHEMES",
         value_delimiter = ',',
         value_parser = scheme,
+        add = complete::schemes(),
         help = "Schemes to compare, parted by commas: NAME[@PRESET][:OPTION=VALUE]…; `all` is every scheme, `presets` \
                 every scheme with every preset [default: those of the scenario]"
     )]

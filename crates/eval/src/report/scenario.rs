@@ -100,8 +100,8 @@ impl ScenarioData {
             about: scenario.about.clone(),
             source: scenario.source.clone(),
             trace: scenario.trace.clone(),
-            command: command(scenario, &manifest.schemes, &manifest.seeds),
-            command_of_course: command(scenario, &manifest.schemes, seed.as_slice()),
+            command: command(manifest, scenario, &manifest.seeds),
+            command_of_course: command(manifest, scenario, seed.as_slice()),
             duration_s,
             seed,
             flows: runs.first().map_or_else(Vec::new, |run| {
@@ -164,9 +164,9 @@ fn directions(run: &RunSummary) -> Vec<Direction> {
     direction::BOTH.into_iter().filter(goes).collect()
 }
 
-/// The command that runs one scenario with these schemes and seeds.
-fn command(scenario: &ManifestScenario, schemes: &[String], seeds: &[u64]) -> String {
-    let mut words = vec!["airpace".to_owned(), "sim".to_owned(), scenario.argument.clone()];
-    words.extend(shell::options(schemes, seeds, &scenario.set));
+/// The command that runs one scenario of a run with these seeds.
+fn command(manifest: &Manifest, scenario: &ManifestScenario, seeds: &[u64]) -> String {
+    let mut words = vec![manifest.program.clone(), "sim".to_owned(), scenario.argument.clone()];
+    words.extend(shell::options(&manifest.schemes, seeds, &scenario.set));
     shell::join(&words)
 }

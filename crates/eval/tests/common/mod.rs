@@ -82,6 +82,7 @@ pub fn told(text: &str, out: Option<&Path>, seeds: &[u64], jobs: usize) -> Matri
         seeds: seeds.to_vec(),
         jobs,
         out: out.map(Path::to_owned),
+        program: "airpace".to_owned(),
         command: format!("airpace sim story.toml --jobs {jobs}"),
         qlog: true,
     }

@@ -15,7 +15,7 @@ use airpace_diag::{LogCode, LogPacket, Message, Radio};
 use anyhow::bail;
 
 use super::input::{self, Sink};
-use crate::cmd::Verdict;
+use crate::cmd::{Verdict, complete};
 use capture::CaptureFile;
 use csv::Csv;
 use kpis::Kpis;
@@ -54,7 +54,7 @@ pub struct Args {
     pcap: Option<PathBuf>,
     /// The samples of these KPIs instead of packets, parted by commas: NAME, NAME@RADIO, a field like
     /// 0xB173:records.num_rbs, or `all`.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["pcap", "payload", "unknown"])]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', add = complete::kpi(), conflicts_with_all = ["pcap", "payload", "unknown"])]
     kpi: Vec<String>,
     /// Only packets of these codes, parted by commas.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_code)]

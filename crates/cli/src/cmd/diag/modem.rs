@@ -18,7 +18,7 @@ use serde_json::json;
 use super::input::{self, Sink};
 use super::port::parse_duration;
 use super::simulated::{DeviceArgs, Simulated};
-use crate::cmd::Verdict;
+use crate::cmd::{Verdict, complete};
 use crate::terminal::{log, thousands};
 use scenario::{Drive, Driven};
 
@@ -33,7 +33,7 @@ use scenario::{Drive, Driven};
 )]
 pub struct Args {
     /// Logs, one after the other, or a scenario: a name from `airpace list scenarios` or a TOML file.
-    #[arg(required = true, value_name = "LOG|SCENARIO")]
+    #[arg(required = true, value_name = "LOG|SCENARIO", add = complete::scenario_or(Path::is_file))]
     speech: Vec<PathBuf>,
     /// Listen at this address; port 0 is any that is free. Without it a pseudo-terminal is made.
     #[arg(long, value_name = "HOST:PORT")]

@@ -12,7 +12,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::port::{ListenArgs, PORTS, PortArgs};
-use crate::cmd::Verdict;
+use crate::cmd::{Verdict, complete};
 use crate::terminal::{Paint, log, say};
 
 /// Publishes a modem's KPIs in shared memory, where programs read them through libOD: the OpenDiag daemon.
@@ -29,7 +29,7 @@ pub struct Args {
     #[command(flatten)]
     port: PortArgs,
     /// KPIs that are published whoever asks, such as lte.rsrp, lte.dl.bytes@2 or 0xB173:records.num_rbs.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', add = complete::kpi())]
     kpi: Vec<String>,
     /// Folder of the control socket [default: $OD_DIR, else /run/airpace for root, else $XDG_RUNTIME_DIR/airpace].
     #[arg(long, value_name = "DIR")]

@@ -15,7 +15,7 @@ use od::clock::now_ns;
 use serde_json::json;
 
 use super::port::{ListenArgs, PORTS, PortArgs, parse_duration};
-use crate::cmd::Verdict;
+use crate::cmd::{Verdict, complete};
 use crate::terminal::say;
 use feed::{Feed, Seen};
 use view::View;
@@ -62,7 +62,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
     od: Option<Option<PathBuf>>,
     /// KPIs, such as lte.rsrp, lte.dl.bytes@2 or 0xB173:records.num_rbs [default: what most look for first].
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', add = complete::kpi())]
     kpi: Vec<String>,
     /// End after this time, such as 10s.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]

@@ -1,0 +1,140 @@
+//! How the program was called, so that commands in its hints can be pasted.
+//!
+//! Every text is written with `airpace`. From a checkout the program is called `./airpace`: the launcher tells so by
+//! `AIRPACE_COMMAND`. A binary that was started by its path says that path.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use clap::CommandFactory;
+
+/// What every text says.
+const PLAIN: &str = "airpace";
+
+/// The program as the user called it, as a shell reads it: `airpace`, `./airpace`, `/opt/airpace/bin/airpace`.
+pub fn name() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| named(std::env::var_os("AIRPACE_COMMAND"), std::env::args_os().next()))
+}
+
+/// The same for what outlives the shell that it was called from, a run folder: `./airpace` from a checkout, wherever that
+/// was seen from, else `airpace`.
+pub fn lasting_name() -> &'static str {
+    if std::env::var_os("AIRPACE_CHECKOUT").is_some() { "./airpace" } else { PLAIN }
+}
+
+/// The checkout whose launcher started the program.
+pub fn checkout() -> Option<std::path::PathBuf> {
+    std::env::var_os("AIRPACE_CHECKOUT").map(Into::into)
+}
+
+fn named(told: Option<OsString>, argument: Option<OsString>) -> String {
+    let told = told.filter(|name| !name.is_empty());
+    // Found on PATH, a name has no slash, whatever link it is.
+    let named = told.or(argument.filter(|name| Path::new(name).components().count() > 1));
+    named.map_or_else(|| PLAIN.to_owned(), |name| airpace_eval::shell::quote(&name.to_string_lossy()))
+}
+
+/// `text` with every command of ours as the user must type it.
+pub fn as_called(text: &str) -> Cow<'_, str> {
+    if name() == PLAIN { Cow::Borrowed(text) } else { Cow::Owned(renamed(text, name())) }
+}
+
+/// The command line with every command in its help as the user must type it.
+pub fn in_help(command: clap::Command) -> clap::Command {
+    if name() == PLAIN { command } else { rename_help(command, name()).bin_name(name()) }
+}
+
+/// `text` with `name` in place of `airpace` wherever one of our commands follows.
+fn renamed(text: &str, name: &str) -> String {
+    let commands = commands();
+    let mut parts = text.split("airpace ");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let word = part.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
+        let begins = !out.ends_with(|c: char| c.is_alphanumeric() || "-_./".contains(c));
+        let is_command = begins && commands.iter().any(|command| command == word);
+        out.push_str(if is_command { name } else { PLAIN });
+        out.push(' ');
+        out.push_str(part);
+    }
+    out
+}
+
+/// The names of our commands.
+fn commands() -> &'static [String] {
+    static COMMANDS: OnceLock<Vec<String>> = OnceLock::new();
+    COMMANDS.get_or_init(|| {
+        crate::Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
+    })
+}
+
+fn rename_help(mut command: clap::Command, name: &str) -> clap::Command {
+    let new = |text: Option<&clap::builder::StyledStr>| text.map(|text| renamed(&text.to_string(), name));
+    if let Some(text) = new(command.get_before_help()) {
+        command = command.before_help(text);
+    }
+    if let Some(text) = new(command.get_about()) {
+        command = command.about(text);
+    }
+    if let Some(text) = new(command.get_long_about()) {
+        command = command.long_about(text);
+    }
+    command = command.mut_args(|mut argument| {
+        if let Some(text) = new(argument.get_help()) {
+            argument = argument.help(text);
+        }
+        if let Some(text) = new(argument.get_long_help()) {
+            argument = argument.long_help(text);
+        }
+        argument
+    });
+    command.mut_subcommands(|sub| rename_help(sub, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_said_as_the_user_must_type_them() {
+        let said = renamed(
+            "see `airpace list schemes`: airpace decode FILE | airpace trace info -; this airpace was built",
+            "./airpace",
+        );
+        assert_eq!(
+            said,
+            "see `./airpace list schemes`: ./airpace decode FILE | ./airpace trace info -; this airpace was built"
+        );
+        assert_eq!(renamed("Run ./airpace demo", "./airpace"), "Run ./airpace demo", "once is enough");
+        assert_eq!(renamed("airpace: airpace sim", "x/airpace"), "airpace: x/airpace sim");
+    }
+
+    #[test]
+    fn the_name_is_what_the_launcher_tells_or_the_path_that_was_typed() {
+        let named = |told: Option<&str>, argument: Option<&str>| {
+            super::named(told.map(OsString::from), argument.map(OsString::from))
+        };
+        assert_eq!(named(Some("./airpace"), Some("/somewhere/target/release/airpace")), "./airpace");
+        assert_eq!(named(None, Some("airpace")), "airpace");
+        assert_eq!(named(None, Some("bin/airpace")), "bin/airpace");
+        assert_eq!(named(None, Some("/a folder/airpace")), "'/a folder/airpace'");
+        assert_eq!(named(None, None), "airpace");
+    }
+
+    #[test]
+    fn help_says_it_too() {
+        let mut command = rename_help(crate::Cli::command(), "./airpace").bin_name("./airpace");
+        command.build();
+        let sim = command.find_subcommand_mut("sim").expect("sim");
+        let help = sim.render_long_help().to_string();
+        assert!(help.starts_with("Example: ./airpace sim competitor"), "{help}");
+        assert!(
+            help.contains("Usage: ./airpace sim ") && help.contains("`./airpace list scenarios`"),
+            "{help}"
+        );
+        assert!(!help.contains(" airpace sim"), "{help}");
+    }
+}

@@ -1,0 +1,158 @@
+//! `airpace complete`: what may follow on a command line. The shells' scripts ask it when Tab is pressed.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::Path;
+
+use airpace_cc::SchemeSpec;
+use airpace_cc::scheme::{SCHEMES, Scheme};
+use airpace_diag::kpi::KPIS;
+use airpace_sim::builtin;
+use clap::CommandFactory;
+use clap_complete::engine::{
+    self, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
+};
+
+use super::Verdict;
+
+/// Writes what may follow, a line each: the whole word, then after a tab what it is.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace complete -- sim comp", hide = true)]
+pub struct Args {
+    /// The words so far without the program's name; the last is the one to complete, empty where none was begun.
+    #[arg(last = true)]
+    words: Vec<OsString>,
+}
+
+/// Writes it.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let words: Vec<OsString> = std::iter::once("airpace".into()).chain(args.words.iter().cloned()).collect();
+    let last = words.len().saturating_sub(1).max(1);
+    let mut command = crate::Cli::command();
+    for candidate in engine::complete(&mut command, words, last, None)? {
+        write!(out, "{}", candidate.get_value().display())?;
+        if let Some(help) = candidate.get_help().map(ToString::to_string) {
+            write!(out, "\t{}", help.lines().next().unwrap_or_default())?;
+        }
+        writeln!(out)?;
+    }
+    Ok(Verdict::Fine)
+}
+
+/// Completes one scheme: names, presets behind `@`, options behind `:`.
+pub fn scheme() -> ArgValueCompleter {
+    scheme_or(|| Vec::new())
+}
+
+/// Completes one word of a list of schemes: also those that stand for many.
+pub fn schemes() -> ArgValueCompleter {
+    scheme_or(|| {
+        vec![candidate("all", "every scheme"), candidate("presets", "every scheme with every preset")]
+    })
+}
+
+fn scheme_or(others: fn() -> Vec<CompletionCandidate>) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let current = current.to_string_lossy();
+        let mut candidates: Vec<CompletionCandidate> = match current.rsplit_once(':') {
+            // What was spelled so far must be a scheme for its options to be known.
+            Some((begun, _)) => match SchemeSpec::parse(begun) {
+                Ok(spec) => options(spec.scheme(), begun),
+                Err(_) => Vec::new(),
+            },
+            None => SCHEMES.iter().flat_map(|scheme| spellings(scheme)).chain(others()).collect(),
+        };
+        keep(&mut candidates, &current);
+        candidates
+    })
+}
+
+/// A scheme alone and with each of its presets.
+fn spellings(scheme: &Scheme) -> Vec<CompletionCandidate> {
+    let presets = scheme
+        .presets
+        .iter()
+        .map(|preset| candidate(format!("{}@{}", scheme.name, preset.name), preset.summary));
+    std::iter::once(candidate(scheme.name, scheme.summary)).chain(presets).collect()
+}
+
+/// The options of a scheme of which `begun` is spelled.
+fn options(scheme: &Scheme, begun: &str) -> Vec<CompletionCandidate> {
+    let options = scheme.options.iter();
+    options.map(|option| candidate(format!("{begun}:{}=", option.name), option.summary)).collect()
+}
+
+/// Completes a scenario: a name that ships, or a TOML file.
+pub fn scenario() -> ArgValueCompleter {
+    scenario_or(|path| path.extension().is_some_and(|ending| ending == "toml"))
+}
+
+/// Completes a scenario or any file of another kind that `is_wanted` tells.
+pub fn scenario_or(is_wanted: impl Fn(&Path) -> bool + Clone + Send + Sync + 'static) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let mut candidates: Vec<_> =
+            builtin().iter().map(|(name, text)| candidate(*name, &about(text))).collect();
+        keep(&mut candidates, &current.to_string_lossy());
+        candidates.extend(PathCompleter::any().filter(is_wanted.clone()).complete(current));
+        candidates
+    })
+}
+
+/// What a scenario says of itself.
+fn about(text: &str) -> String {
+    let scenario: toml::Table = text.parse().unwrap_or_default();
+    scenario.get("about").and_then(toml::Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Completes the key of `--set KEY=VALUE` by the keys that the scenarios which ship spell out.
+pub fn key() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let mut keys: Vec<String> = Vec::new();
+        for (_, text) in builtin() {
+            collect_keys("", &toml::Value::Table(text.parse().unwrap_or_default()), &mut keys);
+        }
+        keys.sort();
+        keys.dedup();
+        let mut candidates: Vec<_> = keys.into_iter().map(|key| candidate(format!("{key}="), "")).collect();
+        keep(&mut candidates, &current.to_string_lossy());
+        candidates
+    })
+}
+
+/// The dotted paths of what can be set below `value`. Of lists, only those of tables have keys.
+fn collect_keys(path: &str, value: &toml::Value, keys: &mut Vec<String>) {
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match value {
+        toml::Value::Table(table) => {
+            // Expectations judge a run; they are not settings.
+            for (key, value) in table.iter().filter(|(key, _)| *key != "expect") {
+                collect_keys(&below(key), value, keys);
+            }
+        }
+        toml::Value::Array(values) if values.iter().all(toml::Value::is_table) => {
+            for (index, value) in values.iter().enumerate() {
+                collect_keys(&below(&index.to_string()), value, keys);
+            }
+        }
+        _ => keys.push(path.to_owned()),
+    }
+}
+
+/// Completes one word of `--kpi`.
+pub fn kpi() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let mut candidates: Vec<_> = KPIS.iter().map(|kpi| candidate(kpi.name, kpi.about)).collect();
+        keep(&mut candidates, &current.to_string_lossy());
+        candidates
+    })
+}
+
+fn candidate(value: impl Into<OsString>, help: &str) -> CompletionCandidate {
+    let help = (!help.is_empty()).then(|| help.to_owned().into());
+    CompletionCandidate::new(value).help(help)
+}
+
+/// Keeps what begins with what was typed.
+fn keep(candidates: &mut Vec<CompletionCandidate>, typed: &str) {
+    candidates.retain(|candidate| candidate.get_value().as_encoded_bytes().starts_with(typed.as_bytes()));
+}

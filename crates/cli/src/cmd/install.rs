@@ -1,0 +1,272 @@
+//! `airpace install` and `airpace uninstall`: the program, its manual and its completions, where shells find them.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::json;
+
+use super::Verdict;
+use super::completions::Shell;
+use super::doctor::in_path;
+use crate::installation::{self, Item, RECORD, Record};
+
+/// Installs this program with its manual, its guide and completions for bash, zsh and fish.
+///
+/// Says what to do where shells do not look there yet. `airpace uninstall` removes what was installed, and nothing else.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace install\n         airpace install --prefix /opt/airpace")]
+pub struct Args {
+    /// Below which folder: DIR/bin, DIR/share/man, … [default: /usr/local for root, else ~/.local]
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+    /// Lays the files out below DIR/PREFIX without a record, for packages: whoever packs keeps the list.
+    #[arg(long, value_name = "DIR", requires = "prefix")]
+    destdir: Option<PathBuf>,
+    /// Installs this binary in place of the running one: that of another machine, for packages.
+    #[arg(long, value_name = "FILE", requires = "destdir")]
+    binary: Option<PathBuf>,
+    /// Prints one JSON object: the prefix, the files, and whether a shell finds the program.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Removes what `airpace install` put below a prefix, and nothing else.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace uninstall\n         airpace uninstall --prefix /opt/airpace")]
+pub struct UninstallArgs {
+    /// The prefix it was installed with. [default: the one this program lies in, else that of `airpace install`]
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+    /// Prints one JSON object: the prefix and the files that were removed.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Installs.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let running = std::env::current_exe().context("the system does not tell where this program lies")?;
+    let items = installation::items(args.binary.as_deref().unwrap_or(&running))?;
+    if let (Some(destdir), Some(prefix)) = (&args.destdir, &args.prefix) {
+        let root = destdir.join(prefix.strip_prefix("/").unwrap_or(prefix));
+        items.iter().try_for_each(|item| installation::write(&root, item))?;
+        return said(args.json, out, &root, &items, || {
+            Ok(format!("{} files are below {}; no record was written.\n", items.len(), root.display()))
+        });
+    }
+    let prefix = settled(&args.prefix.clone().map_or_else(usual_prefix, Ok)?)?;
+    let before = install(&prefix, &items)?;
+    said(args.json, out, &prefix, &items, || {
+        let over = match before.as_deref() {
+            Some(version) if version != env!("CARGO_PKG_VERSION") => format!(", in place of {version}"),
+            Some(_) => ", again".to_owned(),
+            None => String::new(),
+        };
+        let mut words =
+            format!("Installed airpace {} in {}{over}.\n", env!("CARGO_PKG_VERSION"), prefix.display());
+        words += &advice(&prefix);
+        Ok(words)
+    })
+}
+
+/// Uninstalls.
+pub fn uninstall(args: &UninstallArgs, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let (prefix, record) = installed(args.prefix.as_deref())?;
+    record.remove(&prefix)?;
+    if args.json {
+        writeln!(out, "{}", json!({ "prefix": prefix, "files": record.files }))?;
+    } else {
+        writeln!(out, "Removed airpace {} from {}.", record.version, prefix.display())?;
+    }
+    Ok(Verdict::Fine)
+}
+
+/// Puts the items below `prefix` and keeps a record; returns the version that was there before.
+fn install(prefix: &Path, items: &[Item]) -> anyhow::Result<Option<String>> {
+    let old = Record::read(prefix)?;
+    let known = old.clone().unwrap_or_default();
+    refuse_strangers(prefix, items, &known)?;
+    let mut record = Record { version: env!("CARGO_PKG_VERSION").to_owned(), ..known.clone() };
+    for place in items.iter().map(|item| item.place.as_path()).chain([Path::new(RECORD)]) {
+        record.note_folders(prefix, place);
+    }
+    // First the record, of old and new: what is stopped half way can still be removed.
+    record.files.extend(items.iter().map(|item| item.place.clone()));
+    let written = record
+        .write(prefix)
+        .and_then(|()| items.iter().try_for_each(|item| installation::write(prefix, item)));
+    if let Err(error) = written {
+        if old.is_none() {
+            // It is the first error that the user must hear of.
+            let _ = record.remove(prefix);
+        }
+        return Err(error);
+    }
+    record.files = items.iter().map(|item| item.place.clone()).collect();
+    for gone in known.files.difference(&record.files) {
+        installation::remove_file(&prefix.join(gone))?;
+    }
+    record.write(prefix)?;
+    Ok(old.map(|record| record.version))
+}
+
+/// Refuses to write over what somebody else put there.
+fn refuse_strangers(prefix: &Path, items: &[Item], known: &Record) -> anyhow::Result<()> {
+    let strange = items.iter().filter(|item| !known.files.contains(&item.place)).filter(|item| {
+        let path = prefix.join(&item.place);
+        path.symlink_metadata().is_ok() && std::fs::read(&path).ok().as_ref() != Some(&item.contents)
+    });
+    let paths: Vec<_> =
+        strange.map(|item| airpace_eval::shell::quote(&prefix.join(&item.place).to_string_lossy())).collect();
+    if let [first, others @ ..] = &paths[..] {
+        let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
+        bail!(
+            "{first}{more} is there and was not put there by `airpace install`; if a package did, remove the package, else: rm {}",
+            paths.join(" ")
+        );
+    }
+    Ok(())
+}
+
+/// The installation that is meant.
+fn installed(asked: Option<&Path>) -> anyhow::Result<(PathBuf, Record)> {
+    let candidates = match asked {
+        Some(prefix) => vec![settled(prefix)?],
+        None => {
+            own_prefix().into_iter().chain(usual_prefix().and_then(|prefix| settled(&prefix)).ok()).collect()
+        }
+    };
+    for prefix in &candidates {
+        if let Some(record) = Record::read(prefix)? {
+            return Ok((prefix.clone(), record));
+        }
+    }
+    let looked: Vec<_> = candidates.iter().map(|prefix| prefix.display().to_string()).collect();
+    bail!(
+        "nothing was installed by `airpace install` in {}; name the folder with --prefix DIR{}",
+        looked.join(" or "),
+        match installation::package() {
+            Some(package) => format!(" (this is {package}: what installed it removes it)"),
+            None => String::new(),
+        }
+    )
+}
+
+/// The prefix that this program lies in, if it lies in a folder `bin`.
+pub fn own_prefix() -> Option<PathBuf> {
+    let binary = std::env::current_exe().ok()?;
+    let folder = binary.parent()?;
+    folder.ends_with("bin").then(|| folder.parent().map(Path::to_owned))?
+}
+
+/// Where it goes unless the user says otherwise.
+fn usual_prefix() -> anyhow::Result<PathBuf> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(PathBuf::from("/usr/local"));
+    }
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    Ok(PathBuf::from(home.context("HOME is not set; say where with --prefix DIR")?).join(".local"))
+}
+
+/// The path in full, without links where it is there, so that it is known again whatever it was called.
+fn settled(prefix: &Path) -> anyhow::Result<PathBuf> {
+    let path = std::path::absolute(prefix).with_context(|| format!("`{}` is no folder", prefix.display()))?;
+    let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+    let rest = path.strip_prefix(there).expect("an ancestor");
+    let whole =
+        there.canonicalize().with_context(|| format!("cannot enter `{}`", there.display()))?.join(rest);
+    let is_plain = rest.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    anyhow::ensure!(
+        is_plain && whole.to_str().is_some(),
+        "`{}` cannot be a prefix; give --prefix a folder without `..` whose name is text",
+        prefix.display()
+    );
+    // Joining nothing leaves a slash at the end.
+    Ok(whole.components().collect())
+}
+
+fn said(
+    is_json: bool,
+    out: &mut dyn Write,
+    root: &Path,
+    items: &[Item],
+    words: impl FnOnce() -> anyhow::Result<String>,
+) -> anyhow::Result<Verdict> {
+    if is_json {
+        let files: Vec<_> = items.iter().map(|item| &item.place).collect();
+        let on_path = in_path("airpace") == Some(root.join("bin/airpace"));
+        writeln!(out, "{}", json!({ "prefix": root, "files": files, "on_path": on_path }))?;
+    } else {
+        out.write_all(words()?.as_bytes())?;
+    }
+    Ok(Verdict::Fine)
+}
+
+/// What the user has to do for shells to find what lies below `prefix`.
+fn advice(prefix: &Path) -> String {
+    let shell = std::env::var("SHELL").unwrap_or_default();
+    let shell = Path::new(&shell).file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    let file = match shell.as_str() {
+        "bash" => "~/.bashrc",
+        "zsh" => "~/.zshrc",
+        "fish" => "~/.config/fish/config.fish",
+        _ => "~/.profile",
+    };
+    let bin = prefix.join("bin");
+    let mut words = String::new();
+    let mut add = |why: &str, line: &str| {
+        words.push_str(&format!("{why}\n  echo {} >> {file}\n", airpace_eval::shell::quote(line)));
+    };
+    match in_path("airpace") {
+        Some(found) if found == bin.join("airpace") => {}
+        found => {
+            let why = match found.filter(|_| is_on_path(&bin)) {
+                Some(other) => {
+                    format!("{} is found before it. For this one to be found first:", other.display())
+                }
+                None => format!("{} is not on PATH. For shells to find it:", bin.display()),
+            };
+            let line = match shell.as_str() {
+                "fish" => format!("fish_add_path {}", airpace_eval::shell::quote(&bin.to_string_lossy())),
+                _ => format!("export PATH={}:\"$PATH\"", airpace_eval::shell::quote(&bin.to_string_lossy())),
+            };
+            add(&why, &line);
+        }
+    }
+    let of = |shell: Shell| airpace_eval::shell::quote(&prefix.join(shell.file()).to_string_lossy());
+    match shell.as_str() {
+        "bash" if !bash_looks_there(prefix) => {
+            add(
+                "bash completes it by itself with the package bash-completion. Without:",
+                &format!(". {}", of(Shell::Bash)),
+            );
+        }
+        // Sourced, the script registers itself; `compinit` has to be started before.
+        "zsh" if !["/usr", "/usr/local"].map(Path::new).contains(&prefix) => {
+            let line = format!("autoload -Uz compinit && compinit && . {}", of(Shell::Zsh));
+            add("For zsh to complete it:", &line);
+        }
+        _ => {}
+    }
+    match words.is_empty() {
+        true => "Try: airpace demo. Shells complete its options, schemes and scenarios; `man airpace` has the manual.\n".to_owned(),
+        false => words + "Then open a new shell and try: airpace demo\n",
+    }
+}
+
+fn is_on_path(folder: &Path) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|entry| entry == folder)
+}
+
+/// Whether bash's completions are loaded from below this prefix, as bash-completion does.
+fn bash_looks_there(prefix: &Path) -> bool {
+    let share = prefix.join("share");
+    let words = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let own = words("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .or_else(|| words("HOME").map(|home| PathBuf::from(home).join(".local/share")));
+    let all = words("XDG_DATA_DIRS").unwrap_or_else(|| "/usr/local/share:/usr/share".into());
+    Path::new("/usr/share/bash-completion/bash_completion").exists()
+        && own.into_iter().chain(std::env::split_paths(&all)).any(|folder| folder == share)
+}

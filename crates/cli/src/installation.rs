@@ -1,0 +1,122 @@
+//! What belongs to an installation and where it lies: the one layout for `airpace install` and for packages.
+//!
+//! ```text
+//! PREFIX/
+//! ├── bin/airpace
+//! ├── share/man/man1/airpace*.1                  a page per command
+//! ├── share/bash-completion/completions/airpace, share/zsh/site-functions/_airpace,
+//! │   share/fish/vendor_completions.d/airpace.fish
+//! ├── share/doc/airpace/                         licences and the guide
+//! └── share/airpace/installed.json               what `airpace uninstall` removes; not in packages
+//! ```
+
+mod record;
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+pub use record::{RECORD, Record, remove_file};
+
+use crate::cmd::completions::Shell;
+use crate::cmd::man;
+
+/// Texts that are installed as they stand in the repository, by their place below `share/doc/airpace`.
+const DOCUMENTS: &[(&str, &str)] = &[
+    ("LICENSE-APACHE", include_str!("../../../LICENSE-APACHE")),
+    ("LICENSE-MIT", include_str!("../../../LICENSE-MIT")),
+    ("guide/diag.md", include_str!("../../../docs/guide/diag.md")),
+    ("guide/first-run.md", include_str!("../../../docs/guide/first-run.md")),
+    ("guide/install.md", include_str!("../../../docs/guide/install.md")),
+    ("guide/kpis.md", include_str!("../../../docs/guide/kpis.md")),
+    ("guide/libod.md", include_str!("../../../docs/guide/libod.md")),
+    ("guide/radio.md", include_str!("../../../docs/guide/radio.md")),
+    ("guide/run-folder.md", include_str!("../../../docs/guide/run-folder.md")),
+    ("guide/scenarios.md", include_str!("../../../docs/guide/scenarios.md")),
+    ("guide/schemes.md", include_str!("../../../docs/guide/schemes.md")),
+    ("guide/traces.md", include_str!("../../../docs/guide/traces.md")),
+];
+
+/// One file of an installation.
+pub struct Item {
+    /// Where, below the prefix.
+    pub place: PathBuf,
+    /// What it holds.
+    pub contents: Vec<u8>,
+    /// Whether it is a program.
+    pub is_program: bool,
+}
+
+/// Every file of an installation of `binary`, sorted by place: the same for the same binary, on any machine.
+///
+/// # Errors
+/// A binary that cannot be read.
+pub fn items(binary: &Path) -> anyhow::Result<Vec<Item>> {
+    let program = std::fs::read(binary)
+        .with_context(|| format!("cannot read `{}`, which is to be installed", binary.display()))?;
+    let text = |place: String, contents: &[u8]| Item {
+        place: place.into(),
+        contents: contents.to_owned(),
+        is_program: false,
+    };
+    let mut items = vec![Item { place: PathBuf::from("bin/airpace"), contents: program, is_program: true }];
+    items.extend(
+        man::pages()?.into_iter().map(|(name, page)| text(format!("share/man/man1/{name}.1"), &page)),
+    );
+    items.extend(Shell::ALL.map(|shell| text(shell.file().to_owned(), shell.script().as_bytes())));
+    items.extend(
+        DOCUMENTS.iter().map(|(name, words)| text(format!("share/doc/airpace/{name}"), words.as_bytes())),
+    );
+    items.sort_by(|a, b| a.place.cmp(&b.place));
+    Ok(items)
+}
+
+/// Writes one file below `root`: whole or not at all, in place of what is there, even if that runs now.
+///
+/// # Errors
+/// What the system refuses, with the place.
+pub fn write(root: &Path, item: &Item) -> anyhow::Result<()> {
+    let path = root.join(&item.place);
+    let folder = path.parent().unwrap_or(root);
+    let mode = if item.is_program { 0o755 } else { 0o644 };
+    let written = || -> std::io::Result<()> {
+        std::fs::create_dir_all(folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(&item.contents)?;
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
+        file.persist(&path)?;
+        Ok(())
+    };
+    written().with_context(|| cannot_write(&path))
+}
+
+/// The kind of package that this binary was built for, in words: what builds packages tells it by `AIRPACE_PACKAGE` at compile
+/// time (`the Debian package`, `the static tarball`). `None` for builds from a checkout.
+pub fn package() -> Option<&'static str> {
+    option_env!("AIRPACE_PACKAGE").filter(|package| !package.is_empty())
+}
+
+/// Why an installation cannot go where it was told to.
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write `{}`; give --prefix a folder you may write to, or start as root", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_page_of_the_guide_is_installed() {
+        let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
+        let mut pages: Vec<String> = std::fs::read_dir(guide)
+            .expect("the guide")
+            .map(|entry| format!("guide/{}", entry.expect("an entry").file_name().display()))
+            .collect();
+        pages.sort();
+        let installed: Vec<&str> =
+            DOCUMENTS.iter().map(|(name, _)| *name).filter(|name| name.starts_with("guide/")).collect();
+        assert_eq!(installed, pages);
+    }
+}

@@ -1,0 +1,120 @@
+//! The record of an installation: what `airpace uninstall` removes, and nothing else.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use super::cannot_write;
+
+/// Where the record lies below the prefix.
+pub const RECORD: &str = "share/airpace/installed.json";
+
+/// What an installation put below a prefix.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Its version.
+    pub version: String,
+    /// Files, below the prefix.
+    pub files: BTreeSet<PathBuf>,
+    /// Folders that were not there before, in full: the prefix itself and those above it may be among them.
+    pub folders: BTreeSet<PathBuf>,
+}
+
+impl Record {
+    /// Reads that of `prefix`; `None` where nothing was installed.
+    ///
+    /// # Errors
+    /// A record that cannot be read, or that names what lies outside the prefix.
+    pub fn read(prefix: &Path) -> anyhow::Result<Option<Record>> {
+        let path = prefix.join(RECORD);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", path.display())),
+        };
+        let record = serde_json::from_str(&text).ok().and_then(|value| Record::from_json(&value));
+        let Some(record) = record else {
+            bail!(
+                "`{}` is not a record of what was installed; install again to write it anew",
+                path.display()
+            );
+        };
+        let is_below = |file: &PathBuf| file.components().all(|part| matches!(part, Component::Normal(_)));
+        let is_ours = |folder: &PathBuf| folder.starts_with(prefix) || prefix.starts_with(folder);
+        if !record.files.iter().all(is_below) || !record.folders.iter().all(is_ours) {
+            bail!("`{}` names files outside `{}`; nothing was removed", path.display(), prefix.display());
+        }
+        Ok(Some(record))
+    }
+
+    /// Writes it, and the folders that it lies in.
+    ///
+    /// # Errors
+    /// What the system refuses, with the place.
+    pub fn write(&self, prefix: &Path) -> anyhow::Result<()> {
+        let path = prefix.join(RECORD);
+        let paths = |paths: &BTreeSet<PathBuf>| paths.iter().map(|path| json!(path)).collect::<Value>();
+        let value =
+            json!({ "version": self.version, "files": paths(&self.files), "folders": paths(&self.folders) });
+        let text = serde_json::to_string_pretty(&value).expect("plain data with text keys") + "\n";
+        std::fs::create_dir_all(path.parent().unwrap_or(prefix))
+            .and_then(|()| std::fs::write(&path, text))
+            .with_context(|| cannot_write(&path))
+    }
+
+    fn from_json(value: &Value) -> Option<Record> {
+        let paths = |key: &str| {
+            let words = value[key].as_array()?.iter();
+            words.map(|word| Some(PathBuf::from(word.as_str()?))).collect::<Option<BTreeSet<_>>>()
+        };
+        Some(Record {
+            version: value["version"].as_str()?.to_owned(),
+            files: paths("files")?,
+            folders: paths("folders")?,
+        })
+    }
+
+    /// Notes the folders above `file` that are not there yet: they will have to be made.
+    pub fn note_folders(&mut self, prefix: &Path, file: &Path) {
+        let path = prefix.join(file);
+        let missing = path.ancestors().skip(1).take_while(|folder| !folder.exists());
+        self.folders.extend(missing.map(Path::to_owned));
+    }
+
+    /// Removes the files, then the folders that were made for them and hold nothing else. The record goes last, so that
+    /// whatever stops this, it can be started again. What is not there any more is no error.
+    ///
+    /// # Errors
+    /// What the system refuses, with the place.
+    pub fn remove(&self, prefix: &Path) -> anyhow::Result<()> {
+        for file in self.files.iter().map(PathBuf::as_path).chain([Path::new(RECORD)]) {
+            remove_file(&prefix.join(file))?;
+        }
+        // The longest first: what is within goes before what it is in.
+        for folder in self.folders.iter().rev() {
+            match std::fs::remove_dir(folder) {
+                Err(error) if is_no_matter(error.kind()) => {}
+                other => other.with_context(|| format!("cannot remove `{}`", folder.display()))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes a file that may be gone.
+pub fn remove_file(path: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if is_no_matter(error.kind()) => Ok(()),
+        other => other.with_context(|| format!("cannot remove `{}`; who installed it can", path.display())),
+    }
+}
+
+/// What is gone already, or holds what others put there.
+fn is_no_matter(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::DirectoryNotEmpty)
+}
