@@ -22,12 +22,33 @@ case $1 in
 --version) echo "cargo 1.95.0 (0000000 2026-01-01)" ;;
 build)
     [ ! -e "$BROKEN" ] || { echo "error: this does not compile" >&2; exit 101; }
-    printf '#!/bin/sh\necho "ran:$*"\necho "data:$AIRPACE_DATA"\n' > "$CARGO_TARGET_DIR/release/airpace"
+    printf '#!/bin/sh\necho "ran:$*"\necho "data:$AIRPACE_DATA"\necho "called:$AIRPACE_COMMAND"\n' > "$CARGO_TARGET_DIR/release/airpace"
     chmod +x "$CARGO_TARGET_DIR/release/airpace" ;;
 esac
 "#;
 
 impl Machine {
+    /// As Debian comes, for somebody who cannot be root.
+    fn without_root() -> Machine {
+        let machine = Machine::fresh();
+        machine.program("id", "#!/bin/sh\necho 1000\n");
+        machine.program("apt-get", "#!/bin/sh\necho \"apt-get $*\" >> \"$CALLS\"\n");
+        machine
+    }
+
+    /// With so many MB free wherever `df` looks; below folders named `large` there is plenty.
+    fn with_room(self, megabytes: u32) -> Machine {
+        let head = "Filesystem 1024-blocks Used Available Capacity Mounted on";
+        self.program(
+            "df",
+            &format!(
+                "#!/bin/sh\necho '{head}'\ncase $2 in */large*) echo '/dev/vdb 250000000 1 200000000 1% /large' ;;\n\
+                 *) echo '/dev/vda 250000000 1 {megabytes}000 96% /' ;; esac\n"
+            ),
+        );
+        self
+    }
+
     /// With a compiler and Rust.
     fn ready() -> Machine {
         let machine = Machine::fresh();
@@ -48,8 +69,8 @@ impl Machine {
         }
         fs::write(machine.root().join("crates/core/lib.rs"), "").expect("a source");
         for tool in [
-            "cat", "chmod", "dirname", "env", "find", "head", "mkdir", "mktemp", "mv", "readlink", "rm",
-            "sed", "sh", "touch",
+            "awk", "cat", "chmod", "df", "dirname", "du", "env", "find", "head", "mkdir", "mktemp", "mv",
+            "readlink", "rm", "sed", "sh", "touch", "tr",
         ] {
             machine.link(tool);
         }
@@ -84,6 +105,14 @@ impl Machine {
         let path = self.tools().join(name);
         fs::write(&path, text).expect("a program");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("an executable");
+    }
+
+    /// A script that does this with what `./airpace` and `./test` share.
+    fn asks(&self, commands: &str) -> PathBuf {
+        let script = self.root().join("asks");
+        fs::write(&script, format!("#!/bin/sh\nset -eu\n. ./.ci/toolchain\n{commands}\n")).expect("a script");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("an executable");
+        script
     }
 
     /// Starts `script`, without a terminal.
@@ -217,8 +246,8 @@ fn a_fresh_machine_gets_what_it_lacks_and_is_told() {
     machine.program(
         "apt-get",
         &format!(
-            "#!/bin/sh\necho \"apt-get $*\" >> \"$CALLS\"\ncase \"$*\" in *gcc*) printf '#!/bin/sh\\n' > '{0}/cc'; chmod +x '{0}/cc' ;;\n\
-             *curl*) mv '{0}/curl-to-be' '{0}/curl' ;; esac\n",
+            "#!/bin/sh\necho \"apt-get $*\" >> \"$CALLS\"\ncase \"$*\" in *install*gcc*curl*)\n\
+             printf '#!/bin/sh\\n' > '{0}/cc'; chmod +x '{0}/cc'; mv '{0}/curl-to-be' '{0}/curl' ;; esac\n",
             tools.display()
         ),
     );
@@ -232,8 +261,13 @@ fn a_fresh_machine_gets_what_it_lacks_and_is_told() {
     let started = machine.airpace(&["demo"]);
     let told = text(&started.stderr);
     assert!(text(&started.stdout).starts_with("ran:demo\n"), "{told}\n{}", machine.calls());
-    assert!(told.contains("installing gcc libc6-dev (a C compiler"), "what and why: {told}");
+    assert!(
+        told.contains("installing gcc libc6-dev curl") && told.contains("a C compiler"),
+        "what and why: {told}"
+    );
     assert!(told.contains("rustup") && told.contains("no cargo was found"), "what and why: {told}");
+    let installs = machine.calls().lines().filter(|call| call.contains(" install ")).count();
+    assert_eq!(installs, 1, "all packages at once: {}", machine.calls());
     assert!(machine.calls().contains("curl --proto =https"), "the official installer, over https only");
 
     let before = machine.calls();
@@ -246,19 +280,169 @@ fn without_apt_it_says_what_to_install() {
     let machine = Machine::fresh();
     let failed = machine.airpace(&["demo"]);
     assert_eq!(failed.status.code(), Some(2));
-    assert!(text(&failed.stderr).contains("Install the equivalent of: gcc libc6-dev"), "{failed:?}");
+    let told = text(&failed.stderr);
+    assert!(
+        told.contains("Install the equivalent of: gcc libc6-dev curl ca-certificates"),
+        "all at once: {told}"
+    );
+}
+
+/// What somebody without root must be told: one line that installs all.
+const ALL: &str =
+    "apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev curl ca-certificates";
+
+#[test]
+fn without_root_it_prints_the_one_line_that_installs_what_is_missing() {
+    for sudo in [None, Some("#!/bin/sh\nexit 1\n")] {
+        let machine = Machine::without_root();
+        if let Some(sudo) = sudo {
+            machine.program("sudo", sudo);
+        }
+        let failed = machine.airpace(&["demo"]);
+        let told = text(&failed.stderr);
+        assert_eq!(failed.status.code(), Some(2));
+        assert_eq!(
+            told.lines().filter(|line| line.trim() == ALL).count(),
+            1,
+            "by itself on its line: {told}"
+        );
+        assert!(told.contains("C compiler") && told.contains("curl downloads Rust"), "and why: {told}");
+        assert_eq!(machine.calls(), "", "nothing is tried that cannot be done");
+
+        // Root did as told: there is a compiler, and curl, and it goes on without root.
+        machine.program("cc", "#!/bin/sh\nexit 0\n");
+        machine.program("curl", "#!/bin/sh\necho 'curl was started' >&2\nexit 6\n");
+        let told = text(&machine.airpace(&["demo"]).stderr);
+        assert!(told.contains("curl was started") && !told.contains("As root"), "{told}");
+    }
+}
+
+#[test]
+fn what_the_tests_want_beside_is_in_the_same_line() {
+    let machine = Machine::without_root();
+    let script = machine.asks("need_toolchain tshark c_tools");
+    let told = text(&machine.start(&script, &machine.root(), &[]).stderr);
+    let line = format!("{ALL} tshark pkg-config g++ mandoc");
+    assert!(told.lines().any(|said| said.trim() == line), "{told}");
+
+    let machine = Machine::ready();
+    machine.program("id", "#!/bin/sh\necho 1000\n");
+    let script = machine.asks("need_toolchain tshark; echo goes on");
+    let done = machine.start(&script, &machine.root(), &[]);
+    assert_eq!(text(&done.stdout), "goes on\n", "what is only wanted is no reason to stop: {done:?}");
+}
+
+#[test]
+fn before_rust_is_downloaded_it_says_how_much_and_where_to() {
+    let machine = Machine::fresh();
+    machine.program("cc", "#!/bin/sh\nexit 0\n");
+    machine.program("curl", "#!/bin/sh\necho 'curl was started' >&2\nexit 6\n");
+    let told = text(&machine.airpace(&["demo"]).stderr);
+    let (before, _) = told.split_once("curl was started").unwrap_or_else(|| panic!("curl: {told}"));
+    for part in ["downloads 170 MB", "takes 710 MB", "/home/.rustup", "rustup self uninstall"] {
+        assert!(before.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn a_toolchain_that_rustup_has_yet_to_get_is_told_as_well() {
+    let machine = Machine::ready();
+    let here = machine.folder.path().join("toolchain");
+    machine.program(
+        "rustup",
+        &format!(
+            "#!/bin/sh\necho \"rustup $*\" >> \"$CALLS\"\ncase $1 in run) [ -e '{0}' ] ;; toolchain) touch '{0}' ;; esac\n",
+            here.display()
+        ),
+    );
+    let started = machine.airpace(&["demo"]);
+    let told = text(&started.stderr);
+    assert!(started.status.success(), "{told}");
+    assert!(told.contains("installing Rust 1.95.0") && told.contains("takes 710 MB"), "{told}");
+    let calls = machine.calls();
+    let before = calls.split("rustup toolchain install").next().unwrap_or_default();
+    assert!(!before.contains("cargo build"), "cargo would have rustup get it without a word: {calls}");
+}
+
+#[test]
+fn too_little_room_is_told_before_anything_is_installed() {
+    let machine = Machine::fresh().with_room(1_500);
+    let failed = machine.airpace(&["demo"]);
+    let told = text(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(2), "{told}");
+    assert!(told.contains("only 1.5 GB are free on /, and 2.2 GB are needed there"), "{told}");
+    assert!(told.contains("export CARGO_TARGET_DIR=DIR") && told.contains("RUSTUP_HOME=DIR"), "{told}");
+    assert_eq!(machine.calls(), "", "nothing was begun");
+
+    let large = machine.folder.path().join("large");
+    let mut command = machine.command(&machine.root().join("airpace"), &machine.root(), &["demo"]);
+    let told = text(&command.env("CARGO_TARGET_DIR", large).output().expect("it starts").stderr);
+    assert!(!told.contains("GB are free"), "Rust alone fits: {told}");
+
+    let ready = Machine::ready().with_room(1_500);
+    assert!(ready.airpace(&["demo"]).status.success(), "with Rust there, that is room enough");
+}
+
+#[test]
+fn what_cannot_be_written_is_told_with_another_place() {
+    let machine = Machine::ready();
+    let file = machine.folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let refused = |variable: &str, below: &str| {
+        let mut command = machine.command(&machine.root().join("airpace"), &machine.root(), &["demo"]);
+        let failed = command.env(variable, file.join(below)).output().expect("it starts");
+        assert_eq!(failed.status.code(), Some(2));
+        text(&failed.stderr)
+    };
+    let told = refused("CARGO_TARGET_DIR", "target");
+    assert!(told.contains("cannot write to") && told.contains("export CARGO_TARGET_DIR="), "{told}");
+    let told = refused("HOME", "home");
+    assert!(
+        told.contains("file/home/.cargo") && told.contains("export CARGO_HOME=DIR RUSTUP_HOME=DIR"),
+        "{told}"
+    );
+    let mut command = machine.command(&machine.root().join("airpace"), &machine.root(), &["demo"]);
+    let told = text(&command.env_remove("HOME").output().expect("it starts").stderr);
+    assert!(told.contains("HOME is not set"), "{told}");
+}
+
+#[test]
+fn the_press_of_a_key_builds_nothing_and_neither_does_removing() {
+    let machine = Machine::ready();
+    let completed = machine.airpace(&["complete", "--", "doc"]);
+    assert!(completed.status.success() && completed.stdout.is_empty(), "{completed:?}");
+    assert_eq!(machine.calls(), "");
+    machine.airpace(&["demo"]);
+    tick();
+    fs::write(machine.root().join("crates/core/lib.rs"), "// changed").unwrap();
+    assert!(text(&machine.airpace(&["complete", "--", "doc"]).stdout).starts_with("ran:complete -- doc\n"));
+    assert!(text(&machine.airpace(&["uninstall"]).stdout).starts_with("ran:uninstall\n"));
+    assert_eq!(machine.builds(), 1);
+}
+
+#[test]
+fn the_program_is_told_how_it_was_called() {
+    let machine = Machine::ready();
+    let called = |script: &Path, from: &Path| {
+        let told = text(&machine.start(script, from, &["doctor"]).stdout);
+        told.lines().find_map(|line| line.strip_prefix("called:")).unwrap_or_default().to_owned()
+    };
+    assert_eq!(called(Path::new("./airpace"), &machine.root()), "./airpace");
+    assert_eq!(called(Path::new("../airpace"), &machine.root().join("crates")), "../airpace");
+    symlink(machine.root().join("airpace"), machine.tools().join("airpace")).unwrap();
+    assert_eq!(called(&machine.tools().join("airpace"), &machine.root()), "airpace", "as PATH has it");
+    let mut by_shell = machine.command(Path::new("/bin/sh"), &machine.root(), &["airpace", "doctor"]);
+    fs::remove_file(machine.tools().join("airpace")).unwrap();
+    let told = text(&by_shell.output().expect("sh").stdout);
+    assert!(told.contains("called:./airpace\n"), "{told}");
 }
 
 #[test]
 fn too_little_room_for_the_tests_is_told_before_they_are_built() {
-    let machine = Machine::fresh();
-    machine.link("awk");
-    let head = "Filesystem 1024-blocks Used Available Capacity Mounted on";
-    machine.program("df", &format!("#!/bin/sh\necho '{head}'\necho '/dev/vda 250000000 1 9500000 96% /'\n"));
+    let machine = Machine::ready().with_room(9_500);
     machine.program("du", "#!/bin/sh\necho '4100000 target'\n");
-    let script = machine.root().join("asks");
-    fs::write(&script, "#!/bin/sh\nset -eu\n. ./.ci/toolchain\nwant_space \"$1\"\n").unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir_all(machine.root().join("target")).unwrap();
+    let script = machine.asks("want_space \"$1\"");
     let says = |gigabytes| {
         let asked = machine.start(&script, &machine.root(), &[gigabytes]);
         assert!(asked.status.success(), "it is no reason to stop: {asked:?}");
@@ -266,5 +450,5 @@ fn too_little_room_for_the_tests_is_told_before_they_are_built() {
     };
     assert_eq!(says("13"), "", "what is built already needs no room again");
     let told = says("15");
-    assert!(told.contains("only 9 GB are free") && told.contains("up to 15 GB"), "{told}");
+    assert!(told.contains("only 9.5 GB are free on /, and 11.1 GB are needed there"), "{told}");
 }

@@ -1,14 +1,17 @@
 //! `airpace doctor`: what this build and this machine can do, and how to get the rest.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use airpace_eval::Host;
+use airpace_eval::shell::quote;
 use airpace_live::radio;
 use serde_json::json;
 
 use super::Verdict;
+use crate::called::{self, as_called};
+use crate::installation;
 use crate::terminal::Paint;
 
 /// Tells what this build and this machine can do, and how to get the rest.
@@ -25,9 +28,13 @@ struct Finding {
     name: &'static str,
     is_there: bool,
     detail: String,
-    /// What to do if it is missing and wanted.
-    remedy: &'static str,
+    /// What to do if it is missing and wanted: where it can be, a line for the shell that works as it stands.
+    remedy: String,
 }
+
+/// Where details begin, and how long a line of them is, so that all fits 80 columns.
+const INDENT: usize = 20;
+const WIDTH: usize = 80 - INDENT;
 
 /// Tells.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
@@ -35,16 +42,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let machine = [
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("commit", env!("AIRPACE_COMMIT").to_owned()),
-        (
-            "build",
-            if cfg!(debug_assertions) { "debug: slow; `./airpace` builds the fast one" } else { "release" }
-                .to_owned(),
-        ),
+        ("build", build()),
         ("system", host.platform),
         ("processor", host.processor),
         ("cores", host.processors.to_string()),
     ];
-    let findings = findings();
+    let findings = findings(called::checkout().as_deref());
     if args.json {
         let mut object = serde_json::Map::new();
         for (key, value) in machine {
@@ -54,9 +57,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         let findings: serde_json::Map<_, _> = findings
             .iter()
             .map(|it| {
+                let remedy = if it.is_there { "" } else { &it.remedy };
                 (
                     it.name.to_owned(),
-                    json!({ "present": it.is_there, "detail": it.detail, "remedy": it.remedy }),
+                    json!({ "present": it.is_there, "detail": it.detail, "remedy": as_called(remedy) }),
                 )
             })
             .collect();
@@ -71,89 +75,125 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     writeln!(out)?;
     for finding in findings {
         let mark = if finding.is_there { paint.good("yes") } else { paint.bad("no ") };
-        writeln!(out, "{mark}  {:<14} {}", finding.name, finding.detail)?;
+        let mut lines = wrapped(&as_called(&finding.detail)).into_iter();
+        writeln!(out, "{mark}  {:<14} {}", finding.name, lines.next().unwrap_or_default())?;
+        for line in lines {
+            writeln!(out, "{:INDENT$}{line}", "")?;
+        }
+        // Not wrapped: it is to be pasted.
         if !finding.is_there && !finding.remedy.is_empty() {
-            writeln!(out, "{:20}{}", "", finding.remedy)?;
+            writeln!(out, "{:INDENT$}{}", "", as_called(&finding.remedy))?;
         }
     }
     Ok(Verdict::Fine)
 }
 
-fn findings() -> Vec<Finding> {
-    let recordings = data_folder();
-    let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(in_path);
-    let wasm = wasm_target();
-    let ports = modem_ports();
-    let wireshark = ["wireshark", "tshark"].into_iter().find_map(in_path);
-    vec![
-        Finding {
-            name: "simulator",
-            is_there: true,
-            detail: "simulated cells and trace replay, on a virtual clock".to_owned(),
-            remedy: "",
-        },
-        Finding {
-            name: "modem logs",
-            is_there: true,
-            detail: "recorded logs, live ports, the daemon, a modem to test against: `airpace diag`"
-                .to_owned(),
-            remedy: "",
-        },
-        Finding {
-            name: "recorded radio",
-            is_there: true,
-            detail: "the control channel of LTE cells in radio samples: `airpace decode`".to_owned(),
-            remedy: "",
-        },
-        Finding {
-            name: "modem",
-            is_there: !ports.is_empty(),
-            detail: match &ports[..] {
-                [] => "no serial device and no /dev/diag; a modem may still be behind --tcp".to_owned(),
-                ports => {
-                    let names: Vec<_> = ports.iter().map(|port| port.display().to_string()).collect();
-                    format!("ports on which one may be: {}", names.join(", "))
-                }
-            },
-            remedy: "plug one in that has a diagnostic port, or try `airpace diag modem`",
-        },
-        Finding {
-            name: "wireshark",
-            is_there: wireshark.is_some(),
-            detail: wireshark.map_or_else(
-                || "nothing to open captures of `diag decode --pcap` with".to_owned(),
-                |path| format!("opens captures of `diag decode --pcap`: {}", path.display()),
-            ),
-            remedy: "apt-get install wireshark",
-        },
-        Finding {
-            name: "recordings",
-            is_there: recordings.is_some(),
-            detail: recordings.map_or_else(
-                || "no folder of recorded traces; the demo makes a trace of its own".to_owned(),
-                |folder| format!("recorded traces in {}", folder.display()),
-            ),
-            remedy: "set AIRPACE_DATA to a folder that has traces/*.down",
-        },
-        Finding {
-            name: "screenshots",
-            is_there: chromium.is_some(),
-            detail: chromium.map_or_else(
-                || "no Chromium to take pictures of reports; any browser shows them".to_owned(),
-                |path| format!("Chromium for pictures of reports: {}", path.display()),
-            ),
-            remedy: "apt-get install chromium",
-        },
-        Finding {
-            name: "wasm32 target",
-            is_there: wasm.is_some(),
-            detail: wasm.unwrap_or_else(|| "Rust cannot build for wasm32; ./test needs it".to_owned()),
-            remedy: "rustup target add wasm32-unknown-unknown",
-        },
+/// How this binary was made.
+fn build() -> String {
+    let speed =
+        if cfg!(debug_assertions) { "debug: slow; `./airpace` builds the fast one" } else { "release" };
+    let linked = if cfg!(target_feature = "crt-static") { ", static" } else { "" };
+    let package = installation::package().map(|package| format!(", {package}")).unwrap_or_default();
+    format!("{speed}{linked}{package}")
+}
+
+fn findings(checkout: Option<&Path>) -> Vec<Finding> {
+    let mut findings = vec![
+        there("simulator", "simulated cells and trace replay, on a virtual clock"),
+        there("modem logs", "recorded logs, live ports, the daemon, a modem to test against: `airpace diag`"),
+        there("recorded radio", "the control channel of LTE cells in radio samples: `airpace decode`"),
+        command(),
+        modem(),
+        wireshark(),
+        recordings(),
         live_radio(),
-        absent("live", "no runs over real networks (UDP, QUIC, TUN): this version simulates only"),
-        absent("kernel", "no controllers in the kernel (BPF struct_ops): not in this version"),
-    ]
+    ];
+    findings.extend(checkout.map(wasm_target));
+    findings.push(absent("live", "no runs over real networks (UDP, QUIC, TUN): this version simulates only"));
+    findings.push(absent("kernel", "no controllers in the kernel (BPF struct_ops): not in this version"));
+    findings
+}
+
+/// What every build has.
+fn there(name: &'static str, detail: &str) -> Finding {
+    Finding { name, is_there: true, detail: detail.to_owned(), remedy: String::new() }
+}
+
+/// What the project plans and this version does not have: nothing can be installed for it.
+fn absent(name: &'static str, detail: &str) -> Finding {
+    Finding { is_there: false, ..there(name, detail) }
+}
+
+/// Whether shells find the program, and which.
+fn command() -> Finding {
+    let found = in_path("airpace");
+    let is_this = |path: &Path| path.canonicalize().ok() == std::env::current_exe().ok();
+    Finding {
+        name: "command",
+        is_there: found.is_some(),
+        detail: match found {
+            Some(path) if is_this(&path) => format!("found by shells: {}", path.display()),
+            Some(path) => format!("shells find another one than this: {}", path.display()),
+            None => {
+                "no `airpace` is on PATH; installing puts one there, with manual and completions".to_owned()
+            }
+        },
+        remedy: "airpace install".to_owned(),
+    }
+}
+
+fn modem() -> Finding {
+    let ports = modem_ports();
+    Finding {
+        name: "modem",
+        is_there: !ports.is_empty(),
+        detail: match &ports[..] {
+            [] => {
+                "no serial device and no /dev/diag; one may still be behind --tcp. Without, a modem to test \
+                   against:"
+                    .to_owned()
+            }
+            ports => {
+                let names: Vec<_> = ports.iter().map(|port| port.display().to_string()).collect();
+                format!("ports on which one may be: {}", names.join(", "))
+            }
+        },
+        remedy: "airpace diag modem competitor".to_owned(),
+    }
+}
+
+fn wireshark() -> Finding {
+    let found = ["wireshark", "tshark"].into_iter().find_map(in_path);
+    Finding {
+        name: "wireshark",
+        is_there: found.is_some(),
+        detail: match found {
+            Some(path) => format!("opens captures of `diag decode --pcap`: {}", path.display()),
+            None => "nothing to open captures of `diag decode --pcap` with".to_owned(),
+        },
+        remedy: package_line("tshark", "Wireshark"),
+    }
+}
+
+fn recordings() -> Finding {
+    let named = std::env::var_os("AIRPACE_DATA").filter(|folder| !folder.is_empty());
+    let found = data_folder();
+    Finding {
+        name: "recordings",
+        is_there: found.is_some(),
+        detail: match (&found, named) {
+            (Some(folder), _) => format!("recorded traces in {}", folder.display()),
+            (None, Some(folder)) => {
+                format!("AIRPACE_DATA is {}, which has no folder traces", Path::new(&folder).display())
+            }
+            (None, None) => {
+                "no folder of recorded traces; the demo makes a trace of its own. If you have some, \
+                             as DIR/traces/*.down:"
+                    .to_owned()
+            }
+        },
+        remedy: "export AIRPACE_DATA=DIR".to_owned(),
+    }
 }
 
 /// Radios that SoapySDR knows, if this was built with it.
@@ -164,17 +204,98 @@ fn live_radio() -> Finding {
         is_there: devices.as_ref().is_ok_and(|devices| !devices.is_empty()),
         detail: match devices {
             Ok(devices) if devices.is_empty() => {
-                "built with SoapySDR, which finds no radio: `decode` reads recordings".to_owned()
+                "built with SoapySDR, which finds no radio: plug one in; drivers:".to_owned()
             }
             Ok(devices) => format!("radios for `decode --device`: {}", devices.join("; ")),
-            Err(_) if !radio::IS_BUILT => "built without SoapySDR: `decode` reads recordings".to_owned(),
+            Err(_) if !radio::IS_BUILT => {
+                "left out of this build: `decode` reads recordings, `--device` is refused. With it:"
+                    .to_owned()
+            }
             Err(error) => error.to_string(),
         },
-        remedy: match radio::IS_BUILT {
-            true => "plug one in, and install its driver: apt-get install soapysdr-module-all",
-            false => radio::REMEDY,
+        remedy: match (radio::IS_BUILT, called::checkout()) {
+            (true, _) => package_line("soapysdr-module-all", "SoapySDR's modules"),
+            (false, Some(_)) => "AIRPACE_FEATURES=sdr airpace doctor".to_owned(),
+            (false, None) => concat!(
+                "git clone ",
+                env!("CARGO_PKG_REPOSITORY"),
+                " && cd airpace && AIRPACE_FEATURES=sdr ./airpace doctor"
+            )
+            .to_owned(),
         },
     }
+}
+
+/// The target that the tests build the pure crates for: of use to those who have the sources.
+fn wasm_target(checkout: &Path) -> Finding {
+    let rustc = rust_program("rustc");
+    let asked = rustc.and_then(|rustc| {
+        // In the checkout, whose toolchain is meant; nothing is to be downloaded for an answer.
+        let mut command = Command::new(rustc);
+        command
+            .args(["--print", "sysroot"])
+            .current_dir(checkout)
+            .env("RUSTUP_AUTO_INSTALL", "0")
+            .output()
+            .ok()
+    });
+    let sysroot = asked.and_then(|answer| Some(PathBuf::from(String::from_utf8(answer.stdout).ok()?.trim())));
+    let is_there =
+        sysroot.is_some_and(|sysroot| sysroot.join("lib/rustlib/wasm32-unknown-unknown/lib").is_dir());
+    Finding {
+        name: "wasm32 target",
+        is_there,
+        detail: match is_there {
+            true => "the tests can build the pure crates for wasm32",
+            false => "the tests build the pure crates for wasm32; ./test installs it, or:",
+        }
+        .to_owned(),
+        remedy: match rust_program("rustup") {
+            // By its whole path where it is not on PATH, in the folder whose toolchain is meant.
+            Some(rustup) => format!(
+                "(cd {} && {} target add wasm32-unknown-unknown)",
+                quote(&checkout.to_string_lossy()),
+                quote(&if in_path("rustup").is_some() { "rustup".into() } else { rustup.to_string_lossy() })
+            ),
+            None => format!("{}", quote(&checkout.join("test").to_string_lossy())),
+        },
+    }
+}
+
+/// A program of Rust's: on PATH, or where rustup puts it, which a fresh installation has not on PATH.
+fn rust_program(name: &str) -> Option<PathBuf> {
+    let home =
+        |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cargo = home("CARGO_HOME").or_else(|| Some(home("HOME")?.join(".cargo")));
+    in_path(name).or_else(|| Some(cargo?.join("bin").join(name)).filter(|path| path.is_file()))
+}
+
+/// A line that installs a Debian package, or words where that is not how this system does it.
+fn package_line(package: &str, what: &str) -> String {
+    let install = format!("apt-get update && apt-get install -y {package}");
+    if in_path("apt-get").is_none() {
+        format!("install {what} with your system's package manager")
+    } else if rustix::process::geteuid().is_root() {
+        install
+    } else if in_path("sudo").is_some() {
+        format!("sudo sh -c '{install}'")
+    } else {
+        format!("su -c '{install}'")
+    }
+}
+
+/// Words in lines of at most [`WIDTH`].
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("one at least");
+        match line.is_empty() {
+            true => line.push_str(word),
+            false if line.chars().count() + 1 + word.chars().count() <= WIDTH => line.extend([" ", word]),
+            false => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Ports on which a modem may listen: `/dev/diag`, and serial devices by names that stay.
@@ -185,11 +306,6 @@ fn modem_ports() -> Vec<PathBuf> {
     ports.sort();
     ports.extend(Some(PathBuf::from("/dev/diag")).filter(|driver| driver.exists()));
     ports
-}
-
-/// What the project plans and this version does not have: nothing can be installed for it.
-fn absent(name: &'static str, detail: &str) -> Finding {
-    Finding { name, is_there: false, detail: detail.to_owned(), remedy: "" }
 }
 
 /// The folder of recordings that `AIRPACE_DATA` names, if it holds traces.
@@ -208,13 +324,4 @@ pub fn in_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?)
         .map(|folder| folder.join(program))
         .find(|path| path.is_file())
-}
-
-fn wasm_target() -> Option<String> {
-    let asked = Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;
-    let sysroot = PathBuf::from(String::from_utf8(asked.stdout).ok()?.trim());
-    sysroot
-        .join("lib/rustlib/wasm32-unknown-unknown/lib")
-        .is_dir()
-        .then(|| "pure crates can be checked for wasm32".to_owned())
 }

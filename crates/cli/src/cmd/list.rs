@@ -9,6 +9,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::Verdict;
+use crate::called;
 use crate::terminal::{Paint, Table};
 
 /// Lists the schemes, the scenarios or the KPIs that this build knows.
@@ -91,7 +92,7 @@ fn list_scenarios(is_json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     if !is_json {
         table.write(out, Paint::stdout())?;
-        writeln!(out, "\nRun one with `airpace sim NAME`; a TOML file of your own runs as well.")?;
+        writeln!(out, "\nRun one with `{} sim NAME`; a TOML file of your own runs as well.", called::name())?;
     }
     Ok(())
 }
@@ -111,7 +112,8 @@ fn list_kpis(out: &mut dyn Write) -> anyhow::Result<()> {
     table.write(out, Paint::stdout())?;
     writeln!(
         out,
-        "\nFollow some with `airpace diag decode LOG --kpi NAME,…` or `airpace diag watch`; NAME@2 is the second SIM's."
+        "\nFollow some with `{0} diag decode LOG --kpi NAME,…` or `{0} diag watch`; NAME@2 is the second SIM's.",
+        called::name()
     )?;
     Ok(())
 }

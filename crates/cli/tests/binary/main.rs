@@ -1,5 +1,6 @@
 //! The real binary in a temporary folder: what users type, what they get.
 
+mod completions;
 mod decode;
 mod decode_reports;
 mod decode_several;
@@ -14,6 +15,7 @@ mod diag_modem;
 mod diag_pcap;
 mod diag_tables;
 mod encode;
+mod install;
 mod radio;
 mod samples;
 mod sims;
@@ -51,7 +53,13 @@ impl Shell {
     /// The binary with these words after its name.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_airpace"));
-        command.args(words).current_dir(self.folder.path()).env_remove("AIRPACE_DATA").stdin(Stdio::null());
+        command
+            .args(words)
+            .current_dir(self.folder.path())
+            .env_remove("AIRPACE_DATA")
+            .env("AIRPACE_COMMAND", "airpace")
+            .env_remove("AIRPACE_CHECKOUT")
+            .stdin(Stdio::null());
         command
     }
 

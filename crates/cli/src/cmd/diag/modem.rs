@@ -18,6 +18,8 @@ use serde_json::json;
 use super::input::{self, Sink};
 use super::port::parse_duration;
 use super::simulated::{DeviceArgs, Simulated};
+use crate::called;
+use crate::cmd::{Verdict, complete};
 use crate::cmd::{Verdict, complete};
 use crate::terminal::{log, thousands};
 use scenario::{Drive, Driven};
@@ -147,7 +149,7 @@ fn with_door(
         log(out, line)?;
     } else {
         log(out, format_args!("modem at {door}: {about}"))?;
-        log(out, format_args!("  try: airpace diag watch {option} {door}"))?;
+        log(out, format_args!("  try: {} diag watch {option} {door}", called::name()))?;
     }
     let stats = serve(&mut door, options, args.until_end, speech, is_over, |notice| {
         if tell(args.json, &notice, out).is_err() {

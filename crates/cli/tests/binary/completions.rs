@@ -1,0 +1,172 @@
+//! Completion as users have it: real shells on a real terminal, and what the program answers them.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{Done, Shell};
+
+/// What the program says may follow, without the explanations.
+fn answers(words: &[&str]) -> Vec<String> {
+    let shell = Shell::new();
+    for file in ["mine.toml", "other.txt"] {
+        shell.write(file, "");
+    }
+    let told = shell.run(&[&["complete", "--"], words].concat()).fine();
+    told.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn schemes_presets_options_scenarios_keys_and_kpis_are_known() {
+    assert_eq!(answers(&["doc"]), ["doctor"]);
+    let schemes = answers(&["sim", "trace", "--scheme", "pbe"]);
+    assert!(schemes.contains(&"pbe".to_owned()) && schemes.contains(&"pbe@paper".to_owned()), "{schemes:?}");
+    assert_eq!(answers(&["sim", "trace", "--scheme", "pbe@pap"]), ["pbe@paper"]);
+    assert_eq!(
+        answers(&["sim", "trace", "--scheme", "bbr,pbe@pap"]),
+        ["bbr,pbe@paper"],
+        "behind a comma too"
+    );
+    assert_eq!(answers(&["sim", "trace", "--scheme=pbe@pap"]), ["--scheme=pbe@paper"]);
+    assert_eq!(answers(&["sim", "trace", "--scheme", "al"]), ["all"]);
+    assert!(answers(&["encode", "trace", "--scheme", "al"]).is_empty(), "one is asked for there");
+    let options = answers(&["sim", "trace", "--scheme", "pbe@paper:"]);
+    assert!(
+        !options.is_empty() && options.iter().all(|option| option.starts_with("pbe@paper:")),
+        "{options:?}"
+    );
+    assert_eq!(answers(&["sim", "decoder-in"]), ["decoder-in-the-loop"]);
+    assert_eq!(answers(&["sim", "mi"]), ["mine.toml"], "and files of one's own");
+    assert!(answers(&["sim", "oth"]).is_empty(), "that can be scenarios");
+    assert!(answers(&["sim", "trace", "--set", "cell.pr"]).contains(&"cell.prbs=".to_owned()));
+    assert!(
+        answers(&["diag", "watch", "--kpi", "lte.rsrp,lte.rsr"]).contains(&"lte.rsrp,lte.rsrq".to_owned())
+    );
+    assert_eq!(answers(&["diag", "deco"]), ["decode"]);
+}
+
+/// Starts a shell on a terminal that `script` makes, types `keys` once it has shown its prompt, and returns what the command
+/// line had become: the keys end by having the shell print it into the file `line`.
+fn typed(program: &str, arguments: &str, setup: &str, keys: &str) -> Option<String> {
+    for needed in ["script", program] {
+        let is_there =
+            Command::new(needed).arg("--version").output().is_ok_and(|answer| answer.status.success());
+        if !is_there {
+            eprintln!("skipped: completion in {program} (there is no {needed})");
+            return None;
+        }
+    }
+    let shell = Shell::new();
+    let binary = Path::new(env!("CARGO_BIN_EXE_airpace")).parent().expect("a folder");
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").expect("PATH"));
+    let mut child = Command::new("script")
+        .args(["-qec", &format!("{program} {arguments}"), "/dev/null"])
+        .current_dir(shell.folder.path())
+        .env("PATH", path)
+        .env("HOME", shell.folder.path())
+        .env("PS1", "READY>")
+        .env("TERM", "xterm")
+        .env_remove("ZDOTDIR")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("script starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let mut stdout = child.stdout.take().expect("a pipe");
+    let mut seen = String::new();
+    // Each prompt is waited for, so that no key is typed before the shell reads keys.
+    let mut prompts = |count: usize| {
+        let mut chunk = [0; 4096];
+        while seen.matches("READY>").count() < count {
+            match stdout.read(&mut chunk) {
+                Ok(0) | Err(_) => break,
+                Ok(length) => seen.push_str(&String::from_utf8_lossy(&chunk[..length])),
+            }
+        }
+        seen.clone()
+    };
+    prompts(1);
+    stdin.write_all(format!("{setup}\r").as_bytes()).expect("keys");
+    prompts(2);
+    // To the beginning of the line and to its end by the keys that every shell knows.
+    stdin.write_all(format!("{keys}\x01printf '<%s>' \x05> line\rexit\r").as_bytes()).expect("keys");
+    let seen = prompts(usize::MAX);
+    child.wait().expect("the shell ends");
+    let line = std::fs::read_to_string(shell.path("line"))
+        .unwrap_or_else(|_| panic!("{program} printed no line: {seen}"));
+    Some(line)
+}
+
+const LINES: [(&str, &str); 5] = [
+    ("airpace doct\t", "<airpace><doctor>"),
+    (
+        "airpace sim decoder-in\t--scheme pbe@pap\t--seeds 1",
+        "<airpace><sim><decoder-in-the-loop><--scheme><pbe@paper><--seeds><1>",
+    ),
+    ("airpace sim trace --scheme bbr,pbe@pap\t", "<airpace><sim><trace><--scheme><bbr,pbe@paper>"),
+    ("airpace sim trace --scheme=pbe@pap\t", "<airpace><sim><trace><--scheme=pbe@paper>"),
+    ("airpace sim trace --set cell.prb\t50", "<airpace><sim><trace><--set><cell.prbs=50>"),
+];
+
+#[test]
+fn bash_completes() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/completions/airpace.bash");
+    for (keys, line) in LINES {
+        match typed("bash", "--norc --noprofile -i", &format!(". '{script}'"), keys) {
+            Some(found) => assert_eq!(found, line, "{keys:?}"),
+            None => return,
+        }
+    }
+}
+
+#[test]
+fn zsh_completes() {
+    let setup = format!(
+        "autoload -Uz compinit; compinit -u -D; . '{}'",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/completions/_airpace")
+    );
+    for (keys, line) in LINES {
+        match typed("zsh", "-f -i", &setup, keys) {
+            Some(found) => assert_eq!(found, line, "{keys:?}"),
+            None => return,
+        }
+    }
+}
+
+#[test]
+fn zsh_completes_from_its_path_of_functions() {
+    let functions = concat!(env!("CARGO_MANIFEST_DIR"), "/completions");
+    let setup = format!("fpath=('{functions}' $fpath); autoload -Uz compinit; compinit -u -D");
+    if let Some(found) = typed("zsh", "-f -i", &setup, "airpace doct\t") {
+        assert_eq!(found, "<airpace><doctor>");
+    }
+}
+
+#[test]
+fn fish_completes() {
+    if Command::new("fish").arg("--version").output().is_err() {
+        eprintln!("skipped: completion in fish (there is no fish)");
+        return;
+    }
+    let shell = Shell::new();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/completions/airpace.fish");
+    let binary = Path::new(env!("CARGO_BIN_EXE_airpace")).parent().expect("a folder");
+    for (line, wanted) in [
+        ("airpace doct", "doctor"),
+        ("airpace sim decoder-in", "decoder-in-the-loop"),
+        ("airpace sim trace --scheme pbe@pap", "pbe@paper"),
+        ("airpace sim trace --scheme bbr,pbe@pap", "bbr,pbe@paper"),
+        ("airpace sim trace --scheme=pbe@pap", "--scheme=pbe@paper"),
+        ("airpace sim trace --set cell.prb", "cell.prbs="),
+    ] {
+        let ask = format!("set -p PATH '{}'; source '{script}'; complete -C '{line}'", binary.display());
+        let mut fish = Command::new("fish");
+        fish.args(["--no-config", "-c", &ask])
+            .env("HOME", shell.folder.path())
+            .current_dir(shell.folder.path());
+        let told = Done::of(&mut fish, &[line]).fine();
+        let answers: Vec<_> = told.lines().map(|line| line.split('\t').next().unwrap_or_default()).collect();
+        assert_eq!(answers, [wanted], "{line}");
+    }
+}
