@@ -100,9 +100,13 @@ impl Machine {
         self.folder.path().join("broken")
     }
 
+    /// A stand-in for a program. It takes the place of a link to this machine's own, which must never be written through.
     fn program(&self, name: &str, text: &str) {
         fs::create_dir_all(self.tools()).expect("a folder");
         let path = self.tools().join(name);
+        if path.is_symlink() {
+            fs::remove_file(&path).expect("a link that was made here");
+        }
         fs::write(&path, text).expect("a program");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("an executable");
     }
@@ -157,6 +161,16 @@ fn tick() {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_stand_in_leaves_the_program_that_it_stands_for() {
+    let machine = Machine::fresh();
+    let real = machine.folder.path().join("a real program");
+    fs::write(&real, "real").unwrap();
+    symlink(&real, machine.tools().join("real")).unwrap();
+    machine.program("real", "#!/bin/sh\n");
+    assert_eq!(fs::read_to_string(&real).unwrap(), "real");
 }
 
 #[test]

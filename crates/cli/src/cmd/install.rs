@@ -236,10 +236,7 @@ fn advice(prefix: &Path) -> String {
     let of = |shell: Shell| airpace_eval::shell::quote(&prefix.join(shell.file()).to_string_lossy());
     match shell.as_str() {
         "bash" if !bash_looks_there(prefix) => {
-            add(
-                "bash completes it by itself with the package bash-completion. Without:",
-                &format!(". {}", of(Shell::Bash)),
-            );
+            add("For bash to complete it:", &format!(". {}", of(Shell::Bash)));
         }
         // Sourced, the script registers itself; `compinit` has to be started before.
         "zsh" if !["/usr", "/usr/local"].map(Path::new).contains(&prefix) => {
