@@ -201,13 +201,13 @@ fn hints_help_and_runs_say_what_the_user_must_type() {
 
     let quick = ["--seeds", "1", "--set", "duration_s=1", "--scheme", "reno", "--quiet", "--out"];
     let run = |folder: &str, by: &dyn Fn(&[&str]) -> Done| {
-        let words = [&["sim", "competitor"], &quick[..], &[folder]].concat();
+        let words = [&["sim", "stationary-idle"], &quick[..], &[folder]].concat();
         let done = by(&words);
         assert_ne!(done.code, Some(2), "{}", done.err);
         shell.read(&format!("{folder}/report.html"))
     };
     let installed = run("one", &|words| shell.run(words));
     let checkout = run("two", &from_checkout);
-    assert!(checkout.contains("\"./airpace sim competitor"), "the page's commands can be pasted");
+    assert!(checkout.contains("\"./airpace sim stationary-idle"), "the page's commands can be pasted");
     assert_eq!(installed, checkout.replace("./airpace", "airpace"), "nothing else differs");
 }
