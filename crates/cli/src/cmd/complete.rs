@@ -26,8 +26,12 @@ pub struct Args {
 
 /// Writes it.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let words: Vec<OsString> = std::iter::once("airpace".into()).chain(args.words.iter().cloned()).collect();
-    let last = words.len().saturating_sub(1).max(1);
+    let mut words: Vec<OsString> =
+        std::iter::once("airpace".into()).chain(args.words.iter().cloned()).collect();
+    if args.words.is_empty() {
+        words.push(OsString::new());
+    }
+    let last = words.len() - 1;
     let mut command = crate::Cli::command();
     for candidate in engine::complete(&mut command, words, last, None)? {
         write!(out, "{}", candidate.get_value().display())?;
@@ -41,7 +45,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 
 /// Completes one scheme: names, presets behind `@`, options behind `:`.
 pub fn scheme() -> ArgValueCompleter {
-    scheme_or(|| Vec::new())
+    scheme_or(Vec::new)
 }
 
 /// Completes one word of a list of schemes: also those that stand for many.

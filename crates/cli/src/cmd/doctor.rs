@@ -257,7 +257,7 @@ fn wasm_target(checkout: &Path) -> Finding {
                 quote(&checkout.to_string_lossy()),
                 quote(&if in_path("rustup").is_some() { "rustup".into() } else { rustup.to_string_lossy() })
             ),
-            None => format!("{}", quote(&checkout.join("test").to_string_lossy())),
+            None => quote(&checkout.join("test").to_string_lossy()),
         },
     }
 }

@@ -60,8 +60,9 @@ fn typed(program: &str, arguments: &str, setup: &str, keys: &str) -> Option<Stri
     let shell = Shell::new();
     let binary = Path::new(env!("CARGO_BIN_EXE_airpace")).parent().expect("a folder");
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").expect("PATH"));
-    let mut child = Command::new("script")
-        .args(["-qec", &format!("{program} {arguments}"), "/dev/null"])
+    // A shell that never answers would be waited for for ever; the least machine takes seconds.
+    let mut child = Command::new("timeout")
+        .args(["--foreground", "300", "script", "-qec", &format!("{program} {arguments}"), "/dev/null"])
         .current_dir(shell.folder.path())
         .env("PATH", path)
         .env("HOME", shell.folder.path())
