@@ -49,13 +49,9 @@ fn schemes_presets_options_scenarios_keys_and_kpis_are_known() {
 /// Starts a shell on a terminal that `script` makes, types `keys` once it has done what `setup` says, and returns what the
 /// command line had become: the keys end by having the shell print it into the file `line`.
 fn typed(program: &str, arguments: &str, setup: &str, keys: &str) -> Option<String> {
-    for needed in ["script", program] {
-        let is_there =
-            Command::new(needed).arg("--version").output().is_ok_and(|answer| answer.status.success());
-        if !is_there {
-            eprintln!("skipped: completion in {program} (there is no {needed})");
-            return None;
-        }
+    if !airpace_testing::has_program("script", "bsdutils") || !airpace_testing::has_program(program, program)
+    {
+        return None;
     }
     let shell = Shell::new();
     let binary = Path::new(env!("CARGO_BIN_EXE_airpace")).parent().expect("a folder");
@@ -139,8 +135,7 @@ fn zsh_completes_from_its_path_of_functions() {
 
 #[test]
 fn fish_completes() {
-    if Command::new("fish").arg("--version").output().is_err() {
-        eprintln!("skipped: completion in fish (there is no fish)");
+    if !airpace_testing::has_program("fish", "fish") {
         return;
     }
     let shell = Shell::new();

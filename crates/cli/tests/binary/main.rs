@@ -22,7 +22,7 @@ mod sims;
 mod tools;
 mod traces;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
