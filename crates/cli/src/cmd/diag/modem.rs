@@ -20,7 +20,6 @@ use super::port::parse_duration;
 use super::simulated::{DeviceArgs, Simulated};
 use crate::called;
 use crate::cmd::{Verdict, complete};
-use crate::cmd::{Verdict, complete};
 use crate::terminal::{log, thousands};
 use scenario::{Drive, Driven};
 

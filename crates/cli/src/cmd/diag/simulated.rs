@@ -10,6 +10,7 @@ use airpace_diag::compose::{ComposeOptions, Composed, Composer};
 use airpace_sim::Prepared;
 use anyhow::bail;
 
+use crate::cmd::complete;
 use crate::cmd::scenario::{self, key_and_value};
 
 /// Which device of a scenario, and how the scenario is run.
@@ -19,13 +20,13 @@ pub struct DeviceArgs {
     #[arg(long, value_name = "INDEX", default_value_t = 0)]
     device: u16,
     /// Of a scenario: the scheme under test [default: the scenario's first].
-    #[arg(long, value_name = "SCHEME", value_parser = SchemeSpec::parse)]
+    #[arg(long, value_name = "SCHEME", value_parser = SchemeSpec::parse, add = complete::scheme())]
     scheme: Option<SchemeSpec>,
     /// Of a scenario: the seed.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
     /// Of a scenario: sets a key, such as cell.prbs=50.
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value, add = complete::key())]
     sets: Vec<(String, String)>,
 }
 
