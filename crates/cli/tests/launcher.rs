@@ -412,7 +412,7 @@ fn what_cannot_be_written_is_told_with_another_place() {
     assert!(told.contains("cannot write to") && told.contains("export CARGO_TARGET_DIR="), "{told}");
     let told = refused("HOME", "home");
     assert!(
-        told.contains("file/home/.cargo") && told.contains("export CARGO_HOME=DIR RUSTUP_HOME=DIR"),
+        told.contains("home/.cargo.") && told.contains("export CARGO_HOME=DIR RUSTUP_HOME=DIR"),
         "{told}"
     );
     let mut command = machine.command(&machine.root().join("airpace"), &machine.root(), &["demo"]);
