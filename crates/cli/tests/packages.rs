@@ -238,6 +238,7 @@ for word; do
     case $command$last in
     sim--out) mkdir -p "$word" && echo WORD > "$word/part.parquet" ;;
     encode--out) echo samples > "$word.sigmf-data" ;;
+    diag--out) echo packets > "$word" ;;
     esac
     last=$word
 done
@@ -302,7 +303,7 @@ fn foreign_binary() -> Result<PathBuf, String> {
 fn another_architecture_computes_the_same_bytes() {
     let binary = match foreign_binary() {
         Ok(binary) => binary,
-        Err(reason) => return eprintln!("skipped: {reason}"),
+        Err(reason) => return airpace_testing::skipped(&reason),
     };
     let compared = same_bytes(Path::new(env!("CARGO_BIN_EXE_airpace")), &binary);
     assert!(compared.status.success(), "{}", words(&compared));
