@@ -59,7 +59,7 @@ fn has_known_form(source: &str) -> bool {
         }),
         "Linux" => [".c", ".h", ".rst", "tcp_"].iter().any(|part| second.contains(part)),
         "our" => second.starts_with("measurement"),
-        "ITU-R" | "IEEE" => !second.is_empty(),
+        "ITU-R" | "IEEE" | "IEC" | "WCAG" => !second.is_empty(),
         _ if PROGRAMS.contains(&first) => !second.is_empty(),
         _ if NAMED_PAPERS.iter().any(|(name, _)| *name == first) => second.starts_with('§'),
         _ => {

@@ -7,7 +7,7 @@ use super::colour::Shade;
 
 /// Colours for flows, devices and estimates, in this order.
 ///
-/// Source: Okabe and Ito, safe for colour-blind readers; the last is an olive in the place of their yellow
+/// Source: Okabe and Ito 2008, safe for colour-blind readers; the last is an olive in the place of their yellow
 const PALETTE: [&str; 7] = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8c7a00"];
 
 /// Greys for users whom nobody asked about.
