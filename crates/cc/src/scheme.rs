@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use airpace_core::nearest::instead;
 use airpace_core::{Bytes, Rng, Streams};
 
 use crate::controller::{Controller, Inspect, Receiver};
@@ -144,7 +145,7 @@ impl SchemeSpec {
     /// Reads a choice.
     ///
     /// # Errors
-    /// Names the scheme, preset or option that does not exist and lists those that do.
+    /// Names the scheme, preset or option that does not exist, the nearest that does, and all of them.
     pub fn parse(text: &str) -> Result<SchemeSpec, SchemeError> {
         let mut parts = text.split(':');
         let head = parts.next().unwrap_or_default();
@@ -290,30 +291,24 @@ impl Options {
 
 impl fmt::Display for SchemeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let listed = |scheme: &str, of: fn(&Scheme) -> Vec<&'static str>| {
-            let names: Vec<_> =
-                SCHEMES.iter().filter(|known| known.name == scheme).flat_map(|known| of(known)).collect();
-            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-        };
+        let of = |name: &'static str| SCHEMES.iter().filter(move |known| known.name == name);
         match self {
             SchemeError::Scheme(name) => {
-                let names: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
-                write!(
-                    f,
-                    "no scheme is called `{name}`; there are {} (see `airpace list schemes`)",
-                    names.join(", ")
-                )
+                let names: Vec<&str> = SCHEMES.iter().map(|scheme| scheme.name).collect();
+                let instead = instead(name, &names, "there are");
+                write!(f, "no scheme is called `{name}`{instead} (see `airpace list schemes`)")
             }
-            SchemeError::Preset(scheme, preset) => write!(
-                f,
-                "scheme `{scheme}` has no preset `{preset}`; it has: {}",
-                listed(scheme, |known| known.presets.iter().map(|preset| preset.name).collect())
-            ),
-            SchemeError::Option(scheme, option) => write!(
-                f,
-                "scheme `{scheme}` has no option `{option}` (options are spelled `:name=value`); it has: {}",
-                listed(scheme, |known| known.options.iter().map(|option| option.name).collect())
-            ),
+            SchemeError::Preset(scheme, preset) => {
+                let names: Vec<&str> =
+                    of(scheme).flat_map(|known| known.presets).map(|preset| preset.name).collect();
+                write!(f, "scheme `{scheme}` has no preset `{preset}`{}", instead(preset, &names, "it has:"))
+            }
+            SchemeError::Option(scheme, option) => {
+                let names: Vec<&str> =
+                    of(scheme).flat_map(|known| known.options).map(|option| option.name).collect();
+                let instead = instead(option, &names, "options are spelled `:name=value`, and it has:");
+                write!(f, "scheme `{scheme}` has no option `{option}`{instead}")
+            }
             SchemeError::Twice(scheme, option) => {
                 write!(f, "option `{option}` of scheme `{scheme}` is set twice; set it once")
             }

@@ -12,12 +12,14 @@
 //! | [`tables`] | TBS, MCS and CQI numbers of 3GPP |
 //! | [`rng`] | [`Streams`] of named random numbers |
 //! | [`event`] | [`Event`] and [`Recorder`], the one schema of what happened |
+//! | [`nearest`] | what somebody may have meant by a name that there is not |
 //!
 //! [`cc`]: https://docs.rs/airpace-cc
 //! [`path`]: https://docs.rs/airpace-path
 #![warn(missing_docs)]
 
 pub mod event;
+pub mod nearest;
 pub mod packet;
 pub mod radio;
 pub mod rng;

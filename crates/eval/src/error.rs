@@ -58,14 +58,14 @@ pub enum EvalError {
         time: airpace_core::Time,
     },
     /// An expectation names a metric that does not exist.
-    #[error("scenario {scenario}: `expect.metric` cannot be `{metric}`; there are {known}")]
+    #[error("scenario {scenario}: `expect.metric` cannot be `{metric}`{instead}")]
     Metric {
         /// The scenario.
         scenario: String,
         /// The name.
         metric: String,
-        /// Those that exist.
-        known: String,
+        /// What was meant, and those that exist.
+        instead: String,
     },
     /// A scenario lists a scheme that does not exist.
     #[error("scenario {scenario}: `schemes`: {reason}")]
@@ -87,8 +87,13 @@ pub enum EvalError {
     #[error(transparent)]
     Scenario(#[from] airpace_sim::ScenarioError),
     /// The listener stopped the runs; the folder, if there is one, says that it is incomplete.
-    #[error("stopped before every run had ended; `airpace report` shows those that had")]
-    Stopped,
+    #[error("stopped; {ended} of {runs} runs had ended")]
+    Stopped {
+        /// How many runs had come to their end.
+        ended: usize,
+        /// How many there are.
+        runs: usize,
+    },
     /// The simulator refused or failed.
     #[error("{scenario} with {scheme}, seed {seed}: {reason}")]
     Run {

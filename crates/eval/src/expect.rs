@@ -4,6 +4,7 @@
 //! `throughput_100ms.p10`, `state_share.Internet` (0 for a state that was never entered). Over several seeds, the
 //! mean counts. With `of`, the ratio to the same flow under that scheme counts.
 
+use airpace_core::nearest::instead;
 use airpace_sim::Scenario;
 use airpace_sim::scenario::Expect;
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use crate::error::EvalError;
 use crate::metrics::{FlowMetrics, rounded};
+use crate::numbers;
 use crate::summary::RunSummary;
 
 /// Whether an expectation was met.
@@ -34,6 +36,15 @@ pub struct Verdict {
     pub passed: bool,
 }
 
+impl Verdict {
+    /// The measured value as people read it, in the unit of [`Verdict::wanted`].
+    ///
+    /// Chosen: four decimals, one more than bounds have.
+    pub fn measured_text(&self) -> String {
+        self.measured.map_or_else(|| "nothing".to_owned(), |value| numbers::text(value, 4))
+    }
+}
+
 /// Metrics that are maps by the name of a state: a state that is not listed was never entered.
 const BY_STATE: [&str; 2] = ["state_share.", "state_entries."];
 
@@ -52,7 +63,11 @@ pub fn check_metrics(scenario: &Scenario) -> Result<(), EvalError> {
             return Err(EvalError::Metric {
                 scenario: scenario.name.clone(),
                 metric: expect.metric.clone(),
-                known: known.join(", "),
+                instead: instead(
+                    &expect.metric,
+                    &known.iter().map(String::as_str).collect::<Vec<_>>(),
+                    "there are",
+                ),
             });
         }
     }

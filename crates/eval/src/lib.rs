@@ -28,7 +28,7 @@ pub mod summary;
 pub mod tables;
 
 pub use error::EvalError;
-pub use expect::Verdict;
+pub use expect::{Verdict, value as metric};
 pub use facts::{FlowFacts, RunFacts, Span};
 pub use folder::{Host, Manifest, ReplayedTrace, RunFolder};
 pub use judge::{Judge, Keep};

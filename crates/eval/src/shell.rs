@@ -20,7 +20,7 @@ pub(crate) fn join(words: &[String]) -> String {
 }
 
 /// `1..5` for neighbours, else `1,3,9`.
-fn seeds_text(seeds: &[u64]) -> String {
+pub fn seeds_text(seeds: &[u64]) -> String {
     match seeds {
         [only] => only.to_string(),
         [first, .., last] if seeds.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1])) => {

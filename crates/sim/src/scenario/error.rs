@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use airpace_core::nearest::nearest;
+
 /// A scenario that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
@@ -101,35 +103,10 @@ impl<'a> UnknownField<'a> {
             "no such key" => "is not a key".to_owned(),
             _ => format!("cannot be `{}`", self.wrong),
         };
-        let nearest = self
-            .known
-            .iter()
-            .map(|known| (edit_distance(self.wrong, known), known))
-            .min()
-            .filter(|(distance, known)| *distance <= 1 + known.len().max(self.wrong.len()) / 3);
-        match nearest {
-            Some((_, known)) => format!("{subject}; did you mean `{known}`?"),
+        match nearest(self.wrong, self.known.iter().copied()) {
+            Some(known) => format!("{subject}; did you mean `{known}`?"),
             None if self.known.is_empty() => format!("{subject}; none is known here"),
             None => format!("{subject}; there are {}", self.known.join(", ")),
         }
     }
-}
-
-/// Insertions, deletions, changes and swaps of neighbours that make `a` into `b`.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>(); a.len() + 1];
-    for (i, row) in rows.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    for i in 1..=a.len() {
-        for j in 1..=b.len() {
-            let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            rows[i][j] = change.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                rows[i][j] = rows[i][j].min(rows[i - 2][j - 2] + 1);
-            }
-        }
-    }
-    rows[a.len()][b.len()]
 }

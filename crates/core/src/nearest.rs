@@ -1,0 +1,51 @@
+//! What somebody may have meant by a name that there is not.
+
+/// The one of `known` that `wrong` is most like; `None` where none is like it. Capitals do not matter.
+///
+/// Chosen: one slip of the finger, and one more for every three letters. Of equals the first in the alphabet.
+pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wrong = wrong.to_lowercase();
+    let distance = |known: &str| strsim::damerau_levenshtein(&wrong, &known.to_lowercase());
+    let slips = |known: &str| 1 + known.chars().count().max(wrong.chars().count()) / 3;
+    let nearest = known.into_iter().map(|known| (distance(known), known)).min();
+    nearest.filter(|(distance, known)| *distance <= slips(known)).map(|(_, known)| known)
+}
+
+/// The end of a sentence that refuses `wrong`: what was meant, if that is likely, and all that there is, after `words`
+/// such as `there are`.
+pub fn instead(wrong: &str, known: &[&str], words: &str) -> String {
+    let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    match nearest(wrong, known.iter().copied()) {
+        Some(meant) => {
+            let (first, rest) = words.split_at(words.chars().next().map_or(0, char::len_utf8));
+            format!("; did you mean `{meant}`? {}{rest} {all}", first.to_uppercase())
+        }
+        None => format!("; {words} {all}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMES: [&str; 6] = ["pbe", "biscay", "bbr", "bbr3", "cubic", "vivace"];
+
+    #[test]
+    fn slips_of_the_finger_are_understood_and_other_words_are_not() {
+        let meant = |wrong: &str| nearest(wrong, SCHEMES);
+        assert_eq!(meant("cubci"), Some("cubic"), "letters that changed places");
+        assert_eq!(meant("bbrr"), Some("bbr"));
+        assert_eq!(meant("BBR3"), Some("bbr3"), "capitals");
+        assert_eq!(meant("PBE-CC"), Some("pbe"));
+        assert_eq!(meant("biscuit"), Some("biscay"));
+        assert_eq!(meant("quic"), Some("cubic"));
+        assert_eq!(meant("westwood"), None);
+        assert_eq!(nearest("anything", []), None);
+        assert_eq!(
+            instead("vivacce", &["vivace", "bbr"], "there are"),
+            "; did you mean `vivace`? There are vivace, bbr"
+        );
+        assert_eq!(instead("westwood", &["vivace", "bbr"], "there are"), "; there are vivace, bbr");
+        assert_eq!(instead("westwood", &[], "it has:"), "; it has: none");
+    }
+}
