@@ -66,10 +66,13 @@ impl Tables {
     pub fn create(root: &Path, facts: &RunFacts, inspected: &[String]) -> Result<Tables, EvalError> {
         let part = |table| partition(root, table, facts).join("part.parquet");
         Ok(Tables {
-            packets: Table::create(&part("packets"), packets::Rows::default())?,
-            acks: Table::create(&part("acks"), acks::Rows::default())?,
-            losses: Table::create(&part("losses"), losses::Rows::default())?,
-            controller: Table::create(&part("controller"), controller::WideRows::new(inspected))?,
+            packets: Table::create(&part("packets"), packets::Rows::of(&facts.flows))?,
+            acks: Table::create(&part("acks"), acks::Rows::of(&facts.flows))?,
+            losses: Table::create(&part("losses"), losses::Rows::of(&facts.flows))?,
+            controller: Table::create(
+                &part("controller"),
+                controller::WideRows::of(&facts.flows, inspected),
+            )?,
             prbs: prbs::Prbs::create(&part("prbs"))?,
             capacity: Table::create(&part("capacity"), capacity::Rows::default())?,
             failure: None,

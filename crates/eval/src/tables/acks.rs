@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | `time_ms` | f64 | when |
 //! | `flow` | u16 | index of the flow in the scenario |
+//! | `flow_label` | word | what the scenario calls that flow |
 //! | `largest` | u64 | highest packet number newly acknowledged |
 //! | `acked_bytes` | u32 | bytes newly acknowledged |
 //! | `inflight_bytes` | u32 | bytes outstanding afterwards |
@@ -14,14 +15,17 @@ use airpace_core::event::Acked;
 
 use super::columns::row;
 use super::file::Table;
+use super::words::Label;
 use super::{fit, millis, span_millis};
 use crate::error::EvalError;
+use crate::facts::FlowFacts;
 
 row! {
     /// An acknowledgement.
     struct Row {
         time_ms: f64,
         flow: u16,
+        flow_label: Label,
         largest: u64,
         acked_bytes: u32,
         inflight_bytes: u32,
@@ -30,10 +34,20 @@ row! {
     }
 }
 
+impl Rows {
+    /// No rows yet, of a run with these flows.
+    pub(super) fn of(flows: &[FlowFacts]) -> Rows {
+        let mut rows = Rows::default();
+        rows.flow_label.know(flows);
+        rows
+    }
+}
+
 pub(super) fn push(table: &mut Table<Rows>, acked: &Acked) -> Result<(), EvalError> {
     table.columns.push(Row {
         time_ms: millis(acked.time),
         flow: acked.flow.0,
+        flow_label: Label(acked.flow),
         largest: acked.largest,
         acked_bytes: fit(acked.acked.0),
         inflight_bytes: fit(acked.inflight.0),

@@ -8,7 +8,7 @@ use arrow_array::builder::{
 };
 use arrow_schema::{DataType, Field};
 
-use super::words::{Word, Words};
+use super::words::{Label, Labels, Word, Words};
 
 /// What a field of a row may be: it knows its column's type and buffer.
 pub(super) trait Cell {
@@ -84,6 +84,22 @@ impl Cell for Word {
     }
 
     fn take(buffer: &mut Words) -> ArrayRef {
+        buffer.take()
+    }
+}
+
+impl Cell for Label {
+    type Buffer = Labels;
+
+    fn field(name: &str) -> Field {
+        Words::field(name)
+    }
+
+    fn push(self, buffer: &mut Labels) {
+        buffer.push(self);
+    }
+
+    fn take(buffer: &mut Labels) -> ArrayRef {
         buffer.take()
     }
 }

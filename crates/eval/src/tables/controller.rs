@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | `time_ms` | f64 | when |
 //! | `flow` | u16 | index of the flow in the scenario |
+//! | `flow_label` | word | what the scenario calls that flow |
 //! | `state` | word | the controller's state, in its paper's words |
 //! | `state_changed` | bool | whether it differs from the row before of this flow |
 //! | `cwnd_bytes` | u64 | congestion window; null while unlimited |
@@ -19,14 +20,16 @@ use arrow_schema::Field;
 use super::columns::{Cell, Columns, row};
 use super::file::Table;
 use super::millis;
-use super::words::Word;
+use super::words::{Label, Word};
 use crate::error::EvalError;
+use crate::facts::FlowFacts;
 
 row! {
     /// What every scheme has.
     struct Row {
         time_ms: f64,
         flow: u16,
+        flow_label: Label,
         state: Word,
         state_changed: bool,
         cwnd_bytes: Option<u64>,
@@ -43,10 +46,12 @@ pub(super) struct WideRows {
 }
 
 impl WideRows {
-    /// Columns for these names beside the common ones.
-    pub(super) fn new(names: &[String]) -> WideRows {
+    /// Columns for these names beside the common ones, of a run with these flows.
+    pub(super) fn of(flows: &[FlowFacts], names: &[String]) -> WideRows {
         let own = names.iter().map(|name| (name.clone(), Float64Builder::new())).collect();
-        WideRows { common: Rows::default(), own }
+        let mut common = Rows::default();
+        common.flow_label.know(flows);
+        WideRows { common, own }
     }
 }
 
@@ -73,6 +78,7 @@ pub(super) fn push(table: &mut Table<WideRows>, inspected: &Inspected<'_>) -> Re
     common.push(Row {
         time_ms: millis(inspected.time),
         flow: inspected.flow.0,
+        flow_label: Label(inspected.flow),
         state,
         state_changed: inspected.state_changed,
         cwnd_bytes: (inspected.cwnd.0 < u64::MAX).then_some(inspected.cwnd.0),

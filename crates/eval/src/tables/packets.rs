@@ -3,6 +3,7 @@
 //! | column | type | meaning |
 //! | --- | --- | --- |
 //! | `flow` | u16 | index of the flow in the scenario |
+//! | `flow_label` | word | what the scenario calls that flow |
 //! | `number` | u64 | packet number |
 //! | `bytes` | u32 | size on the wire |
 //! | `sent_ms` | f64 | when its sender handed it to the path |
@@ -20,14 +21,16 @@ use airpace_core::event::{Arrived, Fate};
 
 use super::columns::row;
 use super::file::Table;
-use super::words::Word;
+use super::words::{Label, Word};
 use super::{fit, millis, span_millis};
 use crate::error::EvalError;
+use crate::facts::FlowFacts;
 
 row! {
     /// The end of a data packet's journey.
     struct Row {
         flow: u16,
+        flow_label: Label,
         number: u64,
         bytes: u32,
         sent_ms: f64,
@@ -42,6 +45,15 @@ row! {
     }
 }
 
+impl Rows {
+    /// No rows yet, of a run with these flows.
+    pub(super) fn of(flows: &[FlowFacts]) -> Rows {
+        let mut rows = Rows::default();
+        rows.flow_label.know(flows);
+        rows
+    }
+}
+
 pub(super) fn push(table: &mut Table<Rows>, arrived: &Arrived) -> Result<(), EvalError> {
     let packet = &arrived.packet;
     let one_way = arrived.time - packet.sent;
@@ -50,6 +62,7 @@ pub(super) fn push(table: &mut Table<Rows>, arrived: &Arrived) -> Result<(), Eva
     let fate = table.columns.fate.word(arrived.fate.name());
     table.columns.push(Row {
         flow: packet.flow.0,
+        flow_label: Label(packet.flow),
         number: packet.number,
         bytes: fit(packet.bytes.0),
         sent_ms: millis(packet.sent),

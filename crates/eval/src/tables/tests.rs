@@ -6,11 +6,12 @@ use airpace_core::event::{Acked, Arrived, Capacity, Fate, Inspected, Lost, Owner
 use airpace_core::radio::{BitLayer, CarrierId, Direction};
 use airpace_core::{Bits, Bytes, Dci, DeviceId, Ecn, FlowId, Packet, PrbSet, RadioReport, Rate, Rnti, Time};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt32Type};
+use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, RecordBatch};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::*;
+use crate::facts::FlowFacts;
 
 /// A folder that goes when the test ends.
 struct Temporary(PathBuf);
@@ -35,13 +36,31 @@ fn facts() -> RunFacts {
         scheme: "pbe@paper:floor=off".to_owned(),
         seed: 7,
         duration: Time::from_secs(10),
-        flows: Vec::new(),
+        flows: vec![flow(0, "phone"), flow(1, "größer, weiter")],
     }
+}
+
+fn flow(index: u16, name: &str) -> FlowFacts {
+    FlowFacts {
+        flow: FlowId(index),
+        name: name.to_owned(),
+        device: DeviceId(0),
+        direction: Direction::Downlink,
+        scheme: "pbe".to_owned(),
+        greedy: true,
+        active: Vec::new(),
+        size: None,
+    }
+}
+
+/// Every fifth packet is the second flow's.
+fn flow_of(number: u64) -> FlowId {
+    FlowId(u16::from(number % 5 == 4))
 }
 
 fn packet(number: u64) -> Packet {
     Packet {
-        flow: FlowId(0),
+        flow: flow_of(number),
         device: DeviceId(0),
         number,
         bytes: Bytes(1500),
@@ -67,17 +86,17 @@ fn write(root: &Path, packets: u64) -> Result<(), EvalError> {
         }));
         tables.record(&Event::Acked(Acked {
             time,
-            flow: FlowId(0),
+            flow: flow_of(number),
             largest: number,
             acked: Bytes(1500),
             inflight: Bytes(30_000),
             rtt: (number % 2 == 0).then_some(Duration::from_millis(45)),
             delivery_rate: Some(Rate::from_mbps(12.0)),
         }));
-        tables.record(&Event::Lost(Lost { time, flow: FlowId(0), packets: 1, bytes: Bytes(1500) }));
+        tables.record(&Event::Lost(Lost { time, flow: flow_of(number), packets: 1, bytes: Bytes(1500) }));
         tables.record(&Event::Inspected(&Inspected {
             time,
-            flow: FlowId(0),
+            flow: flow_of(number),
             state: if number < 5 { "Startup" } else { "Wireless" },
             state_changed: number == 5,
             cwnd: Bytes(90_000),
@@ -146,6 +165,18 @@ fn what_is_written_is_read_back() {
     assert_eq!(packets["queueing_delay_ms"].as_primitive::<Float32Type>().value(4), 5.0);
     assert_eq!(packets["sent_ms"].as_primitive::<Float64Type>().value(4), 4.0);
 
+    for table in ["packets", "acks", "losses", "controller"] {
+        let rows = &read(&folder.0, table)[0];
+        let labels = rows["flow_label"].as_dictionary::<arrow_array::types::Int32Type>();
+        let labels = labels.downcast_dict::<arrow_array::StringArray>().unwrap();
+        let flows = rows["flow"].as_primitive::<UInt16Type>();
+        for (row, label) in labels.into_iter().enumerate() {
+            let named = ["phone", "größer, weiter"][usize::from(flows.value(row))];
+            assert_eq!(label, Some(named), "row {row} of {table}");
+        }
+        assert_eq!(flows.values().iter().filter(|flow| **flow == 1).count(), 4, "both flows are in {table}");
+    }
+
     let acks = &read(&folder.0, "acks")[0];
     assert!(acks["rtt_ms"].is_null(1) && !acks["rtt_ms"].is_null(2));
     assert_eq!(acks["delivery_rate_mbps"].as_primitive::<Float32Type>().value(0), 12.0);
@@ -209,7 +240,7 @@ fn a_value_without_a_column_is_named() {
     let mut tables = Tables::create(&folder.0, &facts(), &[]).unwrap();
     tables.record(&Event::Inspected(&Inspected {
         time: Time::from_secs(1),
-        flow: FlowId(2),
+        flow: FlowId(1),
         state: "Startup",
         state_changed: true,
         cwnd: Bytes(3000),
@@ -218,7 +249,7 @@ fn a_value_without_a_column_is_named() {
         values: &[("surprise_ms", 1.0)],
     }));
     let error = tables.finish().unwrap_err().to_string();
-    assert!(error.contains("flow 2 names `surprise_ms`"), "{error}");
+    assert!(error.contains("flow 1 names `surprise_ms`"), "{error}");
 }
 
 #[test]

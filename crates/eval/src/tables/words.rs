@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use airpace_core::FlowId;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
 use arrow_schema::{DataType, Field};
+
+use crate::facts::FlowFacts;
 
 /// A word of one column, by number.
 #[derive(Clone, Copy)]
@@ -44,5 +47,38 @@ impl Words {
         let keys = Int32Array::from(std::mem::take(&mut self.keys));
         let words = Arc::new(StringArray::from_iter_values(&self.words));
         Arc::new(DictionaryArray::<Int32Type>::new(keys, words))
+    }
+}
+
+/// A flow, by what people call it.
+#[derive(Clone, Copy)]
+pub(super) struct Label(pub FlowId);
+
+/// Gathers the labels of flows.
+#[derive(Default)]
+pub(super) struct Labels {
+    words: Words,
+    /// By flow.
+    of_flow: Vec<Word>,
+}
+
+impl Labels {
+    /// Knows the flows of a run, in their order.
+    pub(super) fn know(&mut self, flows: &[FlowFacts]) {
+        self.of_flow = flows.iter().map(|flow| self.words.word(&flow.name)).collect();
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// If the run's facts name no such flow: a mistake in the driver.
+    pub(super) fn push(&mut self, label: Label) {
+        let word = self.of_flow.get(usize::from(label.0.0));
+        self.words.push(*word.expect("a run's facts name every flow of its events"));
+    }
+
+    /// The rows so far; the words stay.
+    pub(super) fn take(&mut self) -> ArrayRef {
+        self.words.take()
     }
 }
