@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use airpace_cc::{SchemeError, SchemeSpec};
 use airpace_core::radio::Direction;
-use airpace_core::{Rate, Recorder, Streams, Time};
+use airpace_core::{Recorder, Streams, Time};
 use airpace_path::queue::Queue;
 use airpace_path::trace::{KpiTrace, Trace};
 
 use crate::driver::{Driver, Progress};
 use crate::hop::LastHop;
-use crate::scenario::{Scenario, ScenarioError, SynthTrace, TraceHop};
+use crate::scenario::{Scenario, ScenarioError, SynthRate, SynthTrace, TraceHop};
 use crate::stats::RunStats;
 use crate::trace_radio::Recording;
 
@@ -84,8 +84,11 @@ impl Scenario {
     }
 
     fn make_trace(&self, made: &SynthTrace) -> Result<Trace, ScenarioError> {
-        let (rate, length) = (Rate::from_mbps(made.rate_mbps), Duration::from_secs(made.seconds.into()));
-        let trace = made.model.make(rate, length, &Streams::new(made.seed));
+        let (length, streams) = (Duration::from_secs(made.seconds.into()), Streams::new(made.seed));
+        let trace = match made.rate() {
+            SynthRate::Mean(mean) => made.model.with_mean(mean, length, &streams),
+            SynthRate::OfModel(rate) => made.model.with_rate(rate, length, &streams),
+        };
         trace.map_err(|error| self.refuse(error.within("trace.synth")))
     }
 

@@ -34,7 +34,7 @@ use airpace_cc::SchemeSpec;
 use airpace_cc::endpoint::AckPolicy;
 use airpace_cc::registry::Protocol;
 use airpace_core::radio::Direction;
-use airpace_core::{Bytes, Time};
+use airpace_core::{Bytes, Rate, Time};
 use airpace_path::ConfigError;
 use airpace_path::cell::{CellConfig, DeviceRadioConfig};
 use airpace_path::queue::QueueConfig;
@@ -148,14 +148,33 @@ pub struct SynthTrace {
     /// How its rate moves: `cellular`, `poisson` or `constant`.
     #[serde(default)]
     pub model: Model,
-    /// The rate in Mbit/s.
-    pub rate_mbps: f64,
+    /// What it carries in the mean, to the packet, in Mbit/s. Either this or `rate_mbps` is given.
+    pub mean_mbps: Option<f64>,
+    /// The rate that the model is given, in Mbit/s: `constant` and `poisson` hold it, `cellular` starts there and may carry
+    /// half of it in the mean, or twice.
+    pub rate_mbps: Option<f64>,
     /// Its length in seconds; then it starts anew.
     #[serde(default = "a_minute")]
     pub seconds: u32,
     /// Seed of its random numbers: it is the same in all runs, as a recording is.
     #[serde(default = "first_seed")]
     pub seed: u64,
+}
+
+/// What a made trace was told of its rate.
+pub(crate) enum SynthRate {
+    /// What it carries in the mean.
+    Mean(Rate),
+    /// What its model is given.
+    OfModel(Rate),
+}
+
+impl SynthTrace {
+    /// What it was told of its rate; of a scenario that was checked.
+    pub(crate) fn rate(&self) -> SynthRate {
+        let of_model = SynthRate::OfModel(Rate::from_mbps(self.rate_mbps.unwrap_or_default()));
+        self.mean_mbps.map_or(of_model, |mean| SynthRate::Mean(Rate::from_mbps(mean)))
+    }
 }
 
 /// A span of time.
@@ -373,6 +392,11 @@ impl Scenario {
 }
 
 impl Origin {
+    /// Whether an override set something of this table, and made it thereby.
+    fn was_set(&self, table: &str) -> bool {
+        overrides::origin(&self.sets, table, "").starts_with("--set")
+    }
+
     /// Where the key at this dotted path was said.
     fn place(&self, key: &str) -> String {
         overrides::origin(&self.sets, key, &self.file)

@@ -197,7 +197,7 @@ fn a_kpi_trace_says_what_the_modem_was_granted() {
 #[test]
 fn a_made_trace_and_its_kpis_are_those_that_the_commands_write() {
     let (rate, length) = (Rate::from_mbps(20.0), Duration::from_secs(30));
-    let trace = Model::Cellular.make(rate, length, &Streams::new(16)).unwrap();
+    let trace = Model::Cellular.with_rate(rate, length, &Streams::new(16)).unwrap();
     let kpi = Temporary::new("made.csv", &KpiTrace::of(&trace, Duration::from_millis(100)).to_csv());
     let file = Temporary::new("made.up", &trace.to_mahimahi());
     let with = |trace: &str| {

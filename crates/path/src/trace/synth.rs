@@ -1,4 +1,5 @@
-//! Made-up traces: constant, in steps, Poisson, and a random walk with outages like a cellular link.
+//! Made-up traces: constant, in steps, Poisson, and a random walk with outages like a cellular link; by the rate that
+//! the model is given, or by the mean that the trace is to carry.
 
 use std::time::Duration;
 
@@ -23,11 +24,38 @@ pub enum Model {
 }
 
 impl Model {
-    /// A trace of `duration` around `rate`; what is random in it is drawn from the stream `trace.synth`.
+    /// A trace of `duration` that carries `mean` in the mean, to the chance, whatever the model: its chances are those of
+    /// the model, given that there are so many. The last comes at the end, where the trace starts anew.
+    ///
+    /// The rate's course is drawn from the stream `trace.synth`, the chances from `trace.synth.chances`.
+    ///
+    /// # Errors
+    /// `mean_mbps` or `duration_s` is so small that there is no chance at all.
+    pub fn with_mean(self, mean: Rate, duration: Duration, streams: &Streams) -> Result<Trace, ConfigError> {
+        let length_ms = duration.as_millis() as u64;
+        let chances =
+            libm::round(mean.as_bps() as f64 * length_ms as f64 * 1e-3 / CHANCE.bits().0 as f64) as u64;
+        if chances == 0 {
+            return trace(Vec::new()).map_err(|error| of_mean(&error));
+        }
+        let rates: Vec<f64> = match self {
+            Model::Cellular => {
+                RandomWalk::around(mean).near_its_centre(length_ms, &mut streams.stream("trace.synth"))?
+            }
+            Model::Poisson => vec![1.0; length_ms as usize],
+            Model::Constant => return constant(mean, duration).map_err(|error| of_mean(&error)),
+        };
+        let mut times_ms = scattered(&rates, chances - 1, &mut streams.stream("trace.synth.chances"));
+        times_ms.push(length_ms);
+        trace(times_ms).map_err(|error| of_mean(&error))
+    }
+
+    /// A trace of `duration` whose model is given `rate`: `constant` and `poisson` hold it, `cellular` starts there, and
+    /// its mean may be half of it or twice. What is random is drawn from the stream `trace.synth`.
     ///
     /// # Errors
     /// `rate_mbps` or `duration_s` is so small that there is no chance at all.
-    pub fn make(self, rate: Rate, duration: Duration, streams: &Streams) -> Result<Trace, ConfigError> {
+    pub fn with_rate(self, rate: Rate, duration: Duration, streams: &Streams) -> Result<Trace, ConfigError> {
         let rng = &mut streams.stream("trace.synth");
         match self {
             Model::Cellular => RandomWalk::around(rate).generate(duration, rng),
@@ -118,29 +146,101 @@ impl RandomWalk {
     /// # Errors
     /// Names the key that is out of range, or says that there is no chance at all.
     pub fn generate(&self, duration: Duration, rng: &mut Rng) -> Result<Trace, ConfigError> {
-        let max = positive("max_mbps", self.max_mbps)?;
-        let mut mbps = not_negative("start_mbps", self.start_mbps)?.min(max);
-        let volatility = not_negative("volatility_mbps", self.volatility_mbps)?;
-        let outage = duration_ms("outage_mean_ms", self.outage_mean_ms)?.as_secs_f64() * 1e3;
-        let step = volatility * libm::sqrt(TICK_MS as f64 * 1e-3);
-        let (mut times_ms, mut outage_until) = (Vec::new(), 0.0);
+        let mut walk = self.start()?;
+        let mut times_ms = Vec::new();
         for ms in 1..=duration.as_millis() as u64 {
-            if ms % TICK_MS == 1 && ms as f64 > outage_until {
-                mbps += step * rng.normal();
-                if mbps <= 0.0 {
-                    mbps = -mbps;
-                    if outage > 0.0 {
-                        outage_until = ms as f64 + rng.exponential(outage);
-                    }
-                }
-                mbps = if mbps > max { (2.0 * max - mbps).max(0.0) } else { mbps };
-            }
-            if ms as f64 > outage_until {
-                chances_of_ms(ms, mbps * 1e6, rng, &mut times_ms);
-            }
+            let mbps = walk.mbps_in(ms, rng);
+            chances_of_ms(ms, mbps * 1e6, rng, &mut times_ms);
         }
         trace(times_ms)
     }
+
+    /// The rate in each of so many milliseconds, in Mbit/s, of the first walk that is near `start_mbps` in the mean. A walk
+    /// that is far from there would have to be stretched so much that its peaks are no longer those of the model.
+    ///
+    /// Chosen: within a tenth; a minute's walk is in one of five. Of walks that are all farther away, the nearest of a hundred.
+    fn near_its_centre(&self, length_ms: u64, rng: &mut Rng) -> Result<Vec<f64>, ConfigError> {
+        let mut nearest = (f64::INFINITY, Vec::new());
+        for _ in 0..100 {
+            let mut walk = self.start()?;
+            let rates: Vec<f64> = (1..=length_ms).map(|ms| walk.mbps_in(ms, rng)).collect();
+            let mean = rates.iter().sum::<f64>() / length_ms.max(1) as f64;
+            let away = (mean / self.start_mbps - 1.0).abs();
+            if away < nearest.0 {
+                nearest = (away, rates);
+            }
+            if nearest.0 < 0.1 {
+                break;
+            }
+        }
+        Ok(nearest.1)
+    }
+
+    /// The walk before its first step.
+    fn start(&self) -> Result<Walk, ConfigError> {
+        let max = positive("max_mbps", self.max_mbps)?;
+        let volatility = not_negative("volatility_mbps", self.volatility_mbps)?;
+        Ok(Walk {
+            mbps: not_negative("start_mbps", self.start_mbps)?.min(max),
+            max,
+            step: volatility * libm::sqrt(TICK_MS as f64 * 1e-3),
+            outage_ms: duration_ms("outage_mean_ms", self.outage_mean_ms)?.as_secs_f64() * 1e3,
+            outage_until: 0.0,
+        })
+    }
+}
+
+/// Where a random walk is.
+struct Walk {
+    mbps: f64,
+    max: f64,
+    /// Standard deviation of a step.
+    step: f64,
+    /// Mean length of an outage.
+    outage_ms: f64,
+    /// The millisecond in which the outage ends.
+    outage_until: f64,
+}
+
+impl Walk {
+    /// The rate in millisecond `ms`; they are asked for one after the other, from 1 on.
+    fn mbps_in(&mut self, ms: u64, rng: &mut Rng) -> f64 {
+        if ms % TICK_MS == 1 && ms as f64 > self.outage_until {
+            self.mbps += self.step * rng.normal();
+            if self.mbps <= 0.0 {
+                self.mbps = -self.mbps;
+                if self.outage_ms > 0.0 {
+                    self.outage_until = ms as f64 + rng.exponential(self.outage_ms);
+                }
+            }
+            if self.mbps > self.max {
+                self.mbps = (2.0 * self.max - self.mbps).max(0.0);
+            }
+        }
+        if ms as f64 > self.outage_until { self.mbps } else { 0.0 }
+    }
+}
+
+/// The milliseconds, from 1 on, of `count` chances: each falls into one with a probability in proportion to its rate,
+/// whatever the others do. So the chances of a Poisson process lie, given how many there are.
+fn scattered(rates: &[f64], count: u64, rng: &mut Rng) -> Vec<u64> {
+    let all: f64 = rates.iter().sum();
+    let mut places: Vec<f64> = (0..count).map(|_| rng.uniform() * all).collect();
+    places.sort_unstable_by(f64::total_cmp);
+    let (mut ms, mut up_to_ms) = (0, 0.0);
+    let mut ms_of = |place: f64| {
+        while place >= up_to_ms && ms < rates.len() {
+            up_to_ms += rates[ms];
+            ms += 1;
+        }
+        ms as u64
+    };
+    places.into_iter().map(&mut ms_of).collect()
+}
+
+/// The same error of a trace that was wanted by its mean.
+fn of_mean(error: &ConfigError) -> ConfigError {
+    ConfigError::new("mean_mbps", error.reason.clone())
 }
 
 /// Adds the chances of one millisecond at a rate in bit/s.

@@ -1,7 +1,7 @@
 use airpace_core::{DeviceId, Ecn, FlowId, Streams};
 use proptest::prelude::*;
 
-use super::synth::RandomWalk;
+use super::synth::{Model, RandomWalk};
 use super::*;
 use crate::queue::Discipline;
 
@@ -244,6 +244,33 @@ fn a_random_walk_wanders_between_its_bounds_and_the_same_seed_gives_the_same() {
     let error = RandomWalk { max_mbps: -1.0, ..walk }
         .generate(Duration::from_secs(1), &mut Streams::new(1).stream("x"));
     assert_eq!(error.unwrap_err().to_string(), "`max_mbps` is -1; give a number above 0");
+}
+
+#[test]
+fn a_trace_made_by_its_mean_carries_it_whatever_the_model_and_the_seed() {
+    let length = Duration::from_secs(60);
+    for model in [Model::Cellular, Model::Poisson, Model::Constant] {
+        for (seed, mbps) in (0..20).zip([0.5, 12.0, 80.0].into_iter().cycle()) {
+            let trace = model.with_mean(Rate::from_mbps(mbps), length, &Streams::new(seed)).unwrap();
+            let info = trace.info();
+            assert!((info.mean_mbps / mbps - 1.0).abs() < 0.01, "{model:?}, seed {seed}: {info:?}");
+            assert!((info.seconds - 60.0).abs() < 0.1, "{model:?}, seed {seed}: {info:?}");
+            let windows = KpiTrace::of(&trace, Duration::from_secs(1));
+            let most = windows.values().iter().map(|(_, rate)| rate.as_mbps()).fold(0.0, f64::max);
+            // A tenth above the bound of the walk, and the scatter of few chances.
+            assert!(most < 2.3 * mbps + 2.0, "{model:?}, seed {seed}: {most} Mbit/s of {mbps} in the mean");
+        }
+    }
+    let [walk, poisson] = [Model::Cellular, Model::Poisson].map(|model| {
+        let trace = model.with_mean(Rate::from_mbps(12.0), length, &Streams::new(1)).unwrap();
+        assert_eq!(trace.info().mean_mbps, 12.0, "to the packet");
+        trace.info().sd_1s_mbps
+    });
+    // Of 1,000 chances per second, a Poisson process has 31.6 more or less.
+    assert!((poisson - 0.38).abs() < 0.1, "deviation of {poisson} Mbit/s over a second");
+    assert!(walk > 2.0, "a walk wanders: {walk} Mbit/s over a second");
+    let nothing = Model::Cellular.with_mean(Rate::ZERO, length, &Streams::new(1)).unwrap_err();
+    assert_eq!(nothing.key, "mean_mbps");
 }
 
 prop_compose! {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use airpace_cc::SchemeSpec;
 use airpace_core::Streams;
+use airpace_core::nearest::instead;
 use airpace_path::ConfigError;
 use airpace_path::cell::config::TelemetryConfig;
 use airpace_path::cell::{Cell, CellConfig};
@@ -64,10 +65,11 @@ impl Scenario {
 
     fn check_path(&self) -> Result<(), ConfigError> {
         if self.cell.is_some() && self.trace.is_some() {
-            return Err(ConfigError::new(
-                "trace",
-                "stands beside `[cell]`; a path has one last hop: remove either",
-            ));
+            // The one that was set from outside is to blame.
+            let (blamed, other) =
+                if self.origin.was_set("cell") { ("cell", "trace") } else { ("trace", "cell") };
+            let reason = format!("stands beside `[{other}]`; a path has one last hop: remove either");
+            return Err(ConfigError::new(blamed, reason));
         }
         if let Some(trace) = &self.trace {
             trace.check().map_err(|error| error.within("trace"))?;
@@ -186,7 +188,18 @@ impl TraceHop {
         let any_trace = Trace::from_times_ms(vec![1]).expect("one chance is a trace");
         TraceLink::new(Arc::new(any_trace), &self.link).map_err(|error| error.within("link"))?;
         if let Some(made) = &self.synth {
-            positive("synth.rate_mbps", made.rate_mbps)?;
+            match (made.mean_mbps, made.rate_mbps) {
+                (Some(mean), None) => positive("synth.mean_mbps", mean)?,
+                (None, Some(rate)) => positive("synth.rate_mbps", rate)?,
+                (Some(_), Some(_)) => {
+                    let reason = "stands beside `rate_mbps`; the mean follows from the rate or is given: remove either";
+                    return Err(ConfigError::new("synth.mean_mbps", reason));
+                }
+                (None, None) => {
+                    let reason = "is missing; say what the made trace carries in the mean, in Mbit/s";
+                    return Err(ConfigError::new("synth.mean_mbps", reason));
+                }
+            };
             positive("synth.seconds", f64::from(made.seconds))?;
         }
         if let Some(every_ms) = self.kpi_every_ms {
@@ -298,7 +311,7 @@ impl Expect {
             && !scenario.flow.iter().any(|flow| flow.label == *label)
         {
             let labels: Vec<&str> = scenario.flow.iter().map(|flow| flow.label.as_str()).collect();
-            let reason = format!("is `{label}`; the flows are called {}", labels.join(", "));
+            let reason = format!("is `{label}`{}", instead(label, &labels, "the flows are called"));
             return Err(ConfigError::new("flow", reason));
         }
         if self.at_least.is_none() && self.at_most.is_none() {
