@@ -13,6 +13,7 @@ pub mod man;
 mod matrix;
 mod outputs;
 pub mod report;
+pub mod runs;
 pub mod sample;
 mod scenario;
 pub mod sim;

@@ -2,9 +2,21 @@
 
 use std::io::Write;
 
-use airpace_eval::{Choice, RunSummary, Summary};
+use airpace_eval::numbers::{Shown, Spread, shown};
+use airpace_eval::{Choice, RunSummary, Summary, metric};
 
-use crate::terminal::{Paint, Table};
+use crate::terminal::{Paint, Table, columns, hang};
+
+/// The columns of numbers: heading, metric, and whether the deviation over seeds stands beside the mean.
+const COLUMNS: [(&str, &str, bool); 7] = [
+    ("Mbit/s", "throughput_mbps", true),
+    ("used %", "utilization", false),
+    ("delay ms", "one_way_delay_ms.mean", false),
+    ("p95", "one_way_delay_ms.p95", false),
+    ("queueing p95", "queueing_delay_ms.p95", true),
+    ("loss %", "loss_rate", false),
+    ("Jain", "jain", false),
+];
 
 /// Writes a table per scenario: a row per scheme and flow, means over seeds.
 pub fn write_tables(
@@ -17,11 +29,13 @@ pub fn write_tables(
         let scenario = &choice.scenario;
         let runs: Vec<_> = summary.runs.iter().filter(|run| run.scenario == scenario.name).collect();
         let about = if scenario.about.is_empty() { String::new() } else { format!(": {}", scenario.about) };
-        writeln!(out, "{}{about}", paint.bold(&scenario.name))?;
+        let title = hang("", &format!("{}{about}", scenario.name), 0, columns());
+        writeln!(out, "{}", title.replacen(&scenario.name, &paint.bold(&scenario.name), 1))?;
         table(&runs).write(out, paint)?;
         let seeds = runs.iter().map(|run| run.seed).collect::<std::collections::BTreeSet<_>>().len();
         if seeds > 1 {
-            writeln!(out, "Means over {seeds} seeds; ± is the standard deviation over them.")?;
+            let note = format!("Means over {seeds} seeds; ± is the standard deviation over them.");
+            writeln!(out, "{}", hang("", &note, 0, columns()))?;
         }
         writeln!(out)?;
     }
@@ -35,20 +49,21 @@ pub fn write_verdicts(
     out: &mut dyn Write,
     paint: Paint,
 ) -> std::io::Result<()> {
+    const NOT_MET: &str = "not met:";
     let (met, failed): (Vec<_>, Vec<_>) = summary.expectations.iter().partition(|verdict| verdict.passed);
     for verdict in &failed {
-        let measured = verdict.measured.map_or_else(|| "nothing".to_owned(), |value| format!("{value:.4}"));
-        writeln!(
-            out,
-            "{} {}: {} ({} of {} with {} is {measured}, wanted {})",
-            paint.bad("not met:"),
+        let line = format!(
+            "{}: {} ({} of {} with {} is {}, wanted {})",
             verdict.scenario,
             verdict.say,
             verdict.metric,
             verdict.flow,
             verdict.scheme,
+            verdict.measured_text(),
             verdict.wanted
-        )?;
+        );
+        let line = hang(&format!("{NOT_MET} "), &line, 2, columns());
+        writeln!(out, "{}", line.replacen(NOT_MET, &paint.bad(NOT_MET), 1))?;
     }
     if !is_quiet && !summary.expectations.is_empty() {
         let line = format!("{} of {} expectations met", met.len(), summary.expectations.len());
@@ -58,10 +73,8 @@ pub fn write_verdicts(
 }
 
 fn table(runs: &[&RunSummary]) -> Table {
-    let mut table = Table::new(
-        &["scheme", "flow", "Mbit/s", "used", "delay ms", "p95", "queueing p95", "loss", "Jain"],
-        2,
-    );
+    let heads: Vec<&str> = ["scheme", "flow"].into_iter().chain(COLUMNS.map(|(head, ..)| head)).collect();
+    let mut table = Table::new(&heads, 2);
     let mut schemes: Vec<&str> = Vec::new();
     for run in runs {
         if !schemes.contains(&run.scheme.as_str()) {
@@ -71,50 +84,25 @@ fn table(runs: &[&RunSummary]) -> Table {
     for scheme in schemes {
         let of_scheme: Vec<_> = runs.iter().filter(|run| run.scheme == scheme).collect();
         for (index, flow) in of_scheme[0].flows.iter().enumerate() {
-            let over_seeds = |value: &dyn Fn(&airpace_eval::FlowMetrics) -> Option<f64>| {
-                Spread::of(of_scheme.iter().filter_map(|run| value(&run.flows[index].metrics)))
-            };
             let own = if flow.scheme == scheme { String::new() } else { format!(" ({})", flow.scheme) };
-            table.row(vec![
-                scheme.to_owned(),
-                format!("{}{own}", flow.flow),
-                over_seeds(&|flow| Some(flow.throughput_mbps)).text(2, 1.0, ""),
-                over_seeds(&|flow| flow.utilization).mean_text(1, 100.0, " %"),
-                over_seeds(&|flow| flow.one_way_delay_ms.mean).mean_text(1, 1.0, ""),
-                over_seeds(&|flow| flow.one_way_delay_ms.p95).mean_text(1, 1.0, ""),
-                over_seeds(&|flow| flow.queueing_delay_ms.p95).text(1, 1.0, ""),
-                over_seeds(&|flow| flow.loss_rate).mean_text(2, 100.0, " %"),
-                over_seeds(&|flow| flow.jain).mean_text(3, 1.0, ""),
-            ]);
+            let numbers = COLUMNS.map(|(_, path, has_deviation)| {
+                let over_seeds =
+                    Spread::of(of_scheme.iter().map(|run| metric(&run.flows[index].metrics, path)));
+                over_seeds_text(over_seeds, shown(path), has_deviation)
+            });
+            table
+                .row([scheme.to_owned(), format!("{}{own}", flow.flow)].into_iter().chain(numbers).collect());
         }
     }
     table
 }
 
-/// A number over seeds.
-struct Spread {
-    count: usize,
-    mean: f64,
-    deviation: f64,
-}
-
-impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Spread {
-        let values: Vec<f64> = values.collect();
-        let count = values.len();
-        let mean = values.iter().sum::<f64>() / count as f64;
-        let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-        Spread { count, mean, deviation: (squares / count.saturating_sub(1).max(1) as f64).sqrt() }
-    }
-
-    /// The mean, and the deviation if there is one.
-    fn text(&self, decimals: usize, factor: f64, unit: &str) -> String {
-        let mean = self.mean_text(decimals, factor, unit);
-        if self.count > 1 { format!("{mean} ±{:.decimals$}", self.deviation * factor) } else { mean }
-    }
-
-    fn mean_text(&self, decimals: usize, factor: f64, unit: &str) -> String {
-        if self.count == 0 { "–".to_owned() } else { format!("{:.decimals$}{unit}", self.mean * factor) }
+/// The mean, and the deviation if it is wanted and there is one.
+fn over_seeds_text(spread: Option<Spread>, shown: &Shown, has_deviation: bool) -> String {
+    let mean = shown.text(spread.map(|spread| spread.mean));
+    match spread.and_then(|spread| spread.deviation).filter(|_| has_deviation) {
+        Some(deviation) => format!("{mean} ±{}", shown.text(Some(deviation))),
+        None => mean,
     }
 }
 
@@ -124,8 +112,59 @@ mod tests {
 
     #[test]
     fn numbers_over_seeds_have_a_mean_and_a_deviation() {
-        assert_eq!(Spread::of([1.0, 3.0].into_iter()).text(1, 1.0, ""), "2.0 ±1.4");
-        assert_eq!(Spread::of([0.5].into_iter()).text(1, 100.0, " %"), "50.0 %", "one seed has no deviation");
-        assert_eq!(Spread::of([].into_iter()).text(1, 1.0, ""), "–", "nothing was measured");
+        let delay = shown("queueing_delay_ms.p95");
+        let text = |values: &[f64], has_deviation| {
+            over_seeds_text(Spread::of(values.iter().copied().map(Some)), delay, has_deviation)
+        };
+        assert_eq!(text(&[1.0, 3.0], true), "2.0 ±1.4");
+        assert_eq!(text(&[1.0, 3.0], false), "2.0");
+        assert_eq!(text(&[0.5], true), "0.5", "one seed has no deviation");
+        assert_eq!(text(&[], true), "–", "nothing was measured");
+    }
+
+    /// A run of two flows, the second of a scheme and a name of some length.
+    fn run(scheme: &str, seed: u64) -> RunSummary {
+        let flow = |flow: &str, scheme: &str, index: u16| {
+            serde_json::json!({
+                "flow": flow, "index": index, "device": index, "scheme": scheme, "greedy": true,
+            })
+        };
+        let mut flows =
+            vec![flow("phone", scheme, 0), flow("another phone in the cell", "cbr:rate_mbps=60", 1)];
+        for (at, flow) in flows.iter_mut().enumerate() {
+            let mut metrics = airpace_eval::FlowMetrics {
+                throughput_mbps: 44.604_999 + seed as f64,
+                utilization: Some(0.978),
+                loss_rate: Some(0.000_031),
+                jain: (at == 1).then_some(0.999_84),
+                ..airpace_eval::FlowMetrics::default()
+            };
+            metrics.one_way_delay_ms.mean = Some(1_041.25);
+            metrics.one_way_delay_ms.p95 = Some(2_187.96);
+            metrics.queueing_delay_ms.p95 = Some(1_017.5 + 9.0 * seed as f64);
+            let metrics = serde_json::to_value(metrics).unwrap();
+            flow.as_object_mut().unwrap().extend(metrics.as_object().unwrap().clone());
+        }
+        serde_json::from_value(serde_json::json!({
+            "scenario": "competitor", "scheme": scheme, "seed": seed, "duration_s": 40.0, "flows": flows,
+            "jain": [], "jain_prbs": [], "carriers": [],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_headline_table_fits_80_columns_and_40_also_with_seeds_and_long_names() {
+        let runs: Vec<RunSummary> = ["pbe", "pbe@paper:floor=off"]
+            .into_iter()
+            .flat_map(|name| [run(name, 1), run(name, 2)])
+            .collect();
+        let (one, all) = (vec![&runs[0], &runs[2]], runs.iter().collect::<Vec<_>>());
+        let shown = [(&one, 120), (&one, 80), (&all, 80), (&all, 40)].map(|(runs, columns)| {
+            let text = table(runs).text(columns);
+            let widest = text.lines().map(crate::terminal::columns_of).max().unwrap();
+            assert!(widest <= columns, "{widest} columns on a terminal of {columns}:\n{text}");
+            format!("{columns} columns, {} runs:\n{text}", runs.len())
+        });
+        insta::assert_snapshot!(shown.join("\n\n"));
     }
 }

@@ -1,53 +1,31 @@
-//! What people see: aligned tables, colour where it is wanted, progress where someone watches.
+//! What people see: tables and text as wide as the terminal, colour where it is wanted, progress where someone watches.
 
+mod table;
+mod wrap;
+
+use std::fmt;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-/// Rows of cells, aligned: the first columns to the left, numbers to the right.
-pub struct Table {
-    head: Vec<&'static str>,
-    left: usize,
-    rows: Vec<Vec<String>>,
+pub use table::Table;
+#[cfg(test)]
+pub use wrap::columns_of;
+pub use wrap::hang;
+
+/// The columns of a terminal that does not say how many it has, and of a file or a pipe.
+const USUAL_COLUMNS: usize = 80;
+
+/// The columns of standard output.
+pub fn columns() -> usize {
+    columns_of_stream(&std::io::stdout())
 }
 
-impl Table {
-    /// A table with this head, whose first `left` columns hold words.
-    pub fn new(head: &[&'static str], left: usize) -> Table {
-        Table { head: head.to_vec(), left, rows: Vec::new() }
-    }
-
-    /// Adds a row; cells beyond the head are a mistake.
-    pub fn row(&mut self, cells: Vec<String>) {
-        debug_assert_eq!(cells.len(), self.head.len());
-        self.rows.push(cells);
-    }
-
-    /// Writes it, the head in bold if colours are wanted.
-    pub fn write(&self, out: &mut dyn Write, paint: Paint) -> std::io::Result<()> {
-        let width = |column: usize| {
-            let cells = self.rows.iter().map(|row| row[column].chars().count());
-            cells.chain([self.head[column].chars().count()]).max().unwrap_or(0)
-        };
-        let widths: Vec<_> = (0..self.head.len()).map(width).collect();
-        let line = |cells: &mut dyn Iterator<Item = &str>| {
-            let mut line = String::new();
-            for (column, cell) in cells.enumerate() {
-                let pad = " ".repeat(widths[column] - cell.chars().count());
-                let gap = if column == 0 { "" } else { "  " };
-                match column < self.left {
-                    true => line.extend([gap, cell, &pad]),
-                    false => line.extend([gap, &pad, cell]),
-                }
-            }
-            line.trim_end().to_owned()
-        };
-        writeln!(out, "{}", paint.bold(&line(&mut self.head.iter().copied())))?;
-        for row in &self.rows {
-            writeln!(out, "{}", line(&mut row.iter().map(String::as_str)))?;
-        }
-        Ok(())
-    }
+fn columns_of_stream(stream: &(impl IsTerminal + AsFd)) -> usize {
+    let size = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(stream).ok()).flatten();
+    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS)
 }
 
 /// Whether colours are wanted on a stream.
@@ -133,7 +111,7 @@ pub fn count(number: u64, of: &str) -> String {
 
 /// A bar with an estimate of the time left, on standard error; hidden where nobody watches.
 pub fn progress(is_quiet: bool) -> ProgressBar {
-    bar(is_quiet, "{bar:30} {percent:>3} %  {msg}, {eta} left")
+    bar(is_quiet, progress_template(columns_of_stream(&std::io::stderr())))
 }
 
 /// The same for what has no end that is known: a word on how it goes, and for how long.
@@ -141,12 +119,34 @@ pub fn activity(is_quiet: bool) -> ProgressBar {
     bar(is_quiet, "{spinner} {msg}, {elapsed} so far")
 }
 
+/// The line of a bar on a terminal of so many columns: words and numbers first, the bar gets what is left.
+fn progress_template(columns: usize) -> &'static str {
+    match columns {
+        0..50 => "{percent:>3} %  {msg}{left}",
+        50..70 => "{bar:10} {percent:>3} %  {msg}{left}",
+        _ => "{bar:30} {percent:>3} %  {msg}{left}",
+    }
+}
+
 fn bar(is_quiet: bool, template: &str) -> ProgressBar {
     let is_watched = std::io::stderr().is_terminal() && !is_quiet;
     let target = if is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let style = ProgressStyle::with_template(template);
     let style = style.expect("the template is valid").progress_chars("━╸ ");
+    let style = style.with_key("left", |state: &ProgressState, out: &mut dyn fmt::Write| {
+        if let Some(left) = time_left(state.elapsed(), state.fraction().into()) {
+            let _ = write!(out, ", {:#} left", HumanDuration(left));
+        }
+    });
     ProgressBar::with_draw_target(None, target).with_style(style)
+}
+
+/// How long the rest takes if it goes on as it went: none until enough is done to tell.
+///
+/// Chosen: a hundredth and a second; before, the estimate jumps.
+fn time_left(elapsed: Duration, fraction: f64) -> Option<Duration> {
+    let is_told = fraction >= 0.01 && elapsed >= Duration::from_secs(1);
+    is_told.then(|| elapsed.mul_f64((1.0 - fraction).max(0.0) / fraction))
 }
 
 #[cfg(test)]
@@ -159,12 +159,28 @@ mod tests {
     }
 
     #[test]
-    fn tables_align_words_left_and_numbers_right() {
-        let mut table = Table::new(&["scheme", "Mbit/s"], 1);
-        table.row(vec!["pbe".to_owned(), "9.1".to_owned()]);
-        table.row(vec!["größer".to_owned(), "100.0".to_owned()]);
-        let mut text = Vec::new();
-        table.write(&mut text, Paint(false)).unwrap();
-        assert_eq!(String::from_utf8(text).unwrap(), "scheme  Mbit/s\npbe        9.1\ngrößer   100.0\n");
+    fn the_time_left_is_told_when_there_is_something_to_tell_it_from() {
+        let seconds = Duration::from_secs;
+        assert_eq!(time_left(Duration::ZERO, 0.0), None, "nothing is done: not 0 s left");
+        assert_eq!(time_left(Duration::from_millis(500), 0.5), None);
+        assert_eq!(time_left(seconds(30), 0.001), None);
+        assert_eq!(time_left(seconds(30), 0.25), Some(seconds(90)));
+        assert_eq!(time_left(seconds(30), 1.0), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn progress_fits_the_terminal() {
+        // The widest words that a run of a thousand schemes and seeds has.
+        let words = "100 %  10000 of 10000 runs, 59m left".len();
+        for (columns, bar) in [(40, 0), (50, 11), (70, 31), (80, 31), (200, 31)] {
+            let template = progress_template(columns);
+            let has = if template.contains("{bar:30}") {
+                31
+            } else {
+                usize::from(template.contains("{bar:10}")) * 11
+            };
+            assert_eq!(has, bar, "{template}");
+            assert!(has + words <= columns.max(words), "{columns} columns: {template}");
+        }
     }
 }

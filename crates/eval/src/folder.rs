@@ -245,6 +245,19 @@ impl RunFolder {
         serde_json::from_str(&text).map_err(|error| EvalError::Malformed { path, reason: error.to_string() })
     }
 
+    /// Removes what a run writes, and the folder if nothing else is in it: whether it is gone. Links are not followed.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn remove(self) -> Result<bool, EvalError> {
+        self.clear()?;
+        match fs::remove_dir(&self.root) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(false),
+            Err(error) => Err(EvalError::write("remove", &self.root)(error)),
+        }
+    }
+
     /// Removes what a run writes, and nothing else.
     fn clear(&self) -> Result<(), EvalError> {
         for name in TABLES.iter().chain(&["scenarios", "qlog"]) {
@@ -254,7 +267,10 @@ impl RunFolder {
         // The manifest goes last: until then the folder can be told from a stranger's.
         for name in ["report.html", "summary.json", "manifest.json"] {
             let path = self.root.join(name);
-            ignore_missing(fs::remove_file(&path)).map_err(EvalError::write("remove", &path))?;
+            // One that was killed leaves what it was about to name.
+            for path in [path.with_extension("partial"), path] {
+                ignore_missing(fs::remove_file(&path)).map_err(EvalError::write("remove", &path))?;
+            }
         }
         Ok(())
     }

@@ -235,8 +235,7 @@ impl Matrix {
         let keep = folder.map(|folder| Keep { folder, inspected: &inspected, qlog: self.qlog });
         let next = AtomicUsize::new(0);
         let stopped = AtomicBool::new(false);
-        let results: Mutex<Vec<Option<Result<RunSummary, EvalError>>>> =
-            Mutex::new(jobs.iter().map(|_| None).collect());
+        let results: Mutex<Vec<Option<JobResult>>> = Mutex::new(jobs.iter().map(|_| None).collect());
         let work = || {
             while !stopped.load(Ordering::Relaxed) {
                 let index = next.fetch_add(1, Ordering::Relaxed);
@@ -247,12 +246,12 @@ impl Matrix {
                 };
                 let result = job.run(keep, simulate, &tell);
                 let mut results = results.lock().expect("no thread panics while it holds the results");
-                results[index] = Some(result.and_then(|run| run.ok_or(EvalError::Stopped)));
+                results[index] = Some(result);
                 let kept = folder.map_or(Ok(()), |folder| folder.write_summary(&so_far(&results)));
                 if let Err(error) = kept {
                     results[index] = Some(Err(error));
                 }
-                stopped.fetch_or(matches!(results[index], Some(Err(_))), Ordering::Relaxed);
+                stopped.fetch_or(!matches!(results[index], Some(Ok(Some(_)))), Ordering::Relaxed);
             }
         };
         std::thread::scope(|scope| {
@@ -261,21 +260,25 @@ impl Matrix {
             }
             work();
         });
-        let results: Vec<_> =
-            results.into_inner().expect("every thread has ended").into_iter().flatten().collect();
-        if results.len() < jobs.len() && results.iter().all(Result::is_ok) {
-            return Err(EvalError::Stopped);
+        let results = results.into_inner().expect("every thread has ended").into_iter().flatten();
+        // A run that failed says more than those that were stopped because of it.
+        let ended: Vec<RunSummary> = results.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+        if ended.len() < jobs.len() {
+            return Err(EvalError::Stopped { ended: ended.len(), runs: jobs.len() });
         }
-        // A run that failed says more than one that was stopped because of it.
-        let (stopped, others): (Vec<_>, Vec<_>) =
-            results.into_iter().partition(|result| matches!(result, Err(EvalError::Stopped)));
-        others.into_iter().chain(stopped).collect()
+        Ok(ended)
     }
 }
 
+/// What came of a job: `None` if it was stopped.
+type JobResult = Result<Option<RunSummary>, EvalError>;
+
 /// What has ended, on record even if the rest never ends.
-fn so_far(results: &[Option<Result<RunSummary, EvalError>>]) -> Summary {
-    Summary { runs: results.iter().flatten().flatten().cloned().collect(), expectations: Vec::new() }
+fn so_far(results: &[Option<JobResult>]) -> Summary {
+    Summary {
+        runs: results.iter().flatten().flatten().flatten().cloned().collect(),
+        expectations: Vec::new(),
+    }
 }
 
 impl Job<'_> {

@@ -95,7 +95,7 @@ fn a_listener_may_stop_everything() {
         if late { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let error = story(Some(&folder.0), &[1, 2], 1).run_with(&simulate, &impatient).unwrap_err();
-    assert!(matches!(error, EvalError::Stopped), "{error}");
+    assert!(matches!(error, EvalError::Stopped { .. }), "{error}");
     let opened = RunFolder::open(&folder.0).unwrap();
     assert!(!opened.manifest().unwrap().complete);
     assert_eq!(opened.summary().unwrap().runs.len(), 2, "both seeds of the first scheme had ended");

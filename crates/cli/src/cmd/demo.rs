@@ -1,23 +1,26 @@
 //! `airpace demo`: the place to start.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use airpace_cc::SchemeSpec;
-use airpace_core::{Rate, Streams};
-use airpace_path::trace::synth::Model;
+use airpace_eval::Choice;
 use anyhow::Context;
 
 use super::Verdict;
 use super::doctor::data_folder;
 use super::matrix::{self, RunArgs};
+use super::scenario::{self, Fitted, Sets};
 
 /// Compares PBE-CC, BISCAY, MORC, BBR, CUBIC, Copa and an Oracle over a simulated cell and over a cellular trace, in under a minute.
 ///
-/// The trace is a recording from the folder that AIRPACE_DATA names, if there is one; else it is made.
+/// The trace is a recording from the folder that AIRPACE_DATA names, if there is one; else it is made. A key that --set
+/// gives goes to the scenarios that have it.
 #[derive(clap::Args)]
-#[command(before_help = "Example: airpace demo\n         airpace demo --seeds 1..5 --out my-first-run")]
+#[command(
+    before_help = "Example: airpace demo\n         airpace demo --seeds 1..5 --out my-first-run\n         \
+                         airpace demo --set cell.prbs=50"
+)]
 pub struct Args {
     #[command(flatten)]
     run: RunArgs,
@@ -30,30 +33,71 @@ const FAVOURITE: &str = "TMobile-LTE-short.down";
 /// Another phone's traffic comes and goes: what tells schemes apart.
 const CELL: &str = "competitor";
 
+/// What a made trace carries in the mean, in Mbit/s.
+const MADE_MEAN_MBPS: &str = "12";
+
 /// Runs it.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let trace = match recording() {
+    let (key, value) = match recording() {
         Some(recording) => {
-            args.run.say(out, &format!("Trace: the recording {}", recording.display()))?;
-            recording
+            let text = recording.to_str();
+            let text = text.context("the trace's path is not text; move it to a folder with a plain name")?;
+            args.run.say(out, &format!("Trace: the recording {text}"))?;
+            ("trace", text.to_owned())
         }
         None => {
-            let made = made_trace(Path::new("runs"))?;
             args.run.say(
                 out,
-                &format!("Trace: {}, made up (AIRPACE_DATA names no recordings)", made.display()),
+                &format!(
+                    "Trace: made, {MADE_MEAN_MBPS} Mbit/s in the mean (AIRPACE_DATA names no recordings)"
+                ),
             )?;
-            made
+            ("trace.synth.mean_mbps", MADE_MEAN_MBPS.to_owned())
         }
     };
-    let trace =
-        trace.to_str().context("the trace's path is not text; move it to a folder with a plain name")?;
-    let choices = vec![
-        args.run.choice(CELL, Vec::new())?,
-        args.run.choice("trace", vec![("trace".to_owned(), trace.to_owned())])?,
-    ];
+    let choices = choices(&[(CELL, vec![]), ("trace", vec![(key.to_owned(), value)])], args, out)?;
     let schemes = SCHEMES.map(SchemeSpec::parse).into_iter().collect::<Result<_, _>>()?;
     matrix::run("demo", choices, schemes, &args.run, out)
+}
+
+/// The scenarios with the keys that the demo sets, and those of every --set that fit them; what does not fit all of them
+/// is said.
+///
+/// # Errors
+/// A --set that fits none.
+fn choices(scenarios: &[(&str, Sets)], args: &Args, out: &mut dyn Write) -> anyhow::Result<Vec<Choice>> {
+    let fitted = scenarios
+        .iter()
+        .map(|(name, own)| scenario::load_fitting(name, own, args.run.set()))
+        .collect::<anyhow::Result<Vec<Fitted>>>()?;
+    for set in args.run.set() {
+        let left_out: Vec<(&str, &str)> = scenarios
+            .iter()
+            .zip(&fitted)
+            .filter_map(|((name, _), fitted)| Some((*name, why_left_out(fitted, set)?)))
+            .collect();
+        if left_out.len() == scenarios.len() {
+            let whys: Vec<String> = left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+            anyhow::bail!("--set {}={} fits no scenario of the demo: {}", set.0, set.1, whys.join("; "));
+        }
+        for (name, why) in left_out {
+            args.run.say(out, &format!("--set {}={} is not for {name}: {why}", set.0, set.1))?;
+        }
+    }
+    Ok(scenarios
+        .iter()
+        .zip(fitted)
+        .map(|((name, _), fitted)| Choice {
+            argument: (*name).to_owned(),
+            set: fitted.set,
+            scenario: fitted.scenario,
+        })
+        .collect())
+}
+
+/// What speaks against a --set, where it was left out.
+fn why_left_out<'a>(fitted: &'a Fitted, set: &(String, String)) -> Option<&'a str> {
+    fitted.left_out.iter().find(|(group, _)| group.contains(set)).map(|(_, why)| why.as_str())
 }
 
 /// A recorded trace, if there are any.
@@ -65,14 +109,4 @@ fn recording() -> Option<PathBuf> {
     }
     let paths = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     paths.filter(|path| path.extension().is_some_and(|ending| ending == "down")).min()
-}
-
-/// A trace of our own making below `folder`; the same every time.
-fn made_trace(folder: &Path) -> anyhow::Result<PathBuf> {
-    let trace = Model::Cellular.make(Rate::from_mbps(12.0), Duration::from_secs(60), &Streams::new(1))?;
-    let path = folder.join("made-cellular-12mbps.down");
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(&path, trace.to_mahimahi()))
-        .with_context(|| format!("cannot write `{}`; start in a folder you may write to", path.display()))?;
-    Ok(path)
 }

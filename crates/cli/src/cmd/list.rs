@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Verdict;
 use crate::called;
-use crate::terminal::{Paint, Table};
+use crate::terminal::{Paint, Table, columns, hang};
 
 /// Lists the schemes, the scenarios or the KPIs that this build knows.
 #[derive(clap::Args)]
@@ -32,6 +32,11 @@ enum What {
     Scenarios,
     /// What can be followed of a modem by name.
     Kpis,
+}
+
+/// How far in, below its name, stands what is said of it.
+fn indent(columns: usize) -> usize {
+    if columns < 60 { 4 } else { 10 }
 }
 
 /// Lists.
@@ -56,22 +61,32 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 
 fn list_schemes(out: &mut dyn Write) -> anyhow::Result<()> {
     let paint = Paint::stdout();
+    let columns = columns();
+    let indent = indent(columns);
     for scheme in SCHEMES {
-        writeln!(out, "{}  {}", paint.bold(&format!("{:<8}", scheme.name)), scheme.summary)?;
-        writeln!(out, "          {}", scheme.source)?;
-        for preset in scheme.presets {
-            writeln!(out, "          {}@{}  {}", scheme.name, preset.name, preset.summary)?;
-        }
-        for option in scheme.options {
-            writeln!(out, "          :{}={}  {}", option.name, option.default, option.summary)?;
+        let named = hang(&format!("{}  ", scheme.name), scheme.summary, indent, columns);
+        writeln!(out, "{}", named.replacen(scheme.name, &paint.bold(scheme.name), 1))?;
+        let presets = scheme
+            .presets
+            .iter()
+            .map(|preset| format!("{}@{}  {}", scheme.name, preset.name, preset.summary));
+        let options = scheme
+            .options
+            .iter()
+            .map(|option| format!(":{}={}  {}", option.name, option.default, option.summary));
+        for line in std::iter::once(scheme.source.to_owned()).chain(presets).chain(options) {
+            // What goes on below the first line stands deeper.
+            writeln!(out, "{}", hang(&" ".repeat(indent), &line, indent + 2, columns))?;
         }
     }
-    writeln!(out, "\nA choice is spelled NAME[@PRESET][:OPTION=VALUE]…, several are parted by commas.")?;
+    let note = "A choice is spelled NAME[@PRESET][:OPTION=VALUE]…, several are parted by commas.";
+    writeln!(out, "\n{}", hang("", note, 0, columns))?;
     Ok(())
 }
 
 fn list_scenarios(is_json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
-    let mut table = Table::new(&["scenario", "about", "seconds", "source"], 2);
+    let (paint, columns) = (Paint::stdout(), columns());
+    let indent = indent(columns);
     for (name, text) in builtin() {
         // Not loaded as a scenario: some need a key that the user gives.
         let scenario: toml::Table = text.parse().with_context(|| format!("built-in scenario {name}"))?;
@@ -87,14 +102,24 @@ fn list_scenarios(is_json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
             });
             writeln!(out, "{object}")?;
         } else {
-            table.row(vec![(*name).to_owned(), word("about"), seconds, word("source")]);
+            let named =
+                hang(&format!("{name}  "), &format!("{seconds} s, {}", word("source")), indent, columns);
+            writeln!(out, "{}", named.replacen(name, &paint.bold(name), 1))?;
+            let asks = if asks_for_trace(&scenario) { "; asks for --set trace=FILE" } else { "" };
+            writeln!(out, "{}", hang("", &format!("{}{asks}", word("about")), indent, columns))?;
         }
     }
     if !is_json {
-        table.write(out, Paint::stdout())?;
-        writeln!(out, "\nRun one with `{} sim NAME`; a TOML file of your own runs as well.", called::name())?;
+        let note = "Run one with `airpace sim NAME`; a TOML file of your own runs as well.";
+        writeln!(out, "\n{}", hang("", &called::as_called(note), 0, columns))?;
     }
     Ok(())
+}
+
+/// Whether a scenario replays a trace that it does not name.
+fn asks_for_trace(scenario: &toml::Table) -> bool {
+    let trace = scenario.get("trace").and_then(toml::Value::as_table);
+    trace.is_some_and(|trace| !trace.contains_key("file") && !trace.contains_key("synth"))
 }
 
 fn list_kpis(out: &mut dyn Write) -> anyhow::Result<()> {
@@ -110,11 +135,9 @@ fn list_kpis(out: &mut dyn Write) -> anyhow::Result<()> {
         ]);
     }
     table.write(out, Paint::stdout())?;
-    writeln!(
-        out,
-        "\nFollow some with `{0} diag decode LOG --kpi NAME,…` or `{0} diag watch`; NAME@2 is the second SIM's.",
-        called::name()
-    )?;
+    let note = "Follow some with `airpace diag decode LOG --kpi NAME,…` or `airpace diag watch`; NAME@2 is the second \
+                SIM's.";
+    writeln!(out, "\n{}", hang("", &called::as_called(note), 0, columns()))?;
     Ok(())
 }
 

@@ -4,12 +4,14 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpace_cc::SchemeSpec;
-use airpace_eval::{Choice, Matrix, Outcome, Progress, report, shell};
+use airpace_eval::{Choice, EvalError, Matrix, Outcome, Progress, report, shell};
 use anyhow::Context;
 
+use super::runs::{Claim, point_latest_to};
+use super::scenario::Sets;
 use super::{Verdict, complete, scenario};
 use crate::called;
 use crate::results;
@@ -43,10 +45,15 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// The scenario that `argument` names, with `set` and then every --set applied.
-    pub fn choice(&self, argument: &str, mut set: Vec<(String, String)>) -> anyhow::Result<Choice> {
-        set.extend(self.set.iter().cloned());
-        Ok(Choice { argument: argument.to_owned(), scenario: scenario::load(argument, &set)?, set })
+    /// The scenario that `argument` names, with every --set applied.
+    pub fn choice(&self, argument: &str) -> anyhow::Result<Choice> {
+        let scenario = scenario::load(argument, &self.set)?;
+        Ok(Choice { argument: argument.to_owned(), scenario, set: self.set.clone() })
+    }
+
+    /// The keys that the user sets.
+    pub fn set(&self) -> &Sets {
+        &self.set
     }
 
     /// Tells people something, unless they asked for results only.
@@ -82,16 +89,28 @@ pub fn run(
         command: command_as_typed(),
         qlog: args.qlog,
     };
-    let outcome = run_with_progress(&matrix, args.quiet).inspect_err(|_| {
-        // A run that was refused before it wrote anything leaves nothing: only an empty folder can be removed so.
-        if args.out.is_none() {
-            let _ = std::fs::remove_dir(&folder);
+    // Who was told where to put the run may name a folder that is not there yet.
+    let is_new = args.out.is_none() || std::fs::create_dir(&folder).is_ok();
+    let claim = Claim::of(&folder)?;
+    let is_numbered = args.out.is_none();
+    let is_interrupted = super::on_interrupt()?;
+    let outcome = match run_with_progress(&matrix, args.quiet, &is_interrupted) {
+        Ok(outcome) => outcome,
+        Err(EvalError::Stopped { ended, runs }) => return Err(stopped(&folder, is_numbered, ended, runs)),
+        Err(error) => {
+            // A run that was refused before it wrote anything leaves nothing: only an empty folder can be removed so.
+            let is_gone = is_new && std::fs::remove_dir(&folder).is_ok();
+            if !is_gone && matches!(error, EvalError::Run { .. }) {
+                terminal::say(format_args!("Run folder: {} (incomplete)", folder.display()));
+            }
+            return Err(error.into());
         }
-    })?;
+    };
     let page = report::write(&folder)?;
-    if args.out.is_none() {
+    if is_numbered {
         point_latest_to(&folder);
     }
+    drop(claim);
 
     let summary = &outcome.summary;
     if args.json {
@@ -107,10 +126,30 @@ pub fn run(
     Ok(if summary.all_expectations_met() { Verdict::Fine } else { Verdict::Failed })
 }
 
+/// What is said of a matrix that was stopped: the folder that holds what had ended, and how to look at it.
+fn stopped(folder: &Path, is_numbered: bool, ended: usize, runs: usize) -> anyhow::Error {
+    let mut named = folder.to_owned();
+    if is_numbered && point_latest_to(folder) {
+        named.set_file_name("latest");
+    }
+    let page = match ended {
+        0 => "nothing in it can be looked at".to_owned(),
+        _ => format!("`airpace report {}` makes its page", shell::quote(&named.to_string_lossy())),
+    };
+    anyhow::anyhow!(
+        "stopped; {ended} of {runs} runs had ended. Run folder: {} (incomplete): {page}; `airpace runs prune --incomplete` \
+         removes such folders",
+        folder.display()
+    )
+}
+
 /// Runs the matrix until its end or Ctrl-C; on a terminal, one bar stands for all its runs.
-fn run_with_progress(matrix: &Matrix, is_quiet: bool) -> anyhow::Result<Outcome> {
+fn run_with_progress(
+    matrix: &Matrix,
+    is_quiet: bool,
+    is_interrupted: &AtomicBool,
+) -> Result<Outcome, EvalError> {
     const STEPS: f64 = 1000.0;
-    let is_interrupted = super::on_interrupt()?;
     let bar = terminal::progress(is_quiet);
     let fractions: Mutex<Vec<f64>> = Mutex::new(Vec::new());
     let outcome = matrix.run(&|at: Progress<'_>| {
@@ -128,7 +167,7 @@ fn run_with_progress(matrix: &Matrix, is_quiet: bool) -> anyhow::Result<Outcome>
         }
     });
     bar.finish_and_clear();
-    Ok(outcome?)
+    outcome
 }
 
 /// Makes the first of `runs/NAME-001`, `runs/NAME-002`, … that is not there yet.
@@ -152,18 +191,6 @@ fn next_folder(runs: &Path, name: &str) -> anyhow::Result<PathBuf> {
         }
     }
     unreachable!("four thousand million runs of one name")
-}
-
-/// Lets `runs/latest` lead to `folder`. A convenience: what cannot be linked is left alone.
-fn point_latest_to(folder: &Path) {
-    #[cfg(unix)]
-    if let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) {
-        let latest = parent.join("latest");
-        if latest.is_symlink() {
-            let _ = std::fs::remove_file(&latest);
-        }
-        let _ = std::os::unix::fs::symlink(name, &latest);
-    }
 }
 
 /// The command line, as a shell would read it again.

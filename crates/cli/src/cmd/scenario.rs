@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use airpace_core::nearest::nearest;
+use airpace_sim::{Scenario, ScenarioError, builtin};
 use anyhow::{Context, bail};
-
-use airpace_sim::{Scenario, builtin};
 
 /// The scenario that `argument` names, a built-in one or a file, with these keys set.
 ///
@@ -25,15 +25,61 @@ pub fn load(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Scenari
 
 /// What the user may have meant.
 fn hint(argument: &str) -> String {
-    let nearest = builtin()
-        .iter()
-        .map(|(name, _)| (strsim::damerau_levenshtein(name, argument), *name))
-        .min()
-        .filter(|(distance, name)| *distance <= name.len() / 2);
-    match nearest {
-        Some((_, name)) => format!("; did you mean `{name}`?"),
+    match nearest(argument, builtin().iter().map(|(name, _)| *name)) {
+        Some(name) => format!("; did you mean `{name}`?"),
         None => "; `airpace list scenarios` names those that come with the program".to_owned(),
     }
+}
+
+/// A scenario with those of the `--set`s that fit it.
+pub struct Fitted {
+    /// The scenario, with them applied.
+    pub scenario: Scenario,
+    /// Those that were applied.
+    pub set: Sets,
+    /// Those that were not, and what speaks against them.
+    pub left_out: Vec<(Sets, String)>,
+}
+
+/// Keys and their values.
+pub type Sets = Vec<(String, String)>;
+
+/// The scenario that `argument` names with `own` keys set, and with those of `wanted` that fit it. Keys of one table,
+/// such as `flow.0.on_s` and `flow.0.off_s`, belong together.
+///
+/// # Errors
+/// A scenario that cannot be loaded without any of `wanted`.
+pub fn load_fitting(argument: &str, own: &Sets, wanted: &Sets) -> anyhow::Result<Fitted> {
+    let mut fitted = Fitted { scenario: load(argument, own)?, set: own.clone(), left_out: Vec::new() };
+    for group in by_table(wanted) {
+        let set: Sets = fitted.set.iter().chain(&group).cloned().collect();
+        match load(argument, &set) {
+            Ok(scenario) => (fitted.scenario, fitted.set) = (scenario, set),
+            Err(error) => fitted.left_out.push((group, reason(&error))),
+        }
+    }
+    Ok(fitted)
+}
+
+/// What is wrong, without the --set that is to blame: who reads it knows that.
+fn reason(error: &anyhow::Error) -> String {
+    match error.downcast_ref::<ScenarioError>() {
+        Some(ScenarioError { key, reason, .. }) => format!("`{key}` {reason}"),
+        None => format!("{error:#}"),
+    }
+}
+
+/// The keys of each table of the scenario, in the order of its first.
+fn by_table(sets: &Sets) -> Vec<Sets> {
+    let table = |key: &str| key.split('.').next().unwrap_or_default().to_owned();
+    let mut groups: Vec<Sets> = Vec::new();
+    for set in sets {
+        match groups.iter_mut().find(|group| table(&group[0].0) == table(&set.0)) {
+            Some(group) => group.push(set.clone()),
+            None => groups.push(vec![set.clone()]),
+        }
+    }
+    groups
 }
 
 /// One `--set`: a key's dotted path and its value.

@@ -45,7 +45,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         let is_first = schemes[..index].iter().all(|other| other.text() != scheme.text());
         anyhow::ensure!(is_first, "scheme `{}` is named twice; name it once", scheme.text());
     }
-    let choice = args.run.choice(&args.scenario, Vec::new())?;
+    let choice = args.run.choice(&args.scenario)?;
     let name = choice.scenario.name.clone();
     matrix::run(&name, vec![choice], schemes, &args.run, out)
 }

@@ -190,6 +190,13 @@ fn a_second_daemon_is_refused_and_so_is_what_cannot_be() {
     std::fs::write(shell.path("file"), "text").unwrap();
     shell.run(&["diag", "watch", "--port", "file"]).refused(&["file: it is no serial device"]);
     shell.run(&["diag", "watch", "--dev", "file"]).refused(&["file: it is no character device"]);
+    shell.run(&["diag", "watch", "--port", "no-modem"]).refused(&[
+        "no-modem cannot be opened",
+        "No such file or directory",
+        "airpace doctor",
+        "--wait",
+    ]);
+    shell.run(&["diag", "watch", "--dev", "no-modem"]).refused(&["cannot be opened"]);
     shell.run(&["diag", "watch", "--tcp", "localhost"]).refused(&["localhost: it is no HOST:PORT"]);
 }
 

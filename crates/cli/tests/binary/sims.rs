@@ -179,7 +179,24 @@ fn mistakes_are_refused_with_place_key_and_remedy() {
     shell.run(&["sim", "words.toml"]).refused(&["words.toml:1"]);
     shell.run(&["sim", "small.toml", "--set", "cell.prb=50"]).refused(&["--set cell.prb=50", "prb"]);
     shell.run(&["sim", "small.toml", "--set", "cell"]).refused(&["KEY=VALUE"]);
-    shell.run(&["sim", "small.toml", "--scheme", "bbbr"]).refused(&["bbbr", "cubic"]);
+    shell.run(&["sim", "small.toml", "--scheme", "bbbr"]).refused(&["bbbr", "did you mean `bbr`?", "cubic"]);
+    shell.run(&["sim", "small.toml", "--scheme", "pbe@papre"]).refused(&["papre", "did you mean `paper`?"]);
+    shell.run(&["sim", "small.toml", "--scheme", "pbe:flor=on"]).refused(&["flor", "did you mean `floor`?"]);
+    shell.run(&["sim", "small.toml", "--set", "flow.0.scheme=cubci"]).refused(&["did you mean `cubic`?"]);
+    shell.write("hopes.toml", &format!(
+        "{SMALL}[[expect]]\nsay = \"it is\"\nscheme = \"reno\"\nflow = \"fone\"\nmetric = \"jain\"\nat_least = 0\n"
+    ));
+    shell.run(&["sim", "hopes.toml"]).refused(&["did you mean `phone`?"]);
+    shell
+        .run(&[
+            "sim",
+            "hopes.toml",
+            "--set",
+            "expect.0.flow=phone",
+            "--set",
+            "expect.0.metric=throughput_mpbs",
+        ])
+        .refused(&["did you mean `throughput_mbps`?"]);
     shell.run(&["sim", "small.toml", "--scheme", "bbr,bbr"]).refused(&["named twice"]);
     shell.run(&["sim", "small.toml", "--scheme", "pbe@bold"]).refused(&["bold", "paper"]);
     shell.run(&["sim", "small.toml", "--seeds", "5..1"]).refused(&["5..1", "backwards"]);
@@ -275,9 +292,10 @@ fn ctrl_c_stops_in_order_and_what_ended_can_be_looked_at() {
     let shell = Shell::new();
     shell.write("small.toml", SMALL);
     let words = ["sim", "small.toml", "--scheme", "reno", "--set", "duration_s=100000", "--out", "run"];
-    let child =
+    let mut child =
         shell.command(&words).stderr(std::process::Stdio::piped()).spawn().expect("the binary starts");
     while !shell.path("run/manifest.json").exists() {
+        assert_eq!(child.try_wait().expect("its state"), None, "so long a run does not end by itself");
         std::thread::sleep(Duration::from_millis(5));
     }
     let signal = format!("kill -INT {}", child.id());
@@ -285,8 +303,33 @@ fn ctrl_c_stops_in_order_and_what_ended_can_be_looked_at() {
     let done = child.wait_with_output().expect("it ends");
     assert_eq!(done.status.code(), Some(2));
     let told = String::from_utf8_lossy(&done.stderr);
-    assert!(told.contains("stopped") && told.contains("airpace report"), "{told}");
+    assert!(told.contains("stopped; 0 of 1 runs had ended. Run folder: run (incomplete)"), "{told}");
     assert!(shell.run(&["report", "run"]).fine().contains("interrupted"));
+}
+
+#[cfg(unix)]
+#[test]
+fn after_ctrl_c_the_folder_is_named_and_latest_leads_there() {
+    let shell = Shell::new();
+    shell.write("small.toml", SMALL);
+    shell.run(&["sim", "small.toml", "--scheme", "reno", "--quiet"]).fine();
+    shell.write("endless.toml", &SMALL.replace("1.5", "100000"));
+    let words = ["sim", "endless.toml", "--scheme", "reno,cubic", "--jobs", "1", "--set", "name=endless"];
+    let mut child =
+        shell.command(&words).stderr(std::process::Stdio::piped()).spawn().expect("the binary starts");
+    while !shell.path("runs/endless-001/manifest.json").exists() {
+        assert_eq!(child.try_wait().expect("its state"), None, "so long a run does not end by itself");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let signal = format!("kill -INT {}", child.id());
+    assert!(std::process::Command::new("sh").args(["-c", &signal]).status().expect("sh").success());
+    let done = child.wait_with_output().expect("it ends");
+    assert_eq!(done.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(told.contains("of 2 runs had ended. Run folder: runs/endless-001 (incomplete)"), "{told}");
+    let latest = std::fs::read_link(shell.path("runs/latest")).unwrap();
+    assert_eq!(latest, Path::new("endless-001"), "runs/latest is what the message names");
+    assert!(shell.run(&["report", "runs/latest"]).fine().contains("interrupted"));
 }
 
 #[test]
@@ -307,7 +350,9 @@ fn the_demo_makes_a_trace_where_no_recording_is_at_hand() {
     let shell = Shell::new();
     let done = shell.run(&["demo", "--set", "duration_s=5"]);
     assert!(done.code.is_some_and(|code| code < 2), "{}{}", done.err, done.out);
-    for part in ["made up", "competitor", "trace", "pbe@paper", "oracle", "Report:"] {
+    for part in
+        ["Trace: made, 12 Mbit/s in the mean", "competitor", "trace", "pbe@paper", "oracle", "Report:"]
+    {
         assert!(done.out.contains(part), "it tells `{part}`: {}", done.out);
     }
 
@@ -319,4 +364,30 @@ fn the_demo_makes_a_trace_where_no_recording_is_at_hand() {
     let done = Done::of(shell.command(&words).env("AIRPACE_DATA", shell.path("data")), &words);
     assert!(done.err.contains("mine.down"), "it says which recording it takes: {}", done.err);
     assert_eq!(done.out.lines().count(), 24, "eight schemes: two flows in the cell, one over the trace");
+}
+
+#[test]
+fn what_the_demo_is_to_set_goes_where_it_fits_and_is_refused_where_it_fits_nowhere() {
+    let shell = Shell::new();
+    let done = shell.run(&["demo", "--set", "duration_s=5", "--set", "cell.prbs=50", "--out", "run"]);
+    assert!(done.code.is_some_and(|code| code < 2), "{}{}", done.err, done.out);
+    assert!(done.out.contains("--set cell.prbs=50 is not for trace"), "{}", done.out);
+    let of = |name: &str| shell.read(&format!("run/scenarios/{name}.toml")).parse::<toml::Table>().unwrap();
+    let (cell, trace) = (of("competitor"), of("trace"));
+    assert_eq!(cell["cell"]["prbs"].as_integer(), Some(50));
+    assert!(!trace.contains_key("cell"));
+    for scenario in [&cell, &trace] {
+        assert_eq!(scenario["duration_s"].as_integer(), Some(5), "what fits all goes to all");
+    }
+    let manifest: Value = serde_json::from_str(&shell.read("run/manifest.json")).unwrap();
+    assert!(
+        !manifest["scenarios"][1]["set"].to_string().contains("prbs"),
+        "commands of the report hold what was set"
+    );
+
+    shell
+        .run(&["demo", "--set", "cell.prbs=0"])
+        .refused(&["--set cell.prbs=0 fits no scenario", "cell.prbs"]);
+    shell.run(&["demo", "--set", "cel.prbs=50"]).refused(&["did you mean `cell`?"]);
+    assert!(!shell.path("runs").exists(), "a refused demo leaves nothing");
 }

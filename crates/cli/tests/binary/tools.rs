@@ -43,6 +43,7 @@ fn schemes_and_scenarios_are_listed_for_people_and_programs() {
     assert_eq!((&rsrp["unit"], &rsrp["kind"]), (&"dBm".into(), &"level".into()));
     assert!(shell.run(&["list", "kpis"]).fine().contains("lte.rsrp"));
     let told = shell.run(&["list", "scenarios"]).fine();
+    assert_eq!(told.matches("asks for --set trace=FILE").count(), 1, "who needs something says so: {told}");
     assert!(told.contains("competitor") && !told.contains('\x1b'), "no colours without a terminal: {told}");
 }
 

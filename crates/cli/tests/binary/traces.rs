@@ -27,6 +27,24 @@ fn a_made_trace_is_what_was_asked_for() {
     assert_eq!((info["mean_mbps"].as_f64(), info["seconds"].as_f64()), (Some(12.0), Some(10.0)));
     assert!(shell.run(&["trace", "info", "t.down"]).fine().contains("12.000 Mbit/s"));
 
+    let words = ["trace", "synth", "--mean-mbps", "12", "--seed", "3", "--out", "m.down"];
+    assert!(
+        shell
+            .run(&words)
+            .fine()
+            .contains("m.down: 60.000 s with 12.000 Mbit/s in the mean; over 100 ms 0.0 to ")
+    );
+    let info = &shell.run(&["trace", "info", "m.down", "--json"]).json()[0];
+    assert_eq!((info["mean_mbps"].as_f64(), info["seconds"].as_f64()), (Some(12.0), Some(60.0)));
+    let told = &shell.run(&[&words[..], &["--json"]].concat()).json()[0];
+    assert_eq!(keys(told), ["least_mbps_100ms", "mean_mbps", "most_mbps_100ms", "out", "seconds"]);
+    assert!(told["most_mbps_100ms"].as_f64() > Some(15.0), "the rate wanders: {told}");
+    shell.run(&["trace", "synth", "--mean-mbps", "12", "--json"]).refused(&["--out a file"]);
+    shell.run(&["trace", "synth"]).refused(&["--mean-mbps"]);
+    let piped = shell.run(&["trace", "synth", "--mean-mbps", "12", "--seed", "3"]);
+    assert!(piped.err.contains("12.000 Mbit/s in the mean"), "beside the trace: {}", piped.err);
+    assert_eq!(piped.fine(), shell.read("m.down"));
+
     let made = |seed: &str| shell.run(&["trace", "synth", "--rate-mbps", "12", "--seed", seed]).fine();
     assert_eq!(made("7"), made("7"), "the same seed makes the same trace");
     assert_ne!(made("7"), made("8"));

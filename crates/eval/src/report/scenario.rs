@@ -12,7 +12,6 @@ use crate::error::EvalError;
 use crate::expect::Verdict;
 use crate::folder::{Manifest, ManifestScenario, ReplayedTrace, RunFolder};
 use crate::metrics::JainWindow;
-use crate::numbers;
 use crate::shell;
 use crate::summary::{RunSummary, Summary};
 
@@ -142,9 +141,7 @@ impl ScenarioData {
 
 impl Expectation {
     fn of(verdict: &Verdict) -> Expectation {
-        let measured_text =
-            verdict.measured.map_or_else(|| "nothing".to_owned(), |value| numbers::text(value, 4));
-        Expectation { verdict: verdict.clone(), measured_text }
+        Expectation { verdict: verdict.clone(), measured_text: verdict.measured_text() }
     }
 }
 

@@ -64,6 +64,9 @@ pub struct Args {
     /// KPIs, such as lte.rsrp, lte.dl.bytes@2 or 0xB173:records.num_rbs [default: what most look for first].
     #[arg(long, value_name = "LIST", value_delimiter = ',', add = complete::kpi())]
     kpi: Vec<String>,
+    /// Wait for a port that is not there yet, in place of giving up; a port that was there is waited for anyway.
+    #[arg(long, conflicts_with = "od")]
+    wait: bool,
     /// End after this time, such as 10s.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     span: Option<Duration>,
@@ -83,7 +86,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     };
     let shows_table = !args.json && std::io::stdout().is_terminal();
     let mut feed = match args.port.source() {
-        Some(source) => Feed::open_session(source, &args.listen, &kpis)?,
+        Some(source) => Feed::open_session(source, &args.listen, args.wait, &kpis)?,
         None => Feed::open_daemon(args.od.clone().flatten().as_deref(), &kpis)?,
     };
     let is_over = Arc::new(AtomicBool::new(false));
@@ -117,7 +120,7 @@ fn print_lines(
     let mut seen = vec![];
     while goes_on() {
         feed.wait(DRAW_EVERY, &mut seen)?;
-        for notice in feed.notices() {
+        for notice in feed.notices()? {
             say(notice);
         }
         for seen in seen.drain(..) {
@@ -161,7 +164,7 @@ fn show_table(feed: &mut Feed, out: &mut dyn Write, goes_on: impl Fn() -> bool) 
     let (mut seen, mut draw_at) = (vec![], Instant::now());
     while goes_on() {
         feed.wait(draw_at.saturating_duration_since(Instant::now()), &mut seen)?;
-        for notice in feed.notices() {
+        for notice in feed.notices()? {
             view.note(notice);
         }
         seen.drain(..).for_each(|seen| view.push(&seen));

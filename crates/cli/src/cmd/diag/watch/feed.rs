@@ -37,6 +37,9 @@ enum Origin {
     Session {
         daemon: Daemon,
         tap: Receiver<Tapped>,
+        /// Whether a port that was never there is waited for.
+        waits: bool,
+        was_open: bool,
         /// Where the control socket is that nobody uses.
         _folder: tempfile::TempDir,
     },
@@ -79,11 +82,16 @@ pub struct Seen {
 }
 
 impl Feed {
-    /// Opens a session of our own.
+    /// Opens a session of our own; `waits` for a port that is not there yet.
     ///
     /// # Errors
     /// A KPI that there is not.
-    pub fn open_session(source: Source, listen: &ListenArgs, kpis: &[String]) -> anyhow::Result<Feed> {
+    pub fn open_session(
+        source: Source,
+        listen: &ListenArgs,
+        waits: bool,
+        kpis: &[String],
+    ) -> anyhow::Result<Feed> {
         let (names, radios) = canonical(kpis)?;
         let folder = tempfile::Builder::new().prefix("airpace-watch-").tempdir();
         let folder = folder.context("cannot make a folder for the session")?;
@@ -92,7 +100,12 @@ impl Feed {
         let mut options = listen.options(source, kpis, folder.path().to_owned())?;
         options.tap = Some(sender);
         let daemon = Daemon::start(options)?;
-        Ok(Feed { names, radios, origin: Origin::Session { daemon, tap, _folder: folder }, title })
+        Ok(Feed {
+            names,
+            radios,
+            origin: Origin::Session { daemon, tap, waits, was_open: false, _folder: folder },
+            title,
+        })
     }
 
     /// Reads from a daemon that runs already.
@@ -174,12 +187,30 @@ impl Feed {
     }
 
     /// What there is to say since the last time.
-    pub fn notices(&mut self) -> Vec<String> {
+    ///
+    /// # Errors
+    /// A port that cannot be opened and never was, unless it is waited for.
+    pub fn notices(&mut self) -> anyhow::Result<Vec<String>> {
         match &mut self.origin {
-            Origin::Session { daemon, .. } => {
-                daemon.notices().try_iter().map(|notice| notice.to_string()).collect()
+            Origin::Session { daemon, waits, was_open, .. } => {
+                let mut said = Vec::new();
+                for notice in daemon.notices().try_iter() {
+                    match notice {
+                        Notice::NotOpened(why) if !*waits && !*was_open => {
+                            anyhow::bail!(
+                                "{} cannot be opened: {why}; `airpace doctor` lists ports on which a modem may be, and --wait \
+                                 waits for one that is not there yet",
+                                self.title
+                            );
+                        }
+                        Notice::Opened => *was_open = true,
+                        _ => {}
+                    }
+                    said.push(notice.to_string());
+                }
+                Ok(said)
             }
-            Origin::Board(board) => board.notices.drain(..).map(str::to_owned).collect(),
+            Origin::Board(board) => Ok(board.notices.drain(..).map(str::to_owned).collect()),
         }
     }
 

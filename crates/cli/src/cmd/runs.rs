@@ -1,0 +1,273 @@
+//! `airpace runs`: the run folders that there are.
+
+mod prune;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use airpace_eval::{Manifest, RunFolder};
+use anyhow::Context;
+use chrono::DateTime;
+use indicatif::DecimalBytes;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde_json::json;
+
+use super::Verdict;
+use crate::terminal::{Paint, columns, hang};
+
+/// Lists the run folders: when and by which command they were made, whether they are complete, how large they are.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace runs\n         airpace runs prune --incomplete")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// The folder that holds them.
+    #[arg(long = "in", value_name = "DIR", default_value = "runs", global = true)]
+    within: PathBuf,
+    /// One JSON object per run folder.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Prune(prune::Args),
+}
+
+/// Lists them, or removes some.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let found = Found::within(&args.within)?;
+    match &args.command {
+        Some(Command::Prune(prune)) => prune::run(prune, found, args.json, out),
+        None => list(&found, args, out),
+    }
+}
+
+fn list(found: &Found, args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    if args.json {
+        for run in &found.runs {
+            writeln!(out, "{}", run.as_json())?;
+        }
+        return Ok(Verdict::Fine);
+    }
+    for run in &found.runs {
+        run.write(out)?;
+    }
+    let bytes = found.runs.iter().map(|run| run.bytes).sum();
+    let place = args.within.display();
+    let closing = match found.runs.len() {
+        0 => format!("No run folders in `{place}`; `airpace demo` and `airpace sim` make them in `runs`."),
+        1 => format!("1 run folder in `{place}`, {}.", DecimalBytes(bytes)),
+        many => format!("{many} run folders in `{place}`, {}.", DecimalBytes(bytes)),
+    };
+    writeln!(out, "{}", hang("", &closing, 0, columns()))?;
+    Ok(Verdict::Fine)
+}
+
+/// The run folders of a folder.
+struct Found {
+    within: PathBuf,
+    /// In the order in which they were begun.
+    runs: Vec<Run>,
+}
+
+/// A run folder.
+struct Run {
+    name: String,
+    path: PathBuf,
+    manifest: Manifest,
+    state: State,
+    /// Of all its files.
+    bytes: u64,
+    /// Whether the link `latest` leads to it.
+    is_latest: bool,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Complete,
+    /// It was stopped, or it failed.
+    Incomplete,
+    /// Another process writes into it.
+    Running,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            State::Complete => "complete",
+            State::Incomplete => "incomplete",
+            State::Running => "running",
+        }
+    }
+}
+
+impl Found {
+    /// Those right below `within`: folders, not links to folders, with the manifest of a run.
+    fn within(within: &Path) -> anyhow::Result<Found> {
+        let entries = match fs::read_dir(within) {
+            Ok(entries) => entries.collect::<Result<Vec<_>, _>>(),
+            // Nothing was run here yet.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && within == Path::new("runs") => {
+                Ok(vec![])
+            }
+            Err(error) => Err(error),
+        };
+        let refused = || {
+            format!("cannot look into `{}`; give --in the folder that holds run folders", within.display())
+        };
+        let latest = within.join("latest").canonicalize().ok();
+        let mut runs = Vec::new();
+        for entry in entries.with_context(refused)? {
+            let path = entry.path();
+            let is_file = |path: &Path| path.symlink_metadata().is_ok_and(|about| about.is_file());
+            if !entry.file_type().with_context(refused)?.is_dir() || !is_file(&path.join("manifest.json")) {
+                continue;
+            }
+            let Ok(manifest) = RunFolder::open(&path).and_then(|folder| folder.manifest()) else { continue };
+            let state = match manifest.complete {
+                true => State::Complete,
+                false if Claim::is_free(&path) => State::Incomplete,
+                false => State::Running,
+            };
+            runs.push(Run {
+                name: entry.file_name().to_string_lossy().into_owned(),
+                bytes: bytes_below(&path),
+                is_latest: latest.is_some() && path.canonicalize().ok() == latest,
+                manifest,
+                state,
+                path,
+            });
+        }
+        runs.sort_by(|a, b| {
+            (a.manifest.host.started_unix_s, &a.name).cmp(&(b.manifest.host.started_unix_s, &b.name))
+        });
+        Ok(Found { within: within.to_owned(), runs })
+    }
+}
+
+impl Run {
+    fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        let (columns, paint) = (columns(), Paint::stdout());
+        let latest = if self.is_latest { ", latest" } else { "" };
+        let facts =
+            format!("{}, {}, {}{latest}", self.started(), self.state.word(), DecimalBytes(self.bytes));
+        let head = hang(&format!("{}  ", self.name), &facts, 4, columns);
+        writeln!(out, "{}", head.replacen(&self.name, &paint.bold(&self.name), 1))?;
+        let list = |words: &[String]| words.join(", ");
+        let what = format!("{}; {}; seeds {}", list(&self.scenarios()), list(&self.schemes()), self.seeds());
+        writeln!(out, "{}", hang("", &what, 4, columns))?;
+        writeln!(out, "{}", hang("", &self.manifest.host.command, 4, columns))
+    }
+
+    fn as_json(&self) -> serde_json::Value {
+        json!({
+            "name": self.name,
+            "folder": self.path,
+            "started_unix_s": self.manifest.host.started_unix_s,
+            "command": self.manifest.host.command,
+            "scenarios": self.scenarios(),
+            "schemes": self.schemes(),
+            "seeds": self.manifest.seeds,
+            "state": self.state.word(),
+            "bytes": self.bytes,
+            "latest": self.is_latest,
+        })
+    }
+
+    /// When it was begun.
+    fn started(&self) -> String {
+        let seconds = i64::try_from(self.manifest.host.started_unix_s).unwrap_or(i64::MAX);
+        let started = DateTime::from_timestamp(seconds, 0);
+        started.map_or_else(|| "–".to_owned(), |started| started.format("%Y-%m-%d %H:%M UTC").to_string())
+    }
+
+    fn scenarios(&self) -> Vec<String> {
+        self.manifest.scenarios.iter().map(|scenario| scenario.name.clone()).collect()
+    }
+
+    /// Those under test; where each scenario names its own, all that ran.
+    fn schemes(&self) -> Vec<String> {
+        match self.manifest.schemes.is_empty() {
+            true => self.manifest.choices.iter().map(|choice| choice.text.clone()).collect(),
+            false => self.manifest.schemes.clone(),
+        }
+    }
+
+    fn seeds(&self) -> String {
+        airpace_eval::shell::seeds_text(&self.manifest.seeds)
+    }
+}
+
+/// The bytes of all files below a folder; links are not followed.
+fn bytes_below(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let bytes = entries.filter_map(|entry| {
+        let about = entry.metadata().ok()?;
+        Some(if about.is_dir() { bytes_below(&entry.path()) } else { about.len() })
+    });
+    bytes.sum()
+}
+
+/// How often, and how many times, a folder is claimed that another process holds.
+///
+/// Chosen: many times what listing takes.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+const LOOKS: u32 = 20;
+
+/// What a run holds of its folder as long as it writes there: by it others see that the folder is in use. The system lets
+/// go of it when the process ends, however that happens.
+pub struct Claim {
+    /// `None` where the system has no such thing: some network drives.
+    _folder: Option<File>,
+}
+
+impl Claim {
+    /// Claims a folder.
+    ///
+    /// # Errors
+    /// One that another run writes into.
+    pub fn of(folder: &Path) -> anyhow::Result<Claim> {
+        // Who lists folders holds one for an instant.
+        for _ in 0..LOOKS {
+            match Claim::attempt(folder) {
+                Ok(claim) => return Ok(claim),
+                Err(_) => std::thread::sleep(LOOK_EVERY),
+            }
+        }
+        anyhow::bail!(
+            "another run writes into `{}`; wait for its end, or give --out another folder",
+            folder.display()
+        )
+    }
+
+    /// Whether nobody has claimed a folder.
+    fn is_free(folder: &Path) -> bool {
+        Claim::attempt(folder).is_ok()
+    }
+
+    fn attempt(folder: &Path) -> Result<Claim, Errno> {
+        // What cannot be opened will be refused by whoever writes to it.
+        let Ok(opened) = File::open(folder) else { return Ok(Claim { _folder: None }) };
+        match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Err(Errno::WOULDBLOCK),
+            Ok(()) => Ok(Claim { _folder: Some(opened) }),
+            Err(_) => Ok(Claim { _folder: None }),
+        }
+    }
+}
+
+/// Lets the link `latest` beside `folder` lead to it, and says whether it does now. A convenience: what cannot be linked
+/// is left alone.
+pub fn point_latest_to(folder: &Path) -> bool {
+    let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else { return false };
+    let latest = parent.join("latest");
+    if latest.is_symlink() {
+        let _ = fs::remove_file(&latest);
+    }
+    std::os::unix::fs::symlink(name, &latest).is_ok()
+}

@@ -1,0 +1,104 @@
+//! Text in lines of so many columns.
+
+use unicode_width::UnicodeWidthStr;
+
+/// Where a text may be broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Breaks {
+    /// At spaces.
+    Spaces,
+    /// At spaces and behind the joints of names, such as `cbr:` and `rate_` in `cbr:rate_mbps=60`.
+    Joints,
+}
+
+/// What joins the parts of a name.
+const JOINTS: &str = ":@,/=_-.";
+
+/// The columns that a text takes on a terminal.
+pub fn columns_of(text: &str) -> usize {
+    text.width()
+}
+
+/// `text` in lines of at most `columns`. What cannot be broken stays whole, and sticks out where it is wider.
+pub fn wrap(text: &str, columns: usize, breaks: Breaks) -> Vec<String> {
+    wrap_after(0, text, columns, breaks)
+}
+
+/// `lead`, and `text` in lines that begin below each other in column `indent`, or behind the lead where that is longer.
+pub fn hang(lead: &str, text: &str, indent: usize, columns: usize) -> String {
+    let used = columns_of(lead).saturating_sub(indent);
+    let lines = wrap_after(used, text, columns.saturating_sub(indent), Breaks::Spaces);
+    let pad = " ".repeat(indent.saturating_sub(columns_of(lead)));
+    let text = format!("{lead}{pad}{}", lines.join(&format!("\n{}", " ".repeat(indent))));
+    text.trim_end().to_owned()
+}
+
+/// The same where `used` columns of the first line are taken.
+fn wrap_after(used: usize, text: &str, columns: usize, breaks: Breaks) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut taken = used;
+    for (piece, is_word) in pieces(text, breaks) {
+        let line = lines.last_mut().expect("there is always a line");
+        let gap = if is_word && !line.is_empty() { " " } else { "" };
+        let wanted = taken + gap.len() + columns_of(piece);
+        if taken == 0 || wanted <= columns {
+            line.extend([gap, piece]);
+            taken = wanted;
+        } else {
+            lines.push(piece.to_owned());
+            taken = columns_of(piece);
+        }
+    }
+    lines
+}
+
+/// The widest piece of `text` that cannot be broken.
+pub fn widest_piece(text: &str, breaks: Breaks) -> usize {
+    pieces(text, breaks).map(|(piece, _)| columns_of(piece)).max().unwrap_or(0)
+}
+
+/// What lies between places where `text` may be broken, and whether a word begins with it.
+fn pieces(text: &str, breaks: Breaks) -> impl Iterator<Item = (&str, bool)> {
+    text.split(' ').filter(|word| !word.is_empty()).flat_map(move |word| {
+        let parts: Vec<&str> = match breaks {
+            Breaks::Spaces => vec![word],
+            Breaks::Joints => word.split_inclusive(|c| JOINTS.contains(c)).collect(),
+        };
+        parts.into_iter().enumerate().map(|(at, part)| (part, at == 0))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_at_spaces_and_keep_what_cannot_be_broken() {
+        assert_eq!(wrap("a phone in a cell", 9, Breaks::Spaces), ["a phone", "in a cell"]);
+        assert_eq!(
+            wrap("see runs/competitor-001 now", 10, Breaks::Spaces),
+            ["see", "runs/competitor-001", "now"]
+        );
+        assert_eq!(wrap("", 10, Breaks::Spaces), [""]);
+        assert_eq!(hang("", "a phone in a cell", 2, 11), "  a phone\n  in a cell");
+        assert_eq!(hang("pbe", "a phone in a cell", 5, 14), "pbe  a phone\n     in a cell");
+        assert_eq!(
+            hang("competitor  ", "a phone in a cell", 5, 14),
+            "competitor  a\n     phone in\n     a cell"
+        );
+    }
+
+    #[test]
+    fn names_break_behind_their_joints() {
+        let name = "other (cbr:rate_mbps=60)";
+        assert_eq!(wrap(name, 12, Breaks::Joints), ["other (cbr:", "rate_mbps=", "60)"]);
+        assert_eq!(widest_piece(name, Breaks::Joints), 5, "`other`, `(cbr:`, `rate_`");
+        assert_eq!(wrap(name, 80, Breaks::Joints), [name], "a line that has room is not broken");
+    }
+
+    #[test]
+    fn columns_are_those_of_the_terminal() {
+        assert_eq!(columns_of("größer ±1"), 9);
+        assert_eq!(columns_of("手机"), 4, "wide letters take two columns");
+    }
+}

@@ -1,0 +1,113 @@
+//! What a terminal of some width shows: the real binary on a pseudo-terminal.
+
+use std::fs::File;
+use std::io::Read;
+
+use rustix::pty;
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use super::Shell;
+
+/// Two flows, one with a name of some length and a scheme of its own.
+const NAMES: &str = "name = \"names\"\nabout = \"Two phones, of which one has a name that takes some room in a table\"\n\
+                     duration_s = 1.5\n[internet]\nrate_mbps = 10\nbuffer.ms = 100\n\
+                     [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n\
+                     [[flow]]\nlabel = \"another-phone-with-a-long-name\"\nscheme = \"cbr:rate_mbps=2\"\nrtt_ms = 40\n\
+                     [[expect]]\nsay = \"light is slow, which is an expectation of some length\"\nscheme = \"cubic\"\n\
+                     metric = \"throughput_mbps\"\nat_least = 99\n";
+
+impl Shell {
+    /// What a terminal of so many columns shows of a command, standard error included, and its exit code.
+    fn on_terminal(&self, words: &[&str], columns: u16, variables: &[(&str, &str)]) -> (String, Option<i32>) {
+        let terminal = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY).unwrap();
+        pty::grantpt(&terminal).unwrap();
+        pty::unlockpt(&terminal).unwrap();
+        tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let name = pty::ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+        let screen = || File::options().read(true).write(true).open(&name).unwrap();
+        let mut command = self.command(words);
+        command.env("TERM", "xterm").env_remove("NO_COLOR").envs(variables.iter().copied());
+        let mut child = command.stdout(screen()).stderr(screen()).spawn().expect("the binary starts");
+        // The command holds the screen; where it held ours too, the terminal would never end.
+        drop(command);
+        let (mut shown, mut buffer, mut terminal) = (Vec::new(), [0; 4_096], File::from(terminal));
+        // A terminal ends by an error when nobody has it open any more.
+        while let Ok(count @ 1..) = terminal.read(&mut buffer) {
+            shown.extend(&buffer[..count]);
+        }
+        let code = child.wait().expect("it ends").code();
+        (String::from_utf8(shown).expect("UTF-8").replace("\r\n", "\n"), code)
+    }
+}
+
+/// The text without what paints and moves it; what was drawn over counts as lines of its own.
+fn plain(shown: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = shown;
+    while let Some((before, after)) = rest.split_once("\x1b[") {
+        plain.push_str(before);
+        let end = after.find(|c: char| c.is_ascii_alphabetic()).expect("a sequence ends with a letter");
+        rest = &after[end + 1..];
+    }
+    plain.push_str(rest);
+    plain.replace('\r', "\n")
+}
+
+fn widest(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+#[test]
+fn a_run_fits_terminals_of_40_columns_and_more_and_loses_no_number() {
+    let shell = Shell::new();
+    shell.write("names.toml", NAMES);
+    let words = ["sim", "names.toml", "--scheme", "cubic,reno", "--seeds", "1..2", "--out", "run"];
+    let [narrow, usual, wide] = [40, 80, 200].map(|columns| {
+        let (shown, code) = shell.on_terminal(&words, columns, &[]);
+        assert_eq!(code, Some(1), "{shown}");
+        assert!(shown.contains("\x1b[1m"), "a terminal that can paint is painted: {shown}");
+        let text = plain(&shown);
+        assert!(widest(&text) <= usize::from(columns), "{columns} columns:\n{text}");
+        text
+    });
+    let numbers = |text: &str| {
+        let is_number = |word: &&str| word.starts_with(|c: char| c == '±' || c.is_ascii_digit());
+        let after = text.split_once("Mbit/s").expect("a table").1.split_once("Means over").expect("a note").0;
+        let mut numbers: Vec<String> =
+            after.split_whitespace().filter(is_number).map(str::to_owned).collect();
+        // A block says `p95` per row, and a table once.
+        numbers.sort();
+        numbers
+    };
+    assert_eq!(numbers(&usual), numbers(&wide), "{usual}\n{wide}");
+    assert_eq!(numbers(&narrow), numbers(&wide), "{narrow}\n{wide}");
+    let is_row = |line: &&str| line.starts_with("cubic") || line.starts_with("reno");
+    assert_eq!(usual.lines().filter(is_row).count(), 4, "80 columns show a table:\n{usual}");
+
+    let piped = shell.run(&words).out;
+    assert!(widest(&piped) <= 80 && !piped.contains('\x1b'), "a pipe is 80 columns wide:\n{piped}");
+}
+
+#[test]
+fn lists_fit_terminals_of_40_columns_and_more() {
+    let shell = Shell::new();
+    for what in ["scenarios", "schemes", "kpis"] {
+        for columns in [40, 80, 120, 200] {
+            let (shown, code) = shell.on_terminal(&["list", what], columns, &[]);
+            let text = plain(&shown);
+            assert_eq!(code, Some(0), "{text}");
+            assert!(widest(&text) <= usize::from(columns), "list {what}, {columns} columns:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn colours_are_left_out_where_they_are_not_welcome() {
+    let shell = Shell::new();
+    for variable in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        let (shown, _) = shell.on_terminal(&["list", "scenarios"], 80, &[variable]);
+        assert!(shown.contains("competitor") && !shown.contains('\x1b'), "{variable:?}: {shown}");
+    }
+    let (shown, _) = shell.on_terminal(&["list", "scenarios"], 0, &[]);
+    assert!(widest(&plain(&shown)) <= 80, "a terminal that does not know its width has 80 columns: {shown}");
+}
