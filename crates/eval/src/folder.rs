@@ -41,10 +41,7 @@ pub struct Manifest {
     pub version: String,
     /// Whether every run came to its end.
     pub complete: bool,
-    /// What commands call the program: `airpace`, or `./airpace` where it was called from a checkout.
-    #[serde(default = "installed_program")]
-    pub program: String,
-    /// The command that makes this folder's contents again.
+    /// The command that makes this folder's contents again, as an installed program is called.
     pub command: String,
     /// The scenarios, in order.
     pub scenarios: Vec<ManifestScenario>,
@@ -57,11 +54,6 @@ pub struct Manifest {
     pub seeds: Vec<u64>,
     /// Where and when it ran: the only part of a run folder that differs between two runs of one command.
     pub host: Host,
-}
-
-/// What an installed program is called.
-fn installed_program() -> String {
-    "airpace".to_owned()
 }
 
 /// One scenario of a run.
@@ -136,6 +128,10 @@ impl ManifestChoice {
 /// Where and when a run was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
+    /// What commands call the program there: `airpace`, or `./airpace` where it was called from a checkout. Commands on the
+    /// page are spelled with it.
+    #[serde(default = "installed_program")]
+    pub program: String,
     /// The command as it was typed.
     pub command: String,
     /// Seconds since 1970 at the start, by the host's clock.
@@ -276,12 +272,20 @@ impl RunFolder {
     }
 }
 
+/// What an installed program is called.
+pub(crate) const PROGRAM: &str = "airpace";
+
+fn installed_program() -> String {
+    PROGRAM.to_owned()
+}
+
 impl Host {
     /// This host, now.
     pub fn here(command: &str, jobs: usize) -> Host {
         let since_1970 =
             std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Host {
+            program: installed_program(),
             command: command.to_owned(),
             started_unix_s: since_1970.as_secs(),
             wall_ms: 0,

@@ -17,8 +17,8 @@ use crate::error::EvalError;
 use crate::expect::{check_metrics, verdicts};
 use crate::folder::{Host, Manifest, ManifestChoice, ManifestScenario, ReplayedTrace, RunFolder};
 use crate::judge::{Judge, Keep};
-use crate::shell;
 use crate::summary::{RunSummary, Summary};
+use crate::{folder, shell};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -150,10 +150,9 @@ impl Matrix {
 
     /// The command that makes the same results, one per scenario: what was typed but for what changes none of them.
     pub fn canonical_command(&self) -> String {
+        let schemes = spelled(&self.schemes);
         let of_choice = |choice: &Choice| {
-            let mut words = vec![self.program.clone(), "sim".to_owned(), choice.argument.clone()];
-            words.extend(shell::options(&spelled(&self.schemes), &self.seeds, &choice.set));
-            shell::join(&words)
+            shell::sim(folder::PROGRAM, &choice.argument, &schemes, &self.seeds, &choice.set)
         };
         self.scenarios.iter().map(of_choice).collect::<Vec<_>>().join(" && ")
     }
@@ -201,7 +200,6 @@ impl Matrix {
         Ok(Manifest {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             complete: false,
-            program: self.program.clone(),
             command: self.canonical_command(),
             scenarios: self
                 .scenarios
@@ -219,7 +217,7 @@ impl Matrix {
             schemes: spelled(&self.schemes),
             choices: self.choices()?,
             seeds: self.seeds.clone(),
-            host: Host::here(&self.command, self.jobs),
+            host: Host { program: self.program.clone(), ..Host::here(&self.command, self.jobs) },
         })
     }
 

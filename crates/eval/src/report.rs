@@ -52,7 +52,7 @@ const ECHARTS: &str = include_str!("../../../web/vendor/echarts.min.js");
 #[derive(Serialize)]
 struct PageData<'a> {
     version: &'a str,
-    command: &'a str,
+    command: String,
     seeds: &'a [u64],
     complete: bool,
     runs_ended: usize,
@@ -118,7 +118,7 @@ fn page_data<'a>(
         .collect::<Result<Vec<_>, _>>()?;
     Ok(PageData {
         version: &manifest.version,
-        command: &manifest.command,
+        command: scenario::whole_command(manifest),
         seeds: &manifest.seeds,
         complete: manifest.complete,
         runs_ended: summary.runs.len(),

@@ -1,8 +1,14 @@
 //! Commands as people can paste them into a shell.
 
-/// The options of `airpace sim` that change what comes out, where they are not the default.
-pub(crate) fn options(schemes: &[String], seeds: &[u64], set: &[(String, String)]) -> Vec<String> {
-    let mut words = Vec::new();
+/// The command that runs a scenario, with the options that change what comes out, where they are not the default.
+pub(crate) fn sim(
+    program: &str,
+    scenario: &str,
+    schemes: &[String],
+    seeds: &[u64],
+    set: &[(String, String)],
+) -> String {
+    let mut words = vec![program.to_owned(), "sim".to_owned(), scenario.to_owned()];
     if !schemes.is_empty() {
         words.extend(["--scheme".to_owned(), schemes.join(",")]);
     }
@@ -10,7 +16,7 @@ pub(crate) fn options(schemes: &[String], seeds: &[u64], set: &[(String, String)
     for (key, value) in set {
         words.extend(["--set".to_owned(), format!("{key}={value}")]);
     }
-    words
+    join(&words)
 }
 
 /// Words as one line, quoted where a shell would take them apart.
@@ -46,8 +52,10 @@ mod tests {
     #[test]
     fn commands_can_be_pasted() {
         let set = [("trace".to_owned(), "my trace's.up".to_owned())];
-        let words = options(&["pbe".to_owned(), "bbr".to_owned()], &[1, 2, 3], &set);
-        assert_eq!(join(&words), r"--scheme pbe,bbr --seeds 1..3 --set 'trace=my trace'\''s.up'");
-        assert_eq!(join(&options(&[], &[4, 9], &[])), "--seeds 4,9");
+        assert_eq!(
+            sim("./airpace", "cell.toml", &["pbe".to_owned(), "bbr".to_owned()], &[1, 2, 3], &set),
+            r"./airpace sim cell.toml --scheme pbe,bbr --seeds 1..3 --set 'trace=my trace'\''s.up'"
+        );
+        assert_eq!(sim("airpace", "trace", &[], &[4, 9], &[]), "airpace sim trace --seeds 4,9");
     }
 }

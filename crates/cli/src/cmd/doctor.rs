@@ -213,6 +213,7 @@ fn live_radio() -> Finding {
             }
             Err(error) => error.to_string(),
         },
+        // A static binary cannot load radios' drivers, which is why it leaves them out: only another build can.
         remedy: match (radio::IS_BUILT, called::checkout()) {
             (true, _) => package_line("soapysdr-module-all", "SoapySDR's modules"),
             (false, Some(_)) => "AIRPACE_FEATURES=sdr airpace doctor".to_owned(),

@@ -13,7 +13,10 @@ fn without_soapysdr_it_says_how_to_get_it() {
     shell.run(&words).refused(&parts);
     let doctor = &shell.run(&["doctor", "--json"]).json()[0]["features"]["live radio"];
     assert_eq!(doctor["present"], false);
-    assert!(doctor["remedy"].as_str().unwrap().contains("libsoapysdr-dev"), "{doctor}");
+    assert!(
+        doctor["remedy"].as_str().unwrap().ends_with("AIRPACE_FEATURES=sdr ./airpace doctor"),
+        "{doctor}"
+    );
 }
 
 #[test]

@@ -161,9 +161,13 @@ fn directions(run: &RunSummary) -> Vec<Direction> {
     direction::BOTH.into_iter().filter(goes).collect()
 }
 
+/// The command that makes a whole run again.
+pub(super) fn whole_command(manifest: &Manifest) -> String {
+    let of_one = |scenario| command(manifest, scenario, &manifest.seeds);
+    manifest.scenarios.iter().map(of_one).collect::<Vec<_>>().join(" && ")
+}
+
 /// The command that runs one scenario of a run with these seeds.
 fn command(manifest: &Manifest, scenario: &ManifestScenario, seeds: &[u64]) -> String {
-    let mut words = vec![manifest.program.clone(), "sim".to_owned(), scenario.argument.clone()];
-    words.extend(shell::options(&manifest.schemes, seeds, &scenario.set));
-    shell::join(&words)
+    shell::sim(&manifest.host.program, &scenario.argument, &manifest.schemes, seeds, &scenario.set)
 }
