@@ -23,7 +23,9 @@ pub fn recordings(path: &str) -> Option<PathBuf> {
     if found.exists() {
         return Some(found);
     }
-    skipped(&format!("no recordings: {path}"));
+    // By folder: what is missing is counted, not listed file by file.
+    let folder = path.rsplit_once('/').map_or(path, |(folder, _)| folder);
+    skipped(&format!("no recordings: {folder}"));
     None
 }
 
