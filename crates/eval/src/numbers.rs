@@ -17,7 +17,7 @@ pub struct Shown {
     pub decimals: usize,
 }
 
-/// Every metric that tables show, in the order of the report's table.
+/// Every metric that tables show.
 ///
 /// Chosen: as many decimals as seeds agree on where nothing was changed, and not more than fit a terminal.
 pub static SHOWN: [Shown; 17] = [

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -254,6 +255,27 @@ fn folders_that_are_not_ours_are_left_alone() {
     sim("again").fine();
 }
 
+/// Starts a run that does not end by itself, and waits until its folder is there.
+fn under_way(shell: &Shell, words: &[&str], folder: &str) -> Child {
+    let mut command = shell.command(words);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    while !shell.path(folder).join("manifest.json").exists() {
+        assert_eq!(child.try_wait().expect("its state"), None, "so long a run does not end by itself");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+/// Presses Ctrl-C; what is said on standard error.
+#[cfg(unix)]
+fn interrupted(child: Child) -> String {
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
+        .expect("it is there");
+    let done = child.wait_with_output().expect("it ends");
+    assert_eq!(done.status.code(), Some(2));
+    String::from_utf8(done.stderr).expect("text")
+}
+
 #[test]
 fn an_interrupted_run_leaves_a_folder_that_says_so() {
     let shell = Shell::new();
@@ -270,13 +292,7 @@ fn an_interrupted_run_leaves_a_folder_that_says_so() {
         "--out",
         "run",
     ];
-    let mut child =
-        shell.command(&words).stdout(std::process::Stdio::null()).spawn().expect("the binary starts");
-    let manifest = shell.path("run/manifest.json");
-    while !manifest.exists() {
-        assert_eq!(child.try_wait().expect("its state"), None, "so long a run does not end by itself");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let mut child = under_way(&shell, &words, "run");
     child.kill().expect("it is stopped");
     child.wait().expect("it ends");
     let told: Value = serde_json::from_str(&shell.read("run/manifest.json")).unwrap();
@@ -292,17 +308,7 @@ fn ctrl_c_stops_in_order_and_what_ended_can_be_looked_at() {
     let shell = Shell::new();
     shell.write("small.toml", SMALL);
     let words = ["sim", "small.toml", "--scheme", "reno", "--set", "duration_s=100000", "--out", "run"];
-    let mut child =
-        shell.command(&words).stderr(std::process::Stdio::piped()).spawn().expect("the binary starts");
-    while !shell.path("run/manifest.json").exists() {
-        assert_eq!(child.try_wait().expect("its state"), None, "so long a run does not end by itself");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let signal = format!("kill -INT {}", child.id());
-    assert!(std::process::Command::new("sh").args(["-c", &signal]).status().expect("sh").success());
-    let done = child.wait_with_output().expect("it ends");
-    assert_eq!(done.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&done.stderr);
+    let told = interrupted(under_way(&shell, &words, "run"));
     assert!(told.contains("stopped; 0 of 1 runs had ended. Run folder: run (incomplete)"), "{told}");
     assert!(shell.run(&["report", "run"]).fine().contains("interrupted"));
 }
@@ -315,17 +321,7 @@ fn after_ctrl_c_the_folder_is_named_and_latest_leads_there() {
     shell.run(&["sim", "small.toml", "--scheme", "reno", "--quiet"]).fine();
     shell.write("endless.toml", &SMALL.replace("1.5", "100000"));
     let words = ["sim", "endless.toml", "--scheme", "reno,cubic", "--jobs", "1", "--set", "name=endless"];
-    let mut child =
-        shell.command(&words).stderr(std::process::Stdio::piped()).spawn().expect("the binary starts");
-    while !shell.path("runs/endless-001/manifest.json").exists() {
-        assert_eq!(child.try_wait().expect("its state"), None, "so long a run does not end by itself");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let signal = format!("kill -INT {}", child.id());
-    assert!(std::process::Command::new("sh").args(["-c", &signal]).status().expect("sh").success());
-    let done = child.wait_with_output().expect("it ends");
-    assert_eq!(done.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&done.stderr);
+    let told = interrupted(under_way(&shell, &words, "runs/endless-001"));
     assert!(told.contains("of 2 runs had ended. Run folder: runs/endless-001 (incomplete)"), "{told}");
     let latest = std::fs::read_link(shell.path("runs/latest")).unwrap();
     assert_eq!(latest, Path::new("endless-001"), "runs/latest is what the message names");
