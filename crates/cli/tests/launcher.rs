@@ -384,7 +384,7 @@ fn too_little_room_is_told_before_anything_is_installed() {
     let failed = machine.airpace(&["demo"]);
     let told = text(&failed.stderr);
     assert_eq!(failed.status.code(), Some(2), "{told}");
-    assert!(told.contains("only 1.5 GB are free on /, and 2.2 GB are needed there"), "{told}");
+    assert!(told.contains("only 1.5 GB are free on /, and 1.6 GB are needed there"), "{told}");
     assert!(told.contains("export CARGO_TARGET_DIR=DIR") && told.contains("RUSTUP_HOME=DIR"), "{told}");
     assert_eq!(machine.calls(), "", "nothing was begun");
 
