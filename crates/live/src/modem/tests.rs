@@ -151,42 +151,46 @@ fn a_log_that_is_over_ends_the_service_if_that_is_wanted() {
     let mut replay = Replay::new(packets.collect(), options);
     let mut door = Door::listen("127.0.0.1:0").unwrap();
     let source = Source::Tcp(door.to_string());
-    let (stats, host) = thread::scope(|scope| {
+    let (stats, came) = thread::scope(|scope| {
         let server = scope.spawn(move || {
             serve(&mut door, ModemOptions::default(), true, || replay.say(), &AtomicBool::new(false), |_| {})
                 .unwrap()
         });
         let mut host = Host::new(&source, &[CODE]);
         host.until(|host| host.came.last().is_some_and(|(_, payload)| payload == &[29]));
-        (server.join().unwrap(), host)
+        drop(host.port);
+        (server.join().unwrap(), host.came)
     });
-    assert_eq!(host.came.last(), Some(&(stamp(290), vec![29])), "with the stamps that it was recorded with");
-    assert_eq!((stats.modem.fed, stats.modem.sent), (30, host.came.len() as u64));
+    assert_eq!(came.last(), Some(&(stamp(290), vec![29])), "with the stamps that it was recorded with");
+    assert_eq!((stats.modem.fed, stats.modem.sent), (30, came.len() as u64));
 }
 
 /// A host that reads nothing while the modem says its last, and goes on to ask, gets all that was sent nevertheless.
 fn a_slow_host(source: Source, mut door: Door) {
-    let packets = (0..30).map(|at| {
-        let stamp = Stamp::from_nanos((1_450_000_000_000 + at) * 1_000_000);
-        Recorded { radio: Radio::FIRST, code: CODE, stamp, payload: vec![0; 64] }
-    });
-    // So late that the host has asked for it by then.
-    let late = Recorded {
-        radio: Radio::FIRST,
-        code: CODE,
-        stamp: Stamp::from_nanos(1_450_000_000_500 * 1_000_000),
-        payload: vec![1; 64],
+    // Nothing is said before the host has asked for it, however long that takes.
+    let has_asked = AtomicBool::new(false);
+    let mut count = 0;
+    let speech = || {
+        if !has_asked.load(Ordering::Relaxed) {
+            return Next::Later;
+        }
+        count += 1;
+        if count > 30 {
+            return Next::End;
+        }
+        let stamped = Stamped::At(Time::ZERO);
+        Next::Said(Said { at: Time::ZERO, radio: Radio::FIRST, code: CODE, stamped, payload: vec![0; 64] })
     };
-    let mut replay = Replay::new(packets.chain([late]).collect(), ReplayOptions::default());
     let (tell, told) = mpsc::channel();
     thread::scope(|scope| {
         let server = scope.spawn(move || {
             let notice = |notice| tell.send(notice).unwrap();
             let never = AtomicBool::new(false);
-            serve(&mut door, ModemOptions::default(), true, || replay.say(), &never, notice).unwrap()
+            serve(&mut door, ModemOptions::default(), true, speech, &never, notice).unwrap()
         });
         let mut host = Host::new(&source, &[CODE]);
         host.until(|host| host.line.session.state() == State::Streaming);
+        has_asked.store(true, Ordering::Relaxed);
         assert!(told.iter().any(|notice| notice == Notice::AllSaid));
         let _ = host.port.write(&[0x7E; 64]);
         let mut buffer = [0; 256];
@@ -205,8 +209,10 @@ fn a_slow_host(source: Source, mut door: Door) {
                 }
             }
         }
+        // The modem waits for a host that has not gone.
+        drop(host.port);
         let sent = server.join().unwrap().modem.sent;
-        assert!(sent > 0 && host.came.len() as u64 == sent, "{} of {sent}", host.came.len());
+        assert_eq!((sent, host.came.len()), (30, 30), "sent, and came");
     });
 }
 
