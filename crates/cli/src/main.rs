@@ -19,6 +19,12 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use cmd::Verdict;
 use terminal::Paint;
 
+/// For the binary that runs on any Linux: musl's own allocator gives every large buffer back to the system, only to ask
+/// for it again.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Compares congestion controls over cellular networks: simulated cells and recorded traces.
 #[derive(Parser)]
 #[command(
