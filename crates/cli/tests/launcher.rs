@@ -334,9 +334,9 @@ fn without_root_it_prints_the_one_line_that_installs_what_is_missing() {
 #[test]
 fn what_the_tests_want_beside_is_in_the_same_line() {
     let machine = Machine::without_root();
-    let script = machine.asks("need_toolchain tshark c_tools");
+    let script = machine.asks("need_toolchain tshark soapysdr c_tools");
     let told = text(&machine.start(&script, &machine.root(), &[]).stderr);
-    let line = format!("{ALL} tshark pkg-config g++ mandoc");
+    let line = format!("{ALL} tshark libsoapysdr-dev pkg-config g++ mandoc");
     assert!(told.lines().any(|said| said.trim() == line), "{told}");
 
     let machine = Machine::ready();
