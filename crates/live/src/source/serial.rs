@@ -26,13 +26,22 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     // Programs that look for modems would otherwise talk in between. The exclusive mode does not bind root; the lock
     // does bind whoever asks for it, as serial terminals and we do, and lasts as long as the guard has the port.
     rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).map_err(taken)?;
-    termios::ioctl_tiocexcl(&fd)?;
+    if !is_pseudo(&fd)? {
+        termios::ioctl_tiocexcl(&fd)?;
+    }
     let mut attributes = termios::tcgetattr(&fd)?;
     attributes.make_raw();
     termios::tcsetattr(&fd, OptionalActions::Now, &attributes)?;
     // What waited before would be taken for what the modem says now.
     termios::tcflush(&fd, QueueSelector::IFlush)?;
     Ok(fd)
+}
+
+/// Whether it is a pseudoterminal. Its exclusive mode would outlast us: it ends with the other side, and until then only root
+/// could open it again. No program looks there for modems.
+fn is_pseudo(fd: &OwnedFd) -> io::Result<bool> {
+    // Linux, Documentation/admin-guide/devices.txt: Unix98 PTY slaves.
+    Ok((136..=143).contains(&rustix::fs::major(rustix::fs::fstat(fd)?.st_rdev)))
 }
 
 /// What it means to be refused a port.
