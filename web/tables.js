@@ -69,13 +69,13 @@ function expectationsCard(s) {
 
 function overviewSection(overview) {
   const headings = [el("th", { class: "name", scope: "col" }, "scenario"),
-    ...overview.schemes.map((scheme) => el("th", { scope: "col" }, scheme, el("small", {}, "Mbit/s · ms"))),
-    el("th", { scope: "col" }, "expectations")];
+    el("th", { scope: "col" }, "expectations"),
+    ...overview.schemes.map((scheme) => el("th", { scope: "col" }, scheme, el("small", {}, "Mbit/s · ms")))];
   const rows = overview.rows.map((row) => el("tr", {},
     el("th", { scope: "row" }, el("a", { href: `#${row.scenario}` }, row.scenario)),
-    row.cells.map((cell) => el("td", {}, cell ? [cell.throughput, el("small", {}, ` · ${cell.one_way_delay_p95}`)] : "–")),
     el("td", { class: row.expectations === 0 ? "" : row.expectations_met === row.expectations ? "met" : "missed" },
-      row.expectations === 0 ? "–" : `${row.expectations_met} of ${row.expectations}`)));
+      row.expectations === 0 ? "–" : `${row.expectations_met} of ${row.expectations}`),
+    row.cells.map((cell) => el("td", {}, cell ? [cell.throughput, el("small", {}, ` · ${cell.one_way_delay_p95}`)] : "–"))));
   return el("section", { id: "overview" }, el("h2", {}, "Overview"),
     el("p", { class: "muted" }, "First flow of each scenario, mean over seeds: throughput, and the 95th percentile of one-way delay."),
     el("div", { class: "cards" }, el("article", { class: "card wide" }, table(headings, el("tbody", {}, rows)))));

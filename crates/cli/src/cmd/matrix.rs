@@ -136,9 +136,10 @@ fn stopped(folder: &Path, is_numbered: bool, ended: usize, runs: usize) -> anyho
         0 => "nothing in it can be looked at".to_owned(),
         _ => format!("`airpace report {}` makes its page", shell::quote(&named.to_string_lossy())),
     };
+    // Those in `runs` are what it looks at.
+    let prune = if is_numbered { "; `airpace runs prune --incomplete` removes such folders" } else { "" };
     anyhow::anyhow!(
-        "stopped; {ended} of {runs} runs had ended. Run folder: {} (incomplete): {page}; `airpace runs prune --incomplete` \
-         removes such folders",
+        "stopped; {ended} of {runs} runs had ended. Run folder: {} (incomplete): {page}{prune}",
         folder.display()
     )
 }

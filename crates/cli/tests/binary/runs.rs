@@ -105,6 +105,11 @@ fn prune_removes_what_it_was_told_to_and_asks_first() {
     let removed = shell.run(&["runs", "prune", "--incomplete", "--yes", "--json"]).json();
     assert_eq!((&removed[0]["name"], &removed[0]["removed"]), (&"small-002".into(), &true.into()));
     assert_eq!(shell.runs(), ["small-003", "small-004"]);
+    shell.change_manifest("small-004", |manifest| manifest["complete"] = false.into());
+    shell.run(&["runs", "prune", "--incomplete", "--yes"]).fine();
+    assert_eq!(shell.runs(), ["small-003"], "the one that `latest` leads to goes too where it is incomplete");
+    let latest = std::fs::read_link(shell.path("runs/latest")).expect("a link");
+    assert_eq!(latest, std::path::Path::new("small-003"), "it leads to the newest that stays");
     shell.run(&["runs", "prune", "--keep", "0", "--latest", "--yes"]).fine();
     assert!(shell.runs().is_empty());
     assert!(!shell.path("runs/latest").is_symlink(), "a link that leads nowhere goes too");
@@ -149,7 +154,7 @@ fn a_run_that_is_going_on_is_not_removed_and_its_folder_is_nobody_elses() {
     }
     assert_eq!(shell.run(&["runs", "--json"]).json()[0]["state"], "running");
     let told = shell.run(&["runs", "prune", "--incomplete", "--latest", "--yes"]).fine();
-    assert!(told.contains("0 run folders"), "{told}");
+    assert!(told.contains("None of 1 run folder would go"), "{told}");
     shell
         .run(&["sim", "small.toml", "--scheme", "reno", "--out", "runs/small-001"])
         .refused(&["another run writes", "--out"]);

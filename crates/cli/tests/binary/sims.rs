@@ -310,6 +310,7 @@ fn ctrl_c_stops_in_order_and_what_ended_can_be_looked_at() {
     let words = ["sim", "small.toml", "--scheme", "reno", "--set", "duration_s=100000", "--out", "run"];
     let told = interrupted(under_way(&shell, &words, "run"));
     assert!(told.contains("stopped; 0 of 1 runs had ended. Run folder: run (incomplete)"), "{told}");
+    assert!(!told.contains("prune"), "that looks at `runs`: {told}");
     assert!(shell.run(&["report", "run"]).fine().contains("interrupted"));
 }
 
@@ -326,6 +327,11 @@ fn after_ctrl_c_the_folder_is_named_and_latest_leads_there() {
     let latest = std::fs::read_link(shell.path("runs/latest")).unwrap();
     assert_eq!(latest, Path::new("endless-001"), "runs/latest is what the message names");
     assert!(shell.run(&["report", "runs/latest"]).fine().contains("interrupted"));
+
+    assert!(told.contains("`airpace runs prune --incomplete` removes such folders"), "{told}");
+    shell.run(&["runs", "prune", "--incomplete", "--yes"]).fine();
+    assert!(!shell.path("runs/endless-001").exists(), "what it says is so");
+    assert_eq!(std::fs::read_link(shell.path("runs/latest")).unwrap(), Path::new("small-001"));
 }
 
 #[test]

@@ -2,20 +2,22 @@
 
 use std::fs;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use airpace_eval::RunFolder;
 use indicatif::DecimalBytes;
 use serde_json::json;
 
-use super::{Claim, Found, Run, State};
+use super::{Claim, Found, Run, State, point_latest_to};
 use crate::cmd::Verdict;
 use crate::terminal::{count, say};
 
 /// Removes run folders: those to which all of --incomplete, --older-than and --keep apply that are given.
 ///
 /// It removes what a run wrote, and then its folder if nothing else is in it. It never touches a folder that is no run's, a
-/// link, a run that is going on, or (without --latest) the run that `latest` leads to.
+/// link, a run that is going on, or (without --latest) the run that `latest` leads to, if that one is complete. `latest`
+/// leads to the newest that stays.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace runs prune --incomplete\n         \
@@ -32,7 +34,7 @@ pub struct Args {
     /// Those before the newest N.
     #[arg(long, value_name = "N")]
     keep: Option<usize>,
-    /// Also the one that `latest` leads to.
+    /// Also the complete one that `latest` leads to.
     #[arg(long)]
     latest: bool,
     /// Says what would go, and removes nothing.
@@ -45,7 +47,7 @@ pub struct Args {
 
 /// Removes them.
 pub(super) fn run(args: &Args, found: Found, json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let latest = found.within.join("latest");
+    let (within, there) = (found.within, found.runs.len());
     let chosen = choose(found.runs, args, SystemTime::now());
     let bytes = DecimalBytes(chosen.iter().map(|run| run.bytes).sum());
     let folders = count(chosen.len() as u64, "run folder");
@@ -53,8 +55,10 @@ pub(super) fn run(args: &Args, found: Found, json: bool, out: &mut dyn Write) ->
         for run in &chosen {
             run.write(out)?;
         }
-        if chosen.is_empty() || args.dry_run {
-            writeln!(out, "{folders}, {bytes}, would go.")?;
+        match chosen.len() {
+            0 => writeln!(out, "None of {} would go.", count(there as u64, "run folder"))?,
+            _ if args.dry_run => writeln!(out, "{folders}, {bytes}, would go.")?,
+            _ => {}
         }
     }
     if chosen.is_empty() || args.dry_run {
@@ -84,11 +88,21 @@ pub(super) fn run(args: &Args, found: Found, json: bool, out: &mut dyn Write) ->
             if removed == chosen.len() as u64 { Verdict::Fine } else { Verdict::Failed }
         }
     };
-    // A link that leads nowhere helps nobody.
-    if latest.is_symlink() && !latest.exists() {
-        let _ = fs::remove_file(&latest);
-    }
+    mend_latest(&within)?;
     Ok(verdict)
+}
+
+/// Where what `latest` led to has gone, it leads to the newest that stays; where none stays, it goes.
+fn mend_latest(within: &Path) -> anyhow::Result<()> {
+    let latest = within.join("latest");
+    if !latest.is_symlink() || latest.exists() {
+        return Ok(());
+    }
+    match Found::within(within)?.runs.last() {
+        Some(newest) => _ = point_latest_to(&newest.path),
+        None => _ = fs::remove_file(&latest),
+    }
+    Ok(())
 }
 
 /// One object per chosen folder, with what came of it.
@@ -119,7 +133,7 @@ fn choose(runs: Vec<Run>, args: &Args, now: SystemTime) -> Vec<Run> {
     let first_kept = args.keep.map_or(runs.len(), |keep| runs.len().saturating_sub(keep));
     let is_chosen = |(at, run): &(usize, Run)| {
         run.state != State::Running
-            && (args.latest || !run.is_latest)
+            && (args.latest || !run.is_latest || run.state == State::Incomplete)
             && (!args.incomplete || run.state == State::Incomplete)
             && before.is_none_or(|before| run.manifest.host.started_unix_s < before)
             && *at < first_kept
@@ -133,7 +147,7 @@ fn choose(runs: Vec<Run>, args: &Args, now: SystemTime) -> Vec<Run> {
 /// Nobody to ask.
 fn is_confirmed(question: &str, out: &mut dyn Write) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
-        anyhow::bail!("nobody is there to be asked; give --yes to remove, or --dry-run to look");
+        anyhow::bail!("there is no terminal to ask at; give --yes to remove, or --dry-run to look");
     }
     write!(out, "{question} [y/N] ")?;
     out.flush()?;
