@@ -67,10 +67,19 @@ pub fn items(binary: &Path) -> anyhow::Result<Vec<Item>> {
     );
     items.extend(Shell::ALL.map(|shell| text(shell.file().to_owned(), shell.script().as_bytes())));
     items.extend(
-        DOCUMENTS.iter().map(|(name, words)| text(format!("share/doc/airpace/{name}"), words.as_bytes())),
+        DOCUMENTS.iter().map(|(name, words)| {
+            text(format!("share/doc/airpace/{name}"), with_whole_links(words).as_bytes())
+        }),
     );
     items.sort_by(|a, b| a.place.cmp(&b.place));
     Ok(items)
+}
+
+/// A page of the guide whose links to what is not installed lead to the repository, at the commit of this binary.
+fn with_whole_links(page: &str) -> String {
+    let tree = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/", env!("AIRPACE_COMMIT"));
+    // Pages lie in `docs/guide`.
+    page.replace("](../../", &format!("]({tree}/")).replace("](../", &format!("]({tree}/docs/"))
 }
 
 /// Writes one file below `root`: whole or not at all, in place of what is there, even if that runs now.
@@ -106,6 +115,23 @@ fn cannot_write(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn installed_pages_link_to_what_is_installed_or_to_the_repository() {
+        let names: Vec<&str> = DOCUMENTS.iter().map(|(name, _)| *name).collect();
+        let mut links = 0;
+        for (name, words) in DOCUMENTS.iter().filter(|(name, _)| name.starts_with("guide/")) {
+            let page = with_whole_links(words);
+            for link in page.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
+            {
+                let file = link.split('#').next().expect("a first part");
+                let is_there = file.is_empty() || names.contains(&format!("guide/{file}").as_str());
+                assert!(is_there || link.starts_with("https://"), "{name}: `{link}` leads nowhere");
+                links += 1;
+            }
+        }
+        assert!(links > 10, "there are links to look at");
+    }
 
     #[test]
     fn every_page_of_the_guide_is_installed() {

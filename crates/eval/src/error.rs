@@ -1,12 +1,13 @@
 //! Why a folder, a table or a report could not be made; each says what to do.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Why judging a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
     /// The operating system refused something.
-    #[error("cannot {doing} `{}`; choose a folder you may write to with --out DIR", path.display())]
+    #[error("cannot {doing} `{}`; {}", path.display(), way_out(source))]
     Write {
         /// What was tried.
         doing: &'static str,
@@ -106,6 +107,16 @@ pub enum EvalError {
         /// What it says.
         reason: String,
     },
+}
+
+/// What helps where the system does not write.
+fn way_out(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "make room there, or choose a folder on another disk with --out DIR"
+        }
+        _ => "choose a folder you may write to with --out DIR",
+    }
 }
 
 impl EvalError {

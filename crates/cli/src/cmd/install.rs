@@ -59,7 +59,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     said(args.json, out, &prefix, &items, || {
         let over = match before.as_deref() {
             Some(version) if version != env!("CARGO_PKG_VERSION") => format!(", in place of {version}"),
-            Some(_) => ", again".to_owned(),
+            Some(_) => ", in place of the same version".to_owned(),
             None => String::new(),
         };
         let mut words =
@@ -243,6 +243,10 @@ fn advice(prefix: &Path) -> String {
             let line = format!("autoload -Uz compinit && compinit && . {}", of(Shell::Zsh));
             add("For zsh to complete it:", &line);
         }
+        // fish looks below XDG_DATA_HOME and XDG_DATA_DIRS, as bash-completion does.
+        "fish" if !share_is_searched(prefix) => {
+            add("For fish to complete it:", &format!("source {}", of(Shell::Fish)));
+        }
         _ => {}
     }
     match words.is_empty() {
@@ -258,12 +262,16 @@ fn is_on_path(folder: &Path) -> bool {
 
 /// Whether bash's completions are loaded from below this prefix, as bash-completion does.
 fn bash_looks_there(prefix: &Path) -> bool {
+    Path::new("/usr/share/bash-completion/bash_completion").exists() && share_is_searched(prefix)
+}
+
+/// Whether `share` below this prefix is among the user's and the system's folders of data, as freedesktop.org names them.
+fn share_is_searched(prefix: &Path) -> bool {
     let share = prefix.join("share");
     let words = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let own = words("XDG_DATA_HOME")
         .map(PathBuf::from)
         .or_else(|| words("HOME").map(|home| PathBuf::from(home).join(".local/share")));
     let all = words("XDG_DATA_DIRS").unwrap_or_else(|| "/usr/local/share:/usr/share".into());
-    Path::new("/usr/share/bash-completion/bash_completion").exists()
-        && own.into_iter().chain(std::env::split_paths(&all)).any(|folder| folder == share)
+    own.into_iter().chain(std::env::split_paths(&all)).any(|folder| folder == share)
 }

@@ -106,12 +106,9 @@ pub fn run(
             return Err(error.into());
         }
     };
-    let page = report::write(&folder)?;
     if is_numbered {
         point_latest_to(&folder);
     }
-    drop(claim);
-
     let summary = &outcome.summary;
     if args.json {
         for line in summary.runs.iter().flat_map(|run| run.lines()) {
@@ -121,6 +118,9 @@ pub fn run(
         results::write_tables(&matrix.scenarios, summary, out, Paint::stdout())?;
     }
     results::write_verdicts(summary, args.quiet, &mut args.words(out), Paint::stdout())?;
+    // Last: what was computed is told, also where there is no room for its page.
+    let page = report::write(&folder)?;
+    drop(claim);
     args.say(out, &format!("Run folder: {}", folder.display()))?;
     args.say(out, &format!("Report:     {}", page.display()))?;
     Ok(if summary.all_expectations_met() { Verdict::Fine } else { Verdict::Failed })
