@@ -38,7 +38,7 @@ pub struct UninstallArgs {
     /// The prefix it was installed with. [default: the one this program lies in, else that of `airpace install`]
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
-    /// Prints one JSON object: the prefix and the files that were removed.
+    /// Prints one JSON object: the prefix, the files that were removed, and folders that stay as they hold others' files.
     #[arg(long)]
     json: bool,
 }
@@ -73,10 +73,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 pub fn uninstall(args: &UninstallArgs, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let (prefix, record) = installed(args.prefix.as_deref())?;
     record.remove(&prefix)?;
+    let left = record.folders_left();
     if args.json {
-        writeln!(out, "{}", json!({ "prefix": prefix, "files": record.files }))?;
+        writeln!(out, "{}", json!({ "prefix": prefix, "files": record.files, "folders_left": left }))?;
     } else {
         writeln!(out, "Removed airpace {} from {}.", record.version, prefix.display())?;
+        for folder in left {
+            writeln!(out, "{} stays: what is in it was not installed.", folder.display())?;
+        }
     }
     Ok(Verdict::Fine)
 }

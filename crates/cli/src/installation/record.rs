@@ -86,6 +86,15 @@ impl Record {
         self.folders.extend(missing.map(Path::to_owned));
     }
 
+    /// Of the folders that were made, the innermost that are still there: once all is removed, those that others use.
+    pub fn folders_left(&self) -> Vec<&Path> {
+        let there: Vec<&Path> =
+            self.folders.iter().map(PathBuf::as_path).filter(|folder| folder.exists()).collect();
+        let holds_another =
+            |folder: &Path| there.iter().any(|other| *other != folder && other.starts_with(folder));
+        there.iter().copied().filter(|folder| !holds_another(folder)).collect()
+    }
+
     /// Removes the files, then the folders that were made for them and hold nothing else. The record goes last, so that
     /// whatever stops this, it can be started again. What is not there any more is no error.
     ///

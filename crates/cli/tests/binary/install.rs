@@ -74,7 +74,9 @@ fn what_others_put_there_stays() {
     shell.run(&["install", "--prefix", "place"]).fine();
     shell.write("place/share/man/man1/other.1", "a page");
     shell.write("place/share/doc/airpace/notes", "of my own");
-    shell.run(&["uninstall", "--prefix", "place"]).fine();
+    let told = shell.run(&["uninstall", "--prefix", "place"]).fine();
+    assert!(told.contains("place/share/doc/airpace stays: "), "{told}");
+    assert_eq!(told.lines().count(), 2, "folders that were there before are not ours to speak of: {told}");
     assert_eq!(
         tree(&prefix),
         [
@@ -88,6 +90,27 @@ fn what_others_put_there_stays() {
             "share/man/man1/other.1"
         ]
     );
+}
+
+#[test]
+fn every_shell_is_told_how_it_completes_where_it_does_not_look() {
+    let shell = Shell::new();
+    for (name, line) in [
+        ("bash", "/place/share/bash-completion/completions/airpace"),
+        ("zsh", "/place/share/zsh/site-functions/_airpace"),
+        ("fish", "source "),
+    ] {
+        let words = ["install", "--prefix", "place"];
+        let done = Done::of(shell.command(&words).env("SHELL", format!("/usr/bin/{name}")), &words);
+        let told = done.fine();
+        assert!(told.contains(&format!("For {name} to complete it:")) && told.contains(line), "{told}");
+    }
+    let share = shell.path("place/share");
+    let words = ["install", "--prefix", "place"];
+    let mut command = shell.command(&words);
+    command.env("SHELL", "/usr/bin/fish").env("XDG_DATA_DIRS", &share);
+    let told = Done::of(&mut command, &words).fine();
+    assert!(!told.contains("to complete it"), "fish looks there: {told}");
 }
 
 #[test]
