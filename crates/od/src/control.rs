@@ -29,6 +29,7 @@ use rustix::io::Errno;
 use crate::error::Error;
 
 mod client;
+mod folder;
 mod server;
 
 pub use client::Client;

@@ -1,24 +1,19 @@
 //! The daemon's end of the control socket. It never waits for a program.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, Permissions};
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::FlockOperation;
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType,
-};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use super::{Answer, KpiInfo, MOST_REQUEST_BYTES, Refusal, Request, SOCKET_NAME};
+use super::folder::Folder;
+use super::{Answer, KpiInfo, MOST_REQUEST_BYTES, Refusal, Request};
 use crate::board::{Board, SlotId};
 use crate::clock::now_ns;
 use crate::error::Error;
@@ -66,14 +61,12 @@ pub trait Host {
 #[derive(Debug)]
 pub struct Server {
     socket: OwnedFd,
-    path: PathBuf,
     programs: Vec<Program>,
     /// Whose turn is first: who was not reached before the last rest.
     first: usize,
     /// Until when programs have to wait, in ns of [`crate::clock`].
     rests_until_ns: u64,
-    /// Held for as long as this daemon lives; the system lets go of it however it dies.
-    _lock: File,
+    _folder: Folder,
 }
 
 /// A connected program.
@@ -92,35 +85,12 @@ impl Server {
     /// Everybody on the machine may connect: who may not is kept out by the folder's permissions.
     ///
     /// # Errors
-    /// [`Error::InUse`] if a daemon runs there, [`Error::System`] for what the system refuses.
+    /// [`Error::Folder`] if others may change what is in it, [`Error::InUse`] if a daemon runs there, [`Error::System`] for
+    /// what the system refuses.
     pub fn bind(dir: &Path) -> Result<Server, Error> {
-        let of_io = |doing| {
-            move |error: std::io::Error| Error::System {
-                doing,
-                errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
-            }
-        };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o755)
-            .create(dir)
-            .map_err(of_io("making the daemon's folder"))?;
-        let lock = File::create(dir.join("lock")).map_err(of_io("making the daemon's lock file"))?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::AGAIN) => return Err(Error::InUse { dir: dir.to_owned() }),
-            Err(errno) => return Err(Error::System { doing: "locking the daemon's folder", errno }),
-        }
-
-        let path = dir.join(SOCKET_NAME);
-        let new = dir.join(format!("{SOCKET_NAME}.new"));
-        // With the lock held it can only be what is left of a daemon that died right here.
-        let _ = std::fs::remove_file(&new);
-        let socket = listen(&new).map_err(Error::system("listening on the control socket"))?;
-        std::fs::set_permissions(&new, Permissions::from_mode(0o666))
-            .and_then(|()| std::fs::rename(&new, &path))
-            .map_err(of_io("putting the control socket in its place"))?;
-        Ok(Server { socket, path, programs: Vec::new(), first: 0, rests_until_ns: 0, _lock: lock })
+        let folder = Folder::claim(dir)?;
+        let socket = folder.listen()?;
+        Ok(Server { socket, programs: Vec::new(), first: 0, rests_until_ns: 0, _folder: folder })
     }
 
     /// Does what there is to do, for which it waits no longer than `wait`; never waits for a program.
@@ -239,13 +209,6 @@ impl Server {
 fn work_ns() -> u64 {
     let work = clock_gettime(ClockId::ThreadCPUTime);
     work.tv_sec as u64 * 1_000_000_000 + work.tv_nsec as u64
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // While the lock is still held: it is this daemon's socket that goes.
-        let _ = std::fs::remove_file(&self.path);
-    }
 }
 
 /// What ends a connection: the program has gone, does not read, or does not keep to the protocol.
@@ -379,13 +342,4 @@ fn end_leases(host: &mut impl Host, slot: SlotId, count: u32) {
     if left == 0 {
         host.unsubscribed(slot);
     }
-}
-
-fn listen(path: &Path) -> Result<OwnedFd, Errno> {
-    let address = SocketAddrUnix::new(path)?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    rustix::net::bind(&socket, &address)?;
-    rustix::net::listen(&socket, MOST_PROGRAMS as i32)?;
-    Ok(socket)
 }
