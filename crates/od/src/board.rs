@@ -79,6 +79,11 @@ impl Board {
         Ok((Board { mapping, for_readers, free: VecDeque::new() }, publisher))
     }
 
+    /// How many KPIs there is room for.
+    pub fn capacity(&self) -> u32 {
+        self.mapping.capacity()
+    }
+
     /// Gives a KPI a place of its own, until [`Board::free`]; the same place for the same name.
     ///
     /// Once all places were given, the one that nobody has needed for longest is given anew, in its next generation: the

@@ -13,8 +13,13 @@
 //! A subscription is a lease: it ends by `unsubscribe`, or with the connection, however that ends. Leases are counted:
 //! what was subscribed to twice ends when it was unsubscribed from twice.
 //!
-//! No process keeps others out: it has at most [`MOST_OF_A_PROCESS`] connections of the [`MOST_PROGRAMS`] that there may
-//! be, with [`MOST_LEASES`] subscriptions together; and all requests together take no more than a tenth of a core.
+//! No process and no user keeps others out. A process has at most [`MOST_OF_A_PROCESS`] connections of the
+//! [`MOST_PROGRAMS`] that there may be, with [`MOST_LEASES`] subscriptions together. A user has at most [`MOST_OF_A_USER`]
+//! connections, and subscriptions to three eighths of the board's rows. For root and the daemon's own user these two bounds
+//! do not hold, and [`RESERVED_PROGRAMS`] connections and a quarter of the rows are kept for them: other users who act
+//! together can fill what they share, but keep these two from nothing. A connection ends that has asked for neither the
+//! board nor a KPI within [`MOST_IDLE`], or has left a request half said or an answer half read for as long. All requests
+//! together take no more than a tenth of a core.
 //!
 //! `printf 'list\n' | socat - UNIX:/run/airpace/control` shows the KPIs.
 //!
@@ -29,10 +34,15 @@ use rustix::io::Errno;
 use crate::error::Error;
 
 mod client;
+mod folder;
+mod limits;
 mod server;
 
 pub use client::Client;
-pub use server::{Host, MOST_LEASES, MOST_OF_A_PROCESS, MOST_PROGRAMS, Server};
+pub use limits::{
+    MOST_IDLE, MOST_LEASES, MOST_OF_A_PROCESS, MOST_OF_A_USER, MOST_PROGRAMS, RESERVED_PROGRAMS,
+};
+pub use server::{Host, Server};
 
 /// The socket, in the daemon's folder.
 pub const SOCKET_NAME: &str = "control";

@@ -25,6 +25,16 @@ pub enum Error {
         /// The folder.
         dir: PathBuf,
     },
+    /// Others could change what the daemon puts there.
+    #[error(
+        "{dir} {what}; give the daemon a folder of its own user's, which nobody else can write, by OD_DIR"
+    )]
+    Folder {
+        /// The folder.
+        dir: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// What the daemon handed out is no board that can be read safely.
     #[error("the daemon's board cannot be used: {what}")]
     NotABoard {
@@ -83,6 +93,7 @@ impl Error {
             }
             Error::NoFolder => Errno::NOENT,
             Error::InUse { .. } => Errno::ADDRINUSE,
+            Error::Folder { .. } => Errno::PERM,
             Error::NotABoard { .. } | Error::Protocol { .. } => Errno::PROTO,
             Error::Version { .. } => Errno::PROTONOSUPPORT,
             Error::TimedOut => Errno::TIMEDOUT,

@@ -13,9 +13,25 @@ use rustix::io::Errno;
 pub struct Peer {
     pid: libc::pid_t,
     uid: libc::uid_t,
+    is_trusted: bool,
 }
 
 impl Peer {
+    /// A process of a user, as a daemon of the user `ours` sees it.
+    pub(crate) fn new(pid: libc::pid_t, uid: libc::uid_t, ours: libc::uid_t) -> Peer {
+        Peer { pid, uid, is_trusted: uid == 0 || uid == ours }
+    }
+
+    /// The user's number.
+    pub(crate) fn user(self) -> libc::uid_t {
+        self.uid
+    }
+
+    /// Whether that is root or the daemon's own user, who could stop the daemon anyway.
+    pub(crate) fn is_trusted(self) -> bool {
+        self.is_trusted
+    }
+
     /// Who connected.
     pub fn of(socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
         // Not by rustix, whose process numbers are never 0.
@@ -32,7 +48,7 @@ impl Peer {
             )
         };
         if result == 0 {
-            Ok(Peer { pid: who.pid, uid: who.uid })
+            Ok(Peer::new(who.pid, who.uid, rustix::process::geteuid().as_raw()))
         } else {
             Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
         }

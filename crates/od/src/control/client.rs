@@ -6,20 +6,27 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType, sockopt,
 };
+use rustix::time::Timespec;
 
 use super::{Answer, KpiInfo, MOST_REQUEST_BYTES, Request, SOCKET_NAME};
+use crate::clock::now_ns;
 use crate::error::Error;
 use crate::map::Mapping;
 
-/// How long the daemon may take for an answer. Its control thread looks every few milliseconds.
+/// How long the daemon may take for an answer, whole. Its control thread looks every few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest line that a daemon may send.
 const MOST_LINE_BYTES: usize = 4_096;
+/// Most KPIs that a daemon may list.
+///
+/// Chosen: some ten times as many as there are.
+const MOST_LISTED: u32 = 4_096;
 
 /// A connection to the daemon. What was subscribed to by it ends with it.
 #[derive(Debug)]
@@ -28,6 +35,8 @@ pub struct Client {
     received: Vec<u8>,
     /// An answer is being waited for, or was in vain.
     is_amid: bool,
+    /// Until when the answer must have come, in ns of [`crate::clock`].
+    until_ns: u64,
 }
 
 impl Client {
@@ -45,13 +54,13 @@ impl Client {
                 SocketFlags::CLOEXEC,
                 None,
             )?;
-            sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
+            // For a daemon that accepts nobody; an answer is waited for by `wait_for`.
             sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(PATIENCE))?;
             rustix::net::connect(&socket, &address)?;
             Ok(socket)
         };
         let socket = connected().map_err(|errno| Error::NoDaemon { path: path.clone(), errno })?;
-        Ok(Client { socket, received: Vec::new(), is_amid: false })
+        Ok(Client { socket, received: Vec::new(), is_amid: false, until_ns: 0 })
     }
 
     /// Asks for the board, and maps it.
@@ -75,6 +84,9 @@ impl Client {
     pub fn list(&mut self) -> Result<Vec<KpiInfo>, Error> {
         self.ask(Request::List, |this| {
             let count = this.number()?;
+            if count > MOST_LISTED {
+                return Err(Error::Protocol { line: format!("ok {count}") });
+            }
             let mut next = || {
                 let line = this.line()?;
                 line.parse().map_err(|()| Error::Protocol { line })
@@ -116,6 +128,7 @@ impl Client {
         if std::mem::replace(&mut self.is_amid, true) {
             return Err(Error::Stale);
         }
+        self.until_ns = now_ns() + PATIENCE.as_nanos() as u64;
         let sent = self.send(request);
         // A daemon that does not want the connection says why before it ends it, whether it was asked already or not.
         let answer = match (sent, read(self)) {
@@ -130,14 +143,30 @@ impl Client {
         let line = format!("{request}\n");
         let mut left = line.as_bytes();
         while !left.is_empty() {
+            self.wait_for(PollFlags::OUT)?;
             // Without a signal: a program must not die of a daemon that did.
-            match rustix::net::send(&self.socket, left, SendFlags::NOSIGNAL) {
+            match rustix::net::send(&self.socket, left, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(sent) => left = &left[sent..],
-                Err(Errno::INTR) => {}
+                Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(source) => return Err(lost(source)),
             }
         }
         Ok(())
+    }
+
+    /// Waits until the socket can be used, but no longer than for the whole answer.
+    fn wait_for(&self, what: PollFlags) -> Result<(), Error> {
+        loop {
+            let left = Duration::from_nanos(self.until_ns.saturating_sub(now_ns()));
+            let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+            match poll(&mut [PollFd::new(&self.socket, what)], Some(&left)) {
+                Ok(0) => return Err(Error::TimedOut),
+                Ok(_) if self.until_ns > now_ns() => return Ok(()),
+                Ok(_) => return Err(Error::TimedOut),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(lost(errno)),
+            }
+        }
     }
 
     /// The number that an answer consists of.
@@ -177,11 +206,13 @@ impl Client {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let received = loop {
+            self.wait_for(PollFlags::IN)?;
             let mut into = [IoSliceMut::new(&mut bytes)];
-            match rustix::net::recvmsg(&self.socket, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+            match rustix::net::recvmsg(&self.socket, &mut into, &mut control, flags) {
                 Ok(message) if message.bytes == 0 => return Err(Error::Stale),
                 Ok(message) => break message.bytes,
-                Err(Errno::INTR) => {}
+                Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(source) => return Err(lost(source)),
             }
         };
@@ -197,7 +228,6 @@ impl Client {
 /// What it means that the socket refuses.
 fn lost(source: Errno) -> Error {
     match source {
-        Errno::AGAIN => Error::TimedOut,
         Errno::PIPE | Errno::CONNRESET => Error::Stale,
         errno => Error::System { doing: "talking to the daemon", errno },
     }

@@ -1,39 +1,25 @@
 //! The daemon's end of the control socket. It never waits for a program.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, Permissions};
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::FlockOperation;
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType,
-};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use super::{Answer, KpiInfo, MOST_REQUEST_BYTES, Refusal, Request, SOCKET_NAME};
+use super::folder::Folder;
+use super::limits::{self, Allowance, MOST_IDLE};
+use super::{Answer, KpiInfo, MOST_REQUEST_BYTES, Refusal, Request};
 use crate::board::{Board, SlotId};
 use crate::clock::now_ns;
 use crate::error::Error;
 use crate::peer::Peer;
 
-/// Programs that may be connected at a time.
-///
-/// Chosen: a phone has a handful of transports; each connection is looked at whenever there is something to do.
-pub const MOST_PROGRAMS: usize = 128;
-/// Connections that one process may have at a time, so that none keeps all others out.
-///
-/// Chosen: a process needs one; one that opens the daemon in each of its threads or libraries has a few.
-pub const MOST_OF_A_PROCESS: usize = 16;
-/// Subscriptions that one process may have at a time, by all its connections, so that none takes all places.
-pub const MOST_LEASES: u32 = 256;
 /// Requests of one program that are answered before the others have their turn.
 ///
 /// Chosen: opening and subscribing is a handful; a program that floods the socket delays others by a handful.
@@ -66,14 +52,12 @@ pub trait Host {
 #[derive(Debug)]
 pub struct Server {
     socket: OwnedFd,
-    path: PathBuf,
     programs: Vec<Program>,
     /// Whose turn is first: who was not reached before the last rest.
     first: usize,
     /// Until when programs have to wait, in ns of [`crate::clock`].
     rests_until_ns: u64,
-    /// Held for as long as this daemon lives; the system lets go of it however it dies.
-    _lock: File,
+    _folder: Folder,
 }
 
 /// A connected program.
@@ -84,6 +68,10 @@ struct Program {
     received: Vec<u8>,
     pending: Vec<u8>,
     leases: BTreeMap<SlotId, u32>,
+    /// It has the board's descriptor: it reads, and may be silent for as long as it likes.
+    has_board: bool,
+    /// When it last did what it is waited for, in ns of [`crate::clock`].
+    moved_ns: u64,
 }
 
 impl Server {
@@ -92,35 +80,12 @@ impl Server {
     /// Everybody on the machine may connect: who may not is kept out by the folder's permissions.
     ///
     /// # Errors
-    /// [`Error::InUse`] if a daemon runs there, [`Error::System`] for what the system refuses.
+    /// [`Error::Folder`] if others may change what is in it, [`Error::InUse`] if a daemon runs there, [`Error::System`] for
+    /// what the system refuses.
     pub fn bind(dir: &Path) -> Result<Server, Error> {
-        let of_io = |doing| {
-            move |error: std::io::Error| Error::System {
-                doing,
-                errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
-            }
-        };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o755)
-            .create(dir)
-            .map_err(of_io("making the daemon's folder"))?;
-        let lock = File::create(dir.join("lock")).map_err(of_io("making the daemon's lock file"))?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::AGAIN) => return Err(Error::InUse { dir: dir.to_owned() }),
-            Err(errno) => return Err(Error::System { doing: "locking the daemon's folder", errno }),
-        }
-
-        let path = dir.join(SOCKET_NAME);
-        let new = dir.join(format!("{SOCKET_NAME}.new"));
-        // With the lock held it can only be what is left of a daemon that died right here.
-        let _ = std::fs::remove_file(&new);
-        let socket = listen(&new).map_err(Error::system("listening on the control socket"))?;
-        std::fs::set_permissions(&new, Permissions::from_mode(0o666))
-            .and_then(|()| std::fs::rename(&new, &path))
-            .map_err(of_io("putting the control socket in its place"))?;
-        Ok(Server { socket, path, programs: Vec::new(), first: 0, rests_until_ns: 0, _lock: lock })
+        let folder = Folder::claim(dir)?;
+        let socket = folder.listen()?;
+        Ok(Server { socket, programs: Vec::new(), first: 0, rests_until_ns: 0, _folder: folder })
     }
 
     /// Does what there is to do, for which it waits no longer than `wait`; never waits for a program.
@@ -135,6 +100,7 @@ impl Server {
             std::thread::sleep(rest.min(wait));
             return Ok(());
         }
+        self.end_idle(host, now_ns());
         let mut polled: Vec<PollFd<'_>> = vec![PollFd::new(&self.socket, PollFlags::IN)];
         polled.extend(self.programs.iter().map(|program| {
             let wants = if program.pending.is_empty() { PollFlags::IN } else { PollFlags::OUT };
@@ -174,16 +140,27 @@ impl Server {
                 self.first = at;
                 break;
             }
-            let process = self.programs[at].process;
-            let leases = |program: &Program| program.leases.values().sum::<u32>();
-            let taken = self.programs.iter().filter(|program| program.process == process).map(leases).sum();
-            if self.programs[at].turn(host, MOST_LEASES.saturating_sub(taken)).is_err() {
+            let held: Vec<(Peer, u32)> = self.programs.iter().map(Program::holds).collect();
+            let allowance = limits::allowance(self.programs[at].process, host.board().capacity(), &held);
+            if self.programs[at].turn(host, allowance).is_err() {
                 gone.push(at);
             }
         }
         // Those who leave, before others come: their places may be wanted.
         gone.sort_unstable();
-        for at in gone.into_iter().rev() {
+        self.end(gone, host);
+    }
+
+    /// Ends the connections that are kept for nothing.
+    fn end_idle(&mut self, host: &mut impl Host, now_ns: u64) {
+        let is_idle = |at: &usize| self.programs[*at].is_idle(now_ns);
+        let idle = (0..self.programs.len()).filter(is_idle).collect();
+        self.end(idle, host);
+    }
+
+    /// Ends the connections at these places, which rise.
+    fn end(&mut self, places: Vec<usize>, host: &mut impl Host) {
+        for at in places.into_iter().rev() {
             for (slot, count) in self.programs.remove(at).leases {
                 end_leases(host, slot, count);
             }
@@ -210,6 +187,8 @@ impl Server {
                     received: Vec::new(),
                     pending: Vec::new(),
                     leases: BTreeMap::new(),
+                    has_board: false,
+                    moved_ns: now_ns(),
                 }),
                 Err(refusal) => {
                     let line = format!("{}\n", Answer::Refused(refusal));
@@ -222,16 +201,11 @@ impl Server {
 
     /// Whether there is a place for who has connected, and who that is.
     fn admit(&self, socket: &OwnedFd) -> Result<Peer, Refusal> {
-        let refusal = |text: String| Err(Refusal::new(Errno::USERS, text));
-        let process = Peer::of(socket.as_fd())
+        let newcomer = Peer::of(socket.as_fd())
             .map_err(|errno| Refusal::new(errno, "there is no telling who connects"))?;
-        if self.programs.iter().filter(|program| program.process == process).count() >= MOST_OF_A_PROCESS {
-            return refusal(format!("a process may have {MOST_OF_A_PROCESS} connections"));
-        }
-        if self.programs.len() >= MOST_PROGRAMS {
-            return refusal(format!("{MOST_PROGRAMS} programs are connected already"));
-        }
-        Ok(process)
+        let connected: Vec<Peer> = self.programs.iter().map(|program| program.process).collect();
+        limits::may_connect(newcomer, &connected).map_err(|why| Refusal::new(Errno::USERS, why))?;
+        Ok(newcomer)
     }
 }
 
@@ -241,21 +215,14 @@ fn work_ns() -> u64 {
     work.tv_sec as u64 * 1_000_000_000 + work.tv_nsec as u64
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        // While the lock is still held: it is this daemon's socket that goes.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
 /// What ends a connection: the program has gone, does not read, or does not keep to the protocol.
 struct Gone;
 
 impl Program {
     /// Answers what it asks for. One that does not read its answers is not listened to until it does.
     ///
-    /// `allowance`: leases that its process may have besides those that it has.
-    fn turn(&mut self, host: &mut impl Host, mut allowance: u32) -> Result<(), Gone> {
+    /// `allowance`: leases that it may have besides those that it has.
+    fn turn(&mut self, host: &mut impl Host, mut allowance: Allowance) -> Result<(), Gone> {
         if self.pending.is_empty() && !self.has_request() {
             let mut bytes = [0; 4_096];
             match rustix::net::recv(&self.socket, &mut bytes[..], RecvFlags::DONTWAIT) {
@@ -272,9 +239,10 @@ impl Program {
             }
             let Some(end) = self.received.iter().position(|byte| *byte == b'\n') else { break };
             let line: Vec<u8> = self.received.drain(..=end).collect();
-            let before = self.leases.values().sum::<u32>();
-            self.answer(&line[..end], host, allowance)?;
-            allowance = (allowance + before).saturating_sub(self.leases.values().sum());
+            let (_, before) = self.holds();
+            self.answer(&line[..end], host, &allowance)?;
+            allowance.leases = (allowance.leases + before).saturating_sub(self.holds().1);
+            self.moved_ns = now_ns();
             self.flush()?;
         }
         if self.received.len() >= MOST_REQUEST_BYTES && !self.has_request() {
@@ -286,12 +254,25 @@ impl Program {
         Ok(())
     }
 
+    /// Who it is, and how many leases it has.
+    fn holds(&self) -> (Peer, u32) {
+        (self.process, self.leases.values().sum())
+    }
+
+    /// Whether it is waited for in vain: it neither reads an answer nor says a request to its end, or it never asked for
+    /// anything worth keeping a connection for.
+    fn is_idle(&self, now_ns: u64) -> bool {
+        let is_reader = self.has_board || !self.leases.is_empty();
+        let is_waited_for = !is_reader || !self.pending.is_empty() || !self.received.is_empty();
+        is_waited_for && now_ns.saturating_sub(self.moved_ns) >= MOST_IDLE.as_nanos() as u64
+    }
+
     /// Whether a request has come in whole.
     fn has_request(&self) -> bool {
         self.received.contains(&b'\n')
     }
 
-    fn answer(&mut self, line: &[u8], host: &mut impl Host, allowance: u32) -> Result<(), Gone> {
+    fn answer(&mut self, line: &[u8], host: &mut impl Host, allowance: &Allowance) -> Result<(), Gone> {
         let request = std::str::from_utf8(line).ok().and_then(|line| Request::parse(line).ok());
         match request {
             Some(Request::Board) => return self.hand_out(host.board().for_readers()),
@@ -315,10 +296,9 @@ impl Program {
         Ok(())
     }
 
-    fn lease(&mut self, name: &str, host: &mut impl Host, allowance: u32) -> Result<SlotId, Refusal> {
-        if allowance == 0 {
-            let text = format!("a program may have {MOST_LEASES} subscriptions");
-            return Err(Refusal::new(Errno::DQUOT, text));
+    fn lease(&mut self, name: &str, host: &mut impl Host, allowance: &Allowance) -> Result<SlotId, Refusal> {
+        if allowance.leases == 0 {
+            return Err(Refusal::new(Errno::DQUOT, allowance.bound.clone()));
         }
         let slot = host.subscribe(name)?;
         *self.leases.entry(slot).or_default() += 1;
@@ -347,7 +327,11 @@ impl Program {
         let line = format!("{}\n", Answer::Done(None));
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let sent = rustix::net::sendmsg(&self.socket, &[IoSlice::new(line.as_bytes())], &mut control, flags);
-        if sent == Ok(line.len()) { Ok(()) } else { Err(Gone) }
+        if sent != Ok(line.len()) {
+            return Err(Gone);
+        }
+        self.has_board = true;
+        Ok(())
     }
 
     fn refuse(&mut self, errno: Errno, text: &str) {
@@ -363,7 +347,10 @@ impl Program {
         while !self.pending.is_empty() {
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
             match rustix::net::send(self.socket.as_fd(), &self.pending, flags) {
-                Ok(sent) => _ = self.pending.drain(..sent),
+                Ok(sent) => {
+                    self.pending.drain(..sent);
+                    self.moved_ns = now_ns();
+                }
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
                 Err(_) => return Err(Gone),
@@ -381,11 +368,74 @@ fn end_leases(host: &mut impl Host, slot: SlotId, count: u32) {
     }
 }
 
-fn listen(path: &Path) -> Result<OwnedFd, Errno> {
-    let address = SocketAddrUnix::new(path)?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    rustix::net::bind(&socket, &address)?;
-    rustix::net::listen(&socket, MOST_PROGRAMS as i32)?;
-    Ok(socket)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A daemon that publishes whatever it is asked for.
+    struct Everything(Board);
+
+    impl Host for Everything {
+        fn board(&mut self) -> &mut Board {
+            &mut self.0
+        }
+        fn kpis(&mut self) -> Vec<KpiInfo> {
+            Vec::new()
+        }
+        fn subscribe(&mut self, _: &str) -> Result<SlotId, Refusal> {
+            Ok(SlotId(0))
+        }
+        fn unsubscribed(&mut self, _: SlotId) {}
+    }
+
+    /// A program that has sent these bytes, and has been heard.
+    fn program(bytes: &[u8], host: &mut Everything) -> (Program, OwnedFd) {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let (socket, other) = rustix::net::socketpair(
+            rustix::net::AddressFamily::UNIX,
+            rustix::net::SocketType::STREAM,
+            flags,
+            None,
+        )
+        .expect("room for two sockets");
+        rustix::net::send(&other, bytes, SendFlags::NOSIGNAL).expect("room for a request");
+        let process = Peer::of(socket.as_fd()).expect("it is us");
+        let leases = BTreeMap::new();
+        let (received, pending) = (Vec::new(), Vec::new());
+        let mut program =
+            Program { socket, process, received, pending, leases, has_board: false, moved_ns: now_ns() };
+        let allowance = limits::allowance(process, host.0.capacity(), &[]);
+        assert!(program.turn(host, allowance).is_ok(), "it goes on");
+        (program, other)
+    }
+
+    #[test]
+    fn who_keeps_a_connection_for_nothing_loses_it() {
+        let mut host = Everything(Board::create(8).expect("room for a board").0);
+        for (bytes, lives) in [
+            (&b""[..], false),
+            (b"list\n", false),
+            (b"board\n", true),
+            (b"subscribe lte.rsrp\n", true),
+            (b"subscribe lte.rsrp\nunsubscribe 0\n", false),
+            (b"board\nlis", false),
+        ] {
+            let (program, _other) = program(bytes, &mut host);
+            let said = String::from_utf8_lossy(bytes).into_owned();
+            let later = |part: u64| program.moved_ns + MOST_IDLE.as_nanos() as u64 / 10 * part;
+            assert!(!program.is_idle(later(9)), "{said:?} has its time");
+            assert_eq!(!program.is_idle(later(10)), lives, "{said:?}");
+            assert_eq!(!program.is_idle(later(10_000)), lives, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn who_does_not_read_its_answers_loses_its_connection() {
+        let mut host = Everything(Board::create(8).expect("room for a board").0);
+        let (mut program, other) = program(b"board\n", &mut host);
+        rustix::net::send(&other, b"list\n", SendFlags::NOSIGNAL).expect("room for a request");
+        program.pending = vec![b'x'; 4 << 20];
+        assert!(program.flush().is_ok() && !program.pending.is_empty(), "more than a socket holds");
+        assert!(program.is_idle(program.moved_ns + MOST_IDLE.as_nanos() as u64));
+    }
 }

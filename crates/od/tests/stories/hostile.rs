@@ -193,3 +193,30 @@ fn descriptor(dir: &Path) -> OwnedFd {
     });
     found.expect("a descriptor comes with the answer")
 }
+
+#[test]
+fn a_list_without_end_is_not_read() {
+    for count in [4_097_u32, u32::MAX] {
+        let board = memory(&sound(), SealFlags::SHRINK);
+        let (od, _daemon) = open(Some(board.as_fd()), &format!("ok {count}\nlte.rsrp\tdBm\tpower\n"));
+        let error = od.expect("a sound board").kpis().expect_err("nobody has so many");
+        assert!(matches!(error, Error::Protocol { .. }), "{error:?}");
+    }
+}
+
+#[test]
+fn a_daemon_that_drips_its_answer_is_not_waited_for_byte_by_byte() {
+    let board = memory(&sound(), SealFlags::SHRINK);
+    let (od, mut daemon) = open(Some(board.as_fd()), "");
+    let dripping = std::thread::spawn(move || {
+        // A byte at a time, never a line's end, until the program has had enough.
+        while daemon.write_all(b"o").is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    });
+    let od = od.expect("a sound board");
+    let error = od.kpis().expect_err("no answer comes");
+    assert!(matches!(error, Error::TimedOut), "{error:?}");
+    drop(od);
+    dripping.join().expect("it ends with the program");
+}

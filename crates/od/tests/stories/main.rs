@@ -3,6 +3,7 @@
 mod c;
 mod control;
 mod daemon;
+mod folder;
 mod hostile;
 mod life;
 mod reading;

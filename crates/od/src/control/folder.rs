@@ -1,0 +1,132 @@
+//! The daemon's folder: its user's own, and nobody else's to write. What lies in it is reached through its descriptor, so
+//! that no link and no renamed folder above leads elsewhere.
+
+use std::fs::DirBuilder;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use super::{MOST_PROGRAMS, SOCKET_NAME};
+use crate::error::Error;
+
+/// Held by the daemon that serves the folder.
+const LOCK_NAME: &str = "lock";
+/// The socket before everybody may connect to it.
+const NEW_SOCKET_NAME: &str = "control.new";
+/// Who else may write a file or folder: its group, and all.
+const WRITTEN_BY_OTHERS: u32 = 0o022;
+
+/// A folder that this daemon serves, and no other.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    dir: OwnedFd,
+    /// Held for as long as the daemon lives; the system lets go of it however it dies.
+    _lock: OwnedFd,
+}
+
+impl Folder {
+    /// Makes the folder, if it is not there, and takes its lock.
+    ///
+    /// # Errors
+    /// [`Error::Folder`] if others may change what is in it, [`Error::InUse`] if a daemon runs there, [`Error::System`] for
+    /// what the system refuses.
+    pub fn claim(path: &Path) -> Result<Folder, Error> {
+        // Without a `/` at its end, behind which a link would be followed.
+        let path = path.components().as_path().to_owned();
+        let refused = |what| Error::Folder { dir: path.clone(), what };
+        DirBuilder::new().recursive(true).mode(0o755).create(&path).map_err(|error| Error::System {
+            doing: "making the daemon's folder",
+            errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+        })?;
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+        let dir = match rustix::fs::open(&path, flags, Mode::empty()) {
+            Err(Errno::LOOP | Errno::NOTDIR) => return Err(refused("is a link")),
+            opened => opened.map_err(Error::system("opening the daemon's folder"))?,
+        };
+        let about = rustix::fs::fstat(&dir).map_err(Error::system("looking at the daemon's folder"))?;
+        if !is_ours(&about) {
+            return Err(refused("belongs to another user"));
+        }
+        if about.st_mode & WRITTEN_BY_OTHERS != 0 {
+            return Err(refused("can be written by others than its owner, which `chmod go-w` mends"));
+        }
+        let lock = open_lock(dir.as_fd()).map_err(|error| match error {
+            Problem::Strange => refused("has a `lock` that is no file of this user's alone"),
+            Problem::Of(errno) => Error::System { doing: "opening the daemon's lock file", errno },
+        })?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Folder { path, dir, _lock: lock }),
+            Err(Errno::AGAIN) => Err(Error::InUse { dir: path }),
+            Err(errno) => Err(Error::System { doing: "locking the daemon's folder", errno }),
+        }
+    }
+
+    /// Puts the control socket into the folder; what a killed daemon left is replaced in one step. Everybody who can reach
+    /// the folder may connect.
+    ///
+    /// # Errors
+    /// [`Error::System`] for what the system refuses.
+    pub fn listen(&self) -> Result<OwnedFd, Error> {
+        // With the lock held it can only be what is left of a daemon that died right here.
+        let _ = rustix::fs::unlinkat(&self.dir, NEW_SOCKET_NAME, AtFlags::empty());
+        let socket = listen_at(&self.path.join(NEW_SOCKET_NAME))
+            .map_err(Error::system("listening on the control socket"))?;
+        // By the folder's descriptor: if the path has led elsewhere meanwhile, there is nothing of that name in the folder.
+        // Nobody else can have put anything there since it was found to be ours.
+        rustix::fs::chmodat(&self.dir, NEW_SOCKET_NAME, Mode::from_raw_mode(0o666), AtFlags::empty())
+            .and_then(|()| rustix::fs::renameat(&self.dir, NEW_SOCKET_NAME, &self.dir, SOCKET_NAME))
+            .map_err(Error::system("putting the control socket in its place"))?;
+        Ok(socket)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // While the lock is still held: it is this daemon's socket that goes.
+        let _ = rustix::fs::unlinkat(&self.dir, SOCKET_NAME, AtFlags::empty());
+    }
+}
+
+/// Why a file is not used.
+enum Problem {
+    /// It is not what a daemon leaves there.
+    Strange,
+    /// The system says so.
+    Of(Errno),
+}
+
+/// The lock, which nobody else can open, so that nobody else can hold it. What it may hold is not touched.
+fn open_lock(dir: impl AsFd) -> Result<OwnedFd, Problem> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let lock = match rustix::fs::openat(dir, LOCK_NAME, flags, Mode::RUSR | Mode::WUSR) {
+        Err(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => return Err(Problem::Strange),
+        opened => opened.map_err(Problem::Of)?,
+    };
+    let about = rustix::fs::fstat(&lock).map_err(Problem::Of)?;
+    if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile
+        || !is_ours(&about)
+        || about.st_nlink != 1
+    {
+        return Err(Problem::Strange);
+    }
+    rustix::fs::fchmod(&lock, Mode::RUSR | Mode::WUSR).map_err(Problem::Of)?;
+    Ok(lock)
+}
+
+fn is_ours(about: &Stat) -> bool {
+    about.st_uid == rustix::process::geteuid().as_raw()
+}
+
+fn listen_at(path: &Path) -> Result<OwnedFd, Errno> {
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::bind(&socket, &address)?;
+    rustix::net::listen(&socket, MOST_PROGRAMS as i32)?;
+    Ok(socket)
+}

@@ -1,0 +1,168 @@
+//! How much of the daemon each may take, so that nobody keeps others out.
+//!
+//! Three bounds hold at once: of a process, of a user, and of all users together but for root and the daemon's own. The
+//! last keeps a part for those two, whoever else there is. Other users share what is left: some that act together can fill
+//! it.
+
+use std::time::Duration;
+
+use crate::peer::Peer;
+
+/// Programs that may be connected at a time.
+///
+/// Chosen: a phone has a handful of transports; each connection is looked at whenever there is something to do.
+pub const MOST_PROGRAMS: usize = 128;
+/// Connections that one process may have at a time.
+///
+/// Chosen: a process needs one; one that opens the daemon in each of its threads or libraries has a few.
+pub const MOST_OF_A_PROCESS: usize = 16;
+/// Connections that the processes of a user may have at a time, of a user who is neither root nor the daemon's own.
+///
+/// Chosen: two users cannot take all that others than root and the daemon's own share.
+pub const MOST_OF_A_USER: usize = 40;
+/// Connections that only root and the daemon's own user may have.
+pub const RESERVED_PROGRAMS: usize = 32;
+/// Subscriptions that one process may have at a time, by all its connections.
+pub const MOST_LEASES: u32 = 256;
+/// How long a program may leave a request half said or an answer half read, and how long it may be connected without having
+/// asked for anything.
+///
+/// Chosen: a program that lives asks at once, and a stopped one is woken again within seconds or not for long.
+pub const MOST_IDLE: Duration = Duration::from_secs(30);
+
+/// Whether a newcomer may be connected beside those who are; if not, the reason.
+pub(super) fn may_connect(newcomer: Peer, connected: &[Peer]) -> Result<(), String> {
+    let of = |counts: &dyn Fn(&Peer) -> bool| connected.iter().filter(|peer| counts(peer)).count();
+    if of(&|peer| *peer == newcomer) >= MOST_OF_A_PROCESS {
+        return Err(format!("a process may have {MOST_OF_A_PROCESS} connections"));
+    }
+    if !newcomer.is_trusted() {
+        if of(&|peer| peer.user() == newcomer.user()) >= MOST_OF_A_USER {
+            return Err(format!("a user may have {MOST_OF_A_USER} connections"));
+        }
+        let shared = MOST_PROGRAMS - RESERVED_PROGRAMS;
+        if of(&|peer| !peer.is_trusted()) >= shared {
+            return Err(format!("{shared} programs are connected already"));
+        }
+    }
+    if connected.len() >= MOST_PROGRAMS {
+        return Err(format!("{MOST_PROGRAMS} programs are connected already"));
+    }
+    Ok(())
+}
+
+/// Subscriptions that somebody may have besides those that there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Allowance {
+    /// How many.
+    pub leases: u32,
+    /// What to say when there are none left.
+    pub bound: String,
+}
+
+/// What `who` may have, with `held` of everybody on a board of `rows` rows. Users other than root and the daemon's own have
+/// no more than three eighths of the rows each, and three quarters together.
+pub(super) fn allowance(who: Peer, rows: u32, held: &[(Peer, u32)]) -> Allowance {
+    let of = |counts: &dyn Fn(&Peer) -> bool| -> u32 {
+        held.iter().filter(|(peer, _)| counts(peer)).map(|(_, leases)| leases).sum()
+    };
+    let bound = |most: u32, taken: u32, whose: &str| Allowance {
+        leases: most.saturating_sub(taken),
+        bound: format!("{whose} may have {most} subscriptions"),
+    };
+    let mut bounds = vec![bound(MOST_LEASES, of(&|peer| *peer == who), "a program")];
+    if !who.is_trusted() {
+        bounds.push(bound((rows * 3 / 8).max(1), of(&|peer| peer.user() == who.user()), "a user"));
+        bounds.push(bound((rows * 3 / 4).max(1), of(&|peer| !peer.is_trusted()), "all users together"));
+    }
+    bounds.into_iter().min_by_key(|bound| bound.leases).expect("there is at least one bound")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const OURS: u32 = 1_000;
+
+    fn peer(pid: i32, uid: u32) -> Peer {
+        Peer::new(pid, uid, OURS)
+    }
+
+    /// Everybody who may connect does, in this order.
+    fn crowd(comers: impl IntoIterator<Item = Peer>) -> Vec<Peer> {
+        let mut connected = Vec::new();
+        for comer in comers {
+            if may_connect(comer, &connected).is_ok() {
+                connected.push(comer);
+            }
+        }
+        connected
+    }
+
+    #[test]
+    fn one_user_keeps_no_other_out() {
+        let hostile = crowd((0..10_000).map(|pid| peer(pid, 2_000)));
+        assert_eq!(hostile.len(), MOST_OF_A_USER);
+        assert_eq!(
+            may_connect(peer(1, 2_000), &hostile),
+            Err("a user may have 40 connections".to_owned()),
+            "a process that has none is told whose bound it is"
+        );
+        assert_eq!(may_connect(peer(1, 3_000), &hostile), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_takes_the_place_of_root_or_the_daemons_user(
+            comers in prop::collection::vec((1..2_000_i32, 2_000..2_009_u32), 0..1_500),
+        ) {
+            let connected = crowd(comers.into_iter().map(|(pid, uid)| peer(pid, uid)));
+            prop_assert!(connected.len() <= MOST_PROGRAMS - RESERVED_PROGRAMS);
+            for trusted in [0, OURS] {
+                prop_assert_eq!(may_connect(peer(1, trusted), &connected), Ok(()));
+            }
+            for comer in &connected {
+                prop_assert!(connected.iter().filter(|other| *other == comer).count() <= MOST_OF_A_PROCESS);
+            }
+        }
+
+        #[test]
+        fn nobody_takes_all_rows_of_a_board(
+            rows in 8..2_000_u32,
+            askers in prop::collection::vec((1..200_i32, 2_000..2_009_u32, 0..400_u32), 0..60),
+        ) {
+            let mut held: Vec<(Peer, u32)> = Vec::new();
+            for (pid, uid, wanted) in askers {
+                let who = peer(pid, uid);
+                let leases = wanted.min(allowance(who, rows, &held).leases);
+                held.push((who, leases));
+            }
+            let taken: u32 = held.iter().map(|(_, leases)| leases).sum();
+            prop_assert!(taken <= rows * 3 / 4);
+            for uid in 2_000..2_009 {
+                let user: u32 = held.iter().filter(|(peer, _)| peer.user() == uid).map(|(_, leases)| leases).sum();
+                prop_assert!(user <= rows * 3 / 8);
+            }
+            for trusted in [0, OURS] {
+                prop_assert_eq!(allowance(peer(1, trusted), rows, &held).leases, MOST_LEASES);
+            }
+        }
+    }
+
+    #[test]
+    fn the_narrowest_bound_is_named() {
+        let held = [(peer(1, 2_000), 256), (peer(2, 2_000), 128), (peer(3, 2_001), 380)];
+        let asks = |pid, uid| allowance(peer(pid, uid), 1_024, &held);
+        assert_eq!(asks(1, 2_000).bound, "a program may have 256 subscriptions");
+        assert_eq!(
+            asks(9, 2_000),
+            Allowance { leases: 0, bound: "a user may have 384 subscriptions".to_owned() }
+        );
+        assert_eq!(
+            asks(9, 2_002),
+            Allowance { leases: 4, bound: "all users together may have 768 subscriptions".to_owned() }
+        );
+        assert_eq!(asks(9, 0).leases, MOST_LEASES);
+    }
+}
