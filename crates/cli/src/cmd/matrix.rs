@@ -119,9 +119,9 @@ pub fn run(
     }
     results::write_verdicts(summary, args.quiet, &mut args.words(out), Paint::stdout())?;
     // Last: what was computed is told, also where there is no room for its page.
+    args.say(out, &format!("Run folder: {}", folder.display()))?;
     let page = report::write(&folder)?;
     drop(claim);
-    args.say(out, &format!("Run folder: {}", folder.display()))?;
     args.say(out, &format!("Report:     {}", page.display()))?;
     Ok(if summary.all_expectations_met() { Verdict::Fine } else { Verdict::Failed })
 }

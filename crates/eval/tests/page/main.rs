@@ -133,7 +133,10 @@ fn names_of_a_scenario_are_read_and_never_run() {
     let hostile = "<img src=x onerror='window.harmed=1'>";
     let story = STORY
         .replace("label = \"phone\"", &format!("label = \"{hostile}\""))
-        .replace("label = \"other\"", "label = \"{a|b} <script>window.harmed=2</script>\"")
+        .replace(
+            "label = \"other\"",
+            &format!("label = \"{{a|b}} <script>window.harmed=2</script> {}\"", "on and ".repeat(12)),
+        )
         .replace("Two phones share a cell", hostile)
         .replace("source = \"made up\"", &format!("source = \"{hostile}\""))
         .replace("reno moves data", hostile);
@@ -142,6 +145,10 @@ fn names_of_a_scenario_are_read_and_never_run() {
     assert!(list(facts, "tips").len() >= 4, "tooltips were shown: {}", facts["tips"]);
     assert_eq!(facts["images"], 0, "a name was read as markup");
     assert_eq!(facts["harmed"], "undefined", "a name was run");
+    for table in list(facts, "tables") {
+        let ends = table["first_number_ends"].as_f64().unwrap();
+        assert!(ends < table["width"].as_f64().unwrap() / 2.0, "a long name leaves no room: {table}");
+    }
 }
 
 #[test]

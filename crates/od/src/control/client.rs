@@ -232,3 +232,25 @@ fn lost(source: Errno) -> Error {
         errno => Error::System { doing: "talking to the daemon", errno },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_come_give_an_answer_no_more_time() {
+        let flags = SocketFlags::CLOEXEC;
+        let (socket, daemon) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+            .expect("two sockets");
+        let mut client = Client { socket, received: Vec::new(), is_amid: true, until_ns: u64::MAX };
+        rustix::net::send(&daemon, b"ok 1", SendFlags::NOSIGNAL).expect("room for a line");
+        client.receive().expect("there is time");
+        // The daemon drips: there is always something to read, and the answer's time is over.
+        rustix::net::send(&daemon, b"7", SendFlags::NOSIGNAL).expect("room for a byte");
+        client.until_ns = now_ns();
+        assert!(matches!(client.line(), Err(Error::TimedOut)));
+        rustix::net::send(&daemon, b"\n", SendFlags::NOSIGNAL).expect("room for a byte");
+        client.until_ns = u64::MAX;
+        assert_eq!(client.line().expect("there is time"), "ok 17");
+    }
+}

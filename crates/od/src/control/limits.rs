@@ -21,6 +21,8 @@ pub const MOST_OF_A_PROCESS: usize = 16;
 /// Chosen: two users cannot take all that others than root and the daemon's own share.
 pub const MOST_OF_A_USER: usize = 40;
 /// Connections that only root and the daemon's own user may have.
+///
+/// Chosen: a quarter, two processes with all that they may have.
 pub const RESERVED_PROGRAMS: usize = 32;
 /// Subscriptions that one process may have at a time, by all its connections.
 pub const MOST_LEASES: u32 = 256;

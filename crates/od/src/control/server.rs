@@ -227,7 +227,13 @@ impl Program {
             let mut bytes = [0; 4_096];
             match rustix::net::recv(&self.socket, &mut bytes[..], RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return Err(Gone),
-                Ok((received, _)) => self.received.extend_from_slice(&bytes[..received]),
+                Ok((received, _)) => {
+                    // A request begins, or what was there goes on: that is not waited for anew with every byte.
+                    if self.received.is_empty() {
+                        self.moved_ns = now_ns();
+                    }
+                    self.received.extend_from_slice(&bytes[..received]);
+                }
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
                 Err(_) => return Err(Gone),
             }
@@ -427,6 +433,24 @@ mod tests {
             assert_eq!(!program.is_idle(later(10)), lives, "{said:?}");
             assert_eq!(!program.is_idle(later(10_000)), lives, "{said:?}");
         }
+    }
+
+    #[test]
+    fn a_reader_that_was_long_silent_has_its_time_for_a_request_and_no_more() {
+        let mut host = Everything(Board::create(8).expect("room for a board").0);
+        let (mut program, other) = program(b"board\n", &mut host);
+        let most = MOST_IDLE.as_nanos() as u64;
+        let mut says = |bytes: &[u8]| {
+            rustix::net::send(&other, bytes, SendFlags::NOSIGNAL).expect("room for a request");
+            let allowance = limits::allowance(program.process, host.0.capacity(), &[]);
+            assert!(program.turn(&mut host, allowance).is_ok(), "it goes on");
+            (program.moved_ns, program.is_idle(program.moved_ns + most))
+        };
+        let before_ns = now_ns();
+        let (began_ns, is_idle) = says(b"li");
+        assert!(began_ns >= before_ns && is_idle, "half a request has its time from its first byte");
+        assert_eq!(says(b"s"), (began_ns, true), "more of it gives it no more");
+        assert!(!says(b"t\n").1, "once it is whole, a reader may be silent again");
     }
 
     #[test]

@@ -203,20 +203,3 @@ fn a_list_without_end_is_not_read() {
         assert!(matches!(error, Error::Protocol { .. }), "{error:?}");
     }
 }
-
-#[test]
-fn a_daemon_that_drips_its_answer_is_not_waited_for_byte_by_byte() {
-    let board = memory(&sound(), SealFlags::SHRINK);
-    let (od, mut daemon) = open(Some(board.as_fd()), "");
-    let dripping = std::thread::spawn(move || {
-        // A byte at a time, never a line's end, until the program has had enough.
-        while daemon.write_all(b"o").is_ok() {
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-    });
-    let od = od.expect("a sound board");
-    let error = od.kpis().expect_err("no answer comes");
-    assert!(matches!(error, Error::TimedOut), "{error:?}");
-    drop(od);
-    dripping.join().expect("it ends with the program");
-}

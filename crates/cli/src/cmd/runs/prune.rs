@@ -88,19 +88,17 @@ pub(super) fn run(args: &Args, found: Found, json: bool, out: &mut dyn Write) ->
             if removed == chosen.len() as u64 { Verdict::Fine } else { Verdict::Failed }
         }
     };
-    mend_latest(&within)?;
+    if chosen.iter().any(|run| run.is_latest && !run.path.join("manifest.json").exists()) {
+        mend_latest(&within)?;
+    }
     Ok(verdict)
 }
 
-/// Where what `latest` led to has gone, it leads to the newest that stays; where none stays, it goes.
+/// The run that `latest` led to has gone: it leads to the newest that stays; where none stays, it goes.
 fn mend_latest(within: &Path) -> anyhow::Result<()> {
-    let latest = within.join("latest");
-    if !latest.is_symlink() || latest.exists() {
-        return Ok(());
-    }
     match Found::within(within)?.runs.last() {
         Some(newest) => _ = point_latest_to(&newest.path),
-        None => _ = fs::remove_file(&latest),
+        None => _ = fs::remove_file(within.join("latest")),
     }
     Ok(())
 }
