@@ -5,7 +5,7 @@ use std::io::Write;
 use airpace_eval::numbers::{Shown, Spread, shown};
 use airpace_eval::{Choice, RunSummary, Summary, metric};
 
-use crate::terminal::{Paint, Table, columns, hang};
+use crate::terminal::{Paint, Table, columns, fit, hang};
 
 /// The columns of numbers: heading, metric, and whether the deviation over seeds stands beside the mean.
 const COLUMNS: [(&str, &str, bool); 7] = [
@@ -29,13 +29,13 @@ pub fn write_tables(
         let scenario = &choice.scenario;
         let runs: Vec<_> = summary.runs.iter().filter(|run| run.scenario == scenario.name).collect();
         let about = if scenario.about.is_empty() { String::new() } else { format!(": {}", scenario.about) };
-        let title = hang("", &format!("{}{about}", scenario.name), 0, columns());
+        let title = fit(&format!("{}{about}", scenario.name));
         writeln!(out, "{}", title.replacen(&scenario.name, &paint.bold(&scenario.name), 1))?;
         table(&runs).write(out, paint)?;
         let seeds = runs.iter().map(|run| run.seed).collect::<std::collections::BTreeSet<_>>().len();
         if seeds > 1 {
             let note = format!("Means over {seeds} seeds; ± is the standard deviation over them.");
-            writeln!(out, "{}", hang("", &note, 0, columns()))?;
+            writeln!(out, "{}", fit(&note))?;
         }
         writeln!(out)?;
     }

@@ -23,6 +23,11 @@ pub fn columns() -> usize {
     columns_of_stream(&std::io::stdout())
 }
 
+/// Text in lines as wide as the terminal; what cannot be broken, such as a path, stays whole.
+pub fn fit(text: &str) -> String {
+    hang("", text, 0, columns())
+}
+
 fn columns_of_stream(stream: &(impl IsTerminal + AsFd)) -> usize {
     let size = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(stream).ok()).flatten();
     size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS)

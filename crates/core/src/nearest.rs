@@ -2,13 +2,15 @@
 
 /// The one of `known` that `wrong` is most like; `None` where none is like it. Capitals do not matter.
 ///
-/// Chosen: one slip of the finger, and one more for every three letters. Of equals the first in the alphabet.
+/// Chosen: one slip of the finger, and one more for every three letters; or two letters and more that it begins with.
+/// Of equals the first in the alphabet.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_lowercase();
     let distance = |known: &str| strsim::damerau_levenshtein(&wrong, &known.to_lowercase());
     let slips = |known: &str| 1 + known.chars().count().max(wrong.chars().count()) / 3;
-    let nearest = known.into_iter().map(|known| (distance(known), known)).min();
-    nearest.filter(|(distance, known)| *distance <= slips(known)).map(|(_, known)| known)
+    let is_begun = |known: &str| wrong.chars().count() >= 2 && known.to_lowercase().starts_with(&wrong);
+    let like = known.into_iter().filter(|known| distance(known) <= slips(known) || is_begun(known));
+    like.min_by_key(|known| (distance(known), *known))
 }
 
 /// The end of a sentence that refuses `wrong`: what was meant, if that is likely, and all that there is, after `words`
@@ -40,6 +42,12 @@ mod tests {
         assert_eq!(meant("biscuit"), Some("biscay"));
         assert_eq!(meant("quic"), Some("cubic"));
         assert_eq!(meant("westwood"), None);
+        assert_eq!(meant("viv"), Some("vivace"), "what it begins with");
+        assert_eq!(
+            nearest("rtt", ["app", "rtt_ms"]),
+            Some("rtt_ms"),
+            "`app` is as far, and too far for three letters"
+        );
         assert_eq!(nearest("anything", []), None);
         assert_eq!(
             instead("vivacce", &["vivace", "bbr"], "there are"),

@@ -102,7 +102,7 @@ impl Source {
         match self {
             Source::Tcp(address) => match address.rsplit_once(':') {
                 Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(None),
-                _ => invalid("it is no HOST:PORT, such as localhost:9000"),
+                _ => invalid("it is not HOST:PORT with a port from 0 to 65535, such as localhost:9000"),
             },
             Source::DevDiag(path) => match path.metadata() {
                 Ok(file) if !file.file_type().is_char_device() => invalid("it is no character device"),

@@ -33,7 +33,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     let last = words.len() - 1;
     let mut command = crate::Cli::command();
-    for candidate in engine::complete(&mut command, words, last, None)? {
+    for candidate in engine::complete(&mut command, words, last, std::env::current_dir().ok().as_deref())? {
         write!(out, "{}", candidate.get_value().display())?;
         if let Some(help) = candidate.get_help().map(ToString::to_string) {
             write!(out, "\t{}", help.lines().next().unwrap_or_default())?;

@@ -11,6 +11,7 @@ use super::Verdict;
 use super::doctor::data_folder;
 use super::matrix::{self, RunArgs};
 use super::scenario::{self, Fitted, Sets};
+use crate::terminal::fit;
 
 /// Compares PBE-CC, BISCAY, MORC, BBR, CUBIC, Copa and an Oracle over a simulated cell and over a cellular trace, in under a minute.
 ///
@@ -42,15 +43,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         Some(recording) => {
             let text = recording.to_str();
             let text = text.context("the trace's path is not text; move it to a folder with a plain name")?;
-            args.run.say(out, &format!("Trace: the recording {text}"))?;
+            args.run.say(out, &fit(&format!("Trace: the recording {text}")))?;
             ("trace", text.to_owned())
         }
         None => {
             args.run.say(
                 out,
-                &format!(
+                &fit(&format!(
                     "Trace: made, {MADE_MEAN_MBPS} Mbit/s in the mean (AIRPACE_DATA names no recordings)"
-                ),
+                )),
             )?;
             ("trace.synth.mean_mbps", MADE_MEAN_MBPS.to_owned())
         }
@@ -77,11 +78,16 @@ fn choices(scenarios: &[(&str, Sets)], args: &Args, out: &mut dyn Write) -> anyh
             .filter_map(|((name, _), fitted)| Some((*name, why_left_out(fitted, set)?)))
             .collect();
         if left_out.len() == scenarios.len() {
-            let whys: Vec<String> = left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+            let whys: Vec<String> = match left_out[..] {
+                [(_, first), ref rest @ ..] if rest.iter().all(|(_, why)| *why == first) => {
+                    vec![first.to_owned()]
+                }
+                _ => left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect(),
+            };
             anyhow::bail!("--set {}={} fits no scenario of the demo: {}", set.0, set.1, whys.join("; "));
         }
         for (name, why) in left_out {
-            args.run.say(out, &format!("--set {}={} is not for {name}: {why}", set.0, set.1))?;
+            args.run.say(out, &fit(&format!("--set {}={} is not for {name}: {why}", set.0, set.1)))?;
         }
     }
     Ok(scenarios

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::Verdict;
 use crate::called::{self, as_called};
 use crate::installation;
-use crate::terminal::Paint;
+use crate::terminal::{Paint, columns, hang};
 
 /// Tells what this build and this machine can do, and how to get the rest.
 #[derive(clap::Args)]
@@ -32,9 +32,11 @@ struct Finding {
     remedy: String,
 }
 
-/// Where details begin, and how long a line of them is, so that all fits 80 columns.
+/// Where details begin.
 const INDENT: usize = 20;
-const WIDTH: usize = 80 - INDENT;
+/// The same on a terminal that is narrower than [`NARROW`]: below their name.
+const NARROW_INDENT: usize = 5;
+const NARROW: usize = 60;
 
 /// Tells.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
@@ -69,20 +71,27 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Fine);
     }
     let paint = Paint::stdout();
+    let columns = columns();
+    let indent = if columns < NARROW { NARROW_INDENT } else { INDENT };
     for (key, value) in machine {
-        writeln!(out, "{key:<12} {value}")?;
+        writeln!(out, "{}", hang(&format!("{key:<12} "), &value, NARROW_INDENT, columns))?;
     }
     writeln!(out)?;
     for finding in findings {
-        let mark = if finding.is_there { paint.good("yes") } else { paint.bad("no ") };
-        let mut lines = wrapped(&as_called(&finding.detail)).into_iter();
-        writeln!(out, "{mark}  {:<14} {}", finding.name, lines.next().unwrap_or_default())?;
-        for line in lines {
-            writeln!(out, "{:INDENT$}{line}", "")?;
-        }
+        let has_remedy = !finding.is_there && !finding.remedy.is_empty();
+        let lead = format!("{}  {:<14} ", if finding.is_there { "yes" } else { "no " }, finding.name);
+        let told = hang(&lead, &as_called(&finding.detail), indent, columns);
+        let (mark, rest) = told.split_at("yes".len());
+        let mark = match finding.is_there {
+            true => paint.good(mark),
+            // What nobody can mend here is no bad news.
+            false if !has_remedy => mark.to_owned(),
+            false => paint.bad(mark),
+        };
+        writeln!(out, "{mark}{rest}")?;
         // Not wrapped: it is to be pasted.
-        if !finding.is_there && !finding.remedy.is_empty() {
-            writeln!(out, "{:INDENT$}{}", "", as_called(&finding.remedy))?;
+        if has_remedy {
+            writeln!(out, "{:indent$}{}", "", as_called(&finding.remedy))?;
         }
     }
     Ok(Verdict::Fine)
@@ -283,20 +292,6 @@ fn package_line(package: &str, what: &str) -> String {
     } else {
         format!("su -c '{install}'")
     }
-}
-
-/// Words in lines of at most [`WIDTH`].
-fn wrapped(text: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("one at least");
-        match line.is_empty() {
-            true => line.push_str(word),
-            false if line.chars().count() + 1 + word.chars().count() <= WIDTH => line.extend([" ", word]),
-            false => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// Ports on which a modem may listen: `/dev/diag`, and serial devices by names that stay.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Verdict;
 use crate::called;
-use crate::terminal::{Paint, Table, columns, hang};
+use crate::terminal::{Paint, Table, columns, fit, hang};
 
 /// Lists the schemes, the scenarios or the KPIs that this build knows.
 #[derive(clap::Args)]
@@ -27,6 +27,7 @@ pub struct Args {
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum What {
     /// Congestion controls, their presets and options.
+    #[value(alias = "presets")]
     Schemes,
     /// Experiments that can be run by name.
     Scenarios,
@@ -80,7 +81,7 @@ fn list_schemes(out: &mut dyn Write) -> anyhow::Result<()> {
         }
     }
     let note = "A choice is spelled NAME[@PRESET][:OPTION=VALUE]…, several are parted by commas.";
-    writeln!(out, "\n{}", hang("", note, 0, columns))?;
+    writeln!(out, "\n{}", fit(note))?;
     Ok(())
 }
 
@@ -111,7 +112,7 @@ fn list_scenarios(is_json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     if !is_json {
         let note = "Run one with `airpace sim NAME`; a TOML file of your own runs as well.";
-        writeln!(out, "\n{}", hang("", &called::as_called(note), 0, columns))?;
+        writeln!(out, "\n{}", fit(&called::as_called(note)))?;
     }
     Ok(())
 }
@@ -137,7 +138,7 @@ fn list_kpis(out: &mut dyn Write) -> anyhow::Result<()> {
     table.write(out, Paint::stdout())?;
     let note = "Follow some with `airpace diag decode LOG --kpi NAME,…` or `airpace diag watch`; NAME@2 is the second \
                 SIM's.";
-    writeln!(out, "\n{}", hang("", &called::as_called(note), 0, columns()))?;
+    writeln!(out, "\n{}", fit(&called::as_called(note)))?;
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use super::Verdict;
 #[command(before_help = "Example: airpace report runs/latest")]
 pub struct Args {
     /// A folder that `airpace sim` or `airpace demo` wrote.
+    #[arg(default_value = "runs/latest", value_hint = clap::ValueHint::DirPath)]
     folder: PathBuf,
     /// Prints one JSON object: the page's path, and whether the run came to its end.
     #[arg(long)]

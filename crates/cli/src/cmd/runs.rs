@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::Verdict;
 use crate::called;
-use crate::terminal::{Paint, columns, hang};
+use crate::terminal::{Paint, columns, fit, hang};
 
 /// Lists the run folders: when and by which command they were made, whether they are complete, how large they are.
 #[derive(clap::Args)]
@@ -64,7 +64,7 @@ fn list(found: &Found, args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdi
         1 => format!("1 run folder in `{place}`, {}.", DecimalBytes(bytes)),
         many => format!("{many} run folders in `{place}`, {}.", DecimalBytes(bytes)),
     };
-    writeln!(out, "{}", hang("", &called::as_called(&closing), 0, columns()))?;
+    writeln!(out, "{}", fit(&called::as_called(&closing)))?;
     Ok(Verdict::Fine)
 }
 

@@ -25,7 +25,11 @@ pub fn load(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Scenari
 
 /// What the user may have meant.
 fn hint(argument: &str) -> String {
-    match nearest(argument, builtin().iter().map(|(name, _)| *name)) {
+    let names = || builtin().iter().map(|(name, _)| *name);
+    let begun: Vec<String> =
+        names().filter(|name| name.starts_with(argument)).map(|name| format!("`{name}`")).collect();
+    match nearest(argument, names()) {
+        _ if !begun.is_empty() && !argument.is_empty() => format!("; did you mean {}?", begun.join(" or ")),
         Some(name) => format!("; did you mean `{name}`?"),
         None => "; `airpace list scenarios` names those that come with the program".to_owned(),
     }

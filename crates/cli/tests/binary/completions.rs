@@ -12,6 +12,7 @@ fn answers(words: &[&str]) -> Vec<String> {
     for file in ["mine.toml", "other.txt"] {
         shell.write(file, "");
     }
+    std::fs::create_dir(shell.folder.path().join("folder")).expect("a folder");
     let told = shell.run(&[&["complete", "--"], words].concat()).fine();
     told.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned()).collect()
 }
@@ -44,6 +45,10 @@ fn schemes_presets_options_scenarios_keys_and_kpis_are_known() {
         answers(&["diag", "watch", "--kpi", "lte.rsrp,lte.rsr"]).contains(&"lte.rsrp,lte.rsrq".to_owned())
     );
     assert_eq!(answers(&["diag", "deco"]), ["decode"]);
+    assert!(
+        answers(&["report", ""]).contains(&"folder/".to_owned()),
+        "run folders, below the working directory"
+    );
 }
 
 /// Starts a shell on a terminal that `script` makes, types `keys` once it has done what `setup` says, and returns what the

@@ -197,7 +197,7 @@ fn a_second_daemon_is_refused_and_so_is_what_cannot_be() {
         "--wait",
     ]);
     shell.run(&["diag", "watch", "--dev", "no-modem"]).refused(&["cannot be opened"]);
-    shell.run(&["diag", "watch", "--tcp", "localhost"]).refused(&["localhost: it is no HOST:PORT"]);
+    shell.run(&["diag", "watch", "--tcp", "localhost"]).refused(&["localhost: it is not HOST:PORT"]);
 }
 
 #[test]

@@ -102,6 +102,30 @@ fn lists_fit_terminals_of_40_columns_and_more() {
 }
 
 #[test]
+fn what_is_said_of_logs_and_of_the_machine_fits_terminals_of_40_columns_and_more() {
+    let shell = Shell::new();
+    shell.run(&["diag", "encode", "stationary-idle", "--seconds", "0.5", "--out", "a.qmdl"]).fine();
+    let machine = shell.run(&["doctor", "--json"]).json().remove(0);
+    let features = machine["features"].as_object().expect("features").values();
+    let remedies: Vec<&str> = features.map(|feature| feature["remedy"].as_str().expect("text")).collect();
+    for columns in [40, 60, 80, 120] {
+        for words in [&["doctor"][..], &["diag", "info", "a.qmdl"], &["diag", "bandwidth", "a.qmdl"]] {
+            let (shown, code) = shell.on_terminal(words, columns, &[]);
+            let text = plain(&shown);
+            assert_eq!(code, Some(0), "{text}");
+            for line in text.lines().filter(|line| line.chars().count() > usize::from(columns)) {
+                let line = line.trim_start();
+                let is_whole = remedies.contains(&line) || !line.contains(' ');
+                assert!(
+                    is_whole,
+                    "{words:?}, {columns} columns: {line}\nonly what is to be pasted may be wider"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn colours_are_left_out_where_they_are_not_welcome() {
     let shell = Shell::new();
     for variable in [("NO_COLOR", "1"), ("TERM", "dumb")] {

@@ -172,10 +172,11 @@ fn an_expectation_that_fails_is_told_and_gives_one() {
 fn mistakes_are_refused_with_place_key_and_remedy() {
     let shell = Shell::new();
     shell.write("small.toml", SMALL);
+    shell.run(&["sim", "stationary"]).refused(&["did you mean `stationary-idle` or `stationary-busy`?"]);
     shell.run(&["sim", "competitr"]).refused(&["competitr", "did you mean `competitor`?"]);
     shell.run(&["sim", "nowhere.toml"]).refused(&["nowhere.toml", "no such file"]);
     shell.write("typo.toml", &SMALL.replace("rtt_ms", "rtt_mss"));
-    shell.run(&["sim", "typo.toml"]).refused(&["typo.toml", "rtt_mss", "did you mean `rtt_ms`?"]);
+    shell.run(&["sim", "typo.toml"]).refused(&["typo.toml", "rtt_mss", "did you mean `flow.0.rtt_ms`?"]);
     shell.write("words.toml", "name = \n");
     shell.run(&["sim", "words.toml"]).refused(&["words.toml:1"]);
     shell.run(&["sim", "small.toml", "--set", "cell.prb=50"]).refused(&["--set cell.prb=50", "prb"]);

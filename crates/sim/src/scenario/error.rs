@@ -35,7 +35,7 @@ impl ScenarioError {
         let key = dotted(error.path());
         let message = error.inner().message();
         let reason = match UnknownField::read(message) {
-            Some(unknown) => unknown.reason(),
+            Some(unknown) => unknown.reason(&key),
             None => plain_words(message),
         };
         ScenarioError::new(&blame(&key), &key, reason)
@@ -84,26 +84,34 @@ fn dotted(path: &serde_path_to_error::Path) -> String {
 
 /// serde's complaint about a field (or variant) that does not exist, with the names of those that do.
 struct UnknownField<'a> {
-    noun: &'static str,
+    is_key: bool,
     wrong: &'a str,
     known: Vec<&'a str>,
 }
 
 impl<'a> UnknownField<'a> {
     fn read(message: &'a str) -> Option<UnknownField<'a>> {
-        let noun = ["unknown field", "unknown variant"].into_iter().find(|noun| message.starts_with(noun))?;
+        let is_key = message.starts_with("unknown field");
+        if !is_key && !message.starts_with("unknown variant") {
+            return None;
+        }
         let mut names = message.split('`').skip(1).step_by(2);
         let wrong = names.next()?;
-        let noun = if noun == "unknown field" { "no such key" } else { "no such word" };
-        Some(UnknownField { noun, wrong, known: names.collect() })
+        Some(UnknownField { is_key, wrong, known: names.collect() })
     }
 
-    fn reason(&self) -> String {
-        let subject = match self.noun {
-            "no such key" => "is not a key".to_owned(),
-            _ => format!("cannot be `{}`", self.wrong),
+    /// What is wrong with the key at this path.
+    fn reason(&self, key: &str) -> String {
+        let subject = match self.is_key {
+            true => "is not a key".to_owned(),
+            false => format!("cannot be `{}`", self.wrong),
         };
         match nearest(self.wrong, self.known.iter().copied()) {
+            // Keys by their whole path, as they are typed after `--set`.
+            Some(known) if self.is_key => {
+                let table = key.strip_suffix(self.wrong).unwrap_or_default();
+                format!("{subject}; did you mean `{table}{known}`?")
+            }
             Some(known) => format!("{subject}; did you mean `{known}`?"),
             None if self.known.is_empty() => format!("{subject}; none is known here"),
             None => format!("{subject}; there are {}", self.known.join(", ")),

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::input::{self, Sink};
 use super::port::{PORTS, PortArgs};
 use crate::cmd::Verdict;
+use crate::terminal::{columns, hang};
 
 /// Determines the bandwidth of the radio link from what the modem was granted, in two ways side by side.
 ///
@@ -345,17 +346,18 @@ impl Series<'_> {
             )?;
             for (name, method) in [("blocks", Method::Blocks), ("granted", Method::Granted)] {
                 let rates: Vec<f64> = of.iter().filter_map(|point| point.by(method)).map(mbps).collect();
+                let lead = format!("  {name:<8} ");
                 if rates.is_empty() {
-                    writeln!(self.out, "  {name:<8} not told")?;
+                    writeln!(self.out, "{lead}not told")?;
                     continue;
                 }
                 let mean = rates.iter().sum::<f64>() / rates.len() as f64;
                 let most = rates.iter().copied().fold(0.0, f64::max);
                 let busy = rates.iter().filter(|rate| **rate > 0.0).count();
-                writeln!(
-                    self.out,
-                    "  {name:<8} mean {mean:.3} Mbit/s, most {most:.3} Mbit/s, something granted in {busy} windows"
-                )?;
+                let told = format!(
+                    "mean {mean:.3} Mbit/s, most {most:.3} Mbit/s, something granted in {busy} windows"
+                );
+                writeln!(self.out, "{}", hang(&lead, &told, lead.len(), columns()))?;
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::input::{self, Sink, Source};
 use crate::cmd::Verdict;
-use crate::terminal::{Paint, Table, thousands};
+use crate::terminal::{Paint, Table, fit, thousands};
 use tally::{CodeTally, Tally};
 
 /// Says what logs hold: codes with their versions, counts and gaps, radios, faults.
@@ -191,16 +191,16 @@ fn code_as_json(code: LogCode, tally: &CodeTally) -> Value {
 fn write_text(source: &Source, tally: &Tally, out: &mut dyn Write, paint: Paint) -> anyhow::Result<()> {
     let seconds =
         tally.clock.seconds().map_or_else(|| "no time".to_owned(), |seconds| format!("{seconds:.3} s"));
-    writeln!(
-        out,
+    let head = format!(
         "{}: {} log packets in {seconds}, {} bytes{}",
-        paint.bold(&source.name),
+        source.name,
         thousands(tally.packets),
         thousands(source.bytes),
         source.compression.map(|by| format!(" expanded ({by})")).unwrap_or_default()
-    )?;
+    );
+    writeln!(out, "{}", fit(&head).replacen(&source.name, &paint.bold(&source.name), 1))?;
     if let Some((begin, end)) = tally.clock.span() {
-        writeln!(out, "from {begin} to {end} UTC")?;
+        writeln!(out, "{}", fit(&format!("from {begin} to {end} UTC")))?;
     }
     let radios: Vec<_> = tally
         .radios
@@ -208,25 +208,28 @@ fn write_text(source: &Source, tally: &Tally, out: &mut dyn Write, paint: Paint)
         .map(|(radio, packets)| format!("radio {} ({} packets)", radio.0, thousands(*packets)))
         .collect();
     if !radios.is_empty() {
-        writeln!(out, "{}: {}", radios.join(", "), rats(tally).join(", "))?;
+        writeln!(out, "{}", fit(&format!("{}: {}", radios.join(", "), rats(tally).join(", "))))?;
     }
     let has_unknown = write_codes(tally, out, paint)?;
     if has_unknown {
-        writeln!(out, "? nobody has laid out this version; * its layout was never seen in a real log")?;
+        let marks = "? nobody has laid out this version; * its layout was never seen in a real log";
+        writeln!(out, "{}", fit(marks))?;
     }
     if tally.clock.unset_packets > 0 {
-        writeln!(
-            out,
+        let unset = format!(
             "{} packets are stamped from 1980 on, before the modem knew the network's time{}",
             thousands(tally.clock.unset_packets),
             tally.clock.unset_seconds().map(|seconds| format!(": {seconds:.3} s")).unwrap_or_default()
-        )?;
+        );
+        writeln!(out, "{}", fit(&unset))?;
     }
     if tally.clock.steps_back > 0 {
-        writeln!(out, "its clock steps back {} times", tally.clock.steps_back)?;
+        writeln!(out, "{}", fit(&format!("its clock steps back {} times", tally.clock.steps_back)))?;
     }
     for (command, count) in &tally.commands {
-        writeln!(out, "{} other messages 0x{command:02X} ({})", thousands(*count), command_name(*command))?;
+        let others =
+            format!("{} other messages 0x{command:02X} ({})", thousands(*count), command_name(*command));
+        writeln!(out, "{}", fit(&others))?;
     }
     for (kind, faults) in &tally.faults {
         let offsets: Vec<_> = faults.offsets.iter().take(5).map(u64::to_string).collect();
@@ -234,7 +237,7 @@ fn write_text(source: &Source, tally: &Tally, out: &mut dyn Write, paint: Paint)
         let bytes =
             if faults.bytes > 0 { format!(" ({} bytes)", thousands(faults.bytes)) } else { String::new() };
         let line = format!("{} × {kind}{bytes}, at byte {}{more}", faults.count, offsets.join(", "));
-        writeln!(out, "{}", paint.bad(&line))?;
+        writeln!(out, "{}", paint.bad(&fit(&line)))?;
     }
     Ok(())
 }

@@ -160,8 +160,9 @@ fn as_json(name: &str, unit: &str, seen: &Seen) -> serde_json::Value {
 
 fn show_table(feed: &mut Feed, out: &mut dyn Write, goes_on: impl Fn() -> bool) -> anyhow::Result<()> {
     let mut view = View::new(feed.title(), feed.names());
-    let mut screen = Screen::open(out)?;
-    let (mut seen, mut draw_at) = (vec![], Instant::now());
+    // Opened when there is something to draw: a port that is refused at once leaves the screen as it is.
+    let mut screen = Screen::closed(out);
+    let (mut seen, mut draw_at) = (vec![], Instant::now() + DRAW_EVERY);
     while goes_on() {
         feed.wait(draw_at.saturating_duration_since(Instant::now()), &mut seen)?;
         for notice in feed.notices()? {
@@ -176,15 +177,15 @@ fn show_table(feed: &mut Feed, out: &mut dyn Write, goes_on: impl Fn() -> bool) 
     Ok(())
 }
 
-/// The terminal's second screen; dropping it brings the first one back.
+/// The terminal's second screen, opened by the first drawing; dropping it brings the first one back.
 struct Screen<'a> {
     out: &'a mut dyn Write,
+    is_open: bool,
 }
 
 impl<'a> Screen<'a> {
-    fn open(out: &'a mut dyn Write) -> anyhow::Result<Screen<'a>> {
-        write!(out, "\x1b[?1049h\x1b[?25l")?;
-        Ok(Screen { out })
+    fn closed(out: &'a mut dyn Write) -> Screen<'a> {
+        Screen { out, is_open: false }
     }
 
     /// Columns and rows; those of old where the terminal does not know.
@@ -196,6 +197,10 @@ impl<'a> Screen<'a> {
 
     /// Draws the lines over what was there.
     fn draw(&mut self, lines: &[String]) -> anyhow::Result<()> {
+        if !self.is_open {
+            self.is_open = true;
+            write!(self.out, "\x1b[?1049h\x1b[?25l")?;
+        }
         write!(self.out, "\x1b[H")?;
         for (at, line) in lines.iter().enumerate() {
             write!(self.out, "{}{line}\x1b[K", if at > 0 { "\r\n" } else { "" })?;
@@ -207,6 +212,8 @@ impl<'a> Screen<'a> {
 
 impl Drop for Screen<'_> {
     fn drop(&mut self) {
-        let _ = write!(self.out, "\x1b[?25h\x1b[?1049l").and_then(|()| self.out.flush());
+        if self.is_open {
+            let _ = write!(self.out, "\x1b[?25h\x1b[?1049l").and_then(|()| self.out.flush());
+        }
     }
 }
