@@ -141,8 +141,9 @@ proptest! {
         let error = model.first_error(of(mcs), sinr_db);
         prop_assert!((0.0..=1.0).contains(&error));
         prop_assert!(model.first_error(of(mcs), sinr_db + gain_db) <= error + 1e-12);
-        // Between neighbours of one modulation the block's size alone may turn the order, by very little.
-        prop_assert!(model.first_error(of(mcs + 1), sinr_db) >= error - 0.05);
+        // A short block is worse protected than its rate says: some ten bits may lose more than the next MCS's many.
+        let turned = if prbs < 6 { 0.25 } else { 0.005 };
+        prop_assert!(model.first_error(of(mcs + 1), sinr_db) >= error - turned);
     }
 
     #[test]
