@@ -69,8 +69,27 @@ impl Machine {
         }
         fs::write(machine.root().join("crates/core/lib.rs"), "").expect("a source");
         for tool in [
-            "awk", "cat", "chmod", "df", "dirname", "du", "env", "find", "head", "mkdir", "mktemp", "mv",
-            "readlink", "rm", "sed", "sh", "touch", "tr",
+            "awk",
+            "cat",
+            "chmod",
+            "df",
+            "dirname",
+            "du",
+            "env",
+            "find",
+            "head",
+            "mkdir",
+            "mktemp",
+            "mv",
+            "cut",
+            "readlink",
+            "rm",
+            "sed",
+            "sh",
+            "sha256sum",
+            "touch",
+            "tr",
+            "uname",
         ] {
             machine.link(tool);
         }
@@ -96,6 +115,10 @@ impl Machine {
         self.folder.path().join("tools")
     }
 
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
     fn broken(&self) -> PathBuf {
         self.folder.path().join("broken")
     }
@@ -109,6 +132,12 @@ impl Machine {
         }
         fs::write(&path, text).expect("a program");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("an executable");
+    }
+
+    /// Every download has the checksum of the installer that is wanted here.
+    fn trust_what_is_downloaded(&self) {
+        let known = "sed -n \"s/^rustup_sha256_$(uname -m)=//p\" .ci/toolchain";
+        self.program("sha256sum", &format!("#!/bin/sh\n{known}\n"));
     }
 
     /// A script that does this with what `./airpace` and `./test` share.
@@ -131,7 +160,7 @@ impl Machine {
             .current_dir(from)
             .env_clear()
             .env("PATH", self.tools())
-            .env("HOME", self.folder.path().join("home"))
+            .env("HOME", self.home())
             .env("CALLS", self.folder.path().join("calls"))
             .env("BROKEN", self.broken())
             .env("TMPDIR", self.folder.path())
@@ -269,9 +298,10 @@ fn a_fresh_machine_gets_what_it_lacks_and_is_told() {
     machine.program("cargo-to-be", CARGO);
     machine.program(
         "curl-to-be",
-        "#!/bin/sh\necho \"curl $*\" >> \"$CALLS\"\nwhile [ $# -gt 1 ]; do shift; done\n\
-         printf 'mkdir -p \"$HOME/.cargo/bin\"; mv \"%s/cargo-to-be\" \"$HOME/.cargo/bin/cargo\"\\n' \"${PATH##*:}\" > \"$1\"\n",
+        "#!/bin/sh\necho \"curl $*\" >> \"$CALLS\"\nwhile [ \"$1\" != -o ]; do shift; done\n\
+         printf '#!/bin/sh\\nmkdir -p \"$HOME/.cargo/bin\"; mv \"%s/cargo-to-be\" \"$HOME/.cargo/bin/cargo\"\\n' \"${PATH##*:}\" > \"$2\"\n",
     );
+    machine.trust_what_is_downloaded();
     let started = machine.airpace(&["demo"]);
     let told = text(&started.stderr);
     assert!(text(&started.stdout).starts_with("ran:demo\n"), "{told}\n{}", machine.calls());
@@ -283,10 +313,36 @@ fn a_fresh_machine_gets_what_it_lacks_and_is_told() {
     let installs = machine.calls().lines().filter(|call| call.contains(" install ")).count();
     assert_eq!(installs, 1, "all packages at once: {}", machine.calls());
     assert!(machine.calls().contains("curl --proto =https"), "the official installer, over https only");
+    assert!(told.contains("rustup 1."), "and which: {told}");
+    let left = fs::read_dir(machine.home().join(".cargo")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["bin"], "the installer is gone");
 
     let before = machine.calls();
     assert!(machine.airpace(&["demo"]).status.success());
     assert_eq!(machine.calls(), before, "the second start installs, asks and builds nothing");
+}
+
+#[test]
+fn an_installer_of_another_checksum_is_not_started() {
+    let machine = Machine::fresh();
+    machine.program("cc", "#!/bin/sh\nexit 0\n");
+    machine.program(
+        "curl",
+        "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\nprintf '#!/bin/sh\\necho hello >> \"$CALLS\"\\n' > \"$2\"\n",
+    );
+    let failed = machine.airpace(&["demo"]);
+    let told = text(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(2), "{told}");
+    assert!(told.contains("is not rustup 1.") && told.contains("nothing of it was started"), "{told}");
+    assert!(!machine.calls().contains("hello"), "{}", machine.calls());
+    assert_eq!(fs::read_dir(machine.home().join(".cargo")).unwrap().count(), 0, "nothing of it is left");
+
+    machine.program("uname", "#!/bin/sh\necho riscv64\n");
+    let told = text(&machine.airpace(&["demo"]).stderr);
+    assert!(
+        told.contains("no installer of Rust for this machine") && told.contains("https://rustup.rs"),
+        "{told}"
+    );
 }
 
 #[test]
