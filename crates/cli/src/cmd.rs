@@ -11,7 +11,7 @@ pub mod install;
 pub mod list;
 pub mod man;
 mod matrix;
-mod outputs;
+pub mod outputs;
 pub mod report;
 pub mod runs;
 pub mod sample;

@@ -12,10 +12,10 @@
 
 mod record;
 
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use airpace_files::{Whole, remedy};
 use anyhow::Context;
 
 pub use record::{RECORD, Record, remove_file};
@@ -92,13 +92,12 @@ pub fn write(root: &Path, item: &Item) -> anyhow::Result<()> {
     let mode = if item.is_program { 0o755 } else { 0o644 };
     let written = || -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        let mut file = Whole::replace(&path)?;
         file.write_all(&item.contents)?;
-        file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
-        file.persist(&path)?;
-        Ok(())
+        file.set_rights(mode)?;
+        file.finish()
     };
-    written().with_context(|| cannot_write(&path))
+    written().map_err(cannot_write(&path))
 }
 
 /// The kind of package that this binary was built for, in words: what builds packages tells it by `AIRPACE_PACKAGE` at compile
@@ -108,8 +107,12 @@ pub fn package() -> Option<&'static str> {
 }
 
 /// Why an installation cannot go where it was told to.
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write `{}`; give --prefix a folder you may write to, or start as root", path.display())
+fn cannot_write(path: &Path) -> impl Fn(Error) -> anyhow::Error {
+    move |error| {
+        let or_root = if error.kind() == ErrorKind::PermissionDenied { ", or start as root" } else { "" };
+        let words = format!("cannot write `{}`; {}{or_root}", path.display(), remedy(&error, "--prefix"));
+        anyhow::Error::new(error).context(words)
+    }
 }
 
 #[cfg(test)]

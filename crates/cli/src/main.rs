@@ -102,7 +102,7 @@ fn as_typed() -> Cli {
         }
         let told = error.render();
         let told = if Paint::stderr().is_on() { told.ansi().to_string() } else { told.to_string() };
-        terminal::say(called::as_called(told.trim_end()));
+        terminal::say_painted(called::as_called(told.trim_end()));
         std::process::exit(2)
     })
 }

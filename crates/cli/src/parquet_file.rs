@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use airpace_live::iq::Whole;
+use airpace_files::Whole;
 use anyhow::Context;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
@@ -11,6 +11,8 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
+
+use crate::cmd::outputs;
 
 /// Rows after which a row group is written.
 pub const ROWS_PER_GROUP: usize = 1 << 15;
@@ -30,8 +32,7 @@ impl ParquetFile {
     /// If it cannot be made.
     pub fn create(path: &Path, fields: Vec<Field>) -> anyhow::Result<ParquetFile> {
         let name = path.display().to_string();
-        let file = Whole::create(path)
-            .with_context(|| format!("cannot write `{name}`; give --parquet a place that you may write"))?;
+        let file = outputs::whole("--parquet", path)?;
         let level = ZstdLevel::try_new(1).expect("1 is a level of zstd");
         let properties = WriterProperties::builder()
             .set_created_by("airpace".to_owned())

@@ -8,6 +8,7 @@ use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use airpace_core::plain::plain;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 pub use table::Table;
@@ -79,8 +80,14 @@ fn is_colour_welcome() -> bool {
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Says a line on standard error. Nobody has to hear it: a full disk below a log is no reason to stop working.
+/// Says a line on standard error, text of others made plain. Nobody has to hear it: a full disk below a log is no reason to
+/// stop working.
 pub fn say(line: impl std::fmt::Display) {
+    say_painted(plain(&line.to_string()));
+}
+
+/// Says a line that was painted here, and holds no text of others but what was made plain.
+pub fn say_painted(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

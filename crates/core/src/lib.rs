@@ -21,6 +21,7 @@
 pub mod event;
 pub mod nearest;
 pub mod packet;
+pub mod plain;
 pub mod radio;
 pub mod rng;
 pub mod tables;

@@ -1,13 +1,14 @@
 //! Why a folder, a table or a report could not be made; each says what to do.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+use airpace_files::remedy;
 
 /// Why judging a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
     /// The operating system refused something.
-    #[error("cannot {doing} `{}`; {}", path.display(), way_out(source))]
+    #[error("cannot {doing} `{}`; {}", path.display(), remedy(source, "--out DIR"))]
     Write {
         /// What was tried.
         doing: &'static str,
@@ -29,6 +30,17 @@ pub enum EvalError {
     Occupied {
         /// Which.
         path: PathBuf,
+    },
+    /// A run folder holds what its run did not write.
+    #[error(
+        "`{}`{} is not what the run in this folder wrote, and would be in the way; move it elsewhere, or give --out another folder",
+        path.display(), and_more(*more)
+    )]
+    Strangers {
+        /// The first.
+        path: PathBuf,
+        /// How many more there are.
+        more: usize,
     },
     /// A file of a run folder has another content than this version writes.
     #[error("`{}` is not what this version of airpace writes: {reason}; run the scenario again", path.display())]
@@ -109,14 +121,8 @@ pub enum EvalError {
     },
 }
 
-/// What helps where the system does not write.
-fn way_out(error: &std::io::Error) -> &'static str {
-    match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "make room there, or choose a folder on another disk with --out DIR"
-        }
-        _ => "choose a folder you may write to with --out DIR",
-    }
+fn and_more(more: usize) -> String {
+    if more == 0 { String::new() } else { format!(" (and {more} more)") }
 }
 
 impl EvalError {

@@ -14,6 +14,8 @@
 //! commands in manifest and page say `./airpace` in place of `airpace`, so that they can be pasted. The manifest is
 //! written first with `"complete": false` and again at the end: an interrupted run says so.
 
+mod contents;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -26,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::EvalError;
 use crate::summary::Summary;
-use crate::tables::TABLES;
+use contents::Contents;
 
 /// A folder that holds a run, or is about to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,16 +156,20 @@ impl RunFolder {
     /// Makes `root` ready for a new run: makes the folder, or empties one that holds an earlier run.
     ///
     /// # Errors
-    /// A folder that cannot be written, or that holds anything that is not a run: nothing is removed then.
+    /// A folder that cannot be written, or that holds anything which that run did not write: nothing is removed then.
     pub fn create(root: &Path) -> Result<RunFolder, EvalError> {
         let folder = RunFolder { root: root.to_owned() };
         fs::create_dir_all(root).map_err(EvalError::write("make the folder", root))?;
         let mut entries = fs::read_dir(root).map_err(EvalError::write("look into", root))?;
         if entries.next().is_some() {
-            if folder.manifest().is_err() {
+            let Ok(manifest) = folder.manifest() else {
                 return Err(EvalError::Occupied { path: root.to_owned() });
+            };
+            let contents = folder.contents(&manifest)?;
+            if let [first, rest @ ..] = &contents.strangers[..] {
+                return Err(EvalError::Strangers { path: first.clone(), more: rest.len() });
             }
-            folder.clear()?;
+            folder.clear(&contents)?;
         }
         Ok(folder)
     }
@@ -194,9 +200,13 @@ impl RunFolder {
     /// Every number of every run that came to its end.
     ///
     /// # Errors
-    /// A summary that is missing or has another form.
+    /// A summary that is missing, has another form, or numbers that no run has.
     pub fn summary(&self) -> Result<Summary, EvalError> {
-        self.read_json("summary.json")
+        let summary: Summary = self.read_json("summary.json")?;
+        summary
+            .check()
+            .map_err(|reason| EvalError::Malformed { path: self.root.join("summary.json"), reason })?;
+        Ok(summary)
     }
 
     /// Writes the manifest.
@@ -223,9 +233,7 @@ impl RunFolder {
         let path = self.root.join(name);
         let folder = path.parent().unwrap_or(&self.root);
         fs::create_dir_all(folder).map_err(EvalError::write("make the folder", folder))?;
-        let partial = path.with_extension("partial");
-        fs::write(&partial, contents).map_err(EvalError::write("write", &partial))?;
-        fs::rename(&partial, &path).map_err(EvalError::write("name the file", &path))?;
+        airpace_files::replace(&path, contents).map_err(EvalError::write("write", &path))?;
         Ok(path)
     }
 
@@ -237,7 +245,7 @@ impl RunFolder {
 
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, EvalError> {
         let path = self.root.join(name);
-        let text = fs::read_to_string(&path).map_err(EvalError::read(&path))?;
+        let text = airpace_files::read_to_string(&path, MOST_JSON_BYTES).map_err(EvalError::read(&path))?;
         serde_json::from_str(&text).map_err(|error| EvalError::Malformed { path, reason: error.to_string() })
     }
 
@@ -246,7 +254,7 @@ impl RunFolder {
     /// # Errors
     /// What the operating system refuses.
     pub fn remove(self) -> Result<bool, EvalError> {
-        self.clear()?;
+        self.clear(&self.contents(&self.manifest()?)?)?;
         match fs::remove_dir(&self.root) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(false),
@@ -254,23 +262,23 @@ impl RunFolder {
         }
     }
 
-    /// Removes what a run writes, and nothing else.
-    fn clear(&self) -> Result<(), EvalError> {
-        for name in TABLES.iter().chain(&["scenarios", "qlog"]) {
-            let path = self.root.join(name);
-            ignore_missing(fs::remove_dir_all(&path)).map_err(EvalError::write("remove", &path))?;
-        }
-        // The manifest goes last: until then the folder can be told from a stranger's.
-        for name in ["report.html", "summary.json", "manifest.json"] {
-            let path = self.root.join(name);
-            // One that was killed leaves what it was about to name.
-            for path in [path.with_extension("partial"), path] {
-                ignore_missing(fs::remove_file(&path)).map_err(EvalError::write("remove", &path))?;
-            }
-        }
-        Ok(())
+    fn contents(&self, manifest: &Manifest) -> Result<Contents, EvalError> {
+        Contents::of(&self.root, manifest).map_err(EvalError::write("look into", &self.root))
+    }
+
+    /// Removes what the run wrote, and nothing else. The manifest goes last: until then the folder can be told from a
+    /// stranger's.
+    fn clear(&self, contents: &Contents) -> Result<(), EvalError> {
+        contents
+            .remove(&self.root.join("manifest.json"))
+            .map_err(|(path, error)| EvalError::write("remove", &path)(error))
     }
 }
+
+/// How long a manifest or summary may be.
+///
+/// Chosen: hundreds of thousands of flows.
+const MOST_JSON_BYTES: u64 = 1 << 28;
 
 /// What an installed program is called.
 pub(crate) const PROGRAM: &str = "airpace";
@@ -296,10 +304,6 @@ impl Host {
             load_milli: load_milli().unwrap_or(0),
         }
     }
-}
-
-fn ignore_missing(result: std::io::Result<()>) -> std::io::Result<()> {
-    result.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 fn processor() -> Option<String> {

@@ -13,12 +13,13 @@
 //! Source: draft-ietf-quic-qlog-main-schema-02 §4, draft-ietf-quic-qlog-quic-events-01 §5
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
 
 use airpace_core::event::{Acked, Inspected, Lost};
 use airpace_core::{Event, Packet, Time};
+use airpace_files::Whole;
 use serde_json::{Value, json};
 
 use crate::error::EvalError;
@@ -69,7 +70,7 @@ impl Qlogs {
             Event::Inspected(inspected) => log.on_inspected(inspected),
             Event::Arrived(_) | Event::Subframe(_) | Event::Capacity(_) => Ok(()),
         };
-        self.failure = written.map_err(EvalError::write("write", &log.partial)).err();
+        self.failure = written.map_err(EvalError::write("write", log.file.path())).err();
     }
 
     /// Ends the files and gives them their names.
@@ -84,9 +85,7 @@ impl Qlogs {
 
 /// One flow's log.
 struct Qlog {
-    file: BufWriter<File>,
-    path: PathBuf,
-    partial: PathBuf,
+    file: Whole,
     /// Packets sent and neither acknowledged nor lost, as (number, bytes), by rising number.
     outstanding: VecDeque<(u64, u64)>,
     state: String,
@@ -95,15 +94,8 @@ struct Qlog {
 impl Qlog {
     fn create(folder: &Path, facts: &RunFacts, flow: &FlowFacts) -> Result<Qlog, EvalError> {
         let path = folder.join(format!("flow-{}.sqlog", flow.flow.0));
-        let partial = path.with_extension("sqlog.partial");
-        let file = File::create(&partial).map_err(EvalError::write("make the file", &partial))?;
-        let mut log = Qlog {
-            file: BufWriter::new(file),
-            path,
-            partial,
-            outstanding: VecDeque::new(),
-            state: String::new(),
-        };
+        let file = Whole::replace(&path).map_err(EvalError::write("make the file", &path))?;
+        let mut log = Qlog { file, outstanding: VecDeque::new(), state: String::new() };
         let title = format!(
             "{}, {}, seed {}: {} ({})",
             facts.scenario, facts.scheme, facts.seed, flow.name, flow.scheme
@@ -124,7 +116,7 @@ impl Qlog {
                 },
             },
         });
-        log.text(&header).map_err(EvalError::write("write", &log.partial))?;
+        log.text(&header).map_err(EvalError::write("write", log.file.path()))?;
         Ok(log)
     }
 
@@ -190,9 +182,9 @@ impl Qlog {
         self.event(inspected.time, "recovery:congestion_state_updated", change)
     }
 
-    fn finish(mut self) -> Result<(), EvalError> {
-        self.file.flush().map_err(EvalError::write("write", &self.partial))?;
-        fs::rename(&self.partial, &self.path).map_err(EvalError::write("name the file", &self.path))
+    fn finish(self) -> Result<(), EvalError> {
+        let path = self.file.path().to_owned();
+        self.file.finish().map_err(EvalError::write("write", &path))
     }
 
     /// The newly acknowledged packet numbers as inclusive ranges, by falling number.

@@ -1,8 +1,8 @@
 //! The events of a run as Parquet tables: one row is one event, and every column names its unit.
 //!
 //! Rows gather in column buffers and leave as row groups of at most [`ROWS_PER_GROUP`] rows, so that memory does
-//! not grow with the run. The same events give the same bytes. A table is written beside its final name
-//! (`part.parquet.partial`) and gets it when it is whole.
+//! not grow with the run. The same events give the same bytes. A table has its name
+//! only once it is whole.
 //!
 //! | table | one row is | columns |
 //! | --- | --- | --- |
@@ -33,9 +33,11 @@ mod words;
 use std::path::{Path, PathBuf};
 
 use airpace_core::Event;
+use arrow_schema::Field;
 
 use crate::error::EvalError;
 use crate::facts::RunFacts;
+use columns::Columns;
 use file::Table;
 
 /// Rows after which a row group is written: a few megabytes in memory per table.
@@ -110,6 +112,19 @@ impl Tables {
         self.controller.finish()?;
         self.prbs.finish()?;
         self.capacity.finish()
+    }
+}
+
+/// The columns of a table that every run's has, with their types.
+fn fields(table: &str) -> Vec<Field> {
+    match table {
+        "packets" => packets::Rows::default().fields(),
+        "acks" => acks::Rows::default().fields(),
+        "losses" => losses::Rows::default().fields(),
+        "controller" => controller::WideRows::of(&[], &[]).fields(),
+        "prbs" => prbs::Rows::default().fields(),
+        "capacity" => capacity::Rows::default().fields(),
+        _ => Vec::new(),
     }
 }
 

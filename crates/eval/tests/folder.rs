@@ -139,6 +139,103 @@ fn a_second_run_replaces_the_first_and_nothing_else() {
 }
 
 #[test]
+fn what_others_put_into_a_run_s_folders_stops_the_next_run_and_stays() {
+    let folder = Temporary::new("strangers");
+    run(&folder.0, 2);
+    let again = || story(Some(&folder.0), &[9], 2).run_with(&simulate, &patient).map(drop);
+    let victim = Temporary::new("strangers-victim");
+    fs::create_dir_all(&victim.0).unwrap();
+    fs::write(victim.0.join("part.parquet"), "precious").unwrap();
+    for name in [
+        "packets/notes.txt",
+        "scenarios/mine.toml",
+        "qlog/notes.txt",
+        "acks/scenario=story/notes.txt",
+        "losses/scenario=story/scheme=bbr/seed=1/copy.parquet",
+        "prbs/scenario=another/part.parquet",
+    ] {
+        let path = folder.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "mine").unwrap();
+        let before = contents(&folder.0);
+        let error = again().unwrap_err().to_string();
+        let shown = if name.contains("another") { path.parent().unwrap() } else { &path };
+        assert!(error.contains(&format!("`{}`", shown.display())) && error.contains("--out"), "{error}");
+        assert!(contents(&folder.0) == before, "{name}: nothing was removed");
+        fs::remove_file(&path).unwrap();
+        let _ = fs::remove_dir(path.parent().unwrap());
+    }
+    // Folders that are links lead to what is another's.
+    fs::rename(folder.0.join("capacity"), victim.0.join("of-the-run")).unwrap();
+    std::os::unix::fs::symlink(&victim.0, folder.0.join("capacity")).unwrap();
+    assert!(again().unwrap_err().to_string().contains("capacity"));
+    fs::remove_file(folder.0.join("capacity")).unwrap();
+    // A run that was killed leaves what it was about to name, which is its own; and a link in place of a file goes.
+    fs::write(folder.0.join("packets/scenario=story/scheme=bbr/seed=1/.part.parquet.a1B2c3.part"), "")
+        .unwrap();
+    fs::remove_file(folder.0.join("summary.json")).unwrap();
+    std::os::unix::fs::symlink(victim.0.join("part.parquet"), folder.0.join("summary.json")).unwrap();
+    again().unwrap();
+    assert!(!folder.0.join("packets/scenario=story/scheme=bbr/seed=1").exists(), "the old run is gone");
+    assert_eq!(fs::read_to_string(victim.0.join("part.parquet")).unwrap(), "precious");
+}
+
+#[test]
+fn a_page_is_written_through_no_link() {
+    let (folder, victim) = (Temporary::new("page-link"), Temporary::new("page-link-victim"));
+    run(&folder.0, 2);
+    fs::create_dir_all(&victim.0).unwrap();
+    let precious = victim.0.join("precious");
+    fs::write(&precious, "precious").unwrap();
+    for name in ["report.html", "report.partial", "report.html.part"] {
+        let _ = fs::remove_file(folder.0.join(name));
+        std::os::unix::fs::symlink(&precious, folder.0.join(name)).unwrap();
+        airpace_eval::report::write(&folder.0).unwrap();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious", "{name}");
+        assert!(folder.0.join("report.html").symlink_metadata().unwrap().is_file());
+    }
+}
+
+#[test]
+fn hostile_run_folders_get_an_error_that_names_the_file() {
+    let folder = Temporary::new("hostile");
+    run(&folder.0, 2);
+    let refused = |file: &str, words: &str| {
+        let error = airpace_eval::report::write(&folder.0).unwrap_err().to_string();
+        assert!(error.contains(file) && error.contains(words), "{file}, {words}: {error}");
+    };
+    let summary = folder.0.join("summary.json");
+    let sound = fs::read(&summary).unwrap();
+    let spoiled = |change: &dyn Fn(&mut Value)| {
+        let mut value: Value = serde_json::from_slice(&sound).unwrap();
+        change(&mut value);
+        fs::write(&summary, value.to_string()).unwrap();
+    };
+    spoiled(&|summary| _ = summary["runs"][1]["flows"].as_array_mut().unwrap().pop());
+    refused("summary.json", "seed 2 has 1 flows, but 2 with seed 1");
+    for duration in ["1e300", "-1", "0"] {
+        spoiled(&|summary| summary["runs"][0]["duration_s"] = serde_json::from_str(duration).unwrap());
+        refused("summary.json", "duration_s");
+    }
+    fs::write(&summary, &sound).unwrap();
+
+    let table = folder.0.join("packets/scenario=story/scheme=bbr/seed=1/part.parquet");
+    let sound = fs::read(&table).unwrap();
+    fs::remove_file(&table).unwrap();
+    let pipe = rustix::fs::FileType::Fifo;
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &table, pipe, mode, 0).unwrap();
+    refused("part.parquet", "cannot read");
+    fs::remove_file(&table).unwrap();
+    let other = folder.0.join("prbs/scenario=story/scheme=bbr/seed=1/part.parquet");
+    fs::copy(&other, &table).unwrap();
+    refused("part.parquet", "it has no column `flow`");
+    fs::copy(folder.0.join("acks/scenario=story/scheme=bbr/seed=1/part.parquet"), &other).unwrap();
+    fs::write(&table, &sound).unwrap();
+    refused("part.parquet", "it has no column");
+}
+
+#[test]
 fn a_folder_of_other_things_is_left_alone() {
     let folder = Temporary::new("occupied");
     fs::create_dir_all(&folder.0).unwrap();

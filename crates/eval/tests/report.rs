@@ -34,11 +34,8 @@ fn a_page_is_made_from_the_folder_alone_and_always_the_same() {
     fs::remove_file(&path).unwrap();
     report::write(&folder.0).unwrap();
     assert!(fs::read(&path).unwrap() == first, "the host changes no byte of the page");
-    assert!(
-        !contents(&folder.0)
-            .iter()
-            .any(|(path, _)| path.extension().is_some_and(|ending| ending == "partial"))
-    );
+    let unfinished = |path: &std::path::Path| airpace_files::unfinished(path.file_name().unwrap()).is_some();
+    assert!(!contents(&folder.0).iter().any(|(path, _)| unfinished(path)));
 }
 
 #[test]

@@ -21,7 +21,6 @@ mod pace;
 mod reader;
 mod recorded;
 mod source;
-mod whole;
 mod writer;
 
 pub use format::{Format, NoFormat};
@@ -31,7 +30,6 @@ pub use pace::{Lag, Paced};
 pub use reader::{Flaw, Piece, Reader};
 pub use recorded::Recorded;
 pub use source::{Source, Until};
-pub use whole::Whole;
 pub use writer::Writer;
 
 use std::path::{Path, PathBuf};

@@ -246,8 +246,8 @@ fn check_files(args: &Args) -> anyhow::Result<()> {
         inputs.push(Named::new(&args.source, source));
     }
     let out = Writer::files(&args.out);
-    let recording = out.iter().flat_map(|file| Named::in_parts("--out", file));
-    let truth = args.truth.iter().flat_map(|file| Named::in_parts("--truth", file));
+    let recording = out.iter().map(|file| Named::by("--out", file));
+    let truth = args.truth.iter().map(|file| Named::by("--truth", file));
     outputs::check(&inputs, &recording.chain(truth).collect::<Vec<_>>())
 }
 

@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::CommandFactory;
 
-use super::Verdict;
+use super::{Verdict, outputs};
 
 /// Writes the manual page, or with --out the pages of all commands.
 #[derive(clap::Args)]
@@ -25,13 +24,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         out.write_all(&page(&whole())?)?;
         return Ok(Verdict::Fine);
     };
-    let refused = || {
-        format!("cannot write manual pages into `{}`; give --out a folder you may write to", folder.display())
-    };
-    std::fs::create_dir_all(folder).with_context(refused)?;
+    outputs::folder("--out", folder)?;
     let pages = pages()?;
     for (name, text) in &pages {
-        std::fs::write(folder.join(format!("{name}.1")), text).with_context(refused)?;
+        outputs::write("--out", &folder.join(format!("{name}.1")), text)?;
     }
     writeln!(out, "{} manual pages are in {}", pages.len(), folder.display())?;
     Ok(Verdict::Fine)

@@ -1,12 +1,13 @@
-//! Files that a command is to write: none in place of one that it reads, and no two in one place.
+//! Files that a command is to write: none in place of one that it reads, no two in one place, none through a link.
 
-use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt;
+use std::io::{Error, Result, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use airpace_files::{Growing, Place, Whole, remedy};
+use anyhow::{anyhow, bail};
 
 /// A file, and what it is to the user: the option that names it, or the recording that it is part of.
+#[derive(Clone)]
 pub struct Named {
     what: String,
     place: Option<Place>,
@@ -18,31 +19,18 @@ impl Named {
         Named { what: what.into(), place: Place::of(path) }
     }
 
-    /// A file that is written as `PATH.part` until it is whole: both.
-    pub fn in_parts(what: &str, path: &Path) -> [Named; 2] {
-        let mut part = OsString::from(path);
-        part.push(".part");
-        [Named::new(format!("{what} {}", path.display()), path), Named::new(what, Path::new(&part))]
+    /// A file that an option names.
+    pub fn by(option: &str, path: &Path) -> Named {
+        Named::new(format!("{option} {}", path.display()), path)
     }
-}
 
-/// Where a file lies, whatever its name. Pipes and devices have no place: many may write to one.
-#[derive(PartialEq, Eq)]
-enum Place {
-    /// Device and number of a file that is there.
-    There(u64, u64),
-    /// A file that will be made: the folder's own name and the file's.
-    New(PathBuf),
-}
-
-impl Place {
-    fn of(path: &Path) -> Option<Place> {
-        if let Ok(about) = path.metadata() {
-            return about.is_file().then(|| Place::There(about.dev(), about.ino()));
-        }
-        let folder = path.parent().filter(|folder| *folder != Path::new(""));
-        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
-        Some(Place::New(folder.join(path.file_name()?)))
+    /// Files that are read; `-` is standard input, which has a place too where it is redirected from a file.
+    pub fn inputs(paths: &[PathBuf]) -> Vec<Named> {
+        let named = paths.iter().map(|path| match path.as_os_str() == "-" {
+            true => Named::new("standard input", Path::new("/dev/stdin")),
+            false => Named::new(path.display().to_string(), path),
+        });
+        named.collect()
     }
 }
 
@@ -65,6 +53,109 @@ pub fn check(inputs: &[Named], outputs: &[Named]) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Begins the file that an option names, which has its name once it is whole.
+///
+/// # Errors
+/// Names file and option.
+pub fn whole(option: &str, path: &Path) -> anyhow::Result<Whole> {
+    Whole::create(path).map_err(refused(option, path))
+}
+
+/// Opens the file that an option names, which others may follow while it grows.
+///
+/// # Errors
+/// Names file and option.
+pub fn growing(option: &str, path: &Path) -> anyhow::Result<Growing> {
+    Growing::open(path).map_err(refused(option, path))
+}
+
+/// Writes the file that an option names, whole or not at all.
+///
+/// # Errors
+/// Names file and option.
+pub fn write(option: &str, path: &Path, contents: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    airpace_files::write(path, contents).map_err(refused(option, path))
+}
+
+/// Makes the folder that an option names, and those above it.
+///
+/// # Errors
+/// Names folder and option.
+pub fn folder(option: &str, path: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(path).map_err(|error| {
+        let words = cannot("make the folder", path, option, &error);
+        anyhow!(error).context(words)
+    })
+}
+
+/// What is said where the system does not write the file that an option names.
+pub fn refused(option: &str, path: &Path) -> impl Fn(Error) -> anyhow::Error {
+    move |error| {
+        let words = cannot("write", path, option, &error);
+        anyhow!(error).context(words)
+    }
+}
+
+fn cannot(what: &str, path: &Path, option: &str, error: &Error) -> String {
+    format!("cannot {what} `{}`; {}", path.display(), remedy(error, option))
+}
+
+/// A file of either kind.
+pub enum OutFile {
+    /// It has its name once it is whole.
+    Whole(Whole),
+    /// Others follow it while it grows.
+    Growing(Growing),
+}
+
+impl OutFile {
+    /// Begins the file that an option names: one that others follow while it grows, or one that is whole or not there.
+    ///
+    /// # Errors
+    /// Names file and option.
+    pub fn create(option: &str, path: &Path, is_followed: bool) -> anyhow::Result<OutFile> {
+        Ok(match is_followed {
+            true => OutFile::Growing(growing(option, path)?),
+            false => OutFile::Whole(whole(option, path)?),
+        })
+    }
+
+    /// Its name.
+    pub fn path(&self) -> &Path {
+        match self {
+            OutFile::Whole(file) => file.path(),
+            OutFile::Growing(file) => file.path(),
+        }
+    }
+
+    /// There is no more to write.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn finish(self) -> Result<()> {
+        match self {
+            OutFile::Whole(file) => file.finish(),
+            OutFile::Growing(mut file) => file.begin().and_then(|()| file.flush()),
+        }
+    }
+}
+
+impl Write for OutFile {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+        match self {
+            OutFile::Whole(file) => file.write(bytes),
+            OutFile::Growing(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        match self {
+            OutFile::Whole(file) => file.flush(),
+            OutFile::Growing(file) => file.flush(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -90,8 +181,5 @@ mod tests {
         check(&[input("there")], &[output("new"), output("other")]).unwrap();
         let null = || Named::new("--out", Path::new("/dev/null"));
         check(&[null()], &[null(), null()]).expect("a device takes what many write");
-        let parts = Named::in_parts("--out", &path("a"));
-        let said = check(&[input("there"), input("a.part")], &parts).unwrap_err().to_string();
-        assert!(said.contains("over a.part"), "{said}");
     }
 }

@@ -3,10 +3,10 @@
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use serde_json::json;
 
-use super::Verdict;
+use super::{Verdict, outputs};
 
 /// Writes a modem's log and a radio recording that come with the program, to try things with.
 ///
@@ -75,7 +75,7 @@ const SAMPLES: [Sample; 2] = [
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let folder = args.out.as_deref().unwrap_or(Path::new(""));
     if let Some(folder) = &args.out {
-        std::fs::create_dir_all(folder).with_context(|| refused(folder))?;
+        outputs::folder("--out", folder)?;
     }
     for sample in SAMPLES.iter().filter(|sample| args.name.is_none_or(|name| name == sample.name)) {
         let paths: Vec<PathBuf> = sample.files.iter().map(|(name, _)| folder.join(name)).collect();
@@ -102,13 +102,7 @@ fn put(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     match std::fs::read(path) {
         Ok(there) if there == bytes => Ok(()),
         Ok(_) => bail!("`{}` is there and is another file; choose a folder with --out DIR", path.display()),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            std::fs::write(path, bytes).with_context(|| refused(path))
-        }
-        Err(error) => Err(error).with_context(|| refused(path)),
+        Err(error) if error.kind() == ErrorKind::NotFound => outputs::write("--out", path, bytes),
+        Err(error) => Err(outputs::refused("--out", path)(error)),
     }
-}
-
-fn refused(path: &Path) -> String {
-    format!("cannot write `{}`; choose a folder you may write to with --out DIR", path.display())
 }

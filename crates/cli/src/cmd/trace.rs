@@ -7,12 +7,13 @@ mod kpi;
 mod synth;
 
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use airpace_path::trace::Trace;
 use anyhow::Context;
 
 use super::Verdict;
+use super::outputs::{self, Named};
 
 /// Looks into traces of links, converts them, makes them, and checks how they are replayed.
 ///
@@ -68,11 +69,16 @@ fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(expanded)
 }
 
+/// Refuses to write over what is read.
+fn check_out(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
+    let outputs = if path == Path::new("-") { vec![] } else { vec![Named::by("--out", path)] };
+    outputs::check(&Named::inputs(inputs), &outputs)
+}
+
 /// Writes a file, or to `out` for `-`.
 fn write_text(path: &Path, out: &mut dyn Write, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return Ok(out.write_all(text.as_bytes())?);
     }
-    std::fs::write(path, text)
-        .with_context(|| format!("cannot write `{}`; give --out a file you may write", path.display()))
+    outputs::write("--out", path, text)
 }

@@ -63,8 +63,8 @@ impl Record {
             json!({ "version": self.version, "files": paths(&self.files), "folders": paths(&self.folders) });
         let text = serde_json::to_string_pretty(&value).expect("plain data with text keys") + "\n";
         std::fs::create_dir_all(path.parent().unwrap_or(prefix))
-            .and_then(|()| std::fs::write(&path, text))
-            .with_context(|| cannot_write(&path))
+            .and_then(|()| airpace_files::replace(&path, text))
+            .map_err(cannot_write(&path))
     }
 
     fn from_json(value: &Value) -> Option<Record> {

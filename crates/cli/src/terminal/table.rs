@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::io::Write;
 
+use airpace_core::plain::plain;
+
 use super::wrap::{Breaks, columns_of, widest_piece, wrap};
 use super::{Paint, columns};
 
@@ -27,10 +29,10 @@ impl Table {
         Table { head: head.to_vec(), left, rows: Vec::new() }
     }
 
-    /// Adds a row; cells beyond the head are a mistake.
+    /// Adds a row; cells beyond the head are a mistake. Text of others is made plain.
     pub fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.head.len());
-        self.rows.push(cells);
+        self.rows.push(cells.into_iter().map(|cell| plain(&cell).into_owned()).collect());
     }
 
     /// Writes it to standard output's width, the head in bold if colours are wanted.

@@ -1,5 +1,6 @@
 //! Text in lines of so many columns.
 
+use airpace_core::plain::plain;
 use unicode_width::UnicodeWidthStr;
 
 /// Where a text may be broken.
@@ -25,7 +26,10 @@ pub fn wrap(text: &str, columns: usize, breaks: Breaks) -> Vec<String> {
 }
 
 /// `lead`, and `text` in lines that begin below each other in column `indent`, or behind the lead where that is longer.
+///
+/// Text of others is made plain: nothing in it moves, hides or paints what stands beside it.
 pub fn hang(lead: &str, text: &str, indent: usize, columns: usize) -> String {
+    let (lead, text) = (&*plain(lead), &*plain(text));
     let used = columns_of(lead).saturating_sub(indent);
     let lines = wrap_after(used, text, columns.saturating_sub(indent), Breaks::Spaces);
     let pad = " ".repeat(indent.saturating_sub(columns_of(lead)));

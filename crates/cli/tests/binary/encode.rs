@@ -114,8 +114,12 @@ fn what_is_stopped_leaves_nothing_and_what_was_there_before_stays() {
     assert_eq!(names, ["a.sigmf-data", "a.sigmf-meta", "a.truth"]);
 
     let mut child = shell.command(&words("60")).stderr(Stdio::piped()).spawn().unwrap();
-    let part = shell.path("a.sigmf-data.part");
-    while !std::fs::metadata(&part).is_ok_and(|meta| meta.len() > 10_000) {
+    let entries = || shell.folder.path().read_dir().unwrap().map(|entry| entry.unwrap());
+    let is_begun = |entry: std::fs::DirEntry| {
+        airpace_files::unfinished(&entry.file_name()) == Some("a.sigmf-data")
+            && entry.metadata().is_ok_and(|about| about.len() > 10_000)
+    };
+    while !entries().any(is_begun) {
         assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -16,6 +16,7 @@ mod diag_pcap;
 mod diag_tables;
 mod encode;
 mod install;
+mod outputs;
 mod radio;
 mod runs;
 mod samples;

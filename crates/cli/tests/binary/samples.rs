@@ -39,5 +39,5 @@ fn a_file_that_is_there_is_not_replaced_by_a_sample() {
     shell.write("phone.qmdl", "mine");
     shell.run(&["sample"]).refused(&["`phone.qmdl` is there and is another file", "--out DIR"]);
     assert_eq!(shell.read("phone.qmdl"), "mine");
-    shell.run(&["sample", "--out", "phone.qmdl"]).refused(&["cannot write `phone.qmdl`", "--out DIR"]);
+    shell.run(&["sample", "--out", "phone.qmdl"]).refused(&["cannot make the folder `phone.qmdl`", "--out"]);
 }

@@ -126,6 +126,28 @@ fn what_is_said_of_logs_and_of_the_machine_fits_terminals_of_40_columns_and_more
 }
 
 #[test]
+fn names_of_others_neither_move_nor_paint_nor_turn_what_stands_beside_them() {
+    let shell = Shell::new();
+    let evil = "\\u001B[2J\\u001B[31mevil\\u0007\\u202Elive";
+    shell.write(
+        "names.toml",
+        &NAMES.replace("another-phone-with-a-long-name", evil).replace("Two phones", evil),
+    );
+    let words = ["sim", "names.toml", "--scheme", "cubic", "--out", "run"];
+    let (shown, _) = shell.on_terminal(&words, 80, &[("NO_COLOR", "1")]);
+    // What the bar draws moves the cursor within its line, and no farther.
+    assert!(
+        !shown.contains("\x1b[2J") && !shown.contains("\x1b[31m") && !shown.contains('\x07'),
+        "{shown:?}"
+    );
+    assert!(!shown.contains('\u{202e}') && shown.contains("evil"), "{shown:?}");
+    let piped = shell.run(&["runs", "--in", "."]).fine();
+    assert!(!piped.contains('\x1b'), "{piped:?}");
+    let refused = shell.run(&["report", "no\x1b[2Jwhere"]).refused(&["\\u{1b}[2Jwhere"]);
+    assert!(!refused.contains('\x1b'), "{refused:?}");
+}
+
+#[test]
 fn colours_are_left_out_where_they_are_not_welcome() {
     let shell = Shell::new();
     for variable in [("NO_COLOR", "1"), ("TERM", "dumb")] {

@@ -5,6 +5,7 @@ mod citations;
 mod file_sizes;
 mod guide;
 mod licences;
+mod outputs;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,9 +1,10 @@
 //! A table and its Parquet file, written row group by row group.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use airpace_files::Whole;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
@@ -50,36 +51,34 @@ impl<C: Columns> Table<C> {
 
 /// A file on its way to disk.
 struct TableFile {
-    writer: ArrowWriter<File>,
+    writer: ArrowWriter<Whole>,
     schema: SchemaRef,
     path: PathBuf,
-    partial: PathBuf,
 }
 
 impl TableFile {
-    /// Makes the folder and the file, under its provisional name.
+    /// Makes the folder and the file, which has its name once it is whole.
     fn create(path: &Path, schema: Schema) -> Result<TableFile, EvalError> {
         let folder = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(EvalError::write("make the folder", folder))?;
-        let partial = path.with_extension("parquet.partial");
-        let file = File::create(&partial).map_err(EvalError::write("make the file", &partial))?;
+        let file = Whole::replace(path).map_err(EvalError::write("make the file", path))?;
         let schema = Arc::new(schema);
         let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties(&schema)))
-            .map_err(EvalError::table(&partial))?;
-        Ok(TableFile { writer, schema, path: path.to_owned(), partial })
+            .map_err(EvalError::table(path))?;
+        Ok(TableFile { writer, schema, path: path.to_owned() })
     }
 
     /// Writes `columns` as one row group.
     fn write_group(&mut self, columns: Vec<ArrayRef>) -> Result<(), EvalError> {
         let batch = RecordBatch::try_new(self.schema.clone(), columns)
-            .map_err(|source| EvalError::table(&self.partial)(ParquetError::from(source)))?;
-        self.writer.write(&batch).and_then(|()| self.writer.flush()).map_err(EvalError::table(&self.partial))
+            .map_err(|source| EvalError::table(&self.path)(ParquetError::from(source)))?;
+        self.writer.write(&batch).and_then(|()| self.writer.flush()).map_err(EvalError::table(&self.path))
     }
 
     /// Ends the file and gives it its name.
     fn finish(self) -> Result<(), EvalError> {
-        self.writer.close().map_err(EvalError::table(&self.partial))?;
-        fs::rename(&self.partial, &self.path).map_err(EvalError::write("name the file", &self.path))
+        let file = self.writer.into_inner().map_err(EvalError::table(&self.path))?;
+        file.finish().map_err(EvalError::write("write", &self.path))
     }
 }
 

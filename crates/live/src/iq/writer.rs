@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use airpace_files::Whole;
 use airpace_phy::Complex32;
 
-use super::{Error, Meta, Segment, Whole};
+use super::{Error, Meta, Segment};
 
 /// A SigMF recording that is being written. [`finish`](Writer::finish) gives `STEM.sigmf-data` and `STEM.sigmf-meta` their
 /// names: a half recording never looks like a whole one, nor takes the place of an older one, and nothing is left of it.

@@ -1,11 +1,11 @@
 //! Radio reports of several cells, brought together by subframe, in a file that controllers can read.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 
 use airpace_core::radio::CarrierId;
 use airpace_core::{Rnti, Time};
+use airpace_files::Growing;
 use airpace_phy::decoder::Reading;
 use airpace_phy::follow::OwnSide;
 use airpace_phy::found::Found;
@@ -13,6 +13,7 @@ use airpace_phy::fuse::{Fused, Fusion};
 use airpace_phy::report;
 use anyhow::Context;
 
+use crate::cmd::outputs;
 use crate::terminal::{self, count};
 
 /// Subframes that one live cell may be behind another.
@@ -22,10 +23,8 @@ const LIVE_PATIENCE: u64 = 100;
 
 /// A file of reports.
 pub struct Reports {
-    path: PathBuf,
-    /// A plain file is followed while it grows, and so written in place; what it held before goes when a cell is found.
-    file: BufWriter<File>,
-    holds_others: bool,
+    /// Controllers follow it while it grows; what it held before goes when a cell is found.
+    file: Growing,
     /// What the recordings are called.
     names: Vec<String>,
     fusion: Fusion,
@@ -45,16 +44,10 @@ impl Reports {
         are_live: bool,
     ) -> anyhow::Result<Reports> {
         let cells = names.len();
-        let file =
-            OpenOptions::new().write(true).create(true).truncate(false).open(path).with_context(|| {
-                format!("cannot write `{}`; give --reports a file you may write", path.display())
-            })?;
-        let holds_others = file.metadata().is_ok_and(|about| about.is_file() && about.len() > 0);
+        let file = outputs::growing("--reports", path)?;
         let patience = if are_live { LIVE_PATIENCE } else { Fusion::WITHOUT_END };
         Ok(Reports {
-            path: path.to_owned(),
-            file: BufWriter::new(file),
-            holds_others,
+            file,
             names,
             fusion: Fusion::new((0..cells).map(|carrier| CarrierId(carrier as u8)), patience),
             own: vec![own.map(OwnSide::new); cells],
@@ -66,11 +59,7 @@ impl Reports {
     /// # Errors
     /// If the file cannot be emptied.
     pub fn begin(&mut self) -> anyhow::Result<()> {
-        if std::mem::take(&mut self.holds_others) {
-            let emptied = self.file.get_mut().set_len(0);
-            emptied.with_context(|| format!("cannot write `{}`", self.path.display()))?;
-        }
-        Ok(())
+        self.file.begin().with_context(|| format!("cannot write `{}`", self.file.path().display()))
     }
 
     /// Adds `subframes` to the numbers of a cell, from its subframe `from` on.
@@ -134,7 +123,7 @@ impl Reports {
     /// # Errors
     /// If the file cannot be written.
     pub fn flush(&mut self) -> anyhow::Result<()> {
-        self.file.flush().with_context(|| format!("cannot write `{}`", self.path.display()))
+        self.file.flush().with_context(|| format!("cannot write `{}`", self.file.path().display()))
     }
 
     /// Writes what is left; says what came too late to be written.
@@ -149,7 +138,7 @@ impl Reports {
                 terminal::say(format_args!(
                     "airpace: {} of {name} came after theirs had been written to `{}`, and are not in it",
                     count(late, "subframe"),
-                    self.path.display()
+                    self.file.path().display()
                 ));
             }
         }
@@ -161,7 +150,7 @@ impl Reports {
             match fused {
                 Fused::Subframe { index, reports } => {
                     writeln!(self.file, "{}", report::to_line(index, &reports))
-                        .with_context(|| format!("cannot write `{}`", self.path.display()))?;
+                        .with_context(|| format!("cannot write `{}`", self.file.path().display()))?;
                 }
                 Fused::Stalled(carrier) => {
                     terminal::say(format_args!(

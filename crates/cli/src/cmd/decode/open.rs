@@ -83,15 +83,15 @@ fn check_files(args: &Args, count: usize) -> anyhow::Result<()> {
     }
     let mut outputs = vec![Named::new("standard output", Path::new("/dev/stdout"))];
     if let Some(path) = &args.parquet {
-        outputs.extend(tables::files(path, args).iter().flat_map(|file| Named::in_parts("--parquet", file)));
+        outputs.extend(tables::files(path, args).iter().map(|file| Named::by("--parquet", file)));
     }
     if let Some(path) = &args.reports {
-        outputs.push(Named::new(format!("--reports {}", path.display()), path));
+        outputs.push(Named::by("--reports", path));
     }
     if let Some(stem) = &args.radio.record {
         let radios = args.files.len()..count;
         let files = radios.flat_map(|carrier| Writer::files(&recording(stem, carrier, count)));
-        outputs.extend(files.flat_map(|file| Named::in_parts("--record", &file)));
+        outputs.extend(files.map(|file| Named::by("--record", &file)));
     }
     outputs::check(&inputs, &outputs)
 }

@@ -2,8 +2,7 @@
 
 mod listen;
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use airpace_core::radio::Direction;
@@ -13,13 +12,15 @@ use airpace_diag::grant::Told;
 use airpace_diag::grant::report::Reports;
 use airpace_diag::source::{Item, Place};
 use airpace_diag::{LogPacket, Message, Radio};
+use airpace_files::Growing;
 use airpace_path::trace::KpiTrace;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::input::{self, Sink};
 use super::port::{PORTS, PortArgs};
 use crate::cmd::Verdict;
+use crate::cmd::outputs::{self, Named};
 use crate::terminal::{columns, hang};
 
 /// Determines the bandwidth of the radio link from what the modem was granted, in two ways side by side.
@@ -94,6 +95,10 @@ enum By {
 
 /// Reads, determines and prints.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let outputs = [("--reports", &args.reports), ("--kpi-trace", &args.kpi_trace)];
+    let outputs: Vec<Named> =
+        outputs.iter().filter_map(|(option, path)| Some(Named::by(option, path.as_deref()?))).collect();
+    outputs::check(&Named::inputs(&args.files), &outputs)?;
     if [&args.reports, &args.kpi_trace].into_iter().flatten().any(|path| path == Path::new("-")) {
         bail!("standard output has the series; give --reports and --kpi-trace files");
     }
@@ -182,8 +187,7 @@ fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result
         );
     }
     let text = KpiTrace::new(values).to_csv();
-    std::fs::write(path, text)
-        .with_context(|| format!("cannot write `{}`; give --kpi-trace a file you may write", path.display()))
+    outputs::write("--kpi-trace", path, text)
 }
 
 /// Windows that wait to be printed until a file's next piece.
@@ -227,7 +231,11 @@ impl Determine<'_> {
     fn finish(&mut self) -> anyhow::Result<()> {
         let points = self.bandwidth.finish();
         self.give(points)?;
-        self.reports.as_mut().map_or(Ok(()), |reports| reports.write(u64::MAX))
+        self.reports.as_mut().map_or(Ok(()), |reports| {
+            // Also where there is nothing to report: what it held before is of another log.
+            reports.file.begin().map_err(outputs::refused("--reports", reports.file.path()))?;
+            reports.write(u64::MAX)
+        })
     }
 }
 
@@ -402,27 +410,18 @@ struct ReportFile {
     newest: u64,
     /// A carrier is in it whose width is not known.
     has_unknown: bool,
-    path: PathBuf,
-    file: BufWriter<File>,
+    file: Growing,
 }
 
 impl ReportFile {
     fn create(path: &Path, args: &Args) -> anyhow::Result<ReportFile> {
-        let file = File::create(path).with_context(|| {
-            format!("cannot write `{}`; give --reports a file you may write", path.display())
-        })?;
+        let file = outputs::growing("--reports", path)?;
         let reports = Reports::new(Radio(args.radio.unwrap_or(1)));
         let reports = match args.prbs {
             Some(prbs) => reports.assuming(prbs),
             None => reports,
         };
-        Ok(ReportFile {
-            reports,
-            newest: 0,
-            has_unknown: false,
-            path: path.to_owned(),
-            file: BufWriter::new(file),
-        })
+        Ok(ReportFile { reports, newest: 0, has_unknown: false, file })
     }
 
     fn write(&mut self, before: u64) -> anyhow::Result<()> {
@@ -430,9 +429,9 @@ impl ReportFile {
             let is_known = self.reports.carrier_prbs(report.carrier).is_some();
             self.has_unknown |= !is_known;
             writeln!(self.file, "{}", json_of_report(&report, is_known))
-                .with_context(|| format!("cannot write `{}`", self.path.display()))?;
+                .map_err(outputs::refused("--reports", self.file.path()))?;
         }
-        self.file.flush().with_context(|| format!("cannot write `{}`", self.path.display()))
+        self.file.flush().map_err(outputs::refused("--reports", self.file.path()))
     }
 }
 

@@ -8,13 +8,14 @@ mod parquet;
 mod unread;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use airpace_diag::source::{Item, Place};
 use airpace_diag::{LogCode, LogPacket, Message, Radio};
 use anyhow::bail;
 
 use super::input::{self, Sink};
+use crate::cmd::outputs::{self, Named};
 use crate::cmd::{Verdict, complete};
 use capture::CaptureFile;
 use csv::Csv;
@@ -73,12 +74,14 @@ pub struct Args {
 
 /// Reads and prints.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let writer = writer(args, out)?;
+    let inputs = Named::inputs(&args.files);
+    check_files(args, &inputs)?;
+    let writer = writer(args, &inputs, out)?;
     let mut decode = Decode {
         writer,
         codes: args.code.clone(),
         radio: args.radio.map(Radio),
-        unread: Unread::new(args.unknown.clone())?,
+        unread: Unread::new(args.unknown.clone(), inputs.clone(), is_piped(&args.files))?,
     };
     let sources = input::read(&args.files, &mut decode)?;
     decode.writer.finish()?;
@@ -86,8 +89,19 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
+/// No file that is written is one that is read, as far as their names are known before packets are.
+fn check_files(args: &Args, inputs: &[Named]) -> anyhow::Result<()> {
+    let mut outputs = vec![Named::new("standard output", Path::new("/dev/stdout"))];
+    outputs.extend(
+        args.parquet.iter().filter(|_| !args.kpi.is_empty()).map(|path| Named::by("--parquet", path)),
+    );
+    let pcap = args.pcap.iter().filter(|path| path.as_os_str() != "-");
+    outputs.extend(pcap.map(|path| Named::by("--pcap", path)));
+    outputs::check(inputs, &outputs)
+}
+
 /// What makes of packets what is asked for.
-fn writer<'o>(args: &Args, out: &'o mut dyn Write) -> anyhow::Result<Box<dyn Writer + 'o>> {
+fn writer<'o>(args: &Args, inputs: &[Named], out: &'o mut dyn Write) -> anyhow::Result<Box<dyn Writer + 'o>> {
     if !args.kpi.is_empty() {
         let subscription = kpis::subscription(&args.kpi, args.radio.map_or(Radio::FIRST, Radio))?;
         return Ok(Box::new(match &args.parquet {
@@ -98,12 +112,18 @@ fn writer<'o>(args: &Args, out: &'o mut dyn Write) -> anyhow::Result<Box<dyn Wri
         }));
     }
     Ok(match (&args.pcap, &args.parquet) {
-        (Some(path), _) => Box::new(CaptureFile::new(path, out)?),
-        (_, Some(folder)) => Box::new(Codes::create(folder)?),
+        (Some(path), _) if path.as_os_str() == "-" => Box::new(CaptureFile::new(out)),
+        (Some(path), _) => Box::new(CaptureFile::create(path, is_piped(&args.files))?),
+        (_, Some(folder)) => Box::new(Codes::create(folder, inputs.to_vec())?),
         _ if args.csv => Box::new(Csv::new(&args.code, out)),
         _ if args.json => Box::new(Packets::new(Form::Json { with_payload: args.payload }, out)),
         _ => Box::new(Packets::new(Form::Text, out)),
     })
+}
+
+/// Whether packets may go on coming for as long as somebody watches.
+fn is_piped(files: &[PathBuf]) -> bool {
+    files.iter().any(|path| path.as_os_str() == "-" || path.metadata().is_ok_and(|about| !about.is_file()))
 }
 
 /// A code as users write it: four hexadecimal digits.

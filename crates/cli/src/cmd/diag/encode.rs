@@ -9,8 +9,8 @@ use std::time::Duration;
 use airpace_core::Time;
 use airpace_diag::compose::Composed;
 use airpace_diag::{Framing, LogPacket, Radio, Stamp, frame};
-use airpace_live::iq::Whole;
-use anyhow::{Context, bail};
+use airpace_files::Whole;
+use anyhow::bail;
 use serde_json::json;
 
 use super::simulated::{DeviceArgs, Simulated};
@@ -58,10 +58,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     let source = Path::new(&args.scenario);
     let inputs: Vec<_> = source.is_file().then(|| Named::new(&args.scenario, source)).into_iter().collect();
-    outputs::check(&inputs, &Named::in_parts("--out", &args.out))?;
-    let refused = || format!("cannot write `{}`; give --out a folder you may write to", args.out.display());
+    outputs::check(&inputs, &[Named::by("--out", &args.out)])?;
+    let refused = outputs::refused("--out", &args.out);
     let mut log = Log {
-        file: Whole::create(&args.out).with_context(refused)?,
+        file: outputs::whole("--out", &args.out)?,
         end: Time::from_secs_f64(args.seconds.unwrap_or(whole)),
         packets: 0,
         bytes: 0,
@@ -88,13 +88,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     })?;
     bar.finish_and_clear();
     if let Some(error) = trouble {
-        return Err(error).with_context(refused);
+        return Err(refused(error));
     }
     if stop.load(Ordering::Relaxed) {
         bail!("stopped; nothing was kept");
     }
     let Log { file, packets, bytes, .. } = log;
-    file.finish().with_context(refused)?;
+    file.finish().map_err(refused)?;
     let name = args.out.display();
     if args.json {
         writeln!(out, "{}", json!({"out": name.to_string(), "packets": packets, "bytes": bytes}))?;

@@ -9,11 +9,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use airpace_eval::folder::Host;
-use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::port::parse_duration;
-use crate::cmd::Verdict;
+use crate::cmd::{Verdict, outputs};
 use crate::terminal::{Paint, Table, progress};
 use emulator::Load;
 use measure::{Outcome, Percentiles};
@@ -107,7 +106,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     host.wall_ms = began.elapsed().as_millis() as u64;
     let summary = summary(&outcomes, &goals);
     if let Some(folder) = &args.out {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        outputs::folder("--out", folder)?;
         let manifest = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "complete": true,
@@ -118,10 +117,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             "span_s": args.span.as_secs_f64(),
             "host": host,
         });
-        let write = |name: &str, text: String| {
-            let path = folder.join(name);
-            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
-        };
+        let write = |name: &str, text: String| outputs::write("--out", &folder.join(name), text);
         write("readings.csv", measure::as_csv(&outcomes))?;
         write("summary.json", format!("{summary:#}\n"))?;
         write("report.html", page::page(&outcomes, &goals, &manifest))?;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use airpace_core::plain::plain;
 use airpace_live::daemon::{Daemon, Notice, Options};
 use airpace_live::metrics::MetricsServer;
 use anyhow::Context;
@@ -13,7 +14,7 @@ use serde_json::json;
 
 use super::port::{ListenArgs, PORTS, PortArgs};
 use crate::cmd::{Verdict, complete};
-use crate::terminal::{Paint, log, say};
+use crate::terminal::{Paint, log, say, say_painted};
 
 /// Publishes a modem's KPIs in shared memory, where programs read them through libOD: the OpenDiag daemon.
 ///
@@ -111,5 +112,6 @@ pub fn start(options: Options) -> anyhow::Result<Daemon> {
 pub fn tell(notice: &Notice) {
     let paint = Paint::stderr();
     let text = notice.to_string();
-    say(if notice.is_bad() { paint.bad(&text) } else { text });
+    let text = plain(&text);
+    say_painted(if notice.is_bad() { paint.bad(&text) } else { text.into_owned() });
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use airpace_core::radio::Direction;
 use airpace_core::tables::lte::McsTable;
 use airpace_core::{Dci, RadioReport};
-use airpace_live::iq::Whole;
+use airpace_files::Whole;
 use airpace_phy::Cell;
 use airpace_phy::dci::{Audience, Carrier, Extras, Message, pack};
 use airpace_phy::found::{Found, RntiKind};
@@ -17,6 +17,7 @@ use anyhow::Context;
 
 use super::Args;
 use crate::cmd::decode::message::{self, Name};
+use crate::cmd::outputs;
 
 /// A file of the messages that were sent.
 pub struct Truth {
@@ -34,9 +35,7 @@ impl Truth {
     /// # Errors
     /// If the file cannot be made.
     pub fn create(path: &Path, cell: &Cell, args: &Args) -> anyhow::Result<Truth> {
-        let file = Whole::create(path).with_context(|| {
-            format!("cannot write `{}`; give --truth a file you may write", path.display())
-        })?;
+        let file = outputs::whole("--truth", path)?;
         Ok(Truth {
             file,
             pci: cell.pci,

@@ -35,6 +35,7 @@ enum Form {
 
 /// Converts.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    super::check_out(&args.out, std::slice::from_ref(&args.trace))?;
     let trace = super::read_trace(&args.trace, args.column.as_deref())?;
     let text = match args.to {
         Form::Mahimahi => trace.to_mahimahi(),

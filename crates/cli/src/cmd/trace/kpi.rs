@@ -42,6 +42,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             "standard output cannot hold both the table and --json; give --out a file for the table"
         );
     }
+    super::check_out(&args.out, std::slice::from_ref(&args.trace))?;
     let trace = super::read_trace(&args.trace, args.column.as_deref())?;
     let kpi = KpiTrace::of(&trace, Duration::from_millis(args.every_ms.into()));
     super::write_text(&args.out, out, &kpi.to_csv())?;

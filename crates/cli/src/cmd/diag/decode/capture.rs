@@ -1,22 +1,21 @@
 //! RRC and NAS messages in a capture file.
 
-use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
 use airpace_diag::LogPacket;
 use airpace_diag::export::capture::Capture;
 use airpace_diag::export::gsmtap;
-use anyhow::Context;
 
 use super::packets::ENOUGH;
 use super::{Kind, Writer};
+use crate::cmd::outputs::{self, OutFile};
 use crate::terminal::thousands;
 
 /// Writes a capture file.
 pub struct CaptureFile<'o> {
     name: String,
-    out: Box<dyn Write + 'o>,
+    out: Out<'o>,
     capture: Capture,
     /// What is not written yet.
     buffer: Vec<u8>,
@@ -25,29 +24,42 @@ pub struct CaptureFile<'o> {
     left_out: u64,
 }
 
+/// Where it is written.
+enum Out<'o> {
+    Standard(&'o mut dyn Write),
+    /// None once it has ended.
+    File(Option<OutFile>),
+}
+
 impl<'o> CaptureFile<'o> {
-    /// Writes to a file, or to `out` for `-`.
+    /// Writes to standard output.
+    pub fn new(out: &'o mut dyn Write) -> CaptureFile<'o> {
+        CaptureFile::to(Out::Standard(out), "-".to_owned())
+    }
+
+    /// Writes a file: one that can be followed while it grows, or one that has its name once it is whole.
     ///
     /// # Errors
-    /// If the file cannot be written.
-    pub fn new(path: &Path, out: &'o mut dyn Write) -> anyhow::Result<CaptureFile<'o>> {
-        let name = path.display().to_string();
-        let out: Box<dyn Write + 'o> = if path == Path::new("-") {
-            Box::new(out)
-        } else {
-            Box::new(File::create(path).with_context(|| {
-                format!(
-                    "cannot write `{name}`; give --pcap a file that you may write, or - for standard output"
-                )
-            })?)
-        };
+    /// If the file cannot be made.
+    pub fn create(path: &Path, is_followed: bool) -> anyhow::Result<CaptureFile<'o>> {
+        let file = OutFile::create("--pcap", path, is_followed)?;
+        Ok(CaptureFile::to(Out::File(Some(file)), path.display().to_string()))
+    }
+
+    fn to(out: Out<'o>, name: String) -> CaptureFile<'o> {
         let (mut capture, mut buffer) = (Capture::default(), vec![]);
         capture.begin(&mut buffer);
-        Ok(CaptureFile { name, out, capture, buffer, messages: 0, left_out: 0 })
+        CaptureFile { name, out, capture, buffer, messages: 0, left_out: 0 }
     }
 
     fn write(&mut self) -> anyhow::Result<()> {
-        self.out.write_all(&self.buffer).with_context(|| format!("cannot write `{}`", self.name))?;
+        let out: &mut dyn Write = match &mut self.out {
+            Out::Standard(out) => out,
+            Out::File(Some(file)) => file,
+            Out::File(None) => return Ok(()),
+        };
+        let written = out.write_all(&self.buffer).and_then(|()| out.flush());
+        written.map_err(outputs::refused("--pcap", Path::new(&self.name)))?;
         self.buffer.clear();
         Ok(())
     }
@@ -73,12 +85,17 @@ impl Writer for CaptureFile<'_> {
     }
 
     fn pause(&mut self) -> anyhow::Result<()> {
-        self.write()?;
-        Ok(self.out.flush()?)
+        // As long as it may be no log, what a file held before stays there.
+        if self.messages > 0 { self.write() } else { Ok(()) }
     }
 
     fn finish(&mut self) -> anyhow::Result<()> {
-        self.pause()?;
+        self.write()?;
+        if let Out::File(file) = &mut self.out
+            && let Some(file) = file.take()
+        {
+            file.finish().map_err(outputs::refused("--pcap", Path::new(&self.name)))?;
+        }
         let left_out = match self.left_out {
             0 => String::new(),
             count => format!("; {} of a kind that GSMTAP has no number for are left out", thousands(count)),

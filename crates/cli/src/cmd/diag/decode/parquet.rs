@@ -10,7 +10,6 @@ use airpace_diag::export::{sample, text};
 use airpace_diag::kpi::{Sample, Wanted};
 use airpace_diag::layout::{Record, Value};
 use airpace_diag::{LogCode, LogPacket, Stamp, log};
-use anyhow::Context;
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BinaryBuilder, Float64Builder, Int64Builder, StringBuilder, StringDictionaryBuilder,
@@ -20,6 +19,7 @@ use arrow_array::types::Int32Type;
 use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::{Kind, Writer};
+use crate::cmd::outputs::{self, Named};
 use crate::parquet_file::{ParquetFile, ROWS_PER_GROUP};
 
 fn time_field() -> Field {
@@ -127,20 +127,20 @@ impl Samples {
 /// Packets by code: a file for each in one folder, a row per innermost record.
 pub struct Codes {
     folder: PathBuf,
+    /// In place of none of them is anything written.
+    inputs: Vec<Named>,
     codes: BTreeMap<LogCode, CodeFile>,
     packets: u64,
 }
 
 impl Codes {
-    /// Writes into a folder.
+    /// Writes what these logs say into a folder.
     ///
     /// # Errors
     /// If it cannot be made.
-    pub fn create(folder: &Path) -> anyhow::Result<Codes> {
-        std::fs::create_dir_all(folder).with_context(|| {
-            format!("cannot make the folder `{}`; give --parquet one that you may write", folder.display())
-        })?;
-        Ok(Codes { folder: folder.to_owned(), codes: BTreeMap::new(), packets: 0 })
+    pub fn create(folder: &Path, inputs: Vec<Named>) -> anyhow::Result<Codes> {
+        outputs::folder("--parquet", folder)?;
+        Ok(Codes { folder: folder.to_owned(), inputs, codes: BTreeMap::new(), packets: 0 })
     }
 }
 
@@ -154,6 +154,7 @@ impl Writer for Codes {
                 Entry::Occupied(file) => file.into_mut(),
                 Entry::Vacant(place) => {
                     let path = self.folder.join(format!("{}.parquet", packet.code));
+                    outputs::check(&self.inputs, &[Named::by("--parquet", &path)])?;
                     place.insert(CodeFile::create(&path, Table::of(code))?)
                 }
             };

@@ -3,23 +3,25 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use airpace_diag::layout::{Decoded, Unreadable, Version};
 use airpace_diag::source::Place;
 use airpace_diag::{Framing, LogCode, LogPacket, Radio, frame};
-use anyhow::Context;
 
 use super::super::input::Source;
+use crate::cmd::outputs::{self, Named, OutFile};
 use crate::terminal::thousands;
 
 /// Books on what could not be read.
 pub struct Unread {
     /// Where packets are kept.
     folder: Option<PathBuf>,
-    files: BTreeMap<Kind, BufWriter<File>>,
+    /// Logs that are read, in place of none of which anything is kept.
+    inputs: Vec<Named>,
+    is_followed: bool,
+    files: BTreeMap<Kind, OutFile>,
     counts: BTreeMap<Kind, u64>,
     /// Per file how many stretches are no message, and where the first one begins.
     faults: BTreeMap<usize, (u64, u64)>,
@@ -76,21 +78,18 @@ impl Kind {
 }
 
 impl Unread {
-    /// Keeps packets in a folder, if one is given.
+    /// Keeps packets of these logs in a folder, if one is given, in files that can be followed or that are whole.
     ///
     /// # Errors
     /// If it cannot be made.
-    pub fn new(folder: Option<PathBuf>) -> anyhow::Result<Unread> {
+    pub fn new(folder: Option<PathBuf>, inputs: Vec<Named>, is_followed: bool) -> anyhow::Result<Unread> {
         if let Some(folder) = &folder {
-            std::fs::create_dir_all(folder).with_context(|| {
-                format!(
-                    "cannot make the folder `{}`; give --unknown one that you may write",
-                    folder.display()
-                )
-            })?;
+            outputs::folder("--unknown", folder)?;
         }
         Ok(Unread {
             folder,
+            inputs,
+            is_followed,
             files: BTreeMap::new(),
             counts: BTreeMap::new(),
             faults: BTreeMap::new(),
@@ -106,16 +105,18 @@ impl Unread {
         *self.counts.entry(kind).or_default() += 1;
         let Some(folder) = &self.folder else { return Ok(()) };
         let path = folder.join(kind.file_name());
-        let refused = || format!("cannot write `{}`", path.display());
         let file = match self.files.entry(kind) {
             Entry::Occupied(file) => file.into_mut(),
-            Entry::Vacant(place) => place.insert(BufWriter::new(File::create(&path).with_context(refused)?)),
+            Entry::Vacant(place) => {
+                outputs::check(&self.inputs, &[Named::by("--unknown", &path)])?;
+                place.insert(OutFile::create("--unknown", &path, self.is_followed)?)
+            }
         };
         self.frame.clear();
         let mut body = vec![];
         packet.write(packet.radio != Radio::FIRST, &mut body);
         frame::encode(Framing::Hdlc, &body, &mut self.frame);
-        file.write_all(&self.frame).with_context(refused)
+        file.write_all(&self.frame).map_err(outputs::refused("--unknown", &path))
     }
 
     /// Bytes there are no message.
@@ -127,10 +128,11 @@ impl Unread {
     ///
     /// # Errors
     /// If what is kept cannot be written.
-    pub fn report(mut self, sources: &[Source]) -> anyhow::Result<()> {
+    pub fn report(self, sources: &[Source]) -> anyhow::Result<()> {
         const MANY: usize = 12;
-        for (kind, file) in &mut self.files {
-            file.flush().with_context(|| format!("cannot write the packets of {kind}"))?;
+        for file in self.files.into_values() {
+            let path = file.path().to_owned();
+            file.finish().map_err(outputs::refused("--unknown", &path))?;
         }
         for (file, (count, offset)) in &self.faults {
             eprintln!(

@@ -1,0 +1,251 @@
+//! No command destroys what it reads, nor writes through a link: every option that names a file to write, on the
+//! command's own input.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::diag_made::{Log, nas, rrc};
+use super::{Done, Shell};
+
+/// Every option that names a file to write: its command, what that reads, and the words; `IN` and `OUT` stand for both.
+const FILES: &[(&str, &str, &str)] = &[
+    ("trace convert", "a.down", "trace convert IN --to csv --out OUT"),
+    ("trace kpi", "a.down", "trace kpi IN --out OUT"),
+    ("diag decode", "phone.qmdl", "diag decode IN --pcap OUT"),
+    ("diag decode", "phone.qmdl", "diag decode IN --kpi all --parquet OUT"),
+    ("diag bandwidth", "phone.qmdl", "diag bandwidth IN --reports OUT"),
+    ("diag bandwidth", "phone.qmdl", "diag bandwidth IN --direction down --kpi-trace OUT"),
+    ("diag encode", "small.toml", "diag encode IN --seconds 0.1 --out OUT"),
+    ("encode", "small.toml", "encode IN --seconds 0.01 --out cell --truth OUT"),
+    ("decode", "a.cf32", "decode --rate 1.92e6 --format cf32_le IN --parquet OUT"),
+    ("decode", "a.cf32", "decode --rate 1.92e6 --format cf32_le IN --reports OUT"),
+    ("sim", "small.toml", "sim IN --scheme cubic --out OUT"),
+];
+
+/// Options that name folders, or stems of several files: those are tried further down.
+const FOLDERS: &[(&str, &str)] = &[
+    ("diag decode", "unknown"),
+    ("diag granularity", "out"),
+    ("decode", "record"),
+    ("demo", "out"),
+    ("encode", "out"),
+    ("man", "out"),
+    ("sample", "out"),
+];
+
+/// Options that name what is read, or where something lies that is no file of results.
+const NOT_WRITTEN: &[(&str, &str)] = &[
+    ("trace check", "trace"),
+    ("install", "prefix"),
+    ("install", "destdir"),
+    ("install", "binary"),
+    ("uninstall", "prefix"),
+    ("runs", "in"),
+    ("runs prune", "in"),
+    ("diag serve", "dir"),
+    ("diag watch", "od"),
+];
+
+const SMALL: &str = "name = \"small\"\nduration_s = 0.5\n[cell]\nprbs = 6\ncrs_ports = 1\n\
+                     [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\nacks = \"cell\"\n";
+
+impl Shell {
+    /// A folder with one of everything that commands read.
+    fn with_inputs() -> Shell {
+        let shell = Shell::new();
+        shell.write("small.toml", SMALL);
+        shell.run(&["trace", "synth", "--mean-mbps", "5", "--seconds", "2", "--out", "a.down"]).fine();
+        let device = ["--set", "flow.0.acks=cell", "--seconds", "0.3"];
+        let grants = [&["diag", "encode", "stationary-idle", "--out", "phone.qmdl"], &device[..]].concat();
+        shell.run(&grants).fine();
+        let grants = fs::read(shell.path("phone.qmdl")).unwrap();
+        let log = Log(grants)
+            .packet(1, 0, 0xB0C0, &rrc(8, 6_300, &[0x22, 0x01]))
+            .packet(1, 10, 0xB0EC, &nas(&[7, 0x41]))
+            .packet(1, 20, 0xB173, &[250, 1, 2, 3]);
+        shell.write_bytes("phone.qmdl", &log.0);
+        // Silence is a recording too.
+        shell.write_bytes("a.cf32", &vec![0; 8 * 19_200]);
+        shell
+    }
+
+    fn snapshot(&self) -> BTreeMap<String, Vec<u8>> {
+        let entries = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let files = entries.filter(|path| path.is_file());
+        files
+            .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(path).unwrap()))
+            .collect()
+    }
+
+    fn run_line(&self, line: &str, input: &str, output: &str) -> Done {
+        let words = line.split(' ').map(|word| match word {
+            "IN" => input,
+            "OUT" => output,
+            word => word,
+        });
+        self.run(&words.collect::<Vec<_>>())
+    }
+}
+
+#[test]
+fn no_command_writes_over_what_it_reads() {
+    let shell = Shell::with_inputs();
+    for (_, input, line) in FILES {
+        symlink(input, shell.path("link")).unwrap();
+        fs::hard_link(shell.path(input), shell.path("hard")).unwrap();
+        let before = shell.snapshot();
+        let around = format!("../{}/{input}", shell.folder.path().file_name().unwrap().display());
+        for (input, output) in [
+            (*input, *input),
+            (input, "link"),
+            (input, "hard"),
+            (input, &around),
+            ("link", input),
+            ("hard", input),
+            ("link", "hard"),
+        ] {
+            let done = shell.run_line(line, input, output);
+            assert_eq!(done.code, Some(2), "{line}, {input} to {output}: {}{}", done.err, done.out);
+            assert!(!done.err.contains("panicked"), "{}", done.err);
+            assert!(shell.snapshot() == before, "{line}, {input} to {output}: {}", done.err);
+        }
+        fs::remove_file(shell.path("link")).unwrap();
+        fs::remove_file(shell.path("hard")).unwrap();
+    }
+}
+
+#[test]
+fn no_command_writes_through_a_link_and_what_was_there_stays_until_the_new_file_is_whole() {
+    let shell = Shell::with_inputs();
+    shell.write("victim", "precious");
+    symlink("victim", shell.path("link")).unwrap();
+    for (command, input, line) in FILES.iter().filter(|(command, ..)| *command != "sim") {
+        let said = shell.run_line(line, input, "link").refused(&["link"]);
+        assert!(said.contains("it is a link to `victim`"), "{line}: {said}");
+        assert_eq!(shell.read("victim"), "precious", "{line}");
+
+        // What is no input: nothing comes in the place of what was there.
+        shell.write("old", "of before");
+        shell.write("broken", "neither a log nor a scenario nor samples nor a trace\n");
+        let done = shell.run_line(line, "broken", "old");
+        if *command == "decode" {
+            continue; // Any bytes are samples, in which it hears nothing.
+        }
+        assert_eq!(done.code, Some(2), "{line}: {}", done.out);
+        assert_eq!(shell.read("old"), "of before", "{line}: {}", done.err);
+    }
+}
+
+#[test]
+fn folders_of_results_are_written_through_no_link_and_over_no_input() {
+    let shell = Shell::with_inputs();
+    shell.write("victim", "precious");
+    // By the names that are written there, first somewhere else.
+    shell.run(&["diag", "decode", "phone.qmdl", "--unknown", "kept"]).fine();
+    shell.run(&["diag", "decode", "phone.qmdl", "--parquet", "tables"]).fine();
+    shell.run(&["man", "--out", "pages"]).fine();
+    shell.run(&["sample", "--out", "samples"]).fine();
+    let names = |folder: &str| -> Vec<String> {
+        let entries = fs::read_dir(shell.path(folder)).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    for (folder, words) in [
+        ("kept", &["diag", "decode", "phone.qmdl", "--unknown", "trap"][..]),
+        ("tables", &["diag", "decode", "phone.qmdl", "--parquet", "trap"]),
+        ("pages", &["man", "--out", "trap"]),
+        ("samples", &["sample", "--out", "trap"]),
+    ] {
+        let names = names(folder);
+        assert!(!names.is_empty(), "{words:?}");
+        for name in names {
+            fs::create_dir(shell.path("trap")).unwrap();
+            let trap = format!("trap/{name}");
+            symlink("../victim", shell.path(&trap)).unwrap();
+            shell.run(words).refused(&[&trap]);
+            assert_eq!(shell.read("victim"), "precious", "{words:?}");
+            fs::remove_file(shell.path(&trap)).unwrap();
+            // The log itself lies where something is to be kept.
+            if words[0] == "diag" {
+                fs::hard_link(shell.path("phone.qmdl"), shell.path(&trap)).unwrap();
+                let before = fs::read(shell.path("phone.qmdl")).unwrap();
+                shell.run(words).refused(&[&trap, "phone.qmdl, which is to be read"]);
+                assert!(fs::read(shell.path("phone.qmdl")).unwrap() == before);
+            }
+            fs::remove_dir_all(shell.path("trap")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn recordings_are_written_over_no_input_and_through_no_link() {
+    let shell = Shell::with_inputs();
+    let encode = "encode small.toml --seconds 0.01 --out OUT";
+    for end in ["data", "meta"] {
+        let file = format!("cell.sigmf-{end}");
+        fs::hard_link(shell.path("small.toml"), shell.path(&file)).unwrap();
+        shell.run_line(encode, "", "cell").refused(&["small.toml, which is to be read"]);
+        assert_eq!(shell.read("small.toml"), SMALL);
+        fs::remove_file(shell.path(&file)).unwrap();
+        shell.write("victim", "precious");
+        symlink("victim", shell.path(&file)).unwrap();
+        shell.run_line(encode, "", "cell").refused(&["it is a link to `victim`"]);
+        assert_eq!(shell.read("victim"), "precious");
+        fs::remove_file(shell.path(&file)).unwrap();
+    }
+}
+
+#[test]
+fn rights_of_a_file_stay_when_it_is_written_anew() {
+    use std::os::unix::fs::PermissionsExt;
+    let shell = Shell::with_inputs();
+    shell.write("old", "secret");
+    fs::set_permissions(shell.path("old"), fs::Permissions::from_mode(0o600)).unwrap();
+    shell.run_line("trace convert IN --to csv --out OUT", "a.down", "old").fine();
+    assert_eq!(shell.path("old").metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(shell.read("old").starts_with("time_s,mbps"));
+}
+
+/// Options of the manual whose value is a file or folder.
+fn options_with_paths() -> BTreeSet<(String, String)> {
+    let shell = Shell::new();
+    shell.run(&["man", "--out", "pages"]).fine();
+    let mut options = BTreeSet::new();
+    for page in fs::read_dir(shell.path("pages")).unwrap() {
+        let path = page.unwrap().path();
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap().to_owned();
+        let Some(command) = name.strip_prefix("airpace-") else { continue };
+        let command =
+            if command.starts_with("diag-") || command.starts_with("trace-") || command == "runs-prune" {
+                command.replacen('-', " ", 1)
+            } else {
+                command.to_owned()
+            };
+        for line in fs::read_to_string(&path).unwrap().lines().filter(|line| line.starts_with("\\fB\\-\\-")) {
+            let plain = line.replace("\\fB", "").replace("\\fR", "").replace("\\fI", "").replace('\\', "");
+            let is_path = ["<FILE>", "<OUT>", "<DIR>"].iter().any(|value| plain.contains(value));
+            let option = plain.trim_start_matches("--").split([' ', '=', '[', ',']).next().unwrap();
+            if is_path {
+                options.insert((command.clone(), option.to_owned()));
+            }
+        }
+    }
+    options
+}
+
+#[test]
+fn every_option_that_names_a_file_is_tried_here() {
+    let options = options_with_paths();
+    assert!(options.len() > 15, "the manual is read: {options:?}");
+    for (command, option) in options {
+        let is_tried =
+            FILES.iter().any(|(of, _, line)| *of == command && line.contains(&format!("--{option} OUT")));
+        let is_known = |list: &[(&str, &str)]| list.iter().any(|known| *known == (&*command, &*option));
+        // It reads no file.
+        let is_made = (&*command, &*option) == ("trace synth", "out");
+        assert!(
+            is_tried || is_made || is_known(FOLDERS) || is_known(NOT_WRITTEN),
+            "airpace {command} --{option} is in none of the lists above"
+        );
+    }
+}

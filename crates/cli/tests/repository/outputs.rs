@@ -1,0 +1,56 @@
+//! Files are written by the crate `files` alone: it follows no link, and leaves no half file behind.
+
+use super::own_texts;
+
+/// How files are made otherwise, in code that ships.
+const WRITING: &[&str] = &[
+    "File::create",
+    "File::options",
+    "OpenOptions",
+    "fs::write(",
+    "create_new(",
+    "NamedTempFile",
+    "tempfile_in",
+    "fs::copy(",
+    "fs::hard_link",
+];
+
+/// Where it may be, and why.
+const ALLOWED: &[(&str, &str)] = &[
+    ("crates/files/src/", "it is that crate"),
+    ("crates/testing/src/", "what tests share"),
+    ("crates/live/src/source", "a port is opened for reading and writing"),
+    ("crates/live/src/modem", "a terminal of its own is opened"),
+];
+
+/// Whether `word` is in `code`, and not the end of a longer name such as `ParquetFile::create`.
+fn stands_alone(code: &str, word: &str) -> bool {
+    code.match_indices(word).any(|(at, _)| !code[..at].ends_with(|c: char| c.is_alphanumeric()))
+}
+
+#[test]
+fn files_are_written_by_one_crate() {
+    let Some(texts) = own_texts() else { return };
+    let mut seen = 0;
+    for (path, source) in texts {
+        let ships = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
+        if !ships || path.ends_with("tests.rs") || ALLOWED.iter().any(|(place, _)| path.starts_with(place)) {
+            continue;
+        }
+        seen += 1;
+        let shipped = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for (number, line) in shipped.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let found = WRITING.iter().find(|way| stands_alone(code, way));
+            assert!(
+                found.is_none(),
+                "{path}:{}: `{}` writes a file by itself; use airpace_files (CONTRIBUTING.md, A new output or socket)",
+                number + 1,
+                found.copied().unwrap_or_default()
+            );
+        }
+    }
+    assert!(seen > 200, "{seen} files were looked at");
+    assert!(stands_alone("let file = File::create(path)?", "File::create"));
+    assert!(!stands_alone("ParquetFile::create(path)?", "File::create"));
+}
