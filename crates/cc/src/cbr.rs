@@ -22,8 +22,17 @@ pub static SCHEME: Scheme = Scheme {
     build,
 };
 
+/// The most that it sends, in Mbit/s.
+///
+/// Chosen: what the fastest link of a scenario carries.
+const MOST_MBPS: f64 = 1e5;
+
 fn build(_: &Setup, options: &Options) -> Result<Ends, SchemeError> {
-    let rate = Rate::from_mbps(options.number("rate_mbps", 0.001)?);
+    let rate = options.number("rate_mbps", 0.001)?;
+    if rate > MOST_MBPS {
+        return Err(options.refuse("rate_mbps", format!("a number of at most {MOST_MBPS}")));
+    }
+    let rate = Rate::from_mbps(rate);
     Ok(Ends { controller: Box::new(Cbr { rate }), receiver: None })
 }
 

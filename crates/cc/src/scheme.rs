@@ -107,6 +107,11 @@ pub struct SchemeSpec {
     options: Options,
 }
 
+/// The most that an option may be which is a number.
+///
+/// Chosen: more than any unit in use needs; what is beyond would only eat time and memory.
+const MOST: f64 = 1e9;
+
 /// The options of one choice, complete with defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -260,13 +265,14 @@ impl Options {
         &found.unwrap_or_else(|| panic!("{} lists no option `{name}`", self.scheme)).1
     }
 
-    /// A finite number of at least `least`.
+    /// A number of at least `least`, and not beyond all measure.
     ///
     /// # Errors
     /// Anything else.
     pub fn number(&self, name: &str, least: f64) -> Result<f64, SchemeError> {
         match self.text(name).parse::<f64>() {
-            Ok(number) if number.is_finite() && number >= least => Ok(number),
+            Ok(number) if number > MOST => Err(self.refuse(name, format!("a number of at most {MOST}"))),
+            Ok(number) if number >= least => Ok(number),
             _ => Err(self.refuse(name, format!("a number of at least {least}"))),
         }
     }

@@ -41,20 +41,54 @@ pub fn probability(key: &str, value: f64) -> Result<f64, ConfigError> {
     Err(ConfigError::new(key, format!("is {value}; a probability is 0 to 1 (0.01 is one in a hundred)")))
 }
 
-/// Refuses what is not a finite amount of at least zero.
+/// The most that an amount may be, by the end of its key: what is far beyond any network would only eat time and memory.
+///
+/// Chosen: 100 Gbit/s, eleven days, and for the rest more than nature has.
+const MOST: [(&str, f64); 9] = [
+    ("_mbps", 1e5),
+    ("ms", 1e9),
+    ("_s", 1e6),
+    ("_db", 1e3),
+    ("_m", 1e7),
+    ("_kmh", 1e5),
+    ("_hz", 1e6),
+    ("_kilobytes", 1e9),
+    ("_per_subframe", 1e3),
+];
+
+/// The most that an amount may be whose key does not tell its unit.
+const MOST_OF_ANY: f64 = 1e12;
+
+/// The least rate that is one, in Mbit/s.
+const LEAST_MBPS: f64 = 1e-6;
+
+/// Refuses what is not an amount of at least zero, or more than its unit may be.
 pub fn not_negative(key: &str, value: f64) -> Result<f64, ConfigError> {
-    if value.is_finite() && value >= 0.0 {
-        return Ok(value);
+    if value >= 0.0 {
+        return not_too_much(key, value);
     }
     Err(ConfigError::new(key, format!("is {value}; give a number of at least 0")))
 }
 
-/// Refuses what is not a finite amount above zero.
+/// Refuses what is not an amount above zero, or more than its unit may be; and a rate below a bit per second.
 pub fn positive(key: &str, value: f64) -> Result<f64, ConfigError> {
-    if value.is_finite() && value > 0.0 {
-        return Ok(value);
+    if value > 0.0 && value < LEAST_MBPS && key.ends_with("_mbps") {
+        let reason = format!("is {value}; the least that it may be is {LEAST_MBPS}, a bit per second");
+        return Err(ConfigError::new(key, reason));
+    }
+    if value > 0.0 {
+        return not_too_much(key, value);
     }
     Err(ConfigError::new(key, format!("is {value}; give a number above 0")))
+}
+
+fn not_too_much(key: &str, value: f64) -> Result<f64, ConfigError> {
+    let known = MOST.iter().find(|(end, _)| key.ends_with(end));
+    let most = known.map_or(MOST_OF_ANY, |(_, most)| *most);
+    if value <= most {
+        return Ok(value);
+    }
+    Err(ConfigError::new(key, format!("is {value}; the most that it may be is {most}")))
 }
 
 /// The duration of `ms` milliseconds, rounded to the nanosecond; refuses what is negative or not finite.
@@ -77,5 +111,13 @@ mod tests {
         assert!(not_negative("delay_ms", -0.1).is_err() && not_negative("delay_ms", 0.0).is_ok());
         assert_eq!(duration_ms("delay_ms", 0.25), Ok(Duration::from_micros(250)));
         assert!(positive("rate_mbps", 0.0).is_err() && positive("rate_mbps", f64::INFINITY).is_err());
+        let error = positive("rate_mbps", 1e308).unwrap_err().to_string();
+        assert!(error.ends_with("; the most that it may be is 100000"), "{error}");
+        let error = positive("rate_mbps", 1e-9).unwrap_err().to_string();
+        assert!(error.ends_with("; the least that it may be is 0.000001, a bit per second"), "{error}");
+        for (key, most) in [("buffer.ms", 1e9), ("delay_ms", 1e9), ("at_s", 1e6), ("weight", 1e12)] {
+            assert!(not_negative(key, most).is_ok() && not_negative(key, 1.1 * most).is_err(), "{key}");
+            assert!(not_negative(key, f64::NAN).is_err(), "{key}");
+        }
     }
 }

@@ -238,7 +238,7 @@ impl Link for Wire {
 
     fn base_delay(&self, bytes: Bytes) -> Duration {
         let rate = self.impairments.as_deref().and_then(|wire| wire.rate);
-        self.delay + rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes))
+        self.delay.saturating_add(rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes)))
     }
 
     fn backlog(&self) -> Bytes {

@@ -28,7 +28,7 @@ use crate::antenna::Antenna;
 use crate::clock::DeviceClock;
 use crate::flow::FlowState;
 use crate::hop::{LastHop, SmoothedCapacity, grant_delay};
-use crate::prepare::Prepared;
+use crate::prepare::{Prepared, RunError};
 use crate::scenario::Outage;
 use crate::stats::RunStats;
 
@@ -58,6 +58,8 @@ pub(crate) struct Driver<'a> {
     recorder: &'a mut dyn Recorder,
     wants_subframes: bool,
     inspect: Inspect,
+    /// Whether more packets are under way than memory should hold.
+    crowded: bool,
     stats: RunStats,
 }
 
@@ -154,12 +156,16 @@ impl<'a> Driver<'a> {
             recorder,
             wants_subframes,
             inspect: Inspect::default(),
+            crowded: false,
             stats: RunStats::default(),
         })
     }
 
     /// Runs until `end` or until `progress` says stop.
-    pub(crate) fn run(mut self, end: Time, progress: &mut Progress<'_>) -> RunStats {
+    ///
+    /// # Errors
+    /// More packets under way than memory should hold.
+    pub(crate) fn run(mut self, end: Time, progress: &mut Progress<'_>) -> Result<RunStats, RunError> {
         loop {
             let (deadline, part) = self.agenda.next();
             if deadline >= end {
@@ -177,11 +183,15 @@ impl<'a> Driver<'a> {
                 Part::Traffic(flow) => self.wake_traffic(flow),
                 Part::Sender(flow) => self.wake_sender(flow),
                 Part::Tick => {
+                    self.is_crowded();
                     if self.tick(progress).is_break() {
                         self.stats.interrupted = true;
                         break;
                     }
                 }
+            }
+            if self.crowded {
+                return Err(RunError::Crowded { at: self.now });
             }
         }
         self.stats.ended = self.now;
@@ -192,7 +202,7 @@ impl<'a> Driver<'a> {
             flow.stats.inside = flow.headers.under_way();
         }
         self.stats.flows = self.flows.iter().map(|flow| flow.stats).collect();
-        self.stats
+        Ok(self.stats)
     }
 
     fn record(&mut self, event: Event<'_>) {

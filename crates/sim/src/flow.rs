@@ -276,17 +276,18 @@ pub(crate) fn wire_delay_ms(
     let rtt_ms = flow.rtt_ms;
     let mut shared_delay = hop.base_delay(flow.direction, MSS);
     if let Some(queue) = internet.filter(|_| flow.internet) {
-        shared_delay += queue.base_delay(MSS);
+        shared_delay = shared_delay.saturating_add(queue.base_delay(MSS));
     }
     if flow.acks == AckPath::Cell {
-        shared_delay += hop.base_delay(opposite(flow.direction), ACK_BYTES);
+        shared_delay = shared_delay.saturating_add(hop.base_delay(opposite(flow.direction), ACK_BYTES));
     }
     let serialisation = |config: &WireConfig, bytes| {
         let rate = config.rate_mbps.map(airpace_core::Rate::from_mbps);
         rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes))
     };
-    let others =
-        shared_delay + serialisation(&scenario.forward, MSS) + serialisation(&scenario.reverse, ACK_BYTES);
+    let others = shared_delay
+        .saturating_add(serialisation(&scenario.forward, MSS))
+        .saturating_add(serialisation(&scenario.reverse, ACK_BYTES));
     let others_ms = others.as_secs_f64() * 1e3;
     if rtt_ms < others_ms {
         let reason =

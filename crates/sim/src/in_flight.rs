@@ -50,6 +50,11 @@ impl<T> InFlight<T> {
         &slot.value
     }
 
+    /// How many values are kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.slots.len()
+    }
+
     /// How many copies are under way.
     pub(crate) fn under_way(&self) -> u64 {
         self.slots.iter().map(|slot| u64::from(slot.on_wire) + u64::from(slot.copies)).sum()

@@ -38,7 +38,21 @@ pub enum RunError {
     /// An option of a scheme.
     #[error(transparent)]
     Scheme(#[from] SchemeError),
+    /// Far more is sent than the path carries, and nothing drops it.
+    #[error(
+        "more than {MOST_UNDER_WAY} packets are under way at {} s: lower the rate at which they are sent, or bound the queues",
+        at.as_secs_f64()
+    )]
+    Crowded {
+        /// When it was seen.
+        at: Time,
+    },
 }
+
+/// Data packets that may be under way at once: 6 GB of data.
+///
+/// Chosen: a hundred times what fills a long path; more would fill the memory.
+pub(crate) const MOST_UNDER_WAY: usize = 4_000_000;
 
 /// Runs a scenario once: reads its files, then [`Prepared::run`].
 ///
@@ -51,7 +65,7 @@ pub fn run(
     recorder: &mut dyn Recorder,
     progress: &mut Progress<'_>,
 ) -> Result<RunStats, RunError> {
-    Ok(scenario.prepare()?.run(scheme, seed, recorder, progress)?)
+    scenario.prepare()?.run(scheme, seed, recorder, progress)
 }
 
 impl Scenario {
@@ -143,16 +157,16 @@ impl Prepared {
     /// every 100 ms of the run's clock and may stop it. The same seed gives the same events.
     ///
     /// # Errors
-    /// An option of a scheme that cannot have its value.
+    /// An option of a scheme that cannot have its value; more packets under way than memory should hold.
     pub fn run(
         &self,
         scheme: &SchemeSpec,
         seed: u64,
         recorder: &mut dyn Recorder,
         progress: &mut Progress<'_>,
-    ) -> Result<RunStats, SchemeError> {
+    ) -> Result<RunStats, RunError> {
         let end = Time::ZERO + self.scenario.duration();
-        Ok(Driver::new(self, scheme, seed, recorder)?.run(end, progress))
+        Driver::new(self, scheme, seed, recorder)?.run(end, progress)
     }
 
     pub(crate) fn last_hop(&self, streams: &Streams) -> LastHop {

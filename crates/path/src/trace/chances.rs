@@ -44,8 +44,12 @@ pub struct TraceInfo {
 }
 
 impl Trace {
-    /// No trace may last longer: about thirty years.
-    pub(super) const MAX_MS: u64 = 1_000_000_000_000;
+    /// No trace may last longer: eleven days, as the longest run.
+    pub(super) const MAX_MS: u64 = 1_000_000_000;
+    /// No trace may have more chances: an hour and a half at 100 Mbit/s.
+    ///
+    /// Chosen: 400 MB.
+    pub(super) const MOST: usize = 50_000_000;
 
     /// The trace of these milliseconds.
     ///
@@ -72,8 +76,13 @@ impl Trace {
             )),
             Some(&last) if last > Trace::MAX_MS => Err(TraceError::at(
                 times_ms.len() as u64,
-                format!("time {last} is more than thirty years"),
+                format!("time {last} is more than eleven days"),
                 "times are milliseconds from the start of the trace; subtract the first one",
+            )),
+            Some(_) if times_ms.len() > Trace::MOST => Err(TraceError::at(
+                Trace::MOST as u64 + 1,
+                format!("there are more than {} chances", Trace::MOST),
+                "cut the trace",
             )),
             Some(_) => Ok(Trace { times_ms }),
         }

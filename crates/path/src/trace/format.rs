@@ -113,6 +113,10 @@ impl Trace {
                 let what = format!("{} is {mbps}", names[rate_at]);
                 return Err(TraceError::at(line, what, "give Mbit/s from 0 to a million"));
             }
+            if credit.chances_in(mbps * 1e6, 1000) > Trace::MOST as f64 {
+                let what = format!("the rates make more than {} chances", Trace::MOST);
+                return Err(TraceError::at(line, what, "cut the table, or give smaller rates"));
+            }
             credit.run(mbps * 1e6, 1000);
         }
         let times_ms = credit.into_times_ms();

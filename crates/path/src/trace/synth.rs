@@ -9,6 +9,11 @@ use serde::Deserialize;
 use super::chances::{CHANCE, Trace};
 use crate::config_error::{ConfigError, duration_ms, not_negative, positive};
 
+/// The longest that a made trace may be: it is held in memory, millisecond by millisecond, while it is made.
+///
+/// Chosen: a day.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
 /// How the rate of a made trace moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -30,11 +35,11 @@ impl Model {
     /// The rate's course is drawn from the stream `trace.synth`, the chances from `trace.synth.chances`.
     ///
     /// # Errors
-    /// `mean_mbps` or `duration_s` is so small that there is no chance at all.
+    /// `mean_mbps` or `seconds` is so small that there is no chance at all, or so large that there are too many.
     pub fn with_mean(self, mean: Rate, duration: Duration, streams: &Streams) -> Result<Trace, ConfigError> {
+        check_size("mean_mbps", mean, duration)?;
         let length_ms = duration.as_millis() as u64;
-        let chances =
-            libm::round(mean.as_bps() as f64 * length_ms as f64 * 1e-3 / CHANCE.bits().0 as f64) as u64;
+        let chances = libm::round(chances_at(mean.as_bps() as f64, length_ms)) as u64;
         if chances == 0 {
             return trace(Vec::new()).map_err(|error| of_mean(&error));
         }
@@ -54,8 +59,11 @@ impl Model {
     /// its mean may be half of it or twice. What is random is drawn from the stream `trace.synth`.
     ///
     /// # Errors
-    /// `rate_mbps` or `duration_s` is so small that there is no chance at all.
+    /// `rate_mbps` or `seconds` is so small that there is no chance at all, or so large that there are too many.
     pub fn with_rate(self, rate: Rate, duration: Duration, streams: &Streams) -> Result<Trace, ConfigError> {
+        // A walk may come to twice its rate.
+        let most = if self == Model::Cellular { rate.scaled(2.0) } else { rate };
+        check_size("rate_mbps", most, duration)?;
         let rng = &mut streams.stream("trace.synth");
         match self {
             Model::Cellular => RandomWalk::around(rate).generate(duration, rng),
@@ -238,6 +246,28 @@ fn scattered(rates: &[f64], count: u64, rng: &mut Rng) -> Vec<u64> {
     places.into_iter().map(&mut ms_of).collect()
 }
 
+/// How many chances this rate gives in so many milliseconds.
+fn chances_at(rate_bps: f64, span_ms: u64) -> f64 {
+    rate_bps * span_ms as f64 * 1e-3 / CHANCE.bits().0 as f64
+}
+
+/// Refuses a trace that would be too long, or have too many chances at `most`, which `key` is behind.
+fn check_size(key: &str, most: Rate, duration: Duration) -> Result<(), ConfigError> {
+    if duration > LONGEST {
+        let reason = format!("is {}; the most that it may be is {}", duration.as_secs(), LONGEST.as_secs());
+        return Err(ConfigError::new("seconds", reason));
+    }
+    if chances_at(most.as_bps() as f64, duration.as_millis() as u64) > Trace::MOST as f64 {
+        let reason = format!(
+            "makes more than {} chances to deliver in {} s; give less of either",
+            Trace::MOST,
+            duration.as_secs()
+        );
+        return Err(ConfigError::new(key, reason));
+    }
+    Ok(())
+}
+
 /// The same error of a trace that was wanted by its mean.
 fn of_mean(error: &ConfigError) -> ConfigError {
     ConfigError::new("mean_mbps", error.reason.clone())
@@ -281,6 +311,11 @@ impl Credit {
                 self.times_ms.push(self.ms);
             }
         }
+    }
+
+    /// How many chances there would be, about, if `span_ms` passed at `rate_bps`.
+    pub fn chances_in(&self, rate_bps: f64, span_ms: u64) -> f64 {
+        self.times_ms.len() as f64 + chances_at(rate_bps, span_ms)
     }
 
     /// The milliseconds of the chances so far.

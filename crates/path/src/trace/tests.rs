@@ -127,7 +127,7 @@ fn what_is_wrong_with_a_trace_is_said_with_line_and_remedy() {
         line 2: `2.5` is no time; each line is one whole number of milliseconds (a table of rates starts with a header)
         line 2: `six` is no time; each line is one whole number of milliseconds (a table of rates starts with a header)
         line 1: `99999999999999999999` is no time; times are milliseconds from the start of the trace; subtract the first one
-        line 1: time 9999999999999 is more than thirty years; times are milliseconds from the start of the trace; subtract the first one
+        line 1: time 9999999999999 is more than eleven days; times are milliseconds from the start of the trace; subtract the first one
         line 1: the header names no rate; name the column of rates in Mbit/s with `mbps`, as in `time_s,mbps`
         line 3: time_s is 2, 1 was expected; give one row per second, without gaps
         line 2: mbps is -1; give Mbit/s from 0 to a million

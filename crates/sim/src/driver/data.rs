@@ -10,6 +10,10 @@ use airpace_path::Link;
 
 use super::Driver;
 use crate::agenda::Part;
+use crate::prepare::MOST_UNDER_WAY;
+
+/// Packets that are sent at one instant before somebody asks how many are under way.
+const LOOK_EVERY: u64 = 4_096;
 
 impl Driver<'_> {
     /// Puts on the path whatever the sender may send now.
@@ -19,8 +23,11 @@ impl Driver<'_> {
             return;
         }
         let sender_time = flow.sender_time(self.now);
-        let mut sent_any = false;
+        let mut sent = 0u64;
         loop {
+            if sent % LOOK_EVERY == LOOK_EVERY - 1 && self.is_crowded() {
+                break;
+            }
             let flow = &mut self.flows[index];
             flow.traffic.top_up(&mut flow.sender);
             let Some(transmit) = flow.sender.poll_transmit(sender_time) else { break };
@@ -36,7 +43,7 @@ impl Driver<'_> {
             self.recorder.record(Event::Sent(packet));
             flow.headers.push(packet.number, transmit.header);
             flow.stats.sent += 1;
-            sent_any = true;
+            sent += 1;
             if flow.wire_first {
                 flow.on_wire += packet.bytes;
                 flow.forward.push(self.now, packet);
@@ -47,10 +54,17 @@ impl Driver<'_> {
             }
         }
         let flow = &self.flows[index];
-        if sent_any {
+        if sent > 0 {
             self.agenda.set(Part::Forward(index), flow.forward.next());
         }
         self.agenda.set(Part::Sender(index), flow.next_of_sender());
+    }
+
+    /// Whether more packets are under way than memory should hold: the run ends then.
+    pub(super) fn is_crowded(&mut self) -> bool {
+        let under_way: usize = self.flows.iter().map(|flow| flow.headers.kept()).sum();
+        self.crowded |= under_way > MOST_UNDER_WAY;
+        self.crowded
     }
 
     /// A device that confides in its schemes counts what all of its flows send.

@@ -21,6 +21,26 @@ use crate::hop::LastHop;
 /// The longest run, in seconds: eleven days.
 const LONGEST_RUN_S: f64 = 1e6;
 
+/// Seconds of a run times flows: results are kept for each tenth of a second of each flow.
+///
+/// Chosen: a flow for eleven days, or a thousand for some hours.
+const MOST_FLOW_SECONDS: f64 = 1e7;
+
+/// Entries of a list, such as flows or devices.
+///
+/// Chosen: more than a cell serves.
+const MOST_ENTRIES: usize = 1_000;
+
+/// The shortest that an application sends or pauses, in seconds.
+///
+/// Chosen: a subframe.
+const SHORTEST_TURN_S: f64 = 1e-3;
+
+/// How often all applications of a run may turn on, together.
+///
+/// Chosen: some megabytes.
+const MOST_TURNS: f64 = 1e6;
+
 /// The longest that an ACK may be held back, in ms.
 ///
 /// Source: RFC 9000 §18.2 (`max_ack_delay` is less than 2^14 ms)
@@ -38,6 +58,7 @@ impl Scenario {
         if self.duration_s > LONGEST_RUN_S {
             return Err(ConfigError::new("duration_s", format!("is above {LONGEST_RUN_S} s")));
         }
+        self.check_amounts()?;
         if self.schemes.is_empty() {
             return Err(ConfigError::new(
                 "schemes",
@@ -61,6 +82,50 @@ impl Scenario {
         self.check_round_trips()?;
         self.check_labels()?;
         each("expect", &self.expect, |expect| expect.check(self))
+    }
+
+    /// Refuses what would eat memory or time without end.
+    fn check_amounts(&self) -> Result<(), ConfigError> {
+        for (key, entries) in [
+            ("flow", self.flow.len()),
+            ("device", self.device.len()),
+            ("ack_outage", self.ack_outage.len()),
+            ("expect", self.expect.len()),
+            ("schemes", self.schemes.len()),
+        ] {
+            if entries > MOST_ENTRIES {
+                let reason = format!("has {entries} entries; the most are {MOST_ENTRIES}");
+                return Err(ConfigError::new(key, reason));
+            }
+        }
+        if self.duration_s * self.flow.len() as f64 > MOST_FLOW_SECONDS {
+            let reason = format!(
+                "is {} with {} flows; the most is {MOST_FLOW_SECONDS} s of all flows together",
+                self.duration_s,
+                self.flow.len()
+            );
+            return Err(ConfigError::new("duration_s", reason));
+        }
+        let mut turns = 0.0;
+        for (index, flow) in self.flow.iter().enumerate() {
+            let (Some(on), Some(off)) = (flow.on_s, flow.off_s) else { continue };
+            for (key, seconds) in [("on_s", on), ("off_s", off)] {
+                if positive(key, seconds).map_err(|error| error.within(&format!("flow.{index}")))?
+                    < SHORTEST_TURN_S
+                {
+                    let reason = format!("is {seconds}; the least is {SHORTEST_TURN_S}");
+                    return Err(ConfigError::new(format!("flow.{index}.{key}"), reason));
+                }
+            }
+            turns += self.duration_s / (on + off);
+            if turns > MOST_TURNS {
+                let reason = format!(
+                    "is {on}, with pauses of {off} s: flows turn on more than {MOST_TURNS} times; give longer times"
+                );
+                return Err(ConfigError::new(format!("flow.{index}.on_s"), reason));
+            }
+        }
+        Ok(())
     }
 
     fn check_path(&self) -> Result<(), ConfigError> {
@@ -276,11 +341,7 @@ impl Flow {
             ));
         }
         match (self.on_s, self.off_s) {
-            (Some(on), Some(off)) => {
-                positive("on_s", on)?;
-                positive("off_s", off)?;
-            }
-            (None, None) => {}
+            (Some(_), Some(_)) | (None, None) => {}
             (Some(_), None) => return Err(ConfigError::new("off_s", "is missing; `on_s` needs it")),
             (None, Some(_)) => return Err(ConfigError::new("on_s", "is missing; `off_s` needs it")),
         }
