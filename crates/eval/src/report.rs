@@ -13,6 +13,7 @@ mod states;
 mod style;
 mod table;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -80,8 +81,13 @@ pub fn write(root: &Path) -> Result<PathBuf, EvalError> {
 /// A file of the folder that cannot be read.
 pub fn render(folder: &RunFolder) -> Result<String, EvalError> {
     let manifest = folder.manifest()?;
-    // A run that was interrupted before its first end has no summary yet.
-    let summary = if manifest.complete { folder.summary()? } else { folder.summary().unwrap_or_default() };
+    let summary = match folder.summary() {
+        // A run that was interrupted before its first end has no summary yet.
+        Err(EvalError::Read { source, .. }) if !manifest.complete && source.kind() == ErrorKind::NotFound => {
+            Summary::default()
+        }
+        read => read?,
+    };
     let data = page_data(folder, &manifest, &summary)?;
     let json = serde_json::to_string(&data).expect("plain data with text keys");
     // In a script element only `<` could end the data early.

@@ -1,11 +1,20 @@
 //! What a run comes to: every number of every run, as `summary.json` holds it and as `--json` prints it.
 
+use std::collections::BTreeMap;
+
 use airpace_core::radio::Direction;
 use serde::{Deserialize, Serialize};
 
 use crate::expect::Verdict;
 use crate::facts::RunFacts;
 use crate::metrics::{Carrier, FlowMetrics, JainWindow, Measured, Throughput100ms};
+
+/// The most runs of a folder, flows of a run and seconds of a run.
+///
+/// Chosen: more than any evaluation has, and what a scenario may have.
+const MOST_RUNS: usize = 100_000;
+const MOST_FLOWS: usize = 1_000;
+const MOST_SECONDS: f64 = 1e6;
 
 /// Every number of every run, and the verdicts on the scenarios' expectations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -135,6 +144,35 @@ impl RunSummary {
 }
 
 impl Summary {
+    /// Whether this can be what runs came to: where it was read, somebody may have written it by hand.
+    ///
+    /// # Errors
+    /// What cannot be.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.runs.len() > MOST_RUNS {
+            return Err(format!(
+                "it has {} runs; {MOST_RUNS} are the most that can be shown",
+                self.runs.len()
+            ));
+        }
+        let mut flows_of: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+        for run in &self.runs {
+            let RunSummary { scenario, scheme, seed, duration_s, flows, .. } = run;
+            let which = format!("{scenario} with {scheme}, seed {seed}");
+            if !(*duration_s > 0.0 && *duration_s <= MOST_SECONDS) {
+                return Err(format!("`duration_s` of {which} is {duration_s}"));
+            }
+            if flows.len() > MOST_FLOWS {
+                return Err(format!("{which} has {} flows", flows.len()));
+            }
+            let (count, first) = flows_of.entry(scenario).or_insert((flows.len(), *seed));
+            if flows.len() != *count {
+                return Err(format!("{which} has {} flows, but {count} with seed {first}", flows.len()));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether every expectation was met.
     pub fn all_expectations_met(&self) -> bool {
         self.expectations.iter().all(|verdict| verdict.passed)

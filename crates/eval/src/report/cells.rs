@@ -13,7 +13,7 @@ use crate::direction;
 use crate::error::EvalError;
 use crate::metrics::Carrier;
 use crate::summary::RunSummary;
-use crate::tables::read::{Part, vocabulary, words};
+use crate::tables::read::{Part, Words};
 
 /// Subframes of the map.
 const MAP_SUBFRAMES: usize = 200;
@@ -67,14 +67,11 @@ pub(super) fn read(
         let goes_this_way = rows_that_go(direction, batch);
         let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
         let n_prb = batch["n_prb"].as_primitive::<UInt8Type>();
-        let vocabulary: Vec<usize> =
-            vocabulary(batch, "owner").iter().map(|owner| user_of(&users, owner)).collect();
-        for (row, owner) in words(batch, "owner").into_iter().enumerate() {
-            if !goes_this_way[row] {
-                continue;
-            }
+        let owners = Words::of(batch, "owner");
+        let users_of_owners = owners.map(|owner| user_of(&users, owner));
+        for row in (0..batch.num_rows()).filter(|row| goes_this_way[*row]) {
             let (time_ms, n_prb) = (time_ms.value(row), n_prb.value(row));
-            let user = vocabulary[owner];
+            let user = users_of_owners[owners.place(row)];
             if let Some(index) = intervals.index(time_ms) {
                 prbs[user][index] += u64::from(n_prb);
             }
@@ -99,9 +96,9 @@ pub(super) fn read(
 
 /// Row by row, whether its grant is of this direction.
 fn rows_that_go(direction: Direction, batch: &RecordBatch) -> Vec<bool> {
-    let names = vocabulary(batch, "direction");
-    let is_it: Vec<bool> = names.iter().map(|name| direction::of_word(name) == direction).collect();
-    words(batch, "direction").into_iter().map(|word| is_it[word]).collect()
+    let ways = Words::of(batch, "direction");
+    let is_it = ways.map(|name| direction::of_word(name) == direction);
+    (0..batch.num_rows()).map(|row| is_it[ways.place(row)]).collect()
 }
 
 /// The devices of the run's flows, then everyone else by kind.
@@ -167,7 +164,7 @@ impl PrbMap {
             let (carrier, first_prb, n_prb, mcs) =
                 (bytes("carrier"), bytes("first_prb"), bytes("n_prb"), bytes("mcs"));
             let again = batch["retransmission"].as_boolean();
-            let (owner, vocabulary) = (words(batch, "owner"), vocabulary(batch, "owner"));
+            let owners = Words::of(batch, "owner");
             let goes_this_way = rows_that_go(direction, batch);
             for row in (0..batch.num_rows()).filter(|row| goes_this_way[*row]) {
                 let subframe = time_ms.value(row) - start_ms;
@@ -181,7 +178,7 @@ impl PrbMap {
                     map.grants.retain(|grant| grant.0 < subframe);
                     continue;
                 }
-                let owner = map.owner(&vocabulary[owner[row]]);
+                let owner = map.owner(owners.word(row));
                 let mcs = if mcs.is_valid(row) { i16::from(mcs.value(row)) } else { -1 };
                 let (first, len) = (first_prb.value(row), n_prb.value(row));
                 let again = u8::from(again.value(row));

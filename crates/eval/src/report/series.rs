@@ -12,7 +12,7 @@ use crate::direction;
 use crate::error::EvalError;
 use crate::metrics::nearest_rank;
 use crate::summary::{RunSummary, Summary};
-use crate::tables::read::{Part, vocabulary, words};
+use crate::tables::read::{Part, Words};
 
 /// How much of a run the page may hold, so that it stays below 8 MB however many runs it shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +152,10 @@ fn words_of(column: &str) -> String {
 
 /// The most estimates shown of one flow.
 const MOST_ESTIMATES: usize = 4;
+/// The most columns of rates that are looked through for them: many times what all schemes together have.
+const MOST_BELIEFS: usize = 200;
+/// The most states that are told apart; a scheme has some.
+const MOST_STATES: usize = 200;
 /// The most stays shown of one flow; more are merged.
 const MOST_STAYS: usize = 600;
 
@@ -196,9 +200,9 @@ pub(super) fn capacities(
         let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
         let device = batch["device"].as_primitive::<UInt16Type>();
         let bytes = batch["capacity_bytes"].as_primitive::<UInt32Type>();
-        let (way, vocabulary) = (words(batch, "direction"), vocabulary(batch, "direction"));
+        let ways = Words::of(batch, "direction");
         for row in 0..batch.num_rows() {
-            let side = (device.value(row), direction::of_word(&vocabulary[way[row]]));
+            let side = (device.value(row), direction::of_word(ways.word(row)));
             let place = sides.iter().position(|(known, _)| *known == side).unwrap_or_else(|| {
                 sides.push((side, vec![0; intervals.count()]));
                 sides.len() - 1
@@ -318,6 +322,7 @@ fn controllers(
         .columns()?
         .into_iter()
         .filter(|name| name.ends_with("_mbps") && name != "pacing_rate_mbps")
+        .take(MOST_BELIEFS)
         .collect();
     let beliefs: Vec<_> =
         names.iter().map(|name| (name.clone(), vec![(0.0, 0); intervals.count()])).collect();
@@ -329,10 +334,10 @@ fn controllers(
     part.for_each(&columns, |batch| {
         let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
         let flow = batch["flow"].as_primitive::<UInt16Type>();
-        let (state, vocabulary) = (words(batch, "state"), vocabulary(batch, "state"));
+        let states = Words::of(batch, "state");
         for row in 0..batch.num_rows() {
             let Some(course) = courses.get_mut(usize::from(flow.value(row))) else { continue };
-            course.enter(time_ms.value(row) / 1e3, &vocabulary[state[row]]);
+            course.enter(time_ms.value(row) / 1e3, states.word(row));
             let Some(index) = intervals.index(time_ms.value(row)) else { continue };
             for (name, belief) in &mut course.beliefs {
                 let column = batch[name.as_str()].as_primitive::<Float64Type>();
@@ -354,10 +359,14 @@ impl ControllerCourse {
             return;
         }
         let known = self.states.iter().position(|known| known == state);
-        let place = known.unwrap_or_else(|| {
-            self.states.push(state.to_owned());
-            self.states.len() - 1
-        });
+        let place = match known {
+            Some(place) => place,
+            None if self.states.len() == MOST_STATES => return,
+            None => {
+                self.states.push(state.to_owned());
+                self.states.len() - 1
+            }
+        };
         self.entries.push((time_s, place));
     }
 

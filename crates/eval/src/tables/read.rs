@@ -1,26 +1,36 @@
-//! Tables read back, batch by batch.
+//! Tables read back, batch by batch. A run folder may be a stranger's: what does not fit is an error, not a panic.
 
 use std::fs::File;
 use std::path::Path;
 
 use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::errors::ParquetError;
 
-use super::partition;
+use super::{fields, partition};
 use crate::error::EvalError;
 use crate::facts::RunFacts;
 use crate::summary::RunSummary;
 
+/// Rows per byte of its file that a table may claim, and rows that any may.
+///
+/// Chosen: a hundred times what the most even of ours has; a file of some bytes can claim thousands of millions.
+const MOST_ROWS_PER_BYTE: u64 = 1_000;
+const ROWS_OF_ANY: u64 = 1 << 20;
+
 /// One run's part of one table.
 pub(crate) struct Part {
+    table: &'static str,
     path: std::path::PathBuf,
 }
 
 impl Part {
     /// The part of `table` that `run` wrote below `root`.
-    pub(crate) fn of(root: &Path, table: &str, run: &RunSummary) -> Part {
+    pub(crate) fn of(root: &Path, table: &'static str, run: &RunSummary) -> Part {
         let facts = RunFacts {
             scenario: run.scenario.clone(),
             scheme: run.scheme.clone(),
@@ -28,7 +38,7 @@ impl Part {
             duration: airpace_core::Time::ZERO,
             flows: Vec::new(),
         };
-        Part { path: partition(root, table, &facts).join("part.parquet") }
+        Part { table, path: partition(root, table, &facts).join("part.parquet") }
     }
 
     /// The names of its columns.
@@ -36,42 +46,93 @@ impl Part {
         Ok(self.open()?.schema().fields().iter().map(|field| field.name().clone()).collect())
     }
 
-    /// Calls `each` with its rows, a bounded number at a time, of these columns only.
+    /// Calls `each` with its rows, a bounded number at a time, of these columns only: of the types in which they are written.
     pub(crate) fn for_each(
         &self,
         columns: &[&str],
         mut each: impl FnMut(&RecordBatch),
     ) -> Result<(), EvalError> {
         let builder = self.open()?;
+        self.check_types(columns, builder.schema())?;
         let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
         let reader = builder.with_projection(mask).build().map_err(EvalError::table(&self.path))?;
         for batch in reader {
             let batch = batch.map_err(|error| EvalError::table(&self.path)(ParquetError::from(error)))?;
             if let Some(missing) = columns.iter().find(|column| batch.column_by_name(column).is_none()) {
-                let reason = format!("it has no column `{missing}`");
-                return Err(EvalError::Malformed { path: self.path.clone(), reason });
+                return Err(self.malformed(format!("it has no column `{missing}`")));
             }
             each(&batch);
         }
         Ok(())
     }
 
+    fn check_types(&self, columns: &[&str], schema: &SchemaRef) -> Result<(), EvalError> {
+        let known = fields(self.table);
+        for column in columns {
+            let Ok(found) = schema.field_with_name(column) else {
+                return Err(self.malformed(format!("it has no column `{column}`")));
+            };
+            let known = known.iter().find(|field| field.name() == column);
+            // What a scheme tells of itself is a number.
+            let wanted = known.map_or(&DataType::Float64, |field| field.data_type());
+            if found.data_type() != wanted {
+                let reason = format!("its column `{column}` is {}, not {wanted}", found.data_type());
+                return Err(self.malformed(reason));
+            }
+        }
+        Ok(())
+    }
+
     fn open(&self) -> Result<ParquetRecordBatchReaderBuilder<File>, EvalError> {
-        let file = File::open(&self.path).map_err(EvalError::read(&self.path))?;
-        ParquetRecordBatchReaderBuilder::try_new(file).map_err(EvalError::table(&self.path))
+        let file = airpace_files::open(&self.path).map_err(EvalError::read(&self.path))?;
+        let bytes = file.metadata().map_err(EvalError::read(&self.path))?.len();
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(EvalError::table(&self.path))?;
+        let rows = builder.metadata().file_metadata().num_rows();
+        let most = bytes.saturating_mul(MOST_ROWS_PER_BYTE).max(ROWS_OF_ANY);
+        match u64::try_from(rows) {
+            Ok(rows) if rows <= most => Ok(builder),
+            _ => Err(self.malformed(format!("it claims to have {rows} rows in {bytes} bytes"))),
+        }
+    }
+
+    fn malformed(&self, reason: String) -> EvalError {
+        EvalError::Malformed { path: self.path.clone(), reason }
     }
 }
 
-/// Takes the words of a categorical column, row by row.
-pub(crate) fn words(batch: &RecordBatch, column: &str) -> Vec<usize> {
-    use arrow_array::cast::AsArray;
-    let keys = batch[column].as_dictionary::<arrow_array::types::Int32Type>().keys();
-    keys.values().iter().map(|key| *key as usize).collect()
+/// A categorical column: few different words, and which of them each row has.
+pub(crate) struct Words {
+    /// The last is empty, for rows that have none.
+    words: Vec<String>,
+    rows: Vec<usize>,
 }
 
-/// The words of a categorical column, by key.
-pub(crate) fn vocabulary(batch: &RecordBatch, column: &str) -> Vec<String> {
-    use arrow_array::cast::AsArray;
-    let words = batch[column].as_dictionary::<arrow_array::types::Int32Type>().values().as_string::<i32>();
-    words.iter().map(|word| word.unwrap_or_default().to_owned()).collect()
+impl Words {
+    /// Of a column that [`Part::for_each`] gave.
+    pub(crate) fn of(batch: &RecordBatch, column: &str) -> Words {
+        let dictionary = batch[column].as_dictionary::<Int32Type>();
+        let values = dictionary.values().as_string::<i32>();
+        let mut words: Vec<String> = values.iter().map(|word| word.unwrap_or_default().to_owned()).collect();
+        let none = words.len();
+        words.push(String::new());
+        let key = |key: Option<i32>| {
+            key.and_then(|key| usize::try_from(key).ok()).filter(|key| *key < none).unwrap_or(none)
+        };
+        Words { words, rows: dictionary.keys().iter().map(key).collect() }
+    }
+
+    /// Something of each word, for [`Words::place`] to find it by.
+    pub(crate) fn map<T>(&self, each: impl FnMut(&String) -> T) -> Vec<T> {
+        self.words.iter().map(each).collect()
+    }
+
+    /// The place of a row's word among all words.
+    pub(crate) fn place(&self, row: usize) -> usize {
+        self.rows[row]
+    }
+
+    /// A row's word.
+    pub(crate) fn word(&self, row: usize) -> &str {
+        &self.words[self.rows[row]]
+    }
 }

@@ -1,0 +1,17 @@
+//! What must hold for any run folder, on drawn bytes. The same function is a fuzz target of `fuzz/`.
+
+#[path = "../../../fuzz/src/choices.rs"]
+mod choices;
+#[path = "../../../fuzz/src/folder.rs"]
+mod folder;
+
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn run_folders(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        folder::folder(&bytes);
+    }
+}
