@@ -9,6 +9,11 @@ use crate::layout::{Code, Leaf};
 use crate::log;
 use crate::packet::{LogCode, Radio};
 
+/// The radios that can be asked for.
+///
+/// Chosen: twice as many as any phone has SIMs; every one more would let a program ask for each KPI once more.
+const MOST_RADIOS: u8 = 4;
+
 /// One thing that is wanted of one radio. Written `NAME` or `NAME@RADIO`; the first radio where nothing is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -92,7 +97,7 @@ impl FromStr for Wanted {
         let (name, radio) = match text.split_once('@') {
             None => (text, Radio::FIRST),
             Some((name, radio)) => match radio.parse() {
-                Ok(number) if number > 0 => (name, Radio(number)),
+                Ok(number) if (1..=MOST_RADIOS).contains(&number) => (name, Radio(number)),
                 _ => return Err(KpiError::Radio(radio.to_owned())),
             },
         };

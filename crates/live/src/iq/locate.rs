@@ -1,8 +1,10 @@
 //! Which files a name means.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::bytes::Bytes;
@@ -20,6 +22,11 @@ const FOLDER: &str = "is a folder; give a file of samples";
 
 /// A description larger than this is none.
 const MOST_META: u64 = 1 << 28;
+
+/// What extends an entry of an archive is no longer.
+///
+/// Chosen: many times the longest path of a system.
+const MOST_EXTENSION: u64 = 1 << 16;
 
 /// Samples that nobody has read yet, and what is known of them.
 pub struct Located {
@@ -164,18 +171,36 @@ fn is_file(open: &impl AsFd) -> bool {
 ///
 /// Source: SigMF specification, "SigMF Archives": a tar file with a folder for each recording
 fn of_archive(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
-    let mut archive = tar::Archive::new(File::open(path).map_err(Error::io(path))?);
+    let mut file = File::open(path).map_err(Error::io(path))?;
     let (mut meta, mut data) = (None, None);
-    for entry in archive.entries_with_seek().map_err(Error::io(path))? {
-        let entry = entry.map_err(Error::io(path))?;
-        let name = entry.path().map_err(Error::io(path))?.into_owned();
+    let mut extension = Extension::default();
+    let mut at = 0;
+    loop {
+        file.seek(SeekFrom::Start(at)).map_err(Error::io(path))?;
+        let mut archive = tar::Archive::new(&file);
+        // As it lies there, entry by entry: what extends the next one is read here, and is not believed to be of any length.
+        let mut entries = archive.entries().map_err(Error::io(path))?.raw(true);
+        let Some(entry) = entries.next() else { break };
+        let mut entry = entry.map_err(Error::io(path))?;
+        let first = at + entry.raw_file_position();
+        let is_extension = Extension::is_in(&entry);
+        let count = if is_extension { entry.size() } else { extension.size.unwrap_or(entry.size()) };
+        at = first.saturating_add(count).checked_next_multiple_of(512).unwrap_or(u64::MAX);
+        if is_extension {
+            extension.read(path, &mut entry)?;
+            continue;
+        }
+        let Extension { name, .. } = std::mem::take(&mut extension);
+        let name = match name {
+            Some(name) => name,
+            None => entry.path().map_err(Error::io(path))?.into_owned(),
+        };
         let text = name.to_string_lossy().into_owned();
         let within = path.join(&name);
         let is_second = if text.ends_with(META) {
             meta.replace(parse_meta(&within, entry, raw)?).is_some()
         } else if text.ends_with(DATA) || text.ends_with(&format!("{DATA}{ZSTD}")) {
-            let place = (entry.raw_file_position(), entry.size());
-            data.replace((within, place)).is_some()
+            data.replace((within, (first, count))).is_some()
         } else {
             false
         };
@@ -189,11 +214,51 @@ fn of_archive(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located
         let what = format!("the archive holds no recording, that is, no pair of *{META} and *{DATA}");
         return Err(Error::Archive { path: path.to_owned(), what });
     };
-    let mut file = archive.into_inner();
     file.seek(SeekFrom::Start(first)).map_err(Error::io(path))?;
     let is_packed = data.to_string_lossy().ends_with(ZSTD);
     let bytes = Bytes::new(Some(count), is_packed, move || Ok(Box::new(file.take(count))));
     Ok(Located { path: data, meta, bytes })
+}
+
+/// What entries of an archive say of the one behind them, whose own header has no room for it.
+///
+/// Source: IEEE 2018, POSIX.1-2017, `pax`, "pax Extended Header"; GNU 2021, tar 1.34, type `L`
+#[derive(Default)]
+struct Extension {
+    name: Option<PathBuf>,
+    size: Option<u64>,
+}
+
+impl Extension {
+    fn is_in(entry: &tar::Entry<'_, &File>) -> bool {
+        let kind = entry.header().entry_type();
+        kind.is_pax_local_extensions() || kind.is_gnu_longname()
+    }
+
+    fn read(&mut self, path: &Path, entry: &mut tar::Entry<'_, &File>) -> Result<(), Error> {
+        if entry.size() > MOST_EXTENSION {
+            let what =
+                format!("the archive has an entry's name of {} bytes: unpack it with `tar xf`", entry.size());
+            return Err(Error::Archive { path: path.to_owned(), what });
+        }
+        let is_pax = entry.header().entry_type().is_pax_local_extensions();
+        let mut bytes = vec![];
+        entry.take(MOST_EXTENSION).read_to_end(&mut bytes).map_err(Error::io(path))?;
+        if !is_pax {
+            let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+            self.name = Some(OsStr::from_bytes(&bytes[..end]).into());
+            return Ok(());
+        }
+        for record in tar::PaxExtensions::new(&bytes) {
+            let record = record.map_err(Error::io(path))?;
+            match record.key_bytes() {
+                b"path" => self.name = Some(OsStr::from_bytes(record.value_bytes()).into()),
+                b"size" => self.size = record.value().ok().and_then(|size| size.parse().ok()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -264,6 +329,31 @@ mod tests {
         archive("two.sigmf", &["cell.sigmf-data", "cell.sigmf-meta", "cell.sigmf-meta"]);
         assert!(refused(&path("two.sigmf")).contains("two.sigmf: the archive holds several"));
         archive("half.sigmf", &["cell.sigmf-data"]);
+        // Names of more than a hundred bytes, in both forms, and one that says it is as long as the archive.
+        let long = "n".repeat(300);
+        let mut gnu = tar::Builder::new(File::create(path("long.sigmf")).unwrap());
+        for end in ["data", "meta"] {
+            let name = format!("{long}/cell.sigmf-{end}");
+            gnu.append_path_with_name(path(&format!("cell.sigmf-{end}")), name).unwrap();
+        }
+        gnu.finish().unwrap();
+        assert_eq!(read_all(&path("long.sigmf")), samples());
+        let mut pax = tar::Builder::new(File::create(path("pax.sigmf")).unwrap());
+        for end in ["data", "meta"] {
+            let (name, file) = (format!("{long}/cell.sigmf-{end}"), format!("cell.sigmf-{end}"));
+            let size = std::fs::metadata(path(&file)).unwrap().len().to_string();
+            let records = [("path", name.as_bytes()), ("size", size.as_bytes())];
+            pax.append_pax_extensions(records).unwrap();
+            pax.append_path_with_name(path(&file), end).unwrap();
+        }
+        pax.finish().unwrap();
+        assert_eq!(read_all(&path("pax.sigmf")), samples());
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::GNULongName);
+        header.set_size(1 << 40);
+        header.set_cksum();
+        std::fs::write(path("endless.sigmf"), header.as_bytes()).unwrap();
+        assert!(refused(&path("endless.sigmf")).contains("an entry's name of 1099511627776 bytes"));
         assert!(refused(&path("half.sigmf")).contains("no recording"));
         std::fs::write(path("none.sigmf"), vec![7; 2000]).unwrap();
         assert!(refused(&path("none.sigmf")).contains("none.sigmf: "));

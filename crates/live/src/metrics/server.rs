@@ -8,10 +8,12 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{Metrics, page};
 
@@ -23,6 +25,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const MOST_CONNECTIONS: usize = 64;
 /// The longest request.
 const LONGEST_REQUEST: usize = 8_192;
+/// How many times as long as it has worked the thread rests: no flood of requests takes more than a tenth of a core.
+///
+/// Chosen: a page takes a fraction of a millisecond, so that who asks now and then waits for some.
+const REST: u64 = 9;
+/// The longest it rests at a stretch: who is slow is hung up on in time.
+const LONGEST_REST: Duration = Duration::from_millis(100);
+/// Pages that are made before it rests.
+const MOST_PAGES_PER_TURN: usize = 8;
 /// What the page is.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -32,6 +42,9 @@ pub struct MetricsServer {
     address: SocketAddr,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
+    /// Processor time that the thread has taken.
+    #[cfg(test)]
+    worked_ns: Arc<AtomicU64>,
 }
 
 impl MetricsServer {
@@ -53,9 +66,17 @@ impl MetricsServer {
         let address = listener.local_addr()?;
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let stopped = Arc::clone(&stop);
-        let serve = move || serve(&listener, &stopped, &metrics, patience);
+        let worked_ns = Arc::new(AtomicU64::new(0));
+        let worked = Arc::clone(&worked_ns);
+        let serve = move || serve(&listener, &stopped, &metrics, patience, &worked);
         let thread = Some(std::thread::Builder::new().name("metrics".to_owned()).spawn(serve)?);
-        Ok(MetricsServer { address, stop, thread })
+        Ok(MetricsServer {
+            address,
+            stop,
+            thread,
+            #[cfg(test)]
+            worked_ns,
+        })
     }
 
     /// Where it serves: the port, where the system chose one.
@@ -73,11 +94,27 @@ impl Drop for MetricsServer {
     }
 }
 
-/// Answers whoever asks, until `stop`.
-fn serve(listener: &TcpListener, stop: &OwnedFd, metrics: &Metrics, patience: Duration) {
+/// Answers whoever asks, until `stop`; counts the processor time that it takes.
+fn serve(
+    listener: &TcpListener,
+    stop: &OwnedFd,
+    metrics: &Metrics,
+    patience: Duration,
+    worked_ns: &AtomicU64,
+) {
     // The oldest first.
     let mut connections: Vec<Connection> = vec![];
+    let mut rest = Duration::ZERO;
     loop {
+        let rested = Timespec::try_from(rest.min(LONGEST_REST)).ok();
+        match poll(&mut [PollFd::new(stop, PollFlags::IN)], rested.as_ref()) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(_) => return,
+        }
+        rest = rest.saturating_sub(LONGEST_REST);
+        if !rest.is_zero() {
+            continue;
+        }
         let mut waits = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
         waits
             .extend(connections.iter().map(|connection| PollFd::new(&connection.stream, connection.wants())));
@@ -91,9 +128,20 @@ fn serve(listener: &TcpListener, stop: &OwnedFd, metrics: &Metrics, patience: Du
             return;
         }
         drop(waits);
+        let began_ns = work_ns();
+        let mut pages = 0;
         // Whoever does not ask as he should, or goes away, has only himself to blame.
         connections.retain_mut(|connection| {
-            connection.since.elapsed() < patience && matches!(connection.go_on(metrics), Ok(Progress::Waits))
+            if connection.since.elapsed() >= patience {
+                return false;
+            }
+            let asks = connection.answer.is_none();
+            if asks && pages == MOST_PAGES_PER_TURN {
+                return true;
+            }
+            let progress = connection.go_on(metrics);
+            pages += usize::from(asks && connection.answer.is_some());
+            matches!(progress, Ok(Progress::Waits))
         });
         while let Ok((stream, _)) = listener.accept() {
             if stream.set_nonblocking(true).is_err() {
@@ -104,7 +152,16 @@ fn serve(listener: &TcpListener, stop: &OwnedFd, metrics: &Metrics, patience: Du
             }
             connections.push(Connection { stream, since: Instant::now(), head: vec![], answer: None });
         }
+        let work_ns = work_ns() - began_ns;
+        worked_ns.fetch_add(work_ns, Ordering::Relaxed);
+        rest = Duration::from_nanos(REST * work_ns);
     }
+}
+
+/// Processor time that the calling thread has taken, in ns: that others take the processor away is not work.
+fn work_ns() -> u64 {
+    let work = clock_gettime(ClockId::ThreadCPUTime);
+    work.tv_sec as u64 * 1_000_000_000 + work.tv_nsec as u64
 }
 
 /// Somebody who asks.
@@ -240,6 +297,19 @@ mod tests {
         for stream in &mut silent {
             assert!(matches!(stream.read(&mut [0; 8]), Ok(0) | Err(_)), "a silent client is hung up on");
         }
+    }
+
+    #[test]
+    fn a_flood_of_requests_takes_no_more_than_a_tenth_of_a_core() {
+        let server = server(Duration::MAX, Metrics::new(1_024));
+        let worked = || server.worked_ns.load(Ordering::Relaxed);
+        let (began, before) = (Instant::now(), worked());
+        for _ in 0..200 {
+            assert!(asked(server.address(), "GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
+        }
+        // After each answer but the last it has rested before it gave the next.
+        let work = Duration::from_nanos((worked() - before) * 9 / 10);
+        assert!(work * REST as u32 <= began.elapsed(), "{work:?} of work in {:?}", began.elapsed());
     }
 
     #[test]

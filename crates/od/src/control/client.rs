@@ -187,10 +187,16 @@ impl Client {
     fn line(&mut self) -> Result<String, Error> {
         loop {
             if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
-                let line = self.received.drain(..=end).take(end).collect();
-                return String::from_utf8(line).map_err(|error| Error::Protocol {
-                    line: String::from_utf8_lossy(error.as_bytes()).into(),
-                });
+                let line: Vec<u8> = self.received.drain(..=end).take(end).collect();
+                let is_plain = |line: &str| line.chars().all(|c| !c.is_control() || c == '\t');
+                return match String::from_utf8(line) {
+                    // Whoever shows it may have a terminal that does what such characters say.
+                    Ok(line) if is_plain(&line) => Ok(line),
+                    Ok(line) => Err(Error::Protocol { line }),
+                    Err(error) => {
+                        Err(Error::Protocol { line: String::from_utf8_lossy(error.as_bytes()).into() })
+                    }
+                };
             }
             if self.received.len() > MOST_LINE_BYTES {
                 let line = String::from_utf8_lossy(&self.received[..80]).into();

@@ -1,7 +1,8 @@
 //! A small daemon to test against: three KPIs, in a folder of its own, in this process or in another.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -211,7 +212,7 @@ fn daemon_in_a_process_of_its_own() {
     run(server, Offers { board, state: state.clone() }, &state);
 }
 
-/// Connections that another process has, idle.
+/// Connections that another process has, idle but for what it wishes at first.
 pub struct Visitors {
     child: Child,
 }
@@ -219,18 +220,45 @@ pub struct Visitors {
 /// Tells this binary, started anew, how many connections to have to the daemon whose folder [`VISITED`] names.
 const VISITS: &str = "OD_TEST_VISITS";
 const VISITED: &str = "OD_TEST_VISITS_TO";
+/// Tells it what to subscribe to by the first of them, as many names as there are.
+const WISHES: &str = "OD_TEST_WISHES";
 
 impl Visitors {
     pub fn start(dir: &Path, count: usize) -> Visitors {
-        let child = Command::new(std::env::current_exe().expect("this binary"))
+        Visitors::of(Command::new(std::env::current_exe().expect("this binary")), dir, count, &[]).0
+    }
+
+    /// Of another user, by a copy of this binary that he may start; and how many of these wishes came true.
+    pub fn start_as(
+        user: u32,
+        binary: &Path,
+        dir: &Path,
+        count: usize,
+        wishes: &[String],
+    ) -> (Visitors, usize) {
+        let mut command = Command::new(binary);
+        command.uid(user).gid(user).current_dir("/");
+        Visitors::of(command, dir, count, wishes)
+    }
+
+    fn of(mut command: Command, dir: &Path, count: usize, wishes: &[String]) -> (Visitors, usize) {
+        let mut child = command
             .args(["--exact", "daemon::visitors_in_a_process_of_their_own", "--nocapture"])
             .env(VISITED, dir)
             .env(VISITS, count.to_string())
+            .env(WISHES, wishes.join(","))
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .spawn()
             .expect("this binary starts");
-        Visitors { child }
+        if wishes.is_empty() {
+            return (Visitors { child }, 0);
+        }
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let granted =
+            lines.map_while(Result::ok).find_map(|line| Some(line.split_once("granted ")?.1.to_owned()));
+        let granted = granted.expect("the visitors end only when they are killed");
+        (Visitors { child }, granted.parse().expect("a number"))
     }
 }
 
@@ -247,7 +275,17 @@ fn visitors_in_a_process_of_their_own() {
     let Some(dir) = std::env::var_os(VISITED).map(PathBuf::from) else { return };
     let count: usize = std::env::var(VISITS).expect("set").parse().expect("a number");
     let connect = |_| UnixStream::connect(dir.join(SOCKET_NAME)).expect("the daemon listens");
-    let _connections: Vec<_> = (0..count).map(connect).collect();
+    let mut connections: Vec<_> = (0..count).map(connect).collect();
+    let wishes = std::env::var(WISHES).unwrap_or_default();
+    let mut granted = 0;
+    for name in wishes.split(',').filter(|name| !name.is_empty()) {
+        let program = &mut connections[0];
+        let mut answer = [0; 200];
+        let asked = program.write_all(format!("subscribe {name}\n").as_bytes());
+        let count = asked.and_then(|()| program.read(&mut answer)).unwrap_or(0);
+        granted += usize::from(answer[..count].starts_with(b"ok "));
+    }
+    println!("granted {granted}");
     // Until it is killed, or its parent has gone.
     let _ = std::io::stdin().read_line(&mut String::new());
 }

@@ -203,3 +203,19 @@ fn a_list_without_end_is_not_read() {
         assert!(matches!(error, Error::Protocol { .. }), "{error:?}");
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_programs_say_the_daemon_goes_on(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        crate::protocol::daemon(&bytes);
+    }
+
+    #[test]
+    fn whatever_a_daemon_says_programs_get_an_answer_or_an_error(
+        bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'\n'), Just(b'\t'), 32u8..127], 0..600),
+    ) {
+        crate::protocol::client(&bytes);
+    }
+}

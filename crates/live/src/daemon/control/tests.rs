@@ -47,8 +47,9 @@ fn a_refusal_says_what_does_not_fit() {
 fn subscriptions_that_ended_leave_room_for_others() {
     let (mut desk, told) = desk(4);
     let kept = desk.subscribe("lte.rsrp").expect("there is room");
-    for radio in 2..=255 {
-        let slot = desk.subscribe(&format!("lte.snr@{radio}")).expect("the one before was given back");
+    let others = KPIS.iter().flat_map(|kpi| (2..=4).map(move |radio| format!("{}@{radio}", kpi.name)));
+    for name in others {
+        let slot = desk.subscribe(&name).expect("the one before was given back");
         assert_ne!(slot, kept, "a place with a subscription is nobody else's");
         desk.unsubscribed(slot);
     }
