@@ -1,9 +1,13 @@
 //! What must hold for any input: one function for each fuzz target.
 //!
-//! The same functions run on drawn bytes in the ordinary tests: `tests/hostile.rs` of the crates `diag`, `phy` and `live`.
+//! The same functions run on drawn bytes in the ordinary tests: `tests/hostile.rs` of the crates `diag`, `phy`, `live`,
+//! `od`, `sim` and `eval`.
 
 mod choices;
 pub mod diag;
+pub mod folder;
 pub mod iq;
+pub mod od;
 pub mod phy;
 pub mod samples;
+pub mod scenario;

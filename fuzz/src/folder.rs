@@ -1,0 +1,169 @@
+//! What must hold for any run folder: a page of it, or an error with words. A stranger may have written any byte of it.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use airpace_eval::{Choice, Matrix, RunFolder, report};
+use airpace_sim::{Scenario, SchemeSpec};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::choices::Choices;
+
+/// Two phones in a cell, for an instant.
+const STORY: &str = "name = \"story\"\nabout = \"two phones\"\nduration_s = 0.3\n[cell]\nprbs = 6\n[[device]]\n[[device]]\n\
+                     [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n[[flow]]\nlabel = \"other\"\ndevice = 1\nrtt_ms = 30\n";
+
+/// A sound run folder: the names of its files, and what they hold.
+fn sound() -> &'static [(PathBuf, Vec<u8>)] {
+    static SOUND: OnceLock<Vec<(PathBuf, Vec<u8>)>> = OnceLock::new();
+    SOUND.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let scenario = Scenario::load(STORY, "story.toml", &[]).expect("a scenario");
+        let scheme = |text| SchemeSpec::parse(text).expect("a scheme");
+        let matrix = Matrix {
+            scenarios: vec![Choice { argument: "story.toml".to_owned(), set: vec![], scenario }],
+            schemes: vec![scheme("pbe"), scheme("cubic")],
+            seeds: vec![1, 2],
+            jobs: 1,
+            out: Some(folder.path().join("run")),
+            program: "airpace".to_owned(),
+            command: "airpace sim story.toml".to_owned(),
+            qlog: false,
+        };
+        matrix.run(&|_| ControlFlow::Continue(())).expect("it runs");
+        let mut files = vec![];
+        collect(&folder.path().join("run"), Path::new(""), &mut files);
+        files
+    })
+}
+
+fn collect(folder: &Path, below: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut paths: Vec<_> = entries.collect();
+    paths.sort();
+    for path in paths {
+        let name = below.join(path.file_name().expect("a name"));
+        match path.is_dir() {
+            true => collect(&path, &name, files),
+            false => files.push((name, fs::read(&path).expect("a file"))),
+        }
+    }
+}
+
+thread_local! {
+    /// The folder that is spoiled and mended again.
+    static FOLDER: TempDir = {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, bytes) in sound() {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            fs::write(path, bytes).expect("a file");
+        }
+        folder
+    };
+}
+
+/// A sound folder of which some files are spoiled gives a page, or an error that names something.
+pub fn folder(input: &[u8]) {
+    let mut choices = Choices(input);
+    FOLDER.with(|folder| {
+        let mut spoiled = vec![];
+        for _ in 0..1 + choices.byte() % 3 {
+            let (name, bytes) = &sound()[choices.below(sound().len())];
+            let path = folder.path().join(name);
+            fs::write(&path, spoil(name, bytes, &mut choices)).expect("a file");
+            spoiled.push((path, bytes));
+        }
+        let told = RunFolder::open(folder.path()).and_then(|folder| report::render(&folder));
+        match told {
+            Ok(page) => assert!(page.contains("<html")),
+            Err(error) => assert!(error.to_string().len() > 10, "{error}"),
+        }
+        for (path, bytes) in spoiled {
+            fs::write(path, bytes).expect("a file");
+        }
+    });
+}
+
+/// Another content for a file.
+fn spoil(name: &Path, bytes: &[u8], choices: &mut Choices<'_>) -> Vec<u8> {
+    if name.extension().is_some_and(|ending| ending == "json") && choices.byte() < 200 {
+        let mut value: Value = serde_json::from_slice(bytes).expect("it is sound");
+        for _ in 0..1 + choices.byte() % 4 {
+            change(&mut value, choices);
+        }
+        return value.to_string().into_bytes();
+    }
+    let mut bytes = bytes.to_vec();
+    match choices.byte() % 4 {
+        0 => bytes.truncate(choices.below(bytes.len() + 1)),
+        1 => {
+            let at = choices.below(bytes.len() + 1);
+            let more = choices.below(64);
+            bytes.splice(at..at, choices.take(more).iter().copied());
+        }
+        2 => {
+            // Another run's or table's file.
+            bytes.clone_from(&sound()[choices.below(sound().len())].1);
+        }
+        _ => {}
+    }
+    for _ in 0..choices.byte() % 8 {
+        // The end of a table says what is in it.
+        let near_the_end = choices.flag();
+        let at = if near_the_end {
+            bytes.len().saturating_sub(1 + choices.below(2_000))
+        } else {
+            choices.below(bytes.len())
+        };
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte = if choices.flag() { choices.byte() } else { *byte ^ (1 << (choices.byte() % 8)) };
+        }
+    }
+    bytes
+}
+
+/// Puts something else somewhere into a value.
+fn change(value: &mut Value, choices: &mut Choices<'_>) {
+    let goes_on = choices.byte() < 230;
+    match value {
+        Value::Array(values) if goes_on && !values.is_empty() => {
+            let at = choices.below(values.len());
+            match choices.byte() {
+                0..20 => _ = values.remove(at),
+                20..40 => values.push(values[at].clone()),
+                _ => change(&mut values[at], choices),
+            }
+        }
+        Value::Object(values) if goes_on && !values.is_empty() => {
+            let key = values.keys().nth(choices.below(values.len())).expect("a key").clone();
+            match choices.byte() {
+                0..10 => _ = values.remove(&key),
+                _ => change(&mut values[&key], choices),
+            }
+        }
+        value => {
+            *value = match choices.byte() % 16 {
+                0 => Value::Null,
+                1 => json!(-1),
+                2 => json!(0),
+                3 => json!(1e300),
+                4 => json!(-1e300),
+                5 => json!(5e-324),
+                6 => json!(u64::MAX),
+                7 => json!(i64::MIN),
+                8 => json!(65_536),
+                9 => json!(""),
+                10 => json!("../../../etc/passwd"),
+                11 => json!("</script><img src=x onerror=alert(1)>\u{1b}[2J\u{202e}"),
+                12 => json!([]),
+                13 => json!({}),
+                14 => json!(true),
+                _ => json!(choices.number()),
+            }
+        }
+    }
+}

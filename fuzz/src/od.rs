@@ -1,0 +1,151 @@
+//! What must hold of the daemon's socket, whatever comes from the other side.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+use od::control::{Answer, Client, Host, KpiInfo, Refusal, SOCKET_NAME, Server};
+use od::{Board, SlotId};
+
+use super::choices::Choices;
+
+/// A daemon of a few KPIs.
+struct Few {
+    board: Board,
+    ended: usize,
+}
+
+const NAMES: [&str; 3] = ["lte.rsrp", "lte.snr", "nr.rsrp"];
+
+impl Host for Few {
+    fn board(&mut self) -> &mut Board {
+        &mut self.board
+    }
+
+    fn kpis(&mut self) -> Vec<KpiInfo> {
+        let kpi = |name: &str| KpiInfo {
+            name: name.to_owned(),
+            unit: "dB".to_owned(),
+            about: "a power".to_owned(),
+        };
+        NAMES.map(kpi).to_vec()
+    }
+
+    fn subscribe(&mut self, name: &str) -> Result<SlotId, Refusal> {
+        let known = NAMES.contains(&name);
+        let refused = |errno| Refusal::new(errno, format!("no place for `{name}`"));
+        if let Some(slot) = self.board.find(name) {
+            return Ok(slot);
+        }
+        if !known {
+            return Err(refused(rustix::io::Errno::NOENT));
+        }
+        self.board.add(name, "dB").map_err(refused)
+    }
+
+    fn unsubscribed(&mut self, slot: SlotId) {
+        self.ended += 1;
+        self.board.free(slot);
+    }
+}
+
+/// Programs that say anything, in pieces: the daemon goes on, its answers are of its protocol, and when they have gone,
+/// nothing is left of what they asked for.
+pub fn daemon(input: &[u8]) {
+    let mut choices = Choices(input);
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut server = Server::bind(dir.path()).expect("a socket");
+    let (board, _publisher) = Board::create(2).expect("a board");
+    let mut host = Few { board, ended: 0 };
+    let connect = || {
+        let program = UnixStream::connect(dir.path().join(SOCKET_NAME)).expect("the daemon listens");
+        program.set_nonblocking(true).expect("a socket");
+        program
+    };
+    let mut programs = [connect(), connect()];
+    let mut heard = [vec![], vec![]];
+    let mut serve =
+        |host: &mut Few| server.serve(host, Duration::from_micros(200)).expect("its own socket works");
+    while !choices.is_over() {
+        let which = usize::from(choices.flag());
+        let bytes = match choices.byte() {
+            0..120 => {
+                let request = choices.of(&[
+                    "board",
+                    "list",
+                    "subscribe lte.rsrp",
+                    "subscribe nr.rsrp",
+                    "unsubscribe 0",
+                    "unsubscribe 1",
+                ]);
+                format!("{request}\n").into_bytes()
+            }
+            120..125 => {
+                programs[which] = connect();
+                heard[which].clear();
+                vec![]
+            }
+            _ => {
+                let count = choices.below(40);
+                choices.take(count).to_vec()
+            }
+        };
+        // Who was refused has no connection any more.
+        let _ = programs[which].write(&bytes);
+        serve(&mut host);
+        let mut answer = [0; 4_096];
+        if let Ok(count) = programs[which].read(&mut answer) {
+            heard[which].extend_from_slice(&answer[..count]);
+        }
+        assert!(host.board.capacity() == 2 && heard[which].len() < 1 << 20);
+    }
+    for heard in heard {
+        let whole = heard.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let text = std::str::from_utf8(&heard[..whole]).expect("answers are text");
+        for line in text.lines() {
+            let is_kpi = NAMES.iter().any(|name| line.starts_with(&format!("{name}\t")));
+            assert!(is_kpi || line.parse::<Answer>().is_ok(), "{line:?}");
+        }
+    }
+    drop(programs);
+    while server.programs() > 0 {
+        server.serve(&mut host, Duration::from_micros(200)).expect("its own socket works");
+    }
+    for name in NAMES {
+        let leases = host.board.find(name).map_or(0, |slot| host.board.leases(slot));
+        assert_eq!(leases, 0, "{name} is published for nobody");
+    }
+}
+
+/// A daemon that answers anything: a program gets what it asked for, or an error with words; never much more memory than
+/// was sent.
+pub fn client(input: &[u8]) {
+    let mut choices = Choices(input);
+    let dir = tempfile::tempdir().expect("a folder");
+    let listener = UnixListener::bind(dir.path().join(SOCKET_NAME)).expect("a socket");
+    let mut client = Client::connect(dir.path()).expect("it listens");
+    let (mut daemon, _) = listener.accept().expect("it connects");
+    let front =
+        choices.of(&["", "ok ", "ok 3\n", "error 2 ", "ok 4294967295\n", "ok 4096\na\tb\tc\n", "ok\n"]);
+    let asks = choices.byte() % 3;
+    daemon.write_all(front.as_bytes()).expect("room");
+    daemon.write_all(choices.0).expect("room");
+    daemon.shutdown(Shutdown::Write).expect("a socket");
+    let is_plain = |text: &str| text.chars().all(|c| !c.is_control() || c == '\t');
+    match asks {
+        0 => match client.list() {
+            Ok(kpis) => {
+                assert!(kpis.len() <= 4_096);
+                for kpi in kpis {
+                    assert!(is_plain(&kpi.name) && is_plain(&kpi.unit), "{kpi:?}");
+                }
+            }
+            Err(error) => assert!(is_plain(&error.to_string()), "{error}"),
+        },
+        1 => drop(
+            client.subscribe("lte.rsrp").map_err(|error| assert!(is_plain(&error.to_string()), "{error}")),
+        ),
+        _ => drop(client.unsubscribe(7).map_err(|error| assert!(is_plain(&error.to_string()), "{error}"))),
+    }
+}
