@@ -55,8 +55,6 @@ pub fn scenario(input: &[u8]) {
             }
         }
         _ => {
-            let keys: Vec<&str> =
-                shipped.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key).collect();
             let mut table = "";
             let mut whole = vec![];
             for line in shipped.lines() {
@@ -75,7 +73,7 @@ pub fn scenario(input: &[u8]) {
                 }
             }
             for _ in 0..1 + choices.byte() % 3 {
-                if keys.is_empty() || whole.is_empty() {
+                if whole.is_empty() {
                     break;
                 }
                 let key = whole[choices.below(whole.len())].clone();
