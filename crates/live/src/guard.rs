@@ -181,7 +181,11 @@ fn speak(port: &Port, frames: &[u8]) -> io::Result<()> {
         }
         let wants = if sent < frames.len() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-        poll(&mut [PollFd::new(port, wants)], Some(&timeout))?;
+        match poll(&mut [PollFd::new(port, wants)], Some(&timeout)) {
+            // Who ends a service ends all of its processes, and does so while the guard speaks.
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
         if sent < frames.len()
             && let Some(count) = port.write(&frames[sent..])?
         {

@@ -8,6 +8,7 @@ mod decode_tables;
 mod diag_bandwidth;
 mod diag_decode;
 mod diag_encode;
+mod diag_guard;
 mod diag_info;
 mod diag_live;
 mod diag_made;

@@ -10,6 +10,7 @@ use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
 
 use super::{fields, partition};
 use crate::error::EvalError;
@@ -24,8 +25,8 @@ const ROWS_OF_ANY: u64 = 1 << 20;
 
 /// One run's part of one table.
 pub(crate) struct Part {
-    table: &'static str,
-    path: std::path::PathBuf,
+    pub(super) table: &'static str,
+    pub(super) path: std::path::PathBuf,
 }
 
 impl Part {
@@ -89,10 +90,28 @@ impl Part {
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(EvalError::table(&self.path))?;
         let rows = builder.metadata().file_metadata().num_rows();
         let most = bytes.saturating_mul(MOST_ROWS_PER_BYTE).max(ROWS_OF_ANY);
-        match u64::try_from(rows) {
-            Ok(rows) if rows <= most => Ok(builder),
-            _ => Err(self.malformed(format!("it claims to have {rows} rows in {bytes} bytes"))),
+        if u64::try_from(rows).is_ok_and(|rows| rows <= most) {
+            self.check_places(builder.metadata(), bytes)?;
+            return Ok(builder);
         }
+        Err(self.malformed(format!("it claims to have {rows} rows in {bytes} bytes")))
+    }
+
+    /// Where the columns lie must be within the file; the library takes that for granted and panics.
+    fn check_places(&self, metadata: &ParquetMetaData, bytes: u64) -> Result<(), EvalError> {
+        for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
+            let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+            let size = column.compressed_size();
+            let end = u64::try_from(start).ok().zip(u64::try_from(size).ok());
+            if end.is_none_or(|(start, size)| start + size > bytes) || column.num_values() < 0 {
+                let name = column.column_path().string();
+                let reason = format!(
+                    "its column `{name}` lies at byte {start}, {size} long, but it has {bytes} bytes"
+                );
+                return Err(self.malformed(reason));
+            }
+        }
+        Ok(())
     }
 
     fn malformed(&self, reason: String) -> EvalError {

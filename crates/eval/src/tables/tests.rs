@@ -9,6 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, RecordBatch};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::{ColumnChunkMetaDataBuilder, ParquetMetaDataWriter};
 
 use super::*;
 use crate::facts::FlowFacts;
@@ -249,6 +250,41 @@ fn a_value_without_a_column_is_named() {
     }));
     let error = tables.finish().unwrap_err().to_string();
     assert!(error.contains("flow 1 names `surprise_ms`"), "{error}");
+}
+
+/// Adds an end to the packets' table that says something else of each column.
+fn say_otherwise(path: &Path, change: impl Fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder) {
+    let sound = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+    let mut metadata = (**sound.metadata()).clone().into_builder();
+    for group in metadata.take_row_groups() {
+        let columns = group.columns().iter();
+        let columns = columns.map(|column| change(column.clone().into_builder()).build().unwrap()).collect();
+        metadata = metadata.add_row_group(group.into_builder().set_column_metadata(columns).build().unwrap());
+    }
+    let mut bytes = fs::read(path).unwrap();
+    ParquetMetaDataWriter::new(&mut bytes, &metadata.build()).finish().unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn columns_that_do_not_lie_in_their_file_are_refused() {
+    let changes: [(&str, fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder); 4] = [
+        ("before it", |column| column.set_dictionary_page_offset(None).set_data_page_offset(-1)),
+        ("a dictionary before it", |column| column.set_dictionary_page_offset(Some(i64::MIN))),
+        ("less than nothing", |column| column.set_total_compressed_size(-1)),
+        ("behind it", |column| column.set_total_compressed_size(1 << 40)),
+    ];
+    for (what, change) in changes {
+        let folder = Temporary::new("places");
+        write(&folder.0, 20).unwrap();
+        let path = partition(&folder.0, "packets", &facts()).join("part.parquet");
+        let part = read::Part { table: "packets", path: path.clone() };
+        say_otherwise(&path, |column| column);
+        part.for_each(&["bytes"], |_| ()).unwrap_or_else(|error| panic!("said the same: {error}"));
+        say_otherwise(&path, change);
+        let error = part.for_each(&["bytes"], |_| ()).unwrap_err().to_string();
+        assert!(error.contains("lies at byte") && error.contains("part.parquet"), "{what}: {error}");
+    }
 }
 
 #[test]

@@ -1,0 +1,59 @@
+//! `airpace diag guard` among those who end processes: a service manager that ends all of a service at once.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::Shell;
+
+/// Fills what the port holds, so that the guard has to wait.
+fn fill(port: &mut UnixStream) {
+    port.set_nonblocking(true).unwrap();
+    while port.write(&[0; 4096]).is_ok() {}
+}
+
+/// Whether the process keeps SIGTERM off: it has begun to stand guard.
+fn keeps_off_sigterm(process: &Child) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
+    let caught =
+        status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("Linux says what is caught");
+    let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
+    caught >> (Signal::TERM.as_raw() - 1) & 1 == 1
+}
+
+#[test]
+fn the_guard_gives_the_modem_back_although_all_of_its_service_is_ended() {
+    let shell = Shell::new();
+    let (mut port, mut modem) = UnixStream::pair().unwrap();
+    fill(&mut port);
+    let mut guard = shell
+        .command(&["diag", "guard"])
+        .stdin(Stdio::piped())
+        .stdout(OwnedFd::from(port))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !keeps_off_sigterm(&guard) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let mut daemon = guard.stdin.take().unwrap();
+    daemon.write_all(b"R\x07\0\0\0as it w").unwrap();
+    drop(daemon);
+    // It waits for the port, and is told to end again and again.
+    for _ in 0..100 {
+        kill_process(Pid::from_child(&guard), Signal::TERM).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    modem.shutdown(Shutdown::Write).unwrap();
+    let mut heard = vec![];
+    modem.read_to_end(&mut heard).unwrap();
+    assert!(heard.ends_with(b"as it w"), "{} bytes", heard.len());
+    let ended = guard.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+}
