@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use od::control::{Answer, Client, Host, KpiInfo, Refusal, SOCKET_NAME, Server};
 use od::{Board, SlotId};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
 use super::choices::Choices;
 
@@ -39,7 +41,7 @@ impl Host for Few {
             return Ok(slot);
         }
         if !known {
-            return Err(refused(rustix::io::Errno::NOENT));
+            return Err(refused(Errno::NOENT));
         }
         self.board.add(name, "dB").map_err(refused)
     }
@@ -58,15 +60,21 @@ pub fn daemon(input: &[u8]) {
     let mut server = Server::bind(dir.path()).expect("a socket");
     let (board, _publisher) = Board::create(2).expect("a board");
     let mut host = Few { board, ended: 0 };
-    let connect = || {
-        let program = UnixStream::connect(dir.path().join(SOCKET_NAME)).expect("the daemon listens");
-        program.set_nonblocking(true).expect("a socket");
-        program
-    };
-    let mut programs = [connect(), connect()];
-    let mut heard = [vec![], vec![]];
+    let address = SocketAddrUnix::new(dir.path().join(SOCKET_NAME)).expect("a short path");
     let mut serve =
         |host: &mut Few| server.serve(host, Duration::from_micros(200)).expect("its own socket works");
+    // One that waits to be accepted would wait for ever: the daemon is on this thread, and may rest.
+    let connect = |host: &mut Few, serve: &mut dyn FnMut(&mut Few)| loop {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let program = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).expect("a socket");
+        match rustix::net::connect(&program, &address) {
+            Ok(()) => return UnixStream::from(program),
+            Err(Errno::AGAIN | Errno::INTR) => serve(host),
+            Err(errno) => panic!("the daemon listens: {errno}"),
+        }
+    };
+    let mut programs = [(); 2].map(|()| connect(&mut host, &mut serve));
+    let mut heard = [vec![], vec![]];
     while !choices.is_over() {
         let which = usize::from(choices.flag());
         let bytes = match choices.byte() {
@@ -82,7 +90,7 @@ pub fn daemon(input: &[u8]) {
                 format!("{request}\n").into_bytes()
             }
             120..125 => {
-                programs[which] = connect();
+                programs[which] = connect(&mut host, &mut serve);
                 heard[which].clear();
                 vec![]
             }

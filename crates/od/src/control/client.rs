@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType, sockopt,
@@ -56,7 +56,7 @@ impl Client {
             )?;
             // For a daemon that accepts nobody; an answer is waited for by `wait_for`.
             sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(PATIENCE))?;
-            rustix::net::connect(&socket, &address)?;
+            retry_on_intr(|| rustix::net::connect(&socket, &address))?;
             Ok(socket)
         };
         let socket = connected().map_err(|errno| Error::NoDaemon { path: path.clone(), errno })?;
