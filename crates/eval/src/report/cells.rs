@@ -81,6 +81,7 @@ pub(super) fn read(
                 others[index] += i64::from(n_prb);
             }
         }
+        Ok(())
     })?;
     let width: u64 = run.carriers.iter().map(|carrier| u64::from(carrier.prbs)).sum();
     let start_ms = moment_of_change(&others);
@@ -184,6 +185,7 @@ impl PrbMap {
                 let again = u8::from(again.value(row));
                 map.grants.push((subframe, carrier.value(row), first, len, owner, mcs, again));
             }
+            Ok(())
         })?;
         Ok(map)
     }

@@ -152,10 +152,14 @@ fn words_of(column: &str) -> String {
 
 /// The most estimates shown of one flow.
 const MOST_ESTIMATES: usize = 4;
-/// The most columns of rates that are looked through for them: many times what all schemes together have.
-const MOST_BELIEFS: usize = 200;
-/// The most states that are told apart; a scheme has some.
+/// The most estimates that a table may hold, columns times flows.
+///
+/// Chosen: a hundred flows with the estimates of all schemes have a tenth of that, and this many take 130 MB.
+const MOST_BELIEFS: usize = 20_000;
+/// The most states that a flow's scheme may have. The schemes here have at most a dozen.
 const MOST_STATES: usize = 200;
+/// The most devices of which a table may tell the capacity, each way counted. A scenario has at most a thousand devices.
+const MOST_SIDES: usize = 2_000;
 /// The most stays shown of one flow; more are merged.
 const MOST_STAYS: usize = 600;
 
@@ -176,6 +180,7 @@ pub(super) fn flows(
                 course.read(batch, row);
             }
         }
+        Ok(())
     })?;
     let mut controllers = controllers(root, run, intervals)?;
     let mut courses = Vec::new();
@@ -203,7 +208,11 @@ pub(super) fn capacities(
         let ways = Words::of(batch, "direction");
         for row in 0..batch.num_rows() {
             let side = (device.value(row), direction::of_word(ways.word(row)));
-            let place = sides.iter().position(|(known, _)| *known == side).unwrap_or_else(|| {
+            let known = sides.iter().position(|(known, _)| *known == side);
+            if known.is_none() && sides.len() == MOST_SIDES {
+                return Err(format!("it names more than {MOST_SIDES} devices and directions"));
+            }
+            let place = known.unwrap_or_else(|| {
                 sides.push((side, vec![0; intervals.count()]));
                 sides.len() - 1
             });
@@ -211,6 +220,7 @@ pub(super) fn capacities(
                 sides[place].1[index] += u64::from(bytes.value(row));
             }
         }
+        Ok(())
     })?;
     sides.sort_unstable();
     let course = |((device, direction), bytes): ((u16, Direction), Vec<u64>)| CapacityCourse {
@@ -322,8 +332,12 @@ fn controllers(
         .columns()?
         .into_iter()
         .filter(|name| name.ends_with("_mbps") && name != "pacing_rate_mbps")
-        .take(MOST_BELIEFS)
         .collect();
+    if names.len() * run.flows.len() > MOST_BELIEFS {
+        let (columns, flows) = (names.len(), run.flows.len());
+        let reason = format!("it has {columns} rates for each of {flows} flows, more than any schemes tell");
+        return Err(part.malformed(reason));
+    }
     let beliefs: Vec<_> =
         names.iter().map(|name| (name.clone(), vec![(0.0, 0); intervals.count()])).collect();
     let mut courses: Vec<ControllerCourse> = (0..run.flows.len())
@@ -337,7 +351,7 @@ fn controllers(
         let states = Words::of(batch, "state");
         for row in 0..batch.num_rows() {
             let Some(course) = courses.get_mut(usize::from(flow.value(row))) else { continue };
-            course.enter(time_ms.value(row) / 1e3, states.word(row));
+            course.enter(time_ms.value(row) / 1e3, states.word(row))?;
             let Some(index) = intervals.index(time_ms.value(row)) else { continue };
             for (name, belief) in &mut course.beliefs {
                 let column = batch[name.as_str()].as_primitive::<Float64Type>();
@@ -347,27 +361,31 @@ fn controllers(
                 }
             }
         }
+        Ok(())
     })?;
     Ok(courses)
 }
 
 impl ControllerCourse {
-    fn enter(&mut self, time_s: f64, state: &str) {
+    fn enter(&mut self, time_s: f64, state: &str) -> Result<(), String> {
         if let Some((_, present)) = self.entries.last()
             && self.states[*present] == state
         {
-            return;
+            return Ok(());
         }
         let known = self.states.iter().position(|known| known == state);
         let place = match known {
             Some(place) => place,
-            None if self.states.len() == MOST_STATES => return,
+            None if self.states.len() == MOST_STATES => {
+                return Err(format!("it names more than {MOST_STATES} states of one flow"));
+            }
             None => {
                 self.states.push(state.to_owned());
                 self.states.len() - 1
             }
         };
         self.entries.push((time_s, place));
+        Ok(())
     }
 
     /// Stays in states; where they are too many to see, the state that takes the most of each moment.
@@ -475,5 +493,16 @@ mod tests {
         let dead: Vec<_> = ESTIMATES.iter().filter(|(name, _)| !known.contains(name)).collect();
         assert!(dead.is_empty(), "no scheme has these any more: {dead:?}");
         assert_eq!(words_of("wire_rate_mbps"), "wire rate", "of another version's scheme");
+    }
+
+    #[test]
+    fn states_without_end_are_refused() {
+        let mut course = ControllerCourse::default();
+        for state in 0..MOST_STATES {
+            course.enter(state as f64, &format!("state {state}")).unwrap();
+        }
+        course.enter(1e3, "state 0").expect("it is known");
+        let refusal = course.enter(2e3, "one more").unwrap_err();
+        assert_eq!(refusal, "it names more than 200 states of one flow");
     }
 }

@@ -47,11 +47,12 @@ impl Part {
         Ok(self.open()?.schema().fields().iter().map(|field| field.name().clone()).collect())
     }
 
-    /// Calls `each` with its rows, a bounded number at a time, of these columns only: of the types in which they are written.
+    /// Calls `each` with the table's rows, a bounded number at a time. The rows have these columns only, and the columns
+    /// have the types in which they are written. `each` may refuse the rows and says why.
     pub(crate) fn for_each(
         &self,
         columns: &[&str],
-        mut each: impl FnMut(&RecordBatch),
+        mut each: impl FnMut(&RecordBatch) -> Result<(), String>,
     ) -> Result<(), EvalError> {
         let builder = self.open()?;
         self.check_types(columns, builder.schema())?;
@@ -62,7 +63,7 @@ impl Part {
             if let Some(missing) = columns.iter().find(|column| batch.column_by_name(column).is_none()) {
                 return Err(self.malformed(format!("it has no column `{missing}`")));
             }
-            each(&batch);
+            each(&batch).map_err(|reason| self.malformed(reason))?;
         }
         Ok(())
     }
@@ -114,7 +115,7 @@ impl Part {
         Ok(())
     }
 
-    fn malformed(&self, reason: String) -> EvalError {
+    pub(crate) fn malformed(&self, reason: String) -> EvalError {
         EvalError::Malformed { path: self.path.clone(), reason }
     }
 }
