@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| airpace_fuzz::phy::fusion(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| airpace_fuzz::radio::fusion(input));

@@ -4,12 +4,12 @@
 
 use std::sync::LazyLock;
 
-use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction, RadioReport};
-use airpace_core::{Dci, PrbSet, Rnti, Streams, Time};
+use airpace_core::{Direction, Streams, Time};
 use airpace_phy::decoder::{Decoder, Options, Output, Reading};
 use airpace_phy::impair::{Conditions, noise_power};
 use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, PrbSet, RadioReport, Rnti};
 
 use super::choices::Choices;
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use airpace_core::Time;
-use airpace_core::event::Deaf;
+use airpace_event::Discard;
 use airpace_sim::{Scenario, SchemeSpec, builtin};
 
 use super::choices::Choices;
@@ -103,7 +103,7 @@ pub fn scenario(input: &[u8]) {
     assert_eq!(again.to_toml(), scenario.to_toml());
     let end = Time::ZERO + Duration::from_millis(100);
     let scheme = SchemeSpec::parse(choices.of(&["cubic", "pbe", "biscay"])).expect("a scheme");
-    let ran = airpace_sim::run(&scenario, &scheme, 1, &mut Deaf, &mut |now| match now >= end {
+    let ran = airpace_sim::run(&scenario, &scheme, 1, &mut Discard, &mut |now| match now >= end {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     });

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use airpace_core::{Bytes, Ecn, RadioReport, Rate, Rider, Time};
+use airpace_core::{Bytes, Ecn, Rate, Rider, Time};
+use airpace_radio::RadioReport;
 
 use crate::registry::DeviceFlows;
 

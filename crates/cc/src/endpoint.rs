@@ -24,8 +24,8 @@ mod tests;
 use std::fmt;
 use std::time::Duration;
 
-use airpace_core::event::{Acked, Lost};
 use airpace_core::{Bytes, Ecn, FlowId, Rider};
+use airpace_event::{Acked, Lost};
 
 pub use acker::{Acker, Received};
 pub use ranges::Ranges;

@@ -10,8 +10,8 @@ use airpace_cc::controller::{
 use airpace_cc::registry::DeviceFlows;
 use airpace_cc::scheme::{self, SCHEMES};
 use airpace_cc::{SchemeSpec, Setup};
-use airpace_core::radio::{BitLayer, CarrierId, Direction, OwnRadio};
-use airpace_core::{Bits, Bytes, Dci, Ecn, PrbSet, RadioReport, Rate, Rnti, Streams, Time};
+use airpace_core::{Bits, Bytes, Direction, Ecn, Rate, Streams, Time};
+use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti};
 use plan::{Conditions, MSS, Plan};
 use proptest::prelude::*;
 

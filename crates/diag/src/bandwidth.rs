@@ -15,8 +15,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use airpace_core::radio::{CarrierId, Direction};
-use airpace_core::{Bits, Bytes, Rate};
+use airpace_core::{Bits, Bytes, Direction, Rate};
+use airpace_radio::CarrierId;
 
 use crate::grant::{Grant, Grants, Source, Sum, Told, Troubles};
 use crate::packet::{LogPacket, Radio};

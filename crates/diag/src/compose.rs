@@ -19,9 +19,9 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use airpace_core::radio::{CarrierId, DciFormat, Direction, OwnRadio};
 use airpace_core::tables::{Modulation, lte};
-use airpace_core::{Bits, Dci, RadioReport, Time};
+use airpace_core::{Bits, Direction, Time};
+use airpace_radio::{CarrierId, Dci, DciFormat, OwnRadio, RadioReport};
 
 use crate::grant::UPLINK_DELAY;
 use crate::layout::{Fill, Version};

@@ -29,9 +29,9 @@ mod read;
 pub mod report;
 mod size;
 
-use airpace_core::radio::{CarrierId, DciFormat, Direction};
 use airpace_core::tables::Modulation;
-use airpace_core::{Bits, Bytes, PrbSet};
+use airpace_core::{Bits, Bytes, Direction};
+use airpace_radio::{CarrierId, DciFormat, PrbSet};
 
 pub use merge::{Merge, Merged};
 pub use read::{Grants, Troubles, UPLINK_DELAY};

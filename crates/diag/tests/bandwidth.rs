@@ -4,16 +4,16 @@ mod recordings_folder;
 
 use std::collections::BTreeMap;
 
-use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction, OwnRadio};
 use airpace_core::rng::Streams;
 use airpace_core::tables::lte;
-use airpace_core::{Bits, Dci, PrbSet, RadioReport, Rate, Rnti, Time};
+use airpace_core::{Bits, Direction, Rate, Time};
 use airpace_diag::bandwidth::{Bandwidth, Method, Point, kpi_trace};
 use airpace_diag::compose::{ComposeOptions, Composer};
 use airpace_diag::grant::report::Reports;
 use airpace_diag::grant::{Grants, Told};
 use airpace_diag::source::Item;
 use airpace_diag::{Format, LogCode, LogPacket, Message, Radio, Stamp};
+use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti};
 use recordings_folder::{logs, recordings};
 
 const BEGIN_NANOS: u64 = 1_299_133_682_000_000_000;

@@ -5,14 +5,14 @@ mod recordings_folder;
 
 use std::collections::BTreeMap;
 
-use airpace_core::radio::{CarrierId, Direction};
 use airpace_core::tables::Modulation;
-use airpace_core::{Bits, Time};
+use airpace_core::{Bits, Direction, Time};
 use airpace_diag::grant::report::Reports;
 use airpace_diag::grant::{Block, Checksum, Grant, Grants, Oracle, Source, Told, Verdict};
 use airpace_diag::layout::{Record, Value};
 use airpace_diag::source::Item;
 use airpace_diag::{Format, LogCode, LogPacket, Message, Radio, log};
+use airpace_radio::CarrierId;
 use recordings_folder::{logs, recordings};
 
 /// The packets of every recorded log.

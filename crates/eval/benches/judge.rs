@@ -4,12 +4,10 @@
 
 use std::time::Duration;
 
-use airpace_core::event::{Acked, Arrived, Capacity, Fate, Inspected, Owner, Subframe};
-use airpace_core::radio::{BitLayer, CarrierId, Direction};
-use airpace_core::{
-    Bits, Bytes, Dci, DeviceId, Ecn, Event, FlowId, Packet, PrbSet, RadioReport, Rate, Recorder, Rnti, Time,
-};
+use airpace_core::{Bits, Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Rate, Time};
 use airpace_eval::{FlowFacts, Judge, Keep, RunFacts, RunFolder, Span};
+use airpace_event::{Acked, Arrived, Capacity, Event, Fate, Inspected, Owner, Recorder, Subframe};
+use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 /// Simulated seconds per measurement: enough for many row groups.

@@ -1,6 +1,6 @@
 //! A direction as scenarios, tables and JSON spell it: `down` or `up`.
 
-use airpace_core::radio::Direction;
+use airpace_core::Direction;
 use serde::{Deserialize, Deserializer, Serializer};
 
 /// Both, in the order of lists.

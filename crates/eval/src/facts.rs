@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use airpace_core::radio::Direction;
-use airpace_core::{Bytes, DeviceId, FlowId, Time};
+use airpace_core::{Bytes, DeviceId, Direction, FlowId, Time};
 use airpace_sim::scenario::Flow;
 use airpace_sim::{Scenario, SchemeSpec};
 

@@ -1,6 +1,6 @@
 //! The recorder of one run: metrics always, tables and qlog where a folder is kept.
 
-use airpace_core::{Event, Recorder};
+use airpace_event::{Event, Recorder};
 
 use crate::error::EvalError;
 use crate::facts::RunFacts;

@@ -25,8 +25,7 @@ mod flow;
 #[cfg(test)]
 mod tests;
 
-use airpace_core::Event;
-use airpace_core::event::Owner;
+use airpace_event::{Event, Owner};
 use serde::{Deserialize, Serialize};
 
 pub use delay::Delays;
@@ -110,7 +109,7 @@ impl Meter {
                     }
                 }
             }
-            Event::Sent(_) | Event::Acked(_) | Event::Lost(_) => {}
+            Event::Sent(_) | Event::Acked(_) | Event::Lost(_) | Event::Reported(_) => {}
         }
     }
 

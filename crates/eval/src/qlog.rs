@@ -17,8 +17,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use airpace_core::event::{Acked, Inspected, Lost};
-use airpace_core::{Event, Packet, Time};
+use airpace_core::{Packet, Time};
+use airpace_event::{Acked, Event, Inspected, Lost};
 use airpace_files::Whole;
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ impl Qlogs {
             Event::Acked(acked) => acked.flow,
             Event::Lost(lost) => lost.flow,
             Event::Inspected(inspected) => inspected.flow,
-            Event::Arrived(_) | Event::Subframe(_) | Event::Capacity(_) => return,
+            Event::Arrived(_) | Event::Subframe(_) | Event::Capacity(_) | Event::Reported(_) => return,
         };
         let Some(log) = self.flows.get_mut(usize::from(flow.0)) else { return };
         let written = match event {
@@ -68,7 +68,7 @@ impl Qlogs {
             Event::Acked(acked) => log.on_acked(acked),
             Event::Lost(lost) => log.on_lost(lost),
             Event::Inspected(inspected) => log.on_inspected(inspected),
-            Event::Arrived(_) | Event::Subframe(_) | Event::Capacity(_) => Ok(()),
+            Event::Arrived(_) | Event::Subframe(_) | Event::Capacity(_) | Event::Reported(_) => Ok(()),
         };
         self.failure = written.map_err(EvalError::write("write", log.file.path())).err();
     }

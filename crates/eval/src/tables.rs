@@ -32,7 +32,7 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-use airpace_core::Event;
+use airpace_event::Event;
 use arrow_schema::Field;
 
 use crate::error::EvalError;
@@ -93,7 +93,7 @@ impl Tables {
             Event::Inspected(inspected) => controller::push(&mut self.controller, inspected),
             Event::Subframe(subframe) => self.prbs.push(subframe),
             Event::Capacity(capacity) => capacity::push(&mut self.capacity, capacity),
-            Event::Sent(_) => Ok(()),
+            Event::Sent(_) | Event::Reported(_) => Ok(()),
         };
         self.failure = written.err();
     }

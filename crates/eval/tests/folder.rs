@@ -66,7 +66,7 @@ fn an_interrupted_run_leaves_a_folder_that_says_so() {
     let failing = |scenario: &_,
                    scheme: &airpace_sim::SchemeSpec,
                    seed,
-                   recorder: &mut dyn airpace_core::Recorder,
+                   recorder: &mut dyn airpace_event::Recorder,
                    progress: &mut airpace_sim::Progress<'_>| {
         seen_at_the_start.lock().unwrap().get_or_insert_with(|| json(&folder.0.join("manifest.json")));
         if scheme.text() == "bbr" {

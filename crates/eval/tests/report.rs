@@ -205,7 +205,7 @@ fn an_incomplete_run_gives_a_page_that_says_so() {
     let failing = |scenario: &_,
                    scheme: &airpace_sim::SchemeSpec,
                    seed,
-                   recorder: &mut dyn airpace_core::Recorder,
+                   recorder: &mut dyn airpace_event::Recorder,
                    progress: &mut airpace_sim::Progress<'_>| {
         if scheme.text() == "bbr" {
             return Err("stopped".to_owned());

@@ -31,9 +31,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::event::{Capacity, Fate, Subframe};
-use airpace_core::radio::{Direction, OwnRadio};
-use airpace_core::{Bytes, DeviceId, Packet, RadioReport, Streams, Time};
+use airpace_core::{Bytes, DeviceId, Direction, Packet, Streams, Time};
+use airpace_event::{Capacity, Fate, Subframe};
+use airpace_radio::{OwnRadio, RadioReport};
 
 use crate::config_error::ConfigError;
 use crate::link::{Exit, Link};

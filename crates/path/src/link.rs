@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use airpace_core::event::Fate;
 use airpace_core::{Bytes, Packet, Time};
+use airpace_event::Fate;
 
 /// One hop of a path. Input in ([`Link::push`]), outputs drained ([`Link::pop`] until `None`), next deadline
 /// ([`Link::next`]).

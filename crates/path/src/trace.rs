@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_core::event::Fate;
 use airpace_core::{Bytes, Packet, Rate, Time};
+use airpace_event::Fate;
 use serde::Deserialize;
 
 use crate::config_error::{ConfigError, not_negative};

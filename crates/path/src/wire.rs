@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use airpace_core::event::Fate;
 use airpace_core::{Bytes, Packet, Rate, Rng, Time};
+use airpace_event::Fate;
 use serde::Deserialize;
 
 use crate::config_error::{ConfigError, duration_ms, positive, probability};

@@ -5,7 +5,7 @@ mod reference;
 
 use std::hint::black_box;
 
-use airpace_core::{Rnti, Streams};
+use airpace_core::Streams;
 use airpace_phy::channel::Estimator;
 use airpace_phy::coding::{RateMatcher, Viterbi};
 use airpace_phy::dci::Payload;
@@ -20,6 +20,7 @@ use airpace_phy::{
     Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
     PhichResource, Ports,
 };
+use airpace_radio::Rnti;
 use criterion::{Criterion, criterion_group, criterion_main};
 use reference::Receiver;
 

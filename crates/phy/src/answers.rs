@@ -3,7 +3,7 @@
 //! A grant of subframe n is used in n + 4, and answered on the PHICH in n + 8, at a place that follows from the grant. If the
 //! answer is no and no new grant comes with it, the block is sent again as before, and is answered after eight more.
 
-use airpace_core::Rnti;
+use airpace_radio::Rnti;
 
 use crate::cell::Cell;
 use crate::dci::Message;

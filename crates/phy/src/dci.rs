@@ -24,7 +24,7 @@ pub use message::{Block, Compact, Downlink, Message, Order, Power, Spatial, Upli
 pub use payload::Payload;
 pub use size::{Carrier, Extras};
 
-use airpace_core::Rnti;
+use airpace_radio::Rnti;
 
 /// The DCI formats of LTE that are read here.
 ///

@@ -8,8 +8,8 @@ mod clock;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use airpace_core::radio::{BitLayer, CarrierId, RadioReport};
-use airpace_core::{Rnti, Time};
+use airpace_core::Time;
+use airpace_radio::{BitLayer, CarrierId, RadioReport, Rnti};
 use num_complex::Complex32;
 
 use self::clock::Clock;

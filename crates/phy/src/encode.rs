@@ -1,6 +1,6 @@
 //! A whole subframe as a cell sends it.
 
-use airpace_core::{PrbSet, Rnti};
+use airpace_radio::{PrbSet, Rnti};
 use num_complex::Complex32;
 
 use crate::cell::Cell;

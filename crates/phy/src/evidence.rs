@@ -26,9 +26,9 @@ pub use reading::{Meanings, Reading};
 
 use std::collections::VecDeque;
 
-use airpace_core::radio::Direction;
 use airpace_core::tables::lte::McsTable;
-use airpace_core::{Bits, Dci, PrbSet, Rnti};
+use airpace_core::{Bits, Direction};
+use airpace_radio::{Dci, PrbSet, Rnti};
 
 use crate::dci::{Audience, Carrier, Format, Message};
 use crate::found::{Found, RntiKind};

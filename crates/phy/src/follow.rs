@@ -6,8 +6,8 @@ pub use side::OwnSide;
 
 use std::collections::VecDeque;
 
-use airpace_core::radio::Direction;
-use airpace_core::{Bits, Dci, Rate, Rnti};
+use airpace_core::{Bits, Direction, Rate};
+use airpace_radio::{Dci, Rnti};
 
 use crate::found::Found;
 
@@ -124,7 +124,7 @@ mod tests {
     use crate::dci::{Carrier, Message, Uplink};
     use crate::found::RntiKind;
     use crate::pdcch::Place;
-    use airpace_core::PrbSet;
+    use airpace_radio::PrbSet;
 
     fn found(rnti: u16, index: u64, size: u64, again: bool) -> Found {
         let message = Message::Uplink(Uplink {

@@ -1,9 +1,9 @@
 //! A message that is believed, with all that can be told of it.
 
-use airpace_core::radio::Direction;
+use airpace_core::Direction;
 use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::{self, McsTable};
-use airpace_core::{Dci, PrbSet, Rnti};
+use airpace_radio::{Dci, PrbSet, Rnti};
 
 use crate::dci::{Allocation, Audience, Extras, Gap, Message, Payload};
 use crate::pdcch::Place;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use airpace_core::radio::Direction;
 use airpace_core::tables::lte::McsTable;
-use airpace_core::{Bits, Rnti};
+use airpace_core::{Bits, Direction};
+use airpace_radio::Rnti;
 
 /// HARQ processes of FDD.
 ///

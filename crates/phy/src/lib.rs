@@ -32,8 +32,7 @@
 //! | [`answers`] | which uplink blocks were received, as the cell answers | 36.213 §8.3, §9.1.2 |
 //! | [`found`] | a message that is believed, with all that can be told of it | |
 //! | [`decoder`] | all of it: samples in, everyone's messages out | |
-//! | [`follow`], [`fuse`] | one user's grants and side; several cells' reports by subframe | |
-//! | [`report`] | reports as text, to be kept and read again | |
+//! | [`follow`] | one user's grants and side | |
 //! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
 //!
 //! # Where NR would come in
@@ -43,9 +42,9 @@
 //! one beside [`decoder::Decoder`], not a mode of it: SSB instead of PSS, SSS and PBCH at fixed places, CORESETs instead of
 //! a control region, polar codes instead of convolutional ones. It has the same shape: `push(samples)`, `pop()`, and what
 //! comes out says locked, a subframe, late messages, lost, as [`decoder::Output`] does. What others take from either is
-//! `airpace_core::RadioReport`, whose words (carrier, PRBs, grants, own side) are of both. [`resample`], [`impair`], [`fuse`]
-//! and [`report`] take or give nothing else and serve both; [`sync`], [`listen`], [`search`], [`evidence`], [`harq`] and
-//! [`found`] do not.
+//! `airpace_radio::RadioReport`, whose words (carrier, PRBs, grants, own side) are of both; crate `radio` also brings the
+//! reports of several cells together and writes them as lines. [`resample`] and [`impair`] serve both; [`sync`], [`listen`],
+//! [`search`], [`evidence`], [`harq`] and [`found`] do not.
 #![warn(missing_docs)]
 
 pub mod answers;
@@ -59,7 +58,6 @@ pub mod encode;
 pub mod evidence;
 pub mod follow;
 pub mod found;
-pub mod fuse;
 pub mod grid;
 pub mod harq;
 pub mod impair;
@@ -73,7 +71,6 @@ pub mod pbch;
 pub mod pcfich;
 pub mod pdcch;
 pub mod phich;
-pub mod report;
 pub mod resample;
 pub mod schedule;
 pub mod search;

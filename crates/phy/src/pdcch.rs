@@ -1,6 +1,6 @@
 //! The PDCCH: where messages lie among CCEs, and how they are coded there.
 
-use airpace_core::Rnti;
+use airpace_radio::Rnti;
 use num_complex::Complex32;
 
 use crate::cell::Cell;

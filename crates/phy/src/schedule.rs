@@ -1,7 +1,7 @@
 //! Where a cell puts its messages: a control region large enough, and CCEs in each receiver's search space.
 
-use airpace_core::radio::Direction;
-use airpace_core::{Dci, RadioReport};
+use airpace_core::Direction;
+use airpace_radio::{Dci, RadioReport};
 
 use crate::cell::Cell;
 use crate::dci::{Audience, Carrier, Extras, Message, Unsayable, pack};
@@ -155,9 +155,9 @@ mod tests {
     use crate::dci::{Format, parse};
     use crate::numerology::{Bandwidth, CyclicPrefix};
     use crate::pdcch::in_search_space;
-    use airpace_core::radio::{BitLayer, CarrierId, DciFormat};
     use airpace_core::tables::lte::{self, McsTable};
-    use airpace_core::{PrbSet, Rng, Rnti, Streams, Time};
+    use airpace_core::{Rng, Streams, Time};
+    use airpace_radio::{BitLayer, CarrierId, DciFormat, PrbSet, Rnti};
 
     const CELL: Cell = Cell {
         pci: 301,
@@ -189,7 +189,7 @@ mod tests {
             let rnti = Rnti(100 + 977 * user);
             let prbs = (0..groups)
                 .filter(|group| group % users == user)
-                .fold(PrbSet::EMPTY, |set, group| set.union(lte::rbg(100, group)));
+                .fold(PrbSet::EMPTY, |set, group| set.union(PrbSet::of_rbg(100, group)));
             let mcs = [Some(rng.below(29) as u8), None];
             dcis.push(Dci { rnti, prbs, mcs, ..Dci::default() });
             let run = PrbSet::run(user * 12, 12);

@@ -17,7 +17,7 @@ pub mod code;
 pub mod lanes;
 mod soft;
 
-use airpace_core::Rnti;
+use airpace_radio::Rnti;
 
 use crate::dci::{Audience, Carrier, Extras, Format};
 use crate::observation::Observation;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use airpace_core::radio::Direction;
-use airpace_core::{RadioReport, Rnti, Streams};
+use airpace_core::{Direction, Streams};
+use airpace_radio::{RadioReport, Rnti};
 use num_complex::Complex32;
 
 use crate::answers::ANSWER_AFTER;

@@ -4,13 +4,13 @@ mod recordings;
 
 use std::collections::BTreeMap;
 
-use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction};
-use airpace_core::{Dci, PrbSet, RadioReport, Rnti, Streams, Time};
+use airpace_core::{Direction, Streams, Time};
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::{Decoder, Options, Output};
 use airpace_phy::impair::{Conditions, noise_power};
 use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, PrbSet, RadioReport, Rnti};
 use recordings::{Description, data};
 
 /// Answers by the number of their subframe, counted from the first of the recording.

@@ -4,7 +4,7 @@ mod blind;
 mod crowd;
 mod recordings;
 
-use airpace_core::{Rnti, Streams};
+use airpace_core::Streams;
 use airpace_phy::dci::{Carrier, Extras, Format, Payload};
 use airpace_phy::evidence::{Caution, Evidence};
 use airpace_phy::found::Found;
@@ -12,6 +12,7 @@ use airpace_phy::impair::Profile;
 use airpace_phy::pdcch::{self, Place, Sent};
 use airpace_phy::search::Search;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports};
+use airpace_radio::Rnti;
 use crowd::Scene;
 use proptest::prelude::*;
 use recordings::{Description, Row, data};

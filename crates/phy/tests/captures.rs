@@ -3,7 +3,7 @@
 mod recordings;
 mod reference;
 
-use airpace_core::radio::{DciFormat, Direction};
+use airpace_core::Direction;
 use airpace_phy::channel::Estimator;
 use airpace_phy::dci::{Audience, Carrier, Extras, Format, parse};
 use airpace_phy::decoder::{Decoder, Options, Output, Reading};
@@ -17,6 +17,7 @@ use airpace_phy::{
     Bandwidth, Cell, Channel, Complex32, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports, pbch,
     pcfich, phich,
 };
+use airpace_radio::DciFormat;
 use recordings::data;
 use reference::{Receiver, agreement};
 

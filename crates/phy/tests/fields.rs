@@ -2,12 +2,13 @@
 
 mod recordings;
 
+use airpace_core::Bits;
 use airpace_core::tables::lte::McsTable;
-use airpace_core::{Bits, PrbSet, Rnti};
 use airpace_phy::Ports;
 use airpace_phy::dci::{
     Allocation, Audience, Block, Carrier, Extras, Format, Gap, Message, Payload, Spatial, pack, parse,
 };
+use airpace_radio::{PrbSet, Rnti};
 use proptest::prelude::*;
 use recordings::{Row, data};
 

@@ -35,16 +35,6 @@ proptest! {
     fn follows(input in bytes(600)) {
         phy::follow(&input);
     }
-
-    #[test]
-    fn reports(input in bytes(60)) {
-        phy::report(&input);
-    }
-
-    #[test]
-    fn fusions(input in bytes(400)) {
-        phy::fusion(&input);
-    }
 }
 
 proptest! {

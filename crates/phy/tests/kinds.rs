@@ -9,7 +9,7 @@ mod blind;
 use std::collections::BTreeMap;
 
 use airpace_core::tables::lte;
-use airpace_core::{PrbSet, Rng, Rnti, Streams};
+use airpace_core::{Rng, Streams};
 use airpace_phy::dci::{
     Allocation, Audience, Block, Carrier, Compact, Downlink, Extras, Format, Gap, Message, Order, Payload,
     Power, Spatial, Uplink, pack, parse,
@@ -19,6 +19,7 @@ use airpace_phy::found::Found;
 use airpace_phy::impair::{Conditions, Impair, Profile, noise_power};
 use airpace_phy::pdcch::{Place, Sent, in_common_space, own_space};
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use airpace_radio::{PrbSet, Rnti};
 
 /// A cell, who is in it, and how it is heard.
 #[derive(Clone, Copy)]

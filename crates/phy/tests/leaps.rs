@@ -6,12 +6,12 @@ mod recordings;
 
 use std::collections::BTreeMap;
 
-use airpace_core::Rnti;
-use airpace_core::radio::{Dci, Direction};
+use airpace_core::Direction;
 use airpace_phy::dci::Extras;
 use airpace_phy::decoder::Output;
 use airpace_phy::pdcch::Place;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use airpace_radio::{Dci, Rnti};
 use crowd::Scene;
 use recordings::{Description, data};
 

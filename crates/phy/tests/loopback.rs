@@ -3,7 +3,7 @@
 mod reference;
 
 use airpace_core::tables::lte;
-use airpace_core::{Rng, Rnti, Streams};
+use airpace_core::{Rng, Streams};
 use airpace_phy::dci::{
     Allocation, Audience, Block, Carrier, Downlink, Extras, Format, Message, Order, Payload,
 };
@@ -18,6 +18,7 @@ use airpace_phy::{
     Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
     PhichResource, Ports, pbch, phich,
 };
+use airpace_radio::Rnti;
 use reference::Receiver;
 
 /// How the ports reach the receive antenna.

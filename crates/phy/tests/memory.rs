@@ -1,12 +1,13 @@
 //! Hours of ever-new users need no more memory than seconds of them.
 
-use airpace_core::{Rnti, Streams};
+use airpace_core::Streams;
 use airpace_phy::Observation;
 use airpace_phy::Ports;
 use airpace_phy::dci::{Carrier, Payload};
 use airpace_phy::evidence::{Caution, Evidence};
 use airpace_phy::pdcch::{Place, coded, in_search_space};
 use airpace_phy::search::Search;
+use airpace_radio::Rnti;
 use allocation_counter::measure;
 
 /// CCEs of the control region.

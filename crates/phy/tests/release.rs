@@ -4,10 +4,10 @@ mod crowd;
 
 use std::collections::BTreeMap;
 
-use airpace_core::Rnti;
 use airpace_phy::dci::{Audience, Extras};
 use airpace_phy::decoder::{Decoder, Options, Output};
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use airpace_radio::Rnti;
 use crowd::Scene;
 
 const RATE_HZ: u64 = 7_680_000;

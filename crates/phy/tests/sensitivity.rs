@@ -6,7 +6,7 @@ mod recordings;
 use std::collections::BTreeMap;
 
 use air::{AMPLITUDE, cell, is_found, listen, messages};
-use airpace_core::{Rnti, Streams};
+use airpace_core::Streams;
 use airpace_phy::channel::{Channel, Estimator};
 use airpace_phy::dci::Payload;
 use airpace_phy::encode::{Subframe, Transmitter};
@@ -16,6 +16,7 @@ use airpace_phy::listen::Options;
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::pdcch::{LEVELS, Place, Sent};
 use airpace_phy::{Cell, Complex32, Numerology, Observation, Observer, Ports};
+use airpace_radio::Rnti;
 
 const CFI: u8 = 3;
 

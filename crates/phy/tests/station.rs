@@ -2,13 +2,13 @@
 
 mod reference;
 
-use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction};
-use airpace_core::{Dci, PrbSet, RadioReport, Rnti, Streams, Time};
+use airpace_core::{Direction, Streams, Time};
 use airpace_phy::grid::{ControlRegion, Grid};
 use airpace_phy::impair::Conditions;
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports};
+use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, PrbSet, RadioReport, Rnti};
 use reference::Receiver;
 
 const CELL: Cell = Cell {

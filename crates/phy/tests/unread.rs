@@ -7,11 +7,11 @@ mod recordings;
 use std::collections::BTreeMap;
 
 use airpace_core::Time;
-use airpace_core::radio::CarrierId;
 use airpace_phy::dci::Extras;
 use airpace_phy::decoder::{Output, Reading};
 use airpace_phy::impair::Profile;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use airpace_radio::CarrierId;
 use crowd::Scene;
 use recordings::{Description, NAMES, data};
 

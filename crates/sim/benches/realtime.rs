@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-use airpace_core::{Event, Recorder};
+use airpace_event::{Event, Recorder};
 use airpace_sim::{Prepared, Scenario, SchemeSpec};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -59,6 +59,7 @@ impl Recorder for Serialiser {
                 }
             }
             Event::Capacity(it) => self.put(&[6, it.time.as_nanos(), it.bytes.0]),
+            Event::Reported(_) => {}
         }
     }
 }

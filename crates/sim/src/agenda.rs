@@ -1,7 +1,6 @@
 //! What happens next: the deadlines of a run's components.
 
-use airpace_core::radio::Direction;
-use airpace_core::{Rng, Time};
+use airpace_core::{Direction, Rng, Time};
 
 /// A component of the run that has a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

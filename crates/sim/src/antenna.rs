@@ -11,14 +11,14 @@
 
 use std::collections::VecDeque;
 
-use airpace_core::radio::{CarrierId, OwnRadio};
-use airpace_core::{RadioReport, Streams, Time};
+use airpace_core::{Streams, Time};
 use airpace_phy::decoder::{Decoder, Options, Output, Reading};
 use airpace_phy::impair::{Conditions, noise_power};
 use airpace_phy::numerology::SUBCARRIER_HZ;
 use airpace_phy::ofdm::Transform;
 use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use airpace_radio::{CarrierId, OwnRadio, RadioReport};
 
 use crate::scenario::{DecoderConfig, Scenario};
 

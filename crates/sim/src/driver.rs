@@ -18,9 +18,8 @@ use std::time::Duration;
 
 use airpace_cc::registry::FlowRegistry;
 use airpace_cc::{Inspect, SchemeError, SchemeSpec};
-use airpace_core::event::{Acked, Lost};
-use airpace_core::radio::Direction;
-use airpace_core::{DeviceId, Event, Rate, Recorder, Streams, Time};
+use airpace_core::{DeviceId, Direction, Rate, Streams, Time};
+use airpace_event::{Acked, Detail, Event, Lost, Recorder, Source};
 use airpace_path::queue::Queue;
 
 use crate::agenda::{Agenda, Part};
@@ -72,6 +71,8 @@ struct DeviceState {
     registry: [FlowRegistry; 2],
     /// What a cell could carry, by direction.
     capacity: [SmoothedCapacity; 2],
+    /// Whether the recorder wants what the control channel and the modem tell the device, by source.
+    is_recorded: [bool; 2],
     /// Flows whose receiver half hears its radio.
     listeners: Vec<usize>,
     /// Flows whose controller is told what the device knows.
@@ -100,6 +101,7 @@ impl DeviceState {
             directions,
             registry: Default::default(),
             capacity: Default::default(),
+            is_recorded: [false; 2],
             listeners: hear(Direction::Downlink),
             confidants: hear(Direction::Uplink),
         }
@@ -123,17 +125,20 @@ impl<'a> Driver<'a> {
             flows.push(FlowState::new(scenario, index, &spec, &internet, &hop, &streams)?);
         }
         let clocks = scenario.device.iter().map(|device| DeviceClock::new(&device.clock));
-        let devices: Vec<DeviceState> =
+        let mut devices: Vec<DeviceState> =
             clocks.enumerate().map(|(index, clock)| DeviceState::new(index, clock, &flows)).collect();
         let antennas =
             (0..scenario.device.len()).map(|device| Antenna::new(scenario, device, &streams)).collect();
-        let wants_subframes = recorder.wants_subframes();
+        let wants_subframes = recorder.wants(Detail::Subframes);
         if let LastHop::Cell(cell) = &mut hop {
             cell.set_recording(wants_subframes);
-            for (index, device) in devices.iter().enumerate() {
-                cell.set_listening(DeviceId(index as u16), !device.listeners.is_empty());
+            for (index, device) in devices.iter_mut().enumerate() {
                 let id = DeviceId(index as u16);
-                cell.set_logging(id, !device.confidants.is_empty() || recorder.wants_modem_log(id));
+                device.is_recorded = [Source::Modem, Source::ControlChannel]
+                    .map(|source| recorder.wants(Detail::Reports(id, source)));
+                let [log_is_recorded, channel_is_recorded] = device.is_recorded;
+                cell.set_listening(id, !device.listeners.is_empty() || channel_is_recorded);
+                cell.set_logging(id, !device.confidants.is_empty() || log_is_recorded);
             }
         }
         let mut agenda = Agenda::new(flows.len(), &mut streams.stream("ties"));

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use airpace_core::radio::Direction;
-use airpace_core::{Bytes, DeviceId, Packet, Rate, Streams, Time};
+use airpace_core::{Bytes, DeviceId, Direction, Packet, Rate, Streams, Time};
 use airpace_path::cell::{Cell, CellConfig};
 use airpace_path::{ConfigError, Exit, Link};
 

@@ -3,14 +3,14 @@
 //! ```
 //! use std::ops::ControlFlow;
 //!
-//! use airpace_core::event::Deaf;
+//! use airpace_event::Discard;
 //! use airpace_sim::{Scenario, SchemeSpec, builtin};
 //!
 //! let (name, text) = builtin()[0];
 //! let sets = [("duration_s".to_owned(), "0.5".to_owned())];
 //! let scenario = Scenario::load(text, name, &sets)?;
 //! let scheme = SchemeSpec::parse("cubic")?;
-//! let stats = airpace_sim::run(&scenario, &scheme, 1, &mut Deaf, &mut |_| ControlFlow::Continue(()))?;
+//! let stats = airpace_sim::run(&scenario, &scheme, 1, &mut Discard, &mut |_| ControlFlow::Continue(()))?;
 //! assert!(stats.flows[0].delivered > 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

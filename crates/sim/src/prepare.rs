@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airpace_cc::{SchemeError, SchemeSpec};
-use airpace_core::radio::Direction;
-use airpace_core::{Recorder, Streams, Time};
+use airpace_core::{Direction, Streams, Time};
+use airpace_event::Recorder;
 use airpace_path::queue::Queue;
 use airpace_path::trace::{KpiTrace, Trace};
 

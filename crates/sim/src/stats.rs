@@ -1,7 +1,7 @@
 //! What a run did, counted: enough to check that no packet came from or went to nowhere.
 
 use airpace_core::Time;
-use airpace_core::event::Fate;
+use airpace_event::Fate;
 
 /// What a run did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

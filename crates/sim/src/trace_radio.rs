@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction, OwnRadio};
-use airpace_core::{Bits, Bytes, Dci, PrbSet, RadioReport, Rnti, Time};
+use airpace_core::{Bits, Bytes, Direction, Time};
 use airpace_path::trace::{KpiTrace, Trace, TraceConfig, TraceLink};
 use airpace_path::{ConfigError, Link};
+use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti};
 
 use crate::hop::MILLISECOND;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use airpace_core::event::Deaf;
 use airpace_core::{Rng, Streams, Time};
+use airpace_event::Discard;
 use airpace_sim::{RunError, Scenario, SchemeSpec, builtin};
 
 /// What a scenario and a tenth of a second of it may keep in memory at most.
@@ -103,7 +103,7 @@ fn attempt(text: &str, sets: &[(String, String)], scheme: &str) -> String {
     };
     let end = Time::ZERO + Duration::from_millis(100);
     let scheme = SchemeSpec::parse(scheme).expect("a scheme");
-    let ran = airpace_sim::run(&scenario, &scheme, 1, &mut Deaf, &mut |now| match now >= end {
+    let ran = airpace_sim::run(&scenario, &scheme, 1, &mut Discard, &mut |now| match now >= end {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     });

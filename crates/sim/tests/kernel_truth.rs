@@ -10,8 +10,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use airpace_core::event::Fate;
-use airpace_core::{Event, Recorder};
+use airpace_event::{Event, Fate, Recorder};
 use airpace_sim::{Scenario, SchemeSpec};
 
 const MEASURED: &str = include_str!("kernel_truth/linux-6.18.csv");

@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use airpace_core::event::Owner;
-use airpace_core::radio::CarrierId;
-use airpace_core::{Dci, DeviceId, Event, RadioReport, Recorder};
+use airpace_core::DeviceId;
+use airpace_event::{Detail, Event, Owner, Recorder, Reported, Source};
+use airpace_radio::{CarrierId, Dci};
 use airpace_sim::{Scenario, SchemeSpec, builtin};
 
 const DEVICE: DeviceId = DeviceId(0);
@@ -19,21 +19,26 @@ struct Ears {
 
 impl Recorder for Ears {
     fn record(&mut self, event: Event<'_>) {
-        if let Event::Subframe(subframe) = event {
-            let grants = subframe.report.dcis.iter().zip(subframe.owners);
-            let own = grants.filter(|(_, owner)| **owner == Owner::Device(DEVICE)).map(|(dci, _)| *dci);
-            self.truth.push((subframe.report.carrier, subframe.report.subframe_index, own.collect()));
+        match event {
+            Event::Subframe(subframe) => {
+                let grants = subframe.report.dcis.iter().zip(subframe.owners);
+                let own = grants.filter(|(_, owner)| **owner == Owner::Device(DEVICE)).map(|(dci, _)| *dci);
+                self.truth.push((subframe.report.carrier, subframe.report.subframe_index, own.collect()));
+            }
+            Event::Reported(Reported { device, source, report }) => {
+                assert_eq!((*device, *source), (DEVICE, Source::Modem), "only what was asked for");
+                assert!(report.own.is_some(), "the modem knows its own signal");
+                self.logged.push((report.carrier, report.subframe_index, report.dcis.clone()));
+            }
+            _ => {}
         }
     }
 
-    fn wants_modem_log(&self, device: DeviceId) -> bool {
-        self.listens && device == DEVICE
-    }
-
-    fn modem_log(&mut self, device: DeviceId, report: &RadioReport) {
-        assert_eq!(device, DEVICE, "only the modem that was asked for");
-        assert!(report.own.is_some(), "the modem knows its own signal");
-        self.logged.push((report.carrier, report.subframe_index, report.dcis.clone()));
+    fn wants(&self, detail: Detail) -> bool {
+        match detail {
+            Detail::Subframes => true,
+            Detail::Reports(device, source) => self.listens && device == DEVICE && source == Source::Modem,
+        }
     }
 }
 

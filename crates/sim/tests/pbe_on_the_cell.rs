@@ -2,8 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use airpace_core::event::Fate;
-use airpace_core::{Event, Recorder};
+use airpace_event::{Event, Fate, Recorder};
 use airpace_sim::{Scenario, SchemeSpec, builtin};
 
 /// The Oracle that keeps the device's HARQ processes busy: the honest bound, as the cell delays by itself.

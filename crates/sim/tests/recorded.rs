@@ -9,8 +9,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use airpace_core::event::Fate;
-use airpace_core::{Event, Recorder};
+use airpace_event::{Event, Fate, Recorder};
 use airpace_sim::{Scenario, SchemeSpec};
 
 /// Recordings of very different links: LTE that stands still and drives, a 3G link with long holes, and steps.

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use airpace_core::event::Event;
-use airpace_core::radio::{DciFormat, Direction};
-use airpace_core::{Bits, Dci, DeviceId, PrbSet, RadioReport, Recorder, Rnti};
+use airpace_core::{Bits, DeviceId, Direction};
+use airpace_event::{Detail, Event, Recorder, Source};
 use airpace_phy::schedule::{Scheduler, implied_sinr_db};
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use airpace_radio::{Dci, DciFormat, PrbSet, RadioReport, Rnti};
 use airpace_sim::{Scenario, SchemeSpec};
 
 mod common;
@@ -159,8 +159,11 @@ impl Told {
 
 impl Recorder for Told {
     fn record(&mut self, event: Event<'_>) {
-        let Event::Subframe(subframe) = event else { return };
-        let report = subframe.report;
+        let report = match event {
+            Event::Subframe(subframe) => subframe.report,
+            Event::Reported(reported) => return self.be_told(reported.report),
+            _ => return,
+        };
         // A subframe is told after its end, the last one never.
         self.now_ms = report.subframe_index;
         if report.subframe_index == 1499 {
@@ -171,7 +174,13 @@ impl Recorder for Told {
         self.granted.extend(sent.map(|(_, dci)| said(report, dci)));
     }
 
-    fn control_channel(&mut self, _: DeviceId, report: &RadioReport) {
+    fn wants(&self, detail: Detail) -> bool {
+        matches!(detail, Detail::Subframes | Detail::Reports(DeviceId(0), Source::ControlChannel))
+    }
+}
+
+impl Told {
+    fn be_told(&mut self, report: &RadioReport) {
         self.subframes += 1;
         self.latest_ms = self.latest_ms.max(self.now_ms - report.subframe_index);
         self.told.extend(report.dcis.iter().map(|dci| said(report, dci)));

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use airpace_core::event::Deaf;
-use airpace_core::{Event, Recorder, Time};
+use airpace_core::Time;
+use airpace_event::{Discard, Event, Recorder};
 use airpace_sim::{Scenario, SchemeSpec};
 
 mod common;
@@ -228,7 +228,7 @@ fn a_run_stops_when_it_is_told_to() {
         0..1000 => ControlFlow::Continue(()),
         _ => ControlFlow::Break(()),
     };
-    let stats = airpace_sim::run(&scenario, &spec, 1, &mut Deaf, &mut progress).unwrap();
+    let stats = airpace_sim::run(&scenario, &spec, 1, &mut Discard, &mut progress).unwrap();
     assert!(stats.interrupted && stats.ended == Time::from_secs(1));
 }
 

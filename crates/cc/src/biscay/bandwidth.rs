@@ -2,8 +2,8 @@
 //!
 //! Source: BISCAY §3.2.2; BISCAY §5.2
 
-use airpace_core::radio::Direction;
-use airpace_core::{Bits, RadioReport, Rate};
+use airpace_core::{Bits, Direction, Rate};
+use airpace_radio::RadioReport;
 
 use super::grants::{BlockTable, Grants};
 
@@ -118,10 +118,8 @@ impl CellularBandwidth {
     pub fn on_report(&mut self, report: &RadioReport) -> bool {
         let Some(bits) = self.grants.bits(report) else { return false };
         let goodput = match report.layer {
-            airpace_core::radio::BitLayer::Physical => {
-                Bits((bits.0 as f64 * (1.0 - self.rules.overhead)) as u64)
-            }
-            airpace_core::radio::BitLayer::Transport => bits,
+            airpace_radio::BitLayer::Physical => Bits((bits.0 as f64 * (1.0 - self.rules.overhead)) as u64),
+            airpace_radio::BitLayer::Transport => bits,
         };
         let subframe = report.subframe_index;
         self.newest = self.newest.max(subframe);
@@ -180,9 +178,9 @@ impl CellularBandwidth {
 
 #[cfg(test)]
 mod tests {
-    use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
+    use airpace_core::Time;
     use airpace_core::tables::lte::McsTable;
-    use airpace_core::{Dci, PrbSet, Rnti, Time};
+    use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, Rnti};
 
     use super::*;
 

@@ -6,9 +6,9 @@
 //!
 //! Source: BISCAY §3.2.2 Eq. 1
 
-use airpace_core::radio::{BitLayer, DciFormat, Direction};
 use airpace_core::tables::{lte, nr};
-use airpace_core::{Bits, Dci, RadioReport};
+use airpace_core::{Bits, Direction};
+use airpace_radio::{BitLayer, Dci, DciFormat, RadioReport};
 
 /// HARQ processes per carrier and direction that are told apart.
 ///
@@ -134,8 +134,8 @@ fn lte_block(i_tbs: u8, n_prb: u16, layers: u8) -> Option<Bits> {
 
 #[cfg(test)]
 mod tests {
-    use airpace_core::radio::{CarrierId, OwnRadio};
-    use airpace_core::{PrbSet, Rnti, Time};
+    use airpace_core::Time;
+    use airpace_radio::{CarrierId, OwnRadio, PrbSet, Rnti};
 
     use super::*;
 

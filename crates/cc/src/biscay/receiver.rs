@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use airpace_core::radio::Direction;
-use airpace_core::{Bytes, RadioReport, Rate, Rider, Time};
+use airpace_core::{Bytes, Direction, Rate, Rider, Time};
+use airpace_radio::RadioReport;
 
 use crate::controller::{Arrival, Inspect, Receiver};
 use crate::registry::DeviceFlows;

@@ -10,8 +10,8 @@
 
 use std::time::Duration;
 
-use airpace_core::radio::Direction;
-use airpace_core::{Bytes, RadioReport, Rate, Rng, Time};
+use airpace_core::{Bytes, Direction, Rate, Rng, Time};
+use airpace_radio::RadioReport;
 
 use crate::bbr::full_pipe::FullPipe;
 use crate::bbr::{self, Bbr};

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use airpace_core::{Ecn, RadioReport, Rider, Time};
+use airpace_core::{Ecn, Rider, Time};
+use airpace_radio::RadioReport;
 
 use crate::controller::{Arrival, Inspect, Receiver};
 use crate::endpoint::{AckFrame, AckPolicy, Ranges};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use airpace_core::event::{Acked, Lost};
-use airpace_core::{Bytes, Ecn, RadioReport, Time};
+use airpace_core::{Bytes, Ecn, Time};
+use airpace_event::{Acked, Lost};
+use airpace_radio::RadioReport;
 
 use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Rtt, Sent, SentPacket, Truth};
 use crate::delivery_rate::DeliveryRate;

@@ -10,8 +10,8 @@
 
 use std::collections::VecDeque;
 
-use airpace_core::radio::{BitLayer, Direction, OwnRadio};
-use airpace_core::{Dci, PrbSet, RadioReport};
+use airpace_core::Direction;
+use airpace_radio::{BitLayer, Dci, OwnRadio, PrbSet, RadioReport};
 
 use super::users::{UserFilter, Users};
 

@@ -5,8 +5,8 @@
 //!
 //! Source: PBE-CC §5
 
-use airpace_core::RadioReport;
-use airpace_core::radio::{BitLayer, CarrierId, Direction, OwnRadio};
+use airpace_core::Direction;
+use airpace_radio::{BitLayer, CarrierId, OwnRadio, RadioReport};
 
 use super::capacity::{Averages, Carrier};
 use super::translation::{BlockSize, Translation};

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use airpace_core::{Bytes, RadioReport, Rate, Rider, Time};
+use airpace_core::{Bytes, Rate, Rider, Time};
+use airpace_radio::RadioReport;
 
 use crate::controller::{Arrival, Inspect, Receiver};
 

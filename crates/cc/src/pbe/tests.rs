@@ -1,7 +1,7 @@
 //! The receiver's parts over hand-made reports.
 
-use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
-use airpace_core::{Bits, Bytes, Dci, Ecn, PrbSet, RadioReport, Rate, Rnti, Time};
+use airpace_core::{Bits, Bytes, Ecn, Rate, Time};
+use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti};
 
 use super::bottleneck::{Bottleneck, Evidence, Rules};
 use super::capacity::Carrier;

@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use airpace_core::radio::Direction;
-use airpace_core::{PrbSet, RadioReport, Rnti};
+use airpace_core::Direction;
+use airpace_radio::{PrbSet, RadioReport, Rnti};
 
 /// A data user is active for more subframes of the window than this.
 ///
@@ -72,7 +72,8 @@ impl Users {
         for (at, dci) in report.dcis.iter().enumerate() {
             let counts =
                 dci.direction == Direction::Downlink && dci.rnti != own && dci.rnti.0 < FIRST_COMMON_RNTI;
-            let same = |other: &airpace_core::Dci| other.rnti == dci.rnti && other.direction == dci.direction;
+            let same =
+                |other: &airpace_radio::Dci| other.rnti == dci.rnti && other.direction == dci.direction;
             if !counts || report.dcis[..at].iter().any(same) {
                 continue;
             }

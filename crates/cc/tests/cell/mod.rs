@@ -18,10 +18,8 @@ use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Sender, SenderCo
 use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::DeviceFlows;
 use airpace_cc::{SchemeSpec, Setup};
-use airpace_core::radio::{BitLayer, CarrierId, OwnRadio};
-use airpace_core::{
-    Bits, Bytes, Dci, Ecn, FlowId, PrbSet, RadioReport, Rate, Rider, Rng, Rnti, Streams, Time,
-};
+use airpace_core::{Bits, Bytes, Ecn, FlowId, Rate, Rider, Rng, Streams, Time};
+use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti};
 
 pub const MSS: Bytes = Bytes(1500);
 const TICK: Duration = Duration::from_micros(100);

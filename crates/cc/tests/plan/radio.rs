@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use airpace_cc::registry::{FlowKey, Protocol};
-use airpace_core::radio::{BitLayer, CarrierId, Direction, OwnRadio};
-use airpace_core::{Bits, Dci, PrbSet, RadioReport, Rnti};
+use airpace_core::{Bits, Direction};
+use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti};
 
 use super::Plan;
 

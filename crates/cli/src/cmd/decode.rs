@@ -21,12 +21,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use airpace_core::Rnti;
 use airpace_live::iq::Format;
 use airpace_live::radio::hertz;
 use airpace_phy::Cell;
 use airpace_phy::dci::Audience;
 use airpace_phy::evidence::Caution;
+use airpace_radio::Rnti;
 use anyhow::bail;
 
 use self::align::Align;

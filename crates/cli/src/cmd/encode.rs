@@ -8,14 +8,15 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use airpace_core::event::{Event, Recorder};
-use airpace_core::{RadioReport, Streams};
+use airpace_core::Streams;
 use airpace_eval::RunFolder;
+use airpace_event::{Event, Recorder};
 use airpace_live::iq::{Format, Meta, Writer};
 use airpace_phy::impair::{Conditions, Profile, noise_power};
 use airpace_phy::numerology::SUBCARRIER_HZ;
 use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use airpace_radio::RadioReport;
 use airpace_sim::{Scenario, SchemeSpec};
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;

@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 use airpace_cc::SchemeSpec;
 use airpace_cc::pbe::feedback::Feedback;
 use airpace_cc::scheme::Setup;
-use airpace_core::event::{Event, Recorder};
-use airpace_core::{Bytes, DeviceId, RadioReport, Streams, Time};
-use airpace_phy::report;
+use airpace_core::{Bytes, DeviceId, Streams, Time};
+use airpace_event::{Detail, Event, Recorder, Source};
+use airpace_radio::RadioReport;
+use airpace_radio::line;
 use airpace_sim::{Scenario, builtin};
 
 use super::Shell;
@@ -21,11 +22,13 @@ const SETS: [(&str, &str); 3] = [("cell.prbs", "25"), ("cell.crs_ports", "2"), (
 struct Perfect(Vec<RadioReport>);
 
 impl Recorder for Perfect {
-    fn record(&mut self, _: Event<'_>) {}
+    fn wants(&self, detail: Detail) -> bool {
+        detail == Detail::Reports(DeviceId(0), Source::ControlChannel)
+    }
 
-    fn control_channel(&mut self, device: DeviceId, report: &RadioReport) {
-        if device == DeviceId(0) {
-            self.0.push(report.clone());
+    fn record(&mut self, event: Event<'_>) {
+        if let Event::Reported(reported) = event {
+            self.0.push(reported.report.clone());
         }
     }
 }
@@ -79,7 +82,7 @@ fn reports_give_pbes_receiver_the_rate_that_perfect_telemetry_gives() {
     shell.run(&words).fine();
     let rnti = own.0.to_string();
     shell.run(&["decode", "a.sigmf-meta", "--rnti", &rnti, "--reports", "reports"]).fine();
-    let read = |line: &str| report::from_line(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    let read = |line: &str| line::from_line(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     let decoded: Vec<RadioReport> = shell.read("reports").lines().flat_map(read).collect();
     assert!(decoded.len() >= 1499, "{} of 1500 subframes are reported", decoded.len());
 

@@ -4,9 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpace_cc::biscay::bandwidth::{CellularBandwidth, Determination, Method, Sampling};
 use airpace_cc::biscay::grants::BlockTable;
-use airpace_core::Rate;
-use airpace_core::radio::Direction;
 use airpace_core::tables::lte;
+use airpace_core::{Direction, Rate};
 use airpace_diag::bandwidth::Bandwidth;
 use airpace_diag::grant::Told;
 use airpace_diag::grant::report::Reports;

@@ -6,8 +6,7 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use airpace_core::radio::Direction;
-use airpace_core::{Bits, Time};
+use airpace_core::{Bits, Direction, Time};
 use airpace_diag::grant::{Grants, Source, Told};
 use airpace_diag::{
     Buffering, Drain, Framing, Line, LogCode, LogPacket, Radio, Session, SessionOptions, Stamp, State, frame,

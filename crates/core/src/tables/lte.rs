@@ -5,7 +5,6 @@
 mod tbs;
 
 use super::{Cqi, Modulation, cqi_row, modulation};
-use crate::radio::PrbSet;
 use crate::units::Bits;
 
 /// PRB pairs of the channel bandwidths 1.4, 3, 5, 10, 15 and 20 MHz.
@@ -208,12 +207,12 @@ pub const fn rbg_count(carrier_prbs: u16) -> u16 {
     carrier_prbs.div_ceil(rbg_size(carrier_prbs))
 }
 
-/// The PRB pairs of resource block group `index`; empty beyond the last.
-pub const fn rbg(carrier_prbs: u16, index: u16) -> PrbSet {
+/// The PRB pairs of resource block group `index`: the first of them, and how many there are. None beyond the last group.
+pub const fn rbg(carrier_prbs: u16, index: u16) -> (u16, u16) {
     let size = rbg_size(carrier_prbs);
-    let start = index * size;
-    let left = carrier_prbs.saturating_sub(start);
-    PrbSet::run(start, if left < size { left } else { size })
+    let start = if index < rbg_count(carrier_prbs) { index * size } else { carrier_prbs };
+    let left = carrier_prbs - start;
+    (start, if left < size { left } else { size })
 }
 
 /// Resource elements of a PRB pair that carry the downlink shared channel: 168 less the control region and the
@@ -365,17 +364,17 @@ mod tests {
         let counts = BANDWIDTH_PRBS.map(|prbs| (rbg_size(prbs), rbg_count(prbs)));
         assert_eq!(counts, [(1, 6), (2, 8), (2, 13), (3, 17), (4, 19), (4, 25)]);
         for prbs in BANDWIDTH_PRBS {
-            let groups = (0..rbg_count(prbs)).map(|index| rbg(prbs, index));
-            let (union, total) = groups.fold((PrbSet::EMPTY, 0), |(union, total), group| {
-                assert!(!group.is_empty());
-                (union.union(group), total + group.len())
+            let end = (0..rbg_count(prbs)).fold(0, |end, index| {
+                let (start, len) = rbg(prbs, index);
+                assert!(start == end && len > 0, "one after the other");
+                start + len
             });
-            assert_eq!((union, total), (PrbSet::run(0, prbs), prbs));
-            assert!(rbg(prbs, rbg_count(prbs)).is_empty());
+            assert_eq!(end, prbs);
+            assert_eq!(rbg(prbs, rbg_count(prbs)), (prbs, 0));
         }
         assert_eq!(
-            [rbg(25, 12).len(), rbg(50, 16).len(), rbg(75, 18).len()],
-            [1, 2, 3],
+            [rbg(25, 12), rbg(50, 16), rbg(75, 18)],
+            [(24, 1), (48, 2), (72, 3)],
             "the last is smaller"
         );
     }

@@ -2,9 +2,8 @@
 //!
 //! Source: TS 36.212 §5.3.3.1
 
-use airpace_core::radio::DciFormat;
 use airpace_core::tables::lte;
-use airpace_core::{Dci, PrbSet};
+use airpace_radio::{Dci, DciFormat, PrbSet};
 
 /// A DCI on a carrier of so many PRB pairs, of FDD and two antenna ports: its bits from the highest on, and how many
 /// they are without the checksum. `None` where its format has no such bits here, or none for its PRBs.
@@ -87,7 +86,7 @@ fn groups(air: &mut Air, prbs: PrbSet, carrier_prbs: u16) -> Option<()> {
     let count = lte::rbg_count(carrier_prbs);
     let mut whole = PrbSet::EMPTY;
     for group in 0..count {
-        let set = lte::rbg(carrier_prbs, group);
+        let set = PrbSet::of_rbg(carrier_prbs, group);
         let is_in = set.without(prbs).is_empty();
         if is_in {
             whole = whole.union(set);

@@ -1,7 +1,7 @@
 //! What goes in comes out again: of the grants' reader, of the KPIs, of the whole reading.
 
-use airpace_core::radio::{BitLayer, Rnti};
-use airpace_core::{Bytes, PrbSet};
+use airpace_core::Bytes;
+use airpace_radio::{BitLayer, PrbSet, Rnti};
 
 use super::*;
 use crate::grant::{Grant, Grants, Source, Told};

@@ -6,9 +6,9 @@
 //!
 //! Source: TS 36.212 §5.3.3.1; TS 36.213 §7.1.6 and §8.1
 
-use airpace_core::PrbSet;
-use airpace_core::radio::{DciFormat, Direction};
+use airpace_core::Direction;
 use airpace_core::tables::lte;
+use airpace_radio::{DciFormat, PrbSet};
 
 /// Bits of the checksum, which the length of a logged DCI counts.
 ///
@@ -245,7 +245,7 @@ fn groups(air: &mut Air, carrier_prbs: u16) -> Option<(u16, Option<PrbSet>)> {
     }
     let set = (0..count)
         .filter(|group| bits >> (count - 1 - group) & 1 == 1)
-        .fold(PrbSet::EMPTY, |set, group| set.union(lte::rbg(carrier_prbs, group)));
+        .fold(PrbSet::EMPTY, |set, group| set.union(PrbSet::of_rbg(carrier_prbs, group)));
     Some((set.len(), Some(set))).filter(|(prbs, _)| *prbs > 0)
 }
 

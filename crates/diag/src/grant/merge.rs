@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use airpace_core::radio::Direction;
+use airpace_core::Direction;
 
 use super::Grant;
 

@@ -1,6 +1,6 @@
 //! Where grants are in Qualcomm's log packets.
 
-use airpace_core::radio::Direction;
+use airpace_core::Direction;
 
 use super::{Rat, Source};
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use airpace_core::radio::{CarrierId, DciFormat, Direction};
 use airpace_core::tables::{Modulation, lte};
-use airpace_core::{Bits, Bytes, PrbSet};
+use airpace_core::{Bits, Bytes, Direction};
+use airpace_radio::{CarrierId, DciFormat, PrbSet};
 
 use super::clock::FrameClock;
 use super::dci::{self, CHECKSUM_BITS};
@@ -261,7 +261,8 @@ impl Grants {
         let mut grant = self.grant(packet, plan, row)?;
         let get = |column| plan.get(row, column);
         grant.prbs = get(Column::Prbs).unwrap_or(0) as u16;
-        grant.prb_set = get(Column::FirstPrb).map(|first| PrbSet::run(first as u16, grant.prbs));
+        let first = get(Column::FirstPrb).and_then(|first| u16::try_from(first).ok());
+        grant.prb_set = first.and_then(|first| PrbSet::checked_run(first, grant.prbs));
         grant.layers = get(Column::Layers).unwrap_or(1).clamp(1, 8) as u8;
         let modulation = get(Column::ModulationBits)
             .and_then(modulation_of_bits)

@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction, OwnRadio};
-use airpace_core::{Bits, Dci, PrbSet, RadioReport, Rnti, Time};
+use airpace_core::{Bits, Direction, Time};
+use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti};
 
 use super::read::UPLINK_DELAY;
 use super::{Grant, Merge};
@@ -245,7 +245,7 @@ fn dci_of(grant: &Grant) -> Dci {
         direction: grant.direction,
         format: grant.format.unwrap_or(format),
         // Where it is not said which, the first: how many is what counts.
-        prbs: grant.prb_set.unwrap_or(PrbSet::run(0, grant.prbs)),
+        prbs: grant.prb_set.or(PrbSet::checked_run(0, grant.prbs)).unwrap_or_default(),
         mcs: blocks.map(|block| block.map(|block| block.mcs.unwrap_or(0))),
         tbs: blocks.map(|block| block.and_then(|block| block.bits).unwrap_or(Bits::ZERO)),
         rv: blocks.map(|block| block.and_then(|block| block.rv).unwrap_or(0)),

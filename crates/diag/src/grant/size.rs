@@ -1,8 +1,7 @@
 //! Sizes of transport blocks: as the tables of TS 36.213 have them, and as modems count them.
 
-use airpace_core::Bits;
-use airpace_core::radio::Direction;
 use airpace_core::tables::{Modulation, lte};
+use airpace_core::{Bits, Direction};
 
 /// Bytes of a transport block's checksum.
 ///

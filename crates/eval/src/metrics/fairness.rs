@@ -1,8 +1,7 @@
 //! Jain's index over windows of one second.
 
-use airpace_core::event::{Arrived, Fate};
-use airpace_core::radio::Direction;
-use airpace_core::{DeviceId, Time};
+use airpace_core::{DeviceId, Direction, Time};
+use airpace_event::{Arrived, Fate};
 use serde::{Deserialize, Serialize};
 
 use super::rounded;

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use airpace_core::event::{Arrived, Capacity, Fate};
-use airpace_core::radio::Direction;
-use airpace_core::{DeviceId, Time};
+use airpace_core::{DeviceId, Direction, Time};
+use airpace_event::{Arrived, Capacity, Fate};
 use serde::{Deserialize, Serialize};
 
 use super::delay::{DelayMeter, Delays};

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use airpace_core::event::{Arrived, Capacity, Fate, Inspected, Subframe};
-use airpace_core::radio::{BitLayer, CarrierId, Direction};
-use airpace_core::{Bytes, Dci, DeviceId, Ecn, FlowId, Packet, PrbSet, RadioReport, Time};
+use airpace_core::{Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Time};
+use airpace_event::{Arrived, Capacity, Fate, Inspected, Subframe};
+use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport};
 use proptest::prelude::*;
 
 use super::*;

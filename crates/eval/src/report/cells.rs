@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use airpace_core::radio::Direction;
+use airpace_core::Direction;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt8Type};
 use arrow_array::{Array, RecordBatch};

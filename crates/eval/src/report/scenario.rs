@@ -1,6 +1,6 @@
 //! One scenario's part of the page.
 
-use airpace_core::radio::Direction;
+use airpace_core::Direction;
 use serde::Serialize;
 
 use super::cells::{self, CellCourse};

@@ -11,7 +11,7 @@
 //! | `rtt_ms` | f32 | round-trip time sample; null if the ACK gave none |
 //! | `delivery_rate_mbps` | f32 | delivery-rate sample; null if the ACK gave none |
 
-use airpace_core::event::Acked;
+use airpace_event::Acked;
 
 use super::columns::row;
 use super::file::Table;

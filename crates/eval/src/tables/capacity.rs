@@ -9,7 +9,7 @@
 //! | `capacity_bytes` | u32 | IP bytes that the last hop could have carried: what it did, and what nobody used |
 //! | `capacity_mbps` | f32 | the same as a rate |
 
-use airpace_core::event::Capacity;
+use airpace_event::Capacity;
 
 use super::columns::row;
 use super::file::Table;

@@ -12,7 +12,7 @@
 //! | `inflight_bytes` | u64 | bytes outstanding |
 //! | one per named value | f64 | the scheme's internals, each name ending in its unit; null where unknown or another scheme's |
 
-use airpace_core::event::Inspected;
+use airpace_event::Inspected;
 use arrow_array::ArrayRef;
 use arrow_array::builder::Float64Builder;
 use arrow_schema::Field;

@@ -8,7 +8,7 @@
 //! | `packets` | u32 | how many packets |
 //! | `bytes` | u32 | how many bytes |
 
-use airpace_core::event::Lost;
+use airpace_event::Lost;
 
 use super::columns::row;
 use super::file::Table;

@@ -17,7 +17,7 @@
 //! | `marked` | bool | whether a queue on its way marked it (ECN) |
 
 use airpace_core::Ecn;
-use airpace_core::event::{Arrived, Fate};
+use airpace_event::{Arrived, Fate};
 
 use super::columns::row;
 use super::file::Table;

@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use airpace_core::event::{Owner, Subframe};
+use airpace_event::{Owner, Subframe};
 
 use super::columns::row;
 use super::file::Table;

@@ -2,9 +2,9 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use airpace_core::event::{Acked, Arrived, Capacity, Fate, Inspected, Lost, Owner, Subframe};
-use airpace_core::radio::{BitLayer, CarrierId, Direction};
-use airpace_core::{Bits, Bytes, Dci, DeviceId, Ecn, FlowId, Packet, PrbSet, RadioReport, Rate, Rnti, Time};
+use airpace_core::{Bits, Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Rate, Time};
+use airpace_event::{Acked, Arrived, Capacity, Fate, Inspected, Lost, Owner, Subframe};
+use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, RecordBatch};

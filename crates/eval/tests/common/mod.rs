@@ -6,13 +6,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use airpace_core::event::{Acked, Arrived, Capacity, Fate, Inspected, Lost, Owner, Subframe};
-use airpace_core::radio::{BitLayer, CarrierId, Direction};
-use airpace_core::{
-    Bits, Bytes, Dci, DeviceId, Ecn, Event, FlowId, Packet, PrbSet, RadioReport, Rate, Recorder, Rnti,
-    Streams, Time,
-};
+use airpace_core::{Bits, Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Rate, Streams, Time};
 use airpace_eval::{Choice, Matrix, Progress, Span};
+use airpace_event::{Acked, Arrived, Capacity, Event, Fate, Inspected, Lost, Owner, Recorder, Subframe};
+use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti};
 use airpace_sim::{SCHEMES, Scenario, SchemeSpec};
 
 /// A folder that goes when the test ends.

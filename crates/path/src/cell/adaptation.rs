@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::{McsTable, pdsch_res_per_prb};
-use airpace_core::{Bits, PrbSet, Rng};
+use airpace_core::{Bits, Rng};
+use airpace_radio::PrbSet;
 use serde::{Deserialize, Serialize};
 
 use super::bler::information::{SINR_FLOOR_DB, effective_sinr_db};

@@ -3,7 +3,8 @@
 //!
 //! Source: PBE-CC §4.2.1 and §6.1 for how many there are and how few PRBs they use
 
-use airpace_core::{Rng, Rnti, Streams};
+use airpace_core::{Rng, Streams};
+use airpace_radio::Rnti;
 
 use super::config::BackgroundConfig;
 use super::user::Session;

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::event::Owner;
-use airpace_core::radio::CarrierId;
-use airpace_core::{Bytes, PrbSet, Rnti, Streams, Time};
+use airpace_core::{Bytes, Streams, Time};
+use airpace_event::Owner;
+use airpace_radio::{CarrierId, PrbSet, Rnti};
 
 use super::Cell;
 use super::adaptation::{AdaptationConfig, CqiScope, LinkAdaptation};

@@ -3,9 +3,10 @@
 //! level (static, distance, or points in time) + shadowing + multipath fading → [`Snapshot`]. Whatever is static is
 //! computed once. A subframe's values do not depend on which other subframes were asked for.
 
+use airpace_core::Streams;
 use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::rbg_size;
-use airpace_core::{PrbSet, Streams};
+use airpace_radio::PrbSet;
 use serde::{Deserialize, Serialize};
 
 pub mod fading;
@@ -123,8 +124,8 @@ impl Grid {
 
     /// The PRBs of an RBG; none beyond the last.
     pub fn rbg(self, index: u16) -> PrbSet {
-        let start = index * self.rbg_prbs;
-        PrbSet::run(start, self.rbg_prbs.min(self.prbs.saturating_sub(start)))
+        let start = (index * self.rbg_prbs).min(self.prbs);
+        PrbSet::run(start, self.rbg_prbs.min(self.prbs - start))
     }
 
     /// All PRBs.

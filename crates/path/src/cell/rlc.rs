@@ -13,8 +13,8 @@
 
 use std::collections::VecDeque;
 
-use airpace_core::event::Fate;
 use airpace_core::{Bytes, Packet, Time};
+use airpace_event::Fate;
 
 use super::config::{RlcConfig, RlcMode};
 

@@ -12,7 +12,8 @@
 //! Where all RBGs of a user are alike, its rate is one number and the RBGs of a user are laid side by side.
 
 use airpace_core::tables::lte;
-use airpace_core::{Bits, PrbSet, Rng};
+use airpace_core::{Bits, Rng};
+use airpace_radio::PrbSet;
 
 use super::config::Policy;
 

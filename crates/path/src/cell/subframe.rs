@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use airpace_core::event::{Fate, Owner};
-use airpace_core::radio::{DciFormat, Direction};
 use airpace_core::tables::lte;
-use airpace_core::{Bits, Dci, Packet, PrbSet, Rnti};
+use airpace_core::{Bits, Direction, Packet};
+use airpace_event::{Fate, Owner};
+use airpace_radio::{Dci, DciFormat, PrbSet, Rnti};
 
 use super::background::{Arrivals, Control};
 use super::bler::Bler;

@@ -8,10 +8,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::event::Owner;
-use airpace_core::radio::{BitLayer, CarrierId, Direction, OwnRadio};
 use airpace_core::tables::lte;
-use airpace_core::{Bits, Dci, DeviceId, PrbSet, RadioReport, Rng, Rnti, Time};
+use airpace_core::{Bits, DeviceId, Direction, Rng, Time};
+use airpace_event::Owner;
+use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti};
 
 use super::config::TelemetryConfig;
 

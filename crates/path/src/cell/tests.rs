@@ -1,7 +1,7 @@
 //! Stories about a whole cell.
 
-use airpace_core::event::{Fate, Owner};
 use airpace_core::{Bytes, DeviceId, Ecn, FlowId, Packet, Rate, Streams, Time};
+use airpace_event::{Fate, Owner};
 
 use super::channel::ChannelConfig;
 use super::config::Policy;

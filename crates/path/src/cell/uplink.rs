@@ -27,10 +27,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::event::{Capacity, Fate, Owner};
-use airpace_core::radio::Direction;
 use airpace_core::tables::lte;
-use airpace_core::{Bytes, Dci, DeviceId, Packet, Rnti, Time};
+use airpace_core::{Bytes, DeviceId, Direction, Packet, Time};
+use airpace_event::{Capacity, Fate, Owner};
+use airpace_radio::{Dci, Rnti};
 
 use super::carriers::Load;
 use super::user::ip_bytes;
@@ -241,7 +241,7 @@ impl user::UplinkLink {
 pub(super) struct OnAir {
     pub owner: Owner,
     pub carrier: u8,
-    pub prbs: airpace_core::PrbSet,
+    pub prbs: airpace_radio::PrbSet,
     /// How often it was sent before.
     pub transmissions: u8,
 }

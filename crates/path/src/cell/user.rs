@@ -1,8 +1,9 @@
 //! Everybody who can be given PRBs for data: the scenario's devices and the background's users.
 
-use airpace_core::event::Owner;
 use airpace_core::tables::lte;
-use airpace_core::{Bits, Bytes, Rng, Rnti};
+use airpace_core::{Bits, Bytes, Rng};
+use airpace_event::Owner;
+use airpace_radio::Rnti;
 
 use super::adaptation::LinkAdaptation;
 use super::bler::Block;

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::event::Fate;
 use airpace_core::{Bytes, Packet, Rate, Time};
+use airpace_event::Fate;
 use serde::Deserialize;
 
 use super::codel::CoDel;

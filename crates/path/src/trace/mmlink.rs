@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use airpace_core::event::Fate;
 use airpace_core::{Bytes, DeviceId, Ecn, FlowId, Packet};
+use airpace_event::Fate;
 
 use super::{Trace, TraceConfig, TraceError, TraceLink, instant};
 use crate::config_error::ConfigError;

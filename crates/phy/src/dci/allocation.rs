@@ -1,7 +1,7 @@
 //! Which PRBs a grant names: resource allocation types 0, 1 and 2.
 
-use airpace_core::PrbSet;
 use airpace_core::tables::lte;
+use airpace_radio::PrbSet;
 
 /// PRBs of a grant, as its field writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,7 +53,7 @@ impl Allocation {
             Allocation::Groups { map } => {
                 let count = lte::rbg_count(prbs);
                 let chosen = (0..count).filter(|group| map >> (count - 1 - group) & 1 == 1);
-                both(chosen.fold(PrbSet::EMPTY, |set, group| set.union(lte::rbg(prbs, group))))
+                both(chosen.fold(PrbSet::EMPTY, |set, group| set.union(PrbSet::of_rbg(prbs, group))))
             }
             Allocation::Subset { subset, shift, map } => both(subset_prbs(prbs, subset, shift, map)),
             Allocation::Run { start, len } => both(PrbSet::run(start, len)),

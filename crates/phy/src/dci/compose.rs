@@ -1,8 +1,8 @@
 //! A grant in the words of the rest of the house, as a message that a cell can send.
 
-use airpace_core::radio::{DciFormat, Direction};
 use airpace_core::tables::lte::{self, McsTable};
-use airpace_core::{Bits, Dci, PrbSet};
+use airpace_core::{Bits, Direction};
+use airpace_radio::{Dci, DciFormat, PrbSet};
 
 use super::allocation::Gap;
 use super::message::{Block, Compact, Downlink, Message, Spatial, Uplink};
@@ -145,7 +145,7 @@ fn run(format: Format, prbs: PrbSet) -> Result<(u16, u16), Unsayable> {
 /// Type 0, if the set is of whole groups.
 fn groups(carrier: &Carrier, prbs: PrbSet) -> Option<Allocation> {
     let count = lte::rbg_count(carrier.prbs);
-    let taken = |group: &u16| !lte::rbg(carrier.prbs, *group).intersection(prbs).is_empty();
+    let taken = |group: &u16| !PrbSet::of_rbg(carrier.prbs, *group).intersection(prbs).is_empty();
     let map = (0..count).filter(taken).fold(0, |map, group| map | 1u32 << (count - 1 - group));
     let allocation = Allocation::Groups { map };
     (!prbs.is_empty() && allocation.prbs(carrier.prbs)[0] == prbs).then_some(allocation)
@@ -190,7 +190,7 @@ fn compact(carrier: &Carrier, dci: &Dci) -> Result<Message, Unsayable> {
 mod tests {
     use super::*;
     use crate::cell::Ports;
-    use airpace_core::Rnti;
+    use airpace_radio::Rnti;
     use proptest::prelude::*;
 
     const CARRIER: Carrier = Carrier::symmetric(50, Ports::Two);

@@ -1,8 +1,8 @@
 //! Transport blocks of a grant, and the grant in the words of the rest of the house.
 
-use airpace_core::radio::{DciFormat, Direction};
 use airpace_core::tables::lte::{self, McsTable};
-use airpace_core::{Bits, Dci, PrbSet, Rnti};
+use airpace_core::{Bits, Direction};
+use airpace_radio::{Dci, DciFormat, PrbSet, Rnti};
 
 use super::message::{Block, Downlink, Message, Spatial};
 use super::{Audience, Carrier, Format};

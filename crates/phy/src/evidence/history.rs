@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use airpace_core::Rnti;
 use airpace_core::tables::lte::McsTable;
+use airpace_radio::Rnti;
 
 use super::reading::{EXTRAS, Reading};
 use super::table;

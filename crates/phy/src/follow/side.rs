@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use airpace_core::radio::{Direction, OwnRadio};
-use airpace_core::{Dci, Rnti};
+use airpace_core::Direction;
+use airpace_radio::{Dci, OwnRadio, Rnti};
 
 use crate::found::Found;
 
@@ -88,7 +88,8 @@ fn is_rated(dci: &Dci) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airpace_core::{Bits, PrbSet};
+    use airpace_core::Bits;
+    use airpace_radio::PrbSet;
 
     /// A grant of two blocks in a process: which of them are sent, and which of these again.
     fn grant(harq: u8, sent: [bool; 2], again: [bool; 2]) -> Dci {

@@ -248,7 +248,7 @@ fn sum_nibbles<T: Copy>(tables: &[[T; 16]], bits: u128, zero: T, add: impl Fn(T,
 mod tests {
     use super::*;
     use crate::pdcch::coded;
-    use airpace_core::Rnti;
+    use airpace_radio::Rnti;
     use proptest::prelude::*;
 
     fn mask(bits: &[u8]) -> CceBits {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use airpace_core::{Rng, Rnti, Streams};
+use airpace_core::{Rng, Streams};
 use airpace_phy::coding::{RateMatcher, Viterbi, crc};
 use airpace_phy::dci::Payload;
 use airpace_phy::encode::{Subframe, Transmitter};
@@ -14,6 +14,7 @@ use airpace_phy::pdcch::{LEVELS, Place, Sent};
 use airpace_phy::{
     Bandwidth, Cell, Complex32, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports,
 };
+use airpace_radio::Rnti;
 
 /// Amplitude of a resource element of unit power.
 pub const AMPLITUDE: f32 = 0.01;

@@ -2,7 +2,7 @@
 #![allow(dead_code)] // each test uses its part
 
 use airpace_core::tables::lte;
-use airpace_core::{Rng, Rnti, Streams};
+use airpace_core::{Rng, Streams};
 use airpace_phy::dci::{
     Allocation, Audience, Block, Carrier, Downlink, Extras, Format, Message, Spatial, Uplink, pack,
 };
@@ -10,6 +10,7 @@ use airpace_phy::encode::{Subframe, Transmitter};
 use airpace_phy::impair::{Conditions, Impair, Profile, noise_power};
 use airpace_phy::pdcch::{Place, Sent, in_common_space, in_search_space};
 use airpace_phy::{Cell, Complex32};
+use airpace_radio::{PrbSet, Rnti};
 
 /// A crowd of users, each with one mode of transmission, and who is granted something in a subframe.
 pub struct Crowd {
@@ -56,7 +57,7 @@ impl Crowd {
             return None;
         }
         *free |= 1 << group;
-        let prbs = lte::rbg(self.carrier.prbs, group as u16);
+        let prbs = PrbSet::of_rbg(self.carrier.prbs, group as u16);
         let (start, len) = prbs.runs().next()?;
         let format = if rng.chance(0.2) { Format::F1A } else { mode };
         let is_run = matches!(format, Format::F1A | Format::F1D);

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
-use airpace_core::PrbSet;
 use airpace_phy::dci::Format;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
+use airpace_radio::PrbSet;
 
 /// A folder of the recordings.
 pub use airpace_testing::recordings as data;

@@ -4,7 +4,6 @@
 //! what it finds.
 #![allow(dead_code)] // each test uses its part
 
-use airpace_core::Rnti;
 use airpace_phy::coding::{RateMatcher, Viterbi, crc};
 use airpace_phy::dci::{Audience, Carrier, Extras, Format, Payload, parse};
 use airpace_phy::diversity::Quad;
@@ -13,6 +12,7 @@ use airpace_phy::modulation::{Soft, soft_bits};
 use airpace_phy::pdcch::{self, Place, Sent};
 use airpace_phy::sequence::crs;
 use airpace_phy::{Cell, Channel, Complex32, Ports, pbch, pcfich};
+use airpace_radio::Rnti;
 
 /// A message that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]

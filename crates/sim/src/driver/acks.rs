@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use airpace_core::event::Fate;
-use airpace_core::radio::Direction;
-use airpace_core::{Ecn, Packet};
+use airpace_core::{Direction, Ecn, Packet};
+use airpace_event::Fate;
 use airpace_path::Link;
 
 use super::Driver;

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use airpace_cc::registry::DeviceFlows;
-use airpace_core::event::{Arrived, Fate};
-use airpace_core::radio::Direction;
-use airpace_core::{Event, Packet};
+use airpace_core::{Direction, Packet};
+use airpace_event::{Arrived, Event, Fate};
 use airpace_path::Link;
 
 use super::Driver;

@@ -4,11 +4,11 @@
 use std::ops::ControlFlow;
 
 use airpace_cc::controller::Truth;
-use airpace_core::event::{Capacity, Fate, Inspected};
-use airpace_core::radio::Direction;
-use airpace_core::{Bytes, DeviceId, Event, RadioReport, Rate, Time};
+use airpace_core::{Bytes, DeviceId, Direction, Rate, Time};
+use airpace_event::{Capacity, Event, Fate, Inspected, Reported, Source};
 use airpace_path::Link;
 use airpace_path::queue::Queue;
+use airpace_radio::RadioReport;
 
 use super::{DeviceState, Driver, Progress};
 use crate::agenda::Part;
@@ -98,7 +98,10 @@ impl Driver<'_> {
         {
             let index = usize::from(device.0);
             let mut tell = |report: &RadioReport| {
-                self.recorder.control_channel(device, report);
+                if self.devices[index].is_recorded[Source::ControlChannel as usize] {
+                    let source = Source::ControlChannel;
+                    self.recorder.record(Event::Reported(&Reported { device, source, report }));
+                }
                 tell_listeners(&mut self.flows, &self.devices[index], report);
             };
             match &mut self.antennas[index] {
@@ -110,8 +113,11 @@ impl Driver<'_> {
         while let LastHop::Cell(cell) = &mut self.hop
             && let Some((device, report)) = cell.pop_own_report(self.now)
         {
-            self.recorder.modem_log(device, report);
-            tell_confidants(&mut self.flows, &self.devices[usize::from(device.0)], self.now, report);
+            let state = &self.devices[usize::from(device.0)];
+            if state.is_recorded[Source::Modem as usize] {
+                self.recorder.record(Event::Reported(&Reported { device, source: Source::Modem, report }));
+            }
+            tell_confidants(&mut self.flows, state, self.now, report);
             told_any = true;
         }
         if told_any {

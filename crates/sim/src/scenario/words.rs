@@ -1,7 +1,7 @@
 //! Words for values whose types are named elsewhere.
 
 use airpace_cc::registry::Protocol;
-use airpace_core::radio::Direction;
+use airpace_core::Direction;
 use airpace_phy::impair::Profile;
 use serde::{Deserialize, Deserializer};
 

@@ -4,9 +4,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 
-use airpace_core::event::Fate;
-use airpace_core::radio::Direction;
-use airpace_core::{Event, Recorder, Time};
+use airpace_core::{Direction, Time};
+use airpace_event::{Event, Fate, Recorder};
 use airpace_sim::{RunStats, Scenario, SchemeSpec};
 
 /// What a run was like.
@@ -150,6 +149,7 @@ impl Recorder for Notebook {
                 devices[index] += capacity.bytes.0;
                 capacity.time
             }
+            Event::Reported(_) => panic!("reports are not among what this recorder wants"),
         };
         assert!(time >= self.now, "an event of {time} comes after one of {}", self.now);
         self.now = time;

@@ -1,8 +1,8 @@
 //! An answer to an uplink block as programs and people read it.
 
-use airpace_core::Rnti;
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::Reading;
+use airpace_radio::Rnti;
 use serde_json::{Value, json};
 
 use super::message::rounded;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use airpace_core::Rnti;
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::Found;
+use airpace_radio::Rnti;
 use arrow_array::builder::{
     BooleanBuilder, Float32Builder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, UInt8Builder,
     UInt16Builder, UInt64Builder,

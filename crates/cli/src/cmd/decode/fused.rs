@@ -3,14 +3,14 @@
 use std::io::Write;
 use std::path::Path;
 
-use airpace_core::radio::CarrierId;
-use airpace_core::{Rnti, Time};
+use airpace_core::Time;
 use airpace_files::Growing;
 use airpace_phy::decoder::Reading;
 use airpace_phy::follow::OwnSide;
 use airpace_phy::found::Found;
-use airpace_phy::fuse::{Fused, Fusion};
-use airpace_phy::report;
+use airpace_radio::fusion::{Fused, Fusion};
+use airpace_radio::line;
+use airpace_radio::{CarrierId, Rnti};
 use anyhow::Context;
 
 use crate::cmd::outputs;
@@ -149,7 +149,7 @@ impl Reports {
         while let Some(fused) = next(&mut self.fusion) {
             match fused {
                 Fused::Subframe { index, reports } => {
-                    writeln!(self.file, "{}", report::to_line(index, &reports))
+                    writeln!(self.file, "{}", line::to_line(index, &reports))
                         .with_context(|| format!("cannot write `{}`", self.file.path().display()))?;
                 }
                 Fused::Stalled(carrier) => {

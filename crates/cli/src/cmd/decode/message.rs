@@ -1,11 +1,11 @@
 //! A message as programs and people read it: what `airpace decode` finds and `airpace encode` sends.
 
-use airpace_core::radio::{DciFormat, Direction};
+use airpace_core::Direction;
 use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::McsTable;
-use airpace_core::{PrbSet, Rnti};
 use airpace_phy::dci::{Audience, Message};
 use airpace_phy::found::Found;
+use airpace_radio::{DciFormat, PrbSet, Rnti};
 use serde_json::{Value, json};
 
 /// One transport block that is granted.

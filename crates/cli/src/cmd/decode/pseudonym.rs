@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use airpace_core::Rnti;
 use airpace_phy::dci::Audience;
 use airpace_phy::found::Found;
+use airpace_radio::Rnti;
 
 use super::message::Name;
 

@@ -1,10 +1,10 @@
 //! What is kept of one recording while it is decoded.
 
-use airpace_core::Rnti;
-use airpace_core::radio::Direction;
+use airpace_core::Direction;
 use airpace_phy::decoder::Reading;
 use airpace_phy::follow::Follower;
 use airpace_phy::found::Found;
+use airpace_radio::Rnti;
 use serde_json::{Value, json};
 
 use super::Args;

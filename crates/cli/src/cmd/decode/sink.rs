@@ -4,12 +4,12 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use airpace_core::Rnti;
 use airpace_live::iq::Source;
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::{Output, Reading};
 use airpace_phy::found::Found;
 use airpace_phy::ladder::Rung;
+use airpace_radio::Rnti;
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use airpace_core::Rnti;
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::{Found, RntiKind};
 use airpace_phy::ladder::Rung;
 use airpace_phy::{Cell, CyclicPrefix, Ladder, PhichDuration};
+use airpace_radio::Rnti;
 
 use super::cell::Ending;
 use super::message::direction_of;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use airpace_core::radio::Direction;
-use airpace_core::{PrbSet, Rnti};
+use airpace_core::Direction;
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::Found;
+use airpace_radio::{PrbSet, Rnti};
 use serde_json::{Value, json};
 
 use super::message::rounded;
@@ -54,7 +54,7 @@ impl Held {
 /// How many PRB pairs of a subframe its downlink messages grant: a PRB of one slot is half of a pair.
 ///
 /// Distributed grants have other PRBs in the second slot, but as many: so this is what
-/// [`RadioReport::idle_prbs`](airpace_core::RadioReport::idle_prbs) counts in the first.
+/// [`RadioReport::idle_prbs`](airpace_radio::RadioReport::idle_prbs) counts in the first.
 pub fn used_prbs(reading: &Reading) -> u16 {
     let downlink = reading.found.iter().filter(|found| found.direction() == Some(Direction::Downlink));
     pairs(downlink.filter_map(|found| found.prbs))

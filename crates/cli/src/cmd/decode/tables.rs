@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use airpace_core::Rnti;
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::Found;
+use airpace_radio::Rnti;
 
 use super::Args;
 use super::columns::{AnswerRows, At, MessageRows, OwnRows, SubframeRows};

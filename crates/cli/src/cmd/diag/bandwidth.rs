@@ -5,8 +5,7 @@ mod listen;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use airpace_core::radio::Direction;
-use airpace_core::{RadioReport, Rate};
+use airpace_core::{Direction, Rate};
 use airpace_diag::bandwidth::{Bandwidth, Method, Point, kpi_trace};
 use airpace_diag::grant::Told;
 use airpace_diag::grant::report::Reports;
@@ -14,6 +13,7 @@ use airpace_diag::source::{Item, Place};
 use airpace_diag::{LogPacket, Message, Radio};
 use airpace_files::Growing;
 use airpace_path::trace::KpiTrace;
+use airpace_radio::RadioReport;
 use anyhow::bail;
 use serde_json::{Value, json};
 

@@ -5,8 +5,10 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
-use airpace_core::{DeviceId, Event, RadioReport, Recorder};
+use airpace_core::DeviceId;
 use airpace_diag::compose::{ComposeOptions, Composed, Composer};
+use airpace_event::{Detail, Event, Recorder, Reported, Source};
+use airpace_radio::RadioReport;
 use airpace_sim::Prepared;
 use anyhow::bail;
 
@@ -113,26 +115,20 @@ impl Modem<'_> {
 }
 
 impl Recorder for Modem<'_> {
-    fn record(&mut self, _: Event<'_>) {}
-
-    fn wants_subframes(&self) -> bool {
-        false
+    fn wants(&self, detail: Detail) -> bool {
+        detail == Detail::Reports(self.device, Source::Modem)
     }
 
-    fn wants_modem_log(&self, device: DeviceId) -> bool {
-        device == self.device
-    }
-
-    fn modem_log(&mut self, device: DeviceId, report: &RadioReport) {
-        // Devices whose controllers read their own modems log as well.
-        if device != self.device || !self.is_heard.get() {
+    fn record(&mut self, event: Event<'_>) {
+        let Event::Reported(Reported { report, .. }) = event else { return };
+        if !self.is_heard.get() {
             return;
         }
         let Modem { composer, begin, hear, is_heard, .. } = self;
         let report = RadioReport {
             time: report.time + *begin,
             subframe_index: report.subframe_index + begin.as_millis() as u64,
-            ..report.clone()
+            ..(*report).clone()
         };
         composer.push(&report, |composed| say(composed, hear, is_heard));
     }

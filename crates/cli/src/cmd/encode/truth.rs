@@ -3,9 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use airpace_core::radio::Direction;
+use airpace_core::Direction;
 use airpace_core::tables::lte::McsTable;
-use airpace_core::{Dci, RadioReport};
 use airpace_files::Whole;
 use airpace_phy::Cell;
 use airpace_phy::dci::{Audience, Carrier, Extras, Message, pack};
@@ -13,6 +12,7 @@ use airpace_phy::found::{Found, RntiKind};
 use airpace_phy::harq::HarqMemory;
 use airpace_phy::pdcch::Sent;
 use airpace_phy::schedule::Announcement;
+use airpace_radio::{Dci, RadioReport};
 use anyhow::Context;
 
 use super::Args;

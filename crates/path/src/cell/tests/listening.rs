@@ -1,6 +1,6 @@
 //! What a device hears of the control channel, perfect and otherwise.
 
-use airpace_core::RadioReport;
+use airpace_radio::RadioReport;
 
 use super::super::bler::BlerModel;
 use super::super::config::{LostCarrier, TelemetryConfig};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use airpace_core::PrbSet;
+use airpace_radio::PrbSet;
 use proptest::prelude::*;
 
 use super::super::bler::BlerModel;

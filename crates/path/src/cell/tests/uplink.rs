@@ -1,8 +1,8 @@
 //! Stories about the uplink.
 
-use airpace_core::Dci;
-use airpace_core::radio::Direction;
+use airpace_core::Direction;
 use airpace_core::tables::lte;
+use airpace_radio::Dci;
 
 use super::super::bler::BlerModel;
 use super::super::uplink::UplinkConfig;
@@ -78,7 +78,7 @@ impl Upload {
 
 /// The uplink's grants of the last subframe, with the subframe in which they were sent.
 fn grants(cell: &Cell) -> Vec<(u64, Dci)> {
-    let of = |subframe: airpace_core::event::Subframe<'_>| {
+    let of = |subframe: airpace_event::Subframe<'_>| {
         let index = subframe.report.subframe_index;
         let uplink = subframe.report.dcis.iter().filter(|dci| dci.direction == Direction::Uplink);
         uplink.map(|dci| (index, *dci)).collect::<Vec<_>>()

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::{self, McsTable, PUSCH_RES_PER_PRB};
-use airpace_core::{Bits, PrbSet, Rng};
+use airpace_core::{Bits, Rng};
+use airpace_radio::PrbSet;
 
 use super::super::adaptation::{AdaptationConfig, OuterLoop};
 use super::super::bler::information::{effective_sinr_db, sinr_db_of};

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::event::Owner;
 use airpace_core::tables::lte;
-use airpace_core::{Bytes, DeviceId, PrbSet, Streams};
+use airpace_core::{Bytes, DeviceId, Streams};
+use airpace_event::Owner;
+use airpace_radio::PrbSet;
 
 use super::super::background::{Arrivals, Rntis, sinrs_db};
 use super::super::bler::Bler;

@@ -7,10 +7,10 @@
 //! Source: TS 36.213 §8 (format 0 in n → PUSCH in n+4; PHICH or format 0 in n+4 → retransmission in n+8),
 //! TS 36.321 §5.4.2.2
 
-use airpace_core::event::{Fate, Owner};
-use airpace_core::radio::{DciFormat, Direction};
 use airpace_core::tables::lte;
-use airpace_core::{Bits, Dci, Packet, PrbSet};
+use airpace_core::{Bits, Direction, Packet};
+use airpace_event::{Fate, Owner};
+use airpace_radio::{Dci, DciFormat, PrbSet};
 
 use super::super::background::Arrivals;
 use super::super::harq::InFlight;

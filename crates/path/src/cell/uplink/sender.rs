@@ -7,8 +7,8 @@
 //!
 //! Source: TS 36.321 §5.4.4 and §5.4.5
 
-use airpace_core::event::Fate;
 use airpace_core::{Bytes, Packet, Rng, Time};
+use airpace_event::Fate;
 
 use super::super::carriers::Aggregation;
 use super::super::rlc::{Content, Rlc};

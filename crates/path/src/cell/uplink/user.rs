@@ -1,7 +1,8 @@
 //! Everybody who can be given uplink PRBs.
 
-use airpace_core::event::{Fate, Owner};
-use airpace_core::{Packet, Rng, Rnti};
+use airpace_core::{Packet, Rng};
+use airpace_event::{Fate, Owner};
+use airpace_radio::Rnti;
 
 use super::super::bler::Bler;
 use super::super::channel::Channel;

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use airpace_core::PrbSet;
-use airpace_core::event::Owner;
-use airpace_core::radio::DciFormat;
+use airpace_event::Owner;
+use airpace_radio::{DciFormat, PrbSet};
 use proptest::prelude::*;
 
 use super::super::super::config::RlcMode;

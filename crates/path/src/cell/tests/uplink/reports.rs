@@ -1,7 +1,6 @@
 //! What is told of the uplink: buffer status to the base station, grants to who listens, logs to their device.
 
-use airpace_core::RadioReport;
-use airpace_core::radio::DciFormat;
+use airpace_radio::{DciFormat, RadioReport};
 
 use super::super::super::uplink::config::{BsrReading, UplinkBackgroundConfig};
 use super::*;
@@ -119,8 +118,7 @@ fn background_uploads_take_the_load_that_was_asked_for() {
     let (mut prbs, mut subframes) = (0_u32, 0_u32);
     upload.run(Time::from_secs(60), |cell| {
         subframes += 1;
-        let background =
-            |owner: &airpace_core::event::Owner| matches!(owner, airpace_core::event::Owner::Background(_));
+        let background = |owner: &airpace_event::Owner| matches!(owner, airpace_event::Owner::Background(_));
         for subframe in cell.subframes() {
             let pairs = subframe.report.dcis.iter().zip(subframe.owners);
             prbs += pairs

@@ -1,45 +1,40 @@
-//! The one schema of what happened: drivers speak [`Event`]s into a [`Recorder`]; tables, metrics, qlog and
-//! reports are readers of this stream.
+//! The one schema of what happens in a run. Drivers write [`Event`]s into a [`Recorder`]. Tables, metrics, qlog and reports
+//! read this stream.
+#![warn(missing_docs)]
 
 use std::time::Duration;
 
-use crate::packet::{DeviceId, FlowId, Packet};
-use crate::radio::{Direction, RadioReport};
-use crate::time::Time;
-use crate::units::{Bytes, Rate};
+use airpace_core::{Bytes, DeviceId, Direction, FlowId, Packet, Rate, Time};
+use airpace_radio::RadioReport;
 
-/// Who listens to a run.
+/// The reader of a run's events.
 pub trait Recorder {
-    /// Takes one event; events come in order of time.
+    /// Takes one event. Events come in order of time.
     fn record(&mut self, event: Event<'_>);
 
-    /// Whether subframes are wanted; a driver then skips making the others' work visible.
-    fn wants_subframes(&self) -> bool {
-        true
+    /// Whether the driver shall make events that cost work. The driver asks once, before the run.
+    fn wants(&self, detail: Detail) -> bool {
+        detail == Detail::Subframes
     }
-
-    /// Whether what a device's own modem logs is wanted; asked once, before the run.
-    fn wants_modem_log(&self, _device: DeviceId) -> bool {
-        false
-    }
-
-    /// Takes one subframe of one carrier as a device's own modem logs it: its own grants and signal. Reports of a device
-    /// come in order of time, those of different devices as their modems tell them.
-    fn modem_log(&mut self, _device: DeviceId, _report: &RadioReport) {}
-
-    /// Takes one subframe of one carrier as a device that listens to its control channel is told it: as late, and with
-    /// as many errors. Devices on which nothing listens are told nothing.
-    fn control_channel(&mut self, _device: DeviceId, _report: &RadioReport) {}
 }
 
-/// Hears nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Deaf;
+/// Events that a driver makes only for a recorder that wants them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// [`Event::Subframe`].
+    Subframes,
+    /// [`Event::Reported`] of a device, from this source.
+    Reports(DeviceId, Source),
+}
 
-impl Recorder for Deaf {
+/// A recorder that drops every event.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Discard;
+
+impl Recorder for Discard {
     fn record(&mut self, _: Event<'_>) {}
 
-    fn wants_subframes(&self) -> bool {
+    fn wants(&self, _: Detail) -> bool {
         false
     }
 }
@@ -61,6 +56,8 @@ pub enum Event<'a> {
     Subframe(&'a Subframe<'a>),
     /// What the last hop could have carried to a device.
     Capacity(Capacity),
+    /// What a device was told of its radio.
+    Reported(&'a Reported<'a>),
 }
 
 /// How a packet's journey ended.
@@ -195,4 +192,27 @@ pub struct Capacity {
     pub direction: Direction,
     /// IP bytes that could have been carried.
     pub bytes: Bytes,
+}
+
+/// Where a device's radio reports come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// The device's own modem: its own grants and signal, complete and on time.
+    Modem,
+    /// The control channel of its cell, as the device decodes it: everyone's grants, as late and with as many errors as the
+    /// scenario says.
+    ControlChannel,
+}
+
+/// One subframe of one carrier, as a device was told it.
+///
+/// Reports of one device and source come in order of time. Reports of different devices come as each device gets them.
+#[derive(Clone, Copy, Debug)]
+pub struct Reported<'a> {
+    /// The device.
+    pub device: DeviceId,
+    /// How the device learned it.
+    pub source: Source,
+    /// What the device was told.
+    pub report: &'a RadioReport,
 }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use airpace_core::radio::{CarrierId, RadioReport};
+use crate::report::{CarrierId, RadioReport};
 
 /// What comes out.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,8 +192,8 @@ impl Fusion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::BitLayer;
     use airpace_core::Time;
-    use airpace_core::radio::BitLayer;
 
     fn report(carrier: u8, index: u64) -> RadioReport {
         RadioReport {

@@ -1,4 +1,4 @@
-//! Radio reports as text: a line of JSON per subframe of all carriers, to be kept, sent on and read again.
+//! Radio reports as text: a line of JSON for each subframe of all carriers, to be kept, sent on and read again.
 //!
 //! ```text
 //! {"subframe_index":211,"reports":[{"carrier":0,"time_ms":11.0,"carrier_prbs":50,"idle_prbs":38,"cfi":1,"layer":"physical",
@@ -11,8 +11,10 @@
 //! whether it is sent. `own` is null for a bystander, `decoded` where there is no grant or its outcome is not known.
 //! `idle_prbs` follows from the grants and is not read.
 
-use airpace_core::radio::{BitLayer, CarrierId, DciFormat, Direction, OwnRadio};
-use airpace_core::{Bits, Bytes, Dci, PrbSet, RadioReport, Rnti, Time};
+use crate::grant::{Dci, DciFormat, Rnti};
+use crate::prb::PrbSet;
+use crate::report::{BitLayer, CarrierId, OwnRadio, RadioReport};
+use airpace_core::{Bits, Bytes, Direction, Time};
 use serde::{Deserialize, Serialize};
 
 /// A line is no subframe's reports.
@@ -62,7 +64,8 @@ struct Grant {
     rnti: u16,
     dir: Way,
     format: Format,
-    prb: Vec<[u16; 2]>,
+    #[serde(with = "ranges")]
+    prb: PrbSet,
     mcs: [Option<u8>; 2],
     tbs: [u64; 2],
     rv: [u8; 2],
@@ -126,6 +129,31 @@ enum Named {
 #[derive(Serialize, Deserialize)]
 struct Format(#[serde(with = "Named")] DciFormat);
 
+/// PRB sets as ranges, each with its last PRB.
+mod ranges {
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::Serializer;
+
+    use crate::prb::PrbSet;
+
+    pub(super) fn serialize<S: Serializer>(set: &PrbSet, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(set.runs().map(|(start, len)| [start, start + len - 1]))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PrbSet, D::Error> {
+        let mut set = PrbSet::EMPTY;
+        for [first, last] in Vec::<[u16; 2]>::deserialize(deserializer)? {
+            let len = last.checked_sub(first).and_then(|more| more.checked_add(1));
+            let run = len.and_then(|len| PrbSet::checked_run(first, len)).ok_or_else(|| {
+                let highest = PrbSet::CAPACITY - 1;
+                D::Error::custom(format!("[{first},{last}] is no range of PRBs between 0 and {highest}"))
+            })?;
+            set = set.union(run);
+        }
+        Ok(set)
+    }
+}
+
 impl Report {
     fn of(report: &RadioReport) -> Report {
         Report {
@@ -169,7 +197,7 @@ impl Grant {
                 Direction::Uplink => Way::Up,
             },
             format: Format(dci.format),
-            prb: dci.prbs.runs().map(|(start, len)| [start, start + len - 1]).collect(),
+            prb: dci.prbs,
             mcs: dci.mcs,
             tbs: dci.tbs.map(|bits| bits.0),
             rv: dci.rv,
@@ -181,8 +209,6 @@ impl Grant {
     }
 
     fn told(self) -> Dci {
-        let run =
-            |&[first, last]: &[u16; 2]| PrbSet::run(first, (last.saturating_add(1)).saturating_sub(first));
         Dci {
             rnti: Rnti(self.rnti),
             direction: match self.dir {
@@ -190,7 +216,7 @@ impl Grant {
                 Way::Up => Direction::Uplink,
             },
             format: self.format.0,
-            prbs: self.prb.iter().map(run).fold(PrbSet::EMPTY, PrbSet::union),
+            prbs: self.prb,
             mcs: self.mcs,
             tbs: self.tbs.map(Bits),
             rv: self.rv,
@@ -269,10 +295,27 @@ mod tests {
 
     #[test]
     fn what_is_no_report_is_refused_with_its_place() {
+        let with_prbs = |ranges: &str| {
+            let report = RadioReport {
+                carrier: CarrierId(0),
+                time: Time::ZERO,
+                subframe_index: 1,
+                carrier_prbs: 50,
+                cfi: 1,
+                dcis: vec![Dci { prbs: PrbSet::run(7, 1), ..Dci::default() }],
+                own: None,
+                layer: BitLayer::Physical,
+            };
+            let line = to_line(1, &[report]);
+            assert!(line.contains("[[7,7]]"), "{line}");
+            line.replace("[[7,7]]", ranges)
+        };
         for (line, says) in [
             ("", "column 0"),
             ("{\"subframe_index\":1}", "missing field `reports`"),
             ("{\"subframe_index\":1,\"reports\":[{\"carrier\":300}]}", "invalid value: integer `300`"),
+            (&with_prbs("[[3,2]]"), "[3,2] is no range of PRBs"),
+            (&with_prbs("[[0,5],[270,275]]"), "[270,275] is no range of PRBs between 0 and 274"),
         ] {
             let refusal = from_line(line).unwrap_err().to_string();
             assert!(refusal.contains(says) && refusal.contains("--reports"), "{refusal}");

@@ -1,0 +1,78 @@
+//! Grants: downlink control information and whom it is for.
+
+use airpace_core::{Bits, Direction};
+
+use crate::prb::PrbSet;
+
+/// A radio network temporary identifier: whom a DCI is for.
+///
+/// Source: TS 36.321 §7.1 Table 7.1-1
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rnti(pub u16);
+
+impl Rnti {
+    /// Paging.
+    pub const PAGING: Rnti = Rnti(0xFFFE);
+    /// System information.
+    pub const SYSTEM_INFORMATION: Rnti = Rnti(0xFFFF);
+}
+
+/// The DCI formats that carry a grant or assignment of LTE.
+///
+/// Source: TS 36.212 §5.3.3.1
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)] // the variants are the formats' own names
+pub enum DciFormat {
+    F0,
+    #[default]
+    F1,
+    F1A,
+    F1B,
+    F1C,
+    F1D,
+    F2,
+    F2A,
+    F2B,
+}
+
+/// Downlink control information: one user's grant in one subframe of one carrier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dci {
+    /// Whom it is for.
+    pub rnti: Rnti,
+    /// Which way the granted data goes.
+    pub direction: Direction,
+    /// How it was coded.
+    pub format: DciFormat,
+    /// The PRB pairs granted.
+    pub prbs: PrbSet,
+    /// MCS index per codeword; `None` for a codeword not sent. 29…31 are retransmissions (TBS unknown here).
+    pub mcs: [Option<u8>; 2],
+    /// Transport block size per codeword in bits; zero where not sent or unknown (reserved MCS).
+    pub tbs: [Bits; 2],
+    /// Redundancy version per codeword.
+    pub rv: [u8; 2],
+    /// New-data indicator per codeword: toggles when the HARQ process takes new data.
+    pub ndi: [bool; 2],
+    /// HARQ process number.
+    pub harq: u8,
+    /// Spatial layers.
+    pub layers: u8,
+    /// Whether the block of each codeword was sent before in this HARQ process; known to who made the grant or
+    /// followed the NDI. A block sent again may have a new one beside it.
+    pub retransmission: [bool; 2],
+}
+
+impl Dci {
+    /// Whether any of its blocks was sent before.
+    #[inline]
+    pub fn is_retransmission(&self) -> bool {
+        self.retransmission[0] || self.retransmission[1]
+    }
+
+    /// Bits of all transport blocks granted; zero if unknown.
+    #[inline]
+    pub fn bits(&self) -> Bits {
+        self.tbs[0] + self.tbs[1]
+    }
+}

@@ -1,0 +1,22 @@
+//! The vocabulary of radio: who was granted what, per carrier and subframe.
+//!
+//! The same words come from the simulated cell, from a decoder of IQ samples and from a modem's log.
+//!
+//! | module | names |
+//! | --- | --- |
+//! | [`grant`] | [`Dci`], one user's grant; [`Rnti`], whom it is for; [`DciFormat`] |
+//! | [`prb`] | [`PrbSet`], the PRB pairs of a grant |
+//! | [`report`] | [`RadioReport`], what a radio says of one subframe of one carrier; [`OwnRadio`], what a device knows of itself |
+//! | [`fusion`] | [`Fusion`](fusion::Fusion), which brings the reports of several carriers together |
+//! | [`line`] | reports as lines of text, to be kept and read again |
+#![warn(missing_docs)]
+
+pub mod fusion;
+pub mod grant;
+pub mod line;
+pub mod prb;
+pub mod report;
+
+pub use grant::{Dci, DciFormat, Rnti};
+pub use prb::PrbSet;
+pub use report::{BitLayer, CarrierId, OwnRadio, RadioReport};

@@ -1,0 +1,31 @@
+//! What must hold for any reports and any lines, on drawn ones. The same functions are fuzz targets of `fuzz/`.
+
+#[path = "../../../fuzz/src/choices.rs"]
+mod choices;
+#[path = "../../../fuzz/src/radio.rs"]
+mod radio;
+
+use proptest::prelude::*;
+
+/// Bytes of all kinds: any; and small ones, for small choices lead deeper.
+fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..most),
+        prop::collection::vec(0u8..40, 0..most),
+        prop::collection::vec(prop_oneof![0u8..8, 28u8..36, any::<u8>()], 0..most),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn reports(input in bytes(60)) {
+        radio::report(&input);
+    }
+
+    #[test]
+    fn fusions(input in bytes(400)) {
+        radio::fusion(&input);
+    }
+}
