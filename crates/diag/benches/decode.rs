@@ -1,4 +1,4 @@
-//! What a packet costs on its way from the port to a KPI, by recorded log.
+//! The cost of a packet on its way from the port to a KPI, by recorded log.
 //!
 //! | column | what is done with its bytes |
 //! | --- | --- |
@@ -7,8 +7,9 @@
 //! | all KPIs | de-framed; all KPIs of the list are read |
 //! | everything | de-framed; every field of every record is read, nested |
 //!
-//! The table is of single packets, each timed for itself, several times: median, and what one in a hundred exceeds.
-//! Reading the clock costs some 30 ns of each. Criterion then measures whole logs, in packets per second.
+//! The table is about single packets. Each is timed on its own, several times: the median, and the value that one in a
+//! hundred exceeds. Reading the clock takes some 30 ns of each. Criterion then measures whole logs, in packets per
+//! second.
 //!
 //! `cargo bench -p airpace-diag --bench decode`; the logs are in the folder that `AIRPACE_DATA` names, under `diag/`.
 
@@ -76,7 +77,7 @@ fn frames(bytes: &[u8]) -> Vec<&[u8]> {
     frames
 }
 
-/// What one step costs of each frame, in nanoseconds, after a round that is not counted.
+/// The cost of one step for each frame, in nanoseconds, after a round that does not count.
 fn by_packet(frames: &[&[u8]], mut step: impl FnMut(&LogPacket<'_>)) -> Histogram<u64> {
     const ROUNDS: usize = 9;
     let mut deframer = Deframer::new(Framing::Hdlc);

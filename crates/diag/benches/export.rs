@@ -1,5 +1,5 @@
-//! What it costs to print recorded logs: their bytes are de-framed, each packet is read whole and written as JSON, as rows
-//! of a long table, and as text.
+//! The cost of printing recorded logs: their bytes are de-framed, each packet is read as a whole and written as JSON,
+//! as rows of a long table, and as text.
 //!
 //! A table comes first: the fastest of several rounds over each log, without a file system. Criterion measures all logs.
 //!
@@ -35,7 +35,7 @@ fn as_text(packet: &LogPacket<'_>, out: &mut Vec<u8>) {
 
 const FORMS: [(&str, Print); 3] = [("JSON", as_json), ("long table", as_rows), ("text", as_text)];
 
-/// Prints all packets of a log; gives how many there are and how many bytes that makes.
+/// Prints all packets of a log; returns their number and the number of bytes.
 fn print(bytes: &[u8], print: Print, out: &mut Vec<u8>) -> (u64, u64) {
     let (mut packets, mut printed) = (0, 0);
     Format::Hdlc.visit(bytes, |_, item| {

@@ -1,14 +1,14 @@
-//! The bandwidth of the radio link by what the modem was granted: two determinations, side by side.
+//! The bandwidth of the radio link, computed from what the modem was granted: two methods, side by side.
 //!
 //! ```text
 //! blocks    bw = Σ over carriers of  table[PRB, TBS index] · antennas    every TTI       BISCAY §3.2.2 Eq. 1
 //! granted   bw = bytes that the MAC layer was granted / time             every 100 ms    BISCAY §3.2.2
 //! ```
 //!
-//! The first has a value for every TTI of every carrier, from the DCIs or from what the shared channel made of them; the
-//! modem's own block sizes are that table's (a test holds it to recorded logs), so they are taken where they are said. The
-//! second is the modem's sum: of the uplink in 0xB067, else block by block in 0xB063 and 0xB064. Both count what was
-//! granted anew; a block sent again is no new bandwidth.
+//! The first method has a value for every TTI of every carrier, from the DCIs or from the results of the shared
+//! channel. Block sizes that the modem logs are those of that table (a test compares them with recorded logs), so they
+//! are used where they are logged. The second method is the modem's own sum: for the uplink in 0xB067, otherwise block
+//! by block in 0xB063 and 0xB064. Both count only new grants: a block that is sent again is no new bandwidth.
 //!
 //! Source: BISCAY §3.2.2; BISCAY §5.2 (the two compared)
 
@@ -22,22 +22,22 @@ use crate::grant::{Grant, Grants, Source, Sum, Told, Troubles};
 use crate::packet::{LogPacket, Radio};
 use crate::stamp::Stamp;
 
-/// How long a window waits for packets that come late, where nobody says otherwise.
+/// How long a window waits for packets that come late, unless the caller says otherwise.
 ///
-/// Chosen: five seconds, for as late a frame number can be placed.
+/// Chosen: five seconds, the most lateness at which a frame number can still be placed.
 const HOLD: Duration = Duration::from_secs(5);
 
-/// Silence of a whole log beyond which windows are left out.
+/// After a longer silence of the whole log, windows are left out.
 ///
-/// Chosen: ten seconds; shorter ones are taken for times without traffic, in which a modem logs little.
+/// Chosen: ten seconds. Shorter silences count as times without traffic, in which a modem logs little.
 const SILENCE_NANOS: u64 = 10_000_000_000;
 
-/// Stamps from here on are misread: they are no modem's time, and one would move all windows to it.
+/// Stamps from here on are misread: no modem writes such a time, and a single one would move all windows there.
 ///
-/// Chosen: 2^62 ns after 1980, the year 2126; windows after it still have numbers.
+/// Chosen: 2^62 ns after 1980, the year 2126. Windows after it still have numbers.
 const LATEST_NANOS: u64 = 1 << 62;
 
-/// One of the two ways.
+/// One of the two methods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
     /// Transport blocks, TTI by TTI.
@@ -50,28 +50,28 @@ pub enum Method {
 /// The bandwidth in one window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Of which radio.
+    /// Which radio.
     pub radio: Radio,
     /// Which way.
     pub direction: Direction,
-    /// Which window, counted from the log's begin.
+    /// Number of the window, counted from the begin of the log.
     pub window: u64,
     /// How long a window is.
     pub span: Duration,
     /// When it begins, by the modem's clock.
     pub begin: Stamp,
-    /// By transport blocks; `None` while no packet of that kind has come.
+    /// By transport blocks; `None` as long as no packet of that kind has come.
     pub blocks: Option<Rate>,
-    /// By granted bytes; likewise.
+    /// By granted bytes; `None` likewise.
     pub granted: Option<Rate>,
-    /// The first by carrier: those with grants in this window.
+    /// The value by transport blocks for each carrier with grants in this window.
     pub carriers: Vec<OnCarrier>,
 }
 
 /// What one carrier had in a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OnCarrier {
-    /// Which one.
+    /// Which carrier.
     pub carrier: CarrierId,
     /// Bandwidth by transport blocks.
     pub blocks: Rate,
@@ -87,7 +87,7 @@ impl Point {
         self.span.as_millis() as u64
     }
 
-    /// By one of the ways.
+    /// The value by one of the methods.
     pub fn by(&self, method: Method) -> Option<Rate> {
         match method {
             Method::Blocks => self.blocks,
@@ -96,7 +96,7 @@ impl Point {
     }
 }
 
-/// Makes the series of a log, or of a modem that is listened to.
+/// Computes the series of a log, or of a modem that is running.
 #[derive(Debug)]
 pub struct Bandwidth {
     every_nanos: u64,
@@ -107,10 +107,10 @@ pub struct Bandwidth {
     newest: u64,
     /// The next window to give out.
     next: u64,
-    /// Times from and to which nothing was logged.
+    /// Begin and end of times in which nothing was logged.
     silences: VecDeque<(u64, u64)>,
     series: BTreeMap<(Radio, Direction), Series>,
-    /// Grants from before the first packet or of windows that were given out.
+    /// Grants from before the first packet, or of windows that were given out already.
     outside: u64,
     misstamped: u64,
 }
@@ -125,7 +125,7 @@ struct Series {
     has_sums: bool,
 }
 
-/// One TTI of one carrier, by who knew most of it.
+/// One TTI of one carrier, from the source that knew most of it.
 #[derive(Clone, Copy, Debug)]
 struct Tti {
     source: Source,
@@ -139,7 +139,7 @@ struct Window {
     carriers: BTreeMap<CarrierId, Tally>,
     /// Bytes of the MAC layer's blocks.
     mac: Bytes,
-    /// Bytes of its sums that fall into the window.
+    /// Bytes of the modem's sums that fall into the window.
     sums: f64,
 }
 
@@ -151,7 +151,7 @@ struct Tally {
 }
 
 impl Bandwidth {
-    /// With windows of so many milliseconds; 1 gives each TTI its own.
+    /// With windows of `every_ms` milliseconds; 1 gives each TTI its own window.
     ///
     /// # Panics
     /// If it is 0.
@@ -171,8 +171,8 @@ impl Bandwidth {
         }
     }
 
-    /// The same with windows that wait so long for packets that come late: what listens to a modem trades what is known
-    /// of a grant for when it is known.
+    /// The same, but windows wait for `hold` for late packets. A program that listens to a modem thus trades
+    /// completeness against delay.
     pub fn holding(self, hold: Duration) -> Bandwidth {
         Bandwidth { hold_nanos: hold.as_nanos() as u64, ..self }
     }
@@ -187,23 +187,23 @@ impl Bandwidth {
         self.grants.troubles()
     }
 
-    /// Grants that are in no window: of before the first packet, or that came when theirs had been given out.
+    /// Grants that are in no window: from before the first packet, or late, when their window had been given out.
     pub fn outside(&self) -> u64 {
         self.outside
     }
 
-    /// Packets with a stamp that no modem writes: they count for nothing.
+    /// Packets with a stamp that no modem writes. They are not counted anywhere else.
     pub fn misstamped(&self) -> u64 {
         self.misstamped
     }
 
-    /// Windows that [`Bandwidth::take`] would give out now, silences counted in: what reads a long log takes them before
-    /// they are many.
+    /// Windows that [`Bandwidth::take`] would give out now, silences included. A reader of a long log takes them before
+    /// there are too many.
     pub fn due(&self) -> u64 {
         self.until().saturating_sub(self.next)
     }
 
-    /// Takes a packet; `each` is told its grants too, in the order of the packet.
+    /// Takes a packet. `each` gets its grants too, in the order of the packet.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(&Told)) {
         let now = packet.stamp.nanos();
         if now >= LATEST_NANOS {
@@ -211,7 +211,7 @@ impl Bandwidth {
             return;
         }
         let origin = *self.origin.get_or_insert(now);
-        // Radios and codes are written by different parts of a modem: their stamps are not in order.
+        // Different parts of a modem write the radios and codes: their stamps are not in order.
         if now > self.newest {
             if self.newest > 0 && now - self.newest > SILENCE_NANOS {
                 self.silences.push_back((self.newest, now));
@@ -241,18 +241,18 @@ impl Bandwidth {
         });
     }
 
-    /// Gives out the windows that nothing can come to any more.
+    /// Gives out the windows to which no more grants can come.
     pub fn take(&mut self) -> Vec<Point> {
         self.points(self.until())
     }
 
-    /// The first window that something can still come to.
+    /// The first window to which grants can still come.
     fn until(&self) -> u64 {
         let origin = self.origin.unwrap_or(0);
         self.newest.saturating_sub(self.hold_nanos).saturating_sub(origin) / self.every_nanos
     }
 
-    /// Gives out all windows up to the last packet's.
+    /// Gives out all windows up to the one of the last packet.
     pub fn finish(&mut self) -> Vec<Point> {
         let Some(origin) = self.origin else { return vec![] };
         let until = (self.newest - origin) / self.every_nanos + 1;
@@ -266,12 +266,12 @@ impl Bandwidth {
             let window = self.next;
             let begin = origin + window * self.every_nanos;
             let end = begin + self.every_nanos;
-            // They are in order, as windows are.
+            // Silences are in order, like windows.
             while self.silences.front().is_some_and(|(_, to)| *to <= begin) {
                 self.silences.pop_front();
             }
             if let Some(&(_, to)) = self.silences.front().filter(|(from, to)| *from < begin && end <= *to) {
-                // On to the window in which there is something again.
+                // Goes on to the window in which something was logged again.
                 self.next = ((to - origin) / self.every_nanos).max(window + 1);
                 for series in self.series.values_mut() {
                     series.windows = series.windows.split_off(&self.next);
@@ -323,7 +323,7 @@ impl Series {
         }
     }
 
-    /// The bytes of a sum, spread over the windows of its span; what is before window `next` is gone.
+    /// Spreads the bytes of a sum over the windows of its span. The part before window `next` is dropped.
     fn sum(&mut self, sum: &Sum, origin: u64, every_nanos: u64, next: u64) {
         self.has_sums = true;
         let span = u64::from(sum.span_ms) * 1_000_000;
@@ -339,14 +339,14 @@ impl Series {
         }
     }
 
-    /// Adds the TTIs of all windows before this one to them.
+    /// Adds the TTIs of all windows before `before` to their windows.
     fn count(&mut self, before: u64) {
         while let Some(entry) = self.ttis.first_entry() {
             if entry.get().window >= before {
                 return;
             }
             let ((_, _, carrier), tti) = entry.remove_entry();
-            // At a window's edge a TTI can be a hair older than the one before it.
+            // At the edge of a window, a TTI can be slightly older than the previous one.
             let window = self.windows.entry(tti.window.max(before - 1)).or_default();
             let tally = window.carriers.entry(carrier).or_default();
             tally.bits += tti.bits;
@@ -356,8 +356,8 @@ impl Series {
     }
 }
 
-/// The longest stretch of windows without one left out, as the values of a KPI trace: from which millisecond on, and how
-/// much. Empty if no window has a value by this way.
+/// The longest run of windows without a gap, as the values of a KPI trace: the millisecond at which it begins, and the
+/// amounts. Empty if no window has a value by this method.
 pub fn kpi_trace(
     points: &[Point],
     radio: Radio,

@@ -1,9 +1,9 @@
-//! What is said to and by `/dev/diag`, the character device of a phone's own kernel: blocks around the stream's bytes,
-//! and the arguments of its ioctls. Bytes only; who makes the calls is elsewhere.
+//! What programs exchange with `/dev/diag`, the character device of a phone's own kernel: blocks around the stream's
+//! bytes, and the arguments of its ioctls. This module only handles bytes; other code makes the calls.
 //!
 //! A read gives `data type (u32), count (u32)`, then `count` blocks, each `[token (i32)], length (u32), bytes`. The
-//! token is there only before what a modem on another chip said: the negative of its number, so that it cannot be taken
-//! for a length. A frame may begin in one read and end in a later one.
+//! token comes only before data of a modem on another chip. It is the negative of the modem's number, so that it cannot
+//! be taken for a length. A frame may begin in one read and end in a later one.
 //!
 //! Source: Linux drivers/char/diag/diagchar_core.c and include/linux/diagchar.h, of Android's kernels (facts only)
 
@@ -14,37 +14,37 @@ use memchr::memrchr;
 use crate::control::Buffering;
 use crate::frame::{FLAG, LONGEST};
 
-/// Data type of what is read and written by programs.
+/// Data type of reads and writes of programs.
 const USER_SPACE: u32 = 0x20;
-/// Token before what is written to a modem on another chip.
+/// Token before data that is written to a modem on another chip.
 const REMOTE_TOKEN: i32 = -1;
 
 /// Size of the buffer to read into.
 ///
-/// Chosen: the driver fails a read whose buffer does not hold all that waits, rather than to give a part of it; open
-/// tools found a megabyte to be enough.
+/// Chosen: if a buffer cannot hold all data that waits, the driver fails the read instead of giving a part. Open tools
+/// found a megabyte to be enough.
 pub const READ_SIZE: usize = 1 << 20;
 
-/// Number of the ioctl that switches where the driver gives its data.
+/// Number of the ioctl that switches where the driver sends its data.
 pub const IOCTL_SWITCH_LOGGING: u32 = 7;
-/// Number of the ioctl that says which modems are on other chips: a u16 mask.
+/// Number of the ioctl that tells which modems are on other chips: a u16 mask.
 pub const IOCTL_REMOTE_DEVICES: u32 = 32;
 /// Number of the ioctl that wakes a reader for the last time.
 pub const IOCTL_END_READING: u32 = 9;
-/// Number of the ioctl that votes for data at once; see [`real_time_votes`].
+/// Number of the ioctl that votes for data without delay; see [`real_time_votes`].
 pub const IOCTL_VOTE_REAL_TIME: u32 = 33;
-/// Number of the ioctl that says how the modem's buffer works; see [`buffering`].
+/// Number of the ioctl that sets how the modem's buffer works; see [`buffering`].
 pub const IOCTL_BUFFERING: u32 = 35;
-/// Number of the ioctl that has the modem send what its buffer holds; its argument is a byte, [`MODEM`].
+/// Number of the ioctl that makes the modem send the content of its buffer; its argument is a byte, [`MODEM`].
 ///
 /// Source: BISCAY §3.2.3
 pub const IOCTL_DRAIN: u32 = 36;
 
-/// The modem among the driver's peripherals.
+/// The number of the modem among the driver's peripherals.
 pub const MODEM: u8 = 0;
 /// Logging mode in which a program reads the data: that of a memory device.
 pub const MEMORY_DEVICE_MODE: u32 = 2;
-/// Logging mode of a phone at rest: data go to USB.
+/// Logging mode of a phone at rest: data goes to USB.
 pub const USB_MODE: u32 = 1;
 
 /// Where bytes of the stream came from.
@@ -52,23 +52,22 @@ pub const USB_MODE: u32 = 1;
 pub enum Origin {
     /// The chip on which the driver runs.
     Local,
-    /// A modem on a chip of its own, by its number, from 1.
+    /// A modem on a chip of its own; the modem's number, from 1.
     Remote(u32),
 }
 
 /// Why the rest of a read makes no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// It ends at this offset, within a header.
+    /// The read ends within a header, at this offset.
     Short(usize),
-    /// The block at this offset says that it is longer than what was read.
+    /// The block at this offset claims to be longer than what was read.
     Overlong(usize),
 }
 
-/// The blocks of one read, in order; what is not for programs has none.
+/// The blocks of one read, in order. A read whose data is not for programs has none.
 ///
-/// # Errors
-/// Given in place of the first block that makes no sense; nothing follows it.
+/// # Errors In place of the first malformed block; nothing follows it.
 pub fn blocks(read: &[u8]) -> impl Iterator<Item = Result<(Origin, &[u8]), Malformed>> {
     let word = |at: usize| -> Result<u32, Malformed> {
         let bytes = read.get(at..at + 4).ok_or(Malformed::Short(at))?;
@@ -105,10 +104,10 @@ pub fn blocks(read: &[u8]) -> impl Iterator<Item = Result<(Origin, &[u8]), Malfo
     })
 }
 
-/// Makes one stream of the frames of all chips: a frame of one never begins inside a frame of another.
+/// Makes one stream of the frames of all chips. A frame of one chip never begins inside a frame of another.
 #[derive(Clone, Debug, Default)]
 pub struct Merge {
-    /// What came of the frames that have not ended, by origin.
+    /// Bytes of frames that have not ended, by origin.
     begun: BTreeMap<Origin, Vec<u8>>,
 }
 
@@ -129,7 +128,7 @@ impl Merge {
     }
 }
 
-/// What to write so that `frames` reach the modem; `is_remote` if it is on a chip of its own.
+/// What to write so that `frames` reach the modem; `is_remote` if the modem is on a chip of its own.
 pub fn write(frames: &[u8], is_remote: bool) -> Vec<u8> {
     let mut bytes = USER_SPACE.to_le_bytes().to_vec();
     if is_remote {
@@ -139,10 +138,10 @@ pub fn write(frames: &[u8], is_remote: bool) -> Vec<u8> {
     bytes
 }
 
-/// The argument of [`IOCTL_SWITCH_LOGGING`] for `mode`, from all that the driver serves.
+/// The argument of [`IOCTL_SWITCH_LOGGING`] for `mode`, for all that the driver serves.
 ///
-/// Every generation of the driver reads a prefix of it: Android 6 the mode; 7 and 8 the mode, the peripherals and one
-/// byte; 9 all but the devices; 10 and later all.
+/// Every generation of the driver reads a prefix of the argument. Android 6 reads the mode; 7 and 8 the mode, the
+/// peripherals and one byte; 9 all but the devices; 10 and later all.
 pub fn switch_logging(mode: u32) -> [u8; 24] {
     /// Application processor and modem.
     const PERIPHERALS: u32 = 0b11;
@@ -151,24 +150,25 @@ pub fn switch_logging(mode: u32) -> [u8; 24] {
     let mut argument = [0; 24];
     argument[..4].copy_from_slice(&mode.to_le_bytes());
     argument[4..8].copy_from_slice(&PERIPHERALS.to_le_bytes());
-    // 8: mask of protection domains; 12: mode's parameter, id, domain, reserved; 16: peripheral. None is asked for.
+    // 8: mask of protection domains; 12: mode's parameter, id, domain, reserved; 16: peripheral. All stay 0.
     argument[20..].copy_from_slice(&DEVICES.to_le_bytes());
     argument
 }
 
-/// The arguments of [`IOCTL_VOTE_REAL_TIME`], by generation: a reader of the memory device wants data at once, or no
-/// longer. A driver does not tell its generation and takes the other's argument for the vote of nobody: give both.
+/// The arguments of [`IOCTL_VOTE_REAL_TIME`], one per generation of the driver: a reader of the memory device wants
+/// data without delay, or no longer. A driver does not tell its generation, and takes the other generation's argument
+/// for a vote of no process. So give both.
 pub fn real_time_votes(wants: bool) -> [[u8; 8]; 2] {
     /// Process that reads the memory device.
     const MEMORY_DEVICE: u8 = 2;
     let wants = u8::from(wants);
-    // The newer has the number of a client first, which only the other process has.
+    // The newer argument begins with the number of a client, which only the other process has.
     [[0, 0, 0, 0, MEMORY_DEVICE, 0, wants, 0], [MEMORY_DEVICE, 0, wants, 0, 0, 0, 0, 0]]
 }
 
 /// The argument of [`IOCTL_BUFFERING`] for the modem.
 pub fn buffering(buffering: Buffering) -> [u8; 4] {
-    /// Watermarks in percent; looked at only where the modem is to have some.
+    /// Watermarks in percent; the modem looks at them only if it is to have some.
     const UNUSED: (u8, u8) = (85, 15);
     let (high, low) = match buffering {
         Buffering::Threshold { high, low } => (high, low),

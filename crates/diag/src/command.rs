@@ -1,4 +1,4 @@
-//! Requests to a modem and its answers, as bodies of frames: the same words for both ends of the port.
+//! Requests to a modem and its answers, as bodies of frames, for both ends of the port.
 //!
 //! Source: Linux drivers/char/diag/diag_masks.h and diagfwd.c, of Android's kernels
 
@@ -25,39 +25,39 @@ mod operation {
     pub const READ: u32 = 4;
 }
 
-/// The subsystem "diag", command 0x218: HDLC off.
+/// Subsystem "diag", command 0x218: switches HDLC off.
 const PLAIN_FRAMING: [u8; 4] = [code::SUBSYSTEM, 0x12, 0x18, 0x02];
 /// Framing version of the answer.
 const PLAIN_VERSION: u8 = 1;
-/// Our own: the first subsystem that is left to makers of devices, command 0.
+/// Our own command: the first subsystem that is free for makers of devices, command 0.
 const CONTROL: [u8; 4] = [code::SUBSYSTEM, 250, 0, 0];
 
 /// What a host asks of a modem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Who it is: dates and numbers.
+    /// Identity: dates and numbers.
     Version,
-    /// Who it is: the name of its software and its model.
+    /// Identity: name of the software and of the model.
     Build,
-    /// Which version of the protocol it speaks.
+    /// Version of the protocol.
     Protocol,
-    /// To report events, all or none.
+    /// Report all events or none.
     Events(bool),
-    /// Which events it reports.
+    /// Which events the modem reports.
     EventMask,
-    /// To report just these events.
+    /// Report only these events.
     SetEventMask(EventMask),
-    /// To send no log packets.
+    /// Send no log packets.
     LogsOff,
     /// How many items each equipment has.
     LogItems,
-    /// Which log packets of an equipment it sends.
+    /// Which log packets of an equipment the modem sends.
     LogMask(u8),
-    /// To send just these of the mask's equipment.
+    /// Send only these log packets of the mask's equipment.
     SetLogMask(Mask),
-    /// To frame plainly from the answer on.
+    /// Use the plain framing from the answer on.
     PlainFraming,
-    /// A control packet, in-band: our own, see [`control`](crate::control).
+    /// A control packet, in-band. This is our own request: see [`control`](crate::control).
     Control(Control),
 }
 
@@ -81,7 +81,7 @@ pub enum Answer {
     Protocol(u16),
     /// To [`Request::Events`].
     Events,
-    /// To [`Request::EventMask`]; `None` if it is not to be had.
+    /// To [`Request::EventMask`]; `None` if the modem cannot give it.
     EventMask(Option<EventMask>),
     /// To [`Request::SetEventMask`].
     SetEventMask(Status),
@@ -89,19 +89,19 @@ pub enum Answer {
     LogsOff(Status),
     /// To [`Request::LogItems`].
     LogItems(Status, [u32; EQUIPMENTS]),
-    /// To [`Request::LogMask`]; `None` if it is not to be had.
+    /// To [`Request::LogMask`]; `None` if the modem cannot give it.
     LogMask(Status, Option<Mask>),
-    /// To [`Request::SetLogMask`]: the mask as it was understood.
+    /// To [`Request::SetLogMask`]: the mask as the modem understood it.
     SetLogMask(Status, Option<Mask>),
     /// To [`Request::PlainFraming`].
     PlainFraming(bool),
-    /// To [`Request::Control`]. A drain is not answered.
+    /// To [`Request::Control`]. The modem does not answer a drain.
     Control(bool),
-    /// To anything: it will not.
+    /// To any request: the modem refuses it.
     Refused(Refusal, Vec<u8>),
 }
 
-/// Whether a request about logs was done: 0 if so.
+/// Whether a request about logs succeeded: 0 if so.
 pub type Status = u32;
 
 /// Dates of a modem's software.
@@ -118,22 +118,22 @@ pub struct Release {
 /// Names of a modem's software.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Build {
-    /// Of its software.
+    /// Name of the software.
     pub software: String,
-    /// Of its model.
+    /// Name of the model.
     pub model: String,
 }
 
-/// Why a modem will not.
+/// Why a modem refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It does not know the command.
+    /// The modem does not know the command.
     Command,
-    /// A number in it makes no sense.
+    /// A number in the request makes no sense.
     Parameters,
-    /// It is too short or too long.
+    /// The request is too short or too long.
     Length,
-    /// Not in the mode in which the modem is.
+    /// The request is not allowed in the modem's mode.
     Mode,
 }
 
@@ -187,7 +187,7 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// Why it must be refused.
+    /// Why the modem must refuse it.
     pub fn read(body: &[u8]) -> Result<Request, Refusal> {
         let (&command, rest) = body.split_first().ok_or(Refusal::Length)?;
         match command {
@@ -227,7 +227,7 @@ impl Request {
         }
     }
 
-    /// Whether this is the answer to it.
+    /// Whether `answer` answers this request.
     pub fn is_answered_by(&self, answer: &Answer) -> bool {
         match (self, answer) {
             (Request::Version, Answer::Version(_))
@@ -243,7 +243,7 @@ impl Request {
             (Request::LogMask(equipment), Answer::LogMask(_, mask)) => {
                 mask.as_ref().is_none_or(|mask| mask.equipment() == *equipment)
             }
-            // An answer that came late to an earlier request repeats that one's mask.
+            // A late answer to an earlier request repeats the mask of that request.
             (Request::SetLogMask(asked), Answer::SetLogMask(status, mask)) => {
                 mask.as_ref().is_none_or(|mask| {
                     mask.equipment() == asked.equipment() && (*status != 0 || mask.is_same(asked))
@@ -301,7 +301,7 @@ impl Answer {
         }
     }
 
-    /// Reads an answer; `None` if the message is none.
+    /// Reads an answer; `None` if the message is not an answer.
     pub fn read(body: &[u8]) -> Option<Answer> {
         let (&command, rest) = body.split_first()?;
         if let Some((refusal, _)) = Refusal::ALL.iter().find(|(_, code)| *code == command) {

@@ -1,4 +1,4 @@
-//! What a modem would say of a radio: log packets made of a device's own radio reports.
+//! What a modem would log about a radio: log packets made from a device's own radio reports.
 //!
 //! ```text
 //! RadioReport (its own grants, SINR, whether a block was received)
@@ -8,8 +8,8 @@
 //!    └─▶ 0xB193  the signal, every 10 ms
 //! ```
 //!
-//! Versions and pace are those of recorded phones. What goes in comes out of [`grant`](crate::grant) and
-//! [`kpi`](crate::kpi).
+//! Versions and pace are those of recorded phones. [`grant`](crate::grant) and [`kpi`](crate::kpi) read the same values
+//! back.
 
 mod dci;
 
@@ -28,22 +28,22 @@ use crate::layout::{Fill, Version};
 use crate::log;
 use crate::packet::LogCode;
 
-/// What a cell and a modem are like, as far as reports do not say.
+/// Properties of the cell and the modem that reports do not contain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComposeOptions {
-    /// Physical cell of each carrier: this, and the next ones.
+    /// Physical cell of the first carrier; the next carriers have the next numbers.
     pub physical_cell: u16,
-    /// EARFCN of each carrier: this, and the next ones.
+    /// EARFCN of the first carrier; the next carriers have the next numbers.
     pub earfcn: u32,
     /// Antenna ports of the cell: 2 or 4.
     pub ports: u8,
-    /// Records that a packet of the shared channels holds at most.
+    /// Most records in a packet of the shared channels.
     pub batch: usize,
-    /// How long the first of them waits at most.
+    /// How long the first record of a batch waits at most.
     pub batch_for: Duration,
     /// How often the signal is measured.
     pub measures_every: Duration,
-    /// Power of noise and interference in a subcarrier, in dBm; RSRP is so much more as the SINR says.
+    /// Power of noise and interference in a subcarrier, in dBm. RSRP is this plus the SINR.
     pub noise_dbm: f64,
 }
 
@@ -67,11 +67,11 @@ impl Default for ComposeOptions {
 /// A log packet that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Composed {
-    /// When the modem says it.
+    /// When the modem sends it.
     pub at: Time,
-    /// What it reports.
+    /// What the packet reports.
     pub code: LogCode,
-    /// What it says.
+    /// The content of the packet.
     pub payload: Vec<u8>,
 }
 
@@ -98,16 +98,16 @@ struct Carried {
     again: u8,
 }
 
-/// Records of a packet that is not full.
+/// Records of a packet that is not full yet.
 #[derive(Clone, Debug, Default)]
 struct Batch {
     records: Vec<Fill>,
     since: Time,
 }
 
-/// From the end of a subframe to what the modem says of it.
+/// Time from the end of a subframe to the first packet about it.
 ///
-/// Chosen: what is decoded while the next subframe is on the air.
+/// Chosen: the modem decodes while the next subframe is on the air.
 const DECODES_IN: Duration = Duration::from_millis(1);
 /// Bytes of a block's checksum, which the sizes of 0xB173 count.
 const CHECKSUM_BYTES: u64 = 3;
@@ -121,7 +121,7 @@ const B173: LogCode = LogCode(0xB173);
 const B193: LogCode = LogCode(0xB193);
 
 impl Composer {
-    /// A modem that said nothing.
+    /// A modem that has not sent anything.
     pub fn new(options: ComposeOptions) -> Composer {
         Composer {
             options,
@@ -133,14 +133,14 @@ impl Composer {
         }
     }
 
-    /// Codes of packets that are made.
+    /// Codes of the packets that a composer makes.
     pub fn codes() -> [LogCode; 4] {
         [B130, B139, B173, B193]
     }
 
-    /// Takes a report of one carrier and subframe, the device's own grants in it and nobody else's; `say` gets what the
-    /// modem says by now, in order of time. Reports come in order of time; those of a fourth carrier are passed over:
-    /// these packets cannot name it.
+    /// Takes a report of one carrier and subframe, with only the device's own grants in it. `say` gets what the modem
+    /// sends by now, in order of time. Reports must come in order of time. Reports of a fourth carrier are ignored,
+    /// because these packets cannot name it.
     pub fn push(&mut self, report: &RadioReport, mut say: impl FnMut(Composed)) {
         let now = report.time + SUBFRAME + DECODES_IN;
         self.flush(now, &mut say);
@@ -178,12 +178,12 @@ impl Composer {
         self.flush_full(now, &mut say);
     }
 
-    /// Says what waits for its batch to be full; nothing more comes.
+    /// Sends the batches that are not full; no more reports come.
     pub fn finish(&mut self, mut say: impl FnMut(Composed)) {
         self.flush(Time::NEVER, &mut say);
     }
 
-    /// Says the batches that have waited long enough by `now`.
+    /// Sends the batches that have waited long enough by `now`.
     fn flush(&mut self, now: Time, say: &mut impl FnMut(Composed)) {
         let due = |batch: &Batch| batch.since + self.options.batch_for;
         let is_due = |batch: &Batch| !batch.records.is_empty() && due(batch) <= now;
@@ -230,7 +230,8 @@ impl Composer {
             Some(
                 Fill::new()
                     .bytes("payload", &word.to_le_bytes())
-                    // Eight elements for who is weak, two for who is well heard; known here is only that it was heard.
+                    // A weak device gets eight elements, a well-heard one two. Here it is only known that the DCI was
+                    // heard.
                     .number("aggregation_level", 1u8)
                     .number("search_space_type", 1u8)
                     .number("dci_format", format)
@@ -250,7 +251,7 @@ impl Composer {
         written(B130, 101, fill)
     }
 
-    /// A record of 0xB173: what came in one subframe.
+    /// A record of 0xB173: what was received in one subframe.
     fn received(&mut self, report: &RadioReport, carrier: usize, dci: &Dci) -> Fill {
         let is_received = report.own.as_ref().is_some_and(|own| own.decoded == Some(true));
         let prbs = u64::from(dci.prbs.len());
@@ -317,7 +318,7 @@ impl Composer {
             .number("pusch_mod_order", order)
     }
 
-    /// What a grant's block carries: if it was sent before, what it carried then.
+    /// What a grant's block carries. A block that was sent before carries what it carried then.
     fn carried(
         &mut self,
         carrier: usize,
@@ -340,7 +341,7 @@ impl Composer {
     fn signal(&self, report: &RadioReport, carrier: usize, own: &OwnRadio) -> Vec<u8> {
         let sinr = libm::pow(10.0, own.sinr_db / 10.0);
         let rsrp = (self.options.noise_dbm + own.sinr_db).clamp(-140.0, -44.0);
-        // A cell that sends in all of its subcarriers: RSSI is what N PRBs hold of it and of the noise.
+        // A cell that sends in all of its subcarriers: RSSI is the power of N PRBs, of the cell and of the noise.
         let per_prb = 10.0 * libm::log10(12.0 * (1.0 + 1.0 / sinr.max(1e-3)));
         let rssi = rsrp + per_prb + 10.0 * libm::log10(f64::from(report.carrier_prbs.max(1)));
         // Source: TS 36.214 §5.1.3

@@ -1,10 +1,10 @@
-//! What a modem does with its packets before it sends them, and how it is made to send.
+//! How a modem buffers its packets before it sends them, and how to make it send.
 //!
-//! A phone's modem keeps packets until a watermark or a timer is reached, about a second's worth. The phone's application
-//! processor can change that by control packets. From user space on `/dev/diag` two ioctls make the kernel send them
-//! (buffering: 35, drain: 36). Over a DM port no public command sends them: such a port is expected to stream, and is to be
-//! measured. [`Request::Control`](crate::command::Request::Control) carries them in-band to this crate's own
-//! [modem](crate::modem), so that draining can be tested without a phone; a real modem refuses it.
+//! A phone's modem keeps packets until a watermark or a timer is reached, which is about a second's worth. The phone's
+//! application processor can change that with control packets. From user space, two ioctls on `/dev/diag` make the
+//! kernel send them (buffering: 35, drain: 36). No public command sends them over a DM port: such a port is expected to
+//! stream, which a measurement must show. [`Request::Control`](crate::command::Request::Control) carries them in-band
+//! to this crate's own [modem](crate::modem), so that draining can be tested without a phone. A real modem refuses it.
 //!
 //! Source: Linux drivers/char/diag/diagfwd_cntl.h, of Android's kernels
 
@@ -17,7 +17,7 @@ const HEADER: usize = 12;
 /// The only stream there is.
 const STREAM: u8 = 1;
 
-/// What a modem does with its packets.
+/// How a modem buffers its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffering {
     /// Sends them as they come.
@@ -29,7 +29,7 @@ pub enum Buffering {
         /// Percent of the buffer.
         low: u8,
     },
-    /// Keeps the newest; sends nothing unless drained.
+    /// Keeps the newest packets; sends nothing unless drained.
     Circular,
 }
 
@@ -59,17 +59,18 @@ impl Buffering {
 /// A control packet, from the application processor to the modem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// 3: whether packets are to come in real time; if not, the modem keeps them longer, as while the phone sleeps.
+    /// 3: whether packets are to come in real time. If not, the modem keeps them longer, for example while the phone
+    /// sleeps.
     RealTime(bool),
     /// 17: the number of the buffering mode: 0 streaming, 1 threshold, 2 circular.
     Mode(u8),
-    /// 18: send what is there.
+    /// 18: send what is in the buffer.
     Drain,
     /// 19: watermarks in percent of the buffer.
     Watermarks {
-        /// At which it begins to send.
+        /// At this level the modem begins to send.
         high: u8,
-        /// At which it stops.
+        /// At this level it stops.
         low: u8,
     },
 }
@@ -109,7 +110,7 @@ impl Control {
         out.extend(rest);
     }
 
-    /// Reads a packet; `None` if it is none that is known, or not all there.
+    /// Reads a packet; `None` if its kind is not known, or if bytes are missing.
     pub fn read(bytes: &[u8]) -> Option<(Control, Addressed)> {
         let (header, rest) = bytes.split_at_checked(HEADER)?;
         let word =
@@ -133,7 +134,7 @@ impl Control {
     }
 }
 
-/// Makes a modem that buffers send: sets how it buffers, then drains it by a timer.
+/// Makes a buffering modem send: sets how the modem buffers, then drains it by a timer.
 ///
 /// Source: BISCAY §3.2.3
 #[derive(Clone, Debug)]
@@ -161,7 +162,7 @@ impl Drain {
         if now < due {
             return None;
         }
-        // Whoever comes late drains once, and keeps the beat.
+        // If a poll comes late, it drains once and keeps the rhythm.
         let next = due + every;
         self.next = Some(if next > now { next } else { now + every });
         Some(Control::Drain)

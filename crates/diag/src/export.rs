@@ -1,6 +1,6 @@
 //! Log packets for other programs: as JSON, as rows of a table, as GSMTAP in a capture file, and as text for people.
 //!
-//! All of it appends to bytes that the caller keeps; nothing else is allocated per value.
+//! All functions append to bytes that the caller keeps. Nothing else is allocated per value.
 
 pub mod capture;
 pub mod csv;
@@ -31,7 +31,7 @@ pub(crate) fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     );
 }
 
-/// Appends a mask of so many bits, as `0x0C3`.
+/// Appends a mask of `width` bits, as `0x0C3`.
 pub(crate) fn mask(bits: u64, width: usize, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     out.extend(b"0x");
@@ -62,7 +62,7 @@ pub(crate) fn signed(number: i64, out: &mut Vec<u8>) {
     unsigned(number.unsigned_abs(), out);
 }
 
-/// Appends what is shown.
+/// Appends a value as it is displayed.
 pub(crate) fn shown(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     write!(out, "{value}").expect("memory takes all bytes");
 }

@@ -18,8 +18,8 @@ const PLAIN_HEADER: usize = 4;
 
 /// The longest body.
 ///
-/// Chosen: four times what the length of a log packet can say, so that only a stream that is no diagnostic stream has
-/// longer ones.
+/// Chosen: four times what the length of a log packet can say. Only a stream that is not a diagnostic stream has longer
+/// bodies.
 pub const LONGEST: usize = 1 << 18;
 
 /// Bytes of the checksum behind a body.
@@ -38,40 +38,40 @@ pub enum Framing {
     Plain,
 }
 
-/// What a stretch of the stream turned out to be.
+/// What a piece of the stream turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framed<'a> {
     /// A message that came whole, without its checksum.
     Body(&'a [u8]),
-    /// Bytes that are no message.
+    /// Bytes that are not a message.
     Fault(Fault),
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The checksum differs: the stream begins inside a message, was cut, or lost bytes.
     Checksum,
     /// Too short for a body and its checksum.
     Short,
-    /// Longer than [`LONGEST`]: no diagnostic stream.
+    /// Longer than [`LONGEST`]: not a diagnostic stream.
     Long,
-    /// The plain framing's marks are not where its length says.
+    /// The marks of the plain framing are not where its length says.
     Marks,
 }
 
 /// Finds the messages in a stream of bytes that comes in pieces.
 ///
-/// What lies within one piece and has no escapes is not copied; the rest goes through one buffer. Nothing is allocated
-/// per message.
+/// A message that lies within one piece and has no escapes is not copied. All others go through one buffer. Nothing is
+/// allocated per message.
 #[derive(Clone, Debug, Default)]
 pub struct Deframer {
     framing: Framing,
-    /// What came of the frame that has not ended, escapes undone.
+    /// Bytes of the frame that has not ended, without escapes.
     begun: Vec<u8>,
     /// The last byte of the last piece announced an escaped one.
     is_escaped: bool,
-    /// The frame that has not ended is too long: it is thrown away to its end.
+    /// The frame that has not ended is too long. It is dropped up to its end.
     is_overlong: bool,
     /// Bytes of the stream before the next piece.
     read: u64,
@@ -80,18 +80,18 @@ pub struct Deframer {
 }
 
 impl Deframer {
-    /// A stream that begins.
+    /// The begin of a stream.
     pub fn new(framing: Framing) -> Deframer {
         Deframer { framing, ..Deframer::default() }
     }
 
-    /// How messages follow each other from the next piece on: both ends have just agreed to it.
+    /// How messages follow each other from the next piece on, after both ends have agreed on it.
     pub fn set_framing(&mut self, framing: Framing) {
         self.framing = framing;
         self.forget();
     }
 
-    /// Takes the next piece; `visit` gets every message that ends in it, and where in the stream it began.
+    /// Takes the next piece. `visit` gets every message that ends in it, and where in the stream the message began.
     pub fn push(&mut self, bytes: &[u8], mut visit: impl FnMut(u64, Framed<'_>)) {
         match self.framing {
             Framing::Hdlc => self.push_hdlc(bytes, &mut visit),
@@ -197,8 +197,8 @@ impl Deframer {
     }
 }
 
-/// The plain frame at the start of `bytes`: the length of its body, or how many bytes to skip to what may be the next
-/// one; `None` until enough has come.
+/// The plain frame at the start of `bytes`: the length of its body, or how many bytes to skip to a possible next frame.
+/// `None` until enough bytes have come.
 fn plain_frame(bytes: &[u8]) -> Option<Result<usize, usize>> {
     let &first = bytes.first()?;
     let to_next_flag = || memchr(FLAG, &bytes[1..]).map_or(bytes.len(), |length| length + 1);

@@ -1,5 +1,5 @@
-//! Grants: what the network gave the phone to send or to receive, each with its own subframe, whatever log packet
-//! says it.
+//! Grants: what the network allowed the phone to send or to receive. Each has its own subframe, whichever log packet
+//! reports it.
 //!
 //! ```text
 //! LogPacket ──▶ Grants ──▶ Told::Grant   one transmission: PRBs, MCS, transport blocks
@@ -7,9 +7,9 @@
 //! Grant… ──▶ report::Reports ──▶ RadioReport for the controllers
 //! ```
 //!
-//! A modem says the same grant several times, from different places of its stack and with different delays: the DCI
-//! within a millisecond or two, what came of it when a batch of them is full. [`Source`] orders them by how much they
-//! know; [`crate::bandwidth`] takes for each subframe what knows most.
+//! A modem reports the same grant several times, from different places of its stack and with different delays: the DCI
+//! within a millisecond or two, its results when a batch of them is full. [`Source`] orders the places by how much they
+//! know. For each subframe, [`crate::bandwidth`] takes the report that knows most.
 //!
 //! | module | what it knows |
 //! | --- | --- |
@@ -49,54 +49,55 @@ pub enum Rat {
     Nr,
 }
 
-/// Where in the modem's stack a grant was seen; later ones know more.
+/// Where in the modem's stack a grant was seen; later variants know more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     /// The MAC layer: bytes.
     Mac,
-    /// The control channel: the DCI as it was found. First to know.
+    /// The control channel: the DCI as it was found. The first to know.
     ControlChannel,
     /// The demapper: PRBs, sizes, modulation.
     Demapper,
-    /// The shared channel: what was sent, or came and with which checksum.
+    /// The shared channel: what was sent; or what was received, and with which checksum.
     SharedChannel,
 }
 
 /// A transport block of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Bits of the block without its checksum; `None` where neither the packet nor a table says.
+    /// Bits of the block without its checksum; `None` if neither the packet nor a table tells.
     pub bits: Option<Bits>,
-    /// MCS index; worked out from size and modulation where the packet has only those.
+    /// MCS index; computed from size and modulation if the packet has only those.
     pub mcs: Option<u8>,
-    /// Modulation, if said.
+    /// Modulation, if the packet has it.
     pub modulation: Option<Modulation>,
-    /// Redundancy version, if said.
+    /// Redundancy version, if the packet has it.
     pub rv: Option<u8>,
-    /// New-data indicator, if said.
+    /// New-data indicator, if the packet has it.
     pub ndi: Option<bool>,
-    /// Whether its checksum was right, if said.
+    /// Whether its checksum was right, if the packet tells.
     pub crc: Option<bool>,
     /// Whether it had been sent before.
     pub again: bool,
 }
 
-/// What one user was given in one subframe of one carrier.
+/// What one user was granted in one subframe of one carrier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grant {
-    /// Whose modem said it.
+    /// The radio whose modem reported it.
     pub radio: Radio,
-    /// Of which generation.
+    /// Which generation.
     pub rat: Rat,
     /// Which way the data goes.
     pub direction: Direction,
-    /// The carrier, as the modem counts them: 0 is the primary one.
+    /// The carrier, by the modem's count: 0 is the primary one.
     pub carrier: CarrierId,
-    /// Where it was seen.
+    /// Where in the stack it was seen.
     pub source: Source,
-    /// The log packet that said it.
+    /// The log packet that reported it.
     pub code: LogCode,
-    /// When the modem sent that packet: a DCI of the uplink before [`Grant::time`], others up to seconds after it.
+    /// When the modem sent that packet: for a DCI of the uplink before [`Grant::time`], for others up to seconds after
+    /// it.
     pub stamp: Stamp,
     /// Begin of the subframe in which the data is on the air, by the modem's clock.
     pub time: Stamp,
@@ -104,29 +105,29 @@ pub struct Grant {
     pub subframe: u64,
     /// The slot within the subframe; 0 in LTE.
     pub slot: u8,
-    /// PRB pairs of the carrier, if said.
+    /// PRB pairs of the carrier, if the packet has them.
     pub carrier_prbs: Option<u16>,
-    /// PRB pairs granted; 0 where only bytes are known.
+    /// PRB pairs granted; 0 if only bytes are known.
     pub prbs: u16,
-    /// Which ones, if said.
+    /// Which PRB pairs, if the packet tells.
     pub prb_set: Option<PrbSet>,
-    /// Spatial layers, all blocks together; antenna ports where one block is sent with transmit diversity.
+    /// Spatial layers of all blocks together; antenna ports if one block is sent with transmit diversity.
     pub layers: u8,
-    /// HARQ process, if said.
+    /// HARQ process, if the packet has it.
     pub harq: Option<u8>,
-    /// Format of the DCI, if said.
+    /// Format of the DCI, if the packet has it.
     pub format: Option<DciFormat>,
-    /// Its transport blocks; none if it was for control information alone.
+    /// Its transport blocks; none if the grant was only for control information.
     pub blocks: [Option<Block>; 2],
 }
 
 impl Grant {
-    /// Bits of all blocks; zero where they are not known.
+    /// Bits of all blocks; blocks of unknown size count as zero.
     pub fn bits(&self) -> Bits {
         self.blocks.iter().flatten().filter_map(|block| block.bits).sum()
     }
 
-    /// Bits of the blocks that had not been sent before: what the grant is worth as bandwidth.
+    /// Bits of the blocks that had not been sent before: the grant's share of the bandwidth.
     pub fn new_bits(&self) -> Bits {
         self.blocks.iter().flatten().filter(|block| !block.again).filter_map(|block| block.bits).sum()
     }
@@ -135,23 +136,23 @@ impl Grant {
 /// Bytes that the modem added up itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sum {
-    /// Whose modem said it.
+    /// The radio whose modem reported it.
     pub radio: Radio,
-    /// Of which generation.
+    /// Which generation.
     pub rat: Rat,
     /// Which way the data goes.
     pub direction: Direction,
-    /// The log packet that said it.
+    /// The log packet that reported it.
     pub code: LogCode,
-    /// When the modem said it: the end of the span.
+    /// When the modem reported it: the end of the span.
     pub stamp: Stamp,
     /// Milliseconds of the span.
     pub span_ms: u32,
-    /// Bytes granted in it.
+    /// Bytes granted in the span.
     pub bytes: Bytes,
 }
 
-/// What a log packet said of grants.
+/// What a log packet reported about grants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Told {
     /// One grant.

@@ -1,4 +1,4 @@
-//! KPIs: a few words that mean the same whatever modem says them.
+//! KPIs: a few names that mean the same for every modem.
 //!
 //! ```text
 //! KPIS ──names──▶ Subscription ──codes()──▶ what the modem is asked for
@@ -6,9 +6,9 @@
 //! LogPacket ──▶ Extractor ──▶ Sample { wanted, value, stamp, subframe, carrier }
 //! ```
 //!
-//! A [`Kpi`] has a name, a unit and a sentence; nothing in it is of one vendor. Where it comes from, in which packets of
-//! which modem, is in a table of origins beside it: [`qualcomm`]. An [`Extractor`] reads of each packet the bits of the
-//! wanted KPIs and nothing else, and allocates nothing for it.
+//! A [`Kpi`] has a name, a unit and a sentence; nothing in it belongs to one vendor. Where it comes from, in which
+//! packets of which modem, is in a separate table of origins: [`qualcomm`]. An [`Extractor`] reads from each packet
+//! only the bits of the wanted KPIs, and allocates nothing for that.
 //!
 //! | file | what it knows |
 //! | --- | --- |
@@ -41,18 +41,18 @@ pub use wanted::{KpiError, Subscription, Wanted, What};
 use crate::layout::{Verified, Version};
 use crate::packet::LogCode;
 
-/// Something of a modem that can be followed.
+/// A value of a modem that a user can follow.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kpi {
-    /// What it is called: `lte.rsrp`.
+    /// Its name: `lte.rsrp`.
     pub name: &'static str,
     /// Unit of its values; empty if they have none.
     pub unit: &'static str,
-    /// What it is, in one sentence.
+    /// What it means, in one sentence.
     pub about: &'static str,
     /// Which part of the protocol it belongs to.
     pub layer: Layer,
-    /// What one sample speaks of.
+    /// What one sample is about.
     pub scope: Scope,
     /// How its samples follow each other.
     pub kind: Kind,
@@ -88,7 +88,7 @@ impl fmt::Display for Layer {
     }
 }
 
-/// What one sample of a KPI speaks of.
+/// What one sample of a KPI is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The phone, or one SIM of it.
@@ -104,17 +104,17 @@ pub enum Scope {
 /// How samples of a KPI follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Each holds until the next.
+    /// Each holds until the next one.
     Level,
-    /// Each is of one thing that happened: a transport block, a message.
+    /// Each is about one event: a transport block, a message.
     Event,
-    /// The sum of all so far, from 0 when the extractor began: whoever looks rarely loses nothing.
+    /// The sum of all so far, from 0 when the extractor began: a reader that looks rarely loses nothing.
     Total,
-    /// The share among the last [`SHARE_BLOCKS`] of a carrier, from 0 to 1.
+    /// A share among the last [`SHARE_BLOCKS`] of a carrier, from 0 to 1.
     Share,
 }
 
-/// Where a KPI can come from, and how well that is known.
+/// Where a KPI can come from, and how well its layout is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
     /// The log packet.
@@ -131,7 +131,7 @@ impl Kpi {
         KPIS.iter().find(|kpi| kpi.name == name)
     }
 
-    /// Where it can come from; first what is preferred where a modem sends several.
+    /// Where it can come from; the preferred source first, if a modem sends several.
     pub fn sources(&self) -> Vec<Source> {
         plan::sources(self)
     }

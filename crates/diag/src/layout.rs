@@ -1,7 +1,7 @@
-//! The grammar of log packets: what is where in a payload, as data.
+//! The grammar of log packets: the position of every field in a payload, as data.
 //!
-//! A [`Code`] is one kind of log packet. It has a [`Layout`] for each version that somebody knows. A layout is a
-//! [`Part`]: fields at fixed bits, then parts within, which may repeat:
+//! A [`Code`] is one kind of log packet. It has a [`Layout`] for each version that is known. A layout is a [`Part`]:
+//! fields at fixed bits, then inner parts, which may repeat:
 //!
 //! ```text
 //! 0xB173, version 36     root   version, num_records
@@ -9,8 +9,8 @@
 //!                           └─ transport_blocks × num_transport_blocks_present, in room for two
 //! ```
 //!
-//! From one table come two ways to read a packet: [`read`](Code::read) gives all of it, [`Pick`] the bits of a few
-//! fields and nothing else. The tables are in [`log`](crate::log).
+//! One table gives two ways to read a packet: [`read`](Code::read) gives all of it, [`Pick`] only the bits of a few
+//! fields. The tables are in [`log`](crate::log).
 
 mod field;
 mod find;
@@ -36,9 +36,9 @@ use crate::packet::LogCode;
 /// How well a layout is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verified {
-    /// Packets of real logs have its length to the byte, and its values are those of another decoder.
+    /// Packets of real logs have its length to the byte, and its values agree with another decoder's.
     Checked,
-    /// Read from public sources; no real log was there to prove it.
+    /// Read from public sources; no real log was available to prove it.
     Read,
     /// Put together from hints.
     Guess,
@@ -54,7 +54,7 @@ pub enum VersionAt {
 }
 
 impl VersionAt {
-    /// The version that a payload says it has; `None` if it is too short to say.
+    /// The version that a payload claims; `None` if the payload is too short.
     pub(crate) fn read(self, payload: &[u8]) -> Option<Version> {
         match self {
             VersionAt::Byte => payload.first().map(|&number| Version::Single(number)),
@@ -91,7 +91,7 @@ impl fmt::Display for Version {
 pub struct Code {
     /// Its number.
     pub code: LogCode,
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// Where its version is.
     pub version: VersionAt,
@@ -99,23 +99,23 @@ pub struct Code {
     pub layouts: &'static [Layout],
 }
 
-/// What is where, in some versions of a code.
+/// The positions of fields in some versions of a code.
 #[derive(Debug)]
 pub struct Layout {
-    /// The versions that look so.
+    /// The versions with this layout.
     pub versions: &'static [Version],
     /// How well it is known.
     pub verified: Verified,
-    /// All of the payload, from its version on.
+    /// The whole payload, from its version on.
     pub root: Part,
 }
 
-/// A stretch of a payload: fields, then parts within.
+/// A piece of a payload: fields, then inner parts.
 #[derive(Debug)]
 pub struct Part {
-    /// Its name; without one, its fields belong to the part around it.
+    /// Its name. Without a name, its fields belong to the part around it.
     pub name: &'static str,
-    /// Bytes of its fields, which come before the parts within.
+    /// Bytes of its fields, which come before the inner parts.
     pub size: usize,
     /// Its fields.
     pub fields: &'static [Field],
@@ -127,61 +127,61 @@ pub struct Part {
     pub inner: Inner,
 }
 
-/// How often a part comes. Counts are names of fields of the parts around it.
+/// How often a part comes. Counts are given by names of fields in the parts around it.
 #[derive(Clone, Copy, Debug)]
 pub enum Repeat {
     /// One time.
     Once,
     /// As often as the field says.
     Count(&'static str),
-    /// As often as the field says, in room for so many; the bytes of the rest are there and mean nothing.
+    /// As often as the field says, with room for this many; the bytes of the unused room are there and mean nothing.
     Room(&'static str, usize),
-    /// Always so often.
+    /// Always this many times.
     Times(usize),
-    /// To the end of what is around it.
+    /// To the end of the part around it.
     ToEnd,
-    /// One time if the field has this value, else not at all.
+    /// One time if the field has this value, otherwise not at all.
     If(&'static str, u64),
-    /// One time, and again as long as this field of its own is 1.
+    /// One time, and again as long as this field in the part itself is 1.
     While(&'static str),
-    /// As often as the first field says; where that says 0 or 255, as the second says, if that is not 255.
+    /// As often as the first field says. If that is 0 or 255, as the second says, if that is not 255.
     Either(&'static str, &'static str),
     /// One time for each bit that is set in the field.
     Ones(&'static str),
 }
 
-/// Where one of a part's repetitions ends.
+/// Where one repetition of a part ends.
 #[derive(Clone, Copy, Debug)]
 pub enum Extent {
-    /// After the parts within.
+    /// After the inner parts.
     Own,
-    /// So many bytes after its begin, whatever the parts within take.
+    /// This many bytes after its begin, whatever the inner parts take.
     Fixed(usize),
-    /// As many bytes after its begin as its field says.
+    /// After as many bytes as this field of the part says.
     Says(&'static str),
 }
 
 /// What comes after a part's fields.
 #[derive(Clone, Copy, Debug)]
 pub enum Inner {
-    /// These, one after the other.
+    /// These parts, one after the other.
     Parts(&'static [Part]),
-    /// What the values of two of its fields say: a subpacket's id and version.
+    /// A subpacket. The values of two of the part's fields, an id and a version, say which.
     Choice([&'static str; 2], &'static [Kind]),
-    /// Nothing: the part is a run of bytes, of which its repetition is the number.
+    /// Nothing: the part is a run of bytes, and its repetitions are the bytes.
     Bytes,
 }
 
-/// What a subpacket of an id and version holds.
+/// The content of a subpacket with a certain id and version.
 #[derive(Debug)]
 pub struct Kind {
     /// Its id.
     pub id: u64,
-    /// The versions that look so.
+    /// The versions with this content.
     pub versions: &'static [u64],
     /// How well it is known.
     pub verified: Verified,
-    /// What is in it.
+    /// Its content.
     pub parts: &'static [Part],
 }
 
@@ -191,7 +191,7 @@ impl Part {
         Part { name, size, fields, repeat: Repeat::Once, extent: Extent::Own, inner: Inner::Parts(&[]) }
     }
 
-    /// All of a payload: its first `size` bytes, the version among them, and the parts that follow.
+    /// The whole payload: its first `size` bytes, which hold the version, and the parts that follow.
     pub const fn root(size: usize, fields: &'static [Field], inner: &'static [Part]) -> Part {
         Part::once("", size, fields).of(inner)
     }
@@ -211,32 +211,32 @@ impl Part {
         Part { inner: Inner::Bytes, ..Part::counted(name, length, 1, &[]) }
     }
 
-    /// The bytes that are left, which mean something to somebody: `name` says what.
+    /// The remaining bytes, which have a meaning; `name` tells which.
     pub const fn to_end(name: &'static str) -> Part {
         Part { repeat: Repeat::ToEnd, inner: Inner::Bytes, ..Part::once(name, 1, &[]) }
     }
 
-    /// The bytes that are left, which nobody has laid out.
+    /// The remaining bytes, of which no layout is known.
     pub const fn rest() -> Part {
         Part::to_end("")
     }
 
-    /// This part, so often.
+    /// This part with this repetition.
     pub const fn repeated(self, repeat: Repeat) -> Part {
         Part { repeat, ..self }
     }
 
-    /// This part, with these parts within.
+    /// This part with these inner parts.
     pub const fn of(self, inner: &'static [Part]) -> Part {
         Part { inner: Inner::Parts(inner), ..self }
     }
 
-    /// This part, ending there.
+    /// This part with this end.
     pub const fn ends(self, extent: Extent) -> Part {
         Part { extent, ..self }
     }
 
-    /// Bytes of one repetition, if that is always the same.
+    /// Bytes of one repetition, if they are always the same.
     fn fixed_size(&self) -> Option<usize> {
         match (self.extent, self.inner) {
             (Extent::Fixed(bytes), _) => Some(bytes),
@@ -259,31 +259,31 @@ impl Part {
     }
 }
 
-/// A packet, read whole.
+/// A packet, read as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded<'a> {
     /// Which version it is.
     pub version: Version,
-    /// How well the layout is known, and those of the subpackets in it.
+    /// How well the layout and those of the subpackets in it are known.
     pub verified: Verified,
-    /// What it says.
+    /// Its content.
     pub fields: Record<'a>,
-    /// Bytes at its end of which a layout that was never checked says nothing.
+    /// Bytes at the end of the packet about which an unchecked layout says nothing.
     pub left: usize,
-    /// Ids and versions of subpackets without a layout; their bytes are in their records as `unread`.
+    /// Ids and versions of subpackets without a layout. Their bytes are in their records as `unread`.
     pub unknown: Vec<(u64, u64)>,
 }
 
 /// Why a packet cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// There is no layout of this code.
+    /// There is no layout for this code.
     Code(LogCode),
-    /// It is too short to say its version.
+    /// The payload is too short to hold a version.
     Empty(LogCode),
-    /// There is no layout of this version.
+    /// There is no layout for this version.
     Version(LogCode, Version),
-    /// The layout does not fit its bytes.
+    /// The layout does not fit the payload's bytes.
     Misfit(LogCode, Version, Misfit),
 }
 
@@ -301,10 +301,10 @@ impl fmt::Display for Unreadable {
 impl std::error::Error for Unreadable {}
 
 impl Code {
-    /// The version that a packet of this code says it has.
+    /// The version that a packet of this code claims.
     ///
     /// # Errors
-    /// If it is too short to say.
+    /// If the packet is too short.
     pub fn version(&self, payload: &[u8]) -> Result<Version, Unreadable> {
         self.version.read(payload).ok_or(Unreadable::Empty(self.code))
     }
@@ -317,8 +317,8 @@ impl Code {
     /// Reads all of a packet of this code.
     ///
     /// # Errors
-    /// If there is no layout of its version, or the layout does not fit the bytes: a part is not all there, a count or
-    /// length says the impossible, or bytes are left where a checked layout ends.
+    /// If there is no layout of its version, or if the layout does not fit the bytes: bytes of a part are missing, a
+    /// count or length is impossible, or bytes are left where a checked layout ends.
     pub fn read<'a>(&self, payload: &'a [u8]) -> Result<Decoded<'a>, Unreadable> {
         let version = self.version(payload)?;
         let layout = self.layout(version).ok_or(Unreadable::Version(self.code, version))?;

@@ -1,4 +1,4 @@
-//! The modem's own words: bytes of a Qualcomm diagnostic port in, log packets out.
+//! The modem's own log: bytes of a Qualcomm diagnostic port in, log packets out.
 //!
 //! ```text
 //! port or file ──bytes──▶ Deframer ──bodies──▶ LogPacket { radio, code, stamp, payload }

@@ -1,7 +1,8 @@
 //! The layouts of log packets, one file per code.
 //!
-//! Field names are those of the decoders that they were read from. A layout is [checked](crate::layout::Verified) if
-//! packets of real logs have its length to the byte and its values agree with another decoder's; others are *unverified*.
+//! Field names are those of the decoders from which the layouts were read. A layout is
+//! [checked](crate::layout::Verified) if packets of real logs have its length to the byte and its values agree with
+//! another decoder's. Other layouts are *unverified*.
 
 mod b063;
 mod b064;
@@ -122,12 +123,12 @@ pub fn code(code: LogCode) -> Option<&'static Code> {
     CODES.binary_search_by_key(&code, |known| known.code).ok().map(|at| CODES[at])
 }
 
-/// The version that a packet says it has; `None` if it is too short to say.
+/// The version that a packet claims; `None` if it is too short.
 ///
-/// Chosen: that of a code without layouts is where its relatives have it: NR codes in four bytes, others in one. That is
-/// a convention, which some old codes of GSM and UMTS do not keep.
+/// Chosen: a code without layouts has its version where related codes have it: NR codes in four bytes, others in one.
+/// That is a convention, which some old codes of GSM and UMTS do not keep.
 pub fn version(packet: &LogPacket<'_>) -> Option<Version> {
-    /// The codes of NR are from here on.
+    /// The first code of NR.
     const NR: LogCode = LogCode(0xB800);
     let at = if packet.code < NR { VersionAt::Byte } else { VersionAt::Pair };
     code(packet.code).map_or(at, |known| known.version).read(packet.payload)

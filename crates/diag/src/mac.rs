@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Which way a transport block goes; logical channel ids mean other things up than down.
+/// Which way a transport block goes. Logical channel ids mean different things in the two directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// To the phone.
@@ -15,14 +15,14 @@ pub enum Direction {
     Up,
 }
 
-/// One subheader, with what it announces.
+/// One subheader, with the element that it announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subheader<'a> {
     /// Logical channel id, or the kind of a control element.
     pub lcid: u8,
-    /// Bytes of what it announces, if the header says: the last of a block takes what is left.
+    /// Bytes of the announced element, if the header tells: the last element of a block takes the rest.
     pub length: Option<u16>,
-    /// What it announces.
+    /// The announced element.
     pub element: Element<'a>,
 }
 
@@ -35,44 +35,44 @@ pub enum Element<'a> {
     Data,
     /// Padding.
     Padding,
-    /// What waits in one group of logical channels, as an index into the table of buffer sizes.
+    /// How much data waits in one group of logical channels, as an index into the table of buffer sizes.
     ShortBsr {
         /// The group.
         group: u8,
         /// Index into the table of buffer sizes.
         index: u8,
-        /// Whether other groups have something as well.
+        /// Whether data waits in other groups as well.
         truncated: bool,
     },
-    /// What waits in each group of logical channels, as indices into the table of buffer sizes.
+    /// How much data waits in each group of logical channels, as indices into the table of buffer sizes.
     LongBsr([u8; 4]),
     /// Power headroom, from −23 dB on in steps of 1 dB.
     PowerHeadroom(u8),
-    /// The phone says who it is.
+    /// The phone's identity.
     Crnti(u16),
-    /// The uplink's timing is moved.
+    /// The uplink's timing changes.
     TimingAdvance {
         /// Which group of carriers.
         tag: u8,
-        /// Index of the step; 31 is none.
+        /// Index of the step; 31 means no step.
         command: u8,
     },
-    /// Which phone won a random access.
+    /// The phone that won a random access.
     ContentionResolution([u8; 6]),
-    /// Which secondary cells are on, a bit each.
+    /// Which secondary cells are active, one bit each.
     Activation(u8),
     /// The phone may sleep.
     DrxCommand,
     /// The phone may sleep for long.
     LongDrxCommand,
-    /// A control element that is not taken apart here.
+    /// A control element that is not decoded here.
     Other(&'a [u8]),
 }
 
-/// A header that ends too early, or has a control element whose length nobody can tell.
+/// A header that ends too early, or that has a control element of unknown length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// The byte where it ends, or where the subheader is.
+    /// The byte where the header ends, or where the subheader is.
     pub at: usize,
 }
 
@@ -84,9 +84,9 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// Bytes that wait at most, by the index that a buffer status report has.
+/// The most bytes that wait, by the index of a buffer status report.
 ///
-/// Chosen: the last index says more than 150,000 and no more; it counts as 150,000.
+/// Chosen: the last index only says more than 150,000; it counts as 150,000.
 ///
 /// Source: TS 36.321 §6.1.3.1 Table 6.1.3.1-1
 #[rustfmt::skip]
@@ -108,13 +108,13 @@ pub const LEAST_HEADROOM_DB: i32 = -23;
 pub const TIMING_STAYS: u8 = 31;
 
 const PADDING: u8 = 31;
-/// Above these are control elements.
+/// Higher numbers are control elements.
 const LAST_DATA: u8 = 10;
 
 /// Visits the subheaders of a transport block.
 ///
 /// # Errors
-/// If the header ends too early, or announces what is not known here; what came before has not been visited.
+/// If the header ends too early, or announces an unknown element. Then no subheader has been visited.
 pub fn visit<'a>(
     direction: Direction,
     header: &'a [u8],
@@ -134,7 +134,7 @@ pub fn visit<'a>(
     Ok(())
 }
 
-/// Goes through the subheaders; gives where they end.
+/// Goes through the subheaders; returns where they end.
 fn walk(direction: Direction, header: &[u8], mut each: impl FnMut(u8, Option<u16>)) -> Result<usize, Broken> {
     let mut at = 0;
     loop {
@@ -166,7 +166,7 @@ fn walk(direction: Direction, header: &[u8], mut each: impl FnMut(u8, Option<u16
     }
 }
 
-/// Bytes of a control element, if it always has as many.
+/// Bytes of a control element, if its length is fixed.
 ///
 /// Source: TS 36.321 §6.2.1 Tables 6.2.1-1 and 6.2.1-2
 fn fixed_length(direction: Direction, lcid: u8) -> Option<usize> {

@@ -16,13 +16,13 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// None of an equipment that has so many items, at most [`MOST_ITEMS`].
+    /// A mask with all codes off, for an equipment with `items` items (at most [`MOST_ITEMS`]).
     pub fn off(equipment: u8, items: u32) -> Mask {
         let items = items.min(MOST_ITEMS);
         Mask { equipment, items, bits: vec![0; bytes_of(items)] }
     }
 
-    /// Those of `codes` that are of this equipment and that it has items for.
+    /// A mask with those of `codes` that belong to this equipment and have an item in it.
     pub fn of(equipment: u8, items: u32, codes: impl IntoIterator<Item = LogCode>) -> Mask {
         let mut mask = Mask::off(equipment, items);
         for code in codes {
@@ -34,8 +34,8 @@ impl Mask {
         mask
     }
 
-    /// The mask in these bytes; `None` if there are fewer than its items take, or more items than a code can name. Bits
-    /// beyond the items are cleared.
+    /// The mask in these bytes; `None` if there are too few bytes for the items, or more items than a code can name.
+    /// Bits beyond the items are cleared.
     pub fn read(equipment: u8, items: u32, bytes: &[u8]) -> Option<Mask> {
         let mut bits = bytes.get(..bytes_of(items)).filter(|_| items <= MOST_ITEMS)?.to_vec();
         if let Some(last) = bits.last_mut()
@@ -46,12 +46,12 @@ impl Mask {
         Some(Mask { equipment, items, bits })
     }
 
-    /// Of which equipment.
+    /// The equipment.
     pub fn equipment(&self) -> u8 {
         self.equipment
     }
 
-    /// How many items it has.
+    /// How many items the mask has.
     pub fn items(&self) -> u32 {
         self.items
     }
@@ -61,7 +61,7 @@ impl Mask {
         &self.bits
     }
 
-    /// Whether it can turn this code on.
+    /// Whether the mask can turn this code on.
     pub fn has_room_for(&self, code: LogCode) -> bool {
         code.equipment() == self.equipment && code.item() < self.items
     }
@@ -83,7 +83,7 @@ impl Mask {
         self.bits.iter().all(|&byte| byte == 0)
     }
 
-    /// Whether the same codes are on in both.
+    /// Whether both masks turn the same codes on.
     pub fn is_same(&self, other: &Mask) -> bool {
         let common = self.bits.len().min(other.bits.len());
         let ((own, own_rest), (others, others_rest)) =

@@ -5,8 +5,8 @@
 //! what the modem has to say ──▶ feed ─masks─▶ buffer ─time, watermark, drain─▶ pop ──bytes──▶ host
 //! ```
 //!
-//! It keeps what it was told when a host goes, as a modem does; only the framing goes back to HDLC. Its memory is bounded:
-//! what does not fit is lost and counted. Whatever a host sends, it answers or counts.
+//! The modem keeps its masks when a host goes, as a real modem does; only the framing goes back to HDLC. Its memory is
+//! bounded: what does not fit is lost and counted. It answers or counts everything that a host sends.
 
 mod buffer;
 
@@ -22,30 +22,30 @@ use crate::mask::{EQUIPMENTS, Mask};
 use crate::packet::{self, LogPacket, Radio};
 use buffer::Buffer;
 
-/// What a modem is like.
+/// Properties of a modem.
 #[derive(Clone, Debug)]
 pub struct ModemOptions {
     /// Dates of its software.
     pub release: Release,
     /// Names of its software.
     pub build: Build,
-    /// Items of each equipment; 0 is none.
+    /// Items of each equipment; 0 means none.
     pub items: [u32; EQUIPMENTS],
     /// How many events it knows.
     pub events: u16,
-    /// How it buffers at first.
+    /// How it buffers at the start.
     pub buffering: Buffering,
     /// How long it keeps a packet at most, if it keeps packets until a watermark is reached.
     ///
     /// Source: BISCAY §3.2.3
     pub hold: Duration,
-    /// Bytes of packets that it keeps.
+    /// Bytes of packets that it can keep.
     pub memory: usize,
     /// Whether it offers plain framing.
     pub offers_plain: bool,
     /// Whether it understands control packets in-band; a real one does not.
     pub understands_control: bool,
-    /// Whether each packet names its radio; those of other radios than the first always do.
+    /// Whether each packet names its radio. Packets of radios other than the first always do.
     pub names_radio: bool,
 }
 
@@ -68,7 +68,7 @@ impl Default for ModemOptions {
             events: 0xC00,
             buffering: Buffering::Streaming,
             hold: Duration::from_secs(1),
-            // Chosen: some seconds of all that an LTE modem says, so that time and not memory is what counts.
+            // Chosen: some seconds of everything that an LTE modem logs, so that time is the limit and not memory.
             memory: 4 << 20,
             offers_plain: true,
             understands_control: true,
@@ -82,19 +82,19 @@ impl Default for ModemOptions {
 pub struct ModemStats {
     /// Requests that came.
     pub requests: u64,
-    /// Of these, those that it refused.
+    /// Requests that the modem refused.
     pub refused: u64,
-    /// Of these, drains.
+    /// Requests to drain.
     pub drains: u64,
-    /// Stretches of bytes that were no request.
+    /// Pieces of bytes that were not a request.
     pub faults: u64,
-    /// Packets that it had to say.
+    /// Packets that the modem had to log.
     pub fed: u64,
-    /// Of these, those that nobody had asked for.
+    /// Packets that no host had asked for.
     pub unasked: u64,
-    /// Of these, those that were lost for want of memory, or too long to say.
+    /// Packets that were lost for lack of memory, or because they were too long.
     pub lost: u64,
-    /// Of these, those that were sent.
+    /// Packets that were sent.
     pub sent: u64,
     /// Bytes that were sent, answers included.
     pub bytes: u64,
@@ -106,14 +106,14 @@ pub struct Modem {
     options: ModemOptions,
     framing: Framing,
     deframer: Deframer,
-    /// When HDLC comes back, after bytes that are no plain frame.
+    /// When the framing goes back to HDLC, after bytes that are not a plain frame.
     recovers: Option<Time>,
     masks: Masks,
     /// Masks that were set for one radio.
     masks_of: BTreeMap<Radio, Masks>,
     events: EventMask,
     buffer: Buffer,
-    /// Answers, each with the framing that it was given in.
+    /// Answers, each with the framing in which it was given.
     answers: VecDeque<(Framing, Vec<u8>)>,
     asked: VecDeque<Request>,
     stats: ModemStats,
@@ -121,13 +121,13 @@ pub struct Modem {
 
 type Masks = [Mask; EQUIPMENTS];
 
-/// How long plain framing outlives bytes that are no plain frame.
+/// How long plain framing stays after bytes that are not a plain frame.
 ///
 /// Source: Linux drivers/char/diag/diagfwd.c, of Android's kernels
 const RECOVERS_AFTER: Duration = Duration::from_millis(200);
-/// Answers that wait at most: a host that asks more and reads nothing loses them.
+/// Most answers that wait: a host that asks more without reading loses them.
 const MOST_ANSWERS: usize = 256;
-/// Requests that [`Modem::take_asked`] gives at most at once.
+/// Most requests that [`Modem::take_asked`] gives at once.
 const MOST_ASKED: usize = 256;
 /// Command code and header of a message that names its radio.
 const WRAPPER: [u8; 4] = [0x98, 1, 0, 0];
@@ -135,7 +135,7 @@ const WRAPPER: [u8; 4] = [0x98, 1, 0, 0];
 const OVERHEAD: usize = 24;
 
 impl Modem {
-    /// A modem that nobody asked anything.
+    /// A modem to which no host has sent a request.
     pub fn new(options: ModemOptions) -> Modem {
         let masks = std::array::from_fn(|id| Mask::off(id as u8, options.items[id]));
         let bits = vec![0; usize::from(options.events).div_ceil(8)];
@@ -176,7 +176,7 @@ impl Modem {
         }
     }
 
-    /// Takes what the modem has to say.
+    /// Takes a packet that the modem has to log.
     pub fn feed(&mut self, now: Time, packet: LogPacket<'_>) {
         self.on_timer(now);
         self.stats.fed += 1;
@@ -216,33 +216,33 @@ impl Modem {
         self.recovers.into_iter().chain(self.buffer.next_timer()).min()
     }
 
-    /// The host is gone: masks and what is buffered stay, HDLC comes back.
+    /// The host is gone. Masks and buffered packets stay; HDLC comes back.
     pub fn hang_up(&mut self) {
         self.set_framing(Framing::Hdlc);
         self.answers.clear();
     }
 
-    /// What was asked since the last call, drains left out; the oldest are forgotten beyond some hundred.
+    /// The requests since the last call, without drains. Only the last few hundred are kept.
     pub fn take_asked(&mut self) -> Vec<Request> {
         self.asked.drain(..).collect()
     }
 
-    /// What it has done so far.
+    /// What the modem has done so far.
     pub fn stats(&self) -> ModemStats {
         self.stats
     }
 
-    /// How it buffers now.
+    /// How the modem buffers now.
     pub fn buffering(&self) -> Buffering {
         self.buffer.buffering
     }
 
-    /// How it frames now.
+    /// How the modem frames now.
     pub fn framing(&self) -> Framing {
         self.framing
     }
 
-    /// Masks with a code on: those of all radios.
+    /// Masks with a code on, those for all radios.
     pub fn masks(&self) -> impl Iterator<Item = &Mask> {
         self.masks.iter().filter(|mask| !mask.is_off())
     }
@@ -260,10 +260,10 @@ impl Modem {
         self.deframer.set_framing(framing);
     }
 
-    /// Does what a message asks and answers it.
+    /// Executes a request and answers it.
     fn hear(&mut self, body: &[u8]) {
         self.stats.requests += 1;
-        // A request in the wrapper is for the radio that it names, and so is the answer.
+        // A request in the wrapper is for the radio that the wrapper names, and so is the answer.
         let (wrapper, radio, body) = match body.split_at_checked(packet::WRAPPER_HEADER) {
             Some((header, inner)) if header.starts_with(&WRAPPER) => {
                 let id = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);

@@ -1,4 +1,4 @@
-//! What a message is: a log packet, or something else that is counted by its command code.
+//! Tells what a message is: a log packet, or something else that is counted by its command code.
 
 use std::fmt;
 
@@ -15,17 +15,17 @@ const LOG_PREFIX: usize = 4;
 /// `length, code, stamp` of the packet itself, as `.dlf` files have it.
 const PACKET_HEADER: usize = 12;
 
-/// Number of a kind of log packet; the upper four bits say of which equipment.
+/// Number of a kind of log packet. The upper four bits name the equipment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogCode(pub u16);
 
 impl LogCode {
-    /// Of which equipment: 0xB is LTE and NR.
+    /// The equipment: 0xB is LTE and NR.
     pub fn equipment(self) -> u8 {
         (self.0 >> 12) as u8
     }
 
-    /// Its number among those of its equipment.
+    /// The number of the item within its equipment.
     pub fn item(self) -> u32 {
         u32::from(self.0 & 0xFFF)
     }
@@ -42,7 +42,7 @@ impl fmt::Display for LogCode {
 pub struct Radio(pub u8);
 
 impl Radio {
-    /// The first SIM's; also where nothing is said.
+    /// The modem of the first SIM; also used if a packet names none.
     pub const FIRST: Radio = Radio(1);
 
     /// The radio that a wrapper names; 0 and 0xFFFFFFFF mean the first.
@@ -57,13 +57,13 @@ impl Radio {
 /// A log packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogPacket<'a> {
-    /// Whose.
+    /// The radio that it comes from.
     pub radio: Radio,
     /// What it reports.
     pub code: LogCode,
-    /// When, by the modem.
+    /// When, by the modem's clock.
     pub stamp: Stamp,
-    /// What it says; its layout depends on the code and on a version within.
+    /// Its content. The layout depends on the code and on a version in the content.
     pub payload: &'a [u8],
 }
 
@@ -72,11 +72,11 @@ pub struct LogPacket<'a> {
 pub enum Message<'a> {
     /// A log packet.
     Log(LogPacket<'a>),
-    /// A log packet whose length says more than there is.
+    /// A log packet whose length is more than the bytes that are there.
     Cut {
-        /// What it would report.
+        /// What the packet would report.
         code: LogCode,
-        /// Bytes of the payload that its length says.
+        /// Bytes of the payload by its length.
         said: usize,
         /// Bytes of the payload that are there.
         has: usize,
@@ -116,7 +116,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Reads `length, code, stamp, payload`, of which the header is there; and how many bytes it takes.
+/// Reads `length, code, stamp, payload` and how many bytes they take. The header must be there.
 fn read_packet(radio: Radio, packet: &[u8]) -> (Message<'_>, usize) {
     let (header, rest) = packet.split_at(PACKET_HEADER);
     let length = usize::from(u16::from_le_bytes([header[0], header[1]]));
@@ -134,7 +134,7 @@ impl LogPacket<'_> {
     /// Appends the message that carries this packet, as a modem sends it: wrapped if `names_radio`.
     ///
     /// # Panics
-    /// If the payload is too long for the length that says how long it is: beyond 65,523 bytes.
+    /// If the payload is longer than 65,523 bytes, which its length field cannot express.
     pub fn write(&self, names_radio: bool, out: &mut Vec<u8>) {
         if names_radio {
             out.extend([WRAPPER, 1, 0, 0]);

@@ -6,9 +6,9 @@
 //!    → leave(): masks as they were → Closed
 //! ```
 //!
-//! One request is under way at a time. What is not answered is asked again; what a modem refuses and a session can do
-//! without is left out; else the session fails with a [`Trouble`] that says what to do. Time is handed in, bytes are
-//! not: a [`Line`] frames them.
+//! One request is under way at a time. An unanswered request is sent again. If a modem refuses a request that the
+//! session does not need, the session leaves it out. Otherwise the session fails with a [`Trouble`] that says what to
+//! do. The caller passes the time in. Bytes are not the session's task: a [`Line`] frames them.
 
 mod line;
 mod told;
@@ -30,25 +30,25 @@ use crate::packet::{LogCode, Message};
 pub use line::Line;
 pub use told::{Identity, Missing, State, Step, Trouble};
 
-/// How a session goes about its work.
+/// Options of a session.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// Whether to ask for plain framing: fewer bytes, no escapes, no checksums. A modem goes back to HDLC when its port
-    /// closes, or when it gets what is no plain frame.
+    /// Whether to ask for plain framing, which has fewer bytes, no escapes and no checksums. A modem goes back to HDLC
+    /// when its port closes, or when it gets something other than a plain frame.
     ///
     /// Source: Linux drivers/char/diag/diagfwd.c, of Android's kernels (which DM ports offer it is not known)
     pub wants_plain: bool,
     /// How long an answer may take before the request is sent again.
     ///
-    /// Chosen: modems answer within some ten milliseconds; a port under load takes longer.
+    /// Chosen: modems answer within some ten milliseconds. A port under load takes longer.
     pub answer_within: Duration,
-    /// After how long a silence the masks are read again while streaming: a modem that restarted has lost them.
-    /// `None` never does.
+    /// After a silence of this length, the masks are read again while streaming, because a modem that restarted has
+    /// lost them. `None` never does this.
     pub check_after: Option<Duration>,
-    /// What the modem had before an earlier session of the same host changed it; `None` reads it.
+    /// What the modem had before an earlier session of the same host changed it; `None` reads it from the modem.
     pub original: Option<Original>,
-    /// Sets buffering and drains in-band. Only a [`Modem`](crate::modem::Modem) of this crate understands it: where it is
-    /// refused, the session goes on without.
+    /// Sets buffering and drains in-band. Only a [`Modem`](crate::modem::Modem) of this crate understands this. If the
+    /// modem refuses it, the session goes on without it.
     pub drain: Option<Drain>,
 }
 
@@ -79,28 +79,28 @@ pub struct Session {
     wanted: BTreeSet<LogCode>,
     options: SessionOptions,
     state: State,
-    /// How the last answer was framed, or is expected to be.
+    /// How the last answer was framed, or how the next one is expected to be framed.
     framing: Framing,
     identity: Identity,
-    /// What need not be asked (again).
+    /// Steps that need not be asked (again).
     done: BTreeSet<Step>,
     /// Items of each equipment.
     items: [u32; EQUIPMENTS],
-    /// Masks as the modem last confirmed them; `None` where that is not known.
+    /// Masks as the modem last confirmed them; `None` if unknown.
     masks: [Option<Mask>; EQUIPMENTS],
-    /// Why a mask was not taken.
+    /// Why the modem did not take a mask.
     refused: BTreeMap<u8, Missing>,
     original: Original,
-    /// Whether the masks before could be read.
+    /// Whether the earlier masks could be read.
     is_original_known: bool,
-    /// Whether the modem may not be as it was.
+    /// Whether the modem may differ from how it was.
     is_changed: bool,
-    /// What is still to be given back.
+    /// Requests that still restore the modem.
     undo: VecDeque<Request>,
     under_way: Option<UnderWay>,
     transmit: VecDeque<Vec<u8>>,
     drain: Option<Drain>,
-    /// Whether nothing is left to be asked.
+    /// Whether nothing is left to ask.
     is_settled: bool,
     /// When the last message came.
     heard: Option<Time>,
@@ -116,13 +116,13 @@ struct UnderWay {
     deadline: Time,
 }
 
-/// How often something is asked that must be answered; it then took `6 × answer_within`.
+/// How often a necessary request is sent; all tries take `6 × answer_within`.
 const TRIES: u32 = 6;
-/// How often something is asked that need not be.
+/// How often a request is sent that the session does not need.
 const OPTIONAL_TRIES: u32 = 3;
 
 impl Session {
-    /// Wants these codes. Nothing is sent before the first [`on_timer`](Session::on_timer).
+    /// A session that wants these codes. Nothing is sent before the first [`on_timer`](Session::on_timer).
     pub fn new(codes: BTreeSet<LogCode>, mut options: SessionOptions) -> Session {
         let original = options.original.take();
         let drain = options.drain.take();
@@ -137,7 +137,7 @@ impl Session {
             masks: [const { None }; EQUIPMENTS],
             refused: BTreeMap::new(),
             is_original_known: original.is_some(),
-            // Masks that an earlier session changed are to be given back, whatever comes of this one.
+            // Masks that an earlier session changed must be restored, whatever happens in this session.
             is_changed: original.is_some(),
             original: original.unwrap_or_default(),
             undo: VecDeque::new(),
@@ -149,29 +149,29 @@ impl Session {
         }
     }
 
-    /// How far it is.
+    /// How far the session is.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// How bodies are framed from now on, both ways. May change in any call that takes the time.
+    /// How bodies are framed from now on, both ways. Any call that takes the time may change it.
     pub fn framing(&self) -> Framing {
         let is_other = self.under_way.as_ref().is_some_and(|under_way| match under_way.step {
-            // Who spoke with the modem before may have left it in another framing.
+            // An earlier host may have left the modem in another framing.
             Step::Version => under_way.tries.is_multiple_of(3),
-            // The answer that changed it may have been lost.
+            // The answer that changed the framing may have been lost.
             Step::Framing => under_way.tries.is_multiple_of(2),
             _ => false,
         });
         if is_other { other(self.framing) } else { self.framing }
     }
 
-    /// Who the modem says it is, as far as it was asked.
+    /// The modem's identity, as far as it has answered.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// Codes that are wanted and will not come, and why; nothing before the modem said how many items it has.
+    /// Wanted codes that will not come, and why. Empty until the modem has told how many items it has.
     pub fn missing(&self) -> Vec<(LogCode, Missing)> {
         if !self.done.contains(&Step::Items) {
             return vec![];
@@ -184,12 +184,12 @@ impl Session {
         self.wanted.iter().filter_map(|&code| Some((code, why(code)?))).collect()
     }
 
-    /// What the modem sent before; `None` if that is not known (yet). For a later session's options.
+    /// What the modem sent before; `None` if unknown (yet). For the options of a later session.
     pub fn original(&self) -> Option<&Original> {
         self.is_original_known.then_some(&self.original)
     }
 
-    /// Whether the modem understood the in-band control of its buffer and is being drained.
+    /// Whether the modem accepted the in-band control of its buffer and the session drains it.
     pub fn is_draining(&self) -> bool {
         self.state == State::Streaming && self.drain.is_some()
     }
@@ -201,7 +201,7 @@ impl Session {
         self.is_settled = false;
     }
 
-    /// Gives the modem back as it was. Takes effect at the next [`on_timer`](Session::on_timer), which is due at once.
+    /// Restores the modem. Takes effect at the next [`on_timer`](Session::on_timer), which is due at once.
     pub fn leave(&mut self) {
         if matches!(self.state, State::Opening(_) | State::Streaming) {
             self.state = State::Leaving;
@@ -212,8 +212,8 @@ impl Session {
         }
     }
 
-    /// The bodies that give the modem back as it was: what [`leave`](Session::leave) would send, for whoever must do
-    /// it without a session. To be framed in [`framing`](Session::framing). Empty if nothing was changed.
+    /// The bodies that restore the modem: what [`leave`](Session::leave) would send, for a caller that must restore it
+    /// without a session. To be framed in [`framing`](Session::framing). Empty if nothing was changed.
     pub fn restore(&self) -> Vec<Vec<u8>> {
         self.undoing().iter().map(Request::body).collect()
     }
@@ -250,7 +250,7 @@ impl Session {
                 self.take(step, request, answer);
                 self.advance(now);
             }
-            // Drains are not answered by who understands them.
+            // A modem that understands drains does not answer them.
             None => {
                 if let Answer::Refused(..) = answer
                     && Request::Control(Control::Drain).is_answered_by(&answer)
@@ -261,7 +261,7 @@ impl Session {
         }
     }
 
-    /// Time has come.
+    /// Handles a timer that is due.
     pub fn on_timer(&mut self, now: Time) {
         match &mut self.under_way {
             Some(under_way) if now < under_way.deadline => {}
@@ -300,7 +300,7 @@ impl Session {
         }
     }
 
-    /// Asks the next thing, if nothing is under way.
+    /// Asks the next question, if no request is under way.
     fn advance(&mut self, now: Time) {
         if self.under_way.is_some() || matches!(self.state, State::Closed | State::Failed(_)) {
             return;
@@ -332,7 +332,7 @@ impl Session {
         }
     }
 
-    /// What is to be asked next, unless the session is leaving.
+    /// What to ask next, unless the session is leaving.
     fn next_step(&self) -> Option<(Step, Request)> {
         let wants_plain = self.options.wants_plain && self.framing == Framing::Hdlc;
         let first = [
@@ -383,7 +383,7 @@ impl Session {
                 self.refused.insert(equipment, Missing::Refused(*refusal));
                 return;
             }
-            // It answers: that is what was to be known.
+            // The modem answers, and that is all that the session needed to know.
             (Answer::Refused(..), Step::Version) => {}
             (Answer::Refused(..), _) => return self.do_without(step),
             _ => {}
@@ -433,11 +433,11 @@ impl Session {
         self.is_original_known |= (0..EQUIPMENTS as u8).all(is_read);
     }
 
-    /// Goes on though this was refused or not answered.
+    /// Goes on although this request was refused or not answered.
     fn do_without(&mut self, step: Step) {
         self.done.insert(step);
         match step {
-            // Who cannot read one mask cannot read the others.
+            // If one mask cannot be read, the others cannot be read either.
             Step::Read(_) => self.done.extend((0..EQUIPMENTS as u8).map(Step::Read)),
             Step::Buffer(_) => self.drain = None,
             _ => {}
@@ -449,7 +449,7 @@ impl Session {
         Some(self.heard? + self.options.check_after?)
     }
 
-    /// Asks again what would have changed if the modem had restarted.
+    /// Asks again for what would have changed if the modem had restarted.
     fn check(&mut self) {
         let equipments: BTreeSet<u8> = self.wanted.iter().map(|code| code.equipment()).collect();
         match self.is_original_known && !equipments.is_empty() {

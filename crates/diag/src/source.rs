@@ -1,4 +1,4 @@
-//! Forms of log files, and what files hold that come in pieces, one after the other.
+//! Forms of log files; and the content of files that come in pieces, one after the other.
 
 mod dlf;
 #[cfg(test)]
@@ -8,7 +8,7 @@ use crate::frame::{Deframer, FLAG, Fault, Framed, Framing, LONGEST};
 use crate::packet::Message;
 use crate::stamp::Stamp;
 
-/// In so many bytes from its begin a file shows its form.
+/// A file shows its form within this many bytes from its begin.
 ///
 /// Chosen: room for the three longest packets behind a part of a fourth.
 const FIRST_STRETCH: usize = 1 << 18;
@@ -16,8 +16,8 @@ const FIRST_STRETCH: usize = 1 << 18;
 /// A form of log file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// The stream of a port as it came: `.qmdl`, `.mi2log`, and `.qmdl2` after its header, which is skipped like any
-    /// stream that begins inside a frame.
+    /// The stream of a port as it came: `.qmdl`, `.mi2log`, and `.qmdl2` after its header. The header is skipped like
+    /// the begin of any stream that begins inside a frame.
     Hdlc,
     /// The stream of a port on which HDLC was switched off.
     Plain,
@@ -30,31 +30,32 @@ pub enum Format {
 pub enum Item<'a> {
     /// A message.
     Message(Message<'a>),
-    /// Bytes that are no message.
+    /// Bytes that are not a message.
     Fault(Fault),
-    /// So many bytes between the packets of a `.dlf` file: a packet whose length is wrong, or what is left of one.
+    /// This many bytes between the packets of a `.dlf` file: a packet with a wrong length, or the rest of one.
     Skipped(usize),
-    /// The file ends inside a message; so many bytes of it are there.
+    /// The file ends inside a message, of which this many bytes are there.
     Unfinished(usize),
 }
 
 /// Where something begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// In which of the files, counted from 0.
+    /// In which file, counted from 0.
     pub file: usize,
-    /// At which byte of it.
+    /// At which byte of the file.
     pub offset: u64,
 }
 
 impl Format {
-    /// The form of a file with this content: frames with good checksums are a stream's, lengths that lead to marks a
-    /// plain stream's, packets that lead from one to the next a `.dlf` file's; what shows nothing of it is a stream.
+    /// The form of a file with this content. Frames with good checksums make it a stream, lengths that lead to marks a
+    /// plain stream, and packets that lead from one to the next a `.dlf` file. Content that shows none of this counts
+    /// as a stream.
     pub fn of(bytes: &[u8]) -> Format {
         Format::detect(bytes, true, None).unwrap_or(Format::Hdlc)
     }
 
-    /// The form of a file that begins so, after one of the form `before`; `None` if more must be seen.
+    /// The form of a file that begins with `bytes`, after a file of the form `before`; `None` if more bytes are needed.
     fn detect(bytes: &[u8], is_all: bool, before: Option<Format>) -> Option<Format> {
         if let [FLAG, rest @ ..] = bytes {
             let is_plain = is_plain(rest, is_all)?;
@@ -76,7 +77,7 @@ impl Format {
         is_enough.then(|| if is_short_dlf() { Format::Dlf } else { before.unwrap_or(Format::Hdlc) })
     }
 
-    /// Visits everything in a whole file, with its offset there.
+    /// Visits everything in a whole file, with its offset in the file.
     pub fn visit(self, bytes: &[u8], mut visit: impl FnMut(u64, Item<'_>)) {
         let mut reader = Reader { form: Some(self), ..Reader::default() };
         reader.deframer = self.deframer();
@@ -89,7 +90,7 @@ impl Format {
     }
 }
 
-/// Whether there is a frame of a log packet with a good checksum, or two of something else: none by accident.
+/// Whether there is a frame of a log packet with a good checksum, or two frames of something else. That is not chance.
 fn has_frames(bytes: &[u8]) -> bool {
     let (mut packets, mut others) = (0, 0);
     let mut deframer = Deframer::default();
@@ -107,7 +108,8 @@ fn has_frames(bytes: &[u8]) -> bool {
     false
 }
 
-/// After the first mark: a version, a length, and where that leads to another mark; `None` if more must be seen.
+/// Reads a version and a length after the first mark: whether they lead to another mark; `None` if more bytes are
+/// needed.
 fn is_plain(rest: &[u8], is_all: bool) -> Option<bool> {
     let Some((&[version, low, high], body)) = rest.split_first_chunk() else {
         return is_all.then_some(false);
@@ -121,48 +123,48 @@ fn is_plain(rest: &[u8], is_all: bool) -> Option<bool> {
     }
 }
 
-/// Reads log files that come in pieces, one file after the other. Memory is bounded: it holds a few messages
-/// at most, and the begin of a file that has not shown its form.
+/// Reads log files that come in pieces, one file after the other. Memory is bounded: the reader holds a few messages at
+/// most, and the begin of a file that has not shown its form yet.
 ///
-/// A capture that was cut into files at any byte has messages that begin in one file and end in the next. The bytes at
-/// the end of one file and at the begin of the next are one message where their checksum says so; otherwise each file
-/// stands on its own. A file that shows nothing of its form has that of the one before it.
+/// If a capture was cut into files at any byte, messages begin in one file and end in the next. The bytes at the end of
+/// one file and at the begin of the next count as one message if their checksum fits; otherwise each file stands alone.
+/// A file that does not show its form has that of the previous file.
 ///
-/// In a `.dlf` file a length that is wrong costs the packets up to the next three that lead from one to the next.
+/// In a `.dlf` file, a wrong length costs the packets up to the next three that lead from one to the next.
 ///
-/// Chosen: a stream that was simply continued would lose the first message of every file that follows a broken one.
+/// Chosen: if the stream simply continued, the first message of every file after a broken one would be lost.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
-    /// Which file.
+    /// Number of the file.
     file: usize,
-    /// Its form, once enough of it was seen.
+    /// Its form, once enough of the file was seen.
     form: Option<Format>,
-    /// The form of the file before.
+    /// The form of the previous file.
     before: Option<Format>,
-    /// Its bytes that were seen and not read.
+    /// Bytes of the file that have come but are not read yet.
     held: Vec<u8>,
-    /// Where in the file `held` begins, or the deframer's stream.
+    /// Where in the file `held`, or the deframer's stream, begins.
     base: u64,
     deframer: Deframer,
-    /// A message that began in a file before.
+    /// A message that began in an earlier file.
     carried: Option<(Place, Deframer)>,
-    /// When the last packet of a `.dlf` file was.
+    /// Stamp of the last packet of a `.dlf` file.
     last: Option<Stamp>,
-    /// Bytes of a `.dlf` file since then that are no packet.
+    /// Bytes of a `.dlf` file since then that are not a packet.
     skipped: usize,
 }
 
 impl Reader {
-    /// Takes the next piece of a file; `visit` gets all that ends in it, and where that begins.
+    /// Takes the next piece of a file. `visit` gets everything that ends in it, and where it begins.
     pub fn push(&mut self, bytes: &[u8], mut visit: impl FnMut(Place, Item<'_>)) {
         self.take(bytes, false, &mut visit);
     }
 
-    /// The file is over; what is pushed next belongs to the next one. Gives the form that the file had.
+    /// The file is over. Bytes that are pushed next belong to the next file. Returns the form of the file.
     pub fn next_file(&mut self, mut visit: impl FnMut(Place, Item<'_>)) -> Format {
         self.take(&[], true, &mut visit);
         if self.form == Some(Format::Dlf) {
-            // All that is left was told.
+            // Everything that was left has been told.
         } else if let Some((_, deframer)) = &mut self.carried {
             // No message ended in this file.
             deframer.push(&self.held, |_, _| ());
@@ -182,7 +184,7 @@ impl Reader {
         self.give_up(&mut visit);
     }
 
-    /// Reads what can be read of the file's bytes so far.
+    /// Reads as much as possible of the file's bytes so far.
     fn take(&mut self, bytes: &[u8], is_all: bool, visit: &mut impl FnMut(Place, Item<'_>)) {
         if self.form.is_some() && self.carried.is_none() && self.form != Some(Format::Dlf) {
             return self.deframe(bytes, visit);
@@ -219,7 +221,7 @@ impl Reader {
         });
     }
 
-    /// Ends the message that began in a file before with the bytes up to this file's first mark, if they belong
+    /// Completes the message that began in an earlier file with the bytes up to this file's first mark, if they belong
     /// together; `false` if that mark has not come.
     fn join(&mut self, visit: &mut impl FnMut(Place, Item<'_>)) -> bool {
         let end = match memchr::memchr(FLAG, &self.held) {
@@ -247,14 +249,14 @@ impl Reader {
         true
     }
 
-    /// The message that began in a file before does not go on.
+    /// The message that began in an earlier file does not continue.
     fn give_up(&mut self, visit: &mut impl FnMut(Place, Item<'_>)) {
         if let Some((place, deframer)) = self.carried.take() {
             visit(place, Item::Unfinished(deframer.begun().map_or(0, |(_, bytes)| bytes)));
         }
     }
 
-    /// Reads what is there of a `.dlf` file and can be told.
+    /// Reads the packets of a `.dlf` file that can be told so far.
     fn packets(&mut self, is_all: bool, visit: &mut impl FnMut(Place, Item<'_>)) {
         let mut at = 0;
         loop {

@@ -4,13 +4,13 @@ use std::fmt;
 
 /// Units within a tick of 1.25 ms: 1/32 of a chip at 1.2288 MHz.
 ///
-/// Differs: decoders in common use count 65,536 to a tick; their times are early by up to 0.31 ms.
+/// Differs: decoders in common use count 65,536 units to a tick. Their times are early by up to 0.31 ms.
 const UNITS_PER_TICK: u64 = 49_152;
 /// Nanoseconds of a tick.
 const TICK_NANOS: u64 = 1_250_000;
 /// From 1970-01-01 to 1980-01-06, in seconds.
 const EPOCH_UNIX_SECONDS: u64 = 315_964_800;
-/// Seconds since 1980 before which no modem that knows the time can have written: ten years.
+/// A modem that knows the time cannot have written fewer seconds since 1980 than this: ten years.
 ///
 /// Chosen: there was no LTE before 2009, and a modem without network time counts from 1980.
 const UNSET_BEFORE_SECONDS: u64 = 10 * 365 * 86_400;
@@ -24,7 +24,7 @@ impl Stamp {
     pub fn nanos(self) -> u64 {
         let ticks = self.0 >> 16;
         let units = self.0 & 0xFFFF;
-        // 48 bits of ticks are eleven thousand years: more than 64 bits of nanoseconds hold.
+        // 48 bits of ticks are eleven thousand years, which is more than 64 bits of nanoseconds hold.
         ticks.saturating_mul(TICK_NANOS).saturating_add(units * TICK_NANOS / UNITS_PER_TICK)
     }
 
@@ -37,22 +37,22 @@ impl Stamp {
     pub fn micros(self) -> u64 {
         const TICK_MICROS: u64 = TICK_NANOS / 1_000;
         let units = self.0 & 0xFFFF;
-        // 58 bits of ticks' microseconds at most.
+        // The ticks' microseconds have 58 bits at most.
         (self.0 >> 16) * TICK_MICROS + (units * TICK_MICROS + UNITS_PER_TICK / 2) / UNITS_PER_TICK
     }
 
-    /// The stamp of so many nanoseconds since 1980-01-06 00:00:00.
+    /// The stamp of `nanos` nanoseconds since 1980-01-06 00:00:00.
     pub fn from_nanos(nanos: u64) -> Stamp {
         let units = (nanos % TICK_NANOS * UNITS_PER_TICK).div_ceil(TICK_NANOS);
         Stamp((nanos / TICK_NANOS) << 16 | units)
     }
 
-    /// Whether the modem had learned the time from a network; if not, it counts from 1980.
+    /// Whether the modem had learned the time from a network. If not, it counts from 1980.
     pub fn is_set(self) -> bool {
         self.nanos() >= UNSET_BEFORE_SECONDS * 1_000_000_000
     }
 
-    /// Time from `earlier` to here, in seconds; `None` across the modem's learning of the time.
+    /// Time from `earlier` to here, in seconds; `None` if the modem learned the time in between.
     pub fn since(self, earlier: Stamp) -> Option<f64> {
         let span = self.nanos() as i128 - earlier.nanos() as i128;
         (self.is_set() == earlier.is_set()).then_some(span as f64 * 1e-9)

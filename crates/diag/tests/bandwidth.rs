@@ -1,4 +1,4 @@
-//! The two determinations of bandwidth, on made packets and on recorded logs.
+//! The two methods for bandwidth, on made-up packets and on recorded logs.
 
 mod recordings_folder;
 
@@ -51,7 +51,7 @@ fn packet(code: u16, millis: u64, payload: &[u8]) -> LogPacket<'_> {
 #[test]
 fn blocks_add_up_over_ttis_and_one_sent_again_is_no_new_bandwidth() {
     let mut bandwidth = Bandwidth::new(10);
-    // 50 PRBs with MCS 9 are 7,992 bits; the last of them is sent again eight subframes later.
+    // 50 PRBs with MCS 9 are 7,992 bits. The last block is sent again eight subframes later.
     bandwidth.push(&packet(0xB173, 1, &blocks(&[(0, 50, 9, 999, 0, 1)])), |_| {});
     let rest =
         [(1, 50, 9, 999, 1, 1), (2, 50, 9, 999, 2, 1), (10, 50, 29, 999, 2, 1), (12, 50, 9, 999, 4, 1)];
@@ -77,7 +77,8 @@ fn sums_are_of_the_time_before_they_are_told() {
     }
     let points = bandwidth.finish();
     let rates: Vec<Rate> = points.iter().map(|point| point.granted.unwrap()).collect();
-    // What is before the first packet is in no window; then half of 0.2 Mbit/s, half of that and 0.4, half of 0.4.
+    // Bytes from before the first packet are in no window. Then follow half of 0.2 Mbit/s, half of 0.2 and 0.4, half of
+    // 0.4.
     assert_eq!(rates, [100_000, 300_000, 200_000].map(Rate::from_bps));
     assert!(points.iter().all(|point| point.direction == Direction::Uplink && point.blocks.is_none()));
 }
@@ -120,7 +121,7 @@ fn no_stamp_makes_windows_of_empty_time() {
     assert_eq!(bandwidth.finish().len(), 3, "what comes after it is where it was");
 }
 
-/// 0xB0C2, version 2: a cell of so many PRBs.
+/// 0xB0C2, version 2: a cell of `prbs` PRBs.
 fn cell(prbs: u8) -> Vec<u8> {
     let mut payload = vec![2, 0, 0, 0, 0, 0, 0, prbs, prbs];
     payload.extend([0; 16]);
@@ -170,7 +171,7 @@ fn windows_come_while_a_log_is_listened_to_and_are_the_same() {
     assert_eq!(listened, whole);
 }
 
-/// A subframe of a carrier of 100 PRBs with one new block on so many of them.
+/// A subframe of a carrier of 100 PRBs with one new block on `prbs` of them.
 fn report(index: u64, carrier: u8, direction: Direction, prbs: u16, mcs: u8, ndi: bool) -> RadioReport {
     let bits = match direction {
         Direction::Downlink => lte::McsTable::Qam64.tbs(mcs, prbs, 1),
@@ -216,7 +217,7 @@ fn what_a_cell_granted_comes_back_from_the_packets_of_its_modem() {
     let mut rng = Streams::new(7).stream("grants");
     for index in 0..4_000_u64 {
         for (carrier, way) in [(0, Direction::Downlink), (1, Direction::Downlink), (0, Direction::Uplink)] {
-            // Some subframes are others'.
+            // Some subframes are for other users.
             if rng.below(3) == 0 {
                 continue;
             }
@@ -254,8 +255,8 @@ fn what_a_cell_granted_comes_back_from_the_packets_of_its_modem() {
             .filter(|point| point.direction == way)
             .map(|point| point.blocks.unwrap().as_bps() / 10)
             .collect();
-        // Packets are told two milliseconds after their subframe's begin, which is as early as the clock can know: windows
-        // are so much later than the cell's, and what is in all of them is the same.
+        // Packets are reported two milliseconds after the begin of their subframe, which is as early as the clock can
+        // know. So the windows are later than the cell's by that much, but their contents add up to the same.
         let all = |bits: &[u64]| bits.iter().sum::<u64>();
         assert_eq!(all(&rates[..rates.len().min(41)]), all(&truth), "{way:?}: every bit comes back, once");
         for (window, (rate, truth)) in rates.iter().zip(&truth).take(40).enumerate() {
@@ -271,7 +272,7 @@ fn what_a_cell_granted_comes_back_from_the_packets_of_its_modem() {
     assert!(carriers[..40].iter().all(|count| *count == 2), "both carriers have their part in every window");
 }
 
-/// What a recorded log says each way, added up.
+/// What a recorded log reports in a direction, added up.
 fn added_up(points: &[Point], direction: Direction, method: Method, every_ms: u64) -> Bits {
     let rates =
         points.iter().filter(|point| point.direction == direction).filter_map(|point| point.by(method));
@@ -295,7 +296,8 @@ fn the_two_ways_agree_on_recorded_logs() {
             let [blocks, granted] =
                 [Method::Blocks, Method::Granted].map(|method| added_up(&points, direction, method, 100).0);
             println!("{name} {direction:?}: {blocks} bits by blocks, {granted} by granted bytes");
-            // Here both were logged all the time; blocks that failed and those of the last packets make the difference.
+            // In these logs both were logged all the time. Failed blocks and those of the last packets make the
+            // difference.
             let both = [
                 ("lte_att_iphone_2016_a.mi2log", Direction::Downlink),
                 ("lte_att_iphone_2016_a.mi2log", Direction::Uplink),

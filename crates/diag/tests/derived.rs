@@ -1,5 +1,5 @@
-//! The layouts that nobody had published and that we worked out ourselves, against what other codes of the same recorded
-//! logs say of the same subframes; skipped where the recordings are not there.
+//! The layouts that were not public and that we worked out ourselves, compared with what other codes of the same
+//! recorded logs report about the same subframes. Skipped if the recordings are not there.
 
 mod recordings_folder;
 
@@ -32,7 +32,7 @@ impl Log {
         });
     }
 
-    /// Values of some fields of each record of `part`, by the subframe that two fields or one say.
+    /// Values of some fields of each record of `part`, by the subframe that one or two fields give.
     fn rows<const N: usize>(
         &self,
         code: u16,
@@ -50,7 +50,7 @@ impl Log {
     }
 }
 
-/// The number of a field, of the first block or stream where the record itself has no such field.
+/// The number of a field; of the first block or stream if the record itself has no such field.
 fn number(record: &Record<'_>, name: &str) -> u64 {
     let within = ["transport_blocks", "streams", "pusch", "pdcch_info"].iter().find_map(|part| match record
         .get(part)?
@@ -128,7 +128,7 @@ fn the_uplink_blocks_of_the_pixel_5_are_those_of_its_mac_layer_and_of_its_grants
     }
 }
 
-/// Raw DCIs that the modem took, as numbers whose highest bit is the first, by subframe.
+/// Raw DCIs that the modem accepted, by subframe. Each is a number whose highest bit is the first.
 fn dcis(log: &Log) -> BTreeMap<u64, u64> {
     let mut grants = BTreeMap::new();
     log.visit(0xB130, |decoded| {
@@ -168,7 +168,7 @@ fn the_downlink_blocks_of_the_pixel_5_are_those_of_its_demapper_mac_layer_and_as
     let mut with_a_dci = 0;
     for (time, [bytes, prbs, layers, harq, ndi, rv, crc, mcs]) in blocks {
         assert_eq!(demapper[&time], (8 * bytes, prbs), "the demapper had that block at {time}");
-        // Four layers with one block are transmit diversity: format 1A, without 256QAM.
+        // Four layers with one block mean transmit diversity: format 1A, without 256QAM.
         let table = if layers == 4 { lte::McsTable::Qam64 } else { lte::McsTable::Qam256 };
         assert_eq!(table.tbs(mcs as u8, prbs as u16, 1).unwrap().0, 8 * bytes);
         let Some(&dci) = grants.get(&time) else { continue };
@@ -203,7 +203,7 @@ fn what_the_pixel_5_says_of_its_control_channels_fits_together() {
         let measured = subframe(report, &["start_system_frame_number", "start_system_sub_frame_number"]);
         let reported = subframe(report, &["ul_frame_number", "ul_subframe_number"]);
         assert_eq!(reported - measured, 4);
-        // The last one had not been logged when the log ended.
+        // The last report had not been logged as sent when the log ended.
         let is_last = sent.iter().all(|at| *at < reported);
         assert!(is_last || sent.contains(&reported), "a report at {reported} was sent: {sent:?}");
         assert_eq!(number(report, "number_of_subbands"), 13, "20 MHz");
@@ -326,7 +326,7 @@ fn cells(log: &Log, version: u64, mut each: impl FnMut(&Record<'_>, &Record<'_>)
 #[test]
 fn the_cell_of_b193_subpacket_48_is_the_reference_s_and_its_powers_agree() {
     let Some(log) = Log::open("lte_pixel5_2023_a.qmdl") else { return };
-    // What another decoder says of each packet.
+    // What another decoder gives for each packet.
     let frames = [808, 812, 816, 820, 828, 832, 836];
     let mut seen = vec![];
     cells(&log, 48, |subpacket, cell| {

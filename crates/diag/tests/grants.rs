@@ -1,5 +1,5 @@
-//! Grants of recorded logs: each in its subframe, the same whichever packet says them, and of the sizes that TS 36.213
-//! has; skipped where the recordings are not there.
+//! Grants of recorded logs: each in its subframe, the same in every packet that reports it, and with the sizes of TS
+//! 36.213. Skipped if the recordings are not there.
 
 mod recordings_folder;
 
@@ -45,7 +45,7 @@ fn each_logs_grants(mut visit: impl FnMut(&str, &[Grant], &Grants)) {
     });
 }
 
-/// What two of the modem's layers say of one grant, as far as both say it.
+/// Differences between what two of the modem's layers report about one grant, in fields that both have.
 fn differences(one: &Grant, other: &Grant) -> Vec<String> {
     let mut differences = vec![];
     let mut differ = |what: &str, one: Option<u64>, other: Option<u64>| {
@@ -59,11 +59,11 @@ fn differences(one: &Grant, other: &Grant) -> Vec<String> {
     differ("prbs", is_coded.then_some(one.prbs.into()), is_coded.then_some(other.prbs.into()));
     let first = |grant: &Grant| grant.prb_set?.runs().next().map(|(start, _)| u64::from(start));
     differ("first prb", first(one), first(other));
-    // The uplink's process has a number in the MAC layer alone.
+    // Only the MAC layer numbers the uplink's process.
     differ("harq", one.harq.map(u64::from), other.harq.map(u64::from));
     for (one, other) in one.blocks.iter().flatten().zip(other.blocks.iter().flatten()) {
         let both = |what: fn(&Block) -> Option<u64>| (what(one), what(other));
-        // Sizes and redundancy versions of blocks sent again are not the DCI's to say in the uplink.
+        // In the uplink, the DCI does not determine sizes and redundancy versions of blocks that are sent again.
         for (what, (one, other)) in [
             ("bits", both(|block| block.bits.map(|bits| bits.0))),
             ("ndi", both(|block| block.ndi.map(u64::from))),
@@ -112,7 +112,7 @@ fn whoever_tells_of_a_grant_tells_the_same() {
     let at_least = |key: (Direction, Source, Source), count| {
         assert!(agree.get(&key).is_some_and(|pairs| *pairs >= count), "{key:?}: {agree:?}");
     };
-    // What settles the order of a raw DCI's bits, both ways.
+    // These comparisons prove the bit order of a raw DCI, both ways.
     at_least((Downlink, Source::ControlChannel, Source::SharedChannel), 26);
     at_least((Uplink, Source::ControlChannel, Source::SharedChannel), 40);
     at_least((Downlink, Source::Demapper, Source::SharedChannel), 20);
@@ -125,13 +125,13 @@ fn subframes_and_their_times_are_in_order() {
     each_logs_grants(|name, all, _| {
         let mut newest: BTreeMap<(Radio, Direction, LogCode), &Grant> = BTreeMap::new();
         for grant in all {
-            // The MAC layer tells with the next connection what it kept of the one before.
+            // The MAC layer reports what it kept of a connection only with the next one.
             if grant.source == Source::Mac {
                 continue;
             }
             if let Some(before) = newest.insert((grant.radio, grant.direction, grant.code), grant) {
                 assert!(grant.subframe >= before.subframe, "{name}: {before:?}\n{grant:?}");
-                // The clock is learned: the first packets may have been late.
+                // The clock is still learning: the first packets may have been late.
                 let since = grant.time.since(before.time).unwrap();
                 assert!(since > -0.6, "{name}: {since}: {before:?}\n{grant:?}");
             }
@@ -162,7 +162,7 @@ fn number(record: &Record<'_>, name: &str) -> Option<u64> {
     }
 }
 
-/// Whether a block is for all: its RNTI is that of paging, of random access or of system information.
+/// Whether a block is for everyone: its RNTI is that of paging, of random access or of system information.
 fn is_common(record: &Record<'_>) -> bool {
     matches!(record.get("rnti_type"), Some(Value::Name("P-RNTI" | "RA-RNTI" | "SI-RNTI")))
 }

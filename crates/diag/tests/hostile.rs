@@ -1,4 +1,4 @@
-//! What must hold for any bytes, on drawn ones. The same functions are the fuzz targets of `fuzz/`.
+//! What must hold for any bytes, tested on random ones. The same functions are the fuzz targets of `fuzz/`.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;
@@ -13,7 +13,7 @@ use airpace_diag::{Format, Framing, Message, frame, log};
 use proptest::prelude::*;
 use recordings_folder::{logs, recordings};
 
-/// Bytes of all kinds: any; small ones, for small counts lead deeper; and with many marks of frames.
+/// Bytes of all kinds: any bytes; small ones, because small counts lead deeper; and bytes with many frame marks.
 fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     let marks = prop::sample::select(vec![0x7E, 0x7D, 0x5E, 0x10, 0x98, 0, 1, 12]);
     prop_oneof![
@@ -43,7 +43,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
 }
 
-/// So many cases; a failure is told and becomes a test where it belongs.
+/// This many cases. A failure is printed, and becomes a test in the right place.
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
@@ -111,7 +111,7 @@ proptest! {
     }
 }
 
-/// The number by which the functions above know a layout's version.
+/// The number by which the functions above name a layout's version.
 fn number_of(packet: &airpace_diag::LogPacket<'_>) -> Option<u16> {
     let version = log::code(packet.code)?.version(packet.payload).ok()?;
     let all = log::CODES.iter().flat_map(|code| {
@@ -123,7 +123,7 @@ fn number_of(packet: &airpace_diag::LogPacket<'_>) -> Option<u16> {
 #[test]
 fn real_packets_cut_and_flipped_are_read_or_refused_alike() {
     let Some(folder) = recordings() else { return };
-    // Of each version the packets of a few lengths.
+    // For each version, packets of a few lengths.
     const OF_EACH: usize = 3;
     let mut seen: BTreeMap<u16, BTreeSet<usize>> = BTreeMap::new();
     for path in logs(&folder) {

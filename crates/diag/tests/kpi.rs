@@ -1,4 +1,5 @@
-//! KPIs of the recorded logs against the whole reading of the same packets; skipped where the recordings are not there.
+//! KPIs of the recorded logs, compared with the whole reading of the same packets. Skipped if the recordings are not
+//! there.
 
 mod recordings_folder;
 
@@ -26,7 +27,7 @@ fn visit(bytes: &[u8], mut visit: impl FnMut(&LogPacket<'_>)) {
 /// A row of values, one for each path.
 type Row<'r, 'a> = Vec<Option<&'r Value<'a>>>;
 
-/// The rows of a record: one for each repetition of the innermost part in which there is something of the paths.
+/// The rows of a record: one for each repetition of the innermost part that the paths reach.
 fn rows<'r, 'a>(
     record: &'r Record<'a>,
     paths: &[(usize, &str)],
@@ -64,7 +65,7 @@ fn rows<'r, 'a>(
     }
 }
 
-/// The number of a value, looked up where it has a name.
+/// The number of a value; looked up if the value has a name.
 fn number(layout: &'static Layout, path: &str, value: &Value<'_>) -> Option<f64> {
     Some(match *value {
         Value::Unsigned(number) | Value::Mask(number, _) => number as f64,
@@ -82,7 +83,7 @@ fn number(layout: &'static Layout, path: &str, value: &Value<'_>) -> Option<f64>
     })
 }
 
-/// What a value is called; numbers have no name.
+/// The name of a value; numbers have none.
 fn name<'v>(value: &'v Value<'_>) -> Option<&'v str> {
     match value {
         Value::Name(name) => Some(name),
@@ -101,7 +102,7 @@ fn holds(layout: &'static Layout, when: &When, value: Option<&Value<'_>>) -> boo
     }
 }
 
-/// The values that a row gives.
+/// The values that a row gives for an origin.
 fn values(layout: &'static Layout, origin: &Origin, row: &[Option<&Value<'_>>]) -> Vec<f64> {
     let numbers: Vec<f64> = origin
         .value
@@ -151,7 +152,7 @@ fn values(layout: &'static Layout, origin: &Origin, row: &[Option<&Value<'_>>]) 
     value.filter(|value| origin.above.is_none_or(|unmeasured| *value > unmeasured)).into_iter().collect()
 }
 
-/// What a packet says by one origin, from all of its reading.
+/// What a packet says by one origin, computed from the whole reading.
 fn expected(layout: &'static Layout, origin: &Origin, fields: &Record<'_>) -> Vec<f64> {
     let paths: Vec<&str> = origin
         .value
@@ -191,7 +192,7 @@ fn expected(layout: &'static Layout, origin: &Origin, fields: &Record<'_>) -> Ve
     found
 }
 
-/// What a fresh extractor makes of these values, all of one packet and one carrier.
+/// What a fresh extractor makes of these values, if all are of one packet and one carrier.
 fn as_kind(kind: Kind, values: &[f64]) -> Vec<f64> {
     let before = |at: usize| &values[..=at];
     let all = 0..values.len();
@@ -238,7 +239,7 @@ fn every_kpi_that_a_log_has_is_what_the_whole_reading_says() {
                     assert!(sample.subframe.is_none_or(|subframe| subframe < 10_240), "{name}");
                     found.push(sample.value);
                 });
-                // A share is of one carrier; a log with several is compared as events by others.
+                // A share is about one carrier. In a log with several, other KPIs compare the same values as events.
                 let kind = kinds[name].kind;
                 assert_eq!(found, as_kind(kind, &expected_values), "{name} of {} in {path:?}", packet.code);
                 *compared.entry(name).or_default() += found.len();
@@ -310,14 +311,14 @@ fn the_logs_have_so_many_samples_of_each_kpi() {
     insta::assert_snapshot!(format!("{heads}\n{:28}{numbers}\n{table}\n{troubles}", ""));
 }
 
-/// Between what values a KPI can be, if its unit or its name sets bounds to it; what a modem writes of what it has not
-/// measured (−180 dBm, −30 dB, an SNR of −20 dB, 0 MHz) is outside.
+/// The range of a KPI, if its unit or its name limits it. What a modem writes for a value that it has not measured
+/// (−180 dBm, −30 dB, an SNR of −20 dB, 0 MHz) is outside.
 ///
 /// Source: TS 36.133 §9.1.4
 ///
 /// Source: TS 36.133 §9.1.7
 ///
-/// Chosen: what a modem measures beyond the reporting range can be, too.
+/// Chosen: values that a modem measures beyond the reporting range are possible, too.
 fn bounds(kpi: &Kpi) -> Option<(f64, f64)> {
     let ends = |end: &str| kpi.name.ends_with(end);
     let has = |part: &str| kpi.name.split('.').any(|own| own == part);
@@ -387,7 +388,7 @@ fn every_sample_of_the_logs_is_a_value_that_its_kpi_can_have() {
     assert!(bounded > 50_000, "there were values: {bounded}");
 }
 
-/// A trouble, with the KPI's name in place of its number.
+/// A trouble, with the KPI's name instead of its number.
 fn trouble_text(subscription: &Subscription, trouble: &airpace_diag::kpi::Trouble) -> String {
     match trouble.reason {
         airpace_diag::kpi::Reason::Lacks(wanted) => {

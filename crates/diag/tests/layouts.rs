@@ -1,5 +1,5 @@
-//! Every packet of the recorded logs through its table, against another decoder's reading; skipped where the
-//! recordings are not there.
+//! Every packet of the recorded logs is read through its table and compared with another decoder's reading. Skipped if
+//! the recordings are not there.
 
 mod recordings_folder;
 
@@ -14,7 +14,7 @@ use flate2::read::GzDecoder;
 use recordings_folder::{logs, recordings};
 use serde_json::{Map, Value as Json};
 
-/// What the reference calls the packets of each code.
+/// The reference's names for the packets of each code.
 const REFERENCE_TYPES: &[(u16, &str)] = &[
     (0xB063, "LTE_MAC_DL_Transport_Block"),
     (0xB064, "LTE_MAC_UL_Transport_Block"),
@@ -54,10 +54,10 @@ const REFERENCE_TYPES: &[(u16, &str)] = &[
     (0xB821, "5G_NR_RRC_OTA_Packet"),
 ];
 
-/// Versions in the logs that nobody has laid out and of which nothing could be proven; none of them may be guessed.
+/// Versions in the logs whose layout is not public and of which nothing could be proven; none of them may be guessed.
 const UNKNOWN: &[(u16, &str)] = &[(0xB132, "162")];
 
-/// Versions in the logs that we worked out ourselves; `derived.rs` holds them to what other codes say.
+/// Versions in the logs that we worked out ourselves; `derived.rs` compares them with other codes.
 const DERIVED: &[(u16, &str)] = &[
     (0xB066, "48"),
     (0xB130, "163"),
@@ -73,7 +73,7 @@ const DERIVED: &[(u16, &str)] = &[
     (0xB193, "1"),
 ];
 
-/// Fields that have other names with us than the reference's in small letters.
+/// Fields whose names here are not simply the reference's names in small letters.
 const RENAMED: &[(u16, &str, &str)] = &[
     (0xB082, "rlcdl_pdus", "pdus"),
     (0xB092, "rlcul_pdus", "pdus"),
@@ -86,8 +86,8 @@ const RENAMED: &[(u16, &str, &str)] = &[
     (0xB18A, "out_of_sync_bler", "out_of_sync_bler_pct"),
 ];
 
-/// What the reference computes from other fields, knows by other means than the bytes, or reads from bits that are in
-/// no table of ours.
+/// What the reference computes from other fields, knows from elsewhere than the bytes, or reads from bits that none of
+/// our tables has.
 const NOT_OURS: &[(u16, &str)] = &[
     (0xB063, "area_id"),
     (0xB066, "total_bytes"),
@@ -120,7 +120,7 @@ const NOT_OURS: &[(u16, &str)] = &[
     (0xB821, "msg_type"),
 ];
 
-/// What the reference has of an RLC PDU from its header, which we pass out as bytes; and copies of the bearer's.
+/// What the reference reads from the header of an RLC PDU, which we give as bytes; and copies of the bearer's fields.
 const RLC_HEADER: &[&str] = &[
     "cpt",
     "d_c_lookahead",
@@ -139,23 +139,23 @@ const RLC_HEADER: &[&str] = &[
 /// Whether the reference gets a field wrong.
 fn is_wrong(code: u16, version: &str, name: &str, ours: &Record<'_>) -> bool {
     match (code, version, name) {
-        // Reads one byte of four.
+        // The reference reads one byte of four.
         (0xB0C0, _, "sib_mask_in_si") => true,
-        // Reads the channel number before it with 16 bits of 32.
+        // The reference reads the channel number before it with 16 bits instead of 32.
         (0xB0C0, "26", "sysframenum_subframenum") => true,
-        // Reads the header of another version.
+        // The reference reads the header of another version.
         (0xB063, "49", "num_subpkt") => true,
-        // Leaves some as numbers.
+        // The reference leaves some values as numbers.
         (0xB16B, "5", "phich_value" | "phich_1_value") => true,
-        // Takes the first antenna's for that of all.
+        // The reference takes the first antenna's value for that of all.
         (0xB193, _, "rsrq") => ours.get("subpacket_version") == Some(&Value::Unsigned(36)),
-        // Puts a byte before a message that comes bare.
+        // The reference puts a byte before a message that comes without one.
         (0xB821, _, "msg") => ours.get("pdu_number") == Some(&Value::Unsigned(10)),
         _ => false,
     }
 }
 
-/// Our name of what the reference calls `key`: small letters, and one underscore for whatever is between words.
+/// Our name for what the reference calls `key`: small letters, and one underscore for everything between words.
 fn our_name(code: u16, key: &str) -> String {
     let mut name = String::new();
     for c in key.chars() {
@@ -170,7 +170,7 @@ fn our_name(code: u16, key: &str) -> String {
     renamed.map_or(name, |(_, _, ours)| ours).to_owned()
 }
 
-/// What differs, by code, version and name, with how often and what first.
+/// Differences by code, version and name: how often, and the first one.
 #[derive(Default)]
 struct Differences {
     compared: BTreeMap<u16, usize>,
@@ -196,7 +196,7 @@ impl Differences {
             let differs = match (find(ours, &name), expected) {
                 (None, _) if name == "sysframenum_subframenum" => frame(ours) != expected.as_u64(),
                 (None, Json::Object(one)) if name == "ignored" => {
-                    // The reference keeps the last record only.
+                    // The reference keeps only the last record.
                     let last = ours.records("records").last().expect("there are records");
                     self.compare(code, version, last, one);
                     false
@@ -205,7 +205,7 @@ impl Differences {
                     for (record, expected) in records.iter().zip(list) {
                         self.compare(code, version, record, expected.as_object().unwrap());
                     }
-                    // The reference prints unused room too, and leaves out subpackets that it does not know.
+                    // The reference also prints unused room, and leaves out subpackets that it does not know.
                     let has_room = name == "phich" || name == "pdcch_info";
                     let is_unknown = records.len() == 1 && list.is_empty() && name == "subpackets";
                     !(records.len() == list.len() || has_room && records.len() < list.len() || is_unknown)
@@ -236,12 +236,12 @@ impl Differences {
     }
 }
 
-/// Our field of this name; the reference has the first of several cells in place of the list.
+/// Our field of this name. The reference has the first of several cells instead of the list.
 fn find<'r, 'a>(ours: &'r Record<'a>, name: &str) -> Option<&'r Value<'a>> {
     ours.get(name).or_else(|| ours.records("cells").first()?.get(name))
 }
 
-/// Frame and subframe as the reference has them, in one number.
+/// Frame and subframe in one number, as the reference has them.
 fn frame(ours: &Record<'_>) -> Option<u64> {
     match (ours.get("system_frame_number")?, ours.get("subframe_number")?) {
         (Value::Unsigned(frame), Value::Unsigned(subframe)) => Some(frame << 4 | subframe),
@@ -257,7 +257,7 @@ fn says_the_same(value: &Value<'_>, expected: &Json) -> bool {
             hexadecimal == Some(*number)
                 || binary == Some(*number)
                 || *text == number.to_string()
-                // A value that its list does not have.
+                // A value that is not in the reference's list.
                 || text == "(MI)Unknown"
         }
         (Value::Unsigned(number) | Value::Mask(number, _), expected) => expected.as_u64() == Some(*number),
@@ -442,7 +442,7 @@ fn a_pick_reads_what_the_whole_reading_has() {
 #[test]
 fn no_cut_or_flipped_packet_makes_a_layout_panic() {
     let Some(folder) = recordings() else { return };
-    // One of each code, version and length: cut everywhere, and with each of its first bytes flipped.
+    // One packet of each code, version and length: cut at every byte, and with each of its first bytes flipped.
     let mut seen = BTreeSet::new();
     for path in logs(&folder) {
         let bytes = std::fs::read(&path).unwrap();

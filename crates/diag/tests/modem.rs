@@ -26,9 +26,9 @@ struct Bench {
     line: Line,
     modem: Modem,
     now: Time,
-    /// When the host got what.
+    /// What came to the host, and when.
     came: Vec<(Time, LogCode, Radio)>,
-    /// Pieces that came from the modem, and which of them get lost on the way.
+    /// The number of pieces that came from the modem, and which of them get lost on the way.
     pieces: usize,
     lost: BTreeSet<usize>,
 }
@@ -46,7 +46,7 @@ impl Bench {
         }
     }
 
-    /// Carries bytes both ways until nobody has any at this instant.
+    /// Carries bytes both ways until neither end has any more at this instant.
     fn exchange(&mut self) {
         loop {
             let (mut down, mut up) = (vec![], vec![]);
@@ -65,7 +65,7 @@ impl Bench {
         }
     }
 
-    /// Goes on until `until`; the modem has something of `codes` to say every millisecond, `from` each radio.
+    /// Runs until `until`. Every millisecond, the modem has a packet of each of `codes` for each of `radios`.
     fn run(&mut self, until: Time, codes: &[LogCode], radios: &[Radio]) {
         let mut says = self.now;
         while self.now < until {
@@ -95,7 +95,7 @@ impl Bench {
         self.came.iter().map(|&(_, code, _)| code).collect()
     }
 
-    /// Longest and mean time between packets' comings in milliseconds, of those that did not come at once.
+    /// Longest and mean time between arrivals in milliseconds. Packets that arrive together count once.
     fn gaps(&self) -> (f64, f64) {
         let mut times: Vec<_> = self.came.iter().map(|&(at, _, _)| at).collect();
         times.dedup();
@@ -234,7 +234,7 @@ fn who_loses_every_answer_is_silent() {
 #[test]
 fn a_host_that_comes_after_one_that_vanished_in_plain_framing_is_heard() {
     let mut bench = Bench::new(&[DCI], SessionOptions::default(), ModemOptions::default()).opened();
-    // A port that does not tell that its host is gone: the modem goes on in plain frames.
+    // This port does not tell that its host is gone: the modem goes on in plain frames.
     let session = Session::new([RSRP].into(), SessionOptions::default());
     bench.line = Line::new(session);
     bench.run(bench.now + Duration::from_secs(3), &[DCI, RSRP], &[Radio::FIRST]);

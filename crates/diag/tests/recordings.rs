@@ -1,4 +1,4 @@
-//! Real logs against an index of their frames; skipped where the recordings are not there.
+//! Real logs, compared with an index of their frames. Skipped if the recordings are not there.
 
 mod recordings_folder;
 
@@ -9,7 +9,7 @@ use airpace_diag::{Fault, Format, Message};
 use flate2::read::GzDecoder;
 use recordings_folder::{logs, recordings};
 
-/// The index has times from arithmetic in floating point: its last digit is off now and then.
+/// The times in the index come from floating-point arithmetic: their last digit is sometimes wrong.
 fn is_within_a_microsecond(time: &str, reference: &str) -> bool {
     let split = |text: &str| {
         let (seconds, micros) = text.split_once('.')?;
@@ -71,7 +71,7 @@ fn a_log_that_begins_anywhere_is_still_a_stream() {
     let Some(folder) = recordings() else { return };
     for log in logs(&folder) {
         let bytes = std::fs::read(&log).unwrap();
-        // Far from each other, and each at another place of its frame.
+        // Far apart from each other, and each at a different place in its frame.
         for cut in (0..CUTS).map(|number| bytes.len() * number / CUTS + number % 7) {
             let form = Format::of(&bytes[cut.min(bytes.len())..]);
             assert_eq!(form, Format::Hdlc, "{} from byte {cut}", log.display());

@@ -1,4 +1,4 @@
-//! Files that others read while they grow.
+//! Files that grow while others read them.
 
 use std::fs::File;
 use std::io::{BufWriter, Result, Write};
@@ -9,20 +9,21 @@ use rustix::io::Errno;
 
 use crate::special::{self, Target};
 
-/// A file that is written in place, so that who follows it sees it grow. What it held before goes when its first bytes come.
+/// A file that is written in place, so that readers see it grow. Its earlier content goes when the first new bytes
+/// come.
 #[derive(Debug)]
 pub struct Growing {
     path: PathBuf,
     out: BufWriter<File>,
-    /// A plain file that holds what was there before.
+    /// Whether it is a plain file that still holds its earlier content.
     holds_others: bool,
 }
 
 impl Growing {
-    /// Opens the file, or makes it.
+    /// Opens the file, or creates it.
     ///
     /// # Errors
-    /// A link or a folder at its name, or what the system refuses.
+    /// If its name is a link or a folder, or if the system refuses.
     pub fn open(path: &Path) -> Result<Growing> {
         let (file, holds_others) = match special::look(path)? {
             Target::Stream(stream) => (stream, false),
@@ -40,15 +41,15 @@ impl Growing {
         Ok(Growing { path: path.to_owned(), out: BufWriter::new(file), holds_others })
     }
 
-    /// Its name.
+    /// The file's name.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Empties it now: what was in it is of another time.
+    /// Empties the file now, because its content is out of date.
     ///
     /// # Errors
-    /// If it cannot be emptied.
+    /// If the file cannot be emptied.
     pub fn begin(&mut self) -> Result<()> {
         match std::mem::take(&mut self.holds_others) {
             true => self.out.get_ref().set_len(0),

@@ -1,5 +1,5 @@
-//! How files are written and foreign ones are opened: the only place of the project that does either by a path that a
-//! user or a stranger has chosen.
+//! How files are written and foreign files are opened: the only place in the project that does either with a path that
+//! a user or a stranger has chosen.
 //!
 //! | what | for | how |
 //! | --- | --- | --- |
@@ -8,8 +8,8 @@
 //! | [`open`], [`read_to_string`] | what strangers may have prepared | plain files of a bounded size, and nothing that waits |
 //! | [`Place`] | telling whether two names are one file | by device and number |
 //!
-//! Nothing is written through a link that lies where a file is to be: it is refused, with the name that it leads to. Links
-//! among the folders on the way are the user's own affair.
+//! If a link lies where a file is to be written, the write is refused, and the error names the link's target. Links
+//! among the folders of the path are the user's own affair.
 
 mod growing;
 mod open;
@@ -24,7 +24,7 @@ pub use whole::{Whole, replace, unfinished, write};
 
 use std::io::{Error, ErrorKind};
 
-/// What helps where the system does not write, as the end of a sentence; `option` is what names the file.
+/// Advice for a failed write, as the end of a sentence; `option` names the option for the file.
 pub fn remedy(error: &Error, option: &str) -> String {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {

@@ -1,4 +1,4 @@
-//! Opening what a stranger may have prepared.
+//! Opens files that a stranger may have prepared.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
@@ -8,10 +8,10 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::special;
 
-/// Opens a plain file for reading. Nothing is waited for, and no link is followed.
+/// Opens a plain file for reading. It never waits, and follows no link.
 ///
 /// # Errors
-/// A link, a folder, a pipe or a device at its name, or what the system refuses.
+/// If its name is a link, a folder, a pipe or a device, or if the system refuses.
 pub fn open(path: &Path) -> Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty());
@@ -25,13 +25,13 @@ pub fn open(path: &Path) -> Result<File> {
     Err(Error::new(ErrorKind::InvalidInput, "it is no plain file"))
 }
 
-/// The text of a plain file of at most so many bytes.
+/// The text of a plain file of at most `most_bytes` bytes.
 ///
 /// # Errors
-/// As [`open`]; a file that is longer, or no text.
+/// As [`open`]; also if the file is longer, or is not text.
 pub fn read_to_string(path: &Path, most_bytes: u64) -> Result<String> {
     let mut bytes = Vec::new();
-    // It may grow while it is read.
+    // The file may grow while it is read.
     open(path)?.take(most_bytes + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most_bytes {
         return Err(Error::new(ErrorKind::FileTooLarge, format!("it has more than {most_bytes} bytes")));

@@ -3,20 +3,20 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where a file lies, whatever its name: two names of one file have the same place.
+/// The place of a file, whatever its name: two names of one file have the same place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place(Kind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Device and number of a file that is there.
+    /// Device and number of an existing file.
     There(u64, u64),
-    /// A file that will be made: the folder's own name and the file's.
+    /// A file that does not exist yet: the real name of its folder, and its own name.
     New(PathBuf),
 }
 
 impl Place {
-    /// Where a path leads, by links too. Pipes and devices have no place: many may write to one.
+    /// Where a path leads, through links too. Pipes and devices have no place: several programs may write to one.
     pub fn of(path: &Path) -> Option<Place> {
         if let Ok(about) = path.metadata() {
             return about.is_file().then(|| Place(Kind::There(about.dev(), about.ino())));

@@ -1,4 +1,4 @@
-//! What is written at a name that is none of a plain file.
+//! Writing at a name that does not belong to a plain file.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-/// Whether a path names what this process has open already: those names are links, but the system's own.
+/// Whether a path names a file that this process has already open: such names are links, but the system's own.
 fn is_own(path: &Path) -> bool {
     let numbered = ["/dev/fd/", "/proc/self/fd/"];
     let text = path.to_str().unwrap_or_default();
@@ -16,21 +16,21 @@ fn is_own(path: &Path) -> bool {
         || number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// What is to be written at a path.
+/// The target of a write to a path.
 pub enum Target {
-    /// A pipe, a terminal or another device, open for writing: its bytes go there at once.
+    /// A pipe, a terminal or another device, open for writing: bytes go there at once.
     Stream(File),
-    /// A plain file, which may be there already.
+    /// A plain file, which may exist already.
     Plain,
 }
 
-/// Looks at what is there.
+/// Looks at what the path names.
 ///
 /// # Errors
-/// A link, a folder, a disk, a path without a name, or what the system refuses.
+/// If it is a link, a folder, a disk or a path without a name, or if the system refuses.
 pub fn look(path: &Path) -> Result<Target> {
     if is_own(path) {
-        // Where it leads to a plain file, that has been written to already.
+        // If it leads to a plain file, that file has been written to already.
         return File::options().append(true).open(path).map(Target::Stream);
     }
     if path.file_name().is_none() {
@@ -43,7 +43,7 @@ pub fn look(path: &Path) -> Result<Target> {
     };
     match about {
         kind if kind.is_file() => {
-            // A name could be given in its place even where it may not be written to.
+            // Replacing the file by name would work even where writing to it is not allowed.
             rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
             Ok(Target::Plain)
         }
@@ -54,7 +54,7 @@ pub fn look(path: &Path) -> Result<Target> {
     }
 }
 
-/// A pipe waits for its reader.
+/// Opening a pipe waits for its reader.
 fn stream(path: &Path) -> Result<File> {
     let file = File::from(rustix::fs::open(
         path,
@@ -67,7 +67,7 @@ fn stream(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Nothing is written through a link.
+/// The error for a link: nothing is written through it.
 pub fn link(path: &Path) -> Error {
     let target = path.read_link().unwrap_or_default();
     Error::new(

@@ -1,4 +1,4 @@
-//! Files that have their name only once they are whole.
+//! Files that get their name only when they are complete.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -10,12 +10,12 @@ use tempfile::TempPath;
 
 use crate::special::{self, Target};
 
-/// How the name of a file ends that is not whole yet; it begins with a dot and the name that it will get.
+/// End of the name of an incomplete file. That name begins with a dot and the file's final name.
 const UNFINISHED: &str = ".part";
 
-/// A file that is being written under another name beside its own. Where it is not ended, nothing of it is left.
+/// A file that is written under another name beside its own. If it is not finished, nothing of it remains.
 ///
-/// A pipe or a device at its name is written to at once.
+/// If its name is a pipe or a device, bytes go there at once.
 #[derive(Debug)]
 pub struct Whole {
     path: PathBuf,
@@ -25,10 +25,10 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Begins the file. It gets the rights of the file that it takes the place of.
+    /// Begins the file. It gets the rights of the file that it replaces.
     ///
     /// # Errors
-    /// A link, a folder or a protected file at its name; a folder in which nothing can be made.
+    /// If its name is a link, a folder or a protected file, or if nothing can be created in its folder.
     pub fn create(path: &Path) -> Result<Whole> {
         match special::look(path)? {
             Target::Stream(stream) => {
@@ -44,10 +44,11 @@ impl Whole {
         }
     }
 
-    /// Begins a file of a folder that is ours: whatever has its name goes when it is whole, if that is a link the link itself.
+    /// Begins a file in a folder of ours. When it is complete, it replaces whatever has its name; of a link, the link
+    /// itself.
     ///
     /// # Errors
-    /// A folder in which nothing can be made.
+    /// If nothing can be created in its folder.
     pub fn replace(path: &Path) -> Result<Whole> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut prefix = OsString::from(".");
@@ -62,10 +63,10 @@ impl Whole {
         Ok(Whole { path: path.to_owned(), unfinished: Some(unfinished), out: BufWriter::new(file) })
     }
 
-    /// Gives it these rights in place of the usual ones, as `chmod` does.
+    /// Gives the file these rights instead of the usual ones, as `chmod` does.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// If the system refuses.
     pub fn set_rights(&self, mode: u32) -> Result<()> {
         match self.unfinished {
             Some(_) => self.out.get_ref().set_permissions(Permissions::from_mode(mode)),
@@ -73,7 +74,7 @@ impl Whole {
         }
     }
 
-    /// The name that it gets.
+    /// The file's final name.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -83,10 +84,10 @@ impl Whole {
         self.finish()
     }
 
-    /// Gives it its name, in place of what had it before.
+    /// Gives the file its final name, in place of the file that had it before.
     ///
     /// # Errors
-    /// If the rest cannot be written, or the name not be given.
+    /// If the rest cannot be written, or if the name cannot be given.
     pub fn finish(mut self) -> Result<()> {
         self.out.flush()?;
         match self.unfinished.take() {
@@ -106,7 +107,7 @@ impl Write for Whole {
     }
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file completely or not at all.
 ///
 /// # Errors
 /// As [`Whole::create`] and [`Whole::finish`].
@@ -114,7 +115,7 @@ pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
     Whole::create(path)?.filled_with(contents.as_ref())
 }
 
-/// Writes a file of a folder that is ours, whole or not at all.
+/// Writes a file in a folder of ours, completely or not at all.
 ///
 /// # Errors
 /// As [`Whole::replace`] and [`Whole::finish`].
@@ -122,7 +123,7 @@ pub fn replace(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
     Whole::replace(path)?.filled_with(contents.as_ref())
 }
 
-/// The name that a file would have got, if `name` is what [`Whole`] calls it meanwhile: one that was killed leaves it.
+/// The final name of a file, if `name` is its temporary name from [`Whole`]. A killed process leaves such a file.
 pub fn unfinished(name: &OsStr) -> Option<&str> {
     let (name, random) = name.to_str()?.strip_prefix('.')?.strip_suffix(UNFINISHED)?.rsplit_once('.')?;
     let is_random = random.len() == 6 && random.chars().all(|c| c.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! What a file that is written, or a stranger's that is opened, must not do to others.
+//! What writing a file, or opening a stranger's file, must not do to others.
 
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Read, Write};
@@ -63,7 +63,7 @@ fn nothing_is_written_through_a_link() {
     }
     assert_eq!(fs::read_to_string(path("victim")).unwrap(), "precious");
     assert_eq!(names(&folder), ["dangling", "link", "victim"]);
-    // In a folder of ours the link itself goes.
+    // In a folder of ours, the link itself is replaced.
     replace(&path("link"), "ours").unwrap();
     assert!(path("link").symlink_metadata().unwrap().is_file());
     assert_eq!(fs::read_to_string(path("victim")).unwrap(), "precious");

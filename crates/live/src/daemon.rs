@@ -1,4 +1,4 @@
-//! The daemon: listens to a modem and publishes KPIs to whoever subscribes.
+//! The daemon: listens to a modem and publishes KPIs to programs that subscribe.
 //!
 //! ```text
 //!              data thread                                        control thread
@@ -9,10 +9,10 @@
 //!                                                     board
 //! ```
 //!
-//! The data thread only reads the port; the control thread only writes to it, every millisecond where the modem's buffer is
-//! to be drained. They tell each other things by channels that never wait, and share counters. Programs talk to the
-//! control thread alone, and read the board without either noticing: nothing that a program does or fails to do
-//! reaches the data thread.
+//! The data thread only reads the port. The control thread only writes to it, every millisecond if the modem's buffer
+//! is to be drained. They talk by channels that never wait, and share counters. Programs talk only to the control
+//! thread, and read the board unnoticed by both threads. Nothing that a program does or fails to do reaches the data
+//! thread.
 //!
 //! Source: BISCAY §3.2.3; BISCAY §4
 
@@ -42,51 +42,51 @@ pub use notice::Notice;
 
 /// KPIs that a board has room for.
 ///
-/// Chosen: each KPI of the list for both SIMs, and as many fields of packets again.
+/// Chosen: each KPI of the list for both SIMs, and as many fields of packets.
 pub const CAPACITY: u32 = 1_024;
 
-/// How often the modem's buffer is drained where nothing else is said.
+/// How often the modem's buffer is drained, unless an option says otherwise.
 ///
 /// Source: BISCAY §4
 pub const DRAIN_EVERY: Duration = Duration::from_millis(1);
 
-/// How a daemon is to work.
+/// Options of a daemon.
 pub struct Options {
     /// Where the modem's port is.
     pub source: Source,
-    /// What is published whoever asks: names as [`airpace_diag::kpi::Wanted`] reads them.
+    /// KPIs that are published even without a subscription: names as [`airpace_diag::kpi::Wanted`] reads them.
     pub kpis: Vec<String>,
     /// The folder of the control socket.
     pub dir: PathBuf,
-    /// How often the modem's buffer is drained, where the device allows it; `None` never does.
+    /// How often the modem's buffer is drained, if the device allows it; `None` never drains it.
     pub drain: Option<Duration>,
     /// Whether to ask for real-time priority and locked memory.
     pub wants_realtime: bool,
-    /// Makes the command that stands guard; see [`crate::guard`]. Without one, a daemon that is killed leaves the modem
-    /// as it had changed it.
+    /// Makes the command that stands guard; see [`crate::guard`]. Without a guard, a daemon that is killed leaves the
+    /// modem changed.
     pub guard: Option<Box<dyn FnMut() -> Command + Send>>,
-    /// Gets a copy of every sample; one that does not fit is lost.
+    /// Gets a copy of every sample. A sample that does not fit is lost.
     pub tap: Option<SyncSender<Tapped>>,
-    /// Gets a copy of every packet that the modem sends, for who reads more of them than KPIs; one that does not fit is
-    /// lost. The modem is asked for the packets of [`Options::kpis`] and no others.
+    /// Gets a copy of every packet that the modem sends, for a reader of more than KPIs. A packet that does not fit is
+    /// lost. The modem is asked only for the packets of [`Options::kpis`].
     pub packets: Option<SyncSender<Packet>>,
 }
 
-/// A log packet of its own.
+/// A log packet that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Whose.
+    /// The radio that it comes from.
     pub radio: Radio,
     /// What it reports.
     pub code: LogCode,
-    /// When, by the modem.
+    /// When, by the modem's clock.
     pub stamp: Stamp,
-    /// What it says.
+    /// Its content.
     pub payload: Vec<u8>,
 }
 
 impl Packet {
-    /// As the readers of packets take it.
+    /// The same packet in the form that readers of packets take.
     pub fn as_log_packet(&self) -> LogPacket<'_> {
         let Packet { radio, code, stamp, ref payload } = *self;
         LogPacket { radio, code, stamp, payload }
@@ -100,42 +100,42 @@ impl From<&LogPacket<'_>> for Packet {
     }
 }
 
-/// A sample, as the tap gives it.
+/// A sample, as sent to the tap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tapped {
-    /// The place of its KPI; those of [`Options::kpis`] have the first ones, in their order, each name once.
+    /// The place of its KPI. The KPIs of [`Options::kpis`] have the first places, in their order, each name once.
     pub slot: SlotId,
-    /// Its number among those of its KPI.
+    /// Its number among the samples of its KPI.
     pub sequence: u64,
-    /// What it is.
+    /// The sample itself.
     pub sample: Sample,
     /// When its bytes arrived, in ns of [`od::clock`].
     pub arrival_ns: u64,
 }
 
-/// Why there is no daemon.
+/// Why a daemon cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A KPI that means nothing.
+    /// A KPI name without a meaning.
     #[error(transparent)]
     Kpi(#[from] KpiError),
-    /// The board or its folder.
+    /// An error of the board or its folder.
     #[error(transparent)]
     Board(#[from] od::Error),
-    /// A port that can never be one, or that another program has.
+    /// A port that can never be one, or that another program uses.
     #[error("{port}: {why}")]
     Port {
-        /// As it was named.
+        /// The port's name, as given.
         port: Source,
         /// What is wrong with it.
         why: io::Error,
     },
-    /// The operating system.
+    /// An error of the operating system.
     #[error(transparent)]
     System(#[from] io::Error),
 }
 
-/// A running daemon. Dropping it has it leave.
+/// A running daemon. Dropping it makes it leave.
 #[derive(Debug)]
 pub struct Daemon {
     is_over: Arc<AtomicBool>,
@@ -145,11 +145,11 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts one; it opens the port as soon as there is one.
+    /// Starts a daemon. It opens the port as soon as the port exists.
     ///
     /// # Errors
-    /// A KPI that there is not; a folder in which a daemon runs, or that is not ours; a port that can never be one, or that
-    /// another program has.
+    /// An unknown KPI; a folder in which a daemon runs, or that is not ours; a port that can never be one, or that
+    /// another program uses.
     pub fn start(options: Options) -> Result<Daemon, StartError> {
         let subscription = Subscription::new(options.kpis.iter().map(String::as_str))?;
         let server = Server::bind(&options.dir)?;
@@ -203,22 +203,22 @@ impl Daemon {
         Ok(Daemon { is_over, threads, metrics, notices })
     }
 
-    /// What it counts.
+    /// The daemon's counters.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// What it has to say to people, as it happens; ends when the daemon does.
+    /// Messages to people, as they happen; they end with the daemon.
     pub fn notices(&self) -> &Receiver<Notice> {
         &self.notices
     }
 
-    /// Has it leave: give the modem back as it was, take leave of the programs. [`Daemon::notices`] ends then.
+    /// Makes the daemon leave: it restores the modem and ends the programs' connections. [`Daemon::notices`] ends then.
     pub fn leave(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Has another thread, such as that of a signal, do the same.
+    /// Lets another thread, for example a signal's, do the same.
     pub fn leaver(&self) -> impl Fn() + Send + Sync + 'static {
         let is_over = Arc::clone(&self.is_over);
         move || is_over.store(true, Ordering::Relaxed)
@@ -229,32 +229,32 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         self.leave();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so.
+            // A thread that panicked has printed that already.
             let _ = thread.join();
         }
     }
 }
 
-/// What the data thread tells the control thread.
+/// Messages from the data thread to the control thread.
 enum Word {
-    /// A port was opened, by the modem's name.
+    /// A port was opened.
     Opened(Arc<Port>),
     /// The port is lost.
     Lost,
-    /// What gives the modem back as it was, as frames.
+    /// The frames that would restore the modem.
     Restore(Vec<u8>),
     /// Frames to send.
     Send(Vec<u8>),
-    /// How a drain is asked for in-band, where that is understood.
+    /// The frame that asks for a drain in-band, if the modem understands it.
     Drain(Option<Vec<u8>>),
-    /// The data thread ends; whether the modem is as it was.
+    /// The data thread ends; whether the modem is restored.
     Left(bool),
 }
 
-/// What the control thread tells the data thread.
+/// Messages from the control thread to the data thread.
 enum Order {
-    /// What is to be published, and where: the place, and its generation.
+    /// What to publish, and where: the place and its generation.
     Follow(Subscription, Vec<(SlotId, u16)>),
-    /// Give the modem back as it was.
+    /// Restore the modem.
     Leave,
 }

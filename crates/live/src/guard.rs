@@ -1,7 +1,8 @@
-//! The guard: a process of its own that gives the modem back as it was if the one that changed it dies.
+//! The guard: a process of its own that restores the modem if the process that changed the modem dies.
 //!
-//! The guard inherits the port and reads from a pipe what would give the modem back. A daemon that leaves in good order
-//! has done so itself and says that; if the pipe ends without that word, the daemon was killed, and the guard speaks.
+//! The guard inherits the port and reads from a pipe the frames that would restore the modem. A daemon that leaves in
+//! good order restores the modem itself and says so. If the pipe ends without that word, the daemon was killed, and the
+//! guard sends the frames.
 //!
 //! ```text
 //! daemon ──pipe──▶ guard      'R' length frames: what to send in the end; each takes the place of the one before
@@ -18,48 +19,48 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::source::{Port, Source};
 
-/// Begins what would give the modem back.
+/// Begins the frames that would restore the modem.
 const RESTORE: u8 = b'R';
 /// The daemon has left in good order.
 const LEFT: u8 = b'L';
-/// Says which driver to open, where the port itself cannot be inherited.
+/// Names the driver to open, if the port itself cannot be inherited.
 const OPEN: u8 = b'O';
 
 /// How long the guard listens for answers.
 ///
-/// Chosen: modems answer in some milliseconds. Whoever closes a TCP connection with answers unread takes back what he
-/// wrote, so the guard has to read them.
+/// Chosen: modems answer in some milliseconds. A process that closes a TCP connection with unread answers takes back
+/// what it wrote, so the guard has to read them.
 const ANSWERS: Duration = Duration::from_millis(500);
-/// How long the guard tries to be heard.
+/// How long the guard tries to send.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the daemon waits for a guard to end; nothing else of the daemon goes on meanwhile.
+/// How long the daemon waits for a guard to end. Nothing else in the daemon goes on meanwhile.
 ///
 /// Chosen: less than the silence after which readers take a daemon for dead.
 const ENDS_WITHIN: Duration = Duration::from_millis(50);
-/// The longest word on the pipe that is believed.
+/// The longest word on the pipe that the guard accepts.
 const LONGEST_WORD: usize = 1 << 20;
 
-/// The daemon's end of the pipe. Dropping it has the guard speak.
+/// The daemon's end of the pipe. When it is dropped, the guard restores the modem.
 #[derive(Debug)]
 pub struct Guard {
     process: Child,
     pipe: Option<PipeWriter>,
-    /// It did not take all of a word, and would not understand another.
+    /// The guard did not take all of a word, and would not understand another one.
     is_deaf: bool,
     is_dismissed: bool,
 }
 
 impl Guard {
-    /// Starts a guard over `port`, which `source` names. `command` is a program that calls [`stand`].
+    /// Starts a guard for `port`, which `source` names. `command` is a program that calls [`stand`].
     ///
     /// # Errors
-    /// A program that cannot be started.
+    /// If the program cannot be started.
     pub fn start(mut command: Command, source: &Source, port: &Port) -> io::Result<Guard> {
         let (reader, mut pipe) = io::pipe()?;
         let inherited = port.inheritable()?;
         let is_inherited = inherited.is_some();
         let process = command
-            // What ends the daemon at the keyboard is not to end the guard.
+            // A key that ends the daemon must not end the guard.
             .process_group(0)
             .stdin(Stdio::from(reader))
             .stdout(inherited.map_or(Stdio::null(), Stdio::from))
@@ -67,23 +68,23 @@ impl Guard {
         if !is_inherited && let Source::DevDiag(path) = source {
             send(&mut pipe, OPEN, path.as_os_str().as_encoded_bytes())?;
         }
-        // A guard that is stopped takes nothing from the pipe, and nobody is to wait for it.
+        // A stopped guard takes nothing from the pipe, and nothing may wait for it.
         rustix::io::ioctl_fionbio(&pipe, true)?;
         Ok(Guard { process, pipe: Some(pipe), is_deaf: false, is_dismissed: false })
     }
 
-    /// Says what would give the modem back, as frames.
+    /// Sends the frames that would restore the modem.
     ///
     /// # Errors
-    /// A guard that is gone, or does not listen.
+    /// If the guard is gone or does not listen.
     pub fn set_restore(&mut self, frames: &[u8]) -> io::Result<()> {
         self.say(RESTORE, frames)
     }
 
-    /// The modem has been given back, or is gone: the guard has nothing to do.
+    /// The modem is restored, or gone: the guard has nothing to do.
     ///
     /// # Errors
-    /// A guard that was gone already.
+    /// If the guard was gone already.
     pub fn dismiss(mut self) -> io::Result<()> {
         self.is_dismissed = true;
         self.say(LEFT, &[])
@@ -98,7 +99,7 @@ impl Guard {
         said
     }
 
-    /// Whether it has ended within [`ENDS_WITHIN`].
+    /// Whether the guard has ended within [`ENDS_WITHIN`].
     fn has_ended(&mut self) -> bool {
         let asked = Instant::now();
         loop {
@@ -114,8 +115,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.pipe.take());
-        // One that is not dismissed has to speak, and takes the time that it takes. One that is has nothing left to do,
-        // and must not keep the port from whoever opens it next.
+        // A guard that is not dismissed has to restore the modem, and may take its time. A dismissed guard has nothing
+        // left to do, and must not keep the port from the program that opens it next.
         if !self.has_ended() && self.is_dismissed && self.process.kill().is_ok() {
             self.has_ended();
         }
@@ -129,22 +130,22 @@ fn send(pipe: &mut PipeWriter, kind: u8, text: &[u8]) -> io::Result<()> {
     pipe.write_all(&word)
 }
 
-/// Stands guard: reads `pipe` to its end, and gives the modem at `port` back if nobody else has.
+/// Stands guard: reads `pipe` to its end, and restores the modem at `port` if no other process has.
 ///
 /// # Errors
-/// A port that is gone, or does not take what is sent.
+/// If the port is gone, or does not take the frames.
 pub fn stand(pipe: impl Read, port: OwnedFd) -> io::Result<()> {
     let (restore, source) = listen(pipe)?;
     let Some(frames) = restore else { return Ok(()) };
     let port = match source {
-        // The driver knows us by our process: we are a client of our own, and switch its data to us.
+        // The driver knows clients by their process: the guard is a client of its own, and switches the data to itself.
         Some(source) => source.open()?,
         None => Port::from_fd(port)?,
     };
     speak(&port, &frames)
 }
 
-/// What the daemon had said when the pipe ended: what to send, and where if not to the inherited port.
+/// What the daemon had said when the pipe ended: the frames, and the port if it is not the inherited one.
 fn listen(mut pipe: impl Read) -> io::Result<(Option<Vec<u8>>, Option<Source>)> {
     let (mut restore, mut source) = (None, None);
     loop {
@@ -154,7 +155,7 @@ fn listen(mut pipe: impl Read) -> io::Result<(Option<Vec<u8>>, Option<Source>)> 
         }
         let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
         let mut text = vec![0; length.min(LONGEST_WORD)];
-        // A daemon that died within a word had said nothing by it.
+        // If the daemon died within a word, the word does not count.
         if pipe.read_exact(&mut text).is_err() {
             return Ok((restore, source));
         }
@@ -170,7 +171,7 @@ fn listen(mut pipe: impl Read) -> io::Result<(Option<Vec<u8>>, Option<Source>)> 
     }
 }
 
-/// Sends everything, and reads what comes until nothing more is to be expected.
+/// Sends all frames, and reads until no more answers are to be expected.
 fn speak(port: &Port, frames: &[u8]) -> io::Result<()> {
     let (started, mut sent, mut heard_at) = (Instant::now(), 0, Instant::now());
     let mut buffer = vec![0; 1 << 16];
@@ -182,7 +183,7 @@ fn speak(port: &Port, frames: &[u8]) -> io::Result<()> {
         let wants = if sent < frames.len() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
         match poll(&mut [PollFd::new(port, wants)], Some(&timeout)) {
-            // Who ends a service ends all of its processes, and does so while the guard speaks.
+            // Ending a service ends all of its processes, also while the guard sends.
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -194,7 +195,7 @@ fn speak(port: &Port, frames: &[u8]) -> io::Result<()> {
         }
         match port.read(&mut buffer) {
             Ok(_) => {}
-            // It was heard to the end, and hung up.
+            // The other end got everything, and hung up.
             Err(_) if sent == frames.len() => return Ok(()),
             Err(error) => return Err(error),
         }
@@ -207,7 +208,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    /// What the modem hears from a guard who hears this.
+    /// What the modem receives from a guard that gets these words.
     fn heard(words: &[(u8, &[u8])], cut: usize) -> Vec<u8> {
         let (reader, mut pipe) = io::pipe().unwrap();
         let (mut modem, port) = UnixStream::pair().unwrap();
@@ -247,7 +248,7 @@ mod tests {
         use rustix::process::{Pid, Signal, kill_process, test_kill_process};
         let (_modem, port) = UnixStream::pair().unwrap();
         let port = Port::from_fd(port.into()).unwrap();
-        // It never reads, as one that is stopped; and it is.
+        // This guard never reads, like a stopped one; and it is stopped.
         let mut command = Command::new("sleep");
         command.arg("600");
         let mut guard = Guard::start(command, &Source::Serial("port".into()), &port).unwrap();

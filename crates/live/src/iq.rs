@@ -9,7 +9,7 @@
 //! | `source` | whatever gives samples |
 //! | `pace` | recordings as slowly as they were received |
 //! | `format` | how a sample is written |
-//! | `whole` | files that have their name only once they are whole |
+//! | `writer`, `recorded` | samples into a recording, on their own or while they go by |
 //!
 //! Source: SigMF specification 1.2 (<https://sigmf.org>)
 
@@ -40,37 +40,37 @@ pub enum Error {
     /// The file could not be opened or read.
     #[error("{}: {cause}", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What the system says. It is part of the message, and so no source, which would be told once more.
+        /// The error of the system. It is part of the message and so not a source, which would be printed again.
         cause: std::io::Error,
     },
     /// The file could not be made or written.
     #[error("cannot write {}: {cause}", path.display())]
     Write {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What the system says, as above.
+        /// The error of the system, as above.
         cause: std::io::Error,
     },
     /// A SigMF description is not JSON.
     #[error("{}: line {line}, column {column}: {what}", path.display())]
     Json {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Where.
+        /// The line.
         line: usize,
-        /// Where in the line.
+        /// The column in the line.
         column: usize,
         /// What was expected.
         what: String,
     },
-    /// A field of a SigMF description is missing or says what cannot be.
+    /// A field of a SigMF description is missing or has an impossible value.
     #[error("{}: {field}: {what}", path.display())]
     Field {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which field.
+        /// The field.
         field: String,
         /// What is wrong, and what it should be.
         what: String,
@@ -81,7 +81,7 @@ pub enum Error {
         /// Which file.
         path: PathBuf,
     },
-    /// There is no description beside the samples.
+    /// There is no description next to the samples.
     #[error("{}: there is no {} beside it; give --rate and --format to read it as raw samples", path.display(), meta.display())]
     NoMeta {
         /// The samples.
@@ -89,7 +89,7 @@ pub enum Error {
         /// The description that was looked for.
         meta: PathBuf,
     },
-    /// There are no samples beside the description.
+    /// There are no samples next to the description.
     #[error("{}: the samples it describes are missing: there is no {}", meta.display(), data.display())]
     NoData {
         /// The description.
@@ -100,15 +100,15 @@ pub enum Error {
     /// An archive does not hold one recording.
     #[error("{}: {what}", path.display())]
     Archive {
-        /// Which.
+        /// The archive.
         path: PathBuf,
-        /// What it holds, and what to do.
+        /// What the archive holds, and what to do.
         what: String,
     },
-    /// A radio cannot be opened, does not listen as it should, or gives no more samples.
+    /// A radio cannot be opened, cannot listen as requested, or gives no more samples.
     #[error("{device}: {what}")]
     Radio {
-        /// Which.
+        /// The radio.
         device: String,
         /// What is wrong, and what to do.
         what: String,

@@ -1,4 +1,4 @@
-//! The wall clock's driver: ports of modems, the daemon that publishes what they say, and samples of radios.
+//! Everything that runs by the wall clock: ports of modems, the daemon that publishes KPIs, and samples of radios.
 //!
 //! | module | what it knows |
 //! | --- | --- |

@@ -1,6 +1,6 @@
-//! What the daemon counts, and the page on which Prometheus reads it.
+//! The daemon's counters, and the page on which Prometheus reads them.
 //!
-//! The data thread counts in words of its own that others only read: counting never waits.
+//! The data thread counts in words that only it writes and others read: counting never waits.
 //!
 //! Source: Prometheus 2014, text-based exposition format, version 0.0.4
 
@@ -15,9 +15,9 @@ use od::clock::now_ns;
 pub use page::page;
 pub use server::MetricsServer;
 
-/// Carriers of a KPI whose values are told apart.
+/// Carriers of a KPI whose values the page shows separately.
 ///
-/// Chosen: the most that a phone aggregates; values of further ones are on the board all the same.
+/// Chosen: the most that a phone aggregates. Values of further carriers are still on the board.
 pub const CARRIERS: usize = 16;
 
 /// Upper bounds of the latency histogram's buckets, in nanoseconds.
@@ -38,31 +38,31 @@ pub const LATENCY_BOUNDS_NS: [u64; 14] = [
     100_000_000,
 ];
 
-/// Something that only grows.
+/// A number that only grows.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Adds to it; one thread does.
+    /// Adds to the number. Only one thread may do so.
     #[inline]
     pub fn add(&self, more: u64) {
-        // Not a read-modify-write: nobody else writes.
+        // Not a read-modify-write, because no other thread writes.
         self.0.store(self.0.load(Ordering::Relaxed) + more, Ordering::Relaxed);
     }
 
-    /// Sets it to what it has grown to; one thread does.
+    /// Sets the number to a larger value. Only one thread may do so.
     #[inline]
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// How much it is.
+    /// The number.
     pub fn value(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What the daemon counts.
+/// The daemon's counters.
 #[derive(Debug)]
 pub struct Metrics {
     /// Bytes that came from the port.
@@ -73,19 +73,19 @@ pub struct Metrics {
     pub packets: Count,
     /// Samples of KPIs that were published.
     pub samples: Count,
-    /// Stretches of bytes that were no message: most of them with a wrong checksum.
+    /// Pieces of bytes that were not a message: most of them with a wrong checksum.
     pub bad_frames: Count,
-    /// Gaps: times that the port was lost.
+    /// Gaps: times that the port was lost or a session failed.
     pub gaps: Count,
-    /// Sessions that came to streaming.
+    /// Sessions that reached streaming.
     pub sessions: Count,
-    /// Times that the modem was asked to send what its buffer holds.
+    /// Times that the modem was asked to send the content of its buffer.
     pub drains: Count,
-    /// Drains that the port did not take.
+    /// Drains that the port refused.
     pub failed_drains: Count,
-    /// Packets of which nothing could be read, by what they are; and how many.
+    /// Packets that could not be read, by their kind, and how many.
     pub troubles: Mutex<Vec<(String, u64)>>,
-    /// 1 while the modem streams what is subscribed to.
+    /// 1 while the modem streams what programs subscribed to.
     pub streaming: AtomicU32,
     /// Programs that are connected.
     pub clients: AtomicU32,
@@ -95,16 +95,16 @@ pub struct Metrics {
     latest: Vec<Latest>,
 }
 
-/// What a KPI's value is labelled with.
+/// Labels of a KPI's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KpiLabel {
     /// Its name, without the radio.
     pub name: String,
-    /// Its unit; empty if it has none.
+    /// Its unit; empty if there is none.
     pub unit: String,
     /// Which of the phone's radios, from 1.
     pub radio: u8,
-    /// Subscriptions to it.
+    /// Number of subscriptions to it.
     pub leases: u32,
 }
 
@@ -114,8 +114,8 @@ struct Histogram {
     sum_ns: Count,
 }
 
-/// The last value of a KPI on a carrier. The two words are not read as one: between samples the age may be that of the
-/// one before.
+/// The last value of a KPI on a carrier. The two words are not read together: between samples, the age may belong to
+/// the previous value.
 #[derive(Debug, Default)]
 struct Latest {
     value: AtomicU64,
@@ -123,7 +123,7 @@ struct Latest {
 }
 
 impl Metrics {
-    /// Nothing counted yet, of at most `capacity` KPIs.
+    /// Zero counts, for at most `capacity` KPIs.
     pub fn new(capacity: u32) -> Metrics {
         Metrics {
             bytes: Count::default(),
@@ -144,7 +144,7 @@ impl Metrics {
         }
     }
 
-    /// A sample was published.
+    /// Counts a published sample.
     #[inline]
     pub fn on_sample(&self, slot: u32, carrier: u8, value: f64, arrival_ns: u64) {
         self.samples.add(1);
@@ -157,7 +157,7 @@ impl Metrics {
         }
     }
 
-    /// A slot is another KPI's from now on: values of the one before are not its.
+    /// The slot belongs to another KPI from now on: values of the earlier KPI no longer count.
     pub fn forget(&self, slot: u32) {
         let from = slot as usize * CARRIERS;
         for latest in self.latest.get(from..from + CARRIERS).unwrap_or_default() {
@@ -165,7 +165,7 @@ impl Metrics {
         }
     }
 
-    /// What a read of the port gave was published this long after it arrived.
+    /// Counts how long after its arrival the data of a read was published.
     #[inline]
     pub fn on_latency(&self, nanos: u64) {
         let bucket = LATENCY_BOUNDS_NS.iter().position(|bound| nanos <= *bound);
@@ -173,7 +173,7 @@ impl Metrics {
         self.latency.sum_ns.add(nanos);
     }
 
-    /// The last values of the KPI of a slot: carrier, value, age in nanoseconds.
+    /// The last values of the KPI in a slot: carrier, value, age in nanoseconds.
     fn latest(&self, slot: usize) -> impl Iterator<Item = (usize, f64, u64)> {
         let now = now_ns();
         let range = slot * CARRIERS..(slot + 1) * CARRIERS;

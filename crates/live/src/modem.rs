@@ -5,7 +5,7 @@
 //! Speech (a log replayed, a simulated cell) ──▶ Modem ◀──▶ Door ◀──▶ hosts, one after the other
 //! ```
 //!
-//! What it has to say begins when the first host comes, and goes on whether one is there or not.
+//! The speech begins when the first host comes, and continues with or without a host.
 
 mod door;
 mod replay;
@@ -24,79 +24,79 @@ use airpace_diag::{LogCode, LogPacket, Modem, ModemOptions, ModemStats, Radio, S
 pub use door::Door;
 pub use replay::{Cut, Recorded, Replay, ReplayOptions};
 
-/// Something that a modem has to say.
+/// A packet of a modem's speech.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// When, since the speech began.
+    /// When to send it, since the begin of the speech.
     pub at: Time,
-    /// Whose.
+    /// The radio that it comes from.
     pub radio: Radio,
     /// What it reports.
     pub code: LogCode,
-    /// Which time stamp it bears.
+    /// Which time stamp it carries.
     pub stamped: Stamped,
-    /// What it says.
+    /// Its content.
     pub payload: Vec<u8>,
 }
 
-/// Which time stamp a packet bears.
+/// Which time stamp a packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamped {
-    /// This.
+    /// This stamp.
     Kept(Stamp),
-    /// The wall clock's at this time since the speech began.
+    /// The wall clock's time at this time since the begin of the speech.
     At(Time),
 }
 
-/// What comes next of a speech.
+/// The next part of a speech.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// This.
+    /// This packet.
     Said(Said),
-    /// It is not made yet.
+    /// The next packet does not exist yet.
     Later,
-    /// Nothing: it is over.
+    /// The speech is over.
     End,
 }
 
-/// Something that happened at the door.
+/// An event at the door.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A host came; from where, if that is known.
     HostCame(Option<String>),
-    /// The host went. The modem keeps what it was told.
+    /// The host went. The modem keeps its masks.
     HostWent,
-    /// A host asked for something, drains left out.
+    /// A host made a request other than a drain.
     Asked(Request),
-    /// All was said; the modem goes on to answer.
+    /// The speech is over; the modem continues to answer.
     AllSaid,
 }
 
-/// How the speech went.
+/// Statistics of a speech.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServeStats {
     /// What the modem did.
     pub modem: ModemStats,
     /// Hosts that came.
     pub hosts: u64,
-    /// How late the latest packet was said: a speech that is made too slowly, or a busy machine.
+    /// The largest delay of a packet: the speech is made too slowly, or the machine is busy.
     pub latest: Duration,
 }
 
-/// How long nothing is looked at, at most: the flag that ends it all.
+/// The longest time without a look at the flag that ends everything.
 const LOOKS_EVERY: Duration = Duration::from_millis(50);
-/// How long to wait for what is not made yet.
+/// How long to wait for a packet that does not exist yet.
 const ASKS_AGAIN_AFTER: Duration = Duration::from_millis(1);
-/// How long a host may take to read the last of what was said.
+/// How long a host may take to read the last packets.
 const LETS_READ: Duration = Duration::from_secs(10);
 /// From 1970-01-01 to 1980-01-06.
 const EPOCH: Duration = Duration::from_secs(315_964_800);
 
-/// Lets hosts in, one after the other, until `is_over`, or, if `ends`, until all was said and sent to a host, or the host
-/// that heard the end is gone.
+/// Lets hosts in, one after the other, until `is_over`. With `ends`, also until everything was sent to a host, or until
+/// the host that got the end is gone.
 ///
 /// # Errors
-/// A door that breaks. Hosts that go are none.
+/// If the door breaks. A host that goes is not an error.
 pub fn serve(
     door: &mut Door,
     options: ModemOptions,
@@ -111,7 +111,7 @@ pub fn serve(
     let mut next = Next::Later;
     let mut stats = ServeStats::default();
     let mut was_all_said = false;
-    // Frames on their way to the host: as long as it does not take them, the modem keeps what comes after.
+    // Frames on their way to the host. As long as the host does not take them, the modem keeps later ones.
     let mut outgoing = Outgoing::default();
     let mut incoming = [0; 4_096];
     while !is_over.load(Ordering::Relaxed) {
@@ -182,7 +182,7 @@ pub fn serve(
     Ok(stats)
 }
 
-/// When a speech began, by two clocks.
+/// When a speech began, on two clocks.
 #[derive(Clone, Copy)]
 struct Begin {
     at: Time,
@@ -219,7 +219,7 @@ impl Outgoing {
         self.taken = 0;
     }
 
-    /// Writes what the host takes now; whether it is still there.
+    /// Writes as much as the host takes now; returns whether the host is still there.
     fn write(&mut self, door: &mut Door) -> bool {
         while !self.is_empty() {
             match door.write(&self.bytes[self.taken..]) {
@@ -232,9 +232,9 @@ impl Outgoing {
     }
 }
 
-/// Reads what the host said; whether it is still there.
+/// Reads the host's bytes; returns whether the host is still there.
 fn read(door: &mut Door, buffer: &mut [u8], modem: &mut Modem, now: Time) -> bool {
-    /// A host that never stops talking does not keep the modem from its own speech.
+    /// A host that never stops sending must not keep the modem from its own speech.
     const MOST_PIECES: usize = 16;
     for _ in 0..MOST_PIECES {
         match door.read(buffer) {

@@ -1,7 +1,7 @@
 //! Radio samples from live radios, through SoapySDR, as pieces like those of a recording.
 //!
-//! SoapySDR is a C++ library that has to be installed: it is used by builds with the feature `sdr` only. Without it
-//! settings are read all the same, and [`open`] says what is missing.
+//! SoapySDR is a C++ library that must be installed. Only builds with the feature `sdr` use it. Other builds can still
+//! read settings, and [`open`] says what is missing.
 
 #[cfg(any(feature = "sdr", test))]
 mod clock;
@@ -15,57 +15,57 @@ use crate::iq::{Error, Source};
 /// Whether this build can listen to radios.
 pub const IS_BUILT: bool = cfg!(feature = "sdr");
 
-/// What brings the feature into a build.
+/// How to build with the feature.
 pub const REMEDY: &str =
     "install libsoapysdr-dev and build with `--features sdr`, or start AIRPACE_FEATURES=sdr ./airpace";
 
 /// Which radio, and how it listens.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// What SoapySDR finds it by (`driver`, `serial`, …); empty for the first radio that is found.
+    /// How SoapySDR finds it (`driver`, `serial`, …); empty for the first radio.
     pub device: Vec<(String, String)>,
     /// Which of its receivers, from 0.
     pub channel: usize,
-    /// Which of the receiver's antennas; else the one that the driver prefers.
+    /// Which of the receiver's antennas; otherwise the one that the driver prefers.
     pub antenna: Option<String>,
-    /// The middle of what is received, in Hz.
+    /// The centre frequency, in Hz.
     pub frequency_hz: Option<f64>,
-    /// Samples per second; else the first of [`RATES_HZ`] that it has.
+    /// Samples per second; otherwise the first of [`RATES_HZ`] that the radio has.
     pub rate_hz: Option<f64>,
-    /// Width of its filter in Hz; else what the driver takes for the rate.
+    /// Width of its filter in Hz; otherwise the driver's choice for the rate.
     pub bandwidth_hz: Option<f64>,
-    /// How much it amplifies.
+    /// Its amplification.
     pub gain: Gain,
-    /// By how many millionths its oscillator is fast.
+    /// By how many parts in a million its oscillator is fast.
     pub ppm: f64,
 }
 
-/// How much a radio amplifies.
+/// The amplification of a radio.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Gain {
-    /// By itself where it can, else the middle of its range.
+    /// Automatic if possible, otherwise the middle of its range.
     #[default]
     Unset,
-    /// By itself; refused where it cannot.
+    /// Automatic; refused if the radio cannot do it.
     Automatic,
-    /// So many dB over all its stages.
+    /// This many dB over all stages.
     Db(f64),
 }
 
-/// Rates that suit cells without resampling; the highest is enough for any cell.
+/// Rates that suit cells without resampling. The highest is enough for any cell.
 ///
-/// Chosen: what FFTs of 128 to 1536 points take, and radios usually have.
+/// Chosen: rates of FFTs of 128 to 1536 points that radios usually have.
 pub const RATES_HZ: [f64; 7] = [23.04e6, 19.2e6, 15.36e6, 11.52e6, 7.68e6, 3.84e6, 1.92e6];
 
 impl Settings {
-    /// The keys that are not SoapySDR's.
+    /// The keys that do not belong to SoapySDR.
     pub const KEYS: [&str; 7] = ["freq", "rate", "gain", "antenna", "channel", "bandwidth", "ppm"];
 
-    /// Reads `driver=rtlsdr,serial=1,freq=806M,gain=40`: [`KEYS`](Settings::KEYS) say how it listens and win over
-    /// `self`; SoapySDR gets the others.
+    /// Reads `driver=rtlsdr,serial=1,freq=806M,gain=40`. The [`KEYS`](Settings::KEYS) among them say how the radio
+    /// listens and override `self`; SoapySDR gets the others.
     ///
     /// # Errors
-    /// If something is no `KEY=VALUE`, or a value cannot be.
+    /// If a word is not `KEY=VALUE`, or if a value is impossible.
     pub fn with(&self, text: &str) -> Result<Settings, String> {
         let mut settings = self.clone();
         settings.device.clear();
@@ -97,7 +97,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// What people call it.
+    /// The radio's name for people.
     pub fn name(&self) -> String {
         let words = self.device.iter().map(|(key, value)| format!("{key}={value}"));
         let channel = (self.channel > 0).then(|| format!("channel={}", self.channel));
@@ -111,7 +111,7 @@ impl Settings {
 /// Reads a frequency or rate in Hz: `1815.2e6`, `1815.2M`, `1920k`.
 ///
 /// # Errors
-/// If it is none.
+/// If the text is not a frequency.
 pub fn hertz(text: &str) -> Result<f64, String> {
     let units = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("", 1.0)];
     let read = |(unit, hz): (&str, f64)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * hz);
@@ -119,10 +119,10 @@ pub fn hertz(text: &str) -> Result<f64, String> {
     found.ok_or_else(|| "give hertz above 0, such as 1815.2e6 or 1815.2M".to_owned())
 }
 
-/// Reads by how many millionths an oscillator is fast.
+/// Reads by how many parts in a million an oscillator is fast.
 ///
 /// # Errors
-/// If it is no number, or more than any oscillator is off.
+/// If the text is not a number, or is more than any oscillator is off.
 pub fn ppm(text: &str) -> Result<f64, String> {
     let read = text.parse().ok().filter(|ppm: &f64| ppm.abs() <= 1000.0);
     read.ok_or_else(|| "give millionths from -1000 to 1000".to_owned())
@@ -141,16 +141,16 @@ impl std::str::FromStr for Gain {
     }
 }
 
-/// How a radio listens, as it says itself.
+/// How a radio listens, as reported by the radio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
-    /// The middle of what is received, in Hz.
+    /// The centre frequency, in Hz.
     pub frequency_hz: f64,
     /// Samples per second.
     pub rate_hz: f64,
-    /// How much it amplifies in dB; `None` if it finds that by itself.
+    /// Its gain in dB; `None` if the radio sets it automatically.
     pub gain_db: Option<f64>,
-    /// Which antenna.
+    /// The antenna.
     pub antenna: String,
 }
 
@@ -168,7 +168,7 @@ impl fmt::Display for Tuned {
 /// Opens a radio and tunes it. It listens from the first read on.
 ///
 /// # Errors
-/// If there is no such radio, it cannot listen so, or this build cannot listen at all; says what to do.
+/// If there is no such radio, if it cannot listen like this, or if this build cannot listen at all. Says what to do.
 pub fn open(settings: &Settings) -> Result<(Box<dyn Source>, Tuned), Error> {
     #[cfg(feature = "sdr")]
     {
@@ -179,7 +179,7 @@ pub fn open(settings: &Settings) -> Result<(Box<dyn Source>, Tuned), Error> {
     Err(not_built(settings.name()))
 }
 
-/// The radios that are there, in the words that open them.
+/// The available radios, in the words that open them.
 ///
 /// # Errors
 /// If this build cannot listen at all, or SoapySDR fails.

@@ -1,4 +1,5 @@
-//! Ports of modems: a serial device, `/dev/diag`, or a TCP connection, opened, read and written alike.
+//! Ports of modems: a serial device, `/dev/diag`, or a TCP connection. All are opened, read and written in the same
+//! way.
 //!
 //! ```text
 //! Source ──open──▶ Port ──read──▶ bytes of the diagnostic stream
@@ -22,13 +23,13 @@ use rustix::net::sockopt;
 
 use dev_diag::DevDiag;
 
-/// How long a TCP connection may take to come about.
+/// How long opening a TCP connection may take.
 ///
-/// Chosen: what people wait without doubt; a modem's port is on this host or one hop away.
+/// Chosen: as long as people wait without doubt. A modem's port is on this host or one hop away.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a port that another program has is waited for at first: the guard of a daemon that was killed has it until it
-/// has given the modem back.
+/// How long to wait at first for a port that another program uses: the guard of a killed daemon keeps the port until it
+/// has restored the modem.
 ///
 /// Chosen: several times what a modem takes to answer the guard.
 const LETS_GO_WITHIN: Duration = Duration::from_secs(2);
@@ -40,7 +41,7 @@ pub enum Source {
     Serial(PathBuf),
     /// The character device of a phone's own kernel.
     DevDiag(PathBuf),
-    /// A TCP server that passes the stream on, `HOST:PORT`.
+    /// A TCP server that forwards the stream, `HOST:PORT`.
     Tcp(String),
 }
 
@@ -52,7 +53,7 @@ pub struct Port {
 
 #[derive(Debug)]
 enum Device {
-    /// Anything that is read and written by one descriptor.
+    /// A port that is read and written through one descriptor.
     Plain(OwnedFd),
     DevDiag(DevDiag),
 }
@@ -67,8 +68,8 @@ impl fmt::Display for Source {
 }
 
 impl Source {
-    /// The same port by a name that it keeps when it is plugged in again: of a USB modem's port the link below
-    /// `/dev/serial/by-id`, which has the modem's serial number and the port's place in the modem.
+    /// The same port under a name that stays the same when it is plugged in again. For a USB modem's port this is the
+    /// link below `/dev/serial/by-id`, which has the modem's serial number and the port's place in the modem.
     pub fn lasting(self) -> Source {
         match self {
             Source::Serial(path) => Source::Serial(serial::lasting(path, serial::BY_ID.as_ref())),
@@ -76,10 +77,10 @@ impl Source {
         }
     }
 
-    /// Opens it.
+    /// Opens the port.
     ///
     /// # Errors
-    /// A port that is not there, that belongs to somebody else, or that is not what it was said to be.
+    /// If the port does not exist, belongs to another program, or is not of the named kind.
     pub fn open(&self) -> io::Result<Port> {
         let device = match self {
             Source::Serial(path) => Device::Plain(serial::open(path)?),
@@ -89,10 +90,11 @@ impl Source {
         Ok(Port { device })
     }
 
-    /// Tells what can never work from what may come: opens a serial device if it is there; other ports are opened later.
+    /// Tells a port that can never work from one that may still appear: opens a serial device if it exists. Other ports
+    /// are opened later.
     ///
-    /// # Errors
-    /// `InvalidInput` for what can be no port, `ResourceBusy` for one that another program has, and does not let go soon.
+    /// # Errors `InvalidInput` for a name that cannot be a port, `ResourceBusy` for a port that another program uses
+    /// and does not release soon.
     pub(crate) fn open_first(&self) -> io::Result<Option<Port>> {
         self.open_first_within(LETS_GO_WITHIN)
     }
@@ -125,19 +127,17 @@ impl Source {
 }
 
 impl Port {
-    /// A port by a descriptor that is open already, such as one that was inherited.
+    /// A port from a descriptor that is open already, for example an inherited one.
     ///
-    /// # Errors
-    /// What the operating system refuses.
+    /// # Errors If the operating system refuses.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Port> {
         rustix::io::ioctl_fionbio(&fd, true)?;
         Ok(Port { device: Device::Plain(fd) })
     }
 
-    /// Reads what has come; `None` if nothing has.
+    /// Reads the bytes that have come; `None` if there are none.
     ///
-    /// # Errors
-    /// A port that is gone; at the end of a stream `UnexpectedEof`.
+    /// # Errors If the port is gone; `UnexpectedEof` at the end of a stream.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match rustix::io::read(self.as_fd(), buffer) {
             Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the other end has closed the port")),
@@ -147,10 +147,10 @@ impl Port {
         }
     }
 
-    /// Writes bytes of frames, as many as the port takes now; `None` if it takes none.
+    /// Writes as many bytes of the frames as the port takes now; `None` if it takes none.
     ///
     /// # Errors
-    /// A port that is gone.
+    /// If the port is gone.
     pub fn write(&self, frames: &[u8]) -> io::Result<Option<usize>> {
         match &self.device {
             Device::DevDiag(device) => device.write(frames).map(Some),
@@ -162,7 +162,7 @@ impl Port {
         }
     }
 
-    /// Whether this port passes on frames that it has told apart, for which they must be HDLC.
+    /// Whether this port splits the stream into frames itself, which then must be HDLC.
     pub fn is_framed(&self) -> bool {
         matches!(self.device, Device::DevDiag(_))
     }
@@ -172,10 +172,9 @@ impl Port {
         matches!(self.device, Device::DevDiag(_))
     }
 
-    /// Has the modem send what its buffer holds, by the device's own way.
+    /// Makes the modem send the content of its buffer, in the device's own way.
     ///
-    /// # Errors
-    /// `Unsupported` from a device that has none, and what the driver refuses.
+    /// # Errors `Unsupported` for a device without such a way, and errors of the driver.
     pub fn drain(&self) -> io::Result<()> {
         match &self.device {
             Device::DevDiag(device) => device.drain(),
@@ -183,11 +182,10 @@ impl Port {
         }
     }
 
-    /// A second descriptor of the same port, for a process that is to outlive this one; `None` where the driver would
-    /// not serve another process by it.
+    /// A second descriptor of the same port, for a process that is to outlive this one; `None` if the driver does not
+    /// serve another process through it.
     ///
-    /// # Errors
-    /// What the operating system refuses.
+    /// # Errors If the operating system refuses.
     pub fn inheritable(&self) -> io::Result<Option<OwnedFd>> {
         match &self.device {
             Device::Plain(fd) => fd.try_clone().map(Some),
@@ -213,7 +211,7 @@ fn connect(address: &str) -> io::Result<OwnedFd> {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 stream.set_nonblocking(true)?;
-                // A peer whose host died says nothing; without this its silence would last for ever.
+                // A peer whose host died sends nothing; without keep-alive, its silence would last forever.
                 sockopt::set_socket_keepalive(&stream, true)?;
                 sockopt::set_tcp_keepidle(&stream, Duration::from_secs(5))?;
                 sockopt::set_tcp_keepintvl(&stream, Duration::from_secs(2))?;
@@ -226,8 +224,7 @@ fn connect(address: &str) -> io::Result<OwnedFd> {
     Err(refused)
 }
 
-/// `tcp:HOST:PORT`, `diag:PATH`, or the path of a serial device: how a source is written where there is room for one
-/// word.
+/// `tcp:HOST:PORT`, `diag:PATH`, or the path of a serial device: a source in one word.
 impl FromStr for Source {
     type Err = std::convert::Infallible;
 

@@ -1,43 +1,43 @@
-//! The calls of the operating system that no safe wrapper offers.
+//! Calls of the operating system for which no safe wrapper exists.
 
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// A call of the driver that reads, and may overwrite, the bytes of `argument`.
+/// Calls the driver, which reads `argument` and may overwrite it.
 ///
 /// # Errors
-/// What the driver answers.
+/// If the driver refuses.
 pub(crate) fn ioctl(fd: BorrowedFd<'_>, number: u32, argument: &mut [u8]) -> io::Result<()> {
-    /// The most that an argument of a call in use here may take, in any generation of the driver.
+    /// The longest argument of any call used here, in any generation of the driver.
     const ROOM: usize = 64;
     let mut room = [0u8; ROOM];
     assert!(argument.len() <= ROOM, "arguments are a few bytes");
     room[..argument.len()].copy_from_slice(argument);
-    // SAFETY: the descriptor is open for as long as it is borrowed, and `room` lives to the end of the call. The
-    // driver reads and writes through the pointer no more than the structure that it knows by this number, and those
-    // of `diag::char_device` are at most 28 bytes in every generation of it.
+    // SAFETY: the descriptor is open as long as it is borrowed, and `room` lives to the end of the call. The driver
+    // reads and writes through the pointer at most the structure that it knows by this number, and the structures of
+    // `diag::char_device` have at most 28 bytes in every generation of the driver.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), number as _, room.as_mut_ptr()) };
     argument.copy_from_slice(&room[..argument.len()]);
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A call of the driver whose argument is a number.
+/// Calls the driver with a number as argument.
 ///
 /// # Errors
-/// What the driver answers.
+/// If the driver refuses.
 pub(crate) fn ioctl_number(fd: BorrowedFd<'_>, number: u32, argument: u32) -> io::Result<()> {
-    // SAFETY: the descriptor is open for as long as it is borrowed. A driver that takes this argument for a pointer
-    // finds no memory of ours at an address that small, and refuses it.
+    // SAFETY: the descriptor is open as long as it is borrowed. A driver that takes this argument for a pointer finds
+    // no memory of ours at such a small address, and refuses it.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), number as _, libc::c_ulong::from(argument)) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Has the calling thread run before all that have no real-time priority.
+/// Makes the calling thread run before all threads without real-time priority.
 ///
 /// # Errors
-/// A process that may not: it needs CAP_SYS_NICE or a limit `rtprio`.
+/// If the process is not allowed to: it needs CAP_SYS_NICE or a limit `rtprio`.
 pub(crate) fn run_first(priority: i32) -> io::Result<()> {
     // SAFETY: the structure is plain numbers, for which zero is valid, and lives to the end of the call; 0 is the
     // calling thread. SCHED_RESET_ON_FORK keeps children from inheriting the priority.

@@ -1,7 +1,8 @@
-//! What publishing and reading cost, and how long a reading takes to reach a reader.
+//! The cost of publishing and reading, and how long a reading takes to reach a reader.
 //!
-//! Before criterion's figures comes a table of single readings, one every millisecond, from the call that publishes to
-//! the reader that has it in hand: readers that wait (asleep in the kernel), and one that looks all the time.
+//! Criterion's figures follow a table of single readings, one every millisecond. It measures from the call that
+//! publishes to the reader that has the reading: for readers that wait (asleep in the kernel), and for one that polls
+//! all the time.
 //!
 //! `cargo bench -p airpace-od`
 
@@ -20,7 +21,7 @@ const SLOT: SlotId = SlotId(0);
 /// Readings of a row of the table.
 const READINGS: u64 = 3_000;
 
-/// A daemon of one KPI, in a thread of its own.
+/// A daemon with one KPI, in a thread of its own.
 struct Daemon {
     publisher: Publisher,
     dir: TempDir,

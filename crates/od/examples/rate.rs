@@ -1,18 +1,18 @@
-//! How fast the cell serves this phone, from the modem's own count of bytes: what a transport would pace by.
+//! How fast the cell serves this phone, from the modem's own count of bytes: a transport would pace by this rate.
 //!
 //! ```text
 //! cargo run -p airpace-od --example rate [KPI]
 //! ```
 //!
-//! Subscribes to a KPI that counts in total (`lte.dl.bytes` if none is named), so that nothing is lost between two
-//! looks, and prints the rate of every tenth of a second, until the daemon goes.
+//! Subscribes to a KPI that counts a total (`lte.dl.bytes` if none is named), so that nothing is lost between two
+//! looks. Prints the rate of every tenth of a second, until the daemon goes.
 
 use std::time::Duration;
 
 use od::{Error, Od, Reading};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A reading older than this says nothing about now: the modem is silent, or the phone asleep.
+/// A reading older than this says nothing about the present: the modem is silent, or the phone is asleep.
 const TOO_OLD: Duration = Duration::from_secs(1);
 
 fn main() -> Result<(), Error> {
@@ -34,7 +34,7 @@ fn main() -> Result<(), Error> {
     Err(Error::Stale)
 }
 
-/// Bits per second from one reading to another, by the modem's clock; `None` if it cannot be known.
+/// Bits per second from one reading to the next, by the modem's clock; `None` if it cannot be known.
 fn rate(before: &Reading, now: &Reading) -> Option<f64> {
     let is_new = now.sequence > before.sequence && now.gaps == before.gaps;
     let seconds = now.modem_ns.saturating_sub(before.modem_ns) as f64 * 1e-9;

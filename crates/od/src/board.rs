@@ -1,7 +1,7 @@
 //! The daemon's side of the board: adds KPIs, publishes readings, gives signs of life.
 //!
-//! The two halves belong to the daemon's two threads: [`Board`] to the one that talks with programs, [`Publisher`] to
-//! the one that listens to the modem. Neither ever waits for the other, nor for any reader.
+//! The two halves belong to the daemon's two threads: [`Board`] to the thread that talks with programs, [`Publisher`]
+//! to the thread that listens to the modem. Neither ever waits for the other, nor for any reader.
 //!
 //! Source: BISCAY §4 (a thread for data, a thread for control)
 
@@ -22,20 +22,20 @@ use crate::map::Mapping;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(pub u32);
 
-/// What the daemon has to say about a KPI once; the rest of a [`crate::Reading`] is the board's to add.
+/// What the daemon itself contributes to a reading; the board adds the rest of a [`crate::Reading`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Entry {
     /// The KPI's value, in its unit.
     pub value: f64,
-    /// When the modem measured it, in ns since 1980-01-06; 0 if it did not say.
+    /// When the modem measured it, in ns since 1980-01-06; 0 if the modem did not say.
     pub modem_ns: u64,
-    /// When the packet that holds it had come in whole, in ns of [`crate::clock`].
+    /// When the packet that holds it had arrived completely, in ns of [`crate::clock`].
     pub arrival_ns: u64,
-    /// Which subframe it is of, 10·SFN + subframe, if the packet says.
+    /// Its subframe, 10·SFN + subframe, if the packet tells.
     pub subframe: Option<u16>,
     /// Index of the carrier, 0 the primary cell's.
     pub carrier: u8,
-    /// Which of the phone's radios (SIMs), from 1.
+    /// The phone's radio (SIM), from 1.
     pub radio: u8,
 }
 
@@ -44,15 +44,15 @@ pub struct Entry {
 pub struct Board {
     mapping: Arc<Mapping>,
     for_readers: OwnedFd,
-    /// Places that nobody needs, the longest unneeded first.
+    /// Places that are not needed, the longest unneeded first.
     free: VecDeque<SlotId>,
 }
 
 impl Board {
-    /// Makes a board with room for `capacity` KPIs, for good.
+    /// Makes a board with room for `capacity` KPIs; this number is final.
     ///
-    /// # Errors
-    /// `EINVAL` if there is room for none or for more than [`layout::MOST_ROWS`]; `ENOMEM` and others of the system's.
+    /// # Errors `EINVAL` if `capacity` is 0 or more than [`layout::MOST_ROWS`]; `ENOMEM` and other errors of the
+    /// system.
     pub fn create(capacity: u32) -> Result<(Board, Publisher), Errno> {
         if !(1..=layout::MOST_ROWS).contains(&capacity) {
             return Err(Errno::INVAL);
@@ -84,13 +84,14 @@ impl Board {
         self.mapping.capacity()
     }
 
-    /// Gives a KPI a place of its own, until [`Board::free`]; the same place for the same name.
+    /// Gives a KPI a place of its own, until [`Board::free`]. The same name gets the same place.
     ///
-    /// Once all places were given, the one that nobody has needed for longest is given anew, in its next generation: the
-    /// publisher has to be told, by [`Publisher::assign`], before it publishes there.
+    /// Once all places were given, the place that has been unneeded for longest is given again, in its next generation.
+    /// The publisher has to be told by [`Publisher::assign`] before it publishes there.
     ///
     /// # Errors
-    /// `EINVAL` if name or unit is too long, or not of visible ASCII, or the name is empty; `ENOSPC` if all places are needed.
+    /// `EINVAL` if name or unit is too long or is not visible ASCII, or if the name is empty; `ENOSPC` if all places
+    /// are needed.
     pub fn add(&mut self, name: &str, unit: &str) -> Result<SlotId, Errno> {
         let rows = self.mapping.header().names.rows.load(Ordering::Relaxed);
         if let Some(known) = self.find(name) {
@@ -107,7 +108,7 @@ impl Board {
             if rows < self.mapping.capacity() { rows } else { self.free.pop_front().ok_or(Errno::NOSPC)?.0 };
         let row = self.mapping.row(at).ok_or(Errno::NOSPC)?;
         if at < rows {
-            // Before the name: who had a lease on what was here is not to take the next one's name for it.
+            // Before the name: a program with a lease on the earlier KPI must not take the new name for it.
             row.generation.store(u32::from(self.generation(SlotId(at)).wrapping_add(1)), Ordering::Release);
         }
         row.name.set(name);
@@ -116,14 +117,14 @@ impl Board {
         Ok(SlotId(at))
     }
 
-    /// Says that nobody needs a place now: another KPI may have it once there is no other. Nothing changes before.
+    /// Marks a place as not needed. Another KPI may get it once no unused place is left; until then nothing changes.
     pub fn free(&mut self, slot: SlotId) {
         if self.name(slot).is_some() && !self.free.contains(&slot) {
             self.free.push_back(slot);
         }
     }
 
-    /// How many KPIs have had a place before the one that has it, modulo 2¹⁶.
+    /// How many KPIs had this place before the present one, modulo 2¹⁶.
     pub fn generation(&self, slot: SlotId) -> u16 {
         self.mapping.row(slot.0).map_or(0, |row| row.generation.load(Ordering::Relaxed) as u16)
     }
@@ -139,7 +140,7 @@ impl Board {
         self.mapping.row(slot.0)?.name.get().filter(|name| !name.is_empty())
     }
 
-    /// Says how many leases there are on a KPI.
+    /// Sets the number of leases on a KPI.
     pub fn set_leases(&self, slot: SlotId, leases: u32) {
         if let Some(row) = self.mapping.row(slot.0) {
             row.leases.store(leases, Ordering::Relaxed);
@@ -151,17 +152,18 @@ impl Board {
         self.mapping.row(slot.0).map_or(0, |row| row.leases.load(Ordering::Relaxed))
     }
 
-    /// Gives a sign of life; readers take a daemon for dead after 100 ms without.
+    /// Gives a sign of life. Readers take a daemon for dead after 100 ms without one.
     pub fn beat(&self) {
         self.mapping.header().life.heartbeat_ns.store(now_ns(), Ordering::Relaxed);
     }
 
-    /// Marks a gap: the port was lost, or packets were. The next reading of every KPI that has had one says so.
+    /// Marks a gap: the port was lost, or packets were. For every KPI that has had a reading, the next reading tells
+    /// it.
     pub fn gap(&self) {
         self.mapping.header().life.gaps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The board as it is handed out: by this descriptor it can only be read.
+    /// The board for readers: this descriptor only allows reading.
     pub fn for_readers(&self) -> BorrowedFd<'_> {
         self.for_readers.as_fd()
     }
@@ -174,19 +176,19 @@ impl Drop for Board {
     }
 }
 
-/// The data thread's half: the only one who publishes.
+/// The data thread's half: the only one that publishes.
 #[derive(Debug)]
 pub struct Publisher {
     mapping: Arc<Mapping>,
     slots: Vec<Published>,
-    /// Groups of KPIs with a reading since readers were woken last; see [`layout::group`].
+    /// Groups of KPIs with a reading since readers were last woken; see [`layout::group`].
     fresh: u32,
 }
 
 /// What was published at a place.
 #[derive(Clone, Copy, Debug, Default)]
 struct Published {
-    /// Number of the slot's last publication, whatever KPI it was of.
+    /// Number of the slot's last publication, for any KPI.
     number: u64,
     /// Number of the KPI's last reading.
     sequence: u64,
@@ -195,13 +197,12 @@ struct Published {
 }
 
 impl Publisher {
-    /// Tells which generation of a place is published from now on; whether that is another than before.
+    /// Sets the generation of a place that is published from now on; returns whether it differs from the one before.
     ///
-    /// The generation comes to this thread with the order to publish, and is not looked up on the board: what this
-    /// thread still publishes of the KPI before must not pass for the next one's.
+    /// The generation comes to this thread with the order to publish. It is not looked up on the board, because
+    /// readings of the earlier KPI that this thread still publishes must not pass for readings of the next one.
     ///
-    /// # Panics
-    /// If the place is another board's, beyond the end of this one.
+    /// # Panics If the place belongs to another board and lies beyond the end of this one.
     pub fn assign(&mut self, slot: SlotId, generation: u16) -> bool {
         let published = &mut self.slots[slot.0 as usize];
         let is_other = published.generation != generation;
@@ -211,22 +212,22 @@ impl Publisher {
         is_other
     }
 
-    /// Publishes a reading and gives its sequence number, from 1. Wait-free, and no system call.
+    /// Publishes a reading and returns its sequence number, from 1. Wait-free, and no system call.
     ///
     /// # Panics
-    /// If the place is another board's, beyond the end of this one.
+    /// If the place belongs to another board and lies beyond the end of this one.
     #[inline]
     pub fn publish(&mut self, slot: SlotId, entry: &Entry) -> u64 {
         let gaps = self.mapping.header().life.gaps.load(Ordering::Relaxed);
         let published = &mut self.slots[slot.0 as usize];
-        // Nothing lies before the first reading.
+        // There is no gap before the first reading.
         let is_after_gap = published.sequence > 0 && published.gaps != gaps;
         let Published { number, sequence, generation, .. } = *published;
         *published = Published { number: number + 1, sequence: sequence + 1, gaps, generation };
         let words = words_of(entry, now_ns(), is_after_gap, published);
         let row = self.mapping.row(slot.0).expect("there are as many rows as places");
         row.slot.publish(published.number, &words);
-        // Who has no lease on it does not wait for it.
+        // Readers without a lease on the KPI do not wait for it.
         if row.leases.load(Ordering::Relaxed) > 0 {
             self.fresh |= layout::group(slot.0);
         }
@@ -238,8 +239,8 @@ impl Publisher {
         self.mapping.header().life.gaps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Wakes the readers that wait for what was published since the last time: once after a batch of readings. One system
-    /// call, or none where nobody has a lease on any of it.
+    /// Wakes the readers that wait for readings published since the last call: once after a batch of readings. One
+    /// system call, or none if there is no lease on any of them.
     pub fn wake(&mut self) {
         wake(&self.mapping, std::mem::take(&mut self.fresh));
     }
@@ -250,7 +251,7 @@ fn wake(mapping: &Mapping, groups: u32) {
     let word = &mapping.header().news.batches;
     word.fetch_add(1, Ordering::Release);
     if let Some(groups) = NonZeroU32::new(groups) {
-        // Cannot fail on memory of one's own; if it did, readers would still wake up for the next heartbeat.
+        // Cannot fail on own memory. If it did, readers would still wake up for the next heartbeat.
         let _ = futex::wake_bitset(word, futex::Flags::empty(), i32::MAX as u32, groups);
     }
 }

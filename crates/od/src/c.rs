@@ -1,7 +1,7 @@
 //! The C interface, as `include/od.h` declares it and the manual pages describe it.
 //!
-//! Functions give −1 or `NULL` and set `errno`. No panic crosses the border. Pointers are the caller's promise: where
-//! C hands one in, it is null or points to what the header says.
+//! Functions return −1 or `NULL` and set `errno`. No panic crosses the border to C. The caller is responsible for
+//! pointers: a pointer that C passes is null or points to what the header says.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -18,15 +18,15 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::reader::{Od, Place, Reading};
 
-/// `OD_AFTER_GAP`: readings were lost between this and the one before.
+/// `OD_AFTER_GAP`: readings were lost between this one and the previous one.
 pub const AFTER_GAP: u32 = 1;
 
-/// `od`: an opened daemon, and how many leases the program has on each place.
+/// `od`: an opened daemon, with the number of the program's leases on each place.
 #[derive(Debug)]
 pub struct Handle {
     od: Od,
     leases: Box<[AtomicU32]>,
-    /// Of what each place was leased for last.
+    /// The generation of each place at its last lease.
     generations: Box<[AtomicU32]>,
 }
 
@@ -42,7 +42,7 @@ pub struct CKpi {
     pub name: *const c_char,
     /// Unit of its values.
     pub unit: *const c_char,
-    /// What it is, in a few words.
+    /// The meaning of the KPI, in a few words.
     pub about: *const c_char,
 }
 
@@ -96,11 +96,11 @@ impl CReading {
     }
 }
 
-/// What went wrong, before it becomes −1 and `errno`.
+/// An error, before it becomes −1 and `errno`.
 enum Failure {
-    /// With words for [`od_strerror`].
+    /// With a text for [`od_strerror`].
     Told(Error),
-    /// A number that says it all.
+    /// With only a number.
     Plain(Errno),
 }
 
@@ -117,12 +117,13 @@ impl From<Errno> for Failure {
 }
 
 thread_local! {
-    /// The number of this thread's last failure, if `LAST_WORDS` are about it; else 0.
+    /// The number of this thread's last failure if `LAST_WORDS` describe it; otherwise 0.
     static LAST: Cell<c_int> = const { Cell::new(0) };
     static LAST_WORDS: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
-/// Opens the daemon whose folder is `dir`, or the default one for `NULL`. `NULL` and `errno` if it cannot.
+/// Opens the daemon whose folder is `dir`, or the default folder for `NULL`. Returns `NULL` and sets `errno` on
+/// failure.
 ///
 /// # Safety
 /// `dir` is null or a C string.
@@ -138,24 +139,24 @@ pub unsafe extern "C" fn od_open(dir: *const c_char) -> *mut Handle {
     })
 }
 
-/// Closes what [`od_open`] gave; its subscriptions end.
+/// Closes a handle of [`od_open`]; its subscriptions end.
 ///
 /// # Safety
-/// `od` is null or from [`od_open`], and nobody uses it at the same time or later.
+/// `od` is null or from [`od_open`], and no thread uses it at the same time or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn od_close(od: *mut Handle) -> c_int {
     guard(-1, || {
         if od.is_null() {
             return Err(Errno::INVAL.into());
         }
-        // SAFETY: the caller's promise: a box that `od_open` gave out, and its last use.
+        // SAFETY: the caller's promise: this is a box that `od_open` gave out, and this is its last use.
         drop(unsafe { Box::from_raw(od) });
         Ok(0)
     })
 }
 
-/// Calls `each` with every KPI that the daemon offers, until it gives something other than 0; gives how many calls
-/// there were.
+/// Calls `each` with every KPI that the daemon offers, until `each` returns something other than 0. Returns the number
+/// of calls.
 ///
 /// # Safety
 /// `od` is null or open; `each` is null or a function that returns normally.
@@ -175,7 +176,7 @@ pub unsafe extern "C" fn od_list(
             let [name, unit, about] = texts.each_ref().map(|text| text.as_ptr());
             let info = CKpi { size: size_of::<CKpi>() as u32, reserved: 0, name, unit, about };
             calls += 1;
-            // SAFETY: the caller's promise about `each`; what is pointed to outlives the call.
+            // SAFETY: the caller's promise about `each`; the strings outlive the call.
             if unsafe { each(&info, context) } != 0 {
                 break;
             }
@@ -184,7 +185,7 @@ pub unsafe extern "C" fn od_list(
     })
 }
 
-/// Subscribes to a KPI; gives the number to read it by.
+/// Subscribes to a KPI; returns the number to read it by.
 ///
 /// # Safety
 /// `od` is null or open, `name` null or a C string.
@@ -201,7 +202,7 @@ pub unsafe extern "C" fn od_subscribe(od: *const Handle, name: *const c_char) ->
     })
 }
 
-/// Ends a subscription. What was subscribed to twice is read until it was unsubscribed from twice.
+/// Ends a subscription. A KPI that was subscribed to twice can be read until it was unsubscribed from twice.
 ///
 /// # Safety
 /// `od` is null or open.
@@ -229,7 +230,7 @@ pub unsafe extern "C" fn od_latest(od: *const Handle, kpi: c_int, reading: *mut 
         // SAFETY: the caller's promise.
         let (handle, room) = unsafe { (open(od)?, room(reading)?) };
         let latest = handle.od.latest(handle.place(kpi)?).ok_or(Errno::AGAIN)?;
-        // SAFETY: so much room there is.
+        // SAFETY: `reading` has room for that many bytes.
         unsafe { put(&latest, reading, room) };
         Ok(0)
     })
@@ -251,7 +252,7 @@ pub unsafe extern "C" fn od_wait(
         // SAFETY: the caller's promise.
         let (handle, room) = unsafe { (open(od)?, room(reading)?) };
         let next = handle.od.wait(handle.place(kpi)?, after, duration(timeout_ns))?;
-        // SAFETY: so much room there is.
+        // SAFETY: `reading` has room for that many bytes.
         unsafe { put(&next, reading, room) };
         Ok(0)
     })
@@ -271,7 +272,7 @@ pub unsafe extern "C" fn od_wait_any(od: *const Handle, seen: *mut u32, timeout_
     })
 }
 
-/// How long ago the packet that holds a reading came in, in ns. No system call.
+/// How long ago the packet with this reading came in, in ns. No system call.
 ///
 /// # Safety
 /// `reading` is null or points to a reading that was read.
@@ -284,7 +285,7 @@ pub unsafe extern "C" fn od_age_ns(reading: *const CReading) -> i64 {
     })
 }
 
-/// 1 if the daemon runs and gave a sign of life within 100 ms, 0 if not. No system call.
+/// 1 if the daemon runs and gave a sign of life within 100 ms, otherwise 0. No system call.
 ///
 /// # Safety
 /// `od` is null or open.
@@ -294,9 +295,9 @@ pub unsafe extern "C" fn od_alive(od: *const Handle) -> c_int {
     guard(-1, || Ok(c_int::from(unsafe { open(od) }?.od.is_alive())))
 }
 
-/// Says in words what a number in `errno` means that a function of this library has set; never `NULL`.
+/// Describes in words a number that a function of this library has set in `errno`; never `NULL`.
 ///
-/// What the thread's last failure has to say in particular, if it had this number: valid until its next failure.
+/// If the number is that of the thread's last failure, the text describes that failure: valid until the next failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn od_strerror(errnum: c_int) -> *const c_char {
     let is_last = LAST.try_with(|last| last.get() == errnum).unwrap_or(false);
@@ -332,10 +333,10 @@ impl Handle {
     }
 }
 
-/// Does what a function is for; a failure, or a panic, becomes `failed` and `errno`.
+/// Does the work of a function. A failure or a panic becomes `failed` and `errno`.
 #[inline]
 fn guard<T>(failed: T, work: impl FnOnce() -> Result<T, Failure>) -> T {
-    // What a panic leaves half done is dropped with it, or is an atomic word.
+    // Half-done work of a panic is dropped with it, or is an atomic word.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(done)) => done,
         Ok(Err(failure)) => {
@@ -352,14 +353,14 @@ fn guard<T>(failed: T, work: impl FnOnce() -> Result<T, Failure>) -> T {
 #[cold]
 fn fail(failure: &Failure) {
     let number = match failure {
-        // Nothing is allocated or freed: reading may fail in a signal handler.
+        // Nothing is allocated or freed here: reading may fail in a signal handler.
         Failure::Plain(errno) => {
             let _ = LAST.try_with(|last| last.set(0));
             errno.raw_os_error()
         }
         Failure::Told(error) => {
             let number = error.errno().raw_os_error();
-            // A thread that is ending has no words any more.
+            // A thread that is ending has no texts any more.
             let is_kept = LAST_WORDS.try_with(|last| last.replace(Some(words(error.to_string())))).is_ok();
             let _ = LAST.try_with(|last| last.set(if is_kept { number } else { 0 }));
             number
@@ -372,22 +373,22 @@ fn fail(failure: &Failure) {
 /// `od` is null or open.
 #[inline]
 unsafe fn open<'a>(od: *const Handle) -> Result<&'a Handle, Errno> {
-    // SAFETY: as said above.
+    // SAFETY: the caller's promise, as above.
     unsafe { od.as_ref() }.ok_or(Errno::INVAL)
 }
 
 /// # Safety
 /// `text` is null or a C string.
 unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: as said above.
+    // SAFETY: the caller's promise, as above.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }
 
-/// Bytes of `struct od_reading` in the first version of the interface: a program that has less has not set its size.
+/// Bytes of `struct od_reading` in the first version of the interface. A program with fewer has not set the size.
 const LEAST_READING_BYTES: u32 = 64;
 const _: () = assert!(size_of::<CReading>() >= LEAST_READING_BYTES as usize);
 
-/// How many bytes of a reading the program has room for, by the header that it was compiled with.
+/// How many bytes of a reading the program has room for, according to the header it was compiled with.
 ///
 /// # Safety
 /// `reading` is null or points to as many bytes as its `size` says.
@@ -396,35 +397,35 @@ unsafe fn room(reading: *const CReading) -> Result<u32, Errno> {
     if reading.is_null() {
         return Err(Errno::INVAL);
     }
-    // SAFETY: the size lies at the beginning, and nothing else is touched.
+    // SAFETY: the size lies at the beginning, and nothing else is read.
     let size = unsafe { (&raw const (*reading).size).read() };
     if size < LEAST_READING_BYTES { Err(Errno::INVAL) } else { Ok(size.min(size_of::<CReading>() as u32)) }
 }
 
-/// Hands a reading out: as much of it as there is room for, which its `size` then says.
+/// Gives a reading out: as many bytes as there is room for. Its `size` then tells how many.
 ///
 /// # Safety
-/// `into` points to `room` bytes, and `room` is what [`room`] has said.
+/// `into` points to `room` bytes, and `room` is a value of [`room`].
 #[inline]
 unsafe fn put(reading: &Reading, into: *mut CReading, room: u32) {
     let reading = CReading { size: room, ..CReading::of(reading) };
-    // SAFETY: both are as long as said above, and one is our own.
+    // SAFETY: both have the length given above, and one is our own.
     unsafe { (&raw const reading).cast::<u8>().copy_to_nonoverlapping(into.cast(), room as usize) };
 }
 
-/// A timeout; for ever if it is negative.
+/// A timeout; infinite if the number is negative.
 fn duration(timeout_ns: i64) -> Duration {
     u64::try_from(timeout_ns).map_or(Duration::MAX, Duration::from_nanos)
 }
 
-/// As C has it: up to the first zero.
+/// The text for C: without zero bytes.
 fn words(text: String) -> CString {
     let mut bytes = text.into_bytes();
     bytes.retain(|byte| *byte != 0);
     CString::new(bytes).unwrap_or_default()
 }
 
-/// What a number means where this library sets it.
+/// The meaning of a number in `errno` if this library has set it.
 fn in_general(errno: Errno) -> &'static CStr {
     match errno {
         Errno::AGAIN => c"nothing has been published yet",

@@ -1,4 +1,4 @@
-//! The socket on which programs ask the daemon for the board, for names, and for subscriptions.
+//! The socket on which programs ask the daemon for the board, for the list of KPIs, and for subscriptions.
 //!
 //! `control` in the daemon's folder is a Unix stream socket; one line is a request, one line its answer:
 //!
@@ -10,20 +10,20 @@
 //! | `unsubscribe SLOT` | `ok` |
 //! | anything that cannot be done | `error ERRNO TEXT` |
 //!
-//! A subscription is a lease: it ends by `unsubscribe`, or with the connection, however that ends. Leases are counted:
-//! what was subscribed to twice ends when it was unsubscribed from twice.
+//! A subscription is a lease: it ends by `unsubscribe`, or with the connection, however the connection ends. Leases are
+//! counted: two subscriptions to a KPI end with two `unsubscribe`.
 //!
-//! No process and no user keeps others out. A process has at most [`MOST_OF_A_PROCESS`] connections of the
-//! [`MOST_PROGRAMS`] that there may be, with [`MOST_LEASES`] subscriptions together. A user has at most [`MOST_OF_A_USER`]
-//! connections, and subscriptions to three eighths of the board's rows. For root and the daemon's own user these two bounds
-//! do not hold, and [`RESERVED_PROGRAMS`] connections and a quarter of the rows are kept for them: other users who act
-//! together can fill what they share, but keep these two from nothing. A connection ends that has asked for neither the
-//! board nor a KPI within [`MOST_IDLE`], or has left a request half said or an answer half read for as long. All requests
-//! together take no more than a tenth of a core.
+//! No process and no user can keep others out. There may be [`MOST_PROGRAMS`] connections. A process may have at most
+//! [`MOST_OF_A_PROCESS`] of them, with [`MOST_LEASES`] subscriptions together. A user may have at most
+//! [`MOST_OF_A_USER`] connections, and subscriptions to three eighths of the board's rows. The user's two bounds do not
+//! hold for root and the daemon's own user, and [`RESERVED_PROGRAMS`] connections and a quarter of the rows are
+//! reserved for these two. Other users who act together can fill their shared part, but cannot take anything from these
+//! two. A connection ends if it has asked for neither the board nor a KPI within [`MOST_IDLE`], or has left a request
+//! or an answer unfinished for that long. All requests together take at most a tenth of a core.
 //!
 //! `printf 'list\n' | socat - UNIX:/run/airpace/control` shows the KPIs.
 //!
-//! Chosen: lines of text, for they are rare, and can be tried by hand; the data path is the board.
+//! Chosen: lines of text, because requests are rare and can then be tried by hand. The data path is the board.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -46,13 +46,13 @@ pub use server::{Host, Server};
 
 /// The socket, in the daemon's folder.
 pub const SOCKET_NAME: &str = "control";
-/// Longest request, its end included.
+/// Longest request, including its line end.
 pub const MOST_REQUEST_BYTES: usize = 256;
 
-/// The daemon's folder: `$OD_DIR`; else `/run/airpace` for root, `$XDG_RUNTIME_DIR/airpace` for others.
+/// The daemon's folder: `$OD_DIR`; otherwise `/run/airpace` for root and `$XDG_RUNTIME_DIR/airpace` for other users.
 ///
 /// # Errors
-/// [`Error::NoFolder`] for others than root without `XDG_RUNTIME_DIR`.
+/// [`Error::NoFolder`] for users other than root without `XDG_RUNTIME_DIR`.
 pub fn default_dir() -> Result<PathBuf, Error> {
     let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     match folder("OD_DIR") {
@@ -65,42 +65,42 @@ pub fn default_dir() -> Result<PathBuf, Error> {
 /// A KPI that the daemon offers. No field has tabs or line breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KpiInfo {
-    /// What to subscribe to.
+    /// The name to subscribe to.
     pub name: String,
     /// Unit of its values.
     pub unit: String,
-    /// What it is, in a few words.
+    /// Its meaning, in a few words.
     pub about: String,
 }
 
 /// What a program asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// The board's descriptor.
+    /// Asks for the board's descriptor.
     Board,
-    /// All KPIs.
+    /// Asks for all KPIs.
     List,
-    /// A lease on a KPI.
+    /// Asks for a lease on a KPI.
     Subscribe(&'a str),
-    /// The end of a lease.
+    /// Ends a lease.
     Unsubscribe(u32),
 }
 
 /// What the daemon answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// `ok`, with a number where the request has one as its answer.
+    /// `ok`, with a number if the request is answered with one.
     Done(Option<u32>),
     /// `error ERRNO TEXT`.
     Refused(Refusal),
 }
 
-/// Why the daemon does not do what was asked for.
+/// Why the daemon refuses a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// As a POSIX number.
+    /// The reason as a POSIX number.
     pub errno: Errno,
-    /// In words, on one line.
+    /// The reason in words, on one line.
     pub text: String,
 }
 
@@ -111,15 +111,15 @@ impl Refusal {
     }
 }
 
-/// A line that is no request.
+/// A line that is not a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRequest;
 
 impl<'a> Request<'a> {
-    /// Reads a line, without its end.
+    /// Reads a line, without its line end.
     ///
     /// # Errors
-    /// [`NoRequest`] if it is none.
+    /// [`NoRequest`] if the line is not a request.
     pub fn parse(line: &'a str) -> Result<Request<'a>, NoRequest> {
         match line.split_once(' ') {
             None if line == "board" => Ok(Request::Board),
@@ -131,7 +131,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The line, without its end.
+/// The line, without its line end.
 impl fmt::Display for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -148,7 +148,7 @@ fn is_word(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Reads a line, without its end; the error is that it is no answer.
+/// Reads a line, without its line end. An error means that the line is not an answer.
 impl FromStr for Answer {
     type Err = ();
 
@@ -167,7 +167,7 @@ impl FromStr for Answer {
     }
 }
 
-/// The line, without its end.
+/// The line, without its line end.
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -180,7 +180,7 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Reads a line of the list, without its end; the error is that it is none.
+/// Reads a line of the list, without its line end. An error means that the line is not one.
 impl FromStr for KpiInfo {
     type Err = ();
 
@@ -191,7 +191,7 @@ impl FromStr for KpiInfo {
     }
 }
 
-/// The line, without its end.
+/// The line, without its line end.
 impl fmt::Display for KpiInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\t{}\t{}", self.name, self.unit, self.about)

@@ -4,19 +4,19 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-/// Why something could not be had from the daemon, or why there can be none.
+/// Why the daemon could not give something, or why there can be no daemon.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nobody answers on the control socket.
+    /// No daemon answers on the control socket.
     #[error("no daemon at {path}: {errno}; start one with `airpace diag serve`")]
     NoDaemon {
         /// The control socket.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         errno: Errno,
     },
-    /// There is no telling where the daemon's folder is.
+    /// The place of the daemon's folder cannot be determined.
     #[error("set OD_DIR to the daemon's folder: XDG_RUNTIME_DIR, in which it would be, is not set")]
     NoFolder,
     /// Another daemon serves this folder.
@@ -25,7 +25,7 @@ pub enum Error {
         /// The folder.
         dir: PathBuf,
     },
-    /// Others could change what the daemon puts there.
+    /// Others could change the daemon's files in this folder.
     #[error(
         "{dir} {what}; give the daemon a folder of its own user's, which nobody else can write, by OD_DIR"
     )]
@@ -35,7 +35,7 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// What the daemon handed out is no board that can be read safely.
+    /// The daemon handed out something that is not a board that can be read safely.
     #[error("the daemon's board cannot be used: {what}")]
     NotABoard {
         /// What is wrong with it.
@@ -51,7 +51,7 @@ pub enum Error {
         /// Ours.
         known: u32,
     },
-    /// The daemon says no.
+    /// The daemon refuses.
     #[error("{text}")]
     Refused {
         /// Its reason as a POSIX number.
@@ -59,16 +59,16 @@ pub enum Error {
         /// Its reason in words.
         text: String,
     },
-    /// The daemon does not speak as it should.
+    /// The daemon breaks the protocol.
     #[error("the daemon answered {line:?}, which is not of its protocol")]
     Protocol {
-        /// What it said.
+        /// The daemon's line.
         line: String,
     },
     /// Nothing came in time.
     #[error("nothing came in time")]
     TimedOut,
-    /// The daemon is stopped, dead or stuck: open anew once it is back.
+    /// The daemon is stopped, dead or stuck. Open again once it is back.
     #[error("the daemon has stopped or shows no sign of life; open anew once it runs")]
     Stale,
     /// A signal came while waiting.
@@ -79,7 +79,7 @@ pub enum Error {
     System {
         /// What was being done.
         doing: &'static str,
-        /// What the system says.
+        /// The error of the system.
         errno: Errno,
     },
 }

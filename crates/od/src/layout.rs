@@ -1,36 +1,37 @@
-//! What lies where on the board.
+//! The positions of everything on the board.
 //!
 //! | bytes | what |
 //! | --- | --- |
 //! | 0–255 | [`Header`]: what this is, signs of life, the word that readers sleep on |
 //! | 256 + 384·i | [`Row`] i: one KPI's name, unit and slot |
 //!
-//! All numbers are in the machine's byte order. Everything is an atomic word, for the other process may write at any time; a
-//! reader believes nothing that it has not checked.
+//! All numbers are in the machine's byte order. Everything is an atomic word, because the other process may write at
+//! any time. A reader checks everything before it believes it.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::slot::Slot;
 
-/// First word of every board: "airpace" and a zero, as they lie in memory.
+/// First word of every board: "airpace" and a zero, as bytes in memory.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"airpace\0");
-/// Counts up with every change of this layout.
+/// Number of this layout; it grows with every change.
 pub const VERSION: u32 = 2;
-/// Bytes for a name, the zero at its end included.
+/// Bytes for a name, including the zero at its end.
 pub const NAME_BYTES: usize = 96;
-/// Bytes for a unit, the zero at its end included.
+/// Bytes for a unit, including the zero at its end.
 pub const UNIT_BYTES: usize = 24;
 /// Most KPIs that a board may have room for.
 pub const MOST_ROWS: u32 = 65_536;
 /// Words of a reading in its slot.
 pub const READING_WORDS: usize = 7;
 
-/// The daemon publishes.
+/// State: the daemon publishes.
 pub const RUNNING: u32 = 1;
-/// The daemon has left in good order.
+/// State: the daemon has left in good order.
 pub const STOPPED: u32 = 2;
 
-/// The beginning of the board: a cache line for each of those who write or read it for different reasons.
+/// The beginning of the board. Parts that different threads write or read for different reasons have their own cache
+/// lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Header {
@@ -51,11 +52,11 @@ pub struct Header {
     reserved: AtomicU32,
     /// When the daemon made the board, in ns of [`crate::clock`].
     pub started_ns: AtomicU64,
-    /// What changes every few milliseconds.
+    /// Words that change every few milliseconds.
     pub life: Life,
-    /// What changes with every batch.
+    /// Words that change with every batch.
     pub news: News,
-    /// What changes with subscriptions.
+    /// Words that change with subscriptions.
     pub names: Names,
 }
 
@@ -63,7 +64,7 @@ pub struct Header {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Life {
-    /// When the daemon last said that it lives, in ns of [`crate::clock`].
+    /// When the daemon last gave a sign of life, in ns of [`crate::clock`].
     pub heartbeat_ns: AtomicU64,
     /// How often the port was lost or log packets were missed.
     pub gaps: AtomicU64,
@@ -83,7 +84,7 @@ pub struct News {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Names {
-    /// Rows that have a name: the first so many.
+    /// Number of rows that have a name: the first ones.
     pub rows: AtomicU32,
 }
 
@@ -105,19 +106,19 @@ pub struct Row {
 
 const _: () = assert!(size_of::<Header>() == 256 && size_of::<Row>() == 384);
 
-/// All that a reader can wait for: also that the daemon stops.
+/// All groups. This also wakes a reader when the daemon stops.
 pub const ALL_GROUPS: u32 = u32::MAX;
 
-/// The group of the KPI at a place, as a bit: who waits for it sleeps on [`News::batches`] under this bit, and is woken
-/// by what is published for KPIs of the same group only.
+/// The group of the KPI at a place, as a bit. A reader that waits for this KPI sleeps on [`News::batches`] under this
+/// bit, and only publications for KPIs of the same group wake it.
 ///
-/// Chosen: a modem says a thousand things in a second; a program that waits for one that comes ten times is not to be
-/// woken a thousand times, which costs the daemon more than the program. Futexes have 32 bits for it.
+/// Chosen: a modem reports a thousand things in a second. A program that waits for a KPI that comes ten times must not
+/// be woken a thousand times, which costs the daemon more than the program. Futexes have 32 bits for this.
 pub const fn group(place: u32) -> u32 {
     1 << (place % u32::BITS)
 }
 
-/// Bytes of a board with room for so many KPIs.
+/// Bytes of a board with room for `capacity` KPIs.
 pub fn board_bytes(capacity: u32) -> usize {
     size_of::<Header>() + capacity as usize * size_of::<Row>()
 }
@@ -133,7 +134,7 @@ impl<const WORDS: usize> Text<WORDS> {
         text.len() < WORDS * 8 && text.bytes().all(|byte| byte.is_ascii_graphic())
     }
 
-    /// Sets the text; false, and nothing is done, if it is too long or has anything but visible ASCII.
+    /// Sets the text. Returns false and does nothing if the text is too long or is not visible ASCII.
     pub fn set(&self, text: &str) -> bool {
         let fits = Self::fits(text);
         if fits {
@@ -146,7 +147,7 @@ impl<const WORDS: usize> Text<WORDS> {
         fits
     }
 
-    /// The text, if it is one that [`Text::set`] could have set.
+    /// The text, if [`Text::set`] could have set it.
     pub fn get(&self) -> Option<String> {
         let bytes = self.0.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
         let text: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A program opens the daemon by its socket, subscribes to KPIs by name, and reads the latest [`Reading`] of each from
-//! memory that it shares with the daemon: without a system call, without a lock, and without the daemon noticing. No
-//! reader can delay the daemon; a daemon that died is noticed by its heartbeat.
+//! memory that it shares with the daemon: without a system call, without a lock, and unnoticed by the daemon. No reader
+//! can delay the daemon. Readers notice a dead daemon by its missing heartbeat.
 //!
 //! | module | what it knows |
 //! | --- | --- |
@@ -22,7 +22,7 @@
 //! | [`control`] | the socket on which board, names and leases are asked for, both ends |
 //! | [`clock`] | the clock of all times on the board |
 //!
-//! Linux and Android of 64 bits only: it rests on sealed memory, futexes and the kernel's clock page.
+//! Only for Linux and Android of 64 bits: libOD needs sealed memory, futexes and the kernel's clock page.
 //!
 //! Source: BISCAY §3.2.3; BISCAY §4
 
@@ -45,7 +45,7 @@ pub use control::{KpiInfo, default_dir};
 pub use error::Error;
 pub use reader::{Kpi, Od, Reading};
 
-/// What the README shows compiles.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,9 +1,9 @@
-//! A board in this process's memory: made by the daemon, or received from it.
+//! A board in this process's memory: created by the daemon, or received from it.
 //!
-//! All that is unsafe about shared memory is here. What makes it sound:
+//! All unsafe code for shared memory is here. It is sound because:
 //!
 //! - The memory cannot shrink under a mapping, which would kill the process that touches it (SIGBUS): the board is a
-//!   memory file sealed against shrinking, and a reader maps nothing that is not sealed so.
+//!   memory file sealed against shrinking, and a reader maps nothing without that seal.
 //! - Everything in it is an atomic word, so whatever another process writes there, at any time, is just a value.
 //! - The mapping ends when its last owner is dropped, and references never outlive that.
 #![allow(unsafe_code)]
@@ -34,9 +34,9 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Makes a board's memory, all zeros, and a descriptor to hand out by which it can only be read.
+    /// Makes a board's memory, all zeros, and a descriptor to hand out that only allows reading.
     ///
-    /// Its size is fixed and all of it is there from the beginning: no page is missing when memory is short later.
+    /// Its size is fixed, and all of it is allocated at the start: no page is missing when memory is short later.
     pub fn create(capacity: u32) -> Result<(Mapping, OwnedFd), Errno> {
         let bytes = layout::board_bytes(capacity);
         let file =
@@ -46,8 +46,8 @@ impl Mapping {
         let mapping = map(file.as_fd(), bytes, capacity, ProtFlags::READ | ProtFlags::WRITE)?;
         let sizes = SealFlags::SHRINK | SealFlags::GROW;
         rustix::fs::fcntl_add_seals(&file, sizes)?;
-        // From here on nobody writes but by the mapping above. Kernels before 5.1 do not know this seal; there, a
-        // read-only descriptor and the file's mode keep programs of other users from writing.
+        // From here on, only the mapping above can write. Kernels before 5.1 do not know this seal; there, a read-only
+        // descriptor and the file's mode keep programs of other users from writing.
         rustix::fs::fchmod(&file, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
         match rustix::fs::fcntl_add_seals(&file, SealFlags::FUTURE_WRITE) {
             Ok(()) | Err(Errno::INVAL) => {}
@@ -57,7 +57,7 @@ impl Mapping {
         Ok((mapping, read_only(&file)?))
     }
 
-    /// Maps a board that somebody hands out, once it is known to be one and safe to read.
+    /// Maps a board that another process handed out, after checking that it is a board and safe to read.
     pub fn open(file: BorrowedFd<'_>) -> Result<Mapping, Error> {
         let broken = |what: String| Error::NotABoard { what };
         let seals = rustix::fs::fcntl_get_seals(file)
@@ -78,16 +78,16 @@ impl Mapping {
     /// The board's beginning.
     #[inline]
     pub fn header(&self) -> &Header {
-        // SAFETY: both ways to make a mapping see to it that it holds a header; it is page-aligned and lives as long as
-        // `self`, and a header is valid whatever its bits are.
+        // SAFETY: both ways to make a mapping ensure that it holds a header. The header is page-aligned, lives as long
+        // as `self`, and is valid for any bits.
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
     /// A row, with a name or without.
     #[inline]
     pub fn row(&self, index: u32) -> Option<&Row> {
-        // SAFETY: rows up to `capacity` lie within the mapping, for its size was checked against it; the offset is a
-        // multiple of a row's alignment; the rest as for the header.
+        // SAFETY: rows up to `capacity` lie within the mapping, because its size was checked against it. The offset is
+        // a multiple of a row's alignment. The rest is as for the header.
         (index < self.capacity).then(|| unsafe {
             self.base.add(size_of::<Header>() + index as usize * size_of::<Row>()).cast::<Row>().as_ref()
         })
@@ -101,19 +101,19 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping that `map` made, and nothing borrows from it any more. It cannot fail for a whole mapping.
+        // SAFETY: `map` made this mapping, and nothing borrows from it any more. Unmapping a whole mapping cannot fail.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
 fn map(file: BorrowedFd<'_>, bytes: usize, capacity: u32, access: ProtFlags) -> Result<Mapping, Errno> {
-    // SAFETY: the kernel chooses a place of its own, so that nothing that is mapped already is replaced.
+    // SAFETY: the kernel chooses an unused address, so that no existing mapping is replaced.
     let base = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, file, 0) }?;
     let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
     Ok(Mapping { base, bytes, capacity })
 }
 
-/// The same memory by a descriptor that cannot be written by.
+/// The same memory by a descriptor that does not allow writing.
 fn read_only(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -121,7 +121,7 @@ fn read_only(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     Ok(opened.into())
 }
 
-/// Whether a header is one of ours and tells the truth about the size; if so, its capacity.
+/// Whether a header is ours and matches the size; if so, returns its capacity.
 fn check(header: &Header, bytes: usize) -> Result<u32, Error> {
     let broken = |what: String| Error::NotABoard { what };
     if header.magic.load(Ordering::Relaxed) != layout::MAGIC {

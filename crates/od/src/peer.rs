@@ -1,14 +1,14 @@
-//! Who is at the other end of a socket.
+//! The process at the other end of a socket.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 
-/// A process at the other end of a Unix socket, as the system had it when it connected.
+/// A process at the other end of a Unix socket, as the system knew it when it connected.
 ///
-/// Its number is 0 where the process is outside the daemon's namespace, as from another container: those of a user
-/// are one then.
+/// Its number is 0 if the process is outside the daemon's namespace, for example in another container. All such
+/// processes of one user count as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     pid: libc::pid_t,
@@ -17,7 +17,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A process of a user, as a daemon of the user `ours` sees it.
+    /// A process of a user, from the point of view of a daemon of the user `ours`.
     pub(crate) fn new(pid: libc::pid_t, uid: libc::uid_t, ours: libc::uid_t) -> Peer {
         Peer { pid, uid, is_trusted: uid == 0 || uid == ours }
     }
@@ -27,17 +27,17 @@ impl Peer {
         self.uid
     }
 
-    /// Whether that is root or the daemon's own user, who could stop the daemon anyway.
+    /// Whether this is root or the daemon's own user, who could stop the daemon anyway.
     pub(crate) fn is_trusted(self) -> bool {
         self.is_trusted
     }
 
-    /// Who connected.
+    /// The process that connected.
     pub fn of(socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
-        // Not by rustix, whose process numbers are never 0.
+        // Not by rustix, in which process numbers are never 0.
         let mut who = libc::ucred { pid: 0, uid: 0, gid: 0 };
         let mut bytes = size_of_val(&who) as libc::socklen_t;
-        // SAFETY: the system writes at most `bytes` bytes to `who`, of which any are valid numbers.
+        // SAFETY: the system writes at most `bytes` bytes to `who`, for which all bits are valid numbers.
         let result = unsafe {
             libc::getsockopt(
                 socket.as_raw_fd(),

@@ -34,42 +34,43 @@ use crate::map::Mapping;
 
 /// How long a daemon may be silent before it counts as dead. It gives a sign of life every few milliseconds.
 ///
-/// Chosen: many missed signs; a machine under load may delay a thread by tens of milliseconds.
+/// Chosen: many missed signs. A machine under load may delay a thread by tens of milliseconds.
 pub const HEARTBEAT_LIMIT: Duration = Duration::from_millis(100);
 
-/// How long a daemon may be silent before waiting for it is in vain.
+/// How long a daemon may be silent before readers stop waiting for it.
 ///
-/// Chosen: longer than [`HEARTBEAT_LIMIT`], for who has nothing else to do loses nothing by waiting for a daemon that
-/// the machine's load holds up.
+/// Chosen: longer than [`HEARTBEAT_LIMIT`]: a program that has nothing else to do loses nothing by waiting for a daemon
+/// that the machine's load delays.
 pub const GIVE_UP_AFTER: Duration = Duration::from_secs(1);
 
-/// What was said about a KPI at one time.
+/// A value of a KPI at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
     /// The KPI's value, in its unit.
     pub value: f64,
-    /// Counts the readings of this KPI from 1; what lies between two that a reader saw, it has missed.
+    /// Counts the readings of this KPI from 1. Numbers between two that a reader saw are readings that the reader
+    /// missed.
     pub sequence: u64,
-    /// When the modem measured it, in ns since 1980-01-06 by its own clock; 0 if it did not say.
+    /// When the modem measured it, in ns since 1980-01-06 by its own clock; 0 if the modem did not say.
     pub modem_ns: u64,
-    /// When the packet that holds it had come in whole, in ns of [`crate::clock`].
+    /// When the packet that holds it had arrived completely, in ns of [`crate::clock`].
     pub arrival_ns: u64,
     /// When it was published, in ns of [`crate::clock`].
     pub published_ns: u64,
-    /// Which subframe it is of, 10·SFN + subframe, if the packet says.
+    /// Its subframe, 10·SFN + subframe, if the packet tells.
     pub subframe: Option<u16>,
     /// Index of the carrier, 0 the primary cell's.
     pub carrier: u8,
-    /// Which of the phone's radios (SIMs), from 1.
+    /// The phone's radio (SIM), from 1.
     pub radio: u8,
-    /// Whether readings were lost between this and the one before: the port was gone, or packets were.
+    /// Whether readings were lost between this one and the previous one: the port was gone, or packets were lost.
     pub is_after_gap: bool,
-    /// Gaps before this reading since the daemon started: if another reading has the same number, none lies between.
+    /// Gaps before this reading since the daemon started: two readings with the same number have no gap between them.
     pub gaps: u64,
 }
 
 impl Reading {
-    /// How long ago the packet that holds it came in. Zero for one from the future, which no sound daemon publishes.
+    /// How long ago the packet that holds it came in. Zero for a time in the future, which no sound daemon publishes.
     pub fn age(&self) -> Duration {
         Duration::from_nanos(now_ns().saturating_sub(self.arrival_ns))
     }
@@ -91,9 +92,9 @@ impl Reading {
     }
 }
 
-/// A daemon that was opened. All its methods may be called by any thread at any time.
+/// A daemon that was opened. Any thread may call any method at any time.
 ///
-/// The subscriptions made through it end when it and all its [`Kpi`]s are dropped, or when the process ends.
+/// Its subscriptions end when it and all its [`Kpi`]s are dropped, or when the process ends.
 #[derive(Clone, Debug)]
 pub struct Od {
     shared: Arc<Shared>,
@@ -109,8 +110,8 @@ impl Od {
     /// Opens the daemon whose folder is `dir`, or [`crate::default_dir`].
     ///
     /// # Errors
-    /// [`Error::NoDaemon`] if nobody answers there, [`Error::NotABoard`] or [`Error::Version`] if what is handed out
-    /// cannot be read safely, and others that name what the system refused.
+    /// [`Error::NoDaemon`] if no daemon answers there, [`Error::NotABoard`] or [`Error::Version`] if the board cannot
+    /// be read safely, and other errors that name what the system refused.
     pub fn open(dir: Option<&Path>) -> Result<Od, Error> {
         let dir = match dir {
             Some(dir) => dir.to_owned(),
@@ -128,10 +129,10 @@ impl Od {
         self.shared.ask(Client::list)
     }
 
-    /// Subscribes to a KPI, `NAME` or `NAME@RADIO`, for as long as what is returned lives. Asks the daemon.
+    /// Subscribes to a KPI, `NAME` or `NAME@RADIO`, as long as the returned value lives. Asks the daemon.
     ///
     /// # Errors
-    /// [`Error::Refused`] with the daemon's reason: there is no such KPI (`ENOENT`), or no place for another (`ENOSPC`).
+    /// [`Error::Refused`] with the daemon's reason: an unknown KPI (`ENOENT`), or no place for another one (`ENOSPC`).
     pub fn subscribe(&self, name: &str) -> Result<Kpi, Error> {
         let place = self.lease(name)?;
         Ok(Kpi { od: self.clone(), place })
@@ -142,13 +143,13 @@ impl Od {
         self.silence().is_some_and(|silence| silence < HEARTBEAT_LIMIT)
     }
 
-    /// How often the port was lost or packets were, since the daemon started. No system call.
+    /// How often the port or packets were lost since the daemon started. No system call.
     pub fn gaps(&self) -> u64 {
         self.shared.mapping.header().life.gaps.load(Ordering::Relaxed)
     }
 
-    /// Waits until something was published after batch `seen`, of whatever KPI, and gives the number of the latest
-    /// batch; 0 is before the first. For those who follow several KPIs: look at each after every batch.
+    /// Waits until something was published after batch `seen`, for any KPI. Returns the number of the latest batch; 0
+    /// is before the first. For programs that follow several KPIs: look at each of them after every batch.
     ///
     /// # Errors
     /// As [`Kpi::wait`].
@@ -156,7 +157,7 @@ impl Od {
         self.wait_until(ALL_GROUPS, timeout, |batch| (batch != seen).then_some(batch))
     }
 
-    /// How long the daemon has given no sign of life; `None` if it has stopped.
+    /// For how long the daemon has given no sign of life; `None` if it has stopped.
     fn silence(&self) -> Option<Duration> {
         let life = &self.shared.mapping.header().life;
         let heartbeat_ns = life.heartbeat_ns.load(Ordering::Relaxed);
@@ -168,7 +169,7 @@ impl Od {
     pub(crate) fn lease(&self, name: &str) -> Result<Place, Error> {
         let slot = self.shared.ask(|client| client.subscribe(name))?;
         match self.shared.mapping.row(slot) {
-            // It stays so for as long as there is the lease.
+            // The generation stays the same as long as the lease lasts.
             Some(row) => Ok(Place { slot, generation: row.generation.load(Ordering::Relaxed) }),
             None => Err(Error::Protocol { line: format!("ok {slot}") }),
         }
@@ -187,16 +188,17 @@ impl Od {
     pub(crate) fn latest(&self, place: Place) -> Option<Reading> {
         let (_, words) = self.shared.row(place.slot).slot.read()?;
         let is_of_it = words[4] >> GENERATION_BIT == u64::from(place.generation);
-        // No reading is number 0, whatever a false daemon writes.
+        // No reading has number 0, whatever a false daemon writes.
         is_of_it.then(|| Reading::from_words(words)).filter(|reading| reading.sequence > 0)
     }
 
-    /// Whether the place is another KPI's by now, for the daemon has ended the connection and with it the lease.
+    /// Whether the place belongs to another KPI by now, because the daemon has ended the connection and with it the
+    /// lease.
     fn is_lost(&self, place: Place) -> bool {
         self.shared.row(place.slot).generation.load(Ordering::Relaxed) != place.generation
     }
 
-    /// The first reading beyond `after` that is seen; see [`Kpi::wait`].
+    /// The first reading beyond `after` that the reader sees; see [`Kpi::wait`].
     pub(crate) fn wait(&self, place: Place, after: u64, timeout: Duration) -> Result<Reading, Error> {
         self.wait_until(group(place.slot), timeout, |_| {
             if self.is_lost(place) {
@@ -206,8 +208,8 @@ impl Od {
         })?
     }
 
-    /// Sleeps until `look`, which is told the batch's number, sees what it wants; wakes from batch to batch that has
-    /// something of these groups.
+    /// Sleeps until `look`, which gets the batch's number, returns something. Wakes at every batch that has something
+    /// of these groups.
     fn wait_until<T>(
         &self,
         groups: u32,
@@ -218,7 +220,8 @@ impl Od {
         let batches = &self.shared.mapping.header().news.batches;
         let deadline_ns = now_ns().saturating_add(timeout.as_nanos().try_into().unwrap_or(u64::MAX));
         loop {
-            // Before looking: a batch that comes after the look changes the word, and the sleep below does not begin.
+            // Before looking: a batch that comes after the look changes the word, and then the sleep below does not
+            // begin.
             let batch = batches.load(Ordering::Relaxed);
             fence(Ordering::Acquire);
             if let Some(seen) = look(batch) {
@@ -229,7 +232,7 @@ impl Od {
             if left.is_zero() {
                 return Err(Error::TimedOut);
             }
-            // No longer than until the daemon would be given up.
+            // Not beyond the time at which the daemon would be given up.
             let nap = left.min(GIVE_UP_AFTER - silence);
             let until = monotonic_after(nap);
             match futex::wait_bitset(batches, futex::Flags::empty(), batch, Some(&until), groups) {
@@ -241,7 +244,7 @@ impl Od {
     }
 }
 
-/// The instant after a nap, by the clock of sleeps that have an end.
+/// The instant after a nap, by the clock of timed sleeps.
 fn monotonic_after(nap: Duration) -> Timespec {
     let now = clock_gettime(ClockId::Monotonic);
     let nanos = now.tv_nsec + i64::from(nap.subsec_nanos());
@@ -253,7 +256,7 @@ fn monotonic_after(nap: Duration) -> Timespec {
 
 impl Shared {
     fn ask<T>(&self, question: impl FnOnce(&mut Client) -> Result<T, Error>) -> Result<T, Error> {
-        // A client that a panic left in the midst of an answer knows it, and refuses.
+        // If a panic interrupted the client during an answer, the client knows that and refuses.
         question(&mut self.client.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -263,58 +266,58 @@ impl Shared {
     }
 }
 
-/// A subscription to a KPI; it ends when this is dropped, which tells the daemon, and waits for its answer.
+/// A subscription to a KPI. It ends when this is dropped: the drop tells the daemon, and waits for its answer.
 #[derive(Debug)]
 pub struct Kpi {
     od: Od,
     place: Place,
 }
 
-/// Where on the board a KPI is that there is a lease on.
+/// The place of a leased KPI on the board.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub slot: u32,
-    /// As the row and its readings have it while they are this KPI's.
+    /// The number that the row and its readings carry as long as they belong to this KPI.
     pub generation: u32,
 }
 
 impl Kpi {
     /// The latest reading; `None` before the first. No system call, no lock, never waits.
     ///
-    /// It may be old: its age says how old, and [`Od::is_alive`] whether a newer one can be expected at all. One
-    /// from before the subscription is there too, if somebody was subscribed then. A daemon that has ended the
-    /// connection may give the place to another KPI, whose readings are not given here: `None`.
+    /// The reading may be old: its age tells how old, and [`Od::is_alive`] tells whether a newer one can be expected. A
+    /// reading from before the subscription may be there too, if another program was subscribed then. A daemon that has
+    /// ended the connection may give the place to another KPI. Readings of that KPI are not returned: `None`.
     #[inline]
     pub fn latest(&self) -> Option<Reading> {
         self.od.latest(self.place)
     }
 
-    /// Waits for a reading beyond sequence number `after` (0: any), and gives the latest.
+    /// Waits for a reading beyond sequence number `after` (0: any), and returns the latest.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] if none came in time; [`Error::Stale`] at once when the daemon stops, and
-    /// [`GIVE_UP_AFTER`] its last sign of life when it dies; [`Error::Interrupted`] by a signal.
+    /// [`Error::TimedOut`] if none came in time. [`Error::Stale`] at once when the daemon stops, and [`GIVE_UP_AFTER`]
+    /// its last sign of life when it dies. [`Error::Interrupted`] after a signal.
     pub fn wait(&self, after: u64, timeout: Duration) -> Result<Reading, Error> {
         self.od.wait(self.place, after, timeout)
     }
 
-    /// Its name on the board, with the radio where that is not the first. Empty if the daemon wrote none, or has given
-    /// the place to another.
+    /// Its name on the board, with the radio unless that is the first. Empty if the daemon wrote no name, or has given
+    /// the place to another KPI.
     pub fn name(&self) -> String {
         self.row().and_then(|row| row.name.get()).unwrap_or_default()
     }
 
-    /// Unit of its values; empty for a mere number.
+    /// Unit of its values; empty for a plain number.
     pub fn unit(&self) -> String {
         self.row().and_then(|row| row.unit.get()).unwrap_or_default()
     }
 
-    /// Its row, for as long as it has it.
+    /// Its row, as long as the row belongs to this KPI.
     fn row(&self) -> Option<&Row> {
         (!self.od.is_lost(self.place)).then(|| self.od.shared.row(self.place.slot))
     }
 
-    /// The daemon that this KPI is of.
+    /// The daemon that publishes this KPI.
     pub fn od(&self) -> &Od {
         &self.od
     }
@@ -322,7 +325,7 @@ impl Kpi {
 
 impl Drop for Kpi {
     fn drop(&mut self) {
-        // A daemon that is gone has no leases; one that does not answer drops them with the connection.
+        // A daemon that is gone has no leases. A daemon that does not answer drops them with the connection.
         let _ = self.od.release(self.place.slot);
     }
 }

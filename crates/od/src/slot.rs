@@ -1,4 +1,4 @@
-//! The algorithm: three buffers, one writer, any number of readers; nobody waits for anybody.
+//! The algorithm: three buffers, one writer, any number of readers; no thread waits for another.
 //!
 //! ```text
 //! publication   1  2  3  4  5  6 …      latest: the last publication that is whole
@@ -6,16 +6,16 @@
 //! ```
 //!
 //! The writer claims the next buffer by writing the publication's number on it, fills it, and only then names it in
-//! `latest`. A reader looks up `latest`, copies that buffer, and looks whether it still carries the same number. It
-//! does, unless the writer has meanwhile finished two more publications and begun a third; then the copy may be torn, is
-//! thrown away, and the reader starts anew with what is latest now.
+//! `latest`. A reader looks up `latest`, copies that buffer, and checks whether the buffer still carries the same
+//! number. It does, unless the writer has meanwhile finished two more publications and begun a third. Then the copy may
+//! be torn; the reader drops it and starts again with the buffer that is latest now.
 //!
-//! So a publication costs the same few stores whatever readers do; a reader is held up only by a writer that moves
-//! on; and a writer that is stopped or killed in the midst of a publication, where a lock or a sequence lock would keep
-//! readers waiting forever, leaves the reading before it whole.
+//! So a publication costs the same few stores whatever readers do, and a reader is delayed only by a writer that makes
+//! progress. If a writer is stopped or killed in the middle of a publication, the previous reading stays whole. With a
+//! lock or a sequence lock, readers would then wait forever.
 //!
-//! Readers map the memory read-only, so they load words relaxed and put fences between: loads of any other ordering
-//! are not promised to work on memory that cannot be written.
+//! Readers map the memory read-only, so they load words relaxed and put fences between. Loads of any other ordering are
+//! not guaranteed to work on memory that cannot be written.
 //!
 //! Source: BISCAY §4 (triple buffering over shared memory); Boehm 2012, Can Seqlocks Get Along With Programming Language
 //! Memory Models (fences)
@@ -23,25 +23,25 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Buffers of a slot. With two, the reading that a reader copies would be the next to be overwritten.
+/// Buffers of a slot. With two, the reading that a reader copies would be the next one to be overwritten.
 pub const BUFFERS: usize = 3;
 
-/// How often a reader starts anew before it gives up.
+/// How often a reader starts again before it gives up.
 ///
-/// Chosen: a try is spoilt only by two publications during it, and takes about ten nanoseconds; a thousand spoilt in a row are
-/// a writer that does not keep the rules, for which nobody should spin forever.
+/// Chosen: only two publications during a try can spoil it, and a try takes about ten nanoseconds. A thousand spoilt
+/// tries in a row mean that the writer breaks the rules, and no reader should spin forever for that.
 const MOST_TRIES: usize = 1_000;
 
-/// A word of 64 bits in shared memory, and the fences between accesses; generic so that a model checker can
-/// take the place of the machine.
+/// A word of 64 bits in shared memory, and the fences between accesses. It is generic so that a model checker can
+/// replace the machine.
 pub trait Word {
-    /// The word, in no order with other accesses.
+    /// Loads the word, without any order to other accesses.
     fn load(&self) -> u64;
-    /// Sets the word, in no order with other accesses.
+    /// Sets the word, without any order to other accesses.
     fn store(&self, value: u64);
-    /// What is loaded before this is loaded before anything after it.
+    /// Loads before this fence happen before everything after it.
     fn acquire_fence();
-    /// What is stored before this is stored before anything after it.
+    /// Stores before this fence happen before stores after it.
     fn release_fence();
 }
 
@@ -76,7 +76,8 @@ pub struct Slot<W, const WORDS: usize> {
     buffers: [Buffer<W, WORDS>; BUFFERS],
 }
 
-/// A cache line of its own, so that the writer's next publication does not take away the line being read.
+/// A buffer has its own cache lines, so that the writer's next publication does not take away the line that is being
+/// read.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Buffer<W, const WORDS: usize> {
@@ -94,7 +95,8 @@ impl<W: Default, const WORDS: usize> Default for Buffer<W, WORDS> {
 impl<W: Word, const WORDS: usize> Slot<W, WORDS> {
     /// Publishes `words` as publication `number`. Wait-free.
     ///
-    /// Numbers count up by one from 1, and one thread at a time publishes to a slot; what breaks that is read torn.
+    /// Numbers count up by one from 1, and only one thread at a time publishes to a slot. If that is broken, readings
+    /// are torn.
     #[inline]
     pub fn publish(&self, number: u64, words: &[u64; WORDS]) {
         let buffer = self.buffer(number);
@@ -109,7 +111,7 @@ impl<W: Word, const WORDS: usize> Slot<W, WORDS> {
 
     /// The last publication: its number and words. `None` before the first.
     ///
-    /// `None` as well if none could be read whole in a thousand tries, which does not happen with a writer that
+    /// Also `None` if no publication could be read whole in a thousand tries, which does not happen with a writer that
     /// keeps the rules.
     #[inline]
     pub fn read(&self) -> Option<(u64, [u64; WORDS])> {
@@ -129,11 +131,12 @@ impl<W: Word, const WORDS: usize> Slot<W, WORDS> {
         if number == 0 {
             return Some(None);
         }
-        // With the fence before `latest` was stored: the words are those of this publication, or later ones.
+        // Together with the fence before `latest` was stored: the words are those of this publication, or later ones.
         W::acquire_fence();
         let buffer = self.buffer(number);
         let words = std::array::from_fn(|at| buffer.words[at].load());
-        // With the fence after a claim: if a word was a later publication's, so is the claim that is seen now.
+        // Together with the fence after a claim: if a word was a later publication's, the claim that is seen now is
+        // too.
         W::acquire_fence();
         (buffer.claimed.load() == number).then_some(Some((number, words)))
     }

@@ -88,7 +88,7 @@ fn clean(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The same where noise leaves hardly anything to algebra.
+/// The same with so much noise that algebra finds hardly anything.
 fn noisy(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("a noisy subframe");
     group.sample_size(20);

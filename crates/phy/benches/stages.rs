@@ -82,7 +82,7 @@ fn stages(criterion: &mut Criterion) {
     });
 }
 
-/// What is paid while no cell is found, and for a sample rate that no FFT takes.
+/// The cost while no cell is found, and at a sample rate that no FFT takes.
 fn other_work(criterion: &mut Criterion) {
     let mut rng = Streams::new(2).stream("phy.noise");
     let noise: Vec<Complex32> =
@@ -101,7 +101,7 @@ fn other_work(criterion: &mut Criterion) {
     });
 }
 
-/// From samples to observations, of a cell that is followed: everything but the search for messages.
+/// From samples to observations of a cell that is followed: everything but the search for messages.
 fn front_half(criterion: &mut Criterion, cell: Cell) {
     let mut transmitter = Transmitter::new(cell, 2048, 0.01).expect("an FFT size");
     let mut ports = vec![Vec::new(); 2];

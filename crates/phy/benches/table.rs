@@ -1,9 +1,10 @@
 //! What a subframe costs, by bandwidth, noise, sample rate and stage: `cargo bench -p airpace-phy --bench table`.
 //!
-//! A row is a busy cell of two ports, decoded blind by one thread. Each cell of the table has the median and the 99th percentile
-//! of the processor time of a subframe, in microseconds, so that other programs on the machine hardly count. The first three
-//! stages are measured alone, with timing known; `listening` is all of the front half, with them, tracking, the PBCH of every
-//! tenth subframe and the copying of samples; `all` is listening, search and evidence. A subframe lasts 1000 µs.
+//! A row is a busy cell of two ports, decoded blind by one thread. Each cell of the table has the median and the 99th
+//! percentile of the processor time of a subframe, in microseconds. So other programs on the machine hardly count. The
+//! first three stages are measured alone, with known timing. `listening` is the whole front half: these stages,
+//! tracking, the PBCH of every tenth subframe and the copying of samples. `all` is listening, search and evidence. A
+//! subframe lasts 1000 µs.
 
 #[path = "../tests/crowd/mod.rs"]
 mod crowd;
@@ -39,7 +40,7 @@ const CONVERSIONS: [(u16, usize, u64); 7] = [
 
 const SUBFRAMES: u64 = 400;
 
-/// Until the cell is found samples are kept, and read all at once: of these nothing is counted.
+/// Until the cell is found, samples are kept and then read all at once. These subframes do not count.
 const FIRST: u64 = 100;
 
 const STAGES: [&str; 7] = ["transforms", "channel", "soft bits", "listening", "search", "evidence", "all"];
@@ -65,7 +66,7 @@ impl Costs {
     }
 }
 
-/// Transforms, channel and soft bits alone: timing and CFI are known.
+/// Transforms, channel and soft bits alone, with known timing and CFI.
 fn alone(cell: Cell, fft_size: usize, samples: &[Complex32], costs: &mut Costs) {
     let numerology = Numerology::new(cell.bandwidth, cell.cp, fft_size).expect("an FFT size");
     let mut demodulator = Demodulator::new(numerology);

@@ -1,7 +1,8 @@
-//! What a cell answers to those whom it let send: whether their blocks were received.
+//! How a cell answers the users to whom it granted uplink blocks: whether it received their blocks.
 //!
-//! A grant of subframe n is used in n + 4, and answered on the PHICH in n + 8, at a place that follows from the grant. If the
-//! answer is no and no new grant comes with it, the block is sent again as before, and is answered after eight more.
+//! A user sends with a grant of subframe n in n + 4. The cell answers on the PHICH in n + 8, at a place that follows
+//! from the grant. If the answer is no and no new grant comes with it, the user sends the block again as before, and
+//! the cell answers after eight more subframes.
 
 use airpace_radio::Rnti;
 
@@ -13,8 +14,8 @@ use crate::harq::PROCESSES;
 use crate::observation::AnswerHeard;
 use crate::phich;
 
-/// Subframes from an uplink grant to its answer, and from a NACK to the next: the block is sent after four, answered after
-/// four more.
+/// Subframes from an uplink grant to its answer, and from a NACK to the next answer: the block is sent after four
+/// subframes and answered after four more.
 ///
 /// Source: TS 36.213 §8.0, §8.3 and §9.1.2
 pub const ANSWER_AFTER: u64 = PROCESSES;
@@ -26,11 +27,11 @@ pub struct Answered {
     pub rnti: Rnti,
     /// Number of the subframe in which it was granted.
     pub granted: u64,
-    /// How often it was sent since, by that grant: 1, or more where it was sent again without a new grant.
+    /// How often the block was sent by that grant: 1, or more if it was sent again without a new grant.
     pub attempt: u8,
-    /// Whether it was received.
+    /// Whether the cell received it.
     pub ack: bool,
-    /// The probability that this is what was answered, 0…1.
+    /// The probability that the cell gave this answer, 0…1.
     pub confidence: f32,
 }
 
@@ -52,28 +53,28 @@ struct Due {
     place: usize,
 }
 
-/// Amplitude from which on an answer counts as sent.
+/// From this amplitude on, an answer counts as sent.
 ///
 /// Chosen: halfway between silence and the power of other control channels.
 const SENT: f32 = 0.5;
 
-/// Blocks are not followed beyond so many attempts.
+/// A block is followed for at most this many attempts.
 ///
 /// Source: TS 36.331 §6.3.2, the largest maxHARQ-Tx
 const MOST_ATTEMPTS: u8 = 28;
 
 impl Answers {
-    /// Of a cell that granted nothing yet.
+    /// For a cell that has granted nothing yet.
     pub fn new(cell: Cell) -> Answers {
         Answers { cell, due: Vec::new() }
     }
 
-    /// The cell's own numbers leap: nobody knows any more when answers are due.
+    /// The cell's own numbers leapt: it is not known any more when answers are due.
     pub fn leap(&mut self) {
         self.due.clear();
     }
 
-    /// What is heard in subframe `index`, and then what is granted in it.
+    /// Takes the answers heard in subframe `index`, and then the grants of that subframe.
     pub fn read(&mut self, index: u64, heard: &[AnswerHeard], found: &[Found]) -> Vec<Answered> {
         let (now, later): (Vec<Due>, Vec<Due>) = self.due.iter().partition(|due| due.at <= index);
         self.due = later;
@@ -100,7 +101,7 @@ impl Answers {
         answered
     }
 
-    /// A grant is used by its process instead of what it had.
+    /// A new grant replaces what its HARQ process had.
     fn expect(&mut self, found: &Found) {
         let Message::Uplink(uplink) = &found.message else { return };
         let at = found.index + ANSWER_AFTER;

@@ -2,7 +2,7 @@
 
 use crate::numerology::{Bandwidth, CyclicPrefix};
 
-/// Everything that the layout of a cell's control channels follows from.
+/// Everything that determines the layout of a cell's control channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cell {
     /// Physical cell identity, 0…503.
@@ -100,7 +100,7 @@ impl Ports {
         }
     }
 
-    /// Those of `count` (1, 2, 4); `None` otherwise.
+    /// The ports of a `count` of 1, 2 or 4; `None` otherwise.
     pub const fn from_count(count: usize) -> Option<Ports> {
         match count {
             1 => Some(Ports::One),

@@ -17,21 +17,21 @@ use crate::grid::{Grid, Reg};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channel {
     ports: Vec<Vec<Complex32>>,
-    /// Mean of a port, over the band.
+    /// Mean power of a port over the band.
     power: f32,
     noise: f32,
 }
 
 impl Channel {
-    /// A channel that is known: what each antenna port is received as on every subcarrier, and the power of the noise on a
-    /// resource element.
+    /// A known channel: the gain of each antenna port on every subcarrier, and the power of the noise on a resource
+    /// element.
     pub fn known(ports: Vec<Vec<Complex32>>, noise: f32) -> Channel {
         let count = ports.iter().map(Vec::len).sum::<usize>().max(1);
         let power = ports.iter().flatten().map(Complex32::norm_sqr).sum::<f32>() / count as f32;
         Channel { ports, power, noise: noise.max(LEAST_NOISE * power) }
     }
 
-    /// What each antenna port is received as on every subcarrier.
+    /// The gain with which each antenna port is received on every subcarrier.
     pub fn gains(&self) -> &[Vec<Complex32>] {
         &self.ports
     }
@@ -46,7 +46,7 @@ impl Channel {
         10.0 * libm::log10f(self.power.max(f32::MIN_POSITIVE) / self.noise.max(f32::MIN_POSITIVE))
     }
 
-    /// Of each port on the four elements of a group; zero for ports that the cell does not have.
+    /// The gains of each port on the four elements of a group; zero for ports that the cell does not have.
     #[inline]
     pub fn quads(&self, reg: &Reg) -> [Quad; 4] {
         std::array::from_fn(|port| match self.ports.get(port) {
@@ -55,7 +55,7 @@ impl Channel {
         })
     }
 
-    /// The power of a symbol on a group of resource elements, by the channel in its midst.
+    /// The power of a symbol on a group of resource elements, by the channel in the middle of the group.
     #[inline]
     pub fn power(&self, reg: &Reg) -> f32 {
         let ports = self.ports.len().max(1) as f32;
@@ -87,7 +87,7 @@ impl Channel {
     }
 }
 
-/// The least noise, over the power of a port: likelihoods stay within the range of numbers.
+/// The least noise, relative to the power of a port: so likelihoods stay within the range of numbers.
 ///
 /// Chosen: 70 dB, more than any receiver has.
 const LEAST_NOISE: f32 = 1e-7;

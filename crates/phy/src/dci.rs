@@ -79,7 +79,7 @@ impl Format {
     }
 }
 
-/// For whom a message is: some fields mean something else when everyone listens.
+/// To whom a message is sent: some fields mean something else in messages to everyone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Audience {
     /// One device: its C-RNTI (also temporary or semi-persistent), or a group's TPC-RNTI.
@@ -94,7 +94,7 @@ impl Audience {
     /// Source: TS 36.321 §7.1 Table 7.1-1
     pub const LAST_RA_RNTI: u16 = 0x003C;
 
-    /// By an RNTI's range; `None` for zero and the reserved ones.
+    /// The audience of an RNTI, by its range; `None` for zero and the reserved ones.
     ///
     /// Source: TS 36.321 §7.1 Table 7.1-1
     pub const fn of(rnti: Rnti) -> Option<Audience> {

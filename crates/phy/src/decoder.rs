@@ -1,4 +1,4 @@
-//! Samples in, everyone's messages out: a cell is found, followed and read.
+//! Samples in, everyone's messages out: the decoder finds a cell, follows it and reads it.
 //!
 //! ```text
 //! samples ─▶ listen ─▶ observation ─▶ search ─▶ candidates ─▶ evidence ─▶ found
@@ -42,12 +42,12 @@ impl Options {
 /// What comes out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// A cell was found: all that follows is its.
+    /// A cell was found. Everything that follows belongs to it.
     Locked(Lock),
-    /// One subframe was read. Where it is doubtful that the cell was heard at all, it comes out only with messages: it is never
-    /// told to be idle.
+    /// One subframe was read. If it is doubtful that the cell was heard, the subframe comes out only with messages: the
+    /// decoder never reports a doubtful subframe as idle.
     Subframe(Reading),
-    /// Messages of earlier subframes that waited for evidence, beside no subframe that was read.
+    /// Messages of earlier subframes that waited for evidence, when no subframe comes out with them.
     Late(Vec<Found>),
     /// The cell was lost; the search goes on.
     Lost,
@@ -58,22 +58,24 @@ pub enum Output {
 pub struct Reading {
     /// Identity of the cell.
     pub pci: u16,
-    /// Its number: 10 · SFN + subframe, without the wrap at 10,240, until frame numbers leap; then on with time.
+    /// Number of the subframe: 10 · SFN + subframe, without the wrap at 10,240. After a leap of frame numbers, it
+    /// follows time.
     pub index: u64,
-    /// By how many subframes the cell's own numbers leapt before this one, forward or back: another cell counts otherwise, one
-    /// began anew, or more than a hundred subframes are missing of which nothing was said. Else 0.
+    /// By how many subframes the cell's own numbers leapt before this subframe, forward or back. They leap if another
+    /// cell counts otherwise, if a cell restarts, or if more than a hundred subframes are missing without notice.
+    /// Otherwise 0.
     pub leap: i64,
     /// System frame number, 0…1023.
     pub sfn: u16,
     /// Number within the frame, 0…9.
     pub subframe: u8,
-    /// Its first sample, counted from the first that was pushed.
+    /// First sample of the subframe, counted from the first sample that was pushed.
     pub sample: i64,
     /// Control format indicator.
     pub cfi: u8,
     /// CCEs of its control region.
     pub cces: usize,
-    /// Those of them in which a message may have been sent, as far as noise lets that be told.
+    /// CCEs in which a message may have been sent, as far as noise allows to tell.
     pub loud: CceSet,
     /// Downlink PRB pairs of the cell.
     pub prbs: u16,
@@ -81,26 +83,26 @@ pub struct Reading {
     pub snr_db: f32,
     /// Messages of this subframe.
     pub found: Vec<Found>,
-    /// Messages of earlier subframes that are believed only now, each with its own time.
+    /// Messages of earlier subframes that are believed only now. Each has its own time.
     pub late: Vec<Found>,
-    /// Answers to uplink blocks that were granted by messages that were believed in time.
+    /// Answers to uplink blocks whose grants were believed in time.
     pub answers: Vec<Answered>,
 }
 
 impl Reading {
-    /// CCEs in which a message may have been sent, though none is believed that takes them: what those would grant is not known.
+    /// CCEs in which a message may have been sent, but that no believed message covers. What they grant is not known.
     pub fn unread(&self) -> CceSet {
         self.loud.beside(self.found.iter().map(|found| found.place))
     }
 
-    /// As congestion controls and the rest of the house read it: the grants of this subframe. `time` is the start of the
-    /// subframe by the reporter's clock. `None` where messages may be unread: what nobody is known to be granted is idle to who
-    /// reads a report.
+    /// The grants of this subframe as congestion controls and the other crates read them. `time` is the start of the
+    /// subframe by the reporter's clock. `None` if messages may be unread: a reader of the report takes every PRB
+    /// without a known grant for idle.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 4
     ///
-    /// Differs: there every message is decoded. Where one is not, what is idle is not known, and a subframe of which nothing is said
-    /// is better than one that seems idle while somebody has it.
+    /// Differs: there every message is decoded. If a message is not decoded here, the idle PRBs are not known. Then no
+    /// report is better than one that says idle about PRBs that somebody has.
     pub fn report(&self, carrier: CarrierId, time: Time) -> Option<RadioReport> {
         self.unread().is_empty().then(|| RadioReport {
             carrier,
@@ -115,20 +117,20 @@ impl Reading {
     }
 }
 
-/// Decodes the control channel of one cell. Push samples, then pop until nothing more comes out.
+/// Decodes the control channel of one cell. Push samples, then pop until `pop` gives nothing more.
 pub struct Decoder {
     listener: Listener,
     caution: Caution,
     reader: Option<Reader>,
     clock: Clock,
-    /// By how many subframes numbers leapt in those that did not come out.
+    /// By how many subframes the numbers leapt in subframes that did not come out.
     leapt: i64,
     rntis: BTreeSet<Rnti>,
     out: VecDeque<Output>,
     is_finished: bool,
 }
 
-/// What reads the subframes of one cell.
+/// The state for reading the subframes of one cell.
 struct Reader {
     cell: Cell,
     search: Search,
@@ -150,7 +152,7 @@ impl Reader {
         }
     }
 
-    /// Whether a subframe was not read yet: a cell that is found again may begin with some that were.
+    /// Whether a subframe is new. When a cell is found again, the first subframes may have been read before.
     fn is_news(&mut self, observation: &Observation) -> bool {
         let is_news = self.last.is_none_or(|last| last < observation.sample);
         if is_news {
@@ -198,7 +200,7 @@ impl Decoder {
     /// Starts to search for a cell.
     ///
     /// # Errors
-    /// If the sample rate is below that of the narrowest cell, or beyond all reason.
+    /// If the sample rate is below that of the narrowest cell, or above [`listen::MOST_RATE_HZ`].
     pub fn new(options: Options) -> Result<Decoder, Deaf> {
         Ok(Decoder {
             listener: Listener::new(options.listen)?,
@@ -212,12 +214,12 @@ impl Decoder {
         })
     }
 
-    /// Takes samples. They are worked on by [`Decoder::pop`].
+    /// Takes samples. [`Decoder::pop`] does the work on them.
     pub fn push(&mut self, samples: &[Complex32]) {
         self.listener.push(samples);
     }
 
-    /// `count` samples were lost. The subframes in between are left out; numbers go on.
+    /// `count` samples were lost. The decoder leaves out the subframes in between; numbers go on.
     pub fn skip(&mut self, count: u64) {
         while let Some(output) = self.advance() {
             self.out.push_back(output);
@@ -225,23 +227,23 @@ impl Decoder {
         self.listener.skip(count);
     }
 
-    /// No more samples will come. What waits for evidence comes out as [`Output::Late`].
+    /// No more samples will come. Messages that wait for evidence come out as [`Output::Late`].
     pub fn finish(&mut self) {
         self.listener.finish();
         self.is_finished = true;
     }
 
-    /// What comes out next; `None` if more samples are needed.
+    /// The next output; `None` if the decoder needs more samples.
     pub fn pop(&mut self) -> Option<Output> {
         self.out.pop_front().or_else(|| self.advance())
     }
 
-    /// The cell that is followed.
+    /// The cell that the decoder follows.
     pub fn cell(&self) -> Option<&Cell> {
         self.listener.cell()
     }
 
-    /// Samples that are held, for they may be needed again: see [`Listener::samples_held`].
+    /// Samples that are held because they may be needed again: see [`Listener::samples_held`].
     pub fn samples_held(&self) -> usize {
         self.listener.samples_held()
     }
@@ -251,7 +253,7 @@ impl Decoder {
         self.listener.ladder()
     }
 
-    /// Who is there, in the cell that was read last.
+    /// Which users are there, in the cell that was read last.
     pub fn evidence(&self) -> Option<&Evidence> {
         self.reader.as_ref().map(|reader| &reader.evidence)
     }
@@ -271,7 +273,7 @@ impl Decoder {
             }
             let is_doubtful = matches!(&heard, Some(Heard::Subframe(observation)) if observation.is_doubtful);
             let output = self.take(heard);
-            // Silence is no proof that nothing was sent, unless the cell was heard.
+            // Silence proves that nothing was sent only if the cell was heard.
             match output {
                 Some(Output::Subframe(reading)) if is_doubtful && reading.found.is_empty() => {
                     self.listener.ladder_mut().doubt();
@@ -319,7 +321,7 @@ impl Decoder {
         })
     }
 
-    /// Decides on all that waits.
+    /// Decides about everything that still waits for evidence.
     fn settle(&mut self) -> Vec<Found> {
         let mut late = Vec::new();
         if let Some(reader) = &mut self.reader {

@@ -36,9 +36,9 @@ pub struct Subframe<'a> {
 /// all-zero codeword, scrambled for the user and sent with transmit diversity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Whose.
+    /// The user.
     pub rnti: Rnti,
-    /// Where, in each slot.
+    /// The PRBs in each slot.
     pub prbs: [PrbSet; 2],
 }
 
@@ -114,7 +114,7 @@ impl Encoder {
     /// The grids of a subframe, one per antenna port.
     ///
     /// # Errors
-    /// If the subframe asks for what no cell could send.
+    /// If no cell could send the subframe.
     pub fn grids(&mut self, subframe: &Subframe<'_>) -> Result<&[Grid], Refused> {
         self.check(subframe)?;
         self.grids.iter_mut().for_each(Grid::clear);
@@ -224,7 +224,7 @@ impl Encoder {
         }
     }
 
-    /// Fills the PRBs of a user behind the control region, but for what others have there.
+    /// Fills the PRBs of a user behind the control region, except elements that other signals take.
     ///
     /// Source: TS 36.211 §6.3.5 and §6.4
     fn fill(&mut self, subframe: &Subframe<'_>, data: &Data) {
@@ -249,7 +249,7 @@ impl Encoder {
         }
     }
 
-    /// Whether an element behind the control region is kept from data.
+    /// Whether an element behind the control region is not available for data.
     fn is_taken(&self, subframe: usize, symbol: usize, k: usize) -> bool {
         let middle = self.cell.bandwidth.subcarriers() / 2;
         let is_middle = k.abs_diff(middle) < 36 || k + 36 == middle;
@@ -276,7 +276,7 @@ impl Transmitter {
         Some(Transmitter { encoder: Encoder::new(cell), modulator: Modulator::new(numerology), amplitude })
     }
 
-    /// What makes the grids.
+    /// The encoder that makes the grids.
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
     }
@@ -284,7 +284,7 @@ impl Transmitter {
     /// Appends a subframe's samples to those of each antenna port.
     ///
     /// # Errors
-    /// If the subframe asks for what no cell could send; nothing is appended then.
+    /// If no cell could send the subframe; then nothing is appended.
     pub fn send(&mut self, subframe: &Subframe<'_>, ports: &mut [Vec<Complex32>]) -> Result<(), Refused> {
         for (grid, out) in self.encoder.grids(subframe)?.iter().zip(ports) {
             self.modulator.modulate(grid, self.amplitude, out);

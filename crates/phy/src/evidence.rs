@@ -11,9 +11,10 @@
 //! | whether the format and fields are those that its user has ([`history`]) | 0 … − 24 |
 //! | PRBs or a direction that another message of the subframe already took | − 8 … − 10 |
 //!
-//! The sum is the logarithm of the odds, and so the confidence. Of messages that share CCEs only the likeliest is kept.
-//! A message of a user never heard of that is not sure yet waits for another to the same RNTI: that two false ones agree
-//! costs chance 16 bits. So does a sure one whose format is not clear, for the next mostly tells; a known user's leaves at once.
+//! The sum is the logarithm of the odds, and so gives the confidence. Of messages that share CCEs, only the likeliest
+//! is kept. A message of an unknown user that is not sure yet waits for another message to the same RNTI: two false
+//! messages agree by chance once in 2^16 cases, which is 16 bits. A sure message of an unknown user waits too if its
+//! format is not clear, because the next message mostly tells the format. A message of a known user leaves at once.
 
 pub mod confidence;
 pub mod history;
@@ -38,7 +39,7 @@ use crate::pdcch;
 use crate::search::Candidate;
 use table::Misses;
 
-/// What a PRB that two downlink grants of a subframe name speaks against the weaker.
+/// If two downlink grants of a subframe name the same PRB, this speaks against the weaker.
 const PRBS_TAKEN: f32 = -8.0;
 
 /// Two devices may send on the same PRBs, but rarely do.
@@ -47,16 +48,16 @@ const UPLINK_PRBS_TAKEN: f32 = -4.0;
 /// A user has one grant per direction and subframe.
 const DIRECTION_TAKEN: f32 = -10.0;
 
-/// Bits by which one format must be likelier than all others for a message not to wait for more.
+/// By how many bits one format must be likelier than all others, so that a message need not wait for more.
 const CLEAR: f32 = 4.0;
 
-/// Bits by which it must be likelier to be called known: it is another's in less than one message of 500.
+/// By how many bits it must be likelier to be called known: it is the wrong one in less than one message of 500.
 const SURE: f32 = 9.0;
 
-/// So many messages, each sure enough to leave, and their user is there, whatever they mean.
+/// After this many messages, each sure enough to leave, their user is surely there, whatever they mean.
 const SURELY_THERE: u32 = 2;
 
-/// Less than this is not worth waiting for.
+/// A message with a lower score is not worth waiting for.
 const LEAST_HOPE: f32 = -16.0;
 
 /// The judge of one cell's candidates.
@@ -82,11 +83,11 @@ struct Judged {
     readings: Vec<Reading>,
     in_own_space: bool,
     at: Moment,
-    /// What speaks for it without its RNTI's probability and its user's habits.
+    /// What speaks for the message, without the probability of its RNTI and the habits of its user.
     alone: f32,
-    /// What it adds itself to its user's support.
+    /// What the message itself adds to its user's support.
     own: f32,
-    /// What it spoke itself, when it was heard, for a group instead of a user; `None` before.
+    /// How many bits the message itself spoke for a group instead of a user when it was heard; `None` before.
     for_group: Option<f32>,
 }
 
@@ -101,14 +102,14 @@ struct Moment {
 }
 
 impl Judged {
-    /// log2 of how likely it has a reading, if it is for `user`.
+    /// log2 of how likely the message has a reading, if it is for `user`.
     fn weight(&self, user: &User, reading: &Reading) -> f32 {
         user.agrees(reading, self.for_group.unwrap_or_default()) - reading.cost
     }
 }
 
 impl Evidence {
-    /// Of a cell that knows nobody yet.
+    /// For a cell of which no user is known yet.
     pub fn new(pci: u16, carrier: Carrier, caution: Caution) -> Evidence {
         Evidence {
             pci,
@@ -124,7 +125,7 @@ impl Evidence {
         }
     }
 
-    /// Who is there.
+    /// Which users are there.
     pub fn history(&self) -> &History {
         &self.history
     }
@@ -134,7 +135,7 @@ impl Evidence {
         self.waiting.len()
     }
 
-    /// Comes to the subframe of number `index` since the cell was found.
+    /// Goes on to subframe `index`.
     pub fn advance(&mut self, index: u64) {
         self.history.advance(index);
         if self.heard.replace(index).is_none_or(|last| last + 1 < index) {
@@ -146,14 +147,14 @@ impl Evidence {
         }
     }
 
-    /// The cell's own numbers leap `by` so many subframes, forward or back, before the subframe that was come to.
+    /// The cell's own numbers leap by `by` subframes, forward or back, before the current subframe.
     pub fn leap(&mut self, by: i64) {
         if let Some(index) = self.heard {
             self.harq.leap(index, by);
         }
     }
 
-    /// Judges the candidates of one subframe; appends what is believed, also of subframes before.
+    /// Judges the candidates of one subframe. Appends the messages that are believed, also those of earlier subframes.
     pub fn judge(
         &mut self,
         index: u64,
@@ -176,7 +177,7 @@ impl Evidence {
                 self.hear(judged);
             }
         }
-        // What waits for such a message leaves before it, and so tells how to read it.
+        // Messages that wait for such a message leave before it, and so tell how to read it.
         self.revisit(&heard, out);
         for judged in consistent {
             if self.is_ready(&judged) {
@@ -189,12 +190,12 @@ impl Evidence {
         self.expire(index, out);
     }
 
-    /// Gives what still waits, as if its time were over: at the end of a recording.
+    /// Decides about the messages that still wait, as if their time were over: at the end of a recording.
     pub fn finish(&mut self, out: &mut Vec<Found>) {
         self.expire(u64::MAX, out);
     }
 
-    /// The likeliest candidates that can all be true.
+    /// The likeliest candidates that can be true together.
     fn consistent(&self, at: Moment, cces: usize, candidates: &[Candidate]) -> Vec<Judged> {
         let mut open: Vec<(f32, Judged)> = candidates
             .iter()
@@ -225,7 +226,7 @@ impl Evidence {
         kept
     }
 
-    /// All that a candidate may mean; `None` if nothing.
+    /// All readings of a candidate; `None` if it has none.
     fn read(&self, at: Moment, cces: usize, candidate: &Candidate) -> Option<Judged> {
         let message = candidate.message;
         let audience = Audience::of(message.rnti)?;
@@ -263,7 +264,7 @@ impl Evidence {
         self.history.user(rnti).unwrap_or(&self.stranger)
     }
 
-    /// The likeliest reading, of equals the last.
+    /// The likeliest reading; of equals, the last.
     fn best_reading(&self, judged: &Judged) -> Option<Reading> {
         let user = self.user(judged.candidate.message.rnti);
         let weights = judged.readings.iter().map(|reading| (judged.weight(user, reading), reading));
@@ -279,7 +280,8 @@ impl Evidence {
         }
         match self.history.user(rnti) {
             Some(user) if user.believed > 0 => confidence >= self.caution.known,
-            // What is new waits until it is clear, but not beside another: then its user is there, if it is one.
+            // A new user's message waits until its format is clear. If the user is surely there, it need only be clear
+            // whether it is a user or a group.
             user => {
                 let is_there = user.is_some_and(|user| user.sure >= SURELY_THERE);
                 let is_enough = is_there && self.is_surely_one(judged);
@@ -294,14 +296,14 @@ impl Evidence {
         self.is_clear(judged, CLEAR, |format, rival| is_group(format) == is_group(rival))
     }
 
-    /// Whether it is clear in which format a message is, or in which of two that nobody can tell apart.
+    /// Whether it is clear in which format a message is, or in which pair of formats that cannot be told apart.
     fn is_worth_reading(&self, judged: &Judged) -> bool {
         let is_beam = |format| matches!(format, Format::F1B | Format::F1D);
         self.is_clear(judged, CLEAR, |format, rival| is_beam(format) && is_beam(rival))
     }
 
-    /// Whether a message's format is likelier by `margin` bits than all others that its bits may be of, but for rivals that
-    /// do not count.
+    /// Whether a message's format is likelier by `margin` bits than all other formats that its bits may have. Rivals
+    /// for which `are_alike` is true do not count.
     fn is_clear(&self, judged: &Judged, margin: f32, are_alike: impl Fn(Format, Format) -> bool) -> bool {
         let Some(best) = self.best_reading(judged) else { return false };
         let user = self.user(judged.candidate.message.rnti);
@@ -314,7 +316,7 @@ impl Evidence {
             <= judged.weight(user, &best) - margin
     }
 
-    /// Learns who it is for, before it is clear what it means.
+    /// Learns to whom a message is sent, before its meaning is clear.
     fn hear(&mut self, judged: &mut Judged) {
         let rnti = judged.candidate.message.rnti;
         judged.for_group = Some(self.history.hear(rnti, &judged.readings, judged.in_own_space));
@@ -322,7 +324,7 @@ impl Evidence {
 
     fn wait(&mut self, mut judged: Judged) {
         let rnti = judged.candidate.message.rnti;
-        // What is sent again meanwhile may be clear sooner.
+        // A block that is sent again meanwhile may be clear sooner.
         if confidence(self.score(&judged)) >= self.caution.last
             && let Some(reading) = self.best_reading(&judged)
         {
@@ -334,9 +336,9 @@ impl Evidence {
         self.waiting.push_back(judged);
     }
 
-    /// Looks again at what waits of users that were heard.
+    /// Looks again at the waiting messages of users that were heard.
     fn revisit(&mut self, heard: &[Rnti], out: &mut Vec<Found>) {
-        // What leaves may be what another waited for.
+        // A message that leaves may be the one for which another waited.
         loop {
             let ready = self
                 .waiting
@@ -347,7 +349,7 @@ impl Evidence {
         }
     }
 
-    /// Decides on what has waited long enough.
+    /// Decides about messages that have waited long enough.
     fn expire(&mut self, now: u64, out: &mut Vec<Found>) {
         let patience = self.caution.patience;
         while self.waiting.front().is_some_and(|first| first.at.index.saturating_add(patience) <= now) {
@@ -416,7 +418,7 @@ impl Evidence {
         }
         for (at, block) in blocks() {
             let held = held(at);
-            // Subframes that were not heard may have had its grants.
+            // Subframes that were not heard may have held grants of this user.
             let is_unheard = held.is_some_and(|held| held.at < self.unheard);
             let missed = self.misses.bits(is_missed || is_unheard);
             self.history.weigh_table(rnti, table::evidence(&block, sizes[at], held, missed));
@@ -425,7 +427,7 @@ impl Evidence {
 
     /// The MCS table by which a message is to be read, and whether that is known.
     fn table(&self, rnti: Rnti, message: &Message) -> (McsTable, bool) {
-        // What is sent again has the size of its first transmission, which another format may have granted.
+        // A block that is sent again has the size of its first transmission, which another format may have granted.
         if has_fixed_table(rnti, message)
             && !(is_sent_again(message) && Audience::of(rnti) == Some(Audience::User))
         {
@@ -439,7 +441,7 @@ impl Evidence {
         [McsTable::Qam64, McsTable::Qam256].map(|table| message.to_dci(self.meanings.carrier(), rnti, table))
     }
 
-    /// The grant of a message, completed by what its HARQ process holds, which takes it in.
+    /// The grant of a message, completed by what its HARQ process holds. The process remembers the grant.
     fn grant(
         &mut self,
         rnti: Rnti,
@@ -492,12 +494,12 @@ fn has_fixed_table(rnti: Rnti, message: &Message) -> bool {
     }
 }
 
-/// Whether the MCS of a block is one of those that only say how it is sent again.
+/// Whether the MCS of a block is one of those that only say how the block is sent again.
 fn is_sent_again(message: &Message) -> bool {
     matches!(message, Message::Downlink(downlink) if downlink.blocks().iter().flatten().any(|block| block.mcs > 28))
 }
 
-/// What messages of a subframe already took.
+/// What the messages of a subframe have already taken.
 #[derive(Clone, Debug, Default)]
 struct Taken {
     downlink: PrbSet,

@@ -1,4 +1,5 @@
-//! One user's own grants: what it gets, what is sent again, how fast, and what a bystander can know of its side.
+//! One user's own grants: what the user gets, what is sent again, how fast, and what a bystander can know of the user's
+//! side.
 
 mod side;
 
@@ -16,13 +17,13 @@ use crate::found::Found;
 pub struct Own {
     /// Its subframe.
     pub index: u64,
-    /// The grant; sizes of blocks that are sent again are those of their first transmission, where that was heard.
+    /// The grant. Blocks that are sent again have the size of their first transmission, if that was heard.
     pub dci: Dci,
     /// Bits of blocks that are sent for the first time.
     pub new_bits: Bits,
     /// Blocks that are sent again.
     pub again: u8,
-    /// Blocks whose size is not known: they are sent again, and were never heard before.
+    /// Blocks of unknown size: they are sent again, and their first transmission was not heard.
     pub unknown: u8,
     /// The probability that the grant is what it seems.
     pub confidence: f32,
@@ -35,7 +36,7 @@ pub struct Sums {
     pub grants: u64,
     /// PRB pairs.
     pub prbs: u64,
-    /// Bits of new blocks: what the user gets, less what is lost for good.
+    /// Bits of new blocks. The user gets all of them except blocks that are lost for good.
     pub new_bits: Bits,
     /// Blocks.
     pub blocks: u64,
@@ -61,17 +62,17 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Of the user with an RNTI; sums are over the last `window` subframes (at least one).
+    /// Follows the user with an RNTI. Sums are over the last `window` subframes (at least one).
     pub fn new(rnti: Rnti, window: u64) -> Follower {
         Follower { rnti, window: window.max(1), recent: VecDeque::new(), now: 0, since: None }
     }
 
-    /// Whom it follows.
+    /// The user that it follows.
     pub fn rnti(&self) -> Rnti {
         self.rnti
     }
 
-    /// Comes to subframe `index`.
+    /// Goes on to subframe `index`.
     pub fn advance(&mut self, index: u64) {
         self.now = self.now.max(index);
         self.since.get_or_insert(index);
@@ -79,7 +80,7 @@ impl Follower {
         self.recent.retain(|own| own.index >= first);
     }
 
-    /// Takes a message in; gives it back if it is a grant of the user's.
+    /// Takes a message. Returns the grant, if the message is one for the followed user.
     pub fn take(&mut self, found: &Found) -> Option<Own> {
         let dci = found.dci.filter(|dci| dci.rnti == self.rnti)?;
         let blocks =
@@ -110,7 +111,7 @@ impl Follower {
         })
     }
 
-    /// New bits per second over the window, or over the time since it is followed if that is shorter.
+    /// New bits per second over the window, or since the user is followed if that is shorter.
     pub fn throughput(&self, direction: Direction) -> Rate {
         let passed = self.since.map_or(0, |since| self.now - since);
         let ms = passed.saturating_add(1).min(self.window);

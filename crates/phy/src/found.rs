@@ -1,4 +1,4 @@
-//! A message that is believed, with all that can be told of it.
+//! A message that the decoder believes, with everything known about it.
 
 use airpace_core::Direction;
 use airpace_core::tables::Modulation;
@@ -13,7 +13,7 @@ use crate::pdcch::Place;
 /// Source: TS 36.321 §7.1 Table 7.1-1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RntiKind {
-    /// One device: C-RNTI, temporary or semi-persistent too.
+    /// One device: a C-RNTI, also a temporary or semi-persistent one.
     User,
     /// A group of devices that get power commands.
     Power,
@@ -21,14 +21,14 @@ pub enum RntiKind {
     SystemInformation,
     /// Paging.
     Paging,
-    /// Those who sent a preamble at a time.
+    /// Devices that sent a preamble at a certain time.
     RandomAccess,
     /// Multicast.
     Multicast,
 }
 
 impl RntiKind {
-    /// Of an RNTI to which `message` is sent.
+    /// The kind of an RNTI to which `message` is sent.
     pub fn of(rnti: Rnti, message: &Message) -> RntiKind {
         match (rnti, Audience::of(rnti)) {
             (Rnti::SYSTEM_INFORMATION, _) => RntiKind::SystemInformation,
@@ -40,7 +40,7 @@ impl RntiKind {
         }
     }
 
-    /// As tables of decoders write it: `C`, `TPC`, `SI`, `P`, `RA`, `M`.
+    /// The kind as tables of decoders write it: `C`, `TPC`, `SI`, `P`, `RA`, `M`.
     pub const fn name(self) -> &'static str {
         match self {
             RntiKind::User => "C",
@@ -58,7 +58,7 @@ impl RntiKind {
 pub struct Found {
     /// Physical identity of the cell.
     pub pci: u16,
-    /// Subframes since the cell was found, without the wrap of frame numbers: 10 · frame + subframe.
+    /// Number of the subframe: 10 · frame + subframe, without the wrap of frame numbers.
     pub index: u64,
     /// System frame number, 0…1023.
     pub sfn: u16,
@@ -66,7 +66,7 @@ pub struct Found {
     pub subframe: u8,
     /// Control format indicator of the subframe.
     pub cfi: u8,
-    /// For whom.
+    /// To whom the message is sent.
     pub rnti: Rnti,
     /// What the RNTI stands for.
     pub kind: RntiKind,
@@ -76,19 +76,19 @@ pub struct Found {
     pub place: Place,
     /// What it says.
     pub message: Message,
-    /// Whether its format is much likelier than all others in which its bits mean something. Of 1B and 1D, and mostly of 2A and
-    /// 2B, nothing in a message tells which.
+    /// Whether its format is much likelier than all other formats in which its bits mean something. Nothing in a
+    /// message tells 1B from 1D, and mostly nothing tells 2A from 2B.
     pub is_format_known: bool,
     /// Fields of Release 10 that its user has.
     pub extras: Extras,
     /// PRBs of both slots; those of an uplink grant four subframes later. `None` if nothing is granted.
     pub prbs: Option<[PrbSet; 2]>,
-    /// The grant with what its HARQ process remembers; `None` if nothing is granted.
+    /// The grant, completed from what its HARQ process remembers; `None` if nothing is granted.
     pub dci: Option<Dci>,
     /// The MCS table by which the grant was read.
     pub table: McsTable,
-    /// Whether that table is known: fixed for this kind of message, or learnt from its user's grants. Otherwise it is
-    /// assumed.
+    /// Whether that table is known: it is fixed for this kind of message, or learnt from the user's grants. Otherwise
+    /// it is assumed.
     pub is_table_known: bool,
     /// Signal to noise ratio of the control region, in dB.
     pub snr_db: f32,
@@ -114,8 +114,8 @@ impl Found {
         }
     }
 
-    /// How the PRBs are written: type `0`, `1`, `2L` (localised), `2D1` or `2D2` (distributed with the first or second
-    /// gap).
+    /// How the message writes the PRBs: type `0`, `1`, `2L` (localised), `2D1` or `2D2` (distributed with the first or
+    /// second gap).
     pub fn allocation(&self) -> Option<&'static str> {
         let name = |allocation: &Allocation| match allocation {
             Allocation::Groups { .. } => "0",
@@ -132,7 +132,7 @@ impl Found {
         }
     }
 
-    /// Modulation of each block; `None` of one that is not sent, or of an uplink block whose MCS does not say.
+    /// Modulation of each block; `None` for a block that is not sent, or for an uplink block whose MCS does not say.
     pub fn modulations(&self) -> [Option<Modulation>; 2] {
         match &self.message {
             Message::Uplink(uplink) => [
@@ -151,7 +151,7 @@ impl Found {
         }
     }
 
-    /// Power command, 0…3, of those messages that have one for one user.
+    /// Power command, 0…3, of a message that has one for one user.
     pub fn power_command(&self) -> Option<u8> {
         match &self.message {
             Message::Uplink(uplink) => Some(uplink.tpc),

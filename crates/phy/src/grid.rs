@@ -121,8 +121,8 @@ pub struct ControlRegion {
     pub pcfich: [Reg; 4],
     /// The three groups of each PHICH mapping unit.
     pub phich: Vec<[Reg; 3]>,
-    /// The groups of the PDCCHs, in the order of their bits: CCE n has groups 9n … 9n+8. The last up to eight belong
-    /// to no CCE.
+    /// The groups of the PDCCHs, in the order of their bits: CCE n has groups 9n … 9n+8. Up to eight groups at the end
+    /// belong to no CCE.
     pub pdcch: Vec<Reg>,
 }
 

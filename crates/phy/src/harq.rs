@@ -1,4 +1,5 @@
-//! What each HARQ process holds: a block that is sent again says neither its size nor, always, that it is the same.
+//! What each HARQ process holds. The grant of a block that is sent again gives no size, and does not always tell that
+//! it is the same block.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,15 +12,15 @@ use airpace_radio::Rnti;
 /// Source: TS 36.213 §7 and §8
 pub const PROCESSES: u64 = 8;
 
-/// Grants of a process that are remembered: messages that waited for evidence come in between.
+/// Grants of a process that are remembered. Messages that waited for evidence are put in between.
 ///
 /// Chosen: a process has a grant every 8 subframes at most, and messages wait for about 100.
 const REMEMBERED: usize = 16;
 
-/// Frame numbers that go back by fewer subframes are those of a receiver that repeated some samples: the cell and its processes
-/// went on. Where they go back further or ahead, what processes hold is of another time, or was told to others.
+/// If frame numbers go back by fewer subframes than this, the receiver repeated some samples: the cell and its
+/// processes went on. If they go back further, or ahead, what processes hold is from another time or for other users.
 ///
-/// Chosen: buffers hold some milliseconds; a recording that begins anew, and a cell, leap by whole frames.
+/// Chosen: buffers hold some milliseconds. A recording that begins again, and another cell, leap by whole frames.
 const REPEATED: i64 = 10;
 
 /// A transport block as a grant names it.
@@ -42,7 +43,7 @@ pub struct Granted {
 /// What the memory adds to a grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
-    /// The size, also where the MCS is reserved, if the process was seen before.
+    /// The size; also for a reserved MCS, if the process was seen before.
     pub size: Option<Bits>,
     /// Whether the block was sent before.
     pub is_retransmission: bool,
@@ -51,7 +52,7 @@ pub struct Remembered {
 /// The processes of all users of a cell.
 #[derive(Clone, Debug, Default)]
 pub struct HarqMemory {
-    /// Of each block of each process the last grants, in order.
+    /// The last grants of each block of each process, in order.
     held: BTreeMap<(Rnti, Direction, u8, u8), VecDeque<Held>>,
     /// The first subframe after the last leap: nothing is sent again across it.
     since: u64,
@@ -78,22 +79,23 @@ pub struct First {
 }
 
 impl HarqMemory {
-    /// The process of an uplink grant of a subframe (0…9) of frame `sfn`, as the cell itself counts: every eighth subframe has
-    /// the same, for frame numbers begin again after 10,240, and whatever the receiver repeats or drops.
+    /// The process of an uplink grant of a subframe (0…9) of frame `sfn`, by the cell's own count. Every eighth
+    /// subframe has the same process, also across the wrap after 10,240 subframes, and whatever the receiver repeats or
+    /// drops.
     ///
     /// Source: TS 36.213 §8
     pub fn uplink_process(sfn: u16, subframe: u8) -> u8 {
         ((10 * u64::from(sfn) + u64::from(subframe)) % PROCESSES) as u8
     }
 
-    /// The cell's own numbers leapt `by` so many subframes, forward or back, before subframe `index`.
+    /// The cell's own numbers leapt by `by` subframes, forward or back, before subframe `index`.
     pub fn leap(&mut self, index: u64, by: i64) {
         if by <= -REPEATED || by > 0 {
             self.since = index;
         }
     }
 
-    /// What a user's process held for a block (0 or 1) before subframe `index`, if frame numbers did not leap since.
+    /// What a user's process held for a block (0 or 1) before subframe `index`, unless frame numbers leapt in between.
     pub fn held(
         &self,
         rnti: Rnti,
@@ -107,15 +109,15 @@ impl HarqMemory {
         ((before.at < self.since) == (index < self.since)).then_some(before)
     }
 
-    /// Takes a grant of subframe `index` in, and completes it by the MCS `table` of its user. A block is sent again if
-    /// its MCS is reserved, or if neither the new-data indicator nor the size changed.
+    /// Takes a grant of subframe `index` and completes it by the MCS `table` of its user. A block is sent again if its
+    /// MCS is reserved, or if neither the new-data indicator nor the size changed.
     ///
     /// Source: TS 36.321 §5.3.2.2 and §5.4.2.1; TS 36.213 §7.1.7.2, §8.6.2
     ///
-    /// Differs: an indicator that did not toggle with another size tells of grants in between that were not heard.
+    /// Differs: if the indicator did not toggle but the size changed, grants in between were not heard.
     pub fn grant(&mut self, rnti: Rnti, index: u64, granted: Granted, table: McsTable) -> Remembered {
         let Granted { direction, process, block, ndi, mcs, sizes } = granted;
-        // What the process held before data that is new tells nothing, even if its own first transmission was missed.
+        // What the process held before new data tells nothing, even if the first transmission of that data was missed.
         let before = self.held(rnti, direction, process, block, index).filter(|held| held.ndi == ndi);
         let held_first = before.map_or([None; 2], |held| held.first);
         let first: [Option<First>; 2] = std::array::from_fn(|at| match sizes[at] {
@@ -137,7 +139,7 @@ impl HarqMemory {
         Remembered { size: first[by].map(|first| first.size), is_retransmission }
     }
 
-    /// Forgets users that are not here.
+    /// Forgets users for whom `is_here` is false.
     pub fn retain(&mut self, is_here: impl Fn(Rnti) -> bool) {
         self.held.retain(|(rnti, ..), _| is_here(*rnti));
     }

@@ -99,7 +99,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Of a perfect radio beside the antenna.
+    /// The conditions of a perfect radio beside the antenna.
     pub const fn perfect(sample_rate_hz: f64) -> Conditions {
         Conditions {
             sample_rate_hz,
@@ -179,7 +179,7 @@ impl Impair {
     }
 }
 
-/// Samples on each side of a point between two that interpolation looks at.
+/// For a point between two samples, interpolation looks at this many samples on each side.
 const HALF: usize = 16;
 
 /// Samples for which a channel is held still: at 300 Hz and 1.92 Msps a path turns by 1.8° meanwhile.
@@ -188,18 +188,18 @@ const STILL: usize = 32;
 /// Rays of which the fading of a path is the sum.
 const RAYS: usize = 16;
 
-/// What rounding leaves of a response where it should be zero.
+/// What rounding leaves of a response that should be zero.
 const SILENCE: f32 = 1e-9;
 
 /// The channel of one port.
 #[derive(Clone, Debug)]
 struct Fading {
-    /// Of each path: what it answers to a single sample, and its rays.
+    /// For each path: its response to a single sample, and its rays.
     paths: Vec<(Vec<f32>, Vec<Ray>)>,
     response: Vec<Complex32>,
-    /// Of the response, what is more than nothing: of a channel without delays one sample.
+    /// The part of the response that is not zero: one sample for a channel without delays.
     heard: std::ops::Range<usize>,
-    /// Samples that are still to echo, and those that wait.
+    /// Samples that still cause echoes, and samples that wait.
     history: Vec<Complex32>,
     moves: bool,
 }
@@ -265,7 +265,7 @@ impl Fading {
         }
     }
 
-    /// Adds what arrives of `samples` to `out`, which grows where it is too short.
+    /// Adds what arrives of `samples` to `out`. If `out` is too short, it grows.
     fn add(&mut self, samples: &[Complex32], out: &mut Vec<Complex32>) {
         self.history.extend_from_slice(samples);
         let len = self.response.len();

@@ -1,27 +1,27 @@
-//! How far up the samples of a recording lead, and where they stop: for a user who sees nothing.
+//! How far decoding got with the samples of a recording, and where it stopped: for a user who sees nothing.
 
 use num_complex::Complex32;
 
 use crate::{Bandwidth, Cell, Ports};
 
-/// What was counted on each rung, from the ground up.
+/// The counts of each rung, from the lowest up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ladder {
     /// Samples per second; 0 if that is not known.
     pub rate_hz: u64,
     /// Samples taken.
     pub samples: u64,
-    /// Samples that were said to be lost.
+    /// Samples that were reported as lost.
     pub lost_samples: u64,
-    /// Of the samples that were looked at: those that are exactly zero.
+    /// Inspected samples that are exactly zero.
     pub silent: u64,
-    /// Of the samples that were looked at: those at the very edge of their range.
+    /// Inspected samples at the very edge of their range.
     pub clipped: u64,
-    /// Of the samples that were looked at: those of which both parts are within half of their range.
+    /// Inspected samples whose parts are both within half of their range.
     pub inner: u64,
-    /// Sums of the squares of in-phase and quadrature parts of the samples that were looked at.
+    /// Sums of the squares of in-phase and quadrature parts of the inspected samples.
     pub power: [f64; 2],
-    /// Samples that were looked at for silence, clipping and signs of another format.
+    /// Samples that were inspected for silence, clipping and signs of another format.
     pub inspected: u64,
     /// Stretches that were searched for cells.
     pub searches: u64,
@@ -33,9 +33,9 @@ pub struct Ladder {
     pub tdd: u64,
     /// Carrier offset of the last cell that was named, in Hz.
     pub cfo_hz: f64,
-    /// The only cell that is wanted.
+    /// The only cell that the user wants.
     pub wanted: Option<u16>,
-    /// Cells that are not wanted, of which a master information block was read.
+    /// Other cells whose master information block was read.
     pub others: [Option<u16>; 4],
     /// Searches in which a master information block was read.
     pub broadcasts: u64,
@@ -47,9 +47,9 @@ pub struct Ladder {
     pub losses: u64,
     /// Subframes of locked cells in which the cell was heard.
     pub subframes: u64,
-    /// Subframes in which it was not.
+    /// Subframes in which the cell was not heard.
     pub faint: u64,
-    /// Subframes that fell into lost samples.
+    /// Subframes whose samples were lost.
     pub gaps: u64,
     /// Subframes whose CFI is beyond doubt.
     pub sure_cfis: u64,
@@ -78,12 +78,12 @@ pub enum Rung {
     Cfi,
     /// There are possible messages.
     Candidates,
-    /// Some are believed.
+    /// Some messages are believed.
     Rntis,
 }
 
 impl Rung {
-    /// All, from the ground up.
+    /// All rungs, from the lowest up.
     pub const ALL: [Rung; 8] = [
         Rung::Samples,
         Rung::Primary,
@@ -95,7 +95,7 @@ impl Rung {
         Rung::Rntis,
     ];
 
-    /// Its name, as tables have it.
+    /// The name of the rung in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Rung::Samples => "samples",
@@ -110,7 +110,7 @@ impl Rung {
     }
 }
 
-/// In fewer milliseconds there need not be a whole part of the PBCH: one is sent per frame.
+/// Fewer milliseconds may not hold a whole part of the PBCH: one is sent per frame.
 ///
 /// Source: TS 36.211 §6.6.4
 const LEAST_MS: f64 = 10.0;
@@ -118,29 +118,29 @@ const LEAST_MS: f64 = 10.0;
 /// Samples are from −1 to 1; eight bits reach 127/128.
 const FULL_SCALE: f32 = 0.99;
 
-/// A share of samples at the edge of their range.
+/// Above this share of samples at the edge of their range, the receiver is overdriven.
 ///
 /// Chosen: a tenth of clipped samples is far beyond what peaks of OFDM explain.
 const OVERDRIVEN: f64 = 0.1;
 
-/// A share of samples within half of their range that no signal falls short of, however loud: half of the samples of a
-/// receiver that clips a third of them are.
+/// Every signal, however loud, has at least this share of its samples within half of their range: if a receiver clips a
+/// third of its samples, half of them still are.
 const HOLLOW: f64 = 0.05;
 
-/// By how much in-phase and quadrature differ in power if one is made of the high bytes of numbers, the other of their low
-/// ones.
+/// By how much in-phase and quadrature parts differ in power if one of them is made of the high bytes of numbers and
+/// the other of the low bytes.
 ///
-/// Chosen: receivers' own imbalance is below 1 dB; what fills a third of its range has 5 dB.
+/// Chosen: receivers' own imbalance is below 1 dB; a signal that fills a third of its range has 5 dB.
 const IMBALANCE_DB: f64 = 4.0;
 
 impl Ladder {
-    /// A subframe that seemed to be heard was not, for all that can be told.
+    /// Takes back a subframe that seemed to be heard: nothing shows that it was.
     pub fn doubt(&mut self) {
         self.subframes = self.subframes.saturating_sub(1);
         self.faint += 1;
     }
 
-    /// Looks at one sample of many.
+    /// Looks at one of many samples.
     pub fn inspect(&mut self, sample: Complex32) {
         let most = sample.re.abs().max(sample.im.abs());
         self.inspected += 1;
@@ -152,7 +152,7 @@ impl Ladder {
         }
     }
 
-    /// A cell that is not wanted is there.
+    /// Notes a cell that is there but not wanted.
     pub fn hear_other(&mut self, pci: u16) {
         if let Some(place) = self.others.iter_mut().find(|place| place.is_none()) {
             *place = Some(pci);
@@ -174,9 +174,9 @@ impl Ladder {
         }
     }
 
-    /// The lowest rung that was not reached, and what may help; `None` if the top was, or a cell was read that said nothing.
+    /// The lowest rung that was not reached, and what may help; `None` if the top was reached.
     pub fn broken(&self) -> Option<(Rung, String)> {
-        // A weak cell may be read though its primary signal alone was no clear one.
+        // A weak cell may be read even if its primary signal alone was not clear.
         let rungs = Rung::ALL.into_iter().filter(|rung| self.subframes == 0 || *rung > Rung::Cfi);
         let rung = rungs.into_iter().find(|&rung| self.count(rung) == 0)?;
         Some((rung, self.hint(rung)))
@@ -246,7 +246,7 @@ impl Ladder {
         }
     }
 
-    /// What in the samples speaks for another format than that by which they were read.
+    /// Signs that the samples have another format than the one by which they were read.
     fn signs_of_another_format(&self) -> Option<String> {
         if self.inspected == 0 {
             return None;
@@ -261,7 +261,7 @@ impl Ladder {
         let [in_phase, quadrature] = self.power.map(|power| 10.0 * libm::log10(power.max(f64::MIN_POSITIVE)));
         let apart_db = (in_phase - quadrature).abs();
         (apart_db > IMBALANCE_DB).then(|| {
-            // Where one of them is nothing, no number says by how much.
+            // If one of the two is zero, no number says by how much they differ.
             let apart = if apart_db < 100.0 { format!("by {apart_db:.0} dB") } else { "beyond measure".to_owned() };
             format!(
                 "in-phase and quadrature differ {apart}, as if longer numbers were read as bytes: try ci16_le or \
@@ -270,7 +270,7 @@ impl Ladder {
         })
     }
 
-    /// How long the samples are, in milliseconds; endless if that is not known.
+    /// How long the samples are, in milliseconds; infinite if that is not known.
     fn span_ms(&self) -> f64 {
         if self.rate_hz == 0 { f64::INFINITY } else { 1e3 * self.samples as f64 / self.rate_hz as f64 }
     }
@@ -279,7 +279,7 @@ impl Ladder {
         self.clipped as f64 / self.inspected.max(1) as f64
     }
 
-    /// Whether one carrier is shared: in a stretch or two a block may be read by chance.
+    /// Whether both directions share one carrier. In one or two stretches, such a block may be read by chance.
     fn is_tdd(&self) -> bool {
         self.tdd > 0 && 2 * self.tdd >= self.searches
     }

@@ -5,7 +5,7 @@
 //! samples ─▶ OFDM symbols ─▶ CFI ─▶ soft bits of CCEs ─▶ Payload + RNTI ─parse─▶ Message
 //! ```
 //!
-//! Both directions stand on the same tables, each with the clause it follows.
+//! Both directions use the same tables. Each table names the clause that it follows.
 //!
 //! | module | what it knows | TS |
 //! | --- | --- | --- |
@@ -37,14 +37,15 @@
 //!
 //! # Where NR would come in
 //!
-//! What is here is LTE, from the first signal that is searched to the last field that is read; none of it knows NR, and a
-//! recording of NR ends on the [`ladder`]'s lowest rungs, whose hints say that NR is not read. A decoder of NR is a second
-//! one beside [`decoder::Decoder`], not a mode of it: SSB instead of PSS, SSS and PBCH at fixed places, CORESETs instead of
-//! a control region, polar codes instead of convolutional ones. It has the same shape: `push(samples)`, `pop()`, and what
-//! comes out says locked, a subframe, late messages, lost, as [`decoder::Output`] does. What others take from either is
-//! `airpace_radio::RadioReport`, whose words (carrier, PRBs, grants, own side) are of both; crate `radio` also brings the
-//! reports of several cells together and writes them as lines. [`resample`] and [`impair`] serve both; [`sync`], [`listen`],
-//! [`search`], [`evidence`], [`harq`] and [`found`] do not.
+//! All of this crate is LTE, from the first signal that the search looks for to the last field that the parser reads.
+//! No module knows NR. A recording of NR ends on the lowest rungs of the [`ladder`], whose hints say that NR is not
+//! read. A decoder of NR would be a second decoder beside [`decoder::Decoder`], not a mode of it. NR has SSBs instead
+//! of PSS, SSS and PBCH at fixed places, CORESETs instead of a control region, and polar codes instead of convolutional
+//! ones. The decoder would have the same shape: `push(samples)` and `pop()`, with an output like [`decoder::Output`]
+//! (locked, a subframe, late messages, lost). What other crates take from either decoder is
+//! `airpace_radio::RadioReport`. Its words (carrier, PRBs, grants, own side) fit both. Crate `radio` also brings the
+//! reports of several cells together and writes them as lines. [`resample`] and [`impair`] serve both; [`sync`],
+//! [`listen`], [`search`], [`evidence`], [`harq`] and [`found`] do not.
 #![warn(missing_docs)]
 
 pub mod answers;

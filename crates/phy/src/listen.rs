@@ -1,4 +1,4 @@
-//! Samples in, subframes out: finds a cell, follows it, finds it again.
+//! Samples in, subframes out: the listener finds a cell, follows it, and finds it again.
 //!
 //! ```text
 //!             a cell and its master information block
@@ -7,7 +7,8 @@
 //!      └───────────────── nothing heard any more ──────────┘
 //! ```
 //!
-//! Samples that were used to find a cell are kept and read afterwards, so that a recording loses no subframe.
+//! The listener keeps the samples with which it found a cell and reads them afterwards, so that a recording loses no
+//! subframe.
 
 mod lost;
 
@@ -50,7 +51,7 @@ impl Options {
     }
 }
 
-/// Why one cannot listen.
+/// Why the listener cannot listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Deaf {
     /// Too few samples per second for any cell.
@@ -59,7 +60,7 @@ pub enum Deaf {
         /// Samples per second.
         rate_hz: u64,
     },
-    /// More samples per second than memory and filters are made for.
+    /// More samples per second than memory and filters are designed for.
     #[error("{rate_hz} samples per second are too many: resample them to {MOST_RATE_HZ} or fewer")]
     Fast {
         /// Samples per second.
@@ -67,12 +68,12 @@ pub enum Deaf {
     },
 }
 
-/// The highest sample rate that is listened at.
+/// The highest sample rate that the listener accepts.
 ///
-/// Chosen: no receiver gives more today; the samples that are kept while no cell is found take 800 MB then.
+/// Chosen: no receiver gives more today. The samples that are kept while no cell is found then take 800 MB.
 pub const MOST_RATE_HZ: u64 = 500_000_000;
 
-/// A cell that is followed from now on.
+/// A cell that the listener follows from now on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lock {
     /// The cell.
@@ -83,14 +84,14 @@ pub struct Lock {
     pub frame_start: f64,
     /// The number of that frame.
     pub sfn: u16,
-    /// Samples that had come when the cell was found.
+    /// How many samples had come when the cell was found.
     pub after: u64,
 }
 
-/// What was heard next.
+/// What the listener heard next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
-    /// A cell was found: all subframes that follow are its.
+    /// A cell was found. All subframes that follow belong to it.
     Locked(Lock),
     /// The control region of a subframe.
     Subframe(Observation),
@@ -116,32 +117,33 @@ enum State {
     Following(Box<Following>),
 }
 
-/// A stretch of samples that is searched.
+/// A stretch of samples that the listener searches.
 struct Searching {
     resampler: Option<Resampler>,
     /// Samples at [`VIEW_HZ`].
     view: Vec<Complex32>,
-    /// Number of the raw sample at the time of the view's first.
+    /// Number of the raw sample at the time of the view's first sample.
     origin: f64,
     /// Number of the next raw sample to look at.
     next: i64,
-    /// Length of the view when it was searched last.
+    /// Length of the view at the last search.
     searched: usize,
 }
 
 /// A cell that is followed.
 struct Following {
     tracker: Tracker,
-    /// Where samples have another rate than an FFT can take.
+    /// The conversion, if the samples have a rate that no FFT can take.
     conversion: Option<Conversion>,
 }
 
-/// Samples of the view that are searched at once, at most; how many are searched first, and after how many more the search is
-/// tried again.
+/// Most samples of the view in one search; how many the first search takes; and after how many more the listener
+/// searches again, early and later.
 ///
-/// Chosen: 40 ms hold a whole block of the PBCH. The first ten hold a frame, and enough subframes for the loops to come to rest
-/// on: after five many a cell is found, but badly where noise is loud. What a cell of middling strength needs is in the first
-/// 20: until then the search is tried every 5 ms, then every 20, which takes half of the time that passes.
+/// Chosen: 40 ms hold a whole block of the PBCH. The first 10 ms hold a frame, and enough subframes for the loops to
+/// settle: after 5 ms the search finds many cells, but badly where noise is loud. A cell of medium strength needs the
+/// first 20 ms: until then the listener searches every 5 ms, afterwards every 20 ms. That takes half of the time that
+/// passes.
 const LONGEST_VIEW: usize = VIEW_HZ as usize / 25;
 const FIRST_VIEW: usize = VIEW_HZ as usize / 100;
 const SEARCH_STEP: usize = VIEW_HZ as usize / 200;
@@ -150,42 +152,43 @@ const LATER_STEP: usize = VIEW_HZ as usize / 50;
 /// Samples of the view in a frame.
 const FRAME_SAMPLES: f64 = (VIEW_HZ / 100) as f64;
 
-/// Samples of the view that may still wait in the filter.
+/// Samples of the view that may still be inside the filter.
 const IN_FILTER: usize = 64;
 
-/// For how long samples are kept while no cell is found, per second.
+/// Samples are kept for one second divided by this while no cell is found.
 ///
-/// Chosen: 200 ms, 50 MB at 30.72 Msps: a weak cell may be found late, and is read from the beginning then.
+/// Chosen: 200 ms, 50 MB at 30.72 Msps. A weak cell may be found late, and is then read from the beginning.
 const KEPT: u64 = 5;
 
-/// Seconds after which samples before a gap are not kept any more.
+/// Seconds after which the samples before a gap are dropped.
 ///
-/// Chosen: a clock that is off by two parts in a million, which nobody knows yet, is off by as much as reference signals tell.
+/// Chosen: a clock may be off by two parts in a million before anyone knows. After this time it is off by as much as
+/// reference signals can show.
 const KEPT_S: u64 = 2;
 
-/// Seconds of lost samples beyond which a cell is searched anew.
+/// If more seconds of samples than this are lost, the listener searches for a cell anew.
 ///
-/// Chosen: a clock whose drift is known to a tenth of a part in a million is off by a microsecond then, which reference signals
-/// still tell.
+/// Chosen: once the drift of a clock is known to a tenth of a part in a million, the clock is then off by a
+/// microsecond, which reference signals can still show.
 const LONGEST_GAP_S: u64 = 10;
 
-/// Cells of a search whose PBCH is read.
+/// Number of cells of a search whose PBCH the listener reads.
 const BEST: usize = 3;
 
-/// A share of the power that a correlation with a PSS hardly reaches in noise.
+/// In noise, the correlation with a PSS hardly ever reaches this share of the power.
 const HEARD_PRIMARY: f32 = 0.1;
 
-/// Logarithm of the likelihood ratio from which on a CFI counts as sure: one in 150 is wrong.
+/// From this logarithm of the likelihood ratio on, a CFI counts as sure: one in 150 is wrong.
 const SURE_CFI: f32 = 5.0;
 
-/// Of how many samples one is inspected for silence and clipping.
+/// One of this many samples is inspected for silence and clipping.
 const INSPECTED: usize = 331;
 
 impl Listener {
     /// Starts to search.
     ///
     /// # Errors
-    /// If the sample rate is below that of the narrowest cell, or beyond all reason.
+    /// If the sample rate is below that of the narrowest cell, or above [`MOST_RATE_HZ`].
     pub fn new(options: Options) -> Result<Listener, Deaf> {
         if options.rate_hz < VIEW_HZ {
             return Err(Deaf::Slow { rate_hz: options.rate_hz });
@@ -205,31 +208,31 @@ impl Listener {
         })
     }
 
-    /// Takes samples. They are worked on by [`Listener::pop`].
+    /// Takes samples. [`Listener::pop`] does the work on them.
     pub fn push(&mut self, samples: &[Complex32]) {
         self.ladder.samples += samples.len() as u64;
         samples.iter().step_by(INSPECTED).for_each(|sample| self.ladder.inspect(*sample));
         self.raw.push(samples);
     }
 
-    /// `count` samples were lost. Subframes in between are left out; frame numbers go on. What came before is kept until it is
-    /// searched and read.
+    /// `count` samples were lost. The listener leaves out the subframes in between; frame numbers go on. Samples before
+    /// the gap are kept until they are searched and read.
     pub fn skip(&mut self, count: u64) {
         self.ladder.lost_samples = self.ladder.lost_samples.saturating_add(count);
         self.raw.skip(count);
     }
 
-    /// No more samples will come: what waits for more is read as far as it goes.
+    /// No more samples will come. Subframes that wait for more samples are read as far as their samples go.
     pub fn finish(&mut self) {
         self.is_finished = true;
     }
 
-    /// What was heard next; `None` if more samples are needed.
+    /// What was heard next; `None` if the listener needs more samples.
     pub fn pop(&mut self) -> Option<Heard> {
         self.heard.pop_front().or_else(|| self.advance())
     }
 
-    /// The cell that is followed.
+    /// The cell that the listener follows.
     pub fn cell(&self) -> Option<&Cell> {
         match &self.state {
             State::Following(following) => Some(following.tracker.cell()),
@@ -237,7 +240,7 @@ impl Listener {
         }
     }
 
-    /// What follows the cell.
+    /// The tracker that follows the cell.
     pub fn tracker(&self) -> Option<&Tracker> {
         match &self.state {
             State::Following(following) => Some(&following.tracker),
@@ -245,7 +248,8 @@ impl Listener {
         }
     }
 
-    /// Samples that are held, for they may be needed again: up to 250 ms while searching, some subframes while following.
+    /// Samples that are held because they may be needed again: up to 250 ms while searching, some subframes while
+    /// following.
     pub fn samples_held(&self) -> usize {
         let of_view = match &self.state {
             State::Searching(searching) => searching.view.len(),
@@ -259,7 +263,7 @@ impl Listener {
         &self.ladder
     }
 
-    /// Adds what a search for messages counted.
+    /// Lets a search for messages add its counts.
     pub fn ladder_mut(&mut self) -> &mut Ladder {
         &mut self.ladder
     }
@@ -284,7 +288,7 @@ impl Listener {
         if searching.next < run.start {
             let lost = run.start - searching.next;
             if lost as u64 / LONGEST_VIEW as u64 <= rate_hz / VIEW_HZ {
-                // Time goes on: what lies before the gap and what lies behind it is searched together.
+                // Time goes on: the samples before and after the gap are searched together.
                 searching.look_at_nothing(lost as usize);
                 return Some(None);
             }
@@ -296,7 +300,7 @@ impl Listener {
         }
         let there = (run.end - searching.next) as usize;
         let goes_on = run.end == self.raw.end() && !self.is_finished;
-        // Whole steps: what is found when does not depend on the pieces in which samples come.
+        // Whole steps only: so the time at which a cell is found does not depend on the pieces in which samples come.
         let step = (rate_hz / 200) as usize;
         if there < step && goes_on {
             return None;
@@ -304,7 +308,7 @@ impl Listener {
         for samples in self.raw.pieces(searching.next, step.min(there)).into_iter().flatten() {
             searching.look(samples);
         }
-        // Whatever is left at the very end is searched as well.
+        // At the very end, the rest is searched as well.
         let is_last = self.is_finished && searching.next == self.raw.end();
         if is_last && !searching.has_fresh() {
             return None;
@@ -327,7 +331,7 @@ impl Listener {
         let found = self.try_candidates();
         let State::Searching(searching) = &mut self.state else { return found };
         let rate_hz = self.options.rate_hz;
-        // Half of the view is kept: what lies across its end is seen whole next time.
+        // Half of the view is kept: a signal across its end is then whole in the next search.
         if searching.view.len() >= LONGEST_VIEW {
             let gone = searching.view.len() - LONGEST_VIEW + LATER_STEP;
             searching.forget(gone, rate_hz);
@@ -337,8 +341,8 @@ impl Listener {
         found
     }
 
-    /// Reads the PBCH of the best cells of the view; follows the first that can be followed. Where no more samples will come,
-    /// a cell that was followed before needs no PBCH.
+    /// Reads the PBCH of the best cells of the view, and follows the first that can be followed. At the end of the
+    /// samples, a cell that was followed before needs no PBCH.
     fn try_candidates(&mut self) -> Option<Heard> {
         let State::Searching(searching) = &self.state else { return None };
         let candidates = self.search.find(&searching.view, BEST);
@@ -354,7 +358,7 @@ impl Listener {
             let raw_sample = |of_view: f64| searching.origin + of_view * rate_hz as f64 / VIEW_HZ as f64;
             let known = || {
                 let lost = self.lost.filter(|_| is_last)?;
-                // The last frame: before it there may be nothing but what made the cell be lost.
+                // The last frame: the samples before it may hold only the disturbance by which the cell was lost.
                 let frames = (searching.view.len() as f64 - candidate.frame_start) / FRAME_SAMPLES;
                 let frame = candidate.frame_start + libm::floor(frames) * FRAME_SAMPLES;
                 Some((lost.broadcast(candidate, raw_sample(frame))?, frame))
@@ -386,18 +390,18 @@ impl Listener {
                 sfn: broadcast.sfn,
                 after: searching.next.max(0) as u64,
             };
-            // What lies beyond a gap over which no cell is followed is not read as this one's.
+            // Samples beyond a gap that is too long to follow a cell across are not read as this cell's.
             let longest = (LONGEST_GAP_S * self.options.rate_hz) as i64;
             self.raw.forget_beyond_gap(searching.next, longest);
             let following = Following::new(&lock, numerology, &self.raw, &self.options);
-            // A checksum of 16 bits fits by chance now and then; reference signals all over the band do not.
+            // A checksum of 16 bits sometimes fits by chance; reference signals all over the band do not.
             if let Some(following) = following {
                 self.ladder.locks += 1;
                 self.state = State::Following(Box::new(following));
                 return Some(Heard::Locked(lock));
             }
         }
-        // Who asks for a cell that is not there should learn which are.
+        // A user who asks for a cell that is not there should learn which cells are.
         for other in candidates.iter().filter(|candidate| !wanted(candidate)) {
             if !self.ladder.others.contains(&Some(other.pci))
                 && read_broadcast(&searching.view, other).is_some()
@@ -459,7 +463,7 @@ impl Listener {
     }
 }
 
-/// Subframes before the next that are kept while a cell is followed: those that may turn out not to have been heard.
+/// Subframes before the next one that are kept while a cell is followed: they may turn out not to have been heard.
 const KEPT_SUBFRAMES: i64 = 5;
 
 impl Searching {
@@ -493,7 +497,7 @@ impl Searching {
             Some(resampler) => resampler.push(samples, &mut self.view),
             None => self.view.extend_from_slice(samples),
         }
-        // A number that is none would spread over all correlations.
+        // Infinite values and NaN would spread over all correlations.
         for sample in &mut self.view[first..] {
             if !(sample.re.is_finite() && sample.im.is_finite()) {
                 *sample = Complex32::default();
@@ -508,7 +512,7 @@ impl Searching {
     }
 }
 
-/// What the first frames of a candidate tell that can be read, and where in the view the last of them begins.
+/// What the first frames of a candidate that can be read tell, and where in the view the last of them begins.
 fn read_broadcast(view: &[Complex32], candidate: &Candidate) -> Option<(Broadcast, f64)> {
     let mut reader = BroadcastReader::new(candidate.pci, candidate.cp);
     let mut start = candidate.frame_start;
@@ -522,8 +526,9 @@ fn read_broadcast(view: &[Complex32], candidate: &Candidate) -> Option<(Broadcas
     None
 }
 
-/// How a cell is sampled when samples come at `rate_hz`: as they come if an FFT can take them; otherwise at that rate, lower or
-/// higher, to which they are turned with the least work. `None` if they come too slowly.
+/// The numerology for a cell when samples come at `rate_hz`. If an FFT can take this rate, the samples stay as they
+/// are. Otherwise it is the rate, lower or higher, to which resampling takes the least work. `None` if the rate is too
+/// low.
 fn numerology(cell: &Cell, rate_hz: u64) -> Option<Numerology> {
     let of_rate = |rate_hz: u64| {
         let size = usize::try_from(rate_hz / u64::from(SUBCARRIER_HZ)).ok()?;
@@ -548,10 +553,10 @@ fn numerology(cell: &Cell, rate_hz: u64) -> Option<Numerology> {
     possible.min_by_key(|(work, _)| *work).map(|(_, numerology)| numerology)
 }
 
-/// What a transform costs per point, in taps of a filter.
+/// The cost of a transform per point, in taps of a filter.
 const OF_TRANSFORM: usize = 16;
 
-/// How far a cell reaches from its centre.
+/// How far a cell extends from its centre frequency.
 fn half_band_hz(bandwidth: Bandwidth) -> u64 {
     (bandwidth.subcarriers() as u64 / 2 + 1) * u64::from(SUBCARRIER_HZ)
 }
@@ -577,5 +582,5 @@ impl Following {
     }
 }
 
-/// The narrowest cell fits whatever rate one can listen at.
+/// The narrowest cell fits any rate at which the listener works.
 const _: () = assert!(least_rate_hz(Bandwidth::ALL[0]) <= VIEW_HZ);

@@ -21,17 +21,17 @@ pub const fn bpsk(bit: u8) -> Complex32 {
 
 /// A soft bit: positive for 0, negative for 1; the size, up to [`LOUDEST`], says how sure.
 ///
-/// Sixteen bits, for a subframe has messages on the best and on the worst part of a fading channel. A decoder scales each
-/// word to its own range.
+/// It has sixteen bits, because a subframe has messages on the best and on the worst part of a fading channel. A
+/// decoder scales each word to its own range.
 pub type Soft = i16;
 
 /// The largest soft bit: eight repetitions still add up within sixteen bits.
 pub const LOUDEST: Soft = 4095;
 
-/// Turns matched-filter outputs to soft bits of which a typical one that was sent is an eighth of the largest.
+/// Turns matched-filter outputs into soft bits. A typical soft bit of a sent bit is an eighth of the largest.
 ///
-/// Only ratios between soft bits matter to a decoder of one subframe. The scale is that of the mean size weighed by the
-/// sizes themselves: CCEs in which nothing was sent then hardly count, however many they are.
+/// Only ratios between soft bits matter to a decoder of one subframe. The scale is that of the mean size, weighted by
+/// the sizes themselves: so CCEs in which nothing was sent hardly count, however many there are.
 pub fn soft_bits(levels: &[f32], out: &mut Vec<Soft>) {
     out.clear();
     let (sum, squares) =

@@ -21,7 +21,7 @@ impl Bandwidth {
     pub const ALL: [Bandwidth; 6] =
         [Bandwidth(6), Bandwidth(15), Bandwidth(25), Bandwidth(50), Bandwidth(75), Bandwidth(100)];
 
-    /// The bandwidth of `prbs` PRB pairs; `None` if LTE has no such.
+    /// The bandwidth of `prbs` PRB pairs; `None` if LTE has no such bandwidth.
     pub fn from_prbs(prbs: u16) -> Option<Bandwidth> {
         Bandwidth::ALL.into_iter().find(|bandwidth| bandwidth.0 == prbs)
     }

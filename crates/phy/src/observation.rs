@@ -1,4 +1,4 @@
-//! What was heard of one subframe: what the receiver hands to the search for messages.
+//! What was heard of one subframe: what the receiver gives to the search for messages.
 
 use num_complex::Complex32;
 
@@ -16,34 +16,36 @@ pub struct Observation {
     pub sfn: u16,
     /// Number within the frame, 0…9.
     pub number: usize,
-    /// The subframe's first sample, counted from the first that was ever pushed; negative if the subframe began before.
+    /// The subframe's first sample, counted from the first that was pushed; negative if the subframe began before that.
     pub sample: i64,
     /// The likeliest control format indicator.
     pub cfi: u8,
-    /// The logarithm of how much likelier it is than the next.
+    /// The logarithm of how much likelier this CFI is than the next.
     pub cfi_margin: f32,
     /// How well the PCFICH fits that indicator: 1 without noise, 0 where it was not heard.
     pub cfi_fit: f32,
-    /// Whether it may not be a subframe of the cell that was heard: where no message is found in it, nothing is known of it.
+    /// Whether the cell's subframe may not have been heard at all. If no message is found in it, nothing is known of
+    /// it.
     pub is_doubtful: bool,
     /// Log-likelihood ratios ln P(0)/P(1) of the bits of all CCEs, 72 each, without scrambling.
     pub llrs: Vec<f32>,
-    /// Of each CCE the mean size of a log-likelihood ratio of what is sent as strong as the reference signals: the channel differs
-    /// over the band. Empty if only the mean over the band is known.
+    /// For each CCE: the mean size of a log-likelihood ratio of a message as strong as the reference signals. It
+    /// differs because the channel differs over the band. Empty if only the mean over the band is known.
     pub expected: Vec<f32>,
-    /// Of each CCE the mean power on its resource elements over that of the noise: about 1 if nothing was sent there, and more by
-    /// the ratio of signal to noise if something was. Empty if that is not known.
+    /// For each CCE: the mean power on its resource elements over that of the noise. It is about 1 if nothing was sent
+    /// there, and more by the signal to noise ratio if something was. Empty if that is not known.
     pub powers: Vec<f32>,
-    /// What each PHICH group's sequences sound like, as many per group as the prefix has.
+    /// What was heard of each PHICH group's sequences; the cyclic prefix gives their number per group.
     pub answers: Vec<AnswerHeard>,
     /// Power of a resource element of all ports over that of the noise, mean over the band.
     pub snr_db: f32,
 }
 
-/// What one sequence of a PHICH group sounds like.
+/// What was heard of one sequence of a PHICH group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AnswerHeard {
-    /// Amplitude over that of a resource element of unit power: about 1 of an ACK, −1 of a NACK, 0 where nothing was sent.
+    /// Amplitude over that of a resource element of unit power: about 1 for an ACK, −1 for a NACK, 0 if nothing was
+    /// sent.
     pub amplitude: f32,
     /// ln P(ACK)/P(NACK), if an answer was sent.
     pub llr: f32,
@@ -60,12 +62,12 @@ impl Observation {
         &self.llrs[cce * BITS_PER_CCE..][..BITS_PER_CCE]
     }
 
-    /// The CCEs in which a message may have been sent: those that sound like more than noise, and those of which noise does not
-    /// let that be told.
+    /// The CCEs in which a message may have been sent: those that are louder than noise, and those where noise does not
+    /// allow to tell.
     pub fn loud(&self) -> CceSet {
         let heard = self.powers.iter().zip(&self.expected);
         let ratios = heard.map(|(&power, &expected)| (power, expected / 2.0));
-        // What is no number is no silence.
+        // A value that is not a number does not count as silence.
         let is_silent = |(power, ratio): (f32, f32)| {
             ratio >= LEAST_RATIO && power <= NOISE_POWER.max(1.0 + FAINTEST_SHARE * ratio)
         };
@@ -74,20 +76,20 @@ impl Observation {
     }
 }
 
-/// More than this times the noise's power, the mean of the 36 resource elements of a CCE is no noise.
+/// If the mean power of the 36 resource elements of a CCE is more than this times that of the noise, it is not noise.
 ///
-/// Chosen: noise is that loud in one of 10⁷ CCEs; if four antenna ports are heard so differently that only three quarters of the
-/// degrees of freedom count, in one of 10⁶; and if noise was taken for 10 % weaker than it is beside, in one of 40,000: of idle
-/// subframes of 25 CCEs that are less than one in a thousand.
+/// Chosen: noise is that loud in one of 10⁷ CCEs. It is in one of 10⁶ if four antenna ports are heard so differently
+/// that only three quarters of the degrees of freedom count, and in one of 40,000 if the noise was also taken for 10 %
+/// weaker than it is. For subframes of 25 CCEs, that is less than one idle subframe in a thousand.
 const NOISE_POWER: f32 = 2.2;
 
-/// A message is at least as loud as this share of a signal to noise ratio.
+/// A message is at least as loud as this share of the signal to noise ratio.
 ///
-/// Chosen: half of a message that is sent 6 dB below the reference signals, so that other cells' whispers, and what the receiver's
-/// own faults spill, are none.
+/// Chosen: half of a message that is sent 6 dB below the reference signals. So weak signals of other cells, and what
+/// the receiver's own faults spill, do not count as messages.
 const FAINTEST_SHARE: f32 = 0.125;
 
-/// With less than this ratio of signal to noise, a message is not told from silence.
+/// Below this signal to noise ratio, a message cannot be told from silence.
 ///
 /// Chosen: 3.5 dB, where less than one in a hundred messages as strong as the reference signals is not above [`NOISE_POWER`].
 const LEAST_RATIO: f32 = 2.25;
@@ -97,13 +99,13 @@ const LEAST_RATIO: f32 = 2.25;
 pub struct CceSet(u128);
 
 impl CceSet {
-    /// Those of them that none of the places takes.
+    /// The CCEs of this set that none of the places takes.
     pub fn beside(self, places: impl Iterator<Item = Place>) -> CceSet {
         let taken: CceSet = places.flat_map(|place| place.range()).collect();
         CceSet(self.0 & !taken.0)
     }
 
-    /// How many.
+    /// How many CCEs there are.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
@@ -115,13 +117,13 @@ impl CceSet {
 }
 
 impl FromIterator<usize> for CceSet {
-    /// Of CCEs below 128: no cell has more than 88.
+    /// Takes CCEs below 128: no cell has more than 88.
     fn from_iter<I: IntoIterator<Item = usize>>(cces: I) -> CceSet {
         CceSet(cces.into_iter().filter(|&cce| cce < 128).fold(0, |set, cce| set | 1 << cce))
     }
 }
 
-/// Reads control regions of one cell; all that depends on the cell only is made once.
+/// Reads control regions of one cell. Tables that depend only on the cell are made once.
 #[derive(Clone, Debug)]
 pub struct Observer {
     cell: Cell,
@@ -200,7 +202,7 @@ impl Observer {
         out.cfi_fit = best.1 / most.max(f32::MIN_POSITIVE);
     }
 
-    /// Reads the bits of all CCEs of subframe `out.number`, of which `out.cfi` says how many symbols there are.
+    /// Reads the bits of all CCEs of subframe `out.number`; `out.cfi` gives the number of control symbols.
     ///
     /// Source: TS 36.211 §6.8
     pub fn bits(&self, grid: &Grid, channel: &Channel, out: &mut Observation) {
@@ -233,7 +235,7 @@ impl Observer {
         }
     }
 
-    /// Listens to all sequences of all PHICH groups of subframe `out.number`, of which `out.cfi` is known.
+    /// Listens to all sequences of all PHICH groups of subframe `out.number`; `out.cfi` must be known.
     ///
     /// Source: TS 36.211 §6.9
     pub fn answers(&self, grid: &Grid, channel: &Channel, out: &mut Observation) {
@@ -254,8 +256,8 @@ impl Observer {
     }
 }
 
-/// What turns matched filters' outputs to log-likelihood ratios: an output is the power g of its channel times a symbol of
-/// ±1/√2 in each part, with noise of power g·`noise`.
+/// The factor from the outputs of matched filters to log-likelihood ratios. An output is the power g of its channel
+/// times a symbol of ±1/√2 in each part, with noise of power g·`noise`.
 fn llr_scale(noise: f32) -> f32 {
     2.0 * std::f32::consts::SQRT_2 / noise.max(f32::MIN_POSITIVE)
 }

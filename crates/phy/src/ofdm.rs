@@ -8,13 +8,13 @@ use rustfft::{Fft, FftDirection, FftPlanner, FftPlannerScalar};
 use crate::grid::Grid;
 use crate::numerology::Numerology;
 
-/// Which of several ways to the same Fourier transform a receiver takes.
+/// Which implementation of the same Fourier transform a receiver takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transform {
-    /// The fastest that the machine has. Another machine may round the last bit otherwise.
+    /// The fastest that the machine has. Another machine may round the last bit differently.
     #[default]
     Fastest,
-    /// The plain one: every machine that receives the same samples makes the same bits of them.
+    /// The plain one: every machine makes the same bits of the same samples.
     Reproducible,
 }
 
@@ -88,8 +88,8 @@ impl Demodulator {
         self.numerology
     }
 
-    /// Reads the first `symbols` symbols of a subframe into `grid`, from samples that begin with it. A tone of amplitude
-    /// 1 becomes a resource element of 1. `None` if there are too few samples.
+    /// Reads the first `symbols` symbols of a subframe into `grid`, from samples that begin with the subframe. A tone
+    /// of amplitude 1 becomes a resource element of 1. `None` if there are too few samples.
     ///
     /// Source: TS 36.211 §6.12
     pub fn demodulate(&mut self, samples: &[Complex32], symbols: usize, grid: &mut Grid) -> Option<()> {
@@ -106,8 +106,8 @@ impl Demodulator {
         Some(())
     }
 
-    /// Reads one symbol from the samples of its FFT, which come in pieces, and undoes on the way what a receiver did to
-    /// them. Of samples that are no numbers, nothing is left of the symbol.
+    /// Reads one symbol from the samples of its FFT, which come in pieces, and undoes what a receiver did to them. If a
+    /// sample is not a number, the whole symbol becomes zero.
     pub fn symbol<'a>(
         &mut self,
         samples: impl Iterator<Item = &'a [Complex32]>,
@@ -137,7 +137,7 @@ impl Demodulator {
         for ((element, value), ramp) in above.iter_mut().zip(high).zip(ramp_above) {
             *element = *value * *ramp * turn;
         }
-        // One that is none makes all others so.
+        // One sample that is not a number makes all elements so.
         if !(row[0].re.is_finite() && row[0].im.is_finite()) {
             row.fill(Complex32::default());
         }
@@ -149,10 +149,10 @@ impl Demodulator {
 pub struct Correction<'a> {
     /// What was added to every sample.
     pub dc: Complex32,
-    /// What samples are multiplied by, as many as the FFT has points.
+    /// What samples are multiplied by: as many factors as the FFT has points.
     pub phasors: &'a [Complex32],
-    /// What subcarriers are multiplied by, and in the whole; also what scales them.
+    /// What each subcarrier is multiplied by; this includes the scale.
     pub ramp: &'a [Complex32],
-    /// See `ramp`.
+    /// What all subcarriers are multiplied by in addition.
     pub turn: Complex32,
 }

@@ -59,7 +59,7 @@ impl Mib {
         bandwidth << 21 | duration << 20 | resource << 18 | sfn << 10 | u32::from(self.spare & 0x3FF)
     }
 
-    /// The block of 24 bits; `None` if the bandwidth is none.
+    /// The block of 24 bits; `None` if there is no such bandwidth.
     pub fn parse(bits: u32) -> Option<Mib> {
         Some(Mib {
             bandwidth: *Bandwidth::ALL.get((bits >> 21 & 7) as usize)?,
@@ -82,7 +82,7 @@ pub const fn frame_bits(cp: CyclicPrefix) -> usize {
 }
 
 /// The resource elements of the PBCH in subframe 0, in fours, in the order of its symbols: the first four symbols of
-/// the second slot, 72 subcarriers in the middle, without those that any of four ports has reference signals on.
+/// the second slot, 72 subcarriers in the middle, without those on which any of four ports has reference signals.
 ///
 /// Source: TS 36.211 §6.6.4
 pub fn elements(cell: &Cell) -> Vec<Reg> {
@@ -121,16 +121,16 @@ pub fn encode(cell: &Cell, sfn: u16) -> Vec<Quad> {
     bits.chunks_exact(8).map(quad).collect()
 }
 
-/// The block behind the soft bits of one frame: with the number of ports and the frame's own number.
+/// Decodes the soft bits of one frame: gives the block, the number of ports and the frame's own number.
 ///
 /// Source: TS 36.212 §5.3.1, TS 36.211 §6.6.1
 pub fn decode(pci: u16, soft: &[Soft], viterbi: &mut Viterbi) -> Option<(Mib, Ports, u16)> {
     combine(pci, &[soft], viterbi)
 }
 
-/// The block behind the soft bits of frames in a row, the newest last: with the number of ports and the newest's own number.
-/// Which quarter the newest carries is found by trying all four; those before it help as far as they belong to the same
-/// block.
+/// Decodes the soft bits of frames in a row, the newest last: gives the block, the number of ports and the newest
+/// frame's own number. It tries all four quarters to find which one the newest frame carries. The frames before it help
+/// as far as they belong to the same block.
 ///
 /// Source: TS 36.212 §5.3.1, TS 36.211 §6.6.1
 pub fn combine<F: AsRef<[Soft]>>(pci: u16, frames: &[F], viterbi: &mut Viterbi) -> Option<(Mib, Ports, u16)> {
@@ -148,7 +148,7 @@ pub fn combine<F: AsRef<[Soft]>>(pci: u16, frames: &[F], viterbi: &mut Viterbi) 
                 *placed = if turn { value.saturating_neg() } else { value };
             }
         }
-        // Silence is a word too, and a legal block: that of frame 0 of a cell of 6 PRBs.
+        // Silence also decodes to a legal block: that of frame 0 of a cell of 6 PRBs.
         if placed.iter().all(|&value| value == 0) {
             return None;
         }
@@ -161,8 +161,8 @@ pub fn combine<F: AsRef<[Soft]>>(pci: u16, frames: &[F], viterbi: &mut Viterbi) 
     })
 }
 
-/// Whether the soft bits of one frame carry `mib` of a cell with `ports` in frame `sfn`; its spare bits may be any. Takes one
-/// decoding, where [`decode`] may take four.
+/// Whether the soft bits of one frame carry `mib` of a cell with `ports` in frame `sfn`; its spare bits may have any
+/// value. Takes one decoding, where [`decode`] may take four.
 pub fn confirm(pci: u16, soft: &[Soft], mib: &Mib, ports: Ports, sfn: u16, viterbi: &mut Viterbi) -> bool {
     let before = usize::from(sfn) % FRAMES * soft.len();
     let mut scrambling = Gold::new(pbch_seed(pci));

@@ -18,7 +18,7 @@ pub const LEVELS: [u8; 4] = [1, 2, 4, 8];
 /// The CCEs of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The first, a multiple of how many.
+    /// The first CCE, a multiple of `cces`.
     pub cce: u16,
     /// How many: 1, 2, 4 or 8.
     pub cces: u8,
@@ -46,7 +46,7 @@ impl Place {
         cces.start * BITS_PER_CCE..cces.end * BITS_PER_CCE
     }
 
-    /// Whether both have a CCE.
+    /// Whether both places share a CCE.
     pub fn overlaps(self, other: Place) -> bool {
         let (a, b) = (self.range(), other.range());
         a.start < b.end && b.start < a.end
@@ -58,7 +58,7 @@ impl Place {
 /// Source: TS 36.213 §9.1.1
 const COMMON_CCES: usize = 16;
 
-/// Whether `place` is in the search space that everyone has.
+/// Whether `place` is in the common search space.
 ///
 /// Source: TS 36.213 §9.1.1 Table 9.1.1-1
 pub fn in_common_space(place: Place, cces: usize) -> bool {
@@ -103,14 +103,14 @@ pub fn in_search_space(rnti: Rnti, subframe: usize, cces: usize, place: Place) -
 fn hash(rnti: Rnti, subframe: usize) -> u32 {
     const A: u32 = 39_827;
     const D: u32 = 65_537;
-    // A · Y stays below 2^32, for Y is at most D − 1.
+    // A · Y stays below 2^32, because Y is at most D − 1.
     (0..=subframe).fold(u32::from(rnti.0), |y, _| A * y % D)
 }
 
 /// A message on the PDCCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sent {
-    /// Whom it is for.
+    /// To whom the message is sent.
     pub rnti: Rnti,
     /// What it says.
     pub payload: Payload,
@@ -137,9 +137,9 @@ pub fn coded(payload: Payload, rnti: Rnti, count: usize) -> Vec<u8> {
     RateMatcher::new(len + 16).select(&codeword, count).collect()
 }
 
-/// The quadruplets of all groups of the region, in the order of their bits; nothing where no message lies.
+/// The quadruplets of all groups of the region, in the order of their bits; zero where no message lies.
 ///
-/// Places must lie within the region and not overlap: of bits sent twice the later message's stay.
+/// Places must lie within the region and not overlap: if bits are sent twice, those of the later message stay.
 ///
 /// Source: TS 36.211 §6.8.2 and §6.8.3
 pub fn encode(cell: &Cell, region: &ControlRegion, subframe: usize, messages: &[Sent]) -> Vec<Quad> {

@@ -1,4 +1,4 @@
-//! The PHICH: whether what devices sent four subframes ago was received.
+//! The PHICH: whether the cell received what devices sent four subframes ago.
 
 use num_complex::Complex32;
 
@@ -94,7 +94,7 @@ pub fn encode(cell: &Cell, subframe: usize, answer: &Answer) -> [[Quad; 4]; REPE
     })
 }
 
-/// Like all control channels, but with four ports each repetition uses only one pair of them.
+/// Precodes like all control channels, but with four ports each repetition uses only one pair of them.
 ///
 /// Source: TS 36.211 §6.9.2
 fn precode(cell: &Cell, group: usize, i: usize, x: &Quad) -> [Quad; 4] {
@@ -123,8 +123,8 @@ pub fn scrambling(pci: u16, subframe: usize) -> [f32; 12] {
     std::array::from_fn(|_| bits.next_sign())
 }
 
-/// What each sequence of a group sounds like: positive for ACK, negative for NACK, near zero if nothing was sent; and how
-/// loud an answer of a resource element's unit power would sound.
+/// The level of each sequence of a group: positive for ACK, negative for NACK, near zero if nothing was sent; and the
+/// level that an answer of a resource element's unit power would have.
 ///
 /// `y[i]` and `h[i][port]` are the received elements of repetition i and the channel on them.
 pub fn levels(

@@ -13,7 +13,7 @@ use pulp::{Arch, Simd, WithSimd};
 /// receiver.
 const ATTENUATION_DB: f64 = 70.0;
 
-/// Phases that are kept at most; beyond that the nearest is taken, which is wrong by 1/2048 of a sample.
+/// Most phases that are kept. If there are more, the nearest is taken, which is wrong by 1/2048 of a sample.
 const MAX_PHASES: u64 = 1024;
 
 /// Turns samples at one rate to samples at another.
@@ -28,7 +28,7 @@ pub struct Resampler {
     next: i64,
 }
 
-/// Samples, their real and imaginary parts apart: vectors of each lie in memory as the filter takes them.
+/// Samples with real and imaginary parts apart: each part is a vector in memory, as the filter takes it.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     re: Vec<f32>,
@@ -36,9 +36,9 @@ pub struct Parts {
 }
 
 impl Resampler {
-    /// From `from_hz` to `to_hz` samples per second. What lies within `passband_hz` of the centre comes through, within
-    /// 0.1 %; what would fold onto it is attenuated by 60 dB. `None` if a rate is zero or the passband does not fit
-    /// into both rates.
+    /// From `from_hz` to `to_hz` samples per second. Signals within `passband_hz` of the centre come through, within
+    /// 0.1 %; signals that would fold onto them are attenuated by 60 dB. `None` if a rate is zero or the passband does
+    /// not fit into both rates.
     pub fn new(from_hz: u64, to_hz: u64, passband_hz: u64) -> Option<Resampler> {
         let filter = Filter::new(from_hz, to_hz, passband_hz)?;
         let mut resampler =
@@ -47,7 +47,8 @@ impl Resampler {
         Some(resampler)
     }
 
-    /// How many inputs an output between these rates is made of: what it costs. `None` where [`Resampler::new`] is.
+    /// How many inputs an output between these rates uses, which is its cost. `None` where [`Resampler::new`] gives
+    /// `None`.
     pub fn taps(from_hz: u64, to_hz: u64, passband_hz: u64) -> Option<usize> {
         let narrow = from_hz.min(to_hz);
         if narrow == 0 || 2 * passband_hz >= narrow {
@@ -91,14 +92,14 @@ impl Resampler {
         self.first += done;
     }
 
-    /// Between which inputs `count` outputs from number `first` on lie: from the one at or before the first output to
-    /// behind that at or before the last.
+    /// The inputs between which `count` outputs from number `first` on lie: from the input at or before the first
+    /// output to the one behind the input at or before the last.
     pub fn times(&self, first: i64, count: usize) -> Range<i64> {
         let last = first + count.max(1) as i64 - 1;
         self.filter.position(first).0..self.filter.position(last).0 + 1
     }
 
-    /// Inputs behind the one at or before an output that it is made of as well.
+    /// How many inputs an output uses behind the one at or before it.
     pub fn ahead(&self) -> usize {
         self.filter.after() as usize
     }
@@ -109,12 +110,12 @@ impl Resampler {
         times.start - self.filter.before()..times.end + self.filter.after()
     }
 
-    /// Makes outputs from number `first` on of their [`Resampler::inputs`]; those that have too few become zero.
+    /// Makes outputs from number `first` on from their [`Resampler::inputs`]; outputs with too few inputs become zero.
     pub fn resample(&self, first: i64, inputs: &Parts, out: &mut [Complex32]) {
         self.resample_from(first, inputs, 0, out);
     }
 
-    /// The same, where `skip` other samples lie before the inputs.
+    /// The same, if `skip` other samples lie before the inputs.
     fn resample_from(&self, first: i64, inputs: &Parts, skip: usize, out: &mut [Complex32]) {
         let fraction = self.filter.position(first).1;
         let (re, im) = (&inputs.re[skip..], &inputs.im[skip..]);
@@ -167,11 +168,11 @@ impl Parts {
 /// The filter, and where its outputs lie.
 #[derive(Clone, Debug)]
 struct Filter {
-    /// Of each phase, `len` taps.
+    /// `len` taps for each phase.
     taps: Vec<f32>,
     len: usize,
     phases: u64,
-    /// Rates by their greatest common divisor.
+    /// Rates divided by their greatest common divisor.
     from: u64,
     to: u64,
 }
@@ -188,14 +189,14 @@ impl Filter {
         for phase in 0..phases {
             let fraction = phase as f64 / phases as f64;
             let tap = |tap: usize| lowpass(tap as f64 - half + 1.0 - fraction, cutoff, half);
-            // Exactly one at the centre, whatever the phase.
+            // The gain at the centre is exactly one, whatever the phase.
             let sum: f64 = (0..len).map(tap).sum();
             taps.extend((0..len).map(|at| (tap(at) / sum) as f32));
         }
         Some(Filter { taps, len, phases, from, to })
     }
 
-    /// Inputs before the one at or before an output, and behind it, that the output is made of.
+    /// How many inputs an output uses before the one at or before it, and how many behind that one.
     fn before(&self) -> i64 {
         self.len as i64 / 2 - 1
     }
@@ -218,8 +219,8 @@ impl Filter {
     }
 }
 
-/// The work, apart from the processor that does it. Whatever vectors that has, every bit is the same: products and sums
-/// are rounded one by one, in one order.
+/// The work, apart from the processor that does it. Every bit is the same on any vectors: products and sums are rounded
+/// one by one, in one order.
 struct Outputs<'a> {
     filter: &'a Filter,
     /// How much later the first output is than its first input, in `to`ths of an input.
@@ -286,10 +287,10 @@ fn bessel(x: f64) -> f64 {
 /// Sums that are kept side by side, so that no addition waits for the one before.
 const LANES: usize = 8;
 
-/// Binary digits behind the point of a phase: numbers of up to 2^62 are made of them, whatever the rates.
+/// Binary digits behind the point of a phase: at all rates, the numbers stay below 2^62.
 const PHASE_BITS: u32 = 52;
 
-/// Outputs whose sums wait to be added up: between the two, compilers see vectors and not pairs of numbers.
+/// Outputs whose sums wait to be added up together: so compilers see vectors and not pairs of numbers.
 const BLOCK: usize = 16;
 
 /// Products of a multiple of [`LANES`] samples, given in two parts, with as many taps, summed lane by lane.
@@ -330,7 +331,7 @@ mod tests {
             .collect()
     }
 
-    /// Of the samples in the middle: the worst distance to what the same tone is at the other rate.
+    /// The worst distance of the samples in the middle to the same tone at the other rate.
     fn worst(hz: f64, from: u64, to: u64, passband: u64) -> f32 {
         let mut resampler = Resampler::new(from, to, passband).expect("rates that fit");
         let mut out = Vec::new();

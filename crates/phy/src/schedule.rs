@@ -16,11 +16,11 @@ pub struct Announcement {
     pub cfi: u8,
     /// Messages, none of which overlaps another.
     pub messages: Vec<Sent>,
-    /// What the downlink grants fill.
+    /// The PRBs that the downlink grants fill.
     pub data: Vec<Data>,
     /// Grants for which no CCEs were left, by their index in the report: a cell would not have made them.
     pub blocked: Vec<usize>,
-    /// Grants that no message can say, by their index, and why.
+    /// Grants that no message can express, by their index, and why.
     pub unsayable: Vec<(usize, Unsayable)>,
 }
 
@@ -44,8 +44,9 @@ impl Scheduler {
     /// Messages for the grants of a report. `sinr_db` says how well each grant's device hears the cell, for the number
     /// of CCEs that its messages get (see [`implied_sinr_db`]).
     ///
-    /// The control region has as many symbols as the report says, or more where the messages need them. Messages that
-    /// take the most CCEs are placed first. One for which its number of CCEs is nowhere free gets more, then fewer.
+    /// The control region has as many symbols as the report says, or more if the messages need them. Messages that take
+    /// the most CCEs are placed first. If a message's number of CCEs is nowhere free, the message gets more CCEs, then
+    /// fewer.
     ///
     /// Source: TS 36.213 §9.1.1 (candidates); how a cell chooses among them is its own affair.
     pub fn announce(&self, report: &RadioReport, sinr_db: impl Fn(&Dci) -> f64) -> Announcement {
@@ -92,7 +93,7 @@ impl Scheduler {
         let audience = Audience::of(dci.rnti).unwrap_or(Audience::User);
         let payload = pack(&self.carrier, Extras::NONE, audience, &message);
         let cces = match audience {
-            // Chosen: the largest, for everyone in the cell shall hear it.
+            // Chosen: the largest, because everyone in the cell must hear it.
             Audience::Everyone => 8,
             Audience::User => level(payload.len(), sinr_db(dci)),
         };
@@ -119,9 +120,9 @@ impl Scheduler {
     }
 }
 
-/// How well the device of a grant hears the cell, as far as the grant tells: link adaptation gave it as many bits as it
-/// would receive. A grant of unknown size tells nothing and counts as 0 dB, as does one of the uplink, whose MCS is about
-/// the other direction.
+/// How well the device of a grant hears the cell, as far as the grant tells: link adaptation gave the device as many
+/// bits as it would receive. A grant of unknown size tells nothing and counts as 0 dB. So does an uplink grant, whose
+/// MCS is about the other direction.
 ///
 /// Chosen: Shannon's capacity of a layer plus 3 dB, over the 120 resource elements of a PRB pair that carry data.
 pub fn implied_sinr_db(dci: &Dci) -> f64 {
@@ -138,7 +139,7 @@ pub fn implied_sinr_db(dci: &Dci) -> f64 {
 /// The fewest CCEs at which a message of `bits` should be heard at this SINR.
 ///
 /// Chosen: the code rate (payload and CRC over 72 coded bits per CCE) that QPSK carries at an error of about 1 % with
-/// this code, by the rule of 2 dB over Shannon's limit of the rate, with 2 dB in hand for fading.
+/// this code. The rule is 2 dB over Shannon's limit of the rate, plus 2 dB of reserve for fading.
 fn level(bits: u8, sinr_db: f64) -> u8 {
     const GAP_DB: f64 = 4.0;
     let capacity = libm::log2(1.0 + libm::pow(10.0, (sinr_db - GAP_DB) / 10.0));

@@ -1,17 +1,17 @@
-//! Soft bits of a subframe to candidate messages: every place, every size, without decoding them all.
+//! From soft bits of a subframe to candidate messages: every place, every size, without decoding them all.
 //!
-//! 1. A CCE in which nothing was sent is left alone.
-//! 2. **By algebra** ([`code`]): a CCE's bits name the word of each size that a message beginning there would have. Its
-//!    other bits, and the CCEs behind it, say whether it has, and how long it is. A message heard without a wrong bit
-//!    is found so, at the cost of some table look-ups, and its CCEs need no further explanation.
-//! 3. **By trellis** ([`lanes`]): what is left is decoded place by place, thirty-two at once; but not where no more than
-//!    noise was heard, or bits so well that algebra had said all; and of places so long that coded bits repeat, only
-//!    those whose repetitions agree.
+//! 1. The search skips a CCE in which nothing was sent.
+//! 2. **By algebra** ([`code`]): for each size, a CCE's bits name the word that a message beginning there would have.
+//!    Its other bits and the next CCEs tell whether the message is there, and how long it is. This finds a message that
+//!    was heard without a wrong bit, at the cost of some table look-ups. Its CCEs need no further search.
+//! 3. **By trellis** ([`lanes`]): the rest is decoded place by place, thirty-two at once. The search leaves out places
+//!    with no more than noise, and places that were heard so well that algebra has found everything. Of places so long
+//!    that coded bits repeat, it decodes only those whose repetitions agree.
 //!
 //! What a candidate is worth is counted in bits of evidence: see [`Candidate::evidence`].
 //!
-//! Chosen: public decoders send every candidate through a trellis (463 in a subframe of 100 PRB pairs), or skip places by
-//! what they found before. Algebra skips none and needs no history.
+//! Chosen: public decoders send every candidate through a trellis (463 in a subframe of 100 PRB pairs), or skip places
+//! because of what they found before. Algebra skips no place and needs no history.
 
 pub mod code;
 pub mod lanes;
@@ -29,20 +29,21 @@ use soft::{Agreement, PARTS, SoftRegion};
 /// A message that may have been sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    /// What it says, to whom, where.
+    /// What the message says, to whom, and where.
     pub message: Sent,
-    /// How much better this explains what was heard in its CCEs than bits of chance do, or silence, in bits: log2 of the ratio
-    /// of likelihoods. At most one per coded bit. Chance finds a word that reaches its own length, for it has
-    /// that many bits to choose; what is beyond speaks for the message.
+    /// How much better this message explains what was heard in its CCEs than random bits or silence do, in bits: log2
+    /// of the ratio of likelihoods. At most one per coded bit. Some word always reaches as many bits as its own length,
+    /// because chance has that many bits to choose. Only evidence beyond that speaks for the message.
     pub evidence: f32,
-    /// How much likelier it has as many CCEs as this, and neither fewer nor more, in bits; infinite if its user looks nowhere
-    /// else.
+    /// By how many bits this number of CCEs is likelier than a smaller or larger number; infinite if its user looks
+    /// nowhere else.
     pub lead: f32,
 }
 
 impl Candidate {
-    /// The evidence for it as one of all messages of its size, log2 of a ratio: `evidence` less what its bits, its
-    /// place and its kind might have been else. The probability of its RNTI is still to be added.
+    /// The evidence for this message among all messages of its size, log2 of a ratio: `evidence` less the bits for
+    /// everything else that its payload, place and kind might have been. The probability of its RNTI is still to be
+    /// added.
     pub fn surplus(&self) -> f32 {
         let payload = f32::from(self.message.payload.len());
         let rate = (payload + 16.0) / self.message.place.bits().len() as f32;
@@ -51,10 +52,10 @@ impl Candidate {
     }
 }
 
-/// About what a place (one of 22) and a format (one of three that a device listens for) are worth.
+/// The approximate bits of a place (one of 22) and a format (one of three that a device listens for).
 const PLACE_BITS: f32 = 6.0;
 
-/// Above this code rate hardly any base station sends.
+/// Hardly any base station sends above this code rate.
 ///
 /// Chosen: devices need not try to decode above 3/4 (TS 36.213 §7.1.7 has no such limit for control, but schedulers do).
 const RARE_RATE: f32 = 0.8;
@@ -63,23 +64,23 @@ const RARE_RATE_BITS: f32 = 6.0;
 /// Candidates whose surplus, with their RNTI's probability, is below this are not worth remembering.
 const LEAST_BITS: f32 = -14.0;
 
-/// A candidate with so much is certain enough for its CCEs to be left alone …
+/// A candidate with this score is so certain that its CCEs are not searched further …
 const CERTAIN_BITS: f32 = 10.0;
 
-/// … if no more bits than these were heard otherwise, or if it is the likeliest of all words at its place: no other is as
-/// near then.
+/// … if at most this many of its bits were heard wrong, or if it is the likeliest of all words at its place: then no
+/// other word is as near.
 const FEW_WRONG: u32 = 3;
 
-/// An RNTI that is so probable, as log2, is known.
+/// An RNTI with a higher probability than this, as log2, counts as known.
 const KNOWN_BITS: f32 = -15.0;
 
-/// A word whose evidence exceeds its length by so much may be near a true one.
+/// A word whose evidence less its length is at least this may be near a true word.
 const DOUBTED_BITS: f32 = -8.0;
 
-/// A place is decoded only if its repeated bits agree at least so much.
+/// A place is decoded only if the agreement of its repeated bits is at least this.
 const LEAST_REPEATS: f32 = 0.2;
 
-/// How many repeated bits it takes to tell.
+/// How many repeated bits this takes.
 const ENOUGH_REPEATS: usize = 60;
 
 /// Messages of one size.
@@ -105,13 +106,13 @@ pub struct Work {
     pub active: u64,
     /// Candidates that algebra found.
     pub by_algebra: u64,
-    /// Words through the trellis.
+    /// Words that the trellis decoded.
     pub trellis: u64,
-    /// Candidates that it found.
+    /// Candidates that the trellis found.
     pub by_trellis: u64,
-    /// Its words that may be a known user's, mistaken.
+    /// Words of the trellis that may be a known user's word, mistaken.
     pub doubted: u64,
-    /// Candidates that were found so.
+    /// Candidates that were found behind such words.
     pub by_doubt: u64,
 }
 
@@ -132,7 +133,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Of all formats' sizes on a carrier, with and without the fields of Release 10.
+    /// For all formats' sizes on a carrier, with and without the fields of Release 10.
     pub fn new(carrier: &Carrier) -> Search {
         let mut sizes: Vec<Size> = Vec::new();
         let combinations = (0..8u8).map(|bits| Extras {
@@ -169,7 +170,7 @@ impl Search {
         }
     }
 
-    /// What was done so far.
+    /// What the search has done so far.
     pub fn work(&self) -> Work {
         self.work
     }
@@ -185,7 +186,7 @@ impl Search {
         self.sizes.sort_by_key(|size| (size.is_extra, std::cmp::Reverse(size.seen)));
         self.work.cces += cces as u64;
         self.work.active += (0..cces).filter(|&cce| self.region.is_active(cce)).count() as u64;
-        // Every size by algebra before any by trellis: the more is explained, the less is left to decode.
+        // Algebra tries every size before the trellis does: the more CCEs are explained, the fewer are left to decode.
         for size in 0..self.sizes.len() {
             if !self.sizes[size].is_extra || self.sizes[size].seen > 0 {
                 self.by_algebra(subframe, size, &prior);
@@ -207,7 +208,8 @@ impl Search {
         &self.found
     }
 
-    /// Tells that a message of a size to an RNTI was believed: both are looked for more thoroughly then.
+    /// Tells the search that a message of a size to an RNTI was believed. The search then looks for both more
+    /// thoroughly.
     pub fn believe(&mut self, rnti: Rnti, size: u8) {
         self.known[usize::from(rnti.0) / 64] |= 1 << (rnti.0 % 64);
         if let Some(known) = self.sizes.iter_mut().find(|known| known.code.size() == size) {
@@ -219,7 +221,7 @@ impl Search {
         self.region.is_active(cce) && !self.explained[cce]
     }
 
-    /// Where a message of a size may begin, and that it may have `cces` CCEs there.
+    /// Whether a message of a size may lie at a place.
     fn is_possible(&self, size: &Size, place: Place) -> bool {
         (size.is_users || pdcch::in_common_space(place, self.region.len()))
             && place.range().all(|cce| self.is_open(cce))
@@ -258,8 +260,8 @@ impl Search {
         }
     }
 
-    /// Whether a message of a size may lie at a place: where coded bits repeat, they must agree. Where the first CCE is
-    /// clear, algebra has already named the word that it would be.
+    /// Whether a place is worth decoding for a size: where coded bits repeat, they must agree. Where the first CCE is
+    /// clear, algebra has already named the word.
     fn is_worth_decoding(&self, size: usize, place: Place) -> bool {
         let size = &self.sizes[size];
         let (len, bits) = (size.code.len(), place.bits());
@@ -271,7 +273,7 @@ impl Search {
             && (repeated < ENOUGH_REPEATS || self.region.repeats(bits, 3 * len) > LEAST_REPEATS)
     }
 
-    /// Decodes all that waits, side by side.
+    /// Decodes everything in the batch, side by side.
     fn decode(&mut self, subframe: usize, prior: &impl Fn(Rnti) -> f32) {
         let batch = std::mem::take(&mut self.batch);
         self.work.trellis += batch.len() as u64;
@@ -288,8 +290,8 @@ impl Search {
         self.batch.clear();
     }
 
-    /// Where noise is so strong that the trellis may have mistaken a word for its neighbour, and the word is for nobody that
-    /// is known: weighs those of its neighbours that are for somebody.
+    /// In strong noise, the trellis may have mistaken a word for its neighbour. If the decoded word is for no known
+    /// RNTI, this weighs those of its neighbours that are for a known one.
     fn doubt(
         &mut self,
         subframe: usize,
@@ -320,8 +322,9 @@ impl Search {
         }
     }
 
-    /// Weighs a word that may begin at a CCE, with as many CCEs as agree with it most, of those where its receiver would
-    /// look. Of words at the place `decoded` it is the likeliest. Returns whether it is a candidate, and a new one.
+    /// Weighs a word that may begin at a CCE. Of the numbers of CCEs at which its receiver would look, it takes the one
+    /// that agrees most. At the place `decoded` this word is the likeliest of all. Returns whether the word is a new
+    /// candidate.
     fn consider(
         &mut self,
         subframe: usize,
@@ -344,7 +347,7 @@ impl Search {
         let cces = self.region.len();
         let mut best: Option<Candidate> = None;
         let (mut sum, mut wrong, mut at) = (Agreement::default(), 0, cce);
-        // What is behind the best place's CCEs.
+        // The agreement of the CCEs behind those of the best place.
         let mut more = Agreement::default();
         let mut is_near = false;
         let mut bits = code.cces(word);

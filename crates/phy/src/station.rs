@@ -1,4 +1,4 @@
-//! A cell on the air: what it grants goes in, what a receiver's antenna hears comes out.
+//! A cell on the air: its grants go in, the samples of a receiver's antenna come out.
 
 use std::collections::VecDeque;
 
@@ -15,8 +15,8 @@ use crate::schedule::{Announcement, Scheduler, implied_sinr_db};
 
 /// Sends a cell's subframes one after the other, through a channel.
 ///
-/// Chosen: an uplink block is acknowledged unless the cell grants its user another transmission of it with the answer: a
-/// report says no more of which blocks were received.
+/// Chosen: the cell acknowledges an uplink block unless it grants the user another transmission of that block together
+/// with the answer. A report tells nothing more about which blocks were received.
 pub struct Station {
     cell: Cell,
     scheduler: Scheduler,
@@ -33,7 +33,7 @@ pub struct Station {
 impl Station {
     /// A cell whose subframe 0 has number 0 of frame `first_sfn`, with samples at the rate of an FFT of `fft_size` points,
     /// where a resource element of unit power is a tone of `amplitude`. Fading and noise come from `streams`. `None` if
-    /// the FFT is too small for the cell or has no such size.
+    /// the FFT is too small for the cell, or if there is no FFT of that size.
     pub fn new(
         cell: Cell,
         fft_size: usize,
@@ -54,8 +54,8 @@ impl Station {
         })
     }
 
-    /// Sends the subframe of a report, after those before it that no report was about: these carry no message. Appends
-    /// the samples, of which the channel keeps the last few until more come, and says what was sent.
+    /// Sends the subframe of a report, after the subframes before it that had no report: these carry no message.
+    /// Appends the samples and returns what was sent. The channel keeps the last few samples until more come.
     ///
     /// # Panics
     /// If the report is of a subframe that was sent already.
@@ -80,7 +80,7 @@ impl Station {
         announcement
     }
 
-    /// `again`: who is to send a block once more.
+    /// `again`: the users that are to send a block once more.
     fn transmit(&mut self, announcement: &Announcement, again: &[Rnti], out: &mut Vec<Complex32>) {
         let at = self.next + self.offset;
         let due = self.answers.iter().take_while(|(due, ..)| *due <= self.next).count();

@@ -1,4 +1,4 @@
-//! From samples of which nothing is known to a cell that is followed.
+//! From unknown samples to a cell that is followed.
 //!
 //! | module | from | to |
 //! | --- | --- | --- |
@@ -23,7 +23,7 @@ use num_complex::{Complex32, Complex64};
 /// Samples per second at which cells are searched: enough for the six PRBs in the middle that every cell has.
 pub const VIEW_HZ: u64 = 1_920_000;
 
-/// How far from the centre what is searched reaches: synchronisation signals and the PBCH, and a carrier offset.
+/// How far from the centre the search looks: enough for the synchronisation signals, the PBCH and a carrier offset.
 pub const VIEW_PASSBAND_HZ: u64 = 600_000;
 
 /// The angle of a number, in radians.
@@ -40,7 +40,7 @@ pub(crate) fn turn_back(samples: &mut [Complex32], turns: f64) {
     }
 }
 
-/// What turns `count` samples back by a carrier offset of `turns` per sample.
+/// The factors that turn `count` samples back by a carrier offset of `turns` per sample.
 pub(crate) fn phasors_back(turns: f64, count: usize, out: &mut Vec<Complex32>) {
     let step = phasor(-turns);
     let mut now = Complex64::new(1.0, 0.0);
@@ -52,13 +52,14 @@ pub(crate) fn phasors_back(turns: f64, count: usize, out: &mut Vec<Complex32>) {
     }));
 }
 
-/// What turns by so many turns.
+/// The factor that turns a number by `turns` turns.
 pub(crate) fn phasor(turns: f64) -> Complex64 {
     let angle = std::f64::consts::TAU * (turns - libm::floor(turns));
     Complex64::new(libm::cos(angle), libm::sin(angle))
 }
 
-/// The sum of the products of `a`, conjugated, with `b`, as far as both reach: in lanes, so that no addition waits for the one before.
+/// The sum of the products of `a`, conjugated, with `b`, over the shorter of the two. Lanes add side by side, so that
+/// no addition waits for the one before.
 pub(crate) fn correlate(a: &[Complex32], b: &[Complex32]) -> Complex32 {
     const LANES: usize = 4;
     let len = a.len().min(b.len());

@@ -1,4 +1,4 @@
-//! What a cell answers to uplink blocks, as it was recorded and as we send it.
+//! How a cell answers uplink blocks: a recorded cell, and our own.
 
 mod recordings;
 
@@ -27,7 +27,7 @@ fn answers(rate_hz: u64, samples: &[Complex32]) -> Vec<(u64, Answered)> {
     all
 }
 
-/// Of a live network's grants, each that was heard is answered as its own log says, and nothing else is.
+/// For each grant of a live network that was heard, the answer is the one in its log. No other answers are heard.
 #[test]
 fn a_live_networks_answers_are_those_of_its_log() {
     let Some(folder) = data("radio") else { return };
@@ -46,12 +46,12 @@ fn a_live_networks_answers_are_those_of_its_log() {
         );
         assert!(answer.confidence > 0.999 && answer.granted + 8 == *index && answer.attempt == 1);
     }
-    // What was granted before the recording began cannot be awaited.
+    // Answers to grants from before the recording cannot be expected.
     assert!(log.keys().all(|(index, _)| *index < first + 9), "not heard: {log:?}");
     assert_eq!(heard.len(), 135);
 }
 
-/// A block that is sent again has a NACK, its last transmission an ACK; whatever the cell is like.
+/// For a block that is sent again, the first answer is a NACK and the last an ACK, in every kind of cell.
 #[test]
 fn a_block_that_is_sent_again_was_not_received() {
     for (cp, ports, phich_duration) in [
@@ -85,7 +85,8 @@ fn a_block_that_is_sent_again_was_not_received() {
         };
         let mut samples = vec![];
         for index in 0..72 {
-            // One user has a grant in each of eight processes, and of one of them twice the same; the other every tenth.
+            // One user has a grant in each of eight processes, and in one process the same grant twice. The other user
+            // has a grant in every tenth subframe.
             let (turn, is_its) = (index / 8, index % 8 == 3);
             let first = grant(5000, 2, is_its && turn % 3 == 1, turn % 3 != 2);
             let second = grant(6000, 11, false, true);

@@ -1,4 +1,4 @@
-//! What is believed of cells of which nothing is known, and how much of it is true.
+//! Which messages the decoder believes in cells of which nothing is known, and how many of them are true.
 
 mod blind;
 mod crowd;
@@ -17,14 +17,14 @@ use crowd::Scene;
 use proptest::prelude::*;
 use recordings::{Description, Row, data};
 
-/// How what is believed compares to what was sent.
+/// How the believed messages compare to the sent ones.
 #[derive(Default)]
 struct Score {
     sent: u32,
     found: u32,
     output: u32,
     format_right: u32,
-    /// Formats that nobody can tell apart by their bits count as one.
+    /// Formats whose bits do not tell them apart count as one.
     likeness_right: u32,
     prbs_right: u32,
     size_right: u32,
@@ -39,8 +39,8 @@ fn is(row: &Row, found: &Found) -> bool {
         && found.payload.to_string() == row.text("bits")
 }
 
-/// Formats 1B and 1D differ by what one bit means to the device, 2A and 2B often by none, and 3 and 3A by what a group's
-/// devices are configured with.
+/// Formats 1B and 1D differ only in what one bit means to the device. 2A and 2B often do not differ at all. 3 and 3A
+/// differ in what a group's devices are configured with.
 fn likeness(format: &str) -> &str {
     match format {
         "1D" => "1B",
@@ -68,7 +68,7 @@ impl Score {
                 format.starts_with('3') || prbs == [row.prbs("prb_slot0"), row.prbs("prb_slot1")];
             score.prbs_right += u32::from(prbs_right);
             if let Some(dci) = found.dci {
-                // Power commands to a group, taken for a grant, have no truth to compare with.
+                // Power commands to a group that were taken for a grant have no truth to compare with.
                 if row.text("harq").is_empty() {
                     continue;
                 }
@@ -93,7 +93,7 @@ fn believed(name: &str) -> Option<Score> {
     let folder = data("radio")?;
     let about = Description::load(&folder, name);
     let mut out = blind::believed(about.rate_hz(), &about.raw_samples(&folder, name));
-    // To the numbers of the table of truth.
+    // Converts to the numbers of the table of truth.
     let first = u64::from(about.sfn) * 10 + about.subframe as u64;
     out.iter_mut().for_each(|found| found.index = found.index.wrapping_sub(first));
     let rows = recordings::truth(&folder, name);
@@ -113,14 +113,14 @@ fn believed(name: &str) -> Option<Score> {
     Some(score)
 }
 
-/// What is believed of a scene: how much of what was sent, how much else, and how much of that was to be expected by
-/// the confidences.
+/// What the decoder believes of a scene: how many of the sent messages, how many others, and how many of those the
+/// confidences let expect.
 struct Heard {
     sent: usize,
     found: usize,
     others: usize,
     doubt: f64,
-    /// Confidence of each message that is believed, and whether it is true.
+    /// Confidence of each believed message, and whether the message is true.
     believed: Vec<(f64, bool)>,
 }
 
@@ -168,7 +168,7 @@ fn scene(prbs: u16, fft_size: usize, ports: Ports, snr_db: f64) -> Scene {
     Scene { cell, fft_size, users: 20, tries: 30, extras, snr_db, fading: None, subframes: 60, seed: 1 }
 }
 
-/// Another maker than that of the recordings: our own sender, busy and idle, with one, two and four ports.
+/// Another maker than in the recordings: our own sender, busy and idle, with one, two and four ports.
 #[test]
 fn all_that_we_send_is_believed_and_nothing_else() {
     for (prbs, fft_size, ports) in [(6, 128, Ports::One), (25, 512, Ports::Two), (50, 1024, Ports::Four)] {
@@ -201,7 +201,7 @@ fn fading_cells_are_believed() {
     }
 }
 
-/// Confidences are probabilities, also where noise leaves much in doubt.
+/// Confidences are probabilities, even if noise leaves many messages in doubt.
 #[test]
 fn confidences_are_true() {
     let mut believed = Vec::new();
@@ -225,8 +225,8 @@ fn confidences_are_true() {
     assert!(100 * others <= believed.len(), "{others} of {} are false", believed.len());
 }
 
-/// Noise that comes with what is sent (echoes, Doppler) is not heard where nothing is sent. A CCE behind a message's that is as
-/// silent must not be taken for its own because half of its bits happen to agree.
+/// Noise that comes with a signal (echoes, Doppler) is not heard where nothing is sent. A silent CCE behind a message
+/// must not be taken for a part of it because half of its bits happen to agree.
 #[test]
 fn a_message_does_not_go_on_into_silence() {
     const EXPECTED: f32 = 16.0;
@@ -258,7 +258,7 @@ fn a_message_does_not_go_on_into_silence() {
     }
 }
 
-/// Fields of Release 10 change sizes, and are learnt user by user.
+/// Fields of Release 10 change sizes. The decoder learns them user by user.
 #[test]
 fn users_with_fields_of_release_10_are_believed() {
     for at in 1..8u8 {
@@ -268,13 +268,13 @@ fn users_with_fields_of_release_10_are_believed() {
             srs_request: at & 4 != 0,
         };
         let heard = hear(&Scene { extras, ..scene(25, 512, Ports::Two, 20.0) });
-        // Sizes of several formats meet; the first messages of a user may be lost to that.
+        // Several formats share a size; this may cost the first messages of a user.
         assert!(100 * heard.found >= 99 * heard.sent, "{extras:?}: {} of {}", heard.found, heard.sent);
         assert_eq!(heard.others, 0, "{extras:?}");
     }
 }
 
-/// Fading cells may lose a few.
+/// In fading cells, a few messages may be lost.
 #[test]
 fn recorded_messages_are_believed_and_no_others() {
     for (name, least) in [
@@ -292,16 +292,16 @@ fn recorded_messages_are_believed_and_no_others() {
         assert!(share(score.likeness_right, score.found) >= 0.99, "{name}: formats are wrong");
         assert!(share(score.format_right, score.found) >= 0.9, "{name}: formats are not told apart");
         assert!(share(score.prbs_right, score.found) >= 0.99, "{name}: PRBs are wrong");
-        // What is sent again has the size of its first transmission, whenever that was believed.
+        // A block that is sent again has the size of its first transmission, if that was believed.
         assert!(share(score.size_right, score.sized) >= 0.995, "{name}: sizes of blocks are wrong");
         assert_eq!(score.process_right, score.processed, "{name}: HARQ processes, also of uplink grants");
     }
 }
 
-/// Messages found of those sent with each number of CCEs, through white noise into one port.
+/// How many messages are found of those sent with each number of CCEs, through white noise into one port.
 ///
-/// The bound is what a decoder reaches that knows all RNTIs and has perfect timing and channel, with a soft decoder of
-/// 16 bits.
+/// The bound is what a decoder with a soft decoder of 16 bits reaches if it knows all RNTIs and has perfect timing and
+/// channel.
 #[test]
 fn noise_is_borne_as_well_as_by_a_decoder_that_knows_everything() {
     for (snr_db, bound) in
@@ -332,7 +332,7 @@ fn noise_is_borne_as_well_as_by_a_decoder_that_knows_everything() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever is heard, nothing panics; of bits of chance nothing is believed.
+    /// Nothing panics, whatever is heard. No message is believed from random bits.
     #[test]
     fn bits_of_chance_are_not_believed(
         seed in any::<u64>(), nats in 0.0f32..100.0, snr_db in -20.0f32..60.0, cces in 0usize..90,

@@ -28,7 +28,7 @@ fn capture(name: &str) -> Option<Vec<Complex32>> {
     Some(bytes.chunks_exact(8).map(|pair| Complex32::new(number(&pair[..4]), number(&pair[4..]))).collect())
 }
 
-/// All that a decoder makes of samples, without hints.
+/// Everything that a decoder makes of samples, without hints.
 fn decode(rate_hz: u64, samples: &[Complex32]) -> (Decoder, Vec<Cell>, Vec<Reading>) {
     let mut decoder = Decoder::new(Options::new(rate_hz)).expect("a rate that is enough");
     decoder.push(samples);
@@ -101,12 +101,13 @@ const WIDE: Cell = Cell {
     phich_resource: PhichResource::One,
 };
 
-/// Half a subframe of the same cell, at its own rate: too short to be found, but of a known cell it can be read.
+/// Half a subframe of the same cell, at its own rate: too short to find the cell, but enough to read a known one.
 #[test]
 fn half_a_subframe_of_a_known_cell_is_read() {
     let Some(mut samples) = capture("signal.10M.dat") else { return };
     let numerology = Numerology::nominal(WIDE.bandwidth, WIDE.cp);
-    // The slot's 7680 samples and one more: prefixes are most like the ends of their symbols if it is the last.
+    // The slot's 7680 samples and one more. If the extra sample is the last, prefixes are most like the ends of their
+    // symbols.
     assert_eq!(samples.len(), numerology.slot_samples() + 1);
     let [first, second] = [0, 1].map(|start| prefix_likeness(numerology, &samples[start..]));
     assert!(first.norm() > second.norm(), "the slot begins with the first sample");
@@ -122,7 +123,7 @@ fn half_a_subframe_of_a_known_cell_is_read() {
     let symbols = WIDE.cp.symbols_per_slot();
     Demodulator::new(numerology).demodulate(&samples, symbols, &mut grid).expect("a whole subframe");
 
-    // Only with the reference signals of subframe 0 there is a channel.
+    // Only the reference signals of subframe 0 give a channel.
     let snr_db: Vec<f32> = (0..10).map(|number| channel(number, &grid).snr_db()).collect();
     assert!(snr_db[0] > 6.0 && snr_db[1..].iter().all(|other| *other < 3.0), "{snr_db:?}");
     let channel = channel(0, &grid);
@@ -131,9 +132,9 @@ fn half_a_subframe_of_a_known_cell_is_read() {
     let indicator = channel.symbols(&WIDE, &grid, &region.pcfich);
     let indicator: [_; 4] = indicator.try_into().expect("four groups");
     let (cfi, fit) = pcfich::decode(&WIDE, 0, &indicator);
-    // The README has 2, which is what the test program of the capture's origin asks for today. It asked for 1 as long as it
-    // read symbols of 1024 samples, which these are (srsLTE, pcfich_file_test.c of 2015). A code word of 32 bits fits this
-    // well, nothing at all is sent in the second symbol, and the message below is there.
+    // The README says 2, which the test program of the capture's origin asks for today. The program asked for 1 as long
+    // as it read symbols of 1024 samples, like these (srsLTE, pcfich_file_test.c of 2015). A code word of 32 bits fits
+    // 1 well, nothing at all is sent in the second symbol, and the message below is there.
     assert!(cfi == 1 && fit > 0.9, "CFI {cfi} fits {fit}");
     let power = |symbol: usize| grid.symbol(symbol).iter().map(Complex32::norm_sqr).sum::<f32>();
     assert!(power(1) < 1e-3 * power(0), "the second symbol is empty");
@@ -163,7 +164,7 @@ fn half_a_subframe_of_a_known_cell_is_read() {
     assert_eq!((dci.direction, dci.format), (Direction::Uplink, DciFormat::F0));
 }
 
-/// The channel by both symbols of the slot that have reference signals of subframe `number`.
+/// The channel from both symbols of the slot that have reference signals of subframe `number`.
 fn channel(number: usize, grid: &Grid) -> Channel {
     let mut estimator = Estimator::new(&WIDE);
     for _ in 0..3 {
@@ -174,7 +175,7 @@ fn channel(number: usize, grid: &Grid) -> Channel {
     estimator.channel().clone()
 }
 
-/// How much prefixes are like the ends of their symbols, in those of a slot that hold something: 1 without noise.
+/// How much prefixes are like the ends of their symbols, among symbols of a slot that hold something: 1 without noise.
 fn prefix_likeness(numerology: Numerology, samples: &[Complex32]) -> Complex32 {
     let size = numerology.fft_size();
     let (mut likeness, mut power) = (Complex32::default(), 0.0);
@@ -202,7 +203,7 @@ fn nr_is_refused_in_plain_words() {
         let (decoder, cells, readings) = decode(rate_hz, &samples);
         assert_eq!((cells.len(), readings.len()), (0, 0), "{name}");
         let (rung, hint) = decoder.ladder().broken().expect("there is no cell of LTE");
-        // A millisecond would not do for LTE either.
+        // A millisecond is too short for LTE as well.
         let why = if 100 * samples.len() as u64 >= rate_hz { "NR" } else { "too short" };
         assert!(rung < Rung::Broadcast && hint.contains(why), "{name} stops at {}: {hint}", rung.name());
     }

@@ -1,4 +1,4 @@
-//! Sizes and fields of DCI formats: held to a table of sizes, to recorded messages, and to themselves.
+//! Sizes and fields of DCI formats, checked against a table of sizes, recorded messages, and themselves.
 
 mod recordings;
 
@@ -43,7 +43,7 @@ fn sizes_are_those_of_the_table() {
     assert_eq!(rows, 18, "six bandwidths by three numbers of ports");
 }
 
-/// Every recorded message is read field by field as its base station wrote it, and packs to the same bits.
+/// Every recorded message is read field by field as its base station wrote it. Packed again, it gives the same bits.
 #[test]
 fn recorded_messages_say_what_their_sender_meant() {
     let Some(folder) = data("radio") else { return };
@@ -142,7 +142,8 @@ fn check(carrier: &Carrier, row: &Row) {
     let table = if row.text("mcs_table") == "256qam" { McsTable::Qam256 } else { McsTable::Qam64 };
     if let Some(dci) = message.to_dci(carrier, rnti, table) {
         for (at, column) in ["tbs0", "tbs1"].into_iter().enumerate() {
-            // The size of a block with a reserved MCS is that of its process's first transmission: not here.
+            // The size of a block with a reserved MCS is that of its process's first transmission, which is not known
+            // here.
             if dci.tbs[at] != Bits(0) || dci.mcs[at].is_none_or(|mcs| mcs < 28) {
                 assert_eq!(dci.tbs[at], Bits(row.number_or_zero(column)), "{row:?} {dci:?}");
             }
@@ -174,7 +175,7 @@ proptest! {
         extras in extras(),
         everyone in any::<bool>(),
         format in prop::sample::select(Format::ALL.to_vec()),
-        // With zeros at the end, so that padding does not refuse nearly all.
+        // Zeros at the end, so that the padding check does not refuse nearly all payloads.
         bits in any::<u64>(), zeros in 0u32..8,
     ) {
         let audience = if everyone { Audience::Everyone } else { Audience::User };

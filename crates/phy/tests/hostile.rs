@@ -1,4 +1,5 @@
-//! What must hold for any samples and any bits, on drawn ones. The same functions are the fuzz targets of `fuzz/`.
+//! What must hold for any samples and any bits, tested on random ones. The same functions are the fuzz targets of
+//! `fuzz/`.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;
@@ -9,7 +10,7 @@ mod samples;
 
 use proptest::prelude::*;
 
-/// Bytes of all kinds: any; and small ones, for small choices lead deeper.
+/// Bytes of all kinds: any bytes; and small ones, because small choices lead deeper.
 fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..most),
@@ -18,7 +19,7 @@ fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// So many cases; a failure is told and becomes a test where it belongs.
+/// This many cases. A failure is printed, and becomes a test in the right place.
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }

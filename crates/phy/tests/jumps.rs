@@ -1,4 +1,4 @@
-//! What recordings of real receivers hold besides a cell: silence, bursts, other gains, samples that are missing.
+//! What recordings of real receivers hold besides a cell: silence, bursts, changed gains, missing samples.
 
 mod air;
 
@@ -12,12 +12,12 @@ const FFT_SIZE: usize = 512;
 const RATE_HZ: u64 = 7_680_000;
 const SUBFRAME: usize = RATE_HZ as usize / 1000;
 
-/// Clearer than what makes a receiver look at all reference signals.
+/// So clear that the receiver does not look at all reference signals.
 fn clear() -> Conditions {
     Conditions { noise_power: noise_power(25.0, FFT_SIZE, AMPLITUDE), ..Conditions::perfect(RATE_HZ as f64) }
 }
 
-/// A cell of 25 PRB pairs and what it sent in so many subframes.
+/// A cell of 25 PRB pairs, and what it sent in `subframes` subframes.
 fn record(ports: Ports, subframes: usize) -> (Air, Vec<Complex32>) {
     let mut air = Air::new(cell(214, 25, ports), FFT_SIZE, clear(), 5);
     let mut samples = Vec::new();
@@ -25,7 +25,7 @@ fn record(ports: Ports, subframes: usize) -> (Air, Vec<Complex32>) {
     (air, samples)
 }
 
-/// How many subframes were heard so that nearly all of their messages came out.
+/// How many subframes were heard so well that nearly all of their messages came out.
 fn read(outcome: &Outcome, air: &Air) -> usize {
     let is_read = |(at, sent): (&(u16, usize), &(u8, Vec<_>))| {
         let heard = outcome.observations.iter().filter(|heard| (heard.sfn, heard.number) == *at);
@@ -37,8 +37,8 @@ fn read(outcome: &Outcome, air: &Air) -> usize {
     air.sent.iter().filter(|&(at, sent)| is_read((at, sent))).count()
 }
 
-/// Reference signals repeat every sixth of a symbol: 85 samples. What they cannot tell cyclic prefixes do, but for the symbol,
-/// which the PCFICH tells.
+/// Reference signals repeat every sixth of a symbol: 85 samples. Beyond that, cyclic prefixes tell the place within a
+/// symbol, and the PCFICH tells which symbol it is.
 #[test]
 fn a_few_samples_lost_without_a_word_cost_a_few_subframes() {
     for ports in [Ports::One, Ports::Two] {
@@ -54,13 +54,13 @@ fn a_few_samples_lost_without_a_word_cost_a_few_subframes() {
     }
 }
 
-/// To be told of a loss must not make it worse: a control region that came whole before it is read.
+/// A reported loss must not cost more than a silent one: a control region that came whole before the loss is read.
 #[test]
 fn samples_that_are_told_to_be_lost_cost_no_subframe_whose_control_region_came() {
     for ports in [Ports::One, Ports::Four] {
         let (air, samples) = record(ports, 120);
         for (share, lost, cost) in [
-            // Behind three symbols of fourteen; within the second slot.
+            // Behind three of fourteen symbols; and within the second slot.
             (0.23, 300, 0),
             (0.23, 5000, 0),
             (0.6, 300, 0),
@@ -78,7 +78,7 @@ fn samples_that_are_told_to_be_lost_cost_no_subframe_whose_control_region_came()
     }
 }
 
-/// What is left behind a loss holds a PSS but no PBCH: the cell is known, and so are its width, ports and numbers.
+/// The samples behind a loss hold a PSS but no PBCH: the cell, its width, ports and numbers are known from before.
 #[test]
 fn a_cell_that_was_known_is_found_again_in_the_last_milliseconds() {
     let (air, samples) = record(Ports::Two, 120);
@@ -94,7 +94,7 @@ fn a_cell_that_was_known_is_found_again_in_the_last_milliseconds() {
     }
 }
 
-/// Listens to samples of which `lost` are missing from `at` on, and told to be.
+/// Listens to samples of which `lost` are missing from `at` on. The listener is told of the loss.
 fn listen_around(samples: &[Complex32], at: usize, lost: usize) -> Outcome {
     let listener = Listener::new(Options::new(RATE_HZ)).expect("a rate that is enough");
     let mut outcome = Outcome { listener, locks: Vec::new(), observations: Vec::new(), losses: 0 };
@@ -139,11 +139,11 @@ fn steps_of_gain_and_bursts_cost_what_they_hit() {
     }
     let read = read(&listen(Options::new(RATE_HZ), &samples), &air);
     println!("bursts: {read} subframes");
-    // A burst in one of the control symbols, or in both that the channel is learnt from, is the end of a subframe.
+    // A burst in a control symbol, or in both symbols from which the channel is learnt, ruins a subframe.
     assert!(read >= 108, "only {read} of 120 subframes are read");
 }
 
-/// A file that is played twice, in small pieces: as soon as the PBCH tells, frames have their numbers.
+/// A file that is played twice, in small pieces: as soon as the PBCH tells the frame number, frames are numbered anew.
 #[test]
 fn frames_that_begin_again_are_numbered_anew() {
     let (air, samples) = record(Ports::Two, 120);

@@ -1,7 +1,8 @@
-//! Every kind of message on every kind of cell, blind from the first sample: what simulated cells and recordings do not send.
+//! Every kind of message on every kind of cell, blind from the first sample. Simulated cells and recordings lack these
+//! kinds.
 //!
-//! Users have one mode each, as cells configure them, and may be told anything by 1A: grants next to each other and
-//! distributed ones, orders. Everyone gets system information, pages and answers to preambles, by 1A and 1C; groups get power
+//! Each user has one mode, as cells configure them, and may get any message by 1A: localised and distributed grants,
+//! and orders. Everyone gets system information, pages and answers to preambles, by 1A and 1C. Groups get power
 //! commands. No two grants share a PRB.
 
 mod blind;
@@ -21,7 +22,7 @@ use airpace_phy::pdcch::{Place, Sent, in_common_space, own_space};
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use airpace_radio::{PrbSet, Rnti};
 
-/// A cell, who is in it, and how it is heard.
+/// A cell, its users, and how well it is heard.
 #[derive(Clone, Copy)]
 struct Row {
     prbs: u16,
@@ -29,7 +30,7 @@ struct Row {
     cp: CyclicPrefix,
     phich: (PhichDuration, PhichResource),
     users: u16,
-    /// Whether half-way all RNTIs are given to other users, of other modes.
+    /// Whether all RNTIs are given to other users, with other modes, half-way.
     reuse: bool,
     snr_db: f64,
     fading: (Profile, f64),
@@ -102,7 +103,8 @@ fn crowds_are_heard_and_rntis_that_others_get() {
     check(&Row { prbs: 50, users: 10, reuse: true, subframes: 120, ..ROW }, 0.99);
 }
 
-/// Of what is sent so much is found, format, PRBs and MCS as they were meant, and hardly anything else.
+/// Checks that at least this share of the messages is found, with the right format, PRBs and MCS, and hardly any
+/// others.
 #[track_caller]
 fn check(row: &Row, least: f64) {
     let (rate_hz, samples, sent) = play(row);
@@ -144,7 +146,7 @@ fn check(row: &Row, least: f64) {
     assert!(unheard.is_empty(), "no kind is unheard: {unheard:?}: {about}");
 }
 
-/// What was sent, and what was meant by it.
+/// What was sent, and its meaning.
 struct Told {
     index: u64,
     sent: Sent,
@@ -152,13 +154,14 @@ struct Told {
     kind: &'static str,
 }
 
-/// Whether a message is what was sent: these bits, for whom, there.
+/// Whether a found message is the sent one: the same bits, RNTI and place.
 fn is_sent(told: &Told, found: &Found) -> bool {
     let Told { index, sent, .. } = told;
     (*index, sent.rnti, sent.payload, sent.place) == (found.index, found.rnti, found.payload, found.place)
 }
 
-/// Whether a message of these bits was read as it was meant. Of 1B and 1D, 2A and 2B, 3 and 3A bits do not tell which.
+/// Whether a message of these bits was read with its true meaning. Bits do not tell 1B from 1D, 2A from 2B, or 3 from
+/// 3A.
 fn is_meant(told: &Told, found: &Found) -> bool {
     match (&told.message, &found.message) {
         (Message::Downlink(sent), Message::Downlink(found)) => {
@@ -176,7 +179,7 @@ fn is_meant(told: &Told, found: &Found) -> bool {
     }
 }
 
-/// The sample rate, what is received, and what was sent.
+/// The sample rate, the received samples, and what was sent.
 fn play(row: &Row) -> (u64, Vec<Complex32>, Vec<Told>) {
     let bandwidth = Bandwidth::from_prbs(row.prbs).expect("a bandwidth of LTE");
     let cell = Cell {
@@ -201,7 +204,7 @@ fn play(row: &Row) -> (u64, Vec<Complex32>, Vec<Told>) {
     let mut town = Town::new(row, streams.stream("phy.kinds"));
     let (mut samples, mut all) = (Vec::new(), Vec::new());
     let mut ports = vec![Vec::new(); row.ports.count()];
-    // Frame numbers begin again soon.
+    // Frame numbers wrap soon after.
     const FIRST: u64 = 1021;
     for at in 0..row.subframes {
         if row.reuse && at == row.subframes / 2 {
@@ -227,7 +230,7 @@ fn play(row: &Row) -> (u64, Vec<Complex32>, Vec<Told>) {
     (rate_hz, samples, all)
 }
 
-/// A user: its mode, and of each HARQ process what was sent last.
+/// A user: its mode, and what was sent last in each HARQ process.
 struct User {
     rnti: Rnti,
     mode: Format,
@@ -235,7 +238,7 @@ struct User {
     uplink: [Block; 8],
 }
 
-/// Who is in a cell.
+/// The users of a cell.
 struct Town {
     carrier: Carrier,
     users: Vec<User>,
@@ -259,7 +262,7 @@ impl Town {
         }
     }
 
-    /// What a subframe says.
+    /// The messages of a subframe.
     fn subframe(&mut self, at: u64, cces: usize, snr_db: f64) -> Vec<Told> {
         let mut told: Vec<Told> = Vec::new();
         let mut taken = [PrbSet::EMPTY; 3];
@@ -288,7 +291,7 @@ impl Town {
             }
             let is_common = audience == Audience::Everyone || matches!(message, Message::Power(_));
             let bits = usize::from(payload.len()) + 16;
-            // What is heard worse is coded at a lower rate.
+            // A message that is heard worse is coded at a lower rate.
             let (part, whole) = if snr_db < 10.0 { (3, 8) } else { (3, 4) };
             let places: Vec<Place> = [1, 2, 4, 8]
                 .into_iter()
@@ -317,7 +320,7 @@ impl Town {
         told
     }
 
-    /// A message for someone, if the dice name one that exists.
+    /// A message for some user, if the random numbers give one that exists.
     fn message(&mut self, at: u64) -> Option<(Rnti, &'static str, Message)> {
         match self.rng.below(16) {
             0 => {
@@ -343,7 +346,7 @@ impl Town {
             2 => {
                 let (rnti, format) = self.groups[self.rng.below(2) as usize];
                 let len = self.carrier.size(format, Extras::NONE);
-                // Two bits each, of which 01 changes nothing; format 3 leaves an odd one at the end.
+                // Two bits each; 01 changes nothing. Format 3 leaves an odd bit at the end.
                 let pair = |rng: &mut Rng| if rng.chance(0.3) { rng.below(4) } else { 1 };
                 let bits = (0..len / 2).fold(0, |bits, _| bits << 2 | pair(&mut self.rng));
                 let odd = if format == Format::F3 { 0 } else { len % 2 };
@@ -379,7 +382,7 @@ impl Town {
         Some((user.rnti, if hopping.is_some() { "0 hopping" } else { "0" }, message))
     }
 
-    /// What any user may be told by 1A.
+    /// A message that any user may get by 1A.
     fn fallback(&mut self) -> Option<(Rnti, &'static str, Message)> {
         let user = self.rng.below(self.users.len() as u64) as usize;
         let rnti = self.users[user].rnti;
@@ -403,7 +406,7 @@ impl Town {
         let is_run = matches!(format, Format::F1B | Format::F1D);
         let allocation = match self.rng.below(2) {
             _ if is_run => self.run(12)?,
-            // Only where there are groups to make subsets of.
+            // Only if there are groups to make subsets of.
             0 if self.carrier.prbs > 10 => self.subset(),
             _ => self.groups()?,
         };
@@ -459,7 +462,7 @@ impl Town {
         Allocation::Subset { subset: self.rng.below(subsets) as u8, shift: self.rng.chance(0.5), map }
     }
 
-    /// Remembers what was really sent.
+    /// Remembers what was actually sent.
     fn commit(&mut self, at: u64, rnti: Rnti, message: &Message) {
         let Some(user) = self.users.iter_mut().find(|user| user.rnti == rnti) else { return };
         match message {
@@ -486,12 +489,12 @@ impl User {
         User { rnti, mode, processes: Default::default(), uplink: Default::default() }
     }
 
-    /// New data of a process, or now and then what it had again.
+    /// New data for a process, or now and then the same data again.
     fn blocks(&self, rng: &mut Rng) -> (u8, [Block; 2]) {
         let harq = rng.below(8) as u8;
         let is_again = rng.chance(0.1);
         let blocks = self.processes[usize::from(harq)].map(|last| match is_again && last.mcs > 0 {
-            // The modulation alone is said.
+            // The MCS names only the modulation.
             true => Block {
                 mcs: if last.mcs < 29 { 29 + (last.mcs / 10).min(2) } else { last.mcs },
                 rv: 2,

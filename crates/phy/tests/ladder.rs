@@ -1,4 +1,4 @@
-//! Where samples lead nowhere, the ladder says how far they led and what may help.
+//! If samples lead to nothing, the ladder says how far they led and what may help.
 
 mod air;
 
@@ -28,7 +28,7 @@ fn noise() -> Vec<Complex32> {
     samples
 }
 
-/// A recording's bytes, written by `write` part by part and read back as pairs of bytes by `read`.
+/// A recording's bytes: `write` writes them part by part, and `read` reads them back as pairs of bytes.
 fn mistaken<const N: usize>(
     samples: &[Complex32],
     write: impl Fn(f32) -> [u8; N],
@@ -43,7 +43,7 @@ fn signed(byte: u8) -> f32 {
     f32::from(byte as i8) / 127.0
 }
 
-/// Where it stops, and why, in a line.
+/// In one line, the rung at which the ladder stops, and why.
 fn told(name: &str, options: Options, samples: &[Complex32]) -> String {
     let outcome = listen(options, samples);
     let (rung, hint) = outcome.listener.ladder().broken().unwrap_or((Rung::Rntis, "nothing".to_owned()));

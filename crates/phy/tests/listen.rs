@@ -10,7 +10,7 @@ use airpace_phy::{Complex32, Observation};
 use recordings::{Description, data};
 use reference::Receiver;
 
-/// All that is heard of samples that come in pieces.
+/// Everything that is heard of samples that come in pieces.
 fn listen(options: Options, samples: &[Complex32]) -> (Listener, Vec<Lock>, Vec<Observation>) {
     let mut listener = Listener::new(options).expect("a rate that is enough");
     let (mut locks, mut observations) = (Vec::new(), Vec::new());
@@ -31,7 +31,8 @@ fn listen(options: Options, samples: &[Complex32]) -> (Listener, Vec<Lock>, Vec<
     (listener, locks, observations)
 }
 
-/// Listens to a recording; holds the lock, every subframe and its CFI to the truth. Returns the share of messages found.
+/// Listens to a recording. Checks the lock, every subframe and its CFI against the truth. Returns the share of messages
+/// found.
 fn recall(name: &str) -> Option<f64> {
     let folder = data("radio")?;
     let about = Description::load(&folder, name);

@@ -1,4 +1,4 @@
-//! The ring on a perfect channel: messages → grid → samples → grid → the same messages.
+//! The loop on a perfect channel: messages → grid → samples → grid → the same messages.
 
 mod reference;
 
@@ -34,7 +34,7 @@ fn received(ports: &[Vec<Complex32>]) -> Vec<Complex32> {
     (0..ports[0].len()).map(at).collect()
 }
 
-/// Messages of many formats wherever there is room, each in its receiver's search space.
+/// Messages of many formats, as many as find room, each in its receiver's search space.
 fn messages(rng: &mut Rng, carrier: &Carrier, subframe: usize, cces: usize) -> Vec<Sent> {
     let mut sent: Vec<Sent> = Vec::new();
     for _ in 0..40 {
@@ -48,7 +48,7 @@ fn messages(rng: &mut Rng, carrier: &Carrier, subframe: usize, cces: usize) -> V
         let payload = pack(carrier, Extras::NONE, audience, &message);
         assert_eq!(parse(carrier, Extras::NONE, audience, message.format(), payload), Ok(message));
         let bits = usize::from(payload.len()) + 16;
-        // No base station codes a message at a rate that leaves a receiver hardly any check.
+        // No base station codes a message at a rate that leaves a receiver hardly any redundancy.
         let possible: Vec<Place> = Place::all(cces)
             .filter(|place| 4 * bits <= 3 * place.bits().len())
             .filter(|place| in_search_space(rnti, subframe, cces, *place))
@@ -128,7 +128,7 @@ fn message(rng: &mut Rng, carrier: &Carrier, audience: Audience) -> Message {
     }
 }
 
-/// Sends ten subframes of a cell and reads them again. Returns how many messages there were.
+/// Sends ten subframes of a cell and reads them again. Returns the number of messages.
 fn ring(cell: Cell, fft_size: usize, seed: u64) -> usize {
     let mut rng = Streams::new(seed).stream("phy.loopback");
     let carrier = Carrier::symmetric(cell.bandwidth.prbs(), cell.ports);

@@ -1,4 +1,4 @@
-//! Hours of ever-new users need no more memory than seconds of them.
+//! Hours of new users need no more memory than seconds of them.
 
 use airpace_core::Streams;
 use airpace_phy::Observation;
@@ -13,7 +13,7 @@ use allocation_counter::measure;
 /// CCEs of the control region.
 const CCES: usize = 20;
 
-/// A subframe in which two devices that nobody has heard of are granted something, and noise.
+/// A subframe with noise, and with grants to two devices that were never heard before.
 fn observation(index: u64, rng: &mut airpace_core::Rng) -> Observation {
     let number = (index % 10) as usize;
     let mut llrs: Vec<f32> = (0..CCES * 72).map(|_| 3.0 * rng.normal() as f32).collect();
@@ -49,7 +49,8 @@ fn ever_new_users_are_forgotten() {
     let mut evidence = Evidence::new(301, carrier, Caution::default());
     let mut rng = Streams::new(4).stream("phy.strangers");
     let (mut index, mut believed) = (0, 0);
-    // What is held more after so many subframes than before them; subframes come with a gap now and then.
+    // How much more memory is held after this many subframes than before. Now and then there is a gap between
+    // subframes.
     let mut grown = |subframes: u64| {
         let info = measure(|| {
             for _ in 0..subframes {
@@ -67,7 +68,7 @@ fn ever_new_users_are_forgotten() {
         });
         info.bytes_current
     };
-    // An idle connection is let go after ten seconds: until then users become more.
+    // An idle connection is released after ten seconds: until then the number of users grows.
     let filling = grown(12_000);
     let later = grown(24_000);
     println!("{filling} bytes are held after 12 s, {later} more after 36 s; {believed} messages");

@@ -1,4 +1,4 @@
-//! Recorded cells, with cell and timing known: what another sender sent is what we read.
+//! Recorded cells with known cell and timing: we read what another sender sent.
 
 mod recordings;
 mod reference;
@@ -13,7 +13,7 @@ use airpace_phy::{Complex32, Numerology, pbch};
 use recordings::{Description, data};
 use reference::Receiver;
 
-/// The share of messages found, of all subframes; also held: every CFI and every MIB.
+/// The share of messages found, of all subframes. Also checks every CFI and every MIB.
 fn recall(name: &str) -> Option<f64> {
     let folder = data("radio")?;
     let about = Description::load(&folder, name);
@@ -84,7 +84,7 @@ recordings! {
     pub_p15_tm1: 0.99,
 }
 
-/// What was answered on the PHICH sounds so, by far.
+/// Every answer that was sent on the PHICH is heard as such, by a wide margin.
 #[test]
 fn recorded_answers_are_heard() {
     let Some(folder) = data("radio") else { return };
@@ -107,7 +107,7 @@ fn recorded_answers_are_heard() {
             if demodulator.demodulate(here, usize::MAX, &mut grid).is_none() {
                 continue;
             }
-            // The live network tells which grant is answered, the generator where the answer is.
+            // The recording of the live network tells which grant is answered. The generator tells where the answer is.
             let (group, sequence) = if name == "pub_n25" {
                 phich::resource(&about.cell, row.number("i_lowest_prb"), row.number("n_dmrs"))
             } else {
@@ -131,7 +131,7 @@ fn recorded_answers_are_heard() {
     assert!(heard > 250, "only {heard} answers");
 }
 
-/// The synchronisation signals of every half frame name the cell and the half: of all identities those fit best.
+/// The synchronisation signals of every half frame name the cell and the half: they fit best among all identities.
 #[test]
 fn recorded_synchronisation_names_the_cell() {
     let Some(folder) = data("radio") else { return };
@@ -156,7 +156,7 @@ fn recorded_synchronisation_names_the_cell() {
             let fit = |n_id_2: &u16| {
                 let sent = pss::pss(*n_id_2);
                 let gains: Vec<_> = primary.iter().zip(sent).map(|(got, sent)| got * sent.conj()).collect();
-                // Neighbours have nearly the same channel, the ends of the signal may not.
+                // Neighbours have nearly the same channel; the ends of the signal may not.
                 gains.windows(2).map(|pair| pair[0].conj() * pair[1]).sum::<Complex32>().re
             };
             let n_id_2 = (0..3).max_by(|a, b| fit(a).total_cmp(&fit(b))).expect("three roots");

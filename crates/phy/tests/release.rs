@@ -1,4 +1,4 @@
-//! When messages leave: at once, or with evidence, and always with the time at which they were sent.
+//! When messages leave: at once, or with evidence. They always carry the time at which they were sent.
 
 mod crowd;
 
@@ -24,7 +24,7 @@ struct Left {
     pushed: u64,
 }
 
-/// All that leaves a decoder of a busy cell, and which messages were sent in which subframe.
+/// Everything that leaves a decoder of a busy cell, and which messages were sent in which subframe.
 fn leave(patience: u64) -> (Vec<Left>, BTreeMap<u64, Vec<Rnti>>) {
     let cell = Cell {
         pci: 17,
@@ -69,7 +69,7 @@ fn what_is_for_a_known_user_leaves_before_its_subframe_ends() {
     let mut known = BTreeMap::new();
     let mut at_once = 0;
     for message in left.iter().filter(|message| message.now > 30) {
-        // From its second message on a user is known, also where the first could mean this or that.
+        // From its second message on a user is known, even if the first has more than one possible meaning.
         let first = *known.entry(message.rnti).or_insert(message.index);
         let is_known = Audience::of(message.rnti) == Some(Audience::Everyone) || message.index > first;
         assert!(

@@ -1,4 +1,4 @@
-//! The same samples lead to the same messages: in whatever pieces they come, by whichever transform, at whatever rate.
+//! The same samples lead to the same messages, for all piece sizes, transforms and sample rates.
 
 mod crowd;
 mod recordings;
@@ -15,13 +15,13 @@ use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, Phich
 use crowd::Scene;
 use recordings::{Description, NAMES, data};
 
-/// What is pushed: samples, or word that some are lost.
+/// Input to the decoder: samples, or the report that some are lost.
 enum Input<'a> {
     Samples(&'a [Complex32]),
     Lost(u64),
 }
 
-/// All that comes out of samples in pieces of `piece`.
+/// Everything that comes out of samples in pieces of `piece`.
 fn decode(options: Options, inputs: &[Input<'_>], piece: usize) -> Vec<Output> {
     let mut decoder = Decoder::new(options).expect("a rate for a cell");
     let mut out = Vec::new();
@@ -93,7 +93,7 @@ fn pieces_of_any_size_give_the_same_to_the_last_bit() {
             Resampler::new(own_hz, rate_hz, 2_265_000).expect("rates that fit").push(&own, &mut samples);
         }
         let ms = rate_hz as usize / 1000;
-        // Some are lost while the cell is searched, some later; then all begins anew, as where a recording is looped.
+        // Some samples are lost during the search, some later. Then the samples begin again, as in a looped recording.
         let inputs = [
             Input::Samples(&samples[..2 * ms]),
             Input::Lost(3 * ms as u64 + 77),
@@ -147,7 +147,7 @@ fn every_transform_leads_to_the_same_messages() {
     }
 }
 
-/// Rates that no FFT takes: samples are turned to another where they are needed.
+/// Rates that no FFT takes: the decoder resamples where it needs to.
 #[test]
 fn recordings_at_odd_rates_hold_the_same_messages() {
     let Some(folder) = data("radio") else { return };
@@ -157,7 +157,7 @@ fn recordings_at_odd_rates_hold_the_same_messages() {
         let own_hz = about.rate_hz();
         let own = messages(&decode(Options::new(own_hz), &[Input::Samples(&samples)], 10_000));
         let half_band_hz = u64::from(about.cell.bandwidth.prbs()) * 90_000 + 15_000;
-        // Just wide enough, with a common divisor and without any, and much too wide.
+        // Just wide enough, with a common divisor and without one, and much too wide.
         let narrow = (least_rate_hz(about.cell.bandwidth) + 1).next_multiple_of(500_000);
         for rate_hz in [narrow, own_hz * 5 / 4 + 4_321, own_hz * 2 + 1_000_000] {
             let mut turned = Vec::new();
@@ -165,7 +165,7 @@ fn recordings_at_odd_rates_hold_the_same_messages() {
                 .expect("rates that fit")
                 .push(&samples, &mut turned);
             let found = messages(&decode(Options::new(rate_hz), &[Input::Samples(&turned)], 10_000));
-            // At the very ends filters have nothing to go on.
+            // At the very ends, filters lack samples.
             let ends = [own.first(), own.last()].map(|message| message.expect("messages").0);
             let differ: Vec<_> =
                 own.symmetric_difference(&found).filter(|message| !ends.contains(&message.0)).collect();

@@ -1,4 +1,4 @@
-//! Cells are found among samples of which nothing is known.
+//! Cells are found in samples of which nothing is known.
 
 mod recordings;
 
@@ -18,7 +18,7 @@ fn view(rate_hz: u64, samples: &[Complex32]) -> Vec<Complex32> {
     out
 }
 
-/// The best candidate of a stretch of samples and what its first frame says.
+/// Checks the best candidate of a stretch of samples and what its first frame says.
 fn check(about: &Description, name: &str, samples: &[Complex32], ms: usize) {
     let rate_hz = about.rate_hz();
     let view = view(rate_hz, &samples[..samples.len().min(ms * rate_hz as usize / 1000)]);

@@ -1,4 +1,4 @@
-//! How much noise messages bear: the channel that is learnt costs about half a decibel against the true one.
+//! How much noise messages bear: learning the channel costs about half a decibel against knowing it.
 
 mod air;
 mod recordings;
@@ -20,7 +20,7 @@ use airpace_radio::Rnti;
 
 const CFI: u8 = 3;
 
-/// Of each aggregation level: messages found with the channel that was learnt and with the true one, and all.
+/// For each aggregation level: messages found with the learnt channel, with the true one, and all.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     learnt: u32,
@@ -28,7 +28,7 @@ struct Tally {
     sent: u32,
 }
 
-/// A cell's control regions full of messages, through a channel.
+/// A cell whose control regions are full of messages, through a channel.
 struct Link {
     cell: Cell,
     profile: Profile,
@@ -87,7 +87,7 @@ impl Link {
                 }
                 estimator.finish(number).clone()
             });
-            // What an estimator needs to settle is not measured.
+            // The subframes in which the estimator settles do not count.
             if index < 20 {
                 continue;
             }
@@ -117,7 +117,7 @@ fn link(ports: Ports, profile: Profile, doppler_hz: f64) -> Link {
     Link { cell: cell(214, 25, ports), profile, doppler_hz }
 }
 
-/// The share of all messages found with the channel that was learnt, and with the true one at some decibels less.
+/// The share of all messages found with the learnt channel, and with the true one at a signal weaker by `less_db`.
 fn compare(link: &Link, snr_db: f64, less_db: f64) -> (f64, f64) {
     let share = |count: fn(&Tally) -> u32, tallies: [Tally; 4]| {
         let sent: u32 = tallies.iter().map(|tally| tally.sent).sum();
@@ -130,7 +130,7 @@ fn compare(link: &Link, snr_db: f64, less_db: f64) -> (f64, f64) {
 
 const SUBFRAMES: usize = 120;
 
-/// Three times the deviation of a share of some 800.
+/// Three times the standard deviation of a share of some 800.
 const LUCK: f64 = 0.02;
 
 #[test]
@@ -149,7 +149,7 @@ fn fading_channels_cost_hardly_more() {
     for (link, snr_db, less_db) in [
         (link(Ports::Two, Profile::Epa, 5.0), 4.0, 0.5),
         (link(Ports::Two, Profile::Eva, 70.0), 6.0, 0.5),
-        // Four channels, each with echoes beyond the prefix, from two symbols per millisecond.
+        // Four channels, each with echoes beyond the prefix, learnt from two symbols per millisecond.
         (link(Ports::Four, Profile::Etu, 70.0), 6.0, 1.5),
     ] {
         let (learnt, known) = compare(&link, snr_db, less_db);
@@ -161,8 +161,8 @@ fn fading_channels_cost_hardly_more() {
     }
 }
 
-/// Recall of other receivers with perfect synchronisation, at 25 PRBs and one port without fading, by SNR in dB, for messages
-/// of 1, 2, 4 and 8 CCEs.
+/// Recall of other receivers with perfect synchronisation, with 25 PRBs and one port without fading, by SNR in dB, for
+/// messages of 1, 2, 4 and 8 CCEs.
 const OTHERS: [(f64, [f64; 4]); 7] = [
     (-6.0, [0.0; 4]),
     (-4.0, [0.0, 0.02, 0.31, 0.90]),
@@ -173,7 +173,7 @@ const OTHERS: [(f64, [f64; 4]); 7] = [
     (6.0, [0.96, 1.0, 1.0, 1.0]),
 ];
 
-/// [`OTHERS`] in between.
+/// [`OTHERS`], interpolated.
 fn others(snr_db: f64) -> [f64; 4] {
     let snr_db = snr_db.clamp(OTHERS[0].0, OTHERS[OTHERS.len() - 1].0);
     let pair = OTHERS.windows(2).find(|pair| snr_db <= pair[1].0).expect("within the table");
@@ -192,7 +192,7 @@ fn messages_bear_as_much_noise_as_with_other_receivers() {
     }
 }
 
-/// A recording of another sender that has no noise: noise is added, and nothing is known but the samples.
+/// A recording of another sender without noise. The test adds noise, and the decoder knows nothing but the samples.
 #[test]
 fn recorded_messages_bear_as_much_noise_as_with_other_receivers() {
     let Some(folder) = recordings::data("radio") else { return };
@@ -201,7 +201,7 @@ fn recorded_messages_bear_as_much_noise_as_with_other_receivers() {
     let amplitude = about.amplitude.expect("an amplitude") as f32;
     let clean = about.raw_samples(&folder, name);
     let rows = recordings::truth(&folder, name);
-    // How much weaker the fading of the recording makes it than it is in the mean.
+    // By how much the fading of the recording makes it weaker than its mean.
     let mut faded_db = 0.0;
     for snr_db in [20.0, 8.0, 4.0, 0.0] {
         let mut rng = Streams::new(5).stream("phy.noise");

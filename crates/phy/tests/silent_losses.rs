@@ -1,4 +1,4 @@
-//! Samples that are lost without a word: a subframe that was not heard is never told to be idle.
+//! Samples are lost without notice: a subframe that was not heard is never reported as idle.
 
 mod blind;
 mod crowd;
@@ -27,9 +27,9 @@ fn scene(prbs: u16, fft_size: usize) -> Scene {
     Scene { cell, fft_size, users: 12, tries: 4, extras, snr_db, fading, subframes: SUBFRAMES, seed: 9 }
 }
 
-/// What a decoder told of a cell.
+/// What a decoder reported about a cell.
 struct Told {
-    /// Subframes that were told, whatever stood in them.
+    /// Subframes that were reported, with or without messages.
     subframes: BTreeSet<u64>,
     /// Messages by subframe.
     messages: BTreeMap<u64, usize>,
@@ -51,7 +51,7 @@ fn decode(rate_hz: u64, samples: &[Complex32]) -> Told {
     told
 }
 
-/// Subframes in which something was sent, and how much.
+/// Subframes in which something was sent, and how many messages.
 fn busy(sent: &[(u64, airpace_phy::pdcch::Sent)]) -> BTreeMap<u64, usize> {
     let mut busy = BTreeMap::new();
     sent.iter().for_each(|(index, _)| *busy.entry(*index).or_default() += 1);
@@ -64,11 +64,11 @@ fn a_subframe_that_was_not_heard_is_never_told_to_be_idle() {
         let (samples, sent) = scene(prbs, fft_size).play();
         let (rate_hz, subframe) = (fft_size as u64 * 15_000, fft_size * 15);
         let busy = busy(&sent);
-        // Parts of a prefix, of what reference signals repeat after, of a symbol; symbols; subframes.
+        // Parts of a prefix, of the period of reference signals, of a symbol; symbols; subframes.
         let lengths = [fft_size / 18, fft_size / 8, fft_size / 4, 2 * fft_size / 5, 2 * fft_size / 3];
         let longer = [4 * fft_size / 3, 4 * fft_size, 13 * fft_size, 20 * fft_size, 53 * fft_size];
         for lost in lengths.into_iter().chain(longer) {
-            // While the cell is searched; within a control region, and behind one.
+            // During the search; within a control region, and behind one.
             for at_ms in [4.3, 42.05, 60.7] {
                 let at = (at_ms * subframe as f64) as usize;
                 let rest = [&samples[..at], &samples[at + lost..]].concat();
@@ -84,7 +84,7 @@ fn a_subframe_that_was_not_heard_is_never_told_to_be_idle() {
                 let gone = (lost / subframe) as u64;
                 let heard = told.subframes.len() as u64;
                 assert!(heard + gone + MOST_MISSED >= SUBFRAMES, "{what}: only {heard} subframes are told");
-                // Before the first one whole, none is expected.
+                // Before the first subframe that came whole, none is expected.
                 let first = told.subframes.first().copied().unwrap_or_default();
                 let missing = SUBFRAMES - first - heard;
                 assert!(missing <= told.faint + gone + 1, "{what}: {missing} are missing without a word");
@@ -93,7 +93,7 @@ fn a_subframe_that_was_not_heard_is_never_told_to_be_idle() {
     }
 }
 
-/// Subframes that one loss may cost beside those that are lost whole: those before it, if the cell is being searched.
+/// Subframes that one loss may cost besides those that are lost: the ones before it, if the cell is being searched.
 const MOST_MISSED: u64 = 7;
 
 #[test]
@@ -120,7 +120,7 @@ fn losses_that_go_on_cost_a_subframe_or_two_each() {
     }
 }
 
-/// Fading is no loss: what can be read is told.
+/// Fading is not a loss: every readable subframe is reported.
 #[test]
 fn a_fading_cell_is_heard_all_along() {
     for (profile, doppler_hz, snr_db) in [
@@ -145,7 +145,7 @@ fn a_fading_cell_is_heard_all_along() {
     }
 }
 
-/// Noise that comes to stay is no loss either: idle subframes are told again as soon as it is clear that it stays.
+/// Noise that stays is not a loss either: idle subframes are reported again as soon as it is clear that it stays.
 #[test]
 fn a_cell_that_is_weaker_from_now_on_is_still_told() {
     let quiet = Scene { tries: 0, subframes: 300, ..scene(25, 384) };

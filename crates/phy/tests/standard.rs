@@ -1,5 +1,5 @@
-//! What no recording shows, held to the standard's own tables and figures: four ports, extended prefixes. Sender and
-//! receiver share their tables, so that a loop would not notice a mistake.
+//! What no recording shows, checked against the standard's own tables and figures: four ports, extended prefixes.
+//! Sender and receiver share their tables, so a loop would not notice a mistake.
 
 use airpace_phy::diversity::precode;
 use airpace_phy::grid::regs_of_symbol;

@@ -1,9 +1,9 @@
 //! Reports of several cells, brought together by subframe.
 //!
-//! Every cell is decoded on its own and may be late by its own amount. A subframe comes out when all cells have
-//! reported it. A cell that falls too far behind is not waited for: the others go on, and it is said so. One of which it
-//! is known that nothing comes, for now or for good, is not waited for either. What it brings when it comes back may be
-//! of any time: until it has gone with the others for a while, nobody is found to be behind it.
+//! Every cell is decoded on its own, and each may be late by a different amount. A subframe comes out when all cells
+//! have reported it. The fusion does not wait for a cell that falls too far behind: the others go on, and the output
+//! says so. Nor does it wait for a cell that is known to send nothing, for now or for good. When such a cell comes
+//! back, its reports may be of any time. Until it has kept up with the others for a while, no cell counts as behind it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,17 +12,17 @@ use crate::report::{CarrierId, RadioReport};
 /// What comes out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fused {
-    /// One subframe of all cells: their reports in the order of the carriers. Cells that lost it, or that are not waited
-    /// for, have none.
+    /// One subframe of all cells: their reports in the order of the carriers. A cell that lost the subframe, or for
+    /// which the fusion does not wait, has none.
     Subframe {
         /// Its number.
         index: u64,
         /// At least one.
         reports: Vec<RadioReport>,
     },
-    /// A cell is not waited for any more.
+    /// The fusion does not wait for this cell any more.
     Stalled(CarrierId),
-    /// A cell that was not waited for is beside the others again.
+    /// A cell for which the fusion did not wait has caught up with the others.
     Back(CarrierId),
 }
 
@@ -30,7 +30,7 @@ pub enum Fused {
 #[derive(Clone, Debug)]
 pub struct Fusion {
     cells: BTreeMap<CarrierId, Source>,
-    /// Subframes that a cell may be behind the first.
+    /// Subframes that a cell may be behind the fastest.
     patience: u64,
     waiting: BTreeMap<u64, Vec<RadioReport>>,
     /// The last subframe that came out: reports up to it are too late.
@@ -40,30 +40,31 @@ pub struct Fusion {
 
 #[derive(Clone, Debug, Default)]
 struct Source {
-    /// What is added to its numbers.
+    /// What is added to the cell's own numbers.
     offset: i64,
-    /// What will be, from which of its own numbers on.
+    /// Later offsets, and from which of the cell's own numbers on they hold.
     offsets: VecDeque<(u64, i64)>,
     /// Its last subframe.
     last: Option<u64>,
-    /// It is not waited for, until it has caught up.
+    /// The fusion does not wait for the cell until it has caught up.
     is_stalled: bool,
-    /// It was not waited for, and is again: how far the others were when it was last away from them.
+    /// The cell came back after the fusion had not waited for it: where the others were when the cell was last away
+    /// from them.
     away: Option<u64>,
-    /// What still comes from it comes at once.
+    /// What still comes from the cell comes at once.
     is_leaving: bool,
-    /// Nothing more comes from it.
+    /// Nothing more comes from the cell.
     has_ended: bool,
     too_late: u64,
 }
 
 impl Source {
-    /// Whether it is not waited for.
+    /// Whether the fusion does not wait for the cell.
     fn is_free(&self) -> bool {
         self.is_stalled || self.has_ended
     }
 
-    /// A number of its own, as all count. Its numbers grow.
+    /// The shared number for one of the cell's own numbers. The own numbers must grow.
     fn shared(&mut self, own: u64) -> u64 {
         while let Some(&(_, offset)) = self.offsets.front().filter(|(from, _)| *from <= own) {
             self.offset = offset;
@@ -74,11 +75,11 @@ impl Source {
 }
 
 impl Fusion {
-    /// The patience of who waits for the slowest, as for recordings that all lie there.
+    /// The patience to wait for the slowest cell always, as for recordings that are all there.
     pub const WITHOUT_END: u64 = u64::MAX;
 
-    /// Of these carriers. A cell may be `patience` subframes behind the fastest: [`Fusion::WITHOUT_END`] where nothing is
-    /// lost by waiting.
+    /// Fuses these carriers. A cell may be `patience` subframes behind the fastest: [`Fusion::WITHOUT_END`] if waiting
+    /// costs nothing.
     pub fn new(carriers: impl IntoIterator<Item = CarrierId>, patience: u64) -> Fusion {
         Fusion {
             cells: carriers.into_iter().map(|carrier| (carrier, Source::default())).collect(),
@@ -89,37 +90,38 @@ impl Fusion {
         }
     }
 
-    /// Cells need not count frames alike: adds `offset` to the numbers of one, from its own number `from` on, which may be
-    /// one whose report comes later.
+    /// Cells may count frames differently. This adds `offset` to the numbers of one cell, from its own number `from`
+    /// on; the report of that number may come later.
     pub fn align(&mut self, carrier: CarrierId, from: u64, offset: i64) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.offsets.push_back((from, offset));
         }
     }
 
-    /// A cell is silent, as a clock tells: it is not waited for until it has caught up.
+    /// A clock tells that a cell is silent. The fusion does not wait for it until it has caught up.
     pub fn stall(&mut self, carrier: CarrierId) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.is_stalled = true;
         }
     }
 
-    /// All that a cell still has comes at once: nobody is behind because of it.
+    /// All that a cell still has comes at once: no other cell counts as behind it.
     pub fn leave(&mut self, carrier: CarrierId) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.is_leaving = true;
         }
     }
 
-    /// Nothing more comes from a cell: it is not waited for.
+    /// Nothing more comes from a cell. The fusion does not wait for it.
     pub fn end(&mut self, carrier: CarrierId) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.has_ended = true;
         }
     }
 
-    /// Takes a report; those of one carrier come in order. Reports of other carriers than those named at first are
-    /// dropped, as are those that come after their subframe came out, and those whose number the carrier has had.
+    /// Takes a report. Reports of one carrier must come in order. Dropped are reports of carriers that were not named
+    /// at first, reports that come after their subframe came out, and reports with a number that the carrier already
+    /// had.
     pub fn push(&mut self, mut report: RadioReport) {
         let Some(source) = self.cells.get_mut(&report.carrier) else { return };
         let index = source.shared(report.subframe_index);
@@ -134,7 +136,7 @@ impl Fusion {
         self.mark();
     }
 
-    /// Finds cells that fell behind, and that caught up.
+    /// Finds cells that fell behind, and cells that caught up.
     fn mark(&mut self) {
         let all = || self.cells.values().filter(|source| !source.is_leaving && !source.has_ended);
         let steady = all().filter(|source| !source.is_stalled && source.away.is_none());
@@ -142,7 +144,7 @@ impl Fusion {
         let Some(newest) = newest.or_else(|| all().filter_map(|source| source.last).max()) else { return };
         let oldest = self.waiting.keys().next().copied().unwrap_or(newest);
         for (&carrier, source) in self.cells.iter_mut().filter(|(_, source)| !source.has_ended) {
-            // One that never reported is as late as the oldest report that waits for it.
+            // A cell that never reported is as late as the oldest report that waits for it.
             let last = source.last.unwrap_or(oldest);
             let is_beside = source.last.is_some() && newest.abs_diff(last) <= self.patience / 2;
             if !source.is_stalled && newest.saturating_sub(last) > self.patience {
@@ -171,7 +173,7 @@ impl Fusion {
         if is_complete { self.take() } else { None }
     }
 
-    /// No more reports will come: what comes out next, complete or not.
+    /// No more reports will come. Returns what comes out next, complete or not.
     pub fn flush(&mut self) -> Option<Fused> {
         self.pop().or_else(|| self.take())
     }
@@ -183,7 +185,7 @@ impl Fusion {
         Some(Fused::Subframe { index, reports })
     }
 
-    /// Reports of a carrier that came after their subframe had come out.
+    /// Reports of a carrier that came after their subframe had come out, or with a number that the carrier already had.
     pub fn too_late(&self, carrier: CarrierId) -> u64 {
         self.cells.get(&carrier).map_or(0, |source| source.too_late)
     }
@@ -208,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Number of a subframe and its carriers; nothing for what is said of stalls.
+    /// Numbers of the subframes and their carriers, without the messages about stalls.
     fn drain(fusion: &mut Fusion) -> Vec<(u64, Vec<u8>)> {
         std::iter::from_fn(|| fusion.pop())
             .filter_map(|fused| match fused {

@@ -7,9 +7,9 @@
 //!   "own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}
 //! ```
 //!
-//! `prb` are ranges of the first slot, their last PRB included; lists of two have an entry per block, of which `mcs` says
-//! whether it is sent. `own` is null for a bystander, `decoded` where there is no grant or its outcome is not known.
-//! `idle_prbs` follows from the grants and is not read.
+//! `prb` are ranges of the first slot that include their last PRB. Lists of two have an entry per block; `mcs` says
+//! whether the block is sent. `own` is null for a bystander. `decoded` is null if there is no grant or its outcome is
+//! not known. `idle_prbs` follows from the grants and is not read.
 
 use crate::grant::{Dci, DciFormat, Rnti};
 use crate::prb::PrbSet;
@@ -17,7 +17,7 @@ use crate::report::{BitLayer, CarrierId, OwnRadio, RadioReport};
 use airpace_core::{Bits, Bytes, Direction, Time};
 use serde::{Deserialize, Serialize};
 
-/// A line is no subframe's reports.
+/// A line does not hold the reports of a subframe.
 #[derive(Debug, thiserror::Error)]
 #[error("column {}: {source}; a line is what `airpace decode --reports` writes", source.column())]
 pub struct Unreadable {
@@ -34,7 +34,7 @@ pub fn to_line(index: u64, reports: &[RadioReport]) -> String {
 /// The reports of a line.
 ///
 /// # Errors
-/// If it is no JSON, or a field is missing or says what cannot be.
+/// If the line is not JSON, or if a field is missing or has an impossible value.
 pub fn from_line(line: &str) -> Result<Vec<RadioReport>, Unreadable> {
     let Line { subframe_index, reports } = serde_json::from_str(line)?;
     Ok(reports.into_iter().map(|report| report.told(subframe_index)).collect())

@@ -1,21 +1,22 @@
-//! What tests share: where recordings and programs are, and that a test which did nothing is seen.
+//! Shared by tests: where recordings and programs are, and a way to show that a test did nothing.
 //!
-//! A test that cannot run says so by [`skipped`] and returns. The word is printed past the capture of the test harness,
-//! so that `cargo test` shows it beside the "ok", and is appended to the file that [`LIST`] names: `./test` counts from it.
+//! A test that cannot run reports this with [`skipped`] and returns. The message bypasses the capture of the test
+//! harness, so that `cargo test` shows it next to the "ok". It is also appended to the file that [`LIST`] names:
+//! `./test` counts from there.
 
 use std::env;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The environment variable that names the file to which skipped tests are appended: a line each, test and reason with a
-/// tab between them.
+/// The environment variable with the name of the file to which skipped tests are appended: one line each, with test and
+/// reason and a tab between them.
 pub const LIST: &str = "AIRPACE_SKIPPED";
 
-/// The environment variable that names the folder of recordings. Without it they are looked for beside the repository.
+/// The environment variable with the folder of recordings. Without it, they are looked for next to the repository.
 pub const DATA: &str = "AIRPACE_DATA";
 
-/// A file or folder of the recordings; `None`, with the calling test noted as skipped, where it is not there.
+/// A file or folder of the recordings; `None` if it does not exist, and then the calling test counts as skipped.
 /// `docs/recordings.md` says what is in that folder, and where it comes from.
 pub fn recordings(path: &str) -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
@@ -23,14 +24,14 @@ pub fn recordings(path: &str) -> Option<PathBuf> {
     if found.exists() {
         return Some(found);
     }
-    // By folder: what is missing is counted, not listed file by file.
+    // By folder, so that missing recordings are counted and not listed file by file.
     let folder = path.rsplit_once('/').map_or(path, |(folder, _)| folder);
     skipped(&format!("no recordings: {folder}"));
     None
 }
 
-/// The first of these programs that is on PATH; where none is, the calling test is noted as skipped. `package` is Debian's
-/// that has it.
+/// The first of these programs that is on PATH. If none is, the calling test counts as skipped. `package` is the Debian
+/// package that has it.
 pub fn one_of_programs<'a>(programs: &[&'a str], package: &str) -> Option<&'a str> {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_there = |program: &&str| env::split_paths(&path).any(|folder| folder.join(program).is_file());
@@ -41,19 +42,18 @@ pub fn one_of_programs<'a>(programs: &[&'a str], package: &str) -> Option<&'a st
     found
 }
 
-/// Whether a program is on PATH, as [`one_of_programs`] looks for it.
+/// Whether a program is on PATH; it is looked for as in [`one_of_programs`].
 pub fn has_program(program: &str, package: &str) -> bool {
     one_of_programs(&[program], package).is_some()
 }
 
-/// Notes that the calling test, or a part of it, does nothing, and why. A reason is best the same wherever it is the same:
+/// Notes that the calling test, or a part of it, does nothing, and why. Use the same text for the same reason, because
 /// tests are counted by it.
 ///
-/// # Panics
-/// If the list of skipped tests cannot be written: a skip that nobody sees is worse than a failure.
+/// # Panics If the list of skipped tests cannot be written: an unnoticed skip is worse than a failure.
 pub fn skipped(reason: &str) {
     let line = format!("{}\t{reason}\n", test());
-    // `eprintln!` would be captured with what a passing test says.
+    // The harness would capture `eprintln!` with the output of a passing test.
     let _ = std::io::stderr().write_all(format!("skipped: {}", line.replace('\t', ": ")).as_bytes());
     let Some(list) = env::var_os(LIST) else { return };
     let appended = OpenOptions::new().create(true).append(true).open(&list);
@@ -62,7 +62,7 @@ pub fn skipped(reason: &str) {
     written.unwrap_or_else(|error| panic!("{}: {error} ({LIST} names it)", Path::new(&list).display()));
 }
 
-/// The calling test, after the binary that it is in.
+/// The calling test, after the name of its binary.
 fn test() -> String {
     let binary = env::current_exe().ok();
     let binary = binary.as_deref().and_then(Path::file_stem).map_or_else(String::new, |stem| {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Starts this binary anew to run just the test that skips.
+/// Starts this binary again to run only the test that skips.
 fn run(list: Option<&Path>) -> Output {
     let mut harness = Command::new(std::env::current_exe().expect("this binary"));
     harness.args(["--exact", "one_that_skips"]).env(airpace_testing::DATA, "/nowhere");
@@ -14,7 +14,7 @@ fn run(list: Option<&Path>) -> Output {
     harness.output().expect("the harness starts")
 }
 
-/// Does nothing unless it is started anew by the others.
+/// Does nothing unless the other tests start it.
 #[test]
 fn one_that_skips() {
     if std::env::var_os(airpace_testing::DATA).is_some_and(|data| data == "/nowhere") {
@@ -52,7 +52,7 @@ fn a_list_that_cannot_be_written_fails_the_test() {
     assert!(!run(Some(Path::new("/nowhere/list"))).status.success());
 }
 
-/// What `./test` says at its end of such a list.
+/// What `./test` prints at its end for such a list.
 fn told(list: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("skipped"), list).expect("the list");

@@ -1,12 +1,12 @@
-//! The bits of a DCI, as the air has them: the other way of [`grant::dci`](crate::grant::dci).
+//! The bits of a DCI as they are on the air: the opposite of [`grant::dci`](crate::grant::dci).
 //!
 //! Source: TS 36.212 §5.3.3.1
 
 use airpace_core::tables::lte;
 use airpace_radio::{Dci, DciFormat, PrbSet};
 
-/// A DCI on a carrier of so many PRB pairs, of FDD and two antenna ports: its bits from the highest on, and how many
-/// they are without the checksum. `None` where its format has no such bits here, or none for its PRBs.
+/// A DCI on a carrier of `carrier_prbs` PRB pairs, with FDD and two antenna ports: its bits from the highest on, and
+/// their number without the checksum. `None` if the format or its PRBs cannot be written here.
 pub(super) fn write(dci: &Dci, carrier_prbs: u16) -> Option<(u64, u8)> {
     let mut air = Air::default();
     let [first, second] = dci.mcs;

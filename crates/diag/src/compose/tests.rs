@@ -1,4 +1,4 @@
-//! What goes in comes out again: of the grants' reader, of the KPIs, of the whole reading.
+//! What the composer writes is read back: by the reader of grants, by the KPIs, and by the whole reading.
 
 use airpace_core::Bytes;
 use airpace_radio::{BitLayer, PrbSet, Rnti};
@@ -71,7 +71,7 @@ fn composed(reports: &[RadioReport]) -> Vec<Composed> {
     all
 }
 
-/// A packet as it is in a log: a second is 2026.
+/// A packet as it is in a log; its time is a second in 2026.
 fn packet(composed: &Composed) -> LogPacket<'_> {
     let stamp = Stamp::from_nanos(1_450_000_000_000_000_000 + composed.at.as_nanos());
     LogPacket { radio: Radio::FIRST, code: composed.code, stamp, payload: &composed.payload }

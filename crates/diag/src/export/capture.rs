@@ -2,8 +2,8 @@
 //!
 //! Source: draft-ietf-opsawg-pcapng; the port: IANA, 4729
 //!
-//! Chosen: a link type of its own would spare the IP and UDP headers, but captures of other tools have them, and so
-//! Wireshark's filters for one work on the other.
+//! Chosen: an own link type would save the IP and UDP headers. But captures of other tools have them, so Wireshark's
+//! filters for those captures work here too.
 
 use super::gsmtap::Message;
 use crate::packet::Radio;
@@ -12,7 +12,7 @@ use crate::stamp::Stamp;
 const SECTION: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
-/// The order of bytes, as readers find it out.
+/// The byte order, as readers detect it.
 const MAGIC: u32 = 0x1A2B_3C4D;
 /// `LINKTYPE_IPV4`.
 const LINK_IPV4: u16 = 228;
@@ -42,14 +42,14 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Appends the capture's begin, unless that was done.
+    /// Appends the begin of the capture, unless that was done.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
         }
         self.block.extend(MAGIC.to_le_bytes());
         self.block.extend([1, 0, 0, 0]);
-        // The section's length is not known.
+        // The length of the section is not known.
         self.block.extend([0xFF; 8]);
         self.option(APPLICATION, concat!("airpace ", env!("CARGO_PKG_VERSION")).as_bytes());
         self.option(END, &[]);
@@ -78,14 +78,14 @@ impl Capture {
         true
     }
 
-    /// The interface of a radio, which is announced when the radio is first heard.
+    /// The interface of a radio. It is announced when the radio is first heard.
     fn interface(&mut self, radio: Radio, out: &mut Vec<u8>) -> u32 {
         if let Some(at) = self.radios.iter().position(|known| *known == radio) {
             return at as u32;
         }
         self.radios.push(radio);
         self.block.extend(LINK_IPV4.to_le_bytes());
-        // Two bytes of nothing, and packets of any length.
+        // Two reserved bytes, and no limit on the length of packets.
         self.block.extend([0; 6]);
         self.option(NAME, format!("radio{}", radio.0).as_bytes());
         self.option(DESCRIPTION, format!("diagnostic port, radio {}", radio.0).as_bytes());
@@ -95,7 +95,7 @@ impl Capture {
         self.radios.len() as u32 - 1
     }
 
-    /// An IPv4 packet from the local host to itself; the radio is the last part of its address.
+    /// An IPv4 packet from the local host to itself. The radio is the last part of its address.
     fn datagram(&mut self, radio: Radio, ip_length: u16, message: &Message<'_>) {
         let begin = self.block.len();
         self.block.extend([0x45, 0]);
@@ -129,7 +129,7 @@ impl Capture {
         self.block.resize(self.block.len().next_multiple_of(4), 0);
     }
 
-    /// Appends the block with its type and its length before and behind.
+    /// Appends the block with its type, and with its length before and behind.
     fn end_block(&mut self, kind: u32, out: &mut Vec<u8>) {
         let length = (self.block.len() + 12) as u32;
         out.extend(kind.to_le_bytes());

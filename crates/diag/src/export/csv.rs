@@ -11,7 +11,7 @@ const WIDE: &str = "time_utc,radio,packet,layout_version";
 /// The columns of a long table.
 const LONG: &str = "time_utc,radio,packet,code,version,field,value\n";
 
-/// Appends the head of a wide table: when, whose, the packet's number, its version, then a column per field.
+/// Appends the head of a wide table: time, radio, number of the packet, version, then a column per field.
 pub fn wide_head(table: &Table, out: &mut Vec<u8>) {
     out.extend(WIDE.as_bytes());
     for column in table.columns() {
@@ -91,7 +91,7 @@ fn version(packet: &LogPacket<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a value: nothing where the modem does not know, names in quotes where they have a comma or a quote.
+/// Appends a value: nothing if the modem does not know it, names in quotes if they have a comma or a quote.
 fn cell(value: &Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Absent => {}

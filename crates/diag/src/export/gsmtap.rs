@@ -2,7 +2,7 @@
 //!
 //! Source: libosmocore gsmtap.h and gsmtapv3.h; types of bare NR messages and metadata: SCAT @5a56ecf
 //!
-//! Chosen: MAC blocks are left out: log packets have their headers and not what is in them.
+//! Chosen: MAC blocks are left out, because log packets have their headers but not their content.
 
 use crate::layout::{Record, Unreadable, Value};
 use crate::log;
@@ -17,7 +17,7 @@ pub struct Message<'a> {
     pub message: &'a [u8],
     /// Whether the phone sent it.
     pub is_uplink: bool,
-    /// What else the log packet says, for people.
+    /// What else the log packet tells, as text for people.
     pub comment: String,
 }
 
@@ -26,7 +26,7 @@ pub fn is_message(code: LogCode) -> bool {
     matches!(code.0, 0xB0C0 | 0xB821 | 0xB0E0..=0xB0E3 | 0xB0EA..=0xB0ED)
 }
 
-/// The GSMTAP form of a packet; `None` if its code has none, or its kind of message no number.
+/// The GSMTAP form of a packet; `None` if its code has none, or if its kind of message has no number.
 ///
 /// # Errors
 /// If the packet cannot be read.
@@ -45,7 +45,7 @@ pub fn message<'a>(packet: &LogPacket<'a>) -> Result<Option<Message<'a>>, Unread
 /// `GSMTAP_TYPE_LTE_RRC` and `GSMTAP_TYPE_LTE_NAS`.
 const V2_LTE_RRC: u8 = 13;
 const V2_LTE_NAS: u8 = 18;
-/// The highest channel number that has room, beside the flag of what the phone sent.
+/// The highest channel number for which there is room beside the flag for messages from the phone.
 const V2_HIGHEST_CHANNEL: u32 = 0x3FFF;
 const V2_UPLINK: u16 = 0x4000;
 const V3_NR_RRC: u16 = 0x0503;
@@ -127,7 +127,7 @@ fn nr_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a>
     })
 }
 
-/// 16 bytes. A channel number that has no room is 0.
+/// 16 bytes. A channel number that does not fit becomes 0.
 fn version_2(kind: u8, subtype: u8, channel: u32, frame: u32, is_uplink: bool) -> Vec<u8> {
     let channel = if channel <= V2_HIGHEST_CHANNEL { channel as u16 } else { 0 };
     let channel = channel | if is_uplink { V2_UPLINK } else { 0 };
@@ -139,7 +139,7 @@ fn version_2(kind: u8, subtype: u8, channel: u32, frame: u32, is_uplink: bool) -
     header
 }
 
-/// The fixed part, then what is known as tag, length and value.
+/// The fixed part, then the known values as tag, length and value.
 ///
 /// Differs: SCAT's metadata ends with a tag without a length, two bytes before the end that its header says.
 fn version_3(kind: u16, subtype: u16, packet: &LogPacket<'_>, channel: u32, pci: u32) -> Vec<u8> {

@@ -5,19 +5,19 @@ use crate::layout::{Decoded, Record, Unreadable, Value, Verified, Version};
 use crate::log;
 use crate::packet::LogPacket;
 
-/// Appends a packet as one object, without a line's end:
+/// Appends a packet as one object, without a line end:
 ///
 /// ```json
 /// {"time_utc":"2021-03-07T06:28:02.128221","code":"0xB173","name":"…","version":36,"radio":1,"fields":{…}}
 /// ```
 ///
 /// `version` is a number, or `"major.minor"`; `fields` are in the order of the layout. Numbers are numbers, names and
-/// masks (`"0x3F"`) strings, bytes strings in hexadecimal, what the modem does not know null. Where the layout was never
-/// seen in a real log, `verified` says `"read"` or `"guess"`; `bytes_left` counts what such a layout says nothing about;
-/// `unknown_subpackets` lists ids and versions of subpackets that nobody has laid out.
+/// masks (`"0x3F"`) are strings, bytes are strings in hexadecimal, and values that the modem does not know are null. If
+/// the layout was never seen in a real log, `verified` says `"read"` or `"guess"`. `bytes_left` counts the bytes about
+/// which such a layout says nothing. `unknown_subpackets` lists ids and versions of subpackets without a layout.
 ///
-/// What cannot be read has `fields` null and `payload_bytes`, with `unknown` `"code"` or `"version"`, or with `misfit`
-/// and the reason. `with_payload` adds the `payload` of every packet.
+/// If a packet cannot be read, `fields` is null and `payload_bytes` is there, with `unknown` `"code"` or `"version"`,
+/// or with `misfit` and the reason. `with_payload` adds the `payload` of every packet.
 pub fn packet(
     packet: &LogPacket<'_>,
     reading: &Result<Decoded<'_>, Unreadable>,
@@ -69,7 +69,7 @@ pub fn packet(
     out.push(b'}');
 }
 
-/// What is to be known beside the fields.
+/// What there is to know besides the fields.
 fn notes(decoded: &Decoded<'_>, out: &mut Vec<u8>) {
     if decoded.verified != Verified::Checked {
         shown(format_args!(",\"verified\":\"{}\"", verified_word(decoded.verified)), out);
@@ -90,7 +90,7 @@ pub fn record(record: &Record<'_>, out: &mut Vec<u8>) {
         if at > 0 {
             out.push(b',');
         }
-        // Names of fields and parts are words: nothing in them needs an escape.
+        // Names of fields and parts are plain words: nothing in them needs an escape.
         out.push(b'"');
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b"\":");
@@ -122,7 +122,7 @@ pub fn value(value: &Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a number as the shortest text that reads as the same, or null where JSON has no number for it.
+/// Appends a number as the shortest text that reads back as the same number, or null if JSON cannot express it.
 pub fn real(number: f64, out: &mut Vec<u8>) {
     if number.is_finite() {
         shown(number, out);
@@ -131,7 +131,7 @@ pub fn real(number: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a text with the escapes that JSON asks for.
+/// Appends a text with the escapes that JSON requires.
 pub fn string(text: &str, out: &mut Vec<u8>) {
     let begin = text.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
     out.push(b'"');

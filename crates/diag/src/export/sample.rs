@@ -7,14 +7,14 @@ use crate::layout::Verified;
 /// The columns of a table of samples.
 pub const HEAD: &str = "time_utc,kpi,value,unit,radio,carrier,subframe\n";
 
-/// Appends a sample as one object with a line's end:
+/// Appends a sample as one object with a line end:
 ///
 /// ```json
 /// {"time_utc":"…","kpi":"lte.rsrp","value":-95.5,"unit":"dBm","radio":1,"carrier":0,"subframe":3105}
 /// ```
 ///
-/// `subframe` is ten times the frame's number plus the subframe's, or null; `verified` is there where the layout was never
-/// seen in a real log.
+/// `subframe` is ten times the frame number plus the subframe number, or null. `verified` is there if the layout was
+/// never seen in a real log.
 pub fn as_json(sample: &Sample, wanted: &Wanted, out: &mut Vec<u8>) {
     shown(format_args!("{{\"time_utc\":\"{}\",\"kpi\":\"", sample.stamp), out);
     name(wanted, out);
@@ -63,7 +63,7 @@ pub fn as_text(sample: &Sample, wanted: &Wanted, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Appends what is wanted, without its radio: words, digits and dots.
+/// Appends the name of a wanted value, without its radio: words, digits and dots.
 pub fn name(wanted: &Wanted, out: &mut Vec<u8>) {
     match &wanted.what {
         What::Kpi(kpi) => out.extend(kpi.name.as_bytes()),

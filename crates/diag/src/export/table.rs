@@ -1,7 +1,7 @@
 //! A code as a flat table: a column per field of any of its versions, a row per innermost record.
 //!
-//! A row has the fields of its record and of all records around it. Where two parts lie side by side in a packet, the
-//! records of each are rows of their own, and the other's columns are empty there.
+//! A row has the fields of its record and of all records around it. If two parts lie side by side in a packet, the
+//! records of each are rows of their own, with empty columns for the other part.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ pub struct Table {
 pub struct Column {
     /// The names of the parts and of the field, with dots: `records.transport_blocks.tb_size`.
     pub path: String,
-    /// What all of its values fit into.
+    /// The type that holds all of its values.
     pub kind: ColumnKind,
 }
 
-/// What the values of a column fit into.
+/// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     /// Whole numbers without sign.
@@ -38,14 +38,14 @@ pub enum ColumnKind {
     Bytes,
 }
 
-/// A part: the columns of its fields, and the parts within.
+/// A part: the columns of its fields, and its inner parts.
 #[derive(Clone, Debug, Default)]
 struct Node {
     fields: BTreeMap<String, usize>,
     parts: BTreeMap<String, Node>,
 }
 
-/// The values of one row, by column; none where its record has no such field.
+/// The values of one row, by column; `None` if its record has no such field.
 pub type Row<'r, 'a> = [Option<&'r Value<'a>>];
 
 impl Table {
@@ -58,7 +58,7 @@ impl Table {
         table
     }
 
-    /// Its columns: those of the first version in their order, then what later ones add.
+    /// Its columns: those of the first version in their order, then those that later versions add.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
@@ -86,7 +86,7 @@ impl Table {
     }
 }
 
-/// What a field's values fit into.
+/// The type that holds a field's values.
 fn kind(field: &Field) -> ColumnKind {
     match field.shown {
         Shown::Number if field.signed => ColumnKind::Signed,
@@ -97,7 +97,7 @@ fn kind(field: &Field) -> ColumnKind {
     }
 }
 
-/// What the values of both fit into.
+/// The type that holds the values of both.
 fn both(one: ColumnKind, other: ColumnKind) -> ColumnKind {
     use ColumnKind::{Bytes, Real, Signed, Text, Unsigned};
     match (one, other) {
@@ -107,7 +107,7 @@ fn both(one: ColumnKind, other: ColumnKind) -> ColumnKind {
     }
 }
 
-/// Visits the rows of a record; the columns of those around it are filled.
+/// Visits the rows of a record. The columns of the records around it are already filled.
 fn walk<'r, 'a>(
     node: &Node,
     record: &'r Record<'a>,
@@ -131,7 +131,7 @@ fn walk<'r, 'a>(
     }
 }
 
-/// Fills the columns of a record, those of parts that come once too, and finds the parts that repeat.
+/// Fills the columns of a record, and those of parts that come once. Finds the parts that repeat.
 fn fill<'n, 'r, 'a>(
     node: &'n Node,
     record: &'r Record<'a>,
@@ -163,7 +163,7 @@ mod tests {
     use crate::log;
     use crate::packet::LogCode;
 
-    /// The rows of a record, each as `path=value` where there is one.
+    /// The rows of a record, each as `path=value` for the values that it has.
     fn rows(code: u16, fields: &Record<'_>) -> Vec<String> {
         let table = Table::of(log::code(LogCode(code)).unwrap());
         let mut rows = vec![];

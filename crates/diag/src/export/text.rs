@@ -1,4 +1,4 @@
-//! A log packet as lines for people: who and when first, then what it says, records indented.
+//! A log packet as lines for people: radio and time first, then the content, with records indented.
 
 use super::{hex, mask, shown, signed, unsigned, verified_word};
 use crate::layout::{Decoded, Record, Unreadable, Value, Verified};
@@ -30,7 +30,7 @@ pub fn packet(packet: &LogPacket<'_>, reading: &Result<Decoded<'_>, Unreadable>,
     }
 }
 
-/// Appends a line of a record's own fields, then its parts, one step further in.
+/// Appends a line with a record's own fields, then its parts, indented one step further.
 fn record(record: &Record<'_>, depth: usize, out: &mut Vec<u8>) {
     indent(depth, out);
     let mut own = 0;
@@ -74,7 +74,7 @@ fn indent(depth: usize, out: &mut Vec<u8>) {
     out.extend(std::iter::repeat_n(b' ', 4 * depth));
 }
 
-/// Appends a value that is no record, as text without quotes.
+/// Appends a value that is not a record, as text without quotes.
 pub fn value(value: &Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Absent => out.push(b'-'),

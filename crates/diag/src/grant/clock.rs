@@ -1,40 +1,41 @@
-//! Subframes without the wrap of their numbers, and when each was.
+//! Subframe numbers without their wrap, and the time of each subframe.
 //!
-//! A packet has one stamp, of when the modem made it, and records of many subframes before. A frame number says where a
-//! subframe is within 10.24 s; the stamp says in which 10.24 s, if records are less than half of that late. Some are
-//! later: what the MAC layer kept when a connection ended comes out with the next one, and would be in the future.
+//! A packet has one stamp, the time at which the modem made it, and records of many earlier subframes. A frame number
+//! tells the place of a subframe within 10.24 s. The stamp tells which 10.24 s, if records are late by less than half
+//! of that. Some are later: records that the MAC layer kept when a connection ended come out with the next connection,
+//! and would seem to be in the future.
 
 use crate::stamp::Stamp;
 
-/// Subframes after which frame numbers begin anew.
+/// Subframes after which frame numbers begin again.
 ///
 /// Source: TS 36.211 §4; TS 38.211 §4.3.1 (1,024 frames of ten)
 pub const CYCLE: u64 = 10_240;
 
 const SUBFRAME_NANOS: i128 = 1_000_000;
 
-/// How long the least delay is looked for before the clock is set by it again.
+/// How long the clock looks for the least delay before it is set by that delay again.
 ///
-/// Chosen: ten seconds; the clocks of a modem and of a cell drift by less than a microsecond in them, and a modem that
-/// sets its clock by the network is followed soon.
+/// Chosen: ten seconds. The clocks of a modem and of a cell drift by less than a microsecond in that time, and if a
+/// modem sets its clock by the network, this clock follows soon.
 const SPAN_NANOS: i128 = 10_000_000_000;
 
-/// How far in the future a record can be and still only tell that those before were late.
+/// How far in the future a record can be and still only show that earlier ones were late.
 ///
-/// Chosen: 20 ms, more than packets of the fastest kind differ in their delays.
+/// Chosen: 20 ms, more than the delays of the fastest packets differ.
 const AHEAD_NANOS: i128 = 20_000_000;
 
-/// Delay of records that confirm the clock.
+/// Records with a delay below this confirm the clock.
 const FAST_NANOS: i128 = 5_000_000;
 
-/// Confirmations after which a record from the future is taken for a late one, and how many of those in a row tell that
-/// the frames are others now.
+/// After this many confirmations, a record from the future counts as a late one. This many of those in a row show that
+/// frames are numbered differently now.
 ///
 /// Chosen: eight and three.
 const SURE: u32 = 8;
 const DOUBTS: u32 = 3;
 
-/// Which subframe began when, learned from the packets that come fastest.
+/// When each subframe began, learned from the packets that come fastest.
 #[derive(Clone, Debug, Default)]
 pub struct FrameClock {
     /// When subframe 0 began, in nanoseconds of the modem's clock.
@@ -43,15 +44,15 @@ pub struct FrameClock {
     newest: u64,
     /// The newest stamp.
     stamp: i128,
-    /// Since when the least delay is looked for, and that.
+    /// Since when the least delay is looked for, and the least delay so far.
     least: Option<(i128, i128)>,
-    /// Whether a prompt packet has set it.
+    /// Whether a prompt packet has set the clock.
     is_set: bool,
     confirmations: u32,
     doubts: u32,
 }
 
-/// A subframe in its place.
+/// A subframe with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// `10 · SFN + subframe` without the wrap.
@@ -61,16 +62,16 @@ pub struct Placed {
 }
 
 impl FrameClock {
-    /// The frames are another cell's from here on: their numbers say nothing of those before.
+    /// From here on, the frames are another cell's. Their numbers are not related to the earlier ones.
     pub fn new_cell(&mut self) {
         *self = FrameClock { newest: self.newest, stamp: self.stamp, ..FrameClock::default() };
     }
 
-    /// Places a record of subframe `within` (`10 · SFN + subframe`) in a packet of that stamp. Packets that are not
-    /// `prompt` are believed only while there are no others.
+    /// Places a record of subframe `within` (`10 · SFN + subframe`) in a packet with that stamp. Packets that are not
+    /// `prompt` count only as long as no others have come.
     pub fn place(&mut self, stamp: Stamp, within: u16, is_prompt: bool) -> Placed {
         let (now, within) = (i128::from(stamp.nanos()), u64::from(within) % CYCLE);
-        // Chosen: a stamp that goes back by more than a second is of another log or of a clock that was set.
+        // Chosen: a stamp that goes back by more than a second is from another log, or from a clock that was set.
         if now + 1_000_000_000 < self.stamp {
             self.new_cell();
         }
@@ -93,7 +94,7 @@ impl FrameClock {
         }
         let mut epoch = epoch;
         if is_first {
-            // Whatever others said before.
+            // Whatever earlier packets said.
             epoch += delay;
         } else if is_prompt || !self.is_set {
             self.doubts = 0;
@@ -102,7 +103,7 @@ impl FrameClock {
                 0..FAST_NANOS => self.confirmations + 1,
                 _ => self.confirmations,
             };
-            // Nothing is logged before it was: a record from the future tells that all before it were late.
+            // Nothing is logged before it happens: a record from the future shows that all before it were late.
             epoch += delay.min(0) + self.drift(now, delay.max(0));
         }
         self.epoch = Some(epoch);
@@ -110,16 +111,16 @@ impl FrameClock {
         placed(epoch, subframe)
     }
 
-    /// The number of the first subframe of a cell: after all that were before.
+    /// The number of a cell's first subframe: higher than all before.
     fn first(&self, within: u64) -> u64 {
         match self.newest {
-            // Subframes before the first can still come: they have numbers too.
+            // Subframes before the first can still come: they need numbers too.
             0 => within + CYCLE,
             newest => newest + 1 + (within + CYCLE - (newest + 1) % CYCLE) % CYCLE,
         }
     }
 
-    /// How much later the clock is than the fastest packets of a span, at the end of the span.
+    /// At the end of a span: by how much its fastest packets are later than the clock. Otherwise 0.
     fn drift(&mut self, now: i128, delay: i128) -> i128 {
         let (since, least) = match self.least {
             Some((since, least)) if since <= now => (since, least.min(delay)),
@@ -230,7 +231,7 @@ mod tests {
             let mut clock = FrameClock::default();
             let mut at = 3_000;
             let mut placed = vec![];
-            // One that is in time comes first and then, so that the clock is right.
+            // A packet without delay comes now and then, so that the clock is right.
             for (step, delay) in [(0, 0)].into_iter().chain(steps) {
                 at += step;
                 let _ = clock.place(stamp(at), ((at + phase) % CYCLE) as u16, true);

@@ -1,8 +1,8 @@
-//! The bits of a DCI: who may use which PRBs, how, and for which HARQ process.
+//! The bits of a DCI: which PRBs the phone may use, how, and for which HARQ process.
 //!
-//! The modem's log has a DCI as a number of 64 bits, little-endian, of which the highest bit is the first on the air and
-//! the bits after the last are zero; its length counts the checksum of 16 bits too. Recorded logs prove it: read so,
-//! every DCI agrees with what the shared channel says of its subframe (`tests/grants.rs`).
+//! The modem logs a DCI as a number of 64 bits, little-endian. The highest bit is the first on the air, and the bits
+//! after the last are zero. The logged length includes the checksum of 16 bits. Recorded logs prove it: read in this
+//! way, every DCI agrees with what the shared channel reports of its subframe (`tests/grants.rs`).
 //!
 //! Source: TS 36.212 §5.3.3.1; TS 36.213 §7.1.6 and §8.1
 
@@ -10,34 +10,34 @@ use airpace_core::Direction;
 use airpace_core::tables::lte;
 use airpace_radio::{DciFormat, PrbSet};
 
-/// Bits of the checksum, which the length of a logged DCI counts.
+/// Bits of the checksum, which the length of a logged DCI includes.
 ///
 /// Source: TS 36.212 §5.3.3.2
 pub const CHECKSUM_BITS: u8 = 16;
 
-/// What of a carrier's configuration says which bits are which.
+/// The part of a carrier's configuration that determines the meaning of the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// PRB pairs of the carrier.
     pub prbs: u16,
-    /// Whether uplink and downlink take turns.
+    /// Whether uplink and downlink take turns (TDD).
     pub is_tdd: bool,
-    /// Whether a DCI says for which carrier it is: three bits at its begin.
+    /// Whether a DCI names its carrier: three bits at its begin.
     pub names_carrier: bool,
     /// Whether the request for a channel report has two bits.
     pub two_csi_bits: bool,
-    /// Whether there is a request for a sounding signal.
+    /// Whether a DCI has a request for a sounding signal.
     pub asks_sounding: bool,
     /// Antenna ports of the cell; 0 if unknown.
     pub ports: u8,
 }
 
-/// What a DCI says of one transport block.
+/// What a DCI says about one transport block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Codeword {
     /// MCS index.
     pub mcs: u8,
-    /// Redundancy version; 0 in the uplink, where the MCS says it.
+    /// Redundancy version; 0 in the uplink, where the MCS tells it.
     pub rv: u8,
     /// New-data indicator.
     pub ndi: bool,
@@ -50,13 +50,13 @@ pub struct Codeword {
 pub struct Dci {
     /// Its format.
     pub format: DciFormat,
-    /// The carrier that it names, if it names one.
+    /// The carrier that the DCI names, if it names one.
     pub carrier: Option<u8>,
     /// PRB pairs.
     pub prbs: u16,
-    /// Which ones; `None` where they are spread or hop.
+    /// Which PRB pairs; `None` if they are spread or hop.
     pub prb_set: Option<PrbSet>,
-    /// HARQ process; none in the uplink, where the subframe says it.
+    /// HARQ process; `None` in the uplink, where the subframe tells it.
     pub harq: Option<u8>,
     /// Its transport blocks.
     pub blocks: [Option<Codeword>; 2],
@@ -68,9 +68,9 @@ impl Dci {
         if self.format == DciFormat::F0 { Direction::Uplink } else { Direction::Downlink }
     }
 
-    /// Reads `bits` bits, the checksum not among them, from the highest of `word` on; `None` if they do not say a grant:
-    /// an order to begin random access, an allocation that cannot be, two clusters in the uplink, or a format that is no
-    /// phone's own.
+    /// Reads `bits` bits, without the checksum, from the highest of `word` on. `None` if they are not a grant: an order
+    /// to begin random access, an impossible allocation, two clusters in the uplink, or a format that is not for a
+    /// single phone.
     pub fn read(format: DciFormat, word: u64, bits: u8, shape: &Shape) -> Option<Dci> {
         let mut air = Air { word, left: bits.min(64) };
         let carrier = if shape.names_carrier { Some(air.take(3)? as u8) } else { None };
@@ -91,7 +91,7 @@ impl Dci {
     }
 }
 
-/// The bits that are left, the next one highest.
+/// The remaining bits, the next one highest.
 struct Air {
     word: u64,
     left: u8,
@@ -124,12 +124,12 @@ fn uplink(air: &mut Air, shape: &Shape) -> Option<Dci> {
     air.take(hop_bits)?;
     let (start, prbs) = run(air.take(riv_bits(shape.prbs).checked_sub(hop_bits)?)?, shape.prbs)?;
     let (mcs, ndi) = (air.take(5)? as u8, air.take(1)? == 1);
-    // Power, cyclic shift; the uplink's index where it takes turns; requests.
+    // Power, cyclic shift; the uplink's index in TDD; requests.
     air.take(2 + 3)?;
     air.take(if shape.is_tdd { 2 } else { 0 })?;
     air.take(if shape.two_csi_bits { 2 } else { 1 })?;
     air.take(u8::from(shape.asks_sounding))?;
-    // Where there is no bit for it, padding is 0 too.
+    // If there is no bit for it, the padding is 0 too.
     let has_clusters = air.take(1) == Some(1);
     let block = Codeword { mcs, rv: 0, ndi, layers: 1 };
     (!has_clusters).then_some(Dci {
@@ -257,7 +257,7 @@ fn riv_bits(carrier_prbs: u16) -> u8 {
     runs.next_power_of_two().trailing_zeros() as u8
 }
 
-/// The run of PRBs that a number stands for: (start, length); `None` if none.
+/// The run of PRBs that a number stands for: (start, length); `None` if no run has that number.
 ///
 /// Source: TS 36.213 §7.1.6.3
 fn run(value: u64, carrier_prbs: u16) -> Option<(u16, u16)> {

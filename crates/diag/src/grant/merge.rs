@@ -1,4 +1,4 @@
-//! One grant for each subframe, carrier and direction, of whoever knew most of it.
+//! One grant for each subframe, carrier and direction, from the source that knew most of it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use airpace_core::Direction;
 
 use super::Grant;
 
-/// Waits for what several sources tell of the same subframes, and keeps what knows most.
+/// Waits for what several sources tell about the same subframes, and keeps the grant that knows most.
 #[derive(Clone, Debug, Default)]
 pub struct Merge {
     slots: BTreeMap<Slot, Grant>,
@@ -15,29 +15,29 @@ pub struct Merge {
     late: u64,
 }
 
-/// Whose grant it is: one device has one grant in a slot of a carrier.
+/// The slot of a grant: one device has one grant in a slot of a carrier.
 type Slot = (u64, u8, u8, Direction);
 
 /// What [`Merge::push`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// The first to tell of its subframe.
+    /// The grant is the first one of its subframe.
     First,
-    /// It knows more than what was there.
+    /// The grant knows more than the one that was there.
     Better,
-    /// What was there knows as much.
+    /// The grant that was there knows as much.
     Known,
-    /// Its subframe has been given out.
+    /// The subframe has already been given out.
     Late,
 }
 
 impl Merge {
-    /// Nothing has been told.
+    /// A merge without any grants.
     pub fn new() -> Merge {
         Merge::default()
     }
 
-    /// Grants that came after their subframe was given out, and were lost.
+    /// Grants that came too late, after their subframe was given out, and were lost.
     pub fn late(&self) -> u64 {
         self.late
     }
@@ -57,7 +57,7 @@ impl Merge {
             Some(before) if before.source < grant.source => {
                 let (prb_set, format) = (before.prb_set, before.format);
                 *before = *grant;
-                // What came of a grant says less of its form than the grant.
+                // The result of a grant tells less about its form than the grant itself.
                 before.prb_set = before.prb_set.or(prb_set.filter(|set| set.len() == grant.prbs));
                 before.format = before.format.or(format);
                 Merged::Better

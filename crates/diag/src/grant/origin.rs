@@ -51,25 +51,25 @@ pub enum Column {
     ModulationUplink,
     /// 0 QPSK, 1 16QAM, and so on: of the first block and of the second.
     ModulationRank,
-    /// Of the second block.
+    /// The same of the second block.
     ModulationRankSecond,
     /// Size of a block in bytes.
     Bytes,
-    /// In bits.
+    /// Size of a block in bits.
     Bits,
-    /// In bits, of the second block.
+    /// Size of the second block in bits.
     BitsSecond,
-    /// How often it was sent before.
+    /// How often the block was sent before.
     Again,
-    /// Not 0 if it is sent again.
+    /// Not 0 if the block is sent again.
     IsAgain,
     /// A DCI's bits.
     Payload,
-    /// How many they are, the checksum counted too.
+    /// The number of a DCI's bits, including the checksum.
     Length,
-    /// Its format, by number.
+    /// Format of the DCI, by number.
     Format,
-    /// What the modem made of it.
+    /// What the modem decided about the DCI.
     Verdict,
     /// The carrier's width, by number.
     Width,
@@ -77,9 +77,9 @@ pub enum Column {
     CarrierPrbs,
     /// Whether a DCI names its carrier.
     NamesCarrier,
-    /// Whether its request for a channel report has two bits.
+    /// Whether the request for a channel report has two bits.
     TwoCsiBits,
-    /// Whether it has a request for a sounding signal.
+    /// Whether a DCI has a request for a sounding signal.
     AsksSounding,
     /// FDD or TDD.
     Duplex,
@@ -87,14 +87,14 @@ pub enum Column {
     Ports,
     /// Whether 256QAM is in use.
     Has256Qam,
-    /// Milliseconds that a sum was added up over.
+    /// Milliseconds over which a sum was added up.
     Span,
 }
 
-/// How rows of a packet are grants.
+/// How the rows of a packet become grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Each row is a transport block; two of one subframe can be one grant.
+    /// Each row is a transport block; two of them in one subframe can be one grant.
     Block,
     /// Each row is a subframe with up to two blocks.
     Demapped,
@@ -102,24 +102,24 @@ pub enum Shape {
     Dci,
     /// Each row is a sum of bytes.
     Sum,
-    /// Each row is the cell that serves: how wide it is.
+    /// Each row is the serving cell: how wide it is.
     Cell,
 }
 
-/// A log packet that says grants.
+/// A log packet that reports grants.
 #[derive(Debug)]
 pub struct Origin {
     /// Its code.
     pub code: u16,
-    /// Of which generation.
+    /// Which generation.
     pub rat: Rat,
     /// Where in the stack it is from.
     pub source: Source,
-    /// Which way the data goes, where a row does not say.
+    /// Which way the data goes, if a row does not tell.
     pub direction: Direction,
     /// How its rows are read.
     pub shape: Shape,
-    /// Paths of its fields; several for one column where versions have it in different places.
+    /// Paths of its fields; several for one column if versions have the field in different places.
     pub columns: &'static [(Column, &'static str)],
 }
 
@@ -131,10 +131,10 @@ use Direction::{Downlink, Uplink};
 /// Source: mobileinsight-core @4330fa9 (0 C-RNTI, 1 SPS-RNTI, 4 Temporary C-RNTI)
 pub const OWN: &[u64] = &[0, 1, 4];
 
-/// All of them.
+/// All origins.
 ///
-/// Chosen: 0xB885 is not among them: it has no PRBs and no sizes of the downlink, and in the uplink an allocation
-/// whose meaning depends on a bandwidth part that it does not say. 0xB887 has both in bytes that nobody knows.
+/// Chosen: 0xB885 is not among them. It has no PRBs and no sizes of the downlink. In the uplink, the meaning of its
+/// allocation depends on a bandwidth part that it does not name. 0xB887 has both in bytes whose meaning is not known.
 #[rustfmt::skip]
 pub static ORIGINS: &[Origin] = &[
     Origin {

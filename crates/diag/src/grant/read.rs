@@ -1,4 +1,4 @@
-//! Log packets in, grants out.
+//! Reads grants from log packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,13 @@ use crate::layout::{Cell, MOST, Pick, Version};
 use crate::log;
 use crate::packet::{LogCode, LogPacket, Radio};
 
-/// Subframes from a grant of the uplink to the transmission, where up- and downlink do not take turns.
+/// Subframes from a grant of the uplink to the transmission in FDD.
 ///
 /// Source: TS 36.213 §8.0
 pub const UPLINK_DELAY: u64 = 4;
 
-/// Subframes in which a HARQ process that has the same new-data indicator has the same block; beyond, grants between
-/// may not have been logged.
+/// Within this many subframes, a HARQ process with the same new-data indicator has the same block. Beyond, grants in
+/// between may not have been logged.
 ///
 /// Chosen: 80 ms, eight rounds of an LTE process with two turns to spare.
 const SAME_BLOCK: u64 = 80;
@@ -40,7 +40,7 @@ pub struct Grants {
     processes: BTreeMap<Process, Carried>,
     widths: BTreeMap<(Radio, u8), u16>,
     has_256qam: BTreeMap<(Radio, u8), bool>,
-    /// The DCI before: hypotheses of one subframe repeat it.
+    /// The previous DCI: hypotheses of one subframe repeat it.
     last_dci: Option<(Radio, u8, u64, u64)>,
     troubles: Troubles,
     rows: Vec<Row>,
@@ -49,13 +49,13 @@ pub struct Grants {
 /// What could not be read, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Troubles {
-    /// Packets of a version that has no layout, or none of the fields.
+    /// Packets of a version without a layout, or without any of the fields.
     pub versions: u64,
-    /// Packets that their layout does not fit.
+    /// Packets whose layout does not fit.
     pub misfits: u64,
-    /// DCIs that the modem took and that could not be read.
+    /// DCIs that the modem accepted and that could not be read.
     pub dcis: u64,
-    /// Grants of carriers that no phone has: their packet was misread.
+    /// Grants on carriers that no phone has: their packet was misread.
     pub carriers: u64,
 }
 
@@ -70,7 +70,7 @@ struct Process {
     codeword: usize,
 }
 
-/// What it carried last.
+/// What the process carried last.
 #[derive(Clone, Copy, Debug)]
 struct Carried {
     subframe: u64,
@@ -91,7 +91,7 @@ struct Plan {
 struct Row([Option<u64>; MOST]);
 
 impl Plan {
-    /// Those of the origin's fields that the version's layout has.
+    /// Uses those of the origin's fields that the version's layout has.
     fn new(origin: &'static Origin, version: Version) -> Option<Plan> {
         let layout = log::code(LogCode(origin.code))?.layout(version)?;
         let (mut columns, mut paths) = (vec![], vec![]);
@@ -116,12 +116,12 @@ impl Plan {
 }
 
 impl Grants {
-    /// Nothing has been read.
+    /// A reader that has read nothing.
     pub fn new() -> Grants {
         Grants::default()
     }
 
-    /// The log packets that are read, to ask a modem for.
+    /// The log packets that the reader uses, for asking a modem.
     pub fn codes() -> BTreeSet<LogCode> {
         ORIGINS.iter().map(|origin| LogCode(origin.code)).collect()
     }
@@ -131,17 +131,18 @@ impl Grants {
         self.troubles
     }
 
-    /// Whether sizes in a version of a packet count the block's checksum, as far as its blocks have told.
+    /// Whether sizes in a version of a packet include the block's checksum, as far as its blocks have shown.
     pub fn checksum(&self, code: LogCode, version: Version) -> Checksum {
         self.checksums.get(&(code, version)).copied().unwrap_or_default()
     }
 
-    /// PRB pairs of a carrier, once a DCI was logged or what the serving cell is.
+    /// PRB pairs of a carrier, once a DCI or the serving cell was logged.
     pub fn carrier_prbs(&self, radio: Radio, carrier: CarrierId) -> Option<u16> {
         self.widths.get(&(radio, carrier.0)).copied()
     }
 
-    /// Takes a packet; tells what it says of the phone's own grants, in its order. Packets of other codes say nothing.
+    /// Takes a packet. `told` gets what it says about the phone's own grants, in its order. Packets of other codes are
+    /// ignored.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut told: impl FnMut(Told)) {
         let Ok(at) = ORIGINS.binary_search_by_key(&packet.code.0, |origin| origin.code) else { return };
         let Some(Ok(version)) = log::code(packet.code).map(|code| code.version(packet.payload)) else {
@@ -193,7 +194,7 @@ impl Grants {
         self.plans.insert(key, Some(plan));
     }
 
-    /// What all rows have: whose, where and when; `None` if it is not the phone's own.
+    /// What all rows have: radio, place and time; `None` if the row is not the phone's own.
     fn grant(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) -> Option<Grant> {
         if plan.get(row, Column::Rnti).is_some_and(|rnti| !OWN.contains(&rnti)) {
             return None;
@@ -242,7 +243,7 @@ impl Grants {
         })
     }
 
-    /// A row that is the cell that serves, which is carrier 0.
+    /// A row that describes the serving cell, which is carrier 0.
     fn of_cell(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) {
         let prbs = plan.get(row, Column::CarrierPrbs).and_then(|prbs| u16::try_from(prbs).ok());
         if let Some(prbs) = prbs.filter(|prbs| lte::BANDWIDTH_PRBS.contains(prbs)) {
@@ -296,7 +297,7 @@ impl Grants {
             again: get(Column::Again).or(get(Column::IsAgain)).is_some_and(|times| times > 0),
         };
         let at = usize::from(get(Column::Index) == Some(1));
-        // The size of nothing: control information had the subframe to itself.
+        // A size of zero: the subframe carried only control information.
         if bits > Bits::ZERO {
             grant.blocks[at] = Some(block);
         }
@@ -340,7 +341,7 @@ impl Grants {
         Some(grant)
     }
 
-    /// A row that is a DCI, if the modem took it.
+    /// A row that is a DCI, if the modem accepted it.
     fn of_dci(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) -> Option<Grant> {
         let get = |column| plan.get(row, column);
         // Source: mobileinsight-core @4330fa9 (1 to 6 are successes)
@@ -353,7 +354,7 @@ impl Grants {
         self.widths.insert(key, prbs);
         grant.carrier_prbs = Some(prbs);
         let word = get(Column::Payload)?;
-        // The same DCI is found again with other hypotheses.
+        // Other hypotheses find the same DCI again.
         let seen = Some((packet.radio, grant.carrier.0, grant.subframe, word));
         if std::mem::replace(&mut self.last_dci, seen) == seen {
             return None;
@@ -387,7 +388,7 @@ impl Grants {
             grant.subframe += UPLINK_DELAY;
             grant.time = crate::Stamp::from_nanos(grant.time.nanos() + UPLINK_DELAY * 1_000_000);
         }
-        // Fallback has the table of 64QAM, whatever is configured.
+        // Fallback uses the table of 64QAM, whatever is configured.
         // Source: TS 36.213 §7.1.7
         let is_fallback = dci.format == DciFormat::F1A;
         let has_256qam = get(Column::Has256Qam) == Some(1) || self.has_256qam.get(&key) == Some(&true);
@@ -414,12 +415,12 @@ impl Grants {
         Some(grant)
     }
 
-    /// The grant, with what its HARQ process tells: whether blocks come again, and the size of those that have none.
+    /// The grant, completed from its HARQ process: whether blocks are sent again, and the size of blocks without one.
     ///
     /// Source: TS 36.321 §5.3.2.2 and §5.4.2.2; TS 36.213 §7.1.7.2
     fn followed(&mut self, mut grant: Grant) -> Grant {
         self.learn_256qam(&grant);
-        // The uplink's process is its subframe's.
+        // The subframe determines the uplink's process.
         // Source: TS 36.213 §8 (eight processes in turn, where up- and downlink do not take turns)
         let harq = grant.harq.unwrap_or((grant.subframe % 8) as u8);
         for (codeword, block) in grant.blocks.iter_mut().enumerate() {
@@ -449,7 +450,7 @@ impl Grants {
         grant
     }
 
-    /// A block that only the table with 256QAM has, or only the other, says which is in use.
+    /// A block that only the table with 256QAM has, or only the other table, tells which one is in use.
     fn learn_256qam(&mut self, grant: &Grant) {
         if grant.direction != Direction::Downlink || grant.source != Source::SharedChannel {
             return;
@@ -477,7 +478,7 @@ impl Row {
         for ((number, cell), column) in row.iter_mut().zip(cells).zip(&plan.columns) {
             *number = match (cell, column) {
                 (Cell::Unsigned(number), _) => Some(*number),
-                // In MHz, five PRB pairs each.
+                // In MHz, with five PRB pairs each.
                 (Cell::Real(megahertz), Column::CarrierPrbs) => Some((megahertz * 5.0 + 0.5) as u64),
                 (Cell::Bytes(bytes), Column::Payload) => {
                     bytes.first_chunk().map(|word| u64::from_le_bytes(*word))
@@ -489,7 +490,7 @@ impl Row {
     }
 }
 
-/// Whether a block's row is the second block of the grant before.
+/// Whether a row is the second block of the previous grant.
 fn joins(first: &Grant, second: &Grant) -> bool {
     let is_second = first.blocks.iter().flatten().count() == 1;
     let key = |grant: &Grant| (grant.subframe, grant.slot, grant.carrier, grant.harq, grant.prbs);

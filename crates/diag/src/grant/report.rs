@@ -1,7 +1,7 @@
-//! Grants as the radio reports that controllers read.
+//! Turns grants into the radio reports that controllers read.
 //!
-//! A report has the phone's own grants and nobody else's: a modem does not log what others were given. PRBs that it leaves
-//! open are open as far as the phone knows, which is more than there are.
+//! A report has only the phone's own grants: a modem does not log the grants of others. PRBs without a grant in it seem
+//! free to the phone, but not all of them are.
 
 use std::collections::VecDeque;
 
@@ -13,45 +13,46 @@ use super::{Grant, Merge};
 use crate::packet::Radio;
 use crate::stamp::Stamp;
 
-/// Whom the grants are for in the reports: a modem tells what is its own, not by which number.
+/// The user of the grants in the reports: a modem tells which grants are its own, not its RNTI.
 ///
-/// Chosen: the first of those that a cell gives out.
+/// Chosen: the first RNTI that a cell gives out.
 ///
 /// Source: TS 36.321 Table 7.1-1
 pub const OWN_RNTI: Rnti = Rnti(61);
 
-/// PRB pairs of a carrier whose width nothing has told.
+/// PRB pairs of a carrier of unknown width.
 ///
-/// Chosen: 20 MHz, so that no grant is wider than its carrier. [`Reports::carrier_prbs`] says that it is not known.
+/// Chosen: 20 MHz, so that no grant is wider than its carrier. [`Reports::carrier_prbs`] tells that the width is not
+/// known.
 const UNKNOWN_PRBS: u16 = 100;
 
-/// Reports that wait for the width of their carrier to be told.
+/// Most reports that wait for the width of their carrier.
 ///
 /// Chosen: a minute of a carrier, in some twenty megabytes.
 const MOST_HELD: usize = 60_000;
 
-/// How far the clock of subframes is set back at most by a faster packet: times stand still for so long.
+/// How far a faster packet may set the clock of subframes back: times stand still for that long.
 ///
-/// Chosen: 20 ms, as far as packets of the fastest kind differ in their delays.
+/// Chosen: 20 ms, as much as the delays of the fastest packets differ.
 const SET_BACK_NANOS: u64 = 20_000_000;
 
-/// Subframes without any grant after which reports pause.
+/// After this many subframes without any grant, reports pause.
 ///
-/// Chosen: a second. A modem without traffic logs nothing, and an empty report says that nothing was granted, so that is
-/// said for a while; of a longer silence, as between two logs, nothing is known.
+/// Chosen: a second. A modem without traffic logs nothing. An empty report says that nothing was granted, so that is
+/// reported for a while. In a longer silence, for example between two logs, nothing is known.
 const SILENCE: u64 = 1_000;
 
-/// Makes reports, one per carrier and subframe, also for subframes without a grant, of one radio's grants.
+/// Makes reports from one radio's grants: one per carrier and subframe, also for subframes without a grant.
 #[derive(Clone, Debug)]
 pub struct Reports {
     radio: Radio,
     merge: Merge,
-    /// When subframe 0 of the reports' clock is, by the first grant.
+    /// When subframe 0 of the reports' clock is, known from the first grant.
     origin: Option<Stamp>,
     carriers: Vec<Carrier>,
     /// Grants from before are left out.
     since: Stamp,
-    /// PRB pairs of carriers whose width is not told.
+    /// PRB pairs for carriers of unknown width.
     assumed: Option<u16>,
     held: VecDeque<RadioReport>,
     early: u64,
@@ -63,15 +64,15 @@ struct Carrier {
     id: CarrierId,
     prbs: Option<u16>,
     bits_per_prb: f64,
-    /// The subframe after the last one reported, and when that begins.
+    /// The subframe after the last one that was reported, and when it begins.
     next: u64,
     time: Stamp,
-    /// When the last one reported began.
+    /// When the last reported subframe began.
     last: Stamp,
 }
 
 impl Reports {
-    /// Of the grants of this radio.
+    /// Reports from the grants of this radio.
     pub fn new(radio: Radio) -> Reports {
         Reports {
             radio,
@@ -86,12 +87,12 @@ impl Reports {
         }
     }
 
-    /// The same with so many PRB pairs for carriers of which nothing tells how wide they are.
+    /// The same, with `carrier_prbs` PRB pairs for carriers of unknown width.
     pub fn assuming(self, carrier_prbs: u16) -> Reports {
         Reports { assumed: Some(carrier_prbs), ..self }
     }
 
-    /// Leaves out grants from before this: a log's first packets tell of what was before it, with gaps.
+    /// Leaves out grants before `since`: a log's first packets report times before the log, with gaps.
     pub fn begin(&mut self, since: Stamp) {
         self.since = since;
     }
@@ -102,12 +103,12 @@ impl Reports {
         self.carriers[at].prbs.or(self.assumed)
     }
 
-    /// Grants that were left out: from before the begin, or so late that reports of a later time had been given out.
+    /// Grants that were left out: from before the begin, or so late that later reports had already been given out.
     pub fn left_out(&self) -> u64 {
         self.early + self.late + self.merge.late()
     }
 
-    /// Takes a grant; those of other radios count for nothing.
+    /// Takes a grant. Grants of other radios are ignored.
     pub fn push(&mut self, grant: &Grant) {
         if grant.radio != self.radio {
             return;
@@ -116,15 +117,15 @@ impl Reports {
             self.early += 1;
             return;
         }
-        // A report is of what the cell says: of the uplink, four subframes before the phone sends.
+        // A report is about what the cell says: for the uplink, four subframes before the phone sends.
         let delay = if grant.direction == Direction::Uplink { UPLINK_DELAY.min(grant.subframe) } else { 0 };
         let time = Stamp::from_nanos(grant.time.nanos().saturating_sub(delay * 1_000_000));
         let harq = grant.harq.or(Some((grant.subframe % 8) as u8));
         self.merge.push(&Grant { subframe: grant.subframe - delay, time, harq, ..*grant });
     }
 
-    /// Gives out the reports of all subframes before this one, in their order. They wait until it is known how wide their
-    /// carriers are; not for ever, and not for `u64::MAX`.
+    /// Gives out the reports of all subframes before this one, in their order. They wait until the width of their
+    /// carriers is known; but not forever, and not if `before` is `u64::MAX`.
     pub fn take(&mut self, before: u64) -> Vec<RadioReport> {
         let mut reports = vec![];
         for grant in self.merge.take(before) {
@@ -177,7 +178,7 @@ impl Reports {
             carrier.bits_per_prb = dci.bits().0 as f64 / f64::from(grant.prbs);
         }
         let gap = subframe.saturating_sub(carrier.next);
-        // Frames of another cell have numbers that go on, but not by the time that has passed.
+        // Frames of another cell have increasing numbers too, but the numbers do not fit the time that has passed.
         let is_same_frames = carrier.time.nanos().saturating_add(gap.saturating_mul(1_000_000))
             <= time.nanos().saturating_add(SET_BACK_NANOS);
         if gap <= SILENCE && is_same_frames {
@@ -215,7 +216,7 @@ impl Carrier {
             carrier: self.id,
             time: Time::from_nanos(time.nanos().saturating_sub(origin.nanos())),
             subframe_index: subframe,
-            // 0 until it is known.
+            // 0 until the width is known.
             carrier_prbs: self.prbs.unwrap_or(0),
             cfi: 1,
             dcis: vec![],
@@ -232,7 +233,7 @@ impl Carrier {
     }
 }
 
-/// A grant in the words of the control channel.
+/// A grant in the form of a DCI.
 fn dci_of(grant: &Grant) -> Dci {
     let blocks = grant.blocks;
     let format = match (grant.direction, blocks) {
@@ -244,7 +245,7 @@ fn dci_of(grant: &Grant) -> Dci {
         rnti: OWN_RNTI,
         direction: grant.direction,
         format: grant.format.unwrap_or(format),
-        // Where it is not said which, the first: how many is what counts.
+        // If it is not known which PRBs, the first ones: only the number counts.
         prbs: grant.prb_set.or(PrbSet::checked_run(0, grant.prbs)).unwrap_or_default(),
         mcs: blocks.map(|block| block.map(|block| block.mcs.unwrap_or(0))),
         tbs: blocks.map(|block| block.and_then(|block| block.bits).unwrap_or(Bits::ZERO)),

@@ -1,4 +1,4 @@
-//! Sizes of transport blocks: as the tables of TS 36.213 have them, and as modems count them.
+//! Sizes of transport blocks: in the tables of TS 36.213, and as modems count them.
 
 use airpace_core::tables::{Modulation, lte};
 use airpace_core::{Bits, Direction};
@@ -8,32 +8,32 @@ use airpace_core::{Bits, Direction};
 /// Source: TS 36.212 §5.1.1
 const CHECKSUM_BYTES: u64 = 3;
 
-/// Whether the sizes in a version of a log packet count the block's checksum of 24 bits. Some do.
+/// Whether the sizes in a version of a log packet include the block's checksum of 24 bits. Some do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {
-    /// No block has told so far.
+    /// No block has shown it so far.
     #[default]
     Unknown,
     /// Sizes are those of the tables.
     Bare,
-    /// Sizes are three bytes more.
+    /// Sizes include three bytes more.
     Counted,
 }
 
-/// How a block's size agrees with the tables.
+/// How a block's size compares with the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// It is the size that MCS and PRBs have.
+    /// The size fits the MCS and the PRBs.
     Agrees,
-    /// Its MCS has no size of its own: a block sent again, of the size that it had.
+    /// The MCS has no size of its own: the block is sent again, with the size that it had.
     Reserved,
-    /// There is no block: a grant for control information alone.
+    /// There is no block: the grant is only for control information.
     Empty,
-    /// It is another.
+    /// The size is a different one.
     Differs,
 }
 
-/// What is looked up.
+/// What to look up in the tables.
 #[derive(Clone, Copy, Debug)]
 pub struct Oracle {
     /// Which way the data goes.
@@ -44,12 +44,12 @@ pub struct Oracle {
     pub modulation: Option<Modulation>,
     /// PRB pairs.
     pub prbs: u16,
-    /// Whether it is for all (system information, paging, answers to random access).
+    /// Whether it is for everyone (system information, paging, answers to random access).
     pub is_common: bool,
 }
 
 impl Oracle {
-    /// Sizes that the tables have for it, in bits: with 64QAM and with 256QAM, on one layer and on two.
+    /// Sizes in the tables, in bits: with 64QAM and with 256QAM, on one layer and on two.
     fn sizes(&self) -> impl Iterator<Item = Bits> + '_ {
         let indices = match (self.direction, self.mcs, self.modulation) {
             // Source: TS 36.213 §7.1.7 (format 1A for all: the MCS is the TBS index, columns 2 and 3)
@@ -64,14 +64,14 @@ impl Oracle {
         };
         let columns = if self.is_common { [2, 3] } else { [self.prbs; 2] };
         indices.into_iter().flatten().flat_map(move |i_tbs| {
-            // A block for all is on one layer, whichever column it has; the uplink's are too.
+            // A block for everyone has one layer, whichever column it uses; so have the uplink's.
             let is_single = self.is_common || self.direction == Direction::Uplink;
             let layers = if is_single { [1, 1] } else { [1, 2] };
             columns.into_iter().zip(layers).filter_map(move |(prbs, layers)| lte::tbs(i_tbs, prbs, layers))
         })
     }
 
-    /// The MCS of a block of that size and modulation; `None` if the tables have no such block. Where several have,
+    /// The MCS of a block of that size and modulation; `None` if the tables have no such block. If there are several,
     /// the one without 256QAM, and of those the lowest.
     pub fn mcs_of(&self, bits: Bits) -> Option<u8> {
         let has_size =
@@ -80,7 +80,7 @@ impl Oracle {
             Direction::Uplink => (0..=28).find(|&mcs| {
                 let row = lte::uplink_mcs(mcs).and_then(|row| row.initial);
                 row.is_some_and(|(modulation, i_tbs)| {
-                    // A device without 64QAM sends those rows with 16QAM.
+                    // A device without 64QAM uses 16QAM for those rows.
                     // Source: TS 36.213 §8.6.1
                     let is_lowered =
                         modulation == Modulation::Qam64 && self.modulation == Some(Modulation::Qam16);
@@ -102,7 +102,7 @@ impl Oracle {
         self.modulation.is_none_or(|own| own == modulation)
     }
 
-    /// Whether a size of so many bytes tells if sizes count the checksum.
+    /// Whether a size of `bytes` bytes shows if sizes include the checksum.
     pub fn learn(&self, bytes: u64) -> Checksum {
         let has =
             |bytes: Option<u64>| bytes.is_some_and(|bytes| self.sizes().any(|bits| bits.0 == 8 * bytes));
@@ -113,7 +113,7 @@ impl Oracle {
         }
     }
 
-    /// How a block's size agrees.
+    /// Compares a block's size with the tables.
     pub fn check(&self, bits: Bits) -> Verdict {
         match self.mcs {
             _ if bits == Bits::ZERO => Verdict::Empty,
@@ -126,7 +126,7 @@ impl Oracle {
         }
     }
 
-    /// The size, where the tables know it: with 256QAM in use or not, on so many layers.
+    /// The size, if the tables know it: with or without 256QAM, on `layers` layers.
     pub fn bits(&self, has_256qam: bool, layers: u8) -> Option<Bits> {
         let i_tbs = match self.direction {
             Direction::Uplink => lte::uplink_mcs(self.mcs?)?.initial?.1,
@@ -141,7 +141,7 @@ impl Oracle {
 }
 
 impl Checksum {
-    /// Bits of a block whose size is said to be so many bytes.
+    /// Bits of a block whose logged size is `bytes` bytes.
     pub fn bits(self, bytes: u64) -> Bits {
         Bits(8 * if self == Checksum::Counted { bytes.saturating_sub(CHECKSUM_BYTES) } else { bytes })
     }

@@ -7,52 +7,53 @@ use crate::layout::{Told, Verified, Version};
 use crate::packet::{LogCode, LogPacket};
 use crate::stamp::Stamp;
 
-/// How long a preferred origin of a level may be silent until the next one may speak, by the modem's clock.
+/// How long, by the modem's clock, a preferred origin of a level must be silent before the next one may speak.
 ///
-/// Chosen: ten times the rarest report of a connected phone; an idle phone that only says the rarer one is heard.
+/// Chosen: ten times the interval of the rarest report of a connected phone. An idle phone sends only the rarer
+/// reports, and those are then used.
 pub const HOLD_SECONDS: f64 = 1.0;
 
-/// Among how many of the last blocks of a carrier a share is taken.
+/// A share is taken among this many of the last blocks of a carrier.
 ///
-/// Chosen: enough to tell 10 % from 5 %, few enough to be of one second under load.
+/// Chosen: enough to tell 10 % from 5 %, and few enough to come from one second under load.
 pub const SHARE_BLOCKS: u32 = 128;
 
-/// One value of something wanted.
+/// One value of something that the user wants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Of what: an index of the subscription.
+    /// An index into the subscription.
     pub wanted: usize,
     /// The value, in the KPI's unit.
     pub value: f64,
-    /// When the modem sent the packet that says it. The records in it are older: see `subframe`.
+    /// When the modem sent the packet. The records in it are older: see `subframe`.
     pub stamp: Stamp,
-    /// In which subframe it was, if that is said: ten times the system frame number, plus the subframe.
+    /// The subframe, if the packet tells it: ten times the system frame number, plus the subframe.
     pub subframe: Option<u16>,
-    /// On which carrier: 0 is the primary, also where none is said.
+    /// The carrier: 0 is the primary, also if the packet names none.
     pub carrier: u8,
-    /// How well the layout is known by which it was read.
+    /// How well the layout is known.
     pub verified: Verified,
 }
 
 /// Reads from packets what a subscription wants.
 ///
-/// Where several kinds of packets carry the same KPI, the first in the order of its origins counts. Of a level, the next
-/// may speak once that one was silent for [`HOLD_SECONDS`]; of anything that is counted, never, lest it be counted
-/// twice.
+/// If several kinds of packets carry the same KPI, the first in the order of its origins counts. For a level, the next
+/// origin may speak once the preferred one was silent for [`HOLD_SECONDS`]. For a KPI that is counted, it may never
+/// speak, so that nothing is counted twice.
 #[derive(Clone, Debug)]
 pub struct Extractor {
     plans: Vec<CodePlan>,
     states: Vec<State>,
     troubles: Troubles,
-    /// What the packet says, until it is known that all of it fits.
+    /// Values of the packet, until it is known that the whole packet fits.
     pending: Vec<Pending>,
-    /// Of each one wanted, the rows of which a sample has begun.
+    /// For each wanted value, the rows of a sample that is not complete yet.
     rows: Vec<Rows>,
-    /// Packets so far.
+    /// Number of packets so far.
     packets: u64,
 }
 
-/// What has to be remembered of something wanted.
+/// What the extractor remembers for one wanted value.
 #[derive(Clone, Debug)]
 struct State {
     wanted: Wanted,
@@ -61,14 +62,14 @@ struct State {
     best: Option<(usize, Stamp)>,
     /// The packet that is not counted.
     ///
-    /// Chosen: when a more preferred origin of a total begins to speak, what it says first may have been counted by the
-    /// other.
+    /// Chosen: when a more preferred origin of a total begins to speak, the other origin may already have counted its
+    /// first packet.
     passed_over: Option<u64>,
     total: f64,
     shares: [Share; CARRIERS],
 }
 
-/// Carriers of which shares are kept apart; those beyond share the last place.
+/// Carriers whose shares are kept apart. All further carriers use the last place.
 const CARRIERS: usize = 8;
 
 /// The last blocks of one carrier, the newest in the lowest bit.
@@ -78,14 +79,14 @@ struct Share {
     count: u32,
 }
 
-/// A value that is not yet known to count.
+/// A value of which it is not yet known whether it counts.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     rank: usize,
     sample: Sample,
 }
 
-/// Rows that are one sample together.
+/// Rows that together make one sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rows {
     left: u64,
@@ -95,7 +96,7 @@ struct Rows {
 impl Extractor {
     /// Reads what this subscription wants.
     pub fn new(subscription: &Subscription) -> Extractor {
-        /// Chosen: more samples than any packet of a real log has, so that the room need not grow.
+        /// Chosen: more samples than any packet of a real log has, so that the memory need not grow.
         const ROOM: usize = 4_096;
         let mut extractor = Extractor {
             plans: vec![],
@@ -109,7 +110,7 @@ impl Extractor {
         extractor
     }
 
-    /// Reads what this subscription wants from now on. Totals and shares of what was wanted before go on.
+    /// Reads what this subscription wants from now on. Totals and shares that were wanted before continue.
     pub fn follow(&mut self, subscription: &Subscription) {
         let before = std::mem::take(&mut self.states);
         self.states = subscription.iter().map(|wanted| State::of(wanted, &before)).collect();
@@ -117,8 +118,8 @@ impl Extractor {
         self.rows = vec![Rows::default(); self.states.len()];
     }
 
-    /// Takes the next packet; `each` gets what it says of what is wanted, of each KPI in the order of the records. Gives a kind
-    /// of trouble when it is met first.
+    /// Takes the next packet. `each` gets the wanted values in it; those of one KPI come in the order of the records.
+    /// Returns a trouble if it is the first of its kind.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(Sample)) -> Option<Trouble> {
         let at = self.plans.binary_search_by_key(&packet.code, |plan| plan.code.code).ok()?;
         self.packets += 1;
@@ -132,7 +133,7 @@ impl Extractor {
         news
     }
 
-    /// A packet of this code was cut. Gives the trouble if it is the first of its kind.
+    /// A packet of this code was cut. Returns the trouble if it is the first of its kind.
     pub fn cut(&mut self, code: LogCode) -> Option<Trouble> {
         self.plans.binary_search_by_key(&code, |plan| plan.code.code).ok()?;
         self.troubles.count(code, None, Reason::Cut)
@@ -143,12 +144,12 @@ impl Extractor {
         self.troubles.kinds()
     }
 
-    /// Troubles beyond the kinds that are told apart.
+    /// Troubles beyond the kinds that are counted separately.
     pub fn more_troubles(&self) -> u64 {
         self.troubles.beyond()
     }
 
-    /// Reads a packet into what is pending; nothing if it does not fit.
+    /// Reads a packet into the pending values; none if the packet does not fit.
     fn read(&mut self, at: usize, packet: &LogPacket<'_>) -> Option<Trouble> {
         let Extractor { plans, states, troubles, pending, rows, .. } = self;
         let plan = &plans[at];
@@ -216,7 +217,7 @@ impl Extractor {
 }
 
 impl Rows {
-    /// Adds a row of a record that has `of` rows; the record's sum after its last one.
+    /// Adds a row of a record that has `of` rows. After the last row, returns the sum of the record.
     fn add(
         &mut self,
         of: Option<u64>,
@@ -233,7 +234,7 @@ impl Rows {
 }
 
 impl State {
-    /// Goes on from what was remembered before, if anything.
+    /// Continues from what was remembered before, if anything.
     fn of(wanted: &Wanted, before: &[State]) -> State {
         before.iter().find(|state| state.wanted == *wanted).cloned().unwrap_or_else(|| State {
             wanted: wanted.clone(),
@@ -245,7 +246,7 @@ impl State {
         })
     }
 
-    /// What becomes of a value; `None` if another origin speaks for the KPI.
+    /// The sample of a value; `None` if another origin speaks for the KPI.
     fn admit(&mut self, pending: Pending, packet: u64) -> Option<Sample> {
         let Pending { rank, mut sample } = pending;
         if let Some((best, spoke)) = self.best {
@@ -277,7 +278,7 @@ impl State {
 }
 
 impl Share {
-    /// Adds a block; gives the share.
+    /// Adds a block; returns the share.
     fn add(&mut self, is_one: bool) -> f64 {
         self.blocks = self.blocks << 1 | u128::from(is_one);
         self.count = (self.count + 1).min(SHARE_BLOCKS);

@@ -1,79 +1,79 @@
-//! The grammar of origins: from which fields of which packet a KPI is made.
+//! The grammar of origins: the packet and fields from which a KPI is made.
 
 use crate::layout::Version;
 use crate::mac::{self, BUFFER_SIZES, Broken, Direction, Element, LEAST_HEADROOM_DB, TIMING_STAYS};
 use crate::packet::LogCode;
 
-/// One way in which a KPI comes.
+/// One source of a KPI.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
     /// The KPI's name.
     pub kpi: &'static str,
     /// The log packet.
     pub code: LogCode,
-    /// [Paths](crate::layout::Pick) of the fields that its value is made of. Versions of a packet that have none of them
-    /// are no origin.
+    /// [Paths](crate::layout::Pick) of the fields from which the value is made. A version of a packet that has none of
+    /// them is not an origin.
     pub value: &'static [&'static str],
-    /// How it is made of them.
+    /// How the value is made from the fields.
     pub turn: Turn,
     /// What must hold for a row to count.
     pub when: &'static [When],
-    /// A value must be larger to be a sample: so the modem writes what it has not measured.
+    /// A value must be larger than this to be a sample: the modem writes this value for what it has not measured.
     pub above: Option<f64>,
-    /// So many rows are one sample, their sum: the path of the field that says how many.
+    /// If several rows make one sample, their sum: the path of the field with their number.
     pub rows: Option<&'static str>,
-    /// The only versions of which it can be made so; any that has the fields, if none is named.
+    /// The only versions from which the value can be made; empty: all versions that have the fields.
     pub versions: &'static [Version],
-    /// Whether it counts beside the origin before it, which says other things, rather than in its place.
+    /// Whether it counts in addition to the previous origin, which reports other things, and not in its place.
     pub beside: bool,
 }
 
-/// How a value is made of fields.
+/// How a value is made from fields.
 #[derive(Clone, Copy, Debug)]
 pub enum Turn {
-    /// The first of them that is there.
+    /// The first field that is there.
     First,
-    /// The first that is there, and this added.
+    /// The first that is there, plus this.
     Plus(f64),
     /// The first that is there, times this.
     Times(f64),
-    /// The first that is there; its highest bit is a sign, although its layout does not say so.
+    /// The first that is there. Its highest bit is a sign, although its layout does not say so.
     Signed,
-    /// The largest of them.
+    /// The largest of the fields.
     Largest,
-    /// Their sum.
+    /// The sum of the fields.
     Sum,
     /// The first divided by the second.
     Quotient,
     /// Two to the power of the first that is there.
     TwoToThe,
-    /// 1 if any of them is there: rows are counted.
+    /// 1 if any of the fields is there: this counts rows.
     One,
-    /// What its name in the layout means; a value with another name is no sample.
+    /// The number for the value's name in the layout. A value with another name is not a sample.
     Named(&'static [(&'static str, f64)]),
-    /// What a control element says in the MAC header that the field holds.
+    /// What a control element says, in the MAC header that the field holds.
     Element(Direction, Control),
 }
 
 /// A control element of a MAC header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Bytes that the phone says wait in its buffers.
+    /// Bytes that wait in the phone's buffers, as the phone reports them.
     BufferStatus,
     /// Power headroom in dB.
     PowerHeadroom,
-    /// The command that moves the uplink's timing, less the 31 that moves nothing.
+    /// The command that moves the uplink's timing, minus 31, which moves nothing.
     TimingAdvance,
 }
 
 /// A condition on a row.
 #[derive(Clone, Copy, Debug)]
 pub struct When {
-    /// The field.
+    /// The path of the field.
     pub path: &'static str,
     /// What it must be.
     pub is: Is,
-    /// Whether a packet that has no such field passes; else it is no origin.
+    /// Whether a packet without such a field passes; otherwise the packet is not an origin.
     pub or_absent: bool,
 }
 
@@ -88,15 +88,15 @@ pub enum Is {
     Named(&'static [&'static str]),
     /// None of the values with these names in its layout.
     NotNamed(&'static [&'static str]),
-    /// One of the values whose names begin so.
+    /// One of the values whose names begin with this.
     Begins(&'static str),
 }
 
 impl Control {
-    /// Visits what the control elements of this kind say in a MAC header.
+    /// Visits the values of all control elements of this kind in a MAC header.
     ///
     /// # Errors
-    /// If the header cannot be followed to its end; then nothing was visited.
+    /// If the header cannot be read to its end; then nothing was visited.
     pub(super) fn visit(
         self,
         direction: Direction,
@@ -119,7 +119,7 @@ impl Control {
 }
 
 impl Origin {
-    /// The first of these fields that is there, of every row.
+    /// The first of these fields that is there, in every row.
     pub const fn new(kpi: &'static str, code: u16, value: &'static [&'static str]) -> Origin {
         Origin {
             kpi,
@@ -134,32 +134,32 @@ impl Origin {
         }
     }
 
-    /// The same, made otherwise.
+    /// The same, made in this way.
     pub const fn turned(self, turn: Turn) -> Origin {
         Origin { turn, ..self }
     }
 
-    /// The same, of rows for which this holds.
+    /// The same, from rows for which this holds.
     pub const fn when(self, when: &'static [When]) -> Origin {
         Origin { when, ..self }
     }
 
-    /// The same, of values larger than this.
+    /// The same, from values larger than this.
     pub const fn above(self, unmeasured: f64) -> Origin {
         Origin { above: Some(unmeasured), ..self }
     }
 
-    /// The same, the sum of as many rows as this field says.
+    /// The same, as the sum of as many rows as this field says.
     pub const fn summed(self, rows: &'static str) -> Origin {
         Origin { rows: Some(rows), ..self }
     }
 
-    /// The same, of these versions only.
+    /// The same, from these versions only.
     pub const fn of_versions(self, versions: &'static [Version]) -> Origin {
         Origin { versions, ..self }
     }
 
-    /// The same, as well as the origin before it.
+    /// The same, in addition to the previous origin.
     pub const fn beside(self) -> Origin {
         Origin { beside: true, ..self }
     }
@@ -191,25 +191,24 @@ impl When {
         When { path, is: Is::Begins(start), or_absent: false }
     }
 
-    /// The same, and packets that have no such field pass.
+    /// The same, but packets without such a field pass.
     pub const fn or_absent(self) -> When {
         When { or_absent: true, ..self }
     }
 }
 
-/// Where the records of a packet say when they were, and on which carrier. Of each list the first path that is there
-/// counts.
+/// Where the records of a packet tell their time and carrier. In each list, the first path that is there counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// The log packet.
     pub code: LogCode,
     /// System frame number.
     pub frame: &'static [&'static str],
-    /// Subframe within the frame, or slot if `numerology` says how many are in a subframe.
+    /// Subframe within the frame; or the slot, if `numerology` tells how many slots a subframe has.
     pub subframe: &'static [&'static str],
     /// Both in one: ten times the frame, plus the subframe.
     pub packed: &'static [&'static str],
-    /// Subframes from there to the record.
+    /// Subframes from that place to the record.
     pub offset: &'static [&'static str],
     /// The power of two by which a subframe is divided into slots.
     pub numerology: &'static [&'static str],
@@ -218,7 +217,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A packet whose records say nothing.
+    /// A packet whose records tell nothing.
     pub const fn of(code: u16) -> Place {
         Place {
             code: LogCode(code),
@@ -241,7 +240,7 @@ impl Place {
         Place { packed, ..self }
     }
 
-    /// Its records are so many subframes later.
+    /// Its records are this many subframes later.
     pub const fn offset(self, offset: &'static [&'static str]) -> Place {
         Place { offset, ..self }
     }

@@ -1,4 +1,5 @@
-//! What to read of each version of a packet for a subscription: worked out once, so that a packet costs little.
+//! What to read from each version of a packet for a subscription. This is worked out once, so that a packet costs
+//! little.
 
 use std::ptr;
 
@@ -10,12 +11,12 @@ use crate::log;
 use crate::mac::Direction;
 use crate::packet::LogCode;
 
-/// The origins of a KPI, first what is preferred.
+/// The origins of a KPI, the preferred one first.
 pub(super) fn origins(kpi: &str) -> impl Iterator<Item = &'static Origin> {
     ORIGINS.iter().filter(move |origin| origin.kpi == kpi)
 }
 
-/// The origins of a KPI with their ranks: those of one rank all count, of the ranks only the lowest.
+/// The origins of a KPI with their ranks. All origins of one rank count, but only the lowest rank is used.
 fn ranked(kpi: &str) -> impl Iterator<Item = (usize, &'static Origin)> {
     origins(kpi).scan(None, |rank: &mut Option<usize>, origin| {
         *rank = Some(rank.map_or(0, |rank| rank + usize::from(!origin.beside)));
@@ -23,7 +24,7 @@ fn ranked(kpi: &str) -> impl Iterator<Item = (usize, &'static Origin)> {
     })
 }
 
-/// The codes and versions from which a KPI can be made, first what is preferred.
+/// The codes and versions from which a KPI can be made, the preferred one first.
 pub(super) fn sources(kpi: &Kpi) -> Vec<Source> {
     let mut sources = vec![];
     for origin in origins(kpi.name) {
@@ -39,19 +40,19 @@ pub(super) fn sources(kpi: &Kpi) -> Vec<Source> {
     sources
 }
 
-/// What to read of the packets of one code.
+/// What to read from the packets of one code.
 #[derive(Clone, Debug)]
 pub(super) struct CodePlan {
     pub code: &'static Code,
     pub layouts: Vec<LayoutPlan>,
 }
 
-/// What to read of the packets of one layout.
+/// What to read from the packets of one layout.
 #[derive(Clone, Debug)]
 pub(super) struct LayoutPlan {
     pub layout: &'static Layout,
     pub groups: Vec<Group>,
-    /// What is wanted of the code and cannot be made of this layout.
+    /// Wanted values of the code that cannot be made from this layout.
     pub lacks: Vec<usize>,
 }
 

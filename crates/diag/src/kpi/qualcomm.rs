@@ -1,7 +1,7 @@
 //! Where the KPIs are in Qualcomm's log packets.
 //!
-//! Of a KPI that several kinds of packets carry, what comes first in the list speaks and the rest is silent, or all speak
-//! where they say different things ([`beside`](Origin::beside)). Why one is preferred is said where it stands.
+//! If several kinds of packets carry a KPI, the first one in the list speaks and the others are silent; or all speak,
+//! if they report different things ([`beside`](Origin::beside)). Comments in the list say why one is preferred.
 
 mod places;
 
@@ -13,43 +13,43 @@ use super::origin::{Origin, When};
 use crate::layout::Version;
 use crate::mac::Direction::{Down, Up};
 
-/// Data for this phone, not system information, paging or the answer to a random access.
+/// Data for this phone, as opposed to system information, paging or the answer to a random access.
 const MINE: &[&str] = &["C-RNTI", "SPS-RNTI"];
 
-/// The same, as NR's layouts write it.
+/// The same, as the layouts of NR write it.
 const NR_MINE: &[&str] = &["C_RNTI"];
 
-/// Of the cells of a measurement, the one that serves. Old packets have no other.
+/// Among the cells of a measurement, the serving one. Old packets have only that cell.
 const SERVES: &[When] = &[When::is("subpackets.cells.is_serving_cell", 1).or_absent()];
 
-/// What a raw 0 comes to: the modem did not measure, or does not know. No sample is made of it.
+/// The value of a raw 0, which means that the modem did not measure or does not know. It gives no sample.
 const NO_POWER: f64 = -180.0;
 const NO_QUALITY: f64 = -30.0;
 const NO_RSSI: f64 = -110.0;
 const NO_SNR: f64 = -20.0;
 const NO_BANDWIDTH: f64 = 0.0;
-/// The same for the power of all antennas, whose raw 0 is −180 dBm in some versions and −140 dBm in others: what is
-/// between them is below all that a phone may report.
+/// The same for the power of all antennas. Its raw 0 is −180 dBm in some versions and −140 dBm in others; values
+/// between them are below everything that a phone may report.
 ///
 /// Source: TS 36.133 §9.1.4
 const LEAST_RSRP: f64 = -140.0;
 
 /// A block for this phone in 0xB173.
 const MY_BLOCK: When = When::named("records.transport_blocks.rnti_type", MINE);
-/// With a size: a modem that does not know has 0.
+/// A block with a size: a modem that does not know the size writes 0.
 const WITH_SIZE: When = When::is_not("records.transport_blocks.tb_size", 0);
 const PASSED: When = When::named("records.transport_blocks.crc_result", &["Pass"]);
 const FAILED: When = When::named("records.transport_blocks.crc_result", &["Fail"]);
 const MY_FAILED: &[When] = &[MY_BLOCK.or_absent(), FAILED];
-/// Not sent once more after it had come whole.
+/// A block that was not sent again after it had already come whole.
 const NEWS: When =
     When::not_named("records.transport_blocks.discarded_retx_present", &["Present"]).or_absent();
 const NEWS_V34: When =
     When::not_named("records.transport_blocks.discarded_retx", &["DISCARD_AND_ACK"]).or_absent();
 
-/// The sizes of 0xB173 have the block's checksum in them, except in version 48, which does not say whose a block is.
+/// The sizes of 0xB173 include the block's checksum, except in version 48, which does not tell for whom a block is.
 ///
-/// Chosen: so in the versions of which no block was seen, too.
+/// Chosen: also in the versions of which no block was seen.
 const CHECKSUM_BYTES: f64 = 3.0;
 const WITHOUT_CHECKSUM: &[Version] = &[Version::Single(48)];
 
@@ -78,7 +78,7 @@ pub static ORIGINS: &[Origin] = &[
     cell("lte.rsrq.filtered", &["subpackets.cells.filtered_rsrq"]).above(NO_QUALITY),
     cell("lte.rssi", &["subpackets.cells.rssi", "subpackets.rssi"]).above(NO_RSSI),
     Origin::new("lte.rssi", 0xB17F, &["rssi"]).above(NO_RSSI),
-    // An antenna that is not there has the least number.
+    // An antenna that does not exist has the smallest number.
     cell("lte.snr", &[
         "subpackets.cells.ftl_snr_rx_0", "subpackets.cells.ftl_snr_rx_1", "subpackets.cells.ftl_snr_rx_2",
         "subpackets.cells.ftl_snr_rx_3", "subpackets.ftl_snr_rx_0", "subpackets.ftl_snr_rx_1",
@@ -92,7 +92,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.rlm.out_of_sync_bler", 0xB18A, &["records.out_of_sync_bler_pct"]),
     Origin::new("lte.rlm.in_sync_bler", 0xB18A, &["records.in_sync_bler_pct"]),
 
-    // With data when asked for, on the control channel from time to time: both are reports.
+    // Reports come with data when the cell asks for them, and on the control channel from time to time: both count.
     Origin::new("lte.cqi", 0xB14E, &["wideband_cqi_cw0"]),
     Origin::new("lte.cqi", 0xB14D, &["cqi_cw0"]).when(NO_RANK).beside(),
     Origin::new("lte.cqi.second", 0xB14E, &["wideband_cqi_cw1"]).when(&[When::not_named("rank_index", &["Rank 1"])]),
@@ -106,7 +106,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.transmission_mode", 0xB14E, &["csf_tx_mode"]),
     Origin::new("lte.transmission_mode", 0xB14D, &["csf_tx_mode"]).beside(),
 
-    // 0xB173 has every block and its checksum's verdict; 0xB063 only what came whole, ten times a second.
+    // 0xB173 has every block with its checksum's result; 0xB063 only blocks that came whole, ten times a second.
     block("lte.dl.tb_bytes", &["records.transport_blocks.tb_size"])
         .turned(Plus(-CHECKSUM_BYTES)).when(&[MY_BLOCK, WITH_SIZE]),
     block("lte.dl.tb_bytes", &["records.transport_blocks.tb_size"])
@@ -115,7 +115,7 @@ pub static ORIGINS: &[Origin] = &[
         .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
     Origin::new("lte.dl.tb_bytes", 0xB063, &["blocks.dl_tbs_bytes"])
         .when(&[When::named("blocks.rnti_type", MINE)]).beside(),
-    // Two blocks of a subframe are in the same resource blocks.
+    // Two blocks of a subframe use the same resource blocks.
     block("lte.dl.prb", &["records.transport_blocks.num_rbs", "records.num_transport_blocks_present"])
         .turned(Quotient).summed("records.num_transport_blocks_present"),
     block("lte.dl.mcs", &["records.transport_blocks.mcs"]),
@@ -140,7 +140,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.dl.bytes", 0xB063, &["blocks.dl_tbs_bytes"])
         .when(&[When::named("blocks.rnti_type", MINE)]).beside(),
     Origin::new("lte.dl.transmission_scheme", 0xB126, &["transmission_scheme", "records.transmission_scheme"]),
-    // 0xB130 comes within a millisecond; 0xB16B later, but only with what the modem believed.
+    // 0xB130 comes within a millisecond; 0xB16B comes later, but only with DCIs that the modem believed.
     Origin::new("lte.pdcch.aggregation_level", 0xB130, &["hypotheses.aggregation_level"])
         .turned(Named(AGGREGATION)).when(&[When::begins("hypotheses.prune_status", "SUCCESS")]),
     Origin::new("lte.pdcch.aggregation_level", 0xB130, &["records.hypotheses.aggregation_level"])
@@ -150,7 +150,8 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.pdcch.dcis", 0xB16B, &["records.pdcch_info.rnti_type"])
         .turned(One).when(&[When::named("records.pdcch_info.rnti_type", MINE)]),
 
-    // 0xB139 is of what was on the air; 0xB16E tells of its power; 0xB064 of what MAC made, once a block.
+    // 0xB139 is about what was on the air, 0xB16E about its power, and 0xB064 about what the MAC layer made, once per
+    // block.
     Origin::new("lte.ul.tb_bytes", 0xB139, &["records.pusch_tb_size"]),
     Origin::new("lte.ul.tb_bytes", 0xB16E, &["records.transport_block_size"]),
     Origin::new("lte.ul.prb", 0xB139, &["records.num_of_rb"]),
@@ -196,7 +197,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.ul.padding_bytes", 0xB064, &["subpackets.samples.padding_bytes"]),
     Origin::new("lte.ul.bsr", 0xB064, &["subpackets.samples.mac_hdr_ce"]).turned(Element(Up, BufferStatus)),
     Origin::new("lte.ul.phr", 0xB064, &["subpackets.samples.mac_hdr_ce"]).turned(Element(Up, PowerHeadroom)),
-    // What waits is sent compressed, where headers are.
+    // Data that waits is sent compressed if headers are compressed.
     Origin::new("lte.ul.buffer", 0xB066, &[
         "subpackets.samples.lcids.new_bytes", "subpackets.samples.lcids.new_compressed_bytes",
         "subpackets.samples.lcids.retx_bytes", "subpackets.samples.lcids.ctrl_bytes",
@@ -213,7 +214,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.pdcp.ul.pdu_bytes", 0xB0B3, &["subpackets.pdus.pdu_size"]),
     Origin::new("lte.pdcp.ul.bytes", 0xB0B3, &["subpackets.pdus.pdu_size"]),
 
-    // 0xB0C2 comes once a cell, the measurements all the time.
+    // 0xB0C2 comes once per cell, the measurements come all the time.
     cell("lte.pci", &["subpackets.cells.physical_cell_id", "subpackets.physical_cell_id"]),
     Origin::new("lte.pci", 0xB179, &["serving_physical_cell_id"]),
     Origin::new("lte.pci", 0xB17F, &["physical_cell_id"]),
@@ -224,7 +225,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.earfcn", 0xB0C2, &["downlink_frequency"]),
     Origin::new("lte.ul.earfcn", 0xB0C2, &["uplink_frequency"]),
     Origin::new("lte.band", 0xB0C2, &["band_indicator"]),
-    // The cell that serves, rather than any whose master information block was read.
+    // The serving cell, not any cell whose master information block was read.
     Origin::new("lte.dl.bandwidth", 0xB0C2, &["downlink_bandwidth"]).above(NO_BANDWIDTH),
     Origin::new("lte.dl.bandwidth", 0xB0C1, &["dl_bw"]).above(NO_BANDWIDTH),
     Origin::new("lte.ul.bandwidth", 0xB0C2, &["uplink_bandwidth"]).above(NO_BANDWIDTH),
@@ -248,7 +249,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.nas.messages", 0xB0EC, &["pkt_version"]).turned(One).beside(),
     Origin::new("lte.nas.messages", 0xB0ED, &["pkt_version"]).turned(One).beside(),
 
-    // In bits.
+    // The size is in bits.
     Origin::new("nbiot.dl.tb_bytes", 0xB246, &["records.tb_size"]).turned(Times(0.125))
         .when(&[When::named("records.rnti_type", MINE)]),
     Origin::new("nbiot.dl.mcs", 0xB246, &["records.mcs"]).when(&[When::named("records.rnti_type", MINE)]),
@@ -270,7 +271,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("nr.beam.rsrp", 0xB97F, &["carriers.cells.beams.rsrp_0", "carriers.cells.beams.rsrp_1"])
         .turned(Largest),
 
-    // Means of what was reported since the last packet.
+    // Means of the reports since the last packet.
     Origin::new("nr.cqi", 0xB881, &["records.cqi", "records.num_cqi"])
         .turned(Quotient).when(&[When::is_not("records.num_cqi", 0)]),
     Origin::new("nr.ri", 0xB881, &["records.ri", "records.num_ri"])
@@ -315,12 +316,12 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("nr.rrc.message_bytes", 0xB821, &["msg_length"]),
 ];
 
-/// Something of the serving cell as 0xB193 has it.
+/// A value of the serving cell from 0xB193.
 const fn cell(kpi: &'static str, value: &'static [&'static str]) -> Origin {
     Origin::new(kpi, 0xB193, value).when(SERVES)
 }
 
-/// Something of a block for this phone as 0xB173 has it; of any block where it does not say whose.
+/// A value of a block for this phone from 0xB173; of any block if the packet does not tell for whom it is.
 const fn block(kpi: &'static str, value: &'static [&'static str]) -> Origin {
     const MINE_OR_UNSAID: &[When] = &[MY_BLOCK.or_absent()];
     Origin::new(kpi, 0xB173, value).when(MINE_OR_UNSAID)

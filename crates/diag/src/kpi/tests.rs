@@ -8,7 +8,7 @@ use crate::log;
 use crate::packet::{LogPacket, Radio};
 use crate::stamp::Stamp;
 
-/// What is at the end of a path in any version of a code.
+/// The leaves at the end of a path, in all versions of a code.
 fn leaves(code: LogCode, path: &str) -> Vec<Leaf> {
     log::code(code).unwrap().layouts.iter().flat_map(|layout| layout.find(path)).collect()
 }
@@ -99,8 +99,8 @@ fn names_say_the_radio_and_may_be_fields_of_packets() {
     );
 }
 
-/// A 0xB173 packet of version 24 from the first radio: frame 100, subframe 7, 50 resource blocks; its blocks have
-/// these sizes and checksums' verdicts.
+/// A 0xB173 packet of version 24 from the first radio: frame 100, subframe 7, 50 resource blocks. Its blocks have these
+/// sizes and checksum results.
 fn blocks(blocks: &[(u16, bool)]) -> Vec<u8> {
     let mut payload = vec![24, 1, 0, 0];
     payload.extend((100_u16 << 4 | 7).to_le_bytes());
@@ -119,7 +119,7 @@ fn packet(code: u16, payload: &[u8]) -> LogPacket<'_> {
     LogPacket { radio: Radio::FIRST, code: LogCode(code), stamp: Stamp(1 << 20), payload }
 }
 
-/// What a packet says of each thing wanted.
+/// What a packet says about each wanted value.
 fn pushed(extractor: &mut Extractor, packet: &LogPacket<'_>) -> Vec<(usize, f64)> {
     let mut samples = vec![];
     extractor.push(packet, |sample| samples.push((sample.wanted, sample.value)));

@@ -5,40 +5,40 @@ use std::fmt;
 use crate::layout::{Misfit, Version};
 use crate::packet::LogCode;
 
-/// How many kinds of trouble are told apart; what comes beyond is counted together.
+/// How many kinds of trouble are counted separately; further kinds are counted together.
 ///
-/// Chosen: no modem has so many versions at once; bytes that are no log could.
+/// Chosen: no modem has so many versions at once, but bytes that are not a log could.
 pub const MOST_TROUBLES: usize = 256;
 
-/// Packets that could not be read, or not wholly.
+/// Packets that could not be read, or only in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// Of which code.
+    /// Which code.
     pub code: LogCode,
-    /// Of which version, if that is there.
+    /// Which version, if it is known.
     pub version: Option<Version>,
-    /// Why; of misfits the first one.
+    /// Why; for misfits, the first one.
     pub reason: Reason,
-    /// How many.
+    /// How many packets.
     pub count: u64,
 }
 
 /// Why a packet, or something in it, could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its length says more than came.
+    /// Its length is more than the bytes that came.
     Cut,
-    /// It is too short to say its version.
+    /// It is too short to hold a version.
     Empty,
-    /// Nobody has laid out this version.
+    /// No layout of this version is known.
     Version,
-    /// The version's layout does not fit its bytes; nothing of it counts.
+    /// The version's layout does not fit its bytes; nothing in it counts.
     Misfit(Misfit),
-    /// Nobody has laid out a subpacket in it, of this id and version; the rest counts.
+    /// No layout of a subpacket in it, with this id and version, is known; the rest counts.
     Subpacket(u64, u64),
-    /// A MAC header in it cannot be followed to its end; nothing of that header counts.
+    /// A MAC header in it cannot be read to its end; nothing in that header counts.
     Header,
-    /// The version has nothing of which this KPI of the subscription could be made; an index.
+    /// This KPI of the subscription, an index, cannot be made from the version.
     Lacks(usize),
 }
 
@@ -72,9 +72,9 @@ impl fmt::Display for Trouble {
 /// Troubles so far.
 #[derive(Clone, Debug)]
 pub(super) struct Troubles {
-    /// In the order in which they were first met; room for all is there from the begin.
+    /// In the order in which they were first met. All memory is allocated at the begin.
     kinds: Vec<Trouble>,
-    /// Of other kinds than the first [`MOST_TROUBLES`].
+    /// Troubles of kinds beyond the first [`MOST_TROUBLES`].
     beyond: u64,
 }
 
@@ -83,7 +83,7 @@ impl Troubles {
         Troubles { kinds: Vec::with_capacity(MOST_TROUBLES), beyond: 0 }
     }
 
-    /// Counts one; gives it if it is the first of its kind.
+    /// Counts a trouble; returns it if it is the first of its kind.
     pub fn count(&mut self, code: LogCode, version: Option<Version>, reason: Reason) -> Option<Trouble> {
         let known = self
             .kinds

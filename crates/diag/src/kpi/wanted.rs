@@ -1,4 +1,4 @@
-//! How a user names what is wanted: `lte.rsrp`, `lte.rsrp@2`, `0xB173:records.num_rbs`.
+//! How a user names a wanted value: `lte.rsrp`, `lte.rsrp@2`, `0xB173:records.num_rbs`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,17 +9,17 @@ use crate::layout::{Code, Leaf};
 use crate::log;
 use crate::packet::{LogCode, Radio};
 
-/// The radios that can be asked for.
+/// The number of radios that a user can ask for.
 ///
-/// Chosen: twice as many as any phone has SIMs; every one more would let a program ask for each KPI once more.
+/// Chosen: twice as many as any phone has SIMs. With every further radio, a program could ask for each KPI once more.
 const MOST_RADIOS: u8 = 4;
 
-/// One thing that is wanted of one radio. Written `NAME` or `NAME@RADIO`; the first radio where nothing is said.
+/// One wanted value of one radio. It is written `NAME` or `NAME@RADIO`; without a radio, it is the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// What.
     pub what: What,
-    /// Of which SIM's modem.
+    /// The modem of which SIM.
     pub radio: Radio,
 }
 
@@ -44,12 +44,12 @@ impl PartialEq for What {
 
 impl Eq for What {}
 
-/// Why something cannot be wanted.
+/// Why a name is not a wanted value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KpiError {
     /// There is no KPI of this name; these are near.
     Unknown(String, Vec<&'static str>),
-    /// What is behind the `@` is no radio.
+    /// The text behind the `@` is not a radio.
     Radio(String),
     /// There is no layout of this code.
     Code(String),
@@ -125,7 +125,7 @@ impl fmt::Display for Wanted {
 }
 
 impl Wanted {
-    /// Unit of its values; empty if they have none, or nobody wrote it down.
+    /// Unit of its values; empty if they have none, or if it is not known.
     pub fn unit(&self) -> &'static str {
         match self.what {
             What::Kpi(kpi) => kpi.unit,
@@ -167,7 +167,7 @@ fn field(text: &str, path: &str) -> Result<What, KpiError> {
     Ok(What::Field(code, path.to_owned()))
 }
 
-/// How many near names are told.
+/// How many similar names an error lists.
 const NEAR: usize = 5;
 
 /// KPIs whose names are near this one, the nearest first.
@@ -188,9 +188,9 @@ fn near_fields(code: &Code, path: &str) -> Vec<String> {
     nearest(path, paths.into_iter().collect())
 }
 
-/// The names that are like this one or have it in them.
+/// The names that are similar to this one, contain it, or are contained in it.
 fn nearest<T: AsRef<str>>(name: &str, mut names: Vec<T>) -> Vec<T> {
-    /// Chosen: a letter wrong in a short name is above it, another name below.
+    /// Chosen: a short name with one wrong letter is above this, another name below.
     const LIKE: f64 = 0.8;
     let likeness = |other: &str| {
         let has = !name.is_empty() && (other.contains(name) || name.contains(other));
@@ -202,7 +202,7 @@ fn nearest<T: AsRef<str>>(name: &str, mut names: Vec<T>) -> Vec<T> {
     names
 }
 
-/// What somebody wants, in an order: samples name it by its index.
+/// The values that a user wants, in an order: samples name them by their index.
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
     wanted: Vec<Wanted>,
@@ -212,12 +212,12 @@ impl Subscription {
     /// These names, in this order.
     ///
     /// # Errors
-    /// If one of them means nothing.
+    /// If a name has no meaning.
     pub fn new<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Subscription, KpiError> {
         Ok(Subscription { wanted: names.into_iter().map(str::parse).collect::<Result<_, _>>()? })
     }
 
-    /// Adds one; gives its index, which is that of the one before if it was wanted already.
+    /// Adds a value; returns its index. If it was wanted already, this is its earlier index.
     pub fn add(&mut self, wanted: Wanted) -> usize {
         let known = self.wanted.iter().position(|known| *known == wanted);
         known.unwrap_or_else(|| {
@@ -226,7 +226,7 @@ impl Subscription {
         })
     }
 
-    /// The log packets that may carry what is wanted: what a modem has to be asked for.
+    /// The log packets that may carry the wanted values: what to ask a modem for.
     pub fn codes(&self) -> BTreeSet<LogCode> {
         self.wanted.iter().flat_map(Wanted::codes).collect()
     }
@@ -241,7 +241,7 @@ impl Subscription {
         self.wanted.is_empty()
     }
 
-    /// The one at an index.
+    /// The wanted value at an index.
     ///
     /// # Panics
     /// If the index is not below [`len`](Subscription::len).

@@ -1,4 +1,4 @@
-//! Fields: so many bits of a part, and what their number means.
+//! Fields: a number of bits in a part, and what their value means.
 
 /// Names of a field's values; values without one are shown as numbers.
 pub type Names = &'static [(u64, &'static str)];
@@ -25,25 +25,25 @@ pub enum Shown {
     Number,
     /// `number / divisor + offset`.
     Scaled {
-        /// Of the number: how many of its steps are one of the unit.
+        /// Steps of the number per unit.
         divisor: f64,
-        /// Added then.
+        /// What is added after the division.
         offset: f64,
     },
-    /// A power in dBm or dB with seven bits behind the point, from −256 on; 0 means that there is none.
+    /// A power in dBm or dB with seven fractional bits, from −256 on; 0 means no value.
     Power,
     /// One of a list.
     Named(Names),
-    /// Bits that are no number, shown in hexadecimal.
+    /// Bits that are not a number, shown in hexadecimal.
     Mask,
     /// Bytes as they are.
     Bytes,
 }
 
-/// What a field, or a run of bytes, says in one packet.
+/// What a field or a run of bytes says in one packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {
-    /// Nothing: the packet's layout has no such field there, or the modem says that it does not know.
+    /// Nothing: the packet's layout has no such field there, or the modem does not know the value.
     Absent,
     /// A number, the number of a named value, or a mask.
     Unsigned(u64),
@@ -56,7 +56,7 @@ pub enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// As a number, if it is one.
+    /// As a number, if the cell is one.
     pub fn number(self) -> Option<f64> {
         match self {
             // Of the numbers in log packets only byte counters have more than 53 bits, and none counts so far.
@@ -67,7 +67,7 @@ impl Cell<'_> {
         }
     }
 
-    /// As a number without sign or scale, if it is one.
+    /// As a number without sign or scale, if the cell is one.
     pub fn unsigned(self) -> Option<u64> {
         match self {
             Cell::Unsigned(number) => Some(number),
@@ -120,13 +120,13 @@ pub const fn i32(name: &'static str, byte: usize) -> Field {
     u32(name, byte).signed()
 }
 
-/// So many bytes as they are.
+/// `count` bytes as they are.
 pub const fn bytes(name: &'static str, byte: usize, count: usize) -> Field {
     Field { shown: Shown::Bytes, ..whole(name, byte, 8 * count) }
 }
 
 impl Field {
-    /// Of this carrier only the bits from `low` to `high`, both included. They may reach beyond it.
+    /// Only the bits from `low` to `high` of this field, both included. They may reach beyond it.
     pub const fn bits(self, low: usize, high: usize) -> Field {
         Field { bit: self.bit + low, width: high - low + 1, ..self }
     }
@@ -156,7 +156,7 @@ impl Field {
         Field { shown: Shown::Mask, ..self }
     }
 
-    /// Its bits in a part that begins where `part` begins and is all there.
+    /// The field's bits, in a part that begins where `part` begins and is complete.
     #[inline]
     pub(super) fn raw(&self, part: &[u8]) -> u64 {
         let (first, shift) = (self.bit / 8, self.bit % 8);
@@ -176,7 +176,7 @@ impl Field {
         number & (u64::MAX >> (64 - self.width))
     }
 
-    /// What it says in a part that begins where `part` begins and is all there.
+    /// What the field says, in a part that begins where `part` begins and is complete.
     #[inline]
     pub(super) fn cell<'a>(&self, part: &'a [u8]) -> Cell<'a> {
         if matches!(self.shown, Shown::Bytes) {

@@ -2,30 +2,30 @@
 
 use super::{Field, Inner, Layout, Part, Shown};
 
-/// What is at the end of a path.
+/// The end of a path.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
-    /// The part that has it.
+    /// The part that holds it.
     pub part: &'static Part,
     /// The field; none if the part itself is a run of bytes.
     pub field: Option<&'static Field>,
 }
 
 impl Leaf {
-    /// Whether it is a number: bytes are none.
+    /// Whether it is a number; bytes are not.
     pub fn is_number(self) -> bool {
         self.field.is_some_and(|field| !matches!(field.shown, Shown::Bytes))
     }
 }
 
 impl Layout {
-    /// Visits the path of every field and every named run of bytes. A path comes several times where subpackets of
-    /// several kinds have it.
+    /// Visits the path of every field and every named run of bytes. A path comes several times if several kinds of
+    /// subpackets have it.
     pub fn leaves(&'static self, mut each: impl FnMut(&str, Leaf)) {
         visit(&self.root, &mut String::new(), &mut each);
     }
 
-    /// What is at the end of a path: one leaf for each kind of subpacket that has it.
+    /// The ends of a path: one leaf for each kind of subpacket that has it.
     pub fn find(&'static self, path: &str) -> Vec<Leaf> {
         let mut found = vec![];
         self.leaves(|own, leaf| {

@@ -9,7 +9,7 @@ use super::{Inner, Layout, Part, Verified};
 /// The most fields that one pick can have.
 pub const MOST: usize = 16;
 
-/// Fields of a layout, found once, to be read from many packets: only their bits and those of the counts on the way
+/// Fields of a layout, found once and then read from many packets. Only their bits and those of the counts on the way
 /// are looked at, and nothing is allocated.
 ///
 /// A path is the names of the parts and of the field, with dots: `records.transport_blocks.tb_size`. The fields of one
@@ -21,16 +21,16 @@ pub struct Pick {
     verified: Verified,
 }
 
-/// What a careful visit learns.
+/// What a careful visit tells.
 #[derive(Clone, Copy, Debug)]
 pub enum Told<'r, 'a> {
-    /// A row, and how well the layout is known by which it was read.
+    /// A row, and how well its layout is known.
     Row(&'r [Cell<'a>], Verified),
-    /// A subpacket of this id and version, which nobody has laid out.
+    /// A subpacket with this id and version, for which there is no layout.
     Unknown(u64, u64),
 }
 
-/// Why there is no pick.
+/// Why a pick is not possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathError {
     /// The layout has none of the fields.
@@ -57,20 +57,20 @@ impl std::error::Error for PathError {}
 #[derive(Clone, Debug)]
 struct Step {
     part: &'static Part,
-    /// Its fields that are wanted, with their columns.
+    /// The wanted fields of this part, with their columns.
     reads: Vec<(usize, &'static Field)>,
     /// The column of the part itself, if it is a run of bytes.
     bytes: Option<usize>,
-    /// What to do with the parts within, for each kind of subpacket if the part is one.
+    /// What to do with the inner parts, for each kind of subpacket if the part is one.
     inner: Vec<Vec<Go>>,
-    /// The columns that the parts within may fill.
+    /// The columns that the inner parts may fill.
     below: Vec<usize>,
 }
 
-/// What to do with a part within.
+/// What to do with an inner part.
 #[derive(Clone, Debug)]
 enum Go {
-    /// Go over it; so many bytes each repetition has, if always the same.
+    /// Go over it; the bytes of a repetition, if they are always the same.
     Over(&'static Part, Option<usize>),
     /// Go into it.
     Into(Box<Step>),
@@ -80,7 +80,7 @@ impl Pick {
     /// Finds fields in a layout. A field that the layout does not have is [`Cell::Absent`] in every row.
     ///
     /// # Errors
-    /// If there is none of them, or they do not lie along one way.
+    /// If the layout has none of them, or if they do not lie along one way.
     pub fn new(layout: &'static Layout, paths: &[&str]) -> Result<Pick, PathError> {
         if paths.len() > MOST {
             return Err(PathError::Many);
@@ -93,7 +93,7 @@ impl Pick {
     /// Visits the rows of a packet that has this pick's layout.
     ///
     /// # Errors
-    /// If a part on the way is not all there. The rows before it have been visited.
+    /// If a part on the way is not complete. The rows before it have been visited.
     pub fn visit<'a>(&self, payload: &'a [u8], mut each: impl FnMut(&[Cell<'a>])) -> Result<(), Misfit> {
         let each = |told: Told<'_, 'a>| {
             if let Told::Row(row, _) = told {
@@ -103,11 +103,11 @@ impl Pick {
         self.run(payload, false, each).map(drop)
     }
 
-    /// Visits the rows of a packet that has this pick's layout, and tells of subpackets that nobody has laid out.
+    /// Visits the rows of a packet that has this pick's layout, and tells of subpackets without a layout.
     ///
     /// # Errors
-    /// If a part on the way is not all there, or bytes are left where a checked layout ends. The rows before it have
-    /// been visited: whoever does not want them keeps them back until this is done.
+    /// If a part on the way is not complete, or bytes are left where a checked layout ends. The rows before it have
+    /// been visited: a caller that does not want those rows keeps them back until the visit is done.
     pub fn visit_carefully<'a>(
         &self,
         payload: &'a [u8],
@@ -121,7 +121,7 @@ impl Pick {
         Ok(())
     }
 
-    /// Gives where the packet's last part ends.
+    /// Returns where the packet's last part ends.
     fn run<'a>(
         &self,
         payload: &'a [u8],
@@ -134,7 +134,7 @@ impl Pick {
     }
 }
 
-/// What goes along with a visit of a packet.
+/// The state of a visit to a packet.
 struct Visit<'a, F> {
     row: [Cell<'a>; MOST],
     columns: usize,
@@ -150,7 +150,7 @@ impl<'a, F: FnMut(Told<'_, 'a>)> Visit<'a, F> {
 }
 
 impl Step {
-    /// The way to what is wanted in this part; `None` if nothing of it is there.
+    /// The way to the wanted fields in this part; `None` if it has none of them.
     fn new(part: &'static Part, wanted: &[(usize, &str)]) -> Result<Option<Step>, PathError> {
         let reads: Vec<(usize, &'static Field)> = wanted
             .iter()
@@ -186,7 +186,7 @@ impl Step {
         Ok(found.then_some(Step { part, reads, bytes: None, inner, below }))
     }
 
-    /// The way into a part within, to what is wanted in the part around it.
+    /// The way into an inner part, to the wanted fields of the part around it.
     fn into(part: &'static Part, wanted: &[(usize, &str)]) -> Result<Option<Step>, PathError> {
         if let Inner::Bytes = part.inner {
             let column = wanted.iter().find(|(_, path)| *path == part.name && !part.name.is_empty());
@@ -208,13 +208,13 @@ impl Step {
         Step::new(part, &within)
     }
 
-    /// The columns that it and the parts within may fill.
+    /// The columns that this part and its inner parts may fill.
     fn columns(&self) -> impl Iterator<Item = usize> + '_ {
         let own = self.reads.iter().map(|(column, _)| *column).chain(self.bytes);
         own.chain(self.below.iter().copied())
     }
 
-    /// Reads the repetitions of the part; gives where they end.
+    /// Reads the repetitions of the part; returns where they end.
     fn run<'a, F: FnMut(Told<'_, 'a>)>(
         &self,
         outer: Option<&Scope<'_, 'a>>,
@@ -229,7 +229,7 @@ impl Step {
             return Ok(span.at + bytes.len());
         }
         walk::records(self.part, outer, span, |scope, mut within| {
-            // What another kind of subpacket said is not what this one says.
+            // Values of another kind of subpacket do not belong to this one.
             for &column in &self.below {
                 visit.row[column] = Cell::Absent;
             }

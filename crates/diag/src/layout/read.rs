@@ -1,17 +1,17 @@
-//! Reading all of a packet, as nested values.
+//! Reads a whole packet, as nested values.
 
 use super::field::{Cell, Field, Shown};
 use super::walk::{self, Misfit, MisfitFault, Scope, Span};
 use super::{Decoded, Inner, Layout, Part, Repeat, Verified, Version};
 
-/// What fields say, by name, in the order of their layout.
+/// The values of fields, by name, in the order of their layout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record<'a>(pub Vec<(&'static str, Value<'a>)>);
 
 /// What a field or a part says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Nothing: the modem says that it does not know.
+    /// Nothing: the modem does not know the value.
     Absent,
     /// A number.
     Unsigned(u64),
@@ -21,7 +21,7 @@ pub enum Value<'a> {
     Real(f64),
     /// A value with a name.
     Name(&'static str),
-    /// Bits that are no number, and how many there are.
+    /// Bits that are not a number, and how many bits there are.
     Mask(u64, usize),
     /// Bytes.
     Bytes(&'a [u8]),
@@ -66,7 +66,7 @@ fn value<'a>(field: &Field, part: &'a [u8]) -> Value<'a> {
     }
 }
 
-/// What has been learned on the way, beside the values.
+/// What was learned on the way, besides the values.
 struct Notes {
     verified: Verified,
     unknown: Vec<(u64, u64)>,
@@ -89,7 +89,7 @@ pub(super) fn whole<'a>(
     Ok(Decoded { version, verified: notes.verified, fields, left, unknown: notes.unknown })
 }
 
-/// Reads a part into the record around it; gives where the part ends.
+/// Reads a part into the record around it; returns where the part ends.
 fn part<'a>(
     part: &'static Part,
     outer: Option<&Scope<'_, 'a>>,
@@ -122,7 +122,7 @@ fn part<'a>(
     Ok(end)
 }
 
-/// Reads one repetition of a part: its fields, and the parts within; gives where those end.
+/// Reads one repetition of a part: its fields and its inner parts. Returns where these end.
 fn one<'a>(
     scope: &Scope<'_, 'a>,
     mut within: Span<'a>,

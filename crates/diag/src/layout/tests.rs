@@ -5,7 +5,7 @@ use crate::log::CODES;
 
 const KIND: Names = &[(1, "one"), (2, "two")];
 
-/// A code whose only layout, of version 1, is this.
+/// A code with this one layout, of version 1.
 fn code(verified: Verified, root: Part) -> Code {
     let layouts = Box::leak(Box::new([Layout { versions: &[Version::Single(1)], verified, root }]));
     Code { code: LogCode(0xB000), name: "made by hand", version: VersionAt::Byte, layouts }
@@ -186,7 +186,7 @@ const KINDS: &[Kind] = &[
         )])],
     },
 ];
-/// Subpackets: id, version, size, then what they say.
+/// Subpackets: id, version, size, then their content.
 const SUBPACKETS: Part = Part::root(
     2,
     &[u8("count", 1)],
@@ -290,7 +290,7 @@ fn a_pick_takes_the_field_from_whatever_subpacket_has_it() {
     );
 }
 
-/// Bytes that a repetition has at least.
+/// The least bytes of a repetition.
 fn least(part: &Part) -> usize {
     let inner = match part.inner {
         Inner::Parts(inner) => inner

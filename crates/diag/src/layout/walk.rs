@@ -1,15 +1,15 @@
-//! What both ways to read have in common: how often a part comes, and where it ends.
+//! What both ways of reading share: how often a part comes, and where it ends.
 
 use std::fmt;
 
 use super::{Extent, Inner, Kind, Part, Repeat};
 
-/// Bytes that a layout does not fit.
+/// Why a layout does not fit the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// The part; empty if the packet as a whole.
+    /// The part; empty for the packet as a whole.
     pub part: &'static str,
-    /// Where it begins, in bytes from the payload's begin.
+    /// Where the part begins, in bytes from the begin of the payload.
     pub offset: usize,
     /// What is wrong.
     pub fault: MisfitFault,
@@ -18,18 +18,18 @@ pub struct Misfit {
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MisfitFault {
-    /// It takes more bytes than there are.
+    /// The part takes more bytes than there are.
     Short {
         /// Bytes that it takes.
         takes: usize,
         /// Bytes that there are.
         has: usize,
     },
-    /// It says a length that is shorter than its fields or longer than what is around it.
+    /// The part claims a length that is shorter than its fields or longer than the part around it.
     Length(u64),
-    /// A count says more than there is room for.
+    /// A count is larger than its room.
     Count(u64),
-    /// So many bytes are left after all that a checked layout has.
+    /// This many bytes are left after everything that a checked layout has.
     Left(usize),
 }
 
@@ -48,14 +48,14 @@ impl fmt::Display for Misfit {
 
 impl std::error::Error for Misfit {}
 
-/// Bytes that may be left in a subpacket: they begin at multiples of four bytes.
+/// Most bytes that may be left in a subpacket: subpackets begin at multiples of four bytes.
 pub(super) const PADDING: usize = 3;
 
-/// A part of a packet while it is read, within those around it.
+/// A part of a packet that is being read, within the parts around it.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'s, 'a> {
     pub part: &'static Part,
-    /// From the part's begin to the end of what is around it.
+    /// From the begin of the part to the end of the part around it.
     pub bytes: &'a [u8],
     pub outer: Option<&'s Scope<'s, 'a>>,
 }
@@ -72,14 +72,14 @@ impl Scope<'_, '_> {
         }
     }
 
-    /// What the subpacket holds of which this is the header; `None` if nobody knows.
+    /// The content of the subpacket with this header; `None` if it is not known.
     pub fn choose(&self, by: [&'static str; 2], kinds: &'static [Kind]) -> Result<usize, (u64, u64)> {
         let (id, version) = (self.number(by[0]), self.number(by[1]));
         kinds.iter().position(|kind| kind.id == id && kind.versions.contains(&version)).ok_or((id, version))
     }
 }
 
-/// A stretch of the payload.
+/// A piece of the payload.
 #[derive(Clone, Copy)]
 pub(super) struct Span<'a> {
     pub payload: &'a [u8],
@@ -97,8 +97,8 @@ impl<'a> Span<'a> {
     }
 }
 
-/// How often a part comes as records, and for how many there is room beyond; `None` if its records themselves or
-/// the end of what is around it say.
+/// How often a part comes as records, and for how many more there is room; `None` if the records themselves, or the end
+/// of the part around them, tell.
 fn times(
     part: &'static Part,
     outer: Option<&Scope<'_, '_>>,
@@ -115,7 +115,7 @@ fn times(
             (0 | 255, count) | (count, _) => Some((usize::try_from(count).unwrap_or(usize::MAX), 0)),
         },
         Repeat::Ones(name) => Some((says(name).count_ones() as usize, 0)),
-        // A repetition has a byte at least: more of them than bytes do not fit.
+        // A repetition has at least one byte: more repetitions than bytes do not fit.
         Repeat::Count(name) => Some((usize::try_from(says(name)).unwrap_or(usize::MAX), 0)),
         Repeat::Room(name, room) => match usize::try_from(says(name)) {
             Ok(count) if count <= room => Some((count, room - count)),
@@ -139,8 +139,8 @@ pub(super) fn run<'a>(
     }
 }
 
-/// Visits the repetitions of a part that has fields; gives where they end. `each` gets one with its scope and the span
-/// after its fields, and says where its parts within end.
+/// Visits the repetitions of a part that has fields; returns where they end. `each` gets a repetition with its scope
+/// and the span after its fields, and returns where its inner parts end.
 pub(super) fn records<'a>(
     part: &'static Part,
     outer: Option<&Scope<'_, 'a>>,
@@ -185,7 +185,7 @@ pub(super) fn records<'a>(
     skip_fixed(part, unused, span)
 }
 
-/// Goes over repetitions that always have the same size.
+/// Goes over repetitions of a fixed size.
 fn skip_fixed(part: &'static Part, times: usize, span: Span<'_>) -> Result<usize, Misfit> {
     if times == 0 {
         return Ok(span.at);
@@ -198,7 +198,7 @@ fn skip_fixed(part: &'static Part, times: usize, span: Span<'_>) -> Result<usize
     }
 }
 
-/// Goes over a part without reading more of it than its counts.
+/// Goes over a part; reads only its counts.
 pub(super) fn skip<'a>(
     part: &'static Part,
     fixed: Option<usize>,

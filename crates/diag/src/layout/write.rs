@@ -1,10 +1,10 @@
-//! The other way of reading: bytes that say what is to be said, by the same tables.
+//! The opposite of reading: the same tables turn values into bytes.
 
 use std::fmt;
 
 use super::{Code, Extent, Field, Inner, Part, Repeat, Shown, Version, VersionAt};
 
-/// What the fields of a part are to say; bits of others are 0. Counts and lengths are worked out.
+/// The values for the fields of a part; bits of other fields are 0. Counts and lengths are computed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fill(Vec<(&'static str, Put)>);
 
@@ -17,27 +17,27 @@ enum Put {
 }
 
 impl Fill {
-    /// Nothing yet.
+    /// No values yet.
     pub fn new() -> Fill {
         Fill::default()
     }
 
-    /// With this number in a field, as it is in the bytes: no scale, no name. Of a negative number the low bits count.
+    /// Adds a number for a field as it is in the bytes: no scale, no name. For a negative number the low bits count.
     pub fn number(self, name: &'static str, number: impl Into<u64>) -> Fill {
         self.with(name, Put::Number(number.into()))
     }
 
-    /// With the number nearest to this in a scaled field.
+    /// Adds a number for a scaled field; the nearest possible one is written.
     pub fn real(self, name: &'static str, number: f64) -> Fill {
         self.with(name, Put::Real(number))
     }
 
-    /// With these bytes in a field or run of bytes.
+    /// Adds bytes for a field or a run of bytes.
     pub fn bytes(self, name: &'static str, bytes: &[u8]) -> Fill {
         self.with(name, Put::Bytes(bytes.to_vec()))
     }
 
-    /// With these repetitions of a part within.
+    /// Adds repetitions of an inner part.
     pub fn parts(self, name: &'static str, parts: Vec<Fill>) -> Fill {
         self.with(name, Put::Parts(parts))
     }
@@ -52,16 +52,16 @@ impl Fill {
     }
 }
 
-/// What cannot be written.
+/// Why values cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unwritable {
-    /// There is no layout of this version.
+    /// There is no layout for this version.
     Version(Version),
-    /// The layout has no such field or part there, or it holds something else.
+    /// The layout has no such field or part in this place, or it holds something else.
     Name(&'static str),
-    /// The field has not that many bits, or the part no room for so many repetitions.
+    /// The field has too few bits, or the part has no room for so many repetitions.
     Room(&'static str),
-    /// How often this part comes cannot be worked out from how often it is given.
+    /// How often this part comes cannot be computed from how often it is given.
     Repeat(&'static str),
 }
 
@@ -79,10 +79,10 @@ impl fmt::Display for Unwritable {
 impl std::error::Error for Unwritable {}
 
 impl Code {
-    /// Bytes of a packet of this code that say what `fill` says; its version is set.
+    /// Bytes of a packet of this code with the values of `fill`. The version is set too.
     ///
     /// # Errors
-    /// If there is no layout of the version, or the layout has no place or no room for something in `fill`.
+    /// If there is no layout of the version, or if the layout has no place or no room for a value in `fill`.
     pub fn write(&self, version: Version, fill: Fill) -> Result<Vec<u8>, Unwritable> {
         let layout = self.layout(version).ok_or(Unwritable::Version(version))?;
         let mut bytes = vec![];
@@ -99,12 +99,12 @@ impl Code {
 
 struct Writer<'b> {
     bytes: &'b mut Vec<u8>,
-    /// The parts around what is written, and where they begin.
+    /// The parts around the current one, and where they begin.
     around: Vec<(&'static Part, usize)>,
 }
 
 impl Writer<'_> {
-    /// Writes a repetition of a part, all of whose names are used up.
+    /// Writes a repetition of a part, and checks that all names of `fill` are used.
     fn named(&mut self, part: &'static Part, fill: &Fill) -> Result<(), Unwritable> {
         let mut used = vec![];
         self.one(part, fill, &mut used)?;

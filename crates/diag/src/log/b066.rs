@@ -19,8 +19,8 @@ pub static B066: Code = Code {
             verified: Verified::Checked,
             root: Part::root(4, HEAD, SUBPACKETS),
         },
-        // The packets of a real log have one subpacket that fills them, of an id and version that are known, with
-        // 40 samples that fill it; the frames of those that say one are those of the time.
+        // Packets of a real log have one subpacket that fills them, with a known id and version. It has 40 samples that
+        // fill it. Samples that tell their frame have frames that fit the time.
         Layout {
             versions: &[Version::Single(48)],
             verified: Verified::Guess,

@@ -50,7 +50,7 @@ const fn layout(versions: &'static [Version], verified: Verified, root: Part) ->
 
 const MESSAGE: &[Part] = &[Part::message("msg", "msg_length")];
 
-/// The oldest: channel numbers have 16 bits.
+/// The oldest layout: channel numbers have 16 bits.
 const fn first(channels: Names) -> [Field; 11] {
     [
         u8("pkt_version", 0),
@@ -67,14 +67,14 @@ const fn first(channels: Names) -> [Field; 11] {
     ]
 }
 
-/// Then it is said which system information a message has.
+/// From here on, a field tells which system information a message has.
 const fn with_sib_mask(channels: Names) -> [Field; 12] {
     let [version, release, minor, bearer, cell, freq, subframe, frame, pdu, channel, _] = first(channels);
     let (mask, length) = (u32("sib_mask_in_si", 11), u16("msg_length", 15));
     [version, release, minor, bearer, cell, freq, subframe, frame, pdu, channel, mask, length]
 }
 
-/// Then channel numbers have 32 bits.
+/// From here on, channel numbers have 32 bits.
 const fn wide(channels: Names) -> [Field; 12] {
     [
         u8("pkt_version", 0),
@@ -92,7 +92,7 @@ const fn wide(channels: Names) -> [Field; 12] {
     ]
 }
 
-/// Then there is NR too.
+/// From here on, fields for NR are there too.
 const fn with_nr(channels: Names) -> [Field; 14] {
     [
         u8("pkt_version", 0),

@@ -1,11 +1,11 @@
-//! 0xB0C2: the cell that serves.
+//! 0xB0C2: the serving cell.
 //!
 //! Source: mobileinsight-core @4330fa9
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8, u16, u32};
 use crate::packet::LogCode;
 
-/// The cell that serves.
+/// The serving cell.
 pub static B0C2: Code = Code {
     code: LogCode(0xB0C2),
     name: "LTE RRC serving cell info",

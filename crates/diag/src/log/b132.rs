@@ -34,8 +34,9 @@ pub static B132: Code = Code {
                 &[Part::counted("records", "number_of_records", 8, RECORD_V24).of(&[STREAMS_27])],
             ),
         },
-        // The packet of a real log is 8 + 76 · records long, with a stream in each. Its subframes, HARQ processes and kinds
-        // of RNTI are those of 0xB173, its code blocks as long as the blocks there, which count the checksum too.
+        // The packet of a real log is 8 + 76 · records long, with a stream in each record. Its subframes, HARQ
+        // processes and kinds of RNTI are those of 0xB173. Its code blocks are as long as the blocks there, which
+        // include the checksum too.
         Layout {
             versions: &[Version::Single(42)],
             verified: Verified::Guess,
@@ -99,7 +100,7 @@ pub static B132: Code = Code {
                 &[Part::counted("records", "number_of_records", 12, RECORD_V124).of(&[STREAMS_126])],
             ),
         },
-        // Chosen: with the room that version 126 has; nobody says how much there is.
+        // Chosen: with the room that version 126 has; no source tells how much there is.
         Layout {
             versions: &[Version::Single(143)],
             verified: Verified::Guess,
@@ -166,7 +167,7 @@ const STREAM_V27: &[Field] = &[
     u32("retransmission_number", 8).bits(0, 11).named(ORDINAL),
 ];
 
-/// One for each code block, in room for 13.
+/// One value for each code block, with room for 13.
 const ENERGY: Part = Part::once(
     "energy_metrics",
     4,
@@ -304,7 +305,7 @@ const STREAM_V106: &[Field] = &[
     u8("llr_scale", 8).bits(6, 7),
 ];
 
-/// How many of the 13 mean something is not known.
+/// It is not known how many of the 13 have a meaning.
 const STREAMS_105: Part =
     Part::counted("streams", "number_of_streams", 12, STREAM_V105).of(&[ENERGY.repeated(Repeat::Times(13))]);
 

@@ -42,8 +42,8 @@ pub static B13C: Code = Code {
             verified: Verified::Read,
             root: Part::root(8, HEAD_V21, &[Part::counted("records", "number_of_records", 52, RECORD_V142)]),
         },
-        // The packets of a real log are 8 + 68 · records long; the subframes are those of the reports in 0xB14D, and of
-        // an acknowledgement four after its block in 0xB126. Nothing else of a record could be proven.
+        // Packets of a real log are 8 + 68 · records long. The subframes are those of the reports in 0xB14D, and of an
+        // acknowledgement four subframes after its block in 0xB126. No other field of a record could be proven.
         Layout {
             versions: &[Version::Single(161)],
             verified: Verified::Guess,

@@ -63,9 +63,9 @@ pub static B16B: Code = Code {
                 ])],
             ),
         },
-        // A packet of a real log is 4 + 176 · records long: 16 bytes more than version 34 has. Frames rise; a DCI is
-        // where version 34 has it, with the lengths of formats 0 and 2 on 20 MHz, in subframes in which 0xB126 has a
-        // block, or 0xB139 one four later. Acknowledgements are not where version 34 has them.
+        // A packet of a real log is 4 + 176 · records long: 16 bytes more than version 34 has. Frame numbers rise. A
+        // DCI is where version 34 has it, with the lengths of formats 0 and 2 on 20 MHz, in subframes in which 0xB126
+        // has a block, or 0xB139 has one four subframes later. Acknowledgements are not where version 34 has them.
         Layout {
             versions: &[Version::Single(48)],
             verified: Verified::Guess,

@@ -1,13 +1,13 @@
-//! 0xB16C: which grants of the uplink the modem acts on, by the DCIs that it found.
+//! 0xB16C: the grants of the uplink on which the modem acts, with the DCIs that it found.
 //!
-//! Worked out from a real log: a packet is 4 + 20 · records long. Each record's subframe has a DCI in 0xB130 version 43,
-//! and where that is of format 0, the allocation (as the DCI writes it: TS 36.213 §8.1.1), MCS and new-data indicator
-//! are the same. Downlink assignments are in other bytes of the record, which could not be proven.
+//! Worked out from a real log: a packet is 4 + 20 · records long. Each record's subframe has a DCI in 0xB130 version
+//! 43. If that DCI is of format 0, the allocation (as the DCI writes it: TS 36.213 §8.1.1), MCS and new-data indicator
+//! are the same. Downlink assignments are in other bytes of the record, whose meaning could not be proven.
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8, u32};
 use crate::packet::LogCode;
 
-/// Which grants of the uplink the modem acts on, by the DCIs that it found.
+/// The grants of the uplink on which the modem acts, with the DCIs that it found.
 pub static B16C: Code = Code {
     code: LogCode(0xB16C),
     name: "LTE DCI information report",

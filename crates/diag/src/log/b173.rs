@@ -1,9 +1,9 @@
-//! 0xB173: what came in each downlink subframe: transport blocks, their sizes and checksums.
+//! 0xB173: what was received in each downlink subframe: transport blocks, their sizes and checksums.
 //!
 //! Source: mobileinsight-core @4330fa9; version 48: worked out from a real log (below)
 //!
-//! Sizes of blocks count the checksum of 24 bits in versions 16 and 36, and not in version 48: `crate::grant` learns
-//! which, from blocks whose size TS 36.213 knows.
+//! Sizes of blocks include the checksum of 24 bits in versions 16 and 36, but not in version 48. `crate::grant` learns
+//! which from blocks whose size is in TS 36.213.
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16};
 use crate::log::names::{
@@ -12,7 +12,7 @@ use crate::log::names::{
 };
 use crate::packet::LogCode;
 
-/// What came in each downlink subframe: transport blocks, their sizes and checksums.
+/// What was received in each downlink subframe: transport blocks, their sizes and checksums.
 pub static B173: Code = Code {
     code: LogCode(0xB173),
     name: "LTE PDSCH stat indication",
@@ -38,7 +38,7 @@ const fn layout(versions: &'static [Version], verified: Verified, records: &'sta
     Layout { versions, verified, root: Part::root(4, HEAD, records) }
 }
 
-/// What came in one subframe on one carrier.
+/// What was received in one subframe on one carrier.
 const fn record(size: usize, fields: &'static [Field], inner: &'static [Part]) -> Part {
     Part::counted("records", "num_records", size, fields).of(inner)
 }
@@ -188,9 +188,10 @@ const BLOCK_V40: &[Field] = &[
     u8("qed_iteration", 9).bits(2, 6),
 ];
 
-/// The packets of a real log are 4 + 40 · records long. Frames go on by 16 from packet to packet, as 0xB126 version 144
-/// has them; PRBs, sizes and modulation of each record are those of 0xB126 for its subframe; size, HARQ process and
-/// new-data indicator of one are also in the raw DCI of 0xB130 and in 0xB063. Two blocks in room for two were never there.
+/// Packets of a real log are 4 + 40 · records long. Frames advance by 16 from packet to packet, as in 0xB126 version
+/// 144. PRBs, sizes and modulation of each record are those of 0xB126 for its subframe. Size, HARQ process and new-data
+/// indicator of one record are also in the raw DCI of 0xB130 and in 0xB063. No record had two blocks in its room for
+/// two.
 const RECORD_V48: &[Field] = &[
     u16("subframe_num", 0).bits(0, 3),
     u16("frame_num", 0).bits(4, 15),
@@ -199,7 +200,7 @@ const RECORD_V48: &[Field] = &[
     u8("num_transport_blocks_present", 4),
 ];
 
-/// MCS 1 on 4 PRBs has 22 bytes where the table of 256QAM holds and 18 in fallback (format 1A): TS 36.213 §7.1.7.
+/// MCS 1 on 4 PRBs has 22 bytes by the table of 256QAM and 18 in fallback (format 1A): TS 36.213 §7.1.7.
 const BLOCK_V48: &[Field] = &[
     u8("harq_id", 0).bits(0, 3),
     u8("rv", 0).bits(4, 5),

@@ -1,11 +1,11 @@
-//! 0xB17F: the serving cell as it is judged against others.
+//! 0xB17F: the serving cell as the phone compares it with others.
 //!
 //! Source: SCAT @5a56ecf
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32};
 use crate::packet::LogCode;
 
-/// The serving cell as it is judged against others.
+/// The serving cell as the phone compares it with others.
 pub static B17F: Code = Code {
     code: LogCode(0xB17F),
     name: "LTE ML1 serving cell measurement and evaluation",

@@ -2,14 +2,14 @@
 //!
 //! Source: mobileinsight-core @4330fa9; subpacket version 36, and the SNR of 48: SCAT @5a56ecf
 //!
-//! Differs: mobileinsight-core takes the first antenna's RSRQ for that of all in subpacket version 36.
+//! Differs: mobileinsight-core takes the first antenna's RSRQ for the RSRQ of all antennas in subpacket version 36.
 //!
-//! Differs: SCAT has nothing of subpacket version 48 but the cell's identity and time. The rest is worked out from packets:
-//! an antenna's RSRQ is its RSRP less its RSSI, times the resource blocks of the carrier, to the last bit; what is of all
-//! antennas is that of the best one.
+//! Differs: SCAT has only the cell's identity and time of subpacket version 48. The rest is worked out from packets: an
+//! antenna's RSRQ is its RSRP less its RSSI, times the resource blocks of the carrier, to the last bit. The values for
+//! all antennas are those of the best one.
 //!
-//! Chosen: a cell of the later versions ends with projected SIR, RSRQ after interference cancellation and the CINR of each
-//! antenna, also in version 36, where that RSRQ is RSRQ in every recorded packet.
+//! Chosen: a cell of the later versions ends with projected SIR, RSRQ after interference cancellation and the CINR of
+//! each antenna. This holds for version 36 too, where that RSRQ equals the RSRQ in every recorded packet.
 
 use crate::layout::{
     Code, Extent, Field, Inner, Kind, Layout, Part, Repeat, Verified, Version, VersionAt, i32, u8, u16, u32,

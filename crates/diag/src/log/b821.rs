@@ -35,7 +35,7 @@ const fn layout(versions: &'static [Version], verified: Verified, root: Part) ->
 
 const MESSAGE: &[Part] = &[Part::message("msg", "msg_length")];
 
-/// A long message comes in parts: 0 is none, 1 to 6 are parts, 7 is the last.
+/// A long message comes in segments: 0 means that it is whole, 1 to 6 are parts, 7 is the last part.
 const SEGMENT: &[Part] = &[Part::once("", 4, &[u8("segment", 3)]), Part::message("msg", "msg_length")];
 
 const fn first(channels: Names) -> [Field; 11] {
@@ -54,7 +54,7 @@ const fn first(channels: Names) -> [Field; 11] {
     ]
 }
 
-/// Then frame and slot have 24 bits.
+/// From here on, frame and slot have 24 bits.
 const fn short_frame(channels: Names) -> [Field; 11] {
     [
         u32("pkt_version", 0),
@@ -71,7 +71,7 @@ const fn short_frame(channels: Names) -> [Field; 11] {
     ]
 }
 
-/// Then the cell's global identity is there too.
+/// From here on, the cell's global identity is there too.
 const fn with_cell(channels: Names) -> [Field; 12] {
     [
         u32("pkt_version", 0),

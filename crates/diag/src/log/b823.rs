@@ -1,11 +1,11 @@
-//! 0xB823: the NR cell that serves.
+//! 0xB823: the serving NR cell.
 //!
 //! Source: SCAT @5a56ecf
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8, u16, u32, u64};
 use crate::packet::LogCode;
 
-/// The NR cell that serves.
+/// The serving NR cell.
 pub static B823: Code = Code {
     code: LogCode(0xB823),
     name: "NR RRC serving cell info",

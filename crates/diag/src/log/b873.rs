@@ -2,8 +2,8 @@
 //!
 //! Source: mobileinsight-core @4330fa9
 //!
-//! Differs: mobileinsight-core goes over 4 bytes for one logical channel group in the mask and 8 for two, and 4 for any
-//! other number; here it is 4 for each.
+//! Differs: mobileinsight-core skips 4 bytes for one logical channel group in the mask, 8 for two, and 4 for any other
+//! number. Here it is 4 for each group.
 
 use crate::layout::{Code, Field, Layout, Names, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32};
 use crate::packet::LogCode;

@@ -21,7 +21,7 @@ pub static B881: Code = Code {
             verified: Verified::Read,
             root: Part::root(20, HEAD, &[Part::counted("records", "num_records", 96, RECORD)]),
         },
-        // Chosen: of the request's two headers the shorter one, which no other version has.
+        // Chosen: the shorter of the request's two headers; no other version has it.
         Layout {
             versions: &[Version::Pair(3, 2)],
             verified: Verified::Guess,
@@ -30,7 +30,7 @@ pub static B881: Code = Code {
     ],
 };
 
-/// The same without what changed since the last packet.
+/// The same without the changes since the last packet.
 const HEAD_V3_2: &[Field] = &[
     u16("minor_version", 0),
     u16("major_version", 2),

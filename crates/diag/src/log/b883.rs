@@ -3,8 +3,8 @@
 //! Source: mobileinsight-core @4330fa9
 //!
 //! Differs: mobileinsight-core cuts some fields of the shared channel short: the first symbol to one bit, the first
-//! resource block to eight, the block size to 14; in version 2.11 it moves the size by 3 bits in place of 11 and has four
-//! bits of the MCS.
+//! resource block to eight bits, the block size to 14. In version 2.11 it shifts the size by 3 bits instead of 11, and
+//! reads four bits of the MCS.
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32, u64};
 use crate::packet::LogCode;
@@ -36,7 +36,7 @@ const CARRIERS: &[Part] = &[Part::counted("carriers", "num_carrier", 4, CARRIER)
 
 const CARRIERS_V2_11: &[Part] = &[Part::counted("carriers", "num_carrier", 4, CARRIER_V2_11).of(&[
     Part::once("pusch", 40, PUSCH_V2_11).repeated(Repeat::If("pusch_flag", 1)),
-    // Chosen: as long as in version 2.8; nobody says.
+    // Chosen: as long as in version 2.8; no source tells.
     Part::once("pucch", 20, &[]).repeated(Repeat::If("pucch_flag", 1)),
 ])];
 
@@ -117,7 +117,7 @@ const CARRIER: &[Field] = &[
     u16("srs_flag", 0).bits(9, 9),
 ];
 
-/// Those that are sent, and only those.
+/// Only the channels on which something is sent.
 const CHANNELS: &[Part] = &[
     Part::once("pusch", 40, PUSCH).repeated(Repeat::If("pusch_flag", 1)),
     Part::once("pucch", 20, &[]).repeated(Repeat::If("pucch_flag", 1)),

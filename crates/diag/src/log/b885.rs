@@ -2,7 +2,8 @@
 //!
 //! Source: mobileinsight-core @de14d30 (pull request 123)
 //!
-//! Chosen: that request reads any version so; here those of major number 2 up to the newest of the packets beside it.
+//! Chosen: that request reads every version like this; here it is major number 2, up to the newest of the packets
+//! beside it.
 
 use crate::layout::{
     Code, Field, Layout, Names, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32, u64,

@@ -1,8 +1,7 @@
 //! 0xB887: transport blocks of NR's downlink, slot by slot.
 //!
-//! Nobody has laid it out in public. From the lengths of printed packets of version 2.5, and from what other codes of
-//! NR's MAC layer begin with, follows where a slot's time and number of blocks are; what is in the 20 bytes of a
-//! block's status is passed out as it is.
+//! No layout of it is public. The lengths of printed packets of version 2.5, and the begin of other codes of NR's MAC
+//! layer, show where a slot's time and number of blocks are. The 20 bytes of a block's status are passed on unchanged.
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, bytes, u8, u16};
 use crate::packet::LogCode;

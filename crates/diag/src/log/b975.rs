@@ -1,11 +1,11 @@
-//! 0xB975: the beams of the NR cell that serves.
+//! 0xB975: the beams of the serving NR cell.
 //!
 //! Source: mobileinsight-core @4330fa9
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8, u16, u32};
 use crate::packet::LogCode;
 
-/// The beams of the NR cell that serves.
+/// The beams of the serving NR cell.
 pub static B975: Code = Code {
     code: LogCode(0xB975),
     name: "NR ML1 serving cell beam management",

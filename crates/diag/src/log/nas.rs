@@ -1,4 +1,4 @@
-//! 0xB0E0 to 0xB0EE: NAS messages of LTE, and what became of its bearers and its registration.
+//! 0xB0E0 to 0xB0EE: NAS messages of LTE, and the state of its bearers and its registration.
 //!
 //! Source: mobileinsight-core @4330fa9
 

@@ -1,5 +1,5 @@
-//! 0xB0A3 and 0xB0B3: PDCP of LTE, with the first bytes of its ciphered PDUs. The keys that the modem puts before them
-//! are passed over.
+//! 0xB0A3 and 0xB0B3: PDCP of LTE, with the first bytes of its ciphered PDUs. The keys that the modem writes before
+//! them are skipped.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -57,7 +57,7 @@ const fn kind(versions: &'static [u64], verified: Verified, parts: &'static [Par
 
 const V1: &[Part] = &[Part::once("", 36, CIPHERS).of(&[pdus(12)])];
 
-/// Then a byte more says whether a PDU is compressed, and which kind it is.
+/// From here on, one more byte tells whether a PDU is compressed, and of which kind it is.
 const V3: &[Part] = &[Part::once("", 36, CIPHERS).of(&[pdus(13)])];
 
 const fn pdus(size: usize) -> Part {

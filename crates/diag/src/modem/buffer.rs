@@ -1,4 +1,4 @@
-//! What a modem keeps before it sends.
+//! The packets that a modem keeps before it sends them.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,19 +7,19 @@ use airpace_core::Time;
 
 use crate::control::{Buffering, Control};
 
-/// Packets, oldest first: those that are to be sent, then those that are kept.
+/// Packets, the oldest first: those that are to be sent, then those that are still kept.
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
     pub buffering: Buffering,
-    /// How long a packet is kept at most, in the threshold mode.
+    /// How long a packet is kept at most in the threshold mode.
     hold: Duration,
-    /// Whether packets are to come in real time; else only the watermark counts.
+    /// Whether packets are to come in real time; if not, only the watermark counts.
     is_real_time: bool,
     memory: usize,
     used: usize,
     kept: VecDeque<(Time, Vec<u8>)>,
     to_send: VecDeque<Vec<u8>>,
-    /// Bytes of those that are kept.
+    /// Bytes of the packets that are still kept.
     kept_bytes: usize,
 }
 
@@ -37,7 +37,7 @@ impl Buffer {
         }
     }
 
-    /// Takes a packet; gives how many were lost by that.
+    /// Takes a packet; returns how many packets were lost by that.
     pub fn put(&mut self, now: Time, body: Vec<u8>) -> u64 {
         let mut lost = 0;
         if self.buffering == Buffering::Circular {
@@ -58,7 +58,7 @@ impl Buffer {
         lost
     }
 
-    /// Lets go what is to be sent by now.
+    /// Releases the packets that are to be sent by now.
     pub fn release(&mut self, now: Time) {
         match self.buffering {
             Buffering::Streaming => self.release_down_to(0),
@@ -74,7 +74,7 @@ impl Buffer {
         }
     }
 
-    /// When something is let go if nothing comes.
+    /// When packets are released next, if no packet comes.
     pub fn next_timer(&self) -> Option<Time> {
         if self.to_send.is_empty() { self.timer() } else { Some(Time::ZERO) }
     }

@@ -9,7 +9,7 @@ use crate::packet::{LogPacket, Message};
 /// A session on a line of bytes.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What is said on it.
+    /// The session on it.
     pub session: Session,
     deframer: Deframer,
     framing: Framing,
@@ -17,7 +17,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line on which nothing was said.
+    /// A line that has carried nothing yet.
     pub fn new(session: Session) -> Line {
         Line { session, deframer: Deframer::default(), framing: Framing::Hdlc, faults: 0 }
     }
@@ -66,7 +66,7 @@ impl Line {
         self.session.next_timer()
     }
 
-    /// The bytes that give the modem back as it was, at any time; see [`Session::restore`].
+    /// The bytes that restore the modem, at any time; see [`Session::restore`].
     pub fn restore(&self) -> Vec<u8> {
         let mut bytes = vec![];
         for body in self.session.restore() {
@@ -75,12 +75,12 @@ impl Line {
         bytes
     }
 
-    /// Stretches of bytes that were no message, since the line began.
+    /// Pieces of bytes that were not a message, since the line began.
     pub fn faults(&self) -> u64 {
         self.faults
     }
 
-    /// Frames as the session says.
+    /// Takes over the framing of the session.
     fn follow(&mut self) {
         if self.framing != self.session.framing() {
             self.framing = self.session.framing();

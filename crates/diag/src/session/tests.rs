@@ -1,4 +1,4 @@
-//! Sessions against ends of the line that no real modem should be; against a good one, see `tests/modem.rs`.
+//! Sessions against bad modems, which no real modem should be. For a good one, see `tests/modem.rs`.
 
 use super::*;
 use crate::command::{Build, Refusal, Release};
@@ -6,10 +6,10 @@ use crate::command::{Build, Refusal, Release};
 const LTE: LogCode = LogCode(0xB139);
 const NR: LogCode = LogCode(0xB97F);
 
-/// What an end of the line answers to a request; `None` is silence.
+/// The answer of the other end to a request; `None` is silence.
 type Peer<'a> = dyn FnMut(Request) -> Option<Answer> + 'a;
 
-/// A modem that can what a session asks of it: LTE with few items, nothing on before.
+/// A modem that can do what a session asks: LTE with few items, and nothing on before.
 fn fair(request: Request) -> Option<Answer> {
     Some(match request {
         Request::Version => Answer::Version(Release::default()),
@@ -31,7 +31,7 @@ fn fair(request: Request) -> Option<Answer> {
     })
 }
 
-/// Runs a session until nothing is to be done before `until`; gives all requests.
+/// Runs a session until there is nothing to do before `until`; returns all requests.
 fn run(session: &mut Session, until: Time, peer: &mut Peer<'_>) -> Vec<Request> {
     let mut asked = vec![];
     let mut now = Time::ZERO;

@@ -1,4 +1,4 @@
-//! What a session tells: how far it is, whom it talks to, why it failed or what will not come.
+//! What a session tells: how far it is, which modem it talks to, why it failed, and which codes will not come.
 
 use std::fmt;
 
@@ -7,55 +7,55 @@ use crate::command::{Build, Refusal, Release};
 /// How far a session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Asking; packets may come that an earlier host asked for.
+    /// Asking. Packets for an earlier host may still come.
     Opening(Step),
     /// The modem sends what is wanted.
     Streaming,
-    /// Giving back the modem as it was.
+    /// Restoring the modem.
     Leaving,
-    /// It is as it was.
+    /// The modem is as it was.
     Closed,
-    /// Nothing more will come of it.
+    /// The session has ended without success.
     Failed(Trouble),
 }
 
-/// What is asked.
+/// What the session asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// Who the modem is.
+    /// The modem's identity.
     Version,
-    /// What its software is called.
+    /// The name of its software.
     Build,
-    /// Which version of the protocol it speaks.
+    /// The version of its protocol.
     Protocol,
     /// Plain framing.
     Framing,
     /// How many items each equipment has.
     Items,
-    /// Which packets of an equipment it sends now.
+    /// Which packets of an equipment the modem sends now.
     Read(u8),
-    /// Which events it reports now.
+    /// Which events the modem reports now.
     ReadEvents,
-    /// Events off.
+    /// Switch events off.
     EventsOff,
-    /// Log packets off.
+    /// Switch log packets off.
     LogsOff,
-    /// Which packets of an equipment it is to send.
+    /// Which packets of an equipment the modem is to send.
     Set(u8),
-    /// How it is to buffer, in-band: the place in the list of what is to be set.
+    /// How the modem is to buffer, in-band: the place in the list of settings.
     Buffer(u8),
-    /// What it had before.
+    /// Restore what the modem had before.
     Restore,
 }
 
 /// Why a session failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Nothing at all came from the port.
+    /// Nothing came from the port.
     Silent,
     /// Something came, but no answer.
     Deaf(Step),
-    /// The modem refuses what a session cannot do without.
+    /// The modem refused something that the session needs.
     Refused(Step, Refusal),
 }
 
@@ -64,7 +64,7 @@ pub enum Trouble {
 pub enum Missing {
     /// The modem has no such equipment.
     Equipment,
-    /// The modem has only so many items of its equipment.
+    /// The modem has only this many items in this equipment.
     Items(u32),
     /// The modem refused the mask with this status.
     Status(u32),
@@ -72,7 +72,7 @@ pub enum Missing {
     Refused(Refusal),
 }
 
-/// Who a modem says it is.
+/// The identity that a modem reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Dates of its software.

@@ -1,13 +1,13 @@
-//! Log packets one after the other, without marks or checksums: where one begins is told by what follows it.
+//! Log packets one after the other, without marks or checksums: what follows a packet tells where it begins.
 
 use crate::packet::LogCode;
 use crate::stamp::Stamp;
 
 /// `length, code, stamp` at the start of a packet.
 pub(super) const HEADER: usize = 12;
-/// So many packets that lead from one to the next, all stamped within a day, are no accident.
+/// This many packets that lead from one to the next, all stamped within a day, are not chance.
 ///
-/// Chosen: of random bytes one in a million goes on to a second such packet, and none to a third.
+/// Chosen: in random bytes, one in a million seeming packets leads to a second, and none to a third.
 const ENOUGH: usize = 3;
 /// Equipments that have log packets in the field: 1x, WCDMA, GSM, UMTS, LTE and NR, TD-SCDMA.
 const EQUIPMENTS: [u8; 6] = [0x1, 0x4, 0x5, 0x7, 0xB, 0xD];
@@ -16,7 +16,7 @@ const DAY_NANOS: u64 = 86_400_000_000_000;
 /// From 1980 to 2100, in days.
 const DAYS: u64 = 120 * 365 + 30;
 
-/// What a packet begins with.
+/// The header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     length: usize,
@@ -25,7 +25,7 @@ struct Header {
 }
 
 impl Header {
-    /// Reads it; `None` if no packet can begin so, or too few bytes are there.
+    /// Reads a header; `None` if no packet can begin like this, or if there are too few bytes.
     fn read(bytes: &[u8]) -> Option<Header> {
         let (&[low, high, code_low, code_high, ref stamp @ ..], _) = bytes.split_first_chunk::<HEADER>()?;
         let header = Header {
@@ -41,19 +41,19 @@ impl Header {
         self.stamp.is_set() == stamp.is_set() && self.stamp.nanos().abs_diff(stamp.nanos()) < DAY_NANOS
     }
 
-    /// Whether it may come right after a packet of this time: the modem may have learned the time in between.
+    /// Whether the packet may come right after one of this time. The modem may have learned the time in between.
     fn follows(self, last: Stamp) -> bool {
         self.is_near(last) || self.stamp.is_set() != last.is_set()
     }
 }
 
-/// Whether packets begin here, which lead from one to the next; `None` if more must be seen.
+/// Whether packets that lead from one to the next begin here; `None` if more bytes are needed.
 pub(super) fn is_chain(bytes: &[u8], is_all: bool) -> Option<bool> {
     let mut rest = bytes;
     let mut last: Option<Stamp> = None;
     for seen in 0..ENOUGH {
         if rest.len() < HEADER {
-            // Two that lead to the end, or one that is all there is.
+            // Two packets that lead to the end, or one that is everything there is.
             return is_all.then_some(seen >= 2 || seen == 1 && rest.is_empty());
         }
         let Some(header) = Header::read(rest) else { return Some(false) };
@@ -73,7 +73,7 @@ pub(super) fn is_chain(bytes: &[u8], is_all: bool) -> Option<bool> {
 enum Found {
     /// At this byte.
     Here(usize),
-    /// Not before this byte; more must be seen.
+    /// Not before this byte; more bytes are needed.
     NotBefore(usize),
 }
 
@@ -91,27 +91,28 @@ fn find(bytes: &[u8], begins: std::ops::Range<usize>, is_all: bool) -> Found {
 
 /// Whether a chain begins anywhere.
 pub(super) fn has_chain(bytes: &[u8]) -> bool {
-    // What is undecided at the end hides none of those before it.
+    // An undecided place at the end hides none of the chains before it.
     (0..bytes.len()).any(|at| is_chain(&bytes[at..], false) == Some(true))
 }
 
-/// What is at the start of some bytes.
+/// What some bytes begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A packet.
     Packet,
-    /// So many bytes that are no packet.
+    /// This many bytes that are not a packet.
     Skip(usize),
-    /// A packet that the file ends in.
+    /// A packet that is cut by the end of the file.
     Cut,
-    /// Too little to say, or nothing.
+    /// Too few bytes to tell, or none.
     More,
 }
 
-/// Says what comes next, after a packet of time `last`. `is_all`: there are no more bytes than these.
+/// Tells what comes next, after a packet of time `last`. `is_all`: there are no more bytes than these.
 ///
-/// A packet is taken at its word where another follows it. Otherwise its length may be wrong, and packets that begin
-/// within what it claims are believed before it; if there are none, it is followed by bytes that are no packet.
+/// If another packet follows where a packet's length leads, its length counts. Otherwise the length may be wrong, and
+/// packets that begin within the claimed bytes are preferred. If there are none, the packet counts, and bytes that are
+/// not a packet follow it.
 pub(super) fn step(bytes: &[u8], last: Option<Stamp>, is_all: bool) -> Step {
     let linked = |bytes: &[u8], last| Header::read(bytes).filter(|header| header.follows(last));
     let Some(header) = last.and_then(|last| linked(bytes, last)) else {

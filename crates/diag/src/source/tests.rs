@@ -1,4 +1,4 @@
-//! Forms are told apart, and what was cut, joined or broken costs no more than it must.
+//! Forms are told apart, and cut, joined or broken files cost no more than they must.
 
 use super::*;
 use crate::frame;
@@ -9,7 +9,7 @@ fn packet(payload: &[u8]) -> LogPacket<'_> {
     LogPacket { radio: Radio::FIRST, code: LogCode(0xB0C0), stamp: Stamp(1 << 20), payload }
 }
 
-/// So many packets one after the other, ten milliseconds apart, and where each begins.
+/// `packets` packets one after the other, ten milliseconds apart, and where each begins.
 fn dlf(packets: u64, payload: usize) -> (Vec<u8>, Vec<usize>) {
     let (mut dlf, mut begins) = (vec![], vec![]);
     for number in 0..packets {
@@ -23,7 +23,7 @@ fn dlf(packets: u64, payload: usize) -> (Vec<u8>, Vec<usize>) {
     (dlf, begins)
 }
 
-/// What is in a `.dlf` file besides packets, and how many of those.
+/// Everything in a `.dlf` file that is not a packet, and the number of packets.
 fn visit_dlf(bytes: &[u8]) -> (usize, Vec<(u64, String)>) {
     assert_eq!(Format::of(bytes), Format::Dlf);
     let (mut packets, mut others) = (0, vec![]);
@@ -90,7 +90,7 @@ fn stream(framing: Framing, payloads: &[&[u8]]) -> (Vec<u8>, usize) {
     (stream, first)
 }
 
-/// Payloads of packets, and places of what is none, in files of these pieces.
+/// Payloads of packets, and places of everything else, in files made of these pieces.
 fn read(files: &[&[&[u8]]]) -> (Vec<Vec<u8>>, Vec<(Place, usize)>) {
     let (mut payloads, mut cut) = (vec![], vec![]);
     let mut reader = Reader::default();
@@ -203,7 +203,7 @@ fn a_file_that_shows_no_form_has_that_of_the_one_before() {
     let mut reader = Reader::default();
     reader.push(&frames, |_, _| ());
     reader.next_file(|_, _| ());
-    // All of a packet, and nothing of its frame's checksum.
+    // A whole packet, without its frame's checksum.
     reader.push(&frames[4..4 + 212], |_, _| ());
     assert_eq!(reader.next_file(|_, _| ()), Format::Hdlc);
     assert_eq!(Format::of(&frames[4..4 + 212]), Format::Dlf, "alone it cannot be told");
@@ -213,10 +213,10 @@ fn a_file_that_shows_no_form_has_that_of_the_one_before() {
 fn a_wrong_length_in_a_dlf_file_costs_its_own_packet() {
     let (whole, begins) = dlf(30, 50);
     for (length, packets, at, skipped) in [
-        (63, 29, begins[3], 62),      // It ends inside the next one.
-        (40_000, 29, begins[3], 62),  // Beyond the file.
-        (62 * 7, 29, begins[3], 0),   // It leads to a packet, which is believed.
-        (20, 30, begins[3] + 20, 42), // Its payload is cut.
+        (63, 29, begins[3], 62),      // The length ends inside the next packet.
+        (40_000, 29, begins[3], 62),  // The length ends beyond the file.
+        (62 * 7, 29, begins[3], 0),   // The length leads to a packet, which is believed.
+        (20, 30, begins[3] + 20, 42), // The length cuts the payload.
         (0, 29, begins[3], 62),
     ] {
         let mut broken = whole.clone();

@@ -1,4 +1,4 @@
-//! The control thread: signs of life, programs, and all that is written to the port.
+//! The control thread: signs of life, programs, and everything that is written to the port.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,15 +23,15 @@ use crate::metrics::{KpiLabel, Metrics};
 use crate::source::{Port, Source};
 use crate::sys;
 
-/// How often the thread looks for programs that ask.
+/// How often the thread looks for requests of programs.
 ///
-/// Chosen: often enough for a request to be answered within a blink, rarely enough to cost nothing.
+/// Chosen: often enough to answer a request within a blink, rarely enough to cost nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// How often subscriptions are counted for the metrics.
 const TALLY_EVERY: Duration = Duration::from_millis(100);
-/// Bytes that may wait for a port that takes none; nothing more is asked of a modem that does not listen.
+/// Bytes that may wait for a port that takes none. A modem that does not listen is asked for nothing more.
 const MOST_UNSENT: usize = 1 << 16;
-/// Real-time priority: data come before control.
+/// Real-time priority: data comes before control.
 const PRIORITY: i32 = 10;
 
 pub(super) struct Parts {
@@ -57,7 +57,7 @@ pub(super) struct Control {
     is_over: Arc<AtomicBool>,
     wants_realtime: bool,
     source: Source,
-    /// The beat of drains.
+    /// The rhythm of drains.
     drain: Drain,
     attached: Option<Attached>,
     desk: Desk,
@@ -67,23 +67,23 @@ pub(super) struct Control {
 struct Attached {
     port: Arc<Port>,
     guard: Option<Guard>,
-    /// What the port has not taken yet.
+    /// Bytes that the port has not taken yet.
     unsent: Vec<u8>,
-    /// How a drain is asked for in-band.
+    /// The frame that asks for a drain in-band.
     drain: Option<Vec<u8>>,
 }
 
-/// What programs come to: the board, and what is published.
+/// What requests of programs work on: the board, and the KPIs that are published.
 struct Desk {
     board: Board,
     orders: Sender<Order>,
     wake: Arc<OwnedFd>,
     metrics: Arc<Metrics>,
-    /// What is published whoever asks.
+    /// Places that are published even without a subscription.
     pinned: Vec<SlotId>,
-    /// What is published now.
+    /// KPIs that are published now.
     published: Vec<(Wanted, SlotId)>,
-    /// Whether that differs from what the data thread was told.
+    /// Whether that differs from what the data thread knows.
     has_changed: bool,
 }
 
@@ -111,10 +111,9 @@ impl Control {
         }
     }
 
-    /// Publishes these whoever asks.
+    /// Publishes these KPIs even without a subscription.
     ///
-    /// # Errors
-    /// More than there is room for.
+    /// # Errors If there is no room for all of them.
     pub fn pin(&mut self, subscription: &Subscription) -> io::Result<()> {
         for wanted in subscription.iter() {
             let slot = self.desk.publish(wanted.clone())?;
@@ -126,7 +125,7 @@ impl Control {
 
     pub fn run(mut self) {
         if self.wants_realtime {
-            // The data thread says whether this is permitted.
+            // The data thread reports whether this is permitted.
             let _ = sys::run_first(PRIORITY);
         }
         let (mut is_leaving, mut tally_at, mut look_at) = (false, Time::ZERO, Time::ZERO);
@@ -148,7 +147,7 @@ impl Control {
             self.flush();
             let drain_due = self.drain.next_timer().filter(|_| drains).unwrap_or(Time::NEVER);
             if drain_due < look_at {
-                // Between two drains there is nothing else to look at: a sleep is all that it costs.
+                // Between two drains there is nothing else to look at: only a sleep is needed.
                 sleep_until(drain_due);
                 continue;
             }
@@ -167,7 +166,7 @@ impl Control {
         }
     }
 
-    /// Does what the data thread says; whether it has ended.
+    /// Handles messages of the data thread; returns whether that thread has ended.
     fn listen(&mut self) -> bool {
         loop {
             match self.words.try_recv() {
@@ -190,7 +189,7 @@ impl Control {
                     }
                 }
                 Ok(Word::Left(is_restored)) => {
-                    // A guard that is not dismissed speaks for us.
+                    // A guard that is not dismissed restores the modem for us.
                     if is_restored {
                         self.detach()
                     } else {
@@ -215,10 +214,10 @@ impl Control {
         self.attached = Some(Attached { port, guard, unsent: vec![], drain: None });
     }
 
-    /// The modem is as it was, or gone.
+    /// The modem is restored, or gone.
     fn detach(&mut self) {
         if let Some(Attached { guard: Some(guard), .. }) = self.attached.take() {
-            // A guard that is gone has nothing to do either.
+            // If the guard is gone, it has nothing to do either.
             let _ = guard.dismiss();
         }
     }
@@ -228,7 +227,7 @@ impl Control {
         let Some(attached) = &mut self.attached else { return };
         let metrics = &self.desk.metrics;
         let is_done = match &attached.drain {
-            // A modem that has not taken the last one needs no other.
+            // If the modem has not taken the last drain, it needs no other.
             Some(frame) if attached.unsent.is_empty() => {
                 attached.unsent.extend_from_slice(frame);
                 true
@@ -239,7 +238,7 @@ impl Control {
         if is_done { metrics.drains.add(1) } else { metrics.failed_drains.add(1) }
     }
 
-    /// Writes what the port takes.
+    /// Writes as much as the port takes.
     fn flush(&mut self) {
         let Some(attached) = &mut self.attached else { return };
         if attached.unsent.is_empty() {
@@ -248,14 +247,14 @@ impl Control {
         match attached.port.write(&attached.unsent) {
             Ok(Some(count)) => drop(attached.unsent.drain(..count)),
             Ok(None) => {}
-            // The data thread notices a port that is gone.
+            // The data thread notices that a port is gone.
             Err(_) => attached.unsent.clear(),
         }
         attached.unsent.truncate(MOST_UNSENT);
     }
 }
 
-/// Sleeps until an instant of [`od::clock`]; a signal may end it early.
+/// Sleeps until an instant of [`od::clock`]. A signal may end the sleep early.
 fn sleep_until(instant: Time) {
     let left = instant.as_nanos().saturating_sub(now_ns());
     let span = Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as i64 };
@@ -263,14 +262,14 @@ fn sleep_until(instant: Time) {
 }
 
 impl Attached {
-    /// Whether there is a way to drain the modem's buffer.
+    /// Whether the modem's buffer can be drained.
     fn can_drain(&self) -> bool {
         self.drain.is_some() || self.port.can_drain()
     }
 }
 
 impl Desk {
-    /// Has something published.
+    /// Starts to publish a value.
     fn publish(&mut self, wanted: Wanted) -> Result<SlotId, Errno> {
         let name = wanted.to_string();
         let slot = self.board.add(&name, wanted.unit())?;
@@ -289,7 +288,7 @@ impl Desk {
         Ok(slot)
     }
 
-    /// Counts subscriptions for the metrics, unless somebody is reading them.
+    /// Counts subscriptions for the metrics, unless a reader holds them.
     fn tally(&self) {
         let Ok(mut labels) = self.metrics.kpis.try_lock() else { return };
         for (slot, label) in labels.iter_mut().enumerate() {
@@ -298,12 +297,12 @@ impl Desk {
     }
 
     fn order(&self, order: Order) {
-        // A data thread that has panicked ends the daemon.
+        // If the data thread has panicked, the daemon ends.
         let _ = self.orders.send(order);
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 
-    /// Tells the data thread what is to be published, if that has changed.
+    /// Tells the data thread what to publish, if that has changed.
     fn tell_changes(&mut self) {
         if std::mem::take(&mut self.has_changed) {
             let subscription = self.published.iter().map(|(wanted, _)| wanted.clone()).collect();

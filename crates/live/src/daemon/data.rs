@@ -1,5 +1,5 @@
-//! The data thread: from the port to the board. It waits for the port, for orders, for the session's deadlines, and
-//! for nothing and nobody else.
+//! The data thread: from the port to the board. It waits only for the port, for orders, and for the session's
+//! deadlines.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,15 +25,15 @@ use crate::sys;
 
 /// Bytes that are read at once.
 ///
-/// Chosen: all that a USB modem sends in ten milliseconds at full speed.
+/// Chosen: everything that a USB modem sends in ten milliseconds at full speed.
 const READ_SIZE: usize = 1 << 16;
-/// Pauses between attempts to open the port: from the first to the longest, doubled each time.
+/// Pauses between attempts to open the port: the first and the longest; each pause is twice the one before.
 ///
-/// Chosen: a modem that was reset is back after some seconds, a cable after less than one.
+/// Chosen: a modem is back some seconds after a reset, and a cable in less than a second.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
-/// How long the modem may take to be given back as it was.
+/// How long restoring the modem may take.
 const LEAVE_WITHIN: Duration = Duration::from_secs(3);
-/// Real-time priority: above ordinary programs, below what drives hardware.
+/// Real-time priority: above ordinary programs, below the threads that drive hardware.
 const PRIORITY: i32 = 20;
 
 pub(super) struct Parts {
@@ -58,17 +58,17 @@ pub(super) struct Data {
     extractor: Extractor,
     /// Place and radio of each KPI of the subscription.
     places: Vec<(SlotId, u8)>,
-    /// What the modem had before we first changed it.
+    /// What the modem had before the daemon first changed it.
     original: Option<Original>,
     buffer: Vec<u8>,
-    /// Faults of the lines before this one.
+    /// Faults of earlier lines.
     faults_before: u64,
     is_leaving: bool,
-    /// Whether the modem is as we would have it when we leave.
+    /// Whether the modem is restored when the daemon leaves.
     is_restored: bool,
 }
 
-/// How it ended with a port.
+/// How the work with a port ended.
 enum End {
     Left,
     NotRestored,
@@ -76,7 +76,7 @@ enum End {
     Failed(Trouble),
 }
 
-/// What the control thread was last told of a line.
+/// What the control thread last knew about a line.
 #[derive(Default)]
 struct Told {
     restore: Vec<u8>,
@@ -129,12 +129,12 @@ impl Data {
         self.tell(Word::Left(self.is_restored));
     }
 
-    /// Lives with a port until it is lost or left. Whether the modem came to send what is wanted.
+    /// Works with a port until it is lost or the daemon leaves. Returns whether the modem began to send what is wanted.
     fn stay_with(&mut self, port: Arc<Port>) -> bool {
         self.note(Notice::Opened);
         self.tell(Word::Opened(Arc::clone(&port)));
         let drain = self.parts.drains.then(|| Drain::new(None, None));
-        // A driver that drains by a call of its own needs no words for it.
+        // If the driver drains by its own call, no frames are needed for it.
         let drain = drain.filter(|_| !port.can_drain());
         let options = SessionOptions {
             wants_plain: !port.is_framed(),
@@ -195,7 +195,7 @@ impl Data {
         }
     }
 
-    /// Takes bytes that have just been read, and publishes what they say.
+    /// Takes bytes that have just been read, and publishes their samples.
     fn take(&mut self, count: usize, line: &mut Line) {
         let arrival_ns = now_ns();
         let Data { parts, extractor, places, buffer, faults_before, .. } = self;
@@ -219,7 +219,7 @@ impl Data {
                 let sequence = publisher.publish(slot, &entry);
                 metrics.on_sample(slot.0, sample.carrier, sample.value, arrival_ns);
                 if let Some(tap) = tap {
-                    // A tap that is full loses samples; the board has the last one all the same.
+                    // A full tap loses samples; the board still has the last one.
                     let _ = tap.try_send(Tapped { slot, sequence, sample, arrival_ns });
                 }
                 is_news = true;
@@ -240,7 +240,7 @@ impl Data {
         }
     }
 
-    /// Has the control thread send what the session wants to say, and know what would give the modem back.
+    /// Gives the control thread the session's frames to send, and the frames that would restore the modem.
     fn speak(&mut self, line: &mut Line, now: u64, told: &mut Told) {
         let mut frames = vec![];
         line.pop(Time::from_nanos(now), &mut frames);
@@ -249,7 +249,7 @@ impl Data {
         if frames.is_empty() && is_streaming == told.is_streaming && is_draining == told.drain.is_some() {
             return;
         }
-        // Before what changes the modem is sent.
+        // This comes before the frames that change the modem.
         let restore = line.restore();
         if restore != told.restore {
             told.restore.clone_from(&restore);
@@ -280,7 +280,7 @@ impl Data {
         self.parts.metrics.streaming.store(u32::from(is_streaming), Ordering::Relaxed);
     }
 
-    /// Does what was ordered; whether that is to leave, from here on.
+    /// Executes orders; returns whether one of them is the first order to leave.
     fn obey(&mut self, mut line: Option<&mut Line>) -> bool {
         let was_leaving = self.is_leaving;
         while let Ok(order) = self.parts.orders.try_recv() {
@@ -305,7 +305,7 @@ impl Data {
         self.is_leaving && !was_leaving
     }
 
-    /// Waits between two attempts to open the port.
+    /// Pauses between two attempts to open the port.
     fn rest(&mut self, pause: Duration) {
         let until = now_ns() + pause.as_nanos() as u64;
         loop {
@@ -317,17 +317,17 @@ impl Data {
     }
 
     fn tell(&self, word: Word) {
-        // A control thread that has panicked ends the daemon.
+        // If the control thread has panicked, the daemon ends.
         let _ = self.parts.words.send(word);
     }
 
     fn note(&self, notice: Notice) {
-        // Whoever does not listen does not want to know.
+        // If no one receives notices, no one wants them.
         let _ = self.parts.notices.send(notice);
     }
 }
 
-/// Copies what could not be read to where it is shown, if that has changed and nobody is reading it just now.
+/// Copies the counts of unreadable packets to the metrics, if they have changed and no reader holds them.
 fn count_troubles(extractor: &Extractor, metrics: &Metrics) {
     let Ok(mut troubles) = metrics.troubles.try_lock() else { return };
     let known: u64 = troubles.iter().map(|(_, count)| count).sum();
@@ -337,7 +337,7 @@ fn count_troubles(extractor: &Extractor, metrics: &Metrics) {
     }
 }
 
-/// Waits for the port, for an order, or for `nanos` to pass. Whether the port has something.
+/// Waits for the port, for an order, or until `nanos` have passed. Returns whether the port has bytes.
 fn wait(port: Option<&Port>, wake: &OwnedFd, nanos: Option<u64>) -> io::Result<bool> {
     let timeout = nanos.map(|nanos| Timespec {
         tv_sec: (nanos / 1_000_000_000) as i64,

@@ -1,4 +1,4 @@
-//! What the daemon has to say to people.
+//! Messages of the daemon to people.
 
 use std::fmt;
 use std::io;
@@ -6,35 +6,35 @@ use std::io;
 use airpace_diag::session::Missing;
 use airpace_diag::{LogCode, kpi, session};
 
-/// Something that people want to know.
+/// A message of the daemon to people.
 #[derive(Debug)]
 pub enum Notice {
-    /// The data thread runs before all others, or why it does not.
+    /// The data thread runs before all other threads, or the reason why it does not.
     Realtime(io::Result<()>),
     /// The port was opened.
     Opened,
-    /// The port cannot be opened; it is tried again, silently.
+    /// The port cannot be opened. The daemon tries again, without further messages.
     NotOpened(io::Error),
-    /// The modem sends what is wanted: its model and software, as far as it says.
+    /// The modem sends what is wanted: its model and software, as far as the modem tells them.
     Streaming(Option<String>),
-    /// These will not come, and why.
+    /// This code will not come, and why.
     Missing(LogCode, Missing),
-    /// The port was lost: a gap. It is opened again, silently.
+    /// The port was lost: a gap. The daemon opens it again, without further messages.
     Lost(io::Error),
-    /// The session came to nothing; it is tried again.
+    /// The session failed. The daemon tries again.
     Failed(session::Trouble),
-    /// A kind of packet that cannot be read, met for the first time.
+    /// A kind of packet that cannot be read, when it is first met.
     Trouble(kpi::Trouble),
-    /// The guard does not stand; a daemon that is killed leaves the modem as it is now.
+    /// The guard does not run. A daemon that is killed leaves the modem as it is now.
     Unguarded(io::Error),
-    /// The modem did not answer when it was to be given back as it was.
+    /// The modem did not answer when it was to be restored.
     NotRestored,
     /// The daemon cannot go on.
     Broken(String),
 }
 
 impl Notice {
-    /// A word for it, for programs.
+    /// A word for this message, for programs.
     pub fn kind(&self) -> &'static str {
         match self {
             Notice::Realtime(_) => "realtime",
@@ -51,7 +51,7 @@ impl Notice {
         }
     }
 
-    /// Whether it is bad news.
+    /// Whether this is bad news.
     pub fn is_bad(&self) -> bool {
         !matches!(self, Notice::Realtime(Ok(())) | Notice::Opened | Notice::Streaming(_))
     }

@@ -1,13 +1,13 @@
-//! The bytes of a file: opened when the first is wanted, expanded if zstd compressed them.
+//! The bytes of a file: it is opened when the first byte is wanted, and expanded if zstd compressed it.
 
 use std::io::{self, BufReader, Read};
 
-/// What a zstd frame begins with, as it lies in the file.
+/// The first bytes of a zstd frame in a file.
 ///
 /// Source: RFC 8878 §3.1.1
 const FRAME: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
-/// What a frame of zstd that holds something else begins with, but for the lowest four bits.
+/// The first bytes of a zstd frame that holds something else, without the lowest four bits.
 ///
 /// Source: RFC 8878 §3.1.2
 const SKIPPABLE: u32 = 0x184D_2A50;
@@ -21,7 +21,7 @@ type Open = Box<dyn FnOnce() -> io::Result<Box<dyn Read + Send>> + Send>;
 /// Bytes, in order.
 pub struct Bytes {
     state: State,
-    /// Bytes of the file as it lies there, if that is known.
+    /// Length of the file as stored, if that is known.
     length: Option<u64>,
     is_named_packed: bool,
     is_live: bool,
@@ -34,8 +34,9 @@ enum State {
 }
 
 impl Bytes {
-    /// Of what `open` gives, which is called when the first byte is wanted; `length` bytes, if that is known.
-    /// `is_packed` are those of which the name says so; others that begin as a zstd frame does are taken for one.
+    /// Bytes of a source that `open` opens when the first byte is wanted; `length` bytes, if that is known.
+    /// `is_packed`: the name says that they are compressed. Other bytes that begin like a zstd frame also count as
+    /// compressed.
     pub fn new(
         length: Option<u64>,
         is_packed: bool,
@@ -45,12 +46,12 @@ impl Bytes {
         Bytes { state, length, is_named_packed: is_packed, is_live: length.is_none() }
     }
 
-    /// They lie ready, though nobody knows how many.
+    /// The bytes are all there, although their number is not known.
     pub fn lying_ready(self) -> Bytes {
         Bytes { is_live: false, ..self }
     }
 
-    /// Whether they may not have come yet, as those of a pipe.
+    /// Whether bytes may not have come yet, as from a pipe.
     pub fn is_live(&self) -> bool {
         self.is_live
     }
@@ -60,7 +61,7 @@ impl Bytes {
         self.length.map(|length| (self.taken() as f64 / length.max(1) as f64).min(1.0))
     }
 
-    /// Bytes that were taken from the file, as they lie there.
+    /// Bytes that were taken from the file as stored.
     pub fn taken(&self) -> u64 {
         match &self.state {
             State::Closed(_) => 0,
@@ -69,16 +70,16 @@ impl Bytes {
         }
     }
 
-    /// How many bytes there are in all, if that is known: of what is compressed it is not. Opens the source.
+    /// The total number of bytes, if that is known: it is not for compressed bytes. Opens the source.
     ///
     /// # Errors
-    /// If it cannot be opened, or not read.
+    /// If the source cannot be opened or read.
     pub fn length(&mut self) -> io::Result<Option<u64>> {
         self.open()?;
         Ok(self.length.filter(|_| matches!(self.state, State::Plain(_))))
     }
 
-    /// Whether its bytes are compressed; not known before it was opened.
+    /// Whether the bytes are compressed; not known before the source was opened.
     pub fn is_packed(&self) -> bool {
         matches!(self.state, State::Packed(_))
     }
@@ -113,10 +114,10 @@ impl Read for Bytes {
     }
 }
 
-/// A source of which the first bytes were read already.
+/// A source whose first bytes were already read.
 struct Counted {
     head: Vec<u8>,
-    /// Of the head.
+    /// Bytes of the head that were given.
     read: usize,
     source: Box<dyn Read + Send>,
     count: u64,

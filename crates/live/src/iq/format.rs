@@ -18,7 +18,7 @@ pub enum Format {
     Cf32,
 }
 
-/// The text names no format that is read.
+/// The text names no format that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoFormat(pub String);
 
@@ -50,7 +50,7 @@ impl Format {
     /// Their names, for people.
     pub const NAMES: &str = "ci8, cu8, ci16_le or cf32_le";
 
-    /// What SigMF calls it.
+    /// SigMF's name for the format.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Ci8 => "ci8",
@@ -69,8 +69,8 @@ impl Format {
         }
     }
 
-    /// Appends the samples in `bytes`; what is left after the last whole one is ignored. Numbers that are not finite
-    /// become zero: of how many samples that is told.
+    /// Appends the samples in `bytes`; bytes after the last whole sample are ignored. Numbers that are not finite
+    /// become zero. Returns for how many samples this happened.
     pub fn read(self, bytes: &[u8], out: &mut Vec<Complex32>) -> usize {
         // Arrays of known length become vector instructions: a receiver gives up to 30 million samples per second.
         match self {
@@ -106,13 +106,13 @@ impl Format {
         }
     }
 
-    /// Appends samples as bytes; what exceeds full scale is cut, save in floating point. Gives how many were cut.
+    /// Appends samples as bytes. Values beyond full scale are cut, except in floating point. Returns how many were cut.
     pub fn write(self, samples: &[Complex32], out: &mut Vec<u8>) -> usize {
         let mut cut = 0;
         for sample in samples {
             cut += usize::from(self != Format::Cf32 && (sample.re.abs() > 1.0 || sample.im.abs() > 1.0));
             for part in [sample.re, sample.im] {
-                // `as` keeps within the type's range and makes zero of what is no number.
+                // `as` keeps within the type's range and turns NaN into zero.
                 match self {
                     Format::Ci8 => out.push((part * 127.0).round().clamp(-127.0, 127.0) as i8 as u8),
                     Format::Cu8 => out.push((part * 127.5 + 127.5).round() as u8),

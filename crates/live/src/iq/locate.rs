@@ -1,4 +1,4 @@
-//! Which files a name means.
+//! Finds the files that a name means.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,33 +17,32 @@ const ARCHIVE: &str = ".sigmf";
 const COLLECTION: &str = ".sigmf-collection";
 const ZSTD: &str = ".zst";
 
-/// What is said of a folder that no recording's name begins with.
+/// The error for a folder if no recording's name begins with its name.
 const FOLDER: &str = "is a folder; give a file of samples";
 
-/// A description larger than this is none.
+/// A file larger than this is not a description.
 const MOST_META: u64 = 1 << 28;
 
-/// What extends an entry of an archive is no longer.
+/// Longest extension of an archive's entry.
 ///
 /// Chosen: many times the longest path of a system.
 const MOST_EXTENSION: u64 = 1 << 16;
 
-/// Samples that nobody has read yet, and what is known of them.
+/// Samples that have not been read yet, and what is known about them.
 pub struct Located {
     /// The file of samples, for errors.
     pub path: PathBuf,
-    /// What is known.
+    /// What is known about them.
     pub meta: Meta,
     /// The bytes.
     pub bytes: Bytes,
 }
 
-/// Finds the samples and the description of what a user calls `path`: either file of a SigMF recording or the name that
-/// both begin with, an archive of both, raw samples, or `-` for standard input. `raw` says what raw samples are, and
-/// wins over a description.
+/// Finds the samples and the description for a user's `path`: either file of a SigMF recording or the name with which
+/// both begin, an archive of both, raw samples, or `-` for standard input. `raw` describes raw samples, and overrides a
+/// description.
 ///
-/// # Errors
-/// If a file is missing or cannot be read, or nobody says what the samples are.
+/// # Errors If a file is missing or cannot be read, or if it is not known what the samples are.
 pub fn locate(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
     if path == Path::new("-") {
         let meta = undescribed(path, raw)?;
@@ -70,8 +69,8 @@ pub fn locate(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located
     }
 }
 
-/// All files that a user who calls a recording `path` may mean, as far as they are there: whoever writes over one of them
-/// may write over the recording.
+/// All existing files that `path` may mean as the name of a recording: writing over one of them may destroy the
+/// recording.
 pub fn files_of(path: &Path) -> Vec<PathBuf> {
     let text = path.to_string_lossy();
     let plain = text.strip_suffix(ZSTD).unwrap_or(&text);
@@ -91,7 +90,7 @@ pub fn files_of(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What is known of samples that have no description.
+/// What is known about samples without a description.
 fn undescribed(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Meta, Error> {
     match raw {
         (Some(rate), Some(format)) => Ok(Meta::raw(format, rate)),
@@ -104,7 +103,7 @@ fn undescribed(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Meta, 
     }
 }
 
-/// By the description, whose name is `stem` and an ending.
+/// From the description, whose name is `stem` and an ending.
 fn of_meta(path: &Path, stem: &str, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
     let meta = read_meta(path, raw)?;
     let plain = match &meta.dataset {
@@ -119,7 +118,7 @@ fn of_meta(path: &Path, stem: &str, raw: (Option<f64>, Option<Format>)) -> Resul
     Ok(Located { bytes: of_file(&data)?, path: data, meta })
 }
 
-/// By the samples.
+/// From the samples.
 fn of_data(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
     std::fs::metadata(path).map_err(Error::io(path))?;
     let text = path.to_string_lossy();
@@ -144,8 +143,8 @@ fn parse_meta(path: &Path, source: impl Read, raw: (Option<f64>, Option<Format>)
     Meta::parse_but(path, &text, raw)
 }
 
-/// A file is opened at once, so that it is known now if it cannot be; a pipe when its first byte is wanted, for that waits
-/// until somebody writes.
+/// A file is opened at once, so that an error is known now. A pipe is opened when its first byte is wanted, because
+/// opening it waits until a program writes.
 fn of_file(path: &Path) -> Result<Bytes, Error> {
     let about = path.metadata().map_err(Error::io(path))?;
     if about.is_dir() {
@@ -161,13 +160,13 @@ fn of_file(path: &Path) -> Result<Bytes, Error> {
     Ok(Bytes::new(Some(about.len()), is_packed, || Ok(Box::new(file))))
 }
 
-/// Whether a file lies behind what is open, and no pipe, socket or device.
+/// Whether an open descriptor is a file, and not a pipe, socket or device.
 fn is_file(open: &impl AsFd) -> bool {
     let file = open.as_fd().try_clone_to_owned().map(File::from);
     file.and_then(|file| file.metadata()).is_ok_and(|of_file| of_file.is_file())
 }
 
-/// The only recording of an archive, read where it lies.
+/// The only recording of an archive, read inside the archive.
 ///
 /// Source: SigMF specification, "SigMF Archives": a tar file with a folder for each recording
 fn of_archive(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
@@ -178,7 +177,7 @@ fn of_archive(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located
     loop {
         file.seek(SeekFrom::Start(at)).map_err(Error::io(path))?;
         let mut archive = tar::Archive::new(&file);
-        // As it lies there, entry by entry: what extends the next one is read here, and is not believed to be of any length.
+        // Entry by entry, as stored: extensions of the next entry are read here, and only up to a maximum length.
         let mut entries = archive.entries().map_err(Error::io(path))?.raw(true);
         let Some(entry) = entries.next() else { break };
         let mut entry = entry.map_err(Error::io(path))?;
@@ -220,7 +219,7 @@ fn of_archive(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located
     Ok(Located { path: data, meta, bytes })
 }
 
-/// What entries of an archive say of the one behind them, whose own header has no room for it.
+/// What entries of an archive say about the next entry, whose own header has no room for it.
 ///
 /// Source: IEEE 2018, POSIX.1-2017, `pax`, "pax Extended Header"; GNU 2021, tar 1.34, type `L`
 #[derive(Default)]
@@ -299,7 +298,7 @@ mod tests {
         for name in ["cell", "cell.sigmf-meta", "cell.sigmf-data"] {
             assert_eq!(read_all(&path(name)), samples(), "{name}");
         }
-        // A folder of the same name, as an unpacked archive has.
+        // A folder with the same name, as an unpacked archive has it.
         std::fs::create_dir(path("cell")).unwrap();
         assert_eq!(read_all(&path("cell")), samples());
 
@@ -329,7 +328,7 @@ mod tests {
         archive("two.sigmf", &["cell.sigmf-data", "cell.sigmf-meta", "cell.sigmf-meta"]);
         assert!(refused(&path("two.sigmf")).contains("two.sigmf: the archive holds several"));
         archive("half.sigmf", &["cell.sigmf-data"]);
-        // Names of more than a hundred bytes, in both forms, and one that says it is as long as the archive.
+        // Names of more than a hundred bytes, in both forms, and a name that claims to be as long as the archive.
         let long = "n".repeat(300);
         let mut gnu = tar::Builder::new(File::create(path("long.sigmf")).unwrap());
         for end in ["data", "meta"] {
@@ -408,7 +407,7 @@ mod tests {
         let meta = folder.path().join("cell.sigmf-meta");
         let reader = Reader::open(&meta, (Some(3.84e6), None)).unwrap();
         assert_eq!((reader.meta().sample_rate_hz, reader.meta().format), (3.84e6, Format::Cf32));
-        // What is given need not be said, or may be said wrongly.
+        // What the caller gives may be missing in the description, or wrong in it.
         std::fs::write(&meta, r#"{"global": {"core:datatype": "ri8", "core:sample_rate": "?"}}"#).unwrap();
         let reader = Reader::open(&meta, (Some(1e6), Some(Format::Ci8))).unwrap();
         assert_eq!((reader.meta().sample_rate_hz, reader.meta().format), (1e6, Format::Ci8));

@@ -1,4 +1,4 @@
-//! What a SigMF description says of its samples.
+//! What a SigMF description says about its samples.
 
 use std::path::Path;
 
@@ -6,41 +6,42 @@ use serde_json::{Map, Value};
 
 use super::{Error, Format, NoFormat};
 
-/// What is known of a recording.
+/// What is known about a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta {
     /// How a sample is written.
     pub format: Format,
     /// Samples per second.
     pub sample_rate_hz: f64,
-    /// The file of samples, where its name is another than SigMF's; it lies beside the description.
+    /// The file of samples, if its name differs from SigMF's; it lies next to the description.
     pub dataset: Option<String>,
-    /// Bytes after the last sample that are none.
+    /// Bytes after the last sample that are not samples.
     pub trailing_bytes: u64,
-    /// Stretches without a gap, in order; at least one.
+    /// Pieces without a gap, in order; at least one.
     pub segments: Vec<Segment>,
-    /// Everything else at the top, as it is written there (`core:description`, `lte:…`).
+    /// All other top-level fields, as they are written there (`core:description`, `lte:…`).
     pub extra: Map<String, Value>,
 }
 
-/// A stretch of a recording without a gap: a SigMF capture.
+/// A piece of a recording without a gap: a SigMF capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Segment {
-    /// Its first sample, by place in the file.
+    /// Its first sample, by position in the file.
     pub start: u64,
-    /// Its first sample, by the receiver's count; larger than where the last segment ended if samples were lost.
+    /// Its first sample, by the receiver's count. If samples were lost, it is larger than the end of the previous
+    /// segment.
     pub global_index: Option<u64>,
-    /// Bytes before its first sample that are none.
+    /// Bytes before its first sample that are not samples.
     pub header_bytes: u64,
-    /// Where the receiver was tuned to.
+    /// The frequency to which the receiver was tuned.
     pub frequency_hz: Option<f64>,
 }
 
-/// The largest number of samples or bytes: every JSON has it exactly.
+/// The largest number of samples or bytes: every JSON parser holds it exactly.
 const MOST: u64 = 1 << 53;
 
 impl Meta {
-    /// Of samples of which only this is known.
+    /// For samples of which only this is known.
     pub fn raw(format: Format, sample_rate_hz: f64) -> Meta {
         Meta {
             format,
@@ -60,13 +61,13 @@ impl Meta {
         Meta::parse_but(path, text, (None, None))
     }
 
-    /// The same, where rate or format are known better: what the description says of them does not matter then.
+    /// The same, if rate or format are known already: then the description's values do not matter.
     pub(super) fn parse_but(
         path: &Path,
         text: &[u8],
         known: (Option<f64>, Option<Format>),
     ) -> Result<Meta, Error> {
-        // Some systems begin every text with a mark.
+        // Some systems begin every text with a byte order mark.
         let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
         let root: Value = serde_json::from_slice(text).map_err(|error| {
             let what = error.to_string();
@@ -137,8 +138,8 @@ impl Meta {
         Ok(Meta { format, sample_rate_hz, dataset, trailing_bytes, segments, extra: global.clone() })
     }
 
-    /// What the description says of rate and format where these were known better, in words; `None` if it agrees, or says
-    /// nothing of them.
+    /// What the description says of rate and format if known values overruled it, in words; `None` if it agrees or says
+    /// nothing about them.
     pub fn overruled(&self) -> Option<String> {
         let format = self.extra.get("core:datatype").and_then(Value::as_str);
         let format = format.filter(|format| format.parse() != Ok(self.format));
@@ -227,7 +228,7 @@ fn sample_rate(value: Option<&Value>) -> Result<f64, &'static str> {
     }
 }
 
-/// A whole number, however it is written; `or` if there is none.
+/// A whole number in any notation; `or` if there is none.
 fn whole(value: Option<&Value>, or: u64) -> Result<u64, &'static str> {
     let Some(value) = value else { return Ok(or) };
     let whole_float = |value: f64| (value >= 0.0 && value.fract() == 0.0).then_some(value as u64);
@@ -302,7 +303,7 @@ mod tests {
             let refused = capture(fields).unwrap_err();
             assert!(refused.starts_with(&format!("a.sigmf-meta: captures[1].{field}: ")), "{refused}");
         }
-        // Some programs write every number with a point.
+        // Some programs write every number with a decimal point.
         let meta = capture(r#"{"core:sample_start": 9.0, "core:global_index": 2e3}"#).unwrap();
         assert_eq!((meta.segments[1].start, meta.segments[1].global_index), (9, Some(2000)));
         let late = r#"{"global": {"core:datatype": "ci8", "core:sample_rate": 1e6}, "captures": [{"core:sample_start": 5}]}"#;

@@ -9,7 +9,8 @@ use airpace_phy::Complex32;
 
 use super::{Error, Piece, Source};
 
-/// A source that gives samples no sooner than a receiver would, a millisecond's worth at a time; the first at once.
+/// A source that gives samples no sooner than a receiver would, a millisecond's worth at a time; the first ones at
+/// once.
 pub struct Paced {
     source: Box<dyn Source>,
     /// When the first sample was asked for.
@@ -22,7 +23,7 @@ pub struct Paced {
     lag: Arc<Lag>,
 }
 
-/// How late samples were asked for: how far whoever reads them fell behind.
+/// How late samples were asked for: how far their reader fell behind.
 #[derive(Debug, Default)]
 pub struct Lag {
     pieces: AtomicU64,
@@ -31,13 +32,13 @@ pub struct Lag {
 }
 
 impl Lag {
-    /// On average.
+    /// The mean.
     pub fn mean(&self) -> Duration {
         let pieces = self.pieces.load(Ordering::Relaxed).max(1);
         Duration::from_micros(self.sum_us.load(Ordering::Relaxed) / pieces)
     }
 
-    /// At most.
+    /// The maximum.
     pub fn most(&self) -> Duration {
         Duration::from_micros(self.most_us.load(Ordering::Relaxed))
     }
@@ -51,12 +52,12 @@ impl Lag {
 }
 
 impl Paced {
-    /// Of a source that could be read faster.
+    /// Paces a source that could be read faster.
     pub fn new(source: Box<dyn Source>) -> Paced {
         Paced { source, since: None, gone: 0, ahead: vec![], given: 0, lag: Arc::default() }
     }
 
-    /// How late its samples are asked for, also while it is read elsewhere.
+    /// How late its samples are asked for. This can be read while another thread reads the source.
     pub fn lag(&self) -> Arc<Lag> {
         Arc::clone(&self.lag)
     }
@@ -132,7 +133,7 @@ mod tests {
             }
         }
         assert!(out.len() == 10_000 && out == whole, "{} samples", out.len());
-        // Who does not ask is behind.
+        // A reader that does not ask falls behind.
         let mut paced = Paced::new(reader(&bytes));
         paced.read(&mut out).unwrap();
         thread::sleep(Duration::from_millis(30));

@@ -1,4 +1,4 @@
-//! Reading samples piece by piece.
+//! Reads samples piece by piece.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::bytes::{Bytes, CHUNK};
 use super::locate::{Located, locate};
 use super::{Error, Format, Meta};
 
-/// What trails samples of unknown number is held back, up to so many bytes.
+/// If the number of samples is not known, trailing bytes are held back, up to this many.
 const MOST_HELD: u64 = 1 << 24;
 
 /// Samples of a recording, in order.
@@ -18,9 +18,9 @@ pub struct Reader {
     path: PathBuf,
     ahead: Ahead,
     samples: u64,
-    /// What is still to be told.
+    /// A flaw that is still to be reported.
     flaw: Option<Flaw>,
-    /// Whether a sample was no number.
+    /// Whether a sample was not a finite number.
     has_strange: bool,
     next_segment: usize,
     /// Bytes of the segment's header that are still to come.
@@ -28,33 +28,33 @@ pub struct Reader {
     is_over: bool,
 }
 
-/// What came next.
+/// The next piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// So many samples.
+    /// This many samples.
     Samples(usize),
-    /// Samples that the receiver lost: how many, if the recording says it.
+    /// Samples that the receiver lost: how many, if the recording tells.
     Gap(Option<u64>),
-    /// Something is wrong with the samples, of which those that are whole are read all the same: each is told once.
+    /// A flaw in the samples. Whole samples are read all the same. Each flaw is reported once.
     Flaw(Flaw),
     /// The end.
     End,
 }
 
-/// What is wrong with samples.
+/// A flaw in samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
-    /// Some are no finite numbers, and are read as zero.
+    /// Some are not finite numbers, and are read as zero.
     #[error(
         "among the {count} samples from {first} on are some that are no finite numbers: these count as zero"
     )]
     Strange {
-        /// Where the first are.
+        /// Number of the first samples in which this happened.
         first: u64,
-        /// How many were read there.
+        /// How many samples were read there.
         count: u64,
     },
-    /// They end within compressed data.
+    /// The samples end within compressed data.
     #[error("the compressed data end unfinished after {bytes} bytes; {samples} samples were whole")]
     Frame {
         /// Bytes of the file.
@@ -62,17 +62,17 @@ pub enum Flaw {
         /// Samples that were read.
         samples: u64,
     },
-    /// They end within a sample.
+    /// The samples end within a sample.
     #[error("sample {sample} has only {bytes} of its {size} bytes, and is left out")]
     Sample {
         /// Its number.
         sample: u64,
-        /// Bytes that are there.
+        /// Bytes that exist.
         bytes: usize,
-        /// Bytes that should be.
+        /// Bytes that should exist.
         size: usize,
     },
-    /// They end before a capture that is described.
+    /// The samples end before a capture that the description names.
     #[error("the samples end at {sample}, though captures[{capture}] begins at sample {start}")]
     Capture {
         /// How many samples there are.
@@ -94,19 +94,19 @@ impl std::fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// Opens a recording: a SigMF one by either of its files, by the name that both begin with or by its archive; raw
-    /// samples; or standard input for `-`. What is compressed by zstd is expanded. `raw` says what raw samples are, and is
-    /// needed for them; for a SigMF file it wins over what its description says. Nothing is read of the samples yet,
-    /// and pipes are not even opened: a silent one holds up nobody.
+    /// Opens a recording: a SigMF recording by either of its files, by the name with which both begin, or by its
+    /// archive; raw samples; or standard input for `-`. Data that zstd compressed is expanded. `raw` describes raw
+    /// samples, which need it; for a SigMF file it overrides the description. No samples are read yet, and pipes are
+    /// not even opened, so that a silent pipe delays nothing.
     ///
     /// # Errors
-    /// If a file cannot be opened, or nobody says what the samples are.
+    /// If a file cannot be opened, or if it is not known what the samples are.
     pub fn open(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Reader, Error> {
         let Located { path, meta, bytes } = locate(path, raw)?;
         Ok(Reader::of(path, meta, bytes))
     }
 
-    /// Samples of any source, of `length` bytes if that is known; `path` is for errors.
+    /// Samples of any source, with `length` bytes if that is known; `path` is for errors.
     pub fn new(path: PathBuf, meta: Meta, source: Box<dyn Read + Send>, length: Option<u64>) -> Reader {
         Reader::of(path, meta, Bytes::new(length, false, || Ok(source)))
     }
@@ -127,18 +127,18 @@ impl Reader {
         }
     }
 
-    /// What is known of the recording.
+    /// What is known about the recording.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// How much of the file has been read, 0 to 1, if its length is known; where samples are compressed, of the compressed
-    /// ones.
+    /// How much of the file has been read, 0 to 1, if its length is known. For compressed samples, this counts
+    /// compressed bytes.
     pub fn progress(&self) -> Option<f64> {
         self.ahead.source.progress()
     }
 
-    /// Whether samples come as fast as a receiver gives them, as from a pipe, and may stop for a while.
+    /// Whether samples come as fast as a receiver gives them, for example from a pipe, and may stop for a while.
     pub fn is_live(&self) -> bool {
         self.ahead.source.is_live()
     }
@@ -148,7 +148,7 @@ impl Reader {
         self.samples
     }
 
-    /// Appends the next samples. Never crosses a gap: where one lies before the next samples, it is told first, once.
+    /// Appends the next samples. Never crosses a gap: a gap before the next samples is reported first, once.
     ///
     /// # Errors
     /// If the file cannot be opened or read, is shorter than its header should be, or is compressed and damaged.
@@ -191,7 +191,7 @@ impl Reader {
         Ok(Piece::Samples(count))
     }
 
-    /// At the first sample of a segment: what was lost before it, if anything was.
+    /// At the first sample of a segment: the samples that were lost before it, if any were.
     fn enter_segment(&mut self) -> Option<Option<u64>> {
         let segment = *self.meta.segments.get(self.next_segment)?;
         if self.samples != segment.start {
@@ -202,7 +202,8 @@ impl Reader {
         self.header_left = segment.header_bytes;
         let Some(index) = segment.global_index else { return Some(None) };
         let expected = last.global_index.unwrap_or(last.start) + (segment.start - last.start);
-        // A new capture without a loss: the receiver was retuned, or said something. One that counts backwards began anew.
+        // A new capture without a loss: the receiver was retuned, or added a note. A count that goes backwards has
+        // started again.
         (index != expected).then_some(index.checked_sub(expected))
     }
 
@@ -236,18 +237,18 @@ impl Reader {
     }
 }
 
-/// What was read ahead: bytes of samples and headers, without what trails them.
+/// Bytes that were read ahead: samples and headers, without trailing bytes.
 struct Ahead {
     source: Bytes,
-    /// Bytes that are still to be read, if that is known.
+    /// Bytes that remain to be read, if that is known.
     left: Option<u64>,
-    /// Bytes that are held back, for they may be the last; `None` before the beginning.
+    /// Bytes that are held back because they may be the last ones; `None` before the beginning.
     held: Option<usize>,
     buffer: Vec<u8>,
-    /// What is in the buffer.
+    /// The part of the buffer that is in use.
     start: usize,
     end: usize,
-    /// Whether the source ended before it should.
+    /// Whether the source ended too early.
     is_cut: bool,
 }
 
@@ -270,7 +271,7 @@ impl Ahead {
         Ok(())
     }
 
-    /// How many are there.
+    /// Number of bytes that are there.
     fn there(&self) -> usize {
         (self.end - self.start).saturating_sub(self.held.unwrap_or(0))
     }
@@ -281,7 +282,7 @@ impl Ahead {
         &self.buffer[first..self.start]
     }
 
-    /// Reads some more, for up to `most` to be there; false if there are none.
+    /// Reads more bytes until up to `most` are there; false if no more come.
     fn more(&mut self, most: usize) -> io::Result<bool> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);

@@ -1,4 +1,4 @@
-//! A source whose samples are kept while they go by.
+//! A source whose samples are recorded while they go by.
 
 use std::path::Path;
 
@@ -6,19 +6,19 @@ use airpace_phy::Complex32;
 
 use super::{Error, Format, Meta, Piece, Source, Writer};
 
-/// Writes what it gives into a SigMF recording, with its gaps. The description is written at the end, or where the source
-/// fails or is given up.
+/// Writes the samples of a source into a SigMF recording, with its gaps. The description is written at the end, or when
+/// the source fails or is dropped.
 pub struct Recorded {
     source: Box<dyn Source>,
     writer: Option<Writer>,
 }
 
 impl Recorded {
-    /// Records into `path` with either ending of SigMF, or none, as `ci16_le`; `frequency_hz` is where the receiver is
-    /// tuned to.
+    /// Records into `path`, with either ending of SigMF or none, as `ci16_le`; `frequency_hz` is the frequency to which
+    /// the receiver is tuned.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// If the file cannot be created.
     pub fn new(source: Box<dyn Source>, path: &Path, frequency_hz: Option<f64>) -> Result<Recorded, Error> {
         let mut meta = Meta::raw(Format::Ci16, source.sample_rate_hz());
         meta.segments[0].frequency_hz = frequency_hz;
@@ -58,7 +58,7 @@ impl Source for Recorded {
 
 impl Drop for Recorded {
     fn drop(&mut self) {
-        // Whoever gives a source up does not ask how that went.
+        // A caller that drops a source does not ask for errors.
         let _ = self.finish();
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever gives samples piece by piece: a file, a radio, or one of them with something done to it on the way.
+//! Sources of samples: a file, a radio, or one of them with a processing step behind it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,19 +7,19 @@ use airpace_phy::Complex32;
 
 use super::{Error, Piece, Reader};
 
-/// Samples in order, from wherever they come.
+/// Samples in order, from any origin.
 pub trait Source: Send {
     /// Samples per second.
     fn sample_rate_hz(&self) -> f64;
 
-    /// Appends the next samples. Never crosses a gap: where one lies before the next samples, it is told first, once.
-    /// No samples (`Samples(0)`) say that none have come for a while, and that there may be more.
+    /// Appends the next samples. Never crosses a gap: a gap before the next samples is reported first, once. No samples
+    /// (`Samples(0)`) mean that none have come for a while, but that more may come.
     ///
     /// # Errors
-    /// If there will be no more, though this was not meant to be the end.
+    /// If no more samples will come, although the source was not meant to end.
     fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error>;
 
-    /// How much of it has been read, 0 to 1, if it is known where it ends.
+    /// How much of the source has been read, 0 to 1, if its end is known.
     fn progress(&self) -> Option<f64>;
 
     /// Whether samples come as fast as a receiver gives them, and may stop for a while.
@@ -46,18 +46,18 @@ impl Source for Reader {
     }
 }
 
-/// A source that ends early: after so much time, or when it is asked to.
+/// A source that ends early: after a given time, or on request.
 pub struct Until {
     source: Box<dyn Source>,
-    /// Samples after which it ends, lost ones among them.
+    /// Samples after which it ends, including lost ones.
     most: Option<u64>,
     stop: Arc<AtomicBool>,
-    /// Samples that came or were lost.
+    /// Samples that came, including lost ones.
     gone: u64,
 }
 
 impl Until {
-    /// Ends after `seconds` of samples, if any are given, and as soon as `stop` is set.
+    /// Ends after `seconds` of samples, if given, and as soon as `stop` is set.
     pub fn new(source: Box<dyn Source>, seconds: Option<f64>, stop: Arc<AtomicBool>) -> Until {
         let most = seconds.map(|seconds| (seconds * source.sample_rate_hz()).round() as u64);
         Until { source, most, stop, gone: 0 }
@@ -92,7 +92,7 @@ impl Source for Until {
 
     fn progress(&self) -> Option<f64> {
         let of_time = self.most.map(|most| self.gone as f64 / most.max(1) as f64);
-        // Whichever ends first.
+        // The limit that is reached first.
         let share = [of_time, self.source.progress()].into_iter().flatten().reduce(f64::max);
         share.map(|share| share.min(1.0))
     }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::iq::{Format, Meta, Segment};
 
-    /// Three hundred samples a second, three thousand in all; from the tenth on, a second's worth is lost.
+    /// Three hundred samples per second, three thousand in total. From the tenth on, a second's worth is lost.
     fn source() -> Box<dyn Source> {
         let mut meta = Meta::raw(Format::Ci8, 300.0);
         let at = |start, global_index| Segment { start, global_index, ..Segment::default() };
@@ -116,7 +116,7 @@ mod tests {
         Box::new(Reader::new("a".into(), meta, Box::new(bytes), Some(6000)))
     }
 
-    /// Everything it gives: so many samples, so many lost.
+    /// Everything that the source gives: the number of samples, and the lost ones.
     fn rest(until: &mut Until) -> (usize, Vec<Option<u64>>) {
         let (mut out, mut gaps) = (vec![], vec![]);
         loop {

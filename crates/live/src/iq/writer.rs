@@ -8,8 +8,9 @@ use airpace_phy::Complex32;
 
 use super::{Error, Meta, Segment};
 
-/// A SigMF recording that is being written. [`finish`](Writer::finish) gives `STEM.sigmf-data` and `STEM.sigmf-meta` their
-/// names: a half recording never looks like a whole one, nor takes the place of an older one, and nothing is left of it.
+/// A SigMF recording that is being written. [`finish`](Writer::finish) gives `STEM.sigmf-data` and `STEM.sigmf-meta`
+/// their names. So an incomplete recording never looks like a complete one, never replaces an older one, and leaves
+/// nothing.
 #[derive(Debug)]
 pub struct Writer {
     meta: Meta,
@@ -24,14 +25,14 @@ impl Writer {
     /// Begins a recording. `path` may have either ending of SigMF, or none.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// If the file cannot be created.
     pub fn create(path: &Path, meta: Meta) -> Result<Writer, Error> {
         let [data, description] = Writer::files(path);
         let data = Whole::create(&data).map_err(Error::write(&data))?;
         Ok(Writer { meta, description, data, bytes: vec![], samples: 0, cut: 0 })
     }
 
-    /// The files of samples and of their description that a recording called `path` gets.
+    /// The files of samples and of their description, for a recording called `path`.
     pub fn files(path: &Path) -> [PathBuf; 2] {
         let text = path.to_string_lossy();
         let stem =
@@ -50,7 +51,7 @@ impl Writer {
         self.data.write_all(&self.bytes).map_err(Error::write(self.data.path()))
     }
 
-    /// Samples are missing before the next: how many, if that is known.
+    /// Samples are missing before the next one: how many, if that is known.
     pub fn gap(&mut self, lost: Option<u64>) {
         let last = *self.meta.segments.last().expect("a description has a segment");
         let expected = last.global_index.unwrap_or(last.start) + (self.samples - last.start);
@@ -61,7 +62,7 @@ impl Writer {
         self.meta.segments.push(segment);
     }
 
-    /// Writes the description; gives its path and how many samples exceeded full scale and were cut.
+    /// Writes the description. Returns its path and how many samples exceeded full scale and were cut.
     ///
     /// # Errors
     /// If a file cannot be written.

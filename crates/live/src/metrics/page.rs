@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::{LATENCY_BOUNDS_NS, Metrics};
 
-/// The page, as it is now.
+/// The page with the present values.
 pub fn page(metrics: &Metrics) -> String {
     let mut page = Page::default();
     kpis(metrics, &mut page);
@@ -92,7 +92,7 @@ fn latency(metrics: &Metrics, page: &mut Page) {
     page.sample(&format!("{name}_count"), &[], count);
 }
 
-/// Whoever panicked while he held this left plain data behind.
+/// A thread that panicked while it held the lock has left only plain data.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -125,7 +125,7 @@ mod tests {
     use crate::metrics::KpiLabel;
     use std::collections::BTreeMap;
 
-    /// Reads a page as its grammar has it: every sample by name and labels, after the TYPE of its name.
+    /// Reads a page by its grammar: every sample by name and labels, after the TYPE of its name.
     fn read(page: &str) -> BTreeMap<String, f64> {
         let (mut samples, mut kinds) = (BTreeMap::new(), BTreeMap::new());
         for line in page.lines() {

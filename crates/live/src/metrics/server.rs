@@ -1,8 +1,8 @@
-//! Serves the page over HTTP, on a thread of its own: to several at once, each within a second, so that nobody who says
-//! nothing keeps another from his page.
+//! Serves the page over HTTP, on a thread of its own. It serves several clients at once, each within a second, so that
+//! a silent client does not keep others from the page.
 //!
-//! Chosen: no library. All that is needed of HTTP is one page for whoever asks, and the servers that are there bring pools
-//! of threads or a runtime into a process that must not be disturbed.
+//! Chosen: no library. Only one page of HTTP is needed, and the existing servers bring pools of threads or a runtime
+//! into a process that must not be disturbed.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,32 +17,32 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{Metrics, page};
 
-/// How long a request may take to come, and its answer to be taken.
+/// How long a request may take to come, and its answer to be read.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Connections that are waited for at once; one more takes the place of the oldest.
+/// Connections that the server holds at once. A further one replaces the oldest.
 ///
-/// Chosen: more than the scrapers of any site, and a page for each is little memory.
+/// Chosen: more than the scrapers of any site; a page for each takes little memory.
 const MOST_CONNECTIONS: usize = 64;
 /// The longest request.
 const LONGEST_REQUEST: usize = 8_192;
-/// How many times as long as it has worked the thread rests: no flood of requests takes more than a tenth of a core.
+/// The thread rests this many times as long as it has worked: no flood of requests takes more than a tenth of a core.
 ///
-/// Chosen: a page takes a fraction of a millisecond, so that who asks now and then waits for some.
+/// Chosen: a page takes a fraction of a millisecond, so an occasional request waits for a few of them.
 const REST: u64 = 9;
-/// The longest it rests at a stretch: who is slow is hung up on in time.
+/// The longest uninterrupted rest: so slow clients are disconnected in time.
 const LONGEST_REST: Duration = Duration::from_millis(100);
-/// Pages that are made before it rests.
+/// Pages that the thread makes before it rests.
 const MOST_PAGES_PER_TURN: usize = 8;
-/// What the page is.
+/// The content type of the page.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Serves the page until dropped.
+/// Serves the page until it is dropped.
 #[derive(Debug)]
 pub struct MetricsServer {
     address: SocketAddr,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
-    /// Processor time that the thread has taken.
+    /// Processor time that the thread has used.
     #[cfg(test)]
     worked_ns: Arc<AtomicU64>,
 }
@@ -51,7 +51,7 @@ impl MetricsServer {
     /// Serves `metrics` at `address`.
     ///
     /// # Errors
-    /// An address that is taken, or not ours.
+    /// If the address is taken, or not ours.
     pub fn start(address: SocketAddr, metrics: Arc<Metrics>) -> io::Result<MetricsServer> {
         MetricsServer::start_with(PATIENCE, address, metrics)
     }
@@ -79,7 +79,7 @@ impl MetricsServer {
         })
     }
 
-    /// Where it serves: the port, where the system chose one.
+    /// The address of the server, with the port that the system chose, if it did.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -94,7 +94,7 @@ impl Drop for MetricsServer {
     }
 }
 
-/// Answers whoever asks, until `stop`; counts the processor time that it takes.
+/// Answers requests until `stop`; counts the processor time that this takes.
 fn serve(
     listener: &TcpListener,
     stop: &OwnedFd,
@@ -102,7 +102,7 @@ fn serve(
     patience: Duration,
     worked_ns: &AtomicU64,
 ) {
-    // The oldest first.
+    // The oldest connection first.
     let mut connections: Vec<Connection> = vec![];
     let mut rest = Duration::ZERO;
     loop {
@@ -130,7 +130,7 @@ fn serve(
         drop(waits);
         let began_ns = work_ns();
         let mut pages = 0;
-        // Whoever does not ask as he should, or goes away, has only himself to blame.
+        // A client with a bad request, or one that goes away, simply loses its connection.
         connections.retain_mut(|connection| {
             if connection.since.elapsed() >= patience {
                 return false;
@@ -158,27 +158,28 @@ fn serve(
     }
 }
 
-/// Processor time that the calling thread has taken, in ns: that others take the processor away is not work.
+/// Processor time that the calling thread has used, in ns. Time in which other threads have the processor does not
+/// count.
 fn work_ns() -> u64 {
     let work = clock_gettime(ClockId::ThreadCPUTime);
     work.tv_sec as u64 * 1_000_000_000 + work.tv_nsec as u64
 }
 
-/// Somebody who asks.
+/// A connection of a client.
 struct Connection {
     stream: TcpStream,
     since: Instant,
-    /// What has come of the request.
+    /// The part of the request that has come.
     head: Vec<u8>,
-    /// What he has not taken yet of the answer; `None` while he asks.
+    /// The part of the answer that the client has not read yet; `None` while the request is incomplete.
     answer: Option<Vec<u8>>,
 }
 
-/// How it stands with a connection.
+/// The state of a connection.
 enum Progress {
-    /// The other end has to do something.
+    /// The client has to do something.
     Waits,
-    /// He has his answer.
+    /// The client has the answer.
     Done,
 }
 
@@ -187,7 +188,7 @@ impl Connection {
         if self.answer.is_some() { PollFlags::OUT } else { PollFlags::IN }
     }
 
-    /// Reads and writes what can be without waiting.
+    /// Reads and writes as much as possible without waiting.
     fn go_on(&mut self, metrics: &Metrics) -> io::Result<Progress> {
         let mut buffer = [0; 1_024];
         while self.answer.is_none() {
@@ -220,7 +221,7 @@ fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// What is said to a request, by its head.
+/// The answer to a request with this head.
 fn answer(head: &[u8], metrics: &Metrics) -> Vec<u8> {
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);
@@ -256,7 +257,7 @@ mod tests {
         answer
     }
 
-    /// A server that waits so long for who is slow: for ever, so that a busy machine loses no request, or hardly.
+    /// A server with this patience for slow clients: infinite, so that a busy machine loses no request, or almost none.
     fn server(patience: Duration, metrics: Metrics) -> MetricsServer {
         MetricsServer::start_with(patience, "127.0.0.1:0".parse().unwrap(), Arc::new(metrics)).unwrap()
     }
@@ -277,7 +278,7 @@ mod tests {
 
     #[test]
     fn silent_clients_more_than_there_is_room_for_keep_nobody_from_the_page_and_the_server_ends() {
-        // Their time is never up: a page that waited for it would not come at all.
+        // Their time never ends: a page that waited for them would not come at all.
         let server = server(Duration::MAX, Metrics::new(1));
         let silent = || TcpStream::connect(server.address()).unwrap();
         let _silent: Vec<_> = (0..MOST_CONNECTIONS + 8).map(|_| silent()).collect();
@@ -307,7 +308,7 @@ mod tests {
         for _ in 0..200 {
             assert!(asked(server.address(), "GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
         }
-        // After each answer but the last it has rested before it gave the next.
+        // After each answer but the last, the server rested before it gave the next.
         let work = Duration::from_nanos((worked() - before) * 9 / 10);
         assert!(work * REST as u32 <= began.elapsed(), "{work:?} of work in {:?}", began.elapsed());
     }

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::{self, OpenptFlags};
 use rustix::termios::{self, OptionalActions};
 
-/// A door to a modem, through which one host at a time comes.
+/// A door to a modem. One host at a time can come through it.
 #[derive(Debug)]
 pub enum Door {
     /// A pseudo-terminal: a host opens it like a modem's serial device.
@@ -25,31 +25,31 @@ pub enum Door {
     },
     /// A TCP port.
     Tcp {
-        /// Where hosts come.
+        /// Accepts hosts.
         listener: TcpListener,
-        /// The one that is here.
+        /// The connected host.
         host: Option<TcpStream>,
     },
 }
 
-/// How often a terminal is looked at for a host: nothing tells when one opens it.
+/// How often a terminal is checked for a host: the system does not report when one opens it.
 const LOOKS_EVERY: Duration = Duration::from_millis(5);
 
 impl Door {
     /// A pseudo-terminal.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses.
     pub fn terminal() -> io::Result<Door> {
         let modem = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         pty::grantpt(&modem)?;
         pty::unlockpt(&modem)?;
         let path = pty::ptsname(&modem, Vec::new())?.into_string().map_err(io::Error::other)?;
-        // Settings of the one side are those of the other: no echo, no translation, whatever the host sets.
+        // Both sides share their settings: no echo, no translation, whatever the host sets.
         let mut attributes = termios::tcgetattr(&modem)?;
         attributes.make_raw();
         termios::tcsetattr(&modem, OptionalActions::Now, &attributes)?;
-        // Opened once and closed, it tells by a hang-up that no host is there.
+        // After it was opened and closed once, the terminal reports by a hang-up that no host is there.
         drop(rustix::fs::open(
             path.as_str(),
             OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
@@ -59,10 +59,10 @@ impl Door {
         Ok(Door::Terminal { modem, path, has_host: false })
     }
 
-    /// A TCP port at `address`; port 0 is any that is free.
+    /// A TCP port at `address`; port 0 means any free port.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses.
     pub fn listen(address: impl ToSocketAddrs) -> io::Result<Door> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -77,10 +77,10 @@ impl Door {
         }
     }
 
-    /// Lets a host in, if one is there: where it is from, if that is known.
+    /// Lets a host in, if one is there. Returns where it comes from, if that is known.
     ///
     /// # Errors
-    /// A door that broke.
+    /// If the door broke.
     pub(super) fn try_open(&mut self) -> io::Result<Option<Option<String>>> {
         match self {
             Door::Terminal { modem, has_host, .. } => {
@@ -104,10 +104,10 @@ impl Door {
         }
     }
 
-    /// Waits until the host sent something, has room again if `for_room`, or another one comes; at most so long.
+    /// Waits until the host sent something, has room again if `for_room`, or another host comes; for at most `most`.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses.
     pub(super) fn wait(&self, most: Duration, for_room: bool) -> io::Result<()> {
         let flags = if for_room { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let mut fds = match self {
@@ -124,7 +124,7 @@ impl Door {
         }
     }
 
-    /// Reads what the host sent; `None` if it sent nothing, 0 bytes if it is gone.
+    /// Reads what the host sent; `None` if there is nothing, 0 bytes if the host is gone.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let result = match self {
             Door::Terminal { modem, .. } => rustix::io::read(&*modem, buffer).map_err(io::Error::from),
@@ -137,7 +137,7 @@ impl Door {
         }
     }
 
-    /// Writes what the host takes now: how many bytes.
+    /// Writes as much as the host takes now; returns the number of bytes.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let result = match self {
             Door::Terminal { modem, .. } => rustix::io::write(&*modem, bytes).map_err(io::Error::from),
@@ -150,18 +150,17 @@ impl Door {
         }
     }
 
-    /// Hands over what was written: closes the port for what the modem says, and waits until the host has taken all of it or
-    /// is gone, at most so long. Without this a port that closes drops what the host has not read: a TCP connection with a
-    /// request that nobody read is reset, a terminal is emptied.
+    /// Hands over what was written: closes the port for output, and waits until the host has read all of it or is gone,
+    /// for at most `most`. Without this, closing a port drops what the host has not read: a TCP connection with an
+    /// unread request is reset, and a terminal is emptied.
     ///
-    /// # Errors
-    /// What the operating system refuses.
+    /// # Errors If the operating system refuses.
     pub(super) fn hand_over(&mut self, most: Duration) -> io::Result<()> {
         let until = Instant::now() + most;
         match self {
             Door::Terminal { modem, path, has_host: true } => {
-                // The host's side tells what is still to be read there. A host that wants it for itself alone keeps all but
-                // root from it: then only its going tells.
+                // The host's side tells how much is still to be read there. If the host has exclusive access, only root
+                // can open it; then only the host's leaving tells.
                 let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let host = rustix::fs::open(path.as_str(), flags, Mode::empty()).ok();
                 let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -177,7 +176,7 @@ impl Door {
                     if is_done {
                         break;
                     }
-                    // A host that goes on to ask is not to be held up because nobody reads it.
+                    // A host that continues to send requests must not be blocked because nothing reads them.
                     let _ = rustix::io::read(&*modem, &mut [0; 256]);
                     std::thread::sleep(LOOKS_EVERY);
                 }
@@ -207,7 +206,7 @@ impl Door {
         match self {
             Door::Terminal { modem, has_host, .. } => {
                 *has_host = false;
-                // What the host did not read is not for the next one, which begins in another framing.
+                // Bytes that the host did not read are not for the next host, which begins in another framing.
                 let _ = termios::tcflush(&*modem, termios::QueueSelector::IOFlush);
             }
             Door::Tcp { host, .. } => *host = None,
@@ -215,7 +214,7 @@ impl Door {
     }
 }
 
-/// The path, or `HOST:PORT`, by which a host reaches it.
+/// The path, or `HOST:PORT`, at which a host reaches it.
 impl fmt::Display for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! A recorded log, said again at its own pace.
+//! Replays a recorded log at its own pace.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use super::{Next, Said, Stamped};
 /// A packet of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Whose.
+    /// The radio that it comes from.
     pub radio: Radio,
     /// What it reports.
     pub code: LogCode,
-    /// When, by the modem.
+    /// When, by the modem's clock.
     pub stamp: Stamp,
-    /// What it says.
+    /// Its content.
     pub payload: Vec<u8>,
 }
 
@@ -27,17 +27,17 @@ impl From<&LogPacket<'_>> for Recorded {
     }
 }
 
-/// How a log is said again.
+/// How a log is replayed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayOptions {
-    /// How many times as fast as it was recorded; positive.
+    /// The speed relative to the recording; positive.
     pub speed: f64,
-    /// The longest silence that is kept, in the log's time; longer ones become this long.
+    /// The longest silence that is kept, in the log's time. Longer ones are shortened to this.
     pub longest_gap: Duration,
-    /// Whether packets keep the stamps that they were recorded with. If not, they bear the time at which they are said,
-    /// to the distance that they had from the newest packet before them.
+    /// Whether packets keep their recorded stamps. If not, they carry the time at which they are sent, minus their
+    /// recorded distance from the newest packet before them.
     pub keeps_time: bool,
-    /// Whether it begins again when it is over.
+    /// Whether the log begins again at its end.
     pub is_looped: bool,
 }
 
@@ -45,7 +45,7 @@ impl Default for ReplayOptions {
     fn default() -> ReplayOptions {
         ReplayOptions {
             speed: 1.0,
-            // Chosen: the longest that somebody who watches takes for a pause and not for the end.
+            // Chosen: the longest silence that a viewer takes for a pause and not for the end.
             longest_gap: Duration::from_secs(3),
             keeps_time: false,
             is_looped: false,
@@ -53,32 +53,32 @@ impl Default for ReplayOptions {
     }
 }
 
-/// A place in a log where its time is not kept.
+/// A position in a log where its time is not kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cut {
-    /// A silence of so many seconds was shortened before this packet.
+    /// A silence of this many seconds was shortened before this packet.
     Gap(usize, f64),
     /// The modem's clock jumped before this packet: it learned the time, lost it, or went back.
     Clock(usize),
 }
 
-/// A log, said again.
+/// A log that is replayed.
 #[derive(Clone, Debug)]
 pub struct Replay {
     packets: Vec<Recorded>,
-    /// When each is said for the first time, and which time it then bears, in nanoseconds.
+    /// When each packet is sent for the first time, and which time it then carries, in nanoseconds.
     times: Vec<(u64, u64)>,
     cuts: Vec<Cut>,
     options: ReplayOptions,
-    /// How long it takes, in nanoseconds.
+    /// Time from one round to the next, in nanoseconds.
     length: u64,
     next: usize,
-    /// How often it was said whole.
+    /// Number of complete rounds.
     rounds: u64,
 }
 
 impl Replay {
-    /// A log that is to be said.
+    /// A replay of a log.
     pub fn new(packets: Vec<Recorded>, options: ReplayOptions) -> Replay {
         let longest = options.longest_gap.as_nanos() as i128;
         let (mut times, mut cuts) = (Vec::with_capacity(packets.len()), vec![]);
@@ -92,7 +92,7 @@ impl Replay {
                 cuts.push(Cut::Clock(index));
                 newest = Some(packet.stamp);
             } else if gap < 0 {
-                // Packets of different parts of a modem come a little out of order.
+                // Packets from different parts of a modem come slightly out of order.
                 behind = scaled(-gap, options.speed);
             } else {
                 if gap > longest {
@@ -107,17 +107,17 @@ impl Replay {
         Replay { packets, times, cuts, options, length, next: 0, rounds: 0 }
     }
 
-    /// How long it takes to say it once.
+    /// How long one round takes, up to its last packet.
     pub fn length(&self) -> Duration {
         Duration::from_nanos(self.times.last().map_or(0, |(at, _)| *at))
     }
 
-    /// Places where its time is not kept.
+    /// Positions where the log's time is not kept.
     pub fn cuts(&self) -> &[Cut] {
         &self.cuts
     }
 
-    /// What comes next. One that is looped ends only if it is empty.
+    /// The next packet. A looped replay ends only if its log is empty.
     pub fn say(&mut self) -> Next {
         if self.next == self.packets.len() && self.options.is_looped {
             self.next = 0;
@@ -144,7 +144,7 @@ fn scaled(nanos: i128, speed: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Packets at these milliseconds since 2026, or since 1980 where negative.
+    /// Packets at these milliseconds since 2026; negative ones count from 1980.
     fn replay(millis: &[i64], options: ReplayOptions) -> Replay {
         let packets = millis.iter().map(|&millis| {
             let epoch = if millis < 0 { 0 } else { 1_450_000_000_000 };

@@ -1,4 +1,4 @@
-//! Hosts at a modem's door, on the wall clock. Nothing here is timed: hosts wait for what must come.
+//! Hosts at a modem's door, on the wall clock. Nothing here is timed: hosts wait for the expected events.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -54,7 +54,7 @@ impl Host {
     }
 }
 
-/// Serves a packet a millisecond for ever while `hosts` does its part; gives what was noticed, and the statistics.
+/// Serves a packet every millisecond without end while `hosts` runs. Returns the notices and the statistics.
 fn with_modem(mut door: Door, hosts: impl FnOnce(&AtomicUsize)) -> (Vec<Notice>, ServeStats) {
     let (is_over, went) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (tell, told) = mpsc::channel();
@@ -86,7 +86,7 @@ fn two_hosts(source: Source, door: Door) {
         let mut first = Host::new(&source, &[CODE]);
         first.until(|host| host.came.len() >= 50);
         drop(first);
-        // A terminal that is opened again at once does not tell that it was closed.
+        // If a terminal is opened again at once, it does not report that it was closed.
         while went.load(Ordering::Relaxed) == 0 {
             thread::yield_now();
         }
@@ -165,9 +165,10 @@ fn a_log_that_is_over_ends_the_service_if_that_is_wanted() {
     assert_eq!((stats.modem.fed, stats.modem.sent), (30, came.len() as u64));
 }
 
-/// A host that reads nothing while the modem says its last, and goes on to ask, gets all that was sent nevertheless.
+/// A host that does not read the modem's last packets at once, and continues to ask, still gets everything that was
+/// sent.
 fn a_slow_host(source: Source, mut door: Door) {
-    // Nothing is said before the host has asked for it, however long that takes.
+    // The speech begins only after the host has asked for it, however long that takes.
     let has_asked = AtomicBool::new(false);
     let mut count = 0;
     let speech = || {
@@ -209,7 +210,7 @@ fn a_slow_host(source: Source, mut door: Door) {
                 }
             }
         }
-        // The modem waits for a host that has not gone.
+        // The modem waits for a host that is still there.
         drop(host.port);
         let sent = server.join().unwrap().modem.sent;
         assert_eq!((sent, host.came.len()), (30, 30), "sent, and came");

@@ -1,4 +1,4 @@
-//! A radio that SoapySDR drives: opened, tuned, and read by a thread that does nothing else.
+//! A radio behind SoapySDR: opened, tuned, and read by a thread that does nothing else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,21 +14,21 @@ use super::clock::Clock;
 use super::{Gain, RATES_HZ, Settings, Tuned};
 use crate::iq::{Error, Piece, Source};
 
-/// Seconds of samples that may wait to be read; what comes then is lost, and counted.
+/// Seconds of samples that may wait to be read. Samples that come beyond that are lost and counted.
 const MOST_WAITING_S: f64 = 0.5;
-/// Seconds of samples that are asked for at once, so that none waits long for others.
+/// Seconds of samples per read, so that no sample waits long for others.
 const BLOCK_S: f64 = 0.002;
-/// The fewest samples that are asked for at once.
+/// The fewest samples per read.
 const LEAST_BLOCK: usize = 1024;
 /// How long one call may wait for samples.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// How long a radio may be silent.
 const SILENCE: Duration = Duration::from_secs(3);
-/// A radio that tunes no closer to where it should is not listening there: cells are searched within 12 kHz.
+/// A radio that is tuned further off than this does not listen there: cells are searched within 12 kHz.
 const MOST_OFF_HZ: f64 = 10e3;
-/// A rate that is no further off, as a share, is the one that was asked for: a cell's tracker follows what is left.
+/// A rate that differs by no larger share counts as the requested one: a cell's tracker follows the rest.
 const SAME_RATE: f64 = 2e-6;
-/// The share by which a rate may be off at all; a decoder is told the true one.
+/// The largest share by which a rate may differ at all. A decoder gets the true rate.
 const MOST_OFF_RATE: f64 = 0.01;
 
 /// A radio that listens from the first read on.
@@ -42,11 +42,11 @@ enum State {
     /// Not listening yet.
     Ready(RxStream<Complex32>),
     Listening(Pump),
-    /// It failed, or could not be started.
+    /// The radio failed, or could not be started.
     Over,
 }
 
-/// The thread that reads, as its reader sees it.
+/// The reading thread, from the point of view of its reader.
 struct Pump {
     blocks: Receiver<Block>,
     waiting: Arc<AtomicUsize>,
@@ -54,7 +54,7 @@ struct Pump {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread says.
+/// Messages of the thread.
 enum Block {
     Samples(Vec<Complex32>),
     Gap(Option<u64>),
@@ -65,7 +65,7 @@ impl Radio {
     /// Opens a radio and tunes it.
     ///
     /// # Errors
-    /// If there is none, or it cannot listen so.
+    /// If there is no such radio, or if it cannot listen like this.
     pub fn open(settings: &Settings) -> Result<(Radio, Tuned), Error> {
         let name = settings.name();
         let opening = Opening { name: &name, settings };
@@ -98,7 +98,7 @@ impl Radio {
             let ended = thread.listen();
             let _ = thread.stream.deactivate(None);
             if let Err(error) = ended {
-                // Nobody may be left to hear it.
+                // The receiver may be gone already.
                 let _ = thread.sender.send(Block::Failed(error));
             }
         };
@@ -155,7 +155,7 @@ impl Drop for Pump {
     }
 }
 
-/// The thread that reads.
+/// The reading thread.
 struct Thread {
     name: String,
     stream: RxStream<Complex32>,
@@ -167,7 +167,7 @@ struct Thread {
     stop: Arc<AtomicBool>,
 }
 
-/// What is missing before the next samples.
+/// Samples that are missing before the next ones.
 #[derive(Default)]
 struct Loss {
     samples: u64,
@@ -187,7 +187,7 @@ impl Loss {
 }
 
 impl Thread {
-    /// Reads until it is told to stop.
+    /// Reads until it is stopped.
     fn listen(&mut self) -> Result<(), Error> {
         self.stream
             .activate(None)
@@ -232,7 +232,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Hands samples on; `false` if nobody wants them any more.
+    /// Passes samples on; `false` if the receiver is gone.
     fn give(&mut self, samples: &[Complex32]) -> bool {
         if let Some(lost) = self.clock.take(samples.len(), self.stream.time_ns()) {
             self.loss.add(lost);
@@ -268,7 +268,7 @@ impl Opening<'_> {
         self.settings.channel
     }
 
-    /// What the oscillator makes of what it is told.
+    /// The factor by which the oscillator changes the values that it is given.
     fn stretch(&self) -> f64 {
         1.0 + self.settings.ppm * 1e-6
     }
@@ -287,7 +287,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Sets the sample rate and the filter; gives the true rate.
+    /// Sets the sample rate and the filter; returns the true rate.
     fn rate(&self, device: &Device) -> Result<f64, Error> {
         let ranges = device.get_sample_rate_range(Rx, self.channel()).unwrap_or_default();
         let wish_hz = match self.settings.rate_hz {
@@ -352,7 +352,7 @@ impl Opening<'_> {
         Ok(device.antenna(Rx, self.channel()).unwrap_or_default())
     }
 
-    /// Sets the gain; gives it in dB where the radio does not find it by itself.
+    /// Sets the gain; returns it in dB unless the radio sets it automatically.
     fn gain(&self, device: &Device) -> Result<Option<f64>, Error> {
         let can_itself = device.has_gain_mode(Rx, self.channel()).unwrap_or(false);
         let failed = |error: soapysdr::Error| {
@@ -382,7 +382,7 @@ impl Opening<'_> {
     }
 }
 
-/// The radios that are there, in the words that open them.
+/// The available radios, in the words that open them.
 ///
 /// # Errors
 /// If SoapySDR fails.

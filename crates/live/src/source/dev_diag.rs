@@ -1,5 +1,5 @@
-//! `/dev/diag`. Its driver gives data only to the process that opened it, sleeps in a read whatever was asked for, and
-//! calls itself readable when it is not: a thread sleeps there for us and passes the stream on through a pipe.
+//! `/dev/diag`. Its driver gives data only to the process that opened it, sleeps in a read in any mode, and reports
+//! itself readable when it is not. So a thread sleeps there for us and forwards the stream through a pipe.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::sys;
 
-/// The device, open and switched to give its data to us.
+/// The device, open and switched to give its data to this process.
 #[derive(Debug)]
 pub(super) struct DevDiag {
     device: Arc<OwnedFd>,
@@ -23,24 +23,24 @@ pub(super) struct DevDiag {
     stream: UnixStream,
     /// Whether the modem is on a chip of its own.
     is_remote: bool,
-    /// Whether the driver took the modem's buffering; without it there is nothing to drain.
+    /// Whether the driver accepted the modem's buffering; otherwise there is nothing to drain.
     buffers: bool,
-    /// Tells the thread to end, once it wakes.
+    /// Tells the thread to end when it wakes up.
     is_over: Arc<AtomicBool>,
 }
 
 impl DevDiag {
-    /// Opens the device, has the driver give its data to us and at once.
+    /// Opens the device, and makes the driver give its data to this process without delay.
     ///
     /// # Errors
-    /// What the driver refuses.
+    /// If the driver refuses.
     pub(super) fn open(path: &Path) -> io::Result<DevDiag> {
         let device: OwnedFd = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         let fd = device.as_fd();
         let mode = char_device::MEMORY_DEVICE_MODE;
         let switched =
             sys::ioctl(fd, char_device::IOCTL_SWITCH_LOGGING, &mut char_device::switch_logging(mode));
-        // Drivers before Android 7 take the number itself.
+        // Drivers before Android 7 take the number itself as argument.
         switched.or_else(|_| sys::ioctl_number(fd, char_device::IOCTL_SWITCH_LOGGING, mode))?;
         let mut remote = [0; 2];
         let is_remote =
@@ -63,7 +63,7 @@ impl DevDiag {
         self.stream.as_fd()
     }
 
-    /// Writes whole frames: the driver takes all or none.
+    /// Writes whole frames: the driver takes all of them or none.
     pub(super) fn write(&self, frames: &[u8]) -> io::Result<usize> {
         rustix::io::write(&*self.device, &char_device::write(frames, self.is_remote))?;
         Ok(frames.len())
@@ -78,10 +78,10 @@ impl DevDiag {
     }
 }
 
-/// Gives the phone back what it does with its data when nobody reads them.
+/// Restores what the phone does with its data when no process reads it.
 impl Drop for DevDiag {
     fn drop(&mut self) {
-        // A driver that refuses has nobody left to be told; it restores itself when the last descriptor closes.
+        // If a driver refuses, there is no caller left to tell. It restores itself when the last descriptor closes.
         let fd = self.device.as_fd();
         let threshold = char_device::buffering(Buffering::THRESHOLD);
         let _ = sys::ioctl(fd, char_device::IOCTL_BUFFERING, &mut { threshold });
@@ -97,12 +97,12 @@ impl Drop for DevDiag {
 
 fn vote(device: BorrowedFd<'_>, wants: bool) {
     for mut vote in char_device::real_time_votes(wants) {
-        // A driver without votes sends as it likes.
+        // A driver without votes sends in its own way.
         let _ = sys::ioctl(device, char_device::IOCTL_VOTE_REAL_TIME, &mut vote);
     }
 }
 
-/// Reads until the device is gone or nobody listens; closing the pipe tells the other end.
+/// Reads until the device is gone or nothing reads the pipe. Closing the pipe tells the other end.
 fn pump_stream(device: &OwnedFd, is_over: &AtomicBool, mut pipe: UnixStream) {
     let (mut buffer, mut stream, mut merge) = (vec![0; char_device::READ_SIZE], Vec::new(), Merge::default());
     loop {
@@ -115,7 +115,7 @@ fn pump_stream(device: &OwnedFd, is_over: &AtomicBool, mut pipe: UnixStream) {
             return;
         }
         stream.clear();
-        // What follows a block that makes no sense cannot be read; the frame that is cut is counted further on.
+        // Blocks after a malformed block cannot be read. The frame that is cut by this is counted later.
         for (origin, bytes) in char_device::blocks(&buffer[..count]).map_while(Result::ok) {
             merge.push(origin, bytes, &mut stream);
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pty::{self, OpenptFlags};
 
-/// A pseudo-terminal: the modem's side, and the name of ours.
+/// A pseudo-terminal: the modem's side, and the name of our side.
 fn terminal() -> (OwnedFd, PathBuf) {
     let modem = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     pty::grantpt(&modem).unwrap();

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where SoapySDR looks for modules beside those that are installed.
+/// Where SoapySDR looks for modules in addition to the installed ones.
 pub const PLUGIN_PATH: &str = "SOAPY_SDR_PLUGIN_PATH";
 
-/// Compiles the radio for tests into a folder; `None` where there is no compiler.
+/// Compiles the radio for tests into a folder; `None` if there is no compiler.
 pub fn build(folder: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../live/tests/soapy/file_device.cpp");
     let module = folder.join("libairpace_file.so");

@@ -19,23 +19,23 @@ use crate::clock::now_ns;
 use crate::error::Error;
 use crate::map::Mapping;
 
-/// How long the daemon may take for an answer, whole. Its control thread looks every few milliseconds.
+/// How long a complete answer of the daemon may take. The daemon's control thread looks every few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest line that a daemon may send.
 const MOST_LINE_BYTES: usize = 4_096;
 /// Most KPIs that a daemon may list.
 ///
-/// Chosen: some ten times as many as there are.
+/// Chosen: some ten times the number of KPIs today.
 const MOST_LISTED: u32 = 4_096;
 
-/// A connection to the daemon. What was subscribed to by it ends with it.
+/// A connection to the daemon. Subscriptions made by it end with it.
 #[derive(Debug)]
 pub struct Client {
     socket: OwnedFd,
     received: Vec<u8>,
-    /// An answer is being waited for, or was in vain.
+    /// Whether the client waits for an answer, or has waited in vain.
     is_amid: bool,
-    /// Until when the answer must have come, in ns of [`crate::clock`].
+    /// Deadline for the answer, in ns of [`crate::clock`].
     until_ns: u64,
 }
 
@@ -43,7 +43,7 @@ impl Client {
     /// Connects to the daemon whose folder is `dir`.
     ///
     /// # Errors
-    /// [`Error::NoDaemon`] if nobody answers there.
+    /// [`Error::NoDaemon`] if no daemon answers there.
     pub fn connect(dir: &Path) -> Result<Client, Error> {
         let path = dir.join(SOCKET_NAME);
         let connected = || {
@@ -54,7 +54,7 @@ impl Client {
                 SocketFlags::CLOEXEC,
                 None,
             )?;
-            // For a daemon that accepts nobody; an answer is waited for by `wait_for`.
+            // For a daemon that accepts no connection. `wait_for` waits for answers.
             sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(PATIENCE))?;
             retry_on_intr(|| rustix::net::connect(&socket, &address))?;
             Ok(socket)
@@ -80,7 +80,7 @@ impl Client {
     /// Asks for all KPIs.
     ///
     /// # Errors
-    /// What the daemon refuses, or that it does not answer as it should.
+    /// The daemon's refusal, or an answer that breaks the protocol.
     pub fn list(&mut self) -> Result<Vec<KpiInfo>, Error> {
         self.ask(Request::List, |this| {
             let count = this.number()?;
@@ -95,10 +95,10 @@ impl Client {
         })
     }
 
-    /// Asks for a lease on a KPI; gives its row on the board.
+    /// Asks for a lease on a KPI; returns its row on the board.
     ///
     /// # Errors
-    /// What the daemon refuses, or that it does not answer as it should.
+    /// The daemon's refusal, or an answer that breaks the protocol.
     pub fn subscribe(&mut self, name: &str) -> Result<u32, Error> {
         let request = Request::Subscribe(name);
         let line = request.to_string();
@@ -112,14 +112,14 @@ impl Client {
     /// Gives a lease back.
     ///
     /// # Errors
-    /// What the daemon refuses, or that it does not answer as it should.
+    /// The daemon's refusal, or an answer that breaks the protocol.
     pub fn unsubscribe(&mut self, slot: u32) -> Result<(), Error> {
         self.ask(Request::Unsubscribe(slot), Client::answer).map(|_| ())
     }
 
     /// Sends a request and reads its answer.
     ///
-    /// Once an answer did not come whole, the next line could be the rest of it: then nothing more is asked.
+    /// If an answer did not come completely, the next line could be the rest of it. Then the client asks nothing more.
     fn ask<T>(
         &mut self,
         request: Request<'_>,
@@ -130,7 +130,7 @@ impl Client {
         }
         self.until_ns = now_ns() + PATIENCE.as_nanos() as u64;
         let sent = self.send(request);
-        // A daemon that does not want the connection says why before it ends it, whether it was asked already or not.
+        // A daemon that refuses the connection sends the reason before it ends it, even if nothing was asked yet.
         let answer = match (sent, read(self)) {
             (Err(lost), answer) if !matches!(answer, Err(Error::Refused { .. })) => Err(lost),
             (_, answer) => answer,
@@ -144,7 +144,7 @@ impl Client {
         let mut left = line.as_bytes();
         while !left.is_empty() {
             self.wait_for(PollFlags::OUT)?;
-            // Without a signal: a program must not die of a daemon that did.
+            // Without a signal: the death of a daemon must not kill a program.
             match rustix::net::send(&self.socket, left, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(sent) => left = &left[sent..],
                 Err(Errno::INTR | Errno::AGAIN) => {}
@@ -154,7 +154,7 @@ impl Client {
         Ok(())
     }
 
-    /// Waits until the socket can be used, but no longer than for the whole answer.
+    /// Waits until the socket can be used, but not beyond the deadline for the complete answer.
     fn wait_for(&self, what: PollFlags) -> Result<(), Error> {
         loop {
             let left = Duration::from_nanos(self.until_ns.saturating_sub(now_ns()));
@@ -169,7 +169,7 @@ impl Client {
         }
     }
 
-    /// The number that an answer consists of.
+    /// The number in an answer.
     fn number(&mut self) -> Result<u32, Error> {
         self.answer()?.ok_or(Error::Protocol { line: "ok".to_owned() })
     }
@@ -183,14 +183,14 @@ impl Client {
         }
     }
 
-    /// The next line, without its end.
+    /// The next line, without its line end.
     fn line(&mut self) -> Result<String, Error> {
         loop {
             if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.received.drain(..=end).take(end).collect();
                 let is_plain = |line: &str| line.chars().all(|c| !c.is_control() || c == '\t');
                 return match String::from_utf8(line) {
-                    // Whoever shows it may have a terminal that does what such characters say.
+                    // A program may show the line on a terminal that obeys control characters.
                     Ok(line) if is_plain(&line) => Ok(line),
                     Ok(line) => Err(Error::Protocol { line }),
                     Err(error) => {
@@ -206,7 +206,7 @@ impl Client {
         }
     }
 
-    /// Receives something, and the descriptor that may have come with it.
+    /// Receives bytes, and the descriptor that may have come with them.
     fn receive(&mut self) -> Result<Option<OwnedFd>, Error> {
         let mut bytes = [0; 4_096];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -231,7 +231,7 @@ impl Client {
     }
 }
 
-/// What it means that the socket refuses.
+/// The error for a socket that refuses.
 fn lost(source: Errno) -> Error {
     match source {
         Errno::PIPE | Errno::CONNRESET => Error::Stale,
@@ -251,7 +251,7 @@ mod tests {
         let mut client = Client { socket, received: Vec::new(), is_amid: true, until_ns: u64::MAX };
         rustix::net::send(&daemon, b"ok 1", SendFlags::NOSIGNAL).expect("room for a line");
         client.receive().expect("there is time");
-        // The daemon drips: there is always something to read, and the answer's time is over.
+        // The daemon sends byte by byte: there is always something to read, but the answer's time is over.
         rustix::net::send(&daemon, b"7", SendFlags::NOSIGNAL).expect("room for a byte");
         client.until_ns = now_ns();
         assert!(matches!(client.line(), Err(Error::TimedOut)));

@@ -1,5 +1,5 @@
-//! The daemon's folder: its user's own, and nobody else's to write. What lies in it is reached through its descriptor, so
-//! that no link and no renamed folder above leads elsewhere.
+//! The daemon's folder: it belongs to the daemon's user, and no other user can write in it. Its content is reached
+//! through its descriptor, so that no link and no renamed folder above leads elsewhere.
 
 use std::fs::DirBuilder;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,30 +13,30 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use super::{MOST_PROGRAMS, SOCKET_NAME};
 use crate::error::Error;
 
-/// Held by the daemon that serves the folder.
+/// The daemon that serves the folder holds this lock.
 const LOCK_NAME: &str = "lock";
-/// The socket before everybody may connect to it.
+/// Name of the socket before everyone may connect to it.
 const NEW_SOCKET_NAME: &str = "control.new";
-/// Who else may write a file or folder: its group, and all.
+/// Bits for others who may write a file or folder: its group, and everyone.
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 
-/// A folder that this daemon serves, and no other.
+/// A folder that this daemon serves, and no other daemon.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
     dir: OwnedFd,
-    /// Held for as long as the daemon lives; the system lets go of it however it dies.
+    /// Held as long as the daemon lives. The system releases it however the daemon ends.
     _lock: OwnedFd,
 }
 
 impl Folder {
-    /// Makes the folder, if it is not there, and takes its lock.
+    /// Makes the folder if it does not exist, and takes its lock.
     ///
     /// # Errors
-    /// [`Error::Folder`] if others may change what is in it, [`Error::InUse`] if a daemon runs there, [`Error::System`] for
-    /// what the system refuses.
+    /// [`Error::Folder`] if others may change its content, [`Error::InUse`] if a daemon runs there, [`Error::System`]
+    /// for errors of the system.
     pub fn claim(path: &Path) -> Result<Folder, Error> {
-        // Without a `/` at its end, behind which a link would be followed.
+        // Without a `/` at its end, because a link would be followed before it.
         let path = path.components().as_path().to_owned();
         let refused = |what| Error::Folder { dir: path.clone(), what };
         DirBuilder::new().recursive(true).mode(0o755).create(&path).map_err(|error| Error::System {
@@ -66,18 +66,17 @@ impl Folder {
         }
     }
 
-    /// Puts the control socket into the folder; what a killed daemon left is replaced in one step. Everybody who can reach
-    /// the folder may connect.
+    /// Puts the control socket into the folder. The socket of a killed daemon is replaced in one step. Everyone who can
+    /// reach the folder may connect.
     ///
-    /// # Errors
-    /// [`Error::System`] for what the system refuses.
+    /// # Errors [`Error::System`] for errors of the system.
     pub fn listen(&self) -> Result<OwnedFd, Error> {
-        // With the lock held it can only be what is left of a daemon that died right here.
+        // With the lock held, this can only be the rest of a daemon that died right here.
         let _ = rustix::fs::unlinkat(&self.dir, NEW_SOCKET_NAME, AtFlags::empty());
         let socket = listen_at(&self.path.join(NEW_SOCKET_NAME))
             .map_err(Error::system("listening on the control socket"))?;
-        // By the folder's descriptor: if the path has led elsewhere meanwhile, there is nothing of that name in the folder.
-        // Nobody else can have put anything there since it was found to be ours.
+        // By the folder's descriptor: if the path leads elsewhere by now, the folder has nothing of that name. No other
+        // user can have put anything there since the folder was found to be ours.
         rustix::fs::chmodat(&self.dir, NEW_SOCKET_NAME, Mode::from_raw_mode(0o666), AtFlags::empty())
             .and_then(|()| rustix::fs::renameat(&self.dir, NEW_SOCKET_NAME, &self.dir, SOCKET_NAME))
             .map_err(Error::system("putting the control socket in its place"))?;
@@ -87,20 +86,20 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // While the lock is still held: it is this daemon's socket that goes.
+        // While the lock is still held: so it is this daemon's socket that is removed.
         let _ = rustix::fs::unlinkat(&self.dir, SOCKET_NAME, AtFlags::empty());
     }
 }
 
-/// Why a file is not used.
+/// Why a file cannot be used.
 enum Problem {
-    /// It is not what a daemon leaves there.
+    /// No daemon leaves such a file there.
     Strange,
-    /// The system says so.
+    /// An error of the system.
     Of(Errno),
 }
 
-/// The lock, which nobody else can open, so that nobody else can hold it. What it may hold is not touched.
+/// The lock. No other user can open it, so no other user can hold it. Its content is not touched.
 fn open_lock(dir: impl AsFd) -> Result<OwnedFd, Problem> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let lock = match rustix::fs::openat(dir, LOCK_NAME, flags, Mode::RUSR | Mode::WUSR) {

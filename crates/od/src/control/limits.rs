@@ -1,8 +1,8 @@
-//! How much of the daemon each may take, so that nobody keeps others out.
+//! How much of the daemon each program and user may take, so that nobody keeps others out.
 //!
-//! Three bounds hold at once: of a process, of a user, and of all users together but for root and the daemon's own. The
-//! last keeps a part for those two, whoever else there is. Other users share what is left: some that act together can fill
-//! it.
+//! Three bounds hold at once: for a process, for a user, and for all users together except root and the daemon's own.
+//! The last bound reserves a part for those two, whoever else connects. Other users share the rest; if several act
+//! together, they can fill it.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use crate::peer::Peer;
 
 /// Programs that may be connected at a time.
 ///
-/// Chosen: a phone has a handful of transports; each connection is looked at whenever there is something to do.
+/// Chosen: a phone has a handful of transports. The server looks at each connection whenever there is something to do.
 pub const MOST_PROGRAMS: usize = 128;
 /// Connections that one process may have at a time.
 ///
-/// Chosen: a process needs one; one that opens the daemon in each of its threads or libraries has a few.
+/// Chosen: a process needs one. A process that opens the daemon in each of its threads or libraries has a few.
 pub const MOST_OF_A_PROCESS: usize = 16;
-/// Connections that the processes of a user may have at a time, of a user who is neither root nor the daemon's own.
+/// Connections that all processes of a user may have at a time, except for root and the daemon's own user.
 ///
-/// Chosen: two users cannot take all that others than root and the daemon's own share.
+/// Chosen: two users cannot take everything that users other than root and the daemon's own share.
 pub const MOST_OF_A_USER: usize = 40;
 /// Connections that only root and the daemon's own user may have.
 ///
-/// Chosen: a quarter, two processes with all that they may have.
+/// Chosen: a quarter, which is two processes with all their connections.
 pub const RESERVED_PROGRAMS: usize = 32;
-/// Subscriptions that one process may have at a time, by all its connections.
+/// Subscriptions that one process may have at a time, over all its connections.
 pub const MOST_LEASES: u32 = 256;
-/// How long a program may leave a request half said or an answer half read, and how long it may be connected without having
-/// asked for anything.
+/// How long a program may leave a request or an answer unfinished, and how long it may be connected without asking for
+/// anything.
 ///
-/// Chosen: a program that lives asks at once, and a stopped one is woken again within seconds or not for long.
+/// Chosen: a running program asks at once, and a stopped one wakes up within seconds or not for long.
 pub const MOST_IDLE: Duration = Duration::from_secs(30);
 
-/// Whether a newcomer may be connected beside those who are; if not, the reason.
+/// Whether a newcomer may connect in addition to the peers that are connected; if not, the reason.
 pub(super) fn may_connect(newcomer: Peer, connected: &[Peer]) -> Result<(), String> {
     let of = |counts: &dyn Fn(&Peer) -> bool| connected.iter().filter(|peer| counts(peer)).count();
     if of(&|peer| *peer == newcomer) >= MOST_OF_A_PROCESS {
@@ -53,17 +53,18 @@ pub(super) fn may_connect(newcomer: Peer, connected: &[Peer]) -> Result<(), Stri
     Ok(())
 }
 
-/// Subscriptions that somebody may have besides those that there are.
+/// The number of subscriptions that a peer may still add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Allowance {
     /// How many.
     pub leases: u32,
-    /// What to say when there are none left.
+    /// The reason for a refusal when there are none left.
     pub bound: String,
 }
 
-/// What `who` may have, with `held` of everybody on a board of `rows` rows. Users other than root and the daemon's own have
-/// no more than three eighths of the rows each, and three quarters together.
+/// How many more subscriptions `who` may have. `held` are those of all peers, on a board of `rows` rows. A user other
+/// than root and the daemon's own may have at most three eighths of the rows, and all such users together three
+/// quarters.
 pub(super) fn allowance(who: Peer, rows: u32, held: &[(Peer, u32)]) -> Allowance {
     let of = |counts: &dyn Fn(&Peer) -> bool| -> u32 {
         held.iter().filter(|(peer, _)| counts(peer)).map(|(_, leases)| leases).sum()
@@ -91,7 +92,7 @@ mod tests {
         Peer::new(pid, uid, OURS)
     }
 
-    /// Everybody who may connect does, in this order.
+    /// Every peer in this order that may connect.
     fn crowd(comers: impl IntoIterator<Item = Peer>) -> Vec<Peer> {
         let mut connected = Vec::new();
         for comer in comers {

@@ -20,29 +20,30 @@ use crate::clock::now_ns;
 use crate::error::Error;
 use crate::peer::Peer;
 
-/// Requests of one program that are answered before the others have their turn.
+/// Requests of one program that are answered in a row before other programs have their turn.
 ///
-/// Chosen: opening and subscribing is a handful; a program that floods the socket delays others by a handful.
+/// Chosen: opening and subscribing takes a handful. A program that floods the socket delays others by a handful.
 const MOST_REQUESTS_PER_TURN: usize = 8;
-/// Work that is done at a stretch, in processor time, before the thread rests.
+/// Processor time that the thread works without a pause, before it rests.
 ///
-/// Chosen: a program's few requests fit in; who has a turn later waits for some such stretches and their rests.
+/// Chosen: a program's few requests fit in. A program with a later turn waits for a few such stretches and their rests.
 const STRETCH_NS: u64 = 500_000;
-/// How many times as long as it has worked the server rests: no flood of requests takes more than a tenth of a core.
+/// The server rests this many times as long as it has worked: no flood of requests takes more than a tenth of a core.
 ///
-/// Chosen: a request takes some microseconds, so who asks one after another waits less than a millisecond for each.
+/// Chosen: a request takes some microseconds, so a program that asks one by one waits less than a millisecond for each.
 const REST: u64 = 9;
 
-/// What the daemon decides about requests.
+/// The daemon's decisions about requests.
 pub trait Host {
     /// The board to hand out.
     fn board(&mut self) -> &mut Board;
     /// All KPIs, in the order to show them.
     fn kpis(&mut self) -> Vec<KpiInfo>;
-    /// Sees to it that a KPI is published, and gives its place. Called for every lease, also on what has some already.
+    /// Makes sure that a KPI is published, and returns its place. Called for every lease, also if the KPI has leases
+    /// already.
     ///
     /// # Errors
-    /// The reason to give: `ENOENT` for a name that there is not, `ENOSPC` if the board is full.
+    /// The reason for the refusal: `ENOENT` for an unknown name, `ENOSPC` if the board is full.
     fn subscribe(&mut self, name: &str) -> Result<SlotId, Refusal>;
     /// The last lease on a KPI has ended: it need not be published any more.
     fn unsubscribed(&mut self, slot: SlotId);
@@ -53,7 +54,7 @@ pub trait Host {
 pub struct Server {
     socket: OwnedFd,
     programs: Vec<Program>,
-    /// Whose turn is first: who was not reached before the last rest.
+    /// The program with the first turn: one that was not reached before the last rest.
     first: usize,
     /// Until when programs have to wait, in ns of [`crate::clock`].
     rests_until_ns: u64,
@@ -68,32 +69,32 @@ struct Program {
     received: Vec<u8>,
     pending: Vec<u8>,
     leases: BTreeMap<SlotId, u32>,
-    /// It has the board's descriptor: it reads, and may be silent for as long as it likes.
+    /// Whether the program has the board's descriptor: then it reads, and may be silent as long as it likes.
     has_board: bool,
-    /// When it last did what it is waited for, in ns of [`crate::clock`].
+    /// When the program last did what the server waits for, in ns of [`crate::clock`].
     moved_ns: u64,
 }
 
 impl Server {
-    /// Makes the daemon's folder and the socket in it. What a killed daemon left is replaced in one step.
+    /// Makes the daemon's folder and the socket in it. The socket of a killed daemon is replaced in one step.
     ///
-    /// Everybody on the machine may connect: who may not is kept out by the folder's permissions.
+    /// Everyone on the machine may connect; the folder's permissions can keep users out.
     ///
     /// # Errors
-    /// [`Error::Folder`] if others may change what is in it, [`Error::InUse`] if a daemon runs there, [`Error::System`] for
-    /// what the system refuses.
+    /// [`Error::Folder`] if others may change its content, [`Error::InUse`] if a daemon runs there, [`Error::System`]
+    /// for errors of the system.
     pub fn bind(dir: &Path) -> Result<Server, Error> {
         let folder = Folder::claim(dir)?;
         let socket = folder.listen()?;
         Ok(Server { socket, programs: Vec::new(), first: 0, rests_until_ns: 0, _folder: folder })
     }
 
-    /// Does what there is to do, for which it waits no longer than `wait`; never waits for a program.
+    /// Does the work that there is, and waits for work no longer than `wait`; never waits for a program.
     ///
-    /// After work it rests, nine times as long: what programs ask for meanwhile is done at a later call.
+    /// After work, the server rests nine times as long. A later call answers requests that come meanwhile.
     ///
     /// # Errors
-    /// Only what the system refuses about the daemon's own socket; what goes wrong with a program ends its connection.
+    /// Only errors of the system about the daemon's own socket. An error with a program ends that program's connection.
     pub fn serve(&mut self, host: &mut impl Host, wait: Duration) -> Result<(), Error> {
         let rest = Duration::from_nanos(self.rests_until_ns.saturating_sub(now_ns()));
         if !rest.is_zero() {
@@ -106,7 +107,7 @@ impl Server {
             let wants = if program.pending.is_empty() { PollFlags::IN } else { PollFlags::OUT };
             PollFd::new(&program.socket, wants)
         }));
-        // What is left of a flood is not waited for.
+        // The server does not wait if requests of a flood are left.
         let is_asked = |program: &Program| program.pending.is_empty() && program.has_request();
         let asked: Vec<bool> = self.programs.iter().map(is_asked).collect();
         let wait = if asked.contains(&true) { Duration::ZERO } else { wait };
@@ -130,7 +131,7 @@ impl Server {
         Ok(())
     }
 
-    /// Lets programs have their turns, one after another, until the thread has worked for as long as it may.
+    /// Gives programs their turns, one after another, until the thread has worked as long as it may.
     fn take_turns(&mut self, host: &mut impl Host, wants: impl Fn(usize) -> bool, work_until_ns: u64) {
         let count = self.programs.len();
         let first = std::mem::take(&mut self.first);
@@ -146,19 +147,19 @@ impl Server {
                 gone.push(at);
             }
         }
-        // Those who leave, before others come: their places may be wanted.
+        // Connections end before new ones are accepted: their places may be needed.
         gone.sort_unstable();
         self.end(gone, host);
     }
 
-    /// Ends the connections that are kept for nothing.
+    /// Ends idle connections.
     fn end_idle(&mut self, host: &mut impl Host, now_ns: u64) {
         let is_idle = |at: &usize| self.programs[*at].is_idle(now_ns);
         let idle = (0..self.programs.len()).filter(is_idle).collect();
         self.end(idle, host);
     }
 
-    /// Ends the connections at these places, which rise.
+    /// Ends the connections at these places, which must be in ascending order.
     fn end(&mut self, places: Vec<usize>, host: &mut impl Host) {
         for at in places.into_iter().rev() {
             for (slot, count) in self.programs.remove(at).leases {
@@ -178,7 +179,7 @@ impl Server {
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         for _ in 0..MOST_REQUESTS_PER_TURN {
-            // None waits any more, or there is no descriptor left; who waits has his turn later.
+            // No connection waits any more, or no descriptor is left; then a waiting program has its turn later.
             let Ok(socket) = rustix::net::accept_with(&self.socket, flags) else { return };
             match self.admit(&socket) {
                 Ok(process) => self.programs.push(Program {
@@ -192,14 +193,14 @@ impl Server {
                 }),
                 Err(refusal) => {
                     let line = format!("{}\n", Answer::Refused(refusal));
-                    // A courtesy; the connection ends here either way.
+                    // Only a courtesy: the connection ends here either way.
                     let _ = rustix::net::send(&socket, line.as_bytes(), SendFlags::NOSIGNAL);
                 }
             }
         }
     }
 
-    /// Whether there is a place for who has connected, and who that is.
+    /// Whether there is a place for a new connection, and whose it is.
     fn admit(&self, socket: &OwnedFd) -> Result<Peer, Refusal> {
         let newcomer = Peer::of(socket.as_fd())
             .map_err(|errno| Refusal::new(errno, "there is no telling who connects"))?;
@@ -209,26 +210,27 @@ impl Server {
     }
 }
 
-/// Processor time that the calling thread has taken, in ns: that others take the processor away is not work.
+/// Processor time that the calling thread has used, in ns. Time in which other threads have the processor does not
+/// count.
 fn work_ns() -> u64 {
     let work = clock_gettime(ClockId::ThreadCPUTime);
     work.tv_sec as u64 * 1_000_000_000 + work.tv_nsec as u64
 }
 
-/// What ends a connection: the program has gone, does not read, or does not keep to the protocol.
+/// The end of a connection: the program has gone, does not read, or breaks the protocol.
 struct Gone;
 
 impl Program {
-    /// Answers what it asks for. One that does not read its answers is not listened to until it does.
+    /// Answers the program's requests. A program that does not read its answers is not listened to until it does.
     ///
-    /// `allowance`: leases that it may have besides those that it has.
+    /// `allowance`: how many leases the program may add.
     fn turn(&mut self, host: &mut impl Host, mut allowance: Allowance) -> Result<(), Gone> {
         if self.pending.is_empty() && !self.has_request() {
             let mut bytes = [0; 4_096];
             match rustix::net::recv(&self.socket, &mut bytes[..], RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return Err(Gone),
                 Ok((received, _)) => {
-                    // A request begins, or what was there goes on: that is not waited for anew with every byte.
+                    // The time runs from the first byte of a request: later bytes of it do not extend it.
                     if self.received.is_empty() {
                         self.moved_ns = now_ns();
                     }
@@ -253,27 +255,27 @@ impl Program {
         }
         if self.received.len() >= MOST_REQUEST_BYTES && !self.has_request() {
             self.refuse(Errno::MSGSIZE, "that is longer than any request");
-            // What it may read of this is best effort: the connection ends.
+            // The program may or may not read this: the connection ends.
             let _ = self.flush();
             return Err(Gone);
         }
         Ok(())
     }
 
-    /// Who it is, and how many leases it has.
+    /// The program's process, and its number of leases.
     fn holds(&self) -> (Peer, u32) {
         (self.process, self.leases.values().sum())
     }
 
-    /// Whether it is waited for in vain: it neither reads an answer nor says a request to its end, or it never asked for
-    /// anything worth keeping a connection for.
+    /// Whether the server waits for the program in vain: the program neither reads an answer nor finishes a request, or
+    /// it never asked for anything that is worth a connection.
     fn is_idle(&self, now_ns: u64) -> bool {
         let is_reader = self.has_board || !self.leases.is_empty();
         let is_waited_for = !is_reader || !self.pending.is_empty() || !self.received.is_empty();
         is_waited_for && now_ns.saturating_sub(self.moved_ns) >= MOST_IDLE.as_nanos() as u64
     }
 
-    /// Whether a request has come in whole.
+    /// Whether a request has come completely.
     fn has_request(&self) -> bool {
         self.received.contains(&b'\n')
     }
@@ -323,7 +325,7 @@ impl Program {
         true
     }
 
-    /// Sends the board's descriptor. It goes with its own line at once, or the connection ends.
+    /// Sends the board's descriptor. It goes at once with its own line, or the connection ends.
     fn hand_out(&mut self, board: BorrowedFd<'_>) -> Result<(), Gone> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -378,7 +380,7 @@ fn end_leases(host: &mut impl Host, slot: SlotId, count: u32) {
 mod tests {
     use super::*;
 
-    /// A daemon that publishes whatever it is asked for.
+    /// A daemon that publishes every KPI.
     struct Everything(Board);
 
     impl Host for Everything {
@@ -394,7 +396,7 @@ mod tests {
         fn unsubscribed(&mut self, _: SlotId) {}
     }
 
-    /// A program that has sent these bytes, and has been heard.
+    /// A program that has sent these bytes, after one turn.
     fn program(bytes: &[u8], host: &mut Everything) -> (Program, OwnedFd) {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (socket, other) = rustix::net::socketpair(

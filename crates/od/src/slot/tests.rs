@@ -10,7 +10,7 @@ fn words_of(number: u64) -> [u64; 2] {
     [number, number * 1_000]
 }
 
-/// Words that the model checker follows, with fences or without.
+/// Words for the model checker, with or without fences.
 #[derive(Debug)]
 struct Modelled<const ACQUIRES: bool, const RELEASES: bool>(loom::sync::atomic::AtomicU64);
 
@@ -121,7 +121,7 @@ fn a_writer_that_stops_in_the_midst_of_a_publication_leaves_the_one_before() {
     let slot = Slot::<AtomicU64, 2>::default();
     assert_eq!(slot.read(), None, "nothing is published yet");
     (1..=4).for_each(|number| slot.publish(number, &words_of(number)));
-    // As far as the fifth gets: claimed, half filled.
+    // As far as the fifth publication gets: the buffer is claimed and half filled.
     slot.buffer(5).claimed.store(5, Ordering::Relaxed);
     slot.buffer(5).words[0].store(77, Ordering::Relaxed);
     assert_eq!(slot.read(), Some((4, words_of(4))));

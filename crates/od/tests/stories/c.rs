@@ -1,6 +1,6 @@
-//! libOD as C programs have it: installed into a folder, found by pkg-config, compiled by the system's compiler.
+//! libOD for C programs: installed into a folder, found by pkg-config, compiled by the system's compiler.
 //!
-//! Where pkg-config or a C++ compiler is missing, the test says so and leaves that part out; `./test` installs them.
+//! If pkg-config or a C++ compiler is missing, the test says so and skips that part; `./test` installs them.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -36,7 +36,7 @@ fn installed() -> &'static Path {
     prefix.path()
 }
 
-/// Runs a command that must succeed, and gives what it wrote.
+/// Runs a command that must succeed, and returns what it wrote.
 fn succeed(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let told = String::from_utf8_lossy(&output.stderr);
@@ -44,7 +44,7 @@ fn succeed(command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// What pkg-config says of the installed library; `None` if there is no pkg-config.
+/// The answer of pkg-config about the installed library; `None` if there is no pkg-config.
 fn flags(question: &[&str]) -> Option<Vec<String>> {
     has_program("pkg-config", "pkg-config").then(|| {
         let mut ask = Command::new("pkg-config");
@@ -59,7 +59,8 @@ fn flags(question: &[&str]) -> Option<Vec<String>> {
 fn compile(source: impl AsRef<Path>, into: &Path) -> Option<PathBuf> {
     let program = into.join("program");
     let mut cc = Command::new("cc");
-    // What is shown to users compiles with nothing else: where threads are asked for, so are POSIX's functions.
+    // Programs that users see compile with nothing else. Only programs with threads ask for them, and for POSIX's
+    // functions.
     let threads = source.as_ref().starts_with("tests").then_some("-pthread");
     cc.args(["-std=c99", "-O1"]).args(STRICT).args(threads).arg(crate_dir().join(source));
     cc.args(flags(&["--cflags", "--libs"])?).arg("-o").arg(&program);
@@ -232,7 +233,7 @@ fn manual_pages_are_well_formed() {
     if has_program("mandoc", "mandoc") {
         let output = Command::new("mandoc").args(["-T", "lint", "-W", "warning"]).args(&pages).output();
         let output = output.expect("mandoc runs");
-        // What it says about the system's other pages, of which it keeps an index, is not about ours.
+        // Messages about the index of the system's other pages do not concern ours.
         let told: Vec<_> = lines(&output).into_iter().filter(|line| !line.contains("makewhatis")).collect();
         assert!(told.is_empty(), "{told:#?}");
     }
@@ -250,7 +251,7 @@ fn the_c_example_lists_kpis_and_prints_them_as_they_come() {
     nr.snr                   dB     signal to noise ratio of the serving cell
     ");
 
-    // Subscribed beforehand, so that the places are known and the first readings are there.
+    // Subscribed beforehand, so that the places are known and the first readings exist.
     let od = daemon.open();
     let _kpis = ["lte.rsrp", "nr.snr@2"].map(|name| od.subscribe(name).expect("there is one"));
     daemon.publish(0, -97.5);
@@ -323,7 +324,7 @@ fn every_function_does_what_its_manual_page_says() {
     let folder = TempDir::new().expect("a folder");
     let Some(api) = compile("tests/c/api.c", folder.path()) else { return };
     let mut daemon = Daemon::start(8);
-    // The first place is lte.rsrp's.
+    // The first place belongs to lte.rsrp.
     drop(daemon.open().subscribe("lte.rsrp").expect("there is one"));
     daemon.publish(0, -80.0);
     daemon.publish(0, -97.5);

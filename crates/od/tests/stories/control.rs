@@ -136,7 +136,7 @@ fn a_flood_of_requests_leaves_the_daemon_at_rest_most_of_the_time() {
         while began.elapsed() < Duration::from_secs(1) {
             assert_eq!(od.kpis().expect("others are served").len(), 3);
         }
-        // A tenth, besides the little that going to sleep takes; where the machine is busy it is less, never more.
+        // A tenth, and the little that going to sleep takes. On a busy machine it is less, never more.
         let share = (work() - before).as_secs_f64() / began.elapsed().as_secs_f64();
         is_over.store(true, Ordering::Relaxed);
         assert!(share < 0.2, "the control thread took {:.0} % of a core", share * 100.0);
@@ -165,7 +165,7 @@ fn a_place_that_nobody_needs_is_given_to_another_kpi_once_there_is_no_other() {
     assert_eq!((reading.value, reading.sequence), (-3.0, 1), "readings are counted anew");
     assert_eq!(kept.name(), "lte.rsrp", "who is subscribed keeps his place");
 
-    // A thousand times, as one who does not know when to stop.
+    // A thousand times, like a program that does not know when to stop.
     drop(next);
     for radio in 0..1_000 {
         drop(od.subscribe(&format!("nr.snr@{radio}")).expect("there is room again"));
@@ -178,7 +178,7 @@ fn who_lost_his_lease_is_not_given_readings_of_another_kpi() {
     let folder = tempfile::TempDir::new().expect("a folder");
     let slot = board.add("lte.rsrp", "dBm").expect("there is room");
     publisher.publish(slot, &Entry { value: -97.5, ..Entry::default() });
-    // A daemon that ends every connection once it has answered for the KPI.
+    // A daemon that ends every connection after its answer about the KPI.
     let listener = UnixListener::bind(folder.path().join(SOCKET_NAME)).expect("bound");
     let kpi = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -198,7 +198,7 @@ fn who_lost_his_lease_is_not_given_readings_of_another_kpi() {
     assert_eq!((kpi.name(), kpi.unit()), (String::new(), String::new()));
 }
 
-/// Hands the board out, gives a lease on its first place, and ends the connection.
+/// Hands out the board, gives a lease on its first place, and ends the connection.
 fn answer_and_leave(mut program: UnixStream, board: BorrowedFd<'_>) {
     let mut request = [0; 6];
     program.read_exact(&mut request).expect("it asks for the board");
@@ -235,7 +235,7 @@ fn a_program_that_sends_and_never_reads_holds_up_only_itself() {
     rude.set_nonblocking(true).expect("a socket's option");
     let flood = "list\n".repeat(1_000);
     let mut stood_still = 0;
-    // Until its requests pile up, because the answers do; then nothing moves any more.
+    // Until the program's requests pile up because its answers do; then nothing moves any more.
     while stood_still < 200 {
         match rude.write(flood.as_bytes()) {
             Ok(sent) => stood_still = if sent > 0 { 0 } else { stood_still + 1 },
@@ -290,7 +290,7 @@ proptest! {
         static DAEMON: LazyLock<Daemon> = LazyLock::new(|| Daemon::start(8));
         let mut program = UnixStream::connect(DAEMON.dir().join(SOCKET_NAME)).expect("the daemon listens");
         for chunk in chunks {
-            // The daemon may have ended the connection already, over a line without end.
+            // The daemon may have ended the connection already because of a line without end.
             let _ = program.write_all(&chunk);
         }
         prop_assert_eq!(DAEMON.open().kpis().expect("others are served").len(), 3);

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
-/// Name, unit and description of what this daemon offers.
+/// Name, unit and description of the KPIs of this daemon.
 pub const KPIS: [(&str, &str, &str); 3] = [
     ("lte.rsrp", "dBm", "reference signal received power of the serving cell"),
     ("lte.dl.grant", "byte", "bytes granted on the downlink in a subframe"),
@@ -31,7 +31,7 @@ pub struct Daemon {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a test steers the daemon by, and sees of it.
+/// What a test controls in the daemon and sees of it.
 #[derive(Default)]
 pub struct State {
     pub is_over: AtomicBool,
@@ -40,7 +40,7 @@ pub struct State {
     /// KPIs whose last lease ended.
     pub unsubscribed: Mutex<Vec<String>>,
     pub programs: Mutex<usize>,
-    /// Processor time that the control thread has taken.
+    /// Processor time that the control thread has used.
     pub work: Mutex<Duration>,
 }
 
@@ -72,7 +72,7 @@ impl Daemon {
         od::Od::open(Some(self.dir())).expect("the daemon answers")
     }
 
-    /// Publishes one reading with times of its sequence number's, and wakes who waits.
+    /// Publishes one reading that arrives now, and wakes the readers that wait.
     pub fn publish(&mut self, slot: u32, value: f64) -> u64 {
         let arrival_ns = od::clock::now_ns();
         let sequence = self.publisher.publish(SlotId(slot), &Entry { value, arrival_ns, ..Entry::default() });
@@ -80,7 +80,7 @@ impl Daemon {
         sequence
     }
 
-    /// Waits until the daemon has seen what a test has done.
+    /// Waits until the daemon has seen what the test did.
     pub fn settle(&self, what: &str, is_so: impl Fn(&State) -> bool) {
         for _ in 0..60_000 {
             if is_so(&self.state) {
@@ -152,7 +152,7 @@ fn run(mut server: Server, mut offers: Offers, state: &State) {
     }
 }
 
-/// Whether a daemon is seen to live, or not, before long: one that lives may be held up by the machine's load.
+/// Whether a daemon is soon seen as alive, or as dead: the machine's load may delay a live one.
 pub fn turns_to(od: &od::Od, is_alive: bool) -> bool {
     (0..20_000).any(|_| {
         let is_so = od.is_alive() == is_alive;
@@ -163,12 +163,12 @@ pub fn turns_to(od: &od::Od, is_alive: bool) -> bool {
     })
 }
 
-/// A daemon in a process of its own, which publishes one reading of its first place and then only lives.
+/// A daemon in a process of its own. It publishes one reading at its first place and then only stays alive.
 pub struct Process {
     child: Child,
 }
 
-/// Tells this binary, started anew, in which folder to be a daemon.
+/// Tells a new process of this binary in which folder to be a daemon.
 const ROLE: &str = "OD_TEST_DAEMON_IN";
 
 impl Process {
@@ -185,7 +185,7 @@ impl Process {
         Process { child }
     }
 
-    /// Kills it, as the system does when memory is short: nothing is cleaned up.
+    /// Kills the daemon, as the system does when memory is short: nothing is cleaned up.
     pub fn kill(&mut self) {
         self.child.kill().expect("it ran");
         self.child.wait().expect("it has ended");
@@ -198,7 +198,7 @@ impl Drop for Process {
     }
 }
 
-/// The other process's side of [`Process`]; by itself it has nothing to do.
+/// The other process's side of [`Process`]; run as a test, it does nothing.
 #[test]
 fn daemon_in_a_process_of_its_own() {
     let Some(dir) = std::env::var_os(ROLE).map(PathBuf::from) else { return };
@@ -212,15 +212,15 @@ fn daemon_in_a_process_of_its_own() {
     run(server, Offers { board, state: state.clone() }, &state);
 }
 
-/// Connections that another process has, idle but for what it wishes at first.
+/// Connections of another process. They are idle, except for the subscriptions that it asks for first.
 pub struct Visitors {
     child: Child,
 }
 
-/// Tells this binary, started anew, how many connections to have to the daemon whose folder [`VISITED`] names.
+/// Tells a new process of this binary how many connections to open to the daemon whose folder [`VISITED`] names.
 const VISITS: &str = "OD_TEST_VISITS";
 const VISITED: &str = "OD_TEST_VISITS_TO";
-/// Tells it what to subscribe to by the first of them, as many names as there are.
+/// Tells it what to subscribe to with the first of them: a list of names.
 const WISHES: &str = "OD_TEST_WISHES";
 
 impl Visitors {
@@ -228,7 +228,7 @@ impl Visitors {
         Visitors::of(Command::new(std::env::current_exe().expect("this binary")), dir, count, &[]).0
     }
 
-    /// Of another user, by a copy of this binary that he may start; and how many of these wishes came true.
+    /// As another user, with a copy of this binary that the user may start. Also returns how many wishes were granted.
     pub fn start_as(
         user: u32,
         binary: &Path,
@@ -269,7 +269,7 @@ impl Drop for Visitors {
     }
 }
 
-/// The other process's side of [`Visitors`]; by itself it has nothing to do.
+/// The other process's side of [`Visitors`]; run as a test, it does nothing.
 #[test]
 fn visitors_in_a_process_of_their_own() {
     let Some(dir) = std::env::var_os(VISITED).map(PathBuf::from) else { return };
@@ -286,6 +286,6 @@ fn visitors_in_a_process_of_their_own() {
         granted += usize::from(answer[..count].starts_with(b"ok "));
     }
     println!("granted {granted}");
-    // Until it is killed, or its parent has gone.
+    // Until it is killed, or its parent is gone.
     let _ = std::io::stdin().read_line(&mut String::new());
 }

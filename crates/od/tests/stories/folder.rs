@@ -1,4 +1,4 @@
-//! Folders in which others have a hand: the daemon neither serves them nor touches what they lead to.
+//! Folders that others can change: the daemon neither serves them nor touches what they lead to.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -15,7 +15,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
 }
 
-/// A folder, and a file elsewhere that is nobody's business.
+/// A folder, and a file elsewhere that the daemon must not touch.
 struct Place {
     all: tempfile::TempDir,
 }
@@ -105,7 +105,7 @@ fn a_folder_of_another_user_is_not_served() {
 #[test]
 fn a_link_is_no_folder() {
     let place = Place::new();
-    // What a daemon would replace, and remove when it ends.
+    // Names that a daemon would replace, and remove when it ends.
     fs::write(place.dir().join(SOCKET_NAME), "not a socket").expect("room for a file");
     let link = place.all.path().join("link");
     symlink(place.dir(), &link).expect("a link");

@@ -1,4 +1,4 @@
-//! Whatever a false daemon hands out, a program gets an error: it neither crashes nor reads what is not there.
+//! Whatever a false daemon hands out, a program gets an error: it neither crashes nor reads beyond what is there.
 
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -19,7 +19,7 @@ use rustix::net::{
 
 use crate::daemon::Daemon;
 
-/// Memory with `bytes` in it, sealed as said.
+/// Memory with `bytes` in it, sealed with `seals`.
 fn memory(bytes: &[u8], seals: SealFlags) -> OwnedFd {
     let file = rustix::fs::memfd_create("false-board", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING);
     let mut file = std::fs::File::from(file.expect("memory"));
@@ -28,7 +28,7 @@ fn memory(bytes: &[u8], seals: SealFlags) -> OwnedFd {
     file.into()
 }
 
-/// The header of a sound board for two KPIs, and room for them.
+/// The header of a correct board for two KPIs, and room for them.
 fn sound() -> Vec<u8> {
     let bytes = layout::board_bytes(2);
     let mut board = MAGIC.to_ne_bytes().to_vec();
@@ -40,7 +40,8 @@ fn sound() -> Vec<u8> {
     board
 }
 
-/// What a program gets that opens a daemon which hands out `board`, then answers with `rest`; and the daemon's end.
+/// The result for a program that opens a daemon which hands out `board`, then answers with `rest`; and the daemon's
+/// socket.
 fn open(board: Option<BorrowedFd<'_>>, rest: &str) -> (Result<Od, Error>, UnixStream) {
     let dir = tempfile::TempDir::new().expect("a folder");
     let listener = UnixListener::bind(dir.path().join(SOCKET_NAME)).expect("bound");
@@ -132,7 +133,7 @@ proptest! {
         noise in proptest::collection::vec((0usize..1_024, any::<u8>()), 0..200),
     ) {
         let mut board = sound();
-        // What lies behind the sizes, which the tests above are about.
+        // Bytes behind the sizes; the tests above are about the sizes.
         for (at, byte) in noise {
             if at >= 32 {
                 board[at] = byte;

@@ -1,4 +1,4 @@
-//! A daemon that stops, dies, hangs or comes back: old readings are never taken for new.
+//! A daemon stops, dies, hangs or comes back: old readings are never taken for new ones.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! libOD as programs meet it: a daemon on one side, readers on the other.
+//! libOD as programs use it: a daemon on one side, readers on the other.
 
 mod c;
 #[path = "../../../../fuzz/src/choices.rs"]

@@ -73,7 +73,8 @@ fn many_readers_of_a_fast_daemon_see_only_whole_readings_in_order() {
     let mut daemon = Daemon::start(8);
     let od = daemon.open();
     let is_over = Arc::new(AtomicBool::new(false));
-    // All of them have read before the daemon is fast: on a busy machine it would else be over before they begin.
+    // All readers have read before the daemon becomes fast: on a busy machine it could otherwise be over before they
+    // begin.
     let begin = Arc::new(Barrier::new(5));
     let readers: Vec<_> = (0..4)
         .map(|_| {
@@ -180,7 +181,7 @@ fn a_reader_sleeps_through_news_of_other_kpis() {
     assert!(slept < 100, "300 readings of another KPI woke it {slept} times");
 }
 
-/// How often the calling thread has gone to sleep.
+/// How often the calling thread went to sleep.
 fn times_slept() -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));

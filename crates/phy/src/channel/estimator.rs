@@ -24,7 +24,7 @@ pub struct Estimator {
     /// By subframe, symbol and port.
     pilots: Vec<Vec<[Option<Pilots>; 4]>>,
     ports: Vec<Port>,
-    /// Of ports 0 and 1, and of ports 2 and 3.
+    /// For ports 0 and 1, and for ports 2 and 3.
     weights: [(Key, Weights); 2],
     spread: Spread,
     statistics: Statistics,
@@ -43,7 +43,7 @@ struct Pilots {
     conjugates: Vec<Complex32>,
 }
 
-/// The channel of a port where reference signals are: every sixth subcarrier, and three above.
+/// The channel of a port at its reference signals: on every sixth subcarrier, and three subcarriers above each.
 #[derive(Clone, Debug)]
 struct Port {
     combs: [Comb; 2],
@@ -55,7 +55,7 @@ struct Comb {
     /// Power of the noise that is left in `gains`, and of how far the channel may have moved since; `None` before
     /// the first measurement.
     left: Option<Left>,
-    /// What the measurements of this subframe leave of the older ones.
+    /// The weight that the measurements of this subframe leave to older ones.
     kept: f32,
 }
 
@@ -63,7 +63,7 @@ struct Comb {
 struct Left {
     noise: f32,
     error: f32,
-    /// Of `error`: what the channel moved.
+    /// The part of `error` that comes from motion of the channel.
     moved: f32,
 }
 
@@ -76,11 +76,11 @@ struct Statistics {
     power: f32,
     /// How much the channel moves within a millisecond.
     motion: f32,
-    /// Mean power of the reference signals of the last symbol, noise and all.
+    /// Mean power of the reference signals of the last symbol, including noise.
     level: Option<f32>,
-    /// Reference signals that `noise` was measured by, up to [`MOST_BEHIND`].
+    /// Reference signals from which `noise` was measured, up to [`MOST_BEHIND`].
     behind: f32,
-    /// Whether the last measurement had hardly to do with `noise`.
+    /// Whether the last measurement was far away from `noise`.
     is_odd: bool,
 }
 
@@ -101,9 +101,9 @@ impl Learnt {
 
 #[derive(Clone, Debug, Default)]
 struct Work {
-    /// Of each port: the reference signals of the symbol at hand, divided by what was sent.
+    /// For each port: the reference signals of the current symbol, divided by what was sent.
     raw: [Vec<Complex32>; 4],
-    /// Of ports 0 and 1: those of the last symbol but two of the first slot, and their comb.
+    /// For ports 0 and 1: the reference signals of the last symbol but two of the first slot, and their comb.
     late: [(usize, Vec<Complex32>); 2],
     smooth: Vec<Complex32>,
     sums: Vec<Complex32>,
@@ -111,28 +111,29 @@ struct Work {
 
 /// The share by which the average of motion takes a new value.
 ///
-/// Chosen: some twenty milliseconds, for noise hides it.
+/// Chosen: some twenty milliseconds, because noise hides the motion.
 const SLOW: f32 = 0.05;
 
-/// By how much the power of a symbol's reference signals may differ from that of the last: more is no fading.
+/// If the power of a symbol's reference signals differs from that of the last by more than this factor, it is not
+/// fading.
 const STEP_OF_LEVEL: f32 = 10.0;
 
-/// A measurement of the noise that differs by more is odd.
+/// A measurement of the noise that differs by more than this factor is odd.
 const ODD_NOISE: f32 = 10.0;
 
-/// Measurements that count for the noise: the average reaches back as far.
+/// Most measurements that count for the noise: the average reaches back that far.
 const MOST_BEHIND: f32 = 1200.0;
 
 /// How far a carrier's phase may turn between measurements, beyond what the loop foresees, in radians.
 const PHASE_WANDER: f32 = 0.1;
 
 impl Estimator {
-    /// Of a cell.
+    /// For a cell.
     pub fn new(cell: &Cell) -> Estimator {
         Estimator::of_subframes(cell, 10)
     }
 
-    /// Of a cell of which only the first `count` subframes of each frame are received.
+    /// For a cell of which only the first `count` subframes of each frame are received.
     pub(crate) fn of_subframes(cell: &Cell, count: usize) -> Estimator {
         let per_slot = cell.cp.symbols_per_slot();
         let pilots = |number, symbol, port| {
@@ -176,26 +177,26 @@ impl Estimator {
         }
     }
 
-    /// Forgets all that was learnt: it was of something else.
+    /// Forgets everything that was learnt, because it came from something else.
     pub fn restart(&mut self) {
         self.forget();
         self.statistics = Statistics { level: self.statistics.level, ..Statistics::default() };
         self.spread.restart();
     }
 
-    /// What was learnt so far of how the channel behaves.
+    /// What was learnt so far about how the channel behaves.
     pub fn learnt(&self) -> Learnt {
         Learnt { statistics: self.statistics }
     }
 
-    /// Forgets the channel, and what it taught since `before`.
+    /// Forgets the channel, and everything that was learnt from it since `before`.
     pub fn unlearn(&mut self, before: &Learnt) {
         self.forget();
         self.statistics = before.statistics;
     }
 
-    /// Forgets the channel, and how far it moves: where it was received with a carrier and a timing that have been corrected
-    /// since, most of its motion was theirs.
+    /// Forgets the channel and how far it moves. Carrier and timing have been corrected since it was received: most of
+    /// its motion came from them.
     pub(crate) fn hold_still(&mut self) {
         self.forget();
         self.statistics.motion = 0.0;
@@ -250,7 +251,8 @@ impl Estimator {
         }
         self.start_statistics();
         let noise = self.statistics.noise.unwrap_or_default();
-        // All ports share one oscillator: what all turned by since is no fading. How far it can be told depends on noise.
+        // All ports share one oscillator: a turn that all have in common is not fading. Noise limits how well it can be
+        // told.
         if turn != Complex32::default() {
             let doubt = noise / (2.0 * (all.0 - all.1 * noise).max(f32::MIN_POSITIVE));
             let share = PHASE_WANDER * PHASE_WANDER / (PHASE_WANDER * PHASE_WANDER + doubt);
@@ -299,7 +301,7 @@ impl Estimator {
             if let Some(pilots) = &self.pilots[number][0][port] {
                 let own = (1.0 - combs[pilots.comb].kept) * weights.own(pilots.comb);
                 let sum = distance(&self.work.raw[port], &self.work.smooth, pilots.comb);
-                // The part that an estimate has of its own measurement does not show in the difference.
+                // The part that an estimate takes from its own measurement does not show in the difference.
                 misfit.0 += sum / (1.0 - own).max(0.05);
                 misfit.1 += self.work.raw[port].len() as f32;
                 if port == 0 {
@@ -341,7 +343,7 @@ impl Estimator {
         spread_s(self.spread.step)
     }
 
-    /// The symbol of the first slot that ports 0 and 1 have reference signals in, besides the first.
+    /// The symbol of the first slot, besides the first symbol, in which ports 0 and 1 have reference signals.
     fn late_symbol(&self) -> usize {
         self.pilots[0].len() / 2 - 3
     }
@@ -351,8 +353,8 @@ impl Estimator {
         self.pilots[0][0][0].as_ref().map_or(0, |pilots| pilots.first % STEP)
     }
 
-    /// Where all becomes louder or softer at once, it is the receiver's gain, a burst of noise, or silence: what was learnt
-    /// of the channel is of no use, and the noise is measured anew.
+    /// If everything becomes louder or softer at once, the cause is the receiver's gain, a burst of noise, or silence.
+    /// What was learnt of the channel is then of no use, and the noise is measured anew.
     fn follow_level(&mut self, level: f32) {
         if !level.is_finite() {
             return;
@@ -364,7 +366,7 @@ impl Estimator {
         }
     }
 
-    /// From the very first symbol: noise is what bends lines between neighbours.
+    /// Estimates the noise from the very first symbol: noise bends the lines between neighbours.
     fn start_statistics(&mut self) {
         if self.statistics.noise.is_some() {
             return;
@@ -382,8 +384,8 @@ impl Estimator {
         }
     }
 
-    /// Turns what is known of the combs that a symbol measures; the others have the phase of their own last measurement,
-    /// which the carrier loop keeps close.
+    /// Turns what is known of the combs that a symbol measures. The other combs keep the phase of their own last
+    /// measurement, which the carrier loop keeps close.
     fn turn(&mut self, number: usize, symbol: usize, radians: f64) {
         let by = Complex32::new(libm::cos(radians) as f32, libm::sin(radians) as f32);
         for (port, pilots) in self.ports.iter_mut().zip(&self.pilots[number][symbol]) {
@@ -393,7 +395,7 @@ impl Estimator {
         }
     }
 
-    /// What neighbours moved by together is motion: their noise is not alike.
+    /// Learns the motion from what neighbours moved by together: their noise is independent.
     fn learn_motion(&mut self, port: usize, comb: usize) {
         let comb = &self.ports[port].combs[comb];
         let raw = &self.work.raw[port];
@@ -404,7 +406,7 @@ impl Estimator {
         moves.clear();
         moves.extend(raw.iter().zip(&comb.gains).map(|(new, old)| new - old));
         let moved = correlate(&moves[..moves.len() - 1], &moves[1..]).re / (moves.len() - 1) as f32;
-        // An average with this weight of the new lags behind a wandering channel by so much.
+        // An average with this weight for new values lags behind a wandering channel by this much.
         let weight = 1.0 - comb.kept;
         let weight = if weight > 0.0 { weight } else { self.typical_weight(port) };
         let motion = (moved * weight * (2.0 - weight)).min(self.statistics.power);
@@ -418,9 +420,9 @@ impl Estimator {
         comb.left.map_or(1.0, |left| left.error / (left.error + noise).max(f32::MIN_POSITIVE))
     }
 
-    /// Takes a symbol's measurements into the average of its comb, by how sure both are.
+    /// Takes a symbol's measurements into the average of its comb, weighted by how sure both are.
     fn average(&mut self, port: usize, comb: usize, symbol: usize, smoothing: f32, noise: f32) {
-        // Control symbols lie around the second of the subframe; a channel that moves is another one later.
+        // Control symbols lie around the second symbol of the subframe; a channel that moves is a different one later.
         let symbols_away = symbol.abs_diff(1) as f32 / self.pilots[0].len() as f32;
         let motion = self.statistics.motion.max(LEAST_MOTION * noise * smoothing);
         let moved = motion * symbols_away * symbols_away;
@@ -458,7 +460,7 @@ impl Estimator {
             if late.len() != first.len() || *late_comb == pilots.comb {
                 continue;
             }
-            // Each of the upper comb lies between two of the lower.
+            // Each place of the upper comb lies between two of the lower.
             let (lower, upper) = if pilots.comb == 0 { (first, late) } else { (late, first) };
             let between = &upper[..upper.len() - 1];
             let sum = correlate(&lower[..between.len()], between) + correlate(&lower[1..], between);
@@ -473,7 +475,7 @@ impl Estimator {
         }
         let Statistics { noise, behind, is_odd, power, .. } = &mut self.statistics;
         let noise = noise.get_or_insert(measured);
-        // One burst says nothing of what comes; a second odd measurement does.
+        // One burst says nothing about what comes next; a second odd measurement does.
         let ratio = measured / noise.max(f32::MIN_POSITIVE);
         if *behind > 0.0 && !(1.0 / ODD_NOISE..=ODD_NOISE).contains(&ratio) {
             if !std::mem::replace(is_odd, true) {

@@ -17,7 +17,7 @@ pub struct Hints {
     /// Sum of products of the reference signals of the first symbol, conjugated, with those of the last symbol but two
     /// of the first slot: its angle is that of a carrier offset over the time between them.
     pub turn: Complex32,
-    /// What the amount of `turn` would be at most.
+    /// The largest possible amount of `turn`.
     pub most_turn: f32,
 }
 
@@ -37,8 +37,8 @@ impl Hints {
         self.neighbours.norm_sqr().sqrt() / self.power.max(f32::MIN_POSITIVE)
     }
 
-    /// How alike neighbours are both within a symbol and from the first symbol to a later one: where the later one is none, for
-    /// samples are missing in between, only the latter tells.
+    /// How alike neighbours are, both within a symbol and from the first symbol to a later one. If samples are missing
+    /// in between, the later one is not a symbol, and only the second part shows it.
     pub fn clarity(&self) -> f32 {
         let steadiness = self.turn.norm_sqr().sqrt() / self.most_turn.max(f32::MIN_POSITIVE);
         if self.most_turn > 0.0 { self.coherence().min(steadiness) } else { self.coherence() }

@@ -1,11 +1,12 @@
-//! The best straight combination of neighbouring reference signals.
+//! The best linear combination of neighbouring reference signals.
 
 use num_complex::Complex32;
 
-/// Pairs of places that an estimate is made of: one of the lower comb, three subcarriers above it one of the upper.
+/// Pairs of places that an estimate uses: one place of the lower comb, and one of the upper, three subcarriers above
+/// it.
 pub(super) const PAIRS: usize = 8;
 
-/// Places that an estimate is made of.
+/// Places that an estimate uses.
 const PLACES: usize = 2 * PAIRS;
 
 /// Subcarriers between places.
@@ -45,7 +46,7 @@ const LEAST_NOISE: f32 = 1e-5;
 /// Chosen: a comb this noisy is as good as none.
 const MOST_NOISE: f32 = 1e6;
 
-/// Weights that turn what was measured on sixteen places to the best estimate on each of them.
+/// Weights that turn measurements at sixteen places into the best estimate at each of them.
 ///
 /// Source: O. Edfors et al., "OFDM channel estimation by singular value decomposition", IEEE Trans. Commun. 46(7), 1998, Eq. 4
 ///
@@ -75,19 +76,20 @@ impl Weights {
         Weights { rows }
     }
 
-    /// How much of an estimate in the middle of the band is what was measured on its own place: also what is left of the
-    /// noise.
+    /// How much of an estimate in the middle of the band comes from the measurement at its own place. This is also the
+    /// noise that is left.
     pub(super) fn own(&self, comb: usize) -> f32 {
         let pair = Self::middle(comb);
         self.rows[2 * pair + comb][pair][comb]
     }
 
-    /// The pair of its own, among those that an estimate in the middle of the band is made of.
+    /// The own pair of an estimate in the middle of the band, among the pairs that the estimate uses.
     const fn middle(comb: usize) -> usize {
         PAIRS / 2 - comb
     }
 
-    /// Estimates on both combs, as long as each other and at least [`PAIRS`] long, in the order of their subcarriers.
+    /// Estimates on both combs, in the order of their subcarriers. The combs are equally long, and at least [`PAIRS`]
+    /// long.
     pub(super) fn apply(
         &self,
         combs: [&[Complex32]; 2],
@@ -99,7 +101,7 @@ impl Weights {
         out.resize(2 * count, Complex32::default());
         for comb in 0..2 {
             let before = Self::middle(comb);
-            // As far as all pairs lie within the band, a comb's estimates are one filter.
+            // As long as all pairs lie within the band, a comb's estimates are one filter.
             let inside = count - PAIRS + 1;
             sums.clear();
             sums.resize(inside, Complex32::default());

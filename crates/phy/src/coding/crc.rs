@@ -1,4 +1,4 @@
-//! Cyclic redundancy checks, and the masks that hide in them whom a word is for.
+//! Cyclic redundancy checks, and the masks in them that tell for whom a word is.
 
 /// A check of up to 24 bits, with a register that starts at zero.
 ///

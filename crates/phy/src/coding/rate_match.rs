@@ -32,7 +32,7 @@ pub fn interleaver(len: usize) -> impl Iterator<Item = usize> {
 /// The order of the coded bits of words of one length.
 #[derive(Clone, Debug)]
 pub struct RateMatcher {
-    /// Of each bit of the circular buffer: its place, 3 · bit + stream.
+    /// For each bit of the circular buffer: its place, 3 · bit + stream.
     places: Vec<u16>,
 }
 
@@ -52,8 +52,8 @@ impl RateMatcher {
         self.places.iter().cycle().take(count).map(bit)
     }
 
-    /// Adds received soft bits up to three values per bit of the word; what was not sent is zero. Where the
-    /// largest is more than a decoder takes, all are scaled down alike.
+    /// Adds received soft bits up to three values per bit of the word. Bits that were not sent are zero. If the largest
+    /// value is more than a decoder takes, all values are scaled down alike.
     pub fn combine(&self, soft: &[Soft], steps: &mut Vec<[i16; 3]>) {
         steps.clear();
         steps.resize(self.places.len() / 3, [0; 3]);

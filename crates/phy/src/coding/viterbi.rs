@@ -12,8 +12,8 @@ pub const MAX_SOFT: i16 = 255;
 /// take, 12 · 3 · 255 = 9180; sixteen steps add at most 16 · 3 · 255 = 12240; the sum is below 2^15.
 const RENORMALISE: usize = 16;
 
-/// Steps that are gone before the word begins, so as to learn where the path may begin, and after it has ended, so as
-/// to learn where it ended: about eight times the memory, for words of which a part was not sent.
+/// Steps that the decoder takes before the word, to learn where the path may begin, and after the word, to learn where
+/// the path ended. They are about eight times the memory, for words of which a part was not sent.
 pub(crate) const RUNWAY: usize = 48;
 
 /// A maximum-likelihood decoder: it goes round the circular trellis for somewhat more than two turns of a short word, and
@@ -44,8 +44,8 @@ pub struct Decoded {
 
 /// Signs of the three coded bits when the newest bit is 0, for even states: +1 for a 0, −1 for a 1.
 ///
-/// All generators have both their highest and lowest tap. So another newest bit, or another oldest, turns all three
-/// around: one sum serves the four edges of a butterfly.
+/// All generators have both their highest and lowest tap. So if the newest or the oldest bit changes, all three signs
+/// turn around: one sum serves the four edges of a butterfly.
 pub(crate) static SIGNS: [[i16; 3]; STATES / 2] = {
     let mut signs = [[0; 3]; STATES / 2];
     let mut half = 0;

@@ -33,7 +33,7 @@ pub enum Allocation {
         /// How many.
         len: u16,
     },
-    /// Type 2, distributed: a run of virtual resource blocks, scattered, and elsewhere in the second slot.
+    /// Type 2, distributed: a run of virtual resource blocks; their PRBs are scattered, and differ in the second slot.
     ///
     /// Source: TS 36.213 §7.1.6.3
     Distributed {
@@ -160,7 +160,7 @@ impl Gap {
         matches!(self, Gap::First) || prbs >= 50
     }
 
-    /// The gap in PRBs; on a carrier that has only the first gap, that.
+    /// The gap in PRBs; the first gap on a carrier that has only that.
     ///
     /// Source: TS 36.211 §6.2.3.2 Table 6.2.3.2-1
     pub const fn prbs(self, prbs: u16) -> u16 {

@@ -1,4 +1,4 @@
-//! A grant in the words of the rest of the house, as a message that a cell can send.
+//! From a grant, as other crates describe it, to a message that a cell can send.
 
 use airpace_core::tables::lte::{self, McsTable};
 use airpace_core::{Bits, Direction};
@@ -8,7 +8,7 @@ use super::allocation::Gap;
 use super::message::{Block, Compact, Downlink, Message, Spatial, Uplink};
 use super::{Allocation, Carrier, Format};
 
-/// Why no message says a grant.
+/// Why no message can express a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsayable {
     /// No field of its format names these PRBs.
@@ -25,19 +25,19 @@ pub enum Unsayable {
     /// An index is beyond its field.
     #[error("MCS {mcs} is beyond 31")]
     Mcs {
-        /// What it says.
+        /// The MCS of the grant.
         mcs: u8,
     },
 }
 
 impl Message {
-    /// The message that says a grant, without fields that only some devices have.
+    /// The message for a grant, without fields that only some devices have.
     ///
     /// Chosen: no power is changed (TPC 1), no channel report is asked for, no hopping, the uplink's cyclic shift is 0,
     /// no precoding matrix is preferred; a block that is not sent has the last NDI that the grant names.
     ///
     /// # Errors
-    /// If the format has no way to say it.
+    /// If the format cannot express the grant.
     pub fn of_dci(carrier: &Carrier, dci: &Dci) -> Result<Message, Unsayable> {
         const NO_CHANGE: u8 = 1;
         let first = block(dci, 0)?;
@@ -111,7 +111,8 @@ impl Message {
     }
 }
 
-/// The MCS by which a block of `size` is sent again: on other PRBs than before, its own would name another size.
+/// The MCS with which a block of `size` is sent again: on other PRBs than before, the block's own MCS names another
+/// size.
 ///
 /// Source: TS 36.213 §7.1.7.2 (a reserved MCS leaves the size as it was)
 fn mcs_of_retransmission(mcs: u8, prbs: u16, layers: u8, size: Bits) -> u8 {
@@ -170,7 +171,7 @@ fn subset(carrier: &Carrier, prbs: PrbSet) -> Option<Allocation> {
     })
 }
 
-/// Format 1C, if the set is what some run of virtual blocks is in the first slot.
+/// Format 1C, if a run of virtual blocks gives this set in the first slot.
 fn compact(carrier: &Carrier, dci: &Dci) -> Result<Message, Unsayable> {
     let refused = Unsayable::Prbs { format: Format::F1C, prbs: dci.prbs };
     let i_tbs = dci.mcs[0].ok_or(Unsayable::Empty)?;

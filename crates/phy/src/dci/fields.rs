@@ -42,7 +42,7 @@ pub enum Illegal {
 /// The message of a payload of `format`.
 ///
 /// # Errors
-/// What makes the payload impossible; most payloads that noise makes up are.
+/// What makes the payload impossible. Most payloads that come from noise are.
 pub fn parse(
     carrier: &Carrier,
     extras: Extras,
@@ -134,7 +134,7 @@ impl Fields<'_> {
         Ok(Message::Downlink(downlink))
     }
 
-    /// A PDCCH order, if all that marks one is there; else nothing is taken.
+    /// A PDCCH order, if everything that marks one is there; otherwise takes nothing.
     ///
     /// Source: TS 36.212 §5.3.3.1.3
     fn order(&mut self, carrier: Option<u8>) -> Option<Order> {
@@ -265,7 +265,8 @@ impl Fields<'_> {
         if allocation.prbs(prbs)[0].is_empty() { Err(Illegal::Nothing) } else { Ok(allocation) }
     }
 
-    /// Type 2, all its bits taken even if they are illegal. `with_gap`: a distributed one has the gap in its first bit.
+    /// Type 2. Takes all of its bits, even if they are illegal. `with_gap`: a distributed one has the gap in its first
+    /// bit.
     fn run(&mut self, distributed: bool, with_gap: bool) -> Result<Allocation, Illegal> {
         let prbs = self.carrier.prbs;
         let gap_bits = if distributed && with_gap { self.carrier.gap_bits() } else { 0 };
@@ -280,7 +281,7 @@ impl Fields<'_> {
     }
 }
 
-/// Where everyone listens there is no new-data indicator; its place names the gap.
+/// A message to everyone has no new-data indicator; that bit names the gap.
 ///
 /// Source: TS 36.212 §5.3.3.1.3
 fn gap_is_in_ndi(carrier: &Carrier, audience: Audience) -> bool {

@@ -1,4 +1,4 @@
-//! Transport blocks of a grant, and the grant in the words of the rest of the house.
+//! Transport blocks of a grant, and the grant as other crates describe it.
 
 use airpace_core::tables::lte::{self, McsTable};
 use airpace_core::{Bits, Direction};
@@ -9,8 +9,8 @@ use super::{Audience, Carrier, Format};
 use crate::cell::Ports;
 
 impl Message {
-    /// PRBs of the two slots; those of the uplink, four subframes later, are of its own carrier and, if they hop, of
-    /// the first slot. `None` for a message that grants nothing.
+    /// PRBs of the two slots. Those of an uplink grant are used four subframes later and are of the uplink carrier; if
+    /// they hop, they are those of the first slot. `None` for a message that grants nothing.
     pub fn prbs(&self, carrier: &Carrier) -> Option<[PrbSet; 2]> {
         match self {
             Message::Uplink(uplink) => Some([PrbSet::run(uplink.start, uplink.len); 2]),
@@ -20,12 +20,12 @@ impl Message {
         }
     }
 
-    /// The grant as everyone else knows it; `None` for a message that grants nothing, or that is for no such RNTI.
+    /// The grant as other crates describe it; `None` for a message that grants nothing, or that is for a reserved RNTI.
     ///
-    /// `table` is the MCS table that the user is configured with. Whether a block was sent before, only who follows
-    /// its HARQ process knows; blocks of a reserved MCS have no size here.
+    /// `table` is the MCS table that the user is configured with. Whether a block was sent before is not known here:
+    /// that takes the history of its HARQ process. Blocks of a reserved MCS have no size here.
     ///
-    /// Chosen: of distributed PRBs those of the first slot, for there are as many in the second.
+    /// Chosen: of distributed PRBs, those of the first slot, because the second has as many.
     pub fn to_dci(&self, carrier: &Carrier, rnti: Rnti, table: McsTable) -> Option<Dci> {
         let audience = Audience::of(rnti)?;
         let prbs = self.prbs(carrier)?[0];

@@ -49,7 +49,7 @@ impl Block {
     /// Source: TS 36.213 §7.1.7.2
     pub const DISABLED: Block = Block { mcs: 0, ndi: false, rv: 1 };
 
-    /// Whether a format with two blocks says by this that one is not sent.
+    /// Whether this block tells, in a format with two blocks, that it is not sent.
     ///
     /// Source: TS 36.213 §7.1.7.2
     pub const fn is_disabled(&self) -> bool {
@@ -80,7 +80,7 @@ pub struct Uplink {
     pub tpc: u8,
     /// Cyclic shift of the demodulation reference signal, 0…7.
     pub cyclic_shift: u8,
-    /// Whether, and with two bits of what, a channel report is asked for.
+    /// Whether a channel report is asked for; with two bits, also which.
     pub csi_request: u8,
     /// Whether a sounding signal is asked for, where the user has this field.
     pub srs_request: Option<bool>,
@@ -95,15 +95,15 @@ pub struct Downlink {
     pub format: Format,
     /// Carrier indicator, where the user has one.
     pub carrier: Option<u8>,
-    /// Where.
+    /// The granted PRBs.
     pub allocation: Allocation,
     /// The first transport block.
     pub first: Block,
     /// The second, in formats 2, 2A and 2B; it or the first may be disabled.
     pub second: Option<Block>,
-    /// HARQ process, 0…7; reserved where everyone listens.
+    /// HARQ process, 0…7; reserved in messages to everyone.
     pub harq: u8,
-    /// Power command, 0…3; where everyone listens its lower bit chooses the column of transport block sizes, 2 or 3
+    /// Power command, 0…3. In messages to everyone, its lower bit chooses the column of transport block sizes, 2 or 3
     /// PRB pairs.
     pub tpc: u8,
     /// How the blocks go onto antennas.
@@ -121,7 +121,7 @@ pub enum Spatial {
     Beam {
         /// Index of the precoding matrix.
         tpmi: u8,
-        /// Whether the matrix is rather that of the device's last report.
+        /// Whether the matrix of the device's last report is used instead.
         reported: bool,
     },
     /// Format 1D: one precoded layer of several users.

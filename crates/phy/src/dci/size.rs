@@ -6,7 +6,7 @@ use super::Format;
 use super::allocation::{Gap, riv_bits};
 use crate::cell::Ports;
 
-/// What the sizes and fields of a carrier's messages follow from (FDD).
+/// What determines the sizes and fields of a carrier's messages (FDD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Carrier {
     /// Downlink PRB pairs, 6…110.

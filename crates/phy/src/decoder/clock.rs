@@ -1,12 +1,12 @@
-//! Numbers of subframes, by what a cell says of its frames and by the time that goes by.
+//! Numbers of subframes, from the frame numbers that the cell sends and from the time that passes.
 
 use crate::observation::Observation;
 
-/// Numbers subframes without the wrap of frame numbers, and goes on with time where these leap.
+/// Numbers subframes without the wrap of frame numbers. When frame numbers leap, it counts on by time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     samples_per_subframe: f64,
-    /// Number and first sample of the last subframe.
+    /// Number and first sample of the previous subframe.
     last: Option<(i64, i64)>,
     /// What is added to the cell's own numbers.
     shift: i64,
@@ -15,10 +15,10 @@ pub struct Clock {
 /// Subframes after which frame numbers begin again.
 const WRAP: i64 = 10_240;
 
-/// Frame numbers are believed against the time that went by, if they differ by no more than this many subframes: so much is
-/// missing without a word. What is further away counts otherwise.
+/// Frame numbers are believed if they differ from the time that passed by no more than this many subframes: so many
+/// samples may be lost without notice. If they differ by more, somebody counts otherwise.
 ///
-/// Chosen: what receivers lose are buffers, of tens of milliseconds; by chance another base station is as near in two of a
+/// Chosen: receivers lose buffers of tens of milliseconds. Another base station comes that close by chance in two of a
 /// hundred cases.
 const MISSING: i64 = 100;
 
@@ -28,8 +28,8 @@ impl Clock {
         Clock { samples_per_subframe: rate_hz as f64 / 1000.0, last: None, shift: 0 }
     }
 
-    /// The number of a subframe, above those of all before, and by how many subframes the cell's own numbers leapt before it,
-    /// forward or back.
+    /// The number of a subframe, higher than all before, and by how many subframes the cell's own numbers leapt before
+    /// it, forward or back.
     ///
     /// The first number is the cell's own, 10 · SFN + subframe.
     pub fn number(&mut self, observation: &Observation) -> (u64, i64) {

@@ -1,8 +1,8 @@
-//! Evidence in bits to probabilities, and what is done with them.
+//! From evidence in bits to probabilities, and the limits for believing.
 
-/// The probability of something for which `score` bits speak: log2 of the odds.
+/// The probability of something that has `score` bits of evidence: log2 of the odds.
 ///
-/// No evidence makes it surer than one in 2^14: so often something is wrong of which the model knows nothing.
+/// No evidence makes it surer than one in 2^14: that often, something is wrong that the model does not know.
 pub fn confidence(score: f32) -> f32 {
     if score.is_nan() {
         return 0.0;
@@ -10,7 +10,7 @@ pub fn confidence(score: f32) -> f32 {
     1.0 / (1.0 + libm::exp2f(-score.clamp(-60.0, 14.0)))
 }
 
-/// log2 of the odds that two things are both true that are rarely both false, from theirs.
+/// log2 of the odds that two things are both true, from the odds of each. The two are rarely both false.
 pub fn all_true(first: f32, second: f32) -> f32 {
     let (least, most) = if first < second { (first, second) } else { (second, first) };
     least - libm::log2f(1.0 + libm::exp2f(least - most))
@@ -21,17 +21,18 @@ pub fn all_true(first: f32, second: f32) -> f32 {
 pub struct Caution {
     /// A message of a known user, or of everyone's RNTIs, is believed from this confidence on.
     pub known: f32,
-    /// That of a user never heard of leaves at once from this confidence on; else it waits for more of its kind.
+    /// A message of an unknown user leaves at once from this confidence on; otherwise it waits for more messages of
+    /// that user.
     pub new: f32,
     /// Subframes that a message may wait.
     pub patience: u64,
-    /// What has waited in vain is believed from this confidence on.
+    /// A message that has waited in vain is believed from this confidence on.
     pub last: f32,
 }
 
 impl Default for Caution {
-    /// Chosen: with confidences that are true, these limits alone keep false output well below one in a hundred, for
-    /// most messages are far above them.
+    /// Chosen: if confidences are true, these limits alone keep false output well below one in a hundred, because most
+    /// messages are far above them.
     fn default() -> Self {
         Caution { known: 0.8, new: 0.99, patience: 100, last: 0.8 }
     }

@@ -1,4 +1,4 @@
-//! Who is there: what messages so far say of the next.
+//! Which users are there: what past messages tell about the next.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use super::reading::{EXTRAS, Reading};
 use super::table;
 use crate::dci::{Audience, Format};
 
-/// Subframes after which a user that says nothing any more is no longer called active.
+/// After this many subframes without a message, a user is no longer called active.
 ///
 /// Chosen: 200 ms, as FALCON's histogram.
 const ACTIVE: u64 = 200;
 
-/// Subframes after which a user that said nothing is forgotten: a base station lets an idle connection go after about
-/// ten seconds.
+/// After this many subframes without a message, a user is forgotten: a base station lets an idle connection go after
+/// about ten seconds.
 const FORGET: u64 = 10_000;
 
 /// Subframes after a random-access response in which new users are likelier.
@@ -27,43 +27,43 @@ const PAGING: f32 = -6.0;
 const RESPONSE: f32 = -10.0;
 const MULTICAST: f32 = -14.0;
 
-/// log2 of the probability that it is for a given RNTI that was never seen: one message in 64 is a new user's, and there
-/// are 2^16 RNTIs.
+/// log2 of the probability that a message is for a given RNTI that was never seen: one message in 64 is a new user's,
+/// and there are 2^16 RNTIs.
 const NEW_USER: f32 = -22.0;
 
-/// By how much that grows after a random-access response.
+/// By how much that probability grows after a random-access response.
 const EXPECTED_USER: f32 = 3.0;
 
 /// log2 of the probability that a message is for a user that is likely, but not sure, to be there.
 const LIKELY_USER: f32 = -6.0;
 
-/// A user's messages come more often than any others: how much each that nearly was believed speaks for the next, less
-/// the bits that say how often.
+/// A user who got one message mostly gets more. So a message that was nearly believed speaks for the next by its own
+/// bits plus this number, which accounts for how often messages recur.
 const RECURRENCE: f32 = -3.0;
 
-/// The modes of transmission that a user's other formats than 0 and 1A tell.
+/// Formats other than 0 and 1A, each of which tells a user's mode of transmission.
 ///
 /// Source: TS 36.213 §7.1 Table 7.1-5
 const MODES: [Format; 6] = [Format::F1, Format::F1B, Format::F1D, Format::F2, Format::F2A, Format::F2B];
 
-/// log2 of how often users are configured with each mode, against the most frequent. Of formats 1B and 1D nothing but
-/// the name and what one bit means differs: only this tells them apart.
+/// log2 of how often users are configured with each mode, relative to the most frequent. Formats 1B and 1D differ only
+/// in their name and in what one bit means: only this tells them apart.
 const RARE_MODES: [f32; MODES.len()] = [0.0, -2.5, -2.0, 0.0, 0.0, -1.5];
 
-/// Formats of power commands to a group. They look like formats 0 and 1A, and are sent where everyone searches: what they
-/// would say else, message after message, tells a group from a user.
+/// Formats of power commands to a group. They look like formats 0 and 1A, and are sent where everyone searches. What
+/// they would say as formats 0 and 1A, message after message, tells a group from a user.
 const COMMANDS: [Format; 2] = [Format::F3, Format::F3A];
 
 /// log2 of the odds that somebody is a group.
 const RARE_GROUP: f32 = -5.0;
 
-/// What a place that everyone searches, but not the user itself, speaks for a group.
+/// How many bits a place speaks for a group, if everyone searches it but the user's own search space does not hold it.
 const COMMON_PLACE: f32 = 1.5;
 
-/// Evidence against what one user may be configured with saturates here, in bits: it may be configured anew.
+/// Evidence against what one user may be configured with saturates here, in bits: the user may be configured anew.
 const FLOOR: f32 = -24.0;
 
-/// What a message that cannot be says against a mode or fields, in bits.
+/// What an impossible message says against a mode or fields, in bits.
 const IMPOSSIBLE: f32 = -12.0;
 
 /// log2 of the odds that a user has one of the combinations of fields of Release 10.
@@ -72,15 +72,15 @@ const RARE_EXTRAS: f32 = -8.0;
 /// One user.
 #[derive(Clone, Debug)]
 pub struct User {
-    /// Subframe of the first message that was taken for its.
+    /// Subframe of the first message that was taken for one of this user.
     pub first: u64,
-    /// Subframe of the last.
+    /// Subframe of the last such message.
     pub last: u64,
     /// Messages that were believed.
     pub believed: u64,
     /// Messages that were sure, whether believed or waiting to be understood.
     pub sure: u32,
-    /// What messages that were not believed, each on its own, speak for it together, in bits.
+    /// How many bits speak for the user from all messages that were not believed on their own.
     pub support: f32,
     modes: [f32; MODES.len()],
     extras: [f32; EXTRAS.len()],
@@ -93,7 +93,7 @@ pub struct User {
 }
 
 impl User {
-    /// Somebody of whom nothing is known.
+    /// A user of whom nothing is known.
     pub fn stranger() -> User {
         User::new(0)
     }
@@ -115,8 +115,8 @@ impl User {
         }
     }
 
-    /// log2 of how likely a reading is by what the user heard so far, without the `own` bits that the message itself
-    /// spoke for a group.
+    /// log2 of how likely a reading is after what the user heard so far. The `own` bits that the message itself spoke
+    /// for a group do not count.
     pub fn agrees(&self, reading: &Reading, own: f32) -> f32 {
         let format = reading.message.format();
         let group = self.group - own;
@@ -127,7 +127,8 @@ impl User {
         mode + self.extras[reading.extras] - group.max(0.0)
     }
 
-    /// The likelier MCS table, and whether its grants told: without a word the one up to 64QAM is assumed.
+    /// The likelier MCS table, and whether the user's grants told it. Without evidence, the table up to 64QAM is
+    /// assumed.
     pub fn table(&self) -> (McsTable, bool) {
         if self.wide_table > 0.0 {
             (McsTable::Qam256, self.wide_table > table::TOLD)
@@ -136,7 +137,8 @@ impl User {
         }
     }
 
-    /// Learns from all that one message may have meant whether it is a group. Returns the bits that spoke for it.
+    /// Learns from all readings of one message whether the user is a group. Returns the bits that the message spoke for
+    /// that.
     fn learn_group(&mut self, readings: &[Reading], in_own_space: bool) -> f32 {
         let before = self.group;
         let group = best(readings, is_command);
@@ -150,7 +152,7 @@ impl User {
         self.group - before
     }
 
-    /// Learns from all that one message may have meant, most likely `chosen`.
+    /// Learns from all readings of one message, of which `chosen` is the likeliest.
     fn learn(&mut self, readings: &[Reading], chosen: &Reading, in_own_space: bool) {
         let best = |of: &dyn Fn(&Reading) -> bool| best(readings, of);
         if is_command(chosen) {
@@ -167,7 +169,7 @@ impl User {
     }
 }
 
-/// log2 of how likely the likeliest of some readings is by what it says.
+/// log2 of how likely the likeliest of some readings is, judged by what it says.
 fn best(readings: &[Reading], of: impl Fn(&Reading) -> bool) -> f32 {
     let costs = readings.iter().filter(|reading| of(reading)).map(|reading| -reading.cost);
     costs.fold(f32::NEG_INFINITY, f32::max)
@@ -206,7 +208,7 @@ pub struct History {
 }
 
 impl History {
-    /// Comes to subframe `now`.
+    /// Goes on to subframe `now`.
     pub fn advance(&mut self, now: u64) {
         self.now = now;
         if now.is_multiple_of(16) {
@@ -219,7 +221,7 @@ impl History {
         }
     }
 
-    /// The user of an RNTI, if a message was ever taken for its.
+    /// The user of an RNTI, if any message was ever taken for one of that user.
     pub fn user(&self, rnti: Rnti) -> Option<&User> {
         self.users.get(&rnti)
     }
@@ -229,7 +231,8 @@ impl History {
         self.users.iter().filter(|(_, user)| user.believed > 0).map(|(rnti, user)| (*rnti, user))
     }
 
-    /// log2 of the probability that the next message is for `rnti`; of what spoke for it, `own` bits do not count.
+    /// log2 of the probability that the next message is for `rnti`. Of the evidence for that user, `own` bits do not
+    /// count.
     pub fn prior(&self, rnti: Rnti, own: f32) -> f32 {
         match (Audience::of(rnti), rnti) {
             (None, _) => f32::NEG_INFINITY,
@@ -256,7 +259,7 @@ impl History {
         }
     }
 
-    /// Hears of a message that surely is for `rnti`, whatever of `readings` it means. Returns the bits that it spoke for
+    /// Takes a message that is surely for `rnti`, whichever of `readings` it means. Returns how many bits it spoke for
     /// a group.
     pub fn hear(&mut self, rnti: Rnti, readings: &[Reading], in_own_space: bool) -> f32 {
         if Audience::of(rnti) != Some(Audience::User) {
@@ -267,7 +270,7 @@ impl History {
         user.learn_group(readings, in_own_space)
     }
 
-    /// Hears of a message that alone is not believed yet. Returns what it adds to its user's support.
+    /// Takes a message that is not believed on its own yet. Returns what it adds to its user's support.
     pub fn suspect(&mut self, rnti: Rnti, surplus: f32) -> f32 {
         if Audience::of(rnti) != Some(Audience::User) {
             return 0.0;
@@ -279,14 +282,14 @@ impl History {
         own
     }
 
-    /// Learns what a block of a user speaks for the table up to 256QAM.
+    /// Learns how many bits a block of a user speaks for the table up to 256QAM.
     pub fn weigh_table(&mut self, rnti: Rnti, bits: f32) {
         if let Some(user) = self.users.get_mut(&rnti) {
             user.wide_table = (user.wide_table + bits).clamp(FLOOR, -FLOOR);
         }
     }
 
-    /// Learns from a message of subframe `at` that is believed, of all that it may have meant most likely `chosen`.
+    /// Learns from a believed message of subframe `at`. Of all its readings, `chosen` is the likeliest.
     pub fn believe(
         &mut self,
         rnti: Rnti,
@@ -316,7 +319,7 @@ mod tests {
     use crate::Ports;
     use crate::dci::Carrier;
 
-    /// The odds in bits that a message is a command, as its user stands, which the message itself was heard to be for.
+    /// The odds in bits that a message is a command, by what is known of its user, without the message's `own` bits.
     fn command_bits(user: &User, readings: &[Reading], own: f32) -> f32 {
         let best = |commands| {
             let of = readings.iter().filter(|reading| is_command(reading) == commands);
@@ -327,7 +330,7 @@ mod tests {
 
     #[test]
     fn messages_to_a_group_tell_of_each_other_and_not_twice_of_themselves() {
-        // 15 PRB pairs: commands by two bits each that read as a grant by 1A, too.
+        // 15 PRB pairs: commands of two bits each that can also be read as a grant by 1A.
         let carrier = Carrier::symmetric(15, Ports::Two);
         let payload = "1001010101010001010101".parse().expect("bits");
         let readings: Vec<_> = Meanings::new(carrier).of(Audience::User, payload, false).collect();

@@ -1,4 +1,4 @@
-//! What a payload may mean, and how likely a base station is to say just that.
+//! What a payload may mean, and how likely a base station is to say exactly that.
 
 use airpace_core::tables::lte;
 
@@ -27,9 +27,9 @@ pub const EXTRAS: [Extras; 8] = {
 pub struct Reading {
     /// What it says.
     pub message: Message,
-    /// By which of [`EXTRAS`].
+    /// The entry of [`EXTRAS`] by which it is read.
     pub extras: usize,
-    /// −log2 of the probability that a base station that has something to say in this format says this.
+    /// −log2 of the probability that a base station says this when it has something to say in this format.
     pub cost: f32,
 }
 
@@ -49,7 +49,7 @@ impl Meanings {
         let mut by_size = vec![Vec::new(); 65];
         for (at, &extras) in EXTRAS.iter().enumerate() {
             for format in Format::ALL {
-                // What everyone hears has no fields of one user; neither have the commands of a group.
+                // Messages to everyone have no fields of one user, and neither have commands to a group.
                 let is_common = matches!(format, Format::F1C | Format::F3 | Format::F3A);
                 if at == 0 || !is_common {
                     by_size[usize::from(carrier.size(format, extras)).min(64)].push((at, format));
@@ -64,7 +64,7 @@ impl Meanings {
         &self.carrier
     }
 
-    /// Every meaning of a payload for an audience. Only in a user's own search space its messages have `extras`.
+    /// Every meaning of a payload for an audience. Only a message in a user's own search space may have `extras`.
     pub fn of(
         &self,
         audience: Audience,
@@ -87,7 +87,7 @@ impl Meanings {
     }
 }
 
-// How base stations use fields, where they may choose: round numbers that any scheduler meets within a factor of two.
+// How base stations use fields when they have a choice. The numbers are round: any scheduler is within a factor of two.
 
 /// −log2 of how often a block is sent by a reserved MCS (6 %), and otherwise.
 const RESERVED_MCS: f32 = 4.06;
@@ -118,7 +118,7 @@ const IDLE_FLAG_SET: f32 = 5.64;
 const IDLE_FLAG_CLEAR: f32 = 0.03;
 
 impl Meanings {
-    /// −log2 of the probability that a base station that has something to say in this format says this.
+    /// −log2 of the probability that a base station says this when it has something to say in this format.
     fn cost(&self, extras: Extras, audience: Audience, message: &Message) -> f32 {
         let carrier = &self.carrier;
         let indicator = extras.carrier_indicator_bits() as f32;
@@ -140,7 +140,7 @@ impl Meanings {
     }
 }
 
-/// Of all but its PRBs.
+/// The cost of everything but the PRBs.
 fn uplink_cost(extras: Extras, uplink: &Uplink) -> f32 {
     let hops = if uplink.hopping.is_some() { HOPS + 1.0 } else { STAYS };
     let mcs = if uplink.mcs > 28 { RESERVED_MCS + 1.58 } else { PLAIN_MCS + 4.86 };
@@ -179,7 +179,7 @@ fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink
                 (_, false, true) => 2.0,
                 (_, false, false) => 0.42,
             };
-            // About half of what the field may say is used.
+            // About half of the values of the field are used.
             flag + carrier.precoding_bits(downlink.format).saturating_sub(1) as f32
         }
         Spatial::Dual { .. } => 1.0,
@@ -188,7 +188,7 @@ fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink
         None => block_cost(&downlink.first),
         Some(_) => match downlink.blocks() {
             [Some(first), Some(second)] => BOTH_BLOCKS + block_cost(&first) + block_cost(&second),
-            // The new-data indicator of the block that is not sent may be either.
+            // The new-data indicator of the block that is not sent may have either value.
             [Some(one), None] | [None, Some(one)] => ONE_BLOCK + block_cost(&one) + 1.0,
             [None, None] => f32::INFINITY,
         },
@@ -201,7 +201,7 @@ fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink
     allocation + harq_and_power + rest + blocks + everyone
 }
 
-/// Of MCS, new-data indicator and redundancy version.
+/// The cost of MCS, new-data indicator and redundancy version.
 fn block_cost(block: &Block) -> f32 {
     let mcs_and_version = match (block.mcs > 28, block.rv == 0) {
         (true, _) => RESERVED_MCS + 1.58 + 2.0,
@@ -211,7 +211,7 @@ fn block_cost(block: &Block) -> f32 {
     mcs_and_version + 1.0
 }
 
-/// Of the groups of a map that are granted, out of `groups`: one user alone has them all, several often a run each.
+/// The cost of the granted groups of a map, out of `groups`: a user alone has them all, several users often a run each.
 fn groups_bits(groups: u32, map: u32) -> f32 {
     let granted = map.count_ones();
     let is_run = granted > 0 && map.leading_zeros() + granted + map.trailing_zeros() == u32::BITS;

@@ -1,4 +1,5 @@
-//! Which MCS table a user is configured with: nothing in a grant says it, but not all is possible by both.
+//! Which MCS table a user is configured with. No field of a grant says it, but not every grant is possible by both
+//! tables.
 
 use airpace_core::Bits;
 use airpace_core::tables::lte::McsTable;
@@ -9,26 +10,27 @@ use crate::harq::Held;
 /// log2 of the odds that a user of whom nothing is known has the table up to 256QAM.
 pub const PRIOR: f32 = -2.8;
 
-/// So many bits, on balance, make the table of a user known.
+/// With this many bits, on balance, a user's table counts as known.
 pub const TOLD: f32 = 4.0;
 
 /// log2 of how seldom new data has a later redundancy version.
 const LATER_VERSION: f32 = -5.5;
 
-/// log2 of how seldom an indicator that did not toggle comes with a plain MCS: for a block of the same size, which is
-/// sent again with its MCS; and where the size before is not known, for its first transmission was missed.
+/// log2 of how seldom a plain MCS comes with an indicator that did not toggle: for a block of the same size, which is
+/// sent again with its MCS; and for a block whose earlier size is not known, because its first transmission was missed.
 const AGAIN_PLAIN: f32 = -3.5;
 const AGAIN_UNKNOWN: f32 = -4.5;
 
-/// log2 of how often grants were missed, where it is known that something was: a subframe in between, or by the other block of
-/// a grant.
+/// log2 of how often grants were missed if something is known to be missing: a subframe in between was not heard, or
+/// the other block of the grant shows it.
 const SURELY_MISSED: f32 = -2.0;
 
-/// Before anything was heard of a cell, one block in so many that is new hides behind an indicator that did not toggle.
+/// Before anything was heard of a cell, one new block in this many is assumed to hide behind an indicator that did not
+/// toggle.
 const SELDOM: u32 = 128;
 
-/// How often grants are missed, by what those blocks tell whose table makes no difference: one that has another size
-/// than that before, but not another new-data indicator, is not sent again.
+/// How often grants are missed. Blocks for which the table makes no difference tell it: if a block has another size
+/// than the one before but the same new-data indicator, it is not sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
     blocks: u32,
@@ -36,7 +38,7 @@ pub struct Misses {
 }
 
 impl Misses {
-    /// Learns from a block; returns whether it tells that one before it was missed.
+    /// Learns from a block. Returns whether the block tells that a grant before it was missed.
     pub fn learn(&mut self, sizes: [Option<Bits>; 2], block: &Block, held: Option<&Held>) -> bool {
         let ([Some(_), Some(_)], Some(held)) = (sizes, held) else { return false };
         let is_other = |at: usize| held.first[at].is_some_and(|first| Some(first.size) != sizes[at]);
@@ -46,7 +48,7 @@ impl Misses {
         is_missed
     }
 
-    /// log2 of how likely an indicator that did not toggle hides new data; if more is `known` to be missing, that is likelier.
+    /// log2 of how likely an indicator that did not toggle hides new data; likelier if more is `known` to be missing.
     pub fn bits(&self, known: bool) -> f32 {
         let share = f64::from(self.missed + 1) / f64::from(self.blocks.saturating_add(SELDOM));
         let seldom = libm::log2(share) as f32;
@@ -63,20 +65,21 @@ const RESERVED: f32 = -1.7;
 /// log2 of how seldom the first redundancy version is sent again.
 const FIRST_VERSION: f32 = -2.0;
 
-/// log2 of how seldom a block is sent again in another modulation: a base station may, where it gives it other PRBs.
+/// log2 of how seldom a block is sent again in another modulation: a base station may do so when it grants other PRBs.
 const OTHER_MODULATION: f32 = -1.0;
 
-/// What one block speaks for the table up to 256QAM, against that up to 64QAM, in bits. `sizes` are those that it has
-/// by both tables, `held` is what its HARQ process held before, `missed` log2 of how likely grants since then were missed.
+/// How many bits one block speaks for the table up to 256QAM, against the one up to 64QAM. `sizes` are its sizes by
+/// both tables. `held` is what its HARQ process held before. `missed` is log2 of how likely grants since then were
+/// missed.
 ///
-/// Chosen: code rates do not count. Blocks that need more bits than their PRBs have are granted by both tables, for a
-/// device may hear enough of the next transmission.
+/// Chosen: code rates do not count. Both tables grant blocks that need more bits than their PRBs have, because a device
+/// may hear enough of the next transmission.
 pub fn evidence(block: &Block, sizes: [Option<Bits>; 2], held: Option<&Held>, missed: f32) -> f32 {
     let likely = |table: McsTable| likely(table, block, sizes[table as usize], held, missed);
     likely(McsTable::Qam256) - likely(McsTable::Qam64)
 }
 
-/// log2 of how likely a block is by a table, up to what is the same for both.
+/// log2 of how likely a block is by a table, up to a term that is the same for both tables.
 fn likely(table: McsTable, block: &Block, size: Option<Bits>, held: Option<&Held>, missed: f32) -> f32 {
     let Some(row) = table.mcs(block.mcs) else { return f32::MIN };
     let toggles = held.map(|held| held.ndi != block.ndi);
@@ -85,13 +88,13 @@ fn likely(table: McsTable, block: &Block, size: Option<Bits>, held: Option<&Held
         let version = if block.rv == 0 { 0.0 } else { LATER_VERSION };
         return match (toggles, first) {
             (Some(false), Some(first)) if Some(first.size) == size => AGAIN_PLAIN,
-            // What was missed is the one before, or also the first transmission of this one.
+            // The missed grant is the one before, or also the first transmission of this block.
             (Some(false), Some(_)) => missed + version.max(AGAIN_PLAIN),
             (Some(false), None) => AGAIN_UNKNOWN,
             _ => version,
         };
     }
-    // What is sent again holds the data of before, mostly in the modulation of before.
+    // A block that is sent again holds the same data as before, mostly in the same modulation.
     let again = if toggles == Some(true) { NOT_OLD } else { 0.0 };
     let version = if block.rv == 0 { FIRST_VERSION } else { 0.0 };
     let modulation = first.and_then(|first| table.mcs(first.mcs)).map(|row| row.modulation);
@@ -113,7 +116,7 @@ mod tests {
         Held { ndi: true, first: [first(1000), first(2000)], at: 0 }
     }
 
-    /// Nobody tells that anything was missed.
+    /// Nothing tells that a grant was missed.
     fn usual() -> f32 {
         Misses::default().bits(false)
     }

@@ -8,8 +8,8 @@ use airpace_radio::{Dci, OwnRadio, Rnti};
 
 use crate::found::Found;
 
-/// The own side of who is followed on one carrier, as far as the control channel tells it, in the words that receiver
-/// halves read.
+/// The own side of the followed user on one carrier, as far as the control channel tells it, in the words that the
+/// receiver halves of schemes read.
 ///
 /// | of [`OwnRadio`] | is |
 /// | --- | --- |
@@ -22,17 +22,17 @@ use crate::found::Found;
 pub struct OwnSide {
     rnti: Rnti,
     bits_per_prb: Option<f64>,
-    /// Its downlink grants, by subframe, from the next that is asked for on.
+    /// The user's downlink grants by subframe, from the next subframe that is asked for on.
     grants: BTreeMap<u64, Dci>,
 }
 
 impl OwnSide {
-    /// Of the user with an RNTI.
+    /// The side of the user with an RNTI.
     pub fn new(rnti: Rnti) -> OwnSide {
         OwnSide { rnti, bits_per_prb: None, grants: BTreeMap::new() }
     }
 
-    /// Hears a message, in any order; those of others are of no interest.
+    /// Takes a message. Messages may come in any order; those to other users are ignored.
     pub fn hear(&mut self, found: &Found) {
         let own = found.dci.filter(|dci| dci.rnti == self.rnti && dci.direction == Direction::Downlink);
         if let Some(dci) = own {
@@ -40,9 +40,9 @@ impl OwnSide {
         }
     }
 
-    /// The side in subframe `index`, from the first grant on. Subframes are asked for in order; the longer a subframe is
-    /// kept back, the more is known of what became of its blocks: their answer takes 4 subframes, the next use of their
-    /// process 4 more at least.
+    /// The user's side in subframe `index`, from the first grant on. The caller asks for subframes in order. The later
+    /// the caller asks for a subframe, the more is known of what became of its blocks: their answer takes 4 subframes,
+    /// the next use of their process at least 4 more.
     ///
     /// Source: TS 36.213 §10.1 (the answer comes four subframes later)
     pub fn radio(&mut self, index: u64, snr_db: f32) -> Option<OwnRadio> {
@@ -61,8 +61,8 @@ impl OwnSide {
         })
     }
 
-    /// Whether all blocks of a grant were received: a process gets new data when its block was, or was given up. One
-    /// block that failed settles it; of all others it must be known.
+    /// Whether all blocks of a grant were received. A process gets new data when its block was received or given up.
+    /// One block that failed settles the outcome; otherwise the outcome of every block must be known.
     ///
     /// Source: TS 36.321 §5.3.2.2
     fn outcome(&self, index: u64, dci: &Dci) -> Option<bool> {
@@ -80,7 +80,8 @@ impl OwnSide {
     }
 }
 
-/// Whether a grant tells how much a PRB pair carries: sizes of blocks that are sent again are those of other PRBs.
+/// Whether a grant tells how much a PRB pair carries. A block that is sent again keeps a size that belongs to other
+/// PRBs.
 fn is_rated(dci: &Dci) -> bool {
     !dci.is_retransmission() && dci.bits().0 > 0 && !dci.prbs.is_empty()
 }
@@ -91,7 +92,7 @@ mod tests {
     use airpace_core::Bits;
     use airpace_radio::PrbSet;
 
-    /// A grant of two blocks in a process: which of them are sent, and which of these again.
+    /// A grant of two blocks in a process: which of them are sent, and which of those are sent again.
     fn grant(harq: u8, sent: [bool; 2], again: [bool; 2]) -> Dci {
         Dci {
             rnti: Rnti(100),

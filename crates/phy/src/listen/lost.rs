@@ -1,4 +1,4 @@
-//! A cell that was followed and lost: where nothing more will come, what it is need not be heard again.
+//! A cell that was followed and lost. At the end of the samples, the listener need not read its PBCH again.
 
 use super::LONGEST_GAP_S;
 use crate::cell::Cell;
@@ -12,20 +12,21 @@ use crate::sync::track::Place;
 pub(super) struct LostCell {
     cell: Cell,
     rate_hz: u64,
-    /// Number of the raw sample at which the frame began, and its own.
+    /// Number of the raw sample at which the frame began, and the frame's number.
     frame_start: f64,
     sfn: u16,
 }
 
 impl LostCell {
-    /// Lost at `place`, whose first sample is number `start` as samples came.
+    /// Lost at `place`, whose first raw sample has number `start`.
     pub(super) fn new(cell: Cell, place: &Place, start: f64, rate_hz: u64) -> LostCell {
         let frame_start = start - place.number as f64 * rate_hz as f64 / 1000.0;
         LostCell { cell, rate_hz, frame_start, sfn: place.sfn }
     }
 
-    /// What a candidate would tell that is this cell again, of which a frame begins at raw sample `frame_start`; `None` if it is
-    /// another, or comes too late. Numbers go on with time, as if less than half a frame were missing.
+    /// The broadcast of a candidate that is this cell again; a frame of the candidate begins at raw sample
+    /// `frame_start`. `None` if the candidate is another cell or comes too late. Frame numbers go on with time, as if
+    /// less than half a frame were missing.
     pub(super) fn broadcast(&self, candidate: &Candidate, frame_start: f64) -> Option<Broadcast> {
         let frames = libm::round((frame_start - self.frame_start) * 100.0 / self.rate_hz as f64) as i64;
         let is_again = (candidate.pci, candidate.cp, candidate.duplex)
@@ -68,7 +69,7 @@ mod tests {
             assert_eq!((broadcast.mib.bandwidth, broadcast.ports), (cell.bandwidth, cell.ports));
             Some(broadcast.sfn)
         };
-        // The frame of the place began at a million; others do every 19,200.
+        // The frame of the place began at sample 1,000,000; another begins every 19,200 samples.
         let (frame, ten_seconds) = (19_200.0, 19_200_000.0);
         assert_eq!(sfn(&again, 1_000_000.0), Some(1022));
         assert_eq!(sfn(&again, 1_000_000.0 + 3.0 * frame - 5_000.0), Some(1), "some samples are missing");

@@ -1,8 +1,8 @@
-//! The code of one size of words as linear algebra over bits: a word that a single CCE names, without a trellis.
+//! The code of words of one size as linear algebra over bits: a single CCE names its word, without a trellis.
 //!
-//! The code, its rate matching and the tail-biting are linear. So any set of as many received bits as the word has, if
-//! independent, names the word; and the other bits of the CCE check it. When noise is small this takes some table
-//! look-ups instead of thousands of steps of a trellis.
+//! The code, its rate matching and the tail-biting are linear. So any independent received bits, as many as the word
+//! has, name the word; the other bits of the CCE check it. With little noise, this takes some table look-ups instead of
+//! thousands of steps of a trellis.
 
 use crate::coding::crc::{self, CRC16};
 use crate::coding::{Codeword, RateMatcher};
@@ -20,17 +20,17 @@ const CRC_BITS: usize = CRC16.width() as usize;
 /// The longest word whose circular buffer fits.
 const MAX_WORD: usize = 85;
 
-/// All that is to know about words of one length.
+/// Everything about words of one length.
 #[derive(Clone)]
 pub struct Code {
     size: u8,
     matcher: RateMatcher,
-    /// What each four bits of a word add to the circular buffer.
+    /// What each group of four bits of a word adds to the circular buffer.
     circle: Vec<[Circle; 16]>,
-    /// Two choices of bits that name the word, from the first on and from the last back: a wrong bit at one end of a
-    /// CCE spoils only one of them.
+    /// Two choices of bits that name the word: one from the first bit on, one from the last bit back. A wrong bit at
+    /// one end of a CCE spoils only one of them.
     guesses: Vec<Guess>,
-    /// The differences between words that noise mistakes for one another.
+    /// The differences between words that noise confuses.
     mistakes: Vec<Mistake>,
 }
 
@@ -43,23 +43,23 @@ pub struct Mistake {
     pub mask: u16,
 }
 
-/// Words differ by a mistake in at most so many coded bits, of three per bit of the word; the code's least is 15.
+/// A mistake changes at most this many coded bits, of three per bit of the word; the minimum of the code is 15.
 const MOST_DIFFERENT: u32 = 20;
 
-/// A mistake begins and ends within so many bits of the word.
+/// A mistake spans at most this many bits of the word.
 const LONGEST_MISTAKE: u32 = 9;
 
-/// A choice of as many bits of a CCE, in which a word begins, as the word has.
+/// A choice of bits of a word's first CCE, as many as the word has.
 #[derive(Clone)]
 struct Guess {
-    /// What each four received bits add to the word.
+    /// What each group of four received bits adds to the word.
     word: Vec<[u128; 16]>,
-    /// What each four received bits add to the CCE that the word would have been sent as.
+    /// What each group of four received bits adds to the CCE as which the word would have been sent.
     coded: Vec<[CceBits; 16]>,
 }
 
 impl Code {
-    /// Of payloads of `size` bits (at most 64).
+    /// For payloads of `size` bits (at most 64).
     pub fn new(size: u8) -> Code {
         let len = (usize::from(size) + CRC_BITS).min(MAX_WORD);
         let matcher = RateMatcher::new(len);
@@ -83,12 +83,12 @@ impl Code {
         usize::from(self.size) + CRC_BITS
     }
 
-    /// Whether words have no bit: never.
+    /// Whether words have no bits: never.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// How its coded bits lie.
+    /// The order of the coded bits.
     pub fn matcher(&self) -> &RateMatcher {
         &self.matcher
     }
@@ -105,9 +105,9 @@ impl Code {
         Cces { circle, len: 3 * self.len(), at: 0 }
     }
 
-    /// Words that a place beginning with a CCE of `hard` bits may carry: those that explain most of the bits.
+    /// Words of messages whose first CCE may have the bits `hard`: those that explain most of the bits.
     pub fn words(&self, hard: CceBits) -> impl Iterator<Item = u128> + '_ {
-        // Of bits that chance makes right, half are wrong; a quarter is allowed.
+        // Of random bits, half are wrong; a quarter is allowed.
         let most = (BITS_PER_CCE - self.len().min(BITS_PER_CCE)) as u32 / 4;
         let mut last = None;
         self.guesses.iter().filter_map(move |guess| {
@@ -120,15 +120,16 @@ impl Code {
         })
     }
 
-    /// How words differ that noise mistakes for one another.
+    /// The differences between words that noise confuses.
     pub fn mistakes(&self) -> &[Mistake] {
         &self.mistakes
     }
 
-    /// The first independent bits among those at `order`; `None` if a CCE does not determine the word.
+    /// Chooses the first independent bits among those at `order`; `None` if a CCE does not determine the word.
     fn guess(&self, rows: &[Circle], order: impl Iterator<Item = usize>) -> Option<Guess> {
         let len = rows.len();
-        // Of a transmitted bit: the bits of the word that it sums up, and which received bits it is made of.
+        // For each transmitted bit: the bits of the word of which it is the sum, and the received bits of which it is
+        // made.
         let mut basis: Vec<(u128, CceBits)> = Vec::new();
         for at in order {
             let sums = (0..len).fold(0u128, |sums, bit| {
@@ -190,13 +191,13 @@ impl Iterator for Cces {
     }
 }
 
-/// Every path through the trellis that soon comes back, beginning at every bit.
+/// Every path through the trellis that soon returns to the true one, from every bit on.
 fn mistakes(size: usize, len: usize) -> Vec<Mistake> {
     let weight = |pattern: u128| -> u32 {
         let coded = Codeword::encode(pattern, len);
         coded.steps().iter().flatten().map(|&bit| u32::from(bit)).sum()
     };
-    // Begun at the lowest bit, so that none is counted twice.
+    // Patterns begin at the lowest bit, so that none is counted twice.
     let patterns = (1u128..1 << LONGEST_MISTAKE).filter(|pattern| pattern % 2 == 1);
     let light: Vec<u128> = patterns.filter(|&pattern| weight(pattern) <= MOST_DIFFERENT).collect();
     let all = (1u128 << len) - 1;
@@ -224,7 +225,7 @@ const fn lowest(bits: u128) -> u128 {
     bits & bits.wrapping_neg()
 }
 
-/// Tables of a linear map of `count` bits, four bits each; `of` is the image of one bit.
+/// Tables of a linear map of `count` bits, one table per four bits; `of` is the image of one bit.
 fn nibbles<T: Copy + Default>(
     count: usize,
     of: impl Fn(usize) -> T,

@@ -1,9 +1,9 @@
 //! Many words through the trellis, side by side in the lanes of a vector.
 //!
-//! Soft values of four bits and a sign, metrics of eight bits that saturate: what is so far behind the best path that it
-//! does not fit never catches up. It costs a few hundredths of a decibel against
-//! [`coding::Viterbi`](crate::coding::Viterbi), of which it is otherwise the twin, and half of the time that sixteen bits take.
-//! It is written as loops over arrays, which the compiler turns into whatever vectors the processor is found to have.
+//! Soft values have four bits and a sign. Metrics have eight bits and saturate: a path so far behind the best that its
+//! metric does not fit never catches up. Against [`coding::Viterbi`](crate::coding::Viterbi), to which this decoder is
+//! otherwise equal, it loses a few hundredths of a decibel, and it takes half of the time that sixteen bits take. It is
+//! written as loops over arrays, which the compiler turns into the vectors that the processor has.
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -16,14 +16,14 @@ pub const LANES: usize = 32;
 /// One value of each word.
 pub type Lane = [i8; LANES];
 
-/// The largest soft value, and what their mean is made.
+/// The largest soft value, and the value to which their mean is scaled.
 ///
-/// Chosen: steps of an eighth of a typical value; what is nearly twice as large is as sure as it gets.
+/// Chosen: steps of an eighth of a typical value; a value nearly twice as large counts as fully sure.
 const LOUDEST: f32 = 15.0;
 const TYPICAL: f32 = 8.0;
 
-/// Steps after which the best metric is set to the largest number. A step takes at most 90 from the best, and about three
-/// from that of a word in noise.
+/// After this many steps, the best metric is raised to the largest number. A step takes at most 90 from the best
+/// metric, and about three from that of a word in noise.
 const RENORMALISE: usize = 8;
 
 /// States whose decisions lie in one number.
@@ -32,7 +32,7 @@ const PER_BYTE: usize = 8;
 /// Which states came from their odd predecessor, eight in each number, in each lane.
 type Decisions = [[u8; LANES]; STATES / PER_BYTE];
 
-/// The decoder. Words may differ in length: all go as far as the longest.
+/// The decoder. Words may differ in length: every lane runs as long as the longest word.
 #[derive(Clone, Debug)]
 pub struct Lanes {
     arch: Arch,
@@ -54,7 +54,7 @@ impl Default for Lanes {
 }
 
 impl Lanes {
-    /// Where the soft values of a lane's word go: three per bit, positive for 0, 1…128 bits.
+    /// The place for the soft values of a lane's word: three per bit, positive for 0, 1…128 bits.
     pub fn word(&mut self, lane: usize) -> &mut Vec<[i16; 3]> {
         &mut self.words[lane]
     }
@@ -94,10 +94,10 @@ impl Lanes {
     }
 }
 
-/// What turns the soft values of a word to those of a few bits.
+/// The factor that scales the soft values of a word to a few bits.
 fn scale(word: &[[i16; 3]]) -> f32 {
     let values = word.as_flattened();
-    // Bits that were not sent say nothing of the others.
+    // Bits that were not sent say nothing about the others.
     let sent = values.iter().filter(|&&value| value != 0).count();
     let sum: u32 = values.iter().map(|value| u32::from(value.unsigned_abs())).sum();
     TYPICAL * sent as f32 / sum.max(1) as f32
@@ -146,8 +146,8 @@ impl WithSimd for Turns<'_> {
 /// One step of the trellis in all lanes.
 #[inline(always)]
 fn butterflies(step: &[Lane; 3], old: &[Lane; STATES], new: &mut [Lane; STATES]) -> Decisions {
-    // What each of the eight outputs costs against the one that was heard: four have the sign of the first as heard, the
-    // others are their complements.
+    // The cost of each of the eight outputs, measured against what was heard: four take the first value with its own
+    // sign, the others are their complements.
     let heard: Lane = lanes(|lane| step[0][lane].abs() + step[1][lane].abs() + step[2][lane].abs());
     let mut costs = [[0i8; LANES]; 8];
     for (pattern, cost) in costs.iter_mut().enumerate() {
@@ -175,7 +175,7 @@ fn butterflies(step: &[Lane; 3], old: &[Lane; STATES], new: &mut [Lane; STATES])
     decisions
 }
 
-/// Of each butterfly: which of the three streams are taken with a minus, as bits.
+/// For each butterfly: which of the three streams have a minus sign, as bits.
 static PATTERNS: [usize; STATES / 2] = {
     let mut patterns = [0; STATES / 2];
     let mut half = 0;
@@ -198,14 +198,14 @@ fn trace_back(decisions: &[Decisions], lens: &[usize; LANES], metrics: &[Lane; S
     let mut best = [0u8; LANES];
     let mut largest = metrics[0];
     for (state, metric) in metrics.iter().enumerate().skip(1) {
-        // Of equals the last, as the scalar decoder has it.
+        // Of equal metrics the last wins, as in the scalar decoder.
         best = lanes(|lane| if metric[lane] >= largest[lane] { state as u8 } else { best[lane] });
         largest = lanes(|lane| largest[lane].max(metric[lane]));
     }
     let longest = lens.iter().copied().max().unwrap_or(0);
     let mut states = best;
     let mut last = states;
-    // Of each step, the newest bit of the state behind it.
+    // For each step, the newest bit of the state after it.
     let mut newest = [[0u8; LANES]; MAX_WORD_BITS];
     for (at, decisions) in decisions.iter().enumerate().rev() {
         if at < longest {
@@ -240,7 +240,7 @@ mod tests {
     use crate::coding::{Codeword, Viterbi};
     use airpace_core::{Rng, Streams};
 
-    /// The same, one word after the other, one number after the other.
+    /// The same in plain code: one word after the other, one number after the other.
     fn plain(word: &[[i16; 3]], longest: usize) -> Decoded {
         let len = word.len();
         if len == 0 {
@@ -260,7 +260,7 @@ mod tests {
             let old = metrics;
             let mut decision = 0u64;
             for state in 0..STATES {
-                // All outputs turn with the newest bit, and with the oldest.
+                // The newest bit turns all outputs around, and so does the oldest.
                 let newest = if state < STATES / 2 { 1 } else { -1 };
                 let [even, odd] = [1, -1].map(|oldest: i8| {
                     let signs = SIGNS[state % (STATES / 2)].map(|sign| sign as i8 * newest * oldest);

@@ -1,4 +1,4 @@
-//! What a receiver heard of one subframe's control region, and how much it speaks for given bits.
+//! What a receiver heard of one subframe's control region, and how strongly it speaks for given bits.
 
 use crate::grid::BITS_PER_CCE;
 use crate::modulation::{LOUDEST, Soft};
@@ -15,38 +15,38 @@ const SOFT_PER_NAT: f32 = 8.0;
 /// From this soft value on a bit is as sure as it gets: 16 nats.
 const SURE: usize = 128;
 
-/// How often a bit is wrong for a reason that its log-likelihood ratio does not know: an impulse, a neighbour's
-/// cell, a channel that moved. It keeps one such bit from overruling a hundred others.
+/// How often a bit is wrong for a reason that its log-likelihood ratio does not know: an impulse, a neighbouring cell,
+/// a channel that moved. This keeps one such bit from overruling a hundred others.
 const SURPRISE: f64 = 1.0 / 256.0;
 
-/// CCEs are called empty only where so many nats are expected of a bit: at about 10 dB …
+/// A CCE is called empty only if this many nats are expected of a bit, which is at about 10 dB …
 const LOUD_NATS: f32 = 20.0;
 
-/// … and not even this share of them was heard: twice what noise alone sounds like there, and half of a message sent
-/// 6 dB below the reference signals.
+/// … and if not even this share of them was heard. The share is twice that of noise alone, and half of that of a
+/// message sent 6 dB below the reference signals.
 const EMPTY_SHARE: f32 = 0.25;
 
-/// Where nothing is sent, the mean size of a bit's log-likelihood ratio is 0.8 nats times the root of four signal to noise
-/// ratios; that of the 72 bits of a CCE is hardly ever more than one nat times that root. As a share of what is expected it is
-/// this over the root of the ratio …
+/// Where nothing is sent, the mean size of a bit's log-likelihood ratio is 0.8 nats times the root of four signal to
+/// noise ratios. The mean over the 72 bits of a CCE is hardly ever more than one nat times that root. As a share of
+/// what is expected, this limit is the following number over the root of the ratio …
 const NOISE_SHARE: f32 = 1.0;
 
-/// … and tells nothing where it is above this: messages may fade.
+/// … and is not used if the share is above this: messages may fade.
 const MOST_SHARE: f32 = 0.6;
 
-/// Messages are sent with amplitudes from this to that, against the reference signals: 6 dB below to 6 dB above.
+/// Messages are sent with amplitudes between these, relative to the reference signals: 6 dB below to 6 dB above.
 const FAINTEST: f32 = 0.5;
 const LOUDEST_SENT: f32 = 2.0;
 
-/// Of the bits of a clear CCE so many are wrong on average, at most.
+/// At most this many bits of a clear CCE are wrong on average.
 const CLEAR_WRONG: f32 = 0.002;
 
 /// Evidence of bits by the size of their soft values.
 #[derive(Clone, Debug)]
 pub(super) struct Weights {
-    /// For a bit of the sign that was heard, in parts of a bit against not knowing.
+    /// For a bit of the sign that was heard: its evidence in parts of a bit, against not knowing.
     agrees: [i16; SURE + 1],
-    /// How much less for one of the other sign.
+    /// How much smaller the evidence is for a bit of the other sign.
     loss: [i16; SURE + 1],
     /// How likely the sign that was heard is wrong.
     wrong: [f32; SURE + 1],
@@ -81,26 +81,26 @@ pub(super) struct SoftRegion {
 #[derive(Clone, Copy, Debug)]
 struct SoftCce {
     hard: CceBits,
-    /// Evidence for exactly these bits.
+    /// Evidence for exactly the bits that were heard.
     most: i32,
     is_active: bool,
     is_clear: bool,
-    /// Sum of the sizes of its soft values, in nats; beyond all bounds if they are no numbers.
+    /// Sum of the sizes of its soft values, in nats; infinite if they are not numbers.
     heard: f32,
-    /// What that is of a message as strong as the reference signals.
+    /// The sum that is expected of a message as strong as the reference signals.
     expected: f32,
-    /// Less than this is no more than noise.
+    /// A smaller sum is no more than noise.
     least: f32,
 }
 
-/// What a CCE says of the bits that it may have.
+/// How a CCE agrees with the bits that it may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Agreement {
-    /// How much better they explain it than bits of chance do, in parts of a bit.
+    /// How much better these bits explain the CCE than random bits do, in parts of a bit.
     pub evidence: i32,
-    /// Sum of the soft values in nats, those of the other sign taken off.
+    /// Sum of the soft values in nats; values of the other sign are subtracted.
     pub heard: f32,
-    /// That of a message as strong as the reference signals.
+    /// The sum that is expected of a message as strong as the reference signals.
     pub expected: f32,
 }
 
@@ -119,39 +119,41 @@ impl Agreement {
         than_either(self.evidence as f32 / PARTS, self.something(amplitude))
     }
 
-    /// How likelier it is that the bits of these CCEs were sent too, behind those of `before`, than that they were not, in bits:
-    /// for then others were, or nothing. What is sent is as strong in all of a message's CCEs.
+    /// By how many bits it is likelier that the bits of these CCEs were sent too, behind those of `before`, than that
+    /// they were not. If they were not, other bits were sent there, or nothing. A message is equally strong in all of
+    /// its CCEs.
     pub fn goes_on(&self, before: &Agreement) -> f32 {
         let amplitude = before.heard.max(0.0) / before.expected.max(f32::MIN_POSITIVE);
         than_either(self.evidence as f32 / PARTS, self.something(amplitude))
     }
 
-    /// How likelier what was heard is if the bits were sent with an amplitude than if nothing was, in bits.
+    /// By how many bits what was heard is likelier if the bits were sent with this amplitude than if nothing was sent.
     ///
     /// A log-likelihood ratio L that is expected to be m is e^(a·L/2 − a²·m/4) times as likely with amplitude a as with none.
     fn something(&self, amplitude: f32) -> f32 {
         let nats = amplitude * self.heard / 2.0 - amplitude * amplitude * self.expected / 4.0;
-        // What is no number says nothing against the bits.
+        // A value that is not a number says nothing against the bits.
         if nats.is_finite() { std::f32::consts::LOG2_E * nats } else { f32::INFINITY }
     }
 }
 
-/// How much likelier something is than either of two others that it is likelier than by so many bits each.
+/// By how many bits something is likelier than two alternatives together; the arguments say by how many it is likelier
+/// than each.
 fn than_either(first: f32, second: f32) -> f32 {
     let (least, most) = if first < second { (first, second) } else { (second, first) };
     least - libm::log2f(1.0 + libm::exp2f(least - most))
 }
 
-/// Of the 72 bits of a CCE, so many may be wrong at the least signal with which any message is found; of bits that
-/// chance makes right, half are wrong.
+/// At the weakest signal with which any message is found, this many of the 72 bits of a CCE may be wrong. Of random
+/// bits, half are wrong.
 const MOST_WRONG: u32 = 36;
 
 impl SoftRegion {
-    /// Takes a subframe in.
+    /// Loads a subframe.
     pub fn load(&mut self, observation: &Observation) {
         self.soft.clear();
         self.cces.clear();
-        // Of a bit sent at the power of the reference signals.
+        // For a bit that is sent at the power of the reference signals.
         let mean = 2.0 * libm::exp10f(observation.snr_db / 10.0);
         for (at, llrs) in observation.llrs.chunks_exact(BITS_PER_CCE).enumerate() {
             let start = self.soft.len();
@@ -177,7 +179,7 @@ impl SoftRegion {
                 hard: u128::from(hard(low)) | u128::from(hard(high)) << 64,
                 most,
                 is_active: !(expected > LOUD_NATS && share < EMPTY_SHARE),
-                // What is no number is no silence.
+                // A value that is not a number does not count as silence.
                 heard: if heard >= 0.0 { heard } else { f32::INFINITY },
                 expected: expected * BITS_PER_CCE as f32,
                 least: least * BITS_PER_CCE as f32,
@@ -216,7 +218,7 @@ impl SoftRegion {
         &self.soft[bits]
     }
 
-    /// How well `bits` explain a CCE; `None` if hardly more are right than chance makes.
+    /// How well `bits` explain a CCE; `None` if hardly more bits are right than by chance.
     #[inline]
     pub fn agreement(&self, cce: usize, bits: CceBits) -> Option<Agreement> {
         let of = &self.cces[cce];
@@ -236,13 +238,13 @@ impl SoftRegion {
         Some(Agreement { evidence, heard, expected: of.expected })
     }
 
-    /// How many bits of a CCE were heard otherwise.
+    /// How many bits of a CCE were heard with the other sign.
     pub fn wrong(&self, cce: usize, bits: CceBits) -> u32 {
         (self.cces[cce].hard ^ bits).count_ones()
     }
 
-    /// How well soft bits agree that are the same coded bit, `period` bits apart: 1 without noise, around 0 if they
-    /// are not the same at all.
+    /// How well soft bits agree that stand for the same coded bit, `period` bits apart: 1 without noise, around 0 if
+    /// they do not stand for the same bit.
     pub fn repeats(&self, bits: std::ops::Range<usize>, period: usize) -> f32 {
         let soft = &self.soft[bits];
         let (mut sum, mut all) = (0i64, 0i64);

@@ -1,4 +1,4 @@
-//! Cell-specific reference signals: what a receiver learns the channel from.
+//! Cell-specific reference signals, from which a receiver learns the channel.
 
 use num_complex::Complex32;
 

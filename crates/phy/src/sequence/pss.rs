@@ -1,4 +1,4 @@
-//! The primary synchronisation signal: which third of the identities, and where five milliseconds begin.
+//! The primary synchronisation signal: tells the third of the identities, and where five milliseconds begin.
 
 use num_complex::Complex32;
 

@@ -1,4 +1,4 @@
-//! The secondary synchronisation signal: which group of identities, and which half of the frame.
+//! The secondary synchronisation signal: tells the group of identities, and the half of the frame.
 
 use super::pss::LEN;
 

@@ -23,15 +23,15 @@ pub struct Broadcast {
     pub sfn: u16,
 }
 
-/// Reads the PBCH frame by frame, from the six PRBs in the middle. What one frame alone does not tell, up to four in a row
-/// may.
+/// Reads the PBCH frame by frame, from the six PRBs in the middle. If one frame alone is not enough, up to four in a
+/// row may be.
 pub struct BroadcastReader {
     demodulator: Demodulator,
     viterbi: Viterbi,
     guesses: [Guess; 3],
 }
 
-/// The cell, if it had so many ports.
+/// The cell, on the assumption that it has a certain number of ports.
 struct Guess {
     cell: Cell,
     estimator: Estimator,
@@ -60,15 +60,15 @@ impl BroadcastReader {
             }
         };
         BroadcastReader {
-            // A few transforms per search: there is no haste.
+            // A search needs few transforms, so their speed does not matter.
             demodulator: Demodulator::by(Transform::Reproducible, Numerology::nominal(Bandwidth::ALL[0], cp)),
             viterbi: Viterbi::default(),
             guesses: Ports::ALL.map(guess),
         }
     }
 
-    /// Reads the next frame, of which `subframe` has subframe 0, at [`VIEW_HZ`]. `None` if it tells nothing, or has too
-    /// few samples.
+    /// Reads the next frame; `subframe` holds its subframe 0 at [`VIEW_HZ`]. `None` if the PBCH cannot be read, or if
+    /// samples are missing.
     pub fn read(&mut self, subframe: &[Complex32], cfo_hz: f64) -> Option<Broadcast> {
         let mut samples = subframe.get(..self.demodulator.numerology().subframe_samples())?.to_vec();
         turn_back(&mut samples, cfo_hz / VIEW_HZ as f64);
@@ -92,7 +92,7 @@ impl Guess {
     /// The soft bits of the PBCH in a grid of six PRBs.
     fn soft(&mut self, grid: &Grid) -> Vec<Soft> {
         let slot = self.cell.cp.symbols_per_slot();
-        // The first symbol of the PBCH comes last, so that the carrier's phase is that of its symbols.
+        // The first symbol of the PBCH comes last, so that the estimate has the carrier phase of the PBCH.
         let symbols = [slot - 3, 2 * slot - 3, slot + 1, slot];
         self.estimator.forget();
         self.estimator.begin();

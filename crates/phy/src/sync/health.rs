@@ -1,4 +1,4 @@
-//! How well a cell is heard, from subframe to subframe: what is a bad moment, and what is the end.
+//! How well a cell is heard, from subframe to subframe: tells a bad moment from the loss of the cell.
 
 use num_complex::Complex32;
 
@@ -11,15 +11,15 @@ pub struct Health {
     /// Averages of products of neighbours and of powers, as in [`Hints`].
     neighbours: Complex32,
     power: f32,
-    /// Faint subframes in a row, and where they began.
+    /// Faint subframes in a row, and the first sample of the faint or unsure ones.
     faint: u32,
     since: i64,
     /// Subframes since the cell was last heard for sure.
     unsure: u32,
     /// Frames in a row whose PBCH could not be read.
     mute: u32,
-    /// The clarity of subframes in which the PSS was where it was expected, and how many since in which it was not, and
-    /// reference signals were blurred.
+    /// The clarity of subframes in which the PSS was at its expected place; and how often since then the PSS was
+    /// elsewhere while reference signals were blurred.
     sharp: f32,
     astray: u32,
     /// The usual clarity.
@@ -36,38 +36,38 @@ const GONE: u32 = 3;
 /// Subframes after which a cell that was hard to hear all along counts as lost.
 const TOO_FAINT: u32 = 200;
 
-/// Frames without a readable PBCH after which a cell counts as lost: one that is clear, and one that is not.
+/// A cell counts as lost after this many frames without a readable PBCH: for a clear cell, and for any other.
 ///
-/// Chosen: the PBCH of a single frame bears more noise than any message; unread, something else is wrong: timing by more
-/// than reference signals can tell.
+/// Chosen: the PBCH of a single frame bears more noise than any message. If it is unread, something else is wrong:
+/// timing is off by more than reference signals can show.
 const MUTE: [u32; 2] = [3, 10];
 
-/// PSS that are not where they are expected, with reference signals of less than this share of their clarity before, after
-/// which a cell counts as lost.
+/// After this many PSS away from their expected place, a cell counts as lost. They count only if the clarity of
+/// reference signals is below this share of its value before.
 const ASTRAY: u32 = 2;
 const BLURRED: f32 = 0.7;
 
-/// How fast the usual clarity follows, and how fast if it may be none of the cell's.
+/// How fast the usual clarity follows; and how fast if the subframe may not be the cell's.
 const USUAL_SHARE: f32 = 0.1;
 const DOUBTFUL_SHARE: f32 = 0.02;
 
-/// Doubtful subframes in a row after which they are what the cell is like from now on.
+/// After this many doubtful subframes in a row, they count as the cell's normal state.
 const NEW_USAGE: u32 = 10;
 
-/// How well the PCFICH fits its indicator in a subframe that is heard, at least, and the least logarithm of how much likelier
-/// that is than any other.
+/// The least fit of the PCFICH to its indicator in a subframe that is heard; and the least logarithm of how much
+/// likelier this indicator is than any other.
 ///
-/// Chosen: 32 bits of a subframe that begins elsewhere fit the best of three words by 0.2 in the mean and hardly ever by 0.6;
-/// at −3 dB, where a single CCE cannot be read, they still fit by 0.7. Whoever does not hear how long the control region is
-/// does not hear what stands in it.
+/// Chosen: 32 bits of a subframe that begins elsewhere fit the best of three words by 0.2 in the mean and hardly ever
+/// by 0.6. At −3 dB, where a single CCE cannot be read, true ones still fit by 0.7. A receiver that cannot read the
+/// length of the control region cannot read its content either.
 const LEAST_FIT: f32 = 0.6;
 const LEAST_MARGIN: f32 = 5.0;
 
-/// A coherence beyond which a cell is clear.
+/// Above this coherence a cell is clear.
 const CLEAR: f32 = 0.6;
 
 impl Health {
-    /// Of a cell of which nothing is known but how clear it usually is.
+    /// For a cell of which only the usual clarity is known.
     pub fn new(usual: f32) -> Health {
         Health {
             neighbours: Complex32::default(),
@@ -83,19 +83,19 @@ impl Health {
         }
     }
 
-    /// As if nothing had happened.
+    /// Starts again, as if nothing had happened.
     pub fn renew(&mut self) {
         *self = Health { sharp: self.sharp, ..Health::new(self.usual) };
     }
 
-    /// Takes what a subframe told; whether the cell, clear before, can hardly be heard in it.
+    /// Takes what a subframe told. Returns whether the cell can hardly be heard in it.
     pub fn observe(&mut self, hints: &Hints, is_doubtful: bool, sample: i64) -> bool {
         let share = if is_doubtful { DOUBTFUL_SHARE } else { USUAL_SHARE };
         self.usual += share * (hints.clarity() - self.usual);
         self.doubtful = if is_doubtful { self.doubtful + 1 } else { 0 };
         let was_clear = self.coherence() > CLEAR;
-        // Within a few symbols the carrier cannot turn far: where it seems to, timing is off by whole periods of the reference
-        // signals.
+        // Within a few symbols the carrier cannot turn far. If it seems to, timing is off by whole periods of the
+        // reference signals.
         let is_absurd = hints.turn.re < 0.0 && hints.turn.norm_sqr() > hints.neighbours.norm_sqr() / 16.0;
         let is_faint = is_absurd || hints.coherence() < hints.of_noise().min(0.5 * CLEAR);
         if is_faint && was_clear {
@@ -109,7 +109,7 @@ impl Health {
         let share = if self.power == 0.0 { 1.0 } else { 0.1 };
         self.neighbours += (hints.neighbours - self.neighbours) * share;
         self.power += (hints.power - self.power) * share;
-        // Ten subframes are averaged: noise adds up to a third of that in one.
+        // The average runs over ten subframes: noise adds up to a third of its size in one subframe.
         if self.coherence() > hints.of_noise() / 3.0 {
             self.unsure = 0;
         } else {
@@ -121,7 +121,7 @@ impl Health {
         is_faint && self.unsure > 0
     }
 
-    /// Takes whether the PSS was where it was expected, and the clarity of the subframe that it lies in.
+    /// Takes whether the PSS was at its expected place, and the clarity of its subframe.
     pub fn observe_primary(&mut self, is_here: bool, clarity: f32) {
         if is_here {
             self.astray = 0;
@@ -136,8 +136,8 @@ impl Health {
         self.mute = if is_read { 0 } else { self.mute + 1 };
     }
 
-    /// Whether it may not be a subframe of the cell that was heard: its reference signals are suddenly blurred, or its PCFICH
-    /// says nothing.
+    /// Whether the subframe may not be one of the cell: its reference signals are suddenly blurred, or its PCFICH
+    /// cannot be read.
     pub fn is_doubtful(&self, hints: &Hints, heard: &Observation) -> bool {
         hints.clarity() < BLURRED * self.usual || heard.cfi_fit < LEAST_FIT || heard.cfi_margin < LEAST_MARGIN
     }
@@ -147,13 +147,13 @@ impl Health {
         self.doubtful == 0
     }
 
-    /// Whether there was doubt for so long that this is what the cell is like.
+    /// Whether the doubt has lasted so long that it is the cell's normal state.
     pub fn is_new_usage(&self) -> bool {
         self.doubtful > NEW_USAGE
     }
 
-    /// The first sample in which nothing is known to be heard, if the cell is not there any more. `sample` is that of the last
-    /// subframe.
+    /// The first sample from which nothing was heard for certain, if the cell is gone. `sample` is the first of the
+    /// last subframe.
     pub fn lost_since(&self, sample: i64) -> Option<i64> {
         let is_mute = self.mute >= MUTE[usize::from(self.coherence() < CLEAR)];
         if is_mute || self.astray >= ASTRAY {

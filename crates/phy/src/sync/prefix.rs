@@ -1,24 +1,25 @@
-//! Where symbols begin, by their cyclic prefixes: what still tells it when timing is off by more than reference signals can.
+//! Where symbols begin, found by their cyclic prefixes. This works even if timing is off by more than reference signals
+//! can show.
 
 use num_complex::Complex32;
 
 use crate::numerology::Numerology;
 
-/// How much of the power of prefixes must come again at their symbols' ends, and by how much more than where they are thought
-/// to be.
+/// The least share of the prefixes' power that must come again at the ends of their symbols; and how many times the
+/// share at the expected place it must be.
 ///
-/// Chosen: a symbol's prefix comes again in full without noise; anything else by chance, a seventh of it over three symbols of
-/// a narrow cell.
+/// Chosen: without noise, a symbol's prefix comes again in full. Anything else comes again only by chance: a seventh of
+/// it, over three symbols of a narrow cell.
 const ALIKE: f32 = 0.3;
 const RATHER: f32 = 1.5;
 
-/// By how many samples the symbols of a subframe begin later than thought, up to half a symbol either way; `None` where their
-/// prefixes do not show it. `samples` begin half a symbol and a prefix before the subframe, and reach half a symbol beyond the
-/// end of its first `symbols` symbols.
+/// By how many samples the symbols of a subframe begin later than expected, up to half a symbol either way; `None` if
+/// their prefixes do not show it. `samples` begin half a symbol and a prefix before the subframe, and reach half a
+/// symbol beyond the end of its first `symbols` symbols.
 pub fn displacement(numerology: Numerology, samples: &[Complex32], symbols: usize) -> Option<i64> {
     let size = numerology.fft_size();
     let prefix = numerology.prefix_samples(1);
-    // Sums from the first sample on, of products of samples that should be alike, and of their powers.
+    // Running sums of products of samples that should be alike, and of their powers.
     let (mut product, mut power) = (Complex32::default(), 0.0f32);
     let mut sums = vec![(product, power)];
     for (early, late) in samples.iter().zip(samples.get(size..)?) {

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use num_complex::Complex32;
 
-/// Samples without gaps between them lie in runs; those of a run in blocks, so that none is ever moved.
+/// Samples without a gap form a run. A run holds its samples in blocks, so that none is ever moved.
 #[derive(Clone, Debug)]
 pub struct Ring {
-    /// At least one; the last goes on.
+    /// At least one run. New samples go to the last.
     runs: VecDeque<Run>,
     /// Blocks that are not needed at the moment.
     spare: Vec<Vec<Complex32>>,
@@ -30,15 +30,16 @@ struct Run {
 /// Samples of a block: half a subframe of the widest cell.
 const BLOCK: usize = 1 << 14;
 
-/// Blocks that are kept for what comes.
+/// Most unused blocks that are kept for later samples.
 const SPARES: usize = 8;
 
-/// Runs that are kept.
+/// Most runs that are kept.
 ///
-/// Chosen: a receiver that loses samples more often within the time that is needed to find a cell is of no use.
+/// Chosen: a receiver that loses samples more often while a cell is being found is of no use.
 const MOST_RUNS: usize = 16;
 
-/// More than this many, a day's worth, count as so many: numbers stay such that floating-point ones hold them with fractions.
+/// A larger loss than this, a day's worth, counts as this many samples: so floating-point numbers hold sample numbers
+/// with fractions.
 const MOST_LOST: u64 = 1 << 42;
 
 impl Ring {
@@ -57,18 +58,18 @@ impl Ring {
         self.runs.back().map_or(0, Run::end)
     }
 
-    /// How many are there.
+    /// How many samples are there.
     pub fn len(&self) -> usize {
         self.runs.iter().map(|run| run.len).sum()
     }
 
-    /// Whether none is there.
+    /// Whether no sample is there.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The numbers of the samples without a gap among which `number` is, or else of the next after it. The last run goes
-    /// on, and may be empty; there is none only after the end.
+    /// The sample numbers of the run that holds `number`, or else of the next run after it. The last run is still
+    /// growing and may be empty. `None` only if `number` lies after the end.
     pub fn run_from(&self, number: i64) -> Option<Range<i64>> {
         let mut runs = self.runs.iter().map(|run| run.start..run.end());
         let last = self.end();
@@ -92,7 +93,7 @@ impl Ring {
         }
     }
 
-    /// `count` samples were lost: those before cannot be joined with those after.
+    /// `count` samples were lost: those before the gap cannot be joined with those after it.
     pub fn skip(&mut self, count: u64) {
         if count == 0 {
             return;
@@ -121,12 +122,12 @@ impl Ring {
         while run.done >= BLOCK {
             run.done -= BLOCK;
             let block = run.blocks.pop_front();
-            // Some are enough: what a long search held is given back.
+            // A few spare blocks are enough: the memory of a long search is given back.
             self.spare.extend(block.filter(|_| self.spare.len() < SPARES));
         }
     }
 
-    /// Forgets what lies before the last gap of more than `longest` samples that ends before `number`.
+    /// Forgets the samples before the last gap that is longer than `longest` samples and ends before `number`.
     pub fn forget_beyond_gap(&mut self, number: i64, longest: i64) {
         let mut gaps = self.runs.iter().zip(self.runs.iter().skip(1));
         let is_long =
@@ -136,7 +137,7 @@ impl Ring {
         }
     }
 
-    /// Forgets all but the last `count`.
+    /// Forgets all but the last `count` samples.
     pub fn keep(&mut self, count: usize) {
         let mut gone = self.len().saturating_sub(count);
         while let Some(run) = self.runs.front().filter(|_| gone > 0) {

@@ -1,4 +1,4 @@
-//! Cell search: every cell that a stretch of samples holds, the strongest first.
+//! Cell search: finds every cell in a stretch of samples, the strongest first.
 //!
 //! ```text
 //! correlation with three PSS at many carrier offsets, folded to 5 ms ─▶ peaks
@@ -29,10 +29,10 @@ const FRESH: usize = BLOCK - SYMBOL + 1;
 /// Bins of [`BLOCK`] between carrier offsets that are tried: 7.5 kHz, so that at most 1 dB is lost in between.
 const OFFSET_STEP: i64 = 4;
 
-/// With a larger carrier offset a part of the PBCH would be beyond the view's passband.
+/// With a larger carrier offset, a part of the PBCH would lie outside the view's passband.
 const MOST_CFO_HZ: f64 = VIEW_PASSBAND_HZ as f64 - 540_000.0;
 
-/// How the cell parts its sending from its receiving.
+/// How the cell separates its sending from its receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Duplex {
     /// By frequency.
@@ -48,9 +48,9 @@ pub struct Candidate {
     pub pci: u16,
     /// Cyclic prefix.
     pub cp: CyclicPrefix,
-    /// How the cell parts its sending from its receiving.
+    /// How the cell separates its sending from its receiving.
     pub duplex: Duplex,
-    /// Where a frame begins, in samples of the view; the first that does not end before the view begins.
+    /// Where a frame begins, in samples of the view: the first frame that does not end before the view begins.
     pub frame_start: f64,
     /// How far the cell's carrier lies above the receiver's.
     pub cfo_hz: f64,
@@ -94,7 +94,7 @@ struct Work {
     product: Vec<Complex32>,
     scratch: Vec<Complex32>,
     energy: Vec<f32>,
-    /// Of each PSS and offset: the folded correlation.
+    /// For each PSS and offset: the folded correlation.
     folded: Vec<Vec<f32>>,
 }
 
@@ -148,17 +148,17 @@ impl Search {
         self.strongest_primary
     }
 
-    /// The best fit of 336 SSS, both prefixes and both duplex modes, that noise alone reaches now and then, when a
+    /// The best fit that noise alone reaches now and then, among 336 SSS, both prefixes and both duplex modes, when a
     /// view holds `halves` SSS.
     ///
-    /// Chosen: products of two Gaussians have a mean size of π/4 of their deviation; of 1344 tries the best is 2.9 times
-    /// the deviation of their sum.
+    /// Chosen: products of two Gaussians have a mean size of π/4 of their deviation. The best of 1344 tries is 2.9
+    /// times the deviation of their sum.
     pub fn least_secondary(halves: usize) -> f32 {
         2.9 * 1.27 / ((LEN * halves.max(1)) as f32).sqrt()
     }
 
-    /// All cells that `view`, at [`VIEW_HZ`], holds: at most `count`, the best first. Several views of one cell count
-    /// once. Five milliseconds are enough for a strong cell; twice as many make the half frame sure.
+    /// All cells that `view`, at [`VIEW_HZ`], holds: at most `count`, the best first. Several peaks of one cell count
+    /// once. Five milliseconds are enough for a strong cell; with twice as many, the half frame is sure.
     pub fn find(&mut self, view: &[Complex32], count: usize) -> Vec<Candidate> {
         if view.len() < SYMBOL {
             return Vec::new();
@@ -180,7 +180,7 @@ impl Search {
         found
     }
 
-    /// Correlates with every PSS at every offset, relative to the energy around, and adds half frames up.
+    /// Correlates the view with every PSS at every offset, relative to the energy around, and adds up the half frames.
     fn correlate(&mut self, view: &[Complex32]) {
         let work = &mut self.work;
         let scratch_len = self.forward.get_inplace_scratch_len().max(self.backward.get_inplace_scratch_len());
@@ -201,7 +201,7 @@ impl Search {
             let fresh = FRESH.min(places - start);
             for (at, folded) in work.folded.iter_mut().enumerate() {
                 let template = &self.templates[at / self.offsets.len()];
-                // A cell whose carrier is higher by some bins has its signal there.
+                // The signal of a cell whose carrier is some bins higher lies there.
                 let shift = self.offsets[at % self.offsets.len()].rem_euclid(BLOCK as i64) as usize;
                 work.product.clear();
                 let shifted = template[BLOCK - shift..].iter().chain(&template[..BLOCK - shift]);
@@ -212,7 +212,7 @@ impl Search {
                 }
             }
         }
-        // How often each place was there.
+        // In how many half frames each place was.
         let (whole, rest) = (places / HALF_FRAME, places % HALF_FRAME);
         for folded in &mut work.folded {
             for (at, value) in folded.iter_mut().enumerate() {
@@ -313,7 +313,7 @@ impl Search {
         })
     }
 
-    /// From how the phase turns between the two halves of every PSS.
+    /// The carrier offset, from how the phase turns between the two halves of every PSS.
     fn carrier_offset(&self, view: &[Complex32], peak: &Peak, starts: &[usize]) -> f64 {
         let known_hz = (peak.offset_bins * VIEW_HZ as i64) as f64 / BLOCK as f64;
         let signal = &self.signals[usize::from(peak.n_id_2)];
@@ -329,7 +329,7 @@ impl Search {
         known_hz + angle(sum) / std::f64::consts::TAU * (VIEW_HZ as usize / (SYMBOL / 2)) as f64
     }
 
-    /// The SSS that belongs to the PSS at `start`, with the channel taken off that the PSS shows.
+    /// The SSS that belongs to the PSS at `start`, corrected by the channel that the PSS shows.
     fn aligned(
         &mut self,
         view: &[Complex32],
@@ -360,13 +360,13 @@ impl Search {
     }
 }
 
-/// The least share of the PSS that is looked at: below it, noise has more peaks than cells.
+/// The smallest share of a PSS that the search looks at. Below it, more peaks come from noise than from cells.
 const LEAST_PRIMARY: f32 = 0.02;
 
-/// Samples around a peak in which the others are its slopes and echoes.
+/// Other peaks within this many samples of a peak are its slopes and echoes.
 const NEIGHBOURS: usize = 6;
 
-/// Half frames that are looked at for one cell.
+/// Most half frames that the search looks at for one cell.
 const MAX_HALVES: usize = 8;
 
 /// The FFT bin of place `n` of a synchronisation signal.
@@ -408,7 +408,7 @@ impl Layout {
         Numerology::nominal(Bandwidth::ALL[0], self.cp)
     }
 
-    /// Of the first PSS of a frame: its first sample behind the prefix.
+    /// The first sample behind the prefix of the first PSS of a frame.
     ///
     /// Source: TS 36.211 §6.11.1.2
     const fn primary_start(self) -> usize {
@@ -418,7 +418,7 @@ impl Layout {
         }
     }
 
-    /// From the SSS to the PSS.
+    /// Samples from the SSS to the PSS.
     ///
     /// Source: TS 36.211 §6.11.2.2
     const fn distance(self) -> usize {
@@ -431,7 +431,7 @@ impl Layout {
     }
 }
 
-/// The carrier offset, sharper: every prefix is the end of its symbol once more. Multiples of a subcarrier's distance are
+/// A more precise carrier offset: every prefix repeats the end of its symbol. Multiples of the subcarrier spacing are
 /// taken from `near_hz`.
 fn prefix_offset_hz(view: &[Complex32], frame_start: f64, cp: CyclicPrefix, near_hz: f64) -> f64 {
     let numerology = Numerology::nominal(Bandwidth::ALL[0], cp);
@@ -440,7 +440,7 @@ fn prefix_offset_hz(view: &[Complex32], frame_start: f64, cp: CyclicPrefix, near
     for start in (first..view.len() as i64).step_by(SUBFRAME) {
         for symbol in 0..cp.symbols_per_subframe() {
             let end = start + numerology.symbol_start(symbol) as i64;
-            // The first samples still echo the symbol before; the last may be late.
+            // The first samples still echo the previous symbol; the last may lie too late.
             let begin = end - numerology.prefix_samples(symbol % cp.symbols_per_slot()) as i64 + 2;
             let Ok(begin) = usize::try_from(begin) else { continue };
             let Some(here) = view.get(begin..end as usize - 1 + SYMBOL) else { continue };

@@ -9,18 +9,18 @@ use crate::resample::{Parts, Resampler};
 #[derive(Clone, Debug)]
 pub struct Conversion {
     resampler: Resampler,
-    /// Number of the sample, as it came, at the time of sample 0.
+    /// Number of the raw sample at the time of sample 0.
     origin: i64,
 }
 
 /// Samples as a [`Tracker`](super::track::Tracker) reads them.
 ///
-/// Of the samples of a subframe it takes those of some symbols only: the others are never resampled.
+/// The tracker takes only the samples of some symbols of a subframe: the others are never resampled.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream<'a> {
     ring: &'a Ring,
     conversion: Option<&'a Conversion>,
-    /// No sample from this number on is looked at, as they came.
+    /// Raw samples from this number on are not looked at.
     end: i64,
     is_finished: bool,
 }
@@ -36,7 +36,7 @@ pub enum Reach {
     Lost,
 }
 
-/// What samples are resampled in.
+/// Buffers for resampling.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     inputs: Parts,
@@ -44,17 +44,17 @@ pub struct Window {
 }
 
 impl Conversion {
-    /// By `resampler`; sample 0 is at the time of number `origin`.
+    /// Converts by `resampler`. Sample 0 is at the time of raw sample `origin`.
     pub fn new(resampler: Resampler, origin: i64) -> Conversion {
         Conversion { resampler, origin }
     }
 
-    /// The number, as samples came, at the time of `sample`.
+    /// The number of the raw sample at the time of `sample`.
     pub fn raw_sample(&self, sample: f64) -> f64 {
         self.origin as f64 + sample * self.resampler.ratio()
     }
 
-    /// The sample at the time of number `raw`.
+    /// The sample at the time of raw sample number `raw`.
     pub fn sample(&self, raw: f64) -> f64 {
         (raw - self.origin as f64) / self.resampler.ratio()
     }
@@ -66,7 +66,7 @@ impl<'a> Stream<'a> {
         Stream { ring, conversion, end: ring.end(), is_finished }
     }
 
-    /// Only those before number `end`, as they came.
+    /// Only the samples before raw sample number `end`.
     pub fn until(self, end: i64) -> Stream<'a> {
         Stream { end: self.end.min(end), is_finished: self.is_finished && end >= self.end, ..self }
     }
@@ -77,7 +77,7 @@ impl<'a> Stream<'a> {
         self.conversion.map_or(start, |conversion| libm::ceil(conversion.sample(start as f64)) as i64)
     }
 
-    /// About the sample behind the last.
+    /// The number of the sample after the last, approximately.
     pub fn end(&self) -> i64 {
         self.conversion.map_or(self.end, |conversion| libm::floor(conversion.sample(self.end as f64)) as i64)
     }
@@ -133,7 +133,7 @@ impl<'a> Stream<'a> {
         Some(whole.into_iter().flatten().chain(resampled))
     }
 
-    /// Fills a window. Where samples begin or end, the filter finds nothing beyond.
+    /// Fills a window. The filter takes samples before the first and after the last as zero.
     fn resample(&self, conversion: &Conversion, first: i64, count: usize, window: &mut Window) {
         let Conversion { resampler, origin } = conversion;
         let wanted = resampler.inputs(first, count);
@@ -155,7 +155,7 @@ impl<'a> Stream<'a> {
 mod tests {
     use super::*;
 
-    /// Some samples of two rates, without meaning.
+    /// Some arbitrary samples: a sum of two tones, in runs with gaps.
     fn ring(runs: &[(usize, u64)]) -> Ring {
         let mut ring = Ring::new(0);
         let mut at = 0;
@@ -189,7 +189,7 @@ mod tests {
                 .collect();
             assert_eq!(read, whole[first as usize..][..count], "{count} from {first}");
         }
-        // Outputs wait for the inputs behind them, as long as any may come.
+        // An output waits for the inputs behind it, as long as any may come.
         let last = whole.len() as i64;
         assert_eq!(stream.reach(last - 9, last), Reach::There);
         assert_eq!(stream.reach(last - 9, last + 1), Reach::NotYet);

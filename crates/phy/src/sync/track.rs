@@ -26,13 +26,13 @@ use crate::sequence::pss::pss;
 pub struct Place {
     /// System frame number of the next subframe.
     pub sfn: u16,
-    /// Its number within the frame, 0…9.
+    /// Number of that subframe within the frame, 0…9.
     pub number: usize,
-    /// Its first sample.
+    /// First sample of that subframe.
     pub start: f64,
     /// How far the cell's carrier lies above the receiver's, in Hz.
     pub cfo_hz: f64,
-    /// How many samples too many a subframe has, as the receiver's clock counts.
+    /// By how many samples a subframe is too long, counted by the receiver's clock.
     pub drift: f64,
 }
 
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-/// What came of the next subframe.
+/// The result for the next subframe.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Its samples are not all there yet.
@@ -56,11 +56,11 @@ pub enum Step {
     Gap,
     /// It was heard.
     Heard(Observation),
-    /// The cell can hardly be heard in it; maybe it is gone.
+    /// The cell can hardly be heard in the subframe; maybe the cell is gone.
     Faint,
-    /// The cell is not there any more: nothing was heard since this sample.
+    /// The cell is gone: nothing was heard for certain from this sample on.
     Lost {
-        /// The first sample in which nothing is known to be heard.
+        /// The first sample from which nothing was heard for certain.
         since: i64,
     },
 }
@@ -82,31 +82,31 @@ pub struct Tracker {
     viterbi: Viterbi,
     broadcast: Vec<crate::grid::Reg>,
     window: Window,
-    /// Where the PSS was last where it was expected.
+    /// The last place at which the PSS was where it was expected.
     last_sure: Place,
-    /// Where the loops came to rest, and by how many subframes the next lies before that.
+    /// The place where the loops settled, and how many subframes before it the next subframe lies.
     settled: Place,
     early: usize,
-    /// Whether there was doubt about a subframe before that.
+    /// Whether a subframe before that place was in doubt.
     strayed: bool,
-    /// The power of reference signals there.
+    /// The power of reference signals at that place.
     found_level: f32,
-    /// By how many sixths of a symbol it was elsewhere the last time.
+    /// By how many sixths of a symbol the cell seemed to be elsewhere the last time.
     suspected: f64,
 }
 
 /// Subframes from one PSS to the next.
 const PRIMARY_PERIOD: usize = 5;
 
-/// How alike neighbours in a PSS are, at least, that tells where the cell is: once, or twice the same. Noise alone reaches
-/// 0.4 now and then, a cell at 0 dB 0.5.
+/// How alike neighbours in a PSS must be to tell where the cell is: in one PSS, or in two that tell the same. Noise
+/// alone reaches 0.4 now and then, a cell at 0 dB 0.5.
 const CLEAR_PRIMARY: f32 = 0.6;
 const FAINT_PRIMARY: f32 = 0.3;
 
-/// A coherence that makes a jump sure also where a narrow cell has few reference signals.
+/// With this coherence, a jump is sure even in a narrow cell with few reference signals.
 const CLEAR_BESIDE: f32 = 0.8;
 
-/// Signal to noise below which all reference signals of a subframe are worth their Fourier transforms.
+/// Below this signal to noise ratio, all reference signals of a subframe are worth their Fourier transforms.
 const CLEAN_DB: f32 = 18.0;
 
 impl Tracker {
@@ -156,7 +156,7 @@ impl Tracker {
         let all = self.estimator.channel().snr_db() < CLEAN_DB;
         let mut symbols = self.pilot_symbols(all);
         let mut last = self.last_control_symbol(&symbols);
-        // Some subframes wait for a synchronisation signal or the PBCH, unless that never comes.
+        // Some subframes must wait for a synchronisation signal or the PBCH, unless its samples will never come.
         let has_more = match self.last_of_more() {
             None => false,
             Some(more) => match self.reach(stream, last.max(more)) {
@@ -220,7 +220,7 @@ impl Tracker {
         } else if self.health.is_new_usage() {
             self.estimator.restart();
         } else {
-            // Nothing is learnt from it.
+            // The estimator learns nothing from this subframe.
             self.estimator.unlearn(&before);
             self.strayed |= self.early > 0;
         }
@@ -235,8 +235,8 @@ impl Tracker {
         }
     }
 
-    /// Goes on to the next subframe: to that where the loops came to rest by the place that they had there, unless they were
-    /// at work all along.
+    /// Goes on to the next subframe. If a subframe before the place where the loops settled was in doubt, the tracker
+    /// returns to the settled values when it reaches that place.
     fn advance(&mut self) {
         self.place.advance(self.numerology.subframe_samples());
         if self.early > 0 {
@@ -261,8 +261,8 @@ impl Tracker {
         heard
     }
 
-    /// Receives the subframe again, at another place than before. What was learnt of it there is of no use; what was learnt
-    /// before is, unless it was in doubt as well.
+    /// Receives the subframe again, at another place. What the estimator learnt at the old place is dropped. What it
+    /// learnt before that is kept, unless it was in doubt as well.
     fn receive_anew(&mut self, stream: &Stream<'_>, symbols: &[usize], before: &Learnt) -> Observation {
         if self.health.was_sure() && self.early == 0 {
             self.estimator.unlearn(before);
@@ -273,8 +273,8 @@ impl Tracker {
         self.receive_subframe(stream, symbols)
     }
 
-    /// Receives the subframe where the cyclic prefixes show that symbols begin, be it the same symbol or another, and stays
-    /// where there is no doubt about it.
+    /// Receives the subframe where the cyclic prefixes show that symbols begin, at the same symbol or another. Stays at
+    /// the first place where there is no doubt.
     fn look_around(
         &mut self,
         there: i64,
@@ -286,7 +286,7 @@ impl Tracker {
         let symbol = (self.numerology.symbol_start(2) - self.numerology.symbol_start(1)) as i64;
         let most = self.numerology.subframe_samples() as i64 / 2;
         let first = (there + most) % symbol - most;
-        // Samples of later ones have all come only if the cell was found by them.
+        // Samples for later places are all there only if the cell was found with them.
         let latest = if self.early > 0 { most } else { self.numerology.fft_size() as i64 / 2 };
         let mut places: Vec<i64> = (first..=latest).step_by(symbol as usize).collect();
         places.sort_by_key(|later| later.abs());
@@ -295,7 +295,7 @@ impl Tracker {
             self.place = Place { start: here.start + later as f64, cfo_hz, drift, ..here };
             let there = self.receive_anew(stream, symbols, before);
             if !self.health.is_doubtful(self.estimator.hints(), &there) {
-                // Reference signals tell it to parts of a sample.
+                // Reference signals tell the place to a fraction of a sample.
                 self.place.start += self.delay(self.estimator.hints());
                 return self.receive_anew(stream, symbols, before);
             }
@@ -304,7 +304,7 @@ impl Tracker {
         self.receive_anew(stream, symbols, before)
     }
 
-    /// Whether the cell is somewhat beside where it was: samples were lost or doubled. Goes there.
+    /// Whether the cell is somewhat off its expected place because samples were lost or doubled. If so, goes there.
     fn jumps(&mut self) -> bool {
         let hints = self.estimator.hints();
         let delay = self.delay(hints);
@@ -316,7 +316,8 @@ impl Tracker {
         is_beside
     }
 
-    /// By how many samples the next subframe is later than thought, if the cyclic prefixes of its symbols up to `last` show it.
+    /// By how many samples the next subframe is later than expected, if the cyclic prefixes of its symbols up to `last`
+    /// show it.
     fn displacement(&mut self, stream: &Stream<'_>, last: usize) -> Option<i64> {
         let size = self.numerology.fft_size();
         let before = size / 2 + self.numerology.prefix_samples(1);
@@ -328,7 +329,7 @@ impl Tracker {
     }
 
     /// Whether the PSS shows that the cell is elsewhere than its reference signals tell, which repeat every sixth of a
-    /// symbol. Goes there.
+    /// symbol. If so, goes there.
     fn is_elsewhere(&mut self, stream: &Stream<'_>) -> bool {
         let symbol = self.numerology.cp().symbols_per_slot() - 1;
         self.demodulate(stream, symbol);
@@ -340,7 +341,7 @@ impl Tracker {
         let power = correlate(&gains, &gains).re;
         let size = self.numerology.fft_size() as f64;
         let delay = -angle(neighbours) / std::f64::consts::TAU * size;
-        // Both know the delay, one of them but for sixths.
+        // Both tell the delay, but reference signals only up to multiples of a sixth of a symbol.
         let (within, sixth) = (self.delay(self.estimator.hints()), size / crs::Pilots::SPACING as f64);
         let sixths = libm::round((delay - within) / sixth);
         let (apart, coherence) = (delay - within - sixths * sixth, neighbours.norm_sqr().sqrt() / power);
@@ -358,14 +359,14 @@ impl Tracker {
         if sixths == 0.0 || !is_sure {
             return false;
         }
-        // The loops followed what was not there.
+        // The loops followed a false place.
         let Place { cfo_hz, drift, .. } = self.last_sure;
         self.place = Place { start: self.place.start + within + sixths * sixth, cfo_hz, drift, ..self.place };
         self.suspected = 0.0;
         true
     }
 
-    /// Of the next subframe the last symbol of the PSS or PBCH, if it has any.
+    /// The last symbol of the next subframe's PSS or PBCH, if it has one.
     fn last_of_more(&self) -> Option<usize> {
         match self.place.number {
             0 => Some(self.last_broadcast_symbol()),
@@ -374,7 +375,7 @@ impl Tracker {
         }
     }
 
-    /// Symbols with reference signals that are received, the first last: those of the first slot, or all.
+    /// Symbols with reference signals that are received, the first symbol last: all, or those of the first slot.
     fn pilot_symbols(&self, all: bool) -> Vec<usize> {
         let cell = self.cell();
         let per_slot = cell.cp.symbols_per_slot();
@@ -397,12 +398,12 @@ impl Tracker {
         self.numerology.cp().symbols_per_slot() + 3
     }
 
-    /// Whether the next subframe is there up to its symbol `last`, also if it turns out to be half a symbol later.
+    /// Whether the next subframe is there up to its symbol `last`, even if it turns out to begin half a symbol later.
     fn reach(&self, stream: &Stream<'_>, last: usize) -> Reach {
         let size = self.numerology.fft_size() as i64;
         let later = size / 2;
         match stream.reach(self.first_sample(0), self.first_sample(last) + size + later) {
-            // At the very end nothing later comes.
+            // At the end of the samples, nothing later comes.
             Reach::NotYet if stream.is_finished() => {
                 stream.reach(self.first_sample(0), self.first_sample(last) + size)
             }
@@ -410,7 +411,8 @@ impl Tracker {
         }
     }
 
-    /// The last symbol up to `last` before samples that were lost, if the control region, at its longest, lies before them.
+    /// The last symbol, up to `last`, before samples that were lost. `None` unless even the longest control region lies
+    /// before them.
     fn last_before_gap(&self, stream: &Stream<'_>, last: usize) -> Option<usize> {
         let size = self.numerology.fft_size() as i64;
         let is_whole =
@@ -428,8 +430,8 @@ impl Tracker {
         self.estimator.finish(self.place.number);
     }
 
-    /// How many samples before its first the FFT of a symbol begins: echoes before the mean are within the symbol then, as
-    /// are late ones as long as the prefix bears them.
+    /// How many samples before its symbol an FFT begins. Echoes before the mean delay then lie within the symbol, and
+    /// so do late ones as long as the prefix covers them.
     fn lead(&self) -> f64 {
         (self.numerology.prefix_samples(1) / 4) as f64
     }
@@ -458,7 +460,7 @@ impl Tracker {
             self.grid.symbol_mut(symbol).fill(Complex32::default());
             return;
         };
-        // The mean of samples: the cell itself sends nothing at its centre.
+        // The mean of the samples is the receiver's own: the cell sends nothing at its centre.
         let mean = (symbol == 0).then(|| samples.clone().map(sum).sum::<Complex32>() / size as f32);
         self.demodulator.symbol(samples, &correction, self.grid.symbol_mut(symbol));
         if let Some(mean) = mean.filter(|mean| mean.re.is_finite() && mean.im.is_finite()) {
@@ -484,7 +486,7 @@ impl Tracker {
         }
     }
 
-    /// By how many samples the cell is later than thought.
+    /// By how many samples the cell is later than expected.
     fn delay(&self, hints: &Hints) -> f64 {
         let per_sample =
             std::f64::consts::TAU * crs::Pilots::SPACING as f64 / self.numerology.fft_size() as f64;
@@ -498,7 +500,7 @@ impl Tracker {
         angle(hints.turn) / (std::f64::consts::TAU * seconds)
     }
 
-    /// Reads the PBCH; if it tells of another frame than thought, believes it.
+    /// Reads the PBCH. If the PBCH tells another frame number than expected, takes that one.
     fn renumber(&mut self, stream: &Stream<'_>) {
         let last = self.last_broadcast_symbol();
         (last - 3..=last).for_each(|symbol| self.demodulate(stream, symbol));
@@ -526,17 +528,17 @@ fn level(hints: &Hints) -> f32 {
     hints.power / hints.count.max(1) as f32
 }
 
-/// A share of the power of a cell, before it was found, that is silence: no fade is as deep.
+/// Before the cell was found, less than this share of its power is silence: no fade is as deep.
 const SILENT: f32 = 1e-3;
 
-/// By how much signal to noise falls at once where something else was heard than a subframe of the cell.
+/// If the signal to noise ratio falls by this much at once, something else than a subframe of the cell was heard.
 const SPOILT_DB: f32 = 8.0;
 
-/// The share of an error that is corrected at once, at most.
+/// The largest share of an error that is corrected at once.
 const LOOP_SHARE: f64 = 0.15;
 
 /// Clocks are not worse than this.
 const MOST_DRIFT: f64 = 50e-6;
 
-/// The share of a symbol's mean that is taken over.
+/// The share by which the mean of a symbol changes the estimate of DC.
 const DC_SHARE: f32 = 0.1;

@@ -1,11 +1,11 @@
-//! What turns samples and subcarriers to where they belong.
+//! The factors that turn samples and subcarriers to where they belong.
 
 use num_complex::Complex32;
 
 use super::{phasor, phasors_back};
 use crate::numerology::Numerology;
 
-/// What turns the samples of a symbol back by the carrier offset.
+/// The factors that turn the samples of a symbol back by the carrier offset.
 #[derive(Clone, Debug, Default)]
 pub struct Tuning {
     cfo_hz: f64,
@@ -14,7 +14,8 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// Two hertz turn the samples of a symbol by less than 0.05°: for less nothing is made anew.
+    /// Sets the carrier offset. Smaller changes than two hertz are ignored: they turn the samples of a symbol by less
+    /// than 0.05°.
     pub fn tune(&mut self, cfo_hz: f64, numerology: Numerology) {
         if self.phasors.is_empty() || (cfo_hz - self.cfo_hz).abs() > 2.0 {
             self.cfo_hz = cfo_hz;
@@ -37,7 +38,7 @@ pub fn sum(samples: &[Complex32]) -> Complex32 {
     rest + lanes.iter().sum::<Complex32>()
 }
 
-/// What makes up for an FFT that begins before its symbol.
+/// The correction for an FFT that begins before its symbol.
 #[derive(Clone, Debug, Default)]
 pub struct Ramp {
     late: f64,

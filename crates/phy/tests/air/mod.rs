@@ -1,4 +1,4 @@
-//! Cells on the air, as tests need them: what they sent is kept.
+//! Cells on the air for tests. They keep a record of what they sent.
 #![allow(dead_code)] // each test uses its part
 
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub struct Air {
 }
 
 impl Air {
-    /// With an FFT of `fft_size` points; samples go through `conditions`.
+    /// Sends with an FFT of `fft_size` points; the samples go through `conditions`.
     pub fn new(cell: Cell, fft_size: usize, conditions: Conditions, seed: u64) -> Air {
         let streams = Streams::new(seed);
         Air {
@@ -88,7 +88,7 @@ impl Air {
     }
 }
 
-/// Messages at random places of all levels; the longest not on a single CCE.
+/// Messages at random places of all levels; the longest messages do not go on a single CCE.
 pub fn messages(rng: &mut Rng, cces: usize) -> Vec<Sent> {
     let mut sent: Vec<Sent> = Vec::new();
     for _ in 0..12 {
@@ -119,7 +119,7 @@ pub fn is_found(observation: &Observation, message: &Sent) -> bool {
     crc::mask16(word, len) == message.rnti.0 && (word >> 16) as u64 == message.payload.bits()
 }
 
-/// What became of samples.
+/// The result of listening to samples.
 pub struct Outcome {
     pub listener: Listener,
     pub locks: Vec<Lock>,
@@ -151,7 +151,7 @@ impl Outcome {
         }
     }
 
-    /// Of the subframes sent: how many were heard with the right CFI, and the share of messages in those that came out.
+    /// How many of the sent subframes were heard with the right CFI, and the share of their messages that came out.
     pub fn score(&self, sent: &Subframes) -> Score {
         let mut score = Score { sent: sent.len(), ..Score::default() };
         let (mut messages, mut found) = (0, 0);
@@ -174,7 +174,7 @@ impl Outcome {
 pub struct Score {
     /// Subframes that were sent.
     pub sent: usize,
-    /// Those that were heard.
+    /// Sent subframes that were heard.
     pub heard: usize,
     /// Observations of subframes that were never sent.
     pub invented: usize,

@@ -12,7 +12,7 @@ use airpace_phy::pdcch::{Place, Sent, in_common_space, in_search_space};
 use airpace_phy::{Cell, Complex32};
 use airpace_radio::{PrbSet, Rnti};
 
-/// A crowd of users, each with one mode of transmission, and who is granted something in a subframe.
+/// A crowd of users, each with one mode of transmission. It chooses who is granted something in a subframe.
 pub struct Crowd {
     carrier: Carrier,
     users: Vec<(Rnti, Format)>,
@@ -22,7 +22,7 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// So many, of random RNTIs and modes.
+    /// `users` users with random RNTIs and modes.
     pub fn new(carrier: Carrier, users: usize, seed: u64) -> Crowd {
         let mut rng = Streams::new(seed).stream("phy.crowd");
         let modes = [Format::F1, Format::F1, Format::F2, Format::F2A, Format::F1D];
@@ -50,7 +50,7 @@ impl Crowd {
                 srs_request: self.extras.srs_request.then_some(false),
             }));
         }
-        // A group that nobody has yet.
+        // A group that no user has yet.
         let groups = u32::from(lte::rbg_count(self.carrier.prbs));
         let group = free.trailing_ones();
         if group >= groups {
@@ -83,7 +83,7 @@ impl Crowd {
         }))
     }
 
-    /// Messages of one subframe: `tries` times a random user, where its search space has room.
+    /// Messages of one subframe: tries a random user `tries` times, and grants something if its search space has room.
     pub fn subframe(&mut self, number: usize, cces: usize, tries: usize) -> Vec<Sent> {
         let mut sent: Vec<Sent> = Vec::new();
         let mut free = 0;
@@ -138,7 +138,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// What is received, and what was sent in which subframe.
+    /// The samples that are received, and which messages were sent in which subframe.
     pub fn play(&self) -> (Vec<Complex32>, Vec<(u64, Sent)>) {
         let carrier = Carrier::symmetric(self.cell.bandwidth.prbs(), self.cell.ports);
         let mut crowd = Crowd::new(carrier, self.users, self.seed);

@@ -1,4 +1,4 @@
-//! The recordings with truth of `$AIRPACE_DATA/radio`, as the tests read them.
+//! The recordings in `$AIRPACE_DATA/radio` whose truth is known, as the tests read them.
 #![allow(dead_code)] // each test uses its part
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct Description {
     pub start: i64,
     pub sfn: u16,
     pub subframe: usize,
-    /// Amplitude of a resource element of unit power, where it is told.
+    /// Amplitude of a resource element of unit power, if the metadata says it.
     pub amplitude: Option<f64>,
 }
 

@@ -1,7 +1,7 @@
-//! The grid of a known cell back to messages: every place, every size.
+//! From the grid of a known cell back to messages: every place, every size.
 //!
-//! This is the plain reference of the search. It takes no short cut and knows no history, so a faster search is held to
-//! what it finds.
+//! This is the plain reference for the search. It takes no shortcut and knows no history. A faster search must find
+//! what this one finds.
 #![allow(dead_code)] // each test uses its part
 
 use airpace_phy::coding::{RateMatcher, Viterbi, crc};
@@ -17,9 +17,9 @@ use airpace_radio::Rnti;
 /// A message that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// What was sent, if it is true.
+    /// What was sent, if the find is true.
     pub message: Sent,
-    /// How well the worst of its CCEs agrees with the message coded again: 1 without noise.
+    /// How well its worst CCE agrees with the message coded again: 1 without noise.
     pub agreement: f32,
 }
 
@@ -39,15 +39,15 @@ pub struct Receiver {
     cell: Cell,
     carrier: Carrier,
     regions: Vec<ControlRegion>,
-    /// Each distinct size of payloads, with how its coded bits lie.
+    /// Each distinct size of payloads, with the order of its coded bits.
     sizes: Vec<(u8, RateMatcher)>,
     viterbi: Viterbi,
     least_agreement: f32,
 }
 
 impl Receiver {
-    /// For a cell whose uplink is as wide as its downlink. Candidates that agree less than `least_agreement` (0…1) with
-    /// what they would have been sent as are dropped.
+    /// For a cell whose uplink is as wide as its downlink. Candidates whose agreement with their own coded bits is less
+    /// than `least_agreement` (0…1) are dropped.
     pub fn new(cell: Cell, least_agreement: f32) -> Receiver {
         let carrier = Carrier::symmetric(cell.bandwidth.prbs(), cell.ports);
         let sizes: std::collections::BTreeSet<u8> =
@@ -116,7 +116,7 @@ impl Receiver {
         found
     }
 
-    /// Whether any format of its size could say this to its RNTI.
+    /// Whether any format of this size could say this to this RNTI.
     fn is_legal(&self, message: &Sent) -> bool {
         let Some(audience) = Audience::of(message.rnti) else { return false };
         let says = |format| parse(&self.carrier, Extras::NONE, audience, format, message.payload).is_ok();
@@ -127,8 +127,8 @@ impl Receiver {
     }
 }
 
-/// The channel by the reference signals of a port's first symbol from `from` on: divided by what was sent, and a straight
-/// line between neighbours. The noise is what bends the line.
+/// The channel from the reference signals of a port's first symbol from `from` on: divided by what was sent, with a
+/// straight line between neighbours. Noise is what bends the line.
 pub fn estimate(cell: &Cell, subframe: usize, from: usize, grid: &Grid) -> Channel {
     let mut bends = (0.0, 0);
     let mut of_port = |port| {
@@ -175,8 +175,9 @@ pub fn agreement(soft: &[Soft], bits: &[u8]) -> f32 {
     of_cce.fold(1.0, f32::min)
 }
 
-/// Leaves of candidates that share CCEs the likeliest. The same message in a part of its place is only a shadow of the
-/// whole; else the one that agrees best is taken, and of equals the shorter, which noise is less likely to have made.
+/// Of candidates that share CCEs, keeps the likeliest. The same message in a part of its place is only a shadow of the
+/// whole. Otherwise the candidate that agrees best is kept; of equals, the shorter one, which noise is less likely to
+/// make.
 fn without_shadows(mut candidates: Vec<Found>) -> Vec<Found> {
     let whole = candidates.clone();
     candidates.retain(|part| {

@@ -1,9 +1,9 @@
-//! Where the records of each log packet say when they were, and on which carrier.
+//! Where the records of each log packet tell their time and carrier.
 
 use crate::kpi::origin::Place;
 
-/// Of every log packet whose records say it. RRC messages are left out: their frame number is 0 where the modem does not
-/// know it, and beyond 1,023 in many.
+/// For every log packet whose records tell it. RRC messages are left out: their frame number is 0 if the modem does not
+/// know it, and it is beyond 1,023 in many of them.
 #[rustfmt::skip]
 pub static PLACES: &[Place] = &[
     Place::of(0xB063)

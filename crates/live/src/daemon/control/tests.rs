@@ -4,7 +4,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
 
-/// What programs come to, with room for so many KPIs; and what the data thread is told.
+/// A desk with room for `capacity` KPIs, and the orders that the data thread gets.
 fn desk(capacity: u32) -> (Desk, Receiver<Order>) {
     let (board, _) = Board::create(capacity).expect("a board");
     let (orders, told) = mpsc::channel();

@@ -11,7 +11,7 @@ fn bytes(format: Format, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Gives a byte at a time, as a slow pipe may.
+/// Gives one byte at a time, as a slow pipe may.
 struct Slow(io::Cursor<Vec<u8>>);
 
 impl Read for Slow {
@@ -32,7 +32,7 @@ fn both(meta: &Meta, bytes: &[u8]) -> [Reader; 2] {
     ]
 }
 
-/// How many samples there are, and all that is said between.
+/// The number of samples, and everything that is reported in between.
 fn read_all(reader: &mut Reader) -> Result<(usize, Vec<(u64, Piece)>), Error> {
     let (mut all, mut told) = (vec![], vec![]);
     loop {
@@ -106,7 +106,7 @@ fn what_ends_too_early_says_so_once_and_gives_what_is_whole() {
 #[test]
 fn compressed_samples_are_expanded_as_far_as_they_go() {
     let meta = Meta::raw(Format::Cf32, 1e6);
-    // Numbers of chance, which do not become much less.
+    // Random numbers, which compress badly.
     let mut state = 1_u32;
     let mut chance = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -119,7 +119,7 @@ fn compressed_samples_are_expanded_as_far_as_they_go() {
     for mut reader in both(&meta, &packed) {
         assert_eq!(read_all(&mut reader).unwrap(), (count, vec![]));
     }
-    // A frame of something else in front, as parallel compressors write it; and two frames.
+    // A frame of something else at the front, as parallel compressors write it; then two frames.
     let skipped = [&[0x5A, 0x2A, 0x4D, 0x18, 2, 0, 0, 0, 7, 7], &packed[..], &packed].concat();
     for mut reader in both(&meta, &skipped) {
         assert_eq!(read_all(&mut reader).unwrap(), (2 * count, vec![]));
@@ -143,7 +143,7 @@ fn compressed_samples_are_expanded_as_far_as_they_go() {
     packed[cut_at] ^= 0xFF;
     let damaged = both(&meta, &packed).map(|mut reader| read_all(&mut reader));
     for told in damaged {
-        // Without a checksum in the file not every error is seen.
+        // Without a checksum in the file, some errors stay unnoticed.
         if let Err(error) = told {
             assert!(error.to_string().starts_with("a: compressed data are damaged, before byte"), "{error}");
         }

@@ -1,21 +1,21 @@
-//! How long echoes are, by trial.
+//! How long echoes are, found by trial.
 
 use num_complex::Complex32;
 
 use super::Comb;
 use crate::channel::wiener::{Key, SPREADS, Weights};
 
-/// The delay spread by trial: of a spread and its neighbours the one by which reference signals are foretold best by the
-/// others around them.
+/// The delay spread, found by trial: of a spread and its neighbours, the one with which the other reference signals
+/// around a reference signal predict it best.
 #[derive(Clone, Debug)]
 pub struct Spread {
     /// The spread, as a step of [`SPREADS`].
     pub step: i32,
-    /// Whether the next trial is of more spread, or of less.
+    /// Whether the next trial is of more spread; otherwise it is of less.
     is_up: bool,
-    /// How much worse less and more spread foretell: logarithms of ratios, averaged.
+    /// How much worse less spread and more spread predict: logarithms of ratios, averaged.
     worse: [f32; 2],
-    /// Weights of the spread that is tried.
+    /// Weights of the spread in the trial.
     pub trial: (Key, Weights),
     smooth: Vec<Complex32>,
     sums: Vec<Complex32>,
@@ -57,7 +57,7 @@ impl Spread {
             return;
         }
         weights.apply([&combs[0].gains, &combs[1].gains], &mut self.smooth, &mut self.sums);
-        // What a measurement has to say about itself does not count.
+        // The part that a measurement has in its own estimate does not count.
         let others = (1.0 - (1.0 - combs[comb].kept) * weights.own(comb)).max(0.05);
         let trial = distance(raw, &self.smooth, comb) / (others * others);
         let worse = libm::logf(trial.max(f32::MIN_POSITIVE) / error);
@@ -71,7 +71,7 @@ impl Spread {
     }
 }
 
-/// How much better another delay spread must foretell, in nepers, for it to be taken.
+/// How much better another delay spread must predict, in nepers, to be taken.
 const CLEARLY: f32 = 0.01;
 
 /// The sum of the squared distances of `raw` from every second of `smooth`, from number `first` on; in lanes.

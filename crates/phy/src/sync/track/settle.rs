@@ -1,16 +1,16 @@
-//! How the loops come to rest on the samples by which a cell was found.
+//! How the loops settle on the samples with which a cell was found.
 
 use super::{Place, Tracker, level};
 use crate::channel::Hints;
 use crate::sync::health::Health;
 use crate::sync::stream::{Reach, Stream};
 
-/// Subframes in which loops come to rest before the first is read.
+/// Subframes on which the loops settle before the first is read.
 const SETTLING: usize = 8;
 
 impl Tracker {
-    /// Lets the loops come to rest on what `stream` holds, then goes back to the first subframe that it holds: what was used
-    /// to find the cell is read too. Whether its reference signals are there at all.
+    /// Lets the loops settle on the samples of `stream`, then goes back to its first subframe: the samples with which
+    /// the cell was found are read too. Returns whether the cell's reference signals are there at all.
     pub fn settle(&mut self, stream: &Stream<'_>) -> bool {
         let samples = self.numerology.subframe_samples();
         while self.first_sample(0) < stream.start() {
@@ -18,12 +18,12 @@ impl Tracker {
         }
         let enough = (SETTLING * samples) as f64;
         while (stream.end() as f64) < self.place.start + enough && self.go_back(stream) {}
-        // Prefixes of a stronger cell, which is not wanted, say nothing of this one.
+        // The prefixes may be those of a stronger, unwanted cell. Then they say nothing about this cell.
         let by_prefix = self.rehearse(stream, true, true).count > 0;
         if !by_prefix {
             self.rehearse(stream, true, false);
         }
-        // One subframe tells little where noise is loud: all of them together have the last word.
+        // One subframe tells little where noise is loud: all of them together decide.
         let all = self.rehearse(stream, false, by_prefix);
         let is_there = all.coherence() > all.of_noise();
         if is_there {
@@ -41,9 +41,9 @@ impl Tracker {
         is_there
     }
 
-    /// Receives the next subframes, correcting timing and carrier by each of them if it `follows`, and goes back to the first.
-    /// Gives what all told together; if it goes `by_prefix`, without those that begin elsewhere, for samples were lost between
-    /// them and those by which the cell was found.
+    /// Receives the next subframes and goes back to the first. With `follows`, each of them corrects timing and
+    /// carrier. Returns what all of them told together. With `by_prefix`, subframes that begin elsewhere are left out:
+    /// samples were lost between them and those with which the cell was found.
     fn rehearse(&mut self, stream: &Stream<'_>, follows: bool, by_prefix: bool) -> Hints {
         let samples = self.numerology.subframe_samples();
         let first = self.place;
