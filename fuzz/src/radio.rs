@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use airpace_core::Time;
 use airpace_radio::fusion::{Fused, Fusion};
-use airpace_radio::{BitLayer, CarrierId, RadioReport, line};
+use airpace_radio::{BitLayer, CarrierId, Numerology, RadioReport, Scope, Slot, line};
 
 use super::choices::Choices;
 
@@ -20,7 +20,7 @@ impl Flags {
 
 /// Lines of reports: what is read says the same when it is written again.
 pub fn report(input: &[u8]) {
-    const LINE: &str = r#"{"subframe_index":211,"reports":[{"carrier":0,"time_ms":11.0,"carrier_prbs":50,"cfi":1,"layer":"physical","dcis":[{"rnti":4660,"dir":"DL","format":"1A","prb":[[0,11]],"mcs":[9,null],"tbs":[1928,0],"rv":[0,0],"ndi":[1,0],"harq":3,"layers":1,"retransmission":[false,false]}],"own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}"#;
+    const LINE: &str = r#"{"subframe_index":211,"reports":[{"carrier":0,"numerology":0,"slot":211,"time_ms":11.0,"scope":"everyone","carrier_prbs":50,"cfi":1,"layer":"physical","dcis":[{"rnti":4660,"dir":"DL","format":"1A","prb":[[0,11]],"mcs":[9,null],"tbs":[1928,0],"rv":[0,0],"ndi":[1,0],"harq":3,"layers":1,"retransmission":[false,false]}],"own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}"#;
     let mut choices = Choices(input);
     let mut text = LINE.as_bytes().to_vec();
     while !choices.is_over() && !text.is_empty() {
@@ -38,12 +38,13 @@ pub fn report(input: &[u8]) {
     }
     let text = String::from_utf8_lossy(&text);
     let Ok(reports) = line::from_line(&text) else { return };
-    let index = reports.first().map_or(0, |report| report.subframe_index);
+    let index = reports.first().map_or(0, |report| report.slot.subframe());
     let written = line::to_line(index, &reports);
     let again = line::from_line(&written).unwrap_or_else(|error| panic!("{error}: {written}"));
     let said = |reports: &[RadioReport]| -> Vec<_> {
-        let of =
-            |report: &RadioReport| (report.carrier, report.carrier_prbs, report.cfi, report.dcis.clone());
+        let of = |report: &RadioReport| {
+            (report.carrier, report.slot, report.scope, report.carrier_prbs, report.cfi, report.dcis.clone())
+        };
         reports.iter().map(of).collect()
     };
     assert_eq!(said(&again), said(&reports), "{text}");
@@ -62,9 +63,11 @@ pub fn fusion(input: &[u8]) {
         Fused::Subframe { index, reports } => {
             assert!(last < Some(index), "subframe {index} comes after {last:?}");
             last = Some(index);
-            assert!(!reports.is_empty() && reports.is_sorted_by_key(|report| report.carrier));
             assert!(
-                reports.iter().all(|report| report.subframe_index == index && report.carrier.0 < carriers)
+                !reports.is_empty() && reports.is_sorted_by_key(|report| (report.carrier, report.slot.index))
+            );
+            assert!(
+                reports.iter().all(|report| report.slot.subframe() == index && report.carrier.0 < carriers)
             );
             popped += reports.len() as u64;
         }
@@ -99,12 +102,14 @@ pub fn fusion(input: &[u8]) {
             32..160 => {
                 index = index.saturating_add(u64::from(choices.byte() % 4));
                 pushed += u64::from(carrier.0 < carriers);
+                let numerology = Numerology::new(carrier.0 % 2).expect("LTE's, or 30 kHz");
                 fusion.push(RadioReport {
                     carrier,
+                    slot: Slot { numerology, index },
                     time: Time::ZERO,
-                    subframe_index: index,
-                    carrier_prbs: 50,
-                    cfi: 1,
+                    scope: Scope::Everyone,
+                    carrier_prbs: Some(50),
+                    cfi: Some(1),
                     dcis: vec![],
                     own: None,
                     layer: BitLayer::Physical,

@@ -11,7 +11,7 @@ use airpace_cc::registry::DeviceFlows;
 use airpace_cc::scheme::{self, SCHEMES};
 use airpace_cc::{SchemeSpec, Setup};
 use airpace_core::{Bits, Bytes, Direction, Ecn, Rate, Streams, Time};
-use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 use plan::{Conditions, MSS, Plan};
 use proptest::prelude::*;
 
@@ -286,14 +286,15 @@ impl Victim {
         let report = RadioReport {
             carrier: CarrierId((prbs % 3) as u8),
             time: self.now,
-            subframe_index: self.now.as_millis(),
-            carrier_prbs: 100,
-            cfi: 1,
+            slot: Slot::subframe_of_lte(self.now.as_millis()),
+            scope: Scope::Everyone,
+            carrier_prbs: Some(100),
+            cfi: Some(1),
             dcis: vec![grant(own, 0, prbs), grant(Rnti(0x200 + others), prbs, others)],
             own: Some(OwnRadio {
                 rnti: own,
                 active,
-                sinr_db: 10.0,
+                sinr_db: Some(10.0),
                 bits_per_prb,
                 decoded: Some(active),
                 uplink_queue: None,

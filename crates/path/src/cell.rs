@@ -291,7 +291,7 @@ impl Cell {
             let own = OwnRadio {
                 rnti: user.rnti,
                 active: place < active,
-                sinr_db: link.channel.at(now).sinr_db,
+                sinr_db: Some(link.channel.at(now).sinr_db),
                 bits_per_prb: link.bits_per_prb(carrier.cfi, carrier.grid.prbs),
                 decoded: link.decoded_in(now),
                 uplink_queue: None,

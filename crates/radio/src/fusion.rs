@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::report::{CarrierId, RadioReport};
+use crate::slot::Slot;
 
 /// What comes out.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,12 +41,12 @@ pub struct Fusion {
 
 #[derive(Clone, Debug, Default)]
 struct Source {
-    /// What is added to the cell's own numbers.
+    /// What is added to the cell's own numbers of subframes.
     offset: i64,
-    /// Later offsets, and from which of the cell's own numbers on they hold.
+    /// Later offsets, and from which of the cell's own subframes on they hold.
     offsets: VecDeque<(u64, i64)>,
-    /// Its last subframe.
-    last: Option<u64>,
+    /// Its last slot, numbered as all cells count.
+    last: Option<Slot>,
     /// The fusion does not wait for the cell until it has caught up.
     is_stalled: bool,
     /// The cell came back after the fusion had not waited for it: where the others were when the cell was last away
@@ -64,13 +65,25 @@ impl Source {
         self.is_stalled || self.has_ended
     }
 
-    /// The shared number for one of the cell's own numbers. The own numbers must grow.
-    fn shared(&mut self, own: u64) -> u64 {
-        while let Some(&(_, offset)) = self.offsets.front().filter(|(from, _)| *from <= own) {
+    /// The shared number of one of the cell's own slots. The own numbers must grow.
+    fn shared(&mut self, own: Slot) -> Slot {
+        while let Some(&(_, offset)) = self.offsets.front().filter(|(from, _)| *from <= own.subframe()) {
             self.offset = offset;
             self.offsets.pop_front();
         }
-        own.saturating_add_signed(self.offset)
+        own.later_by(self.offset)
+    }
+
+    /// Its last subframe.
+    fn newest(&self) -> Option<u64> {
+        self.last.map(Slot::subframe)
+    }
+
+    /// Whether everything of a subframe has come from the cell.
+    fn has_reported(&self, subframe: u64) -> bool {
+        self.last.is_some_and(|last| {
+            last.subframe() > subframe || last.subframe() == subframe && last.ends_subframe()
+        })
     }
 }
 
@@ -124,14 +137,16 @@ impl Fusion {
     /// had.
     pub fn push(&mut self, mut report: RadioReport) {
         let Some(source) = self.cells.get_mut(&report.carrier) else { return };
-        let index = source.shared(report.subframe_index);
-        report.subframe_index = index;
-        let is_had = source.last.is_some_and(|last| index <= last);
-        source.last = source.last.max(Some(index));
-        if is_had || Some(index) <= self.done {
+        report.slot = source.shared(report.slot);
+        let slot = report.slot;
+        let is_had = source.last.is_some_and(|last| slot.index <= last.index);
+        if !is_had {
+            source.last = Some(slot);
+        }
+        if is_had || Some(slot.subframe()) <= self.done {
             source.too_late += 1;
         } else {
-            self.waiting.entry(index).or_default().push(report);
+            self.waiting.entry(slot.subframe()).or_default().push(report);
         }
         self.mark();
     }
@@ -140,12 +155,12 @@ impl Fusion {
     fn mark(&mut self) {
         let all = || self.cells.values().filter(|source| !source.is_leaving && !source.has_ended);
         let steady = all().filter(|source| !source.is_stalled && source.away.is_none());
-        let newest = steady.filter_map(|source| source.last).max();
-        let Some(newest) = newest.or_else(|| all().filter_map(|source| source.last).max()) else { return };
+        let newest = steady.filter_map(Source::newest).max();
+        let Some(newest) = newest.or_else(|| all().filter_map(Source::newest).max()) else { return };
         let oldest = self.waiting.keys().next().copied().unwrap_or(newest);
         for (&carrier, source) in self.cells.iter_mut().filter(|(_, source)| !source.has_ended) {
             // A cell that never reported is as late as the oldest report that waits for it.
-            let last = source.last.unwrap_or(oldest);
+            let last = source.newest().unwrap_or(oldest);
             let is_beside = source.last.is_some() && newest.abs_diff(last) <= self.patience / 2;
             if !source.is_stalled && newest.saturating_sub(last) > self.patience {
                 source.is_stalled = true;
@@ -166,10 +181,7 @@ impl Fusion {
             return Some(self.stalls.remove(0));
         }
         let (&index, _) = self.waiting.first_key_value()?;
-        let is_complete = self
-            .cells
-            .values()
-            .all(|source| source.is_free() || source.last.is_some_and(|last| last >= index));
+        let is_complete = self.cells.values().all(|source| source.is_free() || source.has_reported(index));
         if is_complete { self.take() } else { None }
     }
 
@@ -181,7 +193,7 @@ impl Fusion {
     fn take(&mut self) -> Option<Fused> {
         let (index, mut reports) = self.waiting.pop_first()?;
         self.done = Some(index);
-        reports.sort_by_key(|report| report.carrier);
+        reports.sort_by_key(|report| (report.carrier, report.slot.index));
         Some(Fused::Subframe { index, reports })
     }
 
@@ -194,16 +206,18 @@ impl Fusion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::BitLayer;
+    use crate::report::{BitLayer, Scope};
+    use crate::slot::Numerology;
     use airpace_core::Time;
 
     fn report(carrier: u8, index: u64) -> RadioReport {
         RadioReport {
             carrier: CarrierId(carrier),
+            slot: Slot::subframe_of_lte(index),
             time: Time::ZERO,
-            subframe_index: index,
-            carrier_prbs: 50,
-            cfi: 1,
+            scope: Scope::Everyone,
+            carrier_prbs: Some(50),
+            cfi: Some(1),
             dcis: Vec::new(),
             own: None,
             layer: BitLayer::Physical,
@@ -342,6 +356,24 @@ mod tests {
         (50..55).for_each(|index| fusion.push(report(1, index)));
         assert_eq!(drain(&mut fusion), [(50, vec![0, 1]), (51, vec![0, 1]), (52, vec![0, 1])]);
         assert_eq!(fusion.too_late(CarrierId(1)), 2);
+    }
+
+    #[test]
+    fn all_slots_of_a_subframe_come_out_together() {
+        let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], 10);
+        let fast =
+            |index| RadioReport { slot: Slot { numerology: Numerology::KHZ_30, index }, ..report(1, 0) };
+        fusion.push(report(0, 5));
+        fusion.push(fast(10));
+        assert_eq!(drain(&mut fusion), [], "the second slot of subframe 5 is still to come");
+        fusion.push(fast(11));
+        assert_eq!(drain(&mut fusion), [(5, vec![0, 1, 1])]);
+        fusion.push(fast(11));
+        assert_eq!(fusion.too_late(CarrierId(1)), 1, "a slot comes once");
+        fusion.align(CarrierId(1), 6, -1);
+        fusion.push(report(0, 6));
+        (12..16).for_each(|index| fusion.push(fast(index)));
+        assert_eq!(drain(&mut fusion), [(6, vec![0, 1, 1])], "subframe 6 was its own 7");
     }
 
     #[test]

@@ -1,21 +1,26 @@
 //! Radio reports as text: a line of JSON for each subframe of all carriers, to be kept, sent on and read again.
 //!
 //! ```text
-//! {"subframe_index":211,"reports":[{"carrier":0,"time_ms":11.0,"carrier_prbs":50,"idle_prbs":38,"cfi":1,"layer":"physical",
+//! {"subframe_index":211,"reports":[{"carrier":0,"numerology":0,"slot":211,"time_ms":11.0,"scope":"everyone",
+//!   "carrier_prbs":50,"idle_prbs":38,"cfi":1,"layer":"physical",
 //!   "dcis":[{"rnti":4660,"dir":"DL","format":"1A","prb":[[0,11]],"mcs":[9,null],"tbs":[1928,0],"rv":[0,0],"ndi":[1,0],
 //!            "harq":3,"layers":1,"retransmission":[false,false]}],
 //!   "own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}
 //! ```
 //!
-//! `prb` are ranges of the first slot that include their last PRB. Lists of two have an entry per block; `mcs` says
-//! whether the block is sent. `own` is null for a bystander. `decoded` is null if there is no grant or its outcome is
-//! not known. `idle_prbs` follows from the grants and is not read.
+//! `scope` says whose grants the report holds: `everyone`, `own`, or `partly` with the number of messages that are
+//! `unexplained`. `prb` are ranges of the first slot that include their last PRB. Lists of two have an entry per block;
+//! `mcs` says whether the block is sent. `own` is null for a bystander. `decoded` is null if there is no grant or its
+//! outcome is not known. What is not known is null. `idle_prbs` follows from the rest and is not read.
+
+use airpace_core::{Bits, Bytes, Direction, Time};
+use serde::de::Error as _;
+use serde::{Deserialize, Serialize};
 
 use crate::grant::{Dci, DciFormat, Rnti};
 use crate::prb::PrbSet;
-use crate::report::{BitLayer, CarrierId, OwnRadio, RadioReport};
-use airpace_core::{Bits, Bytes, Direction, Time};
-use serde::{Deserialize, Serialize};
+use crate::report::{BitLayer, CarrierId, OwnRadio, RadioReport, Scope};
+use crate::slot::{Numerology, Slot};
 
 /// A line does not hold the reports of a subframe.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +42,8 @@ pub fn to_line(index: u64, reports: &[RadioReport]) -> String {
 /// If the line is not JSON, or if a field is missing or has an impossible value.
 pub fn from_line(line: &str) -> Result<Vec<RadioReport>, Unreadable> {
     let Line { subframe_index, reports } = serde_json::from_str(line)?;
-    Ok(reports.into_iter().map(|report| report.told(subframe_index)).collect())
+    let read = |report: Report| report.read(subframe_index).map_err(serde_json::Error::custom);
+    Ok(reports.into_iter().map(read).collect::<Result<_, _>>()?)
 }
 
 #[derive(Serialize, Deserialize)]
@@ -49,11 +55,16 @@ struct Line {
 #[derive(Serialize, Deserialize)]
 struct Report {
     carrier: u8,
+    numerology: u8,
+    slot: u64,
     time_ms: f64,
-    carrier_prbs: u16,
+    scope: Whose,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unexplained: Option<u16>,
+    carrier_prbs: Option<u16>,
     #[serde(skip_deserializing)]
-    idle_prbs: u16,
-    cfi: u8,
+    idle_prbs: Option<u16>,
+    cfi: Option<u8>,
     layer: Layer,
     dcis: Vec<Grant>,
     own: Option<Own>,
@@ -85,6 +96,14 @@ struct Own {
     decoded: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     uplink_queue_bytes: Option<u64>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Whose {
+    Everyone,
+    Partly,
+    Own,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -156,9 +175,18 @@ mod ranges {
 
 impl Report {
     fn of(report: &RadioReport) -> Report {
+        let (scope, unexplained) = match report.scope {
+            Scope::Everyone => (Whose::Everyone, None),
+            Scope::EveryoneBut { unexplained } => (Whose::Partly, Some(unexplained)),
+            Scope::Own => (Whose::Own, None),
+        };
         Report {
             carrier: report.carrier.0,
+            numerology: report.slot.numerology.mu(),
+            slot: report.slot.index,
             time_ms: report.time.as_millis_f64(),
+            scope,
+            unexplained,
             carrier_prbs: report.carrier_prbs,
             idle_prbs: report.idle_prbs(),
             cfi: report.cfi,
@@ -171,20 +199,40 @@ impl Report {
         }
     }
 
-    fn told(self, subframe_index: u64) -> RadioReport {
-        RadioReport {
+    /// The report, or what cannot be in it.
+    fn read(self, subframe_index: u64) -> Result<RadioReport, String> {
+        let numerology = Numerology::new(self.numerology)
+            .ok_or_else(|| format!("`numerology` is {}; there are 0 to 4", self.numerology))?;
+        let slot = Slot { numerology, index: self.slot };
+        if slot.subframe() != subframe_index {
+            return Err(format!("`slot` {} is not in subframe {subframe_index}", self.slot));
+        }
+        let scope = match (self.scope, self.unexplained) {
+            (Whose::Everyone, None) => Scope::Everyone,
+            (Whose::Own, None) => Scope::Own,
+            (Whose::Partly, Some(unexplained @ 1..)) => Scope::EveryoneBut { unexplained },
+            _ => return Err("`unexplained` goes with the scope `partly`, and is at least 1".to_owned()),
+        };
+        let end = self.dcis.iter().filter(|dci| matches!(dci.dir, Way::Down)).map(|dci| dci.prb.end()).max();
+        if let (Some(end), Some(prbs)) = (end, self.carrier_prbs)
+            && end > prbs
+        {
+            return Err(format!("PRB {} is granted on a carrier of {prbs} PRBs", end - 1));
+        }
+        Ok(RadioReport {
             carrier: CarrierId(self.carrier),
+            slot,
             time: Time::from_secs_f64(self.time_ms.max(0.0) * 1e-3),
-            subframe_index,
+            scope,
             carrier_prbs: self.carrier_prbs,
             cfi: self.cfi,
-            dcis: self.dcis.into_iter().map(Grant::told).collect(),
-            own: self.own.map(Own::told),
+            dcis: self.dcis.into_iter().map(Grant::read).collect(),
+            own: self.own.map(Own::read),
             layer: match self.layer {
                 Layer::Physical => BitLayer::Physical,
                 Layer::Transport => BitLayer::Transport,
             },
-        }
+        })
     }
 }
 
@@ -208,7 +256,7 @@ impl Grant {
         }
     }
 
-    fn told(self) -> Dci {
+    fn read(self) -> Dci {
         Dci {
             rnti: Rnti(self.rnti),
             direction: match self.dir {
@@ -233,18 +281,18 @@ impl Own {
         Own {
             rnti: own.rnti.0,
             active: own.active,
-            sinr_db: own.sinr_db.is_finite().then_some(own.sinr_db),
+            sinr_db: own.sinr_db.filter(|sinr_db| sinr_db.is_finite()),
             bits_per_prb: own.bits_per_prb,
             decoded: own.decoded,
             uplink_queue_bytes: own.uplink_queue.map(|bytes| bytes.0),
         }
     }
 
-    fn told(self) -> OwnRadio {
+    fn read(self) -> OwnRadio {
         OwnRadio {
             rnti: Rnti(self.rnti),
             active: self.active,
-            sinr_db: self.sinr_db.unwrap_or(f64::NAN),
+            sinr_db: self.sinr_db,
             bits_per_prb: self.bits_per_prb,
             decoded: self.decoded,
             uplink_queue: self.uplink_queue_bytes.map(Bytes),
@@ -274,22 +322,36 @@ mod tests {
         let own = OwnRadio {
             rnti: Rnti(4660),
             active: true,
-            sinr_db: 20.25,
+            sinr_db: Some(20.25),
             bits_per_prb: 160.5,
             decoded: Some(false),
             uplink_queue: Some(Bytes(1500)),
         };
         let report = |carrier, own, layer| RadioReport {
             carrier: CarrierId(carrier),
+            slot: Slot::subframe_of_lte(211),
             time: Time::from_micros(11_250),
-            subframe_index: 211,
-            carrier_prbs: 100,
-            cfi: 3,
+            scope: Scope::Everyone,
+            carrier_prbs: Some(100),
+            cfi: Some(3),
             dcis: vec![dci, Dci::default()],
             own,
             layer,
         };
-        let reports = [report(0, Some(own), BitLayer::Physical), report(1, None, BitLayer::Transport)];
+        let wide = Dci { prbs: PrbSet::run(200, 73), ..Dci::default() };
+        let reports = [
+            report(0, Some(own), BitLayer::Physical),
+            report(1, None, BitLayer::Transport),
+            RadioReport {
+                slot: Slot { numerology: Numerology::KHZ_30, index: 423 },
+                scope: Scope::EveryoneBut { unexplained: 2 },
+                carrier_prbs: Some(273),
+                cfi: None,
+                dcis: vec![wide],
+                ..report(2, None, BitLayer::Physical)
+            },
+            RadioReport { scope: Scope::Own, carrier_prbs: None, ..report(3, Some(own), BitLayer::Physical) },
+        ];
         assert_eq!(from_line(&to_line(211, &reports)).unwrap(), reports);
     }
 
@@ -298,10 +360,11 @@ mod tests {
         let with_prbs = |ranges: &str| {
             let report = RadioReport {
                 carrier: CarrierId(0),
+                slot: Slot::subframe_of_lte(1),
                 time: Time::ZERO,
-                subframe_index: 1,
-                carrier_prbs: 50,
-                cfi: 1,
+                scope: Scope::Everyone,
+                carrier_prbs: Some(50),
+                cfi: Some(1),
                 dcis: vec![Dci { prbs: PrbSet::run(7, 1), ..Dci::default() }],
                 own: None,
                 layer: BitLayer::Physical,
@@ -315,6 +378,10 @@ mod tests {
             ("{\"subframe_index\":1}", "missing field `reports`"),
             ("{\"subframe_index\":1,\"reports\":[{\"carrier\":300}]}", "invalid value: integer `300`"),
             (&with_prbs("[[3,2]]"), "[3,2] is no range of PRBs"),
+            (&with_prbs("[[40,50]]"), "PRB 50 is granted on a carrier of 50 PRBs"),
+            (&with_prbs("[]").replace("\"slot\":1", "\"slot\":2"), "`slot` 2 is not in subframe 1"),
+            (&with_prbs("[]").replace("\"numerology\":0", "\"numerology\":9"), "`numerology` is 9"),
+            (&with_prbs("[]").replace("everyone", "partly"), "`unexplained` goes with the scope `partly`"),
             (&with_prbs("[[0,5],[270,275]]"), "[270,275] is no range of PRBs between 0 and 274"),
         ] {
             let refusal = from_line(line).unwrap_err().to_string();

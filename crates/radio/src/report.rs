@@ -1,9 +1,10 @@
-//! What a radio says of one subframe of one carrier.
+//! What a radio says of one slot of one carrier.
 
 use airpace_core::{Bytes, Direction, Time};
 
 use crate::grant::{Dci, Rnti};
 use crate::prb::PrbSet;
+use crate::slot::Slot;
 
 /// A component carrier, by its place in the scenario's list (0 is the first).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,42 +20,59 @@ pub enum BitLayer {
     Transport,
 }
 
+/// Whose grants a report holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Every grant that the cell gave: a PRB without one is idle.
+    #[default]
+    Everyone,
+    /// Grants of everyone, but this many messages of the control channel could not be explained: each may be a grant.
+    EveryoneBut {
+        /// Messages, at least one.
+        unexplained: u16,
+    },
+    /// The device's own grants alone, as its modem logs them. A PRB without one may be somebody else's.
+    Own,
+}
+
 /// What a device knows of its own side of one carrier, without listening to others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnRadio {
     /// Its RNTI on this carrier.
     pub rnti: Rnti,
-    /// Whether the carrier is activated for this device in this subframe.
+    /// Whether the carrier is activated for this device in this slot.
     pub active: bool,
-    /// Signal to interference and noise ratio that it measured, in dB.
-    pub sinr_db: f64,
+    /// Signal to interference and noise ratio that it measured, in dB; `None` where it is not known.
+    pub sinr_db: Option<f64>,
     /// Downlink bits that one PRB pair would carry for it at its present CQI, all layers.
     pub bits_per_prb: f64,
-    /// Whether the transport block granted in this subframe was received; `None` without a grant.
+    /// Whether the transport block granted in this slot was received; `None` without a grant, or where the outcome is not
+    /// known.
     pub decoded: Option<bool>,
     /// Bytes that wait in the device for the uplink, all carriers; `None` where they are not known (not from the
     /// modem's own log).
     pub uplink_queue: Option<Bytes>,
 }
 
-/// One subframe of one carrier as its control channel tells it.
+/// One slot of one carrier, as a radio tells it.
 ///
-/// Shapes: at most a few tens of [`Dci`]s; reports of one carrier come in order of time, those of different
-/// carriers may be late by different amounts (align them by `subframe_index`).
+/// Shapes: at most a few tens of [`Dci`]s. Reports of one carrier come in order of time; those of different carriers may
+/// be late by different amounts ([`fusion`](crate::fusion) brings them together).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioReport {
     /// The carrier.
     pub carrier: CarrierId,
-    /// Start of the subframe, by the clock of who reports.
+    /// The slot.
+    pub slot: Slot,
+    /// Start of the slot, by the clock of the reporter.
     pub time: Time,
-    /// Number of the subframe: 10 · SFN + subframe, without the wrap at 10,240. Where a cell's frame numbers leap, it goes on
-    /// with time.
-    pub subframe_index: u64,
-    /// Downlink PRB pairs of the carrier.
-    pub carrier_prbs: u16,
-    /// Control format indicator: OFDM symbols of the control region, 1…4.
-    pub cfi: u8,
-    /// Every DCI that was read, all users.
+    /// Whose grants `dcis` holds.
+    pub scope: Scope,
+    /// Downlink PRB pairs of the carrier; `None` where the width is not known.
+    pub carrier_prbs: Option<u16>,
+    /// Control format indicator of LTE, 1…4: OFDM symbols of the control region. `None` where it is not known, and for NR.
+    pub cfi: Option<u8>,
+    /// The grants of this slot.
     pub dcis: Vec<Dci>,
     /// The reporter's own side; `None` for a bystander (and for the cell's own truth).
     pub own: Option<OwnRadio>,
@@ -63,17 +81,23 @@ pub struct RadioReport {
 }
 
 impl RadioReport {
-    /// Downlink PRB pairs that no DCI of this report grants.
+    /// Downlink PRB pairs that are granted to nobody. `None` where the report cannot know: it holds not everyone's grants, or
+    /// not the carrier's width.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 4
     #[inline]
-    pub fn idle_prbs(&self) -> u16 {
-        let used = self
-            .dcis
-            .iter()
-            .filter(|dci| dci.direction == Direction::Downlink)
-            .fold(PrbSet::EMPTY, |used, dci| used.union(dci.prbs));
-        self.carrier_prbs.saturating_sub(used.len())
+    pub fn idle_prbs(&self) -> Option<u16> {
+        match self.scope {
+            Scope::Everyone => Some(self.carrier_prbs?.saturating_sub(self.granted_prbs().len())),
+            Scope::EveryoneBut { .. } | Scope::Own => None,
+        }
+    }
+
+    /// Downlink PRB pairs that the grants of this report name.
+    #[inline]
+    pub fn granted_prbs(&self) -> PrbSet {
+        let downlink = self.dcis.iter().filter(|dci| dci.direction == Direction::Downlink);
+        downlink.fold(PrbSet::EMPTY, |granted, dci| granted.union(dci.prbs))
     }
 }
 
@@ -82,18 +106,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn idle_prbs_count_every_user_once() {
+    fn idle_prbs_count_every_user_once_and_only_where_everyone_is_known() {
         let grant = |start, len| Dci { prbs: PrbSet::run(start, len), ..Dci::default() };
         let report = RadioReport {
             carrier: CarrierId(0),
+            slot: Slot::default(),
             time: Time::ZERO,
-            subframe_index: 0,
-            carrier_prbs: 50,
-            cfi: 1,
+            scope: Scope::Everyone,
+            carrier_prbs: Some(50),
+            cfi: Some(1),
             dcis: vec![grant(0, 6), grant(6, 4), Dci { direction: Direction::Uplink, ..grant(20, 9) }],
             own: None,
             layer: BitLayer::Physical,
         };
-        assert_eq!(report.idle_prbs(), 40);
+        assert_eq!(report.idle_prbs(), Some(40));
+        for scope in [Scope::Own, Scope::EveryoneBut { unexplained: 1 }] {
+            assert_eq!(RadioReport { scope, ..report.clone() }.idle_prbs(), None);
+        }
+        assert_eq!(RadioReport { carrier_prbs: None, ..report }.idle_prbs(), None);
     }
 }

@@ -121,7 +121,7 @@ impl CellularBandwidth {
             airpace_radio::BitLayer::Physical => Bits((bits.0 as f64 * (1.0 - self.rules.overhead)) as u64),
             airpace_radio::BitLayer::Transport => bits,
         };
-        let subframe = report.subframe_index;
+        let subframe = report.slot.subframe();
         self.newest = self.newest.max(subframe);
         self.add(report.carrier.0, subframe / self.rules.method.window(), goodput);
         if self.newest >= self.next_look {
@@ -180,7 +180,7 @@ impl CellularBandwidth {
 mod tests {
     use airpace_core::Time;
     use airpace_core::tables::lte::McsTable;
-    use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, Rnti};
+    use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, Rnti, Scope, Slot};
 
     use super::*;
 
@@ -196,9 +196,10 @@ mod tests {
         RadioReport {
             carrier: CarrierId(carrier),
             time: Time::from_millis(subframe),
-            subframe_index: subframe,
-            carrier_prbs: 50,
-            cfi: 1,
+            slot: Slot::subframe_of_lte(subframe),
+            scope: Scope::Everyone,
+            carrier_prbs: Some(50),
+            cfi: Some(1),
             dcis: vec![Dci {
                 rnti: own,
                 direction: Direction::Uplink,
@@ -213,7 +214,7 @@ mod tests {
             own: Some(OwnRadio {
                 rnti: own,
                 active: true,
-                sinr_db: 20.0,
+                sinr_db: Some(20.0),
                 bits_per_prb: 500.0,
                 decoded: None,
                 uplink_queue: None,
@@ -282,7 +283,7 @@ mod tests {
         let mut bandwidth = CellularBandwidth::new(Direction::Uplink, rules);
         for subframe in 0..=100 {
             let trace =
-                RadioReport { layer: BitLayer::Transport, carrier_prbs: 20, ..report(0, subframe, 0) };
+                RadioReport { layer: BitLayer::Transport, carrier_prbs: Some(20), ..report(0, subframe, 0) };
             bandwidth.on_report(&trace);
         }
         assert_eq!(bandwidth.get().map(Rate::as_mbps), Some(10.0));

@@ -62,7 +62,7 @@ impl Grants {
         if report.layer == BitLayer::Transport {
             // A recorded link's chances are its device's own: the recording was of a device that always had more.
             // Source: BISCAY §5.3.1
-            let chances = if own.active { report.carrier_prbs } else { 0 };
+            let chances = report.carrier_prbs.filter(|_| own.active).unwrap_or(0);
             return Some(Bits((own.bits_per_prb.max(0.0) * f64::from(chances)) as u64));
         }
         let carrier = usize::from(report.carrier.0);
@@ -135,7 +135,7 @@ fn lte_block(i_tbs: u8, n_prb: u16, layers: u8) -> Option<Bits> {
 #[cfg(test)]
 mod tests {
     use airpace_core::Time;
-    use airpace_radio::{CarrierId, OwnRadio, PrbSet, Rnti};
+    use airpace_radio::{CarrierId, OwnRadio, PrbSet, Rnti, Scope, Slot};
 
     use super::*;
 
@@ -145,14 +145,15 @@ mod tests {
         RadioReport {
             carrier: CarrierId(0),
             time: Time::ZERO,
-            subframe_index: 0,
-            carrier_prbs: 100,
-            cfi: 1,
+            slot: Slot::subframe_of_lte(0),
+            scope: Scope::Everyone,
+            carrier_prbs: Some(100),
+            cfi: Some(1),
             dcis,
             own: Some(OwnRadio {
                 rnti: OWN,
                 active: true,
-                sinr_db: 20.0,
+                sinr_db: Some(20.0),
                 bits_per_prb: 700.0,
                 decoded: None,
                 uplink_queue: None,
@@ -224,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_recorded_link_grants_all_its_chances() {
-        let trace = RadioReport { layer: BitLayer::Transport, carrier_prbs: 3, ..uplink(vec![]) };
+        let trace = RadioReport { layer: BitLayer::Transport, carrier_prbs: Some(3), ..uplink(vec![]) };
         assert_eq!(lte().bits(&trace), Some(Bits(2_100)));
     }
 }

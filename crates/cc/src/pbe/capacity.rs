@@ -42,7 +42,8 @@ const PRIOR_SUBFRAMES: f64 = 20.0;
 pub struct Averages {
     /// Rw: bits that one PRB carries in a subframe.
     pub bits_per_prb: f64,
-    /// Pa: PRBs granted to this device.
+    /// Pa: PRBs granted to this device, in a subframe, as all numbers of PRBs here: of a carrier with several slots in a
+    /// subframe, those of all of them.
     pub own_prbs: f64,
     /// Pidle: PRBs granted to nobody.
     pub idle_prbs: f64,
@@ -54,8 +55,8 @@ pub struct Averages {
     pub users: f64,
     /// Bits of one transport block when the device takes its capacity.
     pub block_bits: f64,
-    /// Signal to interference and noise ratio.
-    pub sinr_db: f64,
+    /// Signal to interference and noise ratio; `None` where no report had it.
+    pub sinr_db: Option<f64>,
     /// PRBs granted to this device for new data and for retransmissions, over seconds, weighted by the grant's size.
     pub new_prbs: f64,
     /// See `new_prbs`.
@@ -110,7 +111,7 @@ struct Sample {
     rated_grants: u64,
     /// Bits per PRB at the present channel quality, in thousandths.
     promised_millibits: u64,
-    sinr_millidb: i64,
+    sinr_millidb: Option<i64>,
 }
 
 /// Sums of the samples in the window; whole numbers, so that adding and removing leaves no trace.
@@ -125,6 +126,8 @@ struct Sums {
     rated_grants: u64,
     promised_millibits: u64,
     sinr_millidb: i64,
+    /// Samples with a SINR.
+    sinr_samples: u64,
 }
 
 /// One carrier as this device listens to it. Constant time per subframe.
@@ -141,6 +144,8 @@ pub struct Carrier {
     new_prbs: f64,
     retransmitted_prbs: f64,
     layer: BitLayer,
+    /// Slots in a subframe.
+    slots: f64,
 }
 
 impl Carrier {
@@ -157,24 +162,28 @@ impl Carrier {
             new_prbs: 0.0,
             retransmitted_prbs: 0.0,
             layer: BitLayer::Physical,
+            slots: 1.0,
         }
     }
 
-    /// Takes in one subframe. Users are counted over the last `users_window` subframes.
-    pub fn on_report(&mut self, report: &RadioReport, own: &OwnRadio, users_window: u64) {
+    /// Takes in one slot of a report that holds everyone's grants: `idle_prbs` are granted to nobody. Users are counted over
+    /// the last `users_window` subframes.
+    pub fn on_report(&mut self, report: &RadioReport, idle_prbs: u16, own: &OwnRadio, users_window: u64) {
         self.layer = report.layer;
+        self.slots = report.slot.numerology.slots_per_subframe() as f64;
         self.users.on_subframe(report, own.rnti, users_window.clamp(1, LONGEST_WINDOW));
-        let sample = Sample::new(report, own, &mut self.new_data);
-        if report.carrier_prbs > 0 {
-            let share =
-                sample.own_prbs as f64 * f64::from(self.users.count()) / f64::from(report.carrier_prbs);
-            self.long_term_share += (share - self.long_term_share) / LONG_TERM_SUBFRAMES;
+        let sample = Sample::new(report, idle_prbs, own, &mut self.new_data);
+        let carrier_prbs = sample.carrier_prbs;
+        if carrier_prbs > 0 {
+            let share = sample.own_prbs as f64 * f64::from(self.users.count()) / carrier_prbs as f64;
+            self.long_term_share += (share - self.long_term_share) / (LONG_TERM_SUBFRAMES * self.slots);
         }
-        self.recently_idle_prbs += (sample.idle_prbs as f64 - self.recently_idle_prbs) / RECENT_SUBFRAMES;
+        let recent = RECENT_SUBFRAMES * self.slots;
+        self.recently_idle_prbs += (sample.idle_prbs as f64 * self.slots - self.recently_idle_prbs) / recent;
         if sample.own_prbs > 0 {
             // Each grant counts by its size: large blocks, of which a capacity that is taken consists, fail more often.
             // The size is the whole grant's, also where only one of its codewords is sent again.
-            let band = f64::from(report.carrier_prbs.max(1));
+            let band = carrier_prbs.max(1) as f64;
             let weight = sample.own_prbs as f64 / band;
             let keep = 1.0 - 1.0 / ERROR_SUBFRAMES;
             let (again, own) = (sample.retransmitted_prbs as f64, sample.own_prbs as f64);
@@ -182,7 +191,7 @@ impl Carrier {
             self.retransmitted_prbs = self.retransmitted_prbs * keep + weight * again;
         }
         self.pending.push_back(sample);
-        if self.pending.len() as u64 > LONGEST_WINDOW {
+        if self.pending.len() as u64 > LONGEST_WINDOW * report.slot.numerology.slots_per_subframe() {
             self.pending.pop_front();
         }
     }
@@ -209,12 +218,14 @@ impl Carrier {
     ///
     /// Source: PBE-CC §4.2.1
     pub fn averages(&self) -> Option<Averages> {
-        let count = self.window.len() as f64;
+        let slots = self.window.len() as f64;
         if self.window.is_empty() {
             return None;
         }
+        // PRBs of all slots of a subframe, so that what they carry is bits per subframe.
+        let count = slots / self.slots;
         let sums = &self.sums;
-        let promised = sums.promised_millibits as f64 * 1e-3 / count;
+        let promised = sums.promised_millibits as f64 * 1e-3 / slots;
         let granted = sums.rated_prbs > 0;
         let bits_per_prb = if granted { sums.rated_bits as f64 / sums.rated_prbs as f64 } else { promised };
         let mut averages = Averages {
@@ -225,7 +236,8 @@ impl Carrier {
             carrier_prbs: sums.carrier_prbs as f64 / count,
             users: f64::from(self.users.count()),
             block_bits: 0.0,
-            sinr_db: sums.sinr_millidb as f64 * 1e-3 / count,
+            sinr_db: (sums.sinr_samples > 0)
+                .then(|| sums.sinr_millidb as f64 * 1e-3 / sums.sinr_samples as f64),
             new_prbs: self.new_prbs,
             retransmitted_prbs: self.retransmitted_prbs,
             long_term_share: self.long_term_share,
@@ -275,20 +287,20 @@ impl NewData {
 }
 
 impl Sample {
-    fn new(report: &RadioReport, own: &OwnRadio, new_data: &mut NewData) -> Sample {
+    fn new(report: &RadioReport, idle_prbs: u16, own: &OwnRadio, new_data: &mut NewData) -> Sample {
         let mut sample = Sample {
-            subframe: report.subframe_index,
-            carrier_prbs: u64::from(report.carrier_prbs),
+            subframe: report.slot.subframe(),
+            carrier_prbs: u64::from(report.carrier_prbs.unwrap_or(0)),
             own_prbs: 0,
             retransmitted_prbs: 0,
-            idle_prbs: u64::from(report.idle_prbs()),
+            idle_prbs: u64::from(idle_prbs),
             rated_prbs: 0,
             rated_bits: 0,
             rated_blocks: 0,
             rated_grants: 0,
             // `as` makes NaN and negative values zero.
             promised_millibits: libm::round(own.bits_per_prb * 1e3) as u64,
-            sinr_millidb: libm::round(own.sinr_db * 1e3) as i64,
+            sinr_millidb: own.sinr_db.map(|sinr_db| libm::round(sinr_db * 1e3) as i64),
         };
         let mut granted = PrbSet::EMPTY;
         for dci in &report.dcis {
@@ -324,7 +336,8 @@ impl Sums {
         self.rated_blocks += sample.rated_blocks;
         self.rated_grants += sample.rated_grants;
         self.promised_millibits += sample.promised_millibits;
-        self.sinr_millidb += sample.sinr_millidb;
+        self.sinr_millidb += sample.sinr_millidb.unwrap_or(0);
+        self.sinr_samples += u64::from(sample.sinr_millidb.is_some());
     }
 
     fn remove(&mut self, sample: &Sample) {
@@ -336,6 +349,7 @@ impl Sums {
         self.rated_blocks -= sample.rated_blocks;
         self.rated_grants -= sample.rated_grants;
         self.promised_millibits -= sample.promised_millibits;
-        self.sinr_millidb -= sample.sinr_millidb;
+        self.sinr_millidb -= sample.sinr_millidb.unwrap_or(0);
+        self.sinr_samples -= u64::from(sample.sinr_millidb.is_some());
     }
 }

@@ -131,9 +131,11 @@ impl Fusion {
         self.window = subframes.max(1);
     }
 
-    /// Takes in one subframe of one carrier. Reports without the device's own side are of no use.
-    pub fn on_report(&mut self, report: &RadioReport) {
-        let Some(own) = &report.own else { return };
+    /// Takes in one slot of one carrier. Returns false for a report that is of no use: one without the device's own side, or
+    /// one that holds not everyone's grants, for it does not tell what is idle.
+    pub fn on_report(&mut self, report: &RadioReport) -> bool {
+        let (Some(own), Some(idle_prbs)) = (&report.own, report.idle_prbs()) else { return false };
+        let subframe = report.slot.subframe();
         let at = match self.carriers.binary_search_by_key(&report.carrier, |listened| listened.id) {
             Ok(at) => at,
             Err(at) => {
@@ -153,14 +155,15 @@ impl Fusion {
         }
         let listened = &mut self.carriers[at];
         listened.active = own.active;
-        listened.last = report.subframe_index;
+        listened.last = subframe;
         listened.compare(report, own);
         if own.active {
             let users_window = self.measure.users_window.unwrap_or(self.window);
-            listened.carrier.on_report(report, own, users_window);
+            listened.carrier.on_report(report, idle_prbs, own, users_window);
         }
-        self.newest = self.newest.max(report.subframe_index);
+        self.newest = self.newest.max(subframe);
         self.advance();
+        true
     }
 
     /// Averages end with the last subframe that every carrier has reported.
@@ -182,7 +185,8 @@ impl Fusion {
         let mut long_term_prbs = 0.0;
         let mut users_prbs = 0.0;
         let mut idle_share = f64::INFINITY;
-        let (mut capacity_sum, mut fair_share_sum, mut sinr_sum) = (0.0, 0.0, 0.0);
+        let (mut capacity_sum, mut fair_share_sum) = (0.0, 0.0);
+        let (mut sinr_sum, mut sinr_prbs) = (0.0, 0.0);
         let Fusion { carriers, translation, measure, newest, .. } = self;
         let as_one = measure.block == BlockSize::Capacity && !measure.count_retransmissions;
         for listened in carriers.iter().filter(|listened| listened.active) {
@@ -205,7 +209,10 @@ impl Fusion {
             if as_one && averages.layer == BitLayer::Physical {
                 capacity_sum += averages.capacity_bits();
                 fair_share_sum += averages.fair_share_bits();
-                sinr_sum += averages.sinr_db * averages.carrier_prbs;
+                if let Some(sinr_db) = averages.sinr_db {
+                    sinr_sum += sinr_db * averages.carrier_prbs;
+                    sinr_prbs += averages.carrier_prbs;
+                }
             } else {
                 let (capacity, fair_share) = translate(translation, &averages, measure);
                 fused.capacity_bits += capacity;
@@ -214,7 +221,7 @@ impl Fusion {
         }
         if capacity_sum > 0.0 || fair_share_sum > 0.0 {
             // The text translates the sum as one capacity.
-            let sinr_db = sinr_sum / fused.carrier_prbs;
+            let sinr_db = (sinr_prbs > 0.0).then(|| sinr_sum / sinr_prbs);
             fused.capacity_bits += translation.goodput(capacity_sum, 0.0, sinr_db);
             fused.fair_share_bits += translation.goodput(fair_share_sum, 0.0, sinr_db);
         }

@@ -64,8 +64,9 @@ impl PbeReceiver {
         let per_second = |subframe_bits: f64| Rate::from_bps_f64(subframe_bits * 1e3 / flows);
         let fair_share = per_second(self.fused.fair_share_bits);
         let capacity = per_second(self.fused.capacity_bits);
-        // Differs: where competitors leave no idle PRBs, Eq. 3 only says what this device took. Whatever it took
-        // too little is gone for good, until nothing is left; the fair share is its due in any case.
+        // Differs: where competitors leave no idle PRBs, Eq. 3 says only what this device took. If the device takes less
+        // than it could, Eq. 3 then says less, and the device takes less again, down to nothing. The cell gives the device
+        // its fair share in any case, so the capacity is at least that.
         (if self.tuning.floor { capacity.max(fair_share) } else { capacity }, fair_share)
     }
 
@@ -121,9 +122,12 @@ impl Receiver for PbeReceiver {
     }
 
     fn on_radio(&mut self, report: &RadioReport) {
-        self.fusion.on_report(report);
-        self.fused_is_old = true;
-        self.heard = true;
+        // Reports of its own grants alone show an idle cell. Without others the telemetry goes stale, and the feedback says
+        // so: the sender falls back.
+        if self.fusion.on_report(report) {
+            self.fused_is_old = true;
+            self.heard = true;
+        }
     }
 
     fn feedback(&mut self, now: Time) -> Rider {

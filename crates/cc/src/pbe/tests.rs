@@ -1,7 +1,7 @@
 //! The receiver's parts over hand-made reports.
 
 use airpace_core::{Bits, Bytes, Ecn, Rate, Time};
-use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
 use super::bottleneck::{Bottleneck, Evidence, Rules};
 use super::capacity::Carrier;
@@ -38,14 +38,15 @@ fn report(carrier: u8, subframe: u64, grants: &[(u16, u16)]) -> RadioReport {
     RadioReport {
         carrier: CarrierId(carrier),
         time: Time::from_millis(subframe),
-        subframe_index: subframe,
-        carrier_prbs: 100,
-        cfi: 2,
+        slot: Slot::subframe_of_lte(subframe),
+        scope: Scope::Everyone,
+        carrier_prbs: Some(100),
+        cfi: Some(2),
         dcis: dcis.collect(),
         own: Some(OwnRadio {
             rnti: OWN,
             active: true,
-            sinr_db: 15.0,
+            sinr_db: Some(15.0),
             bits_per_prb: 400.0,
             decoded: None,
             uplink_queue: None,
@@ -57,8 +58,8 @@ fn report(carrier: u8, subframe: u64, grants: &[(u16, u16)]) -> RadioReport {
 fn carrier_of(reports: &[RadioReport], window: u64) -> Carrier {
     let mut carrier = Carrier::new(UserFilter::Both);
     for report in reports {
-        carrier.on_report(report, report.own.as_ref().unwrap(), 40);
-        carrier.advance(report.subframe_index, window);
+        carrier.on_report(report, report.idle_prbs().unwrap(), report.own.as_ref().unwrap(), 40);
+        carrier.advance(report.slot.subframe(), window);
     }
     carrier
 }

@@ -63,14 +63,14 @@ impl Translation {
     /// The error rate that Eq. 5 expects of a block of so many bits.
     ///
     /// Source: PBE-CC §4.2.1
-    pub fn block_error(&self, block_bits: f64, sinr_db: f64) -> f64 {
+    pub fn block_error(&self, block_bits: f64, sinr_db: Option<f64>) -> f64 {
         block_error(bit_error(level(sinr_db)), block_bits)
     }
 
     /// Ct of Cp, both in bits per subframe. `block_bits` is the size of a transport block on the air.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 5
-    pub fn goodput(&mut self, capacity_bits: f64, block_bits: f64, sinr_db: f64) -> f64 {
+    pub fn goodput(&mut self, capacity_bits: f64, block_bits: f64, sinr_db: Option<f64>) -> f64 {
         let bits = match self.block {
             BlockSize::OnAir => block_bits,
             BlockSize::Capacity => capacity_bits,
@@ -120,9 +120,10 @@ pub fn block_error(bit_error: f64, bits: f64) -> f64 {
     -libm::expm1(bits * libm::log1p(-bit_error))
 }
 
-fn level(sinr_db: f64) -> usize {
+/// A reporter without SINR gets level 0, the most careful.
+fn level(sinr_db: Option<f64>) -> usize {
+    let Some(sinr_db) = sinr_db else { return 0 };
     let quality = ((sinr_db - SINR_LOW_DB) / (SINR_HIGH_DB - SINR_LOW_DB)).clamp(0.0, 1.0);
-    // NaN, a reporter without SINR, becomes level 0: the most careful.
     libm::round(quality * (LEVELS - 1) as f64) as usize
 }
 
@@ -139,20 +140,24 @@ mod tests {
 
     #[test]
     fn the_ends_of_p_are_those_of_the_paper() {
-        assert_eq!(bit_error(level(-5.0)), 5e-6);
-        assert!((bit_error(level(30.0)) - 1e-6).abs() < 1e-15);
-        assert!((bit_error(level(8.0)) - 3e-6).abs() < 2e-7, "the middle curve of Fig. 6b is met on the way");
-        assert_eq!(level(f64::NAN), 0);
+        assert_eq!(bit_error(level(Some(-5.0))), 5e-6);
+        assert!((bit_error(level(Some(30.0))) - 1e-6).abs() < 1e-15);
+        assert!(
+            (bit_error(level(Some(8.0))) - 3e-6).abs() < 2e-7,
+            "the middle curve of Fig. 6b is met on the way"
+        );
+        assert_eq!(level(None), 0);
     }
 
     #[test]
     fn eq_5_holds_for_what_the_table_gives() {
         for sinr_db in [0.0, 8.0, 25.0] {
-            let p = bit_error(level(sinr_db));
-            let ct = Translation::new(BlockSize::Capacity, OVERHEAD).goodput(CAPACITY, f64::NAN, sinr_db);
+            let p = bit_error(level(Some(sinr_db)));
+            let ct =
+                Translation::new(BlockSize::Capacity, OVERHEAD).goodput(CAPACITY, f64::NAN, Some(sinr_db));
             let cp = ct + ct * block_error(p, ct) + OVERHEAD * CAPACITY;
             assert!((cp / CAPACITY - 1.0).abs() < 1e-4, "L = Ct: {cp} at {sinr_db} dB");
-            let ct = Translation::new(BlockSize::OnAir, OVERHEAD).goodput(CAPACITY, CAPACITY, sinr_db);
+            let ct = Translation::new(BlockSize::OnAir, OVERHEAD).goodput(CAPACITY, CAPACITY, Some(sinr_db));
             let cp = ct + ct * block_error(p, CAPACITY) + OVERHEAD * CAPACITY;
             assert!((cp / CAPACITY - 1.0).abs() < 1e-4, "L on the air: {cp} at {sinr_db} dB");
         }
@@ -160,15 +165,16 @@ mod tests {
 
     #[test]
     fn a_block_on_the_air_is_larger_than_its_goodput_and_so_fails_more_often() {
-        let on_air = Translation::new(BlockSize::OnAir, OVERHEAD).goodput(CAPACITY, CAPACITY, 8.0);
-        let text = Translation::new(BlockSize::Capacity, OVERHEAD).goodput(CAPACITY, CAPACITY, 8.0);
+        let on_air = Translation::new(BlockSize::OnAir, OVERHEAD).goodput(CAPACITY, CAPACITY, Some(8.0));
+        let text = Translation::new(BlockSize::Capacity, OVERHEAD).goodput(CAPACITY, CAPACITY, Some(8.0));
         assert!(on_air < text && on_air > 0.95 * text, "{on_air} {text}");
     }
 
     #[test]
     fn more_capacity_is_never_less_goodput() {
         let mut table = Translation::new(BlockSize::Capacity, OVERHEAD);
-        let goodputs: Vec<f64> = (0..600).map(|k| table.goodput(f64::from(k) * 2_000.0, 0.0, 3.0)).collect();
+        let goodputs: Vec<f64> =
+            (0..600).map(|k| table.goodput(f64::from(k) * 2_000.0, 0.0, Some(3.0))).collect();
         assert!(goodputs.windows(2).all(|pair| pair[1] > pair[0]));
         assert_eq!(goodputs[0], 0.0);
     }

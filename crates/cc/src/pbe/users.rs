@@ -68,7 +68,7 @@ impl Users {
 
     /// Takes in one subframe; what is `window` subframes old is forgotten. `own` is not counted among the others.
     pub fn on_subframe(&mut self, report: &RadioReport, own: Rnti, window: u64) {
-        let now = report.subframe_index;
+        let now = report.slot.subframe();
         for (at, dci) in report.dcis.iter().enumerate() {
             let counts =
                 dci.direction == Direction::Downlink && dci.rnti != own && dci.rnti.0 < FIRST_COMMON_RNTI;

@@ -19,7 +19,7 @@ use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::DeviceFlows;
 use airpace_cc::{SchemeSpec, Setup};
 use airpace_core::{Bits, Bytes, Ecn, FlowId, Rate, Rider, Rng, Streams, Time};
-use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
 pub const MSS: Bytes = Bytes(1500);
 const TICK: Duration = Duration::from_micros(100);
@@ -514,14 +514,15 @@ impl World {
             flow.acker.on_radio(&RadioReport {
                 carrier: CarrierId(carrier as u8),
                 time,
-                subframe_index: self.subframe,
-                carrier_prbs: self.conditions.carriers[carrier],
-                cfi: 1,
+                slot: Slot::subframe_of_lte(self.subframe),
+                scope: Scope::Everyone,
+                carrier_prbs: Some(self.conditions.carriers[carrier]),
+                cfi: Some(1),
                 dcis: dcis.clone(),
                 own: Some(OwnRadio {
                     rnti: rnti(flow.device),
                     active: carrier < self.conditions.active,
-                    sinr_db: self.conditions.sinr_db,
+                    sinr_db: Some(self.conditions.sinr_db),
                     bits_per_prb: self.conditions.bits_per_prb,
                     decoded: None,
                     uplink_queue: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use airpace_cc::registry::{FlowKey, Protocol};
 use airpace_core::{Bits, Direction};
-use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
 use super::Plan;
 
@@ -48,14 +48,15 @@ impl Plan {
         let report = RadioReport {
             carrier: CarrierId(0),
             time: self.now - Duration::from_millis(1),
-            subframe_index: self.now.as_millis() - 1,
-            carrier_prbs: PRBS,
-            cfi: 1,
+            slot: Slot::subframe_of_lte(self.now.as_millis() - 1),
+            scope: Scope::Everyone,
+            carrier_prbs: Some(PRBS),
+            cfi: Some(1),
             dcis: if served >= 1.0 { vec![grant] } else { vec![] },
             own: Some(OwnRadio {
                 rnti,
                 active: true,
-                sinr_db: 20.0,
+                sinr_db: Some(20.0),
                 bits_per_prb: subframe_bits / f64::from(PRBS),
                 decoded: None,
                 uplink_queue: Some(self.queued),
@@ -102,14 +103,15 @@ impl Plan {
             flow.acker.on_radio(&RadioReport {
                 carrier: CarrierId(0),
                 time: self.now - Duration::from_millis(1),
-                subframe_index: self.now.as_millis() - 1,
-                carrier_prbs: PRBS,
-                cfi: 1,
+                slot: Slot::subframe_of_lte(self.now.as_millis() - 1),
+                scope: Scope::Everyone,
+                carrier_prbs: Some(PRBS),
+                cfi: Some(1),
                 dcis: dcis.clone(),
                 own: Some(OwnRadio {
                     rnti,
                     active: true,
-                    sinr_db: 20.0,
+                    sinr_db: Some(20.0),
                     bits_per_prb,
                     decoded: granted.then_some(true),
                     uplink_queue: None,

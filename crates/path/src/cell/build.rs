@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Streams, Time};
 use airpace_event::Owner;
-use airpace_radio::{CarrierId, PrbSet, Rnti};
+use airpace_radio::{CarrierId, PrbSet, Rnti, Scope};
 
 use super::Cell;
 use super::adaptation::{AdaptationConfig, CqiScope, LinkAdaptation};
@@ -19,7 +19,7 @@ use super::harq::Harq;
 use super::rlc::Rlc;
 use super::scheduler::{RbgGrid, Scheduler};
 use super::subframe::Carrier;
-use super::telemetry::{Account, Scope, Telemetry};
+use super::telemetry::{Account, Telemetry};
 use super::uplink::uplink;
 use super::user::{Device, RadioLink, Session, Source, User};
 use crate::config_error::ConfigError;
@@ -51,7 +51,7 @@ pub(super) fn cell(
         let name = |index| format!("cell.device.{index}.{what}");
         (0..devices.len()).map(|index| streams.stream(&name(index))).collect()
     };
-    let telemetry = Telemetry::new(&config.telemetry, Scope::Everybody, streams_called("telemetry"));
+    let telemetry = Telemetry::new(&config.telemetry, Scope::Everyone, streams_called("telemetry"));
     let log = Telemetry::new(&TelemetryConfig::default(), Scope::Own, streams_called("log"));
     let mut rntis = builder.rntis;
     let uplink = uplink(&config, &bler, devices, &users, streams, &mut rntis)?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use airpace_core::tables::lte;
 use airpace_core::{Bits, DeviceId, Direction, Rng, Time};
 use airpace_event::Owner;
-use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
 use super::config::TelemetryConfig;
 
@@ -19,6 +19,7 @@ use super::config::TelemetryConfig;
 #[derive(Debug)]
 pub(super) struct Account {
     pub report: RadioReport,
+    carrier_prbs: u16,
     /// Whose each DCI is.
     pub owners: Vec<Owner>,
     /// The MCS that each DCI shows if retransmissions hide their block size.
@@ -29,22 +30,23 @@ impl Account {
     pub(super) fn new(carrier: CarrierId, carrier_prbs: u16) -> Account {
         let report = RadioReport {
             carrier,
+            slot: Slot::subframe_of_lte(0),
             time: Time::ZERO,
-            subframe_index: 0,
-            carrier_prbs,
-            cfi: 1,
+            scope: Scope::Everyone,
+            carrier_prbs: Some(carrier_prbs),
+            cfi: None,
             dcis: Vec::new(),
             own: None,
             layer: BitLayer::Physical,
         };
-        Account { report, owners: Vec::new(), reserved_mcs: Vec::new() }
+        Account { report, carrier_prbs, owners: Vec::new(), reserved_mcs: Vec::new() }
     }
 
     /// Turns to a new subframe.
     pub(super) fn begin(&mut self, subframe: u64, cfi: u8) {
         self.report.time = Time::from_millis(subframe);
-        self.report.subframe_index = subframe;
-        self.report.cfi = cfi;
+        self.report.slot = Slot::subframe_of_lte(subframe);
+        self.report.cfi = Some(cfi);
         self.report.dcis.clear();
         self.owners.clear();
         self.reserved_mcs.clear();
@@ -57,19 +59,11 @@ impl Account {
     }
 }
 
-/// Whose grants a listener is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
-    /// Everybody's: it reads the control channel.
-    Everybody,
-    /// Its own: it reads its modem's log.
-    Own,
-}
-
 /// The listeners' side of the control channels.
 #[derive(Debug)]
 pub(super) struct Telemetry {
     config: TelemetryConfig,
+    /// Whose grants a listener is told: everyone's off the control channel, its own off its modem's log.
     scope: Scope,
     listeners: Vec<Listener>,
     spare: Vec<RadioReport>,
@@ -151,8 +145,9 @@ impl Telemetry {
         listener.copy(config, account, only, &mut dcis);
         report = RadioReport {
             carrier: truth.carrier,
+            slot: truth.slot,
             time: truth.time,
-            subframe_index: truth.subframe_index,
+            scope: self.scope,
             carrier_prbs: truth.carrier_prbs,
             cfi: truth.cfi,
             dcis,
@@ -184,7 +179,7 @@ impl Listener {
         }
         if config.false_dci_per_subframe > 0.0 {
             for _ in 0..self.rng.poisson(config.false_dci_per_subframe) {
-                dcis.push(self.false_dci(truth.report.carrier_prbs));
+                dcis.push(self.false_dci(truth.carrier_prbs));
             }
         }
     }

@@ -27,7 +27,7 @@ fn at_the_busy_hour_with_a_flow_running_few_subframes_have_four_control_messages
                 *times += 1;
                 *prbs += u32::from(dci.prbs.len());
             }
-            if subframe.report.subframe_index % 40 == 39 {
+            if subframe.report.slot.index % 40 == 39 {
                 windows += 1;
                 users += active.len();
                 // PBE-CC §4.2.1: more than one subframe and more than four PRBs on average.

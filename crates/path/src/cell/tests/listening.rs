@@ -37,7 +37,11 @@ fn a_perfect_listener_hears_every_grant_at_the_end_of_its_subframe() {
         let own = report.own.expect("its own side");
         let mine = report.dcis.iter().find(|dci| dci.rnti == own.rnti);
         assert_eq!(own.decoded.is_some(), mine.is_some(), "it knows whether its own block was received");
-        assert!(own.active && own.bits_per_prb > 500.0 && (own.sinr_db - 22.0).abs() < 1e-9);
+        assert!(
+            own.active
+                && own.bits_per_prb > 500.0
+                && own.sinr_db.is_some_and(|sinr_db| (sinr_db - 22.0).abs() < 1e-9)
+        );
     }
 }
 

@@ -86,12 +86,12 @@ proptest! {
         bench.run(Time::from_millis(400), |cell| {
             for subframe in cell.subframes() {
                 let report = subframe.report;
-                let mut free = PrbSet::run(0, report.carrier_prbs);
+                let mut free = PrbSet::run(0, report.carrier_prbs.unwrap());
                 for dci in &report.dcis {
                     given_twice += dci.prbs.without(free).len();
                     free = free.without(dci.prbs);
-                    let sent = last_sent.insert((report.carrier, dci.rnti, dci.harq), report.subframe_index);
-                    let is_early = sent.is_some_and(|sent| report.subframe_index < sent + round_trip);
+                    let sent = last_sent.insert((report.carrier, dci.rnti, dci.harq), report.slot.index);
+                    let is_early = sent.is_some_and(|sent| report.slot.index < sent + round_trip);
                     early += u32::from(dci.is_retransmission() && is_early);
                 }
             }

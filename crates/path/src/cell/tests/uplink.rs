@@ -79,7 +79,7 @@ impl Upload {
 /// The uplink's grants of the last subframe, with the subframe in which they were sent.
 fn grants(cell: &Cell) -> Vec<(u64, Dci)> {
     let of = |subframe: airpace_event::Subframe<'_>| {
-        let index = subframe.report.subframe_index;
+        let index = subframe.report.slot.index;
         let uplink = subframe.report.dcis.iter().filter(|dci| dci.direction == Direction::Uplink);
         uplink.map(|dci| (index, *dci)).collect::<Vec<_>>()
     };

@@ -99,7 +99,8 @@ fn uplink_grants_are_read_by_all_and_a_log_tells_its_own_of_both_directions() {
             assert_eq!(is_uplink, dci.format == DciFormat::F0);
             kinds[usize::from(is_uplink) + 2 * usize::from(dci.rnti == own.rnti)] += 1;
         }
-        assert!(heard.idle_prbs() <= heard.carrier_prbs);
+        assert!(heard.idle_prbs().unwrap() <= heard.carrier_prbs.unwrap());
+        assert_eq!(logged.idle_prbs(), None, "the log does not tell what others have");
     }
     assert!(kinds.iter().all(|&count| count > 50), "both directions of both devices: {kinds:?}");
     let queues: Vec<u64> = logged.iter().filter_map(|report| Some(report.own?.uplink_queue?.0)).collect();

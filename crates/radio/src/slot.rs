@@ -1,0 +1,95 @@
+//! Slots: how a carrier counts time.
+
+use std::time::Duration;
+
+/// Subcarrier spacing of a carrier: 15 kHz · 2^µ.
+///
+/// Source: TS 38.211 §4.2 Table 4.2-1; LTE has µ = 0 (TS 36.211 §6.12)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Numerology(u8);
+
+impl Numerology {
+    /// 15 kHz: LTE, and the slowest of NR. A slot is a subframe.
+    pub const KHZ_15: Numerology = Numerology(0);
+    /// 30 kHz.
+    pub const KHZ_30: Numerology = Numerology(1);
+    /// 60 kHz.
+    pub const KHZ_60: Numerology = Numerology(2);
+    /// 120 kHz.
+    pub const KHZ_120: Numerology = Numerology(3);
+    /// 240 kHz.
+    pub const KHZ_240: Numerology = Numerology(4);
+
+    /// The numerology µ, 0…4; `None` beyond.
+    pub const fn new(mu: u8) -> Option<Numerology> {
+        if mu <= 4 { Some(Numerology(mu)) } else { None }
+    }
+
+    /// µ.
+    pub const fn mu(self) -> u8 {
+        self.0
+    }
+
+    /// Slots in a subframe of 1 ms.
+    ///
+    /// Source: TS 38.211 §4.3.2 Table 4.3.2-1
+    pub const fn slots_per_subframe(self) -> u64 {
+        1 << self.0
+    }
+
+    /// How long a slot lasts.
+    pub const fn slot_duration(self) -> Duration {
+        Duration::from_nanos(1_000_000 >> self.0)
+    }
+}
+
+/// A slot of a carrier. An LTE carrier grants once in a subframe, so its slots here are subframes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot {
+    /// How long the carrier's slots are.
+    pub numerology: Numerology,
+    /// The slot's number. It counts up by one and does not wrap with the frame numbers: for LTE it is
+    /// 10 · SFN + subframe, and goes on after SFN 1,023. Where a cell's frame numbers leap, it goes on with time.
+    pub index: u64,
+}
+
+impl Slot {
+    /// A subframe of an LTE carrier.
+    pub const fn subframe_of_lte(index: u64) -> Slot {
+        Slot { numerology: Numerology::KHZ_15, index }
+    }
+
+    /// The subframe that the slot is in.
+    pub const fn subframe(self) -> u64 {
+        self.index >> self.numerology.0
+    }
+
+    /// Whether the slot is the last of its subframe.
+    pub const fn ends_subframe(self) -> bool {
+        let last = self.numerology.slots_per_subframe() - 1;
+        self.index & last == last
+    }
+
+    /// The slot so many subframes later, or earlier where `subframes` is below zero.
+    pub const fn later_by(self, subframes: i64) -> Slot {
+        let slots = subframes.saturating_mul(self.numerology.slots_per_subframe() as i64);
+        Slot { numerology: self.numerology, index: self.index.saturating_add_signed(slots) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_of_a_subframe_are_counted_on() {
+        let slot = |index| Slot { numerology: Numerology::KHZ_30, index };
+        assert_eq!([6, 7, 8].map(|index| slot(index).subframe()), [3, 3, 4]);
+        assert_eq!([6, 7, 8].map(|index| slot(index).ends_subframe()), [false, true, false]);
+        assert_eq!([2, -2, -9].map(|subframes| slot(8).later_by(subframes).index), [12, 4, 0]);
+        let lte = Slot::subframe_of_lte(10_247);
+        assert_eq!((lte.subframe(), lte.ends_subframe(), lte.later_by(1).index), (10_247, true, 10_248));
+        assert_eq!(Numerology::KHZ_120.slot_duration(), Duration::from_micros(125));
+        assert_eq!(Numerology::new(5), None);
+    }
+}
