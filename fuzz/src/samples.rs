@@ -9,7 +9,7 @@ use airpace_phy::decoder::{Decoder, Options, Output, Reading};
 use airpace_phy::impair::{Conditions, noise_power};
 use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
-use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, PrbSet, RadioReport, Rnti, Scope, Slot};
 
 use super::choices::Choices;
 
@@ -82,8 +82,12 @@ impl Watched {
         assert!(reading.late.iter().all(|found| found.index < reading.index));
         let grants = reading.found.iter().filter(|found| found.dci.is_some()).count();
         let report = reading.report(CarrierId(0), Time::ZERO);
-        assert_eq!(report.is_some(), reading.unread().is_empty(), "what may be unread is not reported");
-        assert!(report.is_none_or(|report| report.dcis.len() == grants));
+        assert_eq!(
+            report.idle_prbs().is_some(),
+            reading.unread().is_empty(),
+            "what is unread may not be idle"
+        );
+        assert_eq!(report.dcis.len(), grants);
         self.messages += reading.found.len() + reading.late.len();
     }
 
@@ -292,10 +296,11 @@ fn record(pci: u16, ports: Ports, cp: CyclicPrefix) -> Vec<Complex32> {
         station.send(
             &RadioReport {
                 carrier: CarrierId(0),
+                slot: Slot::subframe_of_lte(index),
                 time: Time::ZERO,
-                subframe_index: index,
-                carrier_prbs: 6,
-                cfi: 2,
+                scope: Scope::Everyone,
+                carrier_prbs: Some(6),
+                cfi: Some(2),
                 dcis: vec![down, up],
                 own: None,
                 layer: BitLayer::Physical,

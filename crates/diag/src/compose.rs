@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use airpace_core::tables::{Modulation, lte};
 use airpace_core::{Bits, Direction, Time};
-use airpace_radio::{CarrierId, Dci, DciFormat, OwnRadio, RadioReport};
+use airpace_radio::{CarrierId, Dci, DciFormat, RadioReport};
 
 use crate::grant::UPLINK_DELAY;
 use crate::layout::{Fill, Version};
@@ -167,11 +167,12 @@ impl Composer {
                 }
             }
         }
-        if let Some(own) = report.own.as_ref().filter(|own| own.active) {
+        let active = report.own.as_ref().filter(|own| own.active);
+        if let Some(sinr_db) = active.and_then(|own| own.sinr_db) {
             let due = self.measures.entry(carrier).or_insert(report.time);
             if *due <= report.time {
                 *due = report.time + self.options.measures_every;
-                let payload = self.signal(report, carrier, own);
+                let payload = self.signal(report, carrier, sinr_db);
                 say(Composed { at: now, code: B193, payload });
             }
         }
@@ -218,7 +219,7 @@ impl Composer {
     /// 0xB130: the DCIs of a subframe.
     fn control_channel(&self, report: &RadioReport, carrier: usize) -> Vec<u8> {
         let hypotheses = report.dcis.iter().filter_map(|dci| {
-            let (word, bits) = dci::write(dci, report.carrier_prbs)?;
+            let (word, bits) = dci::write(dci, report.carrier_prbs?)?;
             let (format, verdict) = match dci.format {
                 DciFormat::F0 => (0u8, 1u8),
                 DciFormat::F1 => (1, 2),
@@ -240,10 +241,11 @@ impl Composer {
                     .number("prune_status", verdict),
             )
         });
-        let width = lte::BANDWIDTH_PRBS.iter().position(|prbs| *prbs == report.carrier_prbs).unwrap_or(0);
+        let width =
+            lte::BANDWIDTH_PRBS.iter().position(|prbs| Some(*prbs) == report.carrier_prbs).unwrap_or(0);
         let fill = Fill::new()
-            .number("subframe_number", report.subframe_index % 10)
-            .number("system_frame_number", report.subframe_index / 10 % 1_024)
+            .number("subframe_number", report.slot.subframe() % 10)
+            .number("system_frame_number", report.slot.subframe() / 10 % 1_024)
             .number("band_width_mhz", width as u64)
             .number("num_enb_antennas", if self.options.ports == 4 { 2u8 } else { 1 })
             .number("carrier_index", carrier as u64)
@@ -283,8 +285,8 @@ impl Composer {
         });
         let blocks = blocks.collect();
         Fill::new()
-            .number("subframe_num", report.subframe_index % 10)
-            .number("frame_num", report.subframe_index / 10 % 1_024)
+            .number("subframe_num", report.slot.subframe() % 10)
+            .number("frame_num", report.slot.subframe() / 10 % 1_024)
             .number("num_rbs", prbs)
             .number("num_layers", dci.layers)
             .number("serving_cell_index", carrier as u64)
@@ -306,7 +308,7 @@ impl Composer {
         let coded = f64::from(prbs) * 12.0 * 12.0 * f64::from(carried.modulation.bits_per_symbol());
         let code_rate = if coded > 0.0 { (carried.bits.0 + 24) as f64 / coded } else { 0.0 };
         Fill::new()
-            .number("current_sfn_sf", (report.subframe_index + UPLINK_DELAY) % 10_240)
+            .number("current_sfn_sf", (report.slot.subframe() + UPLINK_DELAY) % 10_240)
             .number("carrier_index", carrier as u64)
             .number("re_tx_index", carried.again.min(31))
             .number("redund_ver", row.map_or(0, |row| row.rv))
@@ -338,21 +340,21 @@ impl Composer {
     }
 
     /// 0xB193: the signal of the serving cell.
-    fn signal(&self, report: &RadioReport, carrier: usize, own: &OwnRadio) -> Vec<u8> {
-        let sinr = libm::pow(10.0, own.sinr_db / 10.0);
-        let rsrp = (self.options.noise_dbm + own.sinr_db).clamp(-140.0, -44.0);
+    fn signal(&self, report: &RadioReport, carrier: usize, sinr_db: f64) -> Vec<u8> {
+        let sinr = libm::pow(10.0, sinr_db / 10.0);
+        let rsrp = (self.options.noise_dbm + sinr_db).clamp(-140.0, -44.0);
         // A cell that sends in all of its subcarriers: RSSI is the power of N PRBs, of the cell and of the noise.
         let per_prb = 10.0 * libm::log10(12.0 * (1.0 + 1.0 / sinr.max(1e-3)));
-        let rssi = rsrp + per_prb + 10.0 * libm::log10(f64::from(report.carrier_prbs.max(1)));
+        let rssi = rsrp + per_prb + 10.0 * libm::log10(f64::from(report.carrier_prbs.unwrap_or(0).max(1)));
         // Source: TS 36.214 §5.1.3
         let rsrq = (-per_prb).clamp(-30.0, 0.0);
-        let snr = own.sinr_db.clamp(-20.0, 30.0);
+        let snr = sinr_db.clamp(-20.0, 30.0);
         let mut cell = Fill::new()
             .number("physical_cell_id", (u64::from(self.options.physical_cell) + carrier as u64) % 504)
             .number("serving_cell_index", carrier as u64)
             .number("is_serving_cell", 1u8)
-            .number("current_sfn", report.subframe_index / 10 % 1_024)
-            .number("current_subframe_number", report.subframe_index % 10);
+            .number("current_sfn", report.slot.subframe() / 10 % 1_024)
+            .number("current_subframe_number", report.slot.subframe() % 10);
         for name in ["rsrp_rx_0", "rsrp_rx_1", "rsrp", "filtered_rsrp"] {
             cell = cell.real(name, rsrp);
         }

@@ -31,7 +31,7 @@ mod size;
 
 use airpace_core::tables::Modulation;
 use airpace_core::{Bits, Bytes, Direction};
-use airpace_radio::{CarrierId, DciFormat, PrbSet};
+use airpace_radio::{CarrierId, DciFormat, Numerology, PrbSet, Slot};
 
 pub use merge::{Merge, Merged};
 pub use read::{Grants, Troubles, UPLINK_DELAY};
@@ -103,6 +103,8 @@ pub struct Grant {
     pub time: Stamp,
     /// That subframe, `10 · SFN + subframe`, without the wrap at 10,240.
     pub subframe: u64,
+    /// How long the slots of the carrier are; in LTE a slot is a subframe here.
+    pub numerology: Numerology,
     /// The slot within the subframe; 0 in LTE.
     pub slot: u8,
     /// PRB pairs of the carrier, if the packet has them.
@@ -122,6 +124,12 @@ pub struct Grant {
 }
 
 impl Grant {
+    /// The slot in which the data is on the air.
+    pub fn on_air(&self) -> Slot {
+        let first = self.subframe.saturating_mul(self.numerology.slots_per_subframe());
+        Slot { numerology: self.numerology, index: first.saturating_add(self.slot.into()) }
+    }
+
     /// Bits of all blocks; blocks of unknown size count as zero.
     pub fn bits(&self) -> Bits {
         self.blocks.iter().flatten().filter_map(|block| block.bits).sum()

@@ -13,7 +13,7 @@ use airpace_diag::grant::report::Reports;
 use airpace_diag::grant::{Grants, Told};
 use airpace_diag::source::Item;
 use airpace_diag::{Format, LogCode, LogPacket, Message, Radio, Stamp};
-use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 use recordings_folder::{logs, recordings};
 
 const BEGIN_NANOS: u64 = 1_299_133_682_000_000_000;
@@ -144,7 +144,7 @@ fn reports_wait_until_it_is_told_how_wide_their_carrier_is() {
     assert!(given_after(0xB0C2, 6, &cell(50)).is_empty());
     let given = given_after(0xB173, 17, &blocks(&[(15, 25, 9, 500, 0, 0)]));
     assert_eq!(given.len(), 16, "those that waited, too");
-    assert!(given.iter().all(|report| report.carrier_prbs == 50), "{given:?}");
+    assert!(given.iter().all(|report| report.carrier_prbs == Some(50)), "{given:?}");
     assert!(given.windows(2).all(|pair| pair[0].time <= pair[1].time), "{given:?}");
 }
 
@@ -192,15 +192,16 @@ fn report(index: u64, carrier: u8, direction: Direction, prbs: u16, mcs: u8, ndi
     };
     RadioReport {
         carrier: CarrierId(carrier),
+        slot: Slot::subframe_of_lte(index),
         time: Time::from_millis(index),
-        subframe_index: index,
-        carrier_prbs: 100,
-        cfi: 2,
+        scope: Scope::Everyone,
+        carrier_prbs: Some(100),
+        cfi: Some(2),
         dcis: vec![dci],
         own: Some(OwnRadio {
             rnti: Rnti(61),
             active: true,
-            sinr_db: 15.0,
+            sinr_db: Some(15.0),
             bits_per_prb: 300.0,
             decoded: Some(true),
             uplink_queue: None,

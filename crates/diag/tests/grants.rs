@@ -247,12 +247,8 @@ fn reports_have_every_subframe_once_and_all_the_bits() {
         let list = reports.take(u64::MAX);
         let mut carriers: BTreeMap<CarrierId, u64> = BTreeMap::new();
         for report in &list {
-            if let Some(before) = carriers.insert(report.carrier, report.subframe_index) {
-                assert!(
-                    report.subframe_index > before,
-                    "{name}: subframe {before}, then {}",
-                    report.subframe_index
-                );
+            if let Some(before) = carriers.insert(report.carrier, report.slot.index) {
+                assert!(report.slot.index > before, "{name}: subframe {before}, then {}", report.slot.index);
             }
         }
         let mut times: BTreeMap<CarrierId, Time> = BTreeMap::new();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use airpace_core::{Bits, Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Rate, Time};
 use airpace_eval::{FlowFacts, Judge, Keep, RunFacts, RunFolder, Span};
 use airpace_event::{Acked, Arrived, Capacity, Event, Fate, Inspected, Owner, Recorder, Subframe};
-use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti, Scope, Slot};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 /// Simulated seconds per measurement: enough for many row groups.
@@ -41,10 +41,11 @@ fn play(recorder: &mut dyn Recorder) {
     let mut number = 0;
     let mut report = RadioReport {
         carrier: CarrierId(0),
+        slot: Slot::subframe_of_lte(0),
         time: Time::ZERO,
-        subframe_index: 0,
-        carrier_prbs: 100,
-        cfi: 1,
+        scope: Scope::Everyone,
+        carrier_prbs: Some(100),
+        cfi: Some(1),
         dcis: Vec::new(),
         own: None,
         layer: BitLayer::Physical,

@@ -102,7 +102,9 @@ impl Meter {
             }
             Event::Subframe(subframe) => {
                 let report = subframe.report;
-                self.see_carrier(report.carrier.0, report.carrier_prbs);
+                if let Some(prbs) = report.carrier_prbs {
+                    self.see_carrier(report.carrier.0, prbs);
+                }
                 for (dci, owner) in report.dcis.iter().zip(subframe.owners) {
                     if let Owner::Device(device) = owner {
                         self.fairness.on_prbs((*device, dci.direction), report.time, dci.prbs.len());

@@ -9,7 +9,7 @@ mod clock;
 use std::collections::{BTreeSet, VecDeque};
 
 use airpace_core::Time;
-use airpace_radio::{BitLayer, CarrierId, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, RadioReport, Rnti, Scope, Slot};
 use num_complex::Complex32;
 
 use self::clock::Clock;
@@ -96,24 +96,25 @@ impl Reading {
     }
 
     /// The grants of this subframe as congestion controls and the other crates read them. `time` is the start of the
-    /// subframe by the reporter's clock. `None` if messages may be unread: a reader of the report takes every PRB
-    /// without a known grant for idle.
+    /// subframe by the reporter's clock. The report says how many messages may be unread: it then does not tell which PRBs
+    /// are idle.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 4
     ///
-    /// Differs: there every message is decoded. If a message is not decoded here, the idle PRBs are not known. Then no
-    /// report is better than one that says idle about PRBs that somebody has.
-    pub fn report(&self, carrier: CarrierId, time: Time) -> Option<RadioReport> {
-        self.unread().is_empty().then(|| RadioReport {
+    /// Differs: there every message is decoded. Here a PRB without a known grant may be granted by an unread message.
+    pub fn report(&self, carrier: CarrierId, time: Time) -> RadioReport {
+        let unexplained = u16::try_from(self.unread().len()).unwrap_or(u16::MAX);
+        RadioReport {
             carrier,
+            slot: Slot::subframe_of_lte(self.index),
             time,
-            subframe_index: self.index,
-            carrier_prbs: self.prbs,
-            cfi: self.cfi,
+            scope: if unexplained == 0 { Scope::Everyone } else { Scope::EveryoneBut { unexplained } },
+            carrier_prbs: Some(self.prbs),
+            cfi: Some(self.cfi),
             dcis: self.found.iter().filter_map(|found| found.dci).collect(),
             own: None,
             layer: BitLayer::Physical,
-        })
+        }
     }
 }
 

@@ -59,8 +59,8 @@ impl Scheduler {
             }
         }
         said.sort_by_key(|(index, sent, _)| (std::cmp::Reverse(sent.place.cces), *index));
-        let number = (report.subframe_index % 10) as usize;
-        for cfi in report.cfi.clamp(self.least_cfi, 3)..=3 {
+        let number = (report.slot.subframe() % 10) as usize;
+        for cfi in report.cfi.unwrap_or(0).clamp(self.least_cfi, 3)..=3 {
             announcement.cfi = cfi;
             announcement.messages.clear();
             announcement.blocked.clear();
@@ -158,7 +158,7 @@ mod tests {
     use crate::pdcch::in_search_space;
     use airpace_core::tables::lte::{self, McsTable};
     use airpace_core::{Rng, Streams, Time};
-    use airpace_radio::{BitLayer, CarrierId, DciFormat, PrbSet, Rnti};
+    use airpace_radio::{BitLayer, CarrierId, DciFormat, PrbSet, Rnti, Scope, Slot};
 
     const CELL: Cell = Cell {
         pci: 301,
@@ -172,10 +172,11 @@ mod tests {
     fn report(dcis: Vec<Dci>, subframe_index: u64) -> RadioReport {
         RadioReport {
             carrier: CarrierId(0),
+            slot: Slot::subframe_of_lte(subframe_index),
             time: Time::from_millis(subframe_index),
-            subframe_index,
-            carrier_prbs: 100,
-            cfi: 1,
+            scope: Scope::Everyone,
+            carrier_prbs: Some(100),
+            cfi: Some(1),
             dcis,
             own: None,
             layer: BitLayer::Physical,

@@ -60,13 +60,14 @@ impl Station {
     /// # Panics
     /// If the report is of a subframe that was sent already.
     pub fn send(&mut self, report: &RadioReport, out: &mut Vec<Complex32>) -> Announcement {
-        assert!(report.subframe_index >= self.next, "subframe {} is over", report.subframe_index);
-        while self.next < report.subframe_index {
+        let subframe = report.slot.subframe();
+        assert!(subframe >= self.next, "subframe {subframe} is over");
+        while self.next < subframe {
             let silent = Announcement { cfi: self.cell.least_cfi(), ..Announcement::default() };
             self.transmit(&silent, &[], out);
         }
         let mut shifted = report.clone();
-        shifted.subframe_index += self.offset;
+        shifted.slot.index += self.offset;
         let announcement = self.scheduler.announce(&shifted, implied_sinr_db);
         let uplink = || report.dcis.iter().filter(|dci| dci.direction == Direction::Uplink);
         for dci in uplink() {

@@ -10,7 +10,7 @@ use airpace_phy::decoder::{Decoder, Options, Output};
 use airpace_phy::impair::{Conditions, noise_power};
 use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
-use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, PrbSet, RadioReport, Rnti, Scope, Slot};
 use recordings::{Description, data};
 
 /// Answers by the number of their subframe, counted from the first of the recording.
@@ -93,10 +93,11 @@ fn a_block_that_is_sent_again_was_not_received() {
             let both = [Some(first), (index % 10 == 0).then_some(second)];
             let report = RadioReport {
                 carrier: CarrierId(0),
+                slot: Slot::subframe_of_lte(index),
                 time: Time::from_millis(index),
-                subframe_index: index,
-                carrier_prbs: 25,
-                cfi: 3,
+                scope: Scope::Everyone,
+                carrier_prbs: Some(25),
+                cfi: Some(3),
                 dcis: both.into_iter().flatten().collect(),
                 own: None,
                 layer: BitLayer::Physical,

@@ -8,7 +8,7 @@ use airpace_phy::impair::Conditions;
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports};
-use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, PrbSet, RadioReport, Rnti, Scope, Slot};
 use reference::Receiver;
 
 const CELL: Cell = Cell {
@@ -27,10 +27,11 @@ fn subframes_without_a_report_are_sent_too() {
     let grant = Dci { rnti: Rnti(99), prbs: PrbSet::run(0, 4), mcs: [Some(3), None], ..Dci::default() };
     let report = RadioReport {
         carrier: CarrierId(0),
+        slot: Slot::subframe_of_lte(10),
         time: Time::from_millis(10),
-        subframe_index: 10,
-        carrier_prbs: 25,
-        cfi: 2,
+        scope: Scope::Everyone,
+        carrier_prbs: Some(25),
+        cfi: Some(2),
         dcis: vec![grant],
         own: None,
         layer: BitLayer::Physical,
@@ -38,7 +39,7 @@ fn subframes_without_a_report_are_sent_too() {
     let mut samples = vec![];
     let announced = station.send(&report, &mut samples);
     assert_eq!((announced.cfi, announced.messages.len(), announced.data.len()), (2, 1, 1));
-    station.send(&RadioReport { subframe_index: 11, dcis: vec![], ..report }, &mut samples);
+    station.send(&RadioReport { slot: Slot::subframe_of_lte(11), dcis: vec![], ..report }, &mut samples);
 
     // Subframe 10 is the first of the next frame.
     let mut demodulator = Demodulator::new(Numerology::new(CELL.bandwidth, CELL.cp, 384).unwrap());
@@ -68,10 +69,11 @@ fn an_uplink_grant_is_answered_eight_subframes_later() {
     };
     let report = |subframe_index, dcis| RadioReport {
         carrier: CarrierId(0),
+        slot: Slot::subframe_of_lte(subframe_index),
         time: Time::from_millis(subframe_index),
-        subframe_index,
-        carrier_prbs: 25,
-        cfi: 1,
+        scope: Scope::Everyone,
+        carrier_prbs: Some(25),
+        cfi: Some(1),
         dcis,
         own: None,
         layer: BitLayer::Physical,

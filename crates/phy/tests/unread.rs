@@ -11,7 +11,7 @@ use airpace_phy::dci::Extras;
 use airpace_phy::decoder::{Output, Reading};
 use airpace_phy::impair::Profile;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
-use airpace_radio::CarrierId;
+use airpace_radio::{CarrierId, Scope};
 use crowd::Scene;
 use recordings::{Description, NAMES, data};
 
@@ -51,7 +51,7 @@ fn decode(rate_hz: u64, samples: &[Complex32]) -> BTreeMap<u64, Reading> {
 }
 
 fn is_reported(reading: &Reading) -> bool {
-    reading.report(CarrierId(0), Time::ZERO).is_some()
+    reading.report(CarrierId(0), Time::ZERO).scope == Scope::Everyone
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Recorder for Serialiser {
                 }
             }
             Event::Subframe(it) => {
-                self.put(&[5, it.report.subframe_index, u64::from(it.report.carrier.0)]);
+                self.put(&[5, it.report.slot.index, u64::from(it.report.carrier.0)]);
                 for dci in &it.report.dcis {
                     let mcs = u64::from(dci.mcs[0].unwrap_or(255));
                     self.put(&[u64::from(dci.rnti.0), u64::from(dci.prbs.len()), mcs, dci.bits().0]);

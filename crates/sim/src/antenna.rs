@@ -5,9 +5,9 @@
 //! the cell's account ─▶ Station ─▶ fading, noise ─▶ Decoder ─▶ with the device's own side ─▶ receiver halves
 //! ```
 //!
-//! A report leaves when the decoder has it: that of a subframe at its end, those of the subframes in which the cell was
-//! still searched for once it is found, those of a cell that was lost or of messages that may be unread never. The time that the decoder computes is not
-//! counted.
+//! The device gets a report when the decoder has it: that of a subframe at its end, and those of the subframes in which the
+//! decoder still searched for the cell once it has found the cell. A subframe in which the decoder had lost the cell has no
+//! report. The time that the decoder computes is not counted.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ use airpace_phy::numerology::SUBCARRIER_HZ;
 use airpace_phy::ofdm::Transform;
 use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
-use airpace_radio::{CarrierId, OwnRadio, RadioReport};
+use airpace_radio::{CarrierId, OwnRadio, RadioReport, Slot};
 
 use crate::scenario::{DecoderConfig, Scenario};
 
@@ -73,8 +73,8 @@ struct Carrier {
 
 impl Carrier {
     fn new(first: &RadioReport, ports: Ports, config: &DecoderConfig, streams: &Streams) -> Carrier {
-        let bandwidth =
-            Bandwidth::from_prbs(first.carrier_prbs).expect("a loaded scenario has no other carrier");
+        let bandwidth = first.carrier_prbs.and_then(Bandwidth::from_prbs);
+        let bandwidth = bandwidth.expect("a loaded scenario has no other carrier");
         let cell = Cell {
             // Chosen: identities that differ, as those of one site's carriers often do.
             pci: 1 + u16::from(first.carrier.0),
@@ -112,7 +112,7 @@ impl Carrier {
 
     fn hear(&mut self, truth: &RadioReport, tell: &mut dyn FnMut(&RadioReport)) {
         if let Some(own) = truth.own {
-            self.own.push_back((truth.subframe_index, own));
+            self.own.push_back((truth.slot.subframe(), own));
         }
         if self.own.len() > REMEMBERED {
             self.own.pop_front();
@@ -122,19 +122,19 @@ impl Carrier {
         self.decoder.push(&self.samples);
         while let Some(output) = self.decoder.pop() {
             if let Output::Subframe(reading) = output {
-                self.report(&reading).iter().for_each(&mut *tell);
+                tell(&self.report(&reading));
             }
         }
     }
 
-    /// A reading with its number in the run and the device's own side; `None` where messages may be unread.
-    fn report(&mut self, reading: &Reading) -> Option<RadioReport> {
+    /// A reading with its number in the run and the device's own side.
+    fn report(&mut self, reading: &Reading) -> RadioReport {
         let subframe = libm::round(reading.sample as f64 / self.samples_per_subframe).max(0.0) as u64;
         while self.own.front().is_some_and(|(before, _)| *before < subframe) {
             self.own.pop_front();
         }
         let own = self.own.front().filter(|(at, _)| *at == subframe).map(|(_, own)| *own);
-        let report = reading.report(self.id, Time::from_millis(subframe))?;
-        Some(RadioReport { subframe_index: subframe, own, ..report })
+        let report = reading.report(self.id, Time::from_millis(subframe));
+        RadioReport { slot: Slot::subframe_of_lte(subframe), own, ..report }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use airpace_core::{Bits, Bytes, Direction, Time};
 use airpace_path::trace::{KpiTrace, Trace, TraceConfig, TraceLink};
 use airpace_path::{ConfigError, Link};
-use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
 use crate::hop::MILLISECOND;
 
@@ -73,7 +73,8 @@ impl TraceRadio {
         let bits_per_prb = self.link.opportunity_bytes().bits().0;
         let prbs = carrier_prbs.min(used.0.div_ceil(bits_per_prb) as u16);
         let tbs = Bits(bits_per_prb * u64::from(prbs));
-        self.told(start, carrier_prbs, prbs, tbs, bits_per_prb as f64, BitLayer::Transport)
+        let (scope, layer) = (Scope::Everyone, BitLayer::Transport);
+        self.told(start, carrier_prbs, prbs, tbs, bits_per_prb as f64, scope, layer)
     }
 
     /// All PRBs are the device's own, and carry what the modem told.
@@ -82,7 +83,7 @@ impl TraceRadio {
         let tbs = Bits(kpi.bandwidth_at(in_trace).as_bps() / 1000);
         let prbs = if tbs == Bits::ZERO { 0 } else { KPI_PRBS };
         let bits_per_prb = tbs.0 as f64 / f64::from(KPI_PRBS);
-        self.told(start, KPI_PRBS, prbs, tbs, bits_per_prb, BitLayer::Physical)
+        self.told(start, KPI_PRBS, prbs, tbs, bits_per_prb, Scope::Own, BitLayer::Physical)
     }
 
     /// A report with one grant, of the device's own.
@@ -93,6 +94,7 @@ impl TraceRadio {
         prbs: u16,
         tbs: Bits,
         bits_per_prb: f64,
+        scope: Scope,
         layer: BitLayer,
     ) -> RadioReport {
         let is_uplink = self.direction == Direction::Uplink;
@@ -108,15 +110,16 @@ impl TraceRadio {
         };
         RadioReport {
             carrier: CarrierId(0),
+            slot: Slot::subframe_of_lte(start.as_millis()),
             time: start,
-            subframe_index: start.as_millis(),
-            carrier_prbs,
-            cfi: 1,
+            scope,
+            carrier_prbs: Some(carrier_prbs),
+            cfi: None,
             dcis: if prbs == 0 { Vec::new() } else { vec![grant] },
             own: Some(OwnRadio {
                 rnti: TRACE_RNTI,
                 active: true,
-                sinr_db: f64::NAN,
+                sinr_db: None,
                 bits_per_prb,
                 decoded: (prbs > 0).then_some(true),
                 uplink_queue: is_uplink.then(|| self.link.backlog()),
@@ -144,7 +147,7 @@ mod tests {
         let mut radio = radio(Direction::Uplink, Some(b"time_ms,bandwidth_mbps\n0,8\n100,0\n150,40\n"), 0.05);
         let mut bits_in = |ms: u64| {
             let report = radio.report(Time::from_millis(ms + 1));
-            assert_eq!((report.subframe_index, report.layer), (ms, BitLayer::Physical));
+            assert_eq!((report.slot.index, report.scope, report.layer), (ms, Scope::Own, BitLayer::Physical));
             assert!(
                 report
                     .dcis
@@ -162,7 +165,8 @@ mod tests {
     fn without_one_the_chances_are_told() {
         let mut radio = radio(Direction::Downlink, None, 0.0);
         let report = radio.report(Time::from_millis(5));
-        assert_eq!((report.carrier_prbs, report.idle_prbs(), report.layer), (1, 1, BitLayer::Transport));
+        assert_eq!(report.idle_prbs(), Some(1), "of the one that there is");
+        assert_eq!((report.carrier_prbs, report.layer), (Some(1), BitLayer::Transport));
         assert!(report.dcis.is_empty(), "nobody used the chance");
     }
 }

@@ -23,12 +23,12 @@ impl Recorder for Ears {
             Event::Subframe(subframe) => {
                 let grants = subframe.report.dcis.iter().zip(subframe.owners);
                 let own = grants.filter(|(_, owner)| **owner == Owner::Device(DEVICE)).map(|(dci, _)| *dci);
-                self.truth.push((subframe.report.carrier, subframe.report.subframe_index, own.collect()));
+                self.truth.push((subframe.report.carrier, subframe.report.slot.index, own.collect()));
             }
             Event::Reported(Reported { device, source, report }) => {
                 assert_eq!((*device, *source), (DEVICE, Source::Modem), "only what was asked for");
                 assert!(report.own.is_some(), "the modem knows its own signal");
-                self.logged.push((report.carrier, report.subframe_index, report.dcis.clone()));
+                self.logged.push((report.carrier, report.slot.index, report.dcis.clone()));
             }
             _ => {}
         }

@@ -115,7 +115,7 @@ fn said(report: &RadioReport, dci: &Dci) -> Said {
     // An uplink grant names no process: its subframe does.
     let harq = (dci.direction == Direction::Downlink).then_some(dci.harq);
     let Dci { rnti, direction, format, prbs, mcs, tbs, ndi, .. } = *dci;
-    (report.subframe_index, rnti, direction, format, runs(prbs), mcs, tbs, ndi, harq)
+    (report.slot.index, rnti, direction, format, runs(prbs), mcs, tbs, ndi, harq)
 }
 
 /// What was granted, and what a device was told of it.
@@ -165,8 +165,8 @@ impl Recorder for Told {
             _ => return,
         };
         // A subframe is told after its end, the last one never.
-        self.now_ms = report.subframe_index;
-        if report.subframe_index == 1499 {
+        self.now_ms = report.slot.index;
+        if report.slot.index == 1499 {
             return;
         }
         let blocked = self.scheduler.announce(report, implied_sinr_db).blocked;
@@ -182,7 +182,7 @@ impl Recorder for Told {
 impl Told {
     fn be_told(&mut self, report: &RadioReport) {
         self.subframes += 1;
-        self.latest_ms = self.latest_ms.max(self.now_ms - report.subframe_index);
+        self.latest_ms = self.latest_ms.max(self.now_ms - report.slot.index);
         self.told.extend(report.dcis.iter().map(|dci| said(report, dci)));
     }
 }

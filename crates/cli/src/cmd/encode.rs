@@ -341,7 +341,7 @@ impl Recorder for Sender {
     fn record(&mut self, event: Event<'_>) {
         if let Event::Subframe(subframe) = event
             && subframe.report.carrier.0 == self.carrier
-            && subframe.report.subframe_index < self.end
+            && subframe.report.slot.index < self.end
             && self.trouble.is_none()
         {
             self.trouble = self.send(subframe.report).err();
@@ -353,14 +353,13 @@ impl Sender {
     fn send(&mut self, report: &RadioReport) -> anyhow::Result<()> {
         self.samples.clear();
         let announcement = self.station.send(report, &mut self.samples);
-        self.sent.subframes = report.subframe_index + 1;
+        self.sent.subframes = report.slot.index + 1;
         self.sent.messages += announcement.messages.len() as u64;
         self.sent.blocked += announcement.blocked.len() as u64;
         self.sent.unsayable += announcement.unsayable.len() as u64;
         if let (None, Some((index, why))) = (&self.sent.first_unsayable, announcement.unsayable.first()) {
             let rnti = report.dcis[*index].rnti.0;
-            self.sent.first_unsayable =
-                Some(format!("subframe {}, RNTI {rnti}: {why}", report.subframe_index));
+            self.sent.first_unsayable = Some(format!("subframe {}, RNTI {rnti}: {why}", report.slot.index));
         }
         if let Some(truth) = &mut self.truth {
             truth.write(report, &announcement)?;

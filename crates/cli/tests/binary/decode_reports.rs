@@ -50,10 +50,10 @@ fn rates(reports: &[RadioReport]) -> Vec<(u64, f64, f64)> {
     let mut receiver = ends.receiver.expect("PBE-CC has a half at the receiver");
     let rates = reports.iter().map(|report| {
         receiver.on_radio(report);
-        let feedback = receiver.feedback(Time::from_millis(report.subframe_index + 1));
+        let feedback = receiver.feedback(Time::from_millis(report.slot.index + 1));
         let feedback = Feedback::read(feedback.as_bytes()).expect("a feedback");
         let mbps = |rate: Option<airpace_core::Rate>| rate.map_or(0.0, |rate| rate.as_mbps());
-        (report.subframe_index, mbps(feedback.capacity), mbps(feedback.fair_share))
+        (report.slot.index, mbps(feedback.capacity), mbps(feedback.fair_share))
     });
     rates.collect()
 }
@@ -104,7 +104,7 @@ fn reports_give_pbes_receiver_the_rate_that_perfect_telemetry_gives() {
     // What became of the phone's blocks is known of nearly all before their reports leave, and rightly.
     let (mut granted, mut known, mut right) = (0, 0, 0);
     for report in &decoded {
-        let truth = perfect.iter().find(|other| other.subframe_index == report.subframe_index);
+        let truth = perfect.iter().find(|other| other.slot.index == report.slot.index);
         let (Some(read), Some(Some(truth))) =
             (report.own, truth.map(|truth| truth.own.and_then(|own| own.decoded)))
         else {

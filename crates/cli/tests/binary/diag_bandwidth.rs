@@ -12,6 +12,7 @@ use airpace_diag::grant::report::Reports;
 use airpace_diag::source::Item;
 use airpace_diag::{Format, Message, ModemOptions, Radio};
 use airpace_live::modem::{Door, Recorded, Replay, ReplayOptions, serve};
+use airpace_radio::{RadioReport, Scope, line};
 use serde_json::{Value, json};
 
 use super::diag_made::{Log, recorded};
@@ -169,7 +170,7 @@ fn both_series(log: &[u8]) -> (Vec<Option<Rate>>, Vec<Rate>) {
     let mut looks = vec![];
     for report in reports.take(u64::MAX) {
         assert!(controller.on_report(&report), "it is the phone's own");
-        if report.subframe_index % 100 == 99 {
+        if report.slot.subframe() % 100 == 99 {
             looks.push(controller.get());
         }
     }
@@ -198,9 +199,17 @@ fn controllers_read_the_same_bandwidth_from_the_reports() {
         subframes.windows(2).all(|pair| pair[1] == pair[0] + 1),
         "frame numbers wrap in the log, not here"
     );
-    let dci = &reports[0]["dcis"][0];
-    assert_eq!((&dci["tbs_bits"], &dci["mcs"]), (&json!([9_912, 0]), &json!([12, null])));
-    assert_eq!(dci["prbs"], json!([[0, 50]]));
+    let report = &reports[0]["reports"][0];
+    assert_eq!(
+        (&report["scope"], &report["idle_prbs"]),
+        (&json!("own"), &Value::Null),
+        "others may have the rest"
+    );
+    let dci = &report["dcis"][0];
+    assert_eq!((&dci["tbs"], &dci["mcs"]), (&json!([9_912, 0]), &json!([12, null])));
+    assert_eq!(dci["prb"], json!([[0, 49]]));
+    let read: Vec<RadioReport> = text.lines().flat_map(|line| line::from_line(line).unwrap()).collect();
+    assert!(read.len() == 1_000 && read.iter().all(|report| report.scope == Scope::Own));
 }
 
 #[test]

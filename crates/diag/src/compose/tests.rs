@@ -1,7 +1,7 @@
 //! What the composer writes is read back: by the reader of grants, by the KPIs, and by the whole reading.
 
 use airpace_core::Bytes;
-use airpace_radio::{BitLayer, PrbSet, Rnti};
+use airpace_radio::{BitLayer, OwnRadio, PrbSet, Rnti, Scope, Slot};
 
 use super::*;
 use crate::grant::{Grant, Grants, Source, Told};
@@ -13,15 +13,16 @@ use crate::stamp::Stamp;
 fn report(index: u64, carrier: u8, decoded: Option<bool>, dcis: Vec<Dci>) -> RadioReport {
     RadioReport {
         carrier: CarrierId(carrier),
+        slot: Slot::subframe_of_lte(index),
         time: Time::from_millis(index),
-        subframe_index: index,
-        carrier_prbs: 50,
-        cfi: 2,
+        scope: Scope::Everyone,
+        carrier_prbs: Some(50),
+        cfi: Some(2),
         dcis,
         own: Some(OwnRadio {
             rnti: Rnti(61),
             active: true,
-            sinr_db: 12.5,
+            sinr_db: Some(12.5),
             bits_per_prb: 400.0,
             decoded,
             uplink_queue: Some(Bytes(0)),
@@ -137,8 +138,8 @@ fn grants_come_back_from_the_control_channel_and_from_the_shared_one() {
         let first = found[0].subframe;
         for (grant, report) in found.iter().zip(&reports) {
             let dci = report.dcis.iter().find(|dci| dci.direction == direction).unwrap();
-            assert_eq!(grant.subframe - first, report.subframe_index);
-            assert_eq!(grant.subframe % 10, (report.subframe_index + delay) % 10);
+            assert_eq!(grant.subframe - first, report.slot.index);
+            assert_eq!(grant.subframe % 10, (report.slot.index + delay) % 10);
             assert_eq!((grant.carrier, grant.prbs), (report.carrier, dci.prbs.len()));
             assert_eq!(grant.bits(), dci.bits(), "{source:?} {grant:?}");
             assert!(grant.prb_set.is_none_or(|set| set == dci.prbs));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use airpace_core::tables::{Modulation, lte};
 use airpace_core::{Bits, Bytes, Direction};
-use airpace_radio::{CarrierId, DciFormat, PrbSet};
+use airpace_radio::{CarrierId, DciFormat, Numerology, PrbSet};
 
 use super::clock::FrameClock;
 use super::dci::{self, CHECKSUM_BITS};
@@ -211,12 +211,13 @@ impl Grants {
         {
             clock.new_cell();
         }
-        let numerology = plan.get(row, Column::Numerology).unwrap_or(0).min(5);
+        let mu = plan.get(row, Column::Numerology).unwrap_or(0).min(4) as u8;
+        let numerology = Numerology::new(mu).unwrap_or_default();
         let (within, slot) = match plan.get(row, Column::Both) {
             Some(both) => (both, 0),
             None => {
                 let (frame, slots) = (plan.get(row, Column::Frame)?, plan.get(row, Column::Subframe)?);
-                (10 * frame + (slots >> numerology), slots & ((1 << numerology) - 1))
+                (10 * frame + (slots >> mu), slots & ((1 << mu) - 1))
             }
         };
         let within = within + plan.get(row, Column::Offset).unwrap_or(0);
@@ -232,6 +233,7 @@ impl Grants {
             stamp: packet.stamp,
             time: placed.time,
             subframe: placed.subframe,
+            numerology,
             slot: slot as u8,
             carrier_prbs: self.widths.get(&(packet.radio, carrier)).copied(),
             prbs: 0,

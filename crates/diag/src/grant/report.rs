@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 
 use airpace_core::{Bits, Direction, Time};
-use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
 use super::read::UPLINK_DELAY;
-use super::{Grant, Merge};
+use super::{Grant, Merge, Rat};
 use crate::packet::Radio;
 use crate::stamp::Stamp;
 
@@ -19,12 +19,6 @@ use crate::stamp::Stamp;
 ///
 /// Source: TS 36.321 Table 7.1-1
 pub const OWN_RNTI: Rnti = Rnti(61);
-
-/// PRB pairs of a carrier of unknown width.
-///
-/// Chosen: 20 MHz, so that no grant is wider than its carrier. [`Reports::carrier_prbs`] tells that the width is not
-/// known.
-const UNKNOWN_PRBS: u16 = 100;
 
 /// Most reports that wait for the width of their carrier.
 ///
@@ -64,7 +58,7 @@ struct Carrier {
     id: CarrierId,
     prbs: Option<u16>,
     bits_per_prb: f64,
-    /// The subframe after the last one that was reported, and when it begins.
+    /// The slot after the last one that was reported, and when it begins.
     next: u64,
     time: Stamp,
     /// When the last reported subframe began.
@@ -117,8 +111,10 @@ impl Reports {
             self.early += 1;
             return;
         }
-        // A report is about what the cell says: for the uplink, four subframes before the phone sends.
-        let delay = if grant.direction == Direction::Uplink { UPLINK_DELAY.min(grant.subframe) } else { 0 };
+        // A report is about what the cell says. In LTE the cell grants the uplink four subframes before the phone sends. In NR
+        // each grant has a delay of its own, which the modem's packets do not have: such a grant stays where the phone sends.
+        let is_earlier = grant.rat == Rat::Lte && grant.direction == Direction::Uplink;
+        let delay = if is_earlier { UPLINK_DELAY.min(grant.subframe) } else { 0 };
         let time = Stamp::from_nanos(grant.time.nanos().saturating_sub(delay * 1_000_000));
         let harq = grant.harq.or(Some((grant.subframe % 8) as u8));
         self.merge.push(&Grant { subframe: grant.subframe - delay, time, harq, ..*grant });
@@ -131,7 +127,7 @@ impl Reports {
         for grant in self.merge.take(before) {
             self.report(&grant, &mut reports);
         }
-        reports.sort_by_key(|report| (report.subframe_index, report.carrier));
+        reports.sort_by_key(|report| (report.slot.subframe(), report.slot.index, report.carrier));
         self.held.extend(reports);
         let mut given = vec![];
         while let Some(mut report) = self.held.pop_front() {
@@ -140,16 +136,15 @@ impl Reports {
                 self.held.push_front(report);
                 break;
             }
-            if report.carrier_prbs == 0 {
-                report.carrier_prbs = prbs.unwrap_or(UNKNOWN_PRBS);
-            }
+            report.carrier_prbs = report.carrier_prbs.or(prbs);
             given.push(report);
         }
         given
     }
 
     fn report(&mut self, grant: &Grant, reports: &mut Vec<RadioReport>) {
-        let Grant { subframe, time, .. } = *grant;
+        let (slot, time) = (grant.on_air(), grant.time);
+        let slot_nanos = slot.numerology.slot_duration().as_nanos() as u64;
         let origin = *self.origin.get_or_insert(time);
         let at = match self.carriers.binary_search_by_key(&grant.carrier, |carrier| carrier.id) {
             Ok(at) => at,
@@ -158,7 +153,7 @@ impl Reports {
                     id: grant.carrier,
                     prbs: None,
                     bits_per_prb: 0.0,
-                    next: subframe,
+                    next: slot.index,
                     time,
                     last: time,
                 };
@@ -177,53 +172,54 @@ impl Reports {
         if grant.direction == Direction::Downlink && grant.prbs > 0 {
             carrier.bits_per_prb = dci.bits().0 as f64 / f64::from(grant.prbs);
         }
-        let gap = subframe.saturating_sub(carrier.next);
+        let gap = slot.index.saturating_sub(carrier.next);
         // Frames of another cell have increasing numbers too, but the numbers do not fit the time that has passed.
-        let is_same_frames = carrier.time.nanos().saturating_add(gap.saturating_mul(1_000_000))
+        let is_same_frames = carrier.time.nanos().saturating_add(gap.saturating_mul(slot_nanos))
             <= time.nanos().saturating_add(SET_BACK_NANOS);
-        if gap <= SILENCE && is_same_frames {
-            while carrier.next < subframe {
-                reports.push(carrier.empty(origin, carrier.next, carrier.time.min(time)));
+        if gap <= SILENCE * slot.numerology.slots_per_subframe() && is_same_frames {
+            while carrier.next < slot.index {
+                let silent = Slot { index: carrier.next, ..slot };
+                reports.push(carrier.empty(origin, silent, carrier.time.min(time)));
                 carrier.next += 1;
-                carrier.time = Stamp::from_nanos(carrier.time.nanos() + 1_000_000);
+                carrier.time = Stamp::from_nanos(carrier.time.nanos() + slot_nanos);
             }
         }
         let crc = grant.blocks.iter().flatten().filter_map(|block| block.crc).reduce(|all, crc| all && crc);
         let of_carrier = reports.iter_mut().rev().find(|report| report.carrier == grant.carrier);
-        if let Some(report) = of_carrier.filter(|report| report.subframe_index == subframe) {
+        if let Some(report) = of_carrier.filter(|report| report.slot == slot) {
             report.dcis.push(dci);
             if let Some(own) = &mut report.own {
                 own.decoded = own.decoded.or(crc);
             }
             return;
         }
-        let mut report = carrier.empty(origin, subframe, time);
+        let mut report = carrier.empty(origin, slot, time);
         report.dcis.push(dci);
         if let Some(own) = &mut report.own {
             own.decoded = crc;
         }
         reports.push(report);
-        carrier.next = subframe + 1;
+        carrier.next = slot.index + 1;
         carrier.last = time;
-        carrier.time = Stamp::from_nanos(time.nanos() + 1_000_000);
+        carrier.time = Stamp::from_nanos(time.nanos() + slot_nanos);
     }
 }
 
 impl Carrier {
-    /// The report of a subframe in which nothing was granted.
-    fn empty(&self, origin: Stamp, subframe: u64, time: Stamp) -> RadioReport {
+    /// The report of a slot in which nothing was granted.
+    fn empty(&self, origin: Stamp, slot: Slot, time: Stamp) -> RadioReport {
         RadioReport {
             carrier: self.id,
+            slot,
             time: Time::from_nanos(time.nanos().saturating_sub(origin.nanos())),
-            subframe_index: subframe,
-            // 0 until the width is known.
-            carrier_prbs: self.prbs.unwrap_or(0),
-            cfi: 1,
+            scope: Scope::Own,
+            carrier_prbs: self.prbs,
+            cfi: None,
             dcis: vec![],
             own: Some(OwnRadio {
                 rnti: OWN_RNTI,
                 active: true,
-                sinr_db: f64::NAN,
+                sinr_db: None,
                 bits_per_prb: self.bits_per_prb,
                 decoded: None,
                 uplink_queue: None,

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Time};
 use airpace_event::{Arrived, Capacity, Fate, Inspected, Subframe};
-use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport};
+use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Scope, Slot};
 use proptest::prelude::*;
 
 use super::*;
@@ -156,10 +156,11 @@ fn jain_of_prbs_compares_devices() {
     let grant = |start, len| Dci { prbs: PrbSet::run(start, len), ..Dci::default() };
     let mut report = RadioReport {
         carrier: CarrierId(0),
+        slot: Slot::subframe_of_lte(0),
         time: Time::ZERO,
-        subframe_index: 0,
-        carrier_prbs: 50,
-        cfi: 1,
+        scope: Scope::Everyone,
+        carrier_prbs: Some(50),
+        cfi: Some(1),
         dcis: vec![grant(0, 10), grant(10, 30), grant(40, 10)],
         own: None,
         layer: BitLayer::Physical,
@@ -189,10 +190,11 @@ fn what_goes_different_ways_is_not_compared() {
     let grant = |direction, start, len| Dci { direction, prbs: PrbSet::run(start, len), ..Dci::default() };
     let mut report = RadioReport {
         carrier: CarrierId(0),
+        slot: Slot::subframe_of_lte(0),
         time: Time::ZERO,
-        subframe_index: 0,
-        carrier_prbs: 50,
-        cfi: 1,
+        scope: Scope::Everyone,
+        carrier_prbs: Some(50),
+        cfi: Some(1),
         dcis: vec![
             grant(Direction::Downlink, 0, 20),
             grant(Direction::Uplink, 0, 10),

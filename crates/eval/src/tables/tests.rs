@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use airpace_core::{Bits, Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Rate, Time};
 use airpace_event::{Acked, Arrived, Capacity, Fate, Inspected, Lost, Owner, Subframe};
-use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti, Scope, Slot};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, RecordBatch};
@@ -125,10 +125,11 @@ fn write(root: &Path, packets: u64) -> Result<(), EvalError> {
         ];
         let report = RadioReport {
             carrier: CarrierId(1),
+            slot: Slot::subframe_of_lte(number),
             time,
-            subframe_index: number,
-            carrier_prbs: 50,
-            cfi: 1,
+            scope: Scope::Everyone,
+            carrier_prbs: Some(50),
+            cfi: Some(1),
             dcis: grants.to_vec(),
             own: None,
             layer: BitLayer::Physical,

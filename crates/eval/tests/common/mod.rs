@@ -9,7 +9,7 @@ use std::time::Duration;
 use airpace_core::{Bits, Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Rate, Streams, Time};
 use airpace_eval::{Choice, Matrix, Progress, Span};
 use airpace_event::{Acked, Arrived, Capacity, Event, Fate, Inspected, Lost, Owner, Recorder, Subframe};
-use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti};
+use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti, Scope, Slot};
 use airpace_sim::{SCHEMES, Scenario, SchemeSpec};
 
 /// A folder that goes when the test ends.
@@ -179,10 +179,11 @@ pub fn simulate(
         let mut first = 0;
         let mut report = RadioReport {
             carrier: CarrierId(0),
+            slot: Slot::subframe_of_lte(subframe),
             time: now,
-            subframe_index: subframe,
-            carrier_prbs: PRBS,
-            cfi: 1,
+            scope: Scope::Everyone,
+            carrier_prbs: Some(PRBS),
+            cfi: Some(1),
             dcis: Vec::new(),
             own: None,
             layer: BitLayer::Physical,

@@ -54,7 +54,7 @@ impl OwnSide {
         Some(OwnRadio {
             rnti: self.rnti,
             active: true,
-            sinr_db: f64::from(snr_db),
+            sinr_db: Some(f64::from(snr_db)),
             bits_per_prb: self.bits_per_prb?,
             decoded: now.and_then(|dci| self.outcome(index, dci)),
             uplink_queue: None,

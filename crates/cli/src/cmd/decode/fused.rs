@@ -74,7 +74,7 @@ impl Reports {
         }
     }
 
-    /// Takes a whole subframe, which is reported unless messages may be unread. It began `at_ms` after the first sample; `name` says how users are called.
+    /// Takes a whole subframe. It began `at_ms` after the first sample. `name` says how users are called.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -87,7 +87,7 @@ impl Reports {
     ) -> anyhow::Result<()> {
         let time = Time::from_secs_f64(at_ms.max(0.0) / 1e3);
         let own = self.own[carrier].as_mut().and_then(|own| own.radio(reading.index, reading.snr_db));
-        let Some(mut report) = reading.report(CarrierId(carrier as u8), time) else { return Ok(()) };
+        let mut report = reading.report(CarrierId(carrier as u8), time);
         report.own = own;
         for dci in &mut report.dcis {
             dci.rnti = name(dci.rnti);

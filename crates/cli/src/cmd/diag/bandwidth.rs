@@ -13,7 +13,7 @@ use airpace_diag::source::{Item, Place};
 use airpace_diag::{LogPacket, Message, Radio};
 use airpace_files::Growing;
 use airpace_path::trace::KpiTrace;
-use airpace_radio::RadioReport;
+use airpace_radio::line;
 use anyhow::bail;
 use serde_json::{Value, json};
 
@@ -425,39 +425,12 @@ impl ReportFile {
     }
 
     fn write(&mut self, before: u64) -> anyhow::Result<()> {
-        for report in self.reports.take(before) {
-            let is_known = self.reports.carrier_prbs(report.carrier).is_some();
-            self.has_unknown |= !is_known;
-            writeln!(self.file, "{}", json_of_report(&report, is_known))
+        let reports = self.reports.take(before);
+        self.has_unknown |= reports.iter().any(|report| report.carrier_prbs.is_none());
+        for subframe in reports.chunk_by(|one, other| one.slot.subframe() == other.slot.subframe()) {
+            writeln!(self.file, "{}", line::to_line(subframe[0].slot.subframe(), subframe))
                 .map_err(outputs::refused("--reports", self.file.path()))?;
         }
         self.file.flush().map_err(outputs::refused("--reports", self.file.path()))
     }
-}
-
-fn json_of_report(report: &RadioReport, is_width_known: bool) -> Value {
-    let dcis = report.dcis.iter().map(|dci| {
-        json!({
-            "direction": way(dci.direction),
-            "format": format!("{:?}", dci.format).trim_start_matches('F'),
-            "prbs": dci.prbs.runs().collect::<Vec<_>>(),
-            "mcs": dci.mcs,
-            "tbs_bits": dci.tbs.map(|bits| bits.0),
-            "rv": dci.rv,
-            "ndi": dci.ndi,
-            "harq": dci.harq,
-            "layers": dci.layers,
-            "retransmission": dci.retransmission,
-        })
-    });
-    json!({
-        "carrier": report.carrier.0,
-        // To the microsecond, divided: 3,000 is 3.0.
-        "time_ms": ((report.time.as_nanos() + 500) / 1_000) as f64 / 1e3,
-        "subframe_index": report.subframe_index,
-        "carrier_prbs": is_width_known.then_some(report.carrier_prbs),
-        "dcis": dcis.collect::<Vec<_>>(),
-        "bits_per_prb": report.own.map(|own| own.bits_per_prb),
-        "decoded": report.own.and_then(|own| own.decoded),
-    })
 }

@@ -127,7 +127,7 @@ impl Recorder for Modem<'_> {
         let Modem { composer, begin, hear, is_heard, .. } = self;
         let report = RadioReport {
             time: report.time + *begin,
-            subframe_index: report.subframe_index + begin.as_millis() as u64,
+            slot: report.slot.later_by(begin.as_millis() as i64),
             ..(*report).clone()
         };
         composer.push(&report, |composed| say(composed, hear, is_heard));

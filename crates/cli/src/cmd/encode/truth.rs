@@ -50,7 +50,7 @@ impl Truth {
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&mut self, report: &RadioReport, announcement: &Announcement) -> anyhow::Result<()> {
-        let index = report.subframe_index + self.offset;
+        let index = report.slot.index + self.offset;
         for sent in &announcement.messages {
             let (dci, message) = self.meaning(report, sent).with_context(|| {
                 format!("subframe {index}: what is sent to RNTI {} was never granted", sent.rnti.0)
