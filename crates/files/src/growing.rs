@@ -1,7 +1,8 @@
 //! Files that others read while they grow.
 
 use std::fs::File;
-use std::io::{BufWriter, Result, Write};
+use std::io::{BufWriter, Error, ErrorKind, Result, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -22,7 +23,7 @@ impl Growing {
     /// Opens the file, or makes it.
     ///
     /// # Errors
-    /// A link or a folder at its name, or what the system refuses.
+    /// A link or a folder at its name, a file with another name (a hard link), or what the system refuses.
     pub fn open(path: &Path) -> Result<Growing> {
         let (file, holds_others) = match special::look(path)? {
             Target::Stream(stream) => (stream, false),
@@ -34,6 +35,10 @@ impl Growing {
                     other => other.into(),
                 })?);
                 let about = file.metadata()?;
+                if about.nlink() > 1 {
+                    let reason = "it has another name too (a hard link), under which it would be overwritten; give a new name";
+                    return Err(Error::new(ErrorKind::InvalidInput, reason));
+                }
                 (file, about.is_file() && about.len() > 0)
             }
         };
