@@ -137,18 +137,7 @@ impl Server {
         let mut gone = vec![];
         let mut order: Vec<usize> =
             (first..count).chain(0..first.min(count)).filter(|at| wants(*at)).collect();
-        // Root and the daemon's own user come first. Others get one turn for each user, then a second: a user with many
-        // connections takes no more time from the others than a user with one.
-        let mut turns_of: BTreeMap<libc::uid_t, u32> = BTreeMap::new();
-        order.sort_by_cached_key(|at| {
-            let peer = self.programs[*at].process;
-            if peer.is_trusted() {
-                return 0;
-            }
-            let turns = turns_of.entry(peer.user()).or_default();
-            *turns += 1;
-            *turns
-        });
+        limits::order_turns(&mut order, |at| self.programs[at].process);
         for at in order {
             if work_ns() >= work_until_ns {
                 self.first = at;
