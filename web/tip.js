@@ -15,7 +15,8 @@ const tipOfItem = (look, of) => tooltipOf(look, { trigger: "item", formatter: (p
 /// The tooltip of an instant: `of(time in s)` gives rows and columns.
 const tipOfTime = (look, of) => tooltipOf(look, { trigger: "axis", axisPointer: { type: "line", lineStyle: { color: look.muted } },
   formatter: (params) => {
-    const time = params[0].axisValue;
+    // The axis says it as text where its labels are made by a function.
+    const time = Number(params[0].axisValue);
     const [rows, columns] = of(time);
     return tip(`at ${words(time)} s`, rows, columns);
   } });

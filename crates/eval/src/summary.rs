@@ -1,6 +1,6 @@
 //! What a run comes to: every number of every run, as `summary.json` holds it and as `--json` prints it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use airpace_core::Direction;
 use serde::{Deserialize, Serialize};
@@ -156,9 +156,13 @@ impl Summary {
             ));
         }
         let mut flows_of: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+        let mut known: BTreeSet<(&str, &str, u64)> = BTreeSet::new();
         for run in &self.runs {
             let RunSummary { scenario, scheme, seed, duration_s, flows, .. } = run;
             let which = format!("{scenario} with {scheme}, seed {seed}");
+            if !known.insert((scenario, scheme, *seed)) {
+                return Err(format!("{which} is in it twice"));
+            }
             if !(*duration_s > 0.0 && *duration_s <= MOST_SECONDS) {
                 return Err(format!("`duration_s` of {which} is {duration_s}"));
             }

@@ -217,6 +217,8 @@ fn hostile_run_folders_get_an_error_that_names_the_file() {
         spoiled(&|summary| summary["runs"][0]["duration_s"] = serde_json::from_str(duration).unwrap());
         refused("summary.json", "duration_s");
     }
+    spoiled(&|summary| summary["runs"][1] = summary["runs"][0].clone());
+    refused("summary.json", "seed 1 is in it twice");
     fs::write(&summary, &sound).unwrap();
 
     let table = folder.0.join("packets/scenario=story/scheme=bbr/seed=1/part.parquet");

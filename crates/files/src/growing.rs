@@ -1,7 +1,8 @@
 //! Files that grow while others read them.
 
 use std::fs::File;
-use std::io::{BufWriter, Result, Write};
+use std::io::{BufWriter, Error, ErrorKind, Result, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -23,7 +24,7 @@ impl Growing {
     /// Opens the file, or creates it.
     ///
     /// # Errors
-    /// If its name is a link or a folder, or if the system refuses.
+    /// If its name is a link or a folder, if the file has a second name (a hard link), or if the system refuses.
     pub fn open(path: &Path) -> Result<Growing> {
         let (file, holds_others) = match special::look(path)? {
             Target::Stream(stream) => (stream, false),
@@ -35,6 +36,10 @@ impl Growing {
                     other => other.into(),
                 })?);
                 let about = file.metadata()?;
+                if about.nlink() > 1 {
+                    let reason = "it has another name too (a hard link), under which it would be overwritten; give a new name";
+                    return Err(Error::new(ErrorKind::InvalidInput, reason));
+                }
                 (file, about.is_file() && about.len() > 0)
             }
         };

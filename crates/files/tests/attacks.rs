@@ -204,3 +204,14 @@ fn a_file_is_one_whatever_it_is_called() {
     assert_eq!(Place::of(&path("new")), Place::of(&path("./new")));
     assert_eq!(Place::of(Path::new("/dev/null")), None);
 }
+
+#[test]
+fn a_file_with_two_names_is_not_written_in_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("theirs"), "precious").unwrap();
+    std::fs::hard_link(path("theirs"), path("out")).unwrap();
+    let refused = Growing::open(&path("out")).unwrap_err().to_string();
+    assert!(refused.contains("hard link"), "{refused}");
+    assert_eq!(std::fs::read_to_string(path("theirs")).unwrap(), "precious");
+}

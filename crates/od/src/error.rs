@@ -20,14 +20,14 @@ pub enum Error {
     #[error("set OD_DIR to the daemon's folder: XDG_RUNTIME_DIR, in which it would be, is not set")]
     NoFolder,
     /// Another daemon serves this folder.
-    #[error("another daemon serves {dir}; stop it, or give this one another folder by OD_DIR")]
+    #[error("another daemon serves {dir}; stop it, or give this one another folder by --dir or OD_DIR")]
     InUse {
         /// The folder.
         dir: PathBuf,
     },
     /// Others could change the daemon's files in this folder.
     #[error(
-        "{dir} {what}; give the daemon a folder of its own user's, which nobody else can write, by OD_DIR"
+        "{dir} {what}; give the daemon a folder of its own user's, which nobody else can write, by --dir or OD_DIR"
     )]
     Folder {
         /// The folder.

@@ -1,6 +1,9 @@
 //! From a scenario to something that can run: files are read and everything is built once, so that what is wrong
 //! is said before the first run begins.
 
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +24,11 @@ use crate::trace_radio::Recording;
 ///
 /// Chosen: 5 s, more than any retransmission timer in use waits for a first time.
 const LONGEST_HOLE: Duration = Duration::from_secs(5);
+
+/// The longest trace that is read.
+///
+/// Chosen: mahimahi's form has some nine bytes for each packet: an hour at 100 Mbit/s.
+const MOST_BYTES: u64 = 256 << 20;
 
 /// A scenario whose files were read: runs it as often as one likes, also from several threads.
 #[derive(Clone, Debug)]
@@ -141,10 +149,21 @@ impl Scenario {
     }
 }
 
-/// The file's bytes, or what is wrong with it and the remedy.
+/// The file's bytes, or what is wrong with it and the remedy. Somebody else may have written the scenario that names it.
 fn read(file: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(file)
-        .map_err(|error| format!("cannot be read: {}: {error}; check the path", file.display()))
+    let refused = |error| format!("cannot be read: {}: {error}; check the path", file.display());
+    let opened = File::open(file).map_err(refused)?;
+    let kind = opened.metadata().map_err(refused)?.file_type();
+    if !kind.is_file() && !kind.is_fifo() {
+        return Err(format!("is neither a file nor a pipe: {}; check the path", file.display()));
+    }
+    let mut bytes = vec![];
+    opened.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(refused)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let most = MOST_BYTES >> 20;
+        return Err(format!("is longer than {most} MiB: {}; give a part of it", file.display()));
+    }
+    Ok(bytes)
 }
 
 impl Prepared {

@@ -253,6 +253,8 @@ fn what_cannot_be_run_is_refused_with_file_key_and_remedy() {
     );
     let absent = refusal(&[("trace", "/nowhere.down")]).unwrap_err();
     assert!(absent.contains("--set trace=/nowhere.down: `trace.file` cannot be read"), "{absent}");
+    let endless = refusal(&[("trace", "/dev/zero")]).unwrap_err();
+    assert!(endless.contains("`trace.file` is neither a file nor a pipe: /dev/zero"), "{endless}");
     let words = refusal(&[("trace", broken_name)]).unwrap_err();
     assert!(words.contains(broken_name) && words.contains("line 3"), "{words}");
     let silent = refusal(&[("trace", hole_name)]).unwrap_err();

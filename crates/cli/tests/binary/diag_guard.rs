@@ -1,30 +1,20 @@
 //! `airpace diag guard` among those who end processes: a service manager that ends all of a service at once.
 
-use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::Shell;
+use super::{Shell, handles_sigterm};
 
 /// Fills what the port holds, so that the guard has to wait.
 fn fill(port: &mut UnixStream) {
     port.set_nonblocking(true).unwrap();
     while port.write(&[0; 4096]).is_ok() {}
-}
-
-/// Whether the process keeps SIGTERM off: it has begun to stand guard.
-fn keeps_off_sigterm(process: &Child) -> bool {
-    let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
-    let caught =
-        status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("Linux says what is caught");
-    let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
-    caught >> (Signal::TERM.as_raw() - 1) & 1 == 1
 }
 
 #[test]
@@ -39,7 +29,7 @@ fn the_guard_gives_the_modem_back_although_all_of_its_service_is_ended() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    while !keeps_off_sigterm(&guard) {
+    while !handles_sigterm(&guard) {
         std::thread::sleep(Duration::from_millis(1));
     }
     let mut daemon = guard.stdin.take().unwrap();

@@ -269,7 +269,8 @@ fn say_otherwise(path: &Path, change: impl Fn(ColumnChunkMetaDataBuilder) -> Col
 
 #[test]
 fn columns_that_do_not_lie_in_their_file_are_refused() {
-    let changes: [(&str, fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder); 4] = [
+    type Change = fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder;
+    let changes: [(&str, Change); 4] = [
         ("before it", |column| column.set_dictionary_page_offset(None).set_data_page_offset(-1)),
         ("a dictionary before it", |column| column.set_dictionary_page_offset(Some(i64::MIN))),
         ("less than nothing", |column| column.set_total_compressed_size(-1)),

@@ -188,7 +188,7 @@ impl Client {
         loop {
             if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.received.drain(..=end).take(end).collect();
-                let is_plain = |line: &str| line.chars().all(|c| !c.is_control() || c == '\t');
+                let is_plain = |line: &str| !line.contains(is_obeyed);
                 return match String::from_utf8(line) {
                     // A program may show the line on a terminal that obeys control characters.
                     Ok(line) if is_plain(&line) => Ok(line),
@@ -239,6 +239,12 @@ fn lost(source: Errno) -> Error {
     }
 }
 
+/// Whether a terminal obeys it instead of showing it: control characters but tabs, and marks of the direction of writing.
+fn is_obeyed(c: char) -> bool {
+    (c.is_control() && c != '\t')
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,5 +264,10 @@ mod tests {
         rustix::net::send(&daemon, b"\n", SendFlags::NOSIGNAL).expect("room for a byte");
         client.until_ns = u64::MAX;
         assert_eq!(client.line().expect("there is time"), "ok 17");
+        for obeyed in ["\u{1b}[2J", "\u{202e}", "\u{2066}", "\r"] {
+            let line = format!("lte.rsrp\tdBm\t{obeyed}\n");
+            rustix::net::send(&daemon, line.as_bytes(), SendFlags::NOSIGNAL).expect("room for a line");
+            assert!(matches!(client.line(), Err(Error::Protocol { .. })), "{obeyed:?}");
+        }
     }
 }

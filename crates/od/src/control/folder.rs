@@ -20,6 +20,9 @@ const NEW_SOCKET_NAME: &str = "control.new";
 /// Bits for others who may write a file or folder: its group, and everyone.
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 
+/// Everybody may put files there, and nobody may take away those of others: a folder for temporary files.
+const STICKY: u32 = 0o1000;
+
 /// A folder that this daemon serves, and no other daemon.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -52,6 +55,9 @@ impl Folder {
         if !is_ours(&about) {
             return Err(refused("belongs to another user"));
         }
+        if about.st_mode & STICKY != 0 {
+            return Err(refused("is a folder that all users share"));
+        }
         if about.st_mode & WRITTEN_BY_OTHERS != 0 {
             return Err(refused("can be written by others than its owner, which `chmod go-w` mends"));
         }
@@ -60,10 +66,14 @@ impl Folder {
             Problem::Of(errno) => Error::System { doing: "opening the daemon's lock file", errno },
         })?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Folder { path, dir, _lock: lock }),
-            Err(Errno::AGAIN) => Err(Error::InUse { dir: path }),
-            Err(errno) => Err(Error::System { doing: "locking the daemon's folder", errno }),
+            Ok(()) => {}
+            Err(Errno::AGAIN) => return Err(Error::InUse { dir: path }),
+            Err(errno) => return Err(Error::System { doing: "locking the daemon's folder", errno }),
         }
+        if holds_data(&dir, SOCKET_NAME) || holds_data(&dir, NEW_SOCKET_NAME) {
+            return Err(refused("has a file or folder `control` or `control.new` that no daemon made"));
+        }
+        Ok(Folder { path, dir, _lock: lock })
     }
 
     /// Puts the control socket into the folder. The socket of a killed daemon is replaced in one step. Everyone who can
@@ -115,6 +125,13 @@ fn open_lock(dir: impl AsFd) -> Result<OwnedFd, Problem> {
     }
     rustix::fs::fchmod(&lock, Mode::RUSR | Mode::WUSR).map_err(Problem::Of)?;
     Ok(lock)
+}
+
+/// Whether a file or a folder has this name, where a daemon has a socket: it would be replaced.
+fn holds_data(dir: impl AsFd, name: &str) -> bool {
+    let about = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+    let kind = about.map(|about| FileType::from_raw_mode(about.st_mode));
+    matches!(kind, Ok(FileType::RegularFile | FileType::Directory))
 }
 
 fn is_ours(about: &Stat) -> bool {

@@ -4,6 +4,7 @@
 //! The last bound reserves a part for those two, whoever else connects. Other users share the rest; if several act
 //! together, they can fill it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::peer::Peer;
@@ -51,6 +52,22 @@ pub(super) fn may_connect(newcomer: Peer, connected: &[Peer]) -> Result<(), Stri
         return Err(format!("{MOST_PROGRAMS} programs are connected already"));
     }
     Ok(())
+}
+
+/// Brings those who want a turn into the order in which they get it. Root and the daemon's own user come first. Then each
+/// other user gets one turn, then each a second: a user with many connections takes no more time from the others than a user
+/// with one. Where nothing else decides, the order stays.
+pub(super) fn order_turns(order: &mut [usize], who: impl Fn(usize) -> Peer) {
+    let mut turns_of = BTreeMap::new();
+    order.sort_by_cached_key(|&at| {
+        let peer = who(at);
+        if peer.is_trusted() {
+            return 0;
+        }
+        let turns = turns_of.entry(peer.user()).or_insert(0);
+        *turns += 1;
+        *turns
+    });
 }
 
 /// The number of subscriptions that a peer may still add.
@@ -113,6 +130,18 @@ mod tests {
             "a process that has none is told whose bound it is"
         );
         assert_eq!(may_connect(peer(1, 3_000), &hostile), Ok(()));
+    }
+
+    #[test]
+    fn turns_go_to_root_and_the_daemons_user_first_and_to_others_user_by_user() {
+        let users = [2_000, 2_000, 2_000, 3_000, OURS, 2_000, 0, 3_000];
+        let who = |at: usize| peer(at as i32, users[at]);
+        let mut order: Vec<usize> = (0..users.len()).collect();
+        order_turns(&mut order, who);
+        assert_eq!(order, [4, 6, 0, 3, 1, 7, 2, 5]);
+        let mut again = vec![5, 7, 0, 3];
+        order_turns(&mut again, who);
+        assert_eq!(again, [5, 7, 0, 3], "one that was not reached before begins");
     }
 
     proptest! {

@@ -136,7 +136,10 @@ impl Server {
         let count = self.programs.len();
         let first = std::mem::take(&mut self.first);
         let mut gone = vec![];
-        for at in (first..count).chain(0..first.min(count)).filter(|at| wants(*at)) {
+        let mut order: Vec<usize> =
+            (first..count).chain(0..first.min(count)).filter(|at| wants(*at)).collect();
+        limits::order_turns(&mut order, |at| self.programs[at].process);
+        for at in order {
             if work_ns() >= work_until_ns {
                 self.first = at;
                 break;

@@ -83,7 +83,9 @@ fn a_folder_that_others_can_write_is_not_served() {
     let place = Place::new();
     for mode in [0o777, 0o775, 0o757, 0o1777, 0o722] {
         set_mode(&place.dir(), mode);
-        place.refused(&place.dir(), "can be written by others");
+        // Taking its rights away would break what is shared.
+        let why = if mode == 0o1777 { "all users share" } else { "can be written by others" };
+        place.refused(&place.dir(), why);
         assert_eq!(fs::read_dir(place.dir()).expect("ours").count(), 0, "nothing is put there");
     }
     set_mode(&place.dir(), 0o711);
@@ -126,6 +128,21 @@ fn what_lies_where_the_socket_comes_to_be_is_not_followed() {
     drop(server);
     place.unharmed();
     assert!(place.dir().join(SOCKET_NAME).symlink_metadata().is_err(), "the socket goes with the daemon");
+}
+
+#[test]
+fn a_file_of_the_user_s_own_is_not_replaced_by_the_socket() {
+    let place = Place::new();
+    for name in [SOCKET_NAME, "control.new"] {
+        let own = place.dir().join(name);
+        fs::write(&own, "notes").expect("room for a file");
+        place.refused(&place.dir(), "`control`");
+        assert_eq!(fs::read_to_string(&own).expect("still there"), "notes");
+        fs::remove_file(&own).expect("ours");
+        fs::create_dir(&own).expect("a folder");
+        place.refused(&place.dir(), "`control`");
+        fs::remove_dir(&own).expect("still there");
+    }
 }
 
 #[test]

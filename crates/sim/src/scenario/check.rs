@@ -31,6 +31,13 @@ const MOST_FLOW_SECONDS: f64 = 1e7;
 /// Chosen: more than a cell serves.
 const MOST_ENTRIES: usize = 1_000;
 
+/// Characters of a name: it stands in every table, and names files.
+const LONGEST_NAME: usize = 100;
+/// Characters of a label: it stands in every row of a table.
+const LONGEST_LABEL: usize = 200;
+/// Characters of a text for readers: a sentence, or a few.
+const LONGEST_TEXT: usize = 10_000;
+
 /// The shortest that an application sends or pauses, in seconds.
 ///
 /// Chosen: a subframe.
@@ -106,6 +113,7 @@ impl Scenario {
             );
             return Err(ConfigError::new("duration_s", reason));
         }
+        self.check_texts()?;
         let mut turns = 0.0;
         for (index, flow) in self.flow.iter().enumerate() {
             let (Some(on), Some(off)) = (flow.on_s, flow.off_s) else { continue };
@@ -124,6 +132,29 @@ impl Scenario {
                 );
                 return Err(ConfigError::new(format!("flow.{index}.on_s"), reason));
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses texts that are too long for what they are for.
+    fn check_texts(&self) -> Result<(), ConfigError> {
+        let check = |key: String, text: &str, most: usize| match text.chars().count() {
+            length if length > most => {
+                Err(ConfigError::new(key, format!("has {length} characters; the most are {most}")))
+            }
+            _ => Ok(()),
+        };
+        check("name".to_owned(), &self.name, LONGEST_NAME)?;
+        check("about".to_owned(), &self.about, LONGEST_TEXT)?;
+        check("source".to_owned(), &self.source, LONGEST_TEXT)?;
+        for (index, flow) in self.flow.iter().enumerate() {
+            check(format!("flow.{index}.label"), &flow.label, LONGEST_LABEL)?;
+        }
+        for (index, device) in self.device.iter().enumerate() {
+            check(format!("device.{index}.label"), &device.label, LONGEST_LABEL)?;
+        }
+        for (index, expect) in self.expect.iter().enumerate() {
+            check(format!("expect.{index}.say"), &expect.say, LONGEST_TEXT)?;
         }
         Ok(())
     }

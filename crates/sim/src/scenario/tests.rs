@@ -88,6 +88,14 @@ fn every_refusal_names_place_key_and_remedy() {
 }
 
 #[test]
+fn texts_have_an_end() {
+    for (key, length, most) in [("name", 101, 100), ("flow.0.label", 201, 200), ("about", 10_001, 10_000)] {
+        let text = refusal(SMALL, &[(key, &"x".repeat(length))]);
+        assert!(text.contains(&format!("`{key}` has {length} characters; the most are {most}")), "{text}");
+    }
+}
+
+#[test]
 fn an_unknown_scheme_is_refused_with_the_list_of_those_that_exist() {
     let text = refusal(SMALL, &[("flow.0.scheme", "bbrr")]);
     assert!(text.starts_with("--set flow.0.scheme=bbrr: `flow.0.scheme` is `bbrr`"), "{text}");

@@ -11,7 +11,6 @@ use airpace_diag::grant::Told;
 use airpace_diag::grant::report::Reports;
 use airpace_diag::source::{Item, Place};
 use airpace_diag::{LogPacket, Message, Radio};
-use airpace_files::Growing;
 use airpace_path::trace::KpiTrace;
 use airpace_radio::line;
 use anyhow::bail;
@@ -20,7 +19,7 @@ use serde_json::{Value, json};
 use super::input::{self, Sink};
 use super::port::{PORTS, PortArgs};
 use crate::cmd::Verdict;
-use crate::cmd::outputs::{self, Named};
+use crate::cmd::outputs::{self, Named, OutFile};
 use crate::terminal::{columns, hang};
 
 /// Determines the bandwidth of the radio link from what the modem was granted, in two ways side by side.
@@ -149,10 +148,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             eprintln!("{name}: {count} {what}");
         }
     }
-    if reports.is_some_and(|file| file.has_unknown) {
-        eprintln!(
-            "{name}: the log does not tell how wide a carrier is: its `carrier_prbs` is null in the reports; give --prbs"
-        );
+    if let Some(ReportFile { has_unknown, file, .. }) = reports {
+        let path = file.path().to_owned();
+        file.finish().map_err(outputs::refused("--reports", &path))?;
+        if has_unknown {
+            eprintln!(
+                "{name}: the log does not tell how wide a carrier is: its `carrier_prbs` is null in the reports; give \
+                 --prbs"
+            );
+        }
     }
     if let Some(path) = &args.kpi_trace {
         write_kpi_trace(path, args, &points)?;
@@ -231,11 +235,7 @@ impl Determine<'_> {
     fn finish(&mut self) -> anyhow::Result<()> {
         let points = self.bandwidth.finish();
         self.give(points)?;
-        self.reports.as_mut().map_or(Ok(()), |reports| {
-            // Also where there is nothing to report: what it held before is of another log.
-            reports.file.begin().map_err(outputs::refused("--reports", reports.file.path()))?;
-            reports.write(u64::MAX)
-        })
+        self.reports.as_mut().map_or(Ok(()), |reports| reports.write(u64::MAX))
     }
 }
 
@@ -410,12 +410,13 @@ struct ReportFile {
     newest: u64,
     /// A carrier is in it whose width is not known.
     has_unknown: bool,
-    file: Growing,
+    file: OutFile,
 }
 
 impl ReportFile {
     fn create(path: &Path, args: &Args) -> anyhow::Result<ReportFile> {
-        let file = outputs::growing("--reports", path)?;
+        // What a modem says now may be followed; of a log the file is whole or not there.
+        let file = OutFile::create("--reports", path, args.port.source().is_some())?;
         let reports = Reports::new(Radio(args.radio.unwrap_or(1)));
         let reports = match args.prbs {
             Some(prbs) => reports.assuming(prbs),
