@@ -67,7 +67,8 @@ pub enum Malformed {
 
 /// The blocks of one read, in order. A read whose data is not for programs has none.
 ///
-/// # Errors In place of the first malformed block; nothing follows it.
+/// # Errors
+/// In place of the first malformed block; nothing follows it.
 pub fn blocks(read: &[u8]) -> impl Iterator<Item = Result<(Origin, &[u8]), Malformed>> {
     let word = |at: usize| -> Result<u32, Malformed> {
         let bytes = read.get(at..at + 4).ok_or(Malformed::Short(at))?;

@@ -93,7 +93,8 @@ impl Source {
     /// Tells a port that can never work from one that may still appear: opens a serial device if it exists. Other ports
     /// are opened later.
     ///
-    /// # Errors `InvalidInput` for a name that cannot be a port, `ResourceBusy` for a port that another program uses
+    /// # Errors
+    /// `InvalidInput` for a name that cannot be a port, `ResourceBusy` for a port that another program uses
     /// and does not release soon.
     pub(crate) fn open_first(&self) -> io::Result<Option<Port>> {
         self.open_first_within(LETS_GO_WITHIN)
@@ -129,7 +130,8 @@ impl Source {
 impl Port {
     /// A port from a descriptor that is open already, for example an inherited one.
     ///
-    /// # Errors If the operating system refuses.
+    /// # Errors
+    /// If the operating system refuses.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Port> {
         rustix::io::ioctl_fionbio(&fd, true)?;
         Ok(Port { device: Device::Plain(fd) })
@@ -137,7 +139,8 @@ impl Port {
 
     /// Reads the bytes that have come; `None` if there are none.
     ///
-    /// # Errors If the port is gone; `UnexpectedEof` at the end of a stream.
+    /// # Errors
+    /// If the port is gone; `UnexpectedEof` at the end of a stream.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match rustix::io::read(self.as_fd(), buffer) {
             Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the other end has closed the port")),
@@ -174,7 +177,8 @@ impl Port {
 
     /// Makes the modem send the content of its buffer, in the device's own way.
     ///
-    /// # Errors `Unsupported` for a device without such a way, and errors of the driver.
+    /// # Errors
+    /// `Unsupported` for a device without such a way, and errors of the driver.
     pub fn drain(&self) -> io::Result<()> {
         match &self.device {
             Device::DevDiag(device) => device.drain(),
@@ -185,7 +189,8 @@ impl Port {
     /// A second descriptor of the same port, for a process that is to outlive this one; `None` if the driver does not
     /// serve another process through it.
     ///
-    /// # Errors If the operating system refuses.
+    /// # Errors
+    /// If the operating system refuses.
     pub fn inheritable(&self) -> io::Result<Option<OwnedFd>> {
         match &self.device {
             Device::Plain(fd) => fd.try_clone().map(Some),

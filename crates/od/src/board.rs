@@ -51,7 +51,8 @@ pub struct Board {
 impl Board {
     /// Makes a board with room for `capacity` KPIs; this number is final.
     ///
-    /// # Errors `EINVAL` if `capacity` is 0 or more than [`layout::MOST_ROWS`]; `ENOMEM` and other errors of the
+    /// # Errors
+    /// `EINVAL` if `capacity` is 0 or more than [`layout::MOST_ROWS`]; `ENOMEM` and other errors of the
     /// system.
     pub fn create(capacity: u32) -> Result<(Board, Publisher), Errno> {
         if !(1..=layout::MOST_ROWS).contains(&capacity) {
@@ -202,7 +203,8 @@ impl Publisher {
     /// The generation comes to this thread with the order to publish. It is not looked up on the board, because
     /// readings of the earlier KPI that this thread still publishes must not pass for readings of the next one.
     ///
-    /// # Panics If the place belongs to another board and lies beyond the end of this one.
+    /// # Panics
+    /// If the place belongs to another board and lies beyond the end of this one.
     pub fn assign(&mut self, slot: SlotId, generation: u16) -> bool {
         let published = &mut self.slots[slot.0 as usize];
         let is_other = published.generation != generation;

@@ -50,7 +50,8 @@ pub fn has_program(program: &str, package: &str) -> bool {
 /// Notes that the calling test, or a part of it, does nothing, and why. Use the same text for the same reason, because
 /// tests are counted by it.
 ///
-/// # Panics If the list of skipped tests cannot be written: an unnoticed skip is worse than a failure.
+/// # Panics
+/// If the list of skipped tests cannot be written: an unnoticed skip is worse than a failure.
 pub fn skipped(reason: &str) {
     let line = format!("{}\t{reason}\n", test());
     // The harness would capture `eprintln!` with the output of a passing test.

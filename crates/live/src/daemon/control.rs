@@ -113,7 +113,8 @@ impl Control {
 
     /// Publishes these KPIs even without a subscription.
     ///
-    /// # Errors If there is no room for all of them.
+    /// # Errors
+    /// If there is no room for all of them.
     pub fn pin(&mut self, subscription: &Subscription) -> io::Result<()> {
         for wanted in subscription.iter() {
             let slot = self.desk.publish(wanted.clone())?;

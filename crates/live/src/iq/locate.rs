@@ -42,7 +42,8 @@ pub struct Located {
 /// both begin, an archive of both, raw samples, or `-` for standard input. `raw` describes raw samples, and overrides a
 /// description.
 ///
-/// # Errors If a file is missing or cannot be read, or if it is not known what the samples are.
+/// # Errors
+/// If a file is missing or cannot be read, or if it is not known what the samples are.
 pub fn locate(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
     if path == Path::new("-") {
         let meta = undescribed(path, raw)?;

@@ -154,7 +154,8 @@ impl Door {
     /// for at most `most`. Without this, closing a port drops what the host has not read: a TCP connection with an
     /// unread request is reset, and a terminal is emptied.
     ///
-    /// # Errors If the operating system refuses.
+    /// # Errors
+    /// If the operating system refuses.
     pub(super) fn hand_over(&mut self, most: Duration) -> io::Result<()> {
         let until = Instant::now() + most;
         match self {

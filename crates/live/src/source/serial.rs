@@ -14,7 +14,8 @@ pub(super) const BY_ID: &str = "/dev/serial/by-id";
 
 /// Opens a serial device: no echo, no translation, and no other program beside us.
 ///
-/// # Errors If the operating system refuses; `InvalidInput` if it is not a serial device, `ResourceBusy` if another
+/// # Errors
+/// If the operating system refuses; `InvalidInput` if it is not a serial device, `ResourceBusy` if another
 /// program uses it.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -79,7 +79,8 @@ impl Folder {
     /// Puts the control socket into the folder. The socket of a killed daemon is replaced in one step. Everyone who can
     /// reach the folder may connect.
     ///
-    /// # Errors [`Error::System`] for errors of the system.
+    /// # Errors
+    /// [`Error::System`] for errors of the system.
     pub fn listen(&self) -> Result<OwnedFd, Error> {
         // With the lock held, this can only be the rest of a daemon that died right here.
         let _ = rustix::fs::unlinkat(&self.dir, NEW_SOCKET_NAME, AtFlags::empty());
