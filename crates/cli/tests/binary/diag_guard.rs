@@ -4,17 +4,26 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Shell, handles_sigterm};
+use super::Shell;
 
 /// Fills what the port holds, so that the guard has to wait.
 fn fill(port: &mut UnixStream) {
     port.set_nonblocking(true).unwrap();
     while port.write(&[0; 4096]).is_ok() {}
+}
+
+/// Whether a process handles SIGTERM itself.
+fn handles_sigterm(process: &Child) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).expect("it runs");
+    let caught =
+        status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("Linux says what is caught");
+    let caught = u64::from_str_radix(caught.trim(), 16).expect("a mask");
+    caught >> (rustix::process::Signal::TERM.as_raw() - 1) & 1 == 1
 }
 
 #[test]
