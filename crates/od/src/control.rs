@@ -17,7 +17,8 @@
 //! [`MOST_PROGRAMS`] that there may be, with [`MOST_LEASES`] subscriptions together. A user has at most [`MOST_OF_A_USER`]
 //! connections, and subscriptions to three eighths of the board's rows. For root and the daemon's own user these two bounds
 //! do not hold, and [`RESERVED_PROGRAMS`] connections and a quarter of the rows are kept for them: other users who act
-//! together can fill what they share, but keep these two from nothing. A connection ends that has asked for neither the
+//! together can fill what they share, but keep these two from nothing. Root and the daemon's user are answered first, the
+//! others user by user in turn. A connection ends that has asked for neither the
 //! board nor a KPI within [`MOST_IDLE`], or has left a request half said or an answer half read for as long. All requests
 //! together take no more than a tenth of a core.
 //!
