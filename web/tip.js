@@ -13,12 +13,11 @@ function tip(heading, rows, columns = []) {
 const tipOfItem = (look, of) => tooltipOf(look, { trigger: "item", formatter: (params) => tip(...of(params)) });
 
 /// The tooltip of an instant: `of(time in s)` gives rows and columns.
-const tipOfTime = (look, of) => tooltipOf(look, { trigger: "axis", axisPointer: { type: "line", lineStyle: { color: look.muted } },
-  formatter: (params) => {
-    // The axis says it as text where its labels are made by a function.
-    const time = Number(params[0].axisValue);
-    const [rows, columns] = of(time);
-    return tip(`at ${words(time)} s`, rows, columns);
+/// The axis is named, for where the other one has categories ECharts would give the category under the pointer.
+const tipOfTime = (look, of) => tooltipOf(look, { trigger: "axis", axisPointer: { type: "line", axis: "x", lineStyle: { color: look.muted } },
+  formatter: ([{ axisValue }]) => {
+    const [rows, columns] = of(axisValue);
+    return tip(`at ${words(axisValue)} s`, rows, columns);
   } });
 
 /// The value of the interval that holds an instant.

@@ -51,17 +51,10 @@ fn within<const LEAST: i32, const MOST: i32>(text: &str) -> Result<f64, String> 
 
 /// What Ctrl-C sets, so that all ends in good order. Twice, it ends at once.
 fn on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
-    let is_running = Arc::new(AtomicBool::new(true));
-    on_interrupt_while(&is_running)
-}
-
-/// The same, but until work is running Ctrl-C ends the program at once: a file that is read before may be a pipe into which
-/// nobody writes.
-fn on_interrupt_while(is_running: &Arc<AtomicBool>) -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    let (flag, is_running) = (Arc::clone(&stop), Arc::clone(is_running));
+    let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) || !is_running.load(Ordering::Relaxed) {
+        if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
     })

@@ -101,8 +101,23 @@ impl Matrix {
     /// about a metric that does not exist, a folder that cannot be written. Then: the first run, in order, that
     /// failed, or that the listener stopped it. The folder then says that it is incomplete.
     pub fn run(&self, listener: Listener<'_>) -> Result<Outcome, EvalError> {
-        let prepare = |choice: &Choice| choice.scenario.prepare();
-        let prepared: Vec<Prepared> = self.scenarios.iter().map(prepare).collect::<Result<_, _>>()?;
+        self.run_prepared(&self.prepare()?, listener)
+    }
+
+    /// Reads the files that the scenarios name. One may be a pipe into which nobody writes: then this does not end by itself.
+    ///
+    /// # Errors
+    /// A scenario whose files cannot be read.
+    pub fn prepare(&self) -> Result<Vec<Prepared>, EvalError> {
+        let prepare = |choice: &Choice| Ok(choice.scenario.prepare()?);
+        self.scenarios.iter().map(prepare).collect()
+    }
+
+    /// Runs everything in the simulator, with what [`Matrix::prepare`] gave.
+    ///
+    /// # Errors
+    /// As [`Matrix::run`].
+    pub fn run_prepared(&self, prepared: &[Prepared], listener: Listener<'_>) -> Result<Outcome, EvalError> {
         let simulate = |scenario: &Scenario,
                         scheme: &SchemeSpec,
                         seed: u64,

@@ -18,8 +18,9 @@
 //! [`MOST_OF_A_USER`] connections, and subscriptions to three eighths of the board's rows. The user's two bounds do not
 //! hold for root and the daemon's own user, and [`RESERVED_PROGRAMS`] connections and a quarter of the rows are
 //! reserved for these two. Other users who act together can fill their shared part, but cannot take anything from these
-//! two. A connection ends if it has asked for neither the board nor a KPI within [`MOST_IDLE`], or has left a request
-//! or an answer unfinished for that long. All requests together take at most a tenth of a core.
+//! two. Root and the daemon's own user are answered first, the others user by user in turn. A connection ends if it has
+//! asked for neither the board nor a KPI within [`MOST_IDLE`], or has left a request or an answer unfinished for that
+//! long. All requests together take at most a tenth of a core.
 //!
 //! `printf 'list\n' | socat - UNIX:/run/airpace/control` shows the KPIs.
 //!

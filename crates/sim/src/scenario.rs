@@ -58,9 +58,9 @@ pub use error::ScenarioError;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Its name in lists, tables and run folders.
+    /// Its name in lists, tables and run folders; at most 100 characters.
     pub name: String,
-    /// One line for lists and reports.
+    /// One line for lists and reports; as every text for readers, at most 10,000 characters.
     #[serde(default)]
     pub about: String,
     /// Where the experiment is published: a section of a paper.
@@ -190,7 +190,7 @@ pub struct Outage {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Device {
-    /// What it is called in reports; `device N` where empty.
+    /// What it is called in reports; `device N` where empty, at most 200 characters.
     pub label: String,
     /// Its radio, used if the last hop is a cell.
     pub radio: DeviceRadioConfig,
@@ -242,7 +242,7 @@ pub struct ClockConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// What it is called in tables; `flow N` where absent.
+    /// What it is called in tables; `flow N` where absent, at most 200 characters.
     #[serde(default)]
     pub label: String,
     /// Its device, by its place in the list.

@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use airpace_cc::SchemeSpec;
 use airpace_eval::{Choice, EvalError, Matrix, Outcome, Progress, report, shell};
+use airpace_sim::Prepared;
 use anyhow::Context;
 
 use super::runs::{Claim, point_latest_to};
@@ -93,9 +94,12 @@ pub fn run(
     let is_new = args.out.is_none() || std::fs::create_dir(&folder).is_ok();
     let claim = Claim::of(&folder)?;
     let is_numbered = args.out.is_none();
-    let is_running = Arc::new(AtomicBool::new(false));
-    let is_interrupted = super::on_interrupt_while(&is_running)?;
-    let outcome = match run_with_progress(&matrix, args.quiet, &is_running, &is_interrupted) {
+    let outcome = match matrix.prepare() {
+        // Only now: while a file is read that never ends, Ctrl-C ends the program at once.
+        Ok(prepared) => run_with_progress(&matrix, &prepared, args.quiet, &*super::on_interrupt()?),
+        Err(error) => Err(error),
+    };
+    let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(EvalError::Stopped { ended, runs }) => return Err(stopped(&folder, is_numbered, ended, runs)),
         Err(error) => {
@@ -148,15 +152,14 @@ fn stopped(folder: &Path, is_numbered: bool, ended: usize, runs: usize) -> anyho
 /// Runs the matrix until its end or Ctrl-C; on a terminal, one bar stands for all its runs.
 fn run_with_progress(
     matrix: &Matrix,
+    prepared: &[Prepared],
     is_quiet: bool,
-    is_running: &AtomicBool,
     is_interrupted: &AtomicBool,
 ) -> Result<Outcome, EvalError> {
     const STEPS: f64 = 1000.0;
     let bar = terminal::progress(is_quiet);
     let fractions: Mutex<Vec<f64>> = Mutex::new(Vec::new());
-    let outcome = matrix.run(&|at: Progress<'_>| {
-        is_running.store(true, Ordering::Relaxed);
+    let outcome = matrix.run_prepared(prepared, &|at: Progress<'_>| {
         let mut fractions = fractions.lock().expect("no thread panics while it holds the fractions");
         fractions.resize(at.jobs, 0.0);
         fractions[at.job] = at.fraction;

@@ -27,19 +27,10 @@ mod tools;
 mod traces;
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// Whether a process handles SIGTERM itself.
-fn handles_sigterm(process: &Child) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).expect("it runs");
-    let caught =
-        status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("Linux says what is caught");
-    let caught = u64::from_str_radix(caught.trim(), 16).expect("a mask");
-    caught >> (rustix::process::Signal::TERM.as_raw() - 1) & 1 == 1
-}
 
 /// A folder to work in, and the binary.
 struct Shell {

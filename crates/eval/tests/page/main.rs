@@ -114,6 +114,13 @@ fn a_tooltip_says_metric_and_unit_in_the_figures_order() {
     assert_eq!(heads("course"), ["throughput (Mbit/s)", "queueing delay (ms)", "state"]);
     assert_eq!(list(tip("course"), "rows").len(), 3, "capacity and both phones");
     assert_eq!(heads("prb-share"), ["% of PRBs"]);
+    let all = list(facts, "heads").iter().find(|each| each["id"] == "story.course").expect("a course");
+    let instants: Vec<&str> = list(all, "heads").iter().map(|head| head.as_str().unwrap()).collect();
+    let is_instant = |head: &str| {
+        let time = head.strip_prefix("at ").and_then(|rest| rest.strip_suffix(" s"));
+        time.is_some_and(|time| time.parse::<f64>().is_ok_and(f64::is_finite))
+    };
+    assert!(!instants.is_empty() && instants.iter().all(|head| is_instant(head)), "{instants:?}");
     assert_eq!(heads("estimate"), ["Mbit/s"]);
     let says = |id: &str, place: usize| -> Vec<String> {
         list(tip(id), "rows")[place].as_str().unwrap().split('\t').map(str::to_owned).collect()

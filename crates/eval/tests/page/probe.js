@@ -21,7 +21,7 @@ function measure() {
     overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
     images: document.querySelectorAll("img").length,
     harmed: String(window.harmed),
-    figures: [], legends: [], sticky: [], tips: [], tables: [],
+    figures: [], legends: [], sticky: [], tips: [], heads: [], tables: [],
   };
   for (const box of document.querySelectorAll(".chart")) {
     const id = box.closest(".card").id;
@@ -44,6 +44,14 @@ function measure() {
     }
     const shown = tipsOf();
     if (shown) facts.tips.push({ id, head: [...shown.querySelectorAll("th")].map((cell) => cell.textContent), rows: [...shown.tBodies[0].rows].map((row) => row.innerText) });
+    // What the tooltip is of, from the top of the figure to its end.
+    const heads = new Set();
+    for (let y = 10; y < chart.getHeight(); y += 20) {
+      chart.dispatchAction({ type: "showTip", x: chart.getWidth() * 0.4, y });
+      const head = tipsOf()?.querySelector("th").textContent;
+      if (head) heads.add(head);
+    }
+    facts.heads.push({ id, heads: [...heads] });
     chart.dispatchAction({ type: "hideTip" });
     const entries = [...box.parentElement.querySelectorAll(".key > span")].filter((entry) => entry.querySelector("svg"));
     const looks = new Map();

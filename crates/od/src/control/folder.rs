@@ -55,10 +55,11 @@ impl Folder {
         if !is_ours(&about) {
             return Err(refused("belongs to another user"));
         }
-        if about.st_mode & STICKY != 0 {
+        let is_for_others = about.st_mode & WRITTEN_BY_OTHERS != 0;
+        if is_for_others && about.st_mode & STICKY != 0 {
             return Err(refused("is a folder that all users share"));
         }
-        if about.st_mode & WRITTEN_BY_OTHERS != 0 {
+        if is_for_others {
             return Err(refused("can be written by others than its owner, which `chmod go-w` mends"));
         }
         let lock = open_lock(dir.as_fd()).map_err(|error| match error {

@@ -88,8 +88,10 @@ fn a_folder_that_others_can_write_is_not_served() {
         place.refused(&place.dir(), why);
         assert_eq!(fs::read_dir(place.dir()).expect("ours").count(), 0, "nothing is put there");
     }
-    set_mode(&place.dir(), 0o711);
-    Server::bind(&place.dir()).expect("a folder of our own");
+    for mode in [0o711, 0o1755] {
+        set_mode(&place.dir(), mode);
+        Server::bind(&place.dir()).expect("a folder of our own");
+    }
 }
 
 #[test]

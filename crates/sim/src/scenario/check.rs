@@ -32,10 +32,16 @@ const MOST_FLOW_SECONDS: f64 = 1e7;
 const MOST_ENTRIES: usize = 1_000;
 
 /// Characters of a name: it stands in every table, and names files.
+///
+/// Chosen: less than file systems take, with what is put behind it.
 const LONGEST_NAME: usize = 100;
 /// Characters of a label: it stands in every row of a table.
+///
+/// Chosen: two lines of a wide terminal.
 const LONGEST_LABEL: usize = 200;
 /// Characters of a text for readers: a sentence, or a few.
+///
+/// Chosen: some pages.
 const LONGEST_TEXT: usize = 10_000;
 
 /// The shortest that an application sends or pauses, in seconds.
