@@ -73,8 +73,7 @@ impl TraceRadio {
         let bits_per_prb = self.link.opportunity_bytes().bits().0;
         let prbs = carrier_prbs.min(used.0.div_ceil(bits_per_prb) as u16);
         let tbs = Bits(bits_per_prb * u64::from(prbs));
-        let (scope, layer) = (Scope::Everyone, BitLayer::Transport);
-        self.told(start, carrier_prbs, prbs, tbs, bits_per_prb as f64, scope, layer)
+        self.report_with(start, carrier_prbs, prbs, tbs, bits_per_prb as f64)
     }
 
     /// All PRBs are the device's own, and carry what the modem told.
@@ -83,20 +82,22 @@ impl TraceRadio {
         let tbs = Bits(kpi.bandwidth_at(in_trace).as_bps() / 1000);
         let prbs = if tbs == Bits::ZERO { 0 } else { KPI_PRBS };
         let bits_per_prb = tbs.0 as f64 / f64::from(KPI_PRBS);
-        self.told(start, KPI_PRBS, prbs, tbs, bits_per_prb, Scope::Own, BitLayer::Physical)
+        self.report_with(start, KPI_PRBS, prbs, tbs, bits_per_prb)
     }
 
-    /// A report with one grant, of the device's own.
-    fn told(
+    /// A report of the millisecond from `start` on with one grant, the device's own, unless it has no PRBs.
+    fn report_with(
         &self,
         start: Time,
         carrier_prbs: u16,
         prbs: u16,
         tbs: Bits,
         bits_per_prb: f64,
-        scope: Scope,
-        layer: BitLayer,
     ) -> RadioReport {
+        let (scope, layer) = match self.kpi {
+            Some(_) => (Scope::Own, BitLayer::Physical),
+            None => (Scope::Everyone, BitLayer::Transport),
+        };
         let is_uplink = self.direction == Direction::Uplink;
         let grant = Dci {
             rnti: TRACE_RNTI,
