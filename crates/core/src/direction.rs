@@ -9,3 +9,16 @@ pub enum Direction {
     /// From the device to the cell.
     Uplink,
 }
+
+impl Direction {
+    /// Both, the downlink first.
+    pub const BOTH: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
+
+    /// The other way.
+    pub const fn opposite(self) -> Direction {
+        match self {
+            Direction::Downlink => Direction::Uplink,
+            Direction::Uplink => Direction::Downlink,
+        }
+    }
+}

@@ -9,6 +9,7 @@
 //! | [`units`] | [`Rate`], [`Bytes`], [`Bits`] |
 //! | [`packet`] | [`Packet`], [`FlowId`], [`DeviceId`], [`Rider`] |
 //! | [`direction`] | [`Direction`], to a device or from it |
+//! | [`deadlines`] | [`Deadlines`]: who is due next |
 //! | [`tables`] | TBS, MCS and CQI numbers of 3GPP |
 //! | [`rng`] | [`Streams`] of named random numbers |
 //! | [`nearest`] | what somebody may have meant by a name that there is not |
@@ -17,6 +18,7 @@
 //! [`path`]: https://docs.rs/airpace-path
 #![warn(missing_docs)]
 
+pub mod deadlines;
 pub mod direction;
 pub mod nearest;
 pub mod packet;
@@ -26,6 +28,7 @@ pub mod tables;
 pub mod time;
 pub mod units;
 
+pub use deadlines::Deadlines;
 pub use direction::Direction;
 pub use packet::{DeviceId, Ecn, FlowId, Packet, Rider};
 pub use rng::{Rng, Streams};

@@ -7,7 +7,7 @@ use airpace_core::{Bytes, DeviceId, Ecn, FlowId, Packet, Streams, Time};
 use airpace_path::Link;
 use airpace_path::cell::channel::ChannelConfig;
 use airpace_path::cell::config::BackgroundConfig;
-use airpace_path::cell::{Cell, CellConfig, DeviceRadioConfig};
+use airpace_path::cell::{Cell, CellConfig, CellPlan, DeviceRadioConfig};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 fn device(sinr_db: f64) -> DeviceRadioConfig {
@@ -34,7 +34,8 @@ impl Running {
         packets_per_subframe: u64,
         uplink_packets_per_subframe: u64,
     ) -> Running {
-        let cell = Cell::new(config, &[device(25.0)], &Streams::new(1)).expect("a valid configuration");
+        let cell =
+            CellPlan::new(config, &[device(25.0)]).expect("a valid configuration").build(&Streams::new(1));
         let now = Time::ZERO;
         let mut running = Running { cell, now, packets_per_subframe, uplink_packets_per_subframe, number: 0 };
         (0..2000).for_each(|_| running.subframe());

@@ -12,12 +12,17 @@ use criterion::{Criterion, criterion_group, criterion_main};
 
 fn channel(fading: FadingProfile) -> Channel {
     let config = ChannelConfig { sinr_db: Some(18.0), fading, speed_kmh: 3.0, ..ChannelConfig::default() };
-    Channel::new(&config, Grid::lte(100), 1_940.0, &Streams::new(1), "device").expect("a channel")
+    Channel::new(&config.plan().expect("a channel"), Grid::lte(100), 1_940.0, &Streams::new(1), "device")
 }
 
 fn adaptation(bler: &Bler) -> LinkAdaptation {
     let rng = Streams::new(1).stream("adaptation");
-    LinkAdaptation::new(&AdaptationConfig::default(), bler, Grid::lte(100), rng).expect("link adaptation")
+    LinkAdaptation::new(
+        &AdaptationConfig::default().plan().expect("link adaptation"),
+        bler,
+        Grid::lte(100),
+        rng,
+    )
 }
 
 fn subframes(c: &mut Criterion) {

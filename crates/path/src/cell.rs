@@ -6,7 +6,7 @@
 //!
 //! | part | what it knows |
 //! | --- | --- |
-//! | [`config`] | the `[cell]` table and a device's radio |
+//! | [`config`], `plan` | the `[cell]` table and a device's radio; both, checked |
 //! | [`channel`], [`bler`], [`adaptation`] | SINR per RBG; whether a block is lost; CQI and MCS |
 //! | `subframe` | the order of things in one subframe of one carrier |
 //! | `scheduler` | round robin, proportional fair, max C/I over RBGs |
@@ -31,11 +31,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::{Bytes, DeviceId, Direction, Packet, Streams, Time};
+use airpace_core::{Bytes, DeviceId, Direction, Packet, Time};
 use airpace_event::{Capacity, Fate, Subframe};
 use airpace_radio::{OwnRadio, RadioReport};
 
-use crate::config_error::ConfigError;
 use crate::link::{Exit, Link};
 
 pub mod adaptation;
@@ -47,6 +46,7 @@ pub mod channel;
 pub mod config;
 mod handover;
 mod harq;
+mod plan;
 mod rlc;
 mod scheduler;
 mod subframe;
@@ -55,6 +55,7 @@ pub mod uplink;
 mod user;
 
 pub use config::{CellConfig, DeviceRadioConfig};
+pub use plan::CellPlan;
 
 use bler::Bler;
 use carriers::Load;
@@ -95,20 +96,6 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell with these devices; device `i` is [`DeviceId`]`(i)`. Random numbers are those of the streams
-    /// `cell.…`.
-    ///
-    /// # Errors
-    ///
-    /// What cannot be built, by key (`prbs`, `device.0.channel.layers`) and remedy.
-    pub fn new(
-        config: &CellConfig,
-        devices: &[DeviceRadioConfig],
-        streams: &Streams,
-    ) -> Result<Cell, ConfigError> {
-        build::cell(config, devices, streams)
-    }
-
     /// Whether a device is told what the control channel says ([`Cell::pop_report`]); at first none is.
     ///
     /// # Panics
@@ -121,6 +108,11 @@ impl Cell {
     /// The next report that a listening device has at `now`; its reports come in order of carrier and subframe.
     pub fn pop_report(&mut self, now: Time) -> Option<(DeviceId, &RadioReport)> {
         self.telemetry.pop(now)
+    }
+
+    /// Whether [`Cell::pop_report`] has one at `now`.
+    pub fn has_report(&self, now: Time) -> bool {
+        self.telemetry.next().is_some_and(|due| due <= now)
     }
 
     /// Whether a device's modem log is read ([`Cell::pop_own_report`]): its own grants of both directions, without the
@@ -164,6 +156,14 @@ impl Cell {
     /// for it, count as queueing.
     pub fn uplink_base_delay(&self, bytes: Bytes) -> Duration {
         self.uplink.base_delay(bytes)
+    }
+
+    /// How long data waits at most before a busy device can send it: for the next buffer status report to ride on a block,
+    /// from that block to the grant that answers it, and from the grant to the block that it grants.
+    ///
+    /// Source: TS 36.321 §5.4.5 (periodicBSR-Timer); TS 36.213 §8.0 (four subframes from a grant to its block)
+    pub fn grant_delay(&self) -> Duration {
+        Duration::from_millis(u64::from(self.config.uplink.periodic_bsr_ms) + 4 + 4)
     }
 
     /// Whether [`Cell::subframes`] is kept; at first it is not.

@@ -45,7 +45,7 @@ impl Default for QueueConfig {
 }
 
 /// A rate-served queue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Queue {
     buffer: Buffer,
     in_service: Option<InService>,
@@ -58,7 +58,7 @@ pub struct Queue {
     drops: Vec<Dropped>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct InService {
     packet: Packet,
     /// From when on `left` is served at the present rate.

@@ -64,7 +64,7 @@ impl Default for TraceConfig {
 /// arrives within a millisecond uses the chances of later ones only. After its last chance the trace starts anew.
 ///
 /// Source: mahimahi `link_queue.cc` (ae477d4)
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TraceLink {
     chances: Chances,
     opportunity: Bytes,
@@ -79,7 +79,7 @@ pub struct TraceLink {
     drops: Vec<Dropped>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct InTransit {
     packet: Packet,
     /// What is left to carry, the header included.
@@ -232,7 +232,7 @@ fn instant(ms: u64) -> Time {
 }
 
 /// A place in the endless repetition of a trace, on the link's own millisecond axis.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Chances {
     trace: Arc<Trace>,
     /// The link's millisecond at which the trace begins.

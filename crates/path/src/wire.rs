@@ -78,24 +78,87 @@ pub struct Wire {
     impairments: Option<Box<Impairments>>,
 }
 
-#[derive(Debug)]
-struct Impairments {
-    rng: Rng,
+/// A wire that can be built, as often as one likes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WirePlan {
+    delay: Duration,
+    /// `None` on a wire that only delays.
+    impairments: Option<ImpairmentsPlan>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ImpairmentsPlan {
     jitter_mean_ns: f64,
     loss: f64,
     burst: Option<BurstConfig>,
-    bad: bool,
     reorder: f64,
     reorder_extra: Duration,
     duplicate: f64,
     rate: Option<Rate>,
+    batch: Duration,
+}
+
+#[derive(Debug)]
+struct Impairments {
+    plan: ImpairmentsPlan,
+    rng: Rng,
+    bad: bool,
     /// When serialisation of what was pushed ends.
     busy_until: Time,
     /// The latest instant that the wire was told of.
     now: Time,
-    batch: Duration,
     /// Packets that took the longer way so far: keeps their order where they arrive together.
     late_count: u64,
+}
+
+impl WireConfig {
+    /// The plan of this wire.
+    ///
+    /// # Errors
+    /// Names the key that is out of range.
+    pub fn plan(&self) -> Result<WirePlan, ConfigError> {
+        if let Some(burst) = &self.burst {
+            probability("burst.to_bad", burst.to_bad)?;
+            probability("burst.to_good", burst.to_good)?;
+            probability("burst.loss_in_bad", burst.loss_in_bad)?;
+            probability("burst.loss_in_good", burst.loss_in_good)?;
+        }
+        let (reorder, reorder_extra) = match &self.reorder {
+            None => (0.0, Duration::ZERO),
+            Some(reorder) => (
+                probability("reorder.probability", reorder.probability)?,
+                duration_ms("reorder.extra_ms", reorder.extra_ms)?,
+            ),
+        };
+        let rate = self.rate_mbps.map(|mbps| positive("rate_mbps", mbps)).transpose()?;
+        let impairments = ImpairmentsPlan {
+            jitter_mean_ns: duration_ms("jitter_mean_ms", self.jitter_mean_ms)?.as_nanos() as f64,
+            loss: probability("loss", self.loss)?,
+            burst: self.burst,
+            reorder,
+            reorder_extra,
+            duplicate: probability("duplicate", self.duplicate)?,
+            rate: rate.map(Rate::from_mbps),
+            batch: duration_ms("batch_ms", self.batch_ms)?,
+        };
+        let only_delays = WireConfig { delay_ms: self.delay_ms, ..WireConfig::default() } == *self;
+        Ok(WirePlan {
+            delay: duration_ms("delay_ms", self.delay_ms)?,
+            impairments: (!only_delays).then_some(impairments),
+        })
+    }
+}
+
+impl WirePlan {
+    /// The same wire with this propagation delay.
+    pub fn with_delay(&self, delay: Duration) -> WirePlan {
+        WirePlan { delay, ..self.clone() }
+    }
+
+    /// The rate at which it serialises; `None` is at once.
+    pub fn rate(&self) -> Option<Rate> {
+        self.impairments.as_ref().and_then(|impairments| impairments.rate)
+    }
 }
 
 impl Wire {
@@ -104,43 +167,13 @@ impl Wire {
         Wire { delay, fifo: VecDeque::new(), late: BinaryHeap::new(), impairments: None }
     }
 
-    /// A wire as configured; what is random in it is drawn from `rng`.
-    ///
-    /// # Errors
-    /// Names the key that is out of range.
-    pub fn new(config: &WireConfig, rng: Rng) -> Result<Wire, ConfigError> {
-        if let Some(burst) = &config.burst {
-            probability("burst.to_bad", burst.to_bad)?;
-            probability("burst.to_good", burst.to_good)?;
-            probability("burst.loss_in_bad", burst.loss_in_bad)?;
-            probability("burst.loss_in_good", burst.loss_in_good)?;
-        }
-        let (reorder, reorder_extra) = match &config.reorder {
-            None => (0.0, Duration::ZERO),
-            Some(reorder) => (
-                probability("reorder.probability", reorder.probability)?,
-                duration_ms("reorder.extra_ms", reorder.extra_ms)?,
-            ),
-        };
-        let rate = config.rate_mbps.map(|mbps| positive("rate_mbps", mbps)).transpose()?;
-        let impairments = Impairments {
-            rng,
-            jitter_mean_ns: duration_ms("jitter_mean_ms", config.jitter_mean_ms)?.as_nanos() as f64,
-            loss: probability("loss", config.loss)?,
-            burst: config.burst,
-            bad: false,
-            reorder,
-            reorder_extra,
-            duplicate: probability("duplicate", config.duplicate)?,
-            rate: rate.map(Rate::from_mbps),
-            busy_until: Time::ZERO,
-            now: Time::ZERO,
-            batch: duration_ms("batch_ms", config.batch_ms)?,
-            late_count: 0,
-        };
-        let wire = Wire::with_delay(duration_ms("delay_ms", config.delay_ms)?);
-        let only_delays = WireConfig { delay_ms: config.delay_ms, ..WireConfig::default() } == *config;
-        Ok(Wire { impairments: (!only_delays).then(|| Box::new(impairments)), ..wire })
+    /// A planned wire; what is random in it is drawn from `rng`.
+    pub fn new(plan: &WirePlan, rng: Rng) -> Wire {
+        let impairments = plan.impairments.map(|plan| {
+            let (busy_until, now) = (Time::ZERO, Time::ZERO);
+            Box::new(Impairments { plan, rng, bad: false, busy_until, now, late_count: 0 })
+        });
+        Wire { impairments, ..Wire::with_delay(plan.delay) }
     }
 
     fn push_impaired(&mut self, now: Time, packet: Packet) {
@@ -148,10 +181,10 @@ impl Wire {
         wire.now = now;
         let sent = wire.serialised(now, packet.bytes);
         let fate = if wire.loses() { Fate::WireLoss } else { Fate::Delivered };
-        let copies = if fate == Fate::Delivered && wire.chance(wire.duplicate) { 2 } else { 1 };
+        let copies = if fate == Fate::Delivered && wire.chance(wire.plan.duplicate) { 2 } else { 1 };
         let arrival = sent + self.delay + wire.jitter();
-        if wire.chance(wire.reorder) {
-            let time = wire.released(arrival + wire.reorder_extra);
+        if wire.chance(wire.plan.reorder) {
+            let time = wire.released(arrival + wire.plan.reorder_extra);
             for _ in 0..copies {
                 wire.late_count += 1;
                 self.late.push(Reverse(Late { order: wire.late_count, exit: Exit { time, packet, fate } }));
@@ -167,7 +200,7 @@ impl Wire {
 impl Impairments {
     /// When the last bit of a packet that arrives at `now` is on the wire.
     fn serialised(&mut self, now: Time, bytes: Bytes) -> Time {
-        if let Some(rate) = self.rate {
+        if let Some(rate) = self.plan.rate {
             self.busy_until = self.busy_until.max(now) + rate.time_for(bytes);
             return self.busy_until;
         }
@@ -175,8 +208,8 @@ impl Impairments {
     }
 
     fn loses(&mut self) -> bool {
-        let mut lost = self.chance(self.loss);
-        if let Some(burst) = self.burst {
+        let mut lost = self.chance(self.plan.loss);
+        if let Some(burst) = self.plan.burst {
             let turn = if self.bad { burst.to_good } else { burst.to_bad };
             self.bad ^= self.chance(turn);
             lost |= self.chance(if self.bad { burst.loss_in_bad } else { burst.loss_in_good });
@@ -185,15 +218,15 @@ impl Impairments {
     }
 
     fn jitter(&mut self) -> Duration {
-        if self.jitter_mean_ns == 0.0 {
+        if self.plan.jitter_mean_ns == 0.0 {
             return Duration::ZERO;
         }
-        Duration::from_nanos(libm::round(self.rng.exponential(self.jitter_mean_ns)) as u64)
+        Duration::from_nanos(libm::round(self.rng.exponential(self.plan.jitter_mean_ns)) as u64)
     }
 
     /// The first instant at or after `arrival` at which packets are released.
     fn released(&self, arrival: Time) -> Time {
-        let batch = self.batch.as_nanos() as u64;
+        let batch = self.plan.batch.as_nanos() as u64;
         if batch == 0 {
             return arrival;
         }
@@ -237,13 +270,13 @@ impl Link for Wire {
     }
 
     fn base_delay(&self, bytes: Bytes) -> Duration {
-        let rate = self.impairments.as_deref().and_then(|wire| wire.rate);
+        let rate = self.impairments.as_deref().and_then(|wire| wire.plan.rate);
         self.delay.saturating_add(rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes)))
     }
 
     fn backlog(&self) -> Bytes {
         let wire = self.impairments.as_deref();
-        wire.and_then(|wire| Some(wire.rate?.bytes_in(wire.busy_until - wire.now))).unwrap_or_default()
+        wire.and_then(|wire| Some(wire.plan.rate?.bytes_in(wire.busy_until - wire.now))).unwrap_or_default()
     }
 }
 

@@ -1,32 +1,27 @@
-//! The virtual clock: goes from deadline to deadline and hands packets from one component to the next.
+//! The virtual clock: goes from deadline to deadline, between the ends of flows and the network.
 //!
 //! ```text
-//! down: Sender ─▶ forward wire ─▶ [internet] ─▶ last hop ─▶ Acker + receiver half
-//!          ▲                                                   │
-//!          └────────── reverse wire ◀───── [cell's uplink] ◀────┘
-//!
-//! up:   Sender ─▶ last hop ─▶ [internet] ─▶ forward wire ─▶ Acker + receiver half
-//!          ▲                                                   │
-//!          └───── [cell's downlink] ◀───── reverse wire ◀───────┘
+//! Traffic ─▶ Sender ──────▶ Network ──────▶ Acker + receiver half
+//!               ▲              │  ▲                │
+//!               └──────────────┘  └────────────────┘
 //! ```
 //!
-//! Every method in `data` and `acks` is one arrow or one box of that picture; `millisecond` is what happens in every
-//! millisecond whatever flows: capacities, radio reports, truths, looks into schemes.
+//! `data` and `acks` are the arrows of that picture. `millisecond` is what happens whatever flows: capacities, radio
+//! reports, truths, looks into schemes.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
 
-use airpace_cc::registry::FlowRegistry;
+use airpace_cc::endpoint::AckFrame;
+use airpace_cc::registry::{DeviceFlows, FlowRegistry};
 use airpace_cc::{Inspect, SchemeError, SchemeSpec};
-use airpace_core::{DeviceId, Direction, Rate, Streams, Time};
+use airpace_core::{DeviceId, Direction, Packet, Rider, Streams, Time};
 use airpace_event::{Acked, Detail, Event, Lost, Recorder, Source};
-use airpace_path::queue::Queue;
+use airpace_path::Network;
 
 use crate::agenda::{Agenda, Part};
 use crate::antenna::Antenna;
 use crate::clock::DeviceClock;
 use crate::flow::FlowState;
-use crate::hop::{LastHop, SmoothedCapacity, grant_delay};
 use crate::prepare::{Prepared, RunError};
 use crate::scenario::Outage;
 use crate::stats::RunStats;
@@ -43,13 +38,7 @@ pub(crate) struct Driver<'a> {
     now: Time,
     agenda: Agenda,
     flows: Vec<FlowState>,
-    /// The Internet's queues, by direction.
-    internet: [Option<Queue>; 2],
-    hop: LastHop,
-    /// Rate of a forward wire, the same for each flow.
-    wire_rate: Option<Rate>,
-    /// What it takes to be granted the cell's uplink.
-    grant_delay: Duration,
+    network: Network<Rider, AckFrame>,
     devices: Vec<DeviceState>,
     /// By device: those that decode the control channel themselves.
     antennas: Vec<Option<Antenna>>,
@@ -65,18 +54,14 @@ pub(crate) struct Driver<'a> {
 /// What a run keeps of a device.
 struct DeviceState {
     clock: DeviceClock,
-    /// The ways in which it moves data; one that has no flow could receive.
-    directions: Vec<Direction>,
     /// The flows that move data, by direction.
     registry: [FlowRegistry; 2],
-    /// What a cell could carry, by direction.
-    capacity: [SmoothedCapacity; 2],
     /// Whether the recorder wants what the control channel and the modem tell the device, by source.
     is_recorded: [bool; 2],
-    /// Flows whose receiver half hears its radio.
-    listeners: Vec<usize>,
-    /// Flows whose controller is told what the device knows.
-    confidants: Vec<usize>,
+    /// Flows whose receiver half hears the control channel.
+    channel_listeners: Vec<usize>,
+    /// Flows whose controller hears the modem, and is told what the device knows of its flows.
+    modem_listeners: Vec<usize>,
 }
 
 impl DeviceState {
@@ -89,22 +74,20 @@ impl DeviceState {
         let hear = |direction: Direction| {
             its(direction).filter(|flow| flow.hears_radio).map(|flow| usize::from(flow.id.0)).collect()
         };
-        let mut directions = vec![];
-        if its(Direction::Downlink).next().is_some() || its(Direction::Uplink).next().is_none() {
-            directions.push(Direction::Downlink);
-        }
-        if its(Direction::Uplink).next().is_some() {
-            directions.push(Direction::Uplink);
-        }
         DeviceState {
             clock,
-            directions,
             registry: Default::default(),
-            capacity: Default::default(),
             is_recorded: [false; 2],
-            listeners: hear(Direction::Downlink),
-            confidants: hear(Direction::Uplink),
+            channel_listeners: hear(Direction::Downlink),
+            modem_listeners: hear(Direction::Uplink),
         }
+    }
+
+    /// A packet arrives at the device: how its flows share its radio.
+    fn observe_received(&mut self, now: Time, flow: &FlowState, packet: &Packet) -> DeviceFlows {
+        let received = &mut self.registry[Direction::Downlink as usize];
+        received.observe(now, &flow.key, flow.app, packet.bytes);
+        received.view(now, &flow.key)
     }
 }
 
@@ -117,12 +100,16 @@ impl<'a> Driver<'a> {
     ) -> Result<Driver<'a>, SchemeError> {
         let scenario = prepared.scenario();
         let streams = Streams::new(seed);
-        let mut hop = prepared.last_hop(&streams);
-        let internet = prepared.internet();
+        let mut order: Vec<usize> = (0..scenario.flow.len()).collect();
+        streams.stream("ties").shuffle(&mut order);
+        let mut network = Network::new(prepared.network(), &order, &streams);
         let mut flows = Vec::with_capacity(scenario.flow.len());
         for index in 0..scenario.flow.len() {
             let spec = scenario.scheme_of(index, scheme);
-            flows.push(FlowState::new(scenario, index, &spec, &internet, &hop, &streams)?);
+            flows.push(FlowState::new(scenario, index, &spec, &streams)?);
+        }
+        for flow in flows.iter().filter(|flow: &&FlowState| flow.wants_truth) {
+            network.watch_wire(flow.id);
         }
         let clocks = scenario.device.iter().map(|device| DeviceClock::new(&device.clock));
         let mut devices: Vec<DeviceState> =
@@ -130,20 +117,17 @@ impl<'a> Driver<'a> {
         let antennas =
             (0..scenario.device.len()).map(|device| Antenna::new(scenario, device, &streams)).collect();
         let wants_subframes = recorder.wants(Detail::Subframes);
-        if let LastHop::Cell(cell) = &mut hop {
-            cell.set_recording(wants_subframes);
-            for (index, device) in devices.iter_mut().enumerate() {
-                let id = DeviceId(index as u16);
-                device.is_recorded = [Source::Modem, Source::ControlChannel]
-                    .map(|source| recorder.wants(Detail::Reports(id, source)));
-                let [log_is_recorded, channel_is_recorded] = device.is_recorded;
-                cell.set_listening(id, !device.listeners.is_empty() || channel_is_recorded);
-                cell.set_logging(id, !device.confidants.is_empty() || log_is_recorded);
+        network.set_recording(wants_subframes);
+        for (index, device) in devices.iter_mut().enumerate() {
+            let id = DeviceId(index as u16);
+            let listeners = [&device.modem_listeners, &device.channel_listeners];
+            for (source, listeners) in [Source::Modem, Source::ControlChannel].into_iter().zip(listeners) {
+                let is_recorded = recorder.wants(Detail::Reports(id, source));
+                device.is_recorded[source as usize] = is_recorded;
+                network.set_told(id, source, is_recorded || !listeners.is_empty());
             }
         }
-        let mut agenda = Agenda::new(flows.len(), &mut streams.stream("ties"));
-        agenda.set(Part::LastHop, hop.next());
-        agenda.set(Part::Tick, Some(Time::ZERO));
+        let mut agenda = Agenda::new(&order);
         for (index, flow) in flows.iter().enumerate() {
             agenda.set(Part::Traffic(index), Some(flow.traffic.next()));
         }
@@ -151,10 +135,7 @@ impl<'a> Driver<'a> {
             now: Time::ZERO,
             agenda,
             flows,
-            internet,
-            hop,
-            wire_rate: scenario.forward.rate_mbps.map(Rate::from_mbps),
-            grant_delay: scenario.cell.as_ref().map_or(Duration::ZERO, grant_delay),
+            network,
             devices,
             antennas,
             ack_outage: &scenario.ack_outage,
@@ -172,6 +153,7 @@ impl<'a> Driver<'a> {
     /// More packets under way than memory should hold.
     pub(crate) fn run(mut self, end: Time, progress: &mut Progress<'_>) -> Result<RunStats, RunError> {
         loop {
+            self.agenda.set(Part::Network, Some(self.network.next()));
             let (deadline, part) = self.agenda.next();
             if deadline >= end {
                 self.now = end;
@@ -180,31 +162,25 @@ impl<'a> Driver<'a> {
             // A component that is told late would make time run backwards for those that follow.
             self.now = self.now.max(deadline);
             match part {
-                Part::LastHop => self.drain_last_hop(),
-                Part::Internet(direction) => self.drain_internet(direction),
-                Part::Forward(flow) => self.drain_forward(flow),
-                Part::Reverse(flow) => self.drain_reverse(flow),
-                Part::Acker(flow) => self.acknowledge(flow),
-                Part::Traffic(flow) => self.wake_traffic(flow),
-                Part::Sender(flow) => self.wake_sender(flow),
-                Part::Tick => {
-                    self.is_crowded();
-                    if self.tick(progress).is_break() {
+                Part::Network => {
+                    if self.drain_network(progress).is_break() {
                         self.stats.interrupted = true;
                         break;
                     }
                 }
+                Part::Acker(flow) => self.acknowledge(flow),
+                Part::Traffic(flow) => self.wake_traffic(flow),
+                Part::Sender(flow) => self.wake_sender(flow),
             }
             if self.crowded {
                 return Err(RunError::Crowded { at: self.now });
             }
         }
         self.stats.ended = self.now;
-        if let LastHop::Cell(cell) = &self.hop {
-            self.stats.subframes = cell.subframes_run();
-        }
+        self.stats.subframes = self.network.subframes_run();
         for flow in &mut self.flows {
-            flow.stats.inside = flow.headers.under_way();
+            flow.stats.inside = self.network.under_way(flow.id);
+            flow.stats.duplicated = self.network.duplicated(flow.id);
         }
         self.stats.flows = self.flows.iter().map(|flow| flow.stats).collect();
         Ok(self.stats)
@@ -222,7 +198,7 @@ impl<'a> Driver<'a> {
         flow.traffic.wake(self.now, &mut flow.sender);
         self.agenda.set(Part::Traffic(index), Some(flow.traffic.next()));
         if starts && flow.direction == Direction::Uplink && flow.hears_radio {
-            self.confide(index);
+            self.tell_of_flows(index);
         }
         self.transmit(index);
     }

@@ -19,10 +19,9 @@
 //! | --- | --- |
 //! | [`scenario`] | one experiment as one TOML file |
 //! | `prepare` | reads files and builds everything once, before the first run |
-//! | `driver` | the clock: from deadline to deadline, packets from component to component |
+//! | `driver` | the clock: from deadline to deadline, between the ends of flows and the network |
 //! | `agenda` | who is next |
-//! | `flow`, `traffic`, `in_flight` | a flow: its ends and wires, its application, what is under way |
-//! | `hop`, `trace_radio` | the last hop: cell, trace or nothing; what a radio would tell of a trace |
+//! | `flow`, `traffic` | a flow: its ends, its application |
 //! | `clock` | a device's clock, which may be wrong |
 //! | `antenna` | a device that decodes the control channel from radio samples |
 //!
@@ -33,12 +32,9 @@ mod antenna;
 mod clock;
 mod driver;
 mod flow;
-mod hop;
-mod in_flight;
 mod prepare;
 pub mod scenario;
 mod stats;
-mod trace_radio;
 mod traffic;
 
 pub use airpace_cc::scheme::SCHEMES;

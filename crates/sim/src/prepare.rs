@@ -9,16 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airpace_cc::{SchemeError, SchemeSpec};
-use airpace_core::{Direction, Streams, Time};
+use airpace_core::{Streams, Time};
 use airpace_event::Recorder;
-use airpace_path::queue::Queue;
+use airpace_path::NetworkPlan;
+use airpace_path::network::TracePlan;
 use airpace_path::trace::{KpiTrace, Trace};
 
 use crate::driver::{Driver, Progress};
-use crate::hop::LastHop;
 use crate::scenario::{Scenario, ScenarioError, SynthRate, SynthTrace, TraceHop};
 use crate::stats::RunStats;
-use crate::trace_radio::Recording;
 
 /// A trace with no chance to deliver for so long is refused unless the scenario allows holes.
 ///
@@ -34,7 +33,7 @@ const MOST_BYTES: u64 = 256 << 20;
 #[derive(Clone, Debug)]
 pub struct Prepared {
     scenario: Scenario,
-    recording: Option<Recording>,
+    network: NetworkPlan,
 }
 
 /// Why there was no run.
@@ -83,12 +82,12 @@ impl Scenario {
     /// Names key, file, line and remedy: a trace that is not given, cannot be read, has a hole, or does not go with its
     /// KPI trace.
     pub fn prepare(&self) -> Result<Prepared, ScenarioError> {
-        let recording = self.trace.as_ref().map(|hop| self.read_recording(hop)).transpose()?;
-        LastHop::new(self, recording.clone(), &Streams::new(0)).map_err(|error| self.refuse(error))?;
-        Ok(Prepared { scenario: self.clone(), recording })
+        let trace = self.trace.as_ref().map(|hop| self.read_recording(hop)).transpose()?;
+        let network = self.network(trace).map_err(|error| self.refuse(error))?;
+        Ok(Prepared { scenario: self.clone(), network })
     }
 
-    fn read_recording(&self, hop: &TraceHop) -> Result<Recording, ScenarioError> {
+    fn read_recording(&self, hop: &TraceHop) -> Result<TracePlan, ScenarioError> {
         let trace = match (&hop.file, &hop.synth) {
             (Some(file), _) => self.read_trace(hop, file)?,
             (None, Some(made)) => self.make_trace(made)?,
@@ -102,7 +101,9 @@ impl Scenario {
             (None, Some(every_ms)) => Some(KpiTrace::of(&trace, Duration::from_millis(every_ms.into()))),
             (None, None) => None,
         };
-        Ok(Recording { trace: Arc::new(trace), kpi: kpi.map(Arc::new) })
+        let direction = self.flow[0].direction;
+        TracePlan::new(Arc::new(trace), kpi.map(Arc::new), direction, hop.telemetry, &hop.link)
+            .map_err(|error| self.refuse(error.within("trace.link")))
     }
 
     fn make_trace(&self, made: &SynthTrace) -> Result<Trace, ScenarioError> {
@@ -188,16 +189,7 @@ impl Prepared {
         Driver::new(self, scheme, seed, recorder)?.run(end, progress)
     }
 
-    pub(crate) fn last_hop(&self, streams: &Streams) -> LastHop {
-        LastHop::new(&self.scenario, self.recording.clone(), streams).expect("preparing has built it before")
-    }
-
-    /// The Internet's queues, down and up; there is none for a direction that no flow takes.
-    pub(crate) fn internet(&self) -> [Option<Queue>; 2] {
-        [Direction::Downlink, Direction::Uplink].map(|direction| {
-            let is_taken = self.scenario.flow.iter().any(|flow| flow.direction == direction);
-            let config = self.scenario.internet.as_ref().filter(|_| is_taken)?;
-            Some(Queue::new(config).expect("loading has built it before"))
-        })
+    pub(crate) fn network(&self) -> &NetworkPlan {
+        &self.network
     }
 }

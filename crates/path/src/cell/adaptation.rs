@@ -86,8 +86,16 @@ impl AdaptationConfig {
         if self.qam256 { McsTable::Qam256 } else { McsTable::Qam64 }
     }
 
-    /// Refuses what cannot be, with the key and the remedy.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    /// The plan of this link adaptation.
+    ///
+    /// # Errors
+    /// What cannot be, with the key and the remedy.
+    pub fn plan(&self) -> Result<AdaptationPlan, ConfigError> {
+        self.check()?;
+        Ok(AdaptationPlan { config: self.clone() })
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
         if self.cqi_period_ms == 0 {
             return Err(ConfigError::new("cqi_period_ms", "is 0; give at least 1"));
         }
@@ -115,6 +123,19 @@ impl AdaptationConfig {
             ));
         }
         Ok(())
+    }
+}
+
+/// Link adaptation that can be built, as often as one likes.
+#[derive(Clone, Debug)]
+pub struct AdaptationPlan {
+    config: AdaptationConfig,
+}
+
+impl AdaptationPlan {
+    /// What it was made from.
+    pub fn config(&self) -> &AdaptationConfig {
+        &self.config
     }
 }
 
@@ -147,15 +168,10 @@ struct Report {
 
 impl LinkAdaptation {
     /// Link adaptation on a carrier of this grid; `rng` gives the measurement's noise and the reports' phase.
-    pub fn new(
-        config: &AdaptationConfig,
-        bler: &Bler,
-        grid: Grid,
-        mut rng: Rng,
-    ) -> Result<LinkAdaptation, ConfigError> {
-        config.check()?;
+    pub fn new(plan: &AdaptationPlan, bler: &Bler, grid: Grid, mut rng: Rng) -> LinkAdaptation {
+        let config = &plan.config;
         let phase = if config.lena_compat { 0 } else { rng.below(u64::from(config.cqi_period_ms)) };
-        Ok(LinkAdaptation {
+        LinkAdaptation {
             tables: Thresholds::new(config, bler, grid),
             subband_prbs: subband_prbs(grid.prbs),
             outer_loop: config.outer_loop && !config.lena_compat && bler.model() == BlerModel::Sinr,
@@ -167,7 +183,7 @@ impl LinkAdaptation {
             rng,
             grid,
             config: config.clone(),
-        })
+        }
     }
 
     /// Brings reports up to a subframe: measures `channel` if a report is due and puts those into use that have

@@ -1,4 +1,4 @@
-//! From configuration to a cell.
+//! From a plan to a cell.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,45 +8,34 @@ use airpace_event::Owner;
 use airpace_radio::{CarrierId, PrbSet, Rnti, Scope};
 
 use super::Cell;
-use super::adaptation::{AdaptationConfig, CqiScope, LinkAdaptation};
+use super::adaptation::{AdaptationPlan, CqiScope, LinkAdaptation};
 use super::background::{Arrivals, Control, Rntis, sinrs_db};
 use super::bler::Bler;
 use super::carriers::Aggregation;
-use super::channel::{Channel, ChannelConfig, Grid};
-use super::config::{CellConfig, DeviceRadioConfig, TelemetryConfig};
+use super::channel::{Channel, ChannelPlan, Grid};
+use super::config::{CellConfig, TelemetryConfig};
 use super::handover::Handover;
 use super::harq::Harq;
+use super::plan::{CellPlan, DevicePlan};
 use super::rlc::Rlc;
 use super::scheduler::{RbgGrid, Scheduler};
 use super::subframe::Carrier;
 use super::telemetry::{Account, Telemetry};
 use super::uplink::uplink;
 use super::user::{Device, RadioLink, Session, Source, User};
-use crate::config_error::ConfigError;
 
 /// Background downloads that can go on at once on a carrier; more arrivals than that are turned away.
 pub(super) const SESSION_PLACES: usize = 32;
 
-pub(super) fn cell(
-    config: &CellConfig,
-    devices: &[DeviceRadioConfig],
-    streams: &Streams,
-) -> Result<Cell, ConfigError> {
-    config.validate()?;
-    let config = config.resolved();
-    let bler = Bler::new(&config.bler).map_err(|error| error.within("bler"))?;
-    let mut builder =
-        Builder { config: &config, bler: &bler, streams, rntis: Rntis::new(streams.stream("cell.rnti")) };
-    let mut users = Vec::new();
-    for (index, device) in devices.iter().enumerate() {
-        let within = |error: ConfigError| error.within(&format!("device.{index}"));
-        device.validate(&config).map_err(within)?;
-        users.push(builder.device(index, device).map_err(within)?);
-    }
+pub(super) fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
+    let CellPlan { config, bler, devices, .. } = plan;
+    let mut builder = Builder { plan, config, bler, streams, rntis: Rntis::new(streams.stream("cell.rnti")) };
+    let mut users: Vec<User> =
+        devices.iter().enumerate().map(|(index, device)| builder.device(index, device)).collect();
     let best_block_bits = users.iter_mut().map(best_block_bits).max().unwrap_or(0).max(1);
     let carriers = (0..usize::from(config.carriers))
         .map(|index| builder.carrier(index, devices.len(), &mut users))
-        .collect::<Result<Vec<_>, _>>()?;
+        .collect();
     let streams_called = |what: &str| {
         let name = |index| format!("cell.device.{index}.{what}");
         (0..devices.len()).map(|index| streams.stream(&name(index))).collect()
@@ -54,13 +43,13 @@ pub(super) fn cell(
     let telemetry = Telemetry::new(&config.telemetry, Scope::Everyone, streams_called("telemetry"));
     let log = Telemetry::new(&TelemetryConfig::default(), Scope::Own, streams_called("log"));
     let mut rntis = builder.rntis;
-    let uplink = uplink(&config, &bler, devices, &users, streams, &mut rntis)?;
+    let uplink = uplink(plan, &users, streams, &mut rntis);
     let milliseconds = |ms: f64| Duration::from_nanos(libm::round(ms * 1e6) as u64);
-    Ok(Cell {
+    Cell {
         enb_processing: milliseconds(config.enb_processing_ms),
         ue_processing: milliseconds(config.ue_processing_ms),
-        config,
-        bler,
+        config: config.clone(),
+        bler: bler.clone(),
         carriers,
         users,
         devices: devices.len(),
@@ -74,7 +63,7 @@ pub(super) fn cell(
         log,
         uplink,
         is_recording: false,
-    })
+    }
 }
 
 /// Bits of the whole band of a device's primary carrier at its first MCS.
@@ -86,6 +75,7 @@ fn best_block_bits(user: &mut User) -> u64 {
 }
 
 struct Builder<'a> {
+    plan: &'a CellPlan,
     config: &'a CellConfig,
     bler: &'a Bler,
     streams: &'a Streams,
@@ -93,22 +83,15 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn device(&mut self, index: usize, device: &DeviceRadioConfig) -> Result<User, ConfigError> {
+    fn device(&mut self, index: usize, plan: &DevicePlan) -> User {
+        let device = &plan.config;
         let all: Vec<u8> = (0..self.config.carriers).collect();
         let usable = if device.carriers.is_empty() { &all } else { &device.carriers };
-        let adaptation = AdaptationConfig {
-            qam256: self.config.adaptation.qam256 || device.qam256,
-            ..self.config.adaptation.clone()
-        };
         let links = usable.iter().map(|&carrier| {
-            self.link(
-                carrier,
-                &device.channel,
-                &adaptation,
-                &format!("cell.device.{index}.carrier.{carrier}"),
-            )
+            let name = format!("cell.device.{index}.carrier.{carrier}");
+            self.link(carrier, &plan.channel, &plan.adaptation, &name)
         });
-        let links = links.collect::<Result<Vec<_>, _>>()?;
+        let links: Vec<_> = links.collect();
         let rng = self.streams.stream(&format!("cell.device.{index}.handover"));
         let source = Source::Device(Box::new(Device {
             rlc: Rlc::new(&self.config.rlc, Bytes(device.queue_bytes)),
@@ -116,25 +99,18 @@ impl Builder<'_> {
             handover: Handover::new(&self.config.handover, &device.handover_s, rng),
         }));
         let owner = Owner::Device(airpace_core::DeviceId(index as u16));
-        Ok(User { rnti: self.rntis.assign(), owner, source, links })
+        User { rnti: self.rntis.assign(), owner, source, links }
     }
 
-    fn link(
-        &self,
-        carrier: u8,
-        channel: &ChannelConfig,
-        adaptation: &AdaptationConfig,
-        name: &str,
-    ) -> Result<RadioLink, ConfigError> {
+    fn link(&self, carrier: u8, channel: &ChannelPlan, adaptation: &AdaptationPlan, name: &str) -> RadioLink {
         let grid = Grid::lte(self.config.carrier_prbs(carrier.into()));
         let frequency_mhz = self.config.carrier_frequency_ghz(carrier.into()) * 1e3;
-        let mut channel = Channel::new(channel, grid, frequency_mhz, self.streams, name)
-            .map_err(|error| error.within("channel"))?;
+        let mut channel = Channel::new(channel, grid, frequency_mhz, self.streams, name);
         let rng = self.streams.stream(&format!("{name}.adaptation"));
-        let link_adaptation = LinkAdaptation::new(adaptation, self.bler, grid, rng)
-            .map_err(|error| error.within("adaptation"))?;
+        let link_adaptation = LinkAdaptation::new(adaptation, self.bler, grid, rng);
+        let adaptation = adaptation.config();
         let is_selective = !channel.at(0).rbg_sinr_db.is_empty();
-        Ok(RadioLink {
+        RadioLink {
             carrier,
             has_subbands: is_selective && adaptation.cqi_scope == CqiScope::Subband,
             channel,
@@ -147,16 +123,11 @@ impl Builder<'_> {
             served_in: None,
             served_prbs: 0,
             decoded: None,
-        })
+        }
     }
 
     /// A carrier, and the background users on it.
-    fn carrier(
-        &mut self,
-        index: usize,
-        devices: usize,
-        users: &mut Vec<User>,
-    ) -> Result<Carrier, ConfigError> {
+    fn carrier(&mut self, index: usize, devices: usize, users: &mut Vec<User>) -> Carrier {
         let background = &self.config.background;
         let grid = RbgGrid::new(self.config.carrier_prbs(index), self.config.lena_compat);
         let mut live = Vec::new();
@@ -174,7 +145,7 @@ impl Builder<'_> {
         ) {
             live.push((users.len() as u16, 0));
             let user =
-                self.background_user(index, users.len(), users.len() - devices, sinr_db, Source::Endless)?;
+                self.background_user(index, users.len(), users.len() - devices, sinr_db, Source::Endless);
             users.push(user);
         }
         let places = if background.load() > 0.0 { SESSION_PLACES } else { 0 };
@@ -183,14 +154,13 @@ impl Builder<'_> {
         for sinr_db in sinrs_db(background, places, self.streams, &format!("cell.{index}.sessions")) {
             vacant.push(users.len() as u16);
             let nobody = Source::Session(Session::default());
-            let mut user =
-                self.background_user(index, users.len(), users.len() - devices, sinr_db, nobody)?;
+            let mut user = self.background_user(index, users.len(), users.len() - devices, sinr_db, nobody);
             prbs_per_bit += f64::from(grid.prbs) / best_block_bits(&mut user).max(1) as f64 / places as f64;
             users.push(user);
         }
         let name = |what: &str| format!("cell.{index}.{what}");
         let control_rntis: Vec<Rnti> = (0..background.population()).map(|_| self.rntis.assign()).collect();
-        Ok(Carrier {
+        Carrier {
             scheduler: Scheduler::new(
                 self.config.scheduler,
                 self.config.pf_time_constant_ms,
@@ -218,7 +188,7 @@ impl Builder<'_> {
             candidates: Vec::new(),
             rates: Vec::new(),
             grid,
-        })
+        }
     }
 
     fn background_user(
@@ -228,19 +198,10 @@ impl Builder<'_> {
         index: usize,
         sinr_db: f64,
         source: Source,
-    ) -> Result<User, ConfigError> {
-        let channel = ChannelConfig {
-            sinr_db: Some(sinr_db),
-            layers: self.config.background.layers,
-            ..ChannelConfig::default()
-        };
+    ) -> User {
+        let channel = ChannelPlan::at_sinr(sinr_db, self.config.background.layers);
         let link =
-            self.link(carrier as u8, &channel, &self.config.adaptation, &format!("cell.background.{user}"))?;
-        Ok(User {
-            rnti: self.rntis.assign(),
-            owner: Owner::Background(index as u16),
-            source,
-            links: vec![link],
-        })
+            self.link(carrier as u8, &channel, &self.plan.adaptation, &format!("cell.background.{user}"));
+        User { rnti: self.rntis.assign(), owner: Owner::Background(index as u16), source, links: vec![link] }
     }
 }

@@ -13,13 +13,14 @@ pub mod fading;
 #[cfg(test)]
 pub(super) mod measured;
 pub mod path_loss;
+mod plan;
 pub mod shadowing;
 pub mod trajectory;
 
 use super::bler::information::{SINR_FLOOR_DB, effective_sinr_db};
-use crate::config_error::{ConfigError, not_negative, positive};
 use fading::{Fading, FadingProfile, draw_taps};
-use path_loss::{noise_per_subcarrier_dbm, path_loss_db, power_per_subcarrier_dbm};
+use path_loss::noise_per_subcarrier_dbm;
+pub use plan::ChannelPlan;
 use shadowing::Shadowing;
 use trajectory::Trajectory;
 
@@ -206,43 +207,37 @@ impl Snapshot<'_> {
 }
 
 impl Channel {
-    /// The channel that `config` describes on a carrier of this grid and centre frequency. Its randomness is that
-    /// of the streams `{name}.shadowing` and `{name}.fading`.
-    pub fn new(
-        config: &ChannelConfig,
-        grid: Grid,
-        frequency_mhz: f64,
-        streams: &Streams,
-        name: &str,
-    ) -> Result<Channel, ConfigError> {
-        Channel::with_fading_of(config, grid, frequency_mhz, streams, (name, name))
+    /// The planned channel on a carrier of this grid and centre frequency. Its randomness is that of the streams
+    /// `{name}.shadowing` and `{name}.fading`.
+    pub fn new(plan: &ChannelPlan, grid: Grid, frequency_mhz: f64, streams: &Streams, name: &str) -> Channel {
+        Channel::with_fading_of(plan, grid, frequency_mhz, streams, (name, name))
     }
 
     /// The opposite direction of the channel `name`: its level, `offset_db` higher, and its shadowing, but fading of its
     /// own, from the stream `{own_name}.fading`, and one layer. Path loss and shadowing are alike both ways; multipath, at
     /// another frequency, is not.
     pub(super) fn opposite(
-        config: &ChannelConfig,
+        plan: &ChannelPlan,
         grid: Grid,
         frequency_mhz: f64,
         streams: &Streams,
         (name, own_name): (&str, &str),
         offset_db: f64,
-    ) -> Result<Channel, ConfigError> {
-        let config = ChannelConfig { layers: 1, ..config.clone() };
-        let mut channel = Channel::with_fading_of(&config, grid, frequency_mhz, streams, (name, own_name))?;
+    ) -> Channel {
+        let plan = plan.with_one_layer();
+        let mut channel = Channel::with_fading_of(&plan, grid, frequency_mhz, streams, (name, own_name));
         channel.penalty_db = -offset_db;
-        Ok(channel)
+        channel
     }
 
     fn with_fading_of(
-        config: &ChannelConfig,
+        plan: &ChannelPlan,
         grid: Grid,
         frequency_mhz: f64,
         streams: &Streams,
         (name, fading_name): (&str, &str),
-    ) -> Result<Channel, ConfigError> {
-        config.check()?;
+    ) -> Channel {
+        let config = &plan.config;
         let noise_dbm = noise_per_subcarrier_dbm(config.noise_figure_db) + config.interference_margin_db;
         let shadowing = (config.shadowing_sigma_db > 0.0).then(|| {
             let rng = streams.stream(&format!("{name}.shadowing"));
@@ -255,7 +250,7 @@ impl Channel {
         });
         let mut channel = Channel {
             grid,
-            level: config.level(grid)?,
+            level: plan.level(grid),
             noise_dbm,
             penalty_db: if config.layers == 2 { config.layer_penalty_db } else { 0.0 },
             cap_db: config.sinr_cap_db,
@@ -271,7 +266,7 @@ impl Channel {
         if let Some(fading) = fading {
             channel.set_fading(fading);
         }
-        Ok(channel)
+        channel
     }
 
     /// Replaces the fading, for instance by sinusoids that another simulator used.
@@ -350,70 +345,6 @@ impl Level {
             }
             Level::RsrpPoints(points) => points.is_static(),
         }
-    }
-}
-
-impl ChannelConfig {
-    fn level(&self, grid: Grid) -> Result<Level, ConfigError> {
-        let trajectory = |key, points: &[(f64, f64)]| {
-            Trajectory::new(points).map_err(|reason| ConfigError::new(key, reason))
-        };
-        let rsrp_points = match self.rssi_points_dbm.is_empty() {
-            true => None,
-            false => Some(trajectory("rssi_points_dbm", &self.rssi_points_dbm)?),
-        };
-        if !self.sinr_points_db.is_empty() {
-            let sinr_db = trajectory("sinr_points_db", &self.sinr_points_db)?;
-            return Ok(Level::SinrPoints { sinr_db, rsrp_dbm: rsrp_points });
-        }
-        if let Some(points) = rsrp_points {
-            return Ok(Level::RsrpPoints(points));
-        }
-        if let Some(distance_m) = self.distance_m {
-            let sent_dbm = power_per_subcarrier_dbm(self.enb_power_dbm, grid.prbs) + self.antenna_gain_dbi;
-            return Ok(Level::Rsrp(sent_dbm - path_loss_db(distance_m)));
-        }
-        Ok(Level::Sinr(self.sinr_db.unwrap_or(DEFAULT_SINR_DB)))
-    }
-
-    /// Refuses what cannot be, with the key and the remedy.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        let points = !self.sinr_points_db.is_empty() || !self.rssi_points_dbm.is_empty();
-        if [self.sinr_db.is_some(), self.distance_m.is_some(), points].iter().filter(|&&given| given).count()
-            > 1
-        {
-            let others = "distance_m, sinr_points_db and rssi_points_dbm";
-            return Err(ConfigError::new(
-                "sinr_db",
-                format!("excludes {others}; give one source of the level"),
-            ));
-        }
-        for (key, value) in [
-            ("sinr_db", self.sinr_db.unwrap_or(0.0)),
-            ("enb_power_dbm", self.enb_power_dbm),
-            ("antenna_gain_dbi", self.antenna_gain_dbi),
-            ("sinr_cap_db", self.sinr_cap_db),
-        ] {
-            if !value.is_finite() {
-                return Err(ConfigError::new(key, format!("is {value}; give a finite number")));
-            }
-        }
-        not_negative("distance_m", self.distance_m.unwrap_or(0.0))?;
-        not_negative("noise_figure_db", self.noise_figure_db)?;
-        not_negative("interference_margin_db", self.interference_margin_db)?;
-        not_negative("shadowing_sigma_db", self.shadowing_sigma_db)?;
-        positive("shadowing_decorrelation_m", self.shadowing_decorrelation_m)?;
-        not_negative("speed_kmh", self.speed_kmh)?;
-        not_negative("doppler_hz", self.doppler_hz.unwrap_or(0.0))?;
-        not_negative("layer_penalty_db", self.layer_penalty_db)?;
-        if !(4..=256).contains(&self.sinusoids_per_tap) {
-            let reason = format!("is {}; give 4 to 256 (16 to 32 are usual)", self.sinusoids_per_tap);
-            return Err(ConfigError::new("sinusoids_per_tap", reason));
-        }
-        if !(1..=2).contains(&self.layers) {
-            return Err(ConfigError::new("layers", format!("is {}; give 1 or 2", self.layers)));
-        }
-        Ok(())
     }
 }
 

@@ -73,7 +73,8 @@ impl Bench {
         mut sources: Vec<Source>,
         seed: u64,
     ) -> Bench {
-        let cell = Cell::new(config, devices, &Streams::new(seed)).expect("a valid configuration");
+        let cell =
+            super::CellPlan::new(config, devices).expect("a valid configuration").build(&Streams::new(seed));
         for (flow, source) in (0..).zip(&mut sources) {
             source.flow = flow;
         }

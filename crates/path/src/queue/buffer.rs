@@ -72,7 +72,7 @@ pub enum Discipline {
 }
 
 /// Packets that wait under a discipline. What serves them calls [`Buffer::dequeue`]; drops go to the given list.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Buffer {
     limits: Limits,
     /// ECN-capable packets that waited longer are marked.
@@ -80,7 +80,7 @@ pub struct Buffer {
     waiting: Waiting,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Waiting {
     DropTail(Fifo),
     DropHead(Fifo),
@@ -208,7 +208,7 @@ impl Buffer {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Limits {
     packets: Option<u64>,
     bytes: Option<Bytes>,
@@ -226,7 +226,7 @@ impl Limits {
 }
 
 /// Packets in order, with the time of their arrival.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Fifo {
     packets: VecDeque<Queued>,
     bytes: Bytes,

@@ -15,7 +15,7 @@ const DROP_BATCH: u64 = 64;
 /// Queues that flows are hashed into, served by deficit round robin.
 ///
 /// Source: RFC 8290 §4
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct FqCoDel {
     flows: Vec<Flow>,
     /// Queues that just became active; they go first.
@@ -27,7 +27,7 @@ pub(super) struct FqCoDel {
     bytes: Bytes,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Flow {
     fifo: Fifo,
     codel: CoDel,

@@ -14,7 +14,7 @@ fn packet(number: u64) -> Packet {
 }
 
 fn wire(config: WireConfig) -> Wire {
-    Wire::new(&config, Streams::new(1).stream("wire")).expect("a legal wire")
+    Wire::new(&config.plan().expect("a legal wire"), Streams::new(1).stream("wire"))
 }
 
 /// Sends `count` packets, one every `gap`, and returns everything that leaves.
@@ -143,7 +143,7 @@ fn the_same_stream_gives_the_same_crossing() {
 
 #[test]
 fn errors_name_key_and_remedy() {
-    let error = |config| Wire::new(&config, Streams::new(1).stream("wire")).unwrap_err().to_string();
+    let error = |config: WireConfig| config.plan().unwrap_err().to_string();
     let plain = WireConfig::default();
     assert_eq!(
         error(WireConfig { loss: 2.0, ..plain.clone() }),

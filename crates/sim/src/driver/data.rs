@@ -1,13 +1,11 @@
-//! Data packets: from the sender over wire, Internet and last hop to the acker.
-
-use std::time::Duration;
+//! Data: from the sender onto the network, and off it to the acker.
 
 use airpace_cc::registry::DeviceFlows;
 use airpace_core::{Direction, Packet};
 use airpace_event::{Arrived, Event, Fate};
-use airpace_path::Link;
+use airpace_path::network::{Journey, Load, Output};
 
-use super::Driver;
+use super::{Driver, Progress};
 use crate::agenda::Part;
 use crate::prepare::MOST_UNDER_WAY;
 
@@ -38,148 +36,78 @@ impl Driver<'_> {
                 sent: self.now,
                 ecn: transmit.ecn,
             };
-            self.stats.events += 1;
-            self.recorder.record(Event::Sent(packet));
-            flow.headers.push(packet.number, transmit.header);
             flow.stats.sent += 1;
             sent += 1;
-            if flow.wire_first {
-                flow.on_wire += packet.bytes;
-                flow.forward.push(self.now, packet);
-            } else {
-                flow.in_links += packet.bytes;
-                self.observe_sent(index, &packet);
-                self.enter_last_hop(Direction::Uplink, packet);
-            }
+            self.record(Event::Sent(packet));
+            self.observe_sent(index, &packet);
+            self.network.push(self.now, packet, Load::Data(transmit.header));
         }
-        let flow = &self.flows[index];
-        if sent > 0 {
-            self.agenda.set(Part::Forward(index), flow.forward.next());
-        }
-        self.agenda.set(Part::Sender(index), flow.next_of_sender());
+        self.agenda.set(Part::Sender(index), self.flows[index].next_of_sender());
     }
 
     /// Whether more packets are under way than memory should hold: the run ends then.
     pub(super) fn is_crowded(&mut self) -> bool {
-        let under_way: usize = self.flows.iter().map(|flow| flow.headers.kept()).sum();
-        self.crowded |= under_way > MOST_UNDER_WAY;
+        self.crowded |= self.network.loads() > MOST_UNDER_WAY;
         self.crowded
     }
 
-    /// A device that confides in its schemes counts what all of its flows send.
+    /// A device that tells its schemes of its flows counts what all of them send.
     fn observe_sent(&mut self, index: usize, packet: &Packet) {
         let flow = &self.flows[index];
+        if flow.direction == Direction::Downlink {
+            return;
+        }
         let device = &mut self.devices[usize::from(flow.device.0)];
-        if !device.confidants.is_empty() {
+        if !device.modem_listeners.is_empty() {
             let sent = &mut device.registry[Direction::Uplink as usize];
             sent.observe(self.now, &flow.key, flow.app, packet.bytes);
         }
     }
 
-    pub(super) fn drain_forward(&mut self, index: usize) {
-        while let Some(exit) = self.flows[index].forward.pop(self.now) {
-            let flow = &mut self.flows[index];
-            let packet = exit.packet;
-            flow.leave_wire(self.now, &packet);
-            let direction = flow.direction;
-            match (exit.fate, flow.wire_first) {
-                (Fate::Delivered, true) => self.enter_internet(direction, packet),
-                (Fate::Delivered, false) => self.arrive(packet),
-                (fate, true) => self.drop_in_links(packet, fate),
-                (fate, false) => {
-                    flow.end_journey(&packet, fate);
+    /// Takes from the network what is due.
+    pub(super) fn drain_network(&mut self, progress: &mut Progress<'_>) -> std::ops::ControlFlow<()> {
+        while let Some(output) = self.network.pop(self.now) {
+            match output {
+                Output::Ended(Journey { packet, fate: Fate::Delivered, load }) => {
+                    let index = usize::from(packet.flow.0);
+                    let flow = &mut self.flows[index];
+                    match load {
+                        Load::Data(header) => {
+                            let device = &mut self.devices[usize::from(packet.device.0)];
+                            let shared = match flow.direction {
+                                Direction::Downlink => device.observe_received(self.now, flow, &packet),
+                                // A server has no radio that its flows would share.
+                                Direction::Uplink => DeviceFlows::ALONE,
+                            };
+                            let is_duplicate = flow.arrive(self.now, &packet, header, shared);
+                            self.record_arrival(packet, Fate::Delivered, is_duplicate);
+                            self.acknowledge(index);
+                        }
+                        Load::Ack(frame) => {
+                            let clock = flow.sender_time(self.now);
+                            let outcome = flow.sender.on_ack(clock, frame);
+                            self.record_outcome(outcome.expect("an acker acknowledges what arrived"));
+                            self.transmit(index);
+                        }
+                    }
+                }
+                Output::Ended(Journey { packet, fate, load: Load::Data(_) }) => {
+                    self.flows[usize::from(packet.flow.0)].stats.ended(fate);
                     self.record_arrival(packet, fate, false);
+                }
+                Output::Ended(Journey { load: Load::Ack(_), .. }) => {}
+                Output::Radio => self.hear_radio(),
+                Output::Millisecond => {
+                    self.is_crowded();
+                    self.tick(progress)?;
                 }
             }
         }
-        self.agenda.set(Part::Forward(index), self.flows[index].forward.next());
-    }
-
-    pub(super) fn drain_internet(&mut self, direction: Direction) {
-        let which = direction as usize;
-        while let Some(exit) = self.internet[which].as_mut().and_then(|queue| queue.pop(self.now)) {
-            match exit.fate {
-                Fate::Delivered => self.leave_internet(direction, exit.packet),
-                fate => self.drop_in_links(exit.packet, fate),
-            }
-        }
-        let next = self.internet[which].as_ref().and_then(|queue| queue.next());
-        self.agenda.set(Part::Internet(direction), next);
-    }
-
-    fn enter_internet(&mut self, direction: Direction, packet: Packet) {
-        match &mut self.internet[direction as usize] {
-            Some(queue) if self.flows[usize::from(packet.flow.0)].crosses_internet => {
-                queue.push(self.now, packet);
-                self.agenda.set(Part::Internet(direction), queue.next());
-            }
-            _ => self.leave_internet(direction, packet),
-        }
-    }
-
-    fn leave_internet(&mut self, direction: Direction, packet: Packet) {
-        match direction {
-            Direction::Downlink => self.enter_last_hop(direction, packet),
-            Direction::Uplink => self.leave_links(packet),
-        }
-    }
-
-    fn enter_last_hop(&mut self, direction: Direction, packet: Packet) {
-        if self.hop.push(self.now, direction, packet) {
-            self.agenda.set(Part::LastHop, self.hop.next());
-        } else {
-            self.leave_last_hop(direction, packet);
-        }
-    }
-
-    pub(super) fn leave_last_hop(&mut self, direction: Direction, packet: Packet) {
-        match direction {
-            Direction::Downlink => self.leave_links(packet),
-            Direction::Uplink => self.enter_internet(direction, packet),
-        }
-    }
-
-    /// The links that flows share are behind a packet.
-    fn leave_links(&mut self, packet: Packet) {
-        let index = usize::from(packet.flow.0);
-        let flow = &mut self.flows[index];
-        flow.in_links -= packet.bytes;
-        if flow.wire_first {
-            self.arrive(packet);
-        } else {
-            flow.forward.push(self.now, packet);
-            self.agenda.set(Part::Forward(index), flow.forward.next());
-        }
-    }
-
-    pub(super) fn drop_in_links(&mut self, packet: Packet, fate: Fate) {
-        self.flows[usize::from(packet.flow.0)].lose_in_links(&packet, fate);
-        self.record_arrival(packet, fate, false);
-    }
-
-    fn arrive(&mut self, packet: Packet) {
-        let index = usize::from(packet.flow.0);
-        let flow = &mut self.flows[index];
-        let shared = match flow.direction {
-            Direction::Downlink => {
-                let device = &mut self.devices[usize::from(packet.device.0)];
-                let received = &mut device.registry[Direction::Downlink as usize];
-                received.observe(self.now, &flow.key, flow.app, packet.bytes);
-                received.view(self.now, &flow.key)
-            }
-            // A server has no radio that its flows would share.
-            Direction::Uplink => DeviceFlows::ALONE,
-        };
-        let is_duplicate = flow.arrive(self.now, &packet, shared);
-        self.record_arrival(packet, Fate::Delivered, is_duplicate);
-        self.acknowledge(index);
+        std::ops::ControlFlow::Continue(())
     }
 
     fn record_arrival(&mut self, packet: Packet, fate: Fate, duplicate: bool) {
-        let flow = &self.flows[usize::from(packet.flow.0)];
-        let queue = self.internet[flow.direction as usize].as_ref().filter(|_| flow.crosses_internet);
-        let propagation_delay = flow.fixed_delay(packet.bytes, &self.hop)
-            + queue.map_or(Duration::ZERO, |queue| queue.base_delay(packet.bytes));
+        let propagation_delay = self.network.propagation_delay(packet.flow, packet.bytes);
         let time = self.now;
         self.record(Event::Arrived(Arrived { time, packet, fate, duplicate, propagation_delay }));
     }

@@ -3,20 +3,16 @@
 use std::sync::Arc;
 
 use airpace_cc::SchemeSpec;
-use airpace_core::Streams;
 use airpace_core::nearest::instead;
-use airpace_path::ConfigError;
+use airpace_core::{DeviceId, Rate};
 use airpace_path::cell::config::TelemetryConfig;
-use airpace_path::cell::{Cell, CellConfig};
 use airpace_path::config_error::{not_negative, positive};
-use airpace_path::queue::Queue;
+use airpace_path::network::{FlowConfig, LastHopPlan, NetworkConfig, TracePlan};
 use airpace_path::trace::{Trace, TraceLink};
-use airpace_path::wire::Wire;
+use airpace_path::{ConfigError, NetworkPlan};
 use airpace_phy::Bandwidth;
 
 use super::{AckPath, DecoderConfig, Device, Expect, Flow, Outage, Scenario, TraceHop};
-use crate::flow::wire_delay_ms;
-use crate::hop::LastHop;
 
 /// The longest run, in seconds: eleven days.
 const LONGEST_RUN_S: f64 = 1e6;
@@ -92,7 +88,7 @@ impl Scenario {
         }
         each("flow", &self.flow, |flow| flow.check(self))?;
         self.check_directions()?;
-        self.check_round_trips()?;
+        self.network(None).map(drop)?;
         self.check_labels()?;
         each("expect", &self.expect, |expect| expect.check(self))
     }
@@ -181,39 +177,34 @@ impl Scenario {
                 return Err(ConfigError::new("device", reason));
             }
         }
-        for (name, wire) in [("forward", &self.forward), ("reverse", &self.reverse)] {
-            if wire.delay_ms != 0.0 {
-                let reason = "is made from each flow's `rtt_ms`; set that instead";
-                return Err(ConfigError::new(format!("{name}.delay_ms"), reason));
-            }
-            let any_stream = Streams::new(0).stream(name);
-            Wire::new(wire, any_stream).map_err(|error| error.within(name))?;
-        }
         Ok(())
     }
 
-    /// The cell of this scenario; keys of errors are dotted paths from the scenario's root.
-    pub(crate) fn build_cell(&self, config: &CellConfig, streams: &Streams) -> Result<Cell, ConfigError> {
-        let radios: Vec<_> = self.device.iter().map(|device| device.radio.clone()).collect();
-        Cell::new(config, &radios, streams).map_err(|error| {
-            let of_device = error.key.strip_prefix("device.").and_then(|rest| rest.split_once('.'));
-            match of_device {
-                Some((index, key)) => ConfigError::new(format!("device.{index}.radio.{key}"), error.reason),
-                None => error.within("cell"),
+    /// The plan of everything between the ends of this scenario's flows; without its `trace`, devices are on the wires.
+    pub(crate) fn network(&self, trace: Option<TracePlan>) -> Result<NetworkPlan, ConfigError> {
+        let last_hop = match (&self.cell, trace) {
+            (Some(cell), _) => {
+                let radios: Vec<_> = self.device.iter().map(|device| device.radio.clone()).collect();
+                LastHopPlan::cell(cell, &radios)?
             }
+            (None, Some(trace)) => LastHopPlan::Trace(trace),
+            (None, None) => LastHopPlan::Nothing(self.forward.rate_mbps.map(Rate::from_mbps)),
+        };
+        let flows = self.flow.iter().map(|flow| FlowConfig {
+            device: DeviceId(flow.device),
+            direction: flow.direction,
+            acks_cross_cell: flow.acks == AckPath::Cell,
+            crosses_internet: flow.internet,
+            rtt_ms: flow.rtt_ms,
+        });
+        NetworkPlan::new(NetworkConfig {
+            forward: &self.forward,
+            reverse: &self.reverse,
+            internet: self.internet.as_ref(),
+            last_hop,
+            devices: self.device.len(),
+            flows: flows.collect(),
         })
-    }
-
-    /// Refuses what is wrong with the cell, and flows whose RTT is below what the empty links take.
-    fn check_round_trips(&self) -> Result<(), ConfigError> {
-        // A trace takes no time when it is empty.
-        let hop = LastHop::new(self, None, &Streams::new(0))?;
-        let internet = self.internet.as_ref().map(Queue::new).transpose();
-        let internet = internet.map_err(|error| error.within("internet"))?;
-        for index in 0..self.flow.len() {
-            wire_delay_ms(self, index, &hop, internet.as_ref())?;
-        }
-        Ok(())
     }
 
     /// A trace is one direction of a link, and only a cell has two.

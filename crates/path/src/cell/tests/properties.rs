@@ -135,7 +135,7 @@ fn what_cannot_be_built_is_refused_by_key_and_remedy() {
     let refusal = |change: fn(&mut CellConfig)| {
         let mut config = CellConfig::default();
         change(&mut config);
-        Cell::new(&config, &[device(20.0)], &Streams::new(1)).expect_err("must be refused").to_string()
+        crate::cell::CellPlan::new(&config, &[device(20.0)]).expect_err("must be refused").to_string()
     };
     let errors = [
         refusal(|cell| cell.prbs = 99),
@@ -145,7 +145,7 @@ fn what_cannot_be_built_is_refused_by_key_and_remedy() {
         refusal(|cell| cell.telemetry.missed_dci = 2.0),
         {
             let phone = DeviceRadioConfig { carriers: vec![0, 3], ..device(20.0) };
-            Cell::new(&CellConfig::default(), &[phone], &Streams::new(1))
+            crate::cell::CellPlan::new(&CellConfig::default(), &[phone])
                 .expect_err("must be refused")
                 .to_string()
         },

@@ -1,4 +1,4 @@
-//! From configuration to an uplink.
+//! From a plan to an uplink.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,8 +12,9 @@ use super::super::background::{Arrivals, Rntis, sinrs_db};
 use super::super::bler::Bler;
 use super::super::build::SESSION_PLACES;
 use super::super::carriers::Aggregation;
-use super::super::channel::{Channel, ChannelConfig, Grid};
-use super::super::config::{CellConfig, DeviceRadioConfig};
+use super::super::channel::{Channel, ChannelPlan, Grid};
+use super::super::config::CellConfig;
+use super::super::plan::CellPlan;
 use super::super::rlc::Rlc;
 use super::super::scheduler::{RbgGrid, Scheduler};
 use super::super::user::{Session, User};
@@ -23,29 +24,27 @@ use super::carrier::UplinkCarrier;
 use super::knowledge::Knowledge;
 use super::sender::Sender;
 use super::user::{Shared, Source, UplinkLink, UplinkUser};
-use crate::config_error::ConfigError;
 
 /// The uplink beside a cell's downlink whose users are `downlink`, the scenario's `devices` first.
 pub(in super::super) fn uplink(
-    config: &CellConfig,
-    bler: &Bler,
-    devices: &[DeviceRadioConfig],
+    plan: &CellPlan,
     downlink: &[User],
     streams: &Streams,
     rntis: &mut Rntis,
-) -> Result<Uplink, ConfigError> {
+) -> Uplink {
+    let CellPlan { config, bler, devices, .. } = plan;
     let shared = Shared::new(&config.uplink, &config.rlc, bler);
     let builder = Builder { config, shared: &shared, bler, streams };
     let mut users = Vec::new();
     for (index, (device, user)) in devices.iter().zip(downlink).enumerate() {
-        users.push(builder.device(index, device, user)?);
+        users.push(builder.device(index, &device.channel, user));
     }
     let best_block_bits = users.iter_mut().map(|user| best_block_bits(user, &shared, config)).max();
     let carriers = (0..usize::from(config.carriers))
         .map(|carrier| builder.carrier(carrier, downlink.len(), devices.len(), &mut users, rntis))
-        .collect::<Result<Vec<_>, _>>()?;
+        .collect();
     let milliseconds = |ms: f64| Duration::from_nanos(libm::round(ms * 1e6) as u64);
-    Ok(Uplink {
+    Uplink {
         carriers,
         users,
         devices: devices.len(),
@@ -56,7 +55,7 @@ pub(in super::super) fn uplink(
         over: VecDeque::new(),
         refused: VecDeque::new(),
         shared,
-    })
+    }
 }
 
 /// Bits of the largest block on a user's first carrier.
@@ -91,12 +90,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn device(
-        &self,
-        index: usize,
-        device: &DeviceRadioConfig,
-        downlink: &User,
-    ) -> Result<UplinkUser, ConfigError> {
+    fn device(&self, index: usize, channel: &ChannelPlan, downlink: &User) -> UplinkUser {
         let uplink = &self.config.uplink;
         let usable = downlink.links.iter().take(uplink.carriers.into());
         let links = usable.map(|link| {
@@ -105,35 +99,28 @@ impl Builder<'_> {
                 format!("cell.device.{index}.carrier.{carrier}"),
                 format!("cell.device.{index}.uplink.{carrier}"),
             );
-            self.link(carrier, &device.channel, (&names.0, &names.1), uplink.sinr_offset_db)
+            self.link(carrier, channel, (&names.0, &names.1), uplink.sinr_offset_db)
         });
-        let links = links.collect::<Result<Vec<_>, _>>()?;
+        let links: Vec<_> = links.collect();
         let rlc = Rlc::new(&self.config.rlc, Bytes(uplink.queue_bytes));
         let aggregation = Aggregation::new(&self.config.aggregation, links.len());
         let rng = self.streams.stream(&format!("cell.device.{index}.uplink.sr"));
         let sender = Box::new(Sender::new(uplink, rlc, aggregation, rng));
-        Ok(UplinkUser {
+        UplinkUser {
             rnti: downlink.rnti,
             owner: Owner::Device(DeviceId(index as u16)),
             source: Source::Device(sender, Knowledge::default()),
             links,
-        })
+        }
     }
 
-    fn link(
-        &self,
-        carrier: u8,
-        channel: &ChannelConfig,
-        names: (&str, &str),
-        offset_db: f64,
-    ) -> Result<UplinkLink, ConfigError> {
+    fn link(&self, carrier: u8, channel: &ChannelPlan, names: (&str, &str), offset_db: f64) -> UplinkLink {
         let grid = Grid::lte(prbs_of(self.config, carrier.into()));
         let frequency_mhz = self.config.carrier_frequency_ghz(carrier.into()) * 1e3;
         let own = names.1;
-        let channel = Channel::opposite(channel, grid, frequency_mhz, self.streams, names, offset_db)
-            .map_err(|error| error.within("channel"))?;
+        let channel = Channel::opposite(channel, grid, frequency_mhz, self.streams, names, offset_db);
         let rng = self.streams.stream(&format!("{own}.sounding"));
-        Ok(UplinkLink {
+        UplinkLink {
             carrier,
             channel,
             sounding: Sounding::new(&self.config.uplink, &self.config.adaptation, self.bler, grid, rng),
@@ -144,7 +131,7 @@ impl Builder<'_> {
             wanted_until: 0,
             sent_in: None,
             sent_prbs: 0,
-        })
+        }
     }
 
     /// A carrier, and the background users on it; `first` of them comes after the downlink's.
@@ -155,7 +142,7 @@ impl Builder<'_> {
         devices: usize,
         users: &mut Vec<UplinkUser>,
         rntis: &mut Rntis,
-    ) -> Result<UplinkCarrier, ConfigError> {
+    ) -> UplinkCarrier {
         let region = region(self.config, index);
         let step_prbs = lte::rbg_size(prbs_of(self.config, index));
         let name = |what: &str| format!("cell.{index}.uplink.{what}");
@@ -173,13 +160,13 @@ impl Builder<'_> {
         let sources = endless.into_iter().map(|sinr_db| (sinr_db, Source::Endless));
         let nobody = |sinr_db| (sinr_db, Source::Session(Session::default(), 0));
         for (sinr_db, source) in sources.chain(sessions.into_iter().map(nobody)) {
-            let channel = ChannelConfig { sinr_db: Some(sinr_db), ..ChannelConfig::default() };
+            let channel = ChannelPlan::at_sinr(sinr_db, 1);
             let user = users.len();
             let own = format!("cell.uplink.background.{}", user - devices);
             let mut user_of = UplinkUser {
                 rnti: rntis.assign(),
                 owner: Owner::Background((first + user - 2 * devices) as u16),
-                links: vec![self.link(index as u8, &channel, (&own, &own), 0.0)?],
+                links: vec![self.link(index as u8, &channel, (&own, &own), 0.0)],
                 source,
             };
             if matches!(user_of.source, Source::Endless) {
@@ -193,7 +180,7 @@ impl Builder<'_> {
         }
         let rbgs =
             RbgGrid { prbs: region.len(), rbg_prbs: step_prbs, rbgs: region.len().div_ceil(step_prbs) };
-        Ok(UplinkCarrier {
+        UplinkCarrier {
             region,
             step_prbs,
             scheduler: Scheduler::new(
@@ -218,6 +205,6 @@ impl Builder<'_> {
             grants: Vec::new(),
             candidates: Vec::new(),
             spare: Vec::new(),
-        })
+        }
     }
 }

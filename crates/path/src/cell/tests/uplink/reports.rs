@@ -138,7 +138,7 @@ fn what_cannot_be_built_is_refused_by_key_and_remedy() {
     let refusal = |change: fn(&mut UplinkConfig)| {
         let mut config = CellConfig::default();
         change(&mut config.uplink);
-        Cell::new(&config, &[device(20.0)], &Streams::new(1)).expect_err("must be refused").to_string()
+        crate::cell::CellPlan::new(&config, &[device(20.0)]).expect_err("must be refused").to_string()
     };
     let errors = [
         refusal(|uplink| uplink.prbs = Some(7)),

@@ -1,11 +1,11 @@
-//! What links do not carry: headers and ACK frames, kept by packet number while a copy is under way.
+//! What links do not carry: the load of each packet, kept by packet number while a copy of the packet is under way.
 
 use std::collections::VecDeque;
 
 /// Values by packet number. Numbers come in order; a wire may turn one packet into several copies, and copies may
 /// end their journeys in any order. What no copy needs any more is forgotten when the next value comes.
 #[derive(Clone, Debug)]
-pub(crate) struct InFlight<T> {
+pub(super) struct InFlight<T> {
     first: u64,
     slots: VecDeque<Slot<T>>,
 }
@@ -19,7 +19,7 @@ struct Slot<T> {
 }
 
 impl<T> InFlight<T> {
-    pub(crate) fn new() -> InFlight<T> {
+    pub(super) fn new() -> InFlight<T> {
         InFlight { first: 0, slots: VecDeque::new() }
     }
 
@@ -27,7 +27,7 @@ impl<T> InFlight<T> {
     ///
     /// # Panics
     /// If numbers do not come in order: a mistake of the endpoint.
-    pub(crate) fn push(&mut self, number: u64, value: T) {
+    pub(super) fn push(&mut self, number: u64, value: T) {
         while self.slots.front().is_some_and(|slot| !slot.on_wire && slot.copies == 0) {
             self.slots.pop_front();
             self.first += 1;
@@ -37,26 +37,26 @@ impl<T> InFlight<T> {
     }
 
     /// A copy of packet `number` leaves its wire; whether it is the first one.
-    pub(crate) fn left_wire(&mut self, number: u64) -> bool {
+    pub(super) fn left_wire(&mut self, number: u64) -> bool {
         let slot = self.slot(number);
         slot.copies += 1;
         std::mem::replace(&mut slot.on_wire, false)
     }
 
     /// A copy of packet `number` that had left its wire ends its journey.
-    pub(crate) fn ended(&mut self, number: u64) -> &T {
+    pub(super) fn ended(&mut self, number: u64) -> &T {
         let slot = self.slot(number);
         slot.copies -= 1;
         &slot.value
     }
 
     /// How many values are kept.
-    pub(crate) fn kept(&self) -> usize {
+    pub(super) fn kept(&self) -> usize {
         self.slots.len()
     }
 
     /// How many copies are under way.
-    pub(crate) fn under_way(&self) -> u64 {
+    pub(super) fn under_way(&self) -> u64 {
         self.slots.iter().map(|slot| u64::from(slot.on_wire) + u64::from(slot.copies)).sum()
     }
 

@@ -2,31 +2,30 @@
 
 use std::sync::Arc;
 
-use airpace_core::{Bits, Bytes, Direction, Time};
-use airpace_path::trace::{KpiTrace, Trace, TraceConfig, TraceLink};
-use airpace_path::{ConfigError, Link};
+use airpace_core::{Bits, Bytes, DeviceId, Direction, Time};
+use airpace_event::Source;
 use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
-use crate::hop::MILLISECOND;
-
-/// What was recorded of a link.
-#[derive(Clone, Debug)]
-pub(crate) struct Recording {
-    pub(crate) trace: Arc<Trace>,
-    /// What the modem told meanwhile.
-    pub(crate) kpi: Option<Arc<KpiTrace>>,
-}
+use super::last_hop::MILLISECOND;
+use super::plan::TracePlan;
+use crate::link::Link;
+use crate::trace::{KpiTrace, TraceLink};
 
 /// A trace whose packets all go one way.
 #[derive(Debug)]
-pub(crate) struct TraceRadio {
-    pub(crate) link: TraceLink,
-    pub(crate) direction: Direction,
-    pub(crate) has_telemetry: bool,
+pub(super) struct TraceRadio {
+    pub(super) link: TraceLink,
+    pub(super) direction: Direction,
+    has_telemetry: bool,
     kpi: Option<Arc<KpiTrace>>,
     /// Where in the trace the run begins.
     start_ms: u64,
     used: Bytes,
+    /// Whether the device is told, by source.
+    is_told: [bool; 2],
+    /// The report of the last millisecond, and whether it is still to be told, by source.
+    report: Option<RadioReport>,
+    is_untold: [bool; 2],
 }
 
 /// The most PRBs that a carrier can be told to have: a trace with more chances in a millisecond is told short.
@@ -41,24 +40,48 @@ const KPI_PRBS: u16 = 100;
 const TRACE_RNTI: Rnti = Rnti(61);
 
 impl TraceRadio {
-    pub(crate) fn new(
-        recording: Recording,
-        direction: Direction,
-        has_telemetry: bool,
-        config: &TraceConfig,
-    ) -> Result<TraceRadio, ConfigError> {
-        let link = TraceLink::new(recording.trace, config)?;
-        let start_ms = Time::from_secs_f64(config.start_s).as_millis();
-        Ok(TraceRadio { link, direction, has_telemetry, kpi: recording.kpi, start_ms, used: Bytes::ZERO })
+    pub(super) fn new(plan: &TracePlan) -> TraceRadio {
+        TraceRadio {
+            link: plan.link.clone(),
+            direction: plan.direction,
+            has_telemetry: plan.has_telemetry,
+            kpi: plan.kpi.clone(),
+            start_ms: plan.start_ms,
+            used: Bytes::ZERO,
+            is_told: [false; 2],
+            report: None,
+            is_untold: [false; 2],
+        }
     }
 
     /// What the link can carry in the millisecond from `from` on; exact, whenever that is.
-    pub(crate) fn capacity(&self, from: Time) -> Bytes {
+    pub(super) fn capacity(&self, from: Time) -> Bytes {
         self.link.capacity_between(from, from + MILLISECOND)
     }
 
+    /// Whether the device is told what this source says; the trace says the same as both.
+    pub(super) fn set_told(&mut self, source: Source, is_told: bool) {
+        self.is_told[source as usize] = is_told && self.has_telemetry;
+    }
+
+    /// `now` is whole milliseconds, one after the other: the millisecond before can be told.
+    pub(super) fn begin_millisecond(&mut self, now: Time) {
+        if now > Time::ZERO && self.is_told.contains(&true) {
+            self.report = Some(self.report(now));
+            self.is_untold = self.is_told;
+        }
+    }
+
+    /// The report of the last millisecond, first as the control channel's, then as the modem's.
+    pub(super) fn pop_report(&mut self) -> Option<(DeviceId, Source, &RadioReport)> {
+        let source =
+            [Source::ControlChannel, Source::Modem].into_iter().find(|&it| self.is_untold[it as usize])?;
+        self.is_untold[source as usize] = false;
+        Some((DeviceId(0), source, self.report.as_ref()?))
+    }
+
     /// The report of the millisecond that ends at `now`; `now` is whole milliseconds, one after the other.
-    pub(crate) fn report(&mut self, now: Time) -> RadioReport {
+    fn report(&mut self, now: Time) -> RadioReport {
         let start = now - MILLISECOND;
         match self.kpi.clone() {
             Some(kpi) => self.report_of_kpi(start, &kpi),
@@ -133,14 +156,13 @@ impl TraceRadio {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::{Trace, TraceConfig};
 
     fn radio(direction: Direction, kpi: Option<&[u8]>, start_s: f64) -> TraceRadio {
-        let recording = Recording {
-            trace: Arc::new(Trace::from_times_ms((1..=200).collect()).unwrap()),
-            kpi: kpi.map(|table| Arc::new(KpiTrace::parse(table).unwrap())),
-        };
-        let config = TraceConfig { start_s, ..TraceConfig::default() };
-        TraceRadio::new(recording, direction, true, &config).unwrap()
+        let trace = Arc::new(Trace::from_times_ms((1..=200).collect()).unwrap());
+        let kpi = kpi.map(|table| Arc::new(KpiTrace::parse(table).unwrap()));
+        let link = TraceConfig { start_s, ..TraceConfig::default() };
+        TraceRadio::new(&TracePlan::new(trace, kpi, direction, true, &link).unwrap())
     }
 
     #[test]

@@ -1,0 +1,81 @@
+//! Who is due next.
+
+use crate::time::Time;
+
+/// The deadlines of a fixed number of parts, each by its place. Of parts that are due at the same instant, the one with the
+/// lowest place comes first.
+///
+/// A change costs the logarithm of the number of parts, and so does asking who is next.
+#[derive(Clone, Debug)]
+pub struct Deadlines {
+    /// A tree in an array: node 1 is the root, nodes 2n and 2n + 1 are below node n, and the lowest row holds the
+    /// deadlines. Each node holds the earliest deadline below it.
+    earliest: Vec<Time>,
+    /// Where the lowest row begins.
+    leaves: usize,
+}
+
+impl Deadlines {
+    /// Nobody of `parts` parts is due.
+    pub fn new(parts: usize) -> Deadlines {
+        let leaves = parts.next_power_of_two();
+        Deadlines { earliest: vec![Time::NEVER; 2 * leaves], leaves }
+    }
+
+    /// Sets when the part at `place` is due; `None` is never.
+    ///
+    /// # Panics
+    /// If there is no such place.
+    #[inline]
+    pub fn set(&mut self, place: usize, deadline: Option<Time>) {
+        let mut node = self.leaves + place;
+        self.earliest[node] = deadline.unwrap_or(Time::NEVER);
+        while node > 1 {
+            node /= 2;
+            let earliest = self.earliest[2 * node].min(self.earliest[2 * node + 1]);
+            if self.earliest[node] == earliest {
+                return;
+            }
+            self.earliest[node] = earliest;
+        }
+    }
+
+    /// When the next part is due, and its place; [`Time::NEVER`] if nobody is.
+    #[inline]
+    pub fn next(&self) -> (Time, usize) {
+        let first = self.earliest[1];
+        let mut node = 1;
+        while node < self.leaves {
+            node *= 2;
+            if self.earliest[node] != first {
+                node += 1;
+            }
+        }
+        (first, node - self.leaves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Streams;
+
+    #[test]
+    fn the_earliest_comes_first_and_the_lowest_place_among_equals() {
+        let mut rng = Streams::new(7).stream("deadlines");
+        for parts in [1, 2, 3, 5, 8, 33] {
+            let mut deadlines = Deadlines::new(parts);
+            let mut plain = vec![Time::NEVER; parts];
+            for _ in 0..400 {
+                let place = (rng.next_u64() % parts as u64) as usize;
+                // Few instants, so that many are equal.
+                let deadline = (!rng.chance(0.2)).then(|| Time::from_millis(rng.next_u64() % 5));
+                deadlines.set(place, deadline);
+                plain[place] = deadline.unwrap_or(Time::NEVER);
+                let first = *plain.iter().min().unwrap();
+                let (time, next) = deadlines.next();
+                assert_eq!((time, Some(next)), (first, plain.iter().position(|&time| time == first)));
+            }
+        }
+    }
+}

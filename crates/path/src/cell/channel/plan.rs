@@ -1,0 +1,121 @@
+//! The plan of a channel: a configuration that can be built.
+
+use super::path_loss::{path_loss_db, power_per_subcarrier_dbm};
+use super::trajectory::Trajectory;
+use super::{ChannelConfig, DEFAULT_SINR_DB, Grid, Level};
+use crate::config_error::{ConfigError, not_negative, positive};
+
+/// A channel that can be built on any carrier, as often as one likes.
+#[derive(Clone, Debug)]
+pub struct ChannelPlan {
+    pub(super) config: ChannelConfig,
+    source: LevelSource,
+}
+
+/// Where the level comes from.
+#[derive(Clone, Debug)]
+enum LevelSource {
+    Static { sinr_db: f64 },
+    Distance { distance_m: f64 },
+    Points(Level),
+}
+
+impl ChannelPlan {
+    /// A channel that is the same always and at each frequency.
+    pub(in super::super) fn at_sinr(sinr_db: f64, layers: u8) -> ChannelPlan {
+        let config = ChannelConfig { sinr_db: Some(sinr_db), layers, ..ChannelConfig::default() };
+        ChannelPlan { config, source: LevelSource::Static { sinr_db } }
+    }
+
+    /// The same with one layer.
+    pub(super) fn with_one_layer(&self) -> ChannelPlan {
+        ChannelPlan {
+            config: ChannelConfig { layers: 1, ..self.config.clone() },
+            source: self.source.clone(),
+        }
+    }
+
+    /// The level on a carrier of this grid.
+    pub(super) fn level(&self, grid: Grid) -> Level {
+        match &self.source {
+            LevelSource::Static { sinr_db } => Level::Sinr(*sinr_db),
+            LevelSource::Distance { distance_m } => {
+                let sent_dbm = power_per_subcarrier_dbm(self.config.enb_power_dbm, grid.prbs)
+                    + self.config.antenna_gain_dbi;
+                Level::Rsrp(sent_dbm - path_loss_db(*distance_m))
+            }
+            LevelSource::Points(level) => level.clone(),
+        }
+    }
+}
+
+impl ChannelConfig {
+    /// The plan of this channel.
+    ///
+    /// # Errors
+    /// What cannot be, with the key and the remedy.
+    pub fn plan(&self) -> Result<ChannelPlan, ConfigError> {
+        self.check()?;
+        Ok(ChannelPlan { config: self.clone(), source: self.source()? })
+    }
+
+    fn source(&self) -> Result<LevelSource, ConfigError> {
+        let trajectory = |key, points: &[(f64, f64)]| {
+            Trajectory::new(points).map_err(|reason| ConfigError::new(key, reason))
+        };
+        let rsrp_points = match self.rssi_points_dbm.is_empty() {
+            true => None,
+            false => Some(trajectory("rssi_points_dbm", &self.rssi_points_dbm)?),
+        };
+        if !self.sinr_points_db.is_empty() {
+            let sinr_db = trajectory("sinr_points_db", &self.sinr_points_db)?;
+            return Ok(LevelSource::Points(Level::SinrPoints { sinr_db, rsrp_dbm: rsrp_points }));
+        }
+        if let Some(points) = rsrp_points {
+            return Ok(LevelSource::Points(Level::RsrpPoints(points)));
+        }
+        Ok(match self.distance_m {
+            Some(distance_m) => LevelSource::Distance { distance_m },
+            None => LevelSource::Static { sinr_db: self.sinr_db.unwrap_or(DEFAULT_SINR_DB) },
+        })
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let points = !self.sinr_points_db.is_empty() || !self.rssi_points_dbm.is_empty();
+        if [self.sinr_db.is_some(), self.distance_m.is_some(), points].iter().filter(|&&given| given).count()
+            > 1
+        {
+            let others = "distance_m, sinr_points_db and rssi_points_dbm";
+            return Err(ConfigError::new(
+                "sinr_db",
+                format!("excludes {others}; give one source of the level"),
+            ));
+        }
+        for (key, value) in [
+            ("sinr_db", self.sinr_db.unwrap_or(0.0)),
+            ("enb_power_dbm", self.enb_power_dbm),
+            ("antenna_gain_dbi", self.antenna_gain_dbi),
+            ("sinr_cap_db", self.sinr_cap_db),
+        ] {
+            if !value.is_finite() {
+                return Err(ConfigError::new(key, format!("is {value}; give a finite number")));
+            }
+        }
+        not_negative("distance_m", self.distance_m.unwrap_or(0.0))?;
+        not_negative("noise_figure_db", self.noise_figure_db)?;
+        not_negative("interference_margin_db", self.interference_margin_db)?;
+        not_negative("shadowing_sigma_db", self.shadowing_sigma_db)?;
+        positive("shadowing_decorrelation_m", self.shadowing_decorrelation_m)?;
+        not_negative("speed_kmh", self.speed_kmh)?;
+        not_negative("doppler_hz", self.doppler_hz.unwrap_or(0.0))?;
+        not_negative("layer_penalty_db", self.layer_penalty_db)?;
+        if !(4..=256).contains(&self.sinusoids_per_tap) {
+            let reason = format!("is {}; give 4 to 256 (16 to 32 are usual)", self.sinusoids_per_tap);
+            return Err(ConfigError::new("sinusoids_per_tap", reason));
+        }
+        if !(1..=2).contains(&self.layers) {
+            return Err(ConfigError::new("layers", format!("is {}; give 1 or 2", self.layers)));
+        }
+        Ok(())
+    }
+}

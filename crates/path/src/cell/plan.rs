@@ -1,0 +1,65 @@
+//! The plan of a cell: configurations that were checked once, and can be built for any seed.
+
+use airpace_core::Streams;
+
+use super::Cell;
+use super::adaptation::{AdaptationConfig, AdaptationPlan};
+use super::bler::Bler;
+use super::build;
+use super::channel::ChannelPlan;
+use super::config::{CellConfig, DeviceRadioConfig};
+use crate::config_error::ConfigError;
+
+/// A cell and its devices that can be built, as often as one likes.
+#[derive(Clone, Debug)]
+pub struct CellPlan {
+    pub(super) config: CellConfig,
+    pub(super) bler: Bler,
+    /// Of the background's users.
+    pub(super) adaptation: AdaptationPlan,
+    pub(super) devices: Vec<DevicePlan>,
+}
+
+/// The radio side of a device.
+#[derive(Clone, Debug)]
+pub(super) struct DevicePlan {
+    pub(super) config: DeviceRadioConfig,
+    pub(super) channel: ChannelPlan,
+    pub(super) adaptation: AdaptationPlan,
+}
+
+impl CellPlan {
+    /// The plan of a cell with these devices.
+    ///
+    /// # Errors
+    /// What cannot be built, by key (`prbs`, `device.0.channel.layers`) and remedy.
+    pub fn new(config: &CellConfig, devices: &[DeviceRadioConfig]) -> Result<CellPlan, ConfigError> {
+        config.validate()?;
+        let config = config.resolved();
+        let bler = Bler::new(&config.bler).map_err(|error| error.within("bler"))?;
+        let adaptation = config.adaptation.plan().map_err(|error| error.within("adaptation"))?;
+        let plan_of = |(index, device): (usize, &DeviceRadioConfig)| {
+            device_plan(&config, device).map_err(|error| error.within(&format!("device.{index}")))
+        };
+        let devices = devices.iter().enumerate().map(plan_of).collect::<Result<_, _>>()?;
+        Ok(CellPlan { config, bler, adaptation, devices })
+    }
+
+    /// How many devices it has.
+    pub fn devices(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// The cell; device `i` is [`DeviceId`](airpace_core::DeviceId)`(i)`. Random numbers are those of the streams `cell.…`.
+    pub fn build(&self, streams: &Streams) -> Cell {
+        build::cell(self, streams)
+    }
+}
+
+fn device_plan(cell: &CellConfig, device: &DeviceRadioConfig) -> Result<DevicePlan, ConfigError> {
+    device.validate(cell)?;
+    let channel = device.channel.plan().map_err(|error| error.within("channel"))?;
+    let adaptation =
+        AdaptationConfig { qam256: cell.adaptation.qam256 || device.qam256, ..cell.adaptation.clone() };
+    Ok(DevicePlan { config: device.clone(), channel, adaptation: adaptation.plan()? })
+}

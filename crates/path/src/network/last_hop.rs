@@ -1,0 +1,232 @@
+//! The last hop of a network, whatever it is: a cell, a trace, or nothing.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, DeviceId, Direction, Packet, Rate, Streams, Time};
+use airpace_event::{Source, Subframe};
+use airpace_radio::RadioReport;
+
+use super::plan::LastHopPlan;
+use super::trace_radio::TraceRadio;
+use crate::cell::Cell;
+use crate::link::{Exit, Link};
+
+/// One millisecond.
+pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// The last hop.
+#[derive(Debug)]
+pub(super) enum LastHop {
+    Cell(Box<CellHop>),
+    Trace(Box<TraceRadio>),
+    /// The devices are on the wires. Each wire may have a rate.
+    Nothing(Option<Rate>),
+}
+
+/// A cell, with what its last subframe could have carried.
+#[derive(Debug)]
+pub(super) struct CellHop {
+    cell: Cell,
+    /// What it takes to be granted the uplink.
+    grant_delay: Duration,
+    /// Capacity by device and direction.
+    capacity: Vec<[SmoothedCapacity; 2]>,
+    /// Subframes that were run when the network last told of them.
+    told: u64,
+    /// When the cell was last drained: the reports that were ready then are told.
+    drained_at: Time,
+}
+
+impl LastHop {
+    pub(super) fn new(plan: &LastHopPlan, streams: &Streams) -> LastHop {
+        match plan {
+            LastHopPlan::Cell(plan) => {
+                let cell = plan.build(streams);
+                let grant_delay = cell.grant_delay();
+                let capacity = vec![Default::default(); plan.devices()];
+                let hop = CellHop { cell, grant_delay, capacity, told: 0, drained_at: Time::ZERO };
+                LastHop::Cell(Box::new(hop))
+            }
+            LastHopPlan::Trace(plan) => LastHop::Trace(Box::new(TraceRadio::new(plan))),
+            LastHopPlan::Nothing(rate) => LastHop::Nothing(*rate),
+        }
+    }
+
+    /// Takes in a packet that goes this way.
+    pub(super) fn push(&mut self, now: Time, direction: Direction, packet: Packet) {
+        match (self, direction) {
+            (LastHop::Cell(hop), Direction::Downlink) => hop.cell.push(now, packet),
+            (LastHop::Cell(hop), Direction::Uplink) => hop.cell.push_uplink(now, packet),
+            (LastHop::Trace(trace), _) => trace.link.push(now, packet),
+            (LastHop::Nothing(_), _) => unreachable!("no route crosses what is not there"),
+        }
+    }
+
+    /// The next packet that has crossed or was lost, and which way it went.
+    pub(super) fn pop(&mut self, now: Time) -> Option<(Direction, Exit)> {
+        match self {
+            LastHop::Cell(hop) => {
+                let down = hop.cell.pop(now).map(|exit| (Direction::Downlink, exit));
+                down.or_else(|| Some((Direction::Uplink, hop.cell.pop_uplink(now)?)))
+            }
+            LastHop::Trace(trace) => Some((trace.direction, trace.link.pop(now)?)),
+            LastHop::Nothing(_) => None,
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<Time> {
+        match self {
+            LastHop::Cell(hop) => hop.cell.next(),
+            LastHop::Trace(trace) => trace.link.next(),
+            LastHop::Nothing(_) => None,
+        }
+    }
+
+    pub(super) fn base_delay(&self, direction: Direction, bytes: Bytes) -> Duration {
+        match (self, direction) {
+            (LastHop::Cell(hop), Direction::Downlink) => hop.cell.base_delay(bytes),
+            (LastHop::Cell(hop), Direction::Uplink) => hop.cell.uplink_base_delay(bytes),
+            (LastHop::Trace(trace), _) => trace.link.base_delay(bytes),
+            (LastHop::Nothing(_), _) => Duration::ZERO,
+        }
+    }
+
+    /// Bytes that wait for this device to be carried this way.
+    pub(super) fn backlog_of(&self, direction: Direction, device: DeviceId) -> Bytes {
+        match (self, direction) {
+            (LastHop::Cell(hop), Direction::Downlink) => hop.cell.backlog_of(device),
+            (LastHop::Cell(hop), Direction::Uplink) => hop.cell.uplink_backlog_of(device),
+            (LastHop::Trace(trace), _) => trace.link.backlog(),
+            (LastHop::Nothing(_), _) => Bytes::ZERO,
+        }
+    }
+
+    /// What can be carried this way for a device at `at`: of a cell what it could carry lately, of a trace what it will
+    /// carry in that millisecond.
+    pub(super) fn rate(&self, direction: Direction, device: DeviceId, at: Time) -> Option<Rate> {
+        match self {
+            LastHop::Cell(hop) => Some(hop.capacity[usize::from(device.0)][direction as usize].rate()),
+            LastHop::Trace(trace) => {
+                let millisecond = Time::from_millis(at.as_millis());
+                Some(Rate::from_bytes_per(trace.capacity(millisecond), MILLISECOND))
+            }
+            LastHop::Nothing(rate) => *rate,
+        }
+    }
+
+    /// What a device waits for at most until it may send, beside the data before it.
+    pub(super) fn grant_delay(&self) -> Duration {
+        match self {
+            LastHop::Cell(hop) => hop.grant_delay,
+            LastHop::Trace(_) | LastHop::Nothing(_) => Duration::ZERO,
+        }
+    }
+
+    /// After everything that was due has been popped at `now`: whether a subframe has been run since the last time.
+    pub(super) fn end_of_drain(&mut self, now: Time) -> bool {
+        let LastHop::Cell(hop) = self else { return false };
+        hop.drained_at = now;
+        let run = hop.cell.subframes_run();
+        std::mem::replace(&mut hop.told, run) < run
+    }
+
+    /// What could be carried this way for a device, from which time on: of a cell, in the last subframe; else in the
+    /// millisecond that begins at `now`. `flows` flows of the device go this way.
+    pub(super) fn capacity(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        device: DeviceId,
+        flows: u64,
+    ) -> (Time, Option<Bytes>) {
+        match self {
+            LastHop::Cell(hop) => {
+                let capacity = match direction {
+                    Direction::Downlink => hop.cell.capacity(device),
+                    Direction::Uplink => hop.cell.uplink_capacity(device),
+                };
+                hop.capacity[usize::from(device.0)][direction as usize].observe(capacity.bytes);
+                (capacity.time, Some(capacity.bytes))
+            }
+            LastHop::Trace(trace) => (now, Some(trace.capacity(now))),
+            LastHop::Nothing(rate) => (now, rate.map(|rate| Bytes(rate.bytes_in(MILLISECOND).0 * flows))),
+        }
+    }
+
+    /// Begins a millisecond of what has no subframes.
+    pub(super) fn begin_millisecond(&mut self, now: Time) {
+        if let LastHop::Trace(trace) = self {
+            trace.begin_millisecond(now);
+        }
+    }
+
+    /// The next report that was ready when the last hop last ran, by whom it was told.
+    pub(super) fn pop_report(&mut self) -> Option<(DeviceId, Source, &RadioReport)> {
+        match self {
+            LastHop::Cell(hop) => {
+                // Asked twice, for a report that is lent in one arm cannot be looked for again in the other.
+                if hop.cell.has_report(hop.drained_at) {
+                    let (device, report) = hop.cell.pop_report(hop.drained_at)?;
+                    return Some((device, Source::ControlChannel, report));
+                }
+                let (device, report) = hop.cell.pop_own_report(hop.drained_at)?;
+                Some((device, Source::Modem, report))
+            }
+            LastHop::Trace(trace) => trace.pop_report(),
+            LastHop::Nothing(_) => None,
+        }
+    }
+
+    /// What happened in the last subframe; nothing while not recording.
+    pub(super) fn subframes(&self) -> impl Iterator<Item = Subframe<'_>> {
+        let cell = match self {
+            LastHop::Cell(hop) => Some(&hop.cell),
+            LastHop::Trace(_) | LastHop::Nothing(_) => None,
+        };
+        cell.into_iter().flat_map(Cell::subframes)
+    }
+
+    pub(super) fn subframes_run(&self) -> u64 {
+        match self {
+            LastHop::Cell(hop) => hop.cell.subframes_run(),
+            LastHop::Trace(_) | LastHop::Nothing(_) => 0,
+        }
+    }
+
+    pub(super) fn set_recording(&mut self, is_recording: bool) {
+        if let LastHop::Cell(hop) = self {
+            hop.cell.set_recording(is_recording);
+        }
+    }
+
+    /// Whether a device is told what these sources say.
+    pub(super) fn set_told(&mut self, device: DeviceId, source: Source, is_told: bool) {
+        match (self, source) {
+            (LastHop::Cell(hop), Source::ControlChannel) => hop.cell.set_listening(device, is_told),
+            (LastHop::Cell(hop), Source::Modem) => hop.cell.set_logging(device, is_told),
+            (LastHop::Trace(trace), source) => trace.set_told(source, is_told),
+            (LastHop::Nothing(_), _) => {}
+        }
+    }
+}
+
+/// What a cell could carry for a device one way, smoothed over the milliseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct SmoothedCapacity {
+    bytes_per_ms: Option<f64>,
+}
+
+impl SmoothedCapacity {
+    /// Chosen: an eighth per millisecond, a HARQ round trip.
+    const GAIN: f64 = 1.0 / 8.0;
+
+    fn observe(&mut self, bytes: Bytes) {
+        let sample = bytes.0 as f64;
+        let before = self.bytes_per_ms.unwrap_or(sample);
+        self.bytes_per_ms = Some(before + (sample - before) * Self::GAIN);
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::from_bps_f64(self.bytes_per_ms.unwrap_or(0.0) * 8e3)
+    }
+}

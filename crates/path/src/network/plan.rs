@@ -1,0 +1,201 @@
+//! The plan of a network: configurations that were checked once, and can be built for any seed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use airpace_core::{Bytes, DeviceId, Direction, Rate, Streams, Time};
+
+use super::last_hop::LastHop;
+use crate::cell::{CellConfig, CellPlan, DeviceRadioConfig};
+use crate::config_error::{ConfigError, duration_ms};
+use crate::link::Link;
+use crate::queue::{Queue, QueueConfig};
+use crate::trace::{KpiTrace, Trace, TraceConfig, TraceLink};
+use crate::wire::{WireConfig, WirePlan};
+
+/// Bytes of a full-sized data packet on the wire.
+///
+/// Source: PBE-CC §4.1 (1500-byte packets)
+pub const DATA_BYTES: Bytes = Bytes(1500);
+
+/// Bytes of an ACK on the wire.
+///
+/// Chosen: 20 IP, 8 UDP, 32 for ranges and feedback.
+pub const ACK_BYTES: Bytes = Bytes(60);
+
+/// What a network consists of.
+#[derive(Clone, Debug)]
+pub struct NetworkConfig<'a> {
+    /// What each flow's wire for data is like; its delay comes from the flow's `rtt_ms`.
+    pub forward: &'a WireConfig,
+    /// What each flow's wire for ACKs is like; its delay comes from the flow's `rtt_ms`.
+    pub reverse: &'a WireConfig,
+    /// The queue on the server's side of the last hop; there is one for each direction.
+    pub internet: Option<&'a QueueConfig>,
+    /// The last hop.
+    pub last_hop: LastHopPlan,
+    /// How many devices there are.
+    pub devices: usize,
+    /// The flows, in the order of their numbers.
+    pub flows: Vec<FlowConfig>,
+}
+
+/// The last hop, checked.
+#[derive(Clone, Debug)]
+pub enum LastHopPlan {
+    /// A cell.
+    Cell(Box<CellPlan>),
+    /// A trace: one direction of one device's link.
+    Trace(TracePlan),
+    /// Nothing: the devices are on the wires, which may have a rate.
+    Nothing(Option<Rate>),
+}
+
+impl LastHopPlan {
+    /// A cell with these devices.
+    ///
+    /// # Errors
+    /// As [`CellPlan::new`]; keys are those of a scenario (`cell.prbs`, `device.0.radio.carriers`).
+    pub fn cell(config: &CellConfig, radios: &[DeviceRadioConfig]) -> Result<LastHopPlan, ConfigError> {
+        let plan = CellPlan::new(config, radios).map_err(|error| {
+            let of_device = error.key.strip_prefix("device.").and_then(|rest| rest.split_once('.'));
+            match of_device {
+                Some((index, key)) => ConfigError::new(format!("device.{index}.radio.{key}"), error.reason),
+                None => error.within("cell"),
+            }
+        })?;
+        Ok(LastHopPlan::Cell(Box::new(plan)))
+    }
+}
+
+/// A trace as the last hop.
+#[derive(Clone, Debug)]
+pub struct TracePlan {
+    pub(super) link: TraceLink,
+    /// What the modem told meanwhile.
+    pub(super) kpi: Option<Arc<KpiTrace>>,
+    pub(super) direction: Direction,
+    pub(super) has_telemetry: bool,
+    pub(super) start_ms: u64,
+}
+
+impl TracePlan {
+    /// A link that replays `trace` in this direction. If it has telemetry, the device can be told what `kpi` says, or, where
+    /// there is none, which chances the trace has.
+    ///
+    /// # Errors
+    /// As [`TraceLink::new`].
+    pub fn new(
+        trace: Arc<Trace>,
+        kpi: Option<Arc<KpiTrace>>,
+        direction: Direction,
+        has_telemetry: bool,
+        config: &TraceConfig,
+    ) -> Result<TracePlan, ConfigError> {
+        let link = TraceLink::new(trace, config)?;
+        let start_ms = Time::from_secs_f64(config.start_s).as_millis();
+        Ok(TracePlan { link, kpi, direction, has_telemetry, start_ms })
+    }
+}
+
+/// The way of a flow's packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowConfig {
+    /// Its device.
+    pub device: DeviceId,
+    /// Which way its data goes.
+    pub direction: Direction,
+    /// Whether its ACKs cross the cell too.
+    pub acks_cross_cell: bool,
+    /// Whether its data crosses the queue of the Internet.
+    pub crosses_internet: bool,
+    /// The smallest round-trip time of the whole empty path, in ms.
+    pub rtt_ms: f64,
+}
+
+/// A network that can be built, as often as one likes.
+#[derive(Clone, Debug)]
+pub struct NetworkPlan {
+    pub(super) forward: WirePlan,
+    pub(super) reverse: WirePlan,
+    /// An empty queue.
+    pub(super) internet: Option<Queue>,
+    pub(super) last_hop: LastHopPlan,
+    pub(super) devices: usize,
+    pub(super) flows: Vec<FlowConfig>,
+}
+
+impl NetworkPlan {
+    /// The plan of a network.
+    ///
+    /// # Errors
+    /// What cannot be built, by key (`internet.rate_mbps`, `flow.0.rtt_ms`) and remedy.
+    pub fn new(config: NetworkConfig<'_>) -> Result<NetworkPlan, ConfigError> {
+        let plan_of = |name: &str, wire: &WireConfig| {
+            if wire.delay_ms != 0.0 {
+                let reason = "is made from each flow's `rtt_ms`; set that instead";
+                return Err(ConfigError::new(format!("{name}.delay_ms"), reason));
+            }
+            wire.plan().map_err(|error| error.within(name))
+        };
+        let internet = config.internet.map(Queue::new).transpose();
+        let plan = NetworkPlan {
+            forward: plan_of("forward", config.forward)?,
+            reverse: plan_of("reverse", config.reverse)?,
+            internet: internet.map_err(|error| error.within("internet"))?,
+            last_hop: config.last_hop,
+            devices: config.devices,
+            flows: config.flows,
+        };
+        plan.check_round_trips()?;
+        Ok(plan)
+    }
+
+    /// Whether a flow's data crosses a queue of the Internet.
+    pub(super) fn crosses_internet(&self, flow: &FlowConfig) -> bool {
+        self.internet.is_some() && flow.crosses_internet
+    }
+
+    /// Refuses round trips below what the links take beside the wires.
+    ///
+    /// Chosen: of a cell whose devices are where seed 0 puts them. Where another seed puts them at a worse place, so that an
+    /// empty cell takes longer, the wires take nothing.
+    fn check_round_trips(&self) -> Result<(), ConfigError> {
+        let last_hop = LastHop::new(&self.last_hop, &Streams::new(0));
+        for (index, flow) in self.flows.iter().enumerate() {
+            duration_ms(&format!("flow.{index}.rtt_ms"), flow.rtt_ms)?;
+            let others_ms = self.delay_of_others(flow, &last_hop).as_secs_f64() * 1e3;
+            if flow.rtt_ms < others_ms {
+                let reason = format!(
+                    "is {}, but the empty links alone take {others_ms:.3} ms; give at least that",
+                    flow.rtt_ms
+                );
+                return Err(ConfigError::new(format!("flow.{index}.rtt_ms"), reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// The delay of each of a flow's two wires: half of what its RTT leaves beside the other links.
+    pub(super) fn wire_delay(&self, flow: &FlowConfig, last_hop: &LastHop) -> Duration {
+        let others_ms = self.delay_of_others(flow, last_hop).as_secs_f64() * 1e3;
+        let delay_ms = ((flow.rtt_ms - others_ms) / 2.0).max(0.0);
+        Duration::from_nanos(libm::round(delay_ms * 1e6) as u64)
+    }
+
+    /// What a round trip takes beside the wires' delays, on an empty path.
+    fn delay_of_others(&self, flow: &FlowConfig, last_hop: &LastHop) -> Duration {
+        let mut delay = last_hop.base_delay(flow.direction, DATA_BYTES);
+        if let Some(queue) = self.internet.as_ref().filter(|_| flow.crosses_internet) {
+            delay = delay.saturating_add(queue.base_delay(DATA_BYTES));
+        }
+        if flow.acks_cross_cell {
+            delay = delay.saturating_add(last_hop.base_delay(flow.direction.opposite(), ACK_BYTES));
+        }
+        let serialisation =
+            |wire: &WirePlan, bytes| wire.rate().map_or(Duration::ZERO, |rate| rate.time_for(bytes));
+        delay
+            .saturating_add(serialisation(&self.forward, DATA_BYTES))
+            .saturating_add(serialisation(&self.reverse, ACK_BYTES))
+    }
+}

@@ -1,0 +1,185 @@
+//! The ways of a flow's packets, and what is under way on them.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::{Bytes, Direction, Packet, Streams, Time};
+use airpace_event::Fate;
+
+use super::Load;
+use super::in_flight::InFlight;
+use super::last_hop::LastHop;
+use super::plan::{DATA_BYTES, FlowConfig, LastHopPlan, NetworkPlan};
+use crate::link::{Exit, Link};
+use crate::wire::Wire;
+
+/// A hop of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hop {
+    Wire,
+    Internet,
+    LastHop,
+}
+
+/// A flow: its two ways, and what its packets carry.
+#[derive(Debug)]
+pub(super) struct Flow<D, A> {
+    pub(super) config: FlowConfig,
+    /// By direction of travel.
+    pub(super) routes: [Route; 2],
+    pub(super) data: InFlight<D>,
+    pub(super) acks: InFlight<A>,
+}
+
+/// The way of a flow's packets in one direction of travel. Each has one wire, at its beginning or at its end.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) first: Hop,
+    /// What comes after each hop.
+    after: [Option<Hop>; 3],
+    pub(super) wire: Wire,
+    /// Whether the flow's data goes this way; else its ACKs do.
+    pub(super) carries_data: bool,
+    /// Bytes of first copies on the wire, if it comes first, and bytes on the hops that are no wire.
+    pub(super) on_wire: Bytes,
+    pub(super) in_links: Bytes,
+    /// Further copies that have left the wire.
+    pub(super) duplicated: u64,
+    /// What wire and last hop take for a full-sized packet when they are empty.
+    fixed_delay: Duration,
+    /// What the wire took lately, and when it was left, if somebody asks.
+    pub(super) crossings: Option<VecDeque<(Time, Duration)>>,
+}
+
+impl<D, A> Flow<D, A> {
+    pub(super) fn new(plan: &NetworkPlan, index: usize, last_hop: &LastHop, streams: &Streams) -> Flow<D, A> {
+        let flow = &plan.flows[index];
+        let has_last_hop = !matches!(plan.last_hop, LastHopPlan::Nothing(_));
+        let wire_delay = plan.wire_delay(flow, last_hop);
+        let routes = Direction::BOTH.map(|direction| {
+            let carries_data = direction == flow.direction;
+            let (config, name) =
+                if carries_data { (&plan.forward, "forward") } else { (&plan.reverse, "reverse") };
+            let rng = streams.stream(&format!("flow.{index}.{name}"));
+            let wire = Wire::new(&config.with_delay(wire_delay), rng);
+            let crosses_last_hop = has_last_hop && (carries_data || flow.acks_cross_cell);
+            let crosses_internet = carries_data && plan.crosses_internet(flow);
+            // From the Internet's end to the device's.
+            let mut hops = vec![Hop::Wire];
+            hops.extend(crosses_internet.then_some(Hop::Internet));
+            hops.extend(crosses_last_hop.then_some(Hop::LastHop));
+            if direction == Direction::Uplink {
+                hops.reverse();
+            }
+            let mut after = [None; 3];
+            for pair in hops.windows(2) {
+                after[pair[0] as usize] = Some(pair[1]);
+            }
+            Route {
+                first: hops[0],
+                after,
+                fixed_delay: wire.base_delay(DATA_BYTES) + last_hop.base_delay(direction, DATA_BYTES),
+                wire,
+                carries_data,
+                on_wire: Bytes::ZERO,
+                in_links: Bytes::ZERO,
+                duplicated: 0,
+                crossings: None,
+            }
+        });
+        Flow { config: *flow, routes, data: InFlight::new(), acks: InFlight::new() }
+    }
+
+    /// The way of the flow's data.
+    pub(super) fn forward(&self) -> &Route {
+        &self.routes[self.config.direction as usize]
+    }
+
+    /// A packet sets out; which way it goes.
+    pub(super) fn begin(&mut self, packet: &Packet, load: Load<D, A>) -> Direction {
+        let direction = match load {
+            Load::Data(load) => {
+                self.data.push(packet.number, load);
+                self.config.direction
+            }
+            Load::Ack(load) => {
+                self.acks.push(packet.number, load);
+                self.config.direction.opposite()
+            }
+        };
+        let route = &mut self.routes[direction as usize];
+        if route.wire_comes_first() {
+            route.on_wire += packet.bytes;
+        } else {
+            route.in_links += packet.bytes;
+        }
+        direction
+    }
+
+    /// A copy of a packet leaves a hop; the hop that comes next, if its journey goes on.
+    pub(super) fn leave(&mut self, now: Time, direction: Direction, hop: Hop, exit: &Exit) -> Option<Hop> {
+        let number = exit.packet.number;
+        let route = &mut self.routes[direction as usize];
+        let mut left_wire = || match route.carries_data {
+            true => self.data.left_wire(number),
+            false => self.acks.left_wire(number),
+        };
+        let next = route.after[hop as usize].filter(|_| exit.fate == Fate::Delivered);
+        if hop == Hop::Wire {
+            let is_first = left_wire();
+            route.leave_wire(now, &exit.packet, is_first);
+        } else if next.is_none() && !route.wire_comes_first() {
+            // It never gets to the wire.
+            left_wire();
+        }
+        let leaves_links = match route.wire_comes_first() {
+            true => next.is_none(),
+            false => hop != Hop::Wire && next.is_none_or(|next| next == Hop::Wire),
+        };
+        if leaves_links {
+            route.in_links -= exit.packet.bytes;
+        }
+        next
+    }
+
+    /// What a copy that has ended its journey carried.
+    pub(super) fn load_of(&mut self, direction: Direction, number: u64) -> Load<&D, &A> {
+        match self.routes[direction as usize].carries_data {
+            true => Load::Data(self.data.ended(number)),
+            false => Load::Ack(self.acks.ended(number)),
+        }
+    }
+}
+
+impl Route {
+    pub(super) fn wire_comes_first(&self) -> bool {
+        self.first == Hop::Wire
+    }
+
+    pub(super) fn crosses(&self, hop: Hop) -> bool {
+        self.first == hop || self.after.contains(&Some(hop))
+    }
+
+    fn leave_wire(&mut self, now: Time, packet: &Packet, is_first: bool) {
+        self.duplicated += u64::from(!is_first);
+        if !self.wire_comes_first() {
+            return;
+        }
+        self.in_links += packet.bytes;
+        if !is_first {
+            return;
+        }
+        self.on_wire -= packet.bytes;
+        if let Some(crossings) = &mut self.crossings {
+            crossings.push_back((now, now - packet.sent));
+        }
+    }
+
+    /// What wire and last hop take for a packet of this size when they are empty.
+    pub(super) fn fixed_delay(&self, direction: Direction, bytes: Bytes, last_hop: &LastHop) -> Duration {
+        if bytes == DATA_BYTES {
+            return self.fixed_delay;
+        }
+        self.wire.base_delay(bytes) + last_hop.base_delay(direction, bytes)
+    }
+}

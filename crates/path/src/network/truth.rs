@@ -1,0 +1,137 @@
+//! What a network knows and nobody on it can: capacity, and what is under way. For Oracles, metrics and limits.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, DeviceId, Direction, FlowId, Rate, Time};
+
+use super::Network;
+use super::plan::DATA_BYTES;
+use super::route::{Flow, Hop, Route};
+use crate::link::Link;
+
+/// A link on which a flow's data may meet that of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedLink {
+    /// The last hop: shared with the other flows of the device. Where there is no last hop, the wire is in its place.
+    LastHop,
+    /// The Internet's queue: shared with all flows that cross it in the same direction.
+    Internet,
+}
+
+/// A link at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkState {
+    /// What it can carry; `None` is no limit.
+    pub rate: Option<Rate>,
+    /// What waits there, of all flows that share it.
+    pub backlog: Bytes,
+}
+
+impl SharedLink {
+    /// Both.
+    pub const ALL: [SharedLink; 2] = [SharedLink::LastHop, SharedLink::Internet];
+}
+
+impl<D, A> Network<D, A> {
+    /// A link as the data of a flow finds it at `at`, or `None` if that data does not cross it.
+    pub fn shared_link(&self, flow: FlowId, link: SharedLink, at: Time) -> Option<LinkState> {
+        let (direction, device) = self.ends(flow);
+        match link {
+            SharedLink::LastHop => Some(LinkState {
+                rate: self.last_hop.rate(direction, device, at),
+                backlog: self.last_hop.backlog_of(direction, device),
+            }),
+            SharedLink::Internet => {
+                let is_crossed = self.forward(flow).crosses(Hop::Internet);
+                let queue = self.queues[direction as usize].as_ref().filter(|_| is_crossed)?;
+                Some(LinkState { rate: queue.rate(), backlog: queue.backlog() })
+            }
+        }
+    }
+
+    /// Whether the data of two flows meets on a link.
+    pub fn meet(&self, link: SharedLink, one: FlowId, other: FlowId) -> bool {
+        let crosses = |flow| match link {
+            SharedLink::LastHop => true,
+            SharedLink::Internet => self.forward(flow).crosses(Hop::Internet),
+        };
+        let ((way, device), (other_way, other_device)) = (self.ends(one), self.ends(other));
+        let is_same_link = link == SharedLink::Internet || device == other_device;
+        way == other_way && is_same_link && crosses(one) && crosses(other)
+    }
+
+    /// Bytes of a flow's data on its wire, if data crosses the wire first.
+    pub fn on_wire(&self, flow: FlowId) -> Bytes {
+        self.forward(flow).on_wire
+    }
+
+    /// Bytes of a flow's data on last hop and queue.
+    pub fn in_links(&self, flow: FlowId) -> Bytes {
+        self.forward(flow).in_links
+    }
+
+    /// How long a full-sized packet of a flow takes to the first link that it may share, if nothing lies before it there:
+    /// over its wire, or until the device is granted the cell's uplink.
+    pub fn entry_delay(&self, flow: FlowId) -> Duration {
+        let route = self.forward(flow);
+        match route.wire_comes_first() {
+            true => route.wire.base_delay(DATA_BYTES),
+            false => self.last_hop.grant_delay(),
+        }
+    }
+
+    /// Keeps what a flow's wire takes for data, for [`Network::crossings`].
+    pub fn watch_wire(&mut self, flow: FlowId) {
+        self.forward_mut(flow).crossings.get_or_insert_default();
+    }
+
+    /// When data of a watched flow has left its wire since the last call, and how long it was on it. Nothing comes from
+    /// wires behind the links that flows share.
+    pub fn crossings(&mut self, flow: FlowId) -> impl Iterator<Item = (Time, Duration)> {
+        self.forward_mut(flow).crossings.iter_mut().flat_map(|crossings| crossings.drain(..))
+    }
+
+    /// What the journey of a flow's data packet of this size takes on an empty path: one-way delay less this is the queueing
+    /// delay.
+    pub fn propagation_delay(&self, flow: FlowId, bytes: Bytes) -> Duration {
+        let (route, (direction, _)) = (self.forward(flow), self.ends(flow));
+        let queue = self.queues[direction as usize].as_ref().filter(|_| route.crosses(Hop::Internet));
+        route.fixed_delay(direction, bytes, &self.last_hop)
+            + queue.map_or(Duration::ZERO, |queue| queue.base_delay(bytes))
+    }
+
+    /// Copies of a flow's data packets that are under way.
+    pub fn under_way(&self, flow: FlowId) -> u64 {
+        self.flow(flow).data.under_way()
+    }
+
+    /// Copies of a flow's data packets that its wire has made.
+    pub fn duplicated(&self, flow: FlowId) -> u64 {
+        self.forward(flow).duplicated
+    }
+
+    /// How many loads of data packets are held, for all flows together: at least one for each packet under way.
+    pub fn loads(&self) -> usize {
+        self.flows.iter().map(|flow| flow.data.kept()).sum()
+    }
+
+    fn flow(&self, flow: FlowId) -> &Flow<D, A> {
+        &self.flows[usize::from(flow.0)]
+    }
+
+    /// The way of a flow's data.
+    fn forward(&self, flow: FlowId) -> &Route {
+        self.flow(flow).forward()
+    }
+
+    fn forward_mut(&mut self, flow: FlowId) -> &mut Route {
+        let flow = &mut self.flows[usize::from(flow.0)];
+        &mut flow.routes[flow.config.direction as usize]
+    }
+
+    /// Which way a flow's data goes, and its device.
+    fn ends(&self, flow: FlowId) -> (Direction, DeviceId) {
+        let config = &self.flow(flow).config;
+        (config.direction, config.device)
+    }
+}
