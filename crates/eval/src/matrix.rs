@@ -125,7 +125,9 @@ impl Matrix {
                         progress: &mut Clock<'_>| {
             let ready = prepared.iter().find(|ready| ready.scenario().name == scenario.name);
             let ready = ready.expect("every scenario was prepared");
-            ready.run(scheme, seed, recorder, progress).map(drop).map_err(|error| error.to_string())
+            airpace_sim::run_prepared(ready, scheme, seed, recorder, progress)
+                .map(drop)
+                .map_err(|error| error.to_string())
         };
         self.run_with(&simulate, listener)
     }
@@ -176,7 +178,7 @@ impl Matrix {
     fn jobs(&self) -> Result<Vec<Job<'_>>, EvalError> {
         let mut jobs = Vec::new();
         for choice in &self.scenarios {
-            for scheme in self.schemes_of(&choice.scenario)? {
+            for scheme in self.schemes_of(&choice.scenario) {
                 jobs.extend(self.seeds.iter().map(|seed| Job {
                     choice,
                     scheme: scheme.clone(),
@@ -187,24 +189,15 @@ impl Matrix {
         Ok(jobs)
     }
 
-    fn schemes_of(&self, scenario: &Scenario) -> Result<Vec<SchemeSpec>, EvalError> {
-        if !self.schemes.is_empty() {
-            return Ok(self.schemes.clone());
-        }
-        let parse = |text: &String| {
-            SchemeSpec::parse(text).map_err(|error| EvalError::Scheme {
-                scenario: scenario.name.clone(),
-                reason: error.to_string(),
-            })
-        };
-        scenario.schemes.iter().map(parse).collect()
+    fn schemes_of<'a>(&'a self, scenario: &'a Scenario) -> &'a [SchemeSpec] {
+        if self.schemes.is_empty() { scenario.schemes() } else { &self.schemes }
     }
 
     /// Every choice of a scheme in the results, once, by rising spelling.
     fn choices(&self) -> Result<Vec<ManifestChoice>, EvalError> {
         let mut choices = BTreeMap::new();
         for Choice { scenario, .. } in &self.scenarios {
-            for under_test in self.schemes_of(scenario)? {
+            for under_test in self.schemes_of(scenario) {
                 let own = (0..scenario.flow.len()).map(|flow| scenario.scheme_of(flow, &under_test));
                 choices.extend(own.map(|spec| (spec.text().to_owned(), ManifestChoice::new(&spec))));
             }

@@ -112,9 +112,10 @@ fn realtime(criterion: &mut Criterion) {
         group.bench_with_input(BenchmarkId::new(name, scheme), &prepared, |bencher, prepared| {
             bencher.iter(|| {
                 let mut recorder = Serialiser::default();
-                prepared
-                    .run(&spec, 1, &mut recorder, &mut |_| ControlFlow::Continue(()))
-                    .expect("the bench's scheme has no options")
+                airpace_sim::run_prepared(prepared, &spec, 1, &mut recorder, &mut |_| {
+                    ControlFlow::Continue(())
+                })
+                .expect("the bench's scheme has no options")
             });
         });
     }

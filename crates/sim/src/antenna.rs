@@ -20,7 +20,7 @@ use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use airpace_radio::{CarrierId, OwnRadio, RadioReport, Slot};
 
-use crate::scenario::{DecoderConfig, Scenario};
+use airpace_scenario::{DecoderConfig, Scenario};
 
 /// For so many subframes a device remembers its own side: the decoder keeps samples no longer.
 const REMEMBERED: usize = 1000;

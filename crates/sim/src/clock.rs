@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use airpace_core::Time;
 
-use crate::scenario::ClockConfig;
+use airpace_scenario::ClockConfig;
 
 /// What a device's clock shows at the run's beginning when it is neither ahead nor behind: an hour, so that no
 /// offset, drift or step makes it show a time before zero.

@@ -22,9 +22,10 @@ use crate::agenda::{Agenda, Part};
 use crate::antenna::Antenna;
 use crate::clock::DeviceClock;
 use crate::flow::FlowState;
-use crate::prepare::{Prepared, RunError};
-use crate::scenario::Outage;
+use crate::run::RunError;
 use crate::stats::RunStats;
+use airpace_scenario::Outage;
+use airpace_scenario::Prepared;
 
 mod acks;
 mod data;

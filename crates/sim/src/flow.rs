@@ -14,9 +14,9 @@ use airpace_event::Fate;
 use airpace_path::network::DATA_BYTES;
 
 use crate::clock::DeviceClock;
-use crate::scenario::{Flow, Scenario};
 use crate::stats::FlowStats;
 use crate::traffic::Traffic;
+use airpace_scenario::{Flow, Scenario};
 
 /// Bytes of a full-sized packet on the wire.
 const MSS: Bytes = DATA_BYTES;

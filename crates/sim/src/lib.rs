@@ -17,8 +17,7 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`scenario`] | one experiment as one TOML file |
-//! | `prepare` | reads files and builds everything once, before the first run |
+//! | `run` | runs of a [`Scenario`] |
 //! | `driver` | the clock: from deadline to deadline, between the ends of flows and the network |
 //! | `agenda` | who is next |
 //! | `flow`, `traffic` | a flow: its ends, its application |
@@ -32,14 +31,13 @@ mod antenna;
 mod clock;
 mod driver;
 mod flow;
-mod prepare;
-pub mod scenario;
+mod run;
 mod stats;
 mod traffic;
 
 pub use airpace_cc::scheme::SCHEMES;
 pub use airpace_cc::{Scheme, SchemeError, SchemeSpec};
+pub use airpace_scenario::{self as scenario, Prepared, Scenario, ScenarioError, builtin};
 pub use driver::Progress;
-pub use prepare::{Prepared, RunError, run};
-pub use scenario::{Scenario, ScenarioError, builtin};
+pub use run::{RunError, run, run_prepared};
 pub use stats::{FlowStats, RunStats};

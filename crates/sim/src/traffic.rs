@@ -5,7 +5,7 @@ use std::time::Duration;
 use airpace_cc::endpoint::{Backlog, Sender};
 use airpace_core::{Bytes, Rate, Time};
 
-use crate::scenario::Flow;
+use airpace_scenario::Flow;
 
 /// What an application with pauses keeps written ahead of its sender while it is on.
 ///

@@ -268,16 +268,23 @@ fn what_to_run(args: &Args) -> anyhow::Result<Run> {
             bail!("{}: its manifest names no scenario", folder.display());
         };
         let file = folder.join(&own.file);
-        let mut scenario = scenario::load(&file.to_string_lossy(), &args.set)?;
+        // A copy of the file may have been renamed.
+        let mut sets = vec![("name".to_owned(), format!("\"{}\"", own.name))];
+        sets.extend_from_slice(&args.set);
+        let scenario = scenario::load(&file.to_string_lossy(), &sets)?;
         let spelled = args.scheme.clone().or_else(|| manifest.schemes.first().cloned());
-        let scheme = SchemeSpec::parse(spelled.as_deref().unwrap_or(&scenario.schemes[0]))?;
-        scenario.name.clone_from(&own.name);
+        let scheme = scheme_of(spelled.as_deref(), &scenario)?;
         let seed = args.seed.or(manifest.seeds.first().copied()).unwrap_or(1);
         return Ok(Run { scenario, scheme, seed });
     }
     let scenario = scenario::load(&args.source, &args.set)?;
-    let scheme = SchemeSpec::parse(args.scheme.as_deref().unwrap_or(&scenario.schemes[0]))?;
+    let scheme = scheme_of(args.scheme.as_deref(), &scenario)?;
     Ok(Run { scenario, scheme, seed: args.seed.unwrap_or(1) })
+}
+
+/// The scheme that is named, or else the first one of the scenario.
+fn scheme_of(named: Option<&str>, scenario: &Scenario) -> anyhow::Result<SchemeSpec> {
+    Ok(named.map_or_else(|| Ok(scenario.schemes()[0].clone()), SchemeSpec::parse)?)
 }
 
 /// The cell on the air.

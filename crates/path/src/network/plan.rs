@@ -151,6 +151,11 @@ impl NetworkPlan {
         Ok(plan)
     }
 
+    /// The same network with this trace as its last hop, which takes no time when it is empty.
+    pub fn over_trace(&self, trace: TracePlan) -> NetworkPlan {
+        NetworkPlan { last_hop: LastHopPlan::Trace(trace), ..self.clone() }
+    }
+
     /// Whether a flow's data crosses a queue of the Internet.
     pub(super) fn crosses_internet(&self, flow: &FlowConfig) -> bool {
         self.internet.is_some() && flow.crosses_internet

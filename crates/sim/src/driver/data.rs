@@ -7,7 +7,7 @@ use airpace_path::network::{Journey, Load, Output};
 
 use super::{Driver, Progress};
 use crate::agenda::Part;
-use crate::prepare::MOST_UNDER_WAY;
+use crate::run::MOST_UNDER_WAY;
 
 /// Packets that are sent at one instant before somebody asks how many are under way.
 const LOOK_EVERY: u64 = 4_096;

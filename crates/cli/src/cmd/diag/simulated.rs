@@ -54,13 +54,7 @@ impl Simulated {
         if usize::from(args.device) >= devices {
             bail!("`{title}` has {devices} devices: --device goes from 0 to {}", devices.saturating_sub(1));
         }
-        let scheme = match &args.scheme {
-            Some(scheme) => scheme.clone(),
-            None => match loaded.schemes.first() {
-                Some(scheme) => SchemeSpec::parse(scheme)?,
-                None => SchemeSpec::parse("cubic")?,
-            },
-        };
+        let scheme = args.scheme.as_ref().unwrap_or(&loaded.schemes()[0]).clone();
         let about = format!("device {} of `{title}` with {}", args.device, scheme.text());
         Ok(Simulated { about, prepared: loaded.prepare()?, scheme, device: DeviceId(args.device) })
     }
@@ -88,7 +82,7 @@ impl Simulated {
         let is_heard = Cell::new(true);
         let composer = Composer::new(ComposeOptions::default());
         let mut modem = Modem { device: self.device, composer, begin, hear, is_heard: &is_heard };
-        self.prepared.run(&self.scheme, seed, &mut modem, &mut |_| {
+        airpace_sim::run_prepared(&self.prepared, &self.scheme, seed, &mut modem, &mut |_| {
             if is_heard.get() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         modem.finish();

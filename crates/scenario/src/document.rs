@@ -1,40 +1,11 @@
-//! One experiment as one TOML file: a path, the devices and flows on it, and what is expected of them.
-//!
-//! ```toml
-//! name = "stationary-idle"
-//! about = "One phone that stands still in an idle cell"
-//! source = "PBE-CC §6.2.1"
-//! duration_s = 20
-//! schemes = ["pbe", "bbr", "cubic", "oracle"]
-//!
-//! [cell]
-//! prbs = 100
-//!
-//! [[device]]
-//!
-//! [[flow]]
-//! label = "phone"
-//! rtt_ms = 42
-//!
-//! [[expect]]
-//! say = "PBE keeps queues short"
-//! scheme = "pbe"
-//! metric = "queueing_delay_ms.p95"
-//! at_most = 30
-//! ```
-//!
-//! Data crosses `[forward]` (a wire per flow), the shared `[internet]` queue and the last hop: a `[cell]`, a
-//! `[trace]`, or neither; what a device sends (`direction = "up"`) crosses them the other way round. ACKs come back
-//! over `[reverse]`. Any key can be overridden by its dotted path ([`Scenario::load`]).
+//! The tables and keys of a scenario's file.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use airpace_cc::SchemeSpec;
 use airpace_cc::endpoint::AckPolicy;
 use airpace_cc::registry::Protocol;
 use airpace_core::{Bytes, Direction, Rate, Time};
-use airpace_path::ConfigError;
 use airpace_path::cell::{CellConfig, DeviceRadioConfig};
 use airpace_path::queue::QueueConfig;
 use airpace_path::trace::TraceConfig;
@@ -43,21 +14,12 @@ use airpace_path::wire::WireConfig;
 use airpace_phy::impair::Profile;
 use serde::Deserialize;
 
-mod builtin;
-mod check;
-mod error;
-mod overrides;
-#[cfg(test)]
-mod tests;
-mod words;
+use crate::words;
 
-pub use builtin::builtin;
-pub use error::ScenarioError;
-
-/// One experiment.
+/// One experiment as its file says it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scenario {
+pub struct Document {
     /// Its name in lists, tables and run folders; at most 100 characters.
     pub name: String,
     /// One line for lists and reports; as every text for readers, at most 10,000 characters.
@@ -96,18 +58,6 @@ pub struct Scenario {
     /// What must come out.
     #[serde(default)]
     pub expect: Vec<Expect>,
-    /// Where all of this was said.
-    #[serde(skip)]
-    origin: Origin,
-}
-
-/// Where a scenario came from.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Origin {
-    file: String,
-    sets: Vec<(String, String)>,
-    /// As it was written, overrides included.
-    tree: toml::Table,
 }
 
 /// A last hop that replays a recorded trace.
@@ -319,64 +269,14 @@ pub struct Expect {
     pub of: Option<String>,
 }
 
-impl Scenario {
-    /// Reads a scenario. `file_name` says in errors where the text came from; `sets` are pairs of a key's dotted
-    /// path and its new value (`("flow.0.rtt_ms", "162")`), read as TOML or else as a string. Setting a table to
-    /// a string sets its `file`: `("trace", "FILE")`.
-    ///
-    /// # Errors
-    /// Names file, key and remedy: text that is not TOML, a key that does not exist (and the nearest that does),
-    /// a value of the wrong type, a path that cannot be built.
-    pub fn load(text: &str, file_name: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
-        let mut tree: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| ScenarioError::syntax(file_name, text, &error))?;
-        overrides::anchor_files(&mut tree, file_name);
-        for (key, value) in sets {
-            overrides::set(&mut tree, key, value)?;
-        }
-        let origin = Origin { file: file_name.to_owned(), sets: sets.to_vec(), tree };
-        let mut scenario: Scenario =
-            serde_path_to_error::deserialize(toml::Value::Table(origin.tree.clone()))
-                .map_err(|error| ScenarioError::typing(&|key| origin.place(key), &error))?;
-        scenario.origin = origin;
-        scenario.label();
-        scenario.check().map_err(|error| scenario.refuse(error))?;
-        Ok(scenario)
-    }
-
-    /// The scenario as TOML, overrides included: [`Scenario::load`] reads it back.
-    pub fn to_toml(&self) -> String {
-        toml::to_string_pretty(&self.origin.tree).expect("a table that was read can be written")
-    }
-
+impl Document {
     /// How long a run lasts.
     pub fn duration(&self) -> Duration {
         Duration::from_secs_f64(self.duration_s)
     }
 
-    /// The scheme of a flow where `under_test` is the scheme under test.
-    ///
-    /// # Panics
-    /// If the flow's own scheme does not exist: loading refuses that.
-    pub fn scheme_of(&self, flow: usize, under_test: &SchemeSpec) -> SchemeSpec {
-        self.flow[flow].scheme.as_deref().map_or_else(
-            || under_test.clone(),
-            |own| SchemeSpec::parse(own).expect("schemes of a loaded scenario exist"),
-        )
-    }
-
-    /// The error of a link's configuration as one of this scenario.
-    pub(crate) fn refuse(&self, error: ConfigError) -> ScenarioError {
-        let key = error.key.replace('[', ".").replace(']', "");
-        self.refuse_key(&key, error.reason)
-    }
-
-    /// The error that a key is to blame for.
-    pub(crate) fn refuse_key(&self, key: &str, reason: String) -> ScenarioError {
-        ScenarioError { place: self.origin.place(key), key: key.to_owned(), reason }
-    }
-
-    fn label(&mut self) {
+    /// Gives names to flows and devices that have none.
+    pub(crate) fn label(&mut self) {
         for (index, flow) in self.flow.iter_mut().enumerate() {
             if flow.label.is_empty() {
                 flow.label = format!("flow {index}");
@@ -387,18 +287,6 @@ impl Scenario {
                 device.label = format!("device {index}");
             }
         }
-    }
-}
-
-impl Origin {
-    /// Whether an override set something of this table, and made it thereby.
-    fn was_set(&self, table: &str) -> bool {
-        overrides::origin(&self.sets, table, "").starts_with("--set")
-    }
-
-    /// Where the key at this dotted path was said.
-    fn place(&self, key: &str) -> String {
-        overrides::origin(&self.sets, key, &self.file)
     }
 }
 

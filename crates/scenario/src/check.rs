@@ -7,12 +7,13 @@ use airpace_core::nearest::instead;
 use airpace_core::{DeviceId, Rate};
 use airpace_path::cell::config::TelemetryConfig;
 use airpace_path::config_error::{not_negative, positive};
-use airpace_path::network::{FlowConfig, LastHopPlan, NetworkConfig, TracePlan};
+use airpace_path::network::{FlowConfig, LastHopPlan, NetworkConfig};
 use airpace_path::trace::{Trace, TraceLink};
 use airpace_path::{ConfigError, NetworkPlan};
 use airpace_phy::Bandwidth;
 
-use super::{AckPath, DecoderConfig, Device, Expect, Flow, Outage, Scenario, TraceHop};
+use crate::Origin;
+use crate::document::{AckPath, DecoderConfig, Device, Document, Expect, Flow, Outage, TraceHop};
 
 /// The longest run, in seconds: eleven days.
 const LONGEST_RUN_S: f64 = 1e6;
@@ -55,9 +56,23 @@ const MOST_TURNS: f64 = 1e6;
 /// Source: RFC 9000 §18.2 (`max_ack_delay` is less than 2^14 ms)
 const LONGEST_ACK_DELAY_MS: f64 = 16_383.0;
 
-impl Scenario {
-    /// Refuses what cannot be run; keys are dotted paths from the scenario's root.
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+/// What a document says, checked, in the words of those who run it.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// The schemes that are compared where the user names none.
+    pub(crate) schemes: Vec<SchemeSpec>,
+    /// By flow: its own scheme, if it has one.
+    pub(crate) own_schemes: Vec<Option<SchemeSpec>>,
+    /// Everything between the ends of flows; the last hop of a trace is not there yet.
+    pub(crate) network: NetworkPlan,
+}
+
+impl Document {
+    /// What can be run.
+    ///
+    /// # Errors
+    /// What cannot; keys are dotted paths from the scenario's root.
+    pub(crate) fn plan(&self, origin: &Origin) -> Result<Plan, ConfigError> {
         if self.name.is_empty() || !self.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
         {
             let reason = "must be letters, digits, `-`, `_` and `.`: it names folders and tables";
@@ -74,10 +89,10 @@ impl Scenario {
                 "is empty; name at least one scheme, as in [\"pbe\", \"bbr\"]",
             ));
         }
-        for (index, scheme) in self.schemes.iter().enumerate() {
-            known_scheme(&format!("schemes.{index}"), scheme)?;
-        }
-        self.check_path()?;
+        let schemes = self.schemes.iter().enumerate();
+        let schemes = schemes.map(|(index, scheme)| known_scheme(&format!("schemes.{index}"), scheme));
+        let schemes = schemes.collect::<Result<_, _>>()?;
+        self.check_path(origin)?;
         each("ack_outage", &self.ack_outage, Outage::check)?;
         self.check_devices()?;
         if self.flow.is_empty() {
@@ -87,10 +102,16 @@ impl Scenario {
             ));
         }
         each("flow", &self.flow, |flow| flow.check(self))?;
+        let own_schemes = self.flow.iter().enumerate().map(|(index, flow)| {
+            let own = flow.scheme.as_ref();
+            own.map(|scheme| known_scheme(&format!("flow.{index}.scheme"), scheme)).transpose()
+        });
+        let own_schemes = own_schemes.collect::<Result<_, _>>()?;
         self.check_directions()?;
-        self.network(None).map(drop)?;
+        let network = self.network()?;
         self.check_labels()?;
-        each("expect", &self.expect, |expect| expect.check(self))
+        each("expect", &self.expect, |expect| expect.check(self))?;
+        Ok(Plan { schemes, own_schemes, network })
     }
 
     /// Refuses what would eat memory or time without end.
@@ -161,11 +182,10 @@ impl Scenario {
         Ok(())
     }
 
-    fn check_path(&self) -> Result<(), ConfigError> {
+    fn check_path(&self, origin: &Origin) -> Result<(), ConfigError> {
         if self.cell.is_some() && self.trace.is_some() {
             // The one that was set from outside is to blame.
-            let (blamed, other) =
-                if self.origin.was_set("cell") { ("cell", "trace") } else { ("trace", "cell") };
+            let (blamed, other) = if origin.was_set("cell") { ("cell", "trace") } else { ("trace", "cell") };
             let reason = format!("stands beside `[{other}]`; a path has one last hop: remove either");
             return Err(ConfigError::new(blamed, reason));
         }
@@ -180,15 +200,14 @@ impl Scenario {
         Ok(())
     }
 
-    /// The plan of everything between the ends of this scenario's flows; without its `trace`, devices are on the wires.
-    pub(crate) fn network(&self, trace: Option<TracePlan>) -> Result<NetworkPlan, ConfigError> {
-        let last_hop = match (&self.cell, trace) {
-            (Some(cell), _) => {
+    /// The plan of everything between the ends of flows; a trace's last hop is not there yet.
+    fn network(&self) -> Result<NetworkPlan, ConfigError> {
+        let last_hop = match &self.cell {
+            Some(cell) => {
                 let radios: Vec<_> = self.device.iter().map(|device| device.radio.clone()).collect();
                 LastHopPlan::cell(cell, &radios)?
             }
-            (None, Some(trace)) => LastHopPlan::Trace(trace),
-            (None, None) => LastHopPlan::Nothing(self.forward.rate_mbps.map(Rate::from_mbps)),
+            None => LastHopPlan::Nothing(self.forward.rate_mbps.map(Rate::from_mbps)),
         };
         let flows = self.flow.iter().map(|flow| FlowConfig {
             device: DeviceId(flow.device),
@@ -339,7 +358,7 @@ impl Device {
 }
 
 impl Flow {
-    fn check(&self, scenario: &Scenario) -> Result<(), ConfigError> {
+    fn check(&self, scenario: &Document) -> Result<(), ConfigError> {
         let devices = scenario.device.len();
         if usize::from(self.device) >= devices {
             let reason = format!(
@@ -347,9 +366,6 @@ impl Flow {
                 self.device
             );
             return Err(ConfigError::new("device", reason));
-        }
-        if let Some(scheme) = &self.scheme {
-            known_scheme("scheme", scheme)?;
         }
         positive("rtt_ms", self.rtt_ms)?;
         not_negative("start_s", self.start_s)?;
@@ -391,7 +407,7 @@ impl Flow {
 }
 
 impl Expect {
-    fn check(&self, scenario: &Scenario) -> Result<(), ConfigError> {
+    fn check(&self, scenario: &Document) -> Result<(), ConfigError> {
         known_scheme("scheme", &self.scheme)?;
         if let Some(of) = &self.of {
             known_scheme("of", of)?;
@@ -425,8 +441,6 @@ fn each<T>(
     Ok(())
 }
 
-fn known_scheme(key: &str, text: &str) -> Result<(), ConfigError> {
-    SchemeSpec::parse(text)
-        .map(|_| ())
-        .map_err(|error| ConfigError::new(key, format!("is `{text}`: {error}")))
+fn known_scheme(key: &str, text: &str) -> Result<SchemeSpec, ConfigError> {
+    SchemeSpec::parse(text).map_err(|error| ConfigError::new(key, format!("is `{text}`: {error}")))
 }

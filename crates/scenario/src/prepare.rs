@@ -1,5 +1,5 @@
-//! From a scenario to something that can run: files are read and everything is built once, so that what is wrong
-//! is said before the first run begins.
+//! From a scenario to something that can run: files are read and everything is planned once, so that what is wrong is said
+//! before the first run begins.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,16 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_cc::{SchemeError, SchemeSpec};
-use airpace_core::{Streams, Time};
-use airpace_event::Recorder;
+use airpace_core::Streams;
 use airpace_path::NetworkPlan;
 use airpace_path::network::TracePlan;
 use airpace_path::trace::{KpiTrace, Trace};
 
-use crate::driver::{Driver, Progress};
-use crate::scenario::{Scenario, ScenarioError, SynthRate, SynthTrace, TraceHop};
-use crate::stats::RunStats;
+use crate::document::{SynthRate, SynthTrace, TraceHop};
+use crate::{Scenario, ScenarioError};
 
 /// A trace with no chance to deliver for so long is refused unless the scenario allows holes.
 ///
@@ -29,50 +26,11 @@ const LONGEST_HOLE: Duration = Duration::from_secs(5);
 /// Chosen: mahimahi's form has some nine bytes for each packet: an hour at 100 Mbit/s.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// A scenario whose files were read: runs it as often as one likes, also from several threads.
+/// A scenario whose files were read: it can be run as often as one likes, also from several threads.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     scenario: Scenario,
     network: NetworkPlan,
-}
-
-/// Why there was no run.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The scenario, or a file that it names.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// An option of a scheme.
-    #[error(transparent)]
-    Scheme(#[from] SchemeError),
-    /// Far more is sent than the path carries, and nothing drops it.
-    #[error(
-        "more than {MOST_UNDER_WAY} packets are under way at {} s: lower the rate at which they are sent, or bound the queues",
-        at.as_secs_f64()
-    )]
-    Crowded {
-        /// When it was seen.
-        at: Time,
-    },
-}
-
-/// Data packets that may be under way at once: 6 GB of data.
-///
-/// Chosen: a hundred times what fills a long path; more would fill the memory.
-pub(crate) const MOST_UNDER_WAY: usize = 4_000_000;
-
-/// Runs a scenario once: reads its files, then [`Prepared::run`].
-///
-/// # Errors
-/// As [`Scenario::prepare`] and [`Prepared::run`].
-pub fn run(
-    scenario: &Scenario,
-    scheme: &SchemeSpec,
-    seed: u64,
-    recorder: &mut dyn Recorder,
-    progress: &mut Progress<'_>,
-) -> Result<RunStats, RunError> {
-    scenario.prepare()?.run(scheme, seed, recorder, progress)
 }
 
 impl Scenario {
@@ -82,8 +40,10 @@ impl Scenario {
     /// Names key, file, line and remedy: a trace that is not given, cannot be read, has a hole, or does not go with its
     /// KPI trace.
     pub fn prepare(&self) -> Result<Prepared, ScenarioError> {
-        let trace = self.trace.as_ref().map(|hop| self.read_recording(hop)).transpose()?;
-        let network = self.network(trace).map_err(|error| self.refuse(error))?;
+        let network = match &self.trace {
+            Some(hop) => self.plan.network.over_trace(self.read_recording(hop)?),
+            None => self.plan.network.clone(),
+        };
         Ok(Prepared { scenario: self.clone(), network })
     }
 
@@ -93,7 +53,7 @@ impl Scenario {
             (None, Some(made)) => self.make_trace(made)?,
             (None, None) => {
                 let reason = "is missing; name a recorded trace: `--set trace=FILE`";
-                return Err(self.refuse_key("trace.file", reason.to_owned()));
+                return Err(self.origin.refuse_key("trace.file", reason.to_owned()));
             }
         };
         let kpi = match (&hop.kpi, hop.kpi_every_ms) {
@@ -103,7 +63,7 @@ impl Scenario {
         };
         let direction = self.flow[0].direction;
         TracePlan::new(Arc::new(trace), kpi.map(Arc::new), direction, hop.telemetry, &hop.link)
-            .map_err(|error| self.refuse(error.within("trace.link")))
+            .map_err(|error| self.origin.refuse(error.within("trace.link")))
     }
 
     fn make_trace(&self, made: &SynthTrace) -> Result<Trace, ScenarioError> {
@@ -112,11 +72,11 @@ impl Scenario {
             SynthRate::Mean(mean) => made.model.with_mean(mean, length, &streams),
             SynthRate::OfModel(rate) => made.model.with_rate(rate, length, &streams),
         };
-        trace.map_err(|error| self.refuse(error.within("trace.synth")))
+        trace.map_err(|error| self.origin.refuse(error.within("trace.synth")))
     }
 
     fn read_trace(&self, hop: &TraceHop, file: &Path) -> Result<Trace, ScenarioError> {
-        let refuse = |reason: String| self.refuse_key("trace.file", reason);
+        let refuse = |reason: String| self.origin.refuse_key("trace.file", reason);
         let bytes = read(file).map_err(refuse)?;
         let trace = Trace::parse(&bytes, hop.column.as_deref())
             .map_err(|error| refuse(format!("is not a trace: {}: {error}", file.display())))?;
@@ -134,7 +94,7 @@ impl Scenario {
     }
 
     fn read_kpi(&self, file: &Path, trace: &Trace) -> Result<KpiTrace, ScenarioError> {
-        let refuse = |reason: String| self.refuse_key("trace.kpi", reason);
+        let refuse = |reason: String| self.origin.refuse_key("trace.kpi", reason);
         let kpi = KpiTrace::parse(&read(file).map_err(refuse)?)
             .map_err(|error| refuse(format!("is not a KPI trace: {}: {error}", file.display())))?;
         let (last_ms, _) = kpi.values()[kpi.values().len() - 1];
@@ -173,23 +133,8 @@ impl Prepared {
         &self.scenario
     }
 
-    /// Runs the scenario with `scheme` under test. Events go to `recorder` in order of time; `progress` is called
-    /// every 100 ms of the run's clock and may stop it. The same seed gives the same events.
-    ///
-    /// # Errors
-    /// An option of a scheme that cannot have its value; more packets under way than memory should hold.
-    pub fn run(
-        &self,
-        scheme: &SchemeSpec,
-        seed: u64,
-        recorder: &mut dyn Recorder,
-        progress: &mut Progress<'_>,
-    ) -> Result<RunStats, RunError> {
-        let end = Time::ZERO + self.scenario.duration();
-        Driver::new(self, scheme, seed, recorder)?.run(end, progress)
-    }
-
-    pub(crate) fn network(&self) -> &NetworkPlan {
+    /// Everything between the ends of the scenario's flows.
+    pub fn network(&self) -> &NetworkPlan {
         &self.network
     }
 }

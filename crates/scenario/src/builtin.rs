@@ -7,7 +7,7 @@ pub fn builtin() -> &'static [(&'static str, &'static str)] {
 
 macro_rules! scenarios {
     ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../../../../scenarios/", $name, ".toml")))),*]
+        [$(($name, include_str!(concat!("../../../scenarios/", $name, ".toml")))),*]
     };
 }
 

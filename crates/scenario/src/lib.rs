@@ -1,0 +1,137 @@
+//! One experiment as one TOML file: a path, the devices and flows on it, and what is expected of them.
+//!
+//! A [`Document`] is what the file says. A [`Scenario`] is made from it once: everything in it was checked, its schemes were
+//! read and its network is planned. [`Scenario::prepare`] reads the files that it names.
+//!
+//! ```toml
+//! name = "stationary-idle"
+//! about = "One phone that stands still in an idle cell"
+//! source = "PBE-CC §6.2.1"
+//! duration_s = 20
+//! schemes = ["pbe", "bbr", "cubic", "oracle"]
+//!
+//! [cell]
+//! prbs = 100
+//!
+//! [[device]]
+//!
+//! [[flow]]
+//! label = "phone"
+//! rtt_ms = 42
+//!
+//! [[expect]]
+//! say = "PBE keeps queues short"
+//! scheme = "pbe"
+//! metric = "queueing_delay_ms.p95"
+//! at_most = 30
+//! ```
+//!
+//! Data crosses `[forward]` (a wire per flow), the shared `[internet]` queue and the last hop: a `[cell]`, a
+//! `[trace]`, or neither; what a device sends (`direction = "up"`) crosses them the other way round. ACKs come back
+//! over `[reverse]`. Any key can be overridden by its dotted path ([`Scenario::load`]).
+
+use std::ops::Deref;
+
+use airpace_cc::SchemeSpec;
+use airpace_path::ConfigError;
+
+mod builtin;
+mod check;
+mod document;
+mod error;
+mod overrides;
+mod prepare;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use builtin::builtin;
+pub use document::{
+    AckPath, ClockConfig, DecoderConfig, Device, Document, Expect, Flow, Outage, SynthTrace, TraceHop,
+};
+pub use error::ScenarioError;
+pub use prepare::Prepared;
+
+use check::Plan;
+
+/// One experiment that can be run, but for the files that it names. What its file said can be read through it.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    document: Document,
+    plan: Plan,
+    origin: Origin,
+}
+
+impl Deref for Scenario {
+    type Target = Document;
+
+    fn deref(&self) -> &Document {
+        &self.document
+    }
+}
+
+/// Where a scenario came from.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Origin {
+    file: String,
+    sets: Vec<(String, String)>,
+    /// As it was written, overrides included.
+    tree: toml::Table,
+}
+
+impl Scenario {
+    /// Reads a scenario. `file_name` says in errors where the text came from; `sets` are pairs of a key's dotted
+    /// path and its new value (`("flow.0.rtt_ms", "162")`), read as TOML or else as a string. Setting a table to
+    /// a string sets its `file`: `("trace", "FILE")`.
+    ///
+    /// # Errors
+    /// Names file, key and remedy: text that is not TOML, a key that does not exist (and the nearest that does),
+    /// a value of the wrong type, a path that cannot be built.
+    pub fn load(text: &str, file_name: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
+        let mut tree: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| ScenarioError::syntax(file_name, text, &error))?;
+        overrides::anchor_files(&mut tree, file_name);
+        for (key, value) in sets {
+            overrides::set(&mut tree, key, value)?;
+        }
+        let mut document: Document = serde_path_to_error::deserialize(toml::Value::Table(tree.clone()))
+            .map_err(|error| ScenarioError::typing(&|key| overrides::origin(sets, key, file_name), &error))?;
+        document.label();
+        let origin = Origin { file: file_name.to_owned(), sets: sets.to_vec(), tree };
+        let plan = document.plan(&origin).map_err(|error| origin.refuse(error))?;
+        Ok(Scenario { document, plan, origin })
+    }
+
+    /// The scenario as TOML, overrides included: [`Scenario::load`] reads it back.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(&self.origin.tree).expect("a table that was read can be written")
+    }
+
+    /// The schemes that are compared where the user names none; at least one.
+    pub fn schemes(&self) -> &[SchemeSpec] {
+        &self.plan.schemes
+    }
+
+    /// The scheme of a flow where `under_test` is the scheme under test.
+    pub fn scheme_of(&self, flow: usize, under_test: &SchemeSpec) -> SchemeSpec {
+        self.plan.own_schemes[flow].as_ref().unwrap_or(under_test).clone()
+    }
+}
+
+impl Origin {
+    /// Whether an override set something of this table, and made it thereby.
+    fn was_set(&self, table: &str) -> bool {
+        overrides::origin(&self.sets, table, "").starts_with("--set")
+    }
+
+    /// The error of a link's configuration as one of this scenario.
+    fn refuse(&self, error: ConfigError) -> ScenarioError {
+        let key = error.key.replace('[', ".").replace(']', "");
+        self.refuse_key(&key, error.reason)
+    }
+
+    /// The error that a key is to blame for.
+    fn refuse_key(&self, key: &str, reason: String) -> ScenarioError {
+        ScenarioError { place: overrides::origin(&self.sets, key, &self.file), key: key.to_owned(), reason }
+    }
+}

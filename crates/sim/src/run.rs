@@ -1,0 +1,64 @@
+//! Runs of a scenario.
+
+use airpace_cc::{SchemeError, SchemeSpec};
+use airpace_core::Time;
+use airpace_event::Recorder;
+use airpace_scenario::{Prepared, Scenario, ScenarioError};
+
+use crate::driver::{Driver, Progress};
+use crate::stats::RunStats;
+
+/// Why there was no run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The scenario, or a file that it names.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// An option of a scheme.
+    #[error(transparent)]
+    Scheme(#[from] SchemeError),
+    /// Far more is sent than the path carries, and nothing drops it.
+    #[error(
+        "more than {MOST_UNDER_WAY} packets are under way at {} s: lower the rate at which they are sent, or bound the queues",
+        at.as_secs_f64()
+    )]
+    Crowded {
+        /// When it was seen.
+        at: Time,
+    },
+}
+
+/// Data packets that may be under way at once: 6 GB of data.
+///
+/// Chosen: a hundred times what fills a long path; more would fill the memory.
+pub(crate) const MOST_UNDER_WAY: usize = 4_000_000;
+
+/// Runs a scenario once: reads its files, then [`run_prepared`].
+///
+/// # Errors
+/// As [`Scenario::prepare`] and [`run_prepared`].
+pub fn run(
+    scenario: &Scenario,
+    scheme: &SchemeSpec,
+    seed: u64,
+    recorder: &mut dyn Recorder,
+    progress: &mut Progress<'_>,
+) -> Result<RunStats, RunError> {
+    run_prepared(&scenario.prepare()?, scheme, seed, recorder, progress)
+}
+
+/// Runs a scenario with `scheme` under test. Events go to `recorder` in order of time; `progress` is called every 100 ms of
+/// the run's clock and may stop it. The same seed gives the same events.
+///
+/// # Errors
+/// An option of a scheme that cannot have its value; more packets under way than memory should hold.
+pub fn run_prepared(
+    prepared: &Prepared,
+    scheme: &SchemeSpec,
+    seed: u64,
+    recorder: &mut dyn Recorder,
+    progress: &mut Progress<'_>,
+) -> Result<RunStats, RunError> {
+    let end = Time::ZERO + prepared.scenario().duration();
+    Driver::new(prepared, scheme, seed, recorder)?.run(end, progress)
+}
