@@ -30,8 +30,11 @@ fn a_scheme_is_drawn_like_no_other_and_its_defaults_can_be_read() {
             assert_ne!(scheme.style.colour, other.style.colour, "{} and {}", scheme.name, other.name);
         }
         for option in scheme.options {
+            let default = format!("{}:{}={}", scheme.name, option.name, option.default);
+            assert!(SchemeSpec::parse(&default).is_ok(), "`{default}` says nothing new");
             let nonsense = format!("{}:{}=nonsense", scheme.name, option.name);
-            assert!(SchemeSpec::parse(&nonsense).is_err(), "`{nonsense}` is refused");
+            let refused = SchemeSpec::parse(&nonsense).expect_err("nonsense is refused").to_string();
+            assert!(refused.contains(option.name) && refused.contains("give "), "`{nonsense}`: {refused}");
         }
     }
 }
