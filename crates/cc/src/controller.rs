@@ -10,8 +10,36 @@ use airpace_radio::RadioReport;
 
 use crate::registry::DeviceFlows;
 
+/// What a half of a scheme works from beside packets and ACKs. Of what it does not name here, drivers tell it nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sees {
+    /// Nothing else: any transport can carry it.
+    #[default]
+    Packets,
+    /// What a mobile device at its own end tells: the radio's reports, and to a controller what the device knows of its
+    /// flows. It works without them as well, where its end is no device or the device tells nothing.
+    Device,
+    /// The same, but it is of no use at an end that is no device.
+    DeviceOnly,
+    /// What only a simulator can know ([`Controller::on_truth`]): no real transport can carry it. Only for controllers that
+    /// bound what the others can reach.
+    Truth,
+}
+
+impl Sees {
+    /// Whether a device at its end has something to tell it.
+    pub fn is_device(self) -> bool {
+        matches!(self, Sees::Device | Sees::DeviceOnly)
+    }
+}
+
 /// The sender's half of a scheme.
 pub trait Controller: Send {
+    /// What it works from beside packets and ACKs. Drivers ask once, before the flow begins, and spare all others the work.
+    fn sees(&self) -> Sees {
+        Sees::Packets
+    }
+
     /// A data packet was handed to the path.
     fn on_sent(&mut self, _sent: &Sent) {}
 
@@ -25,21 +53,15 @@ pub trait Controller: Send {
     /// Packets were declared lost.
     fn on_loss(&mut self, loss: &Loss<'_>);
 
-    /// Whether the scheme uses what a device at the sender's end can tell, [`Controller::on_radio`] and
-    /// [`Controller::on_device`]. Drivers ask once, before the flow begins, and spare all others the work.
-    fn wants_telemetry(&self) -> bool {
-        false
-    }
-
-    /// The sender's own radio reported a subframe (uplink schemes; most schemes have no radio at the sender). Only its
-    /// own grants are in it, in both directions.
+    /// The sender's own radio reported a subframe ([`Sees::Device`]: uplink schemes; most schemes have no radio at the
+    /// sender). Only its own grants are in it, in both directions.
     fn on_radio(&mut self, _report: &RadioReport) {}
 
-    /// What the sender's own device knows of its flows: when it begins, and whenever that may have changed (uplink
-    /// schemes; most schemes run on a server that has no radio to share).
+    /// What the sender's own device knows of its flows: when it begins, and whenever that may have changed
+    /// ([`Sees::Device`]: uplink schemes; most schemes run on a server that has no radio to share).
     fn on_device(&mut self, _now: Time, _flows: &DeviceFlows) {}
 
-    /// What only a simulator can know. Nothing but the Oracle may use it; real transports never call it.
+    /// What only a simulator can know ([`Sees::Truth`]); real transports never call it.
     fn on_truth(&mut self, _truth: &Truth) {}
 
     /// The instant asked for by [`Controller::next_timer`] has come.
@@ -71,10 +93,16 @@ pub trait Controller: Send {
 
 /// The receiver's half of a scheme, for schemes that have one: turns packets and radio reports into feedback.
 pub trait Receiver: Send {
+    /// What it works from beside packets. Drivers ask once, before the flow begins, and spare all others the work. One that
+    /// sees [`Sees::DeviceOnly`] makes a scheme for downloads alone.
+    fn sees(&self) -> Sees {
+        Sees::Packets
+    }
+
     /// A data packet arrived.
     fn on_packet(&mut self, arrival: &Arrival<'_>);
 
-    /// The device's radio reported a subframe of one carrier.
+    /// The device's radio reported a subframe of one carrier ([`Sees::Device`]).
     fn on_radio(&mut self, _report: &RadioReport) {}
 
     /// The instant asked for by [`Receiver::next_timer`] has come; whether an ACK is to leave now though nothing arrived.
@@ -96,11 +124,6 @@ pub trait Receiver: Send {
     /// Source: RFC 9293 §3.8.6 (the advertised window)
     fn window(&mut self, _now: Time) -> Option<Bytes> {
         None
-    }
-
-    /// Whether it is of use on a mobile device only: what it does for a download it cannot do for an upload.
-    fn is_for_devices(&self) -> bool {
-        false
     }
 
     /// Names the receiver's internals for plots and logs; its state is the controller's to name.

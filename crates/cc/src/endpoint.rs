@@ -11,13 +11,20 @@
 //! [`Acker::on_packet`] or [`Acker::on_timeout`], drain [`Acker::poll_ack`], wait until [`Acker::next`]. Lost bytes are sent again as new
 //! packets: a number is never used twice, so an ACK is never ambiguous.
 //!
+//! A sender counts bytes; it does not hold them. For a driver that only counts too ([`Backlog::Unlimited`],
+//! [`Backlog::Limited`]) it books losses itself. A transport that carries real bytes ([`Backlog::Carried`]) is told by
+//! number which packets were delivered and which are lost ([`Sender::poll_settled`]). [`Outbox`] puts a stream of bytes
+//! on the numbers, and says how much more the application may hand over.
+//!
 //! Source: RFC 9002, RFC 9000 §13
 
 mod acker;
+mod outbox;
 mod ranges;
 mod rtt;
 mod sender;
 mod sent;
+mod spans;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +35,7 @@ use airpace_core::{Bytes, Ecn, FlowId, Rider};
 use airpace_event::{Acked, Lost};
 
 pub use acker::{Acker, Received};
+pub use outbox::Outbox;
 pub use ranges::Ranges;
 pub use rtt::RttEstimator;
 pub use sender::Sender;
@@ -79,8 +87,26 @@ impl AckPolicy {
 pub enum Backlog {
     /// Always more.
     Unlimited,
-    /// So many bytes, first transmissions and what is to be sent again.
+    /// So many bytes, first transmissions and what is to be sent again. The sender adds what is lost by itself.
+    ///
+    /// It counts bytes and does not know which they are. If a loss was spurious and its bytes have left again, other bytes
+    /// are taken off in their place.
     Limited(Bytes),
+    /// Bytes that the driver holds and puts on the packets: it is told what becomes of each packet
+    /// ([`Sender::poll_settled`]), and says before each [`Sender::poll_transmit`] what is to be sent
+    /// ([`Sender::set_backlog`]).
+    Carried {
+        /// Size on the wire of the packet that leaves next. One of more than a full-sized packet is cut to that. Zero:
+        /// there is none; the sender may repeat an old packet to provoke an ACK.
+        next: Bytes,
+        /// What comes after it. Zero: the application has no more.
+        rest: Bytes,
+    },
+}
+
+impl Backlog {
+    /// A driver that carries bytes has none at present.
+    pub const NOTHING_CARRIED: Backlog = Backlog::Carried { next: Bytes::ZERO, rest: Bytes::ZERO };
 }
 
 /// A data packet to put on the path now.
@@ -90,6 +116,11 @@ pub struct Transmit {
     pub number: u64,
     /// Its size.
     pub bytes: Bytes,
+    /// The packet whose bytes it repeats, if it is sent for nothing but to provoke an ACK. That packet was outstanding
+    /// when this one left, and is the one that stands for the bytes: the loss of a copy asks for nothing.
+    ///
+    /// Source: RFC 9002 §6.2.4
+    pub copy_of: Option<u64>,
     /// Whether queues may mark it.
     pub ecn: Ecn,
     /// Bytes for the receiver half.
@@ -117,6 +148,25 @@ pub struct AckFrame {
     pub window: Option<Bytes>,
     /// How long the ACK of `largest` was held back.
     pub delay: Duration,
+}
+
+/// What became of a packet. Of each number, a delivery is told once at most, and so is a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It was acknowledged for the first time: what it carried has arrived.
+    Delivered {
+        /// Its number.
+        number: u64,
+        /// Whether it was told lost before. The loss was spurious then: it was late, or its ACK was. What it carried need
+        /// not be sent again, if that has not happened meanwhile.
+        declared_lost: bool,
+    },
+    /// It counts as lost: what it carried is to be sent again, unless it was a copy. It may still be told delivered later,
+    /// until [`Sender::remembered_from`] has passed its number.
+    Lost {
+        /// Its number.
+        number: u64,
+    },
 }
 
 /// What an input showed, in the words that a driver records.

@@ -41,5 +41,5 @@ pub mod verus;
 pub mod vivace;
 pub mod window;
 
-pub use controller::{Ack, Control, Controller, Inspect, Loss, Receiver, Sent};
+pub use controller::{Ack, Control, Controller, Inspect, Loss, Receiver, Sees, Sent};
 pub use scheme::{Ends, Scheme, SchemeError, SchemeSpec, Setup};

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
 
-use crate::controller::{Ack, Control, Controller, Inspect, Loss, Sent, Truth};
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, Sees, Sent, Truth};
 use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
 
 /// Time over which the queue is brought to where it should be.
@@ -88,6 +88,10 @@ impl Oracle {
 }
 
 impl Controller for Oracle {
+    fn sees(&self) -> Sees {
+        Sees::Truth
+    }
+
     fn on_sent(&mut self, sent: &Sent) {
         if let Some(slot) = self.wire.back_mut() {
             slot.sent += sent.bytes;

@@ -5,7 +5,7 @@ mod plan;
 use std::time::Duration;
 
 use airpace_cc::controller::{
-    Ack, Arrival, Controller, Inspect, Loss, LossCause, RateSample, Receiver, Rtt, Sent, SentPacket,
+    Ack, Arrival, Controller, Inspect, Loss, LossCause, RateSample, Receiver, Rtt, Sees, Sent, SentPacket,
 };
 use airpace_cc::registry::DeviceFlows;
 use airpace_cc::scheme::{self, SCHEMES};
@@ -30,9 +30,32 @@ fn a_scheme_is_drawn_like_no_other_and_its_defaults_can_be_read() {
             assert_ne!(scheme.style.colour, other.style.colour, "{} and {}", scheme.name, other.name);
         }
         for option in scheme.options {
+            let default = format!("{}:{}={}", scheme.name, option.name, option.default);
+            assert!(SchemeSpec::parse(&default).is_ok(), "`{default}` says nothing new");
             let nonsense = format!("{}:{}=nonsense", scheme.name, option.name);
-            assert!(SchemeSpec::parse(&nonsense).is_err(), "`{nonsense}` is refused");
+            let refused = SchemeSpec::parse(&nonsense).expect_err("nonsense is refused").to_string();
+            assert!(refused.contains(option.name) && refused.contains("give "), "`{nonsense}`: {refused}");
         }
+    }
+}
+
+#[test]
+fn only_the_oracle_sees_what_no_transport_can_know() {
+    let sees = |choice: &str| {
+        let setup = Setup { mss: MSS, rng: Streams::new(1).stream("sees") };
+        let ends = SchemeSpec::parse(choice).and_then(|spec| spec.build(&setup)).unwrap();
+        (ends.controller.sees(), ends.receiver.map_or(Sees::Packets, |receiver| receiver.sees()))
+    };
+    for choice in choices() {
+        let expected = match choice.split(['@', ':']).next().unwrap() {
+            "oracle" => (Sees::Truth, Sees::Packets),
+            "pbe" => (Sees::Packets, Sees::Device),
+            // From the device it steers what the device receives.
+            "biscay" if choice.contains("window") => (Sees::Packets, Sees::DeviceOnly),
+            "biscay" => (Sees::Device, Sees::Device),
+            _ => (Sees::Packets, Sees::Packets),
+        };
+        assert_eq!(sees(&choice), expected, "{choice}: the controller, and the receiver half");
     }
 }
 

@@ -80,14 +80,6 @@ pub enum EvalError {
         /// What was meant, and those that exist.
         instead: String,
     },
-    /// A scenario lists a scheme that does not exist.
-    #[error("scenario {scenario}: `schemes`: {reason}")]
-    Scheme {
-        /// The scenario.
-        scenario: String,
-        /// What is wrong.
-        reason: String,
-    },
     /// Two scenarios of one run have the same name.
     #[error(
         "two scenarios are called `{name}`; tables are told apart by it: change `name` in one, or run them one by one"

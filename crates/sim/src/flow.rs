@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use airpace_cc::controller::Arrival;
+use airpace_cc::controller::{Arrival, Sees};
 use airpace_cc::endpoint::{Acker, Sender, SenderConfig};
 use airpace_cc::filter::WindowedMax;
 use airpace_cc::pacer::PacerConfig;
@@ -43,7 +43,7 @@ pub(crate) struct FlowState {
     pub(crate) app: u32,
     /// Whether the sender is told the truth.
     pub(crate) wants_truth: bool,
-    /// Whether the end at the device uses its radio: a receiver half, or a controller that asks for it.
+    /// Whether the end at the device uses its radio: its receiver half, or its controller.
     pub(crate) hears_radio: bool,
     /// Its device's.
     clock: DeviceClock,
@@ -71,8 +71,8 @@ impl FlowState {
         let flow = &scenario.flow[index];
         let stream = |part: &str| streams.stream(&format!("flow.{index}.{part}"));
         let ends = spec.build(&Setup { mss: MSS, rng: stream("controller") })?;
-        let needs_device = ends.receiver.as_ref().is_some_and(|receiver| receiver.is_for_devices());
-        if needs_device && flow.direction == Direction::Uplink {
+        let receiver_sees = ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees());
+        if receiver_sees == Sees::DeviceOnly && flow.direction == Direction::Uplink {
             return Err(SchemeError::DownloadsOnly(spec.text().to_owned()));
         }
         let late = stream("start").range(0.0, START_SPREAD_MS) * 1e-3;
@@ -87,10 +87,10 @@ impl FlowState {
             key: key(flow, id),
             // Applications that the scenario does not name get numbers that it cannot name.
             app: flow.app.map_or(u32::from(u16::MAX) + 1 + index as u32, u32::from),
-            wants_truth: spec.scheme().name == "oracle",
+            wants_truth: ends.controller.sees() == Sees::Truth,
             hears_radio: match flow.direction {
-                Direction::Downlink => ends.receiver.is_some(),
-                Direction::Uplink => ends.controller.wants_telemetry(),
+                Direction::Downlink => receiver_sees.is_device(),
+                Direction::Uplink => ends.controller.sees().is_device(),
             },
             clock: DeviceClock::new(&scenario.device[usize::from(flow.device)].clock),
             sender: Sender::new(config, ends.controller, traffic.backlog()),

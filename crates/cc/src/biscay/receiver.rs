@@ -8,7 +8,7 @@ use std::time::Duration;
 use airpace_core::{Bytes, Direction, Rate, Rider, Time};
 use airpace_radio::RadioReport;
 
-use crate::controller::{Arrival, Inspect, Receiver};
+use crate::controller::{Arrival, Inspect, Receiver, Sees};
 use crate::registry::DeviceFlows;
 
 use super::Tuning;
@@ -145,8 +145,9 @@ impl Receiver for BiscayReceiver {
         advertising.window
     }
 
-    fn is_for_devices(&self) -> bool {
-        self.advertising.is_some()
+    fn sees(&self) -> Sees {
+        // A server has no radio: it would advertise a window without knowing what the device's link carries.
+        if self.advertising.is_some() { Sees::DeviceOnly } else { Sees::Device }
     }
 
     fn inspect(&self, out: &mut Inspect) {

@@ -15,7 +15,7 @@ use airpace_radio::RadioReport;
 
 use crate::bbr::full_pipe::FullPipe;
 use crate::bbr::{self, Bbr};
-use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sees, Sent};
 use crate::cubic::Cubic;
 use crate::registry::DeviceFlows;
 use crate::reno::Reno;
@@ -433,8 +433,8 @@ impl Controller for Biscay {
         }
     }
 
-    fn wants_telemetry(&self) -> bool {
-        true
+    fn sees(&self) -> Sees {
+        Sees::Device
     }
 
     fn on_radio(&mut self, report: &RadioReport) {

@@ -1,29 +1,23 @@
 //! The sending end: asks the controller, obeys it, and tells it what the ACKs show.
 
+mod recovery;
+
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use airpace_core::{Bytes, Ecn, Time};
-use airpace_event::{Acked, Lost};
+use airpace_event::Acked;
 use airpace_radio::RadioReport;
 
-use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Rtt, Sent, SentPacket, Truth};
+use self::recovery::Timeouts;
+use crate::controller::{Ack, Control, Controller, Inspect, LossCause, Rtt, Sent, SentPacket, Truth};
 use crate::delivery_rate::DeliveryRate;
 use crate::endpoint::sent::{Entry, SentPackets, Status};
-use crate::endpoint::{AckError, AckFrame, Backlog, Outcome, Ranges, RttEstimator, SenderConfig, Transmit};
+use crate::endpoint::{
+    AckError, AckFrame, Backlog, Outcome, Ranges, RttEstimator, SenderConfig, Settled, Transmit,
+};
 use crate::pacer::Pacer;
 use crate::registry::DeviceFlows;
-
-/// Probe timeouts after which a silence means that all is lost.
-///
-/// Source: RFC 9002 §7.6.1 (`kPersistentCongestionThreshold`)
-const PERSISTENT_PROBES: u32 = 3;
-
-/// The least silence after which all that is outstanding counts as lost though no ACK proves it.
-///
-/// Source: RFC 6298 §2.4
-///
-/// Differs: RFC 9002 waits for an ACK however long that takes; a rate-based sender would go on sending into the void.
-const LEAST_SILENCE: Duration = Duration::from_secs(1);
 
 /// The sending end of one flow.
 pub struct Sender {
@@ -61,28 +55,11 @@ pub struct Sender {
     probe_due: bool,
 
     spurious_losses: u64,
+    /// What a driver that carries bytes has not heard yet; empty for all others.
+    settled: VecDeque<Settled>,
     /// Scratch, kept for its memory.
     acked: Vec<SentPacket>,
     lost: Vec<SentPacket>,
-}
-
-/// How long to wait for news.
-#[derive(Clone, Copy, Debug)]
-struct Timeouts {
-    /// Until a probe is sent, without back-off.
-    probe: Duration,
-    /// Until losses count as persistent congestion.
-    persistent: Duration,
-    /// Until silence means that all is lost.
-    silence: Duration,
-}
-
-impl Timeouts {
-    fn of(rtt: &RttEstimator, deliberate_delay: Duration) -> Timeouts {
-        let probe = rtt.probe_timeout(deliberate_delay);
-        let persistent = probe * PERSISTENT_PROBES;
-        Timeouts { probe, persistent, silence: persistent.max(LEAST_SILENCE) }
-    }
 }
 
 /// What last kept the sender from sending.
@@ -130,6 +107,7 @@ impl Sender {
             probes: 0,
             probe_due: false,
             spurious_losses: 0,
+            settled: VecDeque::new(),
             acked: Vec::new(),
             lost: Vec::new(),
         }
@@ -146,16 +124,15 @@ impl Sender {
         }
         let bytes = match self.backlog {
             Backlog::Unlimited => self.config.mss,
-            Backlog::Limited(left) => left.min(self.config.mss),
+            Backlog::Limited(left) | Backlog::Carried { next: left, .. } => left.min(self.config.mss),
         };
         if self.probe_due {
             self.probe_due = false;
             if bytes > Bytes::ZERO {
-                return Some(self.transmit(now, bytes, false));
+                return Some(self.transmit(now, bytes, None));
             }
-            if let Some(oldest) = self.packets.oldest_outstanding() {
-                let bytes = oldest.bytes();
-                return Some(self.transmit(now, bytes, true));
+            if let Some((number, bytes)) = self.packets.oldest_outstanding() {
+                return Some(self.transmit(now, bytes, Some(number)));
             }
         }
         if bytes == Bytes::ZERO {
@@ -179,7 +156,7 @@ impl Sender {
             self.blocked = Blocked::Pacing(self.pacer.next(bytes).unwrap_or(now));
             return None;
         }
-        Some(self.transmit(now, bytes, false))
+        Some(self.transmit(now, bytes, None))
     }
 
     /// An acknowledgement arrived.
@@ -201,6 +178,13 @@ impl Sender {
             }
             return Ok(Outcome::default());
         };
+        if self.is_carried() {
+            let told = |packet: &SentPacket| Settled::Delivered {
+                number: packet.number,
+                declared_lost: packet.declared_lost,
+            };
+            self.settled.extend(self.acked.iter().map(told));
+        }
         let sample = self.sample_rtt(now, &newest, frame);
         self.largest_acked = self.largest_acked.max(Some(newest.number));
         self.probes = 0;
@@ -295,11 +279,28 @@ impl Sender {
         (earliest < Time::NEVER).then_some(earliest)
     }
 
-    /// The application has `bytes` more to send.
+    /// What became of a packet, in the order in which it was seen; drain it until `None` after [`Sender::on_ack`] and
+    /// [`Sender::on_timeout`], and say with [`Sender::set_backlog`] what is now to be sent. Told only where the backlog is
+    /// [`Backlog::Carried`].
+    pub fn poll_settled(&mut self) -> Option<Settled> {
+        self.settled.pop_front()
+    }
+
+    /// Nothing will be told of numbers below this one any more; a driver may forget what they carried.
+    pub fn remembered_from(&self) -> u64 {
+        self.packets.base()
+    }
+
+    /// The application has `bytes` more to send, where the backlog is [`Backlog::Limited`].
     pub fn offer(&mut self, bytes: Bytes) {
         if let Backlog::Limited(left) = &mut self.backlog {
             *left += bytes;
         }
+    }
+
+    /// What there is to send, in the place of what was known of it.
+    pub fn set_backlog(&mut self, backlog: Backlog) {
+        self.backlog = backlog;
     }
 
     /// The flow is over: nothing more is sent, lost or not. ACKs are still understood.
@@ -375,25 +376,43 @@ impl Sender {
         self.controller.inspect(out);
     }
 
-    fn transmit(&mut self, now: Time, bytes: Bytes, copy: bool) -> Transmit {
+    fn is_carried(&self) -> bool {
+        matches!(self.backlog, Backlog::Carried { .. })
+    }
+
+    fn transmit(&mut self, now: Time, bytes: Bytes, copy_of: Option<u64>) -> Transmit {
         if self.inflight == Bytes::ZERO {
             self.silent_since = now;
         }
         self.inflight += bytes;
-        if let (Backlog::Limited(left), false) = (&mut self.backlog, copy) {
-            *left -= bytes;
+        match &mut self.backlog {
+            Backlog::Limited(left) if copy_of.is_none() => *left -= bytes,
+            Backlog::Carried { next, rest } if copy_of.is_none() => {
+                *rest += *next - bytes;
+                *next = Bytes::ZERO;
+            }
+            _ => {}
         }
         let rate = self.rate.on_sent(now, bytes, self.inflight);
         // No IP packet is longer than 64 KiB.
-        let entry = Entry { sent: now, bytes: bytes.0 as u32, copy, status: Status::Outstanding, rate };
+        let entry = Entry {
+            sent: now,
+            bytes: bytes.0 as u32,
+            copy: copy_of.is_some(),
+            status: Status::Outstanding,
+            rate,
+        };
         let number = self.packets.push(entry);
         self.last_sent = now;
         self.pacer.on_sent(now, bytes);
-        let app_limited = self.backlog == Backlog::Limited(Bytes::ZERO);
+        let app_limited = matches!(
+            self.backlog,
+            Backlog::Limited(Bytes::ZERO) | Backlog::Carried { rest: Bytes::ZERO, .. }
+        );
         self.controller.on_sent(&Sent { now, number, bytes, inflight: self.inflight, app_limited });
         let header = self.controller.header();
         self.refresh(now);
-        Transmit { number, bytes, ecn: self.ecn, header }
+        Transmit { number, bytes, copy_of, ecn: self.ecn, header }
     }
 
     fn check(&self, frame: &AckFrame) -> Result<(), AckError> {
@@ -450,93 +469,6 @@ impl Sender {
         Some(sample)
     }
 
-    /// Collects what ACKs and time show to be lost in `self.lost`; their bytes.
-    fn detect_losses(&mut self, now: Time) -> Bytes {
-        let Some(largest_acked) = self.largest_acked else { return Bytes::ZERO };
-        let mut bytes = Bytes::ZERO;
-        self.lost.clear();
-        let Sender { packets, lost, rate, inflight, backlog, .. } = self;
-        self.loss_time = packets.lose(now, largest_acked, self.rtt.loss_delay(), |number, entry| {
-            bytes += entry.bytes();
-            lost.push(lose(number, entry, rate, inflight, backlog));
-        });
-        bytes
-    }
-
-    /// Collects all that is outstanding in `self.lost`; their bytes.
-    fn lose_everything(&mut self) -> Bytes {
-        let mut bytes = Bytes::ZERO;
-        self.lost.clear();
-        self.loss_time = None;
-        let Sender { packets, lost, rate, inflight, backlog, .. } = self;
-        packets.lose_all(|number, entry| {
-            bytes += entry.bytes();
-            lost.push(lose(number, entry, rate, inflight, backlog));
-        });
-        bytes
-    }
-
-    fn report_losses(&mut self, now: Time, prior_inflight: Bytes, bytes: Bytes) -> Option<Lost> {
-        if self.lost.is_empty() {
-            return None;
-        }
-        let cause = if self.is_persistent() { LossCause::Persistent } else { LossCause::Threshold };
-        self.report(now, prior_inflight, bytes, cause)
-    }
-
-    /// Tells the controller of `self.lost`.
-    fn report(&mut self, now: Time, prior_inflight: Bytes, lost: Bytes, cause: LossCause) -> Option<Lost> {
-        if self.lost.is_empty() {
-            return None;
-        }
-        self.controller.on_loss(&Loss {
-            now,
-            packets: &self.lost,
-            lost,
-            prior_inflight,
-            inflight: self.inflight,
-            next_number: self.packets.next_number(),
-            cause,
-        });
-        Some(Lost { time: now, flow: self.config.flow, packets: self.lost.len() as u64, bytes: lost })
-    }
-
-    /// Whether a run of lost packets without an acknowledged one among them is long enough to be persistent
-    /// congestion, all of it sent after the first RTT sample.
-    ///
-    /// Source: RFC 9002 §7.6.2
-    fn is_persistent(&self) -> bool {
-        let Some(first_sample) = self.first_sample else { return false };
-        let mut lost = self.lost.iter().filter(|packet| packet.sent >= first_sample);
-        let Some(mut begin) = lost.next() else { return false };
-        let mut end = begin.number;
-        lost.any(|packet| {
-            if packet.number != end + 1 {
-                begin = packet;
-            }
-            end = packet.number;
-            packet.sent - begin.sent >= self.timeouts.persistent
-        })
-    }
-
-    /// When a probe is sent to provoke an ACK; never while a loss is about to be declared by time.
-    ///
-    /// Source: RFC 9002 §6.2.1
-    fn probe_deadline(&self) -> Option<Time> {
-        let is_armed = self.inflight > Bytes::ZERO && self.loss_time.is_none();
-        let backed_off = match self.probes {
-            0 => self.timeouts.probe,
-            probes => self.timeouts.probe.saturating_mul(1 << probes.min(16)),
-        };
-        is_armed.then(|| self.last_sent + backed_off)
-    }
-
-    /// When silence means that all that is outstanding is lost.
-    fn silence_deadline(&self) -> Option<Time> {
-        let is_armed = self.inflight > Bytes::ZERO;
-        is_armed.then(|| self.silent_since + self.timeouts.silence)
-    }
-
     /// The receiver half says something of its own accord.
     fn hear(&mut self, now: Time, feedback: &[u8]) {
         if !feedback.is_empty() {
@@ -550,20 +482,4 @@ impl Sender {
         debug_assert!(self.control.cwnd >= self.config.mss, "a window of at least one MSS is the contract");
         self.pacer.set_rate(now, self.control.pacing_rate);
     }
-}
-
-/// Books one packet as lost: out of flight, and to be sent again.
-fn lose(
-    number: u64,
-    entry: &Entry,
-    rate: &mut DeliveryRate,
-    inflight: &mut Bytes,
-    backlog: &mut Backlog,
-) -> SentPacket {
-    *inflight -= entry.bytes();
-    rate.on_lost(entry.bytes());
-    if let (Backlog::Limited(left), false) = (backlog, entry.copy) {
-        *left += entry.bytes();
-    }
-    entry.packet(number)
 }

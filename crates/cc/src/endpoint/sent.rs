@@ -78,6 +78,11 @@ impl SentPackets {
         self.base + self.entries.len() as u64
     }
 
+    /// Number of the oldest packet that is remembered, or else of the one that is pushed next.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
     /// How many are remembered.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -94,11 +99,11 @@ impl SentPackets {
         self.next_number() - 1
     }
 
-    /// The oldest packet outstanding.
-    pub fn oldest_outstanding(&mut self) -> Option<&Entry> {
+    /// Number and size of the oldest packet outstanding.
+    pub fn oldest_outstanding(&mut self) -> Option<(u64, Bytes)> {
         self.advance();
         let index = (self.settled - self.base) as usize;
-        self.entries.get(index)
+        self.entries.get(index).map(|entry| (self.settled, entry.bytes()))
     }
 
     /// Settles the packets `lowest..=highest` as acknowledged; visits those that were not, with their former status.

@@ -1,5 +1,7 @@
 //! Stories of one sender and one receiver, step by step.
 
+mod carried;
+
 use std::time::Duration;
 
 use airpace_core::{Bytes, Ecn, FlowId, Rate, Rider, Time};

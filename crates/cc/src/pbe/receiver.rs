@@ -7,7 +7,7 @@ use std::time::Duration;
 use airpace_core::{Bytes, Rate, Rider, Time};
 use airpace_radio::RadioReport;
 
-use crate::controller::{Arrival, Inspect, Receiver};
+use crate::controller::{Arrival, Inspect, Receiver, Sees};
 
 use super::Tuning;
 use super::bottleneck::{Bottleneck, Evidence};
@@ -88,6 +88,10 @@ impl PbeReceiver {
 }
 
 impl Receiver for PbeReceiver {
+    fn sees(&self) -> Sees {
+        Sees::Device
+    }
+
     fn on_packet(&mut self, arrival: &Arrival<'_>) {
         self.see_clock(arrival.now);
         self.device_flows = arrival.device.flows;

@@ -23,7 +23,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use airpace_cc::controller::{Arrival, Control, Inspect, Truth};
+use airpace_cc::controller::{Arrival, Control, Inspect, Sees, Truth};
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Sender, SenderConfig};
 use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::{DeviceFlows, FlowRegistry};
@@ -118,6 +118,8 @@ pub struct Plan {
 }
 
 struct Flow {
+    /// What its controller works from, and its receiver half.
+    sees: [Sees; 2],
     sender: Sender,
     acker: Acker,
     wake: Option<Time>,
@@ -215,6 +217,10 @@ impl Plan {
             ack: AckPolicy::default(),
         };
         self.flows.push(Flow {
+            sees: [
+                ends.controller.sees(),
+                ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees()),
+            ],
             sender: Sender::new(config, ends.controller, backlog),
             acker: Acker::new(AckPolicy::default(), ends.receiver),
             wake: Some(self.now),
@@ -537,14 +543,19 @@ impl Plan {
                 on_wire: self.flows[index].on_wire,
                 forward_delay,
             };
-            self.flows[index].sender.on_truth(&truth);
+            if self.flows[index].sees[0] == Sees::Truth {
+                self.flows[index].sender.on_truth(&truth);
+            }
             self.drain(index);
         }
         if self.conditions.radio && self.now > Time::ZERO {
             self.report_radio();
         }
-        if let Some(modem) = self.modem.filter(|_| self.now > Time::ZERO) {
-            self.report_uplink(modem);
+        match self.modem.filter(|_| self.now > Time::ZERO) {
+            Some(modem) => self.report_uplink(modem),
+            // Nobody hears what is granted while the modem is silent.
+            None if !self.conditions.radio => self.flows.iter_mut().for_each(|flow| flow.served_bits = 0.0),
+            None => {}
         }
         self.schedule(self.now + Duration::from_millis(1), What::Subframe);
     }

@@ -67,9 +67,11 @@ impl Plan {
             },
         };
         for index in 0..self.flows.len() {
-            let seen = self.registry.view(self.now, &key(index));
-            self.flows[index].sender.on_device(self.now, &seen);
-            self.flows[index].sender.on_radio(self.now, &report);
+            if self.flows[index].sees[0].is_device() {
+                let seen = self.registry.view(self.now, &key(index));
+                self.flows[index].sender.on_device(self.now, &seen);
+                self.flows[index].sender.on_radio(self.now, &report);
+            }
             self.drain(index);
         }
     }
@@ -97,7 +99,8 @@ impl Plan {
                 start += prbs;
             }
         }
-        for (index, flow) in self.flows.iter_mut().enumerate() {
+        let listeners = self.flows.iter_mut().enumerate().filter(|(_, flow)| flow.sees[1].is_device());
+        for (index, flow) in listeners {
             let rnti = Rnti(0x100 + index as u16);
             let granted = dcis.iter().any(|dci| dci.rnti == rnti);
             flow.acker.on_radio(&RadioReport {

@@ -1,0 +1,157 @@
+//! Losses and silences: what counts as lost, and when the sender asks or gives up.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Time};
+use airpace_event::Lost;
+
+use super::Sender;
+use crate::controller::{Loss, LossCause, SentPacket};
+use crate::delivery_rate::DeliveryRate;
+use crate::endpoint::sent::Entry;
+use crate::endpoint::{Backlog, RttEstimator, Settled};
+
+/// Probe timeouts after which a silence means that all is lost.
+///
+/// Source: RFC 9002 §7.6.1 (`kPersistentCongestionThreshold`)
+const PERSISTENT_PROBES: u32 = 3;
+
+/// The least silence after which all that is outstanding counts as lost though no ACK proves it.
+///
+/// Source: RFC 6298 §2.4
+///
+/// Differs: RFC 9002 waits for an ACK however long that takes; a rate-based sender would go on sending into the void.
+const LEAST_SILENCE: Duration = Duration::from_secs(1);
+
+/// How long to wait for news.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timeouts {
+    /// Until a probe is sent, without back-off.
+    pub(super) probe: Duration,
+    /// Until losses count as persistent congestion.
+    pub(super) persistent: Duration,
+    /// Until silence means that all is lost.
+    pub(super) silence: Duration,
+}
+
+impl Timeouts {
+    pub(super) fn of(rtt: &RttEstimator, deliberate_delay: Duration) -> Timeouts {
+        let probe = rtt.probe_timeout(deliberate_delay);
+        let persistent = probe * PERSISTENT_PROBES;
+        Timeouts { probe, persistent, silence: persistent.max(LEAST_SILENCE) }
+    }
+}
+
+impl Sender {
+    /// Collects what ACKs and time show to be lost in `self.lost`; their bytes.
+    pub(super) fn detect_losses(&mut self, now: Time) -> Bytes {
+        let Some(largest_acked) = self.largest_acked else { return Bytes::ZERO };
+        let mut bytes = Bytes::ZERO;
+        self.lost.clear();
+        let Sender { packets, lost, rate, inflight, backlog, .. } = self;
+        self.loss_time = packets.lose(now, largest_acked, self.rtt.loss_delay(), |number, entry| {
+            bytes += entry.bytes();
+            lost.push(lose(number, entry, rate, inflight, backlog));
+        });
+        bytes
+    }
+
+    /// Collects all that is outstanding in `self.lost`; their bytes.
+    pub(super) fn lose_everything(&mut self) -> Bytes {
+        let mut bytes = Bytes::ZERO;
+        self.lost.clear();
+        self.loss_time = None;
+        let Sender { packets, lost, rate, inflight, backlog, .. } = self;
+        packets.lose_all(|number, entry| {
+            bytes += entry.bytes();
+            lost.push(lose(number, entry, rate, inflight, backlog));
+        });
+        bytes
+    }
+
+    pub(super) fn report_losses(&mut self, now: Time, prior_inflight: Bytes, bytes: Bytes) -> Option<Lost> {
+        if self.lost.is_empty() {
+            return None;
+        }
+        let cause = if self.is_persistent() { LossCause::Persistent } else { LossCause::Threshold };
+        self.report(now, prior_inflight, bytes, cause)
+    }
+
+    /// Tells the controller of `self.lost`.
+    pub(super) fn report(
+        &mut self,
+        now: Time,
+        prior_inflight: Bytes,
+        lost: Bytes,
+        cause: LossCause,
+    ) -> Option<Lost> {
+        if self.lost.is_empty() {
+            return None;
+        }
+        if self.is_carried() {
+            self.settled.extend(self.lost.iter().map(|packet| Settled::Lost { number: packet.number }));
+        }
+        self.controller.on_loss(&Loss {
+            now,
+            packets: &self.lost,
+            lost,
+            prior_inflight,
+            inflight: self.inflight,
+            next_number: self.packets.next_number(),
+            cause,
+        });
+        Some(Lost { time: now, flow: self.config.flow, packets: self.lost.len() as u64, bytes: lost })
+    }
+
+    /// Whether a run of lost packets without an acknowledged one among them is long enough to be persistent
+    /// congestion, all of it sent after the first RTT sample.
+    ///
+    /// Source: RFC 9002 §7.6.2
+    fn is_persistent(&self) -> bool {
+        let Some(first_sample) = self.first_sample else { return false };
+        let mut lost = self.lost.iter().filter(|packet| packet.sent >= first_sample);
+        let Some(mut begin) = lost.next() else { return false };
+        let mut end = begin.number;
+        lost.any(|packet| {
+            if packet.number != end + 1 {
+                begin = packet;
+            }
+            end = packet.number;
+            packet.sent - begin.sent >= self.timeouts.persistent
+        })
+    }
+
+    /// When a probe is sent to provoke an ACK; never while a loss is about to be declared by time.
+    ///
+    /// Source: RFC 9002 §6.2.1
+    pub(super) fn probe_deadline(&self) -> Option<Time> {
+        let is_armed = self.inflight > Bytes::ZERO && self.loss_time.is_none();
+        let backed_off = match self.probes {
+            0 => self.timeouts.probe,
+            probes => self.timeouts.probe.saturating_mul(1 << probes.min(16)),
+        };
+        is_armed.then(|| self.last_sent + backed_off)
+    }
+
+    /// When silence means that all that is outstanding is lost.
+    pub(super) fn silence_deadline(&self) -> Option<Time> {
+        let is_armed = self.inflight > Bytes::ZERO;
+        is_armed.then(|| self.silent_since + self.timeouts.silence)
+    }
+}
+
+/// Books one packet as lost: out of flight, and to be sent again.
+fn lose(
+    number: u64,
+    entry: &Entry,
+    rate: &mut DeliveryRate,
+    inflight: &mut Bytes,
+    backlog: &mut Backlog,
+) -> SentPacket {
+    *inflight -= entry.bytes();
+    rate.on_lost(entry.bytes());
+    if let (Backlog::Limited(left), false) = (backlog, entry.copy) {
+        *left += entry.bytes();
+    }
+    entry.packet(number)
+}

@@ -1,0 +1,265 @@
+//! A toy transport over a channel that loses, delays, overtakes and duplicates: what the application writes at one end is
+//! what comes out at the other, byte for byte.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use airpace_cc::controller::Arrival;
+use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Outbox, Sender, SenderConfig};
+use airpace_cc::pacer::PacerConfig;
+use airpace_cc::registry::DeviceFlows;
+use airpace_cc::{SchemeSpec, Setup};
+use airpace_core::{Bytes, Ecn, FlowId, Rider, Rng, Streams, Time};
+use proptest::prelude::*;
+
+const MSS: Bytes = Bytes(1_500);
+/// What the toy's packets would take for addresses, number and offset.
+const OVERHEAD: Bytes = Bytes(60);
+
+/// What the channel does to packets and to ACKs.
+#[derive(Clone, Copy, Debug)]
+struct Channel {
+    loss: f64,
+    duplicate: f64,
+    delay_ms: f64,
+    /// A delay on top, drawn for each packet from zero up to this: more than the gap between two packets reorders.
+    spread_ms: f64,
+}
+
+/// An application that writes, and the bound that it was given.
+#[derive(Clone, Copy, Debug)]
+struct Application {
+    bytes: usize,
+    bound: u64,
+    /// It writes pieces of so many bytes.
+    write: usize,
+}
+
+/// What is under way.
+enum Datagram {
+    Data { number: u64, sent: Time, size: Bytes, offset: u64, bytes: Vec<u8>, header: Rider },
+    Ack(AckFrame),
+}
+
+/// Both ends and the channel between them.
+struct Toy {
+    now: Time,
+    rng: Rng,
+    channel: Channel,
+    under_way: BTreeMap<(Time, u64), Datagram>,
+    launched: u64,
+
+    sender: Sender,
+    outbox: Outbox,
+    /// What was handed over and has not arrived, from `Outbox::arrived` on.
+    kept: VecDeque<u8>,
+    kept_from: u64,
+
+    acker: Acker,
+    /// What arrived out of order, by offset.
+    waiting: BTreeMap<u64, Vec<u8>>,
+    received: Vec<u8>,
+}
+
+impl Toy {
+    fn new(scheme: &str, ack: AckPolicy, channel: Channel, bound: u64, seed: u64) -> Toy {
+        let streams = Streams::new(seed);
+        let setup = Setup { mss: MSS, rng: streams.stream("controller") };
+        let ends = SchemeSpec::parse(scheme).unwrap().build(&setup).unwrap();
+        let config = SenderConfig { flow: FlowId(0), mss: MSS, pacer: PacerConfig::default(), ack };
+        Toy {
+            now: Time::ZERO,
+            rng: streams.stream("channel"),
+            channel,
+            under_way: BTreeMap::new(),
+            launched: 0,
+            sender: Sender::new(config, ends.controller, Backlog::NOTHING_CARRIED),
+            outbox: Outbox::new(Bytes(bound), OVERHEAD),
+            kept: VecDeque::new(),
+            kept_from: 0,
+            acker: Acker::new(ack, ends.receiver),
+            waiting: BTreeMap::new(),
+            received: vec![],
+        }
+    }
+
+    /// The application hands over the first of `bytes`; how many were taken.
+    fn write(&mut self, bytes: &[u8]) -> usize {
+        let taken = self.outbox.hand_over(Bytes(bytes.len() as u64)).0 as usize;
+        self.kept.extend(&bytes[..taken]);
+        taken
+    }
+
+    /// Puts a datagram on the channel, which does its worst.
+    fn launch(&mut self, make: impl Fn() -> Datagram) {
+        let copies = 1 + u32::from(self.rng.chance(self.channel.duplicate));
+        for _ in 0..copies {
+            if self.rng.chance(self.channel.loss) {
+                continue;
+            }
+            let delay_ms = self.channel.delay_ms + self.rng.range(0.0, self.channel.spread_ms.max(1e-9));
+            self.launched += 1;
+            let due = self.now + Duration::from_secs_f64(delay_ms * 1e-3);
+            self.under_way.insert((due, self.launched), make());
+        }
+    }
+
+    /// Sends whatever may leave, and drops what has arrived.
+    fn drain(&mut self) {
+        while let Some((transmit, range)) = self.outbox.poll_transmit(&mut self.sender, self.now) {
+            let size = Bytes(range.end - range.start) + OVERHEAD;
+            assert!(
+                size == transmit.bytes || transmit.copy_of.is_some() && size < transmit.bytes,
+                "{transmit:?}"
+            );
+            let place = (range.start - self.kept_from) as usize..(range.end - self.kept_from) as usize;
+            let bytes: Vec<u8> = self.kept.range(place).copied().collect();
+            let sent = self.now;
+            self.launch(|| Datagram::Data {
+                number: transmit.number,
+                sent,
+                size: transmit.bytes,
+                offset: range.start,
+                bytes: bytes.clone(),
+                header: transmit.header,
+            });
+        }
+        let arrived = self.outbox.arrived();
+        self.kept.drain(..(arrived - self.kept_from) as usize);
+        self.kept_from = arrived;
+        assert_eq!(self.kept.len() as u64, self.outbox.held().0);
+    }
+
+    /// What arrived joins the stream.
+    fn reassemble(&mut self, offset: u64, bytes: Vec<u8>) {
+        // What is sent again may begin where an older packet does, and be shorter.
+        if self.waiting.get(&offset).is_none_or(|known| known.len() < bytes.len()) {
+            self.waiting.insert(offset, bytes);
+        }
+        while let Some(first) =
+            self.waiting.first_entry().filter(|first| *first.key() <= self.received.len() as u64)
+        {
+            let (offset, bytes) = first.remove_entry();
+            let known = self.received.len() - offset as usize;
+            self.received.extend(bytes.get(known..).unwrap_or_default());
+        }
+    }
+
+    /// Goes to the next instant at which something happens, and lets it happen.
+    fn step(&mut self) {
+        let due = self.under_way.first_key_value().map(|(&(due, _), _)| due);
+        let next = [due, self.sender.next(), self.acker.next()].into_iter().flatten().min();
+        self.now = self.now.max(next.expect("a transport that has not delivered all waits for something"));
+        while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            match entry.remove() {
+                Datagram::Data { number, sent, size, offset, bytes, header } => {
+                    self.acker.on_packet(&Arrival {
+                        now: self.now,
+                        sent,
+                        number,
+                        bytes: size,
+                        ecn: Ecn::NotEct,
+                        header: header.as_bytes(),
+                        device: DeviceFlows::ALONE,
+                    });
+                    self.reassemble(offset, bytes);
+                }
+                Datagram::Ack(frame) => {
+                    self.sender.on_ack(self.now, &frame).expect("the channel makes up no ACKs");
+                    self.drain();
+                }
+            }
+        }
+        self.acker.on_timeout(self.now);
+        while let Some(frame) = self.acker.poll_ack(self.now) {
+            self.launch(|| Datagram::Ack(frame));
+        }
+        if self.sender.next().is_some_and(|due| due <= self.now) {
+            self.sender.on_timeout(self.now);
+        }
+        self.drain();
+    }
+}
+
+/// The bytes that an application writes.
+fn stream_of(length: usize, seed: u64) -> Vec<u8> {
+    let mut rng = Streams::new(seed).stream("application");
+    (0..length).map(|_| rng.below(256) as u8).collect()
+}
+
+/// Sends the whole stream, until the sending end knows that all of it has arrived.
+fn carry(toy: &mut Toy, application: Application, stream: &[u8]) {
+    let (mut written, mut may_write) = (0, true);
+    while written < stream.len() || !toy.outbox.is_empty() {
+        while may_write && written < stream.len() {
+            let piece = &stream[written..stream.len().min(written + application.write)];
+            let taken = toy.write(piece);
+            written += taken;
+            may_write = taken == piece.len();
+        }
+        toy.drain();
+        assert!(toy.outbox.held() <= Bytes(application.bound), "the bound holds");
+        assert!(toy.received.len() <= written, "nothing arrives that was not written");
+        let farthest = toy.waiting.last_key_value().map_or(0, |(&offset, bytes)| offset + bytes.len() as u64);
+        assert!(
+            farthest <= toy.received.len() as u64 + application.bound,
+            "nor does more wait at the far end"
+        );
+        toy.step();
+        may_write |= toy.outbox.poll_room().is_some();
+        assert!(
+            toy.now < Time::from_millis(3_600_000),
+            "an hour is enough for {application:?}: {}",
+            toy.received.len()
+        );
+    }
+}
+
+#[test]
+fn a_clean_channel_carries_a_stream_at_the_rate_that_the_bound_allows() {
+    let channel = Channel { loss: 0.0, duplicate: 0.0, delay_ms: 20.0, spread_ms: 0.0 };
+    let application = Application { bytes: 300_000, bound: 30_000, write: 10_000 };
+    let stream = stream_of(application.bytes, 1);
+    let mut toy = Toy::new("cbr:rate_mbps=100", AckPolicy::default(), channel, application.bound, 1);
+    carry(&mut toy, application, &stream);
+    assert_eq!(toy.received, stream);
+    let round_trips = toy.now.as_millis() / 40;
+    assert!((10..=16).contains(&round_trips), "a bound of a tenth per round trip: {round_trips}");
+    assert_eq!(toy.sender.spurious_losses(), 0);
+}
+
+#[test]
+fn a_channel_that_overtakes_makes_spurious_losses_and_loses_no_byte() {
+    let channel = Channel { loss: 0.02, duplicate: 0.02, delay_ms: 20.0, spread_ms: 30.0 };
+    let application = Application { bytes: 300_000, bound: 60_000, write: 7_000 };
+    let stream = stream_of(application.bytes, 2);
+    let mut toy = Toy::new("cbr:rate_mbps=20", AckPolicy::default(), channel, application.bound, 2);
+    carry(&mut toy, application, &stream);
+    assert!(toy.sender.spurious_losses() > 10, "{} spurious losses", toy.sender.spurious_losses());
+    assert!(toy.received == stream, "the stream is the same, byte for byte");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    /// Whatever the channel does, the far end gets the very bytes that were written, and neither end ever holds more than
+    /// the bound.
+    #[test]
+    fn the_far_end_gets_the_very_same_stream(
+        (loss, duplicate) in (0.0f64..0.4, 0.0f64..0.3),
+        (delay_ms, spread_ms) in (0.1f64..80.0, 0.0f64..60.0),
+        (bytes, bound, write) in (0usize..60_000, 1u64..40_000, 1usize..20_000),
+        scheme in prop::sample::select(vec!["cubic", "reno", "bbr", "copa", "cbr:rate_mbps=8"]),
+        (every, seed) in (1u32..4, any::<u64>()),
+    ) {
+        let channel = Channel { loss, duplicate, delay_ms, spread_ms };
+        let application = Application { bytes, bound, write };
+        let stream = stream_of(bytes, seed);
+        let ack = AckPolicy { every, ..AckPolicy::default() };
+        let mut toy = Toy::new(scheme, ack, channel, bound, seed);
+        // A bound of a few bytes makes a packet of each few: a part of the stream shows all there is to see.
+        let stream = &stream[..stream.len().min(bound as usize * 100)];
+        carry(&mut toy, application, stream);
+        prop_assert!(toy.received == stream, "the stream is the same, byte for byte");
+    }
+}

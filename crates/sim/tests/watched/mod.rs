@@ -1,0 +1,151 @@
+//! Flows over built-in scenarios: what arrived, how long it waited, and what went on inside their schemes.
+#![allow(dead_code)] // each test file uses its own part
+
+use std::ops::{ControlFlow, Range};
+
+use airpace_event::{Event, Fate, Recorder};
+use airpace_sim::{Scenario, SchemeSpec, builtin};
+
+/// Runs a built-in scenario with these keys set (`key=value`, separated by blanks); gives its first flow.
+pub fn first(name: &str, sets: &str, scheme: &str, seed: u64) -> Watched {
+    flows(name, sets, scheme, seed).swap_remove(0)
+}
+
+/// The same; gives all its flows.
+pub fn flows(name: &str, sets: &str, scheme: &str, seed: u64) -> Vec<Watched> {
+    let (_, text) = builtin().iter().find(|(known, _)| *known == name).expect("a built-in scenario");
+    let sets: Vec<_> = sets
+        .split_whitespace()
+        .map(|set| set.split_once('=').expect("key=value"))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
+    let scenario = Scenario::load(text, name, &sets).unwrap_or_else(|error| panic!("{error}"));
+    let spec = SchemeSpec::parse(scheme).unwrap();
+    let mut watch = Watch { flows: scenario.flow.iter().map(|flow| Watched::of(flow.device)).collect() };
+    airpace_sim::run(&scenario, &spec, seed, &mut watch, &mut |_| ControlFlow::Continue(()))
+        .unwrap_or_else(|error| panic!("{error}"));
+    watch.flows
+}
+
+struct Watch {
+    flows: Vec<Watched>,
+}
+
+/// What a flow and its device went through; times in seconds.
+#[derive(Default)]
+pub struct Watched {
+    device: u16,
+    /// Time, bytes and queueing delay in ms of every packet.
+    arrivals: Vec<(f64, u64, f64)>,
+    pub dropped: u64,
+    /// When it entered which state.
+    pub states: Vec<(f64, String)>,
+    /// Named internals.
+    values: Vec<(f64, &'static str, f64)>,
+    /// Pacing rates in Mbit/s.
+    pacing: Vec<(f64, f64)>,
+    /// What its device's radio could have carried, in bytes.
+    capacity: Vec<(f64, u64)>,
+}
+
+impl Watched {
+    fn of(device: u16) -> Watched {
+        Watched { device, ..Watched::default() }
+    }
+
+    /// Mean rate of what arrived.
+    pub fn mbps(&self, span: Range<f64>) -> f64 {
+        let arrived = self.arrivals.iter().filter(|(at, ..)| span.contains(at));
+        arrived.map(|(_, bytes, _)| *bytes as f64 * 8e-6).sum::<f64>() / (span.end - span.start)
+    }
+
+    /// Mean rate of what could have arrived.
+    pub fn capacity_mbps(&self, span: Range<f64>) -> f64 {
+        let possible = self.capacity.iter().filter(|(at, _)| span.contains(at));
+        possible.map(|(_, bytes)| *bytes as f64 * 8e-6).sum::<f64>() / (span.end - span.start)
+    }
+
+    /// Queueing delay that 95 % of the packets stayed below.
+    pub fn queueing_p95_ms(&self, span: Range<f64>) -> f64 {
+        let arrived = self.arrivals.iter().filter(|(at, ..)| span.contains(at));
+        let mut delays: Vec<f64> = arrived.map(|(.., delay)| *delay).collect();
+        assert!(!delays.is_empty(), "nothing arrived in {span:?}");
+        delays.sort_by(f64::total_cmp);
+        delays[delays.len() * 95 / 100]
+    }
+
+    /// Mean of a named value.
+    pub fn mean(&self, name: &str, span: Range<f64>) -> f64 {
+        let seen = self.values.iter().filter(|(at, key, _)| *key == name && span.contains(at));
+        let (sum, count) = seen.fold((0.0, 0.0), |(sum, count), (.., value)| (sum + value, count + 1.0));
+        sum / count
+    }
+
+    /// The rates that its pacer was given, every 10 ms and at changes of state.
+    pub fn pacing_mbps(&self, span: Range<f64>) -> Vec<f64> {
+        let seen = self.pacing.iter().filter(|(at, _)| span.contains(at));
+        seen.map(|(_, mbps)| *mbps).collect()
+    }
+
+    /// The rate that its pacer has.
+    pub fn pacing_mbps_at(&self, time_s: f64) -> f64 {
+        let before = self.pacing.iter().rev().find(|(at, _)| *at <= time_s);
+        before.expect("a pacing rate").1
+    }
+
+    /// The state it is in.
+    pub fn state_at(&self, time_s: f64) -> &str {
+        let before = self.states.iter().rev().find(|(at, _)| *at <= time_s);
+        &before.expect("a state").1
+    }
+
+    /// The states that it is in from `from_s` on, in order.
+    pub fn states_from(&self, from_s: f64) -> Vec<&str> {
+        let later = self.states.iter().filter(|(at, _)| *at > from_s).map(|(_, state)| state.as_str());
+        std::iter::once(self.state_at(from_s)).chain(later).collect()
+    }
+
+    /// When it first enters a state after `from_s`; infinity if never.
+    pub fn enters(&self, state: &str, from_s: f64) -> f64 {
+        let entry = self.states.iter().find(|(at, name)| *at >= from_s && name == state);
+        entry.map_or(f64::INFINITY, |(at, _)| *at)
+    }
+
+    /// Checks that no state begins with this word.
+    pub fn was_never_in(&self, word: &str) {
+        assert!(!self.states.is_empty(), "states are recorded");
+        assert!(self.states.iter().all(|(_, state)| !state.starts_with(word)), "{:?}", self.states);
+    }
+}
+
+impl Recorder for Watch {
+    fn record(&mut self, event: Event<'_>) {
+        match event {
+            Event::Arrived(arrived) => {
+                let flow = &mut self.flows[usize::from(arrived.packet.flow.0)];
+                if arrived.fate == Fate::Delivered {
+                    let one_way = arrived.time - arrived.packet.sent;
+                    let queueing = one_way.as_secs_f64() - arrived.propagation_delay.as_secs_f64();
+                    flow.arrivals.push((arrived.time.as_secs_f64(), arrived.packet.bytes.0, queueing * 1e3));
+                } else {
+                    flow.dropped += 1;
+                }
+            }
+            Event::Inspected(seen) => {
+                let now = seen.time.as_secs_f64();
+                let flow = &mut self.flows[usize::from(seen.flow.0)];
+                if seen.state_changed {
+                    flow.states.push((now, seen.state.to_owned()));
+                }
+                flow.pacing.extend(seen.pacing_rate.map(|rate| (now, rate.as_mbps())));
+                flow.values.extend(seen.values.iter().map(|&(name, value)| (now, name, value)));
+            }
+            Event::Capacity(capacity) => {
+                let its = self.flows.iter_mut().filter(|flow| flow.device == capacity.device.0);
+                let carried = (capacity.time.as_secs_f64(), capacity.bytes.0);
+                its.for_each(|flow| flow.capacity.push(carried));
+            }
+            _ => {}
+        }
+    }
+}
