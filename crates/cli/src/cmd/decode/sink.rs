@@ -10,12 +10,13 @@ use airpace_phy::decoder::{Output, Reading};
 use airpace_phy::found::Found;
 use airpace_phy::ladder::Rung;
 use airpace_radio::Rnti;
+use airpace_radio::align::{Alignment, Leap, Shift};
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::Args;
-use super::align::{Alignment, Leap, Shift};
+use super::align;
 use super::answer;
 use super::cell::{Event, Told};
 use super::columns::At;
@@ -84,7 +85,7 @@ impl<'o> Sink<'o> {
             args,
             out: BufWriter::new(out),
             recordings: sources.iter().map(recording).collect(),
-            alignment: (count > 1).then(|| Alignment::new(args.align, count)),
+            alignment: (count > 1).then(|| Alignment::new(args.align.into(), count)),
             names: args.anonymize.then(Pseudonyms::default),
             tables: tables.transpose()?,
             reports: reports.map(|path| Reports::create(path, names(), args.rnti, are_live)).transpose()?,
@@ -224,11 +225,10 @@ impl<'o> Sink<'o> {
 
     fn align(&mut self, carrier: usize, index: u64, at_ms: f64) {
         let shift = self.alignment.as_mut().and_then(|alignment| alignment.hear(carrier, index, at_ms));
-        let Some(mut shift) = shift else { return };
-        let doubt = shift.doubt.take().filter(|_| self.reports.is_some());
+        let Some(shift) = shift else { return };
         self.shift(carrier, index, &shift);
-        if let Some(doubt) = doubt {
-            self.say(&format!("{} {doubt}", self.recordings[carrier].name));
+        if let Some(doubt) = shift.doubt.filter(|_| self.reports.is_some()) {
+            self.say(&format!("{} {}", self.recordings[carrier].name, align::words(doubt)));
         }
     }
 
