@@ -60,7 +60,7 @@ pub static SCHEME: Scheme = Scheme {
 };
 
 fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
-    let profile = Profile {
+    let profile = DelayProfile {
         utility: match options.text("utility") {
             "safe" => Utility::Safe,
             "latency" => Utility::Latency,
@@ -116,7 +116,7 @@ pub enum Spans {
 
 /// What distinguishes the paper from the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Profile {
+pub struct DelayProfile {
     /// What an interval is worth.
     pub utility: Utility,
     /// Steepness at the tolerated loss.
@@ -129,7 +129,7 @@ pub struct Profile {
     pub cut_back_mbps: Option<f64>,
 }
 
-impl Profile {
+impl DelayProfile {
     /// What an interval was worth. One of which nothing arrived is worth the less the faster it was sent.
     pub fn utility(&self, report: &Report) -> f64 {
         let Report { acked_mbps, sent_mbps, loss, rtt_s, previous_rtt_s, .. } = *report;
@@ -150,14 +150,14 @@ fn sigmoid(y: f64) -> f64 {
 }
 
 /// Allegro's controller.
-pub fn new(mss: Bytes, rng: Rng, profile: Profile) -> Pcc<Allegro> {
+pub fn new(mss: Bytes, rng: Rng, profile: DelayProfile) -> Pcc<Allegro> {
     Pcc::new(mss, Allegro { profile, climb: Climb::new(rng) })
 }
 
 /// Allegro's learner.
 #[derive(Clone, Debug)]
 pub struct Allegro {
-    profile: Profile,
+    profile: DelayProfile,
     climb: Climb,
 }
 

@@ -51,7 +51,7 @@ use cycle::Cycle;
 use full_pipe::FullPipe;
 use marks::Marks;
 use min_rtt::MinRtt;
-use profile::Profile;
+use profile::DelayProfile;
 use sample::{CwndLimited, MaxBandwidth, Rounds, Sample};
 use signals::{Signals, inflight_at_loss, is_too_lossy};
 use startup::StartupLoss;
@@ -91,8 +91,8 @@ pub static SCHEME: Scheme = Scheme {
 
 fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     let profile = match options.text("profile") {
-        "draft" => Profile::DRAFT,
-        "google" => Profile::GOOGLE,
+        "draft" => DelayProfile::DRAFT,
+        "google" => DelayProfile::GOOGLE,
         _ => return Err(options.refuse("profile", "`draft` or `google`")),
     };
     let marks = options.switch("ecn")?.then(Marks::default);
@@ -150,7 +150,7 @@ impl State {
 /// The sender's half of BBRv3.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
-    profile: Profile,
+    profile: DelayProfile,
     precaution: bool,
     mss: Bytes,
     initial: Bytes,
@@ -184,7 +184,7 @@ pub struct Bbr3 {
 
 impl Bbr3 {
     /// BBR at the start of a connection, without ECN.
-    pub fn new(mss: Bytes, rng: Rng, profile: Profile) -> Bbr3 {
+    pub fn new(mss: Bytes, rng: Rng, profile: DelayProfile) -> Bbr3 {
         let initial = initial_window(mss);
         Bbr3 {
             profile,

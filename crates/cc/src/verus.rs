@@ -31,7 +31,7 @@ use airpace_core::{Bytes, Time};
 
 use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
-use profile::{Fit, Profile};
+use profile::{DelayProfile, Fit};
 use sent::SentWindows;
 
 /// Verus as users know it.
@@ -220,7 +220,7 @@ struct Verus {
     epoch_max_ms: Option<f64>,
     mean_ms: Option<f64>,
     last_ms: Option<f64>,
-    profile: Profile,
+    profile: DelayProfile,
     sent: SentWindows,
     holes: VecDeque<Hole>,
     next_number: u64,
@@ -251,7 +251,7 @@ impl Verus {
             epoch_max_ms: None,
             mean_ms: None,
             last_ms: None,
-            profile: Profile::new(tuning.fit),
+            profile: DelayProfile::new(tuning.fit),
             sent: SentWindows::default(),
             holes: VecDeque::new(),
             next_number: 0,

@@ -120,7 +120,7 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     if pairs > MOST_PAIRS as f64 || libm::trunc(pairs) != pairs {
         return Err(options.refuse("pairs", "1, 2 or 3"));
     }
-    let profile = Profile {
+    let profile = DelayProfile {
         utility: Utility {
             latency_coefficient: options.number("latency_coefficient", 0.0)?,
             loss_coefficient: options.number("loss_coefficient", 0.0)?,
@@ -163,7 +163,7 @@ const LEAST_PACKETS: f64 = 5.0;
 
 /// What distinguishes the paper from its programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Profile {
+pub struct DelayProfile {
     /// What an interval is worth.
     pub utility: Utility,
     /// Pairs of trials per decision.
@@ -179,7 +179,7 @@ pub struct Profile {
 }
 
 /// Vivace's controller.
-pub fn new(mss: Bytes, rng: Rng, profile: Profile) -> Pcc<Vivace> {
+pub fn new(mss: Bytes, rng: Rng, profile: DelayProfile) -> Pcc<Vivace> {
     let stride = Stride::new(profile.amplifier, profile.boundary, profile.least_step_mbps);
     let phase = Phase::Starting { start: Start::default(), is_doubted: false };
     Pcc::new(mss, Vivace { profile, rng, phase, stride, rate_mbps: 0.0, utility: 0.0, decision: 0 })
@@ -188,7 +188,7 @@ pub fn new(mss: Bytes, rng: Rng, profile: Profile) -> Pcc<Vivace> {
 /// Vivace's learner.
 #[derive(Clone, Debug)]
 pub struct Vivace {
-    profile: Profile,
+    profile: DelayProfile,
     rng: Rng,
     phase: Phase,
     stride: Stride,

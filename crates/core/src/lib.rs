@@ -10,7 +10,7 @@
 //! | [`packet`] | [`Packet`], [`FlowId`], [`DeviceId`], [`Rider`] |
 //! | [`direction`] | [`Direction`], to a device or from it |
 //! | [`deadlines`] | [`Deadlines`]: who is due next |
-//! | [`tables`] | TBS, MCS and CQI numbers of 3GPP |
+//! | [`tables`] | TBS, MCS and CQI numbers of 3GPP, delay profiles |
 //! | [`rng`] | [`Streams`] of named random numbers |
 //! | [`nearest`] | what somebody may have meant by a name that there is not |
 //!

@@ -1,5 +1,6 @@
-//! Numbers of the 3GPP tables: transport block sizes, MCS and CQI of LTE and NR.
+//! Numbers of the 3GPP tables: transport block sizes, MCS and CQI of LTE and NR, and delay profiles of radio channels.
 
+pub mod delay;
 pub mod lte;
 pub mod nr;
 

@@ -1,4 +1,5 @@
-//! Everything that runs by the wall clock: ports of modems, the daemon that publishes KPIs, and samples of radios.
+//! Everything that runs by the wall clock: ports of modems, the daemon that publishes KPIs, samples of radios, and the
+//! threads that decode them.
 //!
 //! | module | what it knows |
 //! | --- | --- |
@@ -9,8 +10,10 @@
 //! | [`source`] | ports: serial, `/dev/diag`, TCP |
 //! | [`iq`] | radio samples in files |
 //! | [`radio`] | radio samples from radios, through SoapySDR |
+//! | [`decode`] | samples to everyone's grants: a decoder and a thread for each carrier, and what all of them say |
 
 pub mod daemon;
+pub mod decode;
 pub mod guard;
 pub mod iq;
 pub mod metrics;

@@ -4,86 +4,19 @@
 //! ports ─▶ fading of each ─▶ sum ─▶ sample clock ─▶ carrier offset ─▶ noise ─▶ DC ─▶ clipping
 //! ```
 
+pub use airpace_core::tables::delay::DelayProfile;
 use airpace_core::{Rng, Streams};
 use num_complex::Complex32;
 
 use crate::resample::{Parts, lowpass};
-
-/// How the power of a port reaches the receiver over time.
-///
-/// Source: TS 36.101 Annex B.2.1 Table B.2.1-2 … B.2.1-4
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Profile {
-    /// One path that does not fade.
-    Flat,
-    /// Extended pedestrian A: up to 0.41 µs.
-    Epa,
-    /// Extended vehicular A: up to 2.51 µs.
-    Eva,
-    /// Extended typical urban: up to 5 µs.
-    Etu,
-}
-
-impl Profile {
-    /// All of them.
-    pub const ALL: [Profile; 4] = [Profile::Flat, Profile::Epa, Profile::Eva, Profile::Etu];
-
-    /// Its name, in small letters.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Profile::Flat => "flat",
-            Profile::Epa => "epa",
-            Profile::Eva => "eva",
-            Profile::Etu => "etu",
-        }
-    }
-
-    /// Delay in nanoseconds and relative power in dB of each path.
-    pub const fn paths(self) -> &'static [(f64, f64)] {
-        match self {
-            Profile::Flat => &[(0.0, 0.0)],
-            Profile::Epa => &[
-                (0.0, 0.0),
-                (30.0, -1.0),
-                (70.0, -2.0),
-                (90.0, -3.0),
-                (110.0, -8.0),
-                (190.0, -17.2),
-                (410.0, -20.8),
-            ],
-            Profile::Eva => &[
-                (0.0, 0.0),
-                (30.0, -1.5),
-                (150.0, -1.4),
-                (310.0, -3.6),
-                (370.0, -0.6),
-                (710.0, -9.1),
-                (1090.0, -7.0),
-                (1730.0, -12.0),
-                (2510.0, -16.9),
-            ],
-            Profile::Etu => &[
-                (0.0, -1.0),
-                (50.0, -1.0),
-                (120.0, -1.0),
-                (200.0, 0.0),
-                (230.0, 0.0),
-                (500.0, 0.0),
-                (1600.0, -3.0),
-                (2300.0, -5.0),
-                (5000.0, -7.0),
-            ],
-        }
-    }
-}
 
 /// What happens to samples on their way. [`Conditions::perfect`] changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conditions {
     /// Samples per second.
     pub sample_rate_hz: f64,
-    /// How power is spread over time.
-    pub profile: Profile,
+    /// How power is spread over time; [`DelayProfile::Flat`] is one path that does not fade.
+    pub profile: DelayProfile,
     /// The largest Doppler shift of a path; 0 keeps the channel as it is drawn.
     pub doppler_hz: f64,
     /// Mean power of the noise on a sample: see [`noise_power`].
@@ -103,7 +36,7 @@ impl Conditions {
     pub const fn perfect(sample_rate_hz: f64) -> Conditions {
         Conditions {
             sample_rate_hz,
-            profile: Profile::Flat,
+            profile: DelayProfile::Flat,
             doppler_hz: 0.0,
             noise_power: 0.0,
             cfo_hz: 0.0,
@@ -216,13 +149,13 @@ impl Fading {
     ///
     /// Differs: angles and phases are drawn for each ray, so that paths and ports are independent.
     fn new(conditions: &Conditions, rng: &mut Rng) -> Fading {
-        let paths = conditions.profile.paths();
+        let paths = conditions.profile.taps();
         let power = |db: f64| libm::pow(10.0, db / 10.0);
         let total: f64 = paths.iter().map(|path| power(path.1)).sum();
         let per_ns = conditions.sample_rate_hz * 1e-9;
         let longest = paths.iter().map(|path| path.0).fold(0.0, f64::max);
         let len = 2 * HALF + libm::ceil(longest * per_ns) as usize;
-        let fades = conditions.profile != Profile::Flat;
+        let fades = conditions.profile != DelayProfile::Flat;
         let make = |&(delay_ns, power_db): &(f64, f64)| {
             let response = (0..len).map(|n| {
                 let t = n as f64 - HALF as f64 - delay_ns * per_ns;
@@ -394,7 +327,7 @@ mod tests {
     #[test]
     fn fading_keeps_power_in_the_mean_and_moves_with_doppler() {
         let sent = tone(0.0, 1_500_000);
-        for profile in [Profile::Epa, Profile::Eva, Profile::Etu] {
+        for profile in [DelayProfile::Epa, DelayProfile::Eva, DelayProfile::Etu] {
             let conditions = Conditions { profile, doppler_hz: 300.0, ..Conditions::perfect(RATE_HZ as f64) };
             let got = received(conditions, &sent);
             let mean = power(&got[1000..]);

@@ -8,7 +8,7 @@ use airpace_core::Streams;
 use airpace_phy::dci::{Carrier, Extras, Format, Payload};
 use airpace_phy::evidence::{Caution, Evidence};
 use airpace_phy::found::Found;
-use airpace_phy::impair::Profile;
+use airpace_phy::impair::DelayProfile;
 use airpace_phy::pdcch::{self, Place, Sent};
 use airpace_phy::search::Search;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports};
@@ -184,11 +184,11 @@ fn all_that_we_send_is_believed_and_nothing_else() {
 #[test]
 fn fading_cells_are_believed() {
     for (prbs, fft_size, ports, profile, doppler_hz, least) in [
-        (6, 128, Ports::One, Profile::Etu, 70.0, 0.99),
-        (25, 384, Ports::One, Profile::Epa, 5.0, 0.98),
-        (25, 384, Ports::Four, Profile::Etu, 70.0, 0.99),
-        (50, 768, Ports::Two, Profile::Eva, 70.0, 0.99),
-        (50, 768, Ports::Four, Profile::Eva, 5.0, 0.99),
+        (6, 128, Ports::One, DelayProfile::Etu, 70.0, 0.99),
+        (25, 384, Ports::One, DelayProfile::Epa, 5.0, 0.98),
+        (25, 384, Ports::Four, DelayProfile::Etu, 70.0, 0.99),
+        (50, 768, Ports::Two, DelayProfile::Eva, 70.0, 0.99),
+        (50, 768, Ports::Four, DelayProfile::Eva, 5.0, 0.99),
     ] {
         let fading = Some((profile, doppler_hz));
         let heard = hear(&Scene { fading, subframes: 100, ..scene(prbs, fft_size, ports, 20.0) });

@@ -17,7 +17,7 @@ use airpace_phy::dci::{
 };
 use airpace_phy::encode::{Data, Subframe, Transmitter};
 use airpace_phy::found::Found;
-use airpace_phy::impair::{Conditions, Impair, Profile, noise_power};
+use airpace_phy::impair::{Conditions, DelayProfile, Impair, noise_power};
 use airpace_phy::pdcch::{Place, Sent, in_common_space, own_space};
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use airpace_radio::{PrbSet, Rnti};
@@ -33,7 +33,7 @@ struct Row {
     /// Whether all RNTIs are given to other users, with other modes, half-way.
     reuse: bool,
     snr_db: f64,
-    fading: (Profile, f64),
+    fading: (DelayProfile, f64),
     subframes: u64,
 }
 
@@ -45,7 +45,7 @@ const ROW: Row = Row {
     users: 12,
     reuse: false,
     snr_db: 20.0,
-    fading: (Profile::Flat, 0.0),
+    fading: (DelayProfile::Flat, 0.0),
     subframes: 80,
 };
 
@@ -75,11 +75,11 @@ fn extended_prefixes_are_heard_at_every_width() {
 #[test]
 fn four_ports_are_heard_while_they_fade() {
     for (prbs, cp, fading) in [
-        (6, CyclicPrefix::Normal, (Profile::Epa, 5.0)),
-        (15, CyclicPrefix::Normal, (Profile::Eva, 70.0)),
-        (50, CyclicPrefix::Extended, (Profile::Etu, 70.0)),
-        (75, CyclicPrefix::Normal, (Profile::Eva, 5.0)),
-        (100, CyclicPrefix::Normal, (Profile::Etu, 30.0)),
+        (6, CyclicPrefix::Normal, (DelayProfile::Epa, 5.0)),
+        (15, CyclicPrefix::Normal, (DelayProfile::Eva, 70.0)),
+        (50, CyclicPrefix::Extended, (DelayProfile::Etu, 70.0)),
+        (75, CyclicPrefix::Normal, (DelayProfile::Eva, 5.0)),
+        (100, CyclicPrefix::Normal, (DelayProfile::Etu, 30.0)),
     ] {
         check(&Row { prbs, ports: Ports::Four, cp, fading, ..ROW }, 0.95);
     }

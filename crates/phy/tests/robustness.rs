@@ -5,7 +5,7 @@ mod air;
 use air::{AMPLITUDE, Air, Outcome, Score, cell, listen};
 use airpace_core::Streams;
 use airpace_phy::encode::{Encoder, Subframe};
-use airpace_phy::impair::{Conditions, Impair, Profile, noise_power};
+use airpace_phy::impair::{Conditions, DelayProfile, Impair, noise_power};
 use airpace_phy::ladder::Rung;
 use airpace_phy::listen::{Heard, Listener, Options};
 use airpace_phy::ofdm::Modulator;
@@ -75,11 +75,11 @@ fn clipped_peaks_do_no_harm() {
 #[test]
 fn moving_receivers_are_served() {
     for (profile, doppler_hz, ports) in [
-        (Profile::Epa, 5.0, Ports::Two),
-        (Profile::Eva, 70.0, Ports::Two),
-        (Profile::Etu, 5.0, Ports::Two),
-        (Profile::Etu, 70.0, Ports::Two),
-        (Profile::Etu, 70.0, Ports::Four),
+        (DelayProfile::Epa, 5.0, Ports::Two),
+        (DelayProfile::Eva, 70.0, Ports::Two),
+        (DelayProfile::Etu, 5.0, Ports::Two),
+        (DelayProfile::Etu, 70.0, Ports::Two),
+        (DelayProfile::Etu, 70.0, Ports::Four),
     ] {
         let noise_power = noise_power(25.0, FFT_SIZE, AMPLITUDE);
         let conditions = Conditions { profile, doppler_hz, noise_power, cfo_hz: 700.0, ..good() };

@@ -11,7 +11,7 @@ use airpace_phy::channel::{Channel, Estimator};
 use airpace_phy::dci::Payload;
 use airpace_phy::encode::{Subframe, Transmitter};
 use airpace_phy::grid::Grid;
-use airpace_phy::impair::{Conditions, Impair, Profile, noise_power};
+use airpace_phy::impair::{Conditions, DelayProfile, Impair, noise_power};
 use airpace_phy::listen::Options;
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::pdcch::{LEVELS, Place, Sent};
@@ -31,7 +31,7 @@ struct Tally {
 /// A cell whose control regions are full of messages, through a channel.
 struct Link {
     cell: Cell,
-    profile: Profile,
+    profile: DelayProfile,
     doppler_hz: f64,
 }
 
@@ -113,7 +113,7 @@ impl Link {
     }
 }
 
-fn link(ports: Ports, profile: Profile, doppler_hz: f64) -> Link {
+fn link(ports: Ports, profile: DelayProfile, doppler_hz: f64) -> Link {
     Link { cell: cell(214, 25, ports), profile, doppler_hz }
 }
 
@@ -136,7 +136,7 @@ const LUCK: f64 = 0.02;
 #[test]
 fn a_channel_that_does_not_fade_costs_less_than_half_a_decibel() {
     for snr_db in [-3.0, 0.0] {
-        let (learnt, known) = compare(&link(Ports::One, Profile::Flat, 0.0), snr_db, 0.5);
+        let (learnt, known) = compare(&link(Ports::One, DelayProfile::Flat, 0.0), snr_db, 0.5);
         assert!(
             learnt >= known - LUCK,
             "{learnt:.3} of the messages at {snr_db} dB, {known:.3} at half a decibel less"
@@ -147,10 +147,10 @@ fn a_channel_that_does_not_fade_costs_less_than_half_a_decibel() {
 #[test]
 fn fading_channels_cost_hardly_more() {
     for (link, snr_db, less_db) in [
-        (link(Ports::Two, Profile::Epa, 5.0), 4.0, 0.5),
-        (link(Ports::Two, Profile::Eva, 70.0), 6.0, 0.5),
+        (link(Ports::Two, DelayProfile::Epa, 5.0), 4.0, 0.5),
+        (link(Ports::Two, DelayProfile::Eva, 70.0), 6.0, 0.5),
         // Four channels, each with echoes beyond the prefix, learnt from two symbols per millisecond.
-        (link(Ports::Four, Profile::Etu, 70.0), 6.0, 1.5),
+        (link(Ports::Four, DelayProfile::Etu, 70.0), 6.0, 1.5),
     ] {
         let (learnt, known) = compare(&link, snr_db, less_db);
         let profile = link.profile;
@@ -183,7 +183,7 @@ fn others(snr_db: f64) -> [f64; 4] {
 
 #[test]
 fn messages_bear_as_much_noise_as_with_other_receivers() {
-    let link = link(Ports::One, Profile::Flat, 0.0);
+    let link = link(Ports::One, DelayProfile::Flat, 0.0);
     for snr_db in [-4.0, 0.0] {
         for (tally, expected) in link.tally(snr_db, SUBFRAMES).iter().zip(others(snr_db)) {
             let share = f64::from(tally.learnt) / f64::from(tally.sent);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use airpace_phy::dci::Extras;
 use airpace_phy::decoder::Output;
-use airpace_phy::impair::Profile;
+use airpace_phy::impair::DelayProfile;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use crowd::Scene;
 
@@ -124,10 +124,10 @@ fn losses_that_go_on_cost_a_subframe_or_two_each() {
 #[test]
 fn a_fading_cell_is_heard_all_along() {
     for (profile, doppler_hz, snr_db) in [
-        (Profile::Epa, 5.0, 15.0),
-        (Profile::Eva, 70.0, 12.0),
-        (Profile::Etu, 300.0, 20.0),
-        (Profile::Flat, 0.0, 0.0),
+        (DelayProfile::Epa, 5.0, 15.0),
+        (DelayProfile::Eva, 70.0, 12.0),
+        (DelayProfile::Etu, 300.0, 20.0),
+        (DelayProfile::Flat, 0.0, 0.0),
     ] {
         let scene = Scene { snr_db, fading: Some((profile, doppler_hz)), subframes: 200, ..scene(25, 384) };
         let (samples, sent) = scene.play();

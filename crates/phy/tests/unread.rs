@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use airpace_core::Time;
 use airpace_phy::dci::Extras;
 use airpace_phy::decoder::{Output, Reading};
-use airpace_phy::impair::Profile;
+use airpace_phy::impair::DelayProfile;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use airpace_radio::{CarrierId, Scope};
 use crowd::Scene;
 use recordings::{Description, NAMES, data};
 
 /// A cell of 25 PRB pairs that tries `tries` grants in each of 200 subframes.
-fn scene(tries: usize, ports: Ports, snr_db: f64, fading: Option<(Profile, f64)>) -> Scene {
+fn scene(tries: usize, ports: Ports, snr_db: f64, fading: Option<(DelayProfile, f64)>) -> Scene {
     let cell = Cell {
         pci: 305,
         bandwidth: Bandwidth::from_prbs(25).expect("a bandwidth of LTE"),
@@ -59,10 +59,10 @@ fn no_subframe_is_reported_of_which_messages_were_missed() {
     let (mut missed, mut reported) = (0, 0);
     for (ports, snr_db, fading) in [
         (Ports::One, 3.0, None),
-        (Ports::One, 8.0, Some((Profile::Epa, 5.0))),
-        (Ports::Two, 4.0, Some((Profile::Epa, 5.0))),
-        (Ports::Four, 4.0, Some((Profile::Eva, 70.0))),
-        (Ports::Two, 30.0, Some((Profile::Etu, 300.0))),
+        (Ports::One, 8.0, Some((DelayProfile::Epa, 5.0))),
+        (Ports::Two, 4.0, Some((DelayProfile::Epa, 5.0))),
+        (Ports::Four, 4.0, Some((DelayProfile::Eva, 70.0))),
+        (Ports::Two, 30.0, Some((DelayProfile::Etu, 300.0))),
     ] {
         let scene = scene(3, ports, snr_db, fading);
         let (samples, sent) = scene.play();

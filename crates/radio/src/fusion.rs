@@ -91,8 +91,13 @@ impl Fusion {
     /// The patience to wait for the slowest cell always, as for recordings that are all there.
     pub const WITHOUT_END: u64 = u64::MAX;
 
+    /// The patience with live cells, in subframes.
+    ///
+    /// Chosen: what receivers buffer differs by tens of milliseconds; who controls a rate by reports needs them soon.
+    pub const LIVE_PATIENCE: u64 = 100;
+
     /// Fuses these carriers. A cell may be `patience` subframes behind the fastest: [`Fusion::WITHOUT_END`] if waiting
-    /// costs nothing.
+    /// costs nothing, [`Fusion::LIVE_PATIENCE`] for live cells.
     pub fn new(carriers: impl IntoIterator<Item = CarrierId>, patience: u64) -> Fusion {
         Fusion {
             cells: carriers.into_iter().map(|carrier| (carrier, Source::default())).collect(),

@@ -8,10 +8,12 @@
 //! | [`prb`] | [`PrbSet`], the PRB pairs of a grant |
 //! | [`report`] | [`RadioReport`], what a radio says of one slot of one carrier; [`Scope`], whose grants it holds; [`OwnRadio`] |
 //! | [`slot`] | [`Slot`] and [`Numerology`], how a carrier counts time |
+//! | [`align`] | [`Alignment`](align::Alignment), which makes several recordings number their subframes alike |
 //! | [`fusion`] | [`Fusion`](fusion::Fusion), which brings the reports of several carriers together |
 //! | [`line`] | reports as lines of text, to be kept and read again |
 #![warn(missing_docs)]
 
+pub mod align;
 pub mod fusion;
 pub mod grant;
 pub mod line;

@@ -99,6 +99,16 @@ impl RadioReport {
         let downlink = self.dcis.iter().filter(|dci| dci.direction == Direction::Downlink);
         downlink.fold(PrbSet::EMPTY, |granted, dci| granted.union(dci.prbs))
     }
+
+    /// Calls every user by what `name` says stands for its RNTI: those of the grants in their order, then the reporter's own.
+    pub fn rename(&mut self, mut name: impl FnMut(Rnti) -> Rnti) {
+        for dci in &mut self.dcis {
+            dci.rnti = name(dci.rnti);
+        }
+        if let Some(own) = &mut self.own {
+            own.rnti = name(own.rnti);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use airpace_path::config_error::{not_negative, positive};
 use airpace_path::network::{FlowConfig, LastHopPlan, NetworkConfig};
 use airpace_path::trace::{Trace, TraceLink};
 use airpace_path::{ConfigError, NetworkPlan};
-use airpace_phy::Bandwidth;
 
 use crate::Origin;
 use crate::document::{AckPath, DecoderConfig, Device, Document, Expect, Flow, Outage, TraceHop};
@@ -260,16 +259,6 @@ impl Document {
         if cell.telemetry != TelemetryConfig::default() {
             let reason = "makes its own errors and delays, beside those of `[cell.telemetry]`; remove either";
             return Err(ConfigError::new("decoder", reason));
-        }
-        for prbs in (0..cell.carriers).map(|carrier| cell.carrier_prbs(carrier.into())) {
-            if Bandwidth::from_prbs(prbs).is_none() {
-                let widths: Vec<_> = Bandwidth::ALL.iter().map(|width| width.prbs().to_string()).collect();
-                let reason = format!(
-                    "knows no carrier of {prbs} PRBs; let `cell.prbs` be one of {}",
-                    widths.join(", ")
-                );
-                return Err(ConfigError::new("decoder", reason));
-            }
         }
         if !(-30.0..=60.0).contains(&decoder.snr_db) {
             let reason = format!("is {}; give decibels between -30 and 60", decoder.snr_db);

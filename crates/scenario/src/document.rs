@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use airpace_cc::endpoint::AckPolicy;
 use airpace_cc::registry::Protocol;
+use airpace_core::tables::delay::DelayProfile;
 use airpace_core::{Bytes, Direction, Rate, Time};
 use airpace_path::cell::{CellConfig, DeviceRadioConfig};
 use airpace_path::queue::QueueConfig;
 use airpace_path::trace::TraceConfig;
 use airpace_path::trace::synth::Model;
 use airpace_path::wire::WireConfig;
-use airpace_phy::impair::Profile;
 use serde::Deserialize;
 
 use crate::words;
@@ -163,14 +163,14 @@ pub struct DecoderConfig {
     ///
     /// Source: TS 36.101 Annex B.2
     #[serde(deserialize_with = "words::profile")]
-    pub fading: Profile,
+    pub fading: DelayProfile,
     /// The largest Doppler shift of a path, in Hz; 0 leaves the channel as it was drawn.
     pub doppler_hz: f64,
 }
 
 impl Default for DecoderConfig {
     fn default() -> DecoderConfig {
-        DecoderConfig { snr_db: 20.0, fading: Profile::Flat, doppler_hz: 0.0 }
+        DecoderConfig { snr_db: 20.0, fading: DelayProfile::Flat, doppler_hz: 0.0 }
     }
 }
 

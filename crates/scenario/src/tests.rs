@@ -1,3 +1,6 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
 use super::*;
 
 const SMALL: &str = r#"
@@ -36,14 +39,14 @@ fn any_key_can_be_set_from_outside() {
     .unwrap();
     assert_eq!((scenario.duration_s, scenario.flow[0].rtt_ms), (2.5, 162.0));
     assert_eq!(scenario.flow[0].label, "far", "what is not TOML is a string");
-    let file = scenario.trace.unwrap().file.unwrap();
+    let file = scenario.trace.clone().unwrap().file.unwrap();
     assert_eq!(file, PathBuf::from("x.down"), "a file given from outside is seen from the working directory");
 }
 
 #[test]
 fn files_named_in_a_scenario_are_seen_from_its_folder() {
     let text = format!("{SMALL}\n[trace]\nfile = \"x.down\"\n");
-    let file = load(&text, &[]).unwrap().trace.unwrap().file.unwrap();
+    let file = load(&text, &[]).unwrap().trace.clone().unwrap().file.unwrap();
     assert_eq!(file, PathBuf::from("scenarios/x.down"));
 }
 

@@ -2,7 +2,7 @@
 
 use airpace_cc::registry::Protocol;
 use airpace_core::Direction;
-use airpace_phy::impair::Profile;
+use airpace_core::tables::delay::DelayProfile;
 use serde::{Deserialize, Deserializer};
 
 /// `down` or `up`.
@@ -20,7 +20,7 @@ pub(super) fn direction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Di
 }
 
 /// `flat`, `epa`, `eva` or `etu`.
-pub(super) fn profile<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Profile, D::Error> {
+pub(super) fn profile<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DelayProfile, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "lowercase")]
     enum Word {
@@ -30,10 +30,10 @@ pub(super) fn profile<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Prof
         Etu,
     }
     Ok(match Word::deserialize(deserializer)? {
-        Word::Flat => Profile::Flat,
-        Word::Epa => Profile::Epa,
-        Word::Eva => Profile::Eva,
-        Word::Etu => Profile::Etu,
+        Word::Flat => DelayProfile::Flat,
+        Word::Epa => DelayProfile::Epa,
+        Word::Eva => DelayProfile::Eva,
+        Word::Etu => DelayProfile::Etu,
     })
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Constants on which the sources do not agree.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Profile {
+pub struct DelayProfile {
     /// Pacing gain of Drain.
     pub drain_gain: f64,
     /// Rounds after which Drain ends though more than the estimated BDP is in flight; `None` waits for ever.
@@ -20,9 +20,9 @@ pub struct Profile {
     pub samples_end_probes: bool,
 }
 
-impl Profile {
+impl DelayProfile {
     /// Source: draft-ietf-ccwg-bbr-06 §5.3.2, §5.3.3.1, §5.5.8.2, §5.5.9, §5.5.10.2
-    pub const DRAFT: Profile = Profile {
+    pub const DRAFT: DelayProfile = DelayProfile {
         drain_gain: 0.5,
         drain_rounds: Some(3),
         down_gain: 0.90,
@@ -32,7 +32,7 @@ impl Profile {
     };
 
     /// Source: google/bbr v3 net/ipv4/tcp_bbr.c
-    pub const GOOGLE: Profile = Profile {
+    pub const GOOGLE: DelayProfile = DelayProfile {
         drain_gain: 1.0 / 2.885,
         drain_rounds: None,
         down_gain: 0.91,

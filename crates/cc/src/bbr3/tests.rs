@@ -18,7 +18,7 @@ struct Path {
 
 impl Path {
     fn new() -> Path {
-        let bbr = Bbr3::new(MSS, Streams::new(1).stream("flow.0"), Profile::DRAFT);
+        let bbr = Bbr3::new(MSS, Streams::new(1).stream("flow.0"), DelayProfile::DRAFT);
         Path { bbr, number: 0, now: Time::from_secs(1), lost: 0 }
     }
 

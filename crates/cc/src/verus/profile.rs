@@ -56,7 +56,7 @@ impl Fit {
 
 /// Delays per window, and the curve as it was last laid.
 #[derive(Clone, Debug)]
-pub struct Profile {
+pub struct DelayProfile {
     fit: Fit,
     /// Mean delay in ms of windows 0, 1, …; NaN where none was seen.
     points_ms: Vec<f64>,
@@ -74,10 +74,10 @@ struct Curve {
     slope_ms: f64,
 }
 
-impl Profile {
+impl DelayProfile {
     /// Nothing is known.
-    pub fn new(fit: Fit) -> Profile {
-        Profile { fit, points_ms: vec![], curve: None }
+    pub fn new(fit: Fit) -> DelayProfile {
+        DelayProfile { fit, points_ms: vec![], curve: None }
     }
 
     /// A packet that left with `window` met `delay_ms`.

@@ -1,11 +1,11 @@
 //! The profile and the memory of windows.
 
-use super::profile::{Fit, Profile};
+use super::profile::{DelayProfile, Fit};
 use super::sent::SentWindows;
 
 /// 40 ms up to 20 packets, then a millisecond more per packet.
-fn knee(fit: Fit) -> Profile {
-    let mut profile = Profile::new(fit);
+fn knee(fit: Fit) -> DelayProfile {
+    let mut profile = DelayProfile::new(fit);
     for window in 1..=100 {
         profile.record(f64::from(window), 40.0 + f64::from((window - 20).max(0)));
     }
@@ -36,7 +36,7 @@ fn a_window_seen_again_moves_its_point_by_an_eighth() {
 
 #[test]
 fn one_point_too_high_does_not_shut_the_way() {
-    let mut profile = Profile::new(Fit::Interpolated);
+    let mut profile = DelayProfile::new(Fit::Interpolated);
     for window in 1..=100 {
         profile.record(f64::from(window), if window == 30 { 500.0 } else { 40.0 + f64::from(window) });
     }
@@ -46,11 +46,11 @@ fn one_point_too_high_does_not_shut_the_way() {
 
 #[test]
 fn a_profile_that_does_not_rise_cannot_be_inverted() {
-    let mut profile = Profile::new(Fit::Interpolated);
+    let mut profile = DelayProfile::new(Fit::Interpolated);
     (1..=50).for_each(|window| profile.record(f64::from(window), 40.0));
     assert!(profile.fit());
     assert_eq!(profile.window(60.0), None);
-    let mut few = Profile::new(Fit::Penalised);
+    let mut few = DelayProfile::new(Fit::Penalised);
     (1..=4).for_each(|window| few.record(f64::from(window), 40.0));
     assert!(!few.fit(), "four windows make no curve");
 }

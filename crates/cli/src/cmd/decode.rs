@@ -2,16 +2,14 @@
 
 mod align;
 mod answer;
-mod cell;
 mod columns;
-mod fused;
-mod inputs;
 pub mod message;
 mod open;
 mod probe;
 mod pseudonym;
 mod radio;
 mod recording;
+mod reports;
 mod sink;
 mod stats;
 mod subframes;
@@ -21,6 +19,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use airpace_live::decode::{Decoding, Options};
 use airpace_live::iq::Format;
 use airpace_live::radio::hertz;
 use airpace_phy::Cell;
@@ -30,8 +29,6 @@ use airpace_radio::Rnti;
 use anyhow::bail;
 
 use self::align::Align;
-use self::cell::Task;
-use self::inputs::Inputs;
 use self::open::Opened;
 use self::radio::RadioArgs;
 use self::sink::Sink;
@@ -162,9 +159,19 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let stop = on_interrupt()?;
     let Opened { sources, lags } = open::all(args, &stop)?;
     let caution = Caution { patience: args.patience, ..Caution::default() };
-    let mut sink = Sink::new(args, &sources, caution.patience, out)?;
-    let task = Task { carrier: 0, pci, caution };
-    Inputs::start(sources, task, Duration::from_secs_f64(args.stall))?.take_all(&mut sink)?;
+    let stall = Duration::from_secs_f64(args.stall);
+    let mut sink = Sink::new(args, &sources, (caution.patience, stall), out)?;
+    let mut decoding = Decoding::start(sources, Options { pci, caution, align: args.align.into(), stall })?;
+    loop {
+        // Before one has to wait for what comes next, all that was said so far is written.
+        let ready = decoding.ready();
+        if ready.is_none() {
+            sink.flush()?;
+        }
+        let Some(told) = ready.or_else(|| decoding.next()) else { break };
+        sink.take(told?)?;
+        sink.progress(decoding.share(), decoding.at_ms());
+    }
     let verdict = sink.finish();
     for (name, lag) in lags {
         let [mean, most] = [lag.mean(), lag.most()].map(|lag| lag.as_secs_f64() * 1e3);

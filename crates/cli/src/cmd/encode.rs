@@ -12,7 +12,7 @@ use airpace_core::Streams;
 use airpace_eval::RunFolder;
 use airpace_event::{Event, Recorder};
 use airpace_live::iq::{Format, Meta, Writer};
-use airpace_phy::impair::{Conditions, Profile, noise_power};
+use airpace_phy::impair::{Conditions, DelayProfile, noise_power};
 use airpace_phy::numerology::SUBCARRIER_HZ;
 use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
@@ -79,7 +79,7 @@ pub struct Args {
     snr: Option<f64>,
     /// How power is spread over time: flat, epa, eva or etu (TS 36.101 Annex B.2).
     #[arg(long, value_name = "PROFILE", default_value = "flat", value_parser = profile)]
-    fading: Profile,
+    fading: DelayProfile,
     /// The largest Doppler shift in Hz.
     #[arg(long, value_name = "HZ", default_value_t = 0.0, value_parser = within::<0, 1000>)]
     doppler: f64,
@@ -126,8 +126,8 @@ impl Length {
     }
 }
 
-fn profile(text: &str) -> Result<Profile, String> {
-    let found = Profile::ALL.into_iter().find(|profile| profile.name() == text);
+fn profile(text: &str) -> Result<DelayProfile, String> {
+    let found = DelayProfile::ALL.into_iter().find(|profile| profile.name() == text);
     found.ok_or_else(|| "give flat, epa, eva or etu".to_owned())
 }
 

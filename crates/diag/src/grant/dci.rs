@@ -236,12 +236,12 @@ fn share_layers(blocks: &mut [Option<Codeword>; 2], format: DciFormat, precoding
 fn groups(air: &mut Air, carrier_prbs: u16) -> Option<(u16, Option<PrbSet>)> {
     let has_subsets = carrier_prbs > 10 && air.take(1)? == 1;
     let count = lte::rbg_count(carrier_prbs);
-    let bits = air.take(count as u8)?;
+    let bits = air.take(u8::try_from(count).ok()?)?;
     if has_subsets {
         // The subset's number and whether it is shifted, then a bit for each PRB.
         let head = (lte::rbg_size(carrier_prbs) as u32).next_power_of_two().trailing_zeros() + 1;
         let prbs = (bits & ((1 << (u32::from(count) - head)) - 1)).count_ones();
-        return Some((prbs as u16, None)).filter(|(prbs, _)| *prbs > 0);
+        return Some((u16::try_from(prbs).ok()?, None)).filter(|(prbs, _)| *prbs > 0);
     }
     let set = (0..count)
         .filter(|group| bits >> (count - 1 - group) & 1 == 1)
@@ -271,7 +271,8 @@ fn run(value: u64, carrier_prbs: u16) -> Option<(u16, u16)> {
         true => (start, longer + 1),
         false => ((all - 1).checked_sub(start)?, all.checked_sub(longer)? + 1),
     };
-    (length >= 1 && start + length <= all).then_some((start as u16, length as u16))
+    let is_within = length >= 1 && start + length <= all;
+    Some((u16::try_from(start).ok()?, u16::try_from(length).ok()?)).filter(|_| is_within)
 }
 
 #[cfg(test)]

@@ -263,8 +263,10 @@ impl Grants {
     ) -> Option<Grant> {
         let mut grant = self.grant(packet, plan, row)?;
         let get = |column| plan.get(row, column);
-        grant.prbs = get(Column::Prbs).unwrap_or(0) as u16;
-        let first = get(Column::FirstPrb).and_then(|first| u16::try_from(first).ok());
+        // A number that no carrier has is as good as none.
+        let prb = |column| get(column).and_then(|prb| u16::try_from(prb).ok());
+        grant.prbs = prb(Column::Prbs).unwrap_or(0);
+        let first = prb(Column::FirstPrb);
         grant.prb_set = first.and_then(|first| PrbSet::checked_run(first, grant.prbs));
         grant.layers = get(Column::Layers).unwrap_or(1).clamp(1, 8) as u8;
         let modulation = get(Column::ModulationBits)
@@ -312,8 +314,8 @@ impl Grants {
         let get = |column| plan.get(row, column);
         let words = [get(Column::PrbsLow)?, get(Column::PrbsHigh).unwrap_or(0)];
         let set = (0..128)
-            .filter(|prb| words[prb / 64] >> (prb % 64) & 1 == 1)
-            .fold(PrbSet::EMPTY, |set, prb| set.union(PrbSet::run(prb as u16, 1)));
+            .filter(|prb| words[usize::from(prb / 64)] >> (prb % 64) & 1 == 1)
+            .fold(PrbSet::EMPTY, |set, prb| set.union(PrbSet::run(prb, 1)));
         grant.prbs = set.len();
         grant.prb_set = Some(set);
         grant.layers = get(Column::Layers).unwrap_or(0) as u8 + 1;

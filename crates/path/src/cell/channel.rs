@@ -18,7 +18,7 @@ pub mod shadowing;
 pub mod trajectory;
 
 use super::bler::information::{SINR_FLOOR_DB, effective_sinr_db};
-use fading::{Fading, FadingProfile, draw_taps};
+use fading::{DelayProfile, Fading, draw_taps};
 use path_loss::noise_per_subcarrier_dbm;
 pub use plan::ChannelPlan;
 use shadowing::Shadowing;
@@ -60,7 +60,7 @@ pub struct ChannelConfig {
     /// Distance over which shadowing decorrelates to 1/e, in metres.
     pub shadowing_decorrelation_m: f64,
     /// Multipath profile.
-    pub fading: FadingProfile,
+    pub fading: DelayProfile,
     /// Speed in km/h, which moves shadowing and gives fading its Doppler shift; without either it changes nothing.
     ///
     /// Chosen: 3 km/h, a walk.
@@ -93,7 +93,7 @@ impl Default for ChannelConfig {
             sinr_cap_db: 30.0,
             shadowing_sigma_db: 0.0,
             shadowing_decorrelation_m: 50.0,
-            fading: FadingProfile::None,
+            fading: DelayProfile::Flat,
             speed_kmh: 3.0,
             doppler_hz: None,
             sinusoids_per_tap: 16,
@@ -243,7 +243,7 @@ impl Channel {
             let rng = streams.stream(&format!("{name}.shadowing"));
             Shadowing::new(config.shadowing_sigma_db, config.shadowing_decorrelation_m, config.speed_kmh, rng)
         });
-        let fading = (config.fading != FadingProfile::None).then(|| {
+        let fading = (config.fading != DelayProfile::Flat).then(|| {
             let mut rng = streams.stream(&format!("{fading_name}.fading"));
             let doppler_hz = config.doppler_hz.unwrap_or(doppler_hz(config.speed_kmh, frequency_mhz));
             Fading::new(&draw_taps(config.fading, doppler_hz, config.sinusoids_per_tap, &mut rng), grid)

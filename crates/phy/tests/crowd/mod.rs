@@ -7,7 +7,7 @@ use airpace_phy::dci::{
     Allocation, Audience, Block, Carrier, Downlink, Extras, Format, Message, Spatial, Uplink, pack,
 };
 use airpace_phy::encode::{Subframe, Transmitter};
-use airpace_phy::impair::{Conditions, Impair, Profile, noise_power};
+use airpace_phy::impair::{Conditions, DelayProfile, Impair, noise_power};
 use airpace_phy::pdcch::{Place, Sent, in_common_space, in_search_space};
 use airpace_phy::{Cell, Complex32};
 use airpace_radio::{PrbSet, Rnti};
@@ -132,7 +132,7 @@ pub struct Scene {
     pub extras: Extras,
     pub snr_db: f64,
     /// How ports fade, and how fast in Hz; `None` for paths that hold still.
-    pub fading: Option<(Profile, f64)>,
+    pub fading: Option<(DelayProfile, f64)>,
     pub subframes: u64,
     pub seed: u64,
 }

@@ -1,5 +1,6 @@
-//! Which subframes of several recordings are the same.
+//! `--align`: what tells that subframes of several recordings are the same, and what is said where that is in doubt.
 
+use airpace_radio::align::{self, Doubt};
 use clap::ValueEnum;
 
 /// What tells that two subframes are the same.
@@ -13,161 +14,23 @@ pub enum Align {
     Time,
 }
 
-/// Frame numbers of two recordings that began at once differ by no more than this many subframes if both cells count
-/// frames alike.
-///
-/// Chosen: people do not start two receivers within a tenth of a second by hand, programs do.
-const ALIKE: i64 = 100;
-
-/// What comes back after a while of silence may have lain somewhere for so many subframes at most if its numbers tell so;
-/// if they tell more, they begin anew.
-///
-/// Chosen: half of a turn of frame numbers; no pipe holds so much of a radio's samples.
-const MOST_LAIN: i64 = WRAP / 2;
-
-/// Subframes after which frame numbers begin again.
-const WRAP: i64 = 10_240;
-
-/// How a recording's subframes stand to those of the first that was heard.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shift {
-    /// What is added to their numbers.
-    pub subframes: i64,
-    /// When the recording began, in milliseconds since the first one did.
-    pub begin_ms: f64,
-    /// What the user should know of it.
-    pub doubt: Option<String>,
-}
-
-/// A recording's frame numbers leap.
-#[derive(Clone, Copy, Debug)]
-pub struct Leap {
-    /// The subframe behind it.
-    pub index: u64,
-    /// When that began, in milliseconds after the recording's first sample.
-    pub at_ms: f64,
-    /// By how many subframes, beyond the time that went by.
-    pub by: i64,
-    /// Whether it is still the cell that was heard before.
-    pub is_same_cell: bool,
-}
-
-/// Finds out how recordings stand to each other: by the first subframe of each, and again where it may have changed.
-#[derive(Debug)]
-pub struct Alignment {
-    align: Align,
-    /// A subframe of the recording that was heard first: its number, and when it was.
-    reference: Option<(u64, f64)>,
-    all: Vec<Known>,
-}
-
-/// What is known of a recording.
-#[derive(Clone, Copy, Debug, Default)]
-struct Known {
-    /// What is added to its numbers.
-    shift: Option<i64>,
-    /// The last of its subframes, as all count.
-    last: i64,
-    /// It said nothing for a while, and has not caught up.
-    is_behind: bool,
-    /// It was placed beside the others, which were there then: what it says at once is older than that.
-    placed: Option<i64>,
-}
-
-impl Alignment {
-    /// Of so many recordings.
-    pub fn new(align: Align, recordings: usize) -> Alignment {
-        Alignment { align, reference: None, all: vec![Known::default(); recordings] }
-    }
-
-    /// Subframe `index` of a recording began `at_ms` after its first sample. Gives its shift, once.
-    ///
-    /// Source: TS 36.300 §5.5 (cells that can be aggregated count frames alike)
-    pub fn hear(&mut self, recording: usize, index: u64, at_ms: f64) -> Option<Shift> {
-        let newest = self.newest_beside(recording);
-        let known = &mut self.all[recording];
-        if let Some(shift) = known.shift {
-            known.last = index as i64 + shift;
-            known.is_behind &= known.last + ALIKE < newest;
-            known.placed = known.placed.filter(|placed| newest <= placed + ALIKE);
-            // The last of what lay somewhere is beside the others' newest, not its first.
-            let ahead = known.last - newest;
-            return (known.placed.is_some() && ahead > 0).then(|| {
-                let shift = self.set(recording, index, at_ms, shift - ahead);
-                self.all[recording].placed = Some(newest);
-                shift
-            });
+impl From<Align> for align::Align {
+    fn from(align: Align) -> align::Align {
+        match align {
+            Align::Auto => align::Align::Auto,
+            Align::Sfn => align::Align::Sfn,
+            Align::Time => align::Align::Time,
         }
-        let (first, first_ms) = *self.reference.get_or_insert((index, at_ms));
-        let by_time = first as i64 + (at_ms - first_ms).round() as i64 - index as i64;
-        let apart = (by_time + WRAP / 2).rem_euclid(WRAP) - WRAP / 2;
-        let by_number = by_time - apart;
-        let (subframes, doubt) = match self.align {
-            Align::Sfn => (by_number, None),
-            Align::Time => (by_time, None),
-            Align::Auto if apart.abs() <= ALIKE => (by_number, None),
-            Align::Auto => (by_time, Some(doubt(apart))),
-        };
-        Some(Shift { doubt, ..self.set(recording, index, at_ms, subframes) })
-    }
-
-    /// A recording says nothing, and is not waited for.
-    pub fn stall(&mut self, recording: usize) {
-        self.all[recording].is_behind = true;
-    }
-
-    /// Frame numbers of a recording leap, whose subframes' numbers go on by its samples' time. Gives its shift from then on,
-    /// if that is another.
-    ///
-    /// Nothing has to change unless samples may be missing without a word: where numbers are believed, or where nothing was
-    /// said for a while. What comes then is where its numbers say that this is, if that is no later than what the others
-    /// say now; else its newest is beside theirs.
-    pub fn leap(&mut self, recording: usize, leap: Leap) -> Option<Shift> {
-        let Known { shift, is_behind, .. } = self.all[recording];
-        let shift = shift?;
-        let newest = self.newest_beside(recording);
-        let may_be_missing = leap.is_same_cell && leap.by > 0;
-        let by_number = shift + leap.by;
-        let by_now = newest + 1 - leap.index as i64;
-        let latest = by_now + ALIKE;
-        let lain = (latest - by_number).rem_euclid(WRAP);
-        let is_known = leap.is_same_cell && lain <= MOST_LAIN && latest - lain > shift;
-        let subframes = if is_behind {
-            if is_known { latest - lain } else { by_now.max(shift) }
-        } else if self.align == Align::Sfn && may_be_missing {
-            by_number
-        } else {
-            shift
-        };
-        let placed = (is_behind && !is_known).then_some(newest);
-        (subframes != shift).then(|| {
-            let shift = self.set(recording, leap.index, leap.at_ms, subframes);
-            self.all[recording].placed = placed;
-            shift
-        })
-    }
-
-    fn set(&mut self, recording: usize, index: u64, at_ms: f64, subframes: i64) -> Shift {
-        let last = index as i64 + subframes;
-        self.all[recording] = Known { shift: Some(subframes), last, is_behind: false, placed: None };
-        let (first, first_ms) = self.reference.unwrap_or((index, at_ms));
-        Shift { subframes, begin_ms: first_ms + (last - first as i64) as f64 - at_ms, doubt: None }
-    }
-
-    /// How far the others are.
-    fn newest_beside(&self, recording: usize) -> i64 {
-        let others =
-            self.all.iter().enumerate().filter(|(at, known)| *at != recording && known.shift.is_some());
-        others.map(|(_, known)| known.last).max().unwrap_or(i64::MIN / 2)
     }
 }
 
-fn doubt(apart: i64) -> String {
+/// What is said of a recording that may be aligned wrongly, behind its name.
+pub fn words(doubt: Doubt) -> String {
     format!(
         "counts frames otherwise than the first, or began {:.1} s {} it: they are brought together by their samples' time, \
          as if both began at once. Carriers of one base station count alike: say --align sfn; --align time if this is right",
-        apart.unsigned_abs() as f64 / 1e3,
-        if apart < 0 { "after" } else { "before" },
+        doubt.apart.unsigned_abs() as f64 / 1e3,
+        if doubt.apart < 0 { "after" } else { "before" },
     )
 }
 
@@ -175,91 +38,9 @@ fn doubt(apart: i64) -> String {
 mod tests {
     use super::*;
 
-    /// The shift of a second recording whose frames are at `index` when the first one's are at 100, both after 10 ms.
-    fn second(align: Align, index: u64) -> Shift {
-        let mut alignment = Alignment::new(align, 2);
-        let first = alignment.hear(0, 100, 10.0).expect("the first time");
-        assert_eq!((first.subframes, first.begin_ms, alignment.hear(0, 101, 11.0)), (0, 0.0, None));
-        alignment.hear(1, index, 10.0).expect("the first time")
-    }
-
     #[test]
-    fn recordings_that_began_about_at_once_are_aligned_by_number() {
-        let shift = second(Align::Auto, 140);
-        assert_eq!((shift.subframes, shift.begin_ms, shift.doubt), (0, 40.0, None));
-        let wrapped = second(Align::Auto, 10_240 + 90);
-        assert_eq!((wrapped.subframes, wrapped.begin_ms), (-10_240, -10.0), "frame numbers began again");
-    }
-
-    #[test]
-    fn others_are_taken_to_have_begun_at_once_unless_it_is_said_that_cells_count_alike() {
-        let shift = second(Align::Auto, 3100);
-        assert_eq!((shift.subframes, shift.begin_ms), (-3000, 0.0));
-        let doubt = shift.doubt.expect("it may be wrong");
-        assert!(doubt.contains("3.0 s after") && doubt.contains("--align sfn"), "{doubt}");
-        let alike = second(Align::Sfn, 3100);
-        assert_eq!((alike.subframes, alike.begin_ms, alike.doubt), (0, 3000.0, None));
-        let at_once = second(Align::Time, 140);
-        assert_eq!((at_once.subframes, at_once.begin_ms), (-40, 0.0));
-    }
-
-    fn leap(index: u64, by: i64) -> Leap {
-        Leap { index, at_ms: index as f64, by, is_same_cell: true }
-    }
-
-    #[test]
-    fn a_leap_changes_nothing_unless_numbers_are_believed() {
-        for (align, to, shift) in [
-            (Align::Auto, leap(500, 3000), None),
-            (Align::Time, leap(500, 3000), None),
-            (Align::Sfn, leap(500, -3000), None),
-            (Align::Sfn, Leap { is_same_cell: false, ..leap(500, 3000) }, None),
-            (Align::Sfn, leap(500, 3000), Some(Shift { subframes: 3000, begin_ms: 3000.0, doubt: None })),
-        ] {
-            let mut alignment = Alignment::new(align, 2);
-            (0..2).for_each(|recording| _ = alignment.hear(recording, 0, 0.0));
-            assert_eq!(alignment.leap(1, to), shift, "--align {align:?}: {to:?}");
-        }
-    }
-
-    #[test]
-    fn a_recording_that_said_nothing_for_a_while_goes_on_where_the_others_are() {
-        for (to, subframes) in [
-            (leap(501, 2020), 2020),
-            (leap(501, 1700), 1700),
-            (leap(501, 1700 - WRAP), 1700),
-            (leap(501, 4000), 2000),
-            (leap(501, -700), 2000),
-            (Leap { is_same_cell: false, ..leap(501, 2020) }, 2000),
-        ] {
-            let mut alignment = Alignment::new(Align::Auto, 2);
-            (0..2).for_each(|recording| _ = alignment.hear(recording, 0, 0.0));
-            alignment.stall(1);
-            alignment.hear(0, 2500, 2500.0);
-            alignment.hear(1, 500, 500.0);
-            let shift = alignment.leap(1, to).expect("it is not where it was");
-            assert_eq!((shift.subframes, shift.begin_ms), (subframes, subframes as f64), "{to:?}");
-            assert_eq!(alignment.leap(1, leap(502, -700)), None, "it has caught up");
-        }
-    }
-
-    #[test]
-    fn the_newest_of_what_comes_at_once_after_silence_is_beside_the_others() {
-        let mut alignment = Alignment::new(Align::Auto, 2);
-        (0..2).for_each(|recording| _ = alignment.hear(recording, 0, 0.0));
-        alignment.stall(1);
-        alignment.hear(0, 2500, 2500.0);
-        alignment.hear(1, 500, 500.0);
-        alignment.leap(1, leap(501, -700)).expect("it is not where it was");
-        let mut shift = 2000;
-        for index in 502..=800 {
-            shift = alignment.hear(1, index, index as f64).map_or(shift, |shift| shift.subframes);
-        }
-        assert_eq!(shift, 2500 - 800, "300 came at once");
-        for index in 801..2000 {
-            alignment.hear(0, index + 1700, index as f64);
-            assert_eq!(alignment.hear(1, index, index as f64), None, "it goes on with the others");
-        }
-        assert_eq!(alignment.hear(1, 2010, 2010.0), None, "a subframe may be early");
+    fn a_doubt_says_when_the_recording_began_and_what_to_do() {
+        let said = words(Doubt { apart: -3000 });
+        assert!(said.contains("3.0 s after") && said.contains("--align sfn"), "{said}");
     }
 }

@@ -1,16 +1,15 @@
 //! What is kept of one recording while it is decoded.
 
 use airpace_core::Direction;
+use airpace_live::decode::{End, Held};
 use airpace_phy::decoder::Reading;
 use airpace_phy::follow::Follower;
 use airpace_phy::found::Found;
-use airpace_radio::Rnti;
+use airpace_radio::{CarrierId, Rnti};
 use serde_json::{Value, json};
 
 use super::Args;
-use super::cell::Ending;
 use super::stats::Stats;
-use super::subframes::Held;
 use crate::terminal::count;
 
 /// Throughput of who is followed is over so many subframes.
@@ -20,47 +19,41 @@ const WINDOW: u64 = 1000;
 pub struct Recording {
     /// As it was named.
     pub name: String,
+    /// Its place among all.
+    pub carrier: CarrierId,
     /// Samples per second.
     pub rate_hz: f64,
-    /// When it began, in milliseconds since the first did.
-    pub begin_ms: f64,
     /// Its counts.
     pub stats: Stats,
     /// Subframes that may still get messages.
     pub held: Held,
     /// What is known in the end.
-    pub ending: Option<Box<Ending>>,
-    /// Why it could not be read to its end.
-    pub failure: Option<anyhow::Error>,
+    pub end: Option<Box<End>>,
     /// Who is followed, and what it got.
     pub followed: Option<Followed>,
     /// The last subframe, and when it began, in milliseconds from the first sample.
     last: (u64, f64),
-    /// Whose it was.
-    pci: Option<u16>,
 }
 
 impl Recording {
     /// Nothing is known of it yet; messages wait for `patience` subframes at most.
-    pub fn new(name: String, rate_hz: f64, args: &Args, patience: u64) -> Recording {
+    pub fn new((name, carrier): (String, CarrierId), rate_hz: f64, args: &Args, patience: u64) -> Recording {
         Recording {
             name,
+            carrier,
             rate_hz,
-            begin_ms: 0.0,
             stats: Stats::default(),
             held: Held::new(patience),
-            ending: None,
-            failure: None,
+            end: None,
             followed: args.rnti.map(|rnti| Followed::new(Follower::new(rnti, WINDOW))),
             last: (0, 0.0),
-            pci: None,
         }
     }
 
     /// Comes to a subframe. Gives when it began, in milliseconds from the first sample.
     pub fn advance(&mut self, reading: &Reading) -> f64 {
         let at_ms = reading.sample as f64 * 1e3 / self.rate_hz;
-        (self.last, self.pci) = ((reading.index, at_ms), Some(reading.pci));
+        self.last = (reading.index, at_ms);
         if let Some(followed) = &mut self.followed {
             followed.follower.advance(reading.index);
         }
@@ -71,11 +64,6 @@ impl Recording {
     pub fn time_ms(&self, index: u64) -> f64 {
         let (last, last_ms) = self.last;
         last_ms + index as f64 - last as f64
-    }
-
-    /// Whether its last subframe was this cell's.
-    pub fn is_of(&self, pci: u16) -> bool {
-        self.pci == Some(pci)
     }
 }
 

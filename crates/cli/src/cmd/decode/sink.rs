@@ -4,26 +4,27 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use airpace_live::decode::{End, Said, Told};
 use airpace_live::iq::Source;
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::{Output, Reading};
 use airpace_phy::found::Found;
 use airpace_phy::ladder::Rung;
-use airpace_radio::Rnti;
+use airpace_radio::align::{Leap, Shift};
+use airpace_radio::{CarrierId, Rnti};
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::Args;
-use super::align::{Alignment, Leap, Shift};
+use super::align;
 use super::answer;
-use super::cell::{Event, Told};
 use super::columns::At;
-use super::fused::Reports;
 use super::message::{self, Name};
 use super::probe;
 use super::pseudonym::Pseudonyms;
 use super::recording::Recording;
+use super::reports::ReportFile;
 use super::stats;
 use super::subframes;
 use super::tables::Tables;
@@ -41,11 +42,11 @@ pub struct Sink<'o> {
     args: &'o Args,
     out: BufWriter<&'o mut dyn Write>,
     recordings: Vec<Recording>,
-    /// With several recordings: how they stand to each other.
-    alignment: Option<Alignment>,
     names: Option<Pseudonyms>,
     tables: Option<Tables>,
-    reports: Option<Reports>,
+    reports: Option<ReportFile>,
+    /// A live one that says nothing for so long is not waited for.
+    stall: Duration,
     has_head: bool,
     bar: ProgressBar,
     started: Instant,
@@ -53,17 +54,17 @@ pub struct Sink<'o> {
 }
 
 impl<'o> Sink<'o> {
-    /// Of these recordings, by name; a message waits for evidence for `patience` subframes at most.
+    /// Of these recordings, by name; a message waits for evidence for `patience` subframes at most, and a live recording that
+    /// says nothing for `stall` is not waited for.
     ///
     /// # Errors
     /// If a file cannot be made.
     pub fn new(
         args: &'o Args,
         sources: &[(String, Box<dyn Source>)],
-        patience: u64,
+        (patience, stall): (u64, Duration),
         out: &'o mut dyn Write,
     ) -> anyhow::Result<Sink<'o>> {
-        let count = sources.len();
         let are_live = sources.iter().all(|(_, source)| source.is_live());
         let reports = args.reports.as_deref();
         let tables = args.parquet.as_deref().map(|path| Tables::create(path, args));
@@ -77,17 +78,19 @@ impl<'o> Sink<'o> {
         };
         bar.set_length(1000);
         bar.set_message("decoding");
-        let recording = |(name, source): &(String, Box<dyn Source>)| {
-            Recording::new(name.clone(), source.sample_rate_hz(), args, patience)
+        let recording = |(carrier, (name, source)): (CarrierId, &(String, Box<dyn Source>))| {
+            Recording::new((name.clone(), carrier), source.sample_rate_hz(), args, patience)
         };
         Ok(Sink {
             args,
             out: BufWriter::new(out),
-            recordings: sources.iter().map(recording).collect(),
-            alignment: (count > 1).then(|| Alignment::new(args.align, count)),
+            recordings: (0..=u8::MAX).map(CarrierId).zip(sources).map(recording).collect(),
             names: args.anonymize.then(Pseudonyms::default),
             tables: tables.transpose()?,
-            reports: reports.map(|path| Reports::create(path, names(), args.rnti, are_live)).transpose()?,
+            reports: reports
+                .map(|path| ReportFile::create(path, names(), args.rnti, are_live))
+                .transpose()?,
+            stall,
             has_head: false,
             bar,
             started: Instant::now(),
@@ -118,39 +121,33 @@ impl<'o> Sink<'o> {
     /// If it cannot be written.
     pub fn flush(&mut self) -> anyhow::Result<()> {
         self.out.flush().context(NO_OUTPUT)?;
-        self.reports.as_mut().map_or(Ok(()), Reports::flush)
+        self.reports.as_mut().map_or(Ok(()), ReportFile::flush)
     }
 
-    /// When a recording began, in milliseconds since the first did.
-    pub fn begin_ms(&self, carrier: usize) -> f64 {
-        self.recordings[carrier].begin_ms
-    }
-
-    /// A recording is silent and not waited for.
-    pub fn stall(&mut self, carrier: usize) {
-        if let Some(alignment) = &mut self.alignment {
-            alignment.stall(carrier);
-        }
-        if let Some(reports) = &mut self.reports {
-            reports.stall(carrier);
-        }
-    }
-
-    /// Takes what a recording's decoder says.
+    /// Takes what is said of a recording.
     ///
     /// # Errors
     /// If something cannot be written.
     pub fn take(&mut self, told: Told) -> anyhow::Result<()> {
-        let carrier = told.carrier;
-        match told.event {
-            Event::Heard(output) => self.output(carrier, *output)?,
-            Event::Gap => self.gap(carrier),
-            Event::Flaw(flaw) => self.say(&format!("{}: {flaw}", self.recordings[carrier].name)),
-            Event::Progress { cost_us, .. } => self.recordings[carrier].stats.spent(cost_us),
-            Event::End(ending, failure) => {
+        let carrier = usize::from(told.carrier.0);
+        match told.said {
+            Said::Shift { from, shift } => self.align(carrier, from, &shift),
+            Said::Leap { leap, shift } => self.leap(carrier, leap, shift),
+            Said::Heard(output) => self.output(carrier, *output)?,
+            Said::Gap => self.gap(carrier),
+            Said::Flaw(flaw) => self.say(&format!("{}: {flaw}", self.recordings[carrier].name)),
+            Said::Cost(us) => self.recordings[carrier].stats.spent(us),
+            Said::Stalled => {
+                let (name, seconds) = (&self.recordings[carrier].name, self.stall.as_secs_f64());
+                self.say(&format!("{name} says nothing for {seconds} s and is not waited for"));
+                if let Some(file) = &mut self.reports {
+                    file.reports.stall(told.carrier);
+                }
+            }
+            Said::Back => self.say(&format!("{} goes on", self.recordings[carrier].name)),
+            Said::End(end) => {
                 self.end(carrier)?;
-                let recording = &mut self.recordings[carrier];
-                (recording.ending, recording.failure) = (ending, failure);
+                self.recordings[carrier].end = Some(end);
             }
         }
         Ok(())
@@ -189,13 +186,8 @@ impl<'o> Sink<'o> {
                 self.say(&word);
             }
             Output::Subframe(reading) => {
-                let is_same_cell = recording.is_of(reading.pci);
-                let at_ms = recording.advance(&reading);
+                recording.advance(&reading);
                 recording.stats.heard(&reading);
-                self.align(carrier, reading.index, at_ms);
-                if reading.leap != 0 {
-                    self.leap(carrier, Leap { index: reading.index, at_ms, by: reading.leap, is_same_cell });
-                }
                 for found in reading.found.iter().chain(&reading.late) {
                     self.message(carrier, found)?;
                 }
@@ -222,21 +214,16 @@ impl<'o> Sink<'o> {
         Ok(())
     }
 
-    fn align(&mut self, carrier: usize, index: u64, at_ms: f64) {
-        let shift = self.alignment.as_mut().and_then(|alignment| alignment.hear(carrier, index, at_ms));
-        let Some(mut shift) = shift else { return };
-        let doubt = shift.doubt.take().filter(|_| self.reports.is_some());
-        self.shift(carrier, index, &shift);
-        if let Some(doubt) = doubt {
-            self.say(&format!("{} {doubt}", self.recordings[carrier].name));
+    fn align(&mut self, carrier: usize, from: u64, shift: &Shift) {
+        self.shift(carrier, from, shift);
+        if let Some(doubt) = shift.doubt.filter(|_| self.reports.is_some()) {
+            self.say(&format!("{} {}", self.recordings[carrier].name, align::words(doubt)));
         }
     }
 
     /// Frame numbers leap. A recording that is played again and again need not tell it every time.
-    fn leap(&mut self, carrier: usize, leap: Leap) {
-        let recording = &mut self.recordings[carrier];
-        let leaps = recording.stats.leap();
-        let shift = self.alignment.as_mut().and_then(|alignment| alignment.leap(carrier, leap));
+    fn leap(&mut self, carrier: usize, leap: Leap, shift: Option<Shift>) {
+        let leaps = self.recordings[carrier].stats.leap();
         let taken_for = match &shift {
             Some(_) => "its subframes go on where the other recordings are",
             None => "its subframes are counted on by time",
@@ -261,9 +248,8 @@ impl<'o> Sink<'o> {
     }
 
     fn shift(&mut self, carrier: usize, from: u64, shift: &Shift) {
-        self.recordings[carrier].begin_ms = shift.begin_ms;
-        if let Some(reports) = &mut self.reports {
-            reports.shift(carrier, from, shift.subframes);
+        if let Some(file) = &mut self.reports {
+            file.reports.shift(self.recordings[carrier].carrier, from, shift.subframes);
         }
     }
 
@@ -274,17 +260,17 @@ impl<'o> Sink<'o> {
             Some(names) => names.name(found),
             None => Name::plain(found),
         };
-        if let Some(reports) = &mut self.reports {
-            reports.hear(carrier, found);
-        }
         let recording = &mut self.recordings[carrier];
+        if let Some(file) = &mut self.reports {
+            file.reports.hear(recording.carrier, found);
+        }
         recording.stats.message(found);
         if self.args.rnti.is_some_and(|rnti| rnti != found.rnti) {
             return Ok(());
         }
         let gain = recording.followed.as_mut().and_then(|followed| followed.take(found));
         if let Some(tables) = &mut self.tables {
-            let at = At { carrier: carrier as u8, time_ms: recording.time_ms(found.index) };
+            let at = At { carrier: recording.carrier.0, time_ms: recording.time_ms(found.index) };
             tables.message(at, found, name, gain.as_ref())?;
         }
         if self.args.subframes {
@@ -311,7 +297,7 @@ impl<'o> Sink<'o> {
         }
         let rnti = self.names.as_mut().map_or(answer.rnti, |names| names.of(answer.rnti));
         if let Some(tables) = &mut self.tables {
-            let at = At { carrier: carrier as u8, time_ms: recording.time_ms(reading.index) };
+            let at = At { carrier: recording.carrier.0, time_ms: recording.time_ms(reading.index) };
             tables.answer(at, reading, answer, rnti)?;
         }
         if self.args.json {
@@ -347,7 +333,7 @@ impl<'o> Sink<'o> {
         recording.stats.whole(reading);
         let at_ms = reading.sample as f64 * 1e3 / recording.rate_hz;
         if let Some(tables) = &mut self.tables {
-            tables.subframe(At { carrier: carrier as u8, time_ms: at_ms }, reading)?;
+            tables.subframe(At { carrier: recording.carrier.0, time_ms: at_ms }, reading)?;
         }
         if self.args.subframes && self.args.json {
             self.object(carrier, subframes::json(reading))?;
@@ -356,21 +342,22 @@ impl<'o> Sink<'o> {
         }
         if let Some(reports) = &mut self.reports {
             let names = &mut self.names;
-            let mut name = |rnti: Rnti| names.as_mut().map_or(rnti, |names| names.of(rnti));
-            reports.push(carrier, reading, at_ms, &mut name)?;
+            let name = |rnti: Rnti| names.as_mut().map_or(rnti, |names| names.of(rnti));
+            reports.push(self.recordings[carrier].carrier, reading, at_ms, name)?;
         }
         Ok(())
     }
 
     fn end(&mut self, carrier: usize) -> anyhow::Result<()> {
-        if let Some(reports) = &mut self.reports {
-            reports.leave(carrier);
+        let id = self.recordings[carrier].carrier;
+        if let Some(file) = &mut self.reports {
+            file.reports.leave(id);
         }
         for reading in self.recordings[carrier].held.finish() {
             self.whole(carrier, &reading)?;
         }
         if let Some(reports) = &mut self.reports {
-            reports.end(carrier)?;
+            reports.end(id)?;
         }
         Ok(())
     }
@@ -395,10 +382,11 @@ impl<'o> Sink<'o> {
         let mut failures = vec![];
         let (mut err, paint) = (std::io::stderr(), Paint::stderr());
         for recording in self.recordings {
-            let Recording { name, stats, followed: own, ending, failure, .. } = recording;
+            let Recording { name, stats, followed: own, end, .. } = recording;
+            let Some(End { ladder, work, failure }) = end.map(|end| *end) else { continue };
             let is_cut = failure.is_some();
-            failures.extend(failure);
-            let Some(ending) = ending else { continue };
+            failures.extend(failure.map(anyhow::Error::from));
+            let Some(ladder) = ladder else { continue };
             if let (Some(own), Some(subframes)) = (own, stats.subframes()) {
                 let whose = if is_one_of_many { format!("{name}: ") } else { String::new() };
                 let mut called = |rnti: Rnti| names.as_mut().map_or(rnti, |names| names.of(rnti));
@@ -413,18 +401,18 @@ impl<'o> Sink<'o> {
                 }
             }
             // Of what ended by a failure that is told, and nothing of how far it led.
-            let broken = ending.ladder.broken().filter(|_| !is_cut);
+            let broken = ladder.broken().filter(|_| !is_cut);
             if self.args.stats {
                 writeln!(err, "{}", paint.bold(&name))?;
-                stats.write(&ending, &mut err, paint)?;
+                stats.write(&ladder, work, &mut err, paint)?;
             } else if broken.is_some() {
                 writeln!(err, "{}", paint.bold(&name))?;
-                stats::write_ladder(&ending.ladder, &mut err, paint)?;
+                stats::write_ladder(&ladder, &mut err, paint)?;
             }
             let is_nowhere =
                 broken.as_ref().is_some_and(|(rung, _)| (Rung::Primary..Rung::Bandwidth).contains(rung));
             if is_nowhere
-                && ending.ladder.others[0].is_none()
+                && ladder.others[0].is_none()
                 && let Some(word) = probe::other_reading(Path::new(&name), self.args.rate, self.args.format)
             {
                 terminal::say(format_args!("airpace: {word}"));

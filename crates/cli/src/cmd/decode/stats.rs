@@ -8,10 +8,10 @@ use airpace_phy::answers::Answered;
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::{Found, RntiKind};
 use airpace_phy::ladder::Rung;
+use airpace_phy::search::Work;
 use airpace_phy::{Cell, CyclicPrefix, Ladder, PhichDuration};
 use airpace_radio::Rnti;
 
-use super::cell::Ending;
 use super::message::direction_of;
 use super::subframes::used_prbs;
 use crate::terminal::{Paint, Table, count, thousands};
@@ -146,12 +146,18 @@ impl Stats {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, ending: &Ending, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
+    pub fn write(
+        &self,
+        ladder: &Ladder,
+        work: Option<Work>,
+        out: &mut dyn Write,
+        paint: Paint,
+    ) -> io::Result<()> {
         if self.subframes > 0 {
             self.write_counts(out, paint)?;
         }
-        write_ladder(&ending.ladder, out, paint)?;
-        if let Some(work) = ending.work {
+        write_ladder(ladder, out, paint)?;
+        if let Some(work) = work {
             writeln!(
                 out,
                 "search: {} CCEs, {} of them used; candidates {} by algebra, {} by trellis ({} words)",

@@ -1,55 +1,13 @@
-//! Whole subframes: messages that waited for evidence are put where they belong before a subframe is counted.
+//! Whole subframes as programs and people read them: how full each is, and by which messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use airpace_core::Direction;
 use airpace_phy::decoder::Reading;
-use airpace_phy::found::Found;
 use airpace_radio::{PrbSet, Rnti};
 use serde_json::{Value, json};
 
 use super::message::rounded;
-
-/// Subframes that may still get messages.
-#[derive(Debug)]
-pub struct Held {
-    /// Subframes for which a message may wait for evidence.
-    patience: u64,
-    waiting: BTreeMap<u64, Reading>,
-}
-
-impl Held {
-    /// None yet.
-    pub fn new(patience: u64) -> Held {
-        Held { patience, waiting: BTreeMap::new() }
-    }
-
-    /// Takes a subframe; appends those that are whole now.
-    pub fn push(&mut self, mut reading: Reading, whole: &mut Vec<Reading>) {
-        self.add(std::mem::take(&mut reading.late));
-        let newest = reading.index;
-        self.waiting.insert(newest, reading);
-        while let Some(entry) = self.waiting.first_entry()
-            && entry.key().saturating_add(self.patience) <= newest
-        {
-            whole.push(entry.remove());
-        }
-    }
-
-    /// Puts late messages where they belong.
-    pub fn add(&mut self, late: Vec<Found>) {
-        for found in late {
-            if let Some(reading) = self.waiting.get_mut(&found.index) {
-                reading.found.push(found);
-            }
-        }
-    }
-
-    /// The rest, when nothing more will come.
-    pub fn finish(&mut self) -> impl Iterator<Item = Reading> + use<> {
-        std::mem::take(&mut self.waiting).into_values()
-    }
-}
 
 /// How many PRB pairs of a subframe its downlink messages grant: a PRB of one slot is half of a pair.
 ///

@@ -10,66 +10,9 @@
 //! the subframes before it were asked for.
 
 use airpace_core::Rng;
-use serde::{Deserialize, Serialize};
+pub use airpace_core::tables::delay::DelayProfile;
 
 use super::Grid;
-
-/// The multipath profiles of LTE's conformance tests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FadingProfile {
-    /// No multipath: the band is flat and constant.
-    #[default]
-    None,
-    /// Extended Pedestrian A.
-    Epa,
-    /// Extended Vehicular A.
-    Eva,
-    /// Extended Typical Urban.
-    Etu,
-}
-
-impl FadingProfile {
-    /// Taps as (excess delay in ns, relative power in dB).
-    ///
-    /// Source: TS 36.104 Annex B.2
-    pub const fn taps(self) -> &'static [(f64, f64)] {
-        match self {
-            FadingProfile::None => &[],
-            FadingProfile::Epa => &[
-                (0.0, 0.0),
-                (30.0, -1.0),
-                (70.0, -2.0),
-                (90.0, -3.0),
-                (110.0, -8.0),
-                (190.0, -17.2),
-                (410.0, -20.8),
-            ],
-            FadingProfile::Eva => &[
-                (0.0, 0.0),
-                (30.0, -1.5),
-                (150.0, -1.4),
-                (310.0, -3.6),
-                (370.0, -0.6),
-                (710.0, -9.1),
-                (1090.0, -7.0),
-                (1730.0, -12.0),
-                (2510.0, -16.9),
-            ],
-            FadingProfile::Etu => &[
-                (0.0, -1.0),
-                (50.0, -1.0),
-                (120.0, -1.0),
-                (200.0, 0.0),
-                (230.0, 0.0),
-                (500.0, 0.0),
-                (1600.0, -3.0),
-                (2300.0, -5.0),
-                (5000.0, -7.0),
-            ],
-        }
-    }
-}
 
 /// One path's gain as a sum of sinusoids.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -92,16 +35,17 @@ pub struct Sinusoid {
 }
 
 /// Draws the taps of a profile: sinusoids at equally spaced angles of arrival from a random first one, with random
-/// phases.
+/// phases. [`DelayProfile::Flat`] is no multipath: nothing is drawn, and there are no taps.
 ///
 /// Chosen: the random first angle, which keeps the Doppler shifts of a tap apart from each other and from those of
 /// the other taps.
-pub fn draw_taps(profile: FadingProfile, doppler_hz: f64, sinusoids_per_tap: u16, rng: &mut Rng) -> Vec<Tap> {
-    let powers = profile.taps().iter().map(|&(_, power_db)| libm::pow(10.0, power_db / 10.0));
+pub fn draw_taps(profile: DelayProfile, doppler_hz: f64, sinusoids_per_tap: u16, rng: &mut Rng) -> Vec<Tap> {
+    let paths = if profile == DelayProfile::Flat { &[] } else { profile.taps() };
+    let powers = paths.iter().map(|&(_, power_db)| libm::pow(10.0, power_db / 10.0));
     let total: f64 = powers.clone().sum();
     let count = f64::from(sinusoids_per_tap.max(1));
     let mut taps = Vec::new();
-    for (&(delay_ns, _), power) in profile.taps().iter().zip(powers) {
+    for (&(delay_ns, _), power) in paths.iter().zip(powers) {
         let first = rng.uniform();
         let sinusoids = (0..sinusoids_per_tap.max(1))
             .map(|n| Sinusoid {

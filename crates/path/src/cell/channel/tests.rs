@@ -80,7 +80,7 @@ fn a_second_layer_costs_each_its_share() {
 fn sinr_stays_between_floor_and_cap() {
     let config = ChannelConfig {
         sinr_db: Some(28.0),
-        fading: FadingProfile::Etu,
+        fading: DelayProfile::Etu,
         speed_kmh: 60.0,
         ..ChannelConfig::default()
     };
@@ -120,7 +120,7 @@ proptest! {
         let config = ChannelConfig {
             distance_m: Some(700.0),
             shadowing_sigma_db: 8.0,
-            fading: FadingProfile::Epa,
+            fading: DelayProfile::Epa,
             speed_kmh,
             ..ChannelConfig::default()
         };

@@ -6,14 +6,14 @@ use airpace_core::Streams;
 
 const SUBFRAMES: u64 = 400_000;
 
-fn fading(profile: FadingProfile, doppler_hz: f64, seed: u64) -> Fading {
+fn fading(profile: DelayProfile, doppler_hz: f64, seed: u64) -> Fading {
     let mut rng = Streams::new(seed).stream("fading");
     Fading::new(&draw_taps(profile, doppler_hz, 16, &mut rng), Grid::lte(50))
 }
 
 #[test]
 fn mean_power_is_one_on_every_rbg() {
-    for profile in [FadingProfile::Epa, FadingProfile::Eva, FadingProfile::Etu] {
+    for profile in [DelayProfile::Epa, DelayProfile::Eva, DelayProfile::Etu] {
         let mut fading = fading(profile, 70.0, 1);
         let mut sums = [0.0; 17];
         for subframe in 0..SUBFRAMES {
@@ -28,7 +28,7 @@ fn mean_power_is_one_on_every_rbg() {
 
 #[test]
 fn power_is_exponential_as_rayleigh_fading_has_it() {
-    let mut fading = fading(FadingProfile::Eva, 70.0, 2);
+    let mut fading = fading(DelayProfile::Eva, 70.0, 2);
     let gains: Vec<f64> = (0..SUBFRAMES).map(|subframe| fading.at(subframe)[8]).collect();
     for limit in [0.01, 0.1, 0.5, 1.0, 2.0, 4.0] {
         let below = gains.iter().filter(|&&gain| gain < limit).count() as f64 / gains.len() as f64;
@@ -59,7 +59,7 @@ fn correlation(a: &[(f64, f64)], b: &[(f64, f64)], lag: usize) -> f64 {
 #[test]
 fn autocorrelation_is_the_bessel_function_of_jakes() {
     let doppler_hz = 50.0;
-    let gains = transfer(&mut fading(FadingProfile::Epa, doppler_hz, 3), 0);
+    let gains = transfer(&mut fading(DelayProfile::Epa, doppler_hz, 3), 0);
     let power = correlation(&gains, &gains, 0);
     for lag in [1, 2, 5, 8, 10, 15, 20, 30] {
         let seen = correlation(&gains, &gains, lag) / power;
@@ -69,7 +69,7 @@ fn autocorrelation_is_the_bessel_function_of_jakes() {
 }
 
 /// Σ P_l exp(-j 2π Δf τ_l): what the gains of two frequencies Δf apart have in common.
-fn likeness_in_theory(profile: FadingProfile, apart_hz: f64) -> f64 {
+fn likeness_in_theory(profile: DelayProfile, apart_hz: f64) -> f64 {
     let power = |power_db: f64| libm::pow(10.0, power_db / 10.0);
     let total: f64 = profile.taps().iter().map(|tap| power(tap.1)).sum();
     let part = |of: fn(f64) -> f64| {
@@ -84,7 +84,7 @@ fn likeness_in_theory(profile: FadingProfile, apart_hz: f64) -> f64 {
 
 #[test]
 fn neighbouring_frequencies_are_as_alike_as_the_delays_make_them() {
-    for profile in [FadingProfile::Epa, FadingProfile::Eva, FadingProfile::Etu] {
+    for profile in [DelayProfile::Epa, DelayProfile::Eva, DelayProfile::Etu] {
         let mut fading = fading(profile, 70.0, 4);
         let low = transfer(&mut fading, 0);
         for rbgs_apart in [1, 3, 8] {
@@ -99,13 +99,13 @@ fn neighbouring_frequencies_are_as_alike_as_the_delays_make_them() {
         }
     }
     let alike = |profile| likeness_in_theory(profile, 540e3);
-    assert!(alike(FadingProfile::Epa) > alike(FadingProfile::Eva));
-    assert!(alike(FadingProfile::Eva) > alike(FadingProfile::Etu));
+    assert!(alike(DelayProfile::Epa) > alike(DelayProfile::Eva));
+    assert!(alike(DelayProfile::Eva) > alike(DelayProfile::Etu));
 }
 
 #[test]
 fn asking_rarely_gives_the_same_bits() {
-    let (mut often, mut rarely) = (fading(FadingProfile::Epa, 5.4, 5), fading(FadingProfile::Epa, 5.4, 5));
+    let (mut often, mut rarely) = (fading(DelayProfile::Epa, 5.4, 5), fading(DelayProfile::Epa, 5.4, 5));
     let each: Vec<Vec<f64>> = (0..3_000).map(|subframe| often.at(subframe).to_vec()).collect();
     for subframe in [0, 1, 7, 31, 32, 33, 95, 500, 501, 511, 512, 2_999] {
         assert_eq!(rarely.at(subframe), each[subframe as usize], "subframe {subframe}");
@@ -115,7 +115,7 @@ fn asking_rarely_gives_the_same_bits() {
 #[test]
 fn turning_phasors_stays_with_the_exact_phases() {
     let mut rng = Streams::new(6).stream("fading");
-    let taps = draw_taps(FadingProfile::Eva, 108.0, 16, &mut rng);
+    let taps = draw_taps(DelayProfile::Eva, 108.0, 16, &mut rng);
     let mut fading = Fading::new(&taps, Grid::lte(50));
     for subframe in [BLOCK - 1, 1_000_000 * BLOCK + BLOCK - 1] {
         fading.at(subframe);

@@ -1,42 +1,36 @@
-//! One recording's or radio's thread: samples in, what its decoder says out.
+//! The thread of one recording or radio: samples in, what its decoder says out.
 
 use std::sync::mpsc::SyncSender;
 
-use airpace_live::iq::{self, Flaw, Piece, Source};
+use airpace_phy::Complex32;
 use airpace_phy::decoder::{Decoder, Options, Output};
-use airpace_phy::evidence::Caution;
-use airpace_phy::search::Work;
-use airpace_phy::{Complex32, Ladder};
-use anyhow::{Context, anyhow};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::{End, Error};
+use crate::iq::{self, Flaw, Piece, Source};
+
 /// Events that may wait to be taken: less than a second of a cell.
-pub const MOST_WAITING: usize = 256;
+pub(super) const MOST_WAITING: usize = 256;
 
 /// Pieces of samples after which a thread that heard nothing says that it is still at work.
 const MOST_UNTOLD: u32 = 64;
 
 /// What a thread says.
-pub enum Event {
+pub(super) enum Event {
     /// What the decoder says.
     Heard(Box<Output>),
     /// The receiver lost samples.
     Gap,
     /// Something is wrong with the samples.
     Flaw(Flaw),
-    /// How much of the file has been read, 0 to 1, where that is known, and what it cost since it was told last.
-    Progress {
-        /// The share.
-        share: Option<f64>,
-        /// Processor time of this thread, in microseconds.
-        cost_us: f64,
-    },
-    /// Nothing more will come: what is known then, and why it ended if that was too early.
-    End(Option<Box<Ending>>, Option<anyhow::Error>),
+    /// How much of the samples has been read, 0 to 1, where that is known, and what it cost since it was told last.
+    Progress { share: Option<f64>, cost_us: f64 },
+    /// Nothing more will come.
+    End(Box<End>),
 }
 
-/// An event, whose it is, and how far the recording was read by then.
-pub struct Told {
+/// An event, whose it is, and how far its samples were read by then.
+pub(super) struct Told {
     /// Which recording's, from 0.
     pub carrier: usize,
     /// Milliseconds from its first sample.
@@ -45,51 +39,34 @@ pub struct Told {
     pub event: Event,
 }
 
-/// What is known in the end.
-pub struct Ending {
-    /// How far the samples led.
-    pub ladder: Ladder,
-    /// What the search did, if a cell was found.
-    pub work: Option<Work>,
-}
-
-/// How to decode.
-#[derive(Clone, Copy, Debug)]
-pub struct Task {
-    /// Which recording it is, from 0.
-    pub carrier: usize,
-    /// The only cell that is wanted.
-    pub pci: Option<u16>,
-    /// What to believe.
-    pub caution: Caution,
-}
-
-/// Decodes samples in a thread of its own, which ends when nobody listens any more. `name` is for people.
-///
-/// # Errors
-/// If the samples are too few per second for any cell, or no thread can be had.
-pub fn start(name: &str, source: Box<dyn Source>, task: Task, told: SyncSender<Told>) -> anyhow::Result<()> {
-    let rate_hz = source.sample_rate_hz().round() as u64;
-    let mut options = Options::new(rate_hz);
-    options.listen.pci = task.pci;
-    options.caution = task.caution;
-    let decoder = Decoder::new(options).with_context(|| name.to_owned())?;
-    let (name, carrier) = (name.to_owned(), task.carrier);
+/// Decodes samples in a thread of its own, which ends when nobody listens any more. `name` is for people, `carrier` its
+/// place among the recordings, and `options` says how to decode; its sample rate is the source's.
+pub(super) fn start(
+    name: &str,
+    source: Box<dyn Source>,
+    carrier: usize,
+    options: Options,
+    told: SyncSender<Told>,
+) -> Result<(), Error> {
+    let rate_hz = options.listen.rate_hz;
+    let decoder = Decoder::new(options).map_err(|cause| Error::Rate { name: name.to_owned(), cause })?;
+    let name = name.to_owned();
     let mut thread =
         Thread { name, carrier, decoder, rate_hz, gone: 0, share: None, cost_us: 0.0, untold: 0, told };
+    let name = thread.name.clone();
     std::thread::Builder::new()
-        .name(format!("decode {}", thread.name))
+        .name(format!("decode {name}"))
         .spawn(move || {
             let failure = match thread.read_all(source) {
                 Ok(()) => None,
                 Err(Stop::Failed(error)) => Some(error.into()),
                 Err(Stop::Unheard) => return,
             };
-            let ending = Ending { ladder: *thread.decoder.ladder(), work: thread.decoder.work() };
+            let (ladder, work) = (Some(*thread.decoder.ladder()), thread.decoder.work());
             // Nobody may be left to hear it.
-            let _ = thread.tell(Event::End(Some(Box::new(ending)), failure));
+            let _ = thread.tell(Event::End(Box::new(End { ladder, work, failure })));
         })
-        .context("cannot start a thread")?;
+        .map_err(|cause| Error::Thread { name, cause })?;
     Ok(())
 }
 
@@ -194,8 +171,8 @@ impl Thread {
 impl Drop for Thread {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let failure = anyhow!("{}: its decoder crashed", self.name);
-            let _ = self.tell(Event::End(None, Some(failure)));
+            let failure = Some(Error::Crashed { name: self.name.clone() });
+            let _ = self.tell(Event::End(Box::new(End { ladder: None, work: None, failure })));
         }
     }
 }

@@ -1,0 +1,198 @@
+use std::path::Path;
+use std::sync::mpsc;
+
+use airpace_phy::Complex32;
+use airpace_radio::fusion::Fused;
+
+use super::*;
+use crate::iq::{Piece, Reader};
+
+/// The recording that ships: a cell of six PRB pairs.
+fn sample() -> Box<dyn Source> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/samples/cell.sigmf-meta");
+    Box::new(Reader::open(&path, (None, None)).unwrap())
+}
+
+fn named(sources: Vec<Box<dyn Source>>) -> Vec<(String, Box<dyn Source>)> {
+    sources.into_iter().enumerate().map(|(at, source)| (format!("source {at}"), source)).collect()
+}
+
+/// What is said of each subframe: its carrier, its number and its messages; and the subframes of all carriers.
+fn decoded(recordings: usize) -> (Vec<(u8, u64, usize)>, Vec<Fused>) {
+    let sources = named((0..recordings).map(|_| sample()).collect());
+    let options = Options::default();
+    let mut held: Vec<Held> = (0..recordings).map(|_| Held::new(options.caution.patience)).collect();
+    let mut reports = Reports::new(recordings, None, false);
+    let (mut said, mut fused, mut whole) = (vec![], vec![], vec![]);
+    for told in Decoding::start(sources, options).unwrap() {
+        let Told { carrier, said: word } = told.unwrap();
+        let of_carrier = &mut held[usize::from(carrier.0)];
+        match word {
+            Said::Shift { from, shift } => reports.shift(carrier, from, shift.subframes),
+            Said::Heard(output) => match *output {
+                Output::Subframe(reading) => {
+                    said.push((carrier.0, reading.index, reading.found.len() + reading.late.len()));
+                    of_carrier.push(reading, &mut whole);
+                }
+                Output::Late(late) => of_carrier.add(late),
+                Output::Locked(_) | Output::Lost => {}
+            },
+            Said::End(end) => {
+                assert!(end.failure.is_none() && end.ladder.is_some());
+                reports.leave(carrier);
+                whole.extend(of_carrier.finish());
+            }
+            _ => {}
+        }
+        for reading in whole.drain(..) {
+            reports.push(carrier, &reading, reading.sample as f64 * 1e3 / 1.92e6, |rnti| rnti);
+        }
+        fused.extend(std::iter::from_fn(|| reports.pop()));
+    }
+    fused.extend(std::iter::from_fn(|| reports.flush()));
+    (said, fused)
+}
+
+#[test]
+fn recordings_are_told_in_the_order_of_time_and_their_reports_come_together() {
+    let (said, fused) = decoded(2);
+    assert_eq!(decoded(2), (said.clone(), fused.clone()), "the same recordings give the same");
+    let of =
+        |carrier| -> Vec<_> { said.iter().filter(|(of, ..)| *of == carrier).map(|told| told.1).collect() };
+    assert!(of(0).len() > 50 && of(0) == of(1), "{} and {} subframes", of(0).len(), of(1).len());
+    assert!(said.iter().any(|told| told.2 > 0), "and messages in them");
+    let (alone, _) = decoded(1);
+    assert_eq!(alone.iter().map(|told| told.1).collect::<Vec<_>>(), of(0));
+    assert_eq!(fused.len(), of(0).len());
+    for fused in fused {
+        let Fused::Subframe { index, reports } = fused else { panic!("{fused:?}") };
+        assert_eq!(reports.len(), 2, "subframe {index}");
+        assert_eq!(reports[0].dcis, reports[1].dcis, "subframe {index}");
+    }
+}
+
+/// A source of silence that gives a millisecond for each word, and ends when no more words come.
+struct Silence {
+    words: mpsc::Receiver<()>,
+    is_live: bool,
+}
+
+/// The source, and what makes it go on.
+fn silence(is_live: bool) -> (mpsc::Sender<()>, Box<dyn Source>) {
+    let (say, words) = mpsc::channel();
+    (say, Box::new(Silence { words, is_live }))
+}
+
+impl Source for Silence {
+    fn sample_rate_hz(&self) -> f64 {
+        1.92e6
+    }
+
+    fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, iq::Error> {
+        if self.words.recv().is_err() {
+            return Ok(Piece::End);
+        }
+        out.resize(out.len() + 1920, Complex32::default());
+        Ok(Piece::Samples(1920))
+    }
+
+    fn progress(&self) -> Option<f64> {
+        None
+    }
+
+    fn is_live(&self) -> bool {
+        self.is_live
+    }
+}
+
+/// A pipe that says nothing is not waited for, beside another pipe or beside a file.
+#[test]
+fn a_live_source_that_says_nothing_is_not_waited_for_until_it_goes_on() {
+    for is_other_live in [true, false] {
+        let (say, silent) = silence(true);
+        let (say_other, other) = silence(is_other_live);
+        let options = Options { stall: Duration::from_millis(50), ..Options::default() };
+        let mut decoding = Decoding::start(named(vec![other, silent]), options).unwrap();
+        assert_eq!(decoding.are_live(), is_other_live);
+        // Enough for a word that it is still at work.
+        (0..100).for_each(|_| say_other.send(()).unwrap());
+        let silent = CarrierId(1);
+        let stalled = decoding.find(|told| {
+            let told = told.as_ref().unwrap();
+            told.carrier == silent && matches!(told.said, Said::Stalled)
+        });
+        assert!(stalled.is_some(), "the other one goes on without it");
+        (0..100).for_each(|_| say.send(()).unwrap());
+        drop((say, say_other));
+        let (mut back, mut ends) = (vec![], 0);
+        for told in decoding {
+            let Told { carrier, said } = told.unwrap();
+            match said {
+                Said::Back => back.push(carrier),
+                Said::End(_) => ends += 1,
+                _ => {}
+            }
+        }
+        assert!(back.contains(&silent), "it is heard again");
+        assert_eq!(ends, 2);
+    }
+}
+
+/// A source that fails at once, or crashes.
+struct Broken {
+    is_crash: bool,
+}
+
+impl Source for Broken {
+    fn sample_rate_hz(&self) -> f64 {
+        1.92e6
+    }
+
+    fn read(&mut self, _: &mut Vec<Complex32>) -> Result<Piece, iq::Error> {
+        assert!(!self.is_crash, "this crash is part of the test");
+        Err(iq::Error::Radio { device: "radio".into(), what: "it is gone".into() })
+    }
+
+    fn progress(&self) -> Option<f64> {
+        None
+    }
+}
+
+#[test]
+fn a_failure_is_told_in_the_end_of_its_source() {
+    for (is_crash, said) in [(false, "radio: it is gone"), (true, "source 0: its decoder crashed")] {
+        let mut decoding =
+            Decoding::start(named(vec![Box::new(Broken { is_crash })]), Options::default()).unwrap();
+        let Some(Ok(Told { said: Said::End(end), .. })) = decoding.next() else { panic!("it ends") };
+        assert_eq!(end.failure.unwrap().to_string(), said);
+        assert_eq!(end.ladder.is_some(), !is_crash);
+        assert!(decoding.next().is_none() && decoding.ready().is_none());
+    }
+}
+
+/// A source whose samples come at a rate.
+struct Rate(f64);
+
+impl Source for Rate {
+    fn sample_rate_hz(&self) -> f64 {
+        self.0
+    }
+
+    fn read(&mut self, _: &mut Vec<Complex32>) -> Result<Piece, iq::Error> {
+        Ok(Piece::End)
+    }
+
+    fn progress(&self) -> Option<f64> {
+        None
+    }
+}
+
+#[test]
+fn what_cannot_be_decoded_is_refused_by_name() {
+    let refused = |sources| Decoding::start(sources, Options::default()).err().unwrap().to_string();
+    let said = refused(named(vec![Box::new(Rate(1e6))]));
+    assert!(said.starts_with("source 0: 1000000 samples per second are too few"), "{said}");
+    let many = (0..257).map(|_| -> Box<dyn Source> { Box::new(Rate(1.92e6)) }).collect();
+    assert!(refused(named(many)).contains("256 carriers"));
+    assert!(Decoding::start(vec![], Options::default()).unwrap().next().is_none(), "nothing to do");
+}
