@@ -1,5 +1,9 @@
 //! A laboratory for controllers: flows over one bottleneck, told as conditions → run → check.
 //!
+//! The simulator runs what a scenario says beforehand, and looks into a flow every 10 ms. The stories here do what it
+//! cannot: they lose one packet, change loss, delay, modem or application while the flow runs, wait for what they see
+//! inside and act on it, or make a flow's ends by hand. All others are told over the simulator (`crates/sim/tests/`).
+//!
 //! ```text
 //! Sender ── wire: rtt/2, random loss ──▶ drop-tail queue, rate(t) ──▶ Acker
 //!    ▲                                                                  │
