@@ -1,8 +1,9 @@
 //! A laboratory for controllers: flows over one bottleneck, told as conditions → run → check.
 //!
-//! The simulator runs what a scenario says beforehand, and looks into a flow every 10 ms. The stories here do what it
-//! cannot: they lose one packet, change loss, delay, modem or application while the flow runs, wait for what they see
-//! inside and act on it, or make a flow's ends by hand. All others are told over the simulator (`crates/sim/tests/`).
+//! A scenario of the simulator says beforehand what happens, and a run shows the inside of a flow every 10 ms. A story
+//! needs this laboratory if it loses one packet, changes loss, delay, modem or application while the flow runs, looks
+//! more closely, waits for what it sees inside and acts on it, or makes a flow's ends by hand. Any other story is better
+//! told over the simulator (`crates/sim/tests/`).
 //!
 //! ```text
 //! Sender ── wire: rtt/2, random loss ──▶ drop-tail queue, rate(t) ──▶ Acker
