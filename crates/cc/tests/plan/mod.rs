@@ -215,6 +215,7 @@ impl Plan {
         let index = self.flows.len();
         let rng = Streams::new(self.conditions.seed).stream(&format!("flow.{index}"));
         let ends = build(&Setup { mss: MSS, rng });
+        let receiver_sees = ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees());
         let config = SenderConfig {
             flow: FlowId(index as u16),
             mss: MSS,
@@ -222,10 +223,7 @@ impl Plan {
             ack: AckPolicy::default(),
         };
         self.flows.push(Flow {
-            sees: [
-                ends.controller.sees(),
-                ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees()),
-            ],
+            sees: [ends.controller.sees(), receiver_sees],
             sender: Sender::new(config, ends.controller, backlog),
             acker: Acker::new(AckPolicy::default(), ends.receiver),
             wake: Some(self.now),
