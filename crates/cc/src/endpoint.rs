@@ -12,9 +12,9 @@
 //! packets: a number is never used twice, so an ACK is never ambiguous.
 //!
 //! A sender counts bytes; it does not hold them. For a driver that only counts too ([`Backlog::Unlimited`],
-//! [`Backlog::Limited`]) it books losses itself. A transport that carries real bytes ([`Backlog::Carried`]) is told by
-//! number which packets were delivered and which are lost ([`Sender::poll_settled`]). [`Outbox`] puts a stream of bytes
-//! on the numbers, and says how much more the application may hand over.
+//! [`Backlog::Limited`]) it adds lost bytes to the backlog itself. A transport that carries real bytes
+//! ([`Backlog::Carried`]) is told by number which packets were delivered and which are lost ([`Sender::poll_settled`]).
+//! [`Outbox`] puts a stream of bytes on the numbers, and says how much more the application may hand over.
 //!
 //! Source: RFC 9002, RFC 9000 §13
 

@@ -1,4 +1,5 @@
-//! Stories of MORC over one bottleneck: conditions → run → check.
+//! Stories of MORC that act while it runs, and one whose bounds hold here only: conditions → run → check.
+//! `crates/sim/tests/morc.rs` tells the others.
 //!
 //! Source: MORC §4.1
 
@@ -13,13 +14,12 @@ use plan::{Conditions, Plan};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The paper's laboratory: a queue of 300 ms.
-fn lab(mbps: f64, rtt_ms: u64, loss: f64) -> Conditions {
+fn lab(mbps: f64, rtt_ms: u64) -> Conditions {
     let rate = Rate::from_mbps(mbps);
     Conditions {
         rate,
         rtt: Duration::from_millis(rtt_ms),
         buffer: rate.bytes_in(Duration::from_millis(300)),
-        loss,
         ..Conditions::default()
     }
 }
@@ -33,39 +33,9 @@ fn pacing_mbps(plan: &Plan, flow: usize) -> f64 {
     plan.control(flow).pacing_rate.expect("MORC paces").as_mbps()
 }
 
-/// Share of the link that `scheme` uses alone, after its start.
-fn utilization(scheme: &str, conditions: Conditions) -> f64 {
-    let mut plan = Plan::new(conditions);
-    let flow = plan.start(scheme);
-    plan.run_for(5 * SECOND);
-    plan.forget();
-    plan.run_for(30 * SECOND);
-    plan.seen(flow).utilization
-}
-
-#[test]
-fn slow_start_doubles_every_round_trip_and_ends_where_no_more_arrives() {
-    let mut plan = Plan::new(lab(60.0, 30, 0.0));
-    let flow = plan.start("morc");
-    let mut rates: Vec<f64> = vec![];
-    while plan.inspect(flow).state == "SlowStart" {
-        let rate = pacing_mbps(&plan, flow);
-        if rates.last() != Some(&rate) {
-            rates.push(rate);
-        }
-        plan.run_for(Duration::from_millis(1));
-    }
-    // The first rate is a guess from before the first round trip.
-    let steps = rates[1..].windows(2).map(|pair| pair[1] / pair[0]);
-    assert!(steps.clone().all(|step| (step - 2.0).abs() < 0.1), "each interval doubles: {rates:?}");
-    assert!(plan.now().as_millis() < 400, "it takes a dozen round trips: {}", plan.now().as_millis());
-    let after = pacing_mbps(&plan, flow);
-    assert!((50.0..66.0).contains(&after), "and leaves with what arrives: {after}");
-}
-
 #[test]
 fn slow_start_is_not_stopped_by_a_loss() {
-    let mut plan = Plan::new(lab(60.0, 30, 0.0));
+    let mut plan = Plan::new(lab(60.0, 30));
     let flow = plan.start("morc");
     for _ in 0..4 {
         plan.run_for(Duration::from_millis(40));
@@ -78,37 +48,8 @@ fn slow_start_is_not_stopped_by_a_loss() {
 }
 
 #[test]
-fn random_loss_of_a_two_thousandth_does_not_slow_it_down_as_it_does_cubic() {
-    let lossy = lab(60.0, 30, 0.0005);
-    let (morc, cubic) = (utilization("morc", lossy), utilization("cubic", lossy));
-    assert!(morc > 0.95, "MORC uses {morc}");
-    assert!(cubic < 0.5, "CUBIC uses {cubic}");
-    assert!(utilization("morc", lab(120.0, 30, 0.005)) > 0.9, "nor does ten times as much on a faster link");
-}
-
-#[test]
-fn its_queue_is_neither_empty_nor_long() {
-    let mut plan = Plan::new(lab(60.0, 30, 0.0));
-    let flow = plan.start("morc");
-    plan.run_for(10 * SECOND);
-    plan.forget();
-    plan.run_for(30 * SECOND);
-    let seen = plan.seen(flow);
-    assert!(seen.utilization > 0.97, "{seen:?}");
-    let mean_ms = seen.queueing_delay_mean_ms;
-    assert!((30.0..120.0).contains(&mean_ms), "60 ms are wanted: {mean_ms}");
-    let mut plan = Plan::new(lab(60.0, 30, 0.0));
-    let flow = plan.start("morc:target_ms=20");
-    plan.run_for(10 * SECOND);
-    plan.forget();
-    plan.run_for(30 * SECOND);
-    let shorter_ms = plan.seen(flow).queueing_delay_mean_ms;
-    assert!(shorter_ms < 0.7 * mean_ms, "a third of it where that is the target: {shorter_ms}");
-}
-
-#[test]
 fn at_the_least_round_trip_time_it_tries_no_lower_rate() {
-    let mut plan = Plan::new(lab(10.0, 40, 0.0));
+    let mut plan = Plan::new(lab(10.0, 40));
     let flow = plan.start("morc");
     plan.run_for(5 * SECOND);
     plan.rate_from(plan.now(), Rate::from_mbps(60.0));
@@ -126,39 +67,8 @@ fn at_the_least_round_trip_time_it_tries_no_lower_rate() {
 }
 
 #[test]
-fn where_much_less_arrives_than_is_sent_it_tries_no_higher_rate() {
-    let mut plan = Plan::new(lab(60.0, 30, 0.0));
-    let flow = plan.start("morc");
-    plan.run_for(5 * SECOND);
-    plan.rate_from(plan.now(), Rate::from_mbps(15.0));
-    let fallen = plan.now();
-    while pacing_mbps(&plan, flow) > 18.0 {
-        plan.run_for(Duration::from_millis(5));
-        assert!(plan.now() - fallen < 2 * SECOND, "it falls to what fits as soon as that is reported twice");
-    }
-    plan.run_for(20 * SECOND);
-    plan.forget();
-    plan.run_for(10 * SECOND);
-    let seen = plan.seen(flow);
-    assert!(seen.utilization > 0.9 && seen.queueing_delay_mean_ms < 250.0, "and settles there: {seen:?}");
-}
-
-#[test]
-fn an_outage_is_no_news_about_the_rate() {
-    let mut plan = Plan::new(lab(20.0, 40, 0.0));
-    let flow = plan.start("morc");
-    plan.run_for(5 * SECOND);
-    plan.rate_from(plan.now(), Rate::ZERO);
-    plan.rate_from(plan.now() + 3 * SECOND, Rate::from_mbps(20.0));
-    plan.run_for(4 * SECOND);
-    plan.forget();
-    plan.run_for(2 * SECOND);
-    assert!(plan.seen(flow).utilization > 0.9, "it goes on as before: {:?}", plan.seen(flow));
-}
-
-#[test]
 fn silences_of_a_video_say_nothing_about_the_rate() {
-    let mut plan = Plan::new(lab(40.0, 40, 0.0));
+    let mut plan = Plan::new(lab(40.0, 40));
     let flow = plan.start_with("morc", Backlog::Limited(Bytes(4_000_000)));
     plan.run_for(3 * SECOND);
     let learnt = pacing_mbps(&plan, flow);
@@ -178,7 +88,7 @@ fn silences_of_a_video_say_nothing_about_the_rate() {
 
 #[test]
 fn a_flow_with_chunks_and_silences_still_learns_the_rate() {
-    let mut plan = Plan::new(lab(40.0, 40, 0.0));
+    let mut plan = Plan::new(lab(40.0, 40));
     let flow = plan.start_with("morc", Backlog::Limited(Bytes::ZERO));
     for _ in 0..20 {
         plan.offer(flow, Bytes(1_000_000));
@@ -188,32 +98,12 @@ fn a_flow_with_chunks_and_silences_still_learns_the_rate() {
     assert!((34.0..60.0).contains(&rate), "from a megabyte a second: {rate}");
 }
 
-#[test]
-fn trials_in_both_directions_cost_utilization_where_the_path_changes() {
-    let changing = |scheme: &str| {
-        let mut plan = Plan::new(lab(60.0, 20, 0.0005));
-        let flow = plan.start(scheme);
-        for second in 1..40u64 {
-            let mbps = [60.0, 20.0, 40.0, 10.0, 50.0][second as usize % 5];
-            plan.rate_from(plan.now() + Duration::from_secs(second), Rate::from_mbps(mbps));
-        }
-        plan.run_for(40 * SECOND);
-        plan.seen(flow)
-    };
-    let (with, without) = (changing("morc"), changing("morc:avoidance=off"));
-    assert!(with.utilization > 0.8, "a new rate every second: {with:?}");
-    assert!(
-        with.utilization > without.utilization
-            || with.queueing_delay_mean_ms < without.queueing_delay_mean_ms,
-        "leaving trials out pays: {with:?} against {without:?}"
-    );
-}
-
 /// Flows join every five seconds and leave in the same order, as in the paper's figure of convergence. Shares are of
 /// the second half of each phase, Jain's index is the mean over seeds.
 ///
 /// What is reached: 0.92, 0.91, 0.91, 0.81 with two to five flows, and 0.85, 0.88, 0.91 as they leave. In five seconds
 /// the round trips are too few for more: steps are multiplicative, and only a greater gain makes small flows grow faster.
+/// Over the simulator, where starts are up to a millisecond later, five flows reach 0.75, and 0.70 when the first has left.
 ///
 /// Source: MORC §4.1 Fig. 5
 #[test]
@@ -221,7 +111,7 @@ fn five_flows_share_the_link_though_not_equally() {
     let mut of_phases = [0.0; 9];
     let seeds = 5;
     for seed in 1..=seeds {
-        let mut plan = Plan::new(Conditions { seed, ..lab(100.0, 20, 0.0) });
+        let mut plan = Plan::new(Conditions { seed, ..lab(100.0, 20) });
         let mut flows = vec![];
         for (phase, jain) in of_phases.iter_mut().enumerate() {
             if phase < 5 {

@@ -9,8 +9,8 @@ use airpace_core::{Bytes, Time};
 use crate::endpoint::spans::Spans;
 use crate::endpoint::{Backlog, Sender, Settled, Transmit};
 
-/// The books of a transport that carries a stream of bytes. They hold offsets into the stream; the bytes themselves stay
-/// with the transport.
+/// Which bytes of an application's stream are on which packets, for a transport that carries them. Bytes are known by
+/// their offset in the stream; the bytes themselves stay with the transport.
 ///
 /// ```text
 /// application ── hand_over ──▶ Outbox ── poll_transmit: number, offsets ──▶ path
@@ -37,8 +37,8 @@ pub struct Outbox {
     fresh: u64,
     /// Everything below has arrived.
     arrived: u64,
-    /// What has arrived above `arrived`.
-    islands: Spans,
+    /// What has arrived above `arrived`, with gaps.
+    arrived_above: Spans,
     /// What is to be sent again.
     again: Spans,
     /// What each packet carries, from the number `base` on.
@@ -63,7 +63,7 @@ impl Outbox {
     /// Chosen: a third, as Linux does for its sockets; an application is not woken for every packet.
     const WORTH_WAKING: u64 = 3;
 
-    /// Books in which nothing was handed over yet.
+    /// An outbox to which nothing was handed over yet.
     ///
     /// `most` is the bound: how many bytes are held at once. `overhead` is what a packet takes on the wire beside what it
     /// carries, less than [`SenderConfig::mss`](crate::endpoint::SenderConfig::mss).
@@ -74,7 +74,7 @@ impl Outbox {
             handed: 0,
             fresh: 0,
             arrived: 0,
-            islands: Spans::default(),
+            arrived_above: Spans::default(),
             again: Spans::default(),
             packets: VecDeque::new(),
             base: 0,
@@ -128,7 +128,7 @@ impl Outbox {
     }
 
     /// The next packet to put on the path at `now`, and the offsets of the bytes that it carries; call until `None` after
-    /// every call of the sender and every [`Outbox::hand_over`]. Books first what the sender says of older packets.
+    /// every call of the sender and every [`Outbox::hand_over`]. Takes in first what the sender says of older packets.
     ///
     /// The bytes and the overhead are the size of the packet. Only a copy of a packet whose bytes have arrived meanwhile
     /// carries less, or nothing at all; it is sent all the same, to provoke an ACK.
@@ -147,7 +147,7 @@ impl Outbox {
         Some((transmit, carried.start..carried.end))
     }
 
-    /// Books what the sender says of packets.
+    /// Takes in what the sender says of packets.
     fn settle(&mut self, sender: &mut Sender) {
         while let Some(settled) = sender.poll_settled() {
             match settled {
@@ -204,13 +204,13 @@ impl Outbox {
         let Carried { start, end, .. } = carried;
         self.again.remove(start..end);
         if start > self.arrived {
-            self.islands.insert(start..end);
+            self.arrived_above.insert(start..end);
             return;
         }
         self.arrived = self.arrived.max(end);
-        while let Some(island) = self.islands.first().filter(|island| island.start <= self.arrived) {
-            self.arrived = self.arrived.max(island.end);
-            self.islands.remove(island);
+        while let Some(next) = self.arrived_above.first().filter(|next| next.start <= self.arrived) {
+            self.arrived = self.arrived.max(next.end);
+            self.arrived_above.remove(next);
         }
     }
 
@@ -220,6 +220,6 @@ impl Outbox {
         }
         let missing = carried.start.max(self.arrived)..carried.end.max(self.arrived);
         self.again.insert(missing.clone());
-        self.again.remove_all_of(&self.islands, missing);
+        self.again.remove_all_of(&self.arrived_above, missing);
     }
 }

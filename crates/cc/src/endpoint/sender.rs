@@ -286,7 +286,8 @@ impl Sender {
         self.settled.pop_front()
     }
 
-    /// Nothing will be told of numbers below this one any more; a driver may forget what they carried.
+    /// Once [`Sender::poll_settled`] is drained, nothing more will be told of numbers below this one: a driver may forget
+    /// what they carried.
     pub fn remembered_from(&self) -> u64 {
         self.packets.base()
     }

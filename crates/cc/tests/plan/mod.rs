@@ -1,5 +1,10 @@
 //! A laboratory for controllers: flows over one bottleneck, told as conditions → run → check.
 //!
+//! A scenario of the simulator says beforehand what happens, and a run shows the inside of a flow every 10 ms. A story
+//! needs this laboratory if it loses one packet, changes loss, delay, modem or application while the flow runs, looks
+//! more closely, waits for what it sees inside and acts on it, or makes a flow's ends by hand. Any other story is better
+//! told over the simulator (`crates/sim/tests/`).
+//!
 //! ```text
 //! Sender ── wire: rtt/2, random loss ──▶ drop-tail queue, rate(t) ──▶ Acker
 //!    ▲                                                                  │
@@ -210,6 +215,7 @@ impl Plan {
         let index = self.flows.len();
         let rng = Streams::new(self.conditions.seed).stream(&format!("flow.{index}"));
         let ends = build(&Setup { mss: MSS, rng });
+        let receiver_sees = ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees());
         let config = SenderConfig {
             flow: FlowId(index as u16),
             mss: MSS,
@@ -217,10 +223,7 @@ impl Plan {
             ack: AckPolicy::default(),
         };
         self.flows.push(Flow {
-            sees: [
-                ends.controller.sees(),
-                ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees()),
-            ],
+            sees: [ends.controller.sees(), receiver_sees],
             sender: Sender::new(config, ends.controller, backlog),
             acker: Acker::new(AckPolicy::default(), ends.receiver),
             wake: Some(self.now),

@@ -1,4 +1,4 @@
-//! Flows over built-in scenarios: what arrived, how long it waited, and what went on inside their schemes.
+//! The flows of a run: what arrived, how long it waited, and what went on inside their schemes.
 #![allow(dead_code)] // each test file uses its own part
 
 use std::ops::{ControlFlow, Range};
@@ -20,9 +20,14 @@ pub fn flows(name: &str, sets: &str, scheme: &str, seed: u64) -> Vec<Watched> {
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
     let scenario = Scenario::load(text, name, &sets).unwrap_or_else(|error| panic!("{error}"));
+    watch(&scenario, scheme, seed)
+}
+
+/// Runs a scenario; gives all its flows.
+pub fn watch(scenario: &Scenario, scheme: &str, seed: u64) -> Vec<Watched> {
     let spec = SchemeSpec::parse(scheme).unwrap();
     let mut watch = Watch { flows: scenario.flow.iter().map(|flow| Watched::of(flow.device)).collect() };
-    airpace_sim::run(&scenario, &spec, seed, &mut watch, &mut |_| ControlFlow::Continue(()))
+    airpace_sim::run(scenario, &spec, seed, &mut watch, &mut |_| ControlFlow::Continue(()))
         .unwrap_or_else(|error| panic!("{error}"));
     watch.flows
 }
@@ -35,17 +40,36 @@ struct Watch {
 #[derive(Default)]
 pub struct Watched {
     device: u16,
+    /// When each packet left.
+    sent: Vec<f64>,
     /// Time, bytes and queueing delay in ms of every packet.
     arrivals: Vec<(f64, u64, f64)>,
     pub dropped: u64,
+    /// When the packets left that never arrived.
+    lost: Vec<f64>,
     /// When it entered which state.
     pub states: Vec<(f64, String)>,
-    /// Named internals.
-    values: Vec<(f64, &'static str, f64)>,
-    /// Pacing rates in Mbit/s.
-    pacing: Vec<(f64, f64)>,
+    /// Its inside, as often as it is looked at.
+    pub looks: Vec<Look>,
     /// What its device's radio could have carried, in bytes.
     capacity: Vec<(f64, u64)>,
+}
+
+/// A look into a flow: every 10 ms, and when its state changes.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub at_s: f64,
+    pub state: String,
+    /// NaN where the scheme does not pace.
+    pub pacing_mbps: f64,
+    values: Vec<(&'static str, f64)>,
+}
+
+impl Look {
+    /// A named value.
+    pub fn value(&self, name: &str) -> f64 {
+        self.values.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no {name}")).1
+    }
 }
 
 impl Watched {
@@ -74,23 +98,44 @@ impl Watched {
         delays[delays.len() * 95 / 100]
     }
 
+    /// Mean queueing delay.
+    pub fn queueing_mean_ms(&self, span: Range<f64>) -> f64 {
+        let arrived = self.arrivals.iter().filter(|(at, ..)| span.contains(at));
+        let (sum, count) = arrived.fold((0.0, 0.0), |(sum, count), (.., delay)| (sum + delay, count + 1.0));
+        sum / count
+    }
+
+    /// Packets that never arrived, per packet that left in `span`.
+    pub fn loss_rate(&self, span: Range<f64>) -> f64 {
+        let within = |times: &[f64]| times.iter().filter(|at| span.contains(at)).count() as f64;
+        within(&self.lost) / within(&self.sent).max(1.0)
+    }
+
+    /// The looks into it in `span`.
+    pub fn looks_in(&self, span: Range<f64>) -> impl Iterator<Item = &Look> {
+        self.looks.iter().filter(move |look| span.contains(&look.at_s))
+    }
+
+    /// The last look until then.
+    pub fn look_at(&self, time_s: f64) -> &Look {
+        self.looks.iter().rev().find(|look| look.at_s <= time_s).expect("a look")
+    }
+
     /// Mean of a named value.
     pub fn mean(&self, name: &str, span: Range<f64>) -> f64 {
-        let seen = self.values.iter().filter(|(at, key, _)| *key == name && span.contains(at));
-        let (sum, count) = seen.fold((0.0, 0.0), |(sum, count), (.., value)| (sum + value, count + 1.0));
+        let (sum, count) =
+            self.looks_in(span).fold((0.0, 0.0), |(sum, count), look| (sum + look.value(name), count + 1.0));
         sum / count
     }
 
     /// The rates that its pacer was given, every 10 ms and at changes of state.
     pub fn pacing_mbps(&self, span: Range<f64>) -> Vec<f64> {
-        let seen = self.pacing.iter().filter(|(at, _)| span.contains(at));
-        seen.map(|(_, mbps)| *mbps).collect()
+        self.looks_in(span).map(|look| look.pacing_mbps).collect()
     }
 
     /// The rate that its pacer has.
     pub fn pacing_mbps_at(&self, time_s: f64) -> f64 {
-        let before = self.pacing.iter().rev().find(|(at, _)| *at <= time_s);
-        before.expect("a pacing rate").1
+        self.look_at(time_s).pacing_mbps
     }
 
     /// The state it is in.
@@ -121,6 +166,9 @@ impl Watched {
 impl Recorder for Watch {
     fn record(&mut self, event: Event<'_>) {
         match event {
+            Event::Sent(packet) => {
+                self.flows[usize::from(packet.flow.0)].sent.push(packet.sent.as_secs_f64())
+            }
             Event::Arrived(arrived) => {
                 let flow = &mut self.flows[usize::from(arrived.packet.flow.0)];
                 if arrived.fate == Fate::Delivered {
@@ -129,6 +177,7 @@ impl Recorder for Watch {
                     flow.arrivals.push((arrived.time.as_secs_f64(), arrived.packet.bytes.0, queueing * 1e3));
                 } else {
                     flow.dropped += 1;
+                    flow.lost.push(arrived.packet.sent.as_secs_f64());
                 }
             }
             Event::Inspected(seen) => {
@@ -137,8 +186,12 @@ impl Recorder for Watch {
                 if seen.state_changed {
                     flow.states.push((now, seen.state.to_owned()));
                 }
-                flow.pacing.extend(seen.pacing_rate.map(|rate| (now, rate.as_mbps())));
-                flow.values.extend(seen.values.iter().map(|&(name, value)| (now, name, value)));
+                flow.looks.push(Look {
+                    at_s: now,
+                    state: seen.state.to_owned(),
+                    pacing_mbps: seen.pacing_rate.map_or(f64::NAN, |rate| rate.as_mbps()),
+                    values: seen.values.to_vec(),
+                });
             }
             Event::Capacity(capacity) => {
                 let its = self.flows.iter_mut().filter(|flow| flow.device == capacity.device.0);

@@ -1,4 +1,4 @@
-//! Stories of a sender whose driver carries bytes: what it is told by number, and what its books then say.
+//! Stories of a sender whose driver carries bytes: what it is told by number, and what an outbox makes of it.
 
 use super::*;
 

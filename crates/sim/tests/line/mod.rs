@@ -1,0 +1,67 @@
+//! One bottleneck in the Internet, drop-tail, that flows share; each has wires of its own.
+#![allow(dead_code)] // each test file uses its own part
+
+use airpace_sim::Scenario;
+
+use crate::watched::{Watched, watch};
+
+/// Bytes of a full packet.
+const MSS_BYTES: u64 = 1_500;
+
+/// A path and the flows on it.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// What the bottleneck carries.
+    pub mbps: f64,
+    /// What it carries later: when, in seconds, and how much.
+    pub later: Vec<(f64, f64)>,
+    /// Round-trip time of the empty path, without the transmission of a packet at the bottleneck.
+    pub rtt_ms: f64,
+    /// How much may be in the bottleneck, the packet in transmission included.
+    pub buffer_bytes: u64,
+    /// Share of packets lost at random before the bottleneck.
+    pub loss: f64,
+    /// When each flow starts, in seconds.
+    pub starts_s: Vec<f64>,
+    pub seed: u64,
+}
+
+impl Line {
+    /// One flow, a buffer of so many milliseconds, no loss.
+    pub fn new(mbps: f64, rtt_ms: f64, buffer_ms: f64) -> Line {
+        let buffer_bytes = (mbps * buffer_ms * 125.0) as u64;
+        Line { mbps, later: vec![], rtt_ms, buffer_bytes, loss: 0.0, starts_s: vec![0.0], seed: 1 }
+    }
+
+    /// Runs it for so many seconds, all flows under one scheme.
+    pub fn run(&self, scheme: &str, duration_s: f64) -> Vec<Watched> {
+        let Line { mbps, later, loss, .. } = self;
+        let rtt_ms = self.rtt_ms + MSS_BYTES as f64 * 8e-3 / mbps;
+        let buffer_bytes = self.buffer_bytes - MSS_BYTES;
+        let steps = later.iter().map(|(at_s, mbps)| format!("{{ at_s = {at_s:?}, rate_mbps = {mbps:?} }},"));
+        let flows =
+            self.starts_s.iter().map(|at_s| format!("[[flow]]\nrtt_ms = {rtt_ms:?}\nstart_s = {at_s:?}\n"));
+        let text = format!(
+            "name = \"line\"\nschemes = [\"reno\"]\nduration_s = {duration_s:?}\n\
+             [internet]\nrate_mbps = {mbps:?}\nbuffer.bytes = {buffer_bytes}\nschedule = [{}]\n\
+             [forward]\nloss = {loss:?}\n{}",
+            steps.collect::<String>(),
+            flows.collect::<String>(),
+        );
+        let scenario = Scenario::load(&text, "line.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+        watch(&scenario, scheme, self.seed)
+    }
+
+    /// Runs it for so many seconds with its only flow.
+    pub fn alone(&self, scheme: &str, duration_s: f64) -> Watched {
+        self.run(scheme, duration_s).swap_remove(0)
+    }
+}
+
+/// Jain's index of fairness.
+///
+/// Source: RFC 5166 §2.3
+pub fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    sum * sum / (shares.len() as f64 * shares.iter().map(|share| share * share).sum::<f64>())
+}
