@@ -16,11 +16,15 @@
 //! Folders are hive partitions (`packets/scenario=competitor/scheme=pbe/seed=1/part.parquet`), so that
 //! `pandas.read_parquet("RUN/packets")` and `polars.read_parquet("RUN/packets")` give one table with the columns
 //! `scenario`, `scheme` and `seed`.
+//!
+//! Tables outside of run folders: [`decoded`] has what was decoded from radio samples. [`ParquetFile`] is for tables whose
+//! columns are known elsewhere.
 
 pub mod acks;
 pub mod capacity;
 mod columns;
 pub mod controller;
+pub mod decoded;
 mod file;
 pub mod losses;
 pub mod packets;
@@ -38,6 +42,7 @@ use arrow_schema::Field;
 use crate::error::EvalError;
 use crate::facts::RunFacts;
 use columns::Columns;
+pub use file::ParquetFile;
 use file::Table;
 
 /// Rows after which a row group is written: a few megabytes in memory per table.

@@ -273,7 +273,7 @@ impl<D, A> Network<D, A> {
                 queue.expect("a route crosses queues that are there").push(now, packet);
                 Part::Internet(direction)
             }
-            Hop::LastHop => {
+            Hop::Radio => {
                 self.last_hop.push(now, direction, packet);
                 Part::LastHop
             }
@@ -365,7 +365,7 @@ impl Part {
     fn hop(self) -> Hop {
         match self {
             Part::Internet(_) => Hop::Internet,
-            Part::LastHop | Part::Millisecond => Hop::LastHop,
+            Part::LastHop | Part::Millisecond => Hop::Radio,
             Part::Wire(..) => Hop::Wire,
         }
     }

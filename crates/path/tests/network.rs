@@ -29,7 +29,8 @@ fn cell(devices: usize) -> LastHopPlan {
 
 fn trace(direction: Direction) -> LastHopPlan {
     let trace = Arc::new(Trace::from_times_ms((1..=100).collect()).expect("a trace"));
-    LastHopPlan::Trace(TracePlan::new(trace, None, direction, true, &TraceConfig::default()).expect("a plan"))
+    let plan = TracePlan::new(trace, None, direction, true, &TraceConfig::default()).expect("a plan");
+    LastHopPlan::Trace(Box::new(plan))
 }
 
 struct Parts {

@@ -2,7 +2,6 @@
 
 mod align;
 mod answer;
-mod columns;
 pub mod message;
 mod open;
 mod probe;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
-    BooleanBuilder, Float32Builder, Float64Builder, UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
+    ArrayBuilder, BooleanBuilder, Float32Builder, Float64Builder, Int64Builder, ListBuilder, StringBuilder,
+    UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
 };
 use arrow_schema::{DataType, Field};
 
@@ -25,6 +26,18 @@ pub(super) trait Cell {
     fn take(buffer: &mut Self::Buffer) -> ArrayRef;
 }
 
+/// What an entry of a list may be.
+pub(super) trait Item {
+    /// Gathers entries.
+    type Builder: ArrayBuilder + Default;
+
+    /// Their type.
+    const TYPE: DataType;
+
+    /// Adds this entry.
+    fn append(self, builder: &mut Self::Builder);
+}
+
 macro_rules! cells {
     ($($type:ty, $buffer:ident, $data_type:ident;)*) => {$(
         impl Cell for $type {
@@ -40,6 +53,27 @@ macro_rules! cells {
 
             fn take(buffer: &mut $buffer) -> ArrayRef {
                 Arc::new(buffer.finish())
+            }
+        }
+
+        impl Item for $type {
+            type Builder = $buffer;
+
+            const TYPE: DataType = DataType::$data_type;
+
+            fn append(self, builder: &mut $buffer) {
+                builder.append_value(self);
+            }
+        }
+
+        /// Null where there is none.
+        impl Item for Option<$type> {
+            type Builder = $buffer;
+
+            const TYPE: DataType = DataType::$data_type;
+
+            fn append(self, builder: &mut $buffer) {
+                builder.append_option(self);
             }
         }
 
@@ -68,8 +102,47 @@ cells! {
     u16, UInt16Builder, UInt16;
     u32, UInt32Builder, UInt32;
     u64, UInt64Builder, UInt64;
+    i64, Int64Builder, Int64;
     f32, Float32Builder, Float32;
     f64, Float64Builder, Float64;
+    &'static str, StringBuilder, Utf8;
+    String, StringBuilder, Utf8;
+}
+
+/// A list, which may be empty.
+impl<T: Item> Cell for Vec<T> {
+    type Buffer = ListBuilder<T::Builder>;
+
+    fn field(name: &str) -> Field {
+        Field::new(name, DataType::List(Arc::new(Field::new_list_field(T::TYPE, true))), false)
+    }
+
+    fn push(self, buffer: &mut Self::Buffer) {
+        Some(self).push(buffer);
+    }
+
+    fn take(buffer: &mut Self::Buffer) -> ArrayRef {
+        Arc::new(buffer.finish())
+    }
+}
+
+/// A list; null where there is none.
+impl<T: Item> Cell for Option<Vec<T>> {
+    type Buffer = ListBuilder<T::Builder>;
+
+    fn field(name: &str) -> Field {
+        <Vec<T> as Cell>::field(name).with_nullable(true)
+    }
+
+    fn push(self, buffer: &mut Self::Buffer) {
+        let is_there = self.is_some();
+        self.into_iter().flatten().for_each(|item| item.append(buffer.values()));
+        buffer.append(is_there);
+    }
+
+    fn take(buffer: &mut Self::Buffer) -> ArrayRef {
+        Arc::new(buffer.finish())
+    }
 }
 
 impl Cell for Word {
@@ -113,7 +186,19 @@ pub(super) trait Columns {
     fn take(&mut self) -> Vec<ArrayRef>;
 }
 
-/// Declares the row of a table (`Row`) and the columns that gather such rows (`Rows`).
+/// The columns of both, one after the other.
+impl<A: Columns, B: Columns> Columns for (A, B) {
+    fn fields(&self) -> Vec<Field> {
+        [self.0.fields(), self.1.fields()].concat()
+    }
+
+    fn take(&mut self) -> Vec<ArrayRef> {
+        [self.0.take(), self.1.take()].concat()
+    }
+}
+
+/// Declares the row of a table (`Row`) and the columns that gather such rows (`Rows`); or a row that others fill in, by the
+/// names of both.
 macro_rules! row {
     ($(#[$doc:meta])* struct Row { $($column:ident: $type:ty,)* }) => {
         $(#[$doc])*
@@ -121,19 +206,30 @@ macro_rules! row {
             $($column: $type,)*
         }
 
+        $crate::tables::columns::row! { @columns [] Row, Rows { $($column: $type,)* } }
+    };
+    ($(#[$doc:meta])* pub struct $row:ident in $rows:ident { $($(#[$of_column:meta])* $column:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        pub struct $row {
+            $($(#[$of_column])* pub $column: $type,)*
+        }
+
+        $crate::tables::columns::row! { @columns [pub(super)] $row, $rows { $($column: $type,)* } }
+    };
+    (@columns [$($of_push:tt)*] $row:ident, $rows:ident { $($column:ident: $type:ty,)* }) => {
         /// Rows that are not yet written, column by column.
         #[derive(Default)]
-        pub(super) struct Rows {
+        pub(super) struct $rows {
             $($column: <$type as $crate::tables::columns::Cell>::Buffer,)*
         }
 
-        impl Rows {
-            fn push(&mut self, row: Row) {
+        impl $rows {
+            $($of_push)* fn push(&mut self, row: $row) {
                 $($crate::tables::columns::Cell::push(row.$column, &mut self.$column);)*
             }
         }
 
-        impl $crate::tables::columns::Columns for Rows {
+        impl $crate::tables::columns::Columns for $rows {
             fn fields(&self) -> Vec<arrow_schema::Field> {
                 vec![$(<$type as $crate::tables::columns::Cell>::field(stringify!($column)),)*]
             }

@@ -1,4 +1,4 @@
-//! A table and its Parquet file, written row group by row group.
+//! Tables and their Parquet files, written row group by row group.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use airpace_files::Whole;
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
 use super::ROWS_PER_GROUP;
@@ -21,13 +21,19 @@ use crate::error::EvalError;
 pub(super) struct Table<C> {
     pub(super) columns: C,
     rows: usize,
-    file: TableFile,
+    file: ParquetFile,
 }
 
 impl<C: Columns> Table<C> {
     /// Makes the folder and the file.
     pub(super) fn create(path: &Path, columns: C) -> Result<Table<C>, EvalError> {
-        let file = TableFile::create(path, Schema::new(columns.fields()))?;
+        let file = ParquetFile::create(path, Schema::new(columns.fields()))?;
+        Ok(Table { columns, rows: 0, file })
+    }
+
+    /// Writes into a file that was opened before.
+    pub(super) fn on(file: Whole, columns: C) -> Result<Table<C>, EvalError> {
+        let file = ParquetFile::new(file, columns.fields())?;
         Ok(Table { columns, rows: 0, file })
     }
 
@@ -49,47 +55,68 @@ impl<C: Columns> Table<C> {
     }
 }
 
-/// A file on its way to disk.
-struct TableFile {
+/// A Parquet file on its way to disk, which has its name only once it is whole.
+pub struct ParquetFile {
     writer: ArrowWriter<Whole>,
     schema: SchemaRef,
     path: PathBuf,
 }
 
-impl TableFile {
-    /// Makes the folder and the file, which has its name once it is whole.
-    fn create(path: &Path, schema: Schema) -> Result<TableFile, EvalError> {
+impl ParquetFile {
+    /// Makes the folder and the file of a run's table.
+    fn create(path: &Path, schema: Schema) -> Result<ParquetFile, EvalError> {
         let folder = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(EvalError::write("make the folder", folder))?;
         let file = Whole::replace(path).map_err(EvalError::write("make the file", path))?;
-        let schema = Arc::new(schema);
-        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties(&schema)))
-            .map_err(EvalError::table(path))?;
-        Ok(TableFile { writer, schema, path: path.to_owned() })
+        let properties = properties(&schema);
+        ParquetFile::with(file, schema, properties)
     }
 
-    /// Writes `columns` as one row group.
-    fn write_group(&mut self, columns: Vec<ArrayRef>) -> Result<(), EvalError> {
+    /// Writes a table of these columns into a file. All columns have dictionaries and statistics.
+    ///
+    /// # Errors
+    /// [`EvalError::Table`] if it cannot be written.
+    pub fn new(file: Whole, columns: Vec<Field>) -> Result<ParquetFile, EvalError> {
+        ParquetFile::with(file, Schema::new(columns), compressed().build())
+    }
+
+    fn with(file: Whole, schema: Schema, properties: WriterProperties) -> Result<ParquetFile, EvalError> {
+        let (schema, path) = (Arc::new(schema), file.path().to_owned());
+        let writer =
+            ArrowWriter::try_new(file, schema.clone(), Some(properties)).map_err(EvalError::table(&path))?;
+        Ok(ParquetFile { writer, schema, path })
+    }
+
+    /// Writes one row group: the cells of each column, in the order of the columns.
+    ///
+    /// # Errors
+    /// [`EvalError::Table`] if it cannot be written, or if there are not as many cells of the right type in each column.
+    pub fn write_group(&mut self, columns: Vec<ArrayRef>) -> Result<(), EvalError> {
         let batch = RecordBatch::try_new(self.schema.clone(), columns)
             .map_err(|source| EvalError::table(&self.path)(ParquetError::from(source)))?;
         self.writer.write(&batch).and_then(|()| self.writer.flush()).map_err(EvalError::table(&self.path))
     }
 
-    /// Ends the file and gives it its name.
-    fn finish(self) -> Result<(), EvalError> {
+    /// Ends the file and gives it its name. It is valid without a row too.
+    ///
+    /// # Errors
+    /// [`EvalError::Table`] or [`EvalError::Write`] if it cannot be written.
+    pub fn finish(self) -> Result<(), EvalError> {
         let file = self.writer.into_inner().map_err(EvalError::table(&self.path))?;
         file.finish().map_err(EvalError::write("write", &self.path))
     }
 }
 
-/// How columns are stored: numbers rarely repeat, so that a dictionary would only cost time.
-fn properties(schema: &Schema) -> WriterProperties {
+/// What all files have in common.
+fn compressed() -> WriterPropertiesBuilder {
     let level = ZstdLevel::try_new(1).expect("1 is a level of zstd");
-    let mut properties = WriterProperties::builder()
-        .set_created_by("airpace".to_owned())
-        .set_compression(Compression::ZSTD(level))
-        .set_statistics_enabled(EnabledStatistics::None)
-        .set_dictionary_enabled(false);
+    WriterProperties::builder().set_created_by("airpace".to_owned()).set_compression(Compression::ZSTD(level))
+}
+
+/// How columns of a run's tables are stored: numbers rarely repeat, so that a dictionary would only cost time.
+fn properties(schema: &Schema) -> WriterProperties {
+    let mut properties =
+        compressed().set_statistics_enabled(EnabledStatistics::None).set_dictionary_enabled(false);
     for field in schema.fields() {
         let column = ColumnPath::from(field.name().as_str());
         properties = match field.data_type() {

@@ -46,7 +46,7 @@ pub enum LastHopPlan {
     /// A cell.
     Cell(Box<CellPlan>),
     /// A trace: one direction of one device's link.
-    Trace(TracePlan),
+    Trace(Box<TracePlan>),
     /// Nothing: the devices are on the wires, which may have a rate.
     Nothing(Option<Rate>),
 }
@@ -153,7 +153,7 @@ impl NetworkPlan {
 
     /// The same network with this trace as its last hop, which takes no time when it is empty.
     pub fn over_trace(&self, trace: TracePlan) -> NetworkPlan {
-        NetworkPlan { last_hop: LastHopPlan::Trace(trace), ..self.clone() }
+        NetworkPlan { last_hop: LastHopPlan::Trace(Box::new(trace)), ..self.clone() }
     }
 
     /// Whether a flow's data crosses a queue of the Internet.

@@ -18,7 +18,8 @@ use crate::wire::Wire;
 pub(super) enum Hop {
     Wire,
     Internet,
-    LastHop,
+    /// The last hop.
+    Radio,
 }
 
 /// A flow: its two ways, and what its packets carry.
@@ -67,7 +68,7 @@ impl<D, A> Flow<D, A> {
             // From the Internet's end to the device's.
             let mut hops = vec![Hop::Wire];
             hops.extend(crosses_internet.then_some(Hop::Internet));
-            hops.extend(crosses_last_hop.then_some(Hop::LastHop));
+            hops.extend(crosses_last_hop.then_some(Hop::Radio));
             if direction == Direction::Uplink {
                 hops.reverse();
             }

@@ -1,6 +1,7 @@
 //! What is kept of one recording while it is decoded.
 
 use airpace_core::Direction;
+use airpace_eval::tables::decoded::Gain;
 use airpace_live::decode::{End, Held};
 use airpace_phy::decoder::Reading;
 use airpace_phy::follow::Follower;
@@ -84,38 +85,21 @@ struct Total {
     unknown: u64,
 }
 
-/// What a grant means to who is followed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Gain {
-    /// Bits of blocks that are sent for the first time.
-    pub new_bits: u64,
-    /// Of each block that is sent, whether it is sent again.
-    pub retransmission: Vec<bool>,
-    /// Blocks that are sent again.
-    pub again: u8,
-    /// Of these, those whose size is not known.
-    pub unknown: u8,
-    /// New bits per second by then, that way.
-    pub throughput_bps: u64,
+/// What a grant means to who is followed, as programs read it.
+pub fn json(gain: &Gain) -> Value {
+    json!({
+        "new_bits": gain.new_bits,
+        "retransmission": gain.retransmission,
+        "again": gain.again,
+        "unknown": gain.unknown,
+        "throughput_bps": gain.throughput_bps,
+    })
 }
 
-impl Gain {
-    /// As programs read it.
-    pub fn json(&self) -> Value {
-        json!({
-            "new_bits": self.new_bits,
-            "retransmission": self.retransmission,
-            "again": self.again,
-            "unknown": self.unknown,
-            "throughput_bps": self.throughput_bps,
-        })
-    }
-
-    /// The same for people.
-    pub fn line(&self) -> String {
-        let mbps = self.throughput_bps as f64 / 1e6;
-        format!("new {} bits, {} sent again, {mbps:.3} Mbit/s", self.new_bits, self.again)
-    }
+/// The same for people.
+pub fn line(gain: &Gain) -> String {
+    let mbps = gain.throughput_bps as f64 / 1e6;
+    format!("new {} bits, {} sent again, {mbps:.3} Mbit/s", gain.new_bits, gain.again)
 }
 
 impl Followed {

@@ -19,15 +19,14 @@ use serde_json::{Value, json};
 use super::Args;
 use super::align;
 use super::answer;
-use super::columns::At;
 use super::message::{self, Name};
 use super::probe;
 use super::pseudonym::Pseudonyms;
-use super::recording::Recording;
+use super::recording::{self, Recording};
 use super::reports::ReportFile;
 use super::stats;
 use super::subframes;
-use super::tables::Tables;
+use super::tables::{At, Tables};
 use crate::cmd::Verdict;
 use crate::terminal::{self, Paint};
 
@@ -270,7 +269,7 @@ impl<'o> Sink<'o> {
         }
         let gain = recording.followed.as_mut().and_then(|followed| followed.take(found));
         if let Some(tables) = &mut self.tables {
-            let at = At { carrier: recording.carrier.0, time_ms: recording.time_ms(found.index) };
+            let at = At { carrier: recording.carrier, time_ms: recording.time_ms(found.index) };
             tables.message(at, found, name, gain.as_ref())?;
         }
         if self.args.subframes {
@@ -279,11 +278,11 @@ impl<'o> Sink<'o> {
         if self.args.json {
             let mut object = message::json(found, name);
             if let Some(gain) = gain {
-                object["own"] = gain.json();
+                object["own"] = recording::json(&gain);
             }
             return self.object(carrier, object);
         }
-        let gain = gain.map_or_else(String::new, |gain| format!("  {}", gain.line()));
+        let gain = gain.map_or_else(String::new, |gain| format!("  {}", recording::line(&gain)));
         self.line(carrier, message::HEAD, &(message::line(found, name) + &gain))
     }
 
@@ -297,7 +296,7 @@ impl<'o> Sink<'o> {
         }
         let rnti = self.names.as_mut().map_or(answer.rnti, |names| names.of(answer.rnti));
         if let Some(tables) = &mut self.tables {
-            let at = At { carrier: recording.carrier.0, time_ms: recording.time_ms(reading.index) };
+            let at = At { carrier: recording.carrier, time_ms: recording.time_ms(reading.index) };
             tables.answer(at, reading, answer, rnti)?;
         }
         if self.args.json {
@@ -333,7 +332,7 @@ impl<'o> Sink<'o> {
         recording.stats.whole(reading);
         let at_ms = reading.sample as f64 * 1e3 / recording.rate_hz;
         if let Some(tables) = &mut self.tables {
-            tables.subframe(At { carrier: recording.carrier.0, time_ms: at_ms }, reading)?;
+            tables.subframe(At { carrier: recording.carrier, time_ms: at_ms }, reading)?;
         }
         if self.args.subframes && self.args.json {
             self.object(carrier, subframes::json(reading))?;

@@ -1,29 +1,32 @@
-//! Tables of what is printed, as Parquet files.
+//! `--parquet`: what is printed, as tables, with the names of the JSON.
 
 use std::path::{Path, PathBuf};
 
+use airpace_eval::EvalError;
+use airpace_eval::tables::decoded::{Answer, Decoded, Gain, Message, Row, Subframe, answers_beside};
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::Found;
-use airpace_radio::Rnti;
+use airpace_radio::{CarrierId, Rnti};
 
 use super::Args;
-use super::columns::{AnswerRows, At, MessageRows, OwnRows, SubframeRows};
-use super::message::Name;
-use super::recording::Gain;
-use crate::parquet_file::ParquetRows;
+use super::answer;
+use super::message::{Name, blocks, direction_of, harq, mcs_table, ranges};
+use super::subframes::Account;
+use crate::cmd::outputs;
+use crate::parquet_file::refused;
+
+/// Where something was heard.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// In which recording.
+    pub carrier: CarrierId,
+    /// When its subframe began, in milliseconds from the recording's first sample.
+    pub time_ms: f64,
+}
 
 /// What `--parquet` writes.
-pub struct Tables {
-    main: Main,
-    answers: Option<Box<ParquetRows<AnswerRows>>>,
-}
-
-enum Main {
-    Messages(Box<ParquetRows<MessageRows>>),
-    Own(Box<ParquetRows<OwnRows>>),
-    Subframes(Box<ParquetRows<SubframeRows>>),
-}
+pub struct Tables(Decoded);
 
 impl Tables {
     /// Of what is asked for: answers have rows of another shape than messages, and a file of their own.
@@ -31,15 +34,14 @@ impl Tables {
     /// # Errors
     /// If a file cannot be made.
     pub fn create(path: &Path, args: &Args) -> anyhow::Result<Tables> {
-        let main = if args.subframes {
-            Main::Subframes(Box::new(ParquetRows::create(path)?))
-        } else if args.rnti.is_some() {
-            Main::Own(Box::new(ParquetRows::create(path)?))
-        } else {
-            Main::Messages(Box::new(ParquetRows::create(path)?))
+        let row = match (args.subframes, args.rnti) {
+            (true, _) => Row::Subframe,
+            (false, Some(_)) => Row::Own,
+            (false, None) => Row::Message,
         };
-        let answers = args.phich.then(|| ParquetRows::create(&of_answers(path)).map(Box::new));
-        Ok(Tables { main, answers: answers.transpose()? })
+        let main = outputs::whole("--parquet", path)?;
+        let answers = args.phich.then(|| outputs::whole("--parquet", &answers_beside(path))).transpose()?;
+        said(Decoded::new(main, row, answers)).map(Tables)
     }
 
     /// Adds a message, and what it means to who is followed.
@@ -47,46 +49,118 @@ impl Tables {
     /// # Errors
     /// If a file cannot be written, as of all that follow.
     pub fn message(&mut self, at: At, found: &Found, name: Name, gain: Option<&Gain>) -> anyhow::Result<()> {
-        match &mut self.main {
-            Main::Messages(table) => table.add(|rows| rows.add(at, found, name)),
-            Main::Own(table) => table.add(|rows| rows.add(at, found, name, gain)),
-            Main::Subframes(_) => Ok(()),
-        }
+        said(self.0.message(|| message(at, found, name), gain))
     }
 
     /// Adds an answer; `rnti` is how the user is named.
-    pub fn answer(&mut self, at: At, reading: &Reading, answer: &Answered, rnti: Rnti) -> anyhow::Result<()> {
-        let Some(table) = &mut self.answers else { return Ok(()) };
-        table.add(|rows| rows.add(at, reading, answer, rnti))
+    pub fn answer(
+        &mut self,
+        at: At,
+        reading: &Reading,
+        answered: &Answered,
+        rnti: Rnti,
+    ) -> anyhow::Result<()> {
+        said(self.0.answer(|| answer(at, reading, answered, rnti)))
     }
 
     /// Adds a whole subframe.
     pub fn subframe(&mut self, at: At, reading: &Reading) -> anyhow::Result<()> {
-        let Main::Subframes(table) = &mut self.main else { return Ok(()) };
-        table.add(|rows| rows.add(at, reading))
+        said(self.0.subframe(|| subframe(at, reading)))
     }
 
     /// Ends the files.
     pub fn finish(self) -> anyhow::Result<()> {
-        match self.main {
-            Main::Messages(table) => table.finish(),
-            Main::Own(table) => table.finish(),
-            Main::Subframes(table) => table.finish(),
-        }?;
-        self.answers.map_or(Ok(()), |table| table.finish())
+        said(self.0.finish())
     }
+}
+
+fn said<T>(done: Result<T, EvalError>) -> anyhow::Result<T> {
+    done.map_err(refused)
 }
 
 /// The files that `--parquet` writes.
 pub fn files(path: &Path, args: &Args) -> Vec<PathBuf> {
-    let answers = args.phich.then(|| of_answers(path));
+    let answers = args.phich.then(|| answers_beside(path));
     [Some(path.to_owned()), answers].into_iter().flatten().collect()
 }
 
-/// Beside `cell.parquet`, answers are in `cell.phich.parquet`.
-fn of_answers(path: &Path) -> PathBuf {
-    match path.extension() {
-        Some(ending) => path.with_extension(format!("phich.{}", ending.display())),
-        None => path.with_extension("phich"),
+fn message(at: At, found: &Found, name: Name) -> Message {
+    let blocks = blocks(found);
+    let table = mcs_table(found);
+    let ranges_of = |slot: usize| Some(ranges(found.prbs?[slot]).into_flattened());
+    Message {
+        carrier: at.carrier.0,
+        cell: found.pci,
+        time_ms: at.time_ms,
+        index: found.index,
+        sfn: found.sfn,
+        subframe: found.subframe,
+        cfi: found.cfi,
+        rnti: name.rnti.0,
+        rnti_type: found.kind.name(),
+        dir: direction_of(found),
+        format: found.format(),
+        format_known: found.is_format_known,
+        l: found.place.cces,
+        // Where a user is searched for follows from its RNTI: some places name it.
+        ncce: (!name.is_pseudonym).then_some(found.place.cce),
+        bits: found.payload.to_string(),
+        alloc: found.allocation(),
+        prb_slot0: ranges_of(0),
+        prb_slot1: ranges_of(1),
+        n_prb: found.prbs.map(|[first, _]| first.len()),
+        mcs: blocks.iter().map(|block| block.mcs).collect(),
+        rv: blocks.iter().map(|block| block.rv).collect(),
+        ndi: blocks.iter().map(|block| block.ndi.map(u8::from)).collect(),
+        modulation: blocks.iter().map(|block| block.modulation).collect(),
+        tbs: blocks.iter().map(|block| block.tbs_bits.map(|bits| bits as i64)).collect(),
+        mcs_table: table,
+        mcs_table_known: table.map(|_| found.is_table_known),
+        harq: harq(found),
+        tpc: found.power_command(),
+        snr_db: found.snr_db,
+        confidence: found.confidence,
+    }
+}
+
+fn answer(at: At, reading: &Reading, answered: &Answered, rnti: Rnti) -> Answer {
+    Answer {
+        carrier: at.carrier.0,
+        cell: reading.pci,
+        time_ms: at.time_ms,
+        index: reading.index,
+        sfn: reading.sfn,
+        subframe: reading.subframe,
+        rnti: rnti.0,
+        phich: answer::word(answered),
+        granted: answered.granted,
+        attempt: answered.attempt,
+        snr_db: reading.snr_db,
+        confidence: answered.confidence,
+    }
+}
+
+fn subframe(at: At, reading: &Reading) -> Subframe {
+    let account = Account::of(reading);
+    Subframe {
+        carrier: at.carrier.0,
+        cell: reading.pci,
+        time_ms: at.time_ms,
+        index: reading.index,
+        sfn: reading.sfn,
+        subframe: reading.subframe,
+        cfi: reading.cfi,
+        cces: reading.cces as u16,
+        cces_used: account.cces_used,
+        cces_unread: account.cces_unread,
+        messages: reading.found.len() as u16,
+        downlink: account.downlink,
+        uplink: account.uplink,
+        formats: reading.found.iter().map(Found::format).collect(),
+        prbs: reading.prbs,
+        prbs_used: account.prbs_used,
+        prbs_idle: account.prbs_idle,
+        users: account.users,
+        snr_db: reading.snr_db,
     }
 }

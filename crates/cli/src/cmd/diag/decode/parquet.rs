@@ -10,6 +10,7 @@ use airpace_diag::export::{sample, text};
 use airpace_diag::kpi::{Sample, Wanted};
 use airpace_diag::layout::{Record, Value};
 use airpace_diag::{LogCode, LogPacket, Stamp, log};
+use airpace_eval::tables::{ParquetFile, ROWS_PER_GROUP};
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BinaryBuilder, Float64Builder, Int64Builder, StringBuilder, StringDictionaryBuilder,
@@ -20,7 +21,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::{Kind, Writer};
 use crate::cmd::outputs::{self, Named};
-use crate::parquet_file::{ParquetFile, ROWS_PER_GROUP};
+use crate::parquet_file::{self, refused};
 
 fn time_field() -> Field {
     Field::new("time_utc", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())), false)
@@ -41,7 +42,8 @@ fn word_type() -> DataType {
 
 /// The samples of KPIs: a row each.
 pub struct Samples {
-    file: ParquetFile,
+    /// None once the file is whole.
+    file: Option<ParquetFile>,
     rows: usize,
     time: TimestampNanosecondBuilder,
     kpi: StringDictionaryBuilder<Int32Type>,
@@ -70,7 +72,7 @@ impl Samples {
             Field::new("subframe", DataType::UInt16, true),
         ];
         Ok(Samples {
-            file: ParquetFile::create(path, fields)?,
+            file: Some(parquet_file::create(path, fields)?),
             rows: 0,
             time: time_builder(),
             kpi: StringDictionaryBuilder::new(),
@@ -102,8 +104,9 @@ impl Samples {
     }
 
     fn write(&mut self) -> anyhow::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
         self.rows = 0;
-        self.file.write(vec![
+        let columns: Vec<ArrayRef> = vec![
             Arc::new(self.time.finish()),
             Arc::new(self.kpi.finish()),
             Arc::new(self.value.finish()),
@@ -111,7 +114,8 @@ impl Samples {
             Arc::new(self.radio.finish()),
             Arc::new(self.carrier.finish()),
             Arc::new(self.subframe.finish()),
-        ])
+        ];
+        file.write_group(columns).map_err(refused)
     }
 
     /// Ends the file.
@@ -120,7 +124,7 @@ impl Samples {
     /// If it cannot be written.
     pub fn finish(&mut self) -> anyhow::Result<()> {
         self.write()?;
-        self.file.close()
+        self.file.take().map_or(Ok(()), ParquetFile::finish).map_err(refused)
     }
 }
 
@@ -164,12 +168,13 @@ impl Writer for Codes {
     }
 
     fn finish(&mut self) -> anyhow::Result<()> {
-        for file in self.codes.values_mut() {
-            file.write()?;
-            file.file.close()?;
-        }
-        if self.codes.is_empty() {
+        let codes = std::mem::take(&mut self.codes);
+        if codes.is_empty() {
             eprintln!("airpace: no packet could be read: nothing is written");
+        }
+        for mut file in codes.into_values() {
+            file.write()?;
+            file.file.finish().map_err(refused)?;
         }
         Ok(())
     }
@@ -199,7 +204,7 @@ impl CodeFile {
         fields.extend(columns.iter().map(|column| Field::new(&column.path, data_type(column.kind), true)));
         let values = columns.iter().map(|column| Values::new(column.kind)).collect();
         Ok(CodeFile {
-            file: ParquetFile::create(path, fields)?,
+            file: parquet_file::create(path, fields)?,
             table,
             rows: 0,
             time: time_builder(),
@@ -240,7 +245,7 @@ impl CodeFile {
             Arc::new(self.version.finish()),
         ];
         columns.extend(self.values.iter_mut().map(Values::take));
-        self.file.write(columns)
+        self.file.write_group(columns).map_err(refused)
     }
 }
 

@@ -1,0 +1,129 @@
+//! What was decoded from radio samples, as tables: a row per message, per subframe or per answer.
+//!
+//! Every file is one table, and is not part of a run folder. A caller who decodes fills in rows ([`Message`], [`Answer`],
+//! [`Subframe`], [`Gain`]); the columns have the names of their fields.
+//!
+//! ```text
+//! decoder's output ─caller─▶ Message, Gain ─▶ Decoded ─▶ cell.parquet
+//!                            Answer        ─▶         ─▶ cell.phich.parquet
+//! ```
+
+mod rows;
+
+use std::path::{Path, PathBuf};
+
+use airpace_files::Whole;
+
+use super::columns::Columns;
+use super::file::Table;
+use crate::error::EvalError;
+pub use rows::{Answer, Gain, Message, Subframe};
+use rows::{AnswerRows, GainRows, MessageRows, SubframeRows};
+
+/// What a row of the main table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// A message of the control channel.
+    Message,
+    /// A message to the user who is followed, and what it means to that user: the columns of [`Message`], then those of
+    /// [`Gain`].
+    Own,
+    /// A whole subframe.
+    Subframe,
+}
+
+/// The tables of what is decoded, open for writing.
+pub struct Decoded {
+    main: Main,
+    answers: Option<Box<Table<AnswerRows>>>,
+}
+
+enum Main {
+    Messages(Box<Table<MessageRows>>),
+    Own(Box<Table<(MessageRows, GainRows)>>),
+    Subframes(Box<Table<SubframeRows>>),
+}
+
+impl Decoded {
+    /// Writes rows of one sort into `main`. Answers have rows of another shape, and go into a file of their own, if there is
+    /// one: [`answers_beside`] names it.
+    ///
+    /// # Errors
+    /// [`EvalError::Table`] if a file cannot be written.
+    pub fn new(main: Whole, row: Row, answers: Option<Whole>) -> Result<Decoded, EvalError> {
+        let main = match row {
+            Row::Message => Main::Messages(table(main)?),
+            Row::Own => Main::Own(table(main)?),
+            Row::Subframe => Main::Subframes(table(main)?),
+        };
+        Ok(Decoded { main, answers: answers.map(table).transpose()? })
+    }
+
+    /// Adds a message, and what it means to who is followed: nothing, where it is no grant. `row` is called only if the main
+    /// table has messages.
+    ///
+    /// # Errors
+    /// [`EvalError::Table`] if rows cannot be written, as of all that follow.
+    pub fn message(&mut self, row: impl FnOnce() -> Message, gain: Option<&Gain>) -> Result<(), EvalError> {
+        match &mut self.main {
+            Main::Messages(table) => {
+                table.columns.push(row());
+                table.added(1)
+            }
+            Main::Own(table) => {
+                table.columns.0.push(row());
+                table.columns.1.push_gain(gain);
+                table.added(1)
+            }
+            Main::Subframes(_) => Ok(()),
+        }
+    }
+
+    /// Adds an answer. `row` is called only if there is a table of answers.
+    ///
+    /// # Errors
+    /// As [`Decoded::message`].
+    pub fn answer(&mut self, row: impl FnOnce() -> Answer) -> Result<(), EvalError> {
+        let Some(table) = &mut self.answers else { return Ok(()) };
+        table.columns.push(row());
+        table.added(1)
+    }
+
+    /// Adds a whole subframe. `row` is called only if the main table has subframes.
+    ///
+    /// # Errors
+    /// As [`Decoded::message`].
+    pub fn subframe(&mut self, row: impl FnOnce() -> Subframe) -> Result<(), EvalError> {
+        let Main::Subframes(table) = &mut self.main else { return Ok(()) };
+        table.columns.push(row());
+        table.added(1)
+    }
+
+    /// Writes what is left and gives the files their names.
+    ///
+    /// # Errors
+    /// [`EvalError::Table`] or [`EvalError::Write`] if a file cannot be written.
+    pub fn finish(self) -> Result<(), EvalError> {
+        match self.main {
+            Main::Messages(table) => table.finish(),
+            Main::Own(table) => table.finish(),
+            Main::Subframes(table) => table.finish(),
+        }?;
+        self.answers.map_or(Ok(()), |table| table.finish())
+    }
+}
+
+fn table<C: Columns + Default>(file: Whole) -> Result<Box<Table<C>>, EvalError> {
+    Table::on(file, C::default()).map(Box::new)
+}
+
+/// Where answers lie: in `cell.phich.parquet` beside `cell.parquet`.
+pub fn answers_beside(main: &Path) -> PathBuf {
+    match main.extension() {
+        Some(ending) => main.with_extension(format!("phich.{}", ending.display())),
+        None => main.with_extension("phich"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
