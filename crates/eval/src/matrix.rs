@@ -198,7 +198,7 @@ impl Matrix {
         let mut choices = BTreeMap::new();
         for Choice { scenario, .. } in &self.scenarios {
             for under_test in self.schemes_of(scenario) {
-                let own = (0..scenario.flow.len()).map(|flow| scenario.scheme_of(flow, &under_test));
+                let own = (0..scenario.flow.len()).map(|flow| scenario.scheme_of(flow, under_test));
                 choices.extend(own.map(|spec| (spec.text().to_owned(), ManifestChoice::new(&spec))));
             }
         }
