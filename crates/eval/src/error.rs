@@ -80,6 +80,24 @@ pub enum EvalError {
         /// What was meant, and those that exist.
         instead: String,
     },
+    /// A file of radio reports would be written by several runs.
+    #[error(
+        "`device.{device}.reports` names one file, but {runs} runs would write it: give one --scheme and one seed (`--seeds 1`)"
+    )]
+    Reports {
+        /// The device, by its place.
+        device: usize,
+        /// How many runs there are of its scenario.
+        runs: usize,
+    },
+    /// A file of radio reports cannot be written.
+    #[error("cannot write `{}`; {}", path.display(), remedy(source, "--set device.N.reports=FILE"))]
+    ReportFile {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// Two scenarios of one run have the same name.
     #[error(
         "two scenarios are called `{name}`; tables are told apart by it: change `name` in one, or run them one by one"

@@ -1,12 +1,13 @@
 //! The recorder of one run: metrics always, tables and qlog where a folder is kept.
 
-use airpace_event::{Event, Recorder};
+use airpace_event::{Detail, Event, Recorder};
 
 use crate::error::EvalError;
 use crate::facts::RunFacts;
 use crate::folder::RunFolder;
 use crate::metrics::{Measured, Meter};
 use crate::qlog::Qlogs;
+use crate::reports::ReportFile;
 use crate::tables::Tables;
 
 /// What of a run is kept on disk.
@@ -25,6 +26,7 @@ pub struct Judge {
     meter: Meter,
     tables: Option<Tables>,
     qlogs: Option<Qlogs>,
+    reports: Vec<ReportFile>,
 }
 
 impl Judge {
@@ -37,7 +39,12 @@ impl Judge {
             keep.map(|keep| Tables::create(keep.folder.root(), facts, keep.inspected)).transpose()?;
         let logged = keep.filter(|keep| keep.qlog);
         let qlogs = logged.map(|keep| Qlogs::create(keep.folder.root(), facts)).transpose()?;
-        Ok(Judge { meter: Meter::new(facts), tables, qlogs })
+        Ok(Judge { meter: Meter::new(facts), tables, qlogs, reports: vec![] })
+    }
+
+    /// Also writes the reports that devices are told.
+    pub(crate) fn keep_reports(&mut self, files: Vec<ReportFile>) {
+        self.reports = files;
     }
 
     /// Ends the files and gives the numbers.
@@ -47,6 +54,7 @@ impl Judge {
     pub fn finish(self) -> Result<Measured, EvalError> {
         self.tables.map_or(Ok(()), Tables::finish)?;
         self.qlogs.map_or(Ok(()), Qlogs::finish)?;
+        self.reports.into_iter().try_for_each(ReportFile::finish)?;
         Ok(self.meter.finish())
     }
 }
@@ -60,5 +68,12 @@ impl Recorder for Judge {
         if let Some(qlogs) = &mut self.qlogs {
             qlogs.record(&event);
         }
+        if let Event::Reported(told) = event {
+            self.reports.iter_mut().for_each(|file| file.record(told));
+        }
+    }
+
+    fn wants(&self, detail: Detail) -> bool {
+        detail == Detail::Subframes || self.reports.iter().any(|file| file.wants(detail))
     }
 }

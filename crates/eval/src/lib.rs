@@ -23,6 +23,7 @@ pub mod metrics;
 pub mod numbers;
 pub mod qlog;
 pub mod report;
+mod reports;
 pub mod shell;
 pub mod summary;
 pub mod tables;

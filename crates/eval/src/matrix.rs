@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use airpace_core::Time;
+use airpace_core::{DeviceId, Time};
 use airpace_event::Recorder;
 use airpace_sim::{Prepared, Progress as Clock, Scenario, SchemeSpec};
 
@@ -18,6 +18,7 @@ use crate::error::EvalError;
 use crate::expect::{check_metrics, verdicts};
 use crate::folder::{Host, Manifest, ManifestChoice, ManifestScenario, ReplayedTrace, RunFolder};
 use crate::judge::{Judge, Keep};
+use crate::reports::ReportFile;
 use crate::summary::{RunSummary, Summary};
 use crate::{folder, shell};
 
@@ -144,6 +145,7 @@ impl Matrix {
             }
         }
         let jobs = self.jobs()?;
+        check_reports(&jobs)?;
         let folder = self.out.as_deref().map(RunFolder::create).transpose()?;
         let started = Instant::now();
         let mut manifest = self.manifest()?;
@@ -298,6 +300,10 @@ impl Job<'_> {
     ) -> Result<Option<RunSummary>, EvalError> {
         let facts = crate::facts::of(&self.choice.scenario, &self.scheme, self.seed);
         let mut judge = Judge::new(&facts, keep)?;
+        let asked = (0..).zip(&self.choice.scenario.device);
+        let asked = asked.filter_map(|(device, config)| Some((DeviceId(device), config.reports.as_ref()?)));
+        let reports = asked.map(|(device, path)| ReportFile::create(device, path));
+        judge.keep_reports(reports.collect::<Result<_, _>>()?);
         let mut stopped = false;
         let mut progress = |now: Time| {
             stopped |= tell((now.as_secs_f64() / facts.duration.as_secs_f64()).min(0.999));
@@ -326,6 +332,19 @@ impl Job<'_> {
             reason,
         }
     }
+}
+
+/// Refuses files of reports that several runs would write.
+fn check_reports(jobs: &[Job<'_>]) -> Result<(), EvalError> {
+    for job in jobs {
+        let scenario = &job.choice.scenario;
+        let runs = jobs.iter().filter(|other| other.choice.scenario.name == scenario.name).count();
+        let asks = scenario.device.iter().position(|device| device.reports.is_some());
+        if let Some(device) = asks.filter(|_| runs > 1) {
+            return Err(EvalError::Reports { device, runs });
+        }
+    }
+    Ok(())
 }
 
 fn spelled(schemes: &[SchemeSpec]) -> Vec<String> {

@@ -93,7 +93,7 @@ impl Document {
         let schemes = schemes.collect::<Result<_, _>>()?;
         self.check_path(origin)?;
         each("ack_outage", &self.ack_outage, Outage::check)?;
-        self.check_devices()?;
+        self.check_devices(origin)?;
         if self.flow.is_empty() {
             return Err(ConfigError::new(
                 "flow",
@@ -241,9 +241,21 @@ impl Document {
         Ok(())
     }
 
-    fn check_devices(&self) -> Result<(), ConfigError> {
+    fn check_devices(&self, origin: &Origin) -> Result<(), ConfigError> {
         if self.device.is_empty() {
             return Err(ConfigError::new("device", "is an empty list; leave it out to get one device"));
+        }
+        for (index, _) in self.device.iter().enumerate().filter(|(_, device)| device.reports.is_some()) {
+            let key = format!("device.{index}.reports");
+            if !origin.was_set(&key) {
+                let reason =
+                    "names a file to be written; only the command line may: `--set device.0.reports=FILE`";
+                return Err(ConfigError::new(key, reason));
+            }
+            if self.cell.is_none() && self.trace.as_ref().is_none_or(|trace| !trace.telemetry) {
+                let reason = "asks for reports of a radio, but there is neither a `[cell]` nor a `[trace]` with telemetry";
+                return Err(ConfigError::new(key, reason));
+            }
         }
         each("device", &self.device, |device| {
             device.check_clock().map_err(|error| error.within("clock"))?;

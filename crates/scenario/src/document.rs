@@ -149,6 +149,10 @@ pub struct Device {
     /// How it listens to the control channel of a cell: with a decoder of radio samples. Absent: it is told what the
     /// cell's base station knows, as `cell.telemetry` says.
     pub decoder: Option<DecoderConfig>,
+    /// A file into which a run writes the radio reports that the device is told, a line of JSON for each subframe. It can be
+    /// set from outside only (`--set device.0.reports=FILE`): who wrote the scenario may be a stranger, and chooses no file
+    /// to be written.
+    pub reports: Option<PathBuf>,
 }
 
 /// A device's decoder of the control channel, with what lies between the cell and its samples. Each device and carrier has

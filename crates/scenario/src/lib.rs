@@ -102,9 +102,10 @@ impl Scenario {
         Ok(Scenario { document, plan, origin })
     }
 
-    /// The scenario as TOML, overrides included: [`Scenario::load`] reads it back.
+    /// The scenario as TOML, overrides included: [`Scenario::load`] reads it back. Files that a run writes are left out.
     pub fn to_toml(&self) -> String {
-        toml::to_string_pretty(&self.origin.tree).expect("a table that was read can be written")
+        toml::to_string_pretty(&overrides::without_outputs(&self.origin.tree))
+            .expect("a table that was read can be written")
     }
 
     /// The schemes that are compared where the user names none; at least one.
@@ -119,9 +120,9 @@ impl Scenario {
 }
 
 impl Origin {
-    /// Whether an override set something of this table, and made it thereby.
-    fn was_set(&self, table: &str) -> bool {
-        overrides::origin(&self.sets, table, "").starts_with("--set")
+    /// Whether an override set this key, or something of this table and made it thereby.
+    fn was_set(&self, key: &str) -> bool {
+        overrides::origin(&self.sets, key, "").starts_with("--set")
     }
 
     /// The error of a link's configuration as one of this scenario.

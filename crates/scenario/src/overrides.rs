@@ -24,6 +24,10 @@ pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), Scenar
     if parts.len() == 1 && TABLES_WITH_A_FILE.contains(&parts[0]) && value.is_str() {
         parts.push("file");
     }
+    if parts.starts_with(&["device", "0"]) {
+        // Where no device is listed there is one.
+        tree.entry("device").or_insert_with(|| Value::Array(vec![Value::Table(Table::new())]));
+    }
     let last = parts.pop().expect("split gives at least one part");
     let mut at = Slot::Table(tree);
     for (depth, part) in parts.iter().enumerate() {
@@ -56,6 +60,16 @@ pub(super) fn anchor_files(tree: &mut Table, file_name: &str) {
             *file = folder.join(&*file).to_string_lossy().into_owned();
         }
     }
+}
+
+/// Takes out what is meant for one run only: files that it writes.
+pub(super) fn without_outputs(tree: &Table) -> Table {
+    let mut tree = tree.clone();
+    let devices = tree.get_mut("device").and_then(Value::as_array_mut).into_iter().flatten();
+    for device in devices.filter_map(Value::as_table_mut) {
+        device.remove("reports");
+    }
+    tree
 }
 
 fn spelled(path: &str, text: &str) -> String {

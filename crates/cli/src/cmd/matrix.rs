@@ -11,6 +11,7 @@ use airpace_eval::{Choice, EvalError, Matrix, Outcome, Progress, report, shell};
 use airpace_sim::Prepared;
 use anyhow::Context;
 
+use super::outputs::{self, Named};
 use super::runs::{Claim, point_latest_to};
 use super::scenario::Sets;
 use super::{Verdict, complete, scenario};
@@ -76,6 +77,7 @@ pub fn run(
     args: &RunArgs,
     out: &mut dyn Write,
 ) -> anyhow::Result<Verdict> {
+    choices.iter().try_for_each(check_files)?;
     let folder = match &args.out {
         Some(folder) => folder.clone(),
         None => next_folder(Path::new("runs"), name)?,
@@ -129,6 +131,20 @@ pub fn run(
     drop(claim);
     args.say(out, &format!("Report:     {}", page.display()))?;
     Ok(if summary.all_expectations_met() { Verdict::Fine } else { Verdict::Failed })
+}
+
+/// Refuses files that a run would write in place of what it reads.
+fn check_files(choice: &Choice) -> anyhow::Result<()> {
+    let named = |file: &PathBuf| Named::new(file.display().to_string(), file);
+    let trace = choice.scenario.trace.as_ref();
+    let traces = trace.into_iter().flat_map(|trace| [&trace.file, &trace.kpi]).flatten();
+    let scenario = PathBuf::from(&choice.argument);
+    let inputs: Vec<_> = traces.chain([&scenario]).map(named).collect();
+    let reports = choice.scenario.device.iter().enumerate().filter_map(|(device, config)| {
+        let path = config.reports.as_ref()?;
+        Some(Named::by(&format!("--set device.{device}.reports"), path))
+    });
+    outputs::check(&inputs, &reports.collect::<Vec<_>>())
 }
 
 /// What is said of a matrix that was stopped: the folder that holds what had ended, and how to look at it.

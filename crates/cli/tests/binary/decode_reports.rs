@@ -1,4 +1,4 @@
-//! What `airpace decode --reports` writes is what PBE-CC's receiver reads.
+//! What `airpace decode --reports` and `airpace sim` write of a device's radio is what PBE-CC's receiver reads.
 
 use std::ops::ControlFlow;
 
@@ -120,4 +120,38 @@ fn reports_give_pbes_receiver_the_rate_that_perfect_telemetry_gives() {
     );
     // A block that the cell gave up looks as if it had been received.
     assert!(right * 100 >= known * 99, "{right} of {known} outcomes are right");
+}
+
+#[test]
+fn a_run_writes_what_a_device_is_told() {
+    let shell = Shell::new();
+    let sets = SETS.map(|(key, value)| format!("{key}={value}"));
+    let of = |more: &[&str]| {
+        let mut words = vec!["sim", NAME, "--scheme", "pbe", "--out", "run"];
+        sets.iter().for_each(|set| words.extend(["--set", set]));
+        words.extend(more);
+        words.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let run = |more: &[&str]| shell.run(&of(more).iter().map(String::as_str).collect::<Vec<_>>());
+    run(&["--set", "device.0.reports=told"]).fine();
+    let told = shell.read("told");
+    let told: Vec<RadioReport> = told.lines().flat_map(|line| line::from_line(line).unwrap()).collect();
+    assert_eq!(told, perfect());
+
+    // The copy in the run folder runs again, and writes no such file.
+    shell.run(&["sim", "run/scenarios/stationary-busy.toml", "--scheme", "cubic", "--out", "again"]).fine();
+    let named =
+        "name = \"x\"\nduration_s = 1\n[cell]\n[[device]]\nreports = \"told\"\n[[flow]]\nrtt_ms = 40\n";
+    shell.write("x.toml", named);
+    shell.run(&["sim", "x.toml"]).refused(&["x.toml: `device.0.reports`", "only the command line may"]);
+    run(&["--set", "device.0.reports=told", "--seeds", "1,2"])
+        .refused(&["2 runs would write it", "one seed"]);
+    run(&["--set", "device.0.reports=none/told"]).refused(&["`none/told`", "--set device.N.reports=FILE"]);
+    shell.write("y.toml", &named.replace("reports = \"told\"\n", ""));
+    let over = ["sim", "y.toml", "--scheme", "pbe", "--set", "device.0.reports=./y.toml"];
+    shell.run(&over).refused(&["would be written over y.toml"]);
+    let without = named.replace("[cell]\n", "").replace("[[device]]\nreports = \"told\"\n", "");
+    shell.write("z.toml", &without);
+    let radio = ["sim", "z.toml", "--scheme", "pbe", "--set", "device.0.reports=told"];
+    shell.run(&radio).refused(&["neither a `[cell]` nor a `[trace]`"]);
 }
