@@ -1,9 +1,8 @@
 //! A laboratory for controllers: flows over one bottleneck, told as conditions → run → check.
 //!
-//! A scenario of the simulator says beforehand what happens, and a run shows the inside of a flow every 10 ms. A story
-//! needs this laboratory if it loses one packet, changes loss, delay, modem or application while the flow runs, looks
-//! more closely, waits for what it sees inside and acts on it, or makes a flow's ends by hand. Any other story is better
-//! told over the simulator (`crates/sim/tests/`).
+//! A story needs it if it loses one packet, changes loss, delay, modem or application while a flow runs, looks into a
+//! flow more often than every 10 ms, acts on what it sees, or makes a flow's ends by hand. Any other story is better told
+//! over the simulator (`crates/sim/tests/`).
 //!
 //! ```text
 //! Sender ── wire: rtt/2, random loss ──▶ drop-tail queue, rate(t) ──▶ Acker
