@@ -4,7 +4,7 @@ use std::path::Path;
 
 use airpace_core::Direction;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, UInt8Type};
+use arrow_array::types::{Float64Type, UInt8Type, UInt16Type};
 use arrow_array::{Array, RecordBatch};
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ struct PrbMap {
     /// Everyone who has a grant in it.
     owners: Vec<String>,
     /// Grants as (subframe, carrier, first PRB, PRBs, place in `owners`, MCS or -1, 1 if sent again).
-    grants: Vec<(usize, u8, u8, u8, usize, i16, u8)>,
+    grants: Vec<(usize, u8, u16, u16, usize, i16, u8)>,
 }
 
 /// Reads one direction of the cell of a run; `None` where the last hop is no cell.
@@ -66,7 +66,7 @@ pub(super) fn read(
     part.for_each(&["time_ms", "direction", "owner", "n_prb"], |batch| {
         let goes_this_way = rows_that_go(direction, batch);
         let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
-        let n_prb = batch["n_prb"].as_primitive::<UInt8Type>();
+        let n_prb = batch["n_prb"].as_primitive::<UInt16Type>();
         let owners = Words::of(batch, "owner");
         let users_of_owners = owners.map(|owner| user_of(&users, owner));
         for row in (0..batch.num_rows()).filter(|row| goes_this_way[*row]) {
@@ -162,8 +162,9 @@ impl PrbMap {
         part.for_each(&columns, |batch| {
             let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
             let bytes = |column: &str| batch[column].as_primitive::<UInt8Type>();
-            let (carrier, first_prb, n_prb, mcs) =
-                (bytes("carrier"), bytes("first_prb"), bytes("n_prb"), bytes("mcs"));
+            let (carrier, mcs) = (bytes("carrier"), bytes("mcs"));
+            let prbs = |column: &str| batch[column].as_primitive::<UInt16Type>();
+            let (first_prb, n_prb) = (prbs("first_prb"), prbs("n_prb"));
             let again = batch["retransmission"].as_boolean();
             let owners = Words::of(batch, "owner");
             let goes_this_way = rows_that_go(direction, batch);

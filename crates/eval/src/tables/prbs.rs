@@ -7,8 +7,8 @@
 //! | `direction` | word | `down` to the user or `up` from it |
 //! | `rnti` | u16 | whom the grant is for |
 //! | `owner` | word | whose that is: `device 0`, `background 3` or `control` |
-//! | `first_prb` | u8 | lowest PRB of the run |
-//! | `n_prb` | u8 | its length |
+//! | `first_prb` | u16 | lowest PRB of the run |
+//! | `n_prb` | u16 | its length, up to 275 |
 //! | `mcs` | u8 | MCS index of the first codeword sent; 29…31 are reserved for retransmissions |
 //! | `tbs_bits` | u32 | bits of the grant's transport blocks; null in the second and later runs of one grant, so that sums are right |
 //! | `retransmission` | bool | whether HARQ sends it again |
@@ -34,8 +34,8 @@ row! {
         direction: Word,
         rnti: u16,
         owner: Word,
-        first_prb: u8,
-        n_prb: u8,
+        first_prb: u16,
+        n_prb: u16,
         mcs: Option<u8>,
         tbs_bits: Option<u32>,
         retransmission: bool,
@@ -72,8 +72,8 @@ impl Prbs {
                     direction: self.directions[dci.direction as usize],
                     rnti: dci.rnti.0,
                     owner,
-                    first_prb: first as u8,
-                    n_prb: len as u8,
+                    first_prb: first,
+                    n_prb: len,
                     mcs: dci.mcs[0].or(dci.mcs[1]),
                     tbs_bits: (run == 0).then(|| fit(dci.bits().0)),
                     retransmission: dci.is_retransmission(),

@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
-use arrow_schema::{DataType, SchemaRef};
+use arrow_array::types::{Int32Type, UInt8Type};
+use arrow_array::{ArrayRef, RecordBatch, UInt16Array};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::errors::ParquetError;
@@ -48,7 +49,7 @@ impl Part {
     }
 
     /// Calls `each` with the table's rows, a bounded number at a time. The rows have these columns only, and the columns
-    /// have the types in which they are written. `each` may refuse the rows and says why.
+    /// have the types in which this version writes them. `each` may refuse the rows and says why.
     pub(crate) fn for_each(
         &self,
         columns: &[&str],
@@ -59,7 +60,9 @@ impl Part {
         let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
         let reader = builder.with_projection(mask).build().map_err(EvalError::table(&self.path))?;
         for batch in reader {
-            let batch = batch.map_err(|error| EvalError::table(&self.path)(ParquetError::from(error)))?;
+            let batch = batch
+                .and_then(|batch| widened(batch, &fields(self.table)))
+                .map_err(|error| EvalError::table(&self.path)(ParquetError::from(error)))?;
             if let Some(missing) = columns.iter().find(|column| batch.column_by_name(column).is_none()) {
                 return Err(self.malformed(format!("it has no column `{missing}`")));
             }
@@ -77,7 +80,7 @@ impl Part {
             let known = known.iter().find(|field| field.name() == column);
             // What a scheme tells of itself is a number.
             let wanted = known.map_or(&DataType::Float64, |field| field.data_type());
-            if found.data_type() != wanted {
+            if found.data_type() != wanted && !is_narrower(found.data_type(), wanted) {
                 let reason = format!("its column `{column}` is {}, not {wanted}", found.data_type());
                 return Err(self.malformed(reason));
             }
@@ -118,6 +121,32 @@ impl Part {
     pub(crate) fn malformed(&self, reason: String) -> EvalError {
         EvalError::Malformed { path: self.path.clone(), reason }
     }
+}
+
+/// Whether a column is read as `wanted` where an older version wrote it as `found`: PRBs had 8 bits.
+fn is_narrower(found: &DataType, wanted: &DataType) -> bool {
+    matches!((found, wanted), (DataType::UInt8, DataType::UInt16))
+}
+
+/// The rows with columns as wide as this version writes them.
+fn widened(batch: RecordBatch, known: &[Field]) -> Result<RecordBatch, ArrowError> {
+    let schema = batch.schema();
+    let wanted = |field: &Field| {
+        let known = known.iter().find(|known| known.name() == field.name())?;
+        is_narrower(field.data_type(), known.data_type()).then(|| known.clone())
+    };
+    if !schema.fields().iter().any(|field| wanted(field).is_some()) {
+        return Ok(batch);
+    }
+    let column = |(field, column): (&Arc<Field>, &ArrayRef)| match wanted(field) {
+        Some(wide) => {
+            let column = UInt16Array::from_unary(column.as_primitive::<UInt8Type>(), u16::from);
+            (Arc::new(wide.with_nullable(field.is_nullable())), Arc::new(column) as ArrayRef)
+        }
+        None => (field.clone(), column.clone()),
+    };
+    let (fields, columns): (Vec<_>, Vec<_>) = schema.fields().iter().zip(batch.columns()).map(column).unzip();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
 /// A categorical column: few different words, and which of them each row has.

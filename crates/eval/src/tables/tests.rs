@@ -1,13 +1,15 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use airpace_core::{Bits, Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Rate, Time};
 use airpace_event::{Acked, Arrived, Capacity, Fate, Inspected, Lost, Owner, Subframe};
 use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti, Scope, Slot};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt16Type, UInt32Type};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::types::{Float32Type, Float64Type, UInt16Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt8Array};
+use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::metadata::{ColumnChunkMetaDataBuilder, ParquetMetaDataWriter};
 
@@ -192,7 +194,7 @@ fn what_is_written_is_read_back() {
 
     let prbs = &read(&folder.0, "prbs")[0];
     assert_eq!(prbs.num_rows(), 80, "two runs of one grant and one of each other");
-    assert_eq!(prbs["first_prb"].as_primitive::<UInt8Type>().values()[..4], [0, 8, 4, 40]);
+    assert_eq!(prbs["first_prb"].as_primitive::<UInt16Type>().values()[..4], [0, 8, 4, 40]);
     let direction = prbs["direction"].as_dictionary::<arrow_array::types::Int32Type>();
     let direction = direction.downcast_dict::<arrow_array::StringArray>().unwrap();
     let direction: Vec<_> = direction.into_iter().take(4).flatten().collect();
@@ -202,6 +204,39 @@ fn what_is_written_is_read_back() {
 
     let capacity = &read(&folder.0, "capacity")[0];
     assert_eq!(capacity["capacity_mbps"].as_primitive::<Float32Type>().value(0), 60.0);
+}
+
+#[test]
+fn prbs_of_an_older_version_are_read_as_wide_as_those_of_this_one() {
+    let folder = Temporary::new("narrow");
+    write(&folder.0, 20).unwrap();
+    let path = partition(&folder.0, "prbs", &facts()).join("part.parquet");
+    let wide = read(&folder.0, "prbs").remove(0);
+    let narrow = |name: &str| -> ArrayRef {
+        let column = wide[name].as_primitive::<UInt16Type>();
+        let narrow = |prb| u8::try_from(prb).unwrap();
+        Arc::new(UInt8Array::from_unary(column, narrow))
+    };
+    let schema = wide.schema();
+    let columns = schema.fields().iter().map(|field| match field.name().as_str() {
+        name @ ("first_prb" | "n_prb") => {
+            (field.as_ref().clone().with_data_type(DataType::UInt8), narrow(name))
+        }
+        name => (field.as_ref().clone(), wide[name].clone()),
+    });
+    let (fields, columns) = columns.unzip();
+    let mut file = ParquetFile::new(airpace_files::Whole::create(&path).unwrap(), fields).unwrap();
+    file.write_group(columns).unwrap();
+    file.finish().unwrap();
+
+    let part = read::Part { table: "prbs", path };
+    let mut first = vec![];
+    part.for_each(&["first_prb", "mcs"], |batch| {
+        first.extend_from_slice(batch["first_prb"].as_primitive::<UInt16Type>().values());
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(first, wide["first_prb"].as_primitive::<UInt16Type>().values()[..]);
 }
 
 #[test]
