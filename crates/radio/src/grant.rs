@@ -46,7 +46,8 @@ pub struct Dci {
     pub format: DciFormat,
     /// The PRB pairs granted.
     pub prbs: PrbSet,
-    /// MCS index per codeword; `None` for a codeword not sent. 29…31 are retransmissions (TBS unknown here).
+    /// MCS index per codeword; `None` for a codeword that is not sent ([`Dci::is_sent`]), or whose MCS is not known: a modem
+    /// may tell the size alone. 29…31 are retransmissions (TBS unknown here).
     pub mcs: [Option<u8>; 2],
     /// Transport block size per codeword in bits; zero where not sent or unknown (reserved MCS).
     pub tbs: [Bits; 2],
@@ -64,6 +65,12 @@ pub struct Dci {
 }
 
 impl Dci {
+    /// Whether codeword 0 or 1 is sent: its MCS or its size is known.
+    #[inline]
+    pub fn is_sent(&self, codeword: usize) -> bool {
+        self.mcs[codeword].is_some() || self.tbs[codeword] > Bits::ZERO
+    }
+
     /// Whether any of its blocks was sent before.
     #[inline]
     pub fn is_retransmission(&self) -> bool {

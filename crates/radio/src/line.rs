@@ -10,7 +10,7 @@
 //!
 //! `scope` says whose grants the report holds: `everyone`, `own`, or `partly` with the number of messages that are
 //! `unexplained`. `prb` are ranges of the first slot that include their last PRB. Lists of two have an entry per block;
-//! `mcs` says whether the block is sent. `own` is null for a bystander. `decoded` is null if there is no grant or its
+//! a block is sent if its `mcs` is not null or its `tbs` not 0. `own` is null for a bystander. `decoded` is null if there is no grant or its
 //! outcome is not known. What is not known is null. `idle_prbs` follows from the rest and is not read.
 
 use airpace_core::{Bits, Bytes, Direction, Time};

@@ -45,8 +45,9 @@ pub(crate) struct FlowState {
     pub(crate) wants_truth: bool,
     /// Whether the end at the device uses its radio: its receiver half, or its controller.
     pub(crate) hears_radio: bool,
-    /// Its device's.
-    clock: DeviceClock,
+    /// The clocks of its two ends; `None` at the server, whose clock is right.
+    sender_clock: Option<DeviceClock>,
+    receiver_clock: Option<DeviceClock>,
     pub(crate) sender: Sender,
     pub(crate) acker: Acker,
     /// ACKs put on the network so far.
@@ -80,6 +81,9 @@ impl FlowState {
         let ack = flow.ack_policy();
         let id = FlowId(index as u16);
         let config = SenderConfig { flow: id, mss: MSS, pacer: PacerConfig::default(), ack };
+        let clock = DeviceClock::new(&scenario.device[usize::from(flow.device)].clock);
+        let device_receives = flow.direction == Direction::Downlink;
+        let sees = if device_receives { receiver_sees } else { ends.controller.sees() };
         Ok(FlowState {
             id,
             device: DeviceId(flow.device),
@@ -88,11 +92,9 @@ impl FlowState {
             // Applications that the scenario does not name get numbers that it cannot name.
             app: flow.app.map_or(u32::from(u16::MAX) + 1 + index as u32, u32::from),
             wants_truth: ends.controller.sees() == Sees::Truth,
-            hears_radio: match flow.direction {
-                Direction::Downlink => receiver_sees.is_device(),
-                Direction::Uplink => ends.controller.sees().is_device(),
-            },
-            clock: DeviceClock::new(&scenario.device[usize::from(flow.device)].clock),
+            hears_radio: sees.is_device(),
+            sender_clock: (!device_receives).then_some(clock),
+            receiver_clock: device_receives.then_some(clock),
             sender: Sender::new(config, ends.controller, traffic.backlog()),
             acker: Acker::new(ack, ends.receiver),
             acks_on_path: 0,
@@ -115,29 +117,25 @@ impl FlowState {
         self.last_arrival.is_some_and(|last| now - last < ACTIVE_FOR)
     }
 
+    /// Whether its data goes to the device.
+    pub(crate) fn device_receives(&self) -> bool {
+        self.direction == Direction::Downlink
+    }
+
     /// What the sender's clock shows at `now`.
     pub(crate) fn sender_time(&self, now: Time) -> Time {
-        match self.direction {
-            Direction::Downlink => now,
-            Direction::Uplink => self.clock.steady(now),
-        }
+        self.sender_clock.map_or(now, |clock| clock.steady(now))
     }
 
     /// What the receiver's clock shows at `now`.
     pub(crate) fn receiver_time(&self, now: Time) -> Time {
-        match self.direction {
-            Direction::Downlink => self.clock.read(now),
-            Direction::Uplink => now,
-        }
+        self.receiver_clock.map_or(now, |clock| clock.read(now))
     }
 
     /// When the sender is due.
     pub(crate) fn next_of_sender(&self) -> Option<Time> {
         let due = self.sender.next()?;
-        Some(match self.direction {
-            Direction::Downlink => due,
-            Direction::Uplink => self.clock.when(due),
-        })
+        Some(self.sender_clock.map_or(due, |clock| clock.when(due)))
     }
 
     /// A copy of a packet with this header arrives at the receiver's end, where the radio is shared as `device` says;
@@ -148,10 +146,7 @@ impl FlowState {
         let arrival = Arrival {
             now: self.receiver_time(now),
             // What a sender writes into its packets is the time of day, which may be set.
-            sent: match self.direction {
-                Direction::Downlink => packet.sent,
-                Direction::Uplink => self.clock.read(packet.sent),
-            },
+            sent: self.sender_clock.map_or(packet.sent, |clock| clock.read(packet.sent)),
             number: packet.number,
             bytes: packet.bytes,
             ecn: packet.ecn,

@@ -82,12 +82,14 @@ impl Grants {
 
 /// Bits of the blocks of `dci` that its HARQ process did not carry already.
 fn new_bits(dci: &Dci, table: BlockTable, process: &mut [Option<Block>; 2]) -> Bits {
-    let blocks = dci.mcs.iter().flatten().count();
+    let blocks = (0..2).filter(|&codeword| dci.is_sent(codeword)).count();
     let mut granted = Bits::ZERO;
     for (codeword, slot) in process.iter_mut().enumerate() {
-        let Some(mcs) = dci.mcs[codeword] else { continue };
+        if !dci.is_sent(codeword) {
+            continue;
+        }
         let known = match dci.tbs[codeword] {
-            Bits::ZERO => table.block(dci, mcs, blocks),
+            Bits::ZERO => dci.mcs[codeword].and_then(|mcs| table.block(dci, mcs, blocks)),
             bits => Some(bits),
         };
         let before = *slot;

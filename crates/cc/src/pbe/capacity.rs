@@ -272,7 +272,7 @@ impl NewData {
     fn split(&mut self, dci: &Dci) -> (u64, u64) {
         let process = &mut self.last[usize::from(dci.harq & 15)];
         let (mut new, mut again) = (0, 0);
-        for codeword in (0..2).filter(|&codeword| dci.mcs[codeword].is_some()) {
+        for codeword in (0..2).filter(|&codeword| dci.is_sent(codeword)) {
             let ndi = dci.ndi[codeword];
             let before = process[codeword].replace(ndi);
             self.toggles |= before == Some(!ndi);

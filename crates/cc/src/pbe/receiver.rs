@@ -37,6 +37,8 @@ pub struct PbeReceiver {
     device_flows: u16,
     /// A report has come since the clock was last seen.
     heard: bool,
+    /// Reports that were of no use: without the device's own side, or without everyone's grants.
+    refused: u64,
     last_heard: Option<Time>,
 }
 
@@ -54,6 +56,7 @@ impl PbeReceiver {
             header: Header::default(),
             device_flows: 1,
             heard: false,
+            refused: 0,
             last_heard: None,
         }
     }
@@ -131,6 +134,8 @@ impl Receiver for PbeReceiver {
         if self.fusion.on_report(report) {
             self.fused_is_old = true;
             self.heard = true;
+        } else {
+            self.refused += 1;
         }
     }
 
@@ -162,6 +167,7 @@ impl Receiver for PbeReceiver {
         out.value("dprop_ms", dprop.map_or(f64::NAN, |dprop| dprop as f64 * 1e-6));
         out.value("carriers_n", f64::from(self.fused.carriers));
         out.value("carriers_missing_n", f64::from(self.fused.missing));
+        out.value("refused_reports_n", self.refused as f64);
         out.value("internet", f64::from(u8::from(self.bottleneck.is_internet())));
     }
 }

@@ -10,7 +10,7 @@ use super::fusion::{Fused, Fusion, Measure};
 use super::receiver::PbeReceiver;
 use super::users::UserFilter;
 use super::*;
-use crate::controller::{Arrival, Receiver};
+use crate::controller::{Arrival, Inspect, Receiver};
 use crate::registry::DeviceFlows;
 use crate::scheme::SchemeSpec;
 
@@ -282,6 +282,20 @@ fn stale_telemetry_says_so() {
     assert!(feedback_at(170, false).fresh, "two round trips are no reason for alarm");
     assert!(!feedback_at(190, false).fresh);
     assert!(feedback_at(191, true).fresh, "and it is over with the next report");
+}
+
+#[test]
+fn reports_that_lack_grants_are_refused_and_counted() {
+    let mut receiver = PbeReceiver::new(tuning("pbe"), Bytes(1500));
+    for (ms, scope) in (0..).zip([Scope::Own, Scope::EveryoneBut { unexplained: 1 }, Scope::Own]) {
+        // Seen as everyone's, it would be an idle cell.
+        receiver.on_radio(&RadioReport { scope, ..report(0, ms, &[(100, 5)]) });
+    }
+    let feedback = Feedback::read(receiver.feedback(Time::from_millis(3)).as_bytes()).unwrap();
+    assert!(!feedback.fresh, "the sender falls back");
+    let mut seen = Inspect::default();
+    receiver.inspect(&mut seen);
+    assert!(seen.values.contains(&("refused_reports_n", 3.0)), "{:?}", seen.values);
 }
 
 #[test]

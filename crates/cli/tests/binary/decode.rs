@@ -242,7 +242,13 @@ fn what_could_not_be_read_is_not_told_to_be_idle() {
     let reports = lines(&shell.read("told"));
     let reported: Vec<u64> =
         reports.iter().map(|report| report["subframe_index"].as_u64().unwrap()).collect();
-    assert_eq!(reported, known.into_iter().map(index).collect::<Vec<_>>(), "and only those have reports");
+    assert_eq!(reported, subframes.iter().map(index).collect::<Vec<_>>(), "all of them have reports");
+    for (subframe, report) in subframes.iter().zip(&reports) {
+        let report = &report["reports"][0];
+        let is_known = subframe["prbs_idle"].is_u64();
+        assert_eq!(report["scope"], if is_known { "everyone" } else { "partly" }, "{report}");
+        assert_eq!(report["idle_prbs"].is_u64(), is_known, "{report}");
+    }
     assert!(told.contains(&format!("unread: {} subframe", unknown.len())), "{told}");
     let text = shell.run(&["decode", "a.sigmf-meta", "--subframes"]).fine();
     assert_eq!(text.lines().filter(|line| line.contains(" ? ")).count(), unknown.len());

@@ -243,7 +243,7 @@ fn dci_of(grant: &Grant) -> Dci {
         format: grant.format.unwrap_or(format),
         // If it is not known which PRBs, the first ones: only the number counts.
         prbs: grant.prb_set.or(PrbSet::checked_run(0, grant.prbs)).unwrap_or_default(),
-        mcs: blocks.map(|block| block.map(|block| block.mcs.unwrap_or(0))),
+        mcs: blocks.map(|block| block?.mcs),
         tbs: blocks.map(|block| block.and_then(|block| block.bits).unwrap_or(Bits::ZERO)),
         rv: blocks.map(|block| block.and_then(|block| block.rv).unwrap_or(0)),
         ndi: blocks.map(|block| block.and_then(|block| block.ndi).unwrap_or(false)),

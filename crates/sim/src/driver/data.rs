@@ -54,7 +54,7 @@ impl Driver<'_> {
     /// A device that tells its schemes of its flows counts what all of them send.
     fn observe_sent(&mut self, index: usize, packet: &Packet) {
         let flow = &self.flows[index];
-        if flow.direction == Direction::Downlink {
+        if flow.device_receives() {
             return;
         }
         let device = &mut self.devices[usize::from(flow.device.0)];
@@ -74,10 +74,10 @@ impl Driver<'_> {
                     match load {
                         Load::Data(header) => {
                             let device = &mut self.devices[usize::from(packet.device.0)];
-                            let shared = match flow.direction {
-                                Direction::Downlink => device.observe_received(self.now, flow, &packet),
+                            let shared = match flow.device_receives() {
+                                true => device.observe_received(self.now, flow, &packet),
                                 // A server has no radio that its flows would share.
-                                Direction::Uplink => DeviceFlows::ALONE,
+                                false => DeviceFlows::ALONE,
                             };
                             let is_duplicate = flow.arrive(self.now, &packet, header, shared);
                             self.record_arrival(packet, Fate::Delivered, is_duplicate);
