@@ -29,7 +29,11 @@ impl Deadlines {
     #[inline]
     pub fn set(&mut self, place: usize, deadline: Option<Time>) {
         let mut node = self.leaves + place;
-        self.earliest[node] = deadline.unwrap_or(Time::NEVER);
+        let deadline = deadline.unwrap_or(Time::NEVER);
+        if self.earliest[node] == deadline {
+            return;
+        }
+        self.earliest[node] = deadline;
         while node > 1 {
             node /= 2;
             let earliest = self.earliest[2 * node].min(self.earliest[2 * node + 1]);

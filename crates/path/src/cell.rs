@@ -106,7 +106,7 @@ impl Cell {
     }
 
     /// The next report that a listening device has at `now`; its reports come in order of carrier and subframe.
-    pub fn pop_report(&mut self, now: Time) -> Option<(DeviceId, &RadioReport)> {
+    pub fn pop_report(&mut self, now: Time) -> Option<(DeviceId, &mut RadioReport)> {
         self.telemetry.pop(now)
     }
 
@@ -123,7 +123,7 @@ impl Cell {
 
     /// The next entry of a modem log at `now`; a device's entries come in order of carrier and subframe, those of
     /// uplink grants in the subframe in which the grant was sent.
-    pub fn pop_own_report(&mut self, now: Time) -> Option<(DeviceId, &RadioReport)> {
+    pub fn pop_own_report(&mut self, now: Time) -> Option<(DeviceId, &mut RadioReport)> {
         self.log.pop(now)
     }
 

@@ -173,6 +173,7 @@ impl<D, A> Network<D, A> {
     ///
     /// # Panics
     /// If the network does not know the packet's flow, or a flow's data packets or its ACKs are not numbered one by one.
+    #[inline]
     pub fn push(&mut self, now: Time, packet: Packet, load: Load<D, A>) {
         let flow = &mut self.flows[usize::from(packet.flow.0)];
         let direction = flow.begin(&packet, load);
@@ -246,8 +247,9 @@ impl<D, A> Network<D, A> {
         &self.capacities
     }
 
-    /// The next report that a device is told ([`Network::set_told`]), and by whom.
-    pub fn pop_report(&mut self) -> Option<(DeviceId, Source, &RadioReport)> {
+    /// The next report that a device is told ([`Network::set_told`]), and by whom. The driver may change it, as a device's
+    /// clock does.
+    pub fn pop_report(&mut self) -> Option<(DeviceId, Source, &mut RadioReport)> {
         self.last_hop.pop_report()
     }
 

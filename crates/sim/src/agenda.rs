@@ -1,19 +1,18 @@
-//! Who is next: the network, or an end of a flow.
+//! Who is next of the ends of flows.
 
 use airpace_core::{Deadlines, Time};
 
 /// A component of the run that has a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    Network,
     /// Of a flow, by its place in the scenario.
     Acker(usize),
     Traffic(usize),
     Sender(usize),
 }
 
-/// Deadlines, one per component. What is due at the same instant comes in this order: the network, then the ends of flows,
-/// kind by kind, and flows among each other in the order that was drawn for the run, so that none is favoured.
+/// Deadlines of the ends of flows. What is due at the same instant comes kind by kind, and flows among each other in the
+/// order that was drawn for the run, so that none is favoured.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     deadlines: Deadlines,
@@ -33,13 +32,12 @@ impl Agenda {
             turn[flow] = place;
         }
         let of_flows = OF_A_FLOW.iter().flat_map(|part| order.iter().map(|&flow| part(flow)));
-        let parts: Vec<Part> = std::iter::once(Part::Network).chain(of_flows).collect();
+        let parts: Vec<Part> = of_flows.collect();
         Agenda { deadlines: Deadlines::new(parts.len()), parts, turn }
     }
 
     pub(crate) fn set(&mut self, part: Part, deadline: Option<Time>) {
         let place = match part {
-            Part::Network => 0,
             Part::Acker(flow) => self.place(0, flow),
             Part::Traffic(flow) => self.place(1, flow),
             Part::Sender(flow) => self.place(2, flow),
@@ -54,7 +52,7 @@ impl Agenda {
     }
 
     fn place(&self, kind: usize, flow: usize) -> usize {
-        1 + kind * self.turn.len() + self.turn[flow]
+        kind * self.turn.len() + self.turn[flow]
     }
 }
 
@@ -63,14 +61,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_due_first_comes_first_and_the_network_before_the_ends() {
+    fn what_is_due_first_comes_first_then_kind_by_kind() {
         let mut agenda = Agenda::new(&[2, 0, 1]);
         assert_eq!(agenda.next().0, Time::NEVER);
         let at = |ms| Some(Time::from_millis(ms));
         agenda.set(Part::Sender(2), at(5));
         agenda.set(Part::Sender(0), at(5));
         agenda.set(Part::Traffic(1), at(5));
-        agenda.set(Part::Network, at(5));
         agenda.set(Part::Acker(0), at(4));
         let mut order = vec![];
         while agenda.next().0 < Time::NEVER {
@@ -78,7 +75,7 @@ mod tests {
             agenda.set(part, None);
             order.push(part);
         }
-        let expected = [Part::Acker(0), Part::Network, Part::Traffic(1), Part::Sender(2), Part::Sender(0)];
+        let expected = [Part::Acker(0), Part::Traffic(1), Part::Sender(2), Part::Sender(0)];
         assert_eq!(order, expected);
     }
 }

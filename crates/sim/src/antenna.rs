@@ -47,7 +47,7 @@ impl Antenna {
 
     /// Receives the subframe that the cell's own account `truth` is about, with the device's own side; tells every
     /// subframe that the decoder has read now.
-    pub(crate) fn hear(&mut self, truth: &RadioReport, tell: &mut dyn FnMut(&RadioReport)) {
+    pub(crate) fn hear(&mut self, truth: &RadioReport, tell: &mut dyn FnMut(&mut RadioReport)) {
         let known = self.carriers.iter().position(|carrier| carrier.id == truth.carrier);
         let index = known.unwrap_or_else(|| {
             // Every carrier's noise is its own: phy names its streams by what they are for alone.
@@ -110,7 +110,7 @@ impl Carrier {
         }
     }
 
-    fn hear(&mut self, truth: &RadioReport, tell: &mut dyn FnMut(&RadioReport)) {
+    fn hear(&mut self, truth: &RadioReport, tell: &mut dyn FnMut(&mut RadioReport)) {
         if let Some(own) = truth.own {
             self.own.push_back((truth.slot.subframe(), own));
         }
@@ -122,7 +122,7 @@ impl Carrier {
         self.decoder.push(&self.samples);
         while let Some(output) = self.decoder.pop() {
             if let Output::Subframe(reading) = output {
-                tell(&self.report(&reading));
+                tell(&mut self.report(&reading));
             }
         }
     }

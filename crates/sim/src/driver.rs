@@ -84,11 +84,14 @@ impl DeviceState {
         }
     }
 
-    /// A packet arrives at the device: how its flows share its radio.
+    /// A packet arrives at the device: how its flows share its radio, if its flow uses that.
     fn observe_received(&mut self, now: Time, flow: &FlowState, packet: &Packet) -> DeviceFlows {
+        if self.channel_listeners.is_empty() {
+            return DeviceFlows::ALONE;
+        }
         let received = &mut self.registry[Direction::Downlink as usize];
         received.observe(now, &flow.key, flow.app, packet.bytes);
-        received.view(now, &flow.key)
+        if flow.hears_radio { received.view(now, &flow.key) } else { DeviceFlows::ALONE }
     }
 }
 
@@ -154,24 +157,22 @@ impl<'a> Driver<'a> {
     /// More packets under way than memory should hold.
     pub(crate) fn run(mut self, end: Time, progress: &mut Progress<'_>) -> Result<RunStats, RunError> {
         loop {
-            self.agenda.set(Part::Network, Some(self.network.next()));
-            let (deadline, part) = self.agenda.next();
+            let (of_network, (of_ends, part)) = (self.network.next(), self.agenda.next());
+            let deadline = of_network.min(of_ends);
             if deadline >= end {
                 self.now = end;
                 break;
             }
             // A component that is told late would make time run backwards for those that follow.
             self.now = self.now.max(deadline);
-            match part {
-                Part::Network => {
-                    if self.drain_network(progress).is_break() {
-                        self.stats.interrupted = true;
-                        break;
-                    }
+            // At one instant, the network lets go of its packets before the ends give it more.
+            if of_network <= of_ends {
+                if self.drain_network(progress).is_break() {
+                    self.stats.interrupted = true;
+                    break;
                 }
-                Part::Acker(flow) => self.acknowledge(flow),
-                Part::Traffic(flow) => self.wake_traffic(flow),
-                Part::Sender(flow) => self.wake_sender(flow),
+            } else {
+                self.wake(part);
             }
             if self.crowded {
                 return Err(RunError::Crowded { at: self.now });
@@ -185,6 +186,15 @@ impl<'a> Driver<'a> {
         }
         self.stats.flows = self.flows.iter().map(|flow| flow.stats).collect();
         Ok(self.stats)
+    }
+
+    /// An end of a flow is due.
+    fn wake(&mut self, part: Part) {
+        match part {
+            Part::Acker(flow) => self.acknowledge(flow),
+            Part::Traffic(flow) => self.wake_traffic(flow),
+            Part::Sender(flow) => self.wake_sender(flow),
+        }
     }
 
     fn record(&mut self, event: Event<'_>) {

@@ -88,7 +88,7 @@ fn a_decoder_that_has_nothing_to_decode_is_refused() {
     };
     for (text, decoder, says) in [
         ("", "{}", "there is no `[cell]`"),
-        ("cell.prbs = 40", "{}", "`device.0.decoder` knows no carrier of 40 PRBs"),
+        ("cell.prbs = 40", "{}", "`cell.prbs` is 40; must be one of 6"),
         ("cell.telemetry.missed_dci = 0.1", "{}", "remove either"),
         ("cell = {}", "{ snr_db = 99 }", "`device.0.decoder.snr_db` is 99"),
         ("cell = {}", "{ doppler_hz = -1 }", "`device.0.decoder.doppler_hz` is -1"),

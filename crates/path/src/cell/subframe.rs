@@ -173,8 +173,9 @@ impl Carrier {
             self.due.remove(index);
             let given = lowest(free, rbgs);
             free &= !given;
-            let grant = Grant { user: due.user, link: due.link, process: due.process, given };
-            let mcs = link.adaptation.mcs_on(self.grid.prb_set(given), self.cfi);
+            let prbs = self.grid.prb_set(given);
+            let grant = Grant { user: due.user, link: due.link, process: due.process, prbs };
+            let mcs = link.adaptation.mcs_on(prbs, self.cfi);
             let is_active = usize::from(due.link) < user.active_links(context.now);
             if let Some(mcs) = mcs.filter(|_| is_active) {
                 self.load(context, grant, mcs);
@@ -256,8 +257,8 @@ impl Carrier {
         let Some(mcs) = link.adaptation.mcs_on(prbs, self.cfi) else { return };
         let Some(process_index) = link.harq.free_process(now) else { return };
         link.harq.processes[usize::from(process_index)].rbgs = candidate.given.count_ones() as u8;
-        let Candidate { user, link, given, .. } = *candidate;
-        let grant = Grant { user, link, process: process_index, given };
+        let Candidate { user, link, .. } = *candidate;
+        let grant = Grant { user, link, process: process_index, prbs };
         if self.load(context, grant, mcs) {
             self.transmit(context, grant);
         }
@@ -267,7 +268,7 @@ impl Carrier {
     fn load(&mut self, context: &mut Context<'_>, grant: Grant, mcs: u8) -> bool {
         let user = &mut context.users[usize::from(grant.user)];
         let link = &mut user.links[usize::from(grant.link)];
-        let block = link.block(mcs, self.grid.prb_set(grant.given).len());
+        let block = link.block(mcs, grant.prbs.len());
         let process = &mut link.harq.processes[usize::from(grant.process)];
         let codewords = usize::from(link.channel.layers()).min(CODEWORDS);
         let mut is_loaded = false;
@@ -289,7 +290,7 @@ impl Carrier {
     /// Sends the blocks of a process, draws their fate and accounts for the grant.
     fn transmit(&mut self, context: &mut Context<'_>, grant: Grant) {
         let now = context.now;
-        let prbs = self.grid.prb_set(grant.given);
+        let prbs = grant.prbs;
         self.used = self.used.union(prbs);
         let user = &mut context.users[usize::from(grant.user)];
         let link = &mut user.links[usize::from(grant.link)];
@@ -360,13 +361,13 @@ impl Carrier {
     }
 }
 
-/// RBGs for the blocks of a HARQ process.
+/// PRBs for the blocks of a HARQ process.
 #[derive(Clone, Copy, Debug)]
 struct Grant {
     user: u16,
     link: u8,
     process: u8,
-    given: RbgMask,
+    prbs: PrbSet,
 }
 
 /// Takes data for a block of `bits` from its source: what RLC put in, and how much of a download it is.

@@ -114,13 +114,13 @@ impl Telemetry {
     }
 
     /// A report that is due at `now`: the earliest, of the device with the lowest index.
-    pub(super) fn pop(&mut self, now: Time) -> Option<(DeviceId, &RadioReport)> {
+    pub(super) fn pop(&mut self, now: Time) -> Option<(DeviceId, &mut RadioReport)> {
         let first = |listener: &Listener| Some(listener.waiting.front()?.0).filter(|&due| due <= now);
         let due = self.listeners.iter().enumerate().filter_map(|(device, l)| Some((first(l)?, device))).min();
         let (_, device) = due?;
         let (_, report) = self.listeners[device].waiting.pop_front()?;
         self.spare.extend(self.current.replace(report));
-        Some((DeviceId(device as u16), self.current.as_ref()?))
+        Some((DeviceId(device as u16), self.current.as_mut()?))
     }
 
     /// A listening device hears a subframe whose account is `truth` and whose own side is `own`; `heard_at` is

@@ -161,7 +161,7 @@ impl LastHop {
     }
 
     /// The next report that was ready when the last hop last ran, by whom it was told.
-    pub(super) fn pop_report(&mut self) -> Option<(DeviceId, Source, &RadioReport)> {
+    pub(super) fn pop_report(&mut self) -> Option<(DeviceId, Source, &mut RadioReport)> {
         match self {
             LastHop::Cell(hop) => {
                 // Asked twice, for a report that is lent in one arm cannot be looked for again in the other.

@@ -97,6 +97,7 @@ impl<D, A> Flow<D, A> {
     }
 
     /// A packet sets out; which way it goes.
+    #[inline]
     pub(super) fn begin(&mut self, packet: &Packet, load: Load<D, A>) -> Direction {
         let direction = match load {
             Load::Data(load) => {

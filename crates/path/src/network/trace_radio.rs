@@ -26,6 +26,8 @@ pub(super) struct TraceRadio {
     /// The report of the last millisecond, and whether it is still to be told, by source.
     report: Option<RadioReport>,
     is_untold: [bool; 2],
+    /// The copy that was lent last.
+    told: Option<RadioReport>,
 }
 
 /// The most PRBs that a carrier can be told to have: a trace with more chances in a millisecond is told short.
@@ -51,6 +53,7 @@ impl TraceRadio {
             is_told: [false; 2],
             report: None,
             is_untold: [false; 2],
+            told: None,
         }
     }
 
@@ -73,11 +76,12 @@ impl TraceRadio {
     }
 
     /// The report of the last millisecond, first as the control channel's, then as the modem's.
-    pub(super) fn pop_report(&mut self) -> Option<(DeviceId, Source, &RadioReport)> {
+    pub(super) fn pop_report(&mut self) -> Option<(DeviceId, Source, &mut RadioReport)> {
         let source =
             [Source::ControlChannel, Source::Modem].into_iter().find(|&it| self.is_untold[it as usize])?;
         self.is_untold[source as usize] = false;
-        Some((DeviceId(0), source, self.report.as_ref()?))
+        self.told.clone_from(&self.report);
+        Some((DeviceId(0), source, self.told.as_mut()?))
     }
 
     /// The report of the millisecond that ends at `now`; `now` is whole milliseconds, one after the other.

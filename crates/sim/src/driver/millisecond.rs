@@ -43,7 +43,7 @@ impl Driver<'_> {
         let mut modem_told = false;
         while let Some((device, source, report)) = self.network.pop_report() {
             let state = &self.devices[usize::from(device.0)];
-            let mut tell = |report: &RadioReport| {
+            let mut tell = |report: &mut RadioReport| {
                 if state.is_recorded[source as usize] {
                     self.recorder.record(Event::Reported(&Reported { device, source, report }));
                 }
@@ -163,23 +163,17 @@ impl Driver<'_> {
 }
 
 /// The receiver halves on a device hear its radio, by the device's clock.
-fn tell_channel_listeners(flows: &mut [FlowState], device: &DeviceState, report: &RadioReport) {
-    if device.channel_listeners.is_empty() {
-        return;
-    }
-    let report = RadioReport { time: device.clock.read(report.time), ..report.clone() };
+fn tell_channel_listeners(flows: &mut [FlowState], device: &DeviceState, report: &mut RadioReport) {
+    report.time = device.clock.read(report.time);
     for &listener in &device.channel_listeners {
-        flows[listener].acker.on_radio(&report);
+        flows[listener].acker.on_radio(report);
     }
 }
 
 /// The controllers on a device read its modem's log, by the clock that their timers run on.
-fn tell_modem_listeners(flows: &mut [FlowState], device: &DeviceState, now: Time, report: &RadioReport) {
-    if device.modem_listeners.is_empty() {
-        return;
-    }
-    let report = RadioReport { time: device.clock.steady(report.time), ..report.clone() };
+fn tell_modem_listeners(flows: &mut [FlowState], device: &DeviceState, now: Time, report: &mut RadioReport) {
+    report.time = device.clock.steady(report.time);
     for &listener in &device.modem_listeners {
-        flows[listener].sender.on_radio(device.clock.steady(now), &report);
+        flows[listener].sender.on_radio(device.clock.steady(now), report);
     }
 }
