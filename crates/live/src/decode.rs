@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use airpace_phy::Ladder;
 use airpace_phy::decoder::{self, Output, Reading};
 use airpace_phy::evidence::Caution;
-use airpace_phy::listen::Deaf;
+use airpace_phy::listen::UnsupportedRate;
 use airpace_phy::search::Work;
 use airpace_radio::CarrierId;
 use airpace_radio::align::{Align, Alignment, Leap, Shift};
@@ -45,7 +45,7 @@ pub enum Error {
         name: String,
         /// What is wrong with the rate, and what it should be. It is part of the message and so not a source, which would
         /// be printed again.
-        cause: Deaf,
+        cause: UnsupportedRate,
     },
     /// There are more carriers than can be told apart.
     #[error("{count} cells at once: 256 carriers can be told apart; decode fewer at once")]
