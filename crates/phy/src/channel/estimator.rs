@@ -52,8 +52,8 @@ struct Port {
 #[derive(Clone, Debug)]
 struct Comb {
     gains: Vec<Complex32>,
-    /// How far `gains` may be off: by noise that is left in them, and because the channel moved since; `None` before the
-    /// first measurement.
+    /// How far `gains` may be off: by noise that is left in them, and because the channel moved since; `None` before
+    /// the first measurement.
     residual: Option<Residual>,
     /// The weight that the measurements of this subframe leave to older ones.
     older_weight: f32,
