@@ -13,10 +13,10 @@ use airpace_diag::command::{Answer, Request};
 use airpace_diag::export::capture::Capture;
 use airpace_diag::export::{gsmtap, json, text};
 use airpace_diag::grant::report::Reports;
-use airpace_diag::grant::{Grants, Told as GrantTold};
+use airpace_diag::grant::{GrantReport, Grants};
 use airpace_diag::kpi::{Extractor, KPIS, MOST_TROUBLES, Reason, Subscription, Wanted};
 use airpace_diag::layout::{
-    Cell, Inner, Layout, Leaf, Part, Pick, Record, Repeat, Shown, Told, Unreadable, Value, Version,
+    Cell, Inner, Layout, Leaf, Part, Pick, Record, Repeat, Shown, Unreadable, Value, Version, Visited,
 };
 use airpace_diag::mac::{self, Direction};
 use airpace_diag::modem::{Modem, ModemOptions};
@@ -182,8 +182,8 @@ pub fn layout(input: &[u8]) {
     let Some(path) = paths.iter().nth(field % paths.len()) else { return };
     let mut cells = vec![];
     let picked =
-        Pick::new(layout, &[path]).expect("every field can be picked").visit_carefully(&payload, |told| {
-            if let Told::Row(&[cell], _) = told {
+        Pick::new(layout, &[path]).expect("every field can be picked").visit_carefully(&payload, |visited| {
+            if let Visited::Row(&[cell], _) = visited {
                 cells.push(cell);
             }
         });
@@ -461,8 +461,8 @@ pub fn bandwidth(input: &[u8]) {
         payload.extend_from_slice(choices.take(count));
         let packet = LogPacket { radio: Radio::FIRST, code, stamp: Stamp(ticks << 16), payload: &payload };
         let windows = 2 + 10_000 + bandwidth.due();
-        bandwidth.push(&packet, |told| {
-            if let GrantTold::Grant(grant) = told {
+        bandwidth.push(&packet, |report| {
+            if let GrantReport::Grant(grant) = report {
                 assert!(grant.new_bits() <= grant.bits(), "{grant:?}");
                 reports.push(grant);
             }

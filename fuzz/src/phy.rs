@@ -335,8 +335,8 @@ fn remember(harq: &mut HarqMemory, index: u64, dci: &mut Dci) {
         let told = harq.grant(dci.rnti, index, granted, McsTable::Qam64);
         assert!(size.is_none() || told.size == size, "a grant that says its size is believed");
         assert!(size.is_some() || told.is_retransmission, "a reserved MCS sends again");
-        let held = harq.held(dci.rnti, direction, process, block_number, index);
-        assert!(held.is_none_or(|held| held.at < index), "what was held is older");
+        let past = harq.past_grant(dci.rnti, direction, process, block_number, index);
+        assert!(past.is_none_or(|past| past.at < index), "what was held is older");
         dci.tbs[block] = told.size.unwrap_or_default();
         dci.retransmission[block] = told.is_retransmission;
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use airpace_core::{Bits, Bytes, Direction, Rate};
 use airpace_radio::CarrierId;
 
-use crate::grant::{Grant, Grants, Source, Sum, Told, Troubles};
+use crate::grant::{Grant, GrantReport, Grants, Source, Sum, Troubles};
 use crate::packet::{LogPacket, Radio};
 use crate::stamp::Stamp;
 
@@ -204,7 +204,7 @@ impl Bandwidth {
     }
 
     /// Takes a packet. `each` gets its grants too, in the order of the packet.
-    pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(&Told)) {
+    pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(&GrantReport)) {
         let now = packet.stamp.nanos();
         if now >= LATEST_NANOS {
             self.misstamped += 1;
@@ -219,21 +219,21 @@ impl Bandwidth {
             self.newest = now;
         }
         let Bandwidth { grants, series, every_nanos, next, outside, .. } = self;
-        grants.push(packet, |told| {
-            each(&told);
+        grants.push(packet, |report| {
+            each(&report);
             let window = |time: Stamp| {
                 let window = time.nanos().checked_sub(origin)? / *every_nanos;
                 (window >= *next).then_some(window)
             };
-            match told {
-                Told::Grant(grant) => {
+            match report {
+                GrantReport::Grant(grant) => {
                     let series = series.entry((grant.radio, grant.direction)).or_default();
                     match window(grant.time) {
                         Some(window) => series.grant(&grant, window),
                         None => *outside += 1,
                     }
                 }
-                Told::Sum(sum) => {
+                GrantReport::Sum(sum) => {
                     let series = series.entry((sum.radio, sum.direction)).or_default();
                     series.sum(&sum, origin, *every_nanos, *next);
                 }

@@ -2,8 +2,8 @@
 //! reports it.
 //!
 //! ```text
-//! LogPacket ──▶ Grants ──▶ Told::Grant   one transmission: PRBs, MCS, transport blocks
-//!                     └──▶ Told::Sum     bytes granted in a span, added up by the modem
+//! LogPacket ──▶ Grants ──▶ GrantReport::Grant   one transmission: PRBs, MCS, transport blocks
+//!                     └──▶ GrantReport::Sum     bytes granted in a span, added up by the modem
 //! Grant… ──▶ report::Reports ──▶ RadioReport for the controllers
 //! ```
 //!
@@ -162,7 +162,7 @@ pub struct Sum {
 
 /// What a log packet reported about grants.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Told {
+pub enum GrantReport {
     /// One grant.
     Grant(Grant),
     /// A sum of grants.

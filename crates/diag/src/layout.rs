@@ -26,7 +26,7 @@ use std::fmt;
 
 pub use field::{Cell, Field, Names, Shown, bytes, i8, i16, i32, u8, u16, u24, u32, u64};
 pub use find::Leaf;
-pub use pick::{MOST, PathError, Pick, Told};
+pub use pick::{MOST, PathError, Pick, Visited};
 pub use read::{Record, Value};
 pub use walk::{Misfit, MisfitFault};
 pub use write::{Fill, Unwritable};

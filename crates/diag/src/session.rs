@@ -11,7 +11,7 @@
 //! do. The caller passes the time in. Bytes are not the session's task: a [`Line`] frames them.
 
 mod line;
-mod told;
+mod status;
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ use crate::mask::{EQUIPMENTS, Mask};
 use crate::packet::{LogCode, Message};
 
 pub use line::Line;
-pub use told::{Identity, Missing, State, Step, Trouble};
+pub use status::{Identity, Missing, State, Step, Trouble};
 
 /// Options of a session.
 #[derive(Clone, Debug)]
@@ -274,11 +274,12 @@ impl Session {
                     under_way.deadline = now + self.options.answer_within;
                     self.transmit.push_back(under_way.request.body());
                 } else if is_needed {
-                    let trouble = if self.heard.is_none() { Trouble::Silent } else { Trouble::Deaf(step) };
+                    let trouble =
+                        if self.heard.is_none() { Trouble::Silent } else { Trouble::Unanswered(step) };
                     self.fail(trouble);
                 } else {
                     self.under_way = None;
-                    self.do_without(step);
+                    self.skip(step);
                     self.advance(now);
                 }
             }
@@ -385,7 +386,7 @@ impl Session {
             }
             // The modem answers, and that is all that the session needed to know.
             (Answer::Refused(..), Step::Version) => {}
-            (Answer::Refused(..), _) => return self.do_without(step),
+            (Answer::Refused(..), _) => return self.skip(step),
             _ => {}
         }
         self.done.insert(step);
@@ -434,7 +435,7 @@ impl Session {
     }
 
     /// Goes on although this request was refused or not answered.
-    fn do_without(&mut self, step: Step) {
+    fn skip(&mut self, step: Step) {
         self.done.insert(step);
         match step {
             // If one mask cannot be read, the others cannot be read either.

@@ -10,7 +10,7 @@ use airpace_core::{Bits, Direction, Rate, Time};
 use airpace_diag::bandwidth::{Bandwidth, Method, Point, kpi_trace};
 use airpace_diag::compose::{ComposeOptions, Composer};
 use airpace_diag::grant::report::Reports;
-use airpace_diag::grant::{Grants, Told};
+use airpace_diag::grant::{GrantReport, Grants};
 use airpace_diag::source::Item;
 use airpace_diag::{Format, LogCode, LogPacket, Message, Radio, Stamp};
 use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
@@ -132,8 +132,8 @@ fn cell(prbs: u8) -> Vec<u8> {
 fn reports_wait_until_it_is_told_how_wide_their_carrier_is() {
     let (mut grants, mut reports, mut newest) = (Grants::new(), Reports::new(Radio::FIRST), 0);
     let mut given_after = |code, millis, payload: &[u8]| {
-        grants.push(&packet(code, millis, payload), |told| {
-            if let Told::Grant(grant) = told {
+        grants.push(&packet(code, millis, payload), |report| {
+            if let GrantReport::Grant(grant) = report {
                 reports.push(&grant);
                 newest = newest.max(grant.subframe);
             }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use airpace_core::tables::Modulation;
 use airpace_core::{Bits, Direction, Time};
 use airpace_diag::grant::report::Reports;
-use airpace_diag::grant::{Block, Checksum, Grant, Grants, Oracle, Source, Told, Verdict};
+use airpace_diag::grant::{Block, Checksum, Grant, GrantReport, Grants, Oracle, Source, Verdict};
 use airpace_diag::layout::{Record, Value};
 use airpace_diag::source::Item;
 use airpace_diag::{Format, LogCode, LogPacket, Message, Radio, log};
@@ -35,8 +35,8 @@ fn each_logs_grants(mut visit: impl FnMut(&str, &[Grant], &Grants)) {
     each_log(|name, packets| {
         let (mut grants, mut all) = (Grants::new(), vec![]);
         packets(&mut |packet| {
-            grants.push(packet, |told| {
-                if let Told::Grant(grant) = told {
+            grants.push(packet, |report| {
+                if let GrantReport::Grant(grant) = report {
                     all.push(grant);
                 }
             });

@@ -6,7 +6,7 @@ mod recordings_folder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use airpace_diag::kpi::origin::{Control, Is, Origin, Turn, When};
+use airpace_diag::kpi::origin::{Control, Formula, Is, Origin, When};
 use airpace_diag::kpi::qualcomm::ORIGINS;
 use airpace_diag::kpi::{Extractor, KPIS, Kind, Kpi, Subscription};
 use airpace_diag::layout::{Layout, Record, Shown, Value};
@@ -111,24 +111,24 @@ fn values(layout: &'static Layout, origin: &Origin, row: &[Option<&Value<'_>>]) 
         .filter_map(|(path, value)| value.and_then(|value| number(layout, path, value)))
         .collect();
     let first = numbers.first().copied();
-    let value = match origin.turn {
-        Turn::First => first,
-        Turn::Plus(offset) => first.map(|number| number + offset),
-        Turn::Times(factor) => first.map(|number| number * factor),
-        Turn::Signed => first.map(|number| {
+    let value = match origin.formula {
+        Formula::First => first,
+        Formula::Plus(offset) => first.map(|number| number + offset),
+        Formula::Times(factor) => first.map(|number| number * factor),
+        Formula::Signed => first.map(|number| {
             let bits = layout.find(origin.value[0])[0].field.unwrap().width as u32;
             if number >= f64::from(1 << (bits - 1)) { number - f64::from(1 << bits) } else { number }
         }),
-        Turn::Largest => numbers.iter().copied().reduce(f64::max),
-        Turn::Sum => numbers.iter().copied().reduce(|one, other| one + other),
-        Turn::TwoToThe => first.map(|power| f64::from(1 << power as u32)),
-        Turn::Quotient => Some(numbers[0] / numbers[1]),
-        Turn::One => row.iter().any(Option::is_some).then_some(1.0),
-        Turn::Named(meanings) => row[0]
+        Formula::Largest => numbers.iter().copied().reduce(f64::max),
+        Formula::Sum => numbers.iter().copied().reduce(|one, other| one + other),
+        Formula::TwoToThe => first.map(|power| f64::from(1 << power as u32)),
+        Formula::Quotient => Some(numbers[0] / numbers[1]),
+        Formula::One => row.iter().any(Option::is_some).then_some(1.0),
+        Formula::Named(meanings) => row[0]
             .and_then(name)
             .and_then(|name| meanings.iter().find(|(other, _)| *other == name))
             .map(|(_, value)| *value),
-        Turn::Element(direction, control) => {
+        Formula::Element(direction, control) => {
             let Some(Value::Bytes(header)) = row[0] else { return vec![] };
             let mut found = vec![];
             let _ = mac::visit(direction, header, |subheader| match (control, subheader.element) {
@@ -391,7 +391,7 @@ fn every_sample_of_the_logs_is_a_value_that_its_kpi_can_have() {
 /// A trouble, with the KPI's name instead of its number.
 fn trouble_text(subscription: &Subscription, trouble: &airpace_diag::kpi::Trouble) -> String {
     match trouble.reason {
-        airpace_diag::kpi::Reason::Lacks(wanted) => {
+        airpace_diag::kpi::Reason::MissingKpi(wanted) => {
             let version = trouble.version.unwrap();
             format!("{} version {version}: has nothing for {}", trouble.code, subscription.wanted(wanted))
         }

@@ -4,7 +4,7 @@
 //!              data thread                                        control thread
 //! port ─read─▶ Line ─packets─▶ Extractor ─samples─▶ Publisher     control socket ◀─▶ programs
 //!                │                                      ║         Board: heartbeat, names
-//!                └──words: frames to send, a new port───╫───────▶ port ─write─▶ frames, drains
+//!                └──messages: frames, a new port────────╫───────▶ port ─write─▶ frames, drains
 //!                ◀──orders: another subscription, leave─╫───────  guard
 //!                                                     board
 //! ```
@@ -159,7 +159,7 @@ impl Daemon {
             .map_err(|why| StartError::Port { port: options.source.clone(), why })?;
         let (board, publisher) = Board::create(CAPACITY).map_err(io::Error::from)?;
         let metrics = Arc::new(Metrics::new(CAPACITY));
-        let (words_in, words) = mpsc::channel();
+        let (messages_in, messages) = mpsc::channel();
         let (orders_in, orders) = mpsc::channel();
         let (notices_in, notices) = mpsc::channel();
         let wake =
@@ -172,7 +172,7 @@ impl Daemon {
             publisher,
             orders,
             wake: Arc::clone(&wake),
-            words: words_in,
+            messages: messages_in,
             notices: notices_in.clone(),
             metrics: Arc::clone(&metrics),
             tap: options.tap,
@@ -184,7 +184,7 @@ impl Daemon {
             source: options.source,
             board,
             server,
-            words,
+            messages,
             orders: orders_in,
             wake,
             notices: notices_in,
@@ -236,7 +236,7 @@ impl Drop for Daemon {
 }
 
 /// Messages from the data thread to the control thread.
-enum Word {
+enum DataMessage {
     /// A port was opened.
     Opened(Arc<Port>),
     /// The port is lost.

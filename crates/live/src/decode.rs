@@ -1,20 +1,22 @@
-//! Decodes recordings and radios: every carrier on a thread of its own, and what they say in one order.
+//! Decodes recordings and radios: every carrier on a thread of its own, and their events in one order.
 //!
 //! ```text
 //! Source ─thread─▶ Decoder ─┐
-//! Source ─thread─▶ Decoder ─┼─▶ Decoding: order, alignment ─▶ Told ─┬─▶ messages, as soon as they are believed
-//! Source ─thread─▶ Decoder ─┘                                      └─▶ Held ─▶ whole subframes ─▶ Reports ─▶ Fused
+//! Source ─thread─▶ Decoder ─┼─▶ Decoding: order, alignment ─▶ CarrierEvent ─┬─▶ messages, as soon as they are believed
+//! Source ─thread─▶ Decoder ─┘                                               └─▶ PendingSubframes ─▶ whole subframes
+//!                                                                                                        ▼
+//!                                                                                                Reports ─▶ Fused
 //! ```
 //!
 //! [`Decoding`] is an iterator. Recordings come in the order of time, so that the same recordings give the same output.
 //! If all sources are live, each event comes as soon as it is there: nothing waits for anything else. A live source that
 //! says nothing for a while is not waited for.
 
-mod held;
+mod pending;
 mod reports;
 mod thread;
 
-pub use held::Held;
+pub use pending::PendingSubframes;
 pub use reports::Reports;
 
 use std::collections::VecDeque;
@@ -24,7 +26,7 @@ use std::time::{Duration, Instant};
 use airpace_phy::Ladder;
 use airpace_phy::decoder::{self, Output, Reading};
 use airpace_phy::evidence::Caution;
-use airpace_phy::listen::Deaf;
+use airpace_phy::listen::UnsupportedRate;
 use airpace_phy::search::Work;
 use airpace_radio::CarrierId;
 use airpace_radio::align::{Align, Alignment, Leap, Shift};
@@ -45,7 +47,7 @@ pub enum Error {
         name: String,
         /// What is wrong with the rate, and what it should be. It is part of the message and so not a source, which would
         /// be printed again.
-        cause: Deaf,
+        cause: UnsupportedRate,
     },
     /// There are more carriers than can be told apart.
     #[error("{count} cells at once: 256 carriers can be told apart; decode fewer at once")]
@@ -97,18 +99,18 @@ impl Default for Options {
     }
 }
 
-/// Something that was said of one carrier.
+/// Something that happened on one carrier.
 #[derive(Debug)]
-pub struct Told {
+pub struct CarrierEvent {
     /// The place of the recording or radio among all, from 0.
     pub carrier: CarrierId,
-    /// What.
-    pub said: Said,
+    /// What happened.
+    pub event: DecodeEvent,
 }
 
-/// What can be said of a carrier.
+/// What can happen on a carrier.
 #[derive(Debug)]
-pub enum Said {
+pub enum DecodeEvent {
     /// With several carriers: how this one stands to the first, or does from now on. It comes before the subframe that
     /// tells it.
     Shift {
@@ -124,13 +126,13 @@ pub enum Said {
         /// How the carrier stands to the first from then on, if that changes.
         shift: Option<Shift>,
     },
-    /// What the decoder says.
+    /// An output of the decoder.
     Heard(Box<Output>),
     /// The receiver lost samples.
     Gap,
     /// Something is wrong with the samples.
     Flaw(Flaw),
-    /// What the decoder's thread spent since this was said last, in microseconds of processor time.
+    /// What the decoder's thread spent since the last such event, in microseconds of processor time.
     Cost(f64),
     /// It says nothing, and is not waited for.
     Stalled,
@@ -183,12 +185,12 @@ enum State {
 pub struct Decoding {
     all: Vec<Input>,
     /// One for each recording, or one for all if all are live.
-    told: Vec<Receiver<thread::Told>>,
+    receivers: Vec<Receiver<thread::ThreadEvent>>,
     stall: Duration,
     /// With several recordings: how they stand to each other.
     alignment: Option<Alignment>,
-    /// What is to be said before anything else.
-    said: VecDeque<Told>,
+    /// Events that come before any others.
+    events: VecDeque<CarrierEvent>,
 }
 
 impl Decoding {
@@ -204,10 +206,10 @@ impl Decoding {
         let are_live = sources.iter().all(|(_, source)| source.is_live());
         let mut decoding = Decoding {
             all: vec![],
-            told: vec![],
+            receivers: vec![],
             stall: options.stall,
             alignment: (count > 1).then(|| Alignment::new(options.align, count)),
-            said: VecDeque::new(),
+            events: VecDeque::new(),
         };
         let mut sender = None;
         for (carrier, (name, source)) in sources.into_iter().enumerate() {
@@ -224,8 +226,8 @@ impl Decoding {
                 pci: None,
             });
             let tell = sender.take().unwrap_or_else(|| {
-                let (tell, told) = sync_channel(MOST_WAITING);
-                decoding.told.push(told);
+                let (tell, receiver) = sync_channel(MOST_WAITING);
+                decoding.receivers.push(receiver);
                 tell
             });
             sender = are_live.then(|| tell.clone());
@@ -252,36 +254,36 @@ impl Decoding {
         self.all.iter().map(|input| input.at_ms).fold(0.0, f64::max)
     }
 
-    /// What can be said without waiting. After `None` the iterator waits, or everything is over: a good moment to write out
-    /// what was said so far.
+    /// The next event, if there is one without waiting. After `None` the iterator waits, or everything is over: a good
+    /// moment to write out the events so far.
     ///
     /// # Errors
     /// As those of the iterator.
-    pub fn ready(&mut self) -> Option<Result<Told, Error>> {
+    pub fn ready(&mut self) -> Option<Result<CarrierEvent, Error>> {
         loop {
-            if let Some(told) = self.said.pop_front() {
-                return Some(Ok(told));
+            if let Some(event) = self.events.pop_front() {
+                return Some(Ok(event));
             }
-            if let Some(told) = self.heard_again() {
-                self.take(told);
+            if let Some(event) = self.heard_again() {
+                self.take(event);
                 continue;
             }
             let (at, _) = self.waits()?;
-            match self.told[at].try_recv() {
-                Ok(told) => self.take(told),
+            match self.receivers[at].try_recv() {
+                Ok(event) => self.take(event),
                 Err(TryRecvError::Empty) => return None,
-                Err(TryRecvError::Disconnected) => return Some(Err(self.gone(at))),
+                Err(TryRecvError::Disconnected) => return Some(Err(self.crashed(at))),
             }
         }
     }
 
-    /// What a recording says that was not waited for. If all are live, it comes with the rest.
-    fn heard_again(&mut self) -> Option<thread::Told> {
+    /// An event of a recording that was not waited for. If all are live, it comes with the rest.
+    fn heard_again(&mut self) -> Option<thread::ThreadEvent> {
         if self.are_live() {
             return None;
         }
         let mut stalled = (0..self.all.len()).filter(|at| self.all[*at].state == State::Stalled);
-        stalled.find_map(|at| self.told[at].try_recv().ok())
+        stalled.find_map(|at| self.receivers[at].try_recv().ok())
     }
 
     /// Whom to wait for, and for how long; `None` if all are over.
@@ -328,45 +330,45 @@ impl Decoding {
                 if let Some(alignment) = &mut self.alignment {
                     alignment.stall(at);
                 }
-                self.said.push_back(Told { carrier: carrier_id(at), said: Said::Stalled });
+                self.events.push_back(CarrierEvent { carrier: carrier_id(at), event: DecodeEvent::Stalled });
             }
         }
     }
 
-    /// A thread went without a word. Nothing more is said of any.
-    fn gone(&mut self, at: usize) -> Error {
+    /// A thread ended without [`Event::End`]. No more events come from any.
+    fn crashed(&mut self, at: usize) -> Error {
         let name = self.all[at].name.clone();
         self.all.iter_mut().for_each(|input| input.state = State::Ended);
         Error::Crashed { name }
     }
 
-    /// Takes what a thread says.
-    fn take(&mut self, told: thread::Told) {
-        let (at, carrier) = (told.carrier, carrier_id(told.carrier));
+    /// Takes an event of a thread.
+    fn take(&mut self, thread_event: thread::ThreadEvent) {
+        let (at, carrier) = (thread_event.carrier, carrier_id(thread_event.carrier));
         let input = &mut self.all[at];
-        (input.at_ms, input.last) = (told.at_ms, Instant::now());
+        (input.at_ms, input.last) = (thread_event.at_ms, Instant::now());
         if std::mem::replace(&mut input.state, State::Heard) == State::Stalled {
-            self.said.push_back(Told { carrier, said: Said::Back });
+            self.events.push_back(CarrierEvent { carrier, event: DecodeEvent::Back });
         }
-        let said = match told.event {
+        let event = match thread_event.event {
             Event::Heard(output) => {
                 if let Output::Subframe(reading) = &*output {
                     self.place(at, reading);
                 }
-                Said::Heard(output)
+                DecodeEvent::Heard(output)
             }
-            Event::Gap => Said::Gap,
-            Event::Flaw(flaw) => Said::Flaw(flaw),
+            Event::Gap => DecodeEvent::Gap,
+            Event::Flaw(flaw) => DecodeEvent::Flaw(flaw),
             Event::Progress { share, cost_us } => {
                 input.share = share;
-                Said::Cost(cost_us)
+                DecodeEvent::Cost(cost_us)
             }
             Event::End(end) => {
                 (input.state, input.share) = (State::Ended, Some(1.0));
-                Said::End(end)
+                DecodeEvent::End(end)
             }
         };
-        self.said.push_back(Told { carrier, said });
+        self.events.push_back(CarrierEvent { carrier, event });
     }
 
     /// Finds out where a subframe stands beside those of the others.
@@ -377,7 +379,7 @@ impl Decoding {
         let is_same_cell = input.pci.replace(reading.pci) == Some(reading.pci);
         if let Some(shift) = self.alignment.as_mut().and_then(|all| all.hear(at, index, at_ms)) {
             input.begin_ms = shift.begin_ms;
-            self.said.push_back(Told { carrier, said: Said::Shift { from: index, shift } });
+            self.events.push_back(CarrierEvent { carrier, event: DecodeEvent::Shift { from: index, shift } });
         }
         if reading.leap != 0 {
             let leap = Leap { index, at_ms, by: reading.leap, is_same_cell };
@@ -385,26 +387,26 @@ impl Decoding {
             if let Some(shift) = &shift {
                 input.begin_ms = shift.begin_ms;
             }
-            self.said.push_back(Told { carrier, said: Said::Leap { leap, shift } });
+            self.events.push_back(CarrierEvent { carrier, event: DecodeEvent::Leap { leap, shift } });
         }
     }
 }
 
 impl Iterator for Decoding {
-    type Item = Result<Told, Error>;
+    type Item = Result<CarrierEvent, Error>;
 
-    /// What is said next, which may have to be waited for; `None` when all sources are over.
-    fn next(&mut self) -> Option<Result<Told, Error>> {
+    /// The next event, which may have to be waited for; `None` when all sources are over.
+    fn next(&mut self) -> Option<Result<CarrierEvent, Error>> {
         loop {
-            if let Some(told) = self.ready() {
-                return Some(told);
+            if let Some(event) = self.ready() {
+                return Some(event);
             }
             let (at, waits) = self.waits()?;
-            match self.told[at].recv_timeout(waits) {
-                Ok(told) => self.take(told),
+            match self.receivers[at].recv_timeout(waits) {
+                Ok(event) => self.take(event),
                 Err(RecvTimeoutError::Timeout) if waits == LONG => {}
                 Err(RecvTimeoutError::Timeout) => self.mark_stalled(at),
-                Err(RecvTimeoutError::Disconnected) => return Some(Err(self.gone(at))),
+                Err(RecvTimeoutError::Disconnected) => return Some(Err(self.crashed(at))),
             }
         }
     }

@@ -46,7 +46,7 @@ pub struct Guard {
     process: Child,
     pipe: Option<PipeWriter>,
     /// The guard did not take all of a word, and would not understand another one.
-    is_deaf: bool,
+    has_write_failed: bool,
     is_dismissed: bool,
 }
 
@@ -70,7 +70,7 @@ impl Guard {
         }
         // A stopped guard takes nothing from the pipe, and nothing may wait for it.
         rustix::io::ioctl_fionbio(&pipe, true)?;
-        Ok(Guard { process, pipe: Some(pipe), is_deaf: false, is_dismissed: false })
+        Ok(Guard { process, pipe: Some(pipe), has_write_failed: false, is_dismissed: false })
     }
 
     /// Sends the frames that would restore the modem.
@@ -91,11 +91,11 @@ impl Guard {
     }
 
     fn say(&mut self, kind: u8, text: &[u8]) -> io::Result<()> {
-        let Some(pipe) = self.pipe.as_mut().filter(|_| !self.is_deaf) else {
+        let Some(pipe) = self.pipe.as_mut().filter(|_| !self.has_write_failed) else {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the guard does not listen"));
         };
         let said = send(pipe, kind, text);
-        self.is_deaf = said.is_err();
+        self.has_write_failed = said.is_err();
         said
     }
 

@@ -26,7 +26,7 @@ pub use replay::{Cut, Recorded, Replay, ReplayOptions};
 
 /// A packet of a modem's speech.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct TimedPacket {
     /// When to send it, since the begin of the speech.
     pub at: Time,
     /// The radio that it comes from.
@@ -52,7 +52,7 @@ pub enum Stamped {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// This packet.
-    Said(Said),
+    Packet(TimedPacket),
     /// The next packet does not exist yet.
     Later,
     /// The speech is over.
@@ -69,7 +69,7 @@ pub enum Notice {
     /// A host made a request other than a drain.
     Asked(Request),
     /// The speech is over; the modem continues to answer.
-    AllSaid,
+    SpeechOver,
 }
 
 /// Statistics of a speech.
@@ -88,7 +88,7 @@ const LOOKS_EVERY: Duration = Duration::from_millis(50);
 /// How long to wait for a packet that does not exist yet.
 const ASKS_AGAIN_AFTER: Duration = Duration::from_millis(1);
 /// How long a host may take to read the last packets.
-const LETS_READ: Duration = Duration::from_secs(10);
+const FINAL_READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// From 1970-01-01 to 1980-01-06.
 const EPOCH: Duration = Duration::from_secs(315_964_800);
 
@@ -110,7 +110,7 @@ pub fn serve(
     let mut begun: Option<Begin> = None;
     let mut next = Next::Later;
     let mut stats = ServeStats::default();
-    let mut was_all_said = false;
+    let mut is_speech_over = false;
     // Frames on their way to the host. As long as the host does not take them, the modem keeps later ones.
     let mut outgoing = Outgoing::default();
     let mut incoming = [0; 4_096];
@@ -122,19 +122,19 @@ pub fn serve(
                     next = speech();
                 }
                 match &next {
-                    Next::Said(said) if begin.at + (said.at - Time::ZERO) <= now => {
-                        stats.latest = stats.latest.max(now - (begin.at + (said.at - Time::ZERO)));
-                        let Said { radio, code, .. } = *said;
-                        let stamp = begin.stamp(said.stamped);
-                        modem.feed(now, LogPacket { radio, code, stamp, payload: &said.payload });
+                    Next::Packet(packet) if begin.at + (packet.at - Time::ZERO) <= now => {
+                        stats.latest = stats.latest.max(now - (begin.at + (packet.at - Time::ZERO)));
+                        let TimedPacket { radio, code, .. } = *packet;
+                        let stamp = begin.stamp(packet.stamped);
+                        modem.feed(now, LogPacket { radio, code, stamp, payload: &packet.payload });
                         next = Next::Later;
                     }
                     _ => break,
                 }
             }
-            if next == Next::End && !was_all_said {
-                was_all_said = true;
-                notice(Notice::AllSaid);
+            if next == Next::End && !is_speech_over {
+                is_speech_over = true;
+                notice(Notice::SpeechOver);
             }
         }
         if door.has_host() {
@@ -158,8 +158,8 @@ pub fn serve(
             continue;
         }
         let is_told = outgoing.is_empty() && modem.next_timer().is_none();
-        if ends && was_all_said && (is_told || !door.has_host()) {
-            if let Err(error) = door.hand_over(LETS_READ) {
+        if ends && is_speech_over && (is_told || !door.has_host()) {
+            if let Err(error) = door.hand_over(FINAL_READ_TIMEOUT) {
                 // A host that went meanwhile has what it wanted.
                 let is_gone = matches!(error.kind(), io::ErrorKind::NotConnected | io::ErrorKind::BrokenPipe);
                 if !is_gone {
@@ -168,13 +168,13 @@ pub fn serve(
             }
             break;
         }
-        let said = match (&next, begun) {
-            (Next::Said(said), Some(begin)) => Some(begin.at + (said.at - Time::ZERO)),
+        let sends_at = match (&next, begun) {
+            (Next::Packet(packet), Some(begin)) => Some(begin.at + (packet.at - Time::ZERO)),
             (Next::Later, Some(_)) => Some(now + ASKS_AGAIN_AFTER),
             _ => None,
         };
         let modem_due = modem.next_timer().filter(|_| door.has_host() && outgoing.is_empty());
-        let due = said.into_iter().chain(modem_due).min();
+        let due = sends_at.into_iter().chain(modem_due).min();
         let wait = due.map_or(LOOKS_EVERY, |due| (due - (Time::ZERO + opened.elapsed())).min(LOOKS_EVERY));
         door.wait(wait, !outgoing.is_empty())?;
     }

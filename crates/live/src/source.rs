@@ -32,7 +32,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// has restored the modem.
 ///
 /// Chosen: several times what a modem takes to answer the guard.
-const LETS_GO_WITHIN: Duration = Duration::from_secs(2);
+const BUSY_PORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where a modem's diagnostic port is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl Source {
     /// `InvalidInput` for a name that cannot be a port, `ResourceBusy` for a port that another program uses
     /// and does not release soon.
     pub(crate) fn open_first(&self) -> io::Result<Option<Port>> {
-        self.open_first_within(LETS_GO_WITHIN)
+        self.open_first_within(BUSY_PORT_TIMEOUT)
     }
 
     fn open_first_within(&self, patience: Duration) -> io::Result<Option<Port>> {

@@ -99,14 +99,14 @@ impl CReading {
 /// An error, before it becomes −1 and `errno`.
 enum Failure {
     /// With a text for [`od_strerror`].
-    Told(Error),
+    Described(Error),
     /// With only a number.
     Plain(Errno),
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure::Told(error)
+        Failure::Described(error)
     }
 }
 
@@ -358,7 +358,7 @@ fn fail(failure: &Failure) {
             let _ = LAST.try_with(|last| last.set(0));
             errno.raw_os_error()
         }
-        Failure::Told(error) => {
+        Failure::Described(error) => {
             let number = error.errno().raw_os_error();
             // A thread that is ending has no texts any more.
             let is_kept = LAST_WORDS.try_with(|last| last.replace(Some(words(error.to_string())))).is_ok();

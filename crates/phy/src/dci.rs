@@ -18,7 +18,7 @@ pub mod payload;
 pub mod size;
 
 pub use allocation::{Allocation, Gap};
-pub use compose::Unsayable;
+pub use compose::EncodeError;
 pub use fields::{Illegal, pack, parse};
 pub use message::{Block, Compact, Downlink, Message, Order, Power, Spatial, Uplink};
 pub use payload::Payload;

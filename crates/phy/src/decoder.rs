@@ -19,7 +19,7 @@ use crate::dci::Carrier;
 use crate::evidence::{Caution, Evidence};
 use crate::found::Found;
 use crate::ladder::Ladder;
-use crate::listen::{self, Deaf, Heard, Listener, Lock};
+use crate::listen::{self, Heard, Listener, Lock, UnsupportedRate};
 use crate::observation::{CceSet, Observation};
 use crate::search::{Search, Work};
 
@@ -202,7 +202,7 @@ impl Decoder {
     ///
     /// # Errors
     /// If the sample rate is below that of the narrowest cell, or above [`listen::MOST_RATE_HZ`].
-    pub fn new(options: Options) -> Result<Decoder, Deaf> {
+    pub fn new(options: Options) -> Result<Decoder, UnsupportedRate> {
         Ok(Decoder {
             listener: Listener::new(options.listen)?,
             caution: options.caution,

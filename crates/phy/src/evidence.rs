@@ -409,19 +409,20 @@ impl Evidence {
             return;
         }
         let sizes = sizes(by_table);
-        let held = |at: usize| self.harq.held(rnti, Direction::Downlink, downlink.harq, at as u8, index);
+        let past_grant =
+            |at: usize| self.harq.past_grant(rnti, Direction::Downlink, downlink.harq, at as u8, index);
         let blocks =
             || downlink.blocks().into_iter().enumerate().filter_map(|(at, block)| Some((at, block?)));
         let mut is_missed = false;
         for (at, block) in blocks() {
-            is_missed |= self.misses.learn(sizes[at], &block, held(at));
+            is_missed |= self.misses.learn(sizes[at], &block, past_grant(at));
         }
         for (at, block) in blocks() {
-            let held = held(at);
+            let past = past_grant(at);
             // Subframes that were not heard may have held grants of this user.
-            let is_unheard = held.is_some_and(|held| held.at < self.unheard);
+            let is_unheard = past.is_some_and(|past| past.at < self.unheard);
             let missed = self.misses.bits(is_missed || is_unheard);
-            self.history.weigh_table(rnti, table::evidence(&block, sizes[at], held, missed));
+            self.history.weigh_table(rnti, table::evidence(&block, sizes[at], past, missed));
         }
     }
 

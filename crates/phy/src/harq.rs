@@ -53,14 +53,14 @@ pub struct Remembered {
 #[derive(Clone, Debug, Default)]
 pub struct HarqMemory {
     /// The last grants of each block of each process, in order.
-    held: BTreeMap<(Rnti, Direction, u8, u8), VecDeque<Held>>,
+    past_grants: BTreeMap<(Rnti, Direction, u8, u8), VecDeque<PastGrant>>,
     /// The first subframe after the last leap: nothing is sent again across it.
     since: u64,
 }
 
-/// What a process holds.
+/// What is remembered of a grant of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct PastGrant {
     /// Its new-data indicator.
     pub ndi: bool,
     /// The first transmission, if it was seen, by the tables up to 64QAM and up to 256QAM.
@@ -96,16 +96,16 @@ impl HarqMemory {
     }
 
     /// What a user's process held for a block (0 or 1) before subframe `index`, unless frame numbers leapt in between.
-    pub fn held(
+    pub fn past_grant(
         &self,
         rnti: Rnti,
         direction: Direction,
         process: u8,
         block: u8,
         index: u64,
-    ) -> Option<&Held> {
-        let of_process = self.held.get(&(rnti, direction, process, block))?;
-        let before = of_process.iter().rev().find(|held| held.at < index)?;
+    ) -> Option<&PastGrant> {
+        let of_process = self.past_grants.get(&(rnti, direction, process, block))?;
+        let before = of_process.iter().rev().find(|past| past.at < index)?;
         ((before.at < self.since) == (index < self.since)).then_some(before)
     }
 
@@ -118,21 +118,21 @@ impl HarqMemory {
     pub fn grant(&mut self, rnti: Rnti, index: u64, granted: Granted, table: McsTable) -> Remembered {
         let Granted { direction, process, block, ndi, mcs, sizes } = granted;
         // What the process held before new data tells nothing, even if the first transmission of that data was missed.
-        let before = self.held(rnti, direction, process, block, index).filter(|held| held.ndi == ndi);
-        let held_first = before.map_or([None; 2], |held| held.first);
+        let before = self.past_grant(rnti, direction, process, block, index).filter(|past| past.ndi == ndi);
+        let past_first = before.map_or([None; 2], |past| past.first);
         let first: [Option<First>; 2] = std::array::from_fn(|at| match sizes[at] {
             Some(size) => Some(First { mcs, size }),
-            None => held_first[at],
+            None => past_first[at],
         });
         let by = table as usize;
         let is_retransmission = match sizes[by] {
             None => true,
-            Some(size) => held_first[by].is_some_and(|first| first.size == size),
+            Some(size) => past_first[by].is_some_and(|first| first.size == size),
         };
-        let of_process = self.held.entry((rnti, direction, process, block)).or_default();
-        of_process.retain(|held| held.at != index);
-        let place = of_process.partition_point(|held| held.at < index);
-        of_process.insert(place, Held { ndi, first, at: index });
+        let of_process = self.past_grants.entry((rnti, direction, process, block)).or_default();
+        of_process.retain(|past| past.at != index);
+        let place = of_process.partition_point(|past| past.at < index);
+        of_process.insert(place, PastGrant { ndi, first, at: index });
         if of_process.len() > REMEMBERED {
             of_process.pop_front();
         }
@@ -141,7 +141,7 @@ impl HarqMemory {
 
     /// Forgets users for whom `is_here` is false.
     pub fn retain(&mut self, is_here: impl Fn(Rnti) -> bool) {
-        self.held.retain(|(rnti, ..), _| is_here(*rnti));
+        self.past_grants.retain(|(rnti, ..), _| is_here(*rnti));
     }
 }
 
@@ -221,8 +221,8 @@ mod tests {
     fn a_user_that_stays_for_long_is_not_remembered_for_ever() {
         let mut memory = HarqMemory::default();
         (0..1000).for_each(|n| _ = grant(&mut memory, 8 * n, n % 2 == 0, Some(500)));
-        assert_eq!(memory.held.values().map(VecDeque::len).sum::<usize>(), REMEMBERED);
+        assert_eq!(memory.past_grants.values().map(VecDeque::len).sum::<usize>(), REMEMBERED);
         memory.retain(|_| false);
-        assert!(memory.held.is_empty());
+        assert!(memory.past_grants.is_empty());
     }
 }

@@ -125,7 +125,7 @@ const OVERDRIVEN: f64 = 0.1;
 
 /// Every signal, however loud, has at least this share of its samples within half of their range: if a receiver clips a
 /// third of its samples, half of them still are.
-const HOLLOW: f64 = 0.05;
+const LEAST_INNER_SHARE: f64 = 0.05;
 
 /// By how much in-phase and quadrature parts differ in power if one of them is made of the high bytes of numbers and
 /// the other of the low bytes.
@@ -251,7 +251,7 @@ impl Ladder {
         if self.inspected == 0 {
             return None;
         }
-        if (self.inner as f64) < HOLLOW * self.inspected as f64 {
+        if (self.inner as f64) < LEAST_INNER_SHARE * self.inspected as f64 {
             return Some(
                 "hardly a sample is in the middle of its range, as if unsigned bytes were read as signed ones or signed as \
                  unsigned: try the other of ci8 and cu8"

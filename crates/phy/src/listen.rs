@@ -51,18 +51,18 @@ impl Options {
     }
 }
 
-/// Why the listener cannot listen.
+/// Why no listener can be made for a sample rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Deaf {
+pub enum UnsupportedRate {
     /// Too few samples per second for any cell.
     #[error("{rate_hz} samples per second are too few: the narrowest cell needs 1920000")]
-    Slow {
+    TooLow {
         /// Samples per second.
         rate_hz: u64,
     },
     /// More samples per second than memory and filters are designed for.
     #[error("{rate_hz} samples per second are too many: resample them to {MOST_RATE_HZ} or fewer")]
-    Fast {
+    TooHigh {
         /// Samples per second.
         rate_hz: u64,
     },
@@ -189,12 +189,12 @@ impl Listener {
     ///
     /// # Errors
     /// If the sample rate is below that of the narrowest cell, or above [`MOST_RATE_HZ`].
-    pub fn new(options: Options) -> Result<Listener, Deaf> {
+    pub fn new(options: Options) -> Result<Listener, UnsupportedRate> {
         if options.rate_hz < VIEW_HZ {
-            return Err(Deaf::Slow { rate_hz: options.rate_hz });
+            return Err(UnsupportedRate::TooLow { rate_hz: options.rate_hz });
         }
         if options.rate_hz > MOST_RATE_HZ {
-            return Err(Deaf::Fast { rate_hz: options.rate_hz });
+            return Err(UnsupportedRate::TooHigh { rate_hz: options.rate_hz });
         }
         Ok(Listener {
             search: Search::by(options.transform, options.max_cfo_hz),

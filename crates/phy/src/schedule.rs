@@ -4,7 +4,7 @@ use airpace_core::Direction;
 use airpace_radio::{Dci, RadioReport};
 
 use crate::cell::Cell;
-use crate::dci::{Audience, Carrier, Extras, Message, Unsayable, pack};
+use crate::dci::{Audience, Carrier, EncodeError, Extras, Message, pack};
 use crate::encode::Data;
 use crate::grid::ControlRegion;
 use crate::pdcch::{LEVELS, Place, Sent, in_common_space, own_space};
@@ -21,7 +21,7 @@ pub struct Announcement {
     /// Grants for which no CCEs were left, by their index in the report: a cell would not have made them.
     pub blocked: Vec<usize>,
     /// Grants that no message can express, by their index, and why.
-    pub unsayable: Vec<(usize, Unsayable)>,
+    pub unencodable: Vec<(usize, EncodeError)>,
 }
 
 /// Places the messages of a cell, subframe by subframe.
@@ -55,7 +55,7 @@ impl Scheduler {
         for (index, dci) in report.dcis.iter().enumerate() {
             match self.say(dci, &sinr_db) {
                 Ok((sent, message)) => said.push((index, sent, message)),
-                Err(why) => announcement.unsayable.push((index, why)),
+                Err(why) => announcement.unencodable.push((index, why)),
             }
         }
         said.sort_by_key(|(index, sent, _)| (std::cmp::Reverse(sent.place.cces), *index));
@@ -88,7 +88,7 @@ impl Scheduler {
     }
 
     /// The message of a grant, with the number of CCEs that it should have and no place yet.
-    fn say(&self, dci: &Dci, sinr_db: &impl Fn(&Dci) -> f64) -> Result<(Sent, Message), Unsayable> {
+    fn say(&self, dci: &Dci, sinr_db: &impl Fn(&Dci) -> f64) -> Result<(Sent, Message), EncodeError> {
         let message = Message::of_dci(&self.carrier, dci)?;
         let audience = Audience::of(dci.rnti).unwrap_or(Audience::User);
         let payload = pack(&self.carrier, Extras::NONE, audience, &message);
@@ -231,7 +231,7 @@ mod tests {
             let announced = scheduler.announce(&report, |dci| {
                 sinrs[usize::from(dci.rnti.0.saturating_sub(100) / 977) % sinrs.len()]
             });
-            assert_eq!(announced.unsayable, []);
+            assert_eq!(announced.unencodable, []);
             assert_eq!(announced.messages.len() + announced.blocked.len(), report.dcis.len());
             let cces = scheduler.cces[usize::from(announced.cfi) - 1];
             let number = (subframe_index % 10) as usize;

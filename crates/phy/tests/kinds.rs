@@ -109,27 +109,29 @@ fn crowds_are_heard_and_rntis_that_others_get() {
 fn check(row: &Row, least: f64) {
     let (rate_hz, samples, sent) = play(row);
     let believed = blind::believed(rate_hz, &samples);
-    let find = |told: &Told| believed.iter().find(|found| is_sent(told, found));
+    let find = |original: &SentMessage| believed.iter().find(|found| is_sent(original, found));
     let mut kinds: BTreeMap<&str, [u32; 3]> = BTreeMap::new();
-    for told in &sent {
-        let kind = kinds.entry(told.kind).or_default();
+    for original in &sent {
+        let kind = kinds.entry(original.kind).or_default();
         kind[0] += 1;
-        if let Some(found) = find(told) {
+        if let Some(found) = find(original) {
             kind[1] += 1;
-            kind[2] += u32::from(is_meant(told, found));
+            kind[2] += u32::from(is_meant(original, found));
         }
     }
     let [all, found, right] =
         kinds.values().fold([0; 3], |sum, kind| std::array::from_fn(|at| sum[at] + kind[at]));
     let others: Vec<_> = believed
         .iter()
-        .filter(|found| !sent.iter().any(|told| is_sent(told, found)))
+        .filter(|found| !sent.iter().any(|original| is_sent(original, found)))
         .map(|found| (found.index, found.format(), found.rnti, found.place, found.confidence))
         .collect();
     let misread: Vec<_> = sent
         .iter()
-        .filter_map(|told| {
-            find(told).filter(|found| !is_meant(told, found)).map(|found| (told.message, found.message))
+        .filter_map(|original| {
+            find(original)
+                .filter(|found| !is_meant(original, found))
+                .map(|found| (original.message, found.message))
         })
         .collect();
     let about = format!(
@@ -147,7 +149,7 @@ fn check(row: &Row, least: f64) {
 }
 
 /// What was sent, and its meaning.
-struct Told {
+struct SentMessage {
     index: u64,
     sent: Sent,
     message: Message,
@@ -155,15 +157,15 @@ struct Told {
 }
 
 /// Whether a found message is the sent one: the same bits, RNTI and place.
-fn is_sent(told: &Told, found: &Found) -> bool {
-    let Told { index, sent, .. } = told;
+fn is_sent(original: &SentMessage, found: &Found) -> bool {
+    let SentMessage { index, sent, .. } = original;
     (*index, sent.rnti, sent.payload, sent.place) == (found.index, found.rnti, found.payload, found.place)
 }
 
 /// Whether a message of these bits was read with its true meaning. Bits do not tell 1B from 1D, 2A from 2B, or 3 from
 /// 3A.
-fn is_meant(told: &Told, found: &Found) -> bool {
-    match (&told.message, &found.message) {
+fn is_meant(original: &SentMessage, found: &Found) -> bool {
+    match (&original.message, &found.message) {
         (Message::Downlink(sent), Message::Downlink(found)) => {
             let likeness = |format| match format {
                 Format::F1D => Format::F1B,
@@ -180,7 +182,7 @@ fn is_meant(told: &Told, found: &Found) -> bool {
 }
 
 /// The sample rate, the received samples, and what was sent.
-fn play(row: &Row) -> (u64, Vec<Complex32>, Vec<Told>) {
+fn play(row: &Row) -> (u64, Vec<Complex32>, Vec<SentMessage>) {
     let bandwidth = Bandwidth::from_prbs(row.prbs).expect("a bandwidth of LTE");
     let cell = Cell {
         pci: 3 * row.prbs + row.users,
@@ -213,19 +215,25 @@ fn play(row: &Row) -> (u64, Vec<Complex32>, Vec<Told>) {
         let number = (at % 10) as usize;
         let least = cell.least_cfi();
         let cfi = least + town.rng.below(u64::from(4 - least)) as u8;
-        let told = town.subframe(at, transmitter.encoder().cces(cfi), row.snr_db);
-        let messages: Vec<Sent> = told.iter().map(|told| told.sent).collect();
-        let data: Vec<Data> = told
+        let originals = town.subframe(at, transmitter.encoder().cces(cfi), row.snr_db);
+        let messages: Vec<Sent> = originals.iter().map(|original| original.sent).collect();
+        let data: Vec<Data> = originals
             .iter()
-            .filter(|told| !matches!(told.message, Message::Uplink(_)))
-            .filter_map(|told| Some(Data { rnti: told.sent.rnti, prbs: told.message.prbs(&town.carrier)? }))
+            .filter(|original| !matches!(original.message, Message::Uplink(_)))
+            .filter_map(|original| {
+                Some(Data { rnti: original.sent.rnti, prbs: original.message.prbs(&town.carrier)? })
+            })
             .collect();
         let sfn = ((FIRST + at / 10) % 1024) as u16;
         let subframe = Subframe { sfn, number, cfi, messages: &messages, answers: &[], data: &data };
         ports.iter_mut().for_each(Vec::clear);
         transmitter.send(&subframe, &mut ports).expect("a subframe that can be sent");
         impair.push(&ports, &mut samples);
-        all.extend(told.into_iter().map(|told| Told { index: FIRST * 10 + told.index, ..told }));
+        all.extend(
+            originals
+                .into_iter()
+                .map(|original| SentMessage { index: FIRST * 10 + original.index, ..original }),
+        );
     }
     (rate_hz, samples, all)
 }
@@ -263,13 +271,13 @@ impl Town {
     }
 
     /// The messages of a subframe.
-    fn subframe(&mut self, at: u64, cces: usize, snr_db: f64) -> Vec<Told> {
-        let mut told: Vec<Told> = Vec::new();
+    fn subframe(&mut self, at: u64, cces: usize, snr_db: f64) -> Vec<SentMessage> {
+        let mut originals: Vec<SentMessage> = Vec::new();
         let mut taken = [PrbSet::EMPTY; 3];
         let number = (at % 10) as usize;
         for _ in 0..24 {
             let Some((rnti, kind, message)) = self.message(at) else { continue };
-            if told.iter().any(|other| other.sent.rnti == rnti) {
+            if originals.iter().any(|other| other.sent.rnti == rnti) {
                 continue;
             }
             let audience = match message {
@@ -304,7 +312,7 @@ impl Town {
                     }
                 })
                 .filter(|place| place.range().end <= cces && whole * bits <= part * place.bits().len())
-                .filter(|place| !told.iter().any(|other| other.sent.place.overlaps(*place)))
+                .filter(|place| !originals.iter().any(|other| other.sent.place.overlaps(*place)))
                 .collect();
             if places.is_empty() {
                 continue;
@@ -314,10 +322,10 @@ impl Town {
                 *taken = taken.union(wanted);
             }
             self.commit(at, rnti, &message);
-            told.push(Told { index: at, sent: Sent { rnti, payload, place }, message, kind });
+            originals.push(SentMessage { index: at, sent: Sent { rnti, payload, place }, message, kind });
         }
-        told.sort_by_key(|told| told.sent.place);
-        told
+        originals.sort_by_key(|original| original.sent.place);
+        originals
     }
 
     /// A message for some user, if the random numbers give one that exists.

@@ -347,7 +347,7 @@ fn a_gap_of_weeks_is_over_at_once() {
 #[test]
 fn rates_and_offsets_beyond_all_reason_are_refused_or_cut() {
     for rate_hz in [0, 1_919_999, 500_000_001, u64::MAX] {
-        let refused = Listener::new(Options::new(rate_hz)).err().map(|deaf| deaf.to_string());
+        let refused = Listener::new(Options::new(rate_hz)).err().map(|error| error.to_string());
         assert!(refused.is_some_and(|text| text.contains(&rate_hz.to_string())));
     }
     for max_cfo_hz in [f64::NAN, f64::INFINITY, -1.0] {

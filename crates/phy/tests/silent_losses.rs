@@ -28,7 +28,7 @@ fn scene(prbs: u16, fft_size: usize) -> Scene {
 }
 
 /// What a decoder reported about a cell.
-struct Told {
+struct Decoded {
     /// Subframes that were reported, with or without messages.
     subframes: BTreeSet<u64>,
     /// Messages by subframe.
@@ -36,19 +36,19 @@ struct Told {
     faint: u64,
 }
 
-fn decode(rate_hz: u64, samples: &[Complex32]) -> Told {
+fn decode(rate_hz: u64, samples: &[Complex32]) -> Decoded {
     let (outputs, decoder) = blind::decode(rate_hz, samples);
-    let mut told =
-        Told { subframes: BTreeSet::new(), messages: BTreeMap::new(), faint: decoder.ladder().faint };
+    let mut decoded =
+        Decoded { subframes: BTreeSet::new(), messages: BTreeMap::new(), faint: decoder.ladder().faint };
     for output in outputs {
         if let Output::Subframe(reading) = &output {
-            told.subframes.insert(reading.index);
+            decoded.subframes.insert(reading.index);
         }
         for found in blind::messages(output) {
-            *told.messages.entry(found.index).or_default() += 1;
+            *decoded.messages.entry(found.index).or_default() += 1;
         }
     }
-    told
+    decoded
 }
 
 /// Subframes in which something was sent, and how many messages.
@@ -72,22 +72,22 @@ fn a_subframe_that_was_not_heard_is_never_told_to_be_idle() {
             for at_ms in [4.3, 42.05, 60.7] {
                 let at = (at_ms * subframe as f64) as usize;
                 let rest = [&samples[..at], &samples[at + lost..]].concat();
-                let told = decode(rate_hz, &rest);
+                let decoded = decode(rate_hz, &rest);
                 let what = format!("{prbs} PRBs, {lost} of {subframe} samples lost after {at_ms} ms");
-                let deaf: Vec<u64> = told
+                let deaf: Vec<u64> = decoded
                     .subframes
                     .iter()
-                    .filter(|index| busy.contains_key(index) && !told.messages.contains_key(index))
+                    .filter(|index| busy.contains_key(index) && !decoded.messages.contains_key(index))
                     .copied()
                     .collect();
                 assert!(deaf.is_empty(), "{what}: subframes {deaf:?} were not idle");
                 let gone = (lost / subframe) as u64;
-                let heard = told.subframes.len() as u64;
+                let heard = decoded.subframes.len() as u64;
                 assert!(heard + gone + MOST_MISSED >= SUBFRAMES, "{what}: only {heard} subframes are told");
                 // Before the first subframe that came whole, none is expected.
-                let first = told.subframes.first().copied().unwrap_or_default();
+                let first = decoded.subframes.first().copied().unwrap_or_default();
                 let missing = SUBFRAMES - first - heard;
-                assert!(missing <= told.faint + gone + 1, "{what}: {missing} are missing without a word");
+                assert!(missing <= decoded.faint + gone + 1, "{what}: {missing} are missing without a word");
             }
         }
     }
@@ -106,13 +106,13 @@ fn losses_that_go_on_cost_a_subframe_or_two_each() {
         let pieces = samples[10 * subframe..].chunks(20 * subframe + subframe / 5);
         let losses = pieces.len() as u64;
         pieces.for_each(|piece| rest.extend_from_slice(piece.get(lost..).unwrap_or_default()));
-        let told = decode(fft_size as u64 * 15_000, &rest);
-        let deaf = told
+        let decoded = decode(fft_size as u64 * 15_000, &rest);
+        let deaf = decoded
             .subframes
             .iter()
-            .find(|index| busy.contains_key(index) && !told.messages.contains_key(index));
+            .find(|index| busy.contains_key(index) && !decoded.messages.contains_key(index));
         assert_eq!(deaf, None, "{lost} samples lost every 20 ms: a subframe was not idle");
-        let heard = told.subframes.len() as u64;
+        let heard = decoded.subframes.len() as u64;
         assert!(
             heard + 2 * losses >= SUBFRAMES,
             "{lost} samples lost every 20 ms: {heard} subframes are told"
@@ -131,12 +131,12 @@ fn a_fading_cell_is_heard_all_along() {
     ] {
         let scene = Scene { snr_db, fading: Some((profile, doppler_hz)), subframes: 200, ..scene(25, 384) };
         let (samples, sent) = scene.play();
-        let told = decode(384 * 15_000, &samples);
+        let decoded = decode(384 * 15_000, &samples);
         let busy = busy(&sent);
-        let missing: Vec<_> = busy.keys().filter(|index| !told.subframes.contains(index)).collect();
+        let missing: Vec<_> = busy.keys().filter(|index| !decoded.subframes.contains(index)).collect();
         println!(
             "{profile:?} {doppler_hz} Hz {snr_db} dB: {} told, missing {missing:?}",
-            told.subframes.len()
+            decoded.subframes.len()
         );
         assert!(
             100 * missing.len() <= 2 * busy.len(),
@@ -153,7 +153,7 @@ fn a_cell_that_is_weaker_from_now_on_is_still_told() {
     let (noisy, _) = Scene { snr_db: 8.0, ..quiet }.play();
     let at = samples.len() / 3;
     samples[at..].copy_from_slice(&noisy[at..]);
-    let told = decode(384 * 15_000, &samples);
-    let missing: Vec<_> = (0..300).filter(|index| !told.subframes.contains(index)).collect();
+    let decoded = decode(384 * 15_000, &samples);
+    let missing: Vec<_> = (0..300).filter(|index| !decoded.subframes.contains(index)).collect();
     assert!(missing.len() <= 20, "an idle cell is not told of in {missing:?}");
 }

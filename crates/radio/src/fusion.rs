@@ -51,7 +51,7 @@ struct Source {
     is_stalled: bool,
     /// The cell came back after the fusion had not waited for it: where the others were when the cell was last away
     /// from them.
-    away: Option<u64>,
+    last_apart: Option<u64>,
     /// What still comes from the cell comes at once.
     is_leaving: bool,
     /// Nothing more comes from the cell.
@@ -159,7 +159,7 @@ impl Fusion {
     /// Finds cells that fell behind, and cells that caught up.
     fn mark(&mut self) {
         let all = || self.cells.values().filter(|source| !source.is_leaving && !source.has_ended);
-        let steady = all().filter(|source| !source.is_stalled && source.away.is_none());
+        let steady = all().filter(|source| !source.is_stalled && source.last_apart.is_none());
         let newest = steady.filter_map(Source::newest).max();
         let Some(newest) = newest.or_else(|| all().filter_map(Source::newest).max()) else { return };
         let oldest = self.waiting.keys().next().copied().unwrap_or(newest);
@@ -171,12 +171,12 @@ impl Fusion {
                 source.is_stalled = true;
                 self.stalls.push(Fused::Stalled(carrier));
             } else if source.is_stalled && is_beside {
-                (source.is_stalled, source.away) = (false, Some(newest));
+                (source.is_stalled, source.last_apart) = (false, Some(newest));
                 self.stalls.push(Fused::Back(carrier));
-            } else if source.away.is_some() && !is_beside {
-                source.away = Some(newest);
+            } else if source.last_apart.is_some() && !is_beside {
+                source.last_apart = Some(newest);
             }
-            source.away = source.away.filter(|away| newest.saturating_sub(*away) <= self.patience);
+            source.last_apart = source.last_apart.filter(|at| newest.saturating_sub(*at) <= self.patience);
         }
     }
 

@@ -30,16 +30,13 @@ const ALONE: &str = r#"
 
 #[test]
 fn what_was_granted_is_what_is_told() {
-    let told = Told::of(BUSY, "{ snr_db = 20 }");
-    assert_eq!(
-        told.subframes, 1499,
-        "every subframe that ended is told, those before the cell was found too"
-    );
-    assert!(told.latest_ms <= 20, "the first waited {} ms until the cell was found", told.latest_ms);
-    let (granted, found) = (told.granted.len(), told.granted.intersection(&told.told).count());
+    let log = GrantLog::of(BUSY, "{ snr_db = 20 }");
+    assert_eq!(log.subframes, 1499, "every subframe that ended is told, those before the cell was found too");
+    assert!(log.latest_ms <= 20, "the first waited {} ms until the cell was found", log.latest_ms);
+    let (granted, found) = (log.granted.len(), log.granted.intersection(&log.reported).count());
     assert!(granted > 1500, "{granted} grants make a busy cell");
     assert!(found as f64 >= 0.995 * granted as f64, "{found} of {granted} grants are told as they were made");
-    let wrong: Vec<_> = told.told.difference(&told.granted).collect();
+    let wrong: Vec<_> = log.reported.difference(&log.granted).collect();
     assert!(wrong.len() * 200 <= granted, "nobody made these: {wrong:?}");
 }
 
@@ -107,10 +104,10 @@ fn with(text: &str, decoder: Option<&str>) -> Scenario {
 }
 
 /// What a grant says as far as its message can: subframe, for whom, what.
-type Said =
+type GrantKey =
     (u64, Rnti, Direction, DciFormat, Vec<(u16, u16)>, [Option<u8>; 2], [Bits; 2], [bool; 2], Option<u8>);
 
-fn said(report: &RadioReport, dci: &Dci) -> Said {
+fn grant_key(report: &RadioReport, dci: &Dci) -> GrantKey {
     let runs = |prbs: PrbSet| prbs.runs().collect();
     // An uplink grant names no process: its subframe does.
     let harq = (dci.direction == Direction::Downlink).then_some(dci.harq);
@@ -119,7 +116,7 @@ fn said(report: &RadioReport, dci: &Dci) -> Said {
 }
 
 /// What was granted, and what a device was told of it.
-struct Told {
+struct GrantLog {
     scheduler: Scheduler,
     now_ms: u64,
     /// Subframes that were told.
@@ -127,13 +124,13 @@ struct Told {
     /// The longest from a subframe's begin until it was told.
     latest_ms: u64,
     /// Grants that found a place among the messages of their subframe.
-    granted: BTreeSet<Said>,
-    told: BTreeSet<Said>,
+    granted: BTreeSet<GrantKey>,
+    reported: BTreeSet<GrantKey>,
 }
 
-impl Told {
+impl GrantLog {
     /// Of a run of PBE-CC.
-    fn of(text: &str, decoder: &str) -> Told {
+    fn of(text: &str, decoder: &str) -> GrantLog {
         let cell = Cell {
             pci: 1,
             bandwidth: Bandwidth::from_prbs(15).unwrap(),
@@ -142,26 +139,26 @@ impl Told {
             phich_duration: PhichDuration::Normal,
             phich_resource: PhichResource::One,
         };
-        let mut told = Told {
+        let mut log = GrantLog {
             scheduler: Scheduler::new(&cell),
             now_ms: 0,
             subframes: 0,
             latest_ms: 0,
             granted: BTreeSet::new(),
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
         };
         let pbe = SchemeSpec::parse("pbe").unwrap();
-        airpace_sim::run(&with(text, Some(decoder)), &pbe, 1, &mut told, &mut |_| ControlFlow::Continue(()))
+        airpace_sim::run(&with(text, Some(decoder)), &pbe, 1, &mut log, &mut |_| ControlFlow::Continue(()))
             .unwrap();
-        told
+        log
     }
 }
 
-impl Recorder for Told {
+impl Recorder for GrantLog {
     fn record(&mut self, event: Event<'_>) {
         let report = match event {
             Event::Subframe(subframe) => subframe.report,
-            Event::Reported(reported) => return self.be_told(reported.report),
+            Event::Reported(reported) => return self.record_report(reported.report),
             _ => return,
         };
         // A subframe is told after its end, the last one never.
@@ -171,7 +168,7 @@ impl Recorder for Told {
         }
         let blocked = self.scheduler.announce(report, implied_sinr_db).blocked;
         let sent = report.dcis.iter().enumerate().filter(|(index, _)| !blocked.contains(index));
-        self.granted.extend(sent.map(|(_, dci)| said(report, dci)));
+        self.granted.extend(sent.map(|(_, dci)| grant_key(report, dci)));
     }
 
     fn wants(&self, detail: Detail) -> bool {
@@ -179,10 +176,10 @@ impl Recorder for Told {
     }
 }
 
-impl Told {
-    fn be_told(&mut self, report: &RadioReport) {
+impl GrantLog {
+    fn record_report(&mut self, report: &RadioReport) {
         self.subframes += 1;
         self.latest_ms = self.latest_ms.max(self.now_ms - report.slot.index);
-        self.told.extend(report.dcis.iter().map(|dci| said(report, dci)));
+        self.reported.extend(report.dcis.iter().map(|dci| grant_key(report, dci)));
     }
 }

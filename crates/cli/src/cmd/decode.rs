@@ -167,8 +167,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         if ready.is_none() {
             sink.flush()?;
         }
-        let Some(told) = ready.or_else(|| decoding.next()) else { break };
-        sink.take(told?)?;
+        let Some(event) = ready.or_else(|| decoding.next()) else { break };
+        sink.take(event?)?;
         sink.progress(decoding.share(), decoding.at_ms());
     }
     let verdict = sink.finish();

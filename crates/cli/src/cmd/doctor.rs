@@ -108,9 +108,12 @@ fn build() -> String {
 
 fn findings(checkout: Option<&Path>) -> Vec<Finding> {
     let mut findings = vec![
-        there("simulator", "simulated cells and trace replay, on a virtual clock"),
-        there("modem logs", "recorded logs, live ports, the daemon, a modem to test against: `airpace diag`"),
-        there("recorded radio", "the control channel of LTE cells in radio samples: `airpace decode`"),
+        present("simulator", "simulated cells and trace replay, on a virtual clock"),
+        present(
+            "modem logs",
+            "recorded logs, live ports, the daemon, a modem to test against: `airpace diag`",
+        ),
+        present("recorded radio", "the control channel of LTE cells in radio samples: `airpace decode`"),
         command(),
         modem(),
         wireshark(),
@@ -124,13 +127,13 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
 }
 
 /// What every build has.
-fn there(name: &'static str, detail: &str) -> Finding {
+fn present(name: &'static str, detail: &str) -> Finding {
     Finding { name, is_there: true, detail: detail.to_owned(), remedy: String::new() }
 }
 
 /// What the project plans and this version does not have: nothing can be installed for it.
 fn absent(name: &'static str, detail: &str) -> Finding {
-    Finding { is_there: false, ..there(name, detail) }
+    Finding { is_there: false, ..present(name, detail) }
 }
 
 /// Whether shells find the program, and which.

@@ -363,8 +363,8 @@ impl Sender {
         self.sent.subframes = report.slot.index + 1;
         self.sent.messages += announcement.messages.len() as u64;
         self.sent.blocked += announcement.blocked.len() as u64;
-        self.sent.unsayable += announcement.unsayable.len() as u64;
-        if let (None, Some((index, why))) = (&self.sent.first_unsayable, announcement.unsayable.first()) {
+        self.sent.unsayable += announcement.unencodable.len() as u64;
+        if let (None, Some((index, why))) = (&self.sent.first_unsayable, announcement.unencodable.first()) {
             let rnti = report.dcis[*index].rnti.0;
             self.sent.first_unsayable = Some(format!("subframe {}, RNTI {rnti}: {why}", report.slot.index));
         }

@@ -7,7 +7,7 @@ use airpace_cc::biscay::grants::BlockTable;
 use airpace_core::tables::lte;
 use airpace_core::{Direction, Rate};
 use airpace_diag::bandwidth::Bandwidth;
-use airpace_diag::grant::Told;
+use airpace_diag::grant::GrantReport;
 use airpace_diag::grant::report::Reports;
 use airpace_diag::source::Item;
 use airpace_diag::{Format, Message, ModemOptions, Radio};
@@ -159,8 +159,8 @@ fn both_series(log: &[u8]) -> (Vec<Option<Rate>>, Vec<Rate>) {
     let (mut series, mut reports) = (Bandwidth::new(100), Reports::new(Radio::FIRST));
     Format::Hdlc.visit(log, |_, item| {
         if let Item::Message(Message::Log(packet)) = item {
-            series.push(&packet, |told| {
-                if let Told::Grant(grant) = told {
+            series.push(&packet, |report| {
+                if let GrantReport::Grant(grant) = report {
                     reports.push(grant);
                 }
             });

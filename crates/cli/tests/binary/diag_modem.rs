@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use airpace_core::{Bits, Direction, Time};
-use airpace_diag::grant::{Grants, Source, Told};
+use airpace_diag::grant::{GrantReport, Grants, Source};
 use airpace_diag::{
     Buffering, Drain, Framing, Line, LogCode, LogPacket, Radio, Session, SessionOptions, Stamp, State, frame,
     log,
@@ -181,8 +181,8 @@ fn a_simulated_cells_grants_come_as_a_modem_logs_them() {
     for (code, stamp, payload) in &came {
         let packet = LogPacket { radio: Radio::FIRST, code: *code, stamp: *stamp, payload };
         log::read(&packet).unwrap_or_else(|error| panic!("{error}"));
-        grants.push(&packet, |told| {
-            if let Told::Grant(grant) = told
+        grants.push(&packet, |report| {
+            if let GrantReport::Grant(grant) = report
                 && grant.direction == Direction::Downlink
             {
                 said += 1;

@@ -82,7 +82,7 @@ fn is_there(need: &str) -> bool {
 
 /// Follows a page: all of its blocks in one shell, so that what is exported or started holds for those below.
 pub fn follow(page: &Page, how: &How) -> Followed {
-    let desk = Desk::new(page, how);
+    let workspace = Workspace::new(page, how);
     let mut followed = Followed::default();
     // The blocks' typed parts in order: what each printed is in the file of its number.
     let mut typed: Vec<(&Block, &Typed)> = vec![];
@@ -97,32 +97,32 @@ pub fn follow(page: &Page, how: &How) -> Followed {
         match &block.kind {
             Kind::File(name, text) => {
                 // Kept when its turn comes: an earlier block may have removed what is there.
-                let kept = desk.said.join(format!("{}-{}", block.line, name.replace('/', "-")));
+                let kept = workspace.said.join(format!("{}-{}", block.line, name.replace('/', "-")));
                 fs::write(&kept, text).expect("a file to keep");
                 script += &format!("cp '{}' '{name}'\n", kept.display());
             }
             Kind::Commands(commands) => {
                 for command in commands {
-                    script += &desk.step(typed.len(), &command.text, block.exit);
+                    script += &workspace.step(typed.len(), &command.text, block.exit);
                     typed.push((block, command));
                 }
             }
             Kind::Python(python) => {
-                let kept = desk.said.join(format!("{}.py", block.line));
+                let kept = workspace.said.join(format!("{}.py", block.line));
                 fs::write(&kept, &python.text).expect("a file to keep");
                 let words = format!("'{}' '{}'\n", python_itself(), kept.display());
-                script += &desk.step(typed.len(), &words, 0);
+                script += &workspace.step(typed.len(), &words, 0);
                 typed.push((block, python));
             }
         }
     }
-    script += &format!("echo {} > '{}'\n", typed.len(), desk.reached.display());
-    let (code, left) = desk.run(&script, how);
+    script += &format!("echo {} > '{}'\n", typed.len(), workspace.reached.display());
+    let (code, left) = workspace.run(&script, how);
     let reached =
-        fs::read_to_string(&desk.reached).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        fs::read_to_string(&workspace.reached).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     let mut said = vec![];
     for (number, (_, typed)) in typed.iter().enumerate().take(reached) {
-        let came = fs::read_to_string(desk.said.join(number.to_string())).unwrap_or_default();
+        let came = fs::read_to_string(workspace.said.join(number.to_string())).unwrap_or_default();
         let Some(output) = &typed.output else { continue };
         if let Err(difference) = output::compare(&output.text, &came) {
             let Typed { text, .. } = typed;
@@ -132,7 +132,7 @@ pub fn follow(page: &Page, how: &How) -> Followed {
         said.push((output, came));
     }
     if let Some((block, typed)) = typed.get(reached) {
-        let came = fs::read_to_string(desk.said.join(reached.to_string())).unwrap_or_default();
+        let came = fs::read_to_string(workspace.said.join(reached.to_string())).unwrap_or_default();
         let (path, line, text) = (&page.path, block.line, typed.text.trim_end());
         followed
             .failed
@@ -185,7 +185,7 @@ fn free_ports(page: &Page) -> Vec<(String, String)> {
 }
 
 /// Where a page is followed.
-struct Desk {
+struct Workspace {
     /// Removed with all that is in it.
     folder: tempfile::TempDir,
     /// What commands printed, and what they are given.
@@ -196,8 +196,8 @@ struct Desk {
     ports: Vec<(String, String)>,
 }
 
-impl Desk {
-    fn new(page: &Page, how: &How) -> Desk {
+impl Workspace {
+    fn new(page: &Page, how: &How) -> Workspace {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = |name: &str| folder.path().join(name);
         for name in ["bin", "home", "said", "here"] {
@@ -214,7 +214,7 @@ impl Desk {
             symlink(&how.binary, path("here/airpace")).expect("a link");
         }
         let (said, reached) = (path("said"), path("reached"));
-        Desk { folder, said, reached, ports: free_ports(page) }
+        Workspace { folder, said, reached, ports: free_ports(page) }
     }
 
     /// The words of the script that do one step and keep what it prints.

@@ -4,7 +4,7 @@ use airpace_core::Bytes;
 use airpace_radio::{BitLayer, OwnRadio, PrbSet, Rnti, Scope, Slot};
 
 use super::*;
-use crate::grant::{Grant, Grants, Source, Told};
+use crate::grant::{Grant, GrantReport, Grants, Source};
 use crate::kpi::{Extractor, Subscription};
 use crate::packet::{LogPacket, Radio};
 use crate::stamp::Stamp;
@@ -81,8 +81,8 @@ fn packet(composed: &Composed) -> LogPacket<'_> {
 fn grants(all: &[Composed]) -> Vec<Grant> {
     let (mut reader, mut grants) = (Grants::new(), vec![]);
     for composed in all {
-        reader.push(&packet(composed), |told| {
-            if let Told::Grant(grant) = told {
+        reader.push(&packet(composed), |report| {
+            if let GrantReport::Grant(grant) = report {
                 grants.push(grant);
             }
         });

@@ -9,7 +9,7 @@ use airpace_radio::{CarrierId, DciFormat, Numerology, PrbSet};
 use super::clock::FrameClock;
 use super::dci::{self, CHECKSUM_BITS};
 use super::origin::{Column, ORIGINS, OWN, Origin, Shape};
-use super::{Block, Checksum, Grant, Oracle, Rat, Source, Sum, Told};
+use super::{Block, Checksum, Grant, GrantReport, Oracle, Rat, Source, Sum};
 use crate::layout::{Cell, MOST, Pick, Version};
 use crate::log;
 use crate::packet::{LogCode, LogPacket, Radio};
@@ -141,9 +141,9 @@ impl Grants {
         self.widths.get(&(radio, carrier.0)).copied()
     }
 
-    /// Takes a packet. `told` gets what it says about the phone's own grants, in its order. Packets of other codes are
+    /// Takes a packet. `each` gets what it says about the phone's own grants, in its order. Packets of other codes are
     /// ignored.
-    pub fn push(&mut self, packet: &LogPacket<'_>, mut told: impl FnMut(Told)) {
+    pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(GrantReport)) {
         let Ok(at) = ORIGINS.binary_search_by_key(&packet.code.0, |origin| origin.code) else { return };
         let Some(Ok(version)) = log::code(packet.code).map(|code| code.version(packet.payload)) else {
             self.troubles.misfits += 1;
@@ -160,9 +160,10 @@ impl Grants {
         let result = plan.pick.visit(packet.payload, |cells| rows.push(Row::of(&plan, cells)));
         self.troubles.misfits += u64::from(result.is_err());
         match plan.origin.shape {
-            Shape::Sum => {
-                rows.iter().filter_map(|row| sum(packet, &plan, row)).for_each(|sum| told(Told::Sum(sum)))
-            }
+            Shape::Sum => rows
+                .iter()
+                .filter_map(|row| sum(packet, &plan, row))
+                .for_each(|sum| each(GrantReport::Sum(sum))),
             Shape::Cell => rows.iter().for_each(|row| self.of_cell(packet, &plan, row)),
             shape => {
                 let mut before: Option<Grant> = None;
@@ -180,13 +181,13 @@ impl Grants {
                         }
                         _ => {
                             if let Some(whole) = before.replace(grant) {
-                                told(Told::Grant(self.followed(whole)));
+                                each(GrantReport::Grant(self.followed(whole)));
                             }
                         }
                     }
                 }
                 if let Some(whole) = before {
-                    told(Told::Grant(self.followed(whole)));
+                    each(GrantReport::Grant(self.followed(whole)));
                 }
             }
         }

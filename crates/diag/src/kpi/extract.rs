@@ -3,7 +3,7 @@
 use super::plan::{self, CodePlan};
 use super::trouble::Troubles;
 use super::{Kind, Reason, Subscription, Trouble, Wanted};
-use crate::layout::{Told, Verified, Version};
+use crate::layout::{Verified, Version, Visited};
 use crate::packet::{LogCode, LogPacket};
 use crate::stamp::Stamp;
 
@@ -167,8 +167,8 @@ impl Extractor {
             return news;
         };
         let is_of_radio = |wanted: usize| states[wanted].wanted.radio == packet.radio;
-        for &wanted in layout.lacks.iter().filter(|&&wanted| is_of_radio(wanted)) {
-            count(Some(version), Reason::Lacks(wanted));
+        for &wanted in layout.missing.iter().filter(|&&wanted| is_of_radio(wanted)) {
+            count(Some(version), Reason::MissingKpi(wanted));
         }
         for group in &layout.groups {
             if !group.uses.iter().any(|one| is_of_radio(one.wanted)) {
@@ -177,10 +177,10 @@ impl Extractor {
             for one in &group.uses {
                 rows[one.wanted] = Rows::default();
             }
-            let fits = group.pick.visit_carefully(packet.payload, |told| {
-                let (row, verified) = match told {
-                    Told::Row(row, verified) => (row, verified),
-                    Told::Unknown(id, kind) => return count(Some(version), Reason::Subpacket(id, kind)),
+            let fits = group.pick.visit_carefully(packet.payload, |visited| {
+                let (row, verified) = match visited {
+                    Visited::Row(row, verified) => (row, verified),
+                    Visited::Unknown(id, kind) => return count(Some(version), Reason::Subpacket(id, kind)),
                 };
                 for one in group.uses.iter().filter(|one| is_of_radio(one.wanted)) {
                     let sample = |value| Sample {

@@ -15,7 +15,7 @@ pub struct Origin {
     /// them is not an origin.
     pub value: &'static [&'static str],
     /// How the value is made from the fields.
-    pub turn: Turn,
+    pub formula: Formula,
     /// What must hold for a row to count.
     pub when: &'static [When],
     /// A value must be larger than this to be a sample: the modem writes this value for what it has not measured.
@@ -25,12 +25,12 @@ pub struct Origin {
     /// The only versions from which the value can be made; empty: all versions that have the fields.
     pub versions: &'static [Version],
     /// Whether it counts in addition to the previous origin, which reports other things, and not in its place.
-    pub beside: bool,
+    pub is_additional: bool,
 }
 
 /// How a value is made from fields.
 #[derive(Clone, Copy, Debug)]
-pub enum Turn {
+pub enum Formula {
     /// The first field that is there.
     First,
     /// The first that is there, plus this.
@@ -125,18 +125,18 @@ impl Origin {
             kpi,
             code: LogCode(code),
             value,
-            turn: Turn::First,
+            formula: Formula::First,
             when: &[],
             above: None,
             rows: None,
             versions: &[],
-            beside: false,
+            is_additional: false,
         }
     }
 
-    /// The same, made in this way.
-    pub const fn turned(self, turn: Turn) -> Origin {
-        Origin { turn, ..self }
+    /// The same, made by this formula.
+    pub const fn formula(self, formula: Formula) -> Origin {
+        Origin { formula, ..self }
     }
 
     /// The same, from rows for which this holds.
@@ -160,8 +160,8 @@ impl Origin {
     }
 
     /// The same, in addition to the previous origin.
-    pub const fn beside(self) -> Origin {
-        Origin { beside: true, ..self }
+    pub const fn additional(self) -> Origin {
+        Origin { is_additional: true, ..self }
     }
 }
 

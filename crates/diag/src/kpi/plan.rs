@@ -3,7 +3,7 @@
 
 use std::ptr;
 
-use super::origin::{Control, Is, Origin, Place, Turn, When};
+use super::origin::{Control, Formula, Is, Origin, Place, When};
 use super::qualcomm::{ORIGINS, PLACES};
 use super::{Kpi, Source, Subscription, What};
 use crate::layout::{Cell, Code, Layout, Leaf, MOST, Part, Pick, Shown};
@@ -19,7 +19,7 @@ pub(super) fn origins(kpi: &str) -> impl Iterator<Item = &'static Origin> {
 /// The origins of a KPI with their ranks. All origins of one rank count, but only the lowest rank is used.
 fn ranked(kpi: &str) -> impl Iterator<Item = (usize, &'static Origin)> {
     origins(kpi).scan(None, |rank: &mut Option<usize>, origin| {
-        *rank = Some(rank.map_or(0, |rank| rank + usize::from(!origin.beside)));
+        *rank = Some(rank.map_or(0, |rank| rank + usize::from(!origin.is_additional)));
         Some(((*rank)?, origin))
     })
 }
@@ -53,7 +53,7 @@ pub(super) struct LayoutPlan {
     pub layout: &'static Layout,
     pub groups: Vec<Group>,
     /// Wanted values of the code that cannot be made from this layout.
-    pub lacks: Vec<usize>,
+    pub missing: Vec<usize>,
 }
 
 /// Fields of the same records, read in one go.
@@ -127,7 +127,7 @@ impl CodePlan {
 
 impl LayoutPlan {
     fn new(code: LogCode, layout: &'static Layout, subscription: &Subscription) -> LayoutPlan {
-        let mut plan = LayoutPlan { layout, groups: vec![], lacks: vec![] };
+        let mut plan = LayoutPlan { layout, groups: vec![], missing: vec![] };
         let mut begun = vec![];
         for (wanted, name) in subscription.iter().enumerate() {
             let drafts: Vec<(usize, Draft)> = match &name.what {
@@ -141,7 +141,7 @@ impl LayoutPlan {
                 What::Field(..) => continue,
             };
             if drafts.is_empty() && name.codes().contains(&code) {
-                plan.lacks.push(wanted);
+                plan.missing.push(wanted);
             }
             for (rank, draft) in drafts {
                 plan.add(wanted, rank, draft, &mut begun);
@@ -175,7 +175,7 @@ impl LayoutPlan {
                 return;
             }
         }
-        self.lacks.push(wanted);
+        self.missing.push(wanted);
     }
 }
 
@@ -343,18 +343,18 @@ impl Make {
     /// `None` if the layout has none of the names.
     fn new(layout: &'static Layout, origin: &Origin) -> Option<Make> {
         let leaves: Vec<Leaf> = origin.value.iter().flat_map(|path| layout.find(path)).collect();
-        Some(match origin.turn {
-            Turn::First => Make::First { factor: 1.0, offset: 0.0 },
-            Turn::Plus(offset) => Make::First { factor: 1.0, offset },
-            Turn::Times(factor) => Make::First { factor, offset: 0.0 },
-            Turn::Signed => Make::Signed { bits: leaves.first()?.field?.width },
-            Turn::Largest => Make::Largest,
-            Turn::Sum => Make::Sum,
-            Turn::Quotient if leaves.len() < 2 => return None,
-            Turn::Quotient => Make::Quotient,
-            Turn::TwoToThe => Make::TwoToThe,
-            Turn::One => Make::One,
-            Turn::Named(meanings) => {
+        Some(match origin.formula {
+            Formula::First => Make::First { factor: 1.0, offset: 0.0 },
+            Formula::Plus(offset) => Make::First { factor: 1.0, offset },
+            Formula::Times(factor) => Make::First { factor, offset: 0.0 },
+            Formula::Signed => Make::Signed { bits: leaves.first()?.field?.width },
+            Formula::Largest => Make::Largest,
+            Formula::Sum => Make::Sum,
+            Formula::Quotient if leaves.len() < 2 => return None,
+            Formula::Quotient => Make::Quotient,
+            Formula::TwoToThe => Make::TwoToThe,
+            Formula::One => Make::One,
+            Formula::Named(meanings) => {
                 let mut values = vec![];
                 for &(name, value) in meanings {
                     values
@@ -365,7 +365,7 @@ impl Make {
                 }
                 Make::Named(values)
             }
-            Turn::Element(direction, control) => Make::Element(direction, control),
+            Formula::Element(direction, control) => Make::Element(direction, control),
         })
     }
 }

@@ -1,14 +1,14 @@
 //! Where the KPIs are in Qualcomm's log packets.
 //!
 //! If several kinds of packets carry a KPI, the first one in the list speaks and the others are silent; or all speak,
-//! if they report different things ([`beside`](Origin::beside)). Comments in the list say why one is preferred.
+//! if they report different things ([`additional`](Origin::additional)). Comments in the list say why one is preferred.
 
 mod places;
 
 pub use places::PLACES;
 
 use super::origin::Control::{BufferStatus, PowerHeadroom, TimingAdvance};
-use super::origin::Turn::{Element, Largest, Named, One, Plus, Quotient, Signed, Sum, Times, TwoToThe};
+use super::origin::Formula::{Element, Largest, Named, One, Plus, Quotient, Signed, Sum, Times, TwoToThe};
 use super::origin::{Origin, When};
 use crate::layout::Version;
 use crate::mac::Direction::{Down, Up};
@@ -82,7 +82,7 @@ pub static ORIGINS: &[Origin] = &[
     cell("lte.snr", &[
         "subpackets.cells.ftl_snr_rx_0", "subpackets.cells.ftl_snr_rx_1", "subpackets.cells.ftl_snr_rx_2",
         "subpackets.cells.ftl_snr_rx_3", "subpackets.ftl_snr_rx_0", "subpackets.ftl_snr_rx_1",
-    ]).turned(Largest).above(NO_SNR),
+    ]).formula(Largest).above(NO_SNR),
     cell("lte.snr.rx0", &["subpackets.cells.ftl_snr_rx_0", "subpackets.ftl_snr_rx_0"]).above(NO_SNR),
     cell("lte.snr.rx1", &["subpackets.cells.ftl_snr_rx_1", "subpackets.ftl_snr_rx_1"]).above(NO_SNR),
     cell("lte.sir", &["subpackets.cells.projected_sir"]),
@@ -94,30 +94,30 @@ pub static ORIGINS: &[Origin] = &[
 
     // Reports come with data when the cell asks for them, and on the control channel from time to time: both count.
     Origin::new("lte.cqi", 0xB14E, &["wideband_cqi_cw0"]),
-    Origin::new("lte.cqi", 0xB14D, &["cqi_cw0"]).when(NO_RANK).beside(),
+    Origin::new("lte.cqi", 0xB14D, &["cqi_cw0"]).when(NO_RANK).additional(),
     Origin::new("lte.cqi.second", 0xB14E, &["wideband_cqi_cw1"]).when(&[When::not_named("rank_index", &["Rank 1"])]),
     Origin::new("lte.cqi.second", 0xB14D, &["cqi_cw1"])
-        .when(&[When::not_named("pucch_report_type", RANK), When::is_not("cqi_cw1", 0)]).beside(),
-    Origin::new("lte.ri", 0xB14E, &["rank_index"]).turned(Plus(1.0)),
+        .when(&[When::not_named("pucch_report_type", RANK), When::is_not("cqi_cw1", 0)]).additional(),
+    Origin::new("lte.ri", 0xB14E, &["rank_index"]).formula(Plus(1.0)),
     Origin::new("lte.ri", 0xB14D, &["rank_index"])
-        .turned(Plus(1.0)).when(&[When::named("pucch_report_type", RANK)]).beside(),
+        .formula(Plus(1.0)).when(&[When::named("pucch_report_type", RANK)]).additional(),
     Origin::new("lte.pmi", 0xB14E, &["single_wb_pmi"]),
-    Origin::new("lte.pmi", 0xB14D, &["wideband_pmi"]).when(NO_RANK).beside(),
+    Origin::new("lte.pmi", 0xB14D, &["wideband_pmi"]).when(NO_RANK).additional(),
     Origin::new("lte.transmission_mode", 0xB14E, &["csf_tx_mode"]),
-    Origin::new("lte.transmission_mode", 0xB14D, &["csf_tx_mode"]).beside(),
+    Origin::new("lte.transmission_mode", 0xB14D, &["csf_tx_mode"]).additional(),
 
     // 0xB173 has every block with its checksum's result; 0xB063 only blocks that came whole, ten times a second.
     block("lte.dl.tb_bytes", &["records.transport_blocks.tb_size"])
-        .turned(Plus(-CHECKSUM_BYTES)).when(&[MY_BLOCK, WITH_SIZE]),
+        .formula(Plus(-CHECKSUM_BYTES)).when(&[MY_BLOCK, WITH_SIZE]),
     block("lte.dl.tb_bytes", &["records.transport_blocks.tb_size"])
-        .when(&[WITH_SIZE]).of_versions(WITHOUT_CHECKSUM).beside(),
+        .when(&[WITH_SIZE]).of_versions(WITHOUT_CHECKSUM).additional(),
     Origin::new("lte.dl.tb_bytes", 0xB063, &["subpackets.samples.dl_tbs_bytes"])
         .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
     Origin::new("lte.dl.tb_bytes", 0xB063, &["blocks.dl_tbs_bytes"])
-        .when(&[When::named("blocks.rnti_type", MINE)]).beside(),
+        .when(&[When::named("blocks.rnti_type", MINE)]).additional(),
     // Two blocks of a subframe use the same resource blocks.
     block("lte.dl.prb", &["records.transport_blocks.num_rbs", "records.num_transport_blocks_present"])
-        .turned(Quotient).summed("records.num_transport_blocks_present"),
+        .formula(Quotient).summed("records.num_transport_blocks_present"),
     block("lte.dl.mcs", &["records.transport_blocks.mcs"]),
     block("lte.dl.modulation", &["records.transport_blocks.modulation_type"]),
     block("lte.dl.layers", &["records.num_layers"]),
@@ -126,29 +126,29 @@ pub static ORIGINS: &[Origin] = &[
     block("lte.dl.crc", &["records.transport_blocks.crc_result"]),
     Origin::new("lte.dl.retransmission", 0xB132, &["records.streams.retransmission_number"])
         .when(&[When::named("records.rnti_type", MINE)]),
-    block("lte.dl.bler", &["records.transport_blocks.crc_result"]).turned(Named(&[("Pass", 0.0), ("Fail", 1.0)])),
-    block("lte.dl.blocks", &["records.transport_blocks.crc_result"]).turned(One),
-    block("lte.dl.failed_blocks", &["records.transport_blocks.crc_result"]).turned(One).when(MY_FAILED),
+    block("lte.dl.bler", &["records.transport_blocks.crc_result"]).formula(Named(&[("Pass", 0.0), ("Fail", 1.0)])),
+    block("lte.dl.blocks", &["records.transport_blocks.crc_result"]).formula(One),
+    block("lte.dl.failed_blocks", &["records.transport_blocks.crc_result"]).formula(One).when(MY_FAILED),
     block("lte.dl.granted_prb", &["records.transport_blocks.num_rbs", "records.num_transport_blocks_present"])
-        .turned(Quotient).summed("records.num_transport_blocks_present"),
+        .formula(Quotient).summed("records.num_transport_blocks_present"),
     block("lte.dl.bytes", &["records.transport_blocks.tb_size"])
-        .turned(Plus(-CHECKSUM_BYTES)).when(&[MY_BLOCK, WITH_SIZE, PASSED, NEWS, NEWS_V34]),
+        .formula(Plus(-CHECKSUM_BYTES)).when(&[MY_BLOCK, WITH_SIZE, PASSED, NEWS, NEWS_V34]),
     block("lte.dl.bytes", &["records.transport_blocks.tb_size"])
-        .when(&[WITH_SIZE, PASSED]).of_versions(WITHOUT_CHECKSUM).beside(),
+        .when(&[WITH_SIZE, PASSED]).of_versions(WITHOUT_CHECKSUM).additional(),
     Origin::new("lte.dl.bytes", 0xB063, &["subpackets.samples.dl_tbs_bytes"])
         .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
     Origin::new("lte.dl.bytes", 0xB063, &["blocks.dl_tbs_bytes"])
-        .when(&[When::named("blocks.rnti_type", MINE)]).beside(),
+        .when(&[When::named("blocks.rnti_type", MINE)]).additional(),
     Origin::new("lte.dl.transmission_scheme", 0xB126, &["transmission_scheme", "records.transmission_scheme"]),
     // 0xB130 comes within a millisecond; 0xB16B comes later, but only with DCIs that the modem believed.
     Origin::new("lte.pdcch.aggregation_level", 0xB130, &["hypotheses.aggregation_level"])
-        .turned(Named(AGGREGATION)).when(&[When::begins("hypotheses.prune_status", "SUCCESS")]),
+        .formula(Named(AGGREGATION)).when(&[When::begins("hypotheses.prune_status", "SUCCESS")]),
     Origin::new("lte.pdcch.aggregation_level", 0xB130, &["records.hypotheses.aggregation_level"])
-        .turned(Named(AGGREGATION)).when(&[When::begins("records.hypotheses.prune_status", "SUCCESS")]).beside(),
+        .formula(Named(AGGREGATION)).when(&[When::begins("records.hypotheses.prune_status", "SUCCESS")]).additional(),
     Origin::new("lte.pdcch.aggregation_level", 0xB16B, &["records.pdcch_info.aggregation_level"])
-        .turned(Named(AGGREGATION)).when(&[When::named("records.pdcch_info.rnti_type", MINE)]),
+        .formula(Named(AGGREGATION)).when(&[When::named("records.pdcch_info.rnti_type", MINE)]),
     Origin::new("lte.pdcch.dcis", 0xB16B, &["records.pdcch_info.rnti_type"])
-        .turned(One).when(&[When::named("records.pdcch_info.rnti_type", MINE)]),
+        .formula(One).when(&[When::named("records.pdcch_info.rnti_type", MINE)]),
 
     // 0xB139 is about what was on the air, 0xB16E about its power, and 0xB064 about what the MAC layer made, once per
     // block.
@@ -157,51 +157,51 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.ul.prb", 0xB139, &["records.num_of_rb"]),
     Origin::new("lte.ul.prb", 0xB16E, &["records.num_rbs"]),
     Origin::new("lte.ul.modulation", 0xB139, &["records.pusch_mod_order"])
-        .turned(Named(&[("BPSK", 1.0), ("QPSK", 2.0), ("16-QAM", 4.0), ("64-QAM", 6.0)])),
+        .formula(Named(&[("BPSK", 1.0), ("QPSK", 2.0), ("16-QAM", 4.0), ("64-QAM", 6.0)])),
     Origin::new("lte.ul.code_rate", 0xB139, &["records.coding_rate", "records.coding_rate_data"]),
     Origin::new("lte.ul.retransmission", 0xB139, &["records.re_tx_index"]),
-    Origin::new("lte.ul.blocks", 0xB139, &["records.pusch_tb_size"]).turned(One),
-    Origin::new("lte.ul.blocks", 0xB16E, &["records.transport_block_size"]).turned(One),
+    Origin::new("lte.ul.blocks", 0xB139, &["records.pusch_tb_size"]).formula(One),
+    Origin::new("lte.ul.blocks", 0xB16E, &["records.transport_block_size"]).formula(One),
     Origin::new("lte.ul.bytes", 0xB139, &["records.pusch_tb_size"]).when(FIRST_SENT),
     Origin::new("lte.ul.bytes", 0xB064, &["subpackets.samples.grant_bytes"]),
     Origin::new("lte.ul.ack", 0xB16B, &["records.phich.phich_value"])
         .when(&[When::named("records.phich.phich_included", &["Yes"])]),
     Origin::new("lte.ul.ack", 0xB16B, &["records.phich_value"])
-        .when(&[When::named("records.phich_included", &["Yes"])]).beside(),
+        .when(&[When::named("records.phich_included", &["Yes"])]).additional(),
     Origin::new("lte.ul.bler", 0xB16B, &["records.phich.phich_value"])
-        .turned(Named(&[("ACK", 0.0), ("NACK", 1.0)]))
+        .formula(Named(&[("ACK", 0.0), ("NACK", 1.0)]))
         .when(&[When::named("records.phich.phich_included", &["Yes"])]),
     Origin::new("lte.ul.bler", 0xB16B, &["records.phich_value"])
-        .turned(Named(&[("ACK", 0.0), ("NACK", 1.0)]))
-        .when(&[When::named("records.phich_included", &["Yes"])]).beside(),
-    Origin::new("lte.ul.tx_power", 0xB16E, &["records.pusch_tx_power_dbm"]).turned(Signed),
-    Origin::new("lte.ul.tx_power", 0xB139, &["records.pusch_tx_power_dbm"]).turned(Signed),
-    Origin::new("lte.ul.actual_tx_power", 0xB16E, &["records.pusch_actual_tx_power"]).turned(Signed),
-    Origin::new("lte.ul.max_tx_power", 0xB16E, &["records.max_power"]).turned(Signed),
+        .formula(Named(&[("ACK", 0.0), ("NACK", 1.0)]))
+        .when(&[When::named("records.phich_included", &["Yes"])]).additional(),
+    Origin::new("lte.ul.tx_power", 0xB16E, &["records.pusch_tx_power_dbm"]).formula(Signed),
+    Origin::new("lte.ul.tx_power", 0xB139, &["records.pusch_tx_power_dbm"]).formula(Signed),
+    Origin::new("lte.ul.actual_tx_power", 0xB16E, &["records.pusch_actual_tx_power"]).formula(Signed),
+    Origin::new("lte.ul.max_tx_power", 0xB16E, &["records.max_power"]).formula(Signed),
     Origin::new("lte.ul.path_loss", 0xB16E, &["records.dl_path_loss"]),
     Origin::new("lte.ul.path_loss", 0xB16F, &["records.dl_path_loss"]),
-    Origin::new("lte.pucch.tx_power", 0xB16F, &["records.pucch_tx_power_dbm"]).turned(Signed),
-    Origin::new("lte.pucch.tx_power", 0xB13C, &["records.pucch_tx_power_dbm"]).turned(Signed),
+    Origin::new("lte.pucch.tx_power", 0xB16F, &["records.pucch_tx_power_dbm"]).formula(Signed),
+    Origin::new("lte.pucch.tx_power", 0xB13C, &["records.pucch_tx_power_dbm"]).formula(Signed),
 
     Origin::new("lte.dl.mac_bytes", 0xB063, &["subpackets.samples.dl_tbs_bytes"])
         .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
     Origin::new("lte.dl.mac_bytes", 0xB063, &["blocks.dl_tbs_bytes"])
-        .when(&[When::named("blocks.rnti_type", MINE)]).beside(),
+        .when(&[When::named("blocks.rnti_type", MINE)]).additional(),
     Origin::new("lte.dl.padding_bytes", 0xB063, &["subpackets.samples.padding_bytes"])
         .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
     Origin::new("lte.dl.padding_bytes", 0xB063, &["blocks.padding_bytes"])
-        .when(&[When::named("blocks.rnti_type", MINE)]).beside(),
-    Origin::new("lte.timing_advance", 0xB063, &["subpackets.samples.mac_hdr_ce"]).turned(Element(Down, TimingAdvance))
+        .when(&[When::named("blocks.rnti_type", MINE)]).additional(),
+    Origin::new("lte.timing_advance", 0xB063, &["subpackets.samples.mac_hdr_ce"]).formula(Element(Down, TimingAdvance))
         .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
     Origin::new("lte.ul.grant_bytes", 0xB064, &["subpackets.samples.grant_bytes"]),
     Origin::new("lte.ul.padding_bytes", 0xB064, &["subpackets.samples.padding_bytes"]),
-    Origin::new("lte.ul.bsr", 0xB064, &["subpackets.samples.mac_hdr_ce"]).turned(Element(Up, BufferStatus)),
-    Origin::new("lte.ul.phr", 0xB064, &["subpackets.samples.mac_hdr_ce"]).turned(Element(Up, PowerHeadroom)),
+    Origin::new("lte.ul.bsr", 0xB064, &["subpackets.samples.mac_hdr_ce"]).formula(Element(Up, BufferStatus)),
+    Origin::new("lte.ul.phr", 0xB064, &["subpackets.samples.mac_hdr_ce"]).formula(Element(Up, PowerHeadroom)),
     // Data that waits is sent compressed if headers are compressed.
     Origin::new("lte.ul.buffer", 0xB066, &[
         "subpackets.samples.lcids.new_bytes", "subpackets.samples.lcids.new_compressed_bytes",
         "subpackets.samples.lcids.retx_bytes", "subpackets.samples.lcids.ctrl_bytes",
-    ]).turned(Sum).summed("subpackets.samples.number_of_active_lcid"),
+    ]).formula(Sum).summed("subpackets.samples.number_of_active_lcid"),
     Origin::new("lte.ul.granted_bytes", 0xB067, &["subpackets.sample.grant_received"]),
     Origin::new("lte.ul.used_bytes", 0xB067, &["subpackets.sample.grant_utilized"]),
 
@@ -234,7 +234,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.tac", 0xB0C2, &["tac"]),
     Origin::new("lte.mcc", 0xB0C2, &["mcc"]),
     Origin::new("lte.mnc", 0xB0C2, &["mnc"]),
-    Origin::new("lte.rrc.messages", 0xB0C0, &["msg_length"]).turned(One),
+    Origin::new("lte.rrc.messages", 0xB0C0, &["msg_length"]).formula(One),
     Origin::new("lte.rrc.message_bytes", 0xB0C0, &["msg_length"]),
     Origin::new("lte.drx.event", 0xB198, &["records.cdrx_event"]),
     Origin::new("lte.idle.rsrp", 0xB17F, &["average_rsrp"]).above(NO_POWER),
@@ -244,16 +244,16 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.bearer.id", 0xB0E5, &["eps_bearer_id"]),
     Origin::new("lte.bearer.qci", 0xB0E5, &["qci"]),
     Origin::new("lte.bearer.state", 0xB0E5, &["eps_bearer_state"]),
-    Origin::new("lte.nas.messages", 0xB0E2, &["pkt_version"]).turned(One),
-    Origin::new("lte.nas.messages", 0xB0E3, &["pkt_version"]).turned(One).beside(),
-    Origin::new("lte.nas.messages", 0xB0EC, &["pkt_version"]).turned(One).beside(),
-    Origin::new("lte.nas.messages", 0xB0ED, &["pkt_version"]).turned(One).beside(),
+    Origin::new("lte.nas.messages", 0xB0E2, &["pkt_version"]).formula(One),
+    Origin::new("lte.nas.messages", 0xB0E3, &["pkt_version"]).formula(One).additional(),
+    Origin::new("lte.nas.messages", 0xB0EC, &["pkt_version"]).formula(One).additional(),
+    Origin::new("lte.nas.messages", 0xB0ED, &["pkt_version"]).formula(One).additional(),
 
     // The size is in bits.
-    Origin::new("nbiot.dl.tb_bytes", 0xB246, &["records.tb_size"]).turned(Times(0.125))
+    Origin::new("nbiot.dl.tb_bytes", 0xB246, &["records.tb_size"]).formula(Times(0.125))
         .when(&[When::named("records.rnti_type", MINE)]),
     Origin::new("nbiot.dl.mcs", 0xB246, &["records.mcs"]).when(&[When::named("records.rnti_type", MINE)]),
-    Origin::new("nbiot.dl.bler", 0xB246, &["records.crc"]).turned(Named(&[("Pass", 0.0), ("Fail", 1.0)]))
+    Origin::new("nbiot.dl.bler", 0xB246, &["records.crc"]).formula(Named(&[("Pass", 0.0), ("Fail", 1.0)]))
         .when(&[When::named("records.rnti_type", MINE)]),
     Origin::new("nbiot.ul.tx_power", 0xB245, &["records.tx_power"]),
     Origin::new("nbiot.ul.repetitions", 0xB245, &["records.repetition_number"]),
@@ -261,7 +261,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("nr.rsrp", 0xB97F, &[
         "carriers.serving_rsrp_rx_0", "carriers.serving_rsrp_rx_1", "carriers.serving_rsrp_rx_2",
         "carriers.serving_rsrp_rx_3",
-    ]).turned(Largest),
+    ]).formula(Largest),
     Origin::new("nr.rsrp.rx0", 0xB97F, &["carriers.serving_rsrp_rx_0"]),
     Origin::new("nr.rsrp.rx1", 0xB97F, &["carriers.serving_rsrp_rx_1"]),
     Origin::new("nr.ssb", 0xB97F, &["carriers.serving_ssb"]),
@@ -269,20 +269,20 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("nr.cell.rsrp", 0xB97F, &["carriers.cells.cell_quality_rsrp"]),
     Origin::new("nr.cell.rsrq", 0xB97F, &["carriers.cells.cell_quality_rsrq"]),
     Origin::new("nr.beam.rsrp", 0xB97F, &["carriers.cells.beams.rsrp_0", "carriers.cells.beams.rsrp_1"])
-        .turned(Largest),
+        .formula(Largest),
 
     // Means of the reports since the last packet.
     Origin::new("nr.cqi", 0xB881, &["records.cqi", "records.num_cqi"])
-        .turned(Quotient).when(&[When::is_not("records.num_cqi", 0)]),
+        .formula(Quotient).when(&[When::is_not("records.num_cqi", 0)]),
     Origin::new("nr.ri", 0xB881, &["records.ri", "records.num_ri"])
-        .turned(Quotient).when(&[When::is_not("records.num_ri", 0)]),
+        .formula(Quotient).when(&[When::is_not("records.num_ri", 0)]),
     Origin::new("nr.pdcch.aggregation_level", 0xB885, &["records.dci_info.aggregation_level"])
-        .turned(TwoToThe).when(&[When::named("records.dci_info.rnti_type", NR_MINE)]),
+        .formula(TwoToThe).when(&[When::named("records.dci_info.rnti_type", NR_MINE)]),
     Origin::new("nr.dl.mcs", 0xB885, &["records.dci_info.downlink_1_1.mcs"])
         .when(&[When::named("records.dci_info.rnti_type", NR_MINE)]),
     Origin::new("nr.dl.mcs", 0xB885, &["records.dci_info.downlink_1_0.mcs"])
-        .when(&[When::named("records.dci_info.rnti_type", NR_MINE)]).beside(),
-    Origin::new("nr.dl.blocks", 0xB888, &["records.num_crc_pass_tb", "records.num_crc_fail_tb"]).turned(Sum),
+        .when(&[When::named("records.dci_info.rnti_type", NR_MINE)]).additional(),
+    Origin::new("nr.dl.blocks", 0xB888, &["records.num_crc_pass_tb", "records.num_crc_fail_tb"]).formula(Sum),
     Origin::new("nr.dl.failed_blocks", 0xB888, &["records.num_crc_fail_tb"]),
     Origin::new("nr.dl.bytes", 0xB888, &["records.crc_pass_tb_bytes"]),
     Origin::new("nr.dl.padding_bytes", 0xB888, &["records.padding_bytes"]),
@@ -291,7 +291,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("nr.ul.mcs", 0xB883, &["records.carriers.pusch.mcs"]),
     Origin::new("nr.ul.mcs", 0xB885, &["records.dci_info.uplink.mcs"])
         .when(&[When::named("records.dci_info.rnti_type", NR_MINE)]),
-    Origin::new("nr.ul.code_rate", 0xB883, &["records.carriers.pusch.code_rate"]).turned(Times(1.0 / 1024.0)),
+    Origin::new("nr.ul.code_rate", 0xB883, &["records.carriers.pusch.code_rate"]).formula(Times(1.0 / 1024.0)),
     Origin::new("nr.ul.new_bytes", 0xB881, &["records.tb_new_tx_bytes"]),
     Origin::new("nr.ul.again_bytes", 0xB881, &["records.tb_retx_bytes"]),
     Origin::new("nr.ul.grant_bytes", 0xB872, &["ttis.tbs.grant_size"]),
@@ -308,11 +308,11 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("nr.dl.bandwidth", 0xB823, &["dl_bandwidth_mhz"]).above(NO_BANDWIDTH),
     Origin::new("nr.ul.bandwidth", 0xB823, &["ul_bandwidth_mhz"]).above(NO_BANDWIDTH),
     Origin::new("nr.subcarrier_spacing", 0xB822, &["subcarrier_spacing"])
-        .turned(Named(&[("15 kHz", 15.0), ("30 kHz", 30.0), ("60 kHz", 60.0), ("120 kHz", 120.0)])),
+        .formula(Named(&[("15 kHz", 15.0), ("30 kHz", 30.0), ("60 kHz", 60.0), ("120 kHz", 120.0)])),
     Origin::new("nr.tac", 0xB823, &["tac"]),
     Origin::new("nr.mcc", 0xB823, &["mcc"]),
     Origin::new("nr.mnc", 0xB823, &["mnc"]),
-    Origin::new("nr.rrc.messages", 0xB821, &["msg_length"]).turned(One),
+    Origin::new("nr.rrc.messages", 0xB821, &["msg_length"]).formula(One),
     Origin::new("nr.rrc.message_bytes", 0xB821, &["msg_length"]),
 ];
 

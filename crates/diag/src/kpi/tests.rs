@@ -66,7 +66,7 @@ fn all_kpis_can_be_wanted_at_once_and_every_version_that_should_have_one_has() {
                     .any(|source| source.code == plan.code.code && versions.contains(&source.version));
                 assert_eq!(uses.contains(&at), should, "{} of {} {versions:?}", kpi.name, plan.code.code);
                 let comes = plan::origins(kpi.name).any(|origin| origin.code == plan.code.code);
-                assert_eq!(layout.lacks.contains(&at), comes && !should, "{}", kpi.name);
+                assert_eq!(layout.missing.contains(&at), comes && !should, "{}", kpi.name);
             }
         }
     }

@@ -39,7 +39,7 @@ pub enum Reason {
     /// A MAC header in it cannot be read to its end; nothing in that header counts.
     Header,
     /// This KPI of the subscription, an index, cannot be made from the version.
-    Lacks(usize),
+    MissingKpi(usize),
 }
 
 impl Reason {
@@ -64,7 +64,7 @@ impl fmt::Display for Trouble {
                 write!(f, ": nobody has laid out subpacket {id} version {version}")
             }
             Reason::Header => write!(f, ": a MAC header cannot be followed to its end"),
-            Reason::Lacks(wanted) => write!(f, ": has nothing for KPI {wanted} of the subscription"),
+            Reason::MissingKpi(wanted) => write!(f, ": has nothing for KPI {wanted} of the subscription"),
         }
     }
 }

@@ -21,9 +21,9 @@ pub struct Pick {
     verified: Verified,
 }
 
-/// What a careful visit tells.
+/// What a careful visit comes to.
 #[derive(Clone, Copy, Debug)]
-pub enum Told<'r, 'a> {
+pub enum Visited<'r, 'a> {
     /// A row, and how well its layout is known.
     Row(&'r [Cell<'a>], Verified),
     /// A subpacket with this id and version, for which there is no layout.
@@ -95,8 +95,8 @@ impl Pick {
     /// # Errors
     /// If a part on the way is not complete. The rows before it have been visited.
     pub fn visit<'a>(&self, payload: &'a [u8], mut each: impl FnMut(&[Cell<'a>])) -> Result<(), Misfit> {
-        let each = |told: Told<'_, 'a>| {
-            if let Told::Row(row, _) = told {
+        let each = |visited: Visited<'_, 'a>| {
+            if let Visited::Row(row, _) = visited {
                 each(row);
             }
         };
@@ -111,7 +111,7 @@ impl Pick {
     pub fn visit_carefully<'a>(
         &self,
         payload: &'a [u8],
-        each: impl FnMut(Told<'_, 'a>),
+        each: impl FnMut(Visited<'_, 'a>),
     ) -> Result<(), Misfit> {
         let end = self.run(payload, true, each)?;
         let left = payload.len() - end;
@@ -126,7 +126,7 @@ impl Pick {
         &self,
         payload: &'a [u8],
         is_careful: bool,
-        each: impl FnMut(Told<'_, 'a>),
+        each: impl FnMut(Visited<'_, 'a>),
     ) -> Result<usize, Misfit> {
         let mut visit = Visit { row: [Cell::Absent; MOST], columns: self.columns, is_careful, each };
         let span = Span { payload, at: 0, end: payload.len() };
@@ -143,9 +143,9 @@ struct Visit<'a, F> {
     each: F,
 }
 
-impl<'a, F: FnMut(Told<'_, 'a>)> Visit<'a, F> {
+impl<'a, F: FnMut(Visited<'_, 'a>)> Visit<'a, F> {
     fn emit(&mut self, verified: Verified) {
-        (self.each)(Told::Row(&self.row[..self.columns], verified));
+        (self.each)(Visited::Row(&self.row[..self.columns], verified));
     }
 }
 
@@ -215,7 +215,7 @@ impl Step {
     }
 
     /// Reads the repetitions of the part; returns where they end.
-    fn run<'a, F: FnMut(Told<'_, 'a>)>(
+    fn run<'a, F: FnMut(Visited<'_, 'a>)>(
         &self,
         outer: Option<&Scope<'_, 'a>>,
         span: Span<'a>,
@@ -243,7 +243,7 @@ impl Step {
                         (&self.inner[chosen], verified.max(known), known == Verified::Checked)
                     }
                     Err((id, version)) => {
-                        (visit.each)(Told::Unknown(id, version));
+                        (visit.each)(Visited::Unknown(id, version));
                         if self.below.is_empty() && !self.reads.is_empty() {
                             visit.emit(verified);
                         }

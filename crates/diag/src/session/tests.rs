@@ -75,11 +75,11 @@ fn a_silent_port_is_a_trouble_that_says_what_to_do() {
 }
 
 #[test]
-fn a_port_that_only_sends_is_deaf() {
+fn a_port_that_only_sends_leaves_requests_unanswered() {
     let mut session = session(&[LTE]);
     session.on_message(Time::ZERO, &Message::Other { command: 0x79, body: &[0x79, 0] });
     run(&mut session, LONG, &mut |_| None);
-    assert_eq!(session.state(), State::Failed(Trouble::Deaf(Step::Version)));
+    assert_eq!(session.state(), State::Failed(Trouble::Unanswered(Step::Version)));
 }
 
 #[test]

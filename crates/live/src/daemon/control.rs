@@ -17,7 +17,7 @@ use od::{Board, SlotId};
 use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec};
 
-use super::{Notice, Order, Word};
+use super::{DataMessage, Notice, Order};
 use crate::guard::Guard;
 use crate::metrics::{KpiLabel, Metrics};
 use crate::source::{Port, Source};
@@ -38,7 +38,7 @@ pub(super) struct Parts {
     pub source: Source,
     pub board: Board,
     pub server: Server,
-    pub words: Receiver<Word>,
+    pub messages: Receiver<DataMessage>,
     pub orders: Sender<Order>,
     pub wake: Arc<OwnedFd>,
     pub notices: Sender<Notice>,
@@ -51,7 +51,7 @@ pub(super) struct Parts {
 
 pub(super) struct Control {
     server: Server,
-    words: Receiver<Word>,
+    messages: Receiver<DataMessage>,
     notices: Sender<Notice>,
     guard: Option<Box<dyn FnMut() -> Command + Send>>,
     is_over: Arc<AtomicBool>,
@@ -60,7 +60,7 @@ pub(super) struct Control {
     /// The rhythm of drains.
     drain: Drain,
     attached: Option<Attached>,
-    desk: Desk,
+    host: KpiHost,
 }
 
 /// A port that is open.
@@ -74,7 +74,7 @@ struct Attached {
 }
 
 /// What requests of programs work on: the board, and the KPIs that are published.
-struct Desk {
+struct KpiHost {
     board: Board,
     orders: Sender<Order>,
     wake: Arc<OwnedFd>,
@@ -91,7 +91,7 @@ impl Control {
     pub fn new(parts: Parts) -> Control {
         Control {
             server: parts.server,
-            words: parts.words,
+            messages: parts.messages,
             notices: parts.notices,
             guard: parts.guard,
             is_over: parts.is_over,
@@ -99,7 +99,7 @@ impl Control {
             source: parts.source,
             drain: Drain::new(None, parts.drain),
             attached: None,
-            desk: Desk {
+            host: KpiHost {
                 board: parts.board,
                 orders: parts.orders,
                 wake: parts.wake,
@@ -117,10 +117,10 @@ impl Control {
     /// If there is no room for all of them.
     pub fn pin(&mut self, subscription: &Subscription) -> io::Result<()> {
         for wanted in subscription.iter() {
-            let slot = self.desk.publish(wanted.clone())?;
-            self.desk.pinned.push(slot);
+            let slot = self.host.publish(wanted.clone())?;
+            self.host.pinned.push(slot);
         }
-        self.desk.tell_changes();
+        self.host.tell_changes();
         Ok(())
     }
 
@@ -131,14 +131,14 @@ impl Control {
         }
         let (mut is_leaving, mut tally_at, mut look_at) = (false, Time::ZERO, Time::ZERO);
         loop {
-            self.desk.board.beat();
+            self.host.board.beat();
             let has_ended = self.listen();
             if has_ended {
                 break;
             }
             if self.is_over.load(Ordering::Relaxed) && !is_leaving {
                 is_leaving = true;
-                self.desk.order(Order::Leave);
+                self.host.order(Order::Leave);
             }
             let now = Time::from_nanos(now_ns());
             let drains = !is_leaving && self.attached.as_ref().is_some_and(Attached::can_drain);
@@ -153,16 +153,16 @@ impl Control {
                 continue;
             }
             let wait = look_at - Time::from_nanos(now_ns());
-            if let Err(error) = self.server.serve(&mut self.desk, wait) {
+            if let Err(error) = self.server.serve(&mut self.host, wait) {
                 let _ = self.notices.send(Notice::Broken(error.to_string()));
                 self.is_over.store(true, Ordering::Relaxed);
             }
             look_at = Time::from_nanos(now_ns()) + LOOK_EVERY;
-            self.desk.tell_changes();
+            self.host.tell_changes();
             if Time::from_nanos(now_ns()) >= tally_at {
                 tally_at = Time::from_nanos(now_ns()) + TALLY_EVERY;
-                self.desk.metrics.clients.store(self.server.programs() as u32, Ordering::Relaxed);
-                self.desk.tally();
+                self.host.metrics.clients.store(self.server.programs() as u32, Ordering::Relaxed);
+                self.host.tally();
             }
         }
     }
@@ -170,26 +170,26 @@ impl Control {
     /// Handles messages of the data thread; returns whether that thread has ended.
     fn listen(&mut self) -> bool {
         loop {
-            match self.words.try_recv() {
-                Ok(Word::Opened(port)) => self.attach(port),
-                Ok(Word::Lost) => self.detach(),
-                Ok(Word::Restore(frames)) => {
+            match self.messages.try_recv() {
+                Ok(DataMessage::Opened(port)) => self.attach(port),
+                Ok(DataMessage::Lost) => self.detach(),
+                Ok(DataMessage::Restore(frames)) => {
                     let guard = self.attached.as_mut().and_then(|attached| attached.guard.as_mut());
                     if let Some(Err(error)) = guard.map(|guard| guard.set_restore(&frames)) {
                         let _ = self.notices.send(Notice::Unguarded(error));
                     }
                 }
-                Ok(Word::Send(frames)) => {
+                Ok(DataMessage::Send(frames)) => {
                     if let Some(attached) = &mut self.attached {
                         attached.unsent.extend_from_slice(&frames);
                     }
                 }
-                Ok(Word::Drain(frame)) => {
+                Ok(DataMessage::Drain(frame)) => {
                     if let Some(attached) = &mut self.attached {
                         attached.drain = frame;
                     }
                 }
-                Ok(Word::Left(is_restored)) => {
+                Ok(DataMessage::Left(is_restored)) => {
                     // A guard that is not dismissed restores the modem for us.
                     if is_restored {
                         self.detach()
@@ -226,7 +226,7 @@ impl Control {
     /// Source: BISCAY §3.2.3
     fn drain_modem(&mut self) {
         let Some(attached) = &mut self.attached else { return };
-        let metrics = &self.desk.metrics;
+        let metrics = &self.host.metrics;
         let is_done = match &attached.drain {
             // If the modem has not taken the last drain, it needs no other.
             Some(frame) if attached.unsent.is_empty() => {
@@ -269,7 +269,7 @@ impl Attached {
     }
 }
 
-impl Desk {
+impl KpiHost {
     /// Starts to publish a value.
     fn publish(&mut self, wanted: Wanted) -> Result<SlotId, Errno> {
         let name = wanted.to_string();
@@ -314,7 +314,7 @@ impl Desk {
     }
 }
 
-impl Host for Desk {
+impl Host for KpiHost {
     fn board(&mut self) -> &mut Board {
         &mut self.board
     }

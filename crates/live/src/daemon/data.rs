@@ -18,7 +18,7 @@ use od::clock::now_ns;
 use od::{Entry, Publisher, SlotId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Notice, Order, Packet, Tapped, Word};
+use super::{DataMessage, Notice, Order, Packet, Tapped};
 use crate::metrics::Metrics;
 use crate::source::{Port, Source};
 use crate::sys;
@@ -43,7 +43,7 @@ pub(super) struct Parts {
     pub publisher: Publisher,
     pub orders: Receiver<Order>,
     pub wake: Arc<OwnedFd>,
-    pub words: Sender<Word>,
+    pub messages: Sender<DataMessage>,
     pub notices: Sender<Notice>,
     pub metrics: Arc<Metrics>,
     pub tap: Option<SyncSender<Tapped>>,
@@ -76,9 +76,9 @@ enum End {
     Failed(Trouble),
 }
 
-/// What the control thread last knew about a line.
+/// What was last reported to the control thread about a line.
 #[derive(Default)]
-struct Told {
+struct Reported {
     restore: Vec<u8>,
     drain: Option<Vec<u8>>,
     is_streaming: bool,
@@ -111,7 +111,7 @@ impl Data {
             match self.parts.port.take().map_or_else(|| self.parts.source.open(), Ok) {
                 Ok(port) => {
                     is_told = false;
-                    if self.stay_with(Arc::new(port)) {
+                    if self.work_with_port(Arc::new(port)) {
                         pause = PAUSES[0];
                     }
                 }
@@ -126,13 +126,13 @@ impl Data {
                 pause = (pause * 2).min(PAUSES[1]);
             }
         }
-        self.tell(Word::Left(self.is_restored));
+        self.tell(DataMessage::Left(self.is_restored));
     }
 
     /// Works with a port until it is lost or the daemon leaves. Returns whether the modem began to send what is wanted.
-    fn stay_with(&mut self, port: Arc<Port>) -> bool {
+    fn work_with_port(&mut self, port: Arc<Port>) -> bool {
         self.note(Notice::Opened);
-        self.tell(Word::Opened(Arc::clone(&port)));
+        self.tell(DataMessage::Opened(Arc::clone(&port)));
         let drain = self.parts.drains.then(|| Drain::new(None, None));
         // If the driver drains by its own call, no frames are needed for it.
         let drain = drain.filter(|_| !port.can_drain());
@@ -143,28 +143,28 @@ impl Data {
             ..SessionOptions::default()
         };
         let mut line = Line::new(Session::new(self.subscription.codes(), options));
-        let mut told = Told::default();
-        let end = self.follow(&port, &mut line, &mut told);
+        let mut reported = Reported::default();
+        let end = self.follow(&port, &mut line, &mut reported);
         self.original = line.session.original().cloned();
         self.faults_before += line.faults();
         self.parts.metrics.streaming.store(0, Ordering::Relaxed);
         match end {
-            End::Left => return told.is_streaming,
+            End::Left => return reported.is_streaming,
             End::NotRestored => {
                 self.note(Notice::NotRestored);
                 self.is_restored = false;
-                return told.is_streaming;
+                return reported.is_streaming;
             }
             End::Lost(error) => self.note(Notice::Lost(error)),
             End::Failed(trouble) => self.note(Notice::Failed(trouble)),
         }
         self.parts.publisher.gap();
         self.parts.metrics.gaps.add(1);
-        self.tell(Word::Lost);
-        told.is_streaming
+        self.tell(DataMessage::Lost);
+        reported.is_streaming
     }
 
-    fn follow(&mut self, port: &Port, line: &mut Line, told: &mut Told) -> End {
+    fn follow(&mut self, port: &Port, line: &mut Line, reported: &mut Reported) -> End {
         let mut leave_by = None;
         loop {
             let now = now_ns();
@@ -172,7 +172,7 @@ impl Data {
                 line.session.leave();
                 leave_by = Some(now + LEAVE_WITHIN.as_nanos() as u64);
             }
-            self.speak(line, now, told);
+            self.speak(line, now, reported);
             match line.session.state() {
                 State::Closed => return End::Left,
                 State::Failed(_) if self.is_leaving => return End::NotRestored,
@@ -241,33 +241,36 @@ impl Data {
     }
 
     /// Gives the control thread the session's frames to send, and the frames that would restore the modem.
-    fn speak(&mut self, line: &mut Line, now: u64, told: &mut Told) {
+    fn speak(&mut self, line: &mut Line, now: u64, reported: &mut Reported) {
         let mut frames = vec![];
         line.pop(Time::from_nanos(now), &mut frames);
         let is_streaming = line.session.state() == State::Streaming;
         let is_draining = line.session.is_draining();
-        if frames.is_empty() && is_streaming == told.is_streaming && is_draining == told.drain.is_some() {
+        if frames.is_empty()
+            && is_streaming == reported.is_streaming
+            && is_draining == reported.drain.is_some()
+        {
             return;
         }
         // This comes before the frames that change the modem.
         let restore = line.restore();
-        if restore != told.restore {
-            told.restore.clone_from(&restore);
-            self.tell(Word::Restore(restore));
+        if restore != reported.restore {
+            reported.restore.clone_from(&restore);
+            self.tell(DataMessage::Restore(restore));
         }
         if !frames.is_empty() {
-            self.tell(Word::Send(frames));
+            self.tell(DataMessage::Send(frames));
         }
         let drain = is_draining.then(|| {
             let mut frame = vec![];
             frame::encode(line.session.framing(), &Request::Control(Control::Drain).body(), &mut frame);
             frame
         });
-        if drain != told.drain {
-            told.drain.clone_from(&drain);
-            self.tell(Word::Drain(drain));
+        if drain != reported.drain {
+            reported.drain.clone_from(&drain);
+            self.tell(DataMessage::Drain(drain));
         }
-        if is_streaming && !told.is_streaming {
+        if is_streaming && !reported.is_streaming {
             self.parts.metrics.sessions.add(1);
             let identity = line.session.identity();
             let name = identity.build.as_ref().map(|build| format!("{} {}", build.model, build.software));
@@ -276,7 +279,7 @@ impl Data {
                 self.note(Notice::Missing(code, why));
             }
         }
-        told.is_streaming |= is_streaming;
+        reported.is_streaming |= is_streaming;
         self.parts.metrics.streaming.store(u32::from(is_streaming), Ordering::Relaxed);
     }
 
@@ -316,9 +319,9 @@ impl Data {
         }
     }
 
-    fn tell(&self, word: Word) {
+    fn tell(&self, message: DataMessage) {
         // If the control thread has panicked, the daemon ends.
-        let _ = self.parts.words.send(word);
+        let _ = self.parts.messages.send(message);
     }
 
     fn note(&self, notice: Notice) {

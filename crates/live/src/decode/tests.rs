@@ -21,15 +21,16 @@ fn named(sources: Vec<Box<dyn Source>>) -> Vec<(String, Box<dyn Source>)> {
 fn decoded(recordings: usize) -> (Vec<(u8, u64, usize)>, Vec<Fused>) {
     let sources = named((0..recordings).map(|_| sample()).collect());
     let options = Options::default();
-    let mut held: Vec<Held> = (0..recordings).map(|_| Held::new(options.caution.patience)).collect();
+    let mut pending: Vec<PendingSubframes> =
+        (0..recordings).map(|_| PendingSubframes::new(options.caution.patience)).collect();
     let mut reports = Reports::new(recordings, None, false);
     let (mut said, mut fused, mut whole) = (vec![], vec![], vec![]);
-    for told in Decoding::start(sources, options).unwrap() {
-        let Told { carrier, said: word } = told.unwrap();
-        let of_carrier = &mut held[usize::from(carrier.0)];
-        match word {
-            Said::Shift { from, shift } => reports.shift(carrier, from, shift.subframes),
-            Said::Heard(output) => match *output {
+    for event in Decoding::start(sources, options).unwrap() {
+        let CarrierEvent { carrier, event } = event.unwrap();
+        let of_carrier = &mut pending[usize::from(carrier.0)];
+        match event {
+            DecodeEvent::Shift { from, shift } => reports.shift(carrier, from, shift.subframes),
+            DecodeEvent::Heard(output) => match *output {
                 Output::Subframe(reading) => {
                     said.push((carrier.0, reading.index, reading.found.len() + reading.late.len()));
                     of_carrier.push(reading, &mut whole);
@@ -37,7 +38,7 @@ fn decoded(recordings: usize) -> (Vec<(u8, u64, usize)>, Vec<Fused>) {
                 Output::Late(late) => of_carrier.add(late),
                 Output::Locked(_) | Output::Lost => {}
             },
-            Said::End(end) => {
+            DecodeEvent::End(end) => {
                 assert!(end.failure.is_none() && end.ladder.is_some());
                 reports.leave(carrier);
                 whole.extend(of_carrier.finish());
@@ -117,19 +118,19 @@ fn a_live_source_that_says_nothing_is_not_waited_for_until_it_goes_on() {
         // Enough for a word that it is still at work.
         (0..100).for_each(|_| say_other.send(()).unwrap());
         let silent = CarrierId(1);
-        let stalled = decoding.find(|told| {
-            let told = told.as_ref().unwrap();
-            told.carrier == silent && matches!(told.said, Said::Stalled)
+        let stalled = decoding.find(|event| {
+            let event = event.as_ref().unwrap();
+            event.carrier == silent && matches!(event.event, DecodeEvent::Stalled)
         });
         assert!(stalled.is_some(), "the other one goes on without it");
         (0..100).for_each(|_| say.send(()).unwrap());
         drop((say, say_other));
         let (mut back, mut ends) = (vec![], 0);
-        for told in decoding {
-            let Told { carrier, said } = told.unwrap();
-            match said {
-                Said::Back => back.push(carrier),
-                Said::End(_) => ends += 1,
+        for event in decoding {
+            let CarrierEvent { carrier, event } = event.unwrap();
+            match event {
+                DecodeEvent::Back => back.push(carrier),
+                DecodeEvent::End(_) => ends += 1,
                 _ => {}
             }
         }
@@ -163,7 +164,9 @@ fn a_failure_is_told_in_the_end_of_its_source() {
     for (is_crash, said) in [(false, "radio: it is gone"), (true, "source 0: its decoder crashed")] {
         let mut decoding =
             Decoding::start(named(vec![Box::new(Broken { is_crash })]), Options::default()).unwrap();
-        let Some(Ok(Told { said: Said::End(end), .. })) = decoding.next() else { panic!("it ends") };
+        let Some(Ok(CarrierEvent { event: DecodeEvent::End(end), .. })) = decoding.next() else {
+            panic!("it ends")
+        };
         assert_eq!(end.failure.unwrap().to_string(), said);
         assert_eq!(end.ladder.is_some(), !is_crash);
         assert!(decoding.next().is_none() && decoding.ready().is_none());

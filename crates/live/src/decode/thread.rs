@@ -1,4 +1,4 @@
-//! The thread of one recording or radio: samples in, what its decoder says out.
+//! The thread of one recording or radio: samples in, its decoder's outputs out.
 
 use std::sync::mpsc::SyncSender;
 
@@ -15,9 +15,9 @@ pub(super) const MOST_WAITING: usize = 256;
 /// Pieces of samples after which a thread that heard nothing says that it is still at work.
 const MOST_UNTOLD: u32 = 64;
 
-/// What a thread says.
+/// What a thread reports.
 pub(super) enum Event {
-    /// What the decoder says.
+    /// An output of the decoder.
     Heard(Box<Output>),
     /// The receiver lost samples.
     Gap,
@@ -30,12 +30,12 @@ pub(super) enum Event {
 }
 
 /// An event, whose it is, and how far its samples were read by then.
-pub(super) struct Told {
+pub(super) struct ThreadEvent {
     /// Which recording's, from 0.
     pub carrier: usize,
     /// Milliseconds from its first sample.
     pub at_ms: f64,
-    /// What.
+    /// What happened.
     pub event: Event,
 }
 
@@ -46,13 +46,13 @@ pub(super) fn start(
     source: Box<dyn Source>,
     carrier: usize,
     options: Options,
-    told: SyncSender<Told>,
+    sender: SyncSender<ThreadEvent>,
 ) -> Result<(), Error> {
     let rate_hz = options.listen.rate_hz;
     let decoder = Decoder::new(options).map_err(|cause| Error::Rate { name: name.to_owned(), cause })?;
     let name = name.to_owned();
     let mut thread =
-        Thread { name, carrier, decoder, rate_hz, gone: 0, share: None, cost_us: 0.0, untold: 0, told };
+        Thread { name, carrier, decoder, rate_hz, gone: 0, share: None, cost_us: 0.0, untold: 0, sender };
     let name = thread.name.clone();
     std::thread::Builder::new()
         .name(format!("decode {name}"))
@@ -89,7 +89,7 @@ struct Thread {
     cost_us: f64,
     /// Pieces since something was told.
     untold: u32,
-    told: SyncSender<Told>,
+    sender: SyncSender<ThreadEvent>,
 }
 
 impl Thread {
@@ -164,7 +164,7 @@ impl Thread {
 
     fn tell(&self, event: Event) -> Result<(), Stop> {
         let at_ms = self.gone as f64 * 1e3 / self.rate_hz.max(1) as f64;
-        self.told.send(Told { carrier: self.carrier, at_ms, event }).map_err(|_| Stop::Unheard)
+        self.sender.send(ThreadEvent { carrier: self.carrier, at_ms, event }).map_err(|_| Stop::Unheard)
     }
 }
 

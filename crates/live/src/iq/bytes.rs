@@ -46,8 +46,8 @@ impl Bytes {
         Bytes { state, length, is_named_packed: is_packed, is_live: length.is_none() }
     }
 
-    /// The bytes are all there, although their number is not known.
-    pub fn lying_ready(self) -> Bytes {
+    /// The same, if all bytes are there already, although their number is not known.
+    pub fn not_live(self) -> Bytes {
         Bytes { is_live: false, ..self }
     }
 

@@ -48,7 +48,7 @@ pub fn locate(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located
     if path == Path::new("-") {
         let meta = undescribed(path, raw)?;
         let bytes = Bytes::new(None, false, || Ok(Box::new(io::stdin())));
-        let bytes = if is_file(&io::stdin()) { bytes.lying_ready() } else { bytes };
+        let bytes = if is_file(&io::stdin()) { bytes.not_live() } else { bytes };
         return Ok(Located { path: path.to_owned(), meta, bytes });
     }
     let with = |ending: &str| PathBuf::from(format!("{}{ending}", path.display()));

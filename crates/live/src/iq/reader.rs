@@ -170,19 +170,20 @@ impl Reader {
         };
         let most = of_segment.min(CHUNK / size);
         while self.header_left > 0 {
-            let there = self.ahead.there().min(usize::try_from(self.header_left).unwrap_or(usize::MAX));
-            self.ahead.start += there;
-            self.header_left -= there as u64;
+            let available =
+                self.ahead.available().min(usize::try_from(self.header_left).unwrap_or(usize::MAX));
+            self.ahead.start += available;
+            self.header_left -= available as u64;
             if self.header_left > 0 && !self.more(CHUNK)? {
                 return self.end_in_header();
             }
         }
-        while self.ahead.there() < size {
+        while self.ahead.available() < size {
             if !self.more(most * size)? {
                 return Ok(self.end());
             }
         }
-        let count = (self.ahead.there() / size).min(most);
+        let count = (self.ahead.available() / size).min(most);
         let strange = self.meta.format.read(self.ahead.take(count * size), out);
         if strange > 0 && !std::mem::replace(&mut self.has_strange, true) {
             self.flaw = Some(Flaw::Strange { first: self.samples, count: count as u64 });
@@ -223,7 +224,7 @@ impl Reader {
 
     fn end(&mut self) -> Piece {
         self.is_over = true;
-        let (sample, bytes) = (self.samples, self.ahead.there());
+        let (sample, bytes) = (self.samples, self.ahead.available());
         let capture = self.next_segment - usize::from(self.header_left > 0);
         if self.ahead.is_cut {
             Piece::Flaw(Flaw::Frame { bytes: self.ahead.source.taken(), samples: sample })
@@ -271,8 +272,8 @@ impl Ahead {
         Ok(())
     }
 
-    /// Number of bytes that are there.
-    fn there(&self) -> usize {
+    /// Number of bytes that can be taken now.
+    fn available(&self) -> usize {
         (self.end - self.start).saturating_sub(self.held.unwrap_or(0))
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use airpace_core::Time;
 use airpace_diag::{LogCode, LogPacket, Radio, Stamp};
 
-use super::{Next, Said, Stamped};
+use super::{Next, Stamped, TimedPacket};
 
 /// A packet of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Replay {
             false => Stamped::At(Time::from_nanos(round + bears)),
         };
         let (radio, code, payload) = (packet.radio, packet.code, packet.payload.clone());
-        Next::Said(Said { at: Time::from_nanos(round + at), radio, code, stamped, payload })
+        Next::Packet(TimedPacket { at: Time::from_nanos(round + at), radio, code, stamped, payload })
     }
 }
 
@@ -154,31 +154,31 @@ mod tests {
         Replay::new(packets.collect(), options)
     }
 
-    fn said(replay: &mut Replay, count: usize) -> Vec<(u64, u64)> {
-        let mut said = vec![];
-        while said.len() < count
-            && let Next::Said(next) = replay.say()
+    fn packet_times(replay: &mut Replay, count: usize) -> Vec<(u64, u64)> {
+        let mut times = vec![];
+        while times.len() < count
+            && let Next::Packet(next) = replay.say()
         {
             let Stamped::At(bears) = next.stamped else { panic!("stamps are not kept") };
-            said.push((next.at.as_millis(), bears.as_millis()));
+            times.push((next.at.as_millis(), bears.as_millis()));
         }
-        said
+        times
     }
 
     #[test]
     fn a_log_has_its_own_pace_and_packets_out_of_order_keep_their_distance() {
         let mut whole = replay(&[0, 100, 90, 250], ReplayOptions::default());
-        assert_eq!(said(&mut whole, 9), [(0, 0), (100, 100), (100, 90), (250, 250)]);
+        assert_eq!(packet_times(&mut whole, 9), [(0, 0), (100, 100), (100, 90), (250, 250)]);
         assert_eq!((whole.length(), whole.cuts()), (Duration::from_millis(250), &[][..]));
         let mut fast = replay(&[0, 100, 90, 250], ReplayOptions { speed: 2.0, ..ReplayOptions::default() });
-        assert_eq!(said(&mut fast, 9), [(0, 0), (50, 50), (50, 45), (125, 125)]);
+        assert_eq!(packet_times(&mut fast, 9), [(0, 0), (50, 50), (50, 45), (125, 125)]);
     }
 
     #[test]
     fn gaps_are_shortened_and_jumps_of_the_clock_are_none() {
         let mut cut = replay(&[-10, -20, 5, 15, 100_015, 20, 30], ReplayOptions::default());
         assert_eq!(
-            said(&mut cut, 9).iter().map(|(at, _)| *at).collect::<Vec<_>>(),
+            packet_times(&mut cut, 9).iter().map(|(at, _)| *at).collect::<Vec<_>>(),
             [0, 10, 10, 20, 3_020, 3_020, 3_030]
         );
         assert_eq!(cut.cuts(), [Cut::Clock(2), Cut::Gap(4, 100.0), Cut::Clock(5)]);
@@ -188,7 +188,7 @@ mod tests {
     fn a_loop_goes_on_a_second_after_its_end() {
         let options = ReplayOptions { is_looped: true, ..ReplayOptions::default() };
         let mut looped = replay(&[0, 500], options);
-        assert_eq!(said(&mut looped, 4), [(0, 0), (500, 500), (1_500, 1_500), (2_000, 2_000)]);
+        assert_eq!(packet_times(&mut looped, 4), [(0, 0), (500, 500), (1_500, 1_500), (2_000, 2_000)]);
         assert_eq!(replay(&[], options).say(), Next::End);
     }
 }

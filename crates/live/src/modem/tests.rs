@@ -65,7 +65,13 @@ fn with_modem(mut door: Door, hosts: impl FnOnce(&AtomicUsize)) -> (Vec<Notice>,
                 count += 1;
                 let at = Time::from_millis(count);
                 let payload = count.to_le_bytes().to_vec();
-                Next::Said(Said { at, radio: Radio::FIRST, code: CODE, stamped: Stamped::At(at), payload })
+                Next::Packet(TimedPacket {
+                    at,
+                    radio: Radio::FIRST,
+                    code: CODE,
+                    stamped: Stamped::At(at),
+                    payload,
+                })
             };
             let notice = |notice| {
                 went.fetch_add(usize::from(notice == Notice::HostWent), Ordering::Relaxed);
@@ -180,7 +186,13 @@ fn a_slow_host(source: Source, mut door: Door) {
             return Next::End;
         }
         let stamped = Stamped::At(Time::ZERO);
-        Next::Said(Said { at: Time::ZERO, radio: Radio::FIRST, code: CODE, stamped, payload: vec![0; 64] })
+        Next::Packet(TimedPacket {
+            at: Time::ZERO,
+            radio: Radio::FIRST,
+            code: CODE,
+            stamped,
+            payload: vec![0; 64],
+        })
     };
     let (tell, told) = mpsc::channel();
     thread::scope(|scope| {
@@ -192,7 +204,7 @@ fn a_slow_host(source: Source, mut door: Door) {
         let mut host = Host::new(&source, &[CODE]);
         host.until(|host| host.line.session.state() == State::Streaming);
         has_asked.store(true, Ordering::Relaxed);
-        assert!(told.iter().any(|notice| notice == Notice::AllSaid));
+        assert!(told.iter().any(|notice| notice == Notice::SpeechOver));
         let _ = host.port.write(&[0x7E; 64]);
         let mut buffer = [0; 256];
         loop {

@@ -34,7 +34,7 @@ pub struct Client {
     socket: OwnedFd,
     received: Vec<u8>,
     /// Whether the client waits for an answer, or has waited in vain.
-    is_amid: bool,
+    is_answer_due: bool,
     /// Deadline for the answer, in ns of [`crate::clock`].
     until_ns: u64,
 }
@@ -60,7 +60,7 @@ impl Client {
             Ok(socket)
         };
         let socket = connected().map_err(|errno| Error::NoDaemon { path: path.clone(), errno })?;
-        Ok(Client { socket, received: Vec::new(), is_amid: false, until_ns: 0 })
+        Ok(Client { socket, received: Vec::new(), is_answer_due: false, until_ns: 0 })
     }
 
     /// Asks for the board, and maps it.
@@ -125,7 +125,7 @@ impl Client {
         request: Request<'_>,
         read: impl FnOnce(&mut Client) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        if std::mem::replace(&mut self.is_amid, true) {
+        if std::mem::replace(&mut self.is_answer_due, true) {
             return Err(Error::Stale);
         }
         self.until_ns = now_ns() + PATIENCE.as_nanos() as u64;
@@ -135,7 +135,7 @@ impl Client {
             (Err(lost), answer) if !matches!(answer, Err(Error::Refused { .. })) => Err(lost),
             (_, answer) => answer,
         };
-        self.is_amid = !matches!(answer, Ok(_) | Err(Error::Refused { .. }));
+        self.is_answer_due = !matches!(answer, Ok(_) | Err(Error::Refused { .. }));
         answer
     }
 
@@ -254,7 +254,7 @@ mod tests {
         let flags = SocketFlags::CLOEXEC;
         let (socket, daemon) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
             .expect("two sockets");
-        let mut client = Client { socket, received: Vec::new(), is_amid: true, until_ns: u64::MAX };
+        let mut client = Client { socket, received: Vec::new(), is_answer_due: true, until_ns: u64::MAX };
         rustix::net::send(&daemon, b"ok 1", SendFlags::NOSIGNAL).expect("room for a line");
         client.receive().expect("there is time");
         // The daemon sends byte by byte: there is always something to read, but the answer's time is over.

@@ -221,17 +221,17 @@ fn work_ns() -> u64 {
 }
 
 /// The end of a connection: the program has gone, does not read, or breaks the protocol.
-struct Gone;
+struct Disconnect;
 
 impl Program {
     /// Answers the program's requests. A program that does not read its answers is not listened to until it does.
     ///
     /// `allowance`: how many leases the program may add.
-    fn turn(&mut self, host: &mut impl Host, mut allowance: Allowance) -> Result<(), Gone> {
+    fn turn(&mut self, host: &mut impl Host, mut allowance: Allowance) -> Result<(), Disconnect> {
         if self.pending.is_empty() && !self.has_request() {
             let mut bytes = [0; 4_096];
             match rustix::net::recv(&self.socket, &mut bytes[..], RecvFlags::DONTWAIT) {
-                Ok((0, _)) => return Err(Gone),
+                Ok((0, _)) => return Err(Disconnect),
                 Ok((received, _)) => {
                     // The time runs from the first byte of a request: later bytes of it do not extend it.
                     if self.received.is_empty() {
@@ -240,7 +240,7 @@ impl Program {
                     self.received.extend_from_slice(&bytes[..received]);
                 }
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
-                Err(_) => return Err(Gone),
+                Err(_) => return Err(Disconnect),
             }
         }
         self.flush()?;
@@ -260,7 +260,7 @@ impl Program {
             self.refuse(Errno::MSGSIZE, "that is longer than any request");
             // The program may or may not read this: the connection ends.
             let _ = self.flush();
-            return Err(Gone);
+            return Err(Disconnect);
         }
         Ok(())
     }
@@ -283,7 +283,7 @@ impl Program {
         self.received.contains(&b'\n')
     }
 
-    fn answer(&mut self, line: &[u8], host: &mut impl Host, allowance: &Allowance) -> Result<(), Gone> {
+    fn answer(&mut self, line: &[u8], host: &mut impl Host, allowance: &Allowance) -> Result<(), Disconnect> {
         let request = std::str::from_utf8(line).ok().and_then(|line| Request::parse(line).ok());
         match request {
             Some(Request::Board) => return self.hand_out(host.board().for_readers()),
@@ -329,7 +329,7 @@ impl Program {
     }
 
     /// Sends the board's descriptor. It goes at once with its own line, or the connection ends.
-    fn hand_out(&mut self, board: BorrowedFd<'_>) -> Result<(), Gone> {
+    fn hand_out(&mut self, board: BorrowedFd<'_>) -> Result<(), Disconnect> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let boards = [board];
@@ -339,7 +339,7 @@ impl Program {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let sent = rustix::net::sendmsg(&self.socket, &[IoSlice::new(line.as_bytes())], &mut control, flags);
         if sent != Ok(line.len()) {
-            return Err(Gone);
+            return Err(Disconnect);
         }
         self.has_board = true;
         Ok(())
@@ -354,7 +354,7 @@ impl Program {
     }
 
     /// Sends as much as the program's buffer takes.
-    fn flush(&mut self) -> Result<(), Gone> {
+    fn flush(&mut self) -> Result<(), Disconnect> {
         while !self.pending.is_empty() {
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
             match rustix::net::send(self.socket.as_fd(), &self.pending, flags) {
@@ -364,7 +364,7 @@ impl Program {
                 }
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
-                Err(_) => return Err(Gone),
+                Err(_) => return Err(Disconnect),
             }
         }
         Ok(())

@@ -52,15 +52,16 @@ struct Port {
 #[derive(Clone, Debug)]
 struct Comb {
     gains: Vec<Complex32>,
-    /// Power of the noise that is left in `gains`, and of how far the channel may have moved since; `None` before
+    /// How far `gains` may be off: by noise that is left in them, and because the channel moved since; `None` before
     /// the first measurement.
-    left: Option<Left>,
+    residual: Option<Residual>,
     /// The weight that the measurements of this subframe leave to older ones.
-    kept: f32,
+    older_weight: f32,
 }
 
+/// What may still be wrong with estimated gains.
 #[derive(Clone, Copy, Debug)]
-struct Left {
+struct Residual {
     noise: f32,
     error: f32,
     /// The part of `error` that comes from motion of the channel.
@@ -149,7 +150,7 @@ impl Estimator {
         };
         let of_symbol = |number, symbol| [0, 1, 2, 3].map(|port| pilots(number, symbol, port));
         let places = 2 * usize::from(cell.bandwidth.prbs());
-        let comb = Comb { gains: vec![Complex32::default(); places], left: None, kept: 1.0 };
+        let comb = Comb { gains: vec![Complex32::default(); places], residual: None, older_weight: 1.0 };
         let port = Port { combs: [comb.clone(), comb] };
         let key = Key::new([1.0, 1.0], FIRST_SPREAD);
         let weights = (key, Weights::new(key));
@@ -173,7 +174,7 @@ impl Estimator {
     /// Forgets the channel, but not how it behaves: after a jump in time.
     pub fn forget(&mut self) {
         for comb in self.ports.iter_mut().flat_map(|port| &mut port.combs) {
-            comb.left = None;
+            comb.residual = None;
         }
     }
 
@@ -197,7 +198,7 @@ impl Estimator {
 
     /// Forgets the channel and how far it moves. Carrier and timing have been corrected since it was received: most of
     /// its motion came from them.
-    pub(crate) fn hold_still(&mut self) {
+    pub(crate) fn forget_channel_and_motion(&mut self) {
         self.forget();
         self.statistics.motion = 0.0;
     }
@@ -209,10 +210,10 @@ impl Estimator {
         for (port, Port { combs }) in self.ports.iter_mut().enumerate() {
             for (which, comb) in combs.iter_mut().enumerate() {
                 let doubt = noise.unwrap_or_default() * self.weights[port / 2].1.own(which);
-                comb.kept = 1.0;
-                if let Some(left) = &mut comb.left {
-                    left.error += motion.max(LEAST_MOTION * doubt);
-                    left.moved += motion.max(0.0);
+                comb.older_weight = 1.0;
+                if let Some(residual) = &mut comb.residual {
+                    residual.error += motion.max(LEAST_MOTION * doubt);
+                    residual.moved += motion.max(0.0);
                 }
             }
         }
@@ -243,7 +244,7 @@ impl Estimator {
         for (port, raw) in self.work.raw.iter().enumerate().take(self.ports.len()) {
             let Some(pilots) = &self.pilots[number][symbol][port] else { continue };
             let comb = &self.ports[port].combs[pilots.comb];
-            if comb.left.is_some() {
+            if comb.residual.is_some() {
                 turn += correlate(&comb.gains, raw);
                 all.0 += correlate(raw, raw).re;
                 all.1 += raw.len() as f32;
@@ -280,9 +281,9 @@ impl Estimator {
     pub fn finish(&mut self, number: usize) -> &Channel {
         for first in (0..self.ports.len()).step_by(2) {
             let of_comb = |comb: usize| {
-                let left = self.ports[first].combs[comb].left;
-                left.map_or(f32::INFINITY, |left| {
-                    (left.noise + left.moved) / self.statistics.power.max(f32::MIN_POSITIVE)
+                let residual = self.ports[first].combs[comb].residual;
+                residual.map_or(f32::INFINITY, |residual| {
+                    (residual.noise + residual.moved) / self.statistics.power.max(f32::MIN_POSITIVE)
                 })
             };
             let noise = [of_comb(0), of_comb(1)];
@@ -299,7 +300,7 @@ impl Estimator {
             let combs = &self.ports[port].combs;
             weights.apply([&combs[0].gains, &combs[1].gains], &mut self.work.smooth, &mut self.work.sums);
             if let Some(pilots) = &self.pilots[number][0][port] {
-                let own = (1.0 - combs[pilots.comb].kept) * weights.own(pilots.comb);
+                let own = (1.0 - combs[pilots.comb].older_weight) * weights.own(pilots.comb);
                 let sum = distance(&self.work.raw[port], &self.work.smooth, pilots.comb);
                 // The part that an estimate takes from its own measurement does not show in the difference.
                 misfit.0 += sum / (1.0 - own).max(0.05);
@@ -399,7 +400,7 @@ impl Estimator {
     fn learn_motion(&mut self, port: usize, comb: usize) {
         let comb = &self.ports[port].combs[comb];
         let raw = &self.work.raw[port];
-        if comb.left.is_none() || raw.len() < 2 {
+        if comb.residual.is_none() || raw.len() < 2 {
             return;
         }
         let moves = &mut self.work.sums;
@@ -407,7 +408,7 @@ impl Estimator {
         moves.extend(raw.iter().zip(&comb.gains).map(|(new, old)| new - old));
         let moved = correlate(&moves[..moves.len() - 1], &moves[1..]).re / (moves.len() - 1) as f32;
         // An average with this weight for new values lags behind a wandering channel by this much.
-        let weight = 1.0 - comb.kept;
+        let weight = 1.0 - comb.older_weight;
         let weight = if weight > 0.0 { weight } else { self.typical_weight(port) };
         let motion = (moved * weight * (2.0 - weight)).min(self.statistics.power);
         self.statistics.motion += SLOW * (motion - self.statistics.motion);
@@ -417,7 +418,7 @@ impl Estimator {
     fn typical_weight(&self, port: usize) -> f32 {
         let noise = self.statistics.noise.unwrap_or_default() * self.weights[port / 2].1.own(0);
         let comb = &self.ports[port].combs[0];
-        comb.left.map_or(1.0, |left| left.error / (left.error + noise).max(f32::MIN_POSITIVE))
+        comb.residual.map_or(1.0, |residual| residual.error / (residual.error + noise).max(f32::MIN_POSITIVE))
     }
 
     /// Takes a symbol's measurements into the average of its comb, weighted by how sure both are.
@@ -429,26 +430,26 @@ impl Estimator {
         let doubt = noise * smoothing + moved;
         let comb = &mut self.ports[port].combs[comb];
         let raw = &self.work.raw[port];
-        let weight = match &mut comb.left {
+        let weight = match &mut comb.residual {
             None => {
                 comb.gains.clone_from(raw);
-                comb.left = Some(Left { noise, error: doubt, moved });
+                comb.residual = Some(Residual { noise, error: doubt, moved });
                 1.0
             }
-            Some(left) => {
-                let error = left.error.max(LEAST_MOTION * noise * smoothing);
+            Some(residual) => {
+                let error = residual.error.max(LEAST_MOTION * noise * smoothing);
                 let weight = error / (error + doubt).max(f32::MIN_POSITIVE);
-                left.error = (1.0 - weight) * error;
+                residual.error = (1.0 - weight) * error;
                 let (old, new) = ((1.0 - weight) * (1.0 - weight), weight * weight);
-                left.noise = old * left.noise + new * noise;
-                left.moved = old * left.moved + new * moved;
+                residual.noise = old * residual.noise + new * noise;
+                residual.moved = old * residual.moved + new * moved;
                 for (gain, raw) in comb.gains.iter_mut().zip(raw) {
                     *gain += (raw - *gain) * weight;
                 }
                 weight
             }
         };
-        comb.kept *= 1.0 - weight;
+        comb.older_weight *= 1.0 - weight;
     }
 
     /// How far the carrier turned between the first symbol and a later one.

@@ -10,7 +10,7 @@ use super::{Allocation, Carrier, Format};
 
 /// Why no message can express a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unsayable {
+pub enum EncodeError {
     /// No field of its format names these PRBs.
     #[error("format {} cannot name the PRBs {prbs:?}", format.name())]
     Prbs {
@@ -38,21 +38,21 @@ impl Message {
     ///
     /// # Errors
     /// If the format cannot express the grant.
-    pub fn of_dci(carrier: &Carrier, dci: &Dci) -> Result<Message, Unsayable> {
+    pub fn of_dci(carrier: &Carrier, dci: &Dci) -> Result<Message, EncodeError> {
         const NO_CHANGE: u8 = 1;
         let first = block(dci, 0)?;
         if dci.direction == Direction::Uplink || dci.format == DciFormat::F0 {
             let (start, len) = run(Format::F0, dci.prbs)?;
             // Source: TS 36.211 §5.3.3
             if lte::pusch_size_from(len) != Some(len) {
-                return Err(Unsayable::Prbs { format: Format::F0, prbs: dci.prbs });
+                return Err(EncodeError::Prbs { format: Format::F0, prbs: dci.prbs });
             }
             return Ok(Message::Uplink(Uplink {
                 carrier: None,
                 hopping: None,
                 start,
                 len,
-                mcs: first.ok_or(Unsayable::Empty)?.mcs,
+                mcs: first.ok_or(EncodeError::Empty)?.mcs,
                 ndi: dci.ndi[0],
                 tpc: NO_CHANGE,
                 cyclic_shift: 0,
@@ -77,18 +77,18 @@ impl Message {
             }
             _ => groups(carrier, dci.prbs)
                 .or_else(|| subset(carrier, dci.prbs))
-                .ok_or(Unsayable::Prbs { format, prbs: dci.prbs })?,
+                .ok_or(EncodeError::Prbs { format, prbs: dci.prbs })?,
         };
         let second = block(dci, 1)?;
         let (first, second) = match spatial {
             Spatial::Layers { .. } | Spatial::Dual { .. } => {
                 if first.or(second).is_none() {
-                    return Err(Unsayable::Empty);
+                    return Err(EncodeError::Empty);
                 }
                 let or_off = |block: Option<Block>, ndi| block.unwrap_or(Block { ndi, ..Block::DISABLED });
                 (or_off(first, dci.ndi[0]), Some(or_off(second, dci.ndi[1])))
             }
-            _ => (first.ok_or(Unsayable::Empty)?, None),
+            _ => (first.ok_or(EncodeError::Empty)?, None),
         };
         let mut downlink = Downlink {
             format,
@@ -127,19 +127,19 @@ fn mcs_of_retransmission(mcs: u8, prbs: u16, layers: u8, size: Bits) -> u8 {
     (29..=31).find(same_modulation).unwrap_or(mcs)
 }
 
-fn block(dci: &Dci, at: usize) -> Result<Option<Block>, Unsayable> {
+fn block(dci: &Dci, at: usize) -> Result<Option<Block>, EncodeError> {
     match dci.mcs[at] {
-        Some(mcs) if mcs > 31 => Err(Unsayable::Mcs { mcs }),
+        Some(mcs) if mcs > 31 => Err(EncodeError::Mcs { mcs }),
         mcs => Ok(mcs.map(|mcs| Block { mcs, ndi: dci.ndi[at], rv: dci.rv[at] })),
     }
 }
 
 /// The only run of a set.
-fn run(format: Format, prbs: PrbSet) -> Result<(u16, u16), Unsayable> {
+fn run(format: Format, prbs: PrbSet) -> Result<(u16, u16), EncodeError> {
     let mut runs = prbs.runs();
     match (runs.next(), runs.next()) {
         (Some(run), None) => Ok(run),
-        _ => Err(Unsayable::Prbs { format, prbs }),
+        _ => Err(EncodeError::Prbs { format, prbs }),
     }
 }
 
@@ -172,9 +172,9 @@ fn subset(carrier: &Carrier, prbs: PrbSet) -> Option<Allocation> {
 }
 
 /// Format 1C, if a run of virtual blocks gives this set in the first slot.
-fn compact(carrier: &Carrier, dci: &Dci) -> Result<Message, Unsayable> {
-    let refused = Unsayable::Prbs { format: Format::F1C, prbs: dci.prbs };
-    let i_tbs = dci.mcs[0].ok_or(Unsayable::Empty)?;
+fn compact(carrier: &Carrier, dci: &Dci) -> Result<Message, EncodeError> {
+    let refused = EncodeError::Prbs { format: Format::F1C, prbs: dci.prbs };
+    let i_tbs = dci.mcs[0].ok_or(EncodeError::Empty)?;
     let step = super::size::compact_step(carrier.prbs);
     let gaps = [Gap::First, Gap::Second].into_iter().filter(|gap| gap.exists(carrier.prbs));
     let len = dci.prbs.len();
@@ -213,12 +213,12 @@ mod tests {
             (DciFormat::F1C, PrbSet::run(0, 4)),
         ] {
             let refused = Message::of_dci(&CARRIER, &grant(format, prbs)).unwrap_err();
-            assert!(matches!(refused, Unsayable::Prbs { .. }), "{format:?} {prbs:?}: {refused}");
+            assert!(matches!(refused, EncodeError::Prbs { .. }), "{format:?} {prbs:?}: {refused}");
         }
         let empty = Dci { mcs: [None; 2], ..grant(DciFormat::F2A, holes) };
-        assert_eq!(Message::of_dci(&CARRIER, &empty), Err(Unsayable::Empty));
+        assert_eq!(Message::of_dci(&CARRIER, &empty), Err(EncodeError::Empty));
         let beyond = Dci { mcs: [Some(32), None], ..grant(DciFormat::F1, holes) };
-        assert_eq!(Message::of_dci(&CARRIER, &beyond), Err(Unsayable::Mcs { mcs: 32 }));
+        assert_eq!(Message::of_dci(&CARRIER, &beyond), Err(EncodeError::Mcs { mcs: 32 }));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use airpace_core::Bits;
 use airpace_core::tables::lte::McsTable;
 
 use crate::dci::Block;
-use crate::harq::Held;
+use crate::harq::PastGrant;
 
 /// log2 of the odds that a user of whom nothing is known has the table up to 256QAM.
 pub const PRIOR: f32 = -2.8;
@@ -39,10 +39,10 @@ pub struct Misses {
 
 impl Misses {
     /// Learns from a block. Returns whether the block tells that a grant before it was missed.
-    pub fn learn(&mut self, sizes: [Option<Bits>; 2], block: &Block, held: Option<&Held>) -> bool {
-        let ([Some(_), Some(_)], Some(held)) = (sizes, held) else { return false };
-        let is_other = |at: usize| held.first[at].is_some_and(|first| Some(first.size) != sizes[at]);
-        let is_missed = held.ndi == block.ndi && is_other(0) && is_other(1);
+    pub fn learn(&mut self, sizes: [Option<Bits>; 2], block: &Block, past: Option<&PastGrant>) -> bool {
+        let ([Some(_), Some(_)], Some(past)) = (sizes, past) else { return false };
+        let is_other = |at: usize| past.first[at].is_some_and(|first| Some(first.size) != sizes[at]);
+        let is_missed = past.ndi == block.ndi && is_other(0) && is_other(1);
         self.blocks = self.blocks.saturating_add(1);
         self.missed = self.missed.saturating_add(u32::from(is_missed));
         is_missed
@@ -69,21 +69,21 @@ const FIRST_VERSION: f32 = -2.0;
 const OTHER_MODULATION: f32 = -1.0;
 
 /// How many bits one block speaks for the table up to 256QAM, against the one up to 64QAM. `sizes` are its sizes by
-/// both tables. `held` is what its HARQ process held before. `missed` is log2 of how likely grants since then were
+/// both tables. `past` is what its HARQ process held before. `missed` is log2 of how likely grants since then were
 /// missed.
 ///
 /// Chosen: code rates do not count. Both tables grant blocks that need more bits than their PRBs have, because a device
 /// may hear enough of the next transmission.
-pub fn evidence(block: &Block, sizes: [Option<Bits>; 2], held: Option<&Held>, missed: f32) -> f32 {
-    let likely = |table: McsTable| likely(table, block, sizes[table as usize], held, missed);
+pub fn evidence(block: &Block, sizes: [Option<Bits>; 2], past: Option<&PastGrant>, missed: f32) -> f32 {
+    let likely = |table: McsTable| likely(table, block, sizes[table as usize], past, missed);
     likely(McsTable::Qam256) - likely(McsTable::Qam64)
 }
 
 /// log2 of how likely a block is by a table, up to a term that is the same for both tables.
-fn likely(table: McsTable, block: &Block, size: Option<Bits>, held: Option<&Held>, missed: f32) -> f32 {
+fn likely(table: McsTable, block: &Block, size: Option<Bits>, past: Option<&PastGrant>, missed: f32) -> f32 {
     let Some(row) = table.mcs(block.mcs) else { return f32::MIN };
-    let toggles = held.map(|held| held.ndi != block.ndi);
-    let first = held.and_then(|held| held.first[table as usize]);
+    let toggles = past.map(|past| past.ndi != block.ndi);
+    let first = past.and_then(|past| past.first[table as usize]);
     if row.i_tbs.is_some() {
         let version = if block.rv == 0 { 0.0 } else { LATER_VERSION };
         return match (toggles, first) {
@@ -111,9 +111,9 @@ mod tests {
         Block { mcs, ndi, rv }
     }
 
-    fn held(mcs: u8) -> Held {
+    fn past_grant(mcs: u8) -> PastGrant {
         let first = |size| Some(First { mcs, size: Bits(size) });
-        Held { ndi: true, first: [first(1000), first(2000)], at: 0 }
+        PastGrant { ndi: true, first: [first(1000), first(2000)], at: 0 }
     }
 
     /// Nothing tells that a grant was missed.
@@ -126,10 +126,10 @@ mod tests {
 
     #[test]
     fn new_data_of_mcs_28_is_of_the_table_in_which_that_has_a_size() {
-        assert!(evidence(&block(28, false, 0), PLAIN, Some(&held(10)), usual()) < -6.0);
+        assert!(evidence(&block(28, false, 0), PLAIN, Some(&past_grant(10)), usual()) < -6.0);
         assert!(evidence(&block(28, false, 0), PLAIN, None, usual()) < 0.0, "of a process that nobody knows");
         assert!(
-            evidence(&block(28, true, 2), [Some(Bits(1000)), None], Some(&held(3)), usual()) > 0.0,
+            evidence(&block(28, true, 2), [Some(Bits(1000)), None], Some(&past_grant(3)), usual()) > 0.0,
             "sent again, which the table up to 64QAM says otherwise"
         );
         let both = [Some(Bits(300)), Some(Bits(600))];
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_a_missed_grant_explains_as_well_tells_nothing() {
-        let again = |rv, missed| evidence(&block(28, true, rv), PLAIN, Some(&held(13)), missed);
+        let again = |rv, missed| evidence(&block(28, true, rv), PLAIN, Some(&past_grant(13)), missed);
         assert!(again(0, usual()) + PRIOR < 0.0, "new data whose grant before was missed looks the same");
         for rv in [0, 2, 3] {
             let one = again(rv, Misses::default().bits(true)) + PRIOR;
@@ -146,23 +146,23 @@ mod tests {
         }
         let mut misses = Misses::default();
         let both = [Some(Bits(300)), Some(Bits(600))];
-        assert!(!misses.learn(both, &block(12, false, 0), Some(&held(10))), "the indicator toggled");
-        assert!(!misses.learn(PLAIN, &block(28, true, 0), Some(&held(10))), "which may be sent again");
-        (0..50).for_each(|_| assert!(misses.learn(both, &block(12, true, 0), Some(&held(10)))));
+        assert!(!misses.learn(both, &block(12, false, 0), Some(&past_grant(10))), "the indicator toggled");
+        assert!(!misses.learn(PLAIN, &block(28, true, 0), Some(&past_grant(10))), "which may be sent again");
+        (0..50).for_each(|_| assert!(misses.learn(both, &block(12, true, 0), Some(&past_grant(10)))));
         assert!(again(2, misses.bits(false)) + PRIOR < TOLD, "where much is missed");
     }
 
     #[test]
     fn what_is_sent_again_with_another_size_cannot_be_plain() {
-        let clear = evidence(&block(28, true, 3), PLAIN, Some(&held(16)), usual());
+        let clear = evidence(&block(28, true, 3), PLAIN, Some(&past_grant(16)), usual());
         assert!(clear + PRIOR > 0.0 && 2.0 * clear + PRIOR > TOLD, "two such blocks are enough: {clear}");
     }
 
     #[test]
     fn a_block_sent_again_likely_keeps_its_modulation() {
         // MCS 2 is QPSK by both tables; 29 is QPSK up to 64QAM, and 16QAM up to 256QAM.
-        assert!(evidence(&block(29, true, 1), [None; 2], Some(&held(2)), usual()) < 0.0);
+        assert!(evidence(&block(29, true, 1), [None; 2], Some(&past_grant(2)), usual()) < 0.0);
         // MCS 18 is 64QAM by both; so is 30 up to 256QAM only.
-        assert!(evidence(&block(30, true, 1), [None; 2], Some(&held(18)), usual()) > 0.0);
+        assert!(evidence(&block(30, true, 1), [None; 2], Some(&past_grant(18)), usual()) > 0.0);
     }
 }

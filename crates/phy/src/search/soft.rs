@@ -116,7 +116,7 @@ impl Agreement {
     /// How much better the bits explain these CCEs than other bits or nothing at all, in bits.
     pub fn worth(&self) -> f32 {
         let amplitude = (self.heard / self.expected).clamp(FAINTEST, LOUDEST_SENT);
-        than_either(self.evidence as f32 / PARTS, self.something(amplitude))
+        evidence_against_both(self.evidence as f32 / PARTS, self.something(amplitude))
     }
 
     /// By how many bits it is likelier that the bits of these CCEs were sent too, behind those of `before`, than that
@@ -124,7 +124,7 @@ impl Agreement {
     /// its CCEs.
     pub fn goes_on(&self, before: &Agreement) -> f32 {
         let amplitude = before.heard.max(0.0) / before.expected.max(f32::MIN_POSITIVE);
-        than_either(self.evidence as f32 / PARTS, self.something(amplitude))
+        evidence_against_both(self.evidence as f32 / PARTS, self.something(amplitude))
     }
 
     /// By how many bits what was heard is likelier if the bits were sent with this amplitude than if nothing was sent.
@@ -139,7 +139,7 @@ impl Agreement {
 
 /// By how many bits something is likelier than two alternatives together; the arguments say by how many it is likelier
 /// than each.
-fn than_either(first: f32, second: f32) -> f32 {
+fn evidence_against_both(first: f32, second: f32) -> f32 {
     let (least, most) = if first < second { (first, second) } else { (second, first) };
     least - libm::log2f(1.0 + libm::exp2f(least - most))
 }

@@ -17,11 +17,11 @@ pub struct Health {
     /// Subframes since the cell was last heard for sure.
     unsure: u32,
     /// Frames in a row whose PBCH could not be read.
-    mute: u32,
-    /// The clarity of subframes in which the PSS was at its expected place; and how often since then the PSS was
-    /// elsewhere while reference signals were blurred.
-    sharp: f32,
-    astray: u32,
+    unread_pbch: u32,
+    /// The clarity of subframes in which the PSS was at its expected place.
+    clarity_at_pss: f32,
+    /// How often since then the PSS was elsewhere while reference signals were blurred.
+    displaced_pss: u32,
     /// The usual clarity.
     usual: f32,
     /// Doubtful subframes in a row.
@@ -31,20 +31,20 @@ pub struct Health {
 /// Subframes after which a cell that was clear and is gone counts as lost.
 ///
 /// Chosen: two in a row may be a deep fade or a burst of noise.
-const GONE: u32 = 3;
+const MOST_FAINT: u32 = 3;
 
 /// Subframes after which a cell that was hard to hear all along counts as lost.
-const TOO_FAINT: u32 = 200;
+const MOST_UNSURE: u32 = 200;
 
 /// A cell counts as lost after this many frames without a readable PBCH: for a clear cell, and for any other.
 ///
 /// Chosen: the PBCH of a single frame bears more noise than any message. If it is unread, something else is wrong:
 /// timing is off by more than reference signals can show.
-const MUTE: [u32; 2] = [3, 10];
+const MOST_UNREAD_PBCH: [u32; 2] = [3, 10];
 
 /// After this many PSS away from their expected place, a cell counts as lost. They count only if the clarity of
 /// reference signals is below this share of its value before.
-const ASTRAY: u32 = 2;
+const MOST_DISPLACED_PSS: u32 = 2;
 const BLURRED: f32 = 0.7;
 
 /// How fast the usual clarity follows; and how fast if the subframe may not be the cell's.
@@ -52,7 +52,7 @@ const USUAL_SHARE: f32 = 0.1;
 const DOUBTFUL_SHARE: f32 = 0.02;
 
 /// After this many doubtful subframes in a row, they count as the cell's normal state.
-const NEW_USAGE: u32 = 10;
+const MOST_DOUBTFUL: u32 = 10;
 
 /// The least fit of the PCFICH to its indicator in a subframe that is heard; and the least logarithm of how much
 /// likelier this indicator is than any other.
@@ -75,9 +75,9 @@ impl Health {
             faint: 0,
             since: 0,
             unsure: 0,
-            mute: 0,
-            sharp: usual,
-            astray: 0,
+            unread_pbch: 0,
+            clarity_at_pss: usual,
+            displaced_pss: 0,
             usual,
             doubtful: 0,
         }
@@ -85,7 +85,7 @@ impl Health {
 
     /// Starts again, as if nothing had happened.
     pub fn renew(&mut self) {
-        *self = Health { sharp: self.sharp, ..Health::new(self.usual) };
+        *self = Health { clarity_at_pss: self.clarity_at_pss, ..Health::new(self.usual) };
     }
 
     /// Takes what a subframe told. Returns whether the cell can hardly be heard in it.
@@ -124,16 +124,16 @@ impl Health {
     /// Takes whether the PSS was at its expected place, and the clarity of its subframe.
     pub fn observe_primary(&mut self, is_here: bool, clarity: f32) {
         if is_here {
-            self.astray = 0;
-            self.sharp += 0.2 * (clarity - self.sharp);
+            self.displaced_pss = 0;
+            self.clarity_at_pss += 0.2 * (clarity - self.clarity_at_pss);
         } else {
-            self.astray += u32::from(clarity < BLURRED * self.sharp);
+            self.displaced_pss += u32::from(clarity < BLURRED * self.clarity_at_pss);
         }
     }
 
     /// Takes whether the PBCH of a frame could be read.
     pub fn observe_broadcast(&mut self, is_read: bool) {
-        self.mute = if is_read { 0 } else { self.mute + 1 };
+        self.unread_pbch = if is_read { 0 } else { self.unread_pbch + 1 };
     }
 
     /// Whether the subframe may not be one of the cell: its reference signals are suddenly blurred, or its PCFICH
@@ -148,18 +148,18 @@ impl Health {
     }
 
     /// Whether the doubt has lasted so long that it is the cell's normal state.
-    pub fn is_new_usage(&self) -> bool {
-        self.doubtful > NEW_USAGE
+    pub fn is_doubtful_for_long(&self) -> bool {
+        self.doubtful > MOST_DOUBTFUL
     }
 
     /// The first sample from which nothing was heard for certain, if the cell is gone. `sample` is the first of the
     /// last subframe.
     pub fn lost_since(&self, sample: i64) -> Option<i64> {
-        let is_mute = self.mute >= MUTE[usize::from(self.coherence() < CLEAR)];
-        if is_mute || self.astray >= ASTRAY {
+        let is_unread = self.unread_pbch >= MOST_UNREAD_PBCH[usize::from(self.coherence() < CLEAR)];
+        if is_unread || self.displaced_pss >= MOST_DISPLACED_PSS {
             return Some(sample);
         }
-        (self.faint >= GONE || self.unsure >= TOO_FAINT).then_some(self.since)
+        (self.faint >= MOST_FAINT || self.unsure >= MOST_UNSURE).then_some(self.since)
     }
 
     fn coherence(&self) -> f32 {

@@ -10,8 +10,8 @@ use crate::numerology::Numerology;
 ///
 /// Chosen: without noise, a symbol's prefix comes again in full. Anything else comes again only by chance: a seventh of
 /// it, over three symbols of a narrow cell.
-const ALIKE: f32 = 0.3;
-const RATHER: f32 = 1.5;
+const LEAST_LIKENESS: f32 = 0.3;
+const LEAST_RATIO: f32 = 1.5;
 
 /// By how many samples the symbols of a subframe begin later than expected, up to half a symbol either way; `None` if
 /// their prefixes do not show it. `samples` begin half a symbol and a prefix before the subframe, and reach half a
@@ -43,5 +43,5 @@ pub fn displacement(numerology: Numerology, samples: &[Complex32], symbols: usiz
     let here = likeness(0)?;
     let best = (-half..half).filter_map(|shift| Some((shift, likeness(shift)?)));
     let (shift, most) = best.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (most > ALIKE && most > RATHER * here).then_some(shift)
+    (most > LEAST_LIKENESS && most > LEAST_RATIO * here).then_some(shift)
 }

@@ -192,7 +192,7 @@ impl Tracker {
         if is_moved {
             heard = self.receive_anew(stream, &symbols, &before);
         }
-        if !self.health.is_new_usage()
+        if !self.health.is_doubtful_for_long()
             && self.health.is_doubtful(self.estimator.hints(), &heard)
             && let Some(there) = self.displacement(stream, last)
         {
@@ -217,7 +217,7 @@ impl Tracker {
         }
         if !(is_faint || is_spoilt) {
             self.correct(&hints, heard.snr_db);
-        } else if self.health.is_new_usage() {
+        } else if self.health.is_doubtful_for_long() {
             self.estimator.restart();
         } else {
             // The estimator learns nothing from this subframe.

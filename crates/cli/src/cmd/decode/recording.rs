@@ -2,7 +2,7 @@
 
 use airpace_core::Direction;
 use airpace_eval::tables::decoded::Gain;
-use airpace_live::decode::{End, Held};
+use airpace_live::decode::{End, PendingSubframes};
 use airpace_phy::decoder::Reading;
 use airpace_phy::follow::Follower;
 use airpace_phy::found::Found;
@@ -27,7 +27,7 @@ pub struct Recording {
     /// Its counts.
     pub stats: Stats,
     /// Subframes that may still get messages.
-    pub held: Held,
+    pub pending: PendingSubframes,
     /// What is known in the end.
     pub end: Option<Box<End>>,
     /// Who is followed, and what it got.
@@ -44,7 +44,7 @@ impl Recording {
             carrier,
             rate_hz,
             stats: Stats::default(),
-            held: Held::new(patience),
+            pending: PendingSubframes::new(patience),
             end: None,
             followed: args.rnti.map(|rnti| Followed::new(Follower::new(rnti, WINDOW))),
             last: (0, 0.0),

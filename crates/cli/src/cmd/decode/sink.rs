@@ -4,7 +4,7 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use airpace_live::decode::{End, Said, Told};
+use airpace_live::decode::{CarrierEvent, DecodeEvent, End};
 use airpace_live::iq::Source;
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::{Output, Reading};
@@ -123,28 +123,28 @@ impl<'o> Sink<'o> {
         self.reports.as_mut().map_or(Ok(()), ReportFile::flush)
     }
 
-    /// Takes what is said of a recording.
+    /// Takes an event of a recording.
     ///
     /// # Errors
     /// If something cannot be written.
-    pub fn take(&mut self, told: Told) -> anyhow::Result<()> {
-        let carrier = usize::from(told.carrier.0);
-        match told.said {
-            Said::Shift { from, shift } => self.align(carrier, from, &shift),
-            Said::Leap { leap, shift } => self.leap(carrier, leap, shift),
-            Said::Heard(output) => self.output(carrier, *output)?,
-            Said::Gap => self.gap(carrier),
-            Said::Flaw(flaw) => self.say(&format!("{}: {flaw}", self.recordings[carrier].name)),
-            Said::Cost(us) => self.recordings[carrier].stats.spent(us),
-            Said::Stalled => {
+    pub fn take(&mut self, event: CarrierEvent) -> anyhow::Result<()> {
+        let carrier = usize::from(event.carrier.0);
+        match event.event {
+            DecodeEvent::Shift { from, shift } => self.align(carrier, from, &shift),
+            DecodeEvent::Leap { leap, shift } => self.leap(carrier, leap, shift),
+            DecodeEvent::Heard(output) => self.output(carrier, *output)?,
+            DecodeEvent::Gap => self.gap(carrier),
+            DecodeEvent::Flaw(flaw) => self.say(&format!("{}: {flaw}", self.recordings[carrier].name)),
+            DecodeEvent::Cost(us) => self.recordings[carrier].stats.spent(us),
+            DecodeEvent::Stalled => {
                 let (name, seconds) = (&self.recordings[carrier].name, self.stall.as_secs_f64());
                 self.say(&format!("{name} says nothing for {seconds} s and is not waited for"));
                 if let Some(file) = &mut self.reports {
-                    file.reports.stall(told.carrier);
+                    file.reports.stall(event.carrier);
                 }
             }
-            Said::Back => self.say(&format!("{} goes on", self.recordings[carrier].name)),
-            Said::End(end) => {
+            DecodeEvent::Back => self.say(&format!("{} goes on", self.recordings[carrier].name)),
+            DecodeEvent::End(end) => {
                 self.end(carrier)?;
                 self.recordings[carrier].end = Some(end);
             }
@@ -194,7 +194,7 @@ impl<'o> Sink<'o> {
                     self.answer(carrier, &reading, answer)?;
                 }
                 let mut whole = vec![];
-                self.recordings[carrier].held.push(reading, &mut whole);
+                self.recordings[carrier].pending.push(reading, &mut whole);
                 for reading in whole {
                     self.whole(carrier, &reading)?;
                 }
@@ -203,7 +203,7 @@ impl<'o> Sink<'o> {
                 for found in &late {
                     self.message(carrier, found)?;
                 }
-                self.recordings[carrier].held.add(late);
+                self.recordings[carrier].pending.add(late);
             }
             Output::Lost => {
                 let word = format!("{}: the cell is lost; the search goes on", recording.name);
@@ -352,7 +352,7 @@ impl<'o> Sink<'o> {
         if let Some(file) = &mut self.reports {
             file.reports.leave(id);
         }
-        for reading in self.recordings[carrier].held.finish() {
+        for reading in self.recordings[carrier].pending.finish() {
             self.whole(carrier, &reading)?;
         }
         if let Some(reports) = &mut self.reports {

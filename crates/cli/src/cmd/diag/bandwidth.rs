@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use airpace_core::{Direction, Rate};
 use airpace_diag::bandwidth::{Bandwidth, Method, Point, kpi_trace};
-use airpace_diag::grant::Told;
+use airpace_diag::grant::GrantReport;
 use airpace_diag::grant::report::Reports;
 use airpace_diag::source::{Item, Place};
 use airpace_diag::{LogPacket, Message, Radio};
@@ -213,8 +213,8 @@ impl Determine<'_> {
     fn packet(&mut self, packet: &LogPacket<'_>) {
         let reports = &mut self.reports;
         let begin = self.bandwidth.begin().unwrap_or(packet.stamp);
-        self.bandwidth.push(packet, |told| {
-            if let (Told::Grant(grant), Some(reports)) = (told, reports.as_mut()) {
+        self.bandwidth.push(packet, |report| {
+            if let (GrantReport::Grant(grant), Some(reports)) = (report, reports.as_mut()) {
                 reports.reports.begin(begin);
                 reports.reports.push(grant);
                 reports.newest = reports.newest.max(grant.subframe);

@@ -165,7 +165,7 @@ fn tell(json: bool, notice: &Notice, out: &mut dyn Write) -> std::io::Result<()>
         Notice::HostCame(None) => ("host came", String::new()),
         Notice::HostWent => ("host went", String::new()),
         Notice::Asked(request) => ("asked", words(request)),
-        Notice::AllSaid => ("all said", String::new()),
+        Notice::SpeechOver => ("all said", String::new()),
     };
     if json {
         return log(out, json!({"event": event, "text": text}));

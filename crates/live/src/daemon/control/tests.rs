@@ -4,11 +4,11 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
 
-/// A desk with room for `capacity` KPIs, and the orders that the data thread gets.
-fn desk(capacity: u32) -> (Desk, Receiver<Order>) {
+/// A host with room for `capacity` KPIs, and the orders that the data thread gets.
+fn host(capacity: u32) -> (KpiHost, Receiver<Order>) {
     let (board, _) = Board::create(capacity).expect("a board");
     let (orders, told) = mpsc::channel();
-    let desk = Desk {
+    let host = KpiHost {
         board,
         orders,
         wake: Arc::new(eventfd(0, EventfdFlags::NONBLOCK).expect("an event")),
@@ -17,17 +17,17 @@ fn desk(capacity: u32) -> (Desk, Receiver<Order>) {
         published: vec![],
         has_changed: false,
     };
-    (desk, told)
+    (host, told)
 }
 
 #[test]
 fn every_kpi_of_the_list_can_be_subscribed_to_of_both_radios() {
-    let (mut desk, _told) = desk(2 * KPIS.len() as u32);
+    let (mut host, _told) = host(2 * KPIS.len() as u32);
     for kpi in KPIS {
         for name in [kpi.name.to_owned(), format!("{}@2", kpi.name)] {
-            let slot = desk.subscribe(&name).unwrap_or_else(|refusal| panic!("{name}: {}", refusal.text));
+            let slot = host.subscribe(&name).unwrap_or_else(|refusal| panic!("{name}: {}", refusal.text));
             assert_eq!(
-                desk.board.name(slot),
+                host.board.name(slot),
                 Some(name),
                 "it is on the board by the name that was asked for"
             );
@@ -37,29 +37,29 @@ fn every_kpi_of_the_list_can_be_subscribed_to_of_both_radios() {
 
 #[test]
 fn a_refusal_says_what_does_not_fit() {
-    let (mut desk, _told) = desk(1);
-    desk.subscribe("lte.rsrp").expect("there is room for one");
-    let refused = desk.subscribe("lte.rsrq").expect_err("there is no room for two");
+    let (mut host, _told) = host(1);
+    host.subscribe("lte.rsrp").expect("there is room for one");
+    let refused = host.subscribe("lte.rsrq").expect_err("there is no room for two");
     assert_eq!((refused.errno, &*refused.text), (Errno::NOSPC, "the board has no room for another KPI"));
 }
 
 #[test]
 fn subscriptions_that_ended_leave_room_for_others() {
-    let (mut desk, told) = desk(4);
-    let kept = desk.subscribe("lte.rsrp").expect("there is room");
+    let (mut host, told) = host(4);
+    let kept = host.subscribe("lte.rsrp").expect("there is room");
     let others = KPIS.iter().flat_map(|kpi| (2..=4).map(move |radio| format!("{}@{radio}", kpi.name)));
     for name in others {
-        let slot = desk.subscribe(&name).expect("the one before was given back");
+        let slot = host.subscribe(&name).expect("the one before was given back");
         assert_ne!(slot, kept, "a place with a subscription is nobody else's");
-        desk.unsubscribed(slot);
+        host.unsubscribed(slot);
     }
-    let slot = desk.subscribe("lte.pci").expect("all others were given back");
-    desk.tell_changes();
+    let slot = host.subscribe("lte.pci").expect("all others were given back");
+    host.tell_changes();
     let Ok(Order::Follow(subscription, places)) = told.try_recv() else { panic!("the data thread is told") };
     let names: Vec<_> = subscription.iter().map(ToString::to_string).collect();
     assert_eq!(names, ["lte.rsrp", "lte.pci"]);
-    assert_eq!(places, [(kept, 0), (slot, desk.board.generation(slot))], "also whose turn it is at a place");
+    assert_eq!(places, [(kept, 0), (slot, host.board.generation(slot))], "also whose turn it is at a place");
     assert!(places[1].1 > 0, "others had it before");
-    let labels = desk.metrics.kpis.lock().expect("not poisoned");
+    let labels = host.metrics.kpis.lock().expect("not poisoned");
     assert_eq!(labels[slot.0 as usize].name, "lte.pci", "metrics name who has the place now");
 }

@@ -58,7 +58,7 @@ impl Spread {
         }
         weights.apply([&combs[0].gains, &combs[1].gains], &mut self.smooth, &mut self.sums);
         // The part that a measurement has in its own estimate does not count.
-        let others = (1.0 - (1.0 - combs[comb].kept) * weights.own(comb)).max(0.05);
+        let others = (1.0 - (1.0 - combs[comb].older_weight) * weights.own(comb)).max(0.05);
         let trial = distance(raw, &self.smooth, comb) / (others * others);
         let worse = libm::logf(trial.max(f32::MIN_POSITIVE) / error);
         if worse.is_finite() {

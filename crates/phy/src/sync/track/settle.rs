@@ -35,7 +35,7 @@ impl Tracker {
         (0..self.early).for_each(|_| self.settled.advance(samples));
         while self.go_back(stream) {}
         self.turns = 0.0;
-        self.estimator.hold_still();
+        self.estimator.forget_channel_and_motion();
         self.found_level = level(&all);
         self.health = Health::new(all.clarity());
         is_there

@@ -117,7 +117,7 @@ impl Writer for Kpis<'_> {
         }
         for trouble in self.extractor.troubles() {
             match trouble.reason {
-                Reason::Lacks(wanted) => eprintln!(
+                Reason::MissingKpi(wanted) => eprintln!(
                     "airpace: {} packets of {} have nothing for {}",
                     thousands(trouble.count),
                     trouble.code,

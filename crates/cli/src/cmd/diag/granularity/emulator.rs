@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use airpace_core::{Rng, Streams, Time};
 use airpace_diag::{Buffering, LogCode, ModemOptions, Radio, Stamp};
-use airpace_live::modem::{Door, Next, Said, Stamped, serve};
+use airpace_live::modem::{Door, Next, Stamped, TimedPacket, serve};
 use anyhow::{Context, bail};
 use od::clock::now_ns;
 
@@ -51,7 +51,7 @@ impl Emulator {
         let mut packets = Packets::new(load);
         let speak = move || {
             // A door that breaks is noticed by the host, who hears nothing more.
-            let _ = serve(&mut door, options, false, || Next::Said(packets.next(now_ns())), &over, |_| {});
+            let _ = serve(&mut door, options, false, || Next::Packet(packets.next(now_ns())), &over, |_| {});
         };
         let thread = std::thread::Builder::new().name("modem".to_owned()).spawn(speak)?;
         Ok(Emulator { device, is_over, thread: Some(thread) })
@@ -102,7 +102,7 @@ impl Packets {
     }
 
     /// The next packet; stamped with the time at which it is due.
-    fn next(&mut self, now_ns: u64) -> Said {
+    fn next(&mut self, now_ns: u64) -> TimedPacket {
         let began_ns = *self.began_ns.get_or_insert(now_ns);
         let at = self.due;
         self.due += self.every;
@@ -114,7 +114,7 @@ impl Packets {
             (LogCode(0xB173), grant(at.as_millis(), 5 + self.rng.below(90) as u8))
         };
         let stamped = Stamped::Kept(Stamp::from_nanos(modem_ns(began_ns + at.as_nanos())));
-        Said { at, radio: Radio::FIRST, code, stamped, payload }
+        TimedPacket { at, radio: Radio::FIRST, code, stamped, payload }
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
         let mut counts = [0; 3];
         let mut subframes = vec![];
         for _ in 0..1_000 {
-            let Said { radio, code, stamped, payload, .. } = packets.next(7);
+            let TimedPacket { radio, code, stamped, payload, .. } = packets.next(7);
             let Stamped::Kept(stamp) = stamped else { panic!("it bears its own time") };
             extractor.push(&LogPacket { radio, code, stamp, payload: &payload }, |sample| {
                 counts[sample.wanted] += 1;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use airpace_core::Time;
 use airpace_diag::Radio;
 use airpace_diag::compose::Composed;
-use airpace_live::modem::{Next, Said, Stamped};
+use airpace_live::modem::{Next, Stamped, TimedPacket};
 use anyhow::anyhow;
 
 use crate::cmd::diag::simulated::Simulated;
@@ -27,7 +27,7 @@ pub struct Drive {
 /// A simulation that runs.
 pub struct Driven {
     about: String,
-    said: Option<Receiver<Said>>,
+    packets: Option<Receiver<TimedPacket>>,
     thread: JoinHandle<anyhow::Result<()>>,
 }
 
@@ -43,11 +43,11 @@ impl Driven {
     /// If no thread can be started.
     pub fn start(simulated: Simulated, drive: Drive) -> anyhow::Result<Driven> {
         let about = format!("{}, {} s", simulated.about(), simulated.duration().as_secs_f64());
-        let (say, said) = sync_channel(AHEAD);
+        let (say, packets) = sync_channel(AHEAD);
         let thread = thread::Builder::new()
             .name("simulation".to_owned())
             .spawn(move || simulate(&simulated, drive, &say))?;
-        Ok(Driven { about, said: Some(said), thread })
+        Ok(Driven { about, packets: Some(packets), thread })
     }
 
     /// What it is, for people.
@@ -57,8 +57,8 @@ impl Driven {
 
     /// What the modem says next.
     pub fn next(&mut self) -> Next {
-        match self.said.as_ref().map(Receiver::try_recv) {
-            Some(Ok(said)) => Next::Said(said),
+        match self.packets.as_ref().map(Receiver::try_recv) {
+            Some(Ok(packet)) => Next::Packet(packet),
             Some(Err(TryRecvError::Empty)) => Next::Later,
             Some(Err(TryRecvError::Disconnected)) | None => Next::End,
         }
@@ -70,17 +70,17 @@ impl Driven {
     /// Why it had ended by itself before its time.
     pub fn stop(mut self) -> anyhow::Result<()> {
         // A simulation that waits for room finds that nobody listens any more.
-        self.said = None;
+        self.packets = None;
         self.thread.join().map_err(|_| anyhow!("the simulation broke down"))?
     }
 }
 
-fn simulate(simulated: &Simulated, drive: Drive, say: &SyncSender<Said>) -> anyhow::Result<()> {
+fn simulate(simulated: &Simulated, drive: Drive, say: &SyncSender<TimedPacket>) -> anyhow::Result<()> {
     let mut begin = Duration::ZERO;
     let mut is_heard = true;
     for seed in drive.seed.. {
         simulated.run(seed, begin, &mut |composed| {
-            is_heard = say.send(said(composed, drive.speed)).is_ok();
+            is_heard = say.send(timed_packet(composed, drive.speed)).is_ok();
             if is_heard { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         if !is_heard || !drive.is_looped {
@@ -92,7 +92,13 @@ fn simulate(simulated: &Simulated, drive: Drive, say: &SyncSender<Said>) -> anyh
 }
 
 /// At so many times the pace of the scenario's clock.
-fn said(composed: Composed, speed: f64) -> Said {
+fn timed_packet(composed: Composed, speed: f64) -> TimedPacket {
     let at = Time::from_secs_f64(composed.at.as_secs_f64() / speed);
-    Said { at, radio: Radio::FIRST, code: composed.code, stamped: Stamped::At(at), payload: composed.payload }
+    TimedPacket {
+        at,
+        radio: Radio::FIRST,
+        code: composed.code,
+        stamped: Stamped::At(at),
+        payload: composed.payload,
+    }
 }

@@ -7,17 +7,17 @@ use airpace_phy::found::Found;
 
 /// The subframes of one recording that may still get messages.
 #[derive(Debug)]
-pub struct Held {
+pub struct PendingSubframes {
     /// Subframes for which a message may wait for evidence.
     patience: u64,
     waiting: BTreeMap<u64, Reading>,
 }
 
-impl Held {
+impl PendingSubframes {
     /// Holds no subframe yet. A message may wait for evidence for `patience` subframes
     /// ([`Caution::patience`](airpace_phy::evidence::Caution)).
-    pub fn new(patience: u64) -> Held {
-        Held { patience, waiting: BTreeMap::new() }
+    pub fn new(patience: u64) -> PendingSubframes {
+        PendingSubframes { patience, waiting: BTreeMap::new() }
     }
 
     /// Takes a subframe; its late messages go to the subframes that they are of. Appends to `whole` the subframes that can

@@ -1,4 +1,4 @@
-//! What a session tells: how far it is, which modem it talks to, why it failed, and which codes will not come.
+//! The status of a session: how far it is, which modem it talks to, why it failed, and which codes will not come.
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ pub enum Trouble {
     /// Nothing came from the port.
     Silent,
     /// Something came, but no answer.
-    Deaf(Step),
+    Unanswered(Step),
     /// The modem refused something that the session needs.
     Refused(Step, Refusal),
 }
@@ -109,7 +109,7 @@ impl fmt::Display for Trouble {
                 "the port answers nothing: is it the modem's DM port (often the first of several ttyUSB), and is no \
                  other program using it?",
             ),
-            Trouble::Deaf(step) => write!(
+            Trouble::Unanswered(step) => write!(
                 f,
                 "the port sends, but does not answer (asked {step}): is another program using it? Unplugging the modem \
                  resets the port"
