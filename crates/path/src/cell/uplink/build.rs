@@ -134,8 +134,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Builds a carrier and the background users on it. Those are numbered after the downlink's. `first` is the number of
-    /// downlink users.
+    /// Builds a carrier and the background users on it, which are numbered after the downlink's. `first` is the number
+    /// of downlink users.
     fn carrier(
         &self,
         index: usize,
