@@ -1,4 +1,4 @@
-//! The ring: what a cell grants goes on the air as radio samples, a decoder reads them, and PBE-CC lives by what it read.
+//! The whole loop: a cell's grants are sent as radio samples, a decoder reads them, and PBE-CC uses what was read.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -33,14 +33,17 @@ fn what_was_granted_is_what_is_told() {
     let told = Told::of(BUSY, "{ snr_db = 20 }");
     assert_eq!(
         told.subframes, 1499,
-        "every subframe that ended is told, those before the cell was found too"
+        "every subframe that ended is reported, including those before the cell was found"
     );
     assert!(told.latest_ms <= 20, "the first waited {} ms until the cell was found", told.latest_ms);
     let (granted, found) = (told.granted.len(), told.granted.intersection(&told.told).count());
-    assert!(granted > 1500, "{granted} grants make a busy cell");
-    assert!(found as f64 >= 0.995 * granted as f64, "{found} of {granted} grants are told as they were made");
+    assert!(granted > 1500, "a busy cell should have more than {granted} grants");
+    assert!(
+        found as f64 >= 0.995 * granted as f64,
+        "{found} of {granted} grants are reported as they were made"
+    );
     let wrong: Vec<_> = told.told.difference(&told.granted).collect();
-    assert!(wrong.len() * 200 <= granted, "nobody made these: {wrong:?}");
+    assert!(wrong.len() * 200 <= granted, "the cell did not make these grants: {wrong:?}");
 }
 
 #[test]
@@ -64,7 +67,7 @@ fn where_little_is_heard_or_nothing_pbe_falls_back() {
         let state = flow.states.last().expect("states are recorded");
         assert!(state.starts_with("Fallback."), "{what} at {snr_db} dB: {:?}", flow.states);
         let part = flow.mbps(0.8, 1.5) / perfect;
-        assert!(part > 0.75, "{part} of the rate at 20 dB is carried where {what}");
+        assert!(part > 0.75, "{part} of the rate at 20 dB is carried when {what}");
     }
 }
 
@@ -99,40 +102,40 @@ fn a_decoder_that_has_nothing_to_decode_is_refused() {
     }
 }
 
-/// A scenario of one device that has this decoder.
+/// A scenario of one device with this decoder.
 fn with(text: &str, decoder: Option<&str>) -> Scenario {
     let decoder = decoder.map_or(String::new(), |decoder| format!(", decoder = {decoder}"));
     let radio = "radio.channel = { layers = 2, sinr_db = 16.5 }";
     common::scenario(&format!("device = [{{ {radio}{decoder} }}]\n{text}"))
 }
 
-/// What a grant says as far as its message can: subframe, for whom, what.
+/// The part of a grant that its message can express: subframe, user, and contents.
 type Said =
     (u64, Rnti, Direction, DciFormat, Vec<(u16, u16)>, [Option<u8>; 2], [Bits; 2], [bool; 2], Option<u8>);
 
 fn said(report: &RadioReport, dci: &Dci) -> Said {
     let runs = |prbs: PrbSet| prbs.runs().collect();
-    // An uplink grant names no process: its subframe does.
+    // An uplink grant does not name its process, which follows from the subframe.
     let harq = (dci.direction == Direction::Downlink).then_some(dci.harq);
     let Dci { rnti, direction, format, prbs, mcs, tbs, ndi, .. } = *dci;
     (report.slot.index, rnti, direction, format, runs(prbs), mcs, tbs, ndi, harq)
 }
 
-/// What was granted, and what a device was told of it.
+/// The grants of a cell, and those that a device received reports of.
 struct Told {
     scheduler: Scheduler,
     now_ms: u64,
-    /// Subframes that were told.
+    /// Subframes that were reported.
     subframes: u64,
-    /// The longest from a subframe's begin until it was told.
+    /// The longest time from the beginning of a subframe to its report.
     latest_ms: u64,
-    /// Grants that found a place among the messages of their subframe.
+    /// Grants whose messages found a place in their subframe.
     granted: BTreeSet<Said>,
     told: BTreeSet<Said>,
 }
 
 impl Told {
-    /// Of a run of PBE-CC.
+    /// The grants of a run of PBE-CC.
     fn of(text: &str, decoder: &str) -> Told {
         let cell = Cell {
             pci: 1,
@@ -164,7 +167,7 @@ impl Recorder for Told {
             Event::Reported(reported) => return self.be_told(reported.report),
             _ => return,
         };
-        // A subframe is told after its end, the last one never.
+        // A subframe is reported after its end, and the last one is never reported.
         self.now_ms = report.slot.index;
         if report.slot.index == 1499 {
             return;
