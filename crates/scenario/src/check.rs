@@ -18,25 +18,25 @@ use crate::document::{AckPath, DecoderConfig, Device, Document, Expect, Flow, Ou
 /// The longest run, in seconds: eleven days.
 const LONGEST_RUN_S: f64 = 1e6;
 
-/// Most seconds of a run times flows: results are kept for each tenth of a second of each flow.
+/// The largest product of a run's seconds and its flows: results are kept for each tenth of a second of each flow.
 ///
 /// Chosen: a flow for eleven days, or a thousand for some hours.
 const MOST_FLOW_SECONDS: f64 = 1e7;
 
-/// Most entries of a list, such as flows or devices.
+/// The largest number of entries of a list, such as flows or devices.
 ///
 /// Chosen: more than a cell can serve.
 const MOST_ENTRIES: usize = 1_000;
 
-/// Most characters of a name, which stands in every table and is part of file names.
+/// The largest number of characters of a name, which stands in every table and is part of file names.
 ///
 /// Chosen: less than file systems allow, with room for suffixes.
 const LONGEST_NAME: usize = 100;
-/// Most characters of a label, which stands in every row of a table.
+/// The largest number of characters of a label, which stands in every row of a table.
 ///
 /// Chosen: two lines of a wide terminal.
 const LONGEST_LABEL: usize = 200;
-/// Most characters of a text for readers: a sentence or a few.
+/// The largest number of characters of a text for readers: a sentence or a few.
 ///
 /// Chosen: a few pages.
 const LONGEST_TEXT: usize = 10_000;

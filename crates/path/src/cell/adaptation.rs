@@ -57,7 +57,7 @@ pub struct AdaptationConfig {
     pub outer_loop_max_db: f64,
     /// Ports of cell-specific reference signals (1, 2 or 4). Together with the CFI they limit the MCS.
     pub antenna_ports: u8,
-    /// Imitate ns-3 LENA: its CQI switching points, every second MCS, no outer loop, no limit by the CFI.
+    /// Whether to imitate ns-3 LENA: its CQI switching points, every second MCS, no outer loop, no limit by the CFI.
     pub lena_compat: bool,
 }
 

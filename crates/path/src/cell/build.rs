@@ -24,7 +24,7 @@ use super::telemetry::{Account, Telemetry};
 use super::uplink::uplink;
 use super::user::{Device, RadioLink, Session, Source, User};
 
-/// Most background downloads that can go on at once on a carrier; further arrivals are turned away.
+/// The largest number of background downloads at once on a carrier; further arrivals are turned away.
 pub(super) const SESSION_PLACES: usize = 32;
 
 pub(super) fn cell(plan: &CellPlan, streams: &Streams) -> Cell {

@@ -29,7 +29,7 @@ pub struct CellConfig {
     pub scheduler: Policy,
     /// Averaging time of proportional fair in ms.
     pub pf_time_constant_ms: f64,
-    /// Most data users in one subframe of a carrier.
+    /// The largest number of data users in one subframe of a carrier.
     pub max_users_per_subframe: u8,
     /// Time from a packet's arrival until it may be scheduled, in ms.
     pub enb_processing_ms: f64,
@@ -176,8 +176,8 @@ pub enum RlcMode {
     Unacknowledged,
 }
 
-/// When further carriers of a device are activated and deactivated. The device's load or its queue decides, never the
-/// kind of its flows.
+/// When further carriers of a device are activated and deactivated. The device's load or its queue decides; it does not
+/// matter which flows the device has.
 ///
 /// Source: PBE-CC §3 Fig. 2 for the times; the rule itself is the operator's
 ///

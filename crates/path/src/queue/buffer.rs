@@ -18,9 +18,9 @@ use crate::config_error::{ConfigError, duration_ms};
 pub struct BufferConfig {
     /// Which packet is dropped, and which is served next.
     pub discipline: Discipline,
-    /// Most packets that may wait; `None` is no limit (10,240 for FQ-CoDel).
+    /// The largest number of packets that may wait; `None` is no limit (10,240 for FQ-CoDel).
     pub packets: Option<u64>,
-    /// Most bytes that may wait; `None` is no limit.
+    /// The largest number of bytes that may wait; `None` is no limit.
     pub bytes: Option<u64>,
     /// Longest queue, in milliseconds at the present rate; `None` is no limit.
     pub ms: Option<f64>,

@@ -7,7 +7,7 @@ use airpace_core::{Bytes, FlowId, Packet, Time};
 use super::buffer::{Fifo, Queued};
 use super::codel::CoDel;
 
-/// Most packets dropped from the longest queue at once.
+/// The largest number of packets dropped from the longest queue at once.
 ///
 /// Source: RFC 8290 §4.1
 const DROP_BATCH: u64 = 64;

@@ -17,7 +17,7 @@ pub struct Line {
     pub later: Vec<(f64, f64)>,
     /// Round-trip time of the empty path, without the transmission of a packet at the bottleneck.
     pub rtt_ms: f64,
-    /// Most bytes in the bottleneck, including the packet in transmission.
+    /// The largest number of bytes in the bottleneck, including the packet in transmission.
     pub buffer_bytes: u64,
     /// Share of packets lost at random before the bottleneck.
     pub loss: f64,

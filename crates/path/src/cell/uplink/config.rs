@@ -13,8 +13,8 @@ pub struct UplinkConfig {
     /// PRB pairs of each uplink carrier: 6, 15, 25, 50, 75 or 100. If absent, as many as the downlink carrier beside
     /// it.
     pub prbs: Option<u16>,
-    /// Most uplink carriers of a device, 1…5, in the order of its downlink carriers. Carriers after the first are
-    /// activated by the device's uplink load; the cell's `aggregation` keys set when.
+    /// The largest number of uplink carriers of a device, 1…5, in the order of its downlink carriers. Carriers after
+    /// the first are activated by the device's uplink load; the cell's `aggregation` keys set when.
     pub carriers: u8,
     /// PRB pairs at *each* edge of a carrier that carry control information (PUCCH) and no data.
     ///
@@ -52,8 +52,8 @@ pub struct UplinkConfig {
     /// Chosen: -3 dB. A handset has 23 dB less power than a macro cell. Power control and the base station's better
     /// receiver make up for this in most of the cell, but not everywhere.
     pub sinr_offset_db: f64,
-    /// Most PRB pairs over which a device's power still gives that SINR. Over more, the SINR falls by 10 log10(PRB
-    /// pairs / this value). If absent, the power suffices for any number.
+    /// The largest number of PRB pairs over which a device's power still gives that SINR. Over more, the SINR falls by
+    /// 10 log10(PRB pairs / this value). If absent, the power suffices for any number.
     ///
     /// Source: TS 36.213 §5.1.1.1 (P_CMAX bounds the sum over the PRB pairs)
     pub power_prbs: Option<u16>,
