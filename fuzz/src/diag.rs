@@ -1,6 +1,6 @@
-//! What must hold for any bytes that come from a diagnostic port or a file.
+//! Properties that must hold for any bytes from a diagnostic port or a file.
 //!
-//! No function here may panic, whatever it gets; what it asserts is said beside it.
+//! No function here may panic on any input. What else it checks is said beside it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ use airpace_diag::{
 
 use super::choices::Choices;
 
-/// Visits bytes in pieces whose lengths go round in a list of four drawn ones.
+/// Visits bytes in pieces. The pieces' lengths repeat a list of four drawn lengths.
 fn in_pieces<'a>(choices: &mut Choices<'a>, mut each: impl FnMut(&'a [u8])) {
     let lengths = [(); 4].map(|()| 1 + usize::from(choices.byte()));
     for length in lengths.iter().cycle() {
@@ -39,7 +39,7 @@ fn in_pieces<'a>(choices: &mut Choices<'a>, mut each: impl FnMut(&'a [u8])) {
     }
 }
 
-/// Everything found in a stream, and where.
+/// Everything found in a stream, with its place.
 type Found = Vec<(u64, Result<Vec<u8>, Fault>)>;
 
 fn note(found: &mut Found, at: u64, framed: Framed<'_>) {
@@ -52,8 +52,8 @@ fn note(found: &mut Found, at: u64, framed: Framed<'_>) {
     ));
 }
 
-/// Frames: what is found does not depend on the pieces in which a stream comes, and every body is found again when it
-/// is framed again.
+/// Frames: what is found does not depend on the pieces in which a stream comes. Every body is found again after it is
+/// framed again.
 pub fn frame(input: &[u8]) {
     let mut choices = Choices(input);
     let framing = if choices.byte() & 1 == 0 { Framing::Hdlc } else { Framing::Plain };
@@ -65,12 +65,12 @@ pub fn frame(input: &[u8]) {
     in_pieces(&mut choices, |piece| deframer.push(piece, |at, framed| note(&mut pieces, at, framed)));
     let pieces_end = deframer.finish();
     if framing == Framing::Plain {
-        // Where there are no marks, a fault ends with its piece.
+        // Without marks, a fault ends at the end of its piece.
         for found in [&mut whole, &mut pieces] {
             found.retain(|(_, body)| body.is_ok());
         }
     } else {
-        assert_eq!(whole_end, pieces_end, "the same is left");
+        assert_eq!(whole_end, pieces_end, "the same number of bytes should be left");
     }
     assert_eq!(whole, pieces, "pieces change nothing");
     let bodies: Vec<Vec<u8>> = whole.into_iter().filter_map(|(_, body)| body.ok()).collect();
@@ -81,10 +81,10 @@ pub fn frame(input: &[u8]) {
     let mut again = Found::new();
     Deframer::new(framing).push(&stream, |at, framed| note(&mut again, at, framed));
     let again: Vec<Vec<u8>> = again.into_iter().filter_map(|(_, body)| body.ok()).collect();
-    assert_eq!(again, bodies, "what was framed is found");
+    assert_eq!(again, bodies, "every framed body should be found");
 }
 
-/// Messages: a log packet that is written is read as the same.
+/// Messages: a log packet that is written reads back the same.
 pub fn packet(input: &[u8]) {
     let same = |message: Option<Message<'_>>| {
         let Some(Message::Log(packet)) = message else { return };
@@ -94,16 +94,16 @@ pub fn packet(input: &[u8]) {
     };
     same(Message::read(input));
     if let Some((message, length)) = Message::read_dlf(input) {
-        assert!(length > 0 && length <= input.len(), "a packet leads forward, to a place that is there");
+        assert!(length > 0 && length <= input.len(), "the next packet starts later, within the input");
         same(Some(message));
     }
     let mut stamp = [0; 8];
     stamp[..input.len().min(8)].copy_from_slice(&input[..input.len().min(8)]);
     let stamp = Stamp(u64::from_le_bytes(stamp));
-    assert!(stamp.to_string().len() >= 26, "every stamp has a date");
+    assert!(stamp.to_string().len() >= 26, "every stamp should print as a date");
 }
 
-/// A packet of a drawn layout: its code, and a payload that says one of the layout's versions.
+/// A packet of a drawn layout: its code, and a payload that starts with one of the layout's versions.
 fn drawn_packet(choices: &mut Choices<'_>) -> (&'static Layout, LogCode, Vec<u8>) {
     static LAYOUTS: LazyLock<Vec<(LogCode, &Layout, Version)>> = LazyLock::new(|| {
         let layouts =
@@ -118,7 +118,7 @@ fn drawn_packet(choices: &mut Choices<'_>) -> (&'static Layout, LogCode, Vec<u8>
     (layout, code, payload)
 }
 
-/// The bytes with which a payload of a version begins.
+/// The bytes at the start of a payload of this version.
 fn version_bytes(version: Version) -> Vec<u8> {
     match version {
         Version::Single(number) => vec![number],
@@ -128,7 +128,7 @@ fn version_bytes(version: Version) -> Vec<u8> {
     }
 }
 
-/// What the whole reading has at a path, in order.
+/// The values at a path in the whole record, in order.
 fn at_path<'r, 'a>(record: &'r Record<'a>, path: &str, all: &mut Vec<&'r Value<'a>>) {
     match path.split_once('.') {
         None => all.extend(record.get(path)),
@@ -140,7 +140,7 @@ fn at_path<'r, 'a>(record: &'r Record<'a>, path: &str, all: &mut Vec<&'r Value<'
     }
 }
 
-/// Whether a cell says what a value says.
+/// Whether a cell has the same content as a value.
 fn is_same(leaves: &[Leaf], cell: Cell<'_>, value: &Value<'_>) -> bool {
     match (cell, value) {
         (Cell::Absent, Value::Absent) => true,
@@ -156,8 +156,8 @@ fn is_same(leaves: &[Leaf], cell: Cell<'_>, value: &Value<'_>) -> bool {
     }
 }
 
-/// Whether there is something in a layout that a pick may pass over unseen: a subpacket, which ends where its header
-/// says; or a count of parts that have room, which is there whatever the count says.
+/// Whether a layout has a part that reading a single field may skip without checking it: a subpacket, which ends where
+/// its header says, or a count of parts that have room, which are there with any count.
 fn has_unseen(part: &Part) -> bool {
     match part.inner {
         _ if matches!(part.repeat, Repeat::Room(..)) => true,
@@ -167,8 +167,8 @@ fn has_unseen(part: &Part) -> bool {
     }
 }
 
-/// Layouts: the pick of a field has what the whole reading has. It takes what that takes, and refuses what that refuses,
-/// apart from what it passes over unseen.
+/// Layouts: reading a single field gives the same as reading the whole packet. It accepts and refuses the same packets,
+/// except for parts that it skips without checking.
 pub fn layout(input: &[u8]) {
     let mut choices = Choices(input);
     let field = choices.below(usize::MAX);
@@ -193,13 +193,13 @@ pub fn layout(input: &[u8]) {
             assert!(picked.is_err() || has_unseen(&layout.root), "{code} {path}: {misfit}");
             return;
         }
-        Err(other) => panic!("{other}: the layout was there"),
+        Err(other) => panic!("{other}: the layout should be known"),
     };
-    assert_eq!(picked, Ok(()), "{code} {path}: the whole reading takes it");
+    assert_eq!(picked, Ok(()), "{code} {path}: the whole packet could be read");
     let mut values = vec![];
     at_path(&decoded.fields, path, &mut values);
     let leaves = layout.find(path);
-    // A row of a subpacket of another kind has nothing at the path.
+    // A row of a subpacket of another kind has no value at the path.
     cells.retain(|cell| *cell != Cell::Absent || values.contains(&&Value::Absent));
     assert_eq!(cells.len(), values.len(), "{code} {path}: {cells:?} are {values:?}");
     for (cell, value) in cells.iter().zip(values) {
@@ -207,12 +207,12 @@ pub fn layout(input: &[u8]) {
     }
 }
 
-/// A message of a file, without its bytes' life.
+/// A message of a file as text, which does not borrow from the file.
 fn shown(item: Item<'_>) -> Option<String> {
     matches!(item, Item::Message(_)).then(|| format!("{item:?}"))
 }
 
-/// Files: what is found does not depend on the pieces in which a file comes; and files cut anywhere are read.
+/// Files: what is found does not depend on the pieces in which a file comes. Files that are cut anywhere can be read.
 pub fn file(input: &[u8]) {
     let mut choices = Choices(input);
     let cut = choices.below(1 << 16);
@@ -242,8 +242,8 @@ pub fn file(input: &[u8]) {
     }
 }
 
-/// KPIs: whatever comes, samples are finite numbers of what is wanted, a packet that does not fit has none, and memory
-/// does not grow. Names are refused or mean the same when written again.
+/// KPIs: on any input, samples are finite numbers of requested KPIs, a packet that does not fit its layout gives none,
+/// and memory does not grow. Names are refused, or mean the same when written again.
 pub fn kpi(input: &[u8]) {
     let mut choices = Choices(input);
     let (_, code, payload) = drawn_packet(&mut choices);
@@ -256,9 +256,9 @@ pub fn kpi(input: &[u8]) {
         assert!(sample.subframe.is_none_or(|subframe| subframe < 10_240), "{sample:?}");
     });
     let does_not_fit = extractor.troubles().iter().any(|trouble| matches!(trouble.reason, Reason::Misfit(_)));
-    assert!(!does_not_fit || samples == 0, "nothing of a packet that does not fit is taken");
+    assert!(!does_not_fit || samples == 0, "a packet that does not fit should give no samples");
     let is_read = log::read(&packet).is_ok();
-    assert!(!is_read || !does_not_fit, "{code}: the whole reading takes it");
+    assert!(!is_read || !does_not_fit, "{code}: the whole packet could be read");
     for version in 0..choices.byte() {
         extractor.push(&LogPacket { payload: &[version, version, version, version], ..packet }, |_| {});
     }
@@ -270,13 +270,13 @@ pub fn kpi(input: &[u8]) {
     }
 }
 
-/// The KPIs that a log packet has.
+/// All KPIs that a log packet can give.
 fn all_of(code: LogCode) -> (Subscription, Extractor) {
     thread_local! {
         static KNOWN: RefCell<BTreeMap<LogCode, (Subscription, Extractor)>> = RefCell::default();
     }
     let new = || {
-        let all = KPIS.iter().map(|kpi| kpi.name.parse::<Wanted>().expect("the list has it"));
+        let all = KPIS.iter().map(|kpi| kpi.name.parse::<Wanted>().expect("the list has this name"));
         let subscription = all.filter(|wanted| wanted.codes().contains(&code)).collect();
         let extractor = Extractor::new(&subscription);
         (subscription, extractor)
@@ -284,14 +284,14 @@ fn all_of(code: LogCode) -> (Subscription, Extractor) {
     KNOWN.with_borrow_mut(|known| known.entry(code).or_insert_with(new).clone())
 }
 
-/// Requests, answers, control packets, MAC headers: what can be read is read as the same when it is written again.
+/// Requests, answers, control packets, MAC headers: what can be read reads back the same after it is written again.
 pub fn command(input: &[u8]) {
     if let Ok(request) = Request::read(input) {
         assert_eq!(Request::read(&request.body()), Ok(request));
     }
     if let Some(answer) = Answer::read(input) {
         let again = Answer::read(&answer.body());
-        // Spaces between the words of a version are not kept.
+        // Spaces between the words of a version are not preserved.
         let is_text = matches!(answer, Answer::Version(_) | Answer::Build(_));
         assert!(again.is_some() && (is_text || again == Some(answer)));
     }
@@ -303,11 +303,11 @@ pub fn command(input: &[u8]) {
     for direction in [Direction::Up, Direction::Down] {
         let mut visited = 0;
         let whole = mac::visit(direction, input, |_| visited += 1);
-        assert_eq!(whole.is_ok(), visited > 0, "all of a header, or nothing");
+        assert_eq!(whole.is_ok(), visited > 0, "a header should be read completely or not at all");
     }
 }
 
-/// What is written of packets: JSON that can be read again, captures of whole blocks.
+/// Exports of packets: JSON that can be read again, and captures of complete blocks.
 pub fn export(input: &[u8]) {
     let mut choices = Choices(input);
     let (_, code, payload) = drawn_packet(&mut choices);
@@ -325,15 +325,18 @@ pub fn export(input: &[u8]) {
         let mut rest = &capture[..];
         while let Some((head, _)) = rest.split_first_chunk::<8>() {
             let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
-            assert!(length >= 12 && length.is_multiple_of(4) && length <= rest.len(), "a block is whole");
+            assert!(
+                length >= 12 && length.is_multiple_of(4) && length <= rest.len(),
+                "a block should be complete"
+            );
             rest = &rest[length..];
         }
-        assert!(rest.is_empty(), "nothing is between blocks");
+        assert!(rest.is_empty(), "there should be no bytes between blocks");
     }
 }
 
-/// Sessions: whatever the modem says and whenever, the host does not ask without end, and can always give the modem
-/// back.
+/// Sessions: with any bytes from the modem, at any time, the host does not send requests without end, and can always
+/// restore the modem.
 pub fn session(input: &[u8]) {
     let mut choices = Choices(input);
     let codes = |choices: &mut Choices<'_>| -> BTreeSet<LogCode> {
@@ -354,7 +357,7 @@ pub fn session(input: &[u8]) {
                 let count = usize::from(choices.byte());
                 answer(&mut line, now, choices.take(count));
             }
-            // What was asked last comes back with something behind it, as a modem answers.
+            // The last request comes back with some bytes after it, as a modem answers.
             2 | 3 => {
                 let mut body: Vec<u8> = asked.clone();
                 body.truncate(body.len().saturating_sub(usize::from(choices.byte() % 4)));
@@ -368,20 +371,20 @@ pub fn session(input: &[u8]) {
         }
         sent.clear();
         line.pop(now, &mut sent);
-        assert!(sent.len() < 1 << 20, "the host does not ask without end");
+        assert!(sent.len() < 1 << 20, "the host should not send requests without end");
         let mut deframer = Deframer::new(line.session.framing());
         deframer.push(&sent, |_, framed| {
             if let Framed::Body(body) = framed {
                 asked = body.to_vec();
             }
         });
-        assert!(line.next_timer().is_none_or(|due| due > now), "what is due was done");
+        assert!(line.next_timer().is_none_or(|due| due > now), "no timer should still be due");
         line.restore();
     }
 }
 
-/// The emulated modem: whatever a host sends, memory stays bounded, a packet that nobody asked for is not said, and
-/// every packet is said, kept, lost or unasked.
+/// The emulated modem: with any bytes from a host, memory stays bounded, a packet that was not requested is not sent,
+/// and every packet is sent, kept, lost or unrequested.
 pub fn modem(input: &[u8]) {
     let mut choices = Choices(input);
     let options = ModemOptions {
@@ -425,14 +428,14 @@ pub fn modem(input: &[u8]) {
             out.clear();
             modem.pop(now, &mut out);
             assert!(out.len() < 1 << 20, "memory is bounded");
-            assert!(modem.next_timer().is_none_or(|due| due > now), "what is due was said");
+            assert!(modem.next_timer().is_none_or(|due| due > now), "no timer should still be due");
         }
         let stats = modem.stats();
         assert!(stats.unasked + stats.lost + stats.sent <= stats.fed, "{stats:?}");
     }
 }
 
-/// Grants and bandwidth: whatever packets say, and whenever, rates are of the windows between them.
+/// Grants and bandwidth: with any packets at any times, rates belong to the windows between packets.
 pub fn bandwidth(input: &[u8]) {
     let mut choices = Choices(input);
     let mut bandwidth = Bandwidth::new(1 + u32::from(choices.byte()));
@@ -442,9 +445,9 @@ pub fn bandwidth(input: &[u8]) {
     let codes: Vec<LogCode> = Grants::codes().into_iter().collect();
     while !choices.0.is_empty() {
         ticks += match choices.byte() {
-            // The modem learns the time.
+            // The modem gets the time of day.
             0 => 1 << 36,
-            // A stamp is misread, however far.
+            // A stamp is misread, by any amount.
             1 => u64::from(choices.byte()) << 39,
             step => u64::from(step % 64),
         };
@@ -468,8 +471,8 @@ pub fn bandwidth(input: &[u8]) {
             }
         });
         let points = bandwidth.take();
-        // One radio, two directions; a stretch is at most ten seconds longer by a packet.
-        assert!(points.len() as u64 <= 2 * windows, "windows are of packets, not of time");
+        // One radio, two directions. A packet makes a stretch at most ten seconds longer.
+        assert!(points.len() as u64 <= 2 * windows, "the number of windows should follow packets, not time");
         check_points(&points);
     }
     check_points(&bandwidth.finish());

@@ -1,4 +1,5 @@
-//! What must hold for any run folder: a page of it, or an error with words. A stranger may have written any byte of it.
+//! Properties that must hold for any run folder: it gives a page, or an error with a text. A stranger may have written
+//! any byte of it.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -12,11 +13,11 @@ use tempfile::TempDir;
 
 use super::choices::Choices;
 
-/// Two phones in a cell, for an instant.
+/// Two phones in a cell, for a short run.
 const STORY: &str = "name = \"story\"\nabout = \"two phones\"\nduration_s = 0.3\n[cell]\nprbs = 6\n[[device]]\n[[device]]\n\
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n[[flow]]\nlabel = \"other\"\ndevice = 1\nrtt_ms = 30\n";
 
-/// A sound run folder: the names of its files, and what they hold.
+/// A valid run folder: the names and contents of its files.
 fn sound() -> &'static [(PathBuf, Vec<u8>)] {
     static SOUND: OnceLock<Vec<(PathBuf, Vec<u8>)>> = OnceLock::new();
     SOUND.get_or_init(|| {
@@ -54,7 +55,7 @@ fn collect(folder: &Path, below: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
 }
 
 thread_local! {
-    /// The folder that is spoiled and mended again.
+    /// The folder that is damaged and repaired again.
     static FOLDER: TempDir = {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, bytes) in sound() {
@@ -66,7 +67,7 @@ thread_local! {
     };
 }
 
-/// A sound folder of which some files are spoiled gives a page, or an error that names something.
+/// A valid folder in which some files are damaged gives a page, or an error that names something.
 pub fn folder(input: &[u8]) {
     let mut choices = Choices(input);
     FOLDER.with(|folder| {
@@ -88,7 +89,7 @@ pub fn folder(input: &[u8]) {
     });
 }
 
-/// Another content for a file.
+/// Changed contents for a file.
 fn spoil(name: &Path, bytes: &[u8], choices: &mut Choices<'_>) -> Vec<u8> {
     if name.extension().is_some_and(|ending| ending == "json") && choices.byte() < 200 {
         let mut value: Value = serde_json::from_slice(bytes).expect("it is sound");
@@ -106,13 +107,13 @@ fn spoil(name: &Path, bytes: &[u8], choices: &mut Choices<'_>) -> Vec<u8> {
             bytes.splice(at..at, choices.take(more).iter().copied());
         }
         2 => {
-            // Another run's or table's file.
+            // The contents of another file.
             bytes.clone_from(&sound()[choices.below(sound().len())].1);
         }
         _ => {}
     }
     for _ in 0..choices.byte() % 8 {
-        // The end of a table says what is in it.
+        // The end of a table file describes its contents.
         let near_the_end = choices.flag();
         let at = if near_the_end {
             bytes.len().saturating_sub(1 + choices.below(2_000))
@@ -126,7 +127,7 @@ fn spoil(name: &Path, bytes: &[u8], choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Puts something else somewhere into a value.
+/// Replaces something anywhere in a value.
 fn change(value: &mut Value, choices: &mut Choices<'_>) {
     let goes_on = choices.byte() < 230;
     match value {

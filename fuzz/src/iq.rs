@@ -1,6 +1,6 @@
-//! What must hold for any recording: its description and its bytes.
+//! Properties that must hold for any recording: its description and its bytes.
 //!
-//! No function here may panic, whatever it gets; what it asserts is said beside it.
+//! No function here may panic on any input. What else it checks is said beside it.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -9,8 +9,9 @@ use airpace_live::iq::{Format, Meta, Piece, Reader, Segment};
 
 use super::choices::Choices;
 
-/// A recording: a description that is read says the same when it is written again; samples are finite and as many as are
-/// told, also of what is cut short or damaged; gaps are as many as captures; the end is the end.
+/// A recording. A description that can be read says the same when it is written again. Samples are finite and as many
+/// as announced, even if the file is cut short or damaged. There are as many gaps as between captures. After the end
+/// nothing more comes.
 pub fn recording(input: &[u8]) {
     let mut choices = Choices(input);
     let meta = if choices.flag() { any_text(&mut choices) } else { Some(any_meta(&mut choices)) };
@@ -70,7 +71,7 @@ pub fn recording(input: &[u8]) {
     assert!(is_packed || samples.len() <= plain / size);
 }
 
-/// A description of any bytes, behind what leads further than most.
+/// A description from any bytes, after a beginning that gets further into the parser than most.
 fn any_text(choices: &mut Choices<'_>) -> Option<Meta> {
     const FRONTS: [&str; 4] = [
         "",
@@ -88,7 +89,7 @@ fn any_text(choices: &mut Choices<'_>) -> Option<Meta> {
         .ok()
 }
 
-/// A description of drawn fields.
+/// A description with drawn fields.
 fn any_meta(choices: &mut Choices<'_>) -> Meta {
     let rate = f64::from(choices.float()).abs();
     let mut meta =
@@ -108,7 +109,7 @@ fn any_meta(choices: &mut Choices<'_>) -> Meta {
     meta
 }
 
-/// Gives its bytes in pieces, and is interrupted now and then.
+/// A reader that gives its bytes in pieces, and is interrupted now and then.
 struct Pieces {
     bytes: Vec<u8>,
     at: usize,

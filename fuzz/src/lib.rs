@@ -1,7 +1,7 @@
-//! What must hold for any input: one function for each fuzz target.
+//! Properties that must hold for any input: one function for each fuzz target.
 //!
-//! The same functions run on drawn bytes in the ordinary tests: `tests/hostile.rs` of the crates `radio`, `diag`, `phy`,
-//! `live`, `od`, `sim` and `eval`.
+//! The same functions run on random bytes in the ordinary tests: `tests/hostile.rs` of the crates `radio`, `diag`,
+//! `phy`, `live`, `od`, `sim` and `eval`.
 
 mod choices;
 pub mod diag;

@@ -1,4 +1,4 @@
-//! What must hold of the daemon's socket, whatever comes from the other side.
+//! Properties that must hold for the daemon's socket, with any bytes from the other side.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -52,8 +52,8 @@ impl Host for Few {
     }
 }
 
-/// Programs that say anything, in pieces: the daemon goes on, its answers are of its protocol, and when they have gone,
-/// nothing is left of what they asked for.
+/// Programs that send anything, in pieces: the daemon keeps running, its answers follow its protocol, and when the
+/// programs have gone, nothing is left of their requests.
 pub fn daemon(input: &[u8]) {
     let mut choices = Choices(input);
     let dir = tempfile::tempdir().expect("a folder");
@@ -63,14 +63,15 @@ pub fn daemon(input: &[u8]) {
     let address = SocketAddrUnix::new(dir.path().join(SOCKET_NAME)).expect("a short path");
     let mut serve =
         |host: &mut Few| server.serve(host, Duration::from_micros(200)).expect("its own socket works");
-    // One that waits to be accepted would wait for ever: the daemon is on this thread, and may rest.
+    // A connection that waits to be accepted would wait for ever, because the daemon runs on this thread and may be
+    // idle.
     let connect = |host: &mut Few, serve: &mut dyn FnMut(&mut Few)| loop {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let program = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).expect("a socket");
         match rustix::net::connect(&program, &address) {
             Ok(()) => return UnixStream::from(program),
             Err(Errno::AGAIN | Errno::INTR) => serve(host),
-            Err(errno) => panic!("the daemon listens: {errno}"),
+            Err(errno) => panic!("the daemon should listen: {errno}"),
         }
     };
     let mut programs = [(); 2].map(|()| connect(&mut host, &mut serve));
@@ -99,7 +100,7 @@ pub fn daemon(input: &[u8]) {
                 choices.take(count).to_vec()
             }
         };
-        // Who was refused has no connection any more.
+        // A program that was refused no longer has a connection.
         let _ = programs[which].write(&bytes);
         serve(&mut host);
         let mut answer = [0; 4_096];
@@ -122,12 +123,12 @@ pub fn daemon(input: &[u8]) {
     }
     for name in NAMES {
         let leases = host.board.find(name).map_or(0, |slot| host.board.leases(slot));
-        assert_eq!(leases, 0, "{name} is published for nobody");
+        assert_eq!(leases, 0, "{name} is published without a subscriber");
     }
 }
 
-/// A daemon that answers anything: a program gets what it asked for, or an error with words; never much more memory than
-/// was sent.
+/// A daemon that answers anything: a program gets what it asked for, or an error with a text, and uses not much more
+/// memory than was sent.
 pub fn client(input: &[u8]) {
     let mut choices = Choices(input);
     let dir = tempfile::tempdir().expect("a folder");

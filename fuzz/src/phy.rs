@@ -1,6 +1,6 @@
-//! What must hold for any bits of a control channel, and for whatever comes of them.
+//! Properties that must hold for any bits of a control channel, and for everything computed from them.
 //!
-//! No function here may panic, whatever it gets; what it asserts is said beside it.
+//! No function here may panic on any input. What else it checks is said beside it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ fn payload(choices: &mut Choices<'_>, size: u8) -> Payload {
     Payload::new(bits, size.min(64)).expect("as many bits as the size")
 }
 
-/// An RNTI: of few users, of everyone, or any.
+/// An RNTI: one of a few users, one of the common ones, or any.
 fn rnti(choices: &mut Choices<'_>) -> Rnti {
     match choices.byte() {
         at @ 0..8 => Rnti(0x1230 + u16::from(at)),
@@ -46,7 +46,8 @@ fn rnti(choices: &mut Choices<'_>) -> Rnti {
     }
 }
 
-/// Payloads of messages: what parses packs to the same bits, stays within its carrier, and its grant can be said again.
+/// Payloads of messages: a payload that parses packs to the same bits and stays within its carrier, and its grant can
+/// be expressed again.
 pub fn message(input: &[u8]) {
     let mut choices = Choices(input);
     let mut prbs = || 6 + choices.below(105) as u16;
@@ -57,7 +58,7 @@ pub fn message(input: &[u8]) {
     let format = choices.of(&Format::ALL);
     let size = carrier.size(format, extras);
     assert!(size <= 64, "no message has more bits than a payload holds");
-    // Now and then another size than the format has.
+    // Sometimes a size that the format does not have.
     let other = choices.byte();
     let payload = payload(&mut choices, if other > 250 { other % 65 } else { size });
     assert_eq!(payload.to_string().parse(), Ok(payload));
@@ -74,7 +75,7 @@ pub fn message(input: &[u8]) {
         let Some(dci) = message.to_dci(&carrier, rnti, table) else { continue };
         assert!(dci.mcs.iter().flatten().all(|&mcs| mcs < 32) && dci.layers <= 4, "{dci:?}");
         assert!(dci.tbs.iter().all(|&tbs| tbs <= Bits(400_000)), "{dci:?}");
-        // What was granted can be granted again, if not always by the same words.
+        // The grant can be expressed again, though not always with the same fields.
         let Ok(again) = Message::of_dci(&carrier, &dci) else { continue };
         let back = again.to_dci(&carrier, rnti, table).expect("a grant");
         assert_eq!((back.prbs, back.mcs), (dci.prbs, dci.mcs), "{message:?} and {again:?}");
@@ -90,8 +91,9 @@ pub fn message(input: &[u8]) {
     }
 }
 
-/// Soft values: among words of noise those that were sent are decoded as they were, each in its lane, and by the decoder of
-/// one word too; a master information block that is read is confirmed, and one that was sent is, if few of its bits are wrong.
+/// Soft values. Among noise, words that were sent are decoded as they were, each in its lane, and also by the decoder
+/// of single words. A master information block that is read is confirmed; one that was sent is confirmed if few of its
+/// bits are wrong.
 pub fn trellis(input: &[u8]) {
     let mut choices = Choices(input);
     let len = 1 + choices.below(140);
@@ -114,7 +116,7 @@ pub fn trellis(input: &[u8]) {
             let coded = Codeword::encode(word, len);
             coded.steps().iter().map(|step| step.map(|bit| level - 2 * level * i16::from(bit))).collect()
         };
-        // A word that is shorter than the code's memory is not told apart from others.
+        // A word that is shorter than the code's memory cannot be told apart from others.
         sent.push((!is_noise && (7..128).contains(&len)).then_some(word));
     }
     let all = lanes.decode(used);
@@ -124,7 +126,7 @@ pub fn trellis(input: &[u8]) {
             assert_eq!(scalar.decode(lanes.word(lane)).word, word, "alone, {len} bits");
         }
         if len < 128 {
-            assert_eq!(decoded.word >> len, 0, "a word has no more bits than were sent");
+            assert_eq!(decoded.word >> len, 0, "a word should have no more bits than were sent");
         }
     }
 
@@ -136,7 +138,10 @@ pub fn trellis(input: &[u8]) {
         assert_eq!(Mib::parse(mib.pack()), Some(mib));
         assert_eq!((sfn / 4 * 4, sfn < 1024), (mib.sfn, true));
         let confirmed = |soft: &[i16]| pbch::confirm(pci, soft, &mib, ports, sfn, &mut Viterbi::default());
-        assert!(frames > 1 || confirmed(&bits[0]), "what one frame told it confirms");
+        assert!(
+            frames > 1 || confirmed(&bits[0]),
+            "a block read from one frame should be confirmed by that frame"
+        );
     }
 
     let cell = airpace_phy::Cell {
@@ -159,8 +164,8 @@ pub fn trellis(input: &[u8]) {
     assert!(pbch::confirm(pci, &soft, &mib, cell.ports, sfn, &mut scalar), "{cell:?} frame {sfn}");
 }
 
-/// Whatever was heard in subframes: candidates lie where they may, messages that are believed share no CCE, are as likely as
-/// they say, and come out at most once; nothing waits in the end.
+/// With any soft values in subframes: candidates lie in allowed places; accepted messages share no CCE, have a
+/// probability as confidence, and come out at most once; and nothing waits in the end.
 pub fn evidence(input: &[u8]) {
     let mut choices = Choices(input);
     let bandwidth = choices.of(&Bandwidth::ALL);
@@ -207,7 +212,7 @@ pub fn evidence(input: &[u8]) {
             assert!(place.range().end <= cces && place.range().start.is_multiple_of(place.cces.into()));
             assert!(candidate.evidence <= place.bits().len() as f32 * 1.01, "{candidate:?}");
         }
-        // Whatever other search it might come from.
+        // These may come from any other search.
         candidates.extend(sent.into_iter().map(|message| Candidate {
             message,
             evidence: choices.float(),
@@ -223,7 +228,7 @@ pub fn evidence(input: &[u8]) {
     assert_eq!(evidence.waiting(), 0);
 }
 
-/// Making one anew takes longer than all else.
+/// A copy of a search; making a new one takes longer than everything else.
 fn a_search(carrier: &Carrier) -> Search {
     thread_local!(static MADE: RefCell<BTreeMap<(u16, usize), Search>> = RefCell::default());
     let key = (carrier.prbs, carrier.ports.count());
@@ -250,7 +255,10 @@ fn check(
     for found in out {
         assert!(found.index <= index && (0.0..=1.0).contains(&found.confidence), "{found:?}");
         let others = taken.entry(found.index).or_default();
-        assert!(!others.iter().any(|other| other.overlaps(found.place)), "{found:?} has another's CCEs");
+        assert!(
+            !others.iter().any(|other| other.overlaps(found.place)),
+            "{found:?} overlaps the CCEs of another message"
+        );
         others.push(found.place);
         assert!(found.dci.is_none_or(|dci| dci.rnti == found.rnti));
         search.believe(found.rnti, found.payload.len());
@@ -260,7 +268,7 @@ fn check(
     }
 }
 
-/// Messages in any order: a user's sums are of its own grants only; a HARQ process says what it was told.
+/// Messages in any order: a user's sums contain its own grants only, and a HARQ process returns what was stored in it.
 pub fn follow(input: &[u8]) {
     let mut choices = Choices(input);
     let bandwidth = choices.of(&Bandwidth::ALL);

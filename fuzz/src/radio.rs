@@ -1,4 +1,4 @@
-//! What must hold for any reports of a radio, and for any lines that say they are reports.
+//! Properties that must hold for any reports of a radio, and for any lines that claim to be reports.
 
 use std::cell::Cell;
 
@@ -18,7 +18,7 @@ impl Flags {
     }
 }
 
-/// Lines of reports: what is read says the same when it is written again.
+/// Lines of reports: a line that can be read says the same when it is written again.
 pub fn report(input: &[u8]) {
     const LINE: &str = r#"{"subframe_index":211,"reports":[{"carrier":0,"numerology":0,"slot":211,"time_ms":11.0,"scope":"everyone","carrier_prbs":50,"cfi":1,"layer":"physical","dcis":[{"rnti":4660,"dir":"DL","format":"1A","prb":[[0,11]],"mcs":[9,null],"tbs":[1928,0],"rv":[0,0],"ndi":[1,0],"harq":3,"layers":1,"retransmission":[false,false]}],"own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}"#;
     let mut choices = Choices(input);
@@ -50,8 +50,8 @@ pub fn report(input: &[u8]) {
     assert_eq!(said(&again), said(&reports), "{text}");
 }
 
-/// Reports in any order: subframes come out in order, each report once, those of a subframe in the order of carriers; a cell
-/// stalls and comes back in turn.
+/// Reports in any order: subframes come out in order, each report once, and those of a subframe in the order of
+/// carriers. A carrier stalls and comes back alternately.
 pub fn fusion(input: &[u8]) {
     let mut choices = Choices(input);
     let carriers = choices.byte() % 5;
@@ -74,8 +74,8 @@ pub fn fusion(input: &[u8]) {
         Fused::Stalled(carrier) | Fused::Back(carrier) => {
             let is_stall = matches!(fused, Fused::Stalled(_));
             let was_stalled = stalled.set(usize::from(carrier.0), is_stall);
-            // One that a clock calls stalled may be called so again.
-            assert!(is_stall || was_stalled, "{carrier:?} comes back from nowhere");
+            // A carrier that a clock has called stalled may be called stalled again.
+            assert!(is_stall || was_stalled, "{carrier:?} comes back without having stalled");
         }
     };
     let mut index = choices.number();
@@ -126,5 +126,5 @@ pub fn fusion(input: &[u8]) {
         take(fused);
     }
     let too_late: u64 = (0..carriers).map(|carrier| fusion.too_late(CarrierId(carrier))).sum();
-    assert_eq!(popped + too_late, pushed, "every report comes out, or came too late");
+    assert_eq!(popped + too_late, pushed, "every report should come out, unless it came too late");
 }

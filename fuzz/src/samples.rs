@@ -1,6 +1,6 @@
-//! What must hold for any samples of a radio.
+//! Properties that must hold for any samples of a radio.
 //!
-//! No function here may panic, whatever it gets; what it asserts is said beside it.
+//! No function here may panic on any input. What else it checks is said beside it.
 
 use std::sync::LazyLock;
 
@@ -13,14 +13,14 @@ use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, PrbSet, RadioReport, Rn
 
 use super::choices::Choices;
 
-/// A decoder whose answers are watched.
+/// A decoder whose output is checked.
 struct Watched {
     decoder: Decoder,
     rate_hz: u64,
-    /// Samples of the longest push: nobody can work on them before they come.
+    /// Samples of the longest push. The decoder must hold these until it can work on them.
     longest: usize,
     last: Option<(u64, i64)>,
-    /// What is added to the cell's own numbers, as these wrap.
+    /// The difference between the decoder's subframe numbers and the cell's own, which wrap.
     shift: Option<i64>,
     subframes: u64,
     messages: usize,
@@ -44,13 +44,14 @@ impl Watched {
         self.pop();
     }
 
-    /// Takes all that comes out: numbers and places of subframes grow, and samples that are done with are forgotten.
+    /// Takes all output. Checks that numbers and places of subframes grow, and that samples are released after use.
     fn pop(&mut self) {
         while let Some(output) = self.decoder.pop() {
             match output {
                 Output::Subframe(reading) => self.read(&reading),
                 Output::Late(late) => {
-                    // They may be of subframes that did not come out, as it was doubtful whether they were heard.
+                    // Late messages may belong to subframes that did not come out, because it was doubtful whether they
+                    // were received.
                     assert!(late.iter().all(|found| (0.0..=1.0).contains(&found.confidence)));
                     self.messages += late.len();
                 }
@@ -58,7 +59,7 @@ impl Watched {
                 Output::Lost => {}
             }
         }
-        // A quarter of a second, raw and resampled, and a block more of each.
+        // A quarter of a second, raw and resampled, and one more block of each.
         let most = self.rate_hz as usize / 2 + 2 * self.longest + 4 * (1 << 14);
         let held = self.decoder.samples_held();
         assert!(held <= most, "{held} samples are held at {} per second", self.rate_hz);
@@ -73,7 +74,7 @@ impl Watched {
         let own = u64::from(reading.sfn) * 10 + u64::from(reading.subframe);
         let shift = (reading.index as i64 - own as i64).rem_euclid(10_240);
         let goes_on = self.shift.replace(shift).is_none_or(|last| last == shift);
-        assert!(goes_on || reading.leap != 0, "{own} is number {}, and nothing is said", reading.index);
+        assert!(goes_on || reading.leap != 0, "{own} is number {}, but no leap was reported", reading.index);
         assert!(!reading.snr_db.is_nan());
         for found in &reading.found {
             assert_eq!(found.index, reading.index);
@@ -85,7 +86,7 @@ impl Watched {
         assert_eq!(
             report.idle_prbs().is_some(),
             reading.unread().is_empty(),
-            "what is unread may not be idle"
+            "PRBs of unread messages cannot be counted as idle"
         );
         assert_eq!(report.dcis.len(), grants);
         self.messages += reading.found.len() + reading.late.len();
@@ -94,7 +95,7 @@ impl Watched {
     fn finish(&mut self) {
         self.decoder.finish();
         self.pop();
-        assert_eq!(self.decoder.pop(), None, "the end is the end");
+        assert_eq!(self.decoder.pop(), None, "nothing should come after the end");
         let ladder = *self.decoder.ladder();
         assert!(
             ladder.messages as usize == self.messages && ladder.subframes == self.subframes,
@@ -118,7 +119,7 @@ pub fn samples(input: &[u8]) {
         options.listen.max_cfo_hz = f64::from(choices.float());
     }
     let Some(mut decoder) = Watched::new(options) else { return };
-    // What takes long finds nothing more.
+    // Longer inputs take long and find nothing more.
     let mut left: usize = 400_000;
     while !choices.is_over() && left > 0 {
         let count = choices.below(60_000).min(left);
@@ -149,7 +150,8 @@ pub fn samples(input: &[u8]) {
     decoder.finish();
 }
 
-/// A cell's own samples, damaged: cut, repeated, lost, scaled, turned, clipped, mixed with another cell's or with noise.
+/// A cell's own samples, damaged: cut, repeated, lost, scaled, rotated, clipped, mixed with another cell's or with
+/// noise.
 pub fn cell(input: &[u8]) {
     let mut choices = Choices(input);
     let which = choices.byte();
@@ -161,7 +163,7 @@ pub fn cell(input: &[u8]) {
     let mut options = Options::new(rate_hz);
     options.listen.pci = (choices.byte() < 32).then(|| choices.below(504) as u16);
     let Some(mut decoder) = Watched::new(options) else { return };
-    // Some samples are lost on the way, said or not.
+    // Some samples are lost on the way; the decoder may or may not be told.
     let mut rest = &air[..];
     while !rest.is_empty() {
         let piece = if choices.is_over() { rest.len() } else { 1 + choices.below(20_000) };
@@ -198,7 +200,7 @@ fn damage(choices: &mut Choices<'_>, air: &mut Vec<Complex32>) {
             here.iter_mut().for_each(|sample| *sample *= gain);
         }
         4 => {
-            // Turned on and on, as by a carrier offset, which begins and ends at once.
+            // Rotated further and further, as by a carrier offset that begins and ends suddenly.
             let step = (f32::from(choices.byte() as i8) / 200.0).sin_cos();
             let mut turn = Complex32::new(1.0, 0.0);
             for sample in here {
@@ -244,7 +246,7 @@ fn noise(air: &mut [Complex32], seed: u32, loud: f32) {
     air.iter_mut().for_each(|sample| *sample += Complex32::new(next(), next()) * loud);
 }
 
-/// Up to `count` samples of one of the recordings, from a place on.
+/// Up to `count` samples of one of the recordings, starting at `from`.
 fn recorded(which: u8, from: usize, count: usize) -> Vec<Complex32> {
     static ALL: LazyLock<Vec<Vec<Complex32>>> = LazyLock::new(|| {
         let of = |(at, (ports, cp))| record(at as u16 * 7, ports, cp);
@@ -311,7 +313,7 @@ fn record(pci: u16, ports: Ports, cp: CyclicPrefix) -> Vec<Complex32> {
     air
 }
 
-/// How many messages come of an undamaged recording: a target that never reads any would find nothing.
+/// How many messages are read from an undamaged recording. A target that never reads any would find nothing.
 pub fn messages_undamaged() -> usize {
     let mut decoder = Watched::new(Options::new(1_920_000)).expect("a rate that is enough");
     decoder.push(&recorded(1, 0, usize::MAX));

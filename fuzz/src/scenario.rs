@@ -1,4 +1,4 @@
-//! What must hold for any scenario: it is refused with words, or runs, in bounded memory and time.
+//! Properties that must hold for any scenario: it is refused with a text, or runs, in bounded memory and time.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use airpace_sim::{Scenario, SchemeSpec, builtin};
 
 use super::choices::Choices;
 
-/// Values that are at the end of some range.
+/// Values at the ends of their ranges.
 const ENDS: &[&str] = &[
     "0",
     "-1",
@@ -40,7 +40,7 @@ const ENDS: &[&str] = &[
     "[[1e308]]",
 ];
 
-/// A scenario that ships, with words of it changed, or any text at all. What loads is run for an instant.
+/// A scenario that ships, with some words changed, or any text at all. If it loads, it is run for a short time.
 pub fn scenario(input: &[u8]) {
     let mut choices = Choices(input);
     let (_, shipped) = choices.of(builtin());
@@ -94,7 +94,8 @@ pub fn scenario(input: &[u8]) {
             return;
         }
     };
-    // A trace that is named is some file of the machine; what matters here are those that are made.
+    // A trace that is named could be any file of the machine, so scenarios with files are not run; only synthetic
+    // traces are.
     if scenario.trace.as_ref().is_some_and(|trace| trace.file.is_some() || trace.kpi.is_some()) {
         return;
     }

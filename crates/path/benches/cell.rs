@@ -15,7 +15,7 @@ fn device(sinr_db: f64) -> DeviceRadioConfig {
     DeviceRadioConfig { channel, ..DeviceRadioConfig::default() }
 }
 
-/// A running cell whose device 0 is kept busy if the packets per subframe, to it and from it, are above what it carries.
+/// A running cell. Device 0 is busy if it gets, or sends, more packets per subframe than the cell carries.
 struct Running {
     cell: Cell,
     now: Time,

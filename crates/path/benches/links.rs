@@ -1,4 +1,4 @@
-//! What a packet costs on each link: pushed and popped once, at a steady load.
+//! What a packet costs on each link, at a steady load: one push and one pop.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const PACKETS: u64 = 10_000;
 
-/// Pushes a packet every 100 µs (120 Mbit/s), and pops what is due.
+/// Pushes a packet every 100 µs (120 Mbit/s), and pops packets that are due.
 fn cross(link: &mut dyn Link) -> u64 {
     let mut popped = 0;
     for number in 0..PACKETS {

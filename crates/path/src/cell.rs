@@ -1,32 +1,32 @@
-//! An LTE FDD cell: the deep queues, the scheduler, HARQ, RLC and the carriers between a base station and its
-//! devices, one subframe of 1 ms at a time.
+//! An LTE FDD cell: the deep queues, the scheduler, HARQ, RLC and the carriers between a base station and its devices,
+//! one subframe of 1 ms at a time.
 //!
-//! A packet's way: [`Cell::push`] → its device's queue → a share of a transport block on some carrier
-//! (`rlc`, `scheduler`) → received, or sent again 8 ms later (`harq`) → in order with the others → `Cell::pop`.
+//! A packet's way: [`Cell::push`] → its device's queue → a share of a transport block on some carrier (`rlc`,
+//! `scheduler`) → received, or sent again 8 ms later (`harq`) → put back in order (`rlc`) → `Cell::pop`.
 //!
-//! | part | what it knows |
+//! | part | what it contains |
 //! | --- | --- |
-//! | [`config`], `plan` | the `[cell]` table and a device's radio; both, checked |
+//! | [`config`], `plan` | the `[cell]` table and a device's radio; the same after checking |
 //! | [`channel`], [`bler`], [`adaptation`] | SINR per RBG; whether a block is lost; CQI and MCS |
-//! | `subframe` | the order of things in one subframe of one carrier |
+//! | `subframe` | the steps of one subframe of one carrier |
 //! | `scheduler` | round robin, proportional fair, max C/I over RBGs |
 //! | `harq`, `rlc` | retransmissions; segmentation and order |
 //! | `carriers`, `handover` | activation of further carriers; interruptions |
-//! | [`uplink`] | the same the other way: devices' buffers, requests, grants |
+//! | [`uplink`] | the other direction: devices' buffers, requests, grants |
 //! | `background` | users that are not devices of the scenario |
-//! | `telemetry` | what a device that listens to the control channel is told |
+//! | `telemetry` | what a device that listens to the control channel receives |
 //!
-//! Time: subframe n lasts from n to n+1 ms. Packets that arrived `enb_processing_ms` before its start can be in it;
-//! those it completes leave at n+1 ms + `ue_processing_ms`. Acknowledgements arrive in n+4, retransmissions are
-//! sent from n+8 on.
+//! Time: subframe n lasts from n to n+1 ms. It can carry packets that arrived at least `enb_processing_ms` before its
+//! start. Packets that it completes leave at n+1 ms + `ue_processing_ms`. Acknowledgements arrive in n+4, and
+//! retransmissions are sent from n+8 on.
 //!
 //! # NR
 //!
-//! Not built. A carrier of numerology µ would run its `subframe::Carrier::run` once per slot, 2^µ times a
-//! subframe, with a `scheduler::RbgGrid` of its bandwidth part (TS 38.214 §5.1.2.2.1) and block sizes from
-//! `core::tables::nr` behind `scheduler::BlockSize`; a TDD pattern would skip the slots that are not downlink.
-//! `harq` would have 16 processes and take its round trip from the pattern; reordering would move from `rlc` to a
-//! PDCP of the same shape.
+//! Not built. A carrier of numerology µ would run its `subframe::Carrier::run` once per slot, 2^µ times a subframe. It
+//! would use a `scheduler::RbgGrid` of its bandwidth part (TS 38.214 §5.1.2.2.1) and block sizes from
+//! `core::tables::nr` behind `scheduler::BlockSize`. A TDD pattern would skip the slots that are not downlink. `harq`
+//! would have 16 processes and take its round trip from the pattern; reordering would move from `rlc` to a PDCP module
+//! of the same structure.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -83,24 +83,26 @@ pub struct Cell {
     popped_at: Time,
     enb_processing: Duration,
     ue_processing: Duration,
-    /// Bits of a full band at the best MCS that a device had at the start.
+    /// Bits of a full band at the best MCS that any device had at the start.
     best_block_bits: u64,
-    /// Packets whose journey ended, in order of time: over the air, and at a full queue.
+    /// Packets whose journey ended, each list in order of time: those that were sent (delivered or lost), and those
+    /// that met a full queue.
     over: VecDeque<Exit>,
     refused: VecDeque<Exit>,
     telemetry: Telemetry,
-    /// What modems log: their own grants.
+    /// Modem logs: each device's own grants.
     log: Telemetry,
     uplink: Uplink,
     is_recording: bool,
 }
 
 impl Cell {
-    /// Whether a device is told what the control channel says ([`Cell::pop_report`]); at first none is.
+    /// Sets whether a device receives the control channel's messages ([`Cell::pop_report`]); at the start no device
+    /// does.
     ///
     /// # Panics
     ///
-    /// If the cell has no such device; so do all methods that take one.
+    /// If the cell has no such device. This holds for all methods that take a device.
     pub fn set_listening(&mut self, device: DeviceId, is_listening: bool) {
         self.telemetry.set_listening(usize::from(device.0), is_listening);
     }
@@ -110,13 +112,13 @@ impl Cell {
         self.telemetry.pop(now)
     }
 
-    /// Whether [`Cell::pop_report`] has one at `now`.
+    /// Whether [`Cell::pop_report`] has a report at `now`.
     pub fn has_report(&self, now: Time) -> bool {
         self.telemetry.next().is_some_and(|due| due <= now)
     }
 
-    /// Whether a device's modem log is read ([`Cell::pop_own_report`]): its own grants of both directions, without the
-    /// control channel's imperfections; at first none is.
+    /// Sets whether a device's modem log is read ([`Cell::pop_own_report`]): the device's own grants of both
+    /// directions, without the control channel's imperfections. At the start no log is read.
     pub fn set_logging(&mut self, device: DeviceId, is_logging: bool) {
         self.log.set_listening(usize::from(device.0), is_logging);
     }
@@ -132,8 +134,9 @@ impl Cell {
         self.uplink.push(now, packet);
     }
 
-    /// The next packet whose journey over the uplink ended by `now`, in order of time: at the base station, or refused
-    /// by its device's full buffer, or lost on the air. Runs the cell like [`Link::pop`], in either order.
+    /// The next packet whose journey over the uplink ended by `now`, in order of time: it reached the base station, was
+    /// refused by its device's full buffer, or was lost on the air. Runs the cell like [`Link::pop`]; the two may be
+    /// called in either order.
     pub fn pop_uplink(&mut self, now: Time) -> Option<Exit> {
         self.run_until(now);
         self.uplink.pop(now)
@@ -144,29 +147,29 @@ impl Cell {
         self.uplink.backlog_of(device)
     }
 
-    /// What the last subframe could have carried from a device, in IP bytes: (the PRBs it sent on + idle PRBs, as many
-    /// of them as one grant may have, over its active uplink carriers) × bits per PRB ÷ (1 + probability that a first
-    /// transmission is lost) less headers, as [`Cell::capacity`].
+    /// What the last subframe could have carried from a device, in IP bytes. Over the device's active uplink carriers:
+    /// (the PRBs it sent on + idle PRBs, but no more than one grant may have) × bits per PRB ÷ (1 + probability that a
+    /// first transmission is lost) less headers, as in [`Cell::capacity`].
     pub fn uplink_capacity(&mut self, device: DeviceId) -> Capacity {
         self.uplink.capacity(device, self.subframe.saturating_sub(1))
     }
 
-    /// The least that a packet takes over an idle uplink whose device holds a grant: processing at both ends and as
-    /// many subframes as it needs at the best rate that a device had at the start. Asking for the grant, and the wait
-    /// for it, count as queueing.
+    /// The least time that a packet takes over an idle uplink whose device holds a grant: processing at both ends and
+    /// as many subframes as the packet needs at the best rate that any device had at the start. Asking for the grant
+    /// and waiting for it count as queueing.
     pub fn uplink_base_delay(&self, bytes: Bytes) -> Duration {
         self.uplink.base_delay(bytes)
     }
 
-    /// How long data waits at most before a busy device can send it: for the next buffer status report to ride on a block,
-    /// from that block to the grant that answers it, and from the grant to the block that it grants.
+    /// The longest time that data waits before a busy device can send it: until the next buffer status report rides on
+    /// a block, from that block to the grant that answers it, and from the grant to the granted block.
     ///
     /// Source: TS 36.321 §5.4.5 (periodicBSR-Timer); TS 36.213 §8.0 (four subframes from a grant to its block)
     pub fn grant_delay(&self) -> Duration {
         Duration::from_millis(u64::from(self.config.uplink.periodic_bsr_ms) + 4 + 4)
     }
 
-    /// Whether [`Cell::subframes`] is kept; at first it is not.
+    /// Sets whether [`Cell::subframes`] is kept; at the start it is not.
     pub fn set_recording(&mut self, is_recording: bool) {
         self.is_recording = is_recording;
     }
@@ -277,7 +280,7 @@ impl Cell {
         }
     }
 
-    /// A listening device hears all its carriers, and so does its modem's log.
+    /// Reports a subframe to a listening device, over all its carriers, and to its modem's log.
     fn tell(&mut self, index: usize, now: u64) {
         let (is_listening, is_logging) = (self.telemetry.is_listening(index), self.log.is_listening(index));
         if !is_listening && !is_logging {
@@ -307,7 +310,7 @@ impl Cell {
         }
     }
 
-    /// A device's carriers are activated and deactivated by what it used.
+    /// Activates and deactivates a device's carriers by what the device used.
     fn aggregate(&mut self, index: usize, now: u64) {
         let user = &mut self.users[index];
         let Source::Device(device) = &mut user.source else { return };
@@ -329,7 +332,7 @@ impl Cell {
     }
 }
 
-/// What happens to a device before a subframe is scheduled. If a handover begins: when data flows again.
+/// Prepares a device before a subframe is scheduled. If a handover begins, returns when data flows again.
 fn begin_subframe(
     user: &mut User,
     now: u64,
@@ -382,14 +385,14 @@ impl Link for Cell {
         let subframe = Time::from_millis(self.subframe);
         let exit = self.over.front().map_or(Time::NEVER, |exit| exit.time);
         let refusal = self.refused.front().map_or(Time::NEVER, |exit| exit.time);
-        // A driver that leaves a report where it is must not be called for it for ever.
+        // Even if a driver leaves a report in place, it must not be called for that report again and again.
         let reports = [self.telemetry.next(), self.log.next()].into_iter().flatten();
         let report = reports.filter(|&due| due > self.popped_at).min().unwrap_or(Time::NEVER);
         Some(subframe.min(exit).min(refusal).min(report).min(self.uplink.next()))
     }
 
-    /// Processing at both ends and as many subframes as the packet needs at the best rate that a device of this
-    /// cell had at the start; the wait for the next subframe to begin, 0.5 ms on average, counts as queueing.
+    /// Processing at both ends and as many subframes as the packet needs at the best rate that any device of this cell
+    /// had at the start. The wait for the next subframe to begin, 0.5 ms on average, counts as queueing.
     fn base_delay(&self, bytes: Bytes) -> Duration {
         let subframes = bytes.bits().0.div_ceil(self.best_block_bits).max(1);
         self.enb_processing + Duration::from_millis(subframes) + self.ue_processing

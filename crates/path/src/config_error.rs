@@ -1,10 +1,10 @@
-//! What is wrong with a link's configuration, and what to do about it.
+//! Errors in a link's configuration, with their remedies.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A configuration that cannot be built. Its text names the key and the remedy; who read the file adds its name
-/// and the table in which the key stands.
+/// A configuration that cannot be built. Its text names the key and the remedy. The code that reads the file adds the
+/// file's name and the table in which the key stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The key, as it is written in a scenario (`burst.loss_in_bad`).
@@ -33,7 +33,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Refuses what is not a probability.
+/// Refuses a value that is not a probability.
 pub fn probability(key: &str, value: f64) -> Result<f64, ConfigError> {
     if (0.0..=1.0).contains(&value) {
         return Ok(value);
@@ -41,9 +41,9 @@ pub fn probability(key: &str, value: f64) -> Result<f64, ConfigError> {
     Err(ConfigError::new(key, format!("is {value}; a probability is 0 to 1 (0.01 is one in a hundred)")))
 }
 
-/// The most that an amount may be, by the end of its key: what is far beyond any network would only eat time and memory.
+/// The most that a value may be, by the end of its key. Values far beyond any network would only cost time and memory.
 ///
-/// Chosen: 100 Gbit/s, eleven days, and for the rest more than nature has.
+/// Chosen: 100 Gbit/s, eleven days, and for the others more than occurs in nature.
 const MOST: [(&str, f64); 9] = [
     ("_mbps", 1e5),
     ("ms", 1e9),
@@ -56,13 +56,13 @@ const MOST: [(&str, f64); 9] = [
     ("_per_subframe", 1e3),
 ];
 
-/// The most that an amount may be whose key does not tell its unit.
+/// The most that a value may be if its key does not end in a unit.
 const MOST_OF_ANY: f64 = 1e12;
 
-/// The least rate that is one, in Mbit/s.
+/// The lowest rate that is accepted, in Mbit/s.
 const LEAST_MBPS: f64 = 1e-6;
 
-/// Refuses what is not an amount of at least zero, or more than its unit may be.
+/// Refuses a value that is negative, not a number, or above the limit of its unit.
 pub fn not_negative(key: &str, value: f64) -> Result<f64, ConfigError> {
     if value >= 0.0 {
         return not_too_much(key, value);
@@ -70,7 +70,8 @@ pub fn not_negative(key: &str, value: f64) -> Result<f64, ConfigError> {
     Err(ConfigError::new(key, format!("is {value}; give a number of at least 0")))
 }
 
-/// Refuses what is not an amount above zero, or more than its unit may be; and a rate below a bit per second.
+/// Refuses a value that is zero or less, not a number, or above the limit of its unit; and a rate below a bit per
+/// second.
 pub fn positive(key: &str, value: f64) -> Result<f64, ConfigError> {
     if value > 0.0 && value < LEAST_MBPS && key.ends_with("_mbps") {
         let reason = format!("is {value}; the least that it may be is {LEAST_MBPS}, a bit per second");
@@ -91,7 +92,7 @@ fn not_too_much(key: &str, value: f64) -> Result<f64, ConfigError> {
     Err(ConfigError::new(key, format!("is {value}; the most that it may be is {most}")))
 }
 
-/// The duration of `ms` milliseconds, rounded to the nanosecond; refuses what is negative or not finite.
+/// The duration of `ms` milliseconds, rounded to the nanosecond. Refuses a value that is negative or not finite.
 pub fn duration_ms(key: &str, ms: f64) -> Result<Duration, ConfigError> {
     not_negative(key, ms).map(|ms| Duration::from_nanos(libm::round(ms * 1e6) as u64))
 }

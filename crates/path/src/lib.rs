@@ -1,8 +1,8 @@
-//! What a packet crosses, as pure machines that chain: [`wire`], [`queue`], [`trace`] and [`cell`]; and all of them together
-//! as one [`network`], with a route for each flow and direction.
+//! The parts that a packet crosses, as pure state machines that can be chained: [`wire`], [`queue`], [`trace`] and
+//! [`cell`]. A [`network`] combines all of them, with a route for each flow and direction.
 //!
-//! Every one is a [`Link`]: packets are pushed, time passes, packets exit. Simulator and emulator chain the same
-//! objects, so they can disagree about the clock, never about the network.
+//! Each part is a [`Link`]: packets are pushed, time passes, packets exit. Simulator and emulator chain the same
+//! objects, so only their clocks can differ; the network is the same.
 
 pub mod cell;
 pub mod config_error;

@@ -22,9 +22,9 @@ pub use buffer::{Buffer, BufferConfig, Discipline, Dropped};
 pub struct QueueConfig {
     /// Rate of service in Mbit/s from the start; infinite (the default) lets packets pass at once.
     pub rate_mbps: f64,
-    /// Later rates: a bottleneck that comes and goes.
+    /// Later changes of the rate.
     pub schedule: Vec<RateStep>,
-    /// What waits, and who is dropped. The packet in service no longer counts as waiting.
+    /// How much may wait, and which packets are dropped. The packet in service does not count as waiting.
     pub buffer: BufferConfig,
 }
 
@@ -32,7 +32,7 @@ pub struct QueueConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateStep {
-    /// When, in seconds since the run began.
+    /// When the rate changes, in seconds since the run began.
     pub at_s: f64,
     /// The rate from then on in Mbit/s; infinite lets packets pass at once, 0 stops them until the next step.
     pub rate_mbps: f64,
@@ -54,18 +54,18 @@ pub struct Queue {
     /// Later rates, the next one first.
     steps: VecDeque<(Time, Option<Rate>)>,
     exits: VecDeque<Exit>,
-    /// Kept to spare an allocation per call.
+    /// Kept to avoid an allocation per call.
     drops: Vec<Dropped>,
 }
 
 #[derive(Clone, Debug)]
 struct InService {
     packet: Packet,
-    /// From when on `left` is served at the present rate.
+    /// The start of the time over which `left` is served at the present rate.
     since: Time,
-    /// What is left of the packet, in bits times 10⁹: what a rate in bit/s serves in that many nanoseconds.
+    /// The rest of the packet in bits times 10⁹. A rate in bit/s serves that unit in as many nanoseconds.
     left: u64,
-    /// When it leaves if the rate stays.
+    /// When the packet leaves if the rate does not change.
     done: Time,
 }
 
@@ -77,7 +77,7 @@ impl InService {
         service
     }
 
-    /// Serves at `rate` until `now`, and at another from then on.
+    /// Serves at `rate` until `now`, and at `next` from then on.
     fn change_rate(&mut self, now: Time, rate: Option<Rate>, next: Option<Rate>) {
         let rate = rate.map_or(0, Rate::as_bps);
         let served = u128::from(rate) * (now - self.since).as_nanos();
@@ -143,7 +143,7 @@ impl Queue {
         self.rate
     }
 
-    /// Serves what is done by `now`, and changes the rate when its time has come.
+    /// Serves packets that are done by `now`, and changes the rate at its time.
     fn advance(&mut self, now: Time) {
         loop {
             let done = self.in_service.as_ref().map_or(Time::NEVER, |served| served.done);

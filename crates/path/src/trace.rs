@@ -1,12 +1,12 @@
-//! A link that carries packets at recorded instants: a trace of delivery chances, by the rules of mahimahi.
+//! A link that carries packets at recorded instants: it replays a trace of delivery chances, by the rules of mahimahi.
 //!
-//! | module | holds |
+//! | module | contains |
 //! | --- | --- |
 //! | here | [`TraceLink`], the link |
-//! | [`chances`] | [`Trace`]: the instants, and what they add up to |
+//! | [`chances`] | [`Trace`]: the instants, and statistics of them |
 //! | [`mod@format`] | reading and writing both forms of a trace file |
-//! | [`kpi`] | what a modem said of its bandwidth beside a trace |
-//! | [`synth`] | made-up traces |
+//! | [`kpi`] | the bandwidth that a modem reported while a trace was recorded |
+//! | [`synth`] | synthetic traces |
 //! | [`mmlink`] | comparison with a log of the real mm-link |
 
 use std::collections::VecDeque;
@@ -37,12 +37,12 @@ pub use kpi::KpiTrace;
 pub struct TraceConfig {
     /// Bytes that one delivery chance carries.
     pub opportunity_bytes: u64,
-    /// Bytes that each packet takes on top of its own size: mahimahi counts the header of its TUN device.
+    /// Bytes that each packet takes in addition to its own size: mahimahi counts the header of its TUN device.
     pub header_bytes: u64,
     /// Where in the trace the run starts, in seconds.
     pub start_s: f64,
-    /// What waits, and who is dropped. The packet in transit no longer counts as waiting. A limit in
-    /// milliseconds is one at the mean rate of the trace.
+    /// How much may wait, and which packets are dropped. The packet in transit does not count as waiting. A limit in
+    /// milliseconds is converted at the mean rate of the trace.
     pub buffer: BufferConfig,
 }
 
@@ -59,9 +59,9 @@ impl Default for TraceConfig {
 
 /// A link that carries packets at the delivery chances of a trace.
 ///
-/// Time is whole milliseconds. Each chance carries so many bytes, of one packet or several; a packet may need
-/// several chances and leaves at the one that finishes it; what a chance has left over is lost. A packet that
-/// arrives within a millisecond uses the chances of later ones only. After its last chance the trace starts anew.
+/// Time is in whole milliseconds. Each chance carries `opportunity_bytes`, of one packet or several. A packet may need
+/// several chances and leaves at the one that finishes it. The unused rest of a chance is lost. A packet that arrives
+/// within a millisecond can only use the chances of later ones. After its last chance the trace repeats.
 ///
 /// Source: mahimahi `link_queue.cc` (ae477d4)
 #[derive(Clone, Debug)]
@@ -75,14 +75,14 @@ pub struct TraceLink {
     used: Bytes,
     /// Mean rate of the trace.
     rate: Rate,
-    /// Kept to spare an allocation per call.
+    /// Kept to avoid an allocation per call.
     drops: Vec<Dropped>,
 }
 
 #[derive(Clone, Debug)]
 struct InTransit {
     packet: Packet,
-    /// What is left to carry, the header included.
+    /// Bytes left to carry, including the header.
     left: Bytes,
 }
 
@@ -130,7 +130,7 @@ impl TraceLink {
         &self.chances.trace
     }
 
-    /// Delivery chances at or after `from` and before `to`, past or yet to come.
+    /// Number of delivery chances at or after `from` and before `to`, in the past or the future.
     pub fn opportunities_in(&self, from: Time, to: Time) -> u64 {
         self.chances.before(to).saturating_sub(self.chances.before(from))
     }
@@ -145,13 +145,13 @@ impl TraceLink {
         self.opportunity - self.header
     }
 
-    /// IP bytes of all packets that left so far; the difference over an interval, less the capacity of that
-    /// interval, is what nobody used.
+    /// IP bytes of all packets that left so far. The capacity of an interval minus the difference of this value over
+    /// the interval is unused capacity.
     pub fn used(&self) -> Bytes {
         self.used
     }
 
-    /// Carries out all chances up to and including millisecond `ms`.
+    /// Uses all chances up to and including millisecond `ms`.
     fn advance(&mut self, ms: u64) {
         while self.chances.next_ms() <= ms {
             if self.in_transit.is_none() && self.buffer.is_empty() {
@@ -216,7 +216,7 @@ impl Link for TraceLink {
 
     /// Zero.
     ///
-    /// Chosen: waiting for the next chance counts as queueing, since a trace does not tell why there was none.
+    /// Chosen: waiting for the next chance counts as queueing, because a trace does not tell why there was no chance.
     fn base_delay(&self, _: Bytes) -> Duration {
         Duration::ZERO
     }
@@ -231,15 +231,15 @@ fn instant(ms: u64) -> Time {
     Time::from_nanos(ms.saturating_mul(1_000_000))
 }
 
-/// A place in the endless repetition of a trace, on the link's own millisecond axis.
+/// A position in the endless repetition of a trace, on the link's own millisecond axis.
 #[derive(Clone, Debug)]
 struct Chances {
     trace: Arc<Trace>,
     /// The link's millisecond at which the trace begins.
     base_ms: u64,
-    /// Milliseconds of the trace that are left out at its beginning.
+    /// Milliseconds that are skipped at the beginning of the trace.
     skip_ms: u64,
-    /// Where the present repetition begins, in milliseconds of the trace.
+    /// The beginning of the present repetition, in milliseconds of the trace.
     lap_ms: u64,
     /// The next chance of the present repetition.
     index: usize,
@@ -276,14 +276,14 @@ impl Chances {
         let (period, times) = (self.trace.period_ms(), self.trace.times_ms());
         let (mut lap, mut within) = (ms / period, ms % period);
         if within == 0 && lap > 0 {
-            // The last chances of a repetition fall on the beginning of the next.
+            // The last chances of a repetition coincide with the beginning of the next.
             (lap, within) = (lap - 1, period);
         }
         self.lap_ms = lap * period;
         self.index = times.partition_point(|&time| time < within);
     }
 
-    /// Chances before an instant of the link.
+    /// Number of chances before an instant of the link.
     fn before(&self, time: Time) -> u64 {
         self.trace.opportunities_before(self.in_trace(time.as_nanos().div_ceil(1_000_000)))
     }

@@ -1,8 +1,8 @@
-//! A wire: what lies between two queues. It delays, and where asked it jitters, loses, reorders, duplicates,
-//! serialises and bunches.
+//! A wire: the part of a path between two queues. It delays packets. If configured, it also jitters, loses, reorders,
+//! duplicates, serialises and bunches them.
 //!
-//! A packet's way through it: serialisation at the wire's rate, loss, propagation with jitter, reordering, and
-//! release in batches. Packets stay in order unless reordering is asked for.
+//! A packet's way through it: serialisation at the wire's rate, loss, propagation with jitter, reordering, and release
+//! in batches. Packets stay in order unless reordering is configured.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,29 +15,29 @@ use serde::Deserialize;
 use crate::config_error::{ConfigError, duration_ms, positive, probability};
 use crate::link::{Exit, Link};
 
-/// How a wire treats packets. Everything is off by default: an ideal wire without delay.
+/// How a wire treats packets. By default everything is off: an ideal wire without delay.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WireConfig {
     /// Propagation delay in milliseconds.
     pub delay_ms: f64,
-    /// Mean of an exponentially distributed delay on top, in milliseconds; a packet never overtakes by it.
+    /// Mean of an exponentially distributed extra delay, in milliseconds; it never makes a packet overtake another.
     pub jitter_mean_ms: f64,
-    /// Probability that a packet is lost, each on its own.
+    /// Probability that a packet is lost, independently of other packets.
     pub loss: f64,
     /// Losses in bursts, on top of `loss`.
     pub burst: Option<BurstConfig>,
-    /// Packets held back until others have passed.
+    /// Packets that are held back until others have passed.
     pub reorder: Option<ReorderConfig>,
     /// Probability that a packet arrives twice.
     pub duplicate: f64,
-    /// Rate of serialisation in Mbit/s, with unlimited room for what waits; `None` is instantaneous.
+    /// Rate of serialisation in Mbit/s, with unlimited room for waiting packets; `None` serialises at once.
     pub rate_mbps: Option<f64>,
-    /// Packets leave only at multiples of this many milliseconds; 0 at once. Bunches ACKs.
+    /// Packets leave only at multiples of this many milliseconds, which bunches ACKs; 0: they leave at once.
     pub batch_ms: f64,
 }
 
-/// A wire that is good or bad, and changes between the two from packet to packet: the Gilbert–Elliott model.
+/// A wire that is good or bad and may change before each packet: the Gilbert–Elliott model.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BurstConfig {
@@ -61,9 +61,9 @@ fn certain() -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReorderConfig {
-    /// Probability that a packet takes it.
+    /// Probability that a packet takes the longer way.
     pub probability: f64,
-    /// How much later it arrives, in milliseconds.
+    /// How much later such a packet arrives, in milliseconds.
     pub extra_ms: f64,
 }
 
@@ -71,14 +71,14 @@ pub struct ReorderConfig {
 #[derive(Debug)]
 pub struct Wire {
     delay: Duration,
-    /// Packets under way, in order of arrival: `fifo` is sorted by itself, `late` took the longer way.
+    /// Packets under way, in order of arrival. `fifo` is always sorted; `late` holds the packets on the longer way.
     fifo: VecDeque<Exit>,
     late: BinaryHeap<Reverse<Late>>,
-    /// `None` on a wire that only delays, which then costs no more than its queue.
+    /// `None` on a wire that only delays, which then needs only its queue.
     impairments: Option<Box<Impairments>>,
 }
 
-/// A wire that can be built, as often as one likes.
+/// A wire that can be built any number of times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WirePlan {
     delay: Duration,
@@ -103,11 +103,11 @@ struct Impairments {
     plan: ImpairmentsPlan,
     rng: Rng,
     bad: bool,
-    /// When serialisation of what was pushed ends.
+    /// When the serialisation of all pushed packets ends.
     busy_until: Time,
-    /// The latest instant that the wire was told of.
+    /// The latest instant that was passed to the wire.
     now: Time,
-    /// Packets that took the longer way so far: keeps their order where they arrive together.
+    /// Packets that took the longer way so far; keeps the order of those that arrive together.
     late_count: u64,
 }
 
@@ -155,7 +155,7 @@ impl WirePlan {
         WirePlan { delay, ..self.clone() }
     }
 
-    /// The rate at which it serialises; `None` is at once.
+    /// The rate at which the wire serialises; `None` serialises at once.
     pub fn rate(&self) -> Option<Rate> {
         self.impairments.as_ref().and_then(|impairments| impairments.rate)
     }
@@ -167,7 +167,7 @@ impl Wire {
         Wire { delay, fifo: VecDeque::new(), late: BinaryHeap::new(), impairments: None }
     }
 
-    /// A planned wire; what is random in it is drawn from `rng`.
+    /// A planned wire; its random numbers are drawn from `rng`.
     pub fn new(plan: &WirePlan, rng: Rng) -> Wire {
         let impairments = plan.impairments.map(|plan| {
             let (busy_until, now) = (Time::ZERO, Time::ZERO);
@@ -224,7 +224,7 @@ impl Impairments {
         Duration::from_nanos(libm::round(self.rng.exponential(self.plan.jitter_mean_ns)) as u64)
     }
 
-    /// The first instant at or after `arrival` at which packets are released.
+    /// The first instant, at or after `arrival`, at which packets are released.
     fn released(&self, arrival: Time) -> Time {
         let batch = self.plan.batch.as_nanos() as u64;
         if batch == 0 {
@@ -233,7 +233,7 @@ impl Impairments {
         Time::from_nanos(arrival.as_nanos().div_ceil(batch).saturating_mul(batch))
     }
 
-    /// True with this probability; draws nothing where it is zero.
+    /// Returns true with this probability; draws nothing if it is zero.
     fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.rng.chance(probability)
     }

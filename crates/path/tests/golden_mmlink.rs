@@ -1,4 +1,4 @@
-//! The logs of the real mm-link, to the millisecond and the byte.
+//! Our link compared with logs of the real mm-link, to the millisecond and the byte.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ fn log(name: &str) -> Option<String> {
     Some(text)
 }
 
-/// Compares a log with our link over the trace it was made with; departures and drops that were compared.
+/// Compares a log with our link over the trace that it was made with. Returns how many departures and drops were
+/// compared.
 fn agreement(name: &str) -> Option<(u64, u64)> {
     let log = mmlink::Log::parse(&log(name)?).expect("a log of mm-link");
     let trace = Trace::parse(&data("traces/TMobile-LTE-short.down")?, None).expect("a trace");
@@ -46,7 +47,7 @@ fn a_wrong_trace_is_told_by_name_and_line() {
     let log = mmlink::Log::parse(&text).expect("a log of mm-link");
     let trace = Trace::from_times_ms((0..60_000).collect()).expect("a trace");
     let comparison = log.compare(Arc::new(trace)).expect("a queue that we have");
-    assert!(comparison.differences.len() > 1000, "12 Mbit/s are not that trace");
+    assert!(comparison.differences.len() > 1000, "a trace of 12 Mbit/s should differ from the log's");
     let first = comparison.differences.iter().find(|it| matches!(it, mmlink::Difference::Expected { .. }));
     assert!(first.unwrap().to_string().starts_with("line "));
 }

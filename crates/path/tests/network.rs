@@ -1,4 +1,4 @@
-//! A network as its drivers use it: every packet that is put on it comes out, with what it carried.
+//! A network as drivers use it: every packet that is pushed comes out, with its load.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,11 +72,11 @@ fn packet(flow: &FlowConfig, index: u16, number: u64, bytes: Bytes, sent: Time) 
     Packet { flow: FlowId(index), device: flow.device, number, bytes, sent, ecn: Ecn::NotEct }
 }
 
-/// What came out by an instant: when, flow, number, what it carried, and its fate.
+/// A packet that came out: when, flow, number, load, and fate.
 type Out = (Time, u16, u64, Load<String, u64>, Fate);
 
-/// Puts `count` data packets and as many ACKs of each flow on the network, a millisecond apart, and takes what comes out
-/// until `end`.
+/// Pushes `count` data packets and as many ACKs of each flow, one per millisecond, and collects the packets that come
+/// out until `end`.
 fn run(parts: &Parts, network: &mut Network<String, u64>, count: u64, end: Time) -> Vec<Out> {
     let mut out = vec![];
     let mut numbers = 0..count;
@@ -129,7 +129,7 @@ fn the_round_trip_over_an_empty_path_is_what_the_flow_says() {
         // Waiting for a subframe or a chance counts as queueing.
         ("trace", Parts { last_hop: trace(Direction::Downlink), ..Parts::default() }, 1.0),
         ("cell and queue", Parts { internet: internet(), ..Parts::default() }, 1.0),
-        // Asking for a grant does, too.
+        // Waiting for a grant counts as queueing, too.
         ("up", Parts { internet: internet(), flows: vec![up], ..Parts::default() }, 25.0),
         ("ACKs over the cell", Parts { flows: vec![over_cell(FLOW)], ..Parts::default() }, 25.0),
         ("up, ACKs over the cell", Parts { flows: vec![over_cell(up)], ..Parts::default() }, 26.0),
@@ -186,8 +186,8 @@ fn flows_meet_where_their_ways_do() {
     let internet = Some(QueueConfig { rate_mbps: 30.0, ..QueueConfig::default() });
     let network = Parts { flows, internet, last_hop: cell(2), ..Parts::default() }.build(1);
     let met = |link| (0..5).filter(|&other| network.meet(link, FlowId(0), FlowId(other))).collect::<Vec<_>>();
-    assert_eq!(met(SharedLink::LastHop), [0, 1, 3], "those of the same device, the same way");
-    assert_eq!(met(SharedLink::Internet), [0, 1, 2], "those that cross it, the same way");
+    assert_eq!(met(SharedLink::LastHop), [0, 1, 3], "flows of the same device and direction");
+    assert_eq!(met(SharedLink::Internet), [0, 1, 2], "flows that cross it in the same direction");
     let rate =
         |flow| network.shared_link(FlowId(flow), SharedLink::Internet, Time::ZERO).map(|link| link.rate);
     assert_eq!((rate(0), rate(3)), (Some(Some(Rate::from_mbps(30.0))), None));
@@ -208,7 +208,7 @@ fn a_device_is_told_by_the_sources_that_are_asked_for() {
                 while let Some(output) = network.pop(now) {
                     if output == Output::Radio || output == Output::Millisecond {
                         while let Some((_, source, report)) = network.pop_report() {
-                            assert!(report.time < now, "it tells what has been");
+                            assert!(report.time < now, "a report is about the past");
                             *told.entry(source).or_default() += 1;
                         }
                     }
@@ -217,7 +217,7 @@ fn a_device_is_told_by_the_sources_that_are_asked_for() {
             let mut sources: Vec<Source> = told.keys().copied().collect();
             sources.reverse();
             assert_eq!(sources, asked);
-            assert!(told.values().all(|&reports| reports == 9), "one for each millisecond: {told:?}");
+            assert!(told.values().all(|&reports| reports == 9), "one report for each millisecond: {told:?}");
         }
     }
 }
@@ -238,7 +238,7 @@ proptest! {
     ) {
         let last_hop = [cell(1), trace(Direction::Downlink), LastHopPlan::Nothing(None)][kind].clone();
         let flows = ways.iter().map(|&(is_up, over_cell, crosses_internet, rtt_ms)| FlowConfig {
-            // A trace leads one way.
+            // A trace has only one direction.
             direction: if is_up && kind != 1 { Direction::Uplink } else { Direction::Downlink },
             acks_cross_cell: over_cell && kind == 0,
             crosses_internet,
@@ -267,7 +267,7 @@ proptest! {
             }
             *copies.entry((*flow, matches!(load, Load::Data(_)), *number)).or_default() += 1;
         }
-        prop_assert_eq!(copies.len() as u64, 2 * packets * parts.flows.len() as u64, "every packet came out");
+        prop_assert_eq!(copies.len() as u64, 2 * packets * parts.flows.len() as u64, "every packet should come out");
         prop_assert!(copies.values().all(|&count| count <= 2));
         for flow in (0..parts.flows.len() as u16).map(FlowId) {
             let of_data = copies.iter().filter(|((of, is_data, _), _)| *of == flow.0 && *is_data);

@@ -1,4 +1,5 @@
-//! The recorded traces that the project keeps beside its repository (`AIRPACE_DATA`), and what is known of them.
+//! The recorded traces that the project keeps outside its repository (`AIRPACE_DATA`), compared with what is known of
+//! them.
 
 use airpace_path::trace::Trace;
 
@@ -43,7 +44,7 @@ fn the_longest_hole_of_a_drive_is_found() {
     assert!((trace.info().longest_hole_s - 11.567).abs() < 1e-9);
 }
 
-/// The first rows from `skip` on of a table of rates, with its header.
+/// `count` rows of a table of rates, from row `skip` on, with its header.
 fn rows(table: &[u8], skip: usize, count: usize) -> Vec<u8> {
     let lines: Vec<&[u8]> = table.split_inclusive(|&byte| byte == b'\n').collect();
     [&lines[..1], &lines[1 + skip..][..count]].concat().concat()
@@ -79,9 +80,9 @@ fn a_trace_survives_being_written_and_read() {
     };
     let (before, after) = (rates(&table), rates(&smooth));
     assert_eq!(before.len(), after.len());
-    // A chance that completes at the very end of a second may round into the next.
+    // A chance that is completed at the very end of a second may be rounded into the next second.
     assert!(
         before.iter().zip(&after).all(|(a, b)| (a - b).abs() < 0.0121),
-        "one chance in a second is 0.012"
+        "a row may differ by one chance, which is 0.012 Mbit/s"
     );
 }

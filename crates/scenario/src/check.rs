@@ -1,4 +1,5 @@
-//! What typing cannot see: amounts that make no sense, references to nothing, links that cannot be built.
+//! Checks that the types cannot make: amounts that make no sense, references to missing entries, links that cannot be
+//! built.
 
 use std::sync::Arc;
 
@@ -17,37 +18,37 @@ use crate::document::{AckPath, DecoderConfig, Device, Document, Expect, Flow, Ou
 /// The longest run, in seconds: eleven days.
 const LONGEST_RUN_S: f64 = 1e6;
 
-/// Seconds of a run times flows: results are kept for each tenth of a second of each flow.
+/// The largest product of a run's seconds and its flows: results are kept for each tenth of a second of each flow.
 ///
 /// Chosen: a flow for eleven days, or a thousand for some hours.
 const MOST_FLOW_SECONDS: f64 = 1e7;
 
-/// Entries of a list, such as flows or devices.
+/// The largest number of entries of a list, such as flows or devices.
 ///
-/// Chosen: more than a cell serves.
+/// Chosen: more than a cell can serve.
 const MOST_ENTRIES: usize = 1_000;
 
-/// Characters of a name: it stands in every table, and names files.
+/// The largest number of characters of a name, which stands in every table and is part of file names.
 ///
-/// Chosen: less than file systems take, with what is put behind it.
+/// Chosen: less than file systems allow, with room for suffixes.
 const LONGEST_NAME: usize = 100;
-/// Characters of a label: it stands in every row of a table.
+/// The largest number of characters of a label, which stands in every row of a table.
 ///
 /// Chosen: two lines of a wide terminal.
 const LONGEST_LABEL: usize = 200;
-/// Characters of a text for readers: a sentence, or a few.
+/// The largest number of characters of a text for readers: a sentence or a few.
 ///
-/// Chosen: some pages.
+/// Chosen: a few pages.
 const LONGEST_TEXT: usize = 10_000;
 
-/// The shortest that an application sends or pauses, in seconds.
+/// The shortest time that an application may send or pause, in seconds.
 ///
 /// Chosen: a subframe.
 const SHORTEST_TURN_S: f64 = 1e-3;
 
-/// How often all applications of a run may turn on, together.
+/// How often all applications of a run together may turn on.
 ///
-/// Chosen: some megabytes.
+/// Chosen: so that the turns take a few megabytes.
 const MOST_TURNS: f64 = 1e6;
 
 /// The longest that an ACK may be held back, in ms.
@@ -55,22 +56,22 @@ const MOST_TURNS: f64 = 1e6;
 /// Source: RFC 9000 §18.2 (`max_ack_delay` is less than 2^14 ms)
 const LONGEST_ACK_DELAY_MS: f64 = 16_383.0;
 
-/// What a document says, checked, in the words of those who run it.
+/// A checked document, converted to the types that a run needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// The schemes that are compared where the user names none.
+    /// The schemes that are compared if the user names none.
     pub(crate) schemes: Vec<SchemeSpec>,
-    /// By flow: its own scheme, if it has one.
+    /// For each flow: its own scheme, if it has one.
     pub(crate) own_schemes: Vec<Option<SchemeSpec>>,
-    /// Everything between the ends of flows; the last hop of a trace is not there yet.
+    /// The network between the ends of flows; if the last hop is a trace, it is still missing.
     pub(crate) network: NetworkPlan,
 }
 
 impl Document {
-    /// What can be run.
+    /// The plan of everything that can be run.
     ///
     /// # Errors
-    /// What cannot; keys are dotted paths from the scenario's root.
+    /// Everything that cannot be run; keys are dotted paths from the scenario's root.
     pub(crate) fn plan(&self, origin: &Origin) -> Result<Plan, ConfigError> {
         if self.name.is_empty() || !self.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
         {
@@ -113,7 +114,7 @@ impl Document {
         Ok(Plan { schemes, own_schemes, network })
     }
 
-    /// Refuses what would eat memory or time without end.
+    /// Refuses values that would take unlimited memory or time.
     fn check_amounts(&self) -> Result<(), ConfigError> {
         for (key, entries) in [
             ("flow", self.flow.len()),
@@ -158,7 +159,7 @@ impl Document {
         Ok(())
     }
 
-    /// Refuses texts that are too long for what they are for.
+    /// Refuses texts that are too long for their purpose.
     fn check_texts(&self) -> Result<(), ConfigError> {
         let check = |key: String, text: &str, most: usize| match text.chars().count() {
             length if length > most => {
@@ -183,7 +184,7 @@ impl Document {
 
     fn check_path(&self, origin: &Origin) -> Result<(), ConfigError> {
         if self.cell.is_some() && self.trace.is_some() {
-            // The one that was set from outside is to blame.
+            // The error names the table that was set from outside.
             let (blamed, other) = if origin.was_set("cell") { ("cell", "trace") } else { ("trace", "cell") };
             let reason = format!("stands beside `[{other}]`; a path has one last hop: remove either");
             return Err(ConfigError::new(blamed, reason));
@@ -199,7 +200,7 @@ impl Document {
         Ok(())
     }
 
-    /// The plan of everything between the ends of flows; a trace's last hop is not there yet.
+    /// The plan of the network between the ends of flows; if the last hop is a trace, it is still missing.
     fn network(&self) -> Result<NetworkPlan, ConfigError> {
         let last_hop = match &self.cell {
             Some(cell) => {
@@ -225,7 +226,7 @@ impl Document {
         })
     }
 
-    /// A trace is one direction of a link, and only a cell has two.
+    /// Refuses flows in both directions over a trace: a trace is one direction of a link, and only a cell has both.
     fn check_directions(&self) -> Result<(), ConfigError> {
         for (index, flow) in self.flow.iter().enumerate() {
             if self.trace.is_some() && flow.direction != self.flow[0].direction {
@@ -297,7 +298,7 @@ impl Document {
 
 impl TraceHop {
     fn check(&self) -> Result<(), ConfigError> {
-        // What the link refuses does not depend on the chances.
+        // The link's checks do not depend on the trace's chances.
         let any_trace = Trace::from_times_ms(vec![1]).expect("one chance is a trace");
         TraceLink::new(Arc::new(any_trace), &self.link).map_err(|error| error.within("link"))?;
         if let Some(made) = &self.synth {
@@ -340,7 +341,7 @@ impl Outage {
 impl Device {
     fn check_clock(&self) -> Result<(), ConfigError> {
         let clock = &self.clock;
-        // An hour is the head start of every device's clock, so that it never shows a time before zero.
+        // Every device's clock starts an hour ahead, so that it never shows a time before zero.
         for (key, value, most) in [
             ("offset_ms", clock.offset_ms, 1e6),
             ("drift_ppm", clock.drift_ppm, 1e5),
@@ -430,7 +431,7 @@ impl Expect {
     }
 }
 
-/// Checks every entry of a list; an error's key gets the list's name and the entry's place.
+/// Checks every entry of a list. The key of an error gets the list's name and the entry's place in front.
 fn each<T>(
     list: &str,
     entries: &[T],

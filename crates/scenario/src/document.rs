@@ -16,46 +16,46 @@ use serde::Deserialize;
 
 use crate::words;
 
-/// One experiment as its file says it.
+/// One experiment as its file describes it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// Its name in lists, tables and run folders; at most 100 characters.
+    /// The scenario's name in lists, tables and run folders; at most 100 characters.
     pub name: String,
-    /// One line for lists and reports; as every text for readers, at most 10,000 characters.
+    /// One line for lists and reports. Like every text for readers, it has at most 10,000 characters.
     #[serde(default)]
     pub about: String,
-    /// Where the experiment is published: a section of a paper.
+    /// Where the experiment is published, such as a section of a paper.
     #[serde(default)]
     pub source: String,
     /// How long a run lasts, in seconds of the run's clock.
     pub duration_s: f64,
-    /// The schemes that are compared where the user names none.
+    /// The schemes that are compared if the user names none.
     #[serde(default = "default_schemes")]
     pub schemes: Vec<String>,
-    /// The shared bottleneck on the server's side of the last hop, crossed by every flow with `internet = true`. It has
+    /// The shared bottleneck on the server's side of the last hop. Every flow with `internet = true` crosses it. It has
     /// a queue for each direction.
     pub internet: Option<QueueConfig>,
-    /// The last hop: a cell.
+    /// The last hop, if it is a cell.
     pub cell: Option<CellConfig>,
-    /// The last hop: a recorded trace.
+    /// The last hop, if it is a recorded trace.
     pub trace: Option<TraceHop>,
-    /// What each flow's wire for data is like; its delay comes from the flow's `rtt_ms`.
+    /// The configuration of each flow's wire for data; its delay comes from the flow's `rtt_ms`.
     #[serde(default)]
     pub forward: WireConfig,
-    /// What each flow's wire for ACKs is like; its delay comes from the flow's `rtt_ms`.
+    /// The configuration of each flow's wire for ACKs; its delay comes from the flow's `rtt_ms`.
     #[serde(default)]
     pub reverse: WireConfig,
-    /// Spans in which every ACK that is sent is lost.
+    /// Time spans in which every ACK that is sent is lost.
     #[serde(default)]
     pub ack_outage: Vec<Outage>,
-    /// The mobile devices; one where none is listed.
+    /// The mobile devices. If none is listed, there is one.
     #[serde(default = "one_device")]
     pub device: Vec<Device>,
     /// The flows.
     #[serde(default)]
     pub flow: Vec<Flow>,
-    /// What must come out.
+    /// Results that every run must have.
     #[serde(default)]
     pub expect: Vec<Expect>,
 }
@@ -64,62 +64,63 @@ pub struct Document {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceHop {
-    /// The file: `.csv` holds a rate per second, anything else mahimahi's chances to deliver. A relative path is
-    /// seen from the scenario's file, on the command line from the working directory.
+    /// The trace file. A `.csv` file has one rate per second; any other file is a list of delivery chances in
+    /// mahimahi's form. A relative path starts at the folder of the scenario's file; on the command line, at the
+    /// working directory.
     pub file: Option<PathBuf>,
-    /// The column of rates in a `.csv` file with several.
+    /// The column to use, if a `.csv` file has several columns of rates.
     pub column: Option<String>,
-    /// What is replayed where no `file` is given: a made trace, the one that `airpace trace synth` makes.
+    /// The trace to replay if no `file` is given: a synthetic one, the same as `airpace trace synth` makes.
     pub synth: Option<SynthTrace>,
-    /// A table of the bandwidths that the modem told meanwhile, `time_ms,bandwidth_mbps`, as `airpace trace kpi` makes
-    /// it; relative paths as for `file`. Radio reports then hold these bandwidths as grants of the device's own, from
-    /// each value's time in the trace until the next one's.
+    /// A table of the bandwidths that the modem reported while the trace was recorded, `time_ms,bandwidth_mbps`, as
+    /// `airpace trace kpi` makes it. Relative paths work as for `file`. Radio reports then contain these bandwidths as
+    /// grants of the device itself, from each value's time in the trace until the next one's.
     ///
     /// Source: BISCAY §4 (the trace-based version)
     pub kpi: Option<PathBuf>,
-    /// Where no `kpi` is given: derives such a table from the trace itself, with a bandwidth every so many milliseconds.
+    /// If no `kpi` is given: make such a table from the trace itself, with one bandwidth per this many milliseconds.
     pub kpi_every_ms: Option<u32>,
     /// Whether devices get a radio report per millisecond, made from the trace's chances or from `kpi`.
     #[serde(default = "yes")]
     pub telemetry: bool,
-    /// Whether a hole of five seconds or more without a chance is meant to be there.
+    /// Whether the trace may have holes: five seconds or more without a delivery chance.
     #[serde(default)]
     pub allow_holes: bool,
-    /// The link that replays it.
+    /// The link that replays the trace.
     #[serde(default)]
     pub link: TraceConfig,
 }
 
-/// A made trace.
+/// A synthetic trace.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SynthTrace {
-    /// How its rate moves: `cellular`, `poisson` or `constant`.
+    /// How its rate changes: `cellular`, `poisson` or `constant`.
     #[serde(default)]
     pub model: Model,
-    /// What it carries in the mean, to the packet, in Mbit/s. Either this or `rate_mbps` is given.
+    /// The mean rate that the trace carries, exact to the packet, in Mbit/s. Give either this or `rate_mbps`.
     pub mean_mbps: Option<f64>,
-    /// The rate that the model is given, in Mbit/s: `constant` and `poisson` hold it, `cellular` starts there and may carry
-    /// half of it in the mean, or twice.
+    /// The rate given to the model, in Mbit/s. `constant` and `poisson` keep it. `cellular` starts there, and its mean
+    /// may be half of it or twice.
     pub rate_mbps: Option<f64>,
-    /// Its length in seconds; then it starts anew.
+    /// Its length in seconds; after that, it repeats.
     #[serde(default = "a_minute")]
     pub seconds: u32,
-    /// Seed of its random numbers: it is the same in all runs, as a recording is.
+    /// Seed of its random numbers. The trace is the same in all runs, as a recording is.
     #[serde(default = "first_seed")]
     pub seed: u64,
 }
 
-/// What a made trace was told of its rate.
+/// The rate setting of a synthetic trace.
 pub(crate) enum SynthRate {
-    /// What it carries in the mean.
+    /// The mean rate of the trace.
     Mean(Rate),
-    /// What its model is given.
+    /// The rate given to the model.
     OfModel(Rate),
 }
 
 impl SynthTrace {
-    /// What it was told of its rate; of a scenario that was checked.
+    /// The rate setting. The scenario must have been checked.
     pub(crate) fn rate(&self) -> SynthRate {
         let of_model = SynthRate::OfModel(Rate::from_mbps(self.rate_mbps.unwrap_or_default()));
         self.mean_mbps.map_or(of_model, |mean| SynthRate::Mean(Rate::from_mbps(mean)))
@@ -130,9 +131,9 @@ impl SynthTrace {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
-    /// When it begins, in seconds.
+    /// Start in seconds.
     pub at_s: f64,
-    /// How long it lasts, in seconds.
+    /// Length in seconds.
     pub for_s: f64,
 }
 
@@ -140,35 +141,35 @@ pub struct Outage {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Device {
-    /// What it is called in reports; `device N` where empty, at most 200 characters.
+    /// Name in reports, at most 200 characters; `device N` if empty.
     pub label: String,
-    /// Its radio, used if the last hop is a cell.
+    /// The device's radio, used if the last hop is a cell.
     pub radio: DeviceRadioConfig,
-    /// How its clock differs from the senders'.
+    /// How the device's clock differs from true time.
     pub clock: ClockConfig,
-    /// How it listens to the control channel of a cell: with a decoder of radio samples. Absent: it is told what the
-    /// cell's base station knows, as `cell.telemetry` says.
+    /// How the device listens to a cell's control channel: with a decoder of radio samples. If absent, it receives the
+    /// base station's own data, with the imperfections of `cell.telemetry`.
     pub decoder: Option<DecoderConfig>,
-    /// A file into which a run writes the radio reports that the device is told, a line of JSON for each subframe. It can be
-    /// set from outside only (`--set device.0.reports=FILE`): who wrote the scenario may be a stranger, and chooses no file
-    /// to be written.
+    /// A file into which a run writes the radio reports that the device receives: one line of JSON for each subframe.
+    /// It can be set only from outside (`--set device.0.reports=FILE`). A scenario may come from a stranger, who must
+    /// not choose which file is written.
     pub reports: Option<PathBuf>,
 }
 
-/// A device's decoder of the control channel, with what lies between the cell and its samples. Each device and carrier has
-/// an antenna, a channel and a decoder of its own.
+/// A device's decoder of the control channel, with the radio channel between the cell and the decoder's samples. Each
+/// device and carrier has its own antenna, channel and decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DecoderConfig {
-    /// Mean ratio of signal to noise on a resource element, in dB. It is that of the decoder alone: the device's own data
+    /// Mean ratio of signal to noise on a resource element, in dB. It affects only the decoder; the device's own data
     /// is received as `radio` says.
     pub snr_db: f64,
-    /// How power is spread over time: `flat`, `epa`, `eva` or `etu`.
+    /// Multipath profile, how power is spread over delay: `flat`, `epa`, `eva` or `etu`.
     ///
     /// Source: TS 36.101 Annex B.2
     #[serde(deserialize_with = "words::profile")]
     pub fading: DelayProfile,
-    /// The largest Doppler shift of a path, in Hz; 0 leaves the channel as it was drawn.
+    /// The largest Doppler shift of a path, in Hz; at 0, the channel never changes.
     pub doppler_hz: f64,
 }
 
@@ -182,13 +183,13 @@ impl Default for DecoderConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClockConfig {
-    /// How far it is ahead at the start, in ms; negative: behind.
+    /// How far the clock is ahead at the start, in ms; negative: behind.
     pub offset_ms: f64,
-    /// How much too fast it runs, in parts per million; negative: too slow.
+    /// How much too fast the clock runs, in parts per million; negative: too slow.
     pub drift_ppm: f64,
-    /// How far it jumps ahead at `step_at_s`, in ms; negative: back.
+    /// How far the clock jumps ahead at `step_at_s`, in ms; negative: back.
     pub step_ms: f64,
-    /// When it jumps, in s.
+    /// When the clock jumps, in s.
     pub step_at_s: f64,
 }
 
@@ -196,47 +197,47 @@ pub struct ClockConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// What it is called in tables; `flow N` where absent, at most 200 characters.
+    /// Name in tables, at most 200 characters; `flow N` if absent.
     #[serde(default)]
     pub label: String,
-    /// Its device, by its place in the list.
+    /// The flow's device, by its place in the list, counted from 0.
     #[serde(default)]
     pub device: u16,
-    /// Which way its data goes: `down` to the device, or `up` from it. The sender lives by the clock of its side.
+    /// The direction of the flow's data: `down` to the device, or `up` from it. The sender uses the clock of its side.
     #[serde(default, deserialize_with = "words::direction")]
     pub direction: Direction,
-    /// What its ACKs cross.
+    /// What the flow's ACKs cross.
     #[serde(default)]
     pub acks: AckPath,
-    /// The application on the device that it belongs to; absent: one of its own.
+    /// Number of the application on the device that the flow belongs to. If absent, the flow has its own application.
     pub app: Option<u16>,
-    /// Its transport protocol, as the device counts its flows.
+    /// The transport protocol as which the device counts the flow: `tcp` or `udp`.
     #[serde(default, deserialize_with = "words::protocol")]
     pub protocol: Protocol,
-    /// Its scheme; absent: the scheme under test.
+    /// The flow's scheme. If absent, the scheme under test.
     pub scheme: Option<String>,
-    /// When it starts, in s.
+    /// When the flow starts, in s.
     #[serde(default)]
     pub start_s: f64,
-    /// When its application stops sending, in s; absent: at the end.
+    /// When the flow's application stops sending, in s. If absent, at the end.
     pub stop_s: Option<f64>,
-    /// The smallest round-trip time of the whole empty path, in ms.
+    /// The smallest round-trip time over the whole empty path, in ms.
     pub rtt_ms: f64,
     /// With `off_s`: how long the application sends before each pause, in s.
     pub on_s: Option<f64>,
     /// With `on_s`: how long each pause is, in s.
     pub off_s: Option<f64>,
-    /// How fast the application produces data, in Mbit/s; absent: it always has more.
+    /// How fast the application produces data, in Mbit/s. If absent, it always has more.
     pub rate_mbps: Option<f64>,
-    /// How much there is to send, in bytes; absent: no end.
+    /// How much data there is to send, in bytes. If absent, there is no end.
     pub bytes: Option<u64>,
-    /// Whether it crosses the `[internet]` queue.
+    /// Whether the flow crosses the `[internet]` queue.
     #[serde(default = "yes")]
     pub internet: bool,
-    /// Data packets per ACK; TCP's receivers acknowledge every second.
+    /// Data packets per ACK; TCP's receivers acknowledge every second packet.
     #[serde(default = "every_packet")]
     pub ack_every: u32,
-    /// How long the receiver holds back an ACK at most while it waits for `ack_every` packets, in ms.
+    /// The longest time that the receiver holds back an ACK while it waits for `ack_every` packets, in ms.
     #[serde(default = "ack_delay_ms")]
     pub ack_delay_ms: f64,
 }
@@ -245,31 +246,31 @@ pub struct Flow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AckPath {
-    /// The reverse wire alone: they cost the last hop nothing and wait for nothing there.
+    /// Only the reverse wire: ACKs use no capacity of the last hop and do not wait there.
     #[default]
     Wire,
-    /// The reverse wire and the cell: ACKs of data that a device receives wait for grants on the cell's uplink, those
-    /// of data that it sends wait in the cell's queue.
+    /// The reverse wire and the cell. ACKs of data that a device receives wait for grants on the cell's uplink; ACKs of
+    /// data that it sends wait in the cell's queue.
     Cell,
 }
 
-/// Something that must come out of a run.
+/// A result that a run must have.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
     /// The expectation as a sentence.
     pub say: String,
-    /// The scheme under test that it is about; it is skipped where that scheme is not run.
+    /// The scheme under test that the expectation is about. It is skipped if that scheme is not run.
     pub scheme: String,
-    /// The label of the flow; absent: the first flow.
+    /// The label of the flow. If absent, the first flow.
     pub flow: Option<String>,
-    /// The metric, as the summary names it: `throughput_mbps`, `queueing_delay_ms.p95`.
+    /// The metric, as the summary names it, for example `throughput_mbps` or `queueing_delay_ms.p95`.
     pub metric: String,
-    /// The least that it may be.
+    /// The lowest allowed value.
     pub at_least: Option<f64>,
-    /// The most that it may be.
+    /// The highest allowed value.
     pub at_most: Option<f64>,
-    /// Take the ratio to the same flow under this scheme.
+    /// If given, the value is divided by that of the same flow under this scheme.
     pub of: Option<String>,
 }
 
@@ -295,17 +296,17 @@ impl Document {
 }
 
 impl Flow {
-    /// When it starts, by the scenario.
+    /// When the flow starts, according to the scenario.
     pub fn start(&self) -> Time {
         Time::from_secs_f64(self.start_s)
     }
 
-    /// When its application stops; [`Time::NEVER`] if it does not.
+    /// When the flow's application stops; [`Time::NEVER`] if it does not.
     pub fn stop(&self) -> Time {
         self.stop_s.map_or(Time::NEVER, Time::from_secs_f64)
     }
 
-    /// When its receiver acknowledges.
+    /// When the flow's receiver acknowledges.
     pub fn ack_policy(&self) -> AckPolicy {
         AckPolicy { every: self.ack_every, max_delay: Duration::from_secs_f64(self.ack_delay_ms * 1e-3) }
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario: where it was said, which key, and the remedy.
+//! What is wrong with a scenario: where the value was set, which key, and the remedy.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use airpace_core::nearest::nearest;
 /// A scenario that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// Where it was said: the scenario's file, or `--set key=value`.
+    /// Where the value was set: the scenario's file, or `--set key=value`.
     pub place: String,
     /// The key's dotted path (`flow.0.rtt_ms`); empty if the whole file is at fault.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// What is wrong, and the remedy.
     pub reason: String,
 }
 
@@ -20,14 +20,14 @@ impl ScenarioError {
         ScenarioError { place: place.to_owned(), key: key.to_owned(), reason: reason.into() }
     }
 
-    /// Text that is not TOML.
+    /// An error about text that is not TOML.
     pub(super) fn syntax(file: &str, text: &str, error: &toml::de::Error) -> ScenarioError {
         let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
         let place = line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"));
         ScenarioError::new(&place, "", format!("this is not TOML: {}", error.message()))
     }
 
-    /// A key that does not exist or cannot have this value. `blame` says where a key was set.
+    /// An error about a key that does not exist or cannot have this value. `blame` finds where a key was set.
     pub(super) fn typing(
         blame: &dyn Fn(&str) -> String,
         error: &serde_path_to_error::Error<toml::de::Error>,
@@ -53,7 +53,7 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// serde's other complaints in the words of a scenario's author.
+/// Turns serde's other messages into words that a scenario's author uses.
 fn plain_words(message: &str) -> String {
     if let Some(field) = message.strip_prefix("missing field ") {
         return format!("lacks the key {field}; add it");
@@ -67,7 +67,7 @@ fn plain_words(message: &str) -> String {
         })
 }
 
-/// `flow[0].rtt_ms` as it is typed after `--set`: `flow.0.rtt_ms`.
+/// Turns `flow[0].rtt_ms` into the form that is typed after `--set`: `flow.0.rtt_ms`.
 fn dotted(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     let parts: Vec<String> = path
@@ -82,7 +82,7 @@ fn dotted(path: &serde_path_to_error::Path) -> String {
     parts.join(".")
 }
 
-/// serde's complaint about a field (or variant) that does not exist, with the names of those that do.
+/// serde's message about a field (or variant) that does not exist, with the names of those that do.
 struct UnknownField<'a> {
     is_key: bool,
     wrong: &'a str,
@@ -107,7 +107,7 @@ impl<'a> UnknownField<'a> {
             false => format!("cannot be `{}`", self.wrong),
         };
         match nearest(self.wrong, self.known.iter().copied()) {
-            // Keys by their whole path, as they are typed after `--set`.
+            // Keys are given by their whole path, as they are typed after `--set`.
             Some(known) if self.is_key => {
                 let table = key.strip_suffix(self.wrong).unwrap_or_default();
                 format!("{subject}; did you mean `{table}{known}`?")

@@ -1,7 +1,7 @@
 //! One experiment as one TOML file: a path, the devices and flows on it, and what is expected of them.
 //!
-//! A [`Document`] is what the file says. A [`Scenario`] is made from it once: everything in it was checked, its schemes were
-//! read and its network is planned. [`Scenario::prepare`] reads the files that it names.
+//! A [`Document`] is the content of the file. A [`Scenario`] is made from it once: everything in it was checked, its
+//! schemes were read and its network is planned. [`Scenario::prepare`] reads the files that the scenario names.
 //!
 //! ```toml
 //! name = "stationary-idle"
@@ -26,9 +26,9 @@
 //! at_most = 30
 //! ```
 //!
-//! Data crosses `[forward]` (a wire per flow), the shared `[internet]` queue and the last hop: a `[cell]`, a
-//! `[trace]`, or neither; what a device sends (`direction = "up"`) crosses them the other way round. ACKs come back
-//! over `[reverse]`. Any key can be overridden by its dotted path ([`Scenario::load`]).
+//! Data crosses `[forward]` (a wire per flow), the shared `[internet]` queue and the last hop: a `[cell]`, a `[trace]`,
+//! or neither. Data that a device sends (`direction = "up"`) crosses them in the opposite order. ACKs come back over
+//! `[reverse]`. Any key can be overridden by its dotted path ([`Scenario::load`]).
 
 use std::ops::Deref;
 
@@ -54,7 +54,7 @@ pub use prepare::Prepared;
 
 use check::Plan;
 
-/// One experiment that can be run, but for the files that it names. What its file said can be read through it.
+/// One experiment that can be run once the files that it names are read. It dereferences to the contents of its file.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     document: Document,
@@ -75,18 +75,18 @@ impl Deref for Scenario {
 struct Origin {
     file: String,
     sets: Vec<(String, String)>,
-    /// As it was written, overrides included.
+    /// The scenario as it was written, including overrides.
     tree: toml::Table,
 }
 
 impl Scenario {
-    /// Reads a scenario. `file_name` says in errors where the text came from; `sets` are pairs of a key's dotted
-    /// path and its new value (`("flow.0.rtt_ms", "162")`), read as TOML or else as a string. Setting a table to
-    /// a string sets its `file`: `("trace", "FILE")`.
+    /// Reads a scenario. `file_name` is what errors call the source of the text. `sets` are pairs of a key's dotted
+    /// path and its new value (`("flow.0.rtt_ms", "162")`). The value is read as TOML, or as a string if it is not
+    /// TOML. Setting a table to a string sets its `file`: `("trace", "FILE")`.
     ///
     /// # Errors
-    /// Names file, key and remedy: text that is not TOML, a key that does not exist (and the nearest that does),
-    /// a value of the wrong type, a path that cannot be built.
+    /// Names file, key and remedy: text that is not TOML, a key that does not exist (and the most similar that does), a
+    /// value of the wrong type, a path that cannot be built.
     pub fn load(text: &str, file_name: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
         let mut tree: toml::Table =
             text.parse().map_err(|error: toml::de::Error| ScenarioError::syntax(file_name, text, &error))?;
@@ -102,36 +102,37 @@ impl Scenario {
         Ok(Scenario { document, plan, origin })
     }
 
-    /// The scenario as TOML, overrides included: [`Scenario::load`] reads it back. Files that a run writes are left out.
+    /// The scenario as TOML, including overrides: [`Scenario::load`] reads it back. Files that a run writes are left
+    /// out.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(&overrides::without_outputs(&self.origin.tree))
             .expect("a table that was read can be written")
     }
 
-    /// The schemes that are compared where the user names none; at least one.
+    /// The schemes that are compared if the user names none; at least one.
     pub fn schemes(&self) -> &[SchemeSpec] {
         &self.plan.schemes
     }
 
-    /// The scheme of a flow where `under_test` is the scheme under test.
+    /// The scheme of a flow when `under_test` is the scheme under test.
     pub fn scheme_of(&self, flow: usize, under_test: &SchemeSpec) -> SchemeSpec {
         self.plan.own_schemes[flow].as_ref().unwrap_or(under_test).clone()
     }
 }
 
 impl Origin {
-    /// Whether an override set this key, or something of this table and made it thereby.
+    /// Whether an override set this key, or set something in this table and so created the table.
     fn was_set(&self, key: &str) -> bool {
         overrides::origin(&self.sets, key, "").starts_with("--set")
     }
 
-    /// The error of a link's configuration as one of this scenario.
+    /// Turns the error of a link's configuration into an error of this scenario.
     fn refuse(&self, error: ConfigError) -> ScenarioError {
         let key = error.key.replace('[', ".").replace(']', "");
         self.refuse_key(&key, error.reason)
     }
 
-    /// The error that a key is to blame for.
+    /// The error about a key.
     fn refuse_key(&self, key: &str, reason: String) -> ScenarioError {
         ScenarioError { place: overrides::origin(&self.sets, key, &self.file), key: key.to_owned(), reason }
     }

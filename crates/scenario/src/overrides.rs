@@ -1,4 +1,4 @@
-//! Keys set from outside, applied to the TOML tree before it is typed: `--set cell.prbs=50`.
+//! Keys set from outside, applied to the TOML tree before it is converted to types: `--set cell.prbs=50`.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ const TABLES_WITH_A_FILE: [&str; 1] = ["trace"];
 /// Keys that name a file, with their table.
 const FILES: [(&str, &str); 2] = [("trace", "file"), ("trace", "kpi")];
 
-/// Sets the key at `path` (`flow.0.rtt_ms`) to `text`, read as TOML or else as a string. Tables on the way are
-/// made; whether the key exists is for typing to find out.
+/// Sets the key at `path` (`flow.0.rtt_ms`) to `text`, read as TOML, or as a string if it is not TOML. Missing tables
+/// on the way are created. Whether the key exists is checked later, when the tree is converted to types.
 pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), ScenarioError> {
     let refuse = |reason: String| ScenarioError::new(&spelled(path, text), path, reason);
     let value = text.parse::<Value>().unwrap_or_else(|_| Value::String(text.to_owned()));
@@ -25,7 +25,7 @@ pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), Scenar
         parts.push("file");
     }
     if parts.starts_with(&["device", "0"]) {
-        // Where no device is listed there is one.
+        // If no device is listed, there is one.
         tree.entry("device").or_insert_with(|| Value::Array(vec![Value::Table(Table::new())]));
     }
     let last = parts.pop().expect("split gives at least one part");
@@ -37,7 +37,8 @@ pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), Scenar
     at.assign(last, value).map_err(|reason| refuse(format!("cannot be set: `{}` {reason}", parts.join("."))))
 }
 
-/// Where the key at `key` was said: by the last of `sets` that set it, its table or a key in it, else in the file.
+/// Where the value of `key` was set: by the last of `sets` that set it, its table or a key in it; otherwise in the
+/// file.
 pub(super) fn origin(sets: &[(String, String)], key: &str, file: &str) -> String {
     let covers = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -48,7 +49,7 @@ pub(super) fn origin(sets: &[(String, String)], key: &str, file: &str) -> String
         .map_or_else(|| file.to_owned(), |(set, value)| spelled(set, value))
 }
 
-/// Makes relative file names in a scenario relative to the scenario's own folder.
+/// Makes relative file names in a scenario start at the scenario's own folder.
 pub(super) fn anchor_files(tree: &mut Table, file_name: &str) {
     let Some(folder) = Path::new(file_name).parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return;
@@ -62,7 +63,7 @@ pub(super) fn anchor_files(tree: &mut Table, file_name: &str) {
     }
 }
 
-/// Takes out what is meant for one run only: files that it writes.
+/// Removes keys that are meant for one run only: files that the run writes.
 pub(super) fn without_outputs(tree: &Table) -> Table {
     let mut tree = tree.clone();
     let devices = tree.get_mut("device").and_then(Value::as_array_mut).into_iter().flatten();
@@ -76,7 +77,7 @@ fn spelled(path: &str, text: &str) -> String {
     format!("--set {path}={text}")
 }
 
-/// Where a path of keys has led.
+/// The place that a path of keys has reached.
 enum Slot<'a> {
     Table(&'a mut Table),
     Array(&'a mut Vec<Value>),

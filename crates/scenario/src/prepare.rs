@@ -1,5 +1,5 @@
-//! From a scenario to something that can run: files are read and everything is planned once, so that what is wrong is said
-//! before the first run begins.
+//! From a scenario to something that can run. Files are read and everything is planned once, so that errors are
+//! reported before the first run begins.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,17 +16,17 @@ use airpace_path::trace::{KpiTrace, Trace};
 use crate::document::{SynthRate, SynthTrace, TraceHop};
 use crate::{Scenario, ScenarioError};
 
-/// A trace with no chance to deliver for so long is refused unless the scenario allows holes.
+/// A trace with a hole (no delivery chance) of this length is refused unless the scenario allows holes.
 ///
-/// Chosen: 5 s, more than any retransmission timer in use waits for a first time.
+/// Chosen: 5 s, longer than the first timeout of any retransmission timer in use.
 const LONGEST_HOLE: Duration = Duration::from_secs(5);
 
 /// The longest trace that is read.
 ///
-/// Chosen: mahimahi's form has some nine bytes for each packet: an hour at 100 Mbit/s.
+/// Chosen: mahimahi's form has about nine bytes for each packet, so this is an hour at 100 Mbit/s.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// A scenario whose files were read: it can be run as often as one likes, also from several threads.
+/// A scenario whose files were read. It can be run any number of times, also from several threads.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     scenario: Scenario,
@@ -37,8 +37,8 @@ impl Scenario {
     /// Reads the files that the scenario names.
     ///
     /// # Errors
-    /// Names key, file, line and remedy: a trace that is not given, cannot be read, has a hole, or does not go with its
-    /// KPI trace.
+    /// Names key, file, line and remedy: a trace that is missing, cannot be read, has a hole, or does not fit its KPI
+    /// trace.
     pub fn prepare(&self) -> Result<Prepared, ScenarioError> {
         let network = match &self.trace {
             Some(hop) => self.plan.network.over_trace(self.read_recording(hop)?),
@@ -110,7 +110,8 @@ impl Scenario {
     }
 }
 
-/// The file's bytes, or what is wrong with it and the remedy. Somebody else may have written the scenario that names it.
+/// The file's bytes; the error is what is wrong with it and the remedy. The scenario that names the file may come from
+/// a stranger.
 fn read(file: &Path) -> Result<Vec<u8>, String> {
     let refused = |error| format!("cannot be read: {}: {error}; check the path", file.display());
     let opened = File::open(file).map_err(refused)?;
@@ -133,7 +134,7 @@ impl Prepared {
         &self.scenario
     }
 
-    /// Everything between the ends of the scenario's flows.
+    /// The network between the ends of the scenario's flows.
     pub fn network(&self) -> &NetworkPlan {
         &self.network
     }

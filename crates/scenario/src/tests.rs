@@ -38,9 +38,13 @@ fn any_key_can_be_set_from_outside() {
     )
     .unwrap();
     assert_eq!((scenario.duration_s, scenario.flow[0].rtt_ms), (2.5, 162.0));
-    assert_eq!(scenario.flow[0].label, "far", "what is not TOML is a string");
+    assert_eq!(scenario.flow[0].label, "far", "a value that is not TOML is a string");
     let file = scenario.trace.clone().unwrap().file.unwrap();
-    assert_eq!(file, PathBuf::from("x.down"), "a file given from outside is seen from the working directory");
+    assert_eq!(
+        file,
+        PathBuf::from("x.down"),
+        "the path of a file given from outside starts at the working directory"
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! How many times faster than real time a run is: elements are milliseconds of the run's clock, hence
-//! `1 Kelem/s` is real time, `300 Kelem/s` is 300 times as fast.
+//! How many times faster than real time a run is. Elements are milliseconds of the run's clock, so `1 Kelem/s` is real
+//! time, and `300 Kelem/s` is 300 times as fast.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -8,8 +8,8 @@ use airpace_event::{Event, Recorder};
 use airpace_sim::{Prepared, Scenario, SchemeSpec};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
-/// Writes every event, all DCIs included, as text-free bytes into a buffer that is emptied when full: the work of a
-/// recorder without the disk's.
+/// Writes every event, including all DCIs, as binary words into a buffer that is emptied when full. This is the work of
+/// a recorder without the disk.
 #[derive(Default)]
 struct Serialiser {
     buffer: Vec<u8>,
@@ -70,7 +70,7 @@ fn prepared(text: &str) -> Prepared {
     scenario.prepare().expect("the bench's scenario can be built")
 }
 
-/// Of the run's clock, per iteration.
+/// Length of a run per iteration, by the run's clock.
 const SECONDS: u64 = 2;
 
 const SATURATED: &str = "
@@ -78,7 +78,7 @@ const SATURATED: &str = "
     device = [{ radio.channel.sinr_db = 25 }]
     flow = [{ rtt_ms = 42 }]";
 
-/// The flow is there since a scenario needs one: a single packet.
+/// A scenario needs a flow; this one sends a single packet.
 const FIFTY_USERS: &str = "
     cell.prbs = 100
     cell.background.full_buffer = 50

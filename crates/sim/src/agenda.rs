@@ -1,4 +1,4 @@
-//! Who is next of the ends of flows.
+//! Which component is due next: the network, or an end of a flow.
 
 use airpace_core::{Deadlines, Time};
 
@@ -11,21 +11,21 @@ pub(crate) enum Part {
     Sender(usize),
 }
 
-/// Deadlines of the ends of flows. What is due at the same instant comes kind by kind, and flows among each other in the
-/// order that was drawn for the run, so that none is favoured.
+/// Deadlines, one per component. Components that are due at the same instant come in this order: the network, then the
+/// ends of flows, kind by kind. Within a kind, flows come in an order drawn for the run, so that no flow is favoured.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     deadlines: Deadlines,
-    /// Whose each deadline is.
+    /// The component of each deadline.
     parts: Vec<Part>,
-    /// Where a flow comes among the others.
+    /// The place of each flow among the others.
     turn: Vec<usize>,
 }
 
 const OF_A_FLOW: [fn(usize) -> Part; 3] = [Part::Acker, Part::Traffic, Part::Sender];
 
 impl Agenda {
-    /// Nobody is due. `order` holds the numbers of all flows.
+    /// An agenda without deadlines. `order` holds the numbers of all flows.
     pub(crate) fn new(order: &[usize]) -> Agenda {
         let mut turn = vec![0; order.len()];
         for (place, &flow) in order.iter().enumerate() {
@@ -45,7 +45,7 @@ impl Agenda {
         self.deadlines.set(place, deadline);
     }
 
-    /// The next deadline and whose it is.
+    /// The next deadline and its component.
     pub(crate) fn next(&self) -> (Time, Part) {
         let (deadline, place) = self.deadlines.next();
         (deadline, self.parts[place])

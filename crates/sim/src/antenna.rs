@@ -1,13 +1,13 @@
-//! A device that decodes the control channel itself: what its cell grants is sent as radio samples through a channel, and
-//! the device is told what a decoder reads from them.
+//! A device that decodes the control channel itself. The grants of its cell are sent as radio samples through a
+//! channel; a decoder reads them, and the device receives what the decoder read.
 //!
 //! ```text
-//! the cell's account ─▶ Station ─▶ fading, noise ─▶ Decoder ─▶ with the device's own side ─▶ receiver halves
+//! the cell's record ─▶ Station ─▶ fading, noise ─▶ Decoder ─▶ with the device's own side ─▶ receiver halves
 //! ```
 //!
-//! The device gets a report when the decoder has it: that of a subframe at its end, and those of the subframes in which the
-//! decoder still searched for the cell once it has found the cell. A subframe in which the decoder had lost the cell has no
-//! report. The time that the decoder computes is not counted.
+//! The device gets a report as soon as the decoder has it. The report of a subframe comes at the subframe's end.
+//! Subframes in which the decoder was still searching for the cell are reported once it has found the cell. A subframe
+//! in which the decoder had lost the cell has no report. The decoder's computing time does not count.
 
 use std::collections::VecDeque;
 
@@ -22,21 +22,21 @@ use airpace_radio::{CarrierId, OwnRadio, RadioReport, Slot};
 
 use airpace_scenario::{DecoderConfig, Scenario};
 
-/// For so many subframes a device remembers its own side: the decoder keeps samples no longer.
+/// For how many subframes a device remembers its own side; the decoder does not keep samples longer.
 const REMEMBERED: usize = 1000;
 
-/// The antennas of one device, one for each carrier that it hears.
+/// The antennas of one device, one for each carrier that it listens to.
 pub(crate) struct Antenna {
     config: DecoderConfig,
     ports: Ports,
-    /// What the streams of its carriers are named after.
+    /// The prefix of the names of its carriers' random streams.
     name: String,
     streams: Streams,
     carriers: Vec<Carrier>,
 }
 
 impl Antenna {
-    /// Of a device of the scenario; `None` if it has no decoder.
+    /// The antenna of a device of the scenario; `None` if the device has no decoder.
     pub(crate) fn new(scenario: &Scenario, device: usize, streams: &Streams) -> Option<Antenna> {
         let config = scenario.device[device].decoder?;
         let ports = Ports::from_count(scenario.cell.as_ref()?.crs_ports.into())
@@ -50,7 +50,8 @@ impl Antenna {
     pub(crate) fn hear(&mut self, truth: &RadioReport, tell: &mut dyn FnMut(&mut RadioReport)) {
         let known = self.carriers.iter().position(|carrier| carrier.id == truth.carrier);
         let index = known.unwrap_or_else(|| {
-            // Every carrier's noise is its own: phy names its streams by what they are for alone.
+            // Each carrier has its own noise. A further seed is needed because the names of phy's streams do not
+            // include the carrier.
             let mut seeds = self.streams.stream(&format!("{}.{}", self.name, truth.carrier.0));
             let streams = Streams::new(seeds.next_u64());
             self.carriers.push(Carrier::new(truth, self.ports, &self.config, &streams));
@@ -60,14 +61,14 @@ impl Antenna {
     }
 }
 
-/// One carrier's way through the air.
+/// The path of one carrier from the cell to the decoder.
 struct Carrier {
     id: CarrierId,
     station: Station,
     decoder: Decoder,
     samples: Vec<Complex32>,
     samples_per_subframe: f64,
-    /// What the device knew of itself, by subframe.
+    /// What the device knew of its own radio, by subframe.
     own: VecDeque<(u64, OwnRadio)>,
 }
 
@@ -76,7 +77,7 @@ impl Carrier {
         let bandwidth = first.carrier_prbs.and_then(Bandwidth::from_prbs);
         let bandwidth = bandwidth.expect("a loaded scenario has no other carrier");
         let cell = Cell {
-            // Chosen: identities that differ, as those of one site's carriers often do.
+            // Chosen: identities that differ, as those of carriers at one site often do.
             pci: 1 + u16::from(first.carrier.0),
             bandwidth,
             ports,
@@ -97,7 +98,8 @@ impl Carrier {
         // A phone knows which cell serves it.
         options.listen.pci = Some(cell.pci);
         options.listen.transform = Transform::Reproducible;
-        // What is believed late is of no use to who shares a subframe's PRBs: nothing waits for more evidence.
+        // A flow that divides a subframe's PRBs cannot use a message that is accepted late, so the decoder does not
+        // wait for more evidence.
         options.caution.patience = 0;
         Carrier {
             id: first.carrier,
@@ -127,7 +129,7 @@ impl Carrier {
         }
     }
 
-    /// A reading with its number in the run and the device's own side.
+    /// A reading, with its subframe number in the run and the device's own side.
     fn report(&mut self, reading: &Reading) -> RadioReport {
         let subframe = libm::round(reading.sample as f64 / self.samples_per_subframe).max(0.0) as u64;
         while self.own.front().is_some_and(|(before, _)| *before < subframe) {

@@ -1,4 +1,4 @@
-//! The clock of a device, which need not agree with the senders'.
+//! The clock of a device, which may differ from the senders' clocks.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use airpace_core::Time;
 
 use airpace_scenario::ClockConfig;
 
-/// What a device's clock shows at the run's beginning when it is neither ahead nor behind: an hour, so that no
-/// offset, drift or step makes it show a time before zero.
+/// What a device's clock without offset shows at the beginning of a run: an hour, so that no offset, drift or step
+/// makes it show a time before zero.
 const EPOCH: i64 = 3_600_000_000_000;
 
 /// A device's clock.
@@ -31,13 +31,13 @@ impl DeviceClock {
         }
     }
 
-    /// What it shows at the true instant `now`.
+    /// What the clock shows at the true instant `now`.
     pub(crate) fn read(&self, now: Time) -> Time {
         let step = if now >= self.step_at { self.step_nanos } else { 0 };
         ahead(now, self.drifted(now) + step)
     }
 
-    /// What it would show at `now` were it never set: no steps, so that timers can run by it.
+    /// What the clock would show at `now` if it were never set. It has no steps, so timers can use it.
     pub(crate) fn steady(&self, now: Time) -> Time {
         ahead(now, self.drifted(now))
     }
@@ -51,7 +51,7 @@ impl DeviceClock {
         if self.drift == 0.0 {
             return Time::from_nanos(elapsed);
         }
-        // A drift is at most a tenth: the estimate is off by rounding only.
+        // The drift is at most a tenth, so only rounding makes this estimate inexact.
         let mut nanos = (elapsed as f64 / (1.0 + self.drift)) as u64;
         while self.steady(Time::from_nanos(nanos)) < shown {
             nanos += 1;
@@ -62,7 +62,7 @@ impl DeviceClock {
         Time::from_nanos(nanos)
     }
 
-    /// Nanoseconds that it is ahead by offset and drift.
+    /// Nanoseconds by which the clock is ahead because of offset and drift.
     fn drifted(&self, now: Time) -> i64 {
         let gained = if self.drift == 0.0 { 0 } else { (now.as_nanos() as f64 * self.drift) as i64 };
         self.ahead_nanos + gained
@@ -108,7 +108,7 @@ mod tests {
             }
         }
         let clock = DeviceClock::new(&ClockConfig::default());
-        assert_eq!(clock.when(Time::ZERO), Time::ZERO, "what is long past is due now");
+        assert_eq!(clock.when(Time::ZERO), Time::ZERO, "a time that is long past is due now");
         assert_eq!(clock.when(Time::NEVER), Time::NEVER);
     }
 

@@ -1,4 +1,4 @@
-//! The virtual clock: goes from deadline to deadline, between the ends of flows and the network.
+//! The virtual clock: it advances from deadline to deadline, and serves the ends of flows and the network.
 //!
 //! ```text
 //! Traffic ─▶ Sender ──────▶ Network ──────▶ Acker + receiver half
@@ -6,8 +6,8 @@
 //!               └──────────────┘  └────────────────┘
 //! ```
 //!
-//! `data` and `acks` are the arrows of that picture. `millisecond` is what happens whatever flows: capacities, radio
-//! reports, truths, looks into schemes.
+//! `data` and `acks` are the arrows of that picture. `millisecond` is what happens every millisecond with or without
+//! packets: capacities, radio reports, truths, looks into schemes.
 
 use std::ops::ControlFlow;
 
@@ -31,7 +31,7 @@ mod acks;
 mod data;
 mod millisecond;
 
-/// Who is told how far a run is, and may stop it.
+/// A callback that receives how far a run is, and may stop it.
 pub type Progress<'a> = dyn FnMut(Time) -> ControlFlow<()> + 'a;
 
 /// One run.
@@ -41,7 +41,7 @@ pub(crate) struct Driver<'a> {
     flows: Vec<FlowState>,
     network: Network<Rider, AckFrame>,
     devices: Vec<DeviceState>,
-    /// By device: those that decode the control channel themselves.
+    /// By device: the antenna of each device that decodes the control channel itself.
     antennas: Vec<Option<Antenna>>,
     ack_outage: &'a [Outage],
     recorder: &'a mut dyn Recorder,
@@ -52,21 +52,21 @@ pub(crate) struct Driver<'a> {
     stats: RunStats,
 }
 
-/// What a run keeps of a device.
+/// The state that a run keeps of a device.
 struct DeviceState {
     clock: DeviceClock,
     /// The flows that move data, by direction.
     registry: [FlowRegistry; 2],
-    /// Whether the recorder wants what the control channel and the modem tell the device, by source.
+    /// Whether the recorder wants the reports of the control channel and of the modem, by source.
     is_recorded: [bool; 2],
-    /// Flows whose receiver half hears the control channel.
+    /// Flows whose receiver half receives control channel reports.
     channel_listeners: Vec<usize>,
-    /// Flows whose controller hears the modem, and is told what the device knows of its flows.
+    /// Flows whose controller receives modem reports, and also what the device knows of its flows.
     modem_listeners: Vec<usize>,
 }
 
 impl DeviceState {
-    /// Device `index`, which the flows among `flows` that name it use.
+    /// The state of device `index`. `flows` are all flows of the run.
     fn new(index: usize, clock: DeviceClock, flows: &[FlowState]) -> DeviceState {
         let its = |direction: Direction| {
             let of_device = move |flow: &&FlowState| usize::from(flow.device.0) == index;
@@ -84,7 +84,7 @@ impl DeviceState {
         }
     }
 
-    /// A packet arrives at the device: how its flows share its radio, if its flow uses that.
+    /// Records that a packet arrives at the device. Returns how the device's flows share its radio.
     fn observe_received(&mut self, now: Time, flow: &FlowState, packet: &Packet) -> DeviceFlows {
         if self.channel_listeners.is_empty() {
             return DeviceFlows::ALONE;
@@ -163,7 +163,7 @@ impl<'a> Driver<'a> {
                 self.now = end;
                 break;
             }
-            // A component that is told late would make time run backwards for those that follow.
+            // A deadline that is reported late must not make time run backwards for the other components.
             self.now = self.now.max(deadline);
             // At one instant, the network lets go of its packets before the ends give it more.
             if of_network <= of_ends {
@@ -221,7 +221,7 @@ impl<'a> Driver<'a> {
         self.transmit(index);
     }
 
-    /// Records what a sender saw, by the run's clock rather than its own.
+    /// Records what a sender reports, with the run's clock instead of the sender's.
     fn record_outcome(&mut self, outcome: airpace_cc::endpoint::Outcome) {
         let time = self.now;
         if let Some(lost) = outcome.lost {

@@ -21,31 +21,32 @@ use airpace_scenario::{Flow, Scenario};
 /// Bytes of a full-sized packet on the wire.
 const MSS: Bytes = DATA_BYTES;
 
-/// A flow starts up to this much later than the scenario says, so that seeds sample how it meets the subframes.
+/// A flow starts up to this much later than the scenario says, so that different seeds start flows at different points
+/// of a subframe.
 ///
 /// Chosen: one subframe.
 const START_SPREAD_MS: f64 = 1.0;
 
-/// How long an Oracle remembers what the forward wire took.
+/// How long an Oracle remembers the delays of the forward wire.
 ///
-/// Chosen: some hundred packets.
+/// Chosen: as long as some hundred packets take.
 const WIRE_DELAY_WINDOW: Duration = Duration::from_millis(100);
 
 /// One flow.
 pub(crate) struct FlowState {
     pub(crate) id: FlowId,
     pub(crate) device: DeviceId,
-    /// Which way its data goes.
+    /// The direction of its data.
     pub(crate) direction: Direction,
-    /// What its device knows it by.
+    /// The key by which its device identifies it.
     pub(crate) key: FlowKey,
     /// The application that it belongs to.
     pub(crate) app: u32,
-    /// Whether the sender is told the truth.
+    /// Whether the sender receives the truth about the network.
     pub(crate) wants_truth: bool,
-    /// Whether the end at the device uses its radio: its receiver half, or its controller.
+    /// Whether the end at the device uses radio reports: its receiver half, or its controller.
     pub(crate) hears_radio: bool,
-    /// The clocks of its two ends; `None` at the server, whose clock is right.
+    /// The clocks of its two ends; `None` at the server, whose clock is true time.
     sender_clock: Option<DeviceClock>,
     receiver_clock: Option<DeviceClock>,
     pub(crate) sender: Sender,
@@ -55,7 +56,7 @@ pub(crate) struct FlowState {
     pub(crate) traffic: Traffic,
     pub(crate) has_started: bool,
     pub(crate) last_arrival: Option<Time>,
-    /// What the forward wire took lately; kept for an Oracle only.
+    /// Recent delays of the forward wire; kept for an Oracle only.
     pub(crate) wire_delay: WindowedMax<Duration, Time>,
     pub(crate) state: &'static str,
     pub(crate) stats: FlowStats,
@@ -89,7 +90,7 @@ impl FlowState {
             device: DeviceId(flow.device),
             direction: flow.direction,
             key: key(flow, id),
-            // Applications that the scenario does not name get numbers that it cannot name.
+            // A flow without `app` gets a number above all that a scenario can name.
             app: flow.app.map_or(u32::from(u16::MAX) + 1 + index as u32, u32::from),
             wants_truth: ends.controller.sees() == Sees::Truth,
             hears_radio: sees.is_device(),
@@ -112,7 +113,7 @@ impl FlowState {
         self.has_started && now < self.traffic.stop()
     }
 
-    /// Whether data arrived lately.
+    /// Whether data arrived recently.
     pub(crate) fn is_heard(&self, now: Time) -> bool {
         self.last_arrival.is_some_and(|last| now - last < ACTIVE_FOR)
     }
@@ -138,14 +139,14 @@ impl FlowState {
         Some(self.sender_clock.map_or(due, |clock| clock.when(due)))
     }
 
-    /// A copy of a packet with this header arrives at the receiver's end, where the radio is shared as `device` says;
-    /// whether it is a duplicate.
+    /// Takes in a copy of a packet with this header at the receiver's end. `device` says how the radio is shared.
+    /// Returns whether the packet is a duplicate.
     pub(crate) fn arrive(&mut self, now: Time, packet: &Packet, header: &Rider, device: DeviceFlows) -> bool {
         self.last_arrival = Some(now);
         self.stats.ended(Fate::Delivered);
         let arrival = Arrival {
             now: self.receiver_time(now),
-            // What a sender writes into its packets is the time of day, which may be set.
+            // A sender writes the time of day into its packets. That clock may be set during the run.
             sent: self.sender_clock.map_or(packet.sent, |clock| clock.read(packet.sent)),
             number: packet.number,
             bytes: packet.bytes,
@@ -157,7 +158,7 @@ impl FlowState {
     }
 }
 
-/// Addresses of a flow: one per device, one server for all, a port per flow.
+/// The addresses of a flow: one per device, one server for all, and a port per flow.
 ///
 /// Source: RFC 1918 §3; RFC 5737 §3
 fn key(flow: &Flow, id: FlowId) -> FlowKey {

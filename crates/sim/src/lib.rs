@@ -18,8 +18,8 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | `run` | runs of a [`Scenario`] |
-//! | `driver` | the clock: from deadline to deadline, between the ends of flows and the network |
-//! | `agenda` | who is next |
+//! | `driver` | the clock: it advances from deadline to deadline, and serves the ends of flows and the network |
+//! | `agenda` | which component is due next |
 //! | `flow`, `traffic` | a flow: its ends, its application |
 //! | `clock` | a device's clock, which may be wrong |
 //! | `antenna` | a device that decodes the control channel from radio samples |

@@ -11,26 +11,26 @@ use crate::stats::RunStats;
 /// Why there was no run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The scenario, or a file that it names.
+    /// The scenario, or a file that it names, has an error.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// An option of a scheme.
+    /// An option of a scheme has an error.
     #[error(transparent)]
     Scheme(#[from] SchemeError),
-    /// Far more is sent than the path carries, and nothing drops it.
+    /// Far more data is sent than the path carries, and nothing drops it.
     #[error(
         "more than {MOST_UNDER_WAY} packets are under way at {} s: lower the rate at which they are sent, or bound the queues",
         at.as_secs_f64()
     )]
     Crowded {
-        /// When it was seen.
+        /// When this was noticed.
         at: Time,
     },
 }
 
 /// Data packets that may be under way at once: 6 GB of data.
 ///
-/// Chosen: a hundred times what fills a long path; more would fill the memory.
+/// Chosen: a hundred times as many as fill a long path; more would fill the memory.
 pub(crate) const MOST_UNDER_WAY: usize = 4_000_000;
 
 /// Runs a scenario once: reads its files, then [`run_prepared`].
@@ -51,7 +51,7 @@ pub fn run(
 /// the run's clock and may stop it. The same seed gives the same events.
 ///
 /// # Errors
-/// An option of a scheme that cannot have its value; more packets under way than memory should hold.
+/// A scheme's option has a value that is not allowed, or more packets are under way than memory should hold.
 pub fn run_prepared(
     prepared: &Prepared,
     scheme: &SchemeSpec,

@@ -1,18 +1,18 @@
-//! What a run did, counted: enough to check that no packet came from or went to nowhere.
+//! Counts of what a run did: enough to check that every packet is accounted for.
 
 use airpace_core::Time;
 use airpace_event::Fate;
 
-/// What a run did.
+/// Counts of what a run did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunStats {
     /// Where the virtual clock stopped.
     pub ended: Time,
-    /// Whether it was stopped before the scenario's end.
+    /// Whether the run was stopped before the scenario's end.
     pub interrupted: bool,
-    /// Events recorded.
+    /// Number of events recorded.
     pub events: u64,
-    /// Subframes of the cell.
+    /// Number of subframes that the cell ran.
     pub subframes: u64,
     /// Counts of each flow, in the scenario's order.
     pub flows: Vec<FlowStats>,
@@ -21,23 +21,23 @@ pub struct RunStats {
 /// Data packets of one flow: `sent + duplicated` = `delivered` + all drops + `inside`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowStats {
-    /// Put on the path.
+    /// Packets that were put on the path.
     pub sent: u64,
     /// Copies that wires added.
     pub duplicated: u64,
-    /// Reached the device, copies included.
+    /// Packets that reached the device, including copies.
     pub delivered: u64,
-    /// Refused by a full queue.
+    /// Packets that a full queue refused.
     pub queue_full: u64,
-    /// Dropped by active queue management.
+    /// Packets that active queue management dropped.
     pub aqm: u64,
-    /// Lost on a wire.
+    /// Packets that were lost on a wire.
     pub wire_loss: u64,
-    /// Given up by HARQ.
+    /// Packets that HARQ gave up.
     pub harq_failure: u64,
-    /// Still under way at the end.
+    /// Packets still under way at the end.
     pub inside: u64,
-    /// ACKs put on the way back.
+    /// ACKs that were put on the way back.
     pub acks: u64,
 }
 
@@ -52,7 +52,7 @@ impl FlowStats {
         } += 1;
     }
 
-    /// All packets that did not reach the device.
+    /// All packets that were lost or dropped on the way.
     pub fn dropped(&self) -> u64 {
         self.queue_full + self.aqm + self.wire_loss + self.harq_failure
     }

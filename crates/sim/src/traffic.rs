@@ -1,4 +1,4 @@
-//! The application above a sender: when it runs, how fast it writes, how much it has.
+//! The application above a sender: when it runs, how fast it writes, how much data it has.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use airpace_core::{Bytes, Rate, Time};
 
 use airpace_scenario::Flow;
 
-/// What an application with pauses keeps written ahead of its sender while it is on.
+/// How much data an application with pauses keeps written ahead of its sender while it is on.
 ///
 /// Chosen: ten full packets, more than a sender takes at one instant.
 const AHEAD: Bytes = Bytes(15_000);
@@ -18,9 +18,9 @@ pub(crate) struct Traffic {
     start: Time,
     stop: Time,
     pauses: Option<(Duration, Duration)>,
-    /// Size of and time between its writes; `None` writes as fast as the sender takes.
+    /// Size of its writes and time between them; `None` writes as fast as the sender takes data.
     writes: Option<(Bytes, Duration)>,
-    /// What it has not written yet; `None` is without end.
+    /// Data that it has not written yet; `None` is without end.
     left: Option<Bytes>,
     is_on: bool,
     next_write: Time,
@@ -28,7 +28,7 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// The application of `flow`, `late` after the scenario's start of it; it writes packets of `mss`.
+    /// The application of `flow`. It starts `late` after the time in the scenario, and writes packets of `mss`.
     pub(crate) fn new(flow: &Flow, late: Duration, mss: Bytes) -> Traffic {
         let start = flow.start() + late;
         let seconds = Duration::from_secs_f64;
@@ -45,7 +45,7 @@ impl Traffic {
         }
     }
 
-    /// What the sender has to send before the application first runs.
+    /// The data that the sender has before the application first runs.
     pub(crate) fn backlog(&mut self) -> Backlog {
         match (self.pauses, self.writes, self.left) {
             (None, None, None) => Backlog::Unlimited,
@@ -64,7 +64,7 @@ impl Traffic {
         self.stop
     }
 
-    /// When [`Traffic::wake`] must be called.
+    /// When [`Traffic::wake`] must be called next.
     pub(crate) fn next(&self) -> Time {
         let write = if self.is_on && self.writes.is_some() { self.next_write } else { Time::NEVER };
         write.min(self.next_turn).min(self.stop)
@@ -93,7 +93,7 @@ impl Traffic {
         }
     }
 
-    /// Lets an application that is on and writes as fast as the sender takes write ahead.
+    /// Lets an application write ahead, if it is on and writes as fast as the sender takes data.
     pub(crate) fn top_up(&mut self, sender: &mut Sender) {
         if self.pauses.is_none() || self.writes.is_some() || !self.is_on {
             return;

@@ -15,7 +15,7 @@ fn it_starts_at_two_packets_a_round_trip_and_doubles_until_utility_falls() {
     rates.dedup();
     assert!((rates[1] - 0.6).abs() < 0.02, "24 kbit in 40 ms: {rates:?}");
     assert!(rates[1..].windows(2).all(|pair| (pair[1] / pair[0] - 2.0).abs() < 1e-6), "{rates:?}");
-    assert!(rates.last().unwrap() > &35.0, "what it loses tells it where to stop: {rates:?}");
+    assert!(rates.last().unwrap() > &35.0, "it should go on until it loses packets: {rates:?}");
     let after = allegro.looks[ends].value("base_mbps");
     assert!((9.0..21.0).contains(&after), "it goes back to the last rate that was better: {after}");
 }
@@ -64,7 +64,7 @@ fn loss_below_five_per_cent_does_not_slow_it_down() {
 fn loss_beyond_five_per_cent_is_taken_for_congestion() {
     let line = Line { loss: 0.09, ..Line::new(20.0, 40.0, 40.0) };
     let mbps = line.alone("allegro", 30.0).pacing_mbps_at(30.0);
-    assert!(mbps < 5.0, "the cliff of its utility: {mbps}");
+    assert!(mbps < 5.0, "its utility falls steeply there: {mbps}");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_shallow_buffer_is_enough() {
     let seen = line.alone("allegro", 20.0);
     let (mbps, lost) = (seen.mbps(10.0..20.0), seen.loss_rate(10.0..20.0));
     assert!(mbps > 0.95 * 50.0, "six packets of buffer: {mbps}");
-    assert!(lost < 0.06, "its utility allows five per cent: {lost}");
+    assert!(lost < 0.06, "its utility allows a loss of five per cent: {lost}");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn the_safe_utility_fills_any_buffer_and_those_with_delay_do_not() {
         seen.queueing_mean_ms(20.0..40.0)
     };
     let safe = delay("allegro");
-    assert!(safe > 140.0, "delay is no part of it: {safe}");
+    assert!(safe > 140.0, "the safe utility does not depend on delay: {safe}");
     let (latency, pantheon) = (delay("allegro@latency"), delay("allegro@pantheon"));
     assert!(latency < 0.8 * safe, "{latency}");
     assert!(pantheon < 20.0, "on a path without noise the program keeps the queue short: {pantheon}");

@@ -1,4 +1,4 @@
-//! BISCAY's experiments over recordings, as its paper makes them: a link, and beside it what the modem said of it.
+//! BISCAY's experiments over recordings, as in its paper: a link, and the bandwidth that the modem reported for it.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,14 @@ use airpace_sim::Scenario;
 mod common;
 use common::{run, scenario};
 
-/// A recorded uplink and its KPI trace; the files go when the test ends.
+/// A recorded uplink and its KPI trace; the files are deleted when the test ends.
 struct Recording {
     link: PathBuf,
     kpi: PathBuf,
 }
 
 impl Recording {
-    /// The link carries `mbps` of each 10 ms; the modem says what each 100 ms carried.
+    /// A link that carries `mbps` in each 10 ms. The modem reports what each 100 ms carried.
     fn new(name: &str, mbps: impl Iterator<Item = f64>) -> Recording {
         let file = |part: &str| {
             std::env::temp_dir().join(format!("airpace-biscay-{}-{name}.{part}", std::process::id()))
@@ -42,7 +42,7 @@ impl Recording {
         recording
     }
 
-    /// A link that wanders between 5 and 35 Mbit/s, a step of up to a quarter every 50 ms.
+    /// A link whose rate wanders between 5 and 35 Mbit/s, with a step of up to a quarter every 50 ms.
     fn wandering(name: &str) -> Recording {
         let mut rng = Streams::new(3).stream("wander");
         let mut mbps = 20.0;
@@ -148,12 +148,12 @@ fn wired_bottlenecks_of_5_10_and_15_mbps_are_bbrs_until_they_are_gone() {
     states.dedup();
     let there_and_back = ["Fallback", "Biscay"];
     let expected: Vec<&str> = ["Startup", "Biscay"].into_iter().chain(there_and_back.repeat(3)).collect();
-    assert_eq!(states, expected, "three times to the fallback and back");
+    assert_eq!(states, expected, "it should enter the fallback three times and return each time");
     for (from, mbps) in [(4.0, 5.0), (14.0, 10.0), (24.0, 15.0)] {
         let within = flow.mbps(from + 3.0, from + 6.0);
         assert!((within / mbps - 1.0).abs() < 0.05, "{within} of {mbps} Mbit/s");
         let delay = flow.queueing_delay_ms(0.5, from + 4.0, from + 6.0);
-        assert!(delay < 40.0, "{mbps} Mbit/s: BBR leaves little queue, not {delay} ms");
+        assert!(delay < 40.0, "{mbps} Mbit/s: BBR should leave little queue, not {delay} ms");
         let after = flow.mbps(from + 8.0, from + 10.0);
         assert!(after > 0.95 * 20.0, "after {mbps} Mbit/s: {after}");
     }
@@ -174,7 +174,7 @@ fn over_a_real_uplink_it_neither_starves_nor_queues() {
     let ((biscay, delay), (bbr, bbrs_delay), (oracle, least)) = (seen("biscay"), seen("bbr"), seen("oracle"));
     assert!(biscay > 0.9 * oracle, "{biscay} Mbit/s of {oracle}");
     assert!(biscay > 0.9 * bbr && delay < 0.5 * bbrs_delay, "{delay} ms against BBR's {bbrs_delay}");
-    assert!(delay < 2.0 * least, "most of it is what grants take: {delay} ms, the Oracle {least}");
+    assert!(delay < 2.0 * least, "most of the delay comes from grants: {delay} ms, the Oracle has {least}");
     let (text, _) = seen("biscay@paper");
-    assert!(text < 0.2 * oracle, "a window of grants alone asks for less and less: {text} Mbit/s");
+    assert!(text < 0.2 * oracle, "a window set by grants alone should shrink more and more: {text} Mbit/s");
 }

@@ -1,11 +1,11 @@
-//! Same scenario, scheme and seed: same events.
+//! The same scenario, scheme and seed give the same events.
 
 use std::thread;
 
 mod common;
 use common::{run, scenario};
 
-/// Everything that draws random numbers, at once.
+/// A scenario with everything that draws random numbers.
 const EVERYTHING: &str = r#"
 duration_s = 1.5
 forward = { jitter_mean_ms = 1, loss = 0.002, duplicate = 0.002, reorder = { probability = 0.01, extra_ms = 4 } }
@@ -29,7 +29,7 @@ scheme = "cubic"
 start_s = 0.3
 "#;
 
-/// What goes up, and ACKs that cross the cell both ways.
+/// A scenario with data that goes up, and ACKs that cross the cell both ways.
 const UPWARDS: &str = r#"
 [[flow]]
 rtt_ms = 50
@@ -64,7 +64,11 @@ fn the_same_seed_gives_the_same_events_on_any_thread() {
             runs.into_iter().map(|run| run.join().unwrap()).collect::<Vec<_>>()
         });
         for (other_stats, other) in again {
-            assert_eq!(other.fingerprint(), notebook.fingerprint(), "{scheme} differs from itself");
+            assert_eq!(
+                other.fingerprint(),
+                notebook.fingerprint(),
+                "{scheme} gives different events in two runs"
+            );
             assert_eq!(other_stats, stats);
         }
     }
@@ -87,6 +91,6 @@ fn a_new_flow_does_not_change_another_flows_luck() {
     assert_eq!(
         fates(alone),
         fates(&together),
-        "wires belong to flows: what is lost for one is drawn for it alone"
+        "each flow has its own wires, and their losses are drawn for it alone"
     );
 }

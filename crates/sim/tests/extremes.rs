@@ -1,4 +1,4 @@
-//! No value of a scenario eats memory or time without end: it is refused with its key, or runs in bounded memory.
+//! No value of a scenario uses unlimited memory or time: it is refused with its key, or runs in bounded memory.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -8,10 +8,10 @@ use airpace_core::{Rng, Streams, Time};
 use airpace_event::Discard;
 use airpace_sim::{RunError, Scenario, SchemeSpec, builtin};
 
-/// What a scenario and a tenth of a second of it may keep in memory at most.
+/// The most memory that a scenario and a tenth of a second of its run may use.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// What somebody could write who wishes us ill.
+/// Values that a malicious author could write.
 const EXTREMES: &[&str] = &[
     "0",
     "-0.0",
@@ -51,14 +51,14 @@ const EXTREMES: &[&str] = &[
     "{}",
 ];
 
-/// A name that no key is like, so that those that there are get listed.
+/// A name that is not similar to any key, so that the error lists the existing keys.
 const NO_KEY: &str = "qqqqqqqqqqqqqqqqqqqqqqqq";
 
 fn load(text: &str, sets: &[(String, String)]) -> Result<Scenario, airpace_sim::ScenarioError> {
     Scenario::load(text, "extreme.toml", sets)
 }
 
-/// Every key that can be set below `path`, as refusals list them.
+/// Every key that can be set below `path`, as errors list them.
 fn keys_below(text: &str, path: &str, keys: &mut BTreeSet<String>) {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     let probe = below(NO_KEY);
@@ -67,7 +67,7 @@ fn keys_below(text: &str, path: &str, keys: &mut BTreeSet<String>) {
         && let Some((_, names)) = refusal.reason.split_once("; there are ")
     {
         for name in names.split(", ") {
-            // Expectations judge a run.
+            // Expectations only judge a run, so they are left out.
             if name != "expect" {
                 keys_below(text, &below(name), keys);
             }
@@ -81,7 +81,7 @@ fn keys_below(text: &str, path: &str, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// Scenarios that ship and, among them, have all that there is: each with its keys.
+/// Scenarios that ship, which together have all kinds of keys: each with its keys.
 fn scenarios() -> Vec<(&'static str, String, Vec<String>)> {
     let texts = builtin().iter().map(|(name, text)| {
         let text = text.replace("[trace]", "[trace]\nsynth.mean_mbps = 5\nsynth.seconds = 2");
@@ -92,7 +92,7 @@ fn scenarios() -> Vec<(&'static str, String, Vec<String>)> {
     texts.collect()
 }
 
-/// Loads and runs for a tenth of a second of its own time.
+/// Loads a scenario and runs a tenth of a second of it.
 fn attempt(text: &str, sets: &[(String, String)], scheme: &str) -> String {
     let scenario = match load(text, sets) {
         Ok(scenario) => scenario,
@@ -115,7 +115,7 @@ fn attempt(text: &str, sets: &[(String, String)], scheme: &str) -> String {
     }
 }
 
-/// The same, and what it keeps in memory at most.
+/// The same; also checks the most memory that it uses.
 fn measured(name: &str, text: &str, sets: &[(String, String)], scheme: &str) {
     let mut told = String::new();
     let memory = allocation_counter::measure(|| told = attempt(text, sets, scheme));

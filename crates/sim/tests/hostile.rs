@@ -1,4 +1,4 @@
-//! What must hold for any scenario, on drawn bytes. The same function is a fuzz target of `fuzz/`.
+//! Properties of any scenario, checked on random bytes. The same function is a fuzz target of `fuzz/`.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;

@@ -1,7 +1,8 @@
-//! Our Reno, CUBIC and BBR against Linux's own, over recorded links with a deep drop-tail queue.
+//! Our Reno, CUBIC and BBR compared with Linux's, over recorded links with a deep drop-tail queue.
 //!
-//! `kernel_truth/linux-6.18.csv` has what the kernel did, a line per run of 60 s; `docs/kernel-truth.md` says how it was
-//! measured, and has the table that this test makes. After a change that is meant, the failure prints the new table.
+//! `kernel_truth/linux-6.18.csv` has what the kernel did, one line per run of 60 s. `docs/kernel-truth.md` says how it
+//! was measured, and has the table that this test makes. If behaviour changes on purpose, the failure prints the new
+//! table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,19 +17,20 @@ use airpace_sim::{Scenario, SchemeSpec};
 const MEASURED: &str = include_str!("kernel_truth/linux-6.18.csv");
 const REPORT: &str = include_str!("../../../docs/kernel-truth.md");
 
-/// The kernel's name of a scheme, ours, and how many seeds it is run with: only BBR draws lots.
+/// The kernel's name of a scheme, ours, and the number of seeds; only BBR draws random numbers.
 const SCHEMES: [(&str, &str, u64); 3] =
     [("reno", "reno@linux", 1), ("cubic", "cubic@linux", 1), ("bbr", "bbr", 6)];
 
-/// What the RFCs say, beside the kernel that does otherwise; compared, not held to it.
+/// Our schemes by the RFCs, where the kernel departs from them. They are compared, but need not be within the bounds.
 const BY_THE_RFC: [(&str, &str, u64); 2] = [("reno", "reno", 1), ("cubic", "cubic", 1)];
 
-/// Throughput is to be within this share.
+/// Throughput must be within this share of the kernel's.
 const THROUGHPUT: f64 = 0.05;
-/// A delay is to be within this share or so many ms.
+/// A delay must be within this share, or within this many ms, of the kernel's.
 const DELAY: (f64, f64) = (0.15, 5.0);
 
-/// Where ours is not within the bounds, and why: trace, queue in packets, the kernel's name of the scheme.
+/// Cases in which our scheme is not within the bounds, and why: trace, queue in packets, the kernel's name of the
+/// scheme.
 const KNOWN: [(&str, u64, &str, &str); 1] = [(
     "orca-step-10s-3-level.down",
     1_000,
@@ -49,7 +51,7 @@ struct Run {
     p95_ms: f64,
 }
 
-/// The mean of some runs, and the least and the most of them.
+/// The mean of some runs, and their minimum and maximum.
 #[derive(Clone, Copy)]
 struct Spread {
     mean: f64,
@@ -85,7 +87,7 @@ fn measured() -> (Vec<Place>, BTreeMap<Place, Vec<Run>>) {
     (places, runs)
 }
 
-/// What arrived.
+/// Packets that arrived.
 #[derive(Default)]
 struct Arrivals {
     bytes: u64,
@@ -105,7 +107,8 @@ impl Recorder for Arrivals {
     }
 }
 
-/// Ours under the kernel's conditions: the trace begins with the first packet, receivers acknowledge every second.
+/// Our scheme under the kernel's conditions: the trace begins with the first packet, and receivers acknowledge every
+/// second packet.
 fn ours(trace: &Path, queue: u64, scheme: &str, seed: u64) -> Run {
     let text = format!(
         "name = \"kernel-truth\"\nduration_s = 60\n[trace]\nfile = {trace:?}\nallow_holes = true\n\
@@ -131,7 +134,7 @@ struct Comparison {
     is_within: bool,
 }
 
-/// Ours at a place of the kernel's, where `choice` is ours of that name.
+/// Compares our scheme `choice` with the kernel's runs at a place.
 fn compare(folder: &Path, place: &Place, choice: &str, seeds: u64, kernel: &[Run]) -> Comparison {
     let (trace, queue, _) = place;
     let runs: Vec<Run> = (1..=seeds).map(|seed| ours(&folder.join(trace), *queue, choice, seed)).collect();
@@ -153,7 +156,7 @@ fn compare(folder: &Path, place: &Place, choice: &str, seeds: u64, kernel: &[Run
     Comparison { place: place.clone(), row, is_within }
 }
 
-/// A share in percent, with its sign, which nothing has not.
+/// A share in percent, with its sign; zero has no sign.
 fn percent(share: f64) -> String {
     format!("{:+.1}", (share * 1e3).round() / 10.0 + 0.0)
 }
@@ -163,7 +166,7 @@ const HEAD: &str = "\
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 ";
 
-/// All comparisons, by the places' order.
+/// All comparisons, in the order of the places.
 fn comparisons(folder: &Path, choices: &[(&str, &str, u64)]) -> Vec<Comparison> {
     let (places, kernel) = measured();
     let jobs: Vec<_> = choices
@@ -199,7 +202,11 @@ fn reno_cubic_and_bbr_do_what_linux_does() {
                 assert!(is_within, "this is not within 5 % of throughput and 15 % or 5 ms of delay: {row}")
             }
             Some(known) => {
-                assert!(!is_within, "no exception any more, take it off the list ({}): {row}", known.3)
+                assert!(
+                    !is_within,
+                    "this is within the bounds now; take it off the list of exceptions ({}): {row}",
+                    known.3
+                )
             }
         }
     }
@@ -222,6 +229,9 @@ fn every_condition_was_measured_at_least_three_times_by_fit_runs() {
     }
     for line in MEASURED.lines().skip(1) {
         let lateness_us: f64 = line.rsplit(',').next().unwrap().parse().unwrap();
-        assert!(lateness_us < 1_000.0, "an emulator that is late by a millisecond tells nothing: {line}");
+        assert!(
+            lateness_us < 1_000.0,
+            "a run whose emulator is late by a millisecond cannot be used: {line}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Who records a run may read what a device's own modem logs of it.
+//! A recorder may read what a device's own modem logs.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use airpace_sim::{Scenario, SchemeSpec, builtin};
 
 const DEVICE: DeviceId = DeviceId(0);
 
-/// Grants of the device by carrier and subframe: what its modem logs, and the truth.
+/// Grants of the device by carrier and subframe: those in its modem's log, and the true ones.
 #[derive(Default)]
 struct Ears {
     listens: bool,
@@ -26,8 +26,12 @@ impl Recorder for Ears {
                 self.truth.push((subframe.report.carrier, subframe.report.slot.index, own.collect()));
             }
             Event::Reported(Reported { device, source, report }) => {
-                assert_eq!((*device, *source), (DEVICE, Source::Modem), "only what was asked for");
-                assert!(report.own.is_some(), "the modem knows its own signal");
+                assert_eq!(
+                    (*device, *source),
+                    (DEVICE, Source::Modem),
+                    "only the requested reports should come"
+                );
+                assert!(report.own.is_some(), "the modem's report should have the device's own side");
                 self.logged.push((report.carrier, report.slot.index, report.dcis.clone()));
             }
             _ => {}
@@ -56,7 +60,7 @@ fn run(listens: bool) -> Ears {
 fn a_modem_logs_its_own_grants_and_to_read_them_changes_nothing() {
     let (deaf, ears) = (run(false), run(true));
     assert!(deaf.logged.is_empty());
-    assert_eq!(deaf.truth, ears.truth, "the run is the same");
+    assert_eq!(deaf.truth, ears.truth, "the run should be the same");
     let granted: Vec<_> = ears.logged.iter().filter(|(.., dcis)| !dcis.is_empty()).collect();
     assert!(granted.len() > 100, "{} subframes with a grant", granted.len());
     for logged in granted {

@@ -7,12 +7,12 @@ mod watched;
 
 use line::Line;
 
-/// The paper's laboratory: a queue of 300 ms.
+/// The setup of the paper's laboratory: a queue of 300 ms.
 fn lab(mbps: f64, rtt_ms: f64, loss: f64) -> Line {
     Line { loss, ..Line::new(mbps, rtt_ms, 300.0) }
 }
 
-/// Share of the link that `scheme` uses alone, after its start.
+/// Share of the link that `scheme` uses alone after its start.
 fn utilization(scheme: &str, line: &Line) -> f64 {
     line.alone(scheme, 35.0).mbps(5.0..35.0) / line.mbps
 }
@@ -23,12 +23,16 @@ fn slow_start_doubles_every_round_trip_and_ends_where_no_more_arrives() {
     let ends = morc.looks.iter().position(|look| look.state != "SlowStart").expect("slow start ends");
     let mut rates: Vec<f64> = morc.looks[..ends].iter().map(|look| look.pacing_mbps).collect();
     rates.dedup();
-    // The first rate is a guess from before the first round trip.
+    // The first rate is a guess, made before the first round trip.
     let steps = rates[1..].windows(2).map(|pair| pair[1] / pair[0]);
     assert!(steps.clone().all(|step| (step - 2.0).abs() < 0.1), "each interval doubles: {rates:?}");
     let end = &morc.looks[ends];
     assert!(end.at_s < 0.4, "it takes a dozen round trips: {} s", end.at_s);
-    assert!((50.0..66.0).contains(&end.pacing_mbps), "and leaves with what arrives: {}", end.pacing_mbps);
+    assert!(
+        (50.0..66.0).contains(&end.pacing_mbps),
+        "and should end at the rate that arrives: {}",
+        end.pacing_mbps
+    );
 }
 
 #[test]
@@ -38,7 +42,7 @@ fn random_loss_of_a_two_thousandth_does_not_slow_it_down_as_it_does_cubic() {
     assert!(morc > 0.95, "MORC uses {morc}");
     assert!(cubic < 0.5, "CUBIC uses {cubic}");
     let faster = utilization("morc", &lab(120.0, 30.0, 0.005));
-    assert!(faster > 0.9, "nor does ten times as much on a faster link: {faster}");
+    assert!(faster > 0.9, "ten times as much loss on a faster link should not slow it down either: {faster}");
 }
 
 #[test]
@@ -46,9 +50,12 @@ fn its_queue_is_neither_empty_nor_long() {
     let seen = lab(60.0, 30.0, 0.0).alone("morc", 40.0);
     let (mbps, mean_ms) = (seen.mbps(10.0..40.0), seen.queueing_mean_ms(10.0..40.0));
     assert!(mbps > 0.97 * 60.0, "{mbps}");
-    assert!((30.0..120.0).contains(&mean_ms), "60 ms are wanted: {mean_ms}");
+    assert!((30.0..120.0).contains(&mean_ms), "the target is 60 ms: {mean_ms}");
     let shorter_ms = lab(60.0, 30.0, 0.0).alone("morc:target_ms=20", 40.0).queueing_mean_ms(10.0..40.0);
-    assert!(shorter_ms < 0.7 * mean_ms, "a third of it where that is the target: {shorter_ms}");
+    assert!(
+        shorter_ms < 0.7 * mean_ms,
+        "the queue should be shorter with a third of the target: {shorter_ms}"
+    );
 }
 
 #[test]
@@ -57,7 +64,10 @@ fn where_much_less_arrives_than_is_sent_it_tries_no_higher_rate() {
     let seen = line.alone("morc", 36.0);
     let fallen = seen.looks_in(5.0..36.0).find(|look| look.pacing_mbps <= 18.0);
     let fallen_s = fallen.expect("it falls").at_s;
-    assert!(fallen_s < 7.0, "it falls to what fits as soon as that is reported twice: {fallen_s} s");
+    assert!(
+        fallen_s < 7.0,
+        "it should fall to the rate that fits when that rate is reported twice: {fallen_s} s"
+    );
     let settled = fallen_s + 20.0..fallen_s + 29.0;
     let (mbps, mean_ms) = (seen.mbps(settled.clone()), seen.queueing_mean_ms(settled));
     assert!(mbps > 0.9 * 15.0 && mean_ms < 250.0, "and settles there: {mbps} Mbit/s, {mean_ms} ms");
@@ -67,7 +77,7 @@ fn where_much_less_arrives_than_is_sent_it_tries_no_higher_rate() {
 fn an_outage_is_no_news_about_the_rate() {
     let line = Line { later: vec![(5.0, 0.0), (8.0, 20.0)], ..lab(20.0, 40.0, 0.0) };
     let mbps = line.alone("morc", 11.0).mbps(9.0..11.0);
-    assert!(mbps > 0.9 * 20.0, "it goes on as before: {mbps}");
+    assert!(mbps > 0.9 * 20.0, "it should go on as before: {mbps}");
 }
 
 #[test]
@@ -81,7 +91,7 @@ fn trials_in_both_directions_cost_utilization_where_the_path_changes() {
         (seen.mbps(0.0..40.0) / carried, seen.queueing_mean_ms(0.0..40.0))
     };
     let (with, without) = (changing("morc"), changing("morc:avoidance=off"));
-    assert!(with.0 > 0.8, "a new rate every second: {with:?}");
+    assert!(with.0 > 0.8, "the link has a new rate every second: {with:?}");
     assert!(
         with.0 > without.0 || with.1 < without.1,
         "leaving trials out pays: {with:?} against {without:?}"

@@ -22,7 +22,7 @@ fn the_oracle_fills_the_link_and_keeps_its_slack_in_the_queue() {
     }
 }
 
-/// What a scheme gets of a trace that is given as the packets in each of its milliseconds.
+/// Runs a scheme over a trace that is given as the number of packets in each of its milliseconds.
 fn on_trace(name: &str, packets: impl Iterator<Item = u32>, rtt_ms: u32, duration_s: u32) -> Watched {
     let file = std::env::temp_dir().join(format!("airpace-sim-{name}-{}.down", std::process::id()));
     let chances: String =
@@ -41,16 +41,16 @@ fn on_trace(name: &str, packets: impl Iterator<Item = u32>, rtt_ms: u32, duratio
 
 #[test]
 fn the_oracle_knows_a_change_before_it_comes() {
-    // 48 and 6 Mbit/s in turns: four packets a millisecond, or one in two.
+    // 48 and 6 Mbit/s in turn: four packets a millisecond, or one every two milliseconds.
     let steps = (0..11_000).map(|ms| match ms / 200 % 2 {
         0 => 4,
         _ => ms % 2,
     });
     let seen = on_trace("steps", steps, 100, 11);
     let used = seen.mbps(1.0..11.0) / seen.capacity_mbps(1.0..11.0);
-    assert!(used > 0.99, "steps of 8:1 five times a second cost nothing: {used}");
+    assert!(used > 0.99, "steps of 8:1 five times a second should cost nothing: {used}");
     let p95 = seen.queueing_p95_ms(1.0..11.0);
-    assert!(p95 < 12.0, "nor do they build a queue: {p95} ms");
+    assert!(p95 < 12.0, "and they should not build a queue: {p95} ms");
 }
 
 #[test]

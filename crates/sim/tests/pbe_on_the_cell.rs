@@ -1,10 +1,11 @@
-//! What PBE-CC must achieve on the cell, told as stories over the built-in scenarios: conditions → run → check.
+//! What PBE-CC must achieve on the cell, as stories over the built-in scenarios: conditions → run → check.
 
 mod watched;
 
 use watched::{first, flows};
 
-/// The Oracle that keeps the device's HARQ processes busy: the honest bound, as the cell delays by itself.
+/// An Oracle with enough slack to keep the device's HARQ processes busy. It is a fair bound, because the cell itself
+/// delays packets.
 const ORACLE: &str = "oracle:slack_ms=8";
 
 #[test]
@@ -17,7 +18,7 @@ fn an_idle_cell_is_used_without_a_queue_at_any_round_trip_time() {
             let part = pbe.mbps(0.0..20.0) / oracle.mbps(0.0..20.0);
             assert!(
                 part >= 0.95,
-                "{rtt_ms} ms, seed {seed}: {part} of what the Oracle carries, start included"
+                "{rtt_ms} ms, seed {seed}: {part} of the Oracle's rate, including the start"
             );
             let p95 = pbe.queueing_p95_ms(0.0..20.0);
             assert!(p95 <= 30.0, "{rtt_ms} ms, seed {seed}: {p95} ms of queueing at p95");
@@ -35,7 +36,7 @@ fn the_estimate_is_what_the_carriers_together_carry() {
         let translated = first("stationary-idle", &sets, "pbe", 1).mean("ct_mbps", 2.0..6.0);
         assert!(
             (translated / carried - 1.0).abs() <= 0.03,
-            "{translated} Mbit/s are said of {carriers} carriers that carry {carried}"
+            "the estimate is {translated} Mbit/s for {carriers} carriers that carry {carried}"
         );
     }
 }
@@ -92,7 +93,7 @@ fn acks_that_come_bunched_by_8_ms_cost_little() {
     let smooth = first("stationary-idle", "duration_s=8", "pbe", 1);
     let bunched = first("stationary-idle", "duration_s=8 reverse.batch_ms=8", "pbe", 1);
     let part = bunched.mbps(0.0..8.0) / smooth.mbps(0.0..8.0);
-    assert!(part >= 0.95, "{part} of what it carries with ACKs one by one");
+    assert!(part >= 0.95, "{part} of the rate without bunching");
     let p95 = bunched.queueing_p95_ms(0.0..8.0);
     assert!(p95 <= 30.0, "{p95} ms of queueing at p95");
 }
@@ -106,7 +107,7 @@ fn a_step_of_the_clock_is_forgotten_within_12_seconds() {
         assert_eq!(state, "Wireless", "12 s after a step of {step_ms} ms, seed {seed}");
         let plain = first("stationary-idle", "duration_s=19", "pbe", seed);
         let part = pbe.mbps(17.0..19.0) / plain.mbps(17.0..19.0);
-        assert!(part >= 0.97, "{part} of what it carries with a clock that did not step by {step_ms} ms");
+        assert!(part >= 0.97, "{part} of the rate with a clock that does not step by {step_ms} ms");
     }
 }
 
@@ -135,7 +136,7 @@ fn a_wired_bottleneck_is_entered_without_loss_and_left_when_it_goes() {
         let entered = pbe.enters("Drain", 10.5);
         assert!(entered < 10.65, "noticed at {entered} s, seed {seed}");
         let drained_ms = (pbe.enters("Internet.ProbeBW", entered) - entered) * 1e3;
-        // The ACK that ends it may wait behind a retransmission.
+        // The ACK that ends the phase may wait behind a retransmission.
         assert!((40.0..=60.0).contains(&drained_ms), "drained for one RTprop: {drained_ms} ms, seed {seed}");
         let within = pbe.mbps(12.0..20.0);
         assert!((13.8..15.1).contains(&within), "{within} of 15 Mbit/s, seed {seed}");
@@ -151,9 +152,9 @@ fn a_walk_away_from_the_cell_and_back_is_followed() {
     let pbe = first("mobility", "duration_s=34", "pbe", 1);
     let oracle = first("mobility", "duration_s=34", ORACLE, 1);
     let part = pbe.mbps(0.0..34.0) / oracle.mbps(0.0..34.0);
-    assert!(part >= 0.95, "{part} of what the Oracle carries");
+    assert!(part >= 0.95, "{part} of the Oracle's rate");
     let used = pbe.mbps(0.0..34.0) / pbe.capacity_mbps(0.0..34.0);
-    assert!(used <= 1.0, "{used} of what the cell could carry: nobody carries more than that");
+    assert!(used <= 1.0, "{used} of the capacity: a flow cannot carry more than that");
     let p95 = pbe.queueing_p95_ms(0.0..34.0);
     assert!(p95 <= 30.0, "{p95} ms of queueing at p95");
     pbe.was_never_in("Internet");
@@ -164,7 +165,7 @@ fn a_decoder_that_reads_nothing_is_not_taken_for_an_idle_cell() {
     let deaf = first("stationary-idle", "duration_s=6 cell.telemetry.missed_dci=1", "pbe", 1);
     assert!(deaf.enters("Fallback.Startup", 0.0) < 1.0, "{:?}", deaf.states);
     assert!(deaf.state_at(5.9).starts_with("Fallback."), "and it stays there: {:?}", deaf.states);
-    assert_eq!(deaf.mean("carriers_missing_n", 3.0..6.0), 1.0, "the carrier counts as missing");
+    assert_eq!(deaf.mean("carriers_missing_n", 3.0..6.0), 1.0, "the carrier should count as missing");
     let part = deaf.mbps(2.0..6.0) / deaf.capacity_mbps(2.0..6.0);
     assert!(part > 0.9, "{part} of the cell is used without its telemetry");
     let poor = first("stationary-idle", "duration_s=6 cell.telemetry.missed_dci=0.1", "pbe", 1);
@@ -173,7 +174,7 @@ fn a_decoder_that_reads_nothing_is_not_taken_for_an_idle_cell() {
 
 #[test]
 fn headers_that_take_more_than_was_thought_cost_no_more_than_the_windows_slack() {
-    // Of a narrow carrier's blocks the longest headers take 6.3 %; `pbe` takes off 1.5, the paper 6.8.
+    // On a narrow carrier, the longest headers take 6.3 % of a block. `pbe` subtracts 1.5 %, the paper 6.8 %.
     let headers = "duration_s=13 cell.prbs=15 cell.rlc.pdcp_header_bytes=16 cell.rlc.rlc_header_bytes=16 \
                    cell.rlc.mac_header_bytes=16";
     let pbe = first("stationary-idle", headers, "pbe", 1);
@@ -182,7 +183,7 @@ fn headers_that_take_more_than_was_thought_cost_no_more_than_the_windows_slack()
     assert_eq!(pbe.states_from(3.0), ["Wireless"]);
     let told = first("stationary-idle", headers, "pbe:overhead_percent=6.8", 1);
     let p95 = told.queueing_p95_ms(3.0..13.0);
-    assert!(p95 < 25.0, "told the truth, it leaves hardly any queue: {p95} ms");
+    assert!(p95 < 25.0, "with the true header size there is hardly any queue: {p95} ms");
 }
 
 #[test]
@@ -202,19 +203,22 @@ fn a_start_takes_three_round_trips_on_a_straight_line() {
     let end_s = pbe.enters("Wireless", 0.0);
     assert!((0.120..=0.145).contains(&end_s), "three round trips of 42–46 ms: {end_s} s");
     let (middle, end) = (pbe.pacing_mbps_at(end_s / 2.0), pbe.pacing_mbps_at(end_s));
-    assert!((0.4..=0.6).contains(&(middle / end)), "half-way in time is half-way in rate: {middle} of {end}");
-    assert!(pbe.pacing_mbps_at(0.035) < 2.0, "before the first ACK nothing is known");
+    assert!(
+        (0.4..=0.6).contains(&(middle / end)),
+        "half of the time should give half of the rate: {middle} of {end}"
+    );
+    assert!(pbe.pacing_mbps_at(0.035) < 2.0, "before the first ACK the rate should stay low");
 }
 
 #[test]
 fn a_second_user_lowers_the_rate_within_a_round_trip_and_its_leaving_raises_it() {
-    // A scheduler that shares at once; one with a long memory gives a newcomer everything, and no packet brings word. The
-    // newcomer's queue is short: it leaves when it stops.
+    // This scheduler shares at once. One with a long memory would give a newcomer everything, and then the first flow
+    // would receive no packets and so no feedback. The newcomer's queue is short, so it leaves the cell when it stops.
     let rival = "duration_s=5 cell.pf_time_constant_ms=10 device.1.radio.queue_bytes=9000 flow.1.start_s=3 \
                  flow.1.stop_s=4 flow.1.on_s=100 flow.1.scheme=cbr:rate_mbps=300 \
                  forward.jitter_mean_ms=0 reverse.jitter_mean_ms=0";
     let pbe = first("competitor", rival, "pbe", 1);
-    // The newcomer's packets take half a round trip to the cell; a round trip is 42 ms, and looks are 10 ms apart.
+    // The newcomer's packets take half a round trip to the cell. A round trip is 42 ms, and looks are 10 ms apart.
     let (comes, goes) = (3.022, 4.022);
     let alone = pbe.pacing_mbps_at(comes);
     let fell = pbe.pacing_mbps_at(comes + 0.05);
@@ -223,7 +227,7 @@ fn a_second_user_lowers_the_rate_within_a_round_trip_and_its_leaving_raises_it()
     let rose = pbe.pacing_mbps_at(goes + 0.05);
     assert!(rose > 1.15 * shared, "one round trip after it left: {rose} of {shared}");
     let after = pbe.pacing_mbps_at(goes + 0.105);
-    assert!(after > 0.95 * alone, "and all of it soon after: {after} of {alone}");
+    assert!(after > 0.95 * alone, "and the whole rate soon after: {after} of {alone}");
 }
 
 #[test]
@@ -234,12 +238,12 @@ fn the_text_to_the_letter_starves_beside_a_backlogged_competitor() {
         first("competitor", &sets, "pbe@paper", 1)
     };
     let part = beside("cubic").mbps(3.0..13.0) / half;
-    assert!(part < 0.6, "Eq. 3 has nothing that pulls a lost share back: {part} of its fair share");
+    assert!(part < 0.6, "Eq. 3 does not regain a lost share: {part} of its fair share");
     let at_once = beside("cbr:rate_mbps=300");
     let states = at_once.states_from(3.0);
     assert!(
         states.contains(&"Drain"),
-        "and the burst of one who comes at once is taken for the Internet's queue: {states:?}"
+        "a burst of a competitor should be taken for the Internet's queue: {states:?}"
     );
 }
 
@@ -250,7 +254,7 @@ fn control_users_take_prbs_but_no_share() {
         first("stationary-idle", sets, scheme, 1).mean("users_n", 3.0..4.0)
     };
     let counted = users("pbe");
-    assert!(counted < 1.05, "nearly everyone on the control channel only updates parameters: N = {counted}");
+    assert!(counted < 1.05, "users that only update parameters should not count: N = {counted}");
     let everyone = users("pbe:user_filter=off");
     assert!(everyone > 8.0, "without the filter they all count: N = {everyone}");
 }
@@ -270,10 +274,13 @@ fn an_internet_bottleneck_is_seen_even_where_a_competitor_leaves_nothing_idle() 
                 internet.schedule=[{at_s=5,rate_mbps=10}] internet.buffer.bytes=1000000";
     let pbe = first("competitor", sets, "pbe", 1);
     let states = pbe.states_from(5.0);
-    assert!(states.contains(&"Internet.ProbeBW"), "its own share is far below the fair one: {states:?}");
+    assert!(
+        states.contains(&"Internet.ProbeBW"),
+        "the flow's share is far below the fair one, so it should see the bottleneck: {states:?}"
+    );
 }
 
-/// A second, narrower carrier, which the cell gives a device that has used the first one for three seconds.
+/// A second, narrower carrier, which the cell activates for a device that has used the first one for three seconds.
 const NEW_CARRIER: &str =
     "duration_s=5 cell.carriers=2 cell.carrier=[{},{prbs=50}] cell.aggregation.on_ms=3000";
 
@@ -284,14 +291,14 @@ fn a_new_carrier_starts_the_approach_again_from_the_present_rate() {
     let began = pbe.enters("Start", 2.0);
     let one = pbe.pacing_mbps_at(began - 0.05);
     let least = pbe.pacing_mbps(began..began + 0.5).into_iter().fold(f64::INFINITY, f64::min);
-    assert!(least > 0.9 * one, "the rate that was right a moment ago is kept: {least} of {one}");
+    assert!(least > 0.9 * one, "the rate before the new carrier should be kept: {least} of {one}");
     let both = pbe.pacing_mbps_at(began + 0.5);
-    assert!(both > 1.35 * one, "and the new carrier is used: {both} after {one}");
+    assert!(both > 1.35 * one, "the new carrier should be used: {both} after {one}");
 }
 
 #[test]
 fn a_new_carrier_starts_from_zero_in_the_text() {
-    // It does not use the first carrier as fully.
+    // This scheme does not use the first carrier as fully.
     let sets = format!("{NEW_CARRIER} cell.aggregation.on_share=0.5");
     let text = first("stationary-idle", &sets, "pbe@paper", 1);
     let began = text.enters("Start", 2.0);
@@ -305,7 +312,7 @@ fn carriers_of_different_widths_are_translated_to_what_they_carry() {
     let sets = "duration_s=8 cell.carriers=2 cell.carrier=[{},{prbs=50}] cell.aggregation.always_active=true";
     let pbe = first("stationary-idle", sets, "pbe", 1);
     let part = pbe.mean("ct_mbps", 3.0..8.0) / saturated_mbps(sets);
-    assert!((part - 1.0).abs() < 0.03, "{part} of what they carry");
+    assert!((part - 1.0).abs() < 0.03, "{part} of the carriers' rate");
     assert_eq!(pbe.mean("carriers_n", 3.0..8.0), 2.0);
 }
 
@@ -318,10 +325,10 @@ fn a_carrier_whose_reports_stop_is_missing_and_does_not_stall_the_other() {
     assert_eq!(pbe.mean("carriers_missing_n", 4.9..5.0), 1.0);
     assert_eq!(pbe.state_at(5.0), "Wireless");
     let part = pbe.mbps(3.0..5.0) / full;
-    assert!(part > 0.58, "what is still seen is still used: {part}");
+    assert!(part > 0.58, "the carrier with reports should still be used: {part}");
     assert_eq!(pbe.mean("carriers_missing_n", 5.19..5.21), 0.0);
     let part = pbe.mbps(5.2..6.2) / full;
-    assert!(part > 0.88, "and so is the other when it is heard again: {part}");
+    assert!(part > 0.88, "the other carrier should be used when its reports are back: {part}");
 }
 
 #[test]
@@ -335,7 +342,7 @@ fn a_step_of_the_clock_is_explained_by_the_cell_or_else_taken_for_a_queue_but_no
         assert_eq!(states[..expected.len()], *expected, "{scheme}: {states:?}");
         assert_eq!(pbe.state_at(15.0), "Wireless", "{scheme}: {states:?}");
         let part = pbe.mbps(15.0..17.0) / full;
-        assert!(part > 0.95, "{scheme}: nothing is left of the step: {part}");
+        assert!(part > 0.95, "{scheme}: the clock's step should have no effect any more: {part}");
     }
 }
 
@@ -364,7 +371,7 @@ fn a_start_without_telemetry_is_bbrs_start() {
 #[test]
 fn two_flows_share_equally_whether_they_are_of_one_device_or_of_two() {
     let full = saturated_mbps("duration_s=8");
-    // Of one device: they divide what is its. Of two: within half a second.
+    // Two flows of one device divide the device's share. Flows of two devices share within half a second.
     for (device, from_s) in [(0, 5.0), (1, 3.5)] {
         let sets = format!(
             "duration_s=10 flow.1.device={device} flow.1.start_s=3 flow.1.on_s=100 flow.1.scheme=pbe"
@@ -381,7 +388,7 @@ fn two_flows_share_equally_whether_they_are_of_one_device_or_of_two() {
     }
 }
 
-/// What the cell carries to a device whose queue is never empty.
+/// The rate that the cell carries to a device whose queue is never empty.
 fn saturated_mbps(sets: &str) -> f64 {
     first("stationary-idle", sets, "cbr:rate_mbps=300", 1).mbps(3.0..8.0f64.min(duration_s(sets)))
 }

@@ -1,7 +1,7 @@
 //! The table of `airpace-cc` on recorded cellular links: every scheme and preset alone and beside CUBIC, over mahimahi
-//! traces with 20 ms each way and a deep drop-tail queue, so that a change of behaviour is a text diff.
+//! traces with 20 ms each way and a deep drop-tail queue. A change of behaviour thus shows as a text diff.
 //!
-//! After a change that is meant: `INSTA_UPDATE=always cargo test -p airpace-sim --test recorded`, and say why.
+//! After an intended change: `INSTA_UPDATE=always cargo test -p airpace-sim --test recorded`, and say why.
 
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use airpace_event::{Event, Fate, Recorder};
 use airpace_sim::{Scenario, SchemeSpec};
 
-/// Recordings of very different links: LTE that stands still and drives, a 3G link with long holes, and steps.
+/// Recordings of very different links: LTE standing still and driving, a 3G link with long holes, and steps.
 const TRACES: [&str; 4] =
     ["TMobile-LTE-short.down", "nyc-taxi3.down", "Verizon-EVDO-driving.down", "orca-step-10s-3-level.down"];
 

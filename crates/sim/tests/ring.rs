@@ -1,4 +1,4 @@
-//! The ring: what a cell grants goes on the air as radio samples, a decoder reads them, and PBE-CC lives by what it read.
+//! The whole loop: a cell's grants are sent as radio samples, a decoder reads them, and PBE-CC uses what was read.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -61,7 +61,7 @@ fn where_little_is_heard_or_nothing_pbe_falls_back() {
         let state = flow.states.last().expect("states are recorded");
         assert!(state.starts_with("Fallback."), "{what} at {snr_db} dB: {:?}", flow.states);
         let part = flow.mbps(0.8, 1.5) / perfect;
-        assert!(part > 0.75, "{part} of the rate at 20 dB is carried where {what}");
+        assert!(part > 0.75, "{part} of the rate at 20 dB is carried when {what}");
     }
 }
 
@@ -96,7 +96,7 @@ fn a_decoder_that_has_nothing_to_decode_is_refused() {
     }
 }
 
-/// A scenario of one device that has this decoder.
+/// A scenario of one device with this decoder.
 fn with(text: &str, decoder: Option<&str>) -> Scenario {
     let decoder = decoder.map_or(String::new(), |decoder| format!(", decoder = {decoder}"));
     let radio = "radio.channel = { layers = 2, sinr_db = 16.5 }";
@@ -109,7 +109,7 @@ type GrantKey =
 
 fn grant_key(report: &RadioReport, dci: &Dci) -> GrantKey {
     let runs = |prbs: PrbSet| prbs.runs().collect();
-    // An uplink grant names no process: its subframe does.
+    // An uplink grant does not name its process, which follows from the subframe.
     let harq = (dci.direction == Direction::Downlink).then_some(dci.harq);
     let Dci { rnti, direction, format, prbs, mcs, tbs, ndi, .. } = *dci;
     (report.slot.index, rnti, direction, format, runs(prbs), mcs, tbs, ndi, harq)
@@ -119,9 +119,9 @@ fn grant_key(report: &RadioReport, dci: &Dci) -> GrantKey {
 struct GrantLog {
     scheduler: Scheduler,
     now_ms: u64,
-    /// Subframes that were told.
+    /// Subframes that were reported.
     subframes: u64,
-    /// The longest from a subframe's begin until it was told.
+    /// The longest time from the beginning of a subframe to its report.
     latest_ms: u64,
     /// Grants that found a place among the messages of their subframe.
     granted: BTreeSet<GrantKey>,
@@ -161,7 +161,7 @@ impl Recorder for GrantLog {
             Event::Reported(reported) => return self.record_report(reported.report),
             _ => return,
         };
-        // A subframe is told after its end, the last one never.
+        // A subframe is reported after its end, and the last one is never reported.
         self.now_ms = report.slot.index;
         if report.slot.index == 1499 {
             return;

@@ -1,4 +1,4 @@
-//! What a path does to flows, told as stories.
+//! Stories about paths and flows: conditions → run → check.
 
 use std::ops::ControlFlow;
 
@@ -28,7 +28,7 @@ fn cubic_fills_a_trace_of_known_rate() {
     assert!((mbps - 12.0).abs() < 0.1, "one packet of 1500 bytes per ms is 12 Mbit/s, not {mbps}");
     assert_eq!(notebook.capacity_bytes[0], 9_999 * 1500, "the capacity counts every chance once");
     let p95 = notebook.flows[0].queueing_delay_ms(0.95, 2.0, 10.0);
-    assert!((30.0..=62.0).contains(&p95), "60 packets are 60 ms of queue, not {p95}");
+    assert!((30.0..=62.0).contains(&p95), "60 packets are 60 ms of queue, not {p95} ms");
     std::fs::remove_file(file).unwrap();
 }
 
@@ -105,8 +105,8 @@ fn duplicates_and_disorder_on_both_wires_break_nothing() {
     for scheme in ["reno", "cubic", "bbr", "pbe"] {
         let (stats, notebook) = run(&scenario, scheme, 1);
         let flow = &notebook.flows[0];
-        assert!(stats.flows[0].duplicated > 20, "{scheme}: the wire duplicated");
-        assert!(flow.duplicates > 20, "{scheme}: the receiver knew duplicates");
+        assert!(stats.flows[0].duplicated > 20, "{scheme}: the wire should duplicate packets");
+        assert!(flow.duplicates > 20, "{scheme}: the receiver should recognise duplicates");
         assert!(
             flow.arrivals.windows(2).any(|two| two[1].number < two[0].number),
             "{scheme}: disorder arrived"
@@ -116,7 +116,11 @@ fn duplicates_and_disorder_on_both_wires_break_nothing() {
             flow.acked_bytes,
             "{scheme}: whole packets were acknowledged"
         );
-        assert!(flow.acked_bytes >= 1_200_000, "{scheme}: all of it arrived, {} bytes", flow.acked_bytes);
+        assert!(
+            flow.acked_bytes >= 1_200_000,
+            "{scheme}: all data should arrive, not {} bytes",
+            flow.acked_bytes
+        );
     }
 }
 
@@ -147,7 +151,7 @@ fn an_application_sends_when_as_fast_and_as_much_as_the_scenario_says() {
         |flow: &str| run(&scenario(&format!("{path}flow = [{flow}]")), "cubic", 1).1.flows.remove(0);
 
     let finite = arrived("{ rtt_ms = 40, bytes = 100000 }");
-    assert_eq!(finite.acked_bytes, 100_000, "a finite flow ends");
+    assert_eq!(finite.acked_bytes, 100_000, "a finite flow should send all its bytes");
 
     let limited = arrived("{ rtt_ms = 40, rate_mbps = 3 }");
     assert!((limited.mbps(1.0, 9.0) - 3.0).abs() < 0.05, "{} Mbit/s", limited.mbps(1.0, 9.0));
@@ -190,13 +194,13 @@ fn a_receiver_acknowledges_as_seldom_as_the_scenario_says() {
     for clock in ["", "device = [{ clock = { offset_ms = -5000, drift_ppm = 10000 } }]\n"] {
         let (stats, flow) = with("ack_every = 2", clock);
         let share = stats.acks as f64 / flow.arrivals.len() as f64;
-        assert!((0.49..0.52).contains(&share), "every second packet brings an ACK, not {share}");
-        assert!(flow.mbps(1.0, 4.0) > 19.5, "half the ACKs carry the same rate");
+        assert!((0.49..0.52).contains(&share), "there should be one ACK per two packets, not {share}");
+        assert!(flow.mbps(1.0, 4.0) > 19.5, "half as many ACKs should give the same rate");
 
-        // One packet each 100 ms never has a second one: its ACK waits as long as it may.
+        // With one packet every 100 ms, a second one never comes in time, so each ACK waits as long as allowed.
         let (stats, flow) = with("ack_every = 2, ack_delay_ms = 30, rate_mbps = 0.12", clock);
         let (acks, arrivals) = (stats.acks, flow.arrivals.len() as u64);
-        assert!(arrivals >= 38 && arrivals - acks <= 1, "{acks} ACKs of {arrivals} lonely packets");
+        assert!(arrivals >= 38 && arrivals - acks <= 1, "{acks} ACKs of {arrivals} single packets");
         let waits = flow.rtts_ms.iter().filter(|rtt| (69.0..72.0).contains(*rtt)).count();
         assert_eq!(waits, flow.rtts_ms.len(), "each was held back for 30 ms: {:?}", flow.rtts_ms);
     }
@@ -215,9 +219,12 @@ fn an_internet_bottleneck_comes_and_goes() {
     assert!((through.mbps(5.0, 8.0) - 8.0).abs() < 0.2, "{} Mbit/s through 8", through.mbps(5.0, 8.0));
     assert!(
         through.mbps(2.0, 4.0) > 20.0 && through.mbps(10.0, 12.0) > 20.0,
-        "and the cell's rate otherwise"
+        "at other times the flow should get the cell's rate"
     );
-    assert!((beside.mbps(5.0, 8.0) - 1.0).abs() < 0.1, "the flow beside the bottleneck does not notice");
+    assert!(
+        (beside.mbps(5.0, 8.0) - 1.0).abs() < 0.1,
+        "the flow that does not cross the bottleneck should not change"
+    );
 }
 
 #[test]
@@ -262,7 +269,7 @@ fn what_cannot_be_run_is_refused_with_file_key_and_remedy() {
     assert_eq!(
         refusal(&[("trace", hole_name), ("trace.allow_holes", "true")]),
         Ok(()),
-        "a hole may be meant"
+        "a hole may be intended"
     );
 
     let load = |text: &str| {
@@ -296,16 +303,20 @@ fn a_queue_marks_whom_asks_for_it_and_drops_nothing_of_it() {
     let threshold = internet("buffer.ecn_threshold_ms = 30");
     for scheme in ["cubic", "reno"] {
         let (_, deaf) = run(&codel, scheme, 1);
-        assert!(
-            deaf.flows[0].dropped > 0,
-            "{scheme}: CoDel has nothing but drops for who understands no marks"
-        );
+        assert!(deaf.flows[0].dropped > 0, "{scheme}: CoDel should drop packets of a flow without ECN");
         for (scenario, most_ms) in [(&codel, 25.0), (&threshold, 60.0)] {
             let (_, marked) = run(scenario, &format!("{scheme}:ecn=on"), 1);
             let flow = &marked.flows[0];
-            assert_eq!((flow.dropped, flow.declared_lost), (0, 0), "{scheme}: a mark costs no packet");
+            assert_eq!(
+                (flow.dropped, flow.declared_lost),
+                (0, 0),
+                "{scheme}: a mark should not cost a packet"
+            );
             let (mbps, p95) = (flow.mbps(4.0, 12.0), flow.queueing_delay_ms(0.95, 4.0, 12.0));
-            assert!(mbps > 16.0 && p95 < most_ms, "{scheme} obeys marks: {mbps} Mbit/s, {p95} ms at p95");
+            assert!(
+                mbps > 16.0 && p95 < most_ms,
+                "{scheme} should react to marks: {mbps} Mbit/s, {p95} ms at p95"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a phone sends, told as stories.
+//! Stories about data that a phone sends: conditions → run → check.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use airpace_sim::Scenario;
 mod common;
 use common::{run, scenario};
 
-/// A file that goes when the test ends.
+/// A file that is deleted when the test ends.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -32,7 +32,7 @@ impl Drop for Temporary {
     }
 }
 
-/// A chance per millisecond: 12 Mbit/s.
+/// One chance per millisecond: 12 Mbit/s.
 fn steady_trace(name: &str) -> Temporary {
     Temporary::new(name, &(1..=1000).map(|ms| format!("{ms}\n")).collect::<String>())
 }
@@ -49,11 +49,11 @@ fn a_phone_fills_a_recorded_uplink() {
     let (_, notebook) = run(&scenario, "cubic", 1);
     let flow = &notebook.flows[0];
     assert!((flow.mbps(2.0, 10.0) - 12.0).abs() < 0.1, "{} Mbit/s", flow.mbps(2.0, 10.0));
-    assert!(notebook.capacity_bytes.is_empty(), "nothing is told of a direction that nobody uses");
+    assert!(notebook.capacity_bytes.is_empty(), "a direction without flows should have no capacity events");
     assert_eq!(notebook.uplink_capacity_bytes[0], 9_999 * 1500, "the capacity counts every chance once");
     assert!((40.0..41.1).contains(&flow.least_rtt_ms()), "{} ms", flow.least_rtt_ms());
     let p95 = flow.queueing_delay_ms(0.95, 2.0, 10.0);
-    assert!((30.0..=62.0).contains(&p95), "60 packets in the phone are 60 ms of queue, not {p95}");
+    assert!((30.0..=62.0).contains(&p95), "60 packets in the phone are 60 ms of queue, not {p95} ms");
 
     let (_, notebook) = run(&scenario, "oracle", 1);
     let flow = &notebook.flows[0];
@@ -76,7 +76,7 @@ fn both_directions_of_the_internet_have_a_queue_of_their_own() {
     }
 }
 
-/// A phone near enough for 23 Mbit/s on the uplink of this cell.
+/// A phone near enough to get 23 Mbit/s on the uplink of this cell.
 const CELL: &str = "cell.prbs = 50\ndevice = [{ radio.channel.sinr_db = 20 }]\n";
 
 #[test]
@@ -86,20 +86,20 @@ fn a_lone_packet_asks_twice_before_it_may_go() {
         let text = format!("duration_s = 12\n{CELL}cell.uplink.sr_period_ms = {sr_period_ms}\n{rare}");
         let (_, notebook) = run(&scenario(&text), "reno", 1);
         let waits: Vec<f64> = notebook.flows[0].arrivals.iter().map(|it| it.queueing_delay_ms).collect();
-        assert!(waits.len() > 25, "a packet each 0.4 s");
+        assert!(waits.len() > 25, "there is one packet every 0.4 s");
         let least = waits.iter().copied().fold(f64::INFINITY, f64::min);
         (least, waits.iter().copied().fold(0.0, f64::max), notebook.flows[0].least_rtt_ms())
     };
-    // Request to grant, grant to block with a buffer status report, report to grant, grant to block: four subframes each;
-    // the last is part of the empty path. A lost block costs eight more.
+    // Request to grant, grant to block with a buffer status report, report to grant, grant to block: four subframes
+    // each. The last step is part of the empty path. A lost block costs eight subframes more.
     let (least, most, rtt_ms) = waits(1);
     assert!((12.0..18.0).contains(&least) && most <= least + 17.0, "{least} to {most} ms");
-    assert!(
-        (rtt_ms - 40.0 - least).abs() < 0.1,
-        "the wait is all that is added to the round trip: {rtt_ms} ms"
-    );
+    assert!((rtt_ms - 40.0 - least).abs() < 0.1, "only the wait is added to the round trip: {rtt_ms} ms");
     let (_, most, _) = waits(40);
-    assert!(most > 30.0, "who may ask every 40 ms only waits for that too: {most} ms");
+    assert!(
+        most > 30.0,
+        "with one opportunity every 40 ms, a packet also waits for the opportunity: {most} ms"
+    );
 }
 
 #[test]
@@ -109,14 +109,17 @@ fn a_bulk_upload_fills_the_uplink() {
         let (_, notebook) = run(&scenario, scheme, 1);
         let flow = notebook.flows[0].clone();
         let capacity_mbps = notebook.uplink_capacity_bytes[0] as f64 * 8e-6 / 10.0;
-        assert!((15.0..30.0).contains(&capacity_mbps), "half of a downlink's or more: {capacity_mbps}");
+        assert!(
+            (15.0..30.0).contains(&capacity_mbps),
+            "the uplink has half of a downlink's capacity or more: {capacity_mbps}"
+        );
         assert!(notebook.capacity_bytes.is_empty(), "the phone receives nothing");
         (flow.mbps(1.0, 10.0) / capacity_mbps, flow.queueing_delay_ms(0.95, 1.0, 10.0))
     };
     let (used, cubic_ms) = carried("cubic");
-    assert!((0.97..1.02).contains(&used), "cubic carries {used} of what there is");
+    assert!((0.97..1.02).contains(&used), "cubic carries {used} of the capacity");
     let (used, oracle_ms) = carried("oracle");
-    assert!(used > 0.95, "the Oracle keeps waiting what grants take, and carries {used}");
+    assert!(used > 0.95, "the Oracle carries {used} of the capacity");
     assert!(oracle_ms < 30.0 && oracle_ms < 0.2 * cubic_ms, "{oracle_ms} ms against cubic's {cubic_ms}");
 }
 
@@ -128,7 +131,7 @@ fn acks_that_cross_the_cell_wait_for_grants_and_come_in_bunches() {
     };
     let rare = flow("rate_mbps = 0.03, acks = 'cell'");
     let over_wire = flow("rate_mbps = 0.03");
-    // Ask and be granted a block that holds the ACK; asking again is for what needs more.
+    // The phone asks, and is granted a block that holds the ACK. It would have to ask again only for more data.
     let added = rare.least_rtt_ms() - over_wire.least_rtt_ms();
     assert!((5.0..16.0).contains(&added), "a lone ACK waits {added} ms for its grant");
 
@@ -152,7 +155,7 @@ fn acks_that_cross_the_cell_wait_for_grants_and_come_in_bunches() {
     assert!((40.0..70.0).contains(&upload.least_rtt_ms()), "{} ms", upload.least_rtt_ms());
     assert!(
         upload.mbps(1.0, 6.0) > 15.0,
-        "an upload whose ACKs cross the downlink: {}",
+        "an upload whose ACKs cross the downlink gets {}",
         upload.mbps(1.0, 6.0)
     );
 }
@@ -165,7 +168,7 @@ fn a_phone_that_sends_and_receives_does_both_as_if_it_did_one() {
         let (_, both) = run(&with(&format!("{down}, {up}")), scheme, 1);
         let (_, only_down) = run(&with(down), scheme, 1);
         let (_, only_up) = run(&with(up), scheme, 1);
-        assert_eq!(both.capacity_bytes, only_down.capacity_bytes, "{scheme}: the downlink is what it was");
+        assert_eq!(both.capacity_bytes, only_down.capacity_bytes, "{scheme}: the downlink should not change");
         for (beside, alone) in [(&both.flows[0], &only_down.flows[0]), (&both.flows[1], &only_up.flows[0])] {
             let (beside, alone) = (beside.mbps(1.0, 6.0), alone.mbps(1.0, 6.0));
             assert!((beside / alone - 1.0).abs() < 0.03, "{scheme}: {beside} Mbit/s beside, {alone} alone");
@@ -185,13 +188,16 @@ fn a_kpi_trace_says_what_the_modem_was_granted() {
             trace.name(),
             kpi.name()
         );
-        // The paper's window is bandwidth × RTT to the letter: it shows what the bandwidth is.
+        // The paper's window is exactly bandwidth × RTT, so the flow's rate shows the bandwidth.
         run(&scenario(&text), "biscay@paper", 1).1.flows.remove(0).mbps(from_s, to_s)
     };
     let all = sent("0,12\n", 2.0, 8.0);
-    assert!(all > 11.0, "the modem tells what the link carries, and all of it is used: {all} Mbit/s");
+    assert!(all > 11.0, "the modem reports the link's full rate, and all of it should be used: {all} Mbit/s");
     let half = sent("0,6\n", 2.0, 8.0);
-    assert!((5.0..6.5).contains(&half), "what the modem does not tell is not used: {half} Mbit/s");
+    assert!(
+        (5.0..6.5).contains(&half),
+        "the modem reports half of the rate, and no more should be used: {half} Mbit/s"
+    );
 }
 
 #[test]
@@ -211,7 +217,7 @@ fn a_made_trace_and_its_kpis_are_those_that_the_commands_write() {
     assert_eq!(
         made,
         with(&format!("file = '{}', kpi_every_ms = 100", file.name())),
-        "a file may have its own made"
+        "a KPI trace can be made from a trace file, too"
     );
     assert_ne!(made, with("synth = { rate_mbps = 20, seconds = 30, seed = 17 }, kpi_every_ms = 100"));
     assert_ne!(made, with("synth = { rate_mbps = 20, seconds = 30, seed = 16 }, kpi_every_ms = 1000"));
@@ -252,9 +258,16 @@ fn impaired_wires_behind_the_bottleneck_break_nothing() {
     for scheme in ["cubic", "bbr", "pbe"] {
         let (stats, notebook) = run(&scenario, scheme, 1);
         let flow = &notebook.flows[0];
-        assert!(stats.flows[0].wire_loss > 0 && stats.flows[0].duplicated > 20, "{scheme}: the wire is bad");
-        assert!(flow.duplicates > 20, "{scheme}: the server knows duplicates");
-        assert!(flow.acked_bytes >= 1_200_000, "{scheme}: all of it arrived, {} bytes", flow.acked_bytes);
+        assert!(
+            stats.flows[0].wire_loss > 0 && stats.flows[0].duplicated > 20,
+            "{scheme}: the wire should lose and duplicate packets"
+        );
+        assert!(flow.duplicates > 20, "{scheme}: the server should recognise duplicates");
+        assert!(
+            flow.acked_bytes >= 1_200_000,
+            "{scheme}: all data should arrive, not {} bytes",
+            flow.acked_bytes
+        );
     }
 }
 

@@ -6,14 +6,14 @@ mod watched;
 use line::{Line, jain};
 use watched::{Look, Watched};
 
-/// What `scheme` gets alone in 30 s; its start takes less than ten.
+/// What `scheme` does alone in 30 s; its start takes less than ten.
 fn settled(scheme: &str, line: &Line) -> Watched {
     line.alone(scheme, 30.0)
 }
 
 const SETTLED: std::ops::Range<f64> = 10.0..30.0;
 
-/// How far the present rate is from the one around which it is tried.
+/// How far the present rate is from the rate around which trials are made.
 fn off(look: &Look) -> f64 {
     look.pacing_mbps / look.value("base_mbps") - 1.0
 }
@@ -27,7 +27,7 @@ fn it_doubles_until_delay_grows_and_looks_twice() {
     let halvings = rates[1..].windows(2).filter(|pair| pair[1] < pair[0]).count();
     assert_eq!(halvings, 1, "the first fall without loss may be noise: it is tried once more: {rates:?}");
     let doubled = rates[1..].windows(2).filter(|pair| (pair[1] / pair[0] - 2.0).abs() < 1e-6).count();
-    assert_eq!(doubled, rates.len() - 3, "all else is doubling: {rates:?}");
+    assert_eq!(doubled, rates.len() - 3, "all other steps should double the rate: {rates:?}");
     let after = vivace.looks[ends].value("base_mbps");
     assert!((9.0..21.0).contains(&after), "it goes back to the last rate that was better: {after}");
 }
@@ -53,7 +53,7 @@ fn a_flip_of_the_gradient_brings_trials_back() {
         match pair[1].state.as_str() {
             "Probing" => {
                 probing += 1;
-                // As it enters the state, the rate is the last one of the moves.
+                // At the moment when the flow enters the state, the rate is still the last one of the moves.
                 let rests = pair[0].state == "Probing";
                 assert!(
                     !rests || off(pair[1]).abs() < 0.15,
@@ -65,7 +65,7 @@ fn a_flip_of_the_gradient_brings_trials_back() {
             state => panic!("{state} is over"),
         }
     }
-    assert!(probing > 100 && moving > 100, "{probing} and {moving} of a thousand looks and more");
+    assert!(probing > 100 && moving > 100, "{probing} looks while probing, {moving} while moving");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn two_flows_become_equal() {
 
 #[test]
 fn it_follows_a_fall_of_the_rate_and_drains_what_that_queued() {
-    // The buffer holds so many bytes, whatever the rate.
+    // The buffer has a fixed number of bytes, independent of the rate.
     let line = Line { later: vec![(10.0, 10.0)], ..Line::new(40.0, 40.0, 300.0) };
     let seen = line.alone("vivace", 45.0);
     let (mbps, mean) = (seen.mbps(35.0..45.0), seen.queueing_mean_ms(35.0..45.0));

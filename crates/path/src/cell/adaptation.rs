@@ -1,8 +1,8 @@
-//! Link adaptation: what the device reports of its channel, late and coarse, and the MCS that the base station
-//! makes of it.
+//! Link adaptation: the device's channel reports, which are late and coarse, and the MCS that the base station derives
+//! from them.
 //!
-//! SINR (+ estimation noise) → CQI, 4 bits, every `cqi_period_ms` → `cqi_delay_ms` later at the base station → the
-//! SINR that the CQI stands for + the outer loop's offset → highest MCS whose block errors stay within the target.
+//! SINR (+ estimation noise) → CQI, 4 bits, every `cqi_period_ms` → at the base station `cqi_delay_ms` later → the SINR
+//! that the CQI stands for + the outer loop's offset → the highest MCS whose block errors stay within the target.
 
 use std::collections::VecDeque;
 
@@ -32,32 +32,32 @@ pub enum CqiScope {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdaptationConfig {
-    /// Whether the MCS and CQI tables are those with 256QAM.
+    /// Whether MCS and CQI use the tables with 256QAM.
     pub qam256: bool,
-    /// What reports describe.
+    /// What CQI reports describe.
     pub cqi_scope: CqiScope,
     /// Subframes between reports.
     pub cqi_period_ms: u32,
     /// Subframes from the measurement to its first use.
     ///
-    /// Chosen: 6; 4 from reference to report and 1…4 in the base station make 6…8.
+    /// Chosen: 6. The device takes 4 subframes from reference to report, and the base station 1…4, which makes 6…8.
     pub cqi_delay_ms: u32,
     /// Standard deviation of the measured SINR's error in dB.
     pub measurement_sigma_db: f64,
-    /// Whether the outer loop corrects the CQI by the errors of first transmissions. Without effect unless errors
-    /// follow the SINR (`BlerModel::Sinr`): a lower MCS would not help.
+    /// Whether the outer loop corrects the CQI by the errors of first transmissions. It has no effect unless errors
+    /// follow the SINR (`BlerModel::Sinr`), because otherwise a lower MCS would not help.
     pub outer_loop: bool,
-    /// Share of first transmissions that the outer loop lets be lost.
+    /// Share of first transmissions that the outer loop allows to be lost.
     pub outer_loop_target: f64,
-    /// What a lost first transmission takes from the SINR, in dB. A received one gives step · target / (1 - target).
+    /// How many dB a lost first transmission takes off the SINR. A received one adds step · target / (1 - target).
     pub outer_loop_step_db: f64,
-    /// Least offset in dB.
+    /// Lowest offset in dB.
     pub outer_loop_min_db: f64,
-    /// Largest offset in dB.
+    /// Highest offset in dB.
     pub outer_loop_max_db: f64,
-    /// Ports of cell-specific reference signals (1, 2 or 4), which with the CFI bound the MCS.
+    /// Ports of cell-specific reference signals (1, 2 or 4). Together with the CFI they limit the MCS.
     pub antenna_ports: u8,
-    /// As ns-3 LENA does it: its CQI switching points, every second MCS, no outer loop, no bound by the CFI.
+    /// Whether to imitate ns-3 LENA: its CQI switching points, every second MCS, no outer loop, no limit by the CFI.
     pub lena_compat: bool,
 }
 
@@ -87,9 +87,8 @@ impl AdaptationConfig {
     }
 
     /// The plan of this link adaptation.
-    ///
     /// # Errors
-    /// What cannot be, with the key and the remedy.
+    /// A configuration that cannot be built, with the key and the remedy.
     pub fn plan(&self) -> Result<AdaptationPlan, ConfigError> {
         self.check()?;
         Ok(AdaptationPlan { config: self.clone() })
@@ -126,32 +125,32 @@ impl AdaptationConfig {
     }
 }
 
-/// Link adaptation that can be built, as often as one likes.
+/// Link adaptation that can be built any number of times.
 #[derive(Clone, Debug)]
 pub struct AdaptationPlan {
     config: AdaptationConfig,
 }
 
 impl AdaptationPlan {
-    /// What it was made from.
+    /// The configuration that the plan was made from.
     pub fn config(&self) -> &AdaptationConfig {
         &self.config
     }
 }
 
-/// Link adaptation of one device on one carrier: the device's reports and the base station's choice.
+/// Link adaptation of one device on one carrier: the device's reports and the base station's choice of MCS.
 #[derive(Clone, Debug)]
 pub struct LinkAdaptation {
     config: AdaptationConfig,
     grid: Grid,
     tables: Thresholds,
     subband_prbs: u16,
-    /// The outer loop is on, and errors follow the SINR.
+    /// Whether the outer loop is on and errors follow the SINR.
     outer_loop: bool,
-    /// Subframe within the period at which this device reports.
+    /// The subframe within the period in which this device reports.
     phase: u64,
     last_measured: Option<u64>,
-    /// Reports under way, with the subframe from which they are known.
+    /// Reports under way, with the subframe from which the base station can use them.
     under_way: VecDeque<(u64, Report)>,
     report: Report,
     outer: OuterLoop,
@@ -167,7 +166,7 @@ struct Report {
 }
 
 impl LinkAdaptation {
-    /// Link adaptation on a carrier of this grid; `rng` gives the measurement's noise and the reports' phase.
+    /// Link adaptation on a carrier of this grid. The measurement noise and the reports' phase come from `rng`.
     pub fn new(plan: &AdaptationPlan, bler: &Bler, grid: Grid, mut rng: Rng) -> LinkAdaptation {
         let config = &plan.config;
         let phase = if config.lena_compat { 0 } else { rng.below(u64::from(config.cqi_period_ms)) };
@@ -186,10 +185,10 @@ impl LinkAdaptation {
         }
     }
 
-    /// Brings reports up to a subframe: measures `channel` if a report is due and puts those into use that have
-    /// arrived. To be called once in every subframe, before choosing an MCS.
+    /// Brings the reports up to a subframe: measures `channel` if a report is due, and puts reports that have arrived
+    /// into use. Call it once in every subframe, before choosing an MCS.
     ///
-    /// The first report is used at once: it came with the attachment.
+    /// The first report is used at once, because the device sent it when it attached.
     pub fn update(&mut self, subframe: u64, channel: &mut Channel) {
         if self.last_measured.is_none() {
             self.last_measured = Some(subframe);
@@ -222,12 +221,12 @@ impl LinkAdaptation {
         self.mcs_of(self.report.wideband, cfi)
     }
 
-    /// The MCS that RBG `index` alone would get, by which schedulers compare users.
+    /// The MCS that RBG `index` alone would get. Schedulers compare users by it.
     pub fn rbg_mcs(&self, index: u16, cfi: u8) -> Option<u8> {
         self.mcs_of(self.rbg_cqi(index), cfi)
     }
 
-    /// The MCS for an allocation: of the effective SINR over what was reported for its PRBs.
+    /// The MCS for an allocation, from the effective SINR of the reports for its PRBs.
     pub fn mcs_on(&self, prbs: PrbSet, cfi: u8) -> Option<u8> {
         if self.report.subbands.is_empty() {
             return self.mcs(cfi);
@@ -244,7 +243,7 @@ impl LinkAdaptation {
         Some(self.tables.highest_mcs(sinr_db + self.offset_db()).min(self.tables.cap(cfi)))
     }
 
-    /// The outer loop hears whether a *first* transmission, sent in subframe `sent`, was received.
+    /// Tells the outer loop whether a *first* transmission, sent in subframe `sent`, was received.
     pub fn on_first_transmission(&mut self, sent: u64, received: bool) {
         if self.outer_loop {
             self.outer.on_first_transmission(sent, received);
@@ -256,7 +255,7 @@ impl LinkAdaptation {
         if self.outer_loop { self.outer.offset_db } else { 0.0 }
     }
 
-    /// Forgets reports and corrections, as after a handover.
+    /// Discards reports and corrections, as after a handover.
     pub fn reset(&mut self) {
         self.last_measured = None;
         self.under_way.clear();
@@ -274,7 +273,7 @@ impl LinkAdaptation {
             return None;
         }
         if self.config.lena_compat {
-            // Even MCS only, up to 28 whatever the CFI.
+            // Even MCSs only, up to 28, with any CFI.
             return Some(2 * (cqi - 1));
         }
         let sinr_db = self.tables.sinr_db_of(cqi) + self.offset_db();
@@ -304,11 +303,11 @@ impl LinkAdaptation {
 
 /// Corrects the reported SINR until the wanted share of first transmissions is lost.
 ///
-/// Where the channel stands still, its curve is a cliff: a plain loop would try the next MCS, and lose a round trip
-/// of blocks, for ever. So from the second such attempt under the same CQI on, the offset is held below the one
-/// that failed, twice as long after every further failure.
+/// On a constant channel, the error curve is as steep as a cliff. A plain outer loop would try the next MCS again and
+/// again, and each time lose the blocks of a round trip. So after the second failed attempt under the same CQI, the
+/// offset is held below the one that failed, and twice as long after every further failure.
 ///
-/// Chosen: the hold; where the channel moves, so does the CQI, and the loop is the usual one.
+/// Chosen: the hold. On a channel that changes, the CQI changes too, and the loop behaves like the usual one.
 #[derive(Clone, Debug)]
 pub(super) struct OuterLoop {
     offset_db: f64,
@@ -318,18 +317,18 @@ pub(super) struct OuterLoop {
     most_db: f64,
     /// Offsets with which the latest subframes were sent.
     sent_with_db: [f64; FEEDBACK_MS as usize],
-    /// Losses of blocks sent up to here belong to the latest attempt.
+    /// Losses of blocks sent up to this subframe belong to the latest attempt.
     attempt_ends: Option<u64>,
     /// Attempts that failed since the CQI changed.
     failed_attempts: u32,
     hold: Option<Hold>,
 }
 
-/// An offset not to be exceeded yet.
+/// An offset that may not be exceeded yet.
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     at_db: f64,
-    /// Blocks to be received before it may be exceeded: in all, and still.
+    /// Blocks to be received before the offset may be exceeded: in total, and still missing.
     patience: u32,
     left: u32,
 }
@@ -350,18 +349,18 @@ impl OuterLoop {
         }
     }
 
-    /// What is chosen in this subframe is chosen with the present offset.
+    /// Records the present offset for the blocks that are chosen in this subframe.
     pub(super) fn subframe_begins(&mut self, subframe: u64) {
         self.sent_with_db[(subframe % FEEDBACK_MS) as usize] = self.offset_db;
     }
 
-    /// The channel is another one: what failed may succeed.
+    /// Call it when the channel has changed: an MCS that failed may now succeed.
     pub(super) fn channel_changed(&mut self) {
         self.failed_attempts = 0;
         self.hold = None;
     }
 
-    /// A block chosen in subframe `sent`, at most [`FEEDBACK_MS`] ago, was received or not.
+    /// Takes in whether a block chosen in subframe `sent`, at most [`FEEDBACK_MS`] ago, was received.
     pub(super) fn on_first_transmission(&mut self, sent: u64, received: bool) {
         if received {
             self.rise()
@@ -371,7 +370,7 @@ impl OuterLoop {
         self.offset_db = self.offset_db.clamp(self.least_db, self.most_db);
     }
 
-    /// What it adds to the SINR, in dB.
+    /// The offset added to the SINR, in dB.
     pub(super) fn offset_db(&self) -> f64 {
         self.offset_db
     }
@@ -395,7 +394,7 @@ impl OuterLoop {
         }
         let failed_db = self.sent_with_db[(sent % FEEDBACK_MS) as usize];
         let patience = match self.hold {
-            // Of what was held to be safe, every loss counts.
+            // An offset within the hold was believed safe, so every loss counts.
             Some(hold) if failed_db <= hold.at_db => None,
             Some(hold) => Some((2 * hold.patience).min(MOST_PATIENCE)),
             None if self.failed_attempts < 2 => None,
@@ -405,34 +404,34 @@ impl OuterLoop {
             self.offset_db -= self.down_db;
         }
         if let (Some(patience), true) = (patience, new_attempt) {
-            // Two codewords may have raised it twice since the subframe before.
+            // Two codewords may have raised the offset twice since the subframe before.
             self.hold = Some(Hold { at_db: failed_db - 2.0 * self.up_db, patience, left: patience });
         }
     }
 }
 
-/// Subframes after which every block chosen before a loss was known has been sent.
+/// After so many subframes, every block chosen before a loss was known has been sent.
 const FEEDBACK_MS: u64 = 8;
 
-/// Received blocks before a hold ends, at first and at most.
+/// Received blocks before a hold ends: the first hold, and the longest.
 const LEAST_PATIENCE: u32 = 16;
 const MOST_PATIENCE: u32 = 4096;
 
-/// SINR thresholds in dB of CQIs and MCSs, with the bounds that the CFI sets.
+/// SINR thresholds in dB of CQIs and MCSs, with the limits that the CFI sets.
 #[derive(Clone, Debug)]
 struct Thresholds {
-    /// Of CQI 1…15.
+    /// For CQI 1…15.
     cqi_db: [f64; 15],
-    /// Of MCS 0…28 (or 27).
+    /// For MCS 0…28 (or 27).
     mcs_db: Vec<f64>,
-    /// Modulation of CQI 1…15's MCS.
+    /// Modulation of the MCS of CQI 1…15.
     cqi_modulation: [Modulation; 15],
-    /// Highest MCS under CFI 1…3.
+    /// Highest MCS for CFI 1…3.
     caps: [u8; 3],
 }
 
 impl Thresholds {
-    /// CQI = highest index whose block errors are at most 10 % on the reference resource.
+    /// The CQI is the highest index whose block errors are at most 10 % on the reference resource.
     ///
     /// Source: TS 36.213 §7.2.3
     fn new(config: &AdaptationConfig, bler: &Bler, grid: Grid) -> Thresholds {
@@ -456,7 +455,7 @@ impl Thresholds {
         }
     }
 
-    /// The highest CQI that this SINR, over these PRBs and off by an error, supports; 0 if none.
+    /// The highest CQI that the SINR over these PRBs supports when the measurement is off by `error_db`; 0 if none.
     fn cqi(&self, snapshot: &Snapshot<'_>, prbs: PrbSet, error_db: f64) -> u8 {
         let mut cqi = 15;
         let mut modulation = self.cqi_modulation[14];
@@ -475,7 +474,7 @@ impl Thresholds {
         cqi as u8
     }
 
-    /// The SINR in dB that a CQI vouches for.
+    /// The lowest SINR in dB for which a device reports this CQI.
     fn sinr_db_of(&self, cqi: u8) -> f64 {
         match cqi {
             0 => SINR_FLOOR_DB,
@@ -489,7 +488,7 @@ impl Thresholds {
 
     /// The highest MCS whose threshold the SINR reaches; 0 if it reaches none.
     fn highest_mcs(&self, sinr_db: f64) -> u8 {
-        // Thresholds carry the rounding of their inverse; a hair's breadth must not cost an MCS.
+        // Thresholds carry the rounding error of their inversion; such a tiny difference must not cost an MCS.
         let reached = self.mcs_db.partition_point(|&threshold_db| threshold_db <= sinr_db + 1e-9);
         (reached.max(1) - 1) as u8
     }
@@ -499,7 +498,7 @@ impl Thresholds {
     }
 }
 
-/// The MCS that answers each CQI 1…15: of its modulation, with the code rate nearest to it.
+/// The MCS for each CQI 1…15: it has the CQI's modulation, and the code rate nearest to the CQI's.
 fn mcs_of_cqi(table: McsTable) -> [u8; 15] {
     match table {
         McsTable::Qam64 => [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28],
@@ -509,12 +508,13 @@ fn mcs_of_cqi(table: McsTable) -> [u8; 15] {
 
 /// The block by which thresholds are defined.
 ///
-/// Chosen: 50 PRB pairs; the standard's reference resource is the whole band, which moves them by 0.2 dB at most.
+/// Chosen: 50 PRB pairs. The standard's reference resource is the whole band, which shifts thresholds by at most 0.2
+/// dB.
 fn reference_block(table: McsTable, mcs: u8) -> Block {
     Block { table, mcs, bits: table.tbs(mcs, 50, 1).unwrap_or(Bits::ZERO) }
 }
 
-/// PRB pairs of a subband; carriers of up to 6 have none but the whole band.
+/// PRB pairs of a subband. On carriers of up to 6 PRB pairs, the only subband is the whole band.
 ///
 /// Source: TS 36.213 §7.2.1 Table 7.2.1-3
 const fn subband_prbs(carrier_prbs: u16) -> u16 {
@@ -526,8 +526,8 @@ const fn subband_prbs(carrier_prbs: u16) -> u16 {
     }
 }
 
-/// SINR in dB from which LENA reports CQI 1…15 of the whole band: as for an RBG, the highest CQI below the first
-/// MCS that fails, which takes MCS 2k - 1 for CQI k, but judged on a block of the whole band, whose curve is steeper.
+/// SINR in dB from which LENA reports CQI 1…15 of the whole band. As for an RBG, LENA takes the highest CQI below the
+/// first MCS that fails, with MCS 2k - 1 for CQI k. But it tests a block of the whole band, whose curve is steeper.
 ///
 /// Source: our measurements of ns-3.37 (round robin, which reads this CQI, gives MCS 8 at 2 dB where the schedulers
 /// that read RBGs' give 6)

@@ -1,5 +1,5 @@
-//! Users that are not devices of the scenario, on one carrier: those that only exchange control messages, those
-//! that download something now and then, and those whose data never ends.
+//! Users on one carrier that are not devices of the scenario: users that only exchange control messages, users that
+//! download something now and then, and users whose data never ends.
 //!
 //! Source: PBE-CC §4.2.1 and §6.1 for how many there are and how few PRBs they use
 
@@ -9,7 +9,7 @@ use airpace_radio::Rnti;
 use super::config::BackgroundConfig;
 use super::user::Session;
 
-/// Control-only users of one carrier: they appear for one subframe each, again and again.
+/// Control-only users of one carrier: each appears for one subframe, and new ones keep coming.
 #[derive(Debug)]
 pub(super) struct Control {
     per_subframe: f64,
@@ -31,7 +31,7 @@ impl Control {
         Control { per_subframe: config.control_per_second() / 1000.0, rntis, waiting: Vec::new(), rng }
     }
 
-    /// Draws who appears in this subframe.
+    /// Draws the control-only users that appear in this subframe.
     ///
     /// Source: PBE-CC §4.2.1 (70 % of control-only users are given exactly four PRBs, the rest fewer; Poisson is
     /// Chosen)
@@ -57,8 +57,8 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Arrivals that ask for `load` of the carrier on average: as many as their mean size and the mean cost of a
-    /// bit (`prbs_per_bit`, over the places that they may take) allow.
+    /// Arrivals that ask for `load` of the carrier on average. The rate follows from the mean size of a download and
+    /// the mean cost of a bit (`prbs_per_bit`, averaged over the places that downloads may take).
     pub(super) fn new(config: &BackgroundConfig, carrier_prbs: u16, prbs_per_bit: f64, rng: Rng) -> Arrivals {
         let mean_bits = config.mean_kilobytes * 8e3;
         let per_subframe = config.load() * f64::from(carrier_prbs) / (mean_bits * prbs_per_bit);
@@ -69,12 +69,12 @@ impl Arrivals {
         Arrivals { per_subframe, mean_bits, bits_per_subframe, rng }
     }
 
-    /// How many arrive in this subframe.
+    /// How many downloads arrive in this subframe.
     pub(super) fn count(&mut self) -> u32 {
         if self.per_subframe > 0.0 { self.rng.poisson(self.per_subframe.min(20.0)) } else { 0 }
     }
 
-    /// One download, and which of `places` free places it takes.
+    /// One download, and which of the `places` free places it takes.
     pub(super) fn session(&mut self, places: usize) -> (Session, usize) {
         let to_come = libm::ceil(self.rng.exponential(self.mean_bits)).max(8.0) as u64;
         let place = self.rng.below(places as u64) as usize;
@@ -84,8 +84,8 @@ impl Arrivals {
 
 /// SINRs of `count` background users in dB, spread evenly over their distribution, in random order.
 ///
-/// Chosen: even spreading, so that a few users represent the distribution whatever the seed; nobody below 0 dB, who
-/// would have gone to another cell.
+/// Chosen: even spreading, so that a few users represent the distribution with any seed. No user is below 0 dB, because
+/// such a user would have gone to another cell.
 pub(super) fn sinrs_db(config: &BackgroundConfig, count: usize, streams: &Streams, name: &str) -> Vec<f64> {
     let mut rng = streams.stream(name);
     let mut draws: Vec<f64> = (0..count * 16).map(|_| rng.normal()).collect();
@@ -97,7 +97,7 @@ pub(super) fn sinrs_db(config: &BackgroundConfig, count: usize, streams: &Stream
     sinrs_db
 }
 
-/// Radio network temporary identifiers, each given once (until 65,463 were).
+/// C-RNTIs, each given once until all 65,463 are used.
 #[derive(Debug)]
 pub(super) struct Rntis {
     next: u64,
@@ -108,9 +108,9 @@ impl Rntis {
         Rntis { next: rng.below(COUNT) }
     }
 
-    /// A C-RNTI that nobody has.
+    /// A C-RNTI that no user has.
     pub(super) fn assign(&mut self) -> Rnti {
-        // The stride shares no factor with the count, so all are used before one is used again.
+        // The stride has no common factor with the count, so all C-RNTIs are used before one is used again.
         self.next = (self.next + 7919) % COUNT;
         Rnti(FIRST + self.next as u16)
     }

@@ -2,7 +2,7 @@
 //!
 //! Per-RBG SINRs → effective SINR ([`information`]) → curve of one code block of this MCS and size → all `C` code
 //! blocks of the transport block, `1 - (1 - p)^C`. A retransmission is judged by what the soft buffer holds
-//! ([`SoftBuffer`]). The paper's model, which knows no SINR, is an alternative ([`BlerModel::Pbe`]).
+//! ([`SoftBuffer`]). The paper's model, which does not use the SINR, is an alternative ([`BlerModel::Pbe`]).
 
 use airpace_core::Bits;
 use airpace_core::tables::Modulation;
@@ -36,10 +36,11 @@ pub enum BlerModel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Combining {
-    /// The same bits again: SINRs add, +3.0, +4.8 and +6.0 dB after 2, 3 and 4 equal transmissions.
+    /// The same bits are sent again: SINRs add up, by +3.0, +4.8 and +6.0 dB after 2, 3 and 4 equal transmissions.
     #[default]
     Chase,
-    /// New parity bits first: information adds as far as the rate 1/3 mother code has new bits, SINRs beyond.
+    /// New parity bits are sent first. Information adds up as long as the rate 1/3 mother code has new bits; after
+    /// that, SINRs add up.
     IncrementalRedundancy,
 }
 
@@ -47,15 +48,16 @@ pub enum Combining {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BlerConfig {
-    /// What decides.
+    /// What decides whether a block is lost.
     pub model: BlerModel,
     /// Bit error probability of the `pbe` model.
     ///
     /// Chosen: 3e-6, the middle of the paper's three curves.
     pub pbe_bit_error_rate: f64,
-    /// In the `pbe` model, error probability of a retransmission over that of the first transmission.
+    /// In the `pbe` model, error probability of a retransmission divided by that of the first transmission.
     ///
-    /// Chosen: 0.1, for combining, of which the paper says nothing; 1.0 is its independent errors to the letter.
+    /// Chosen: 0.1, to account for combining, which the paper does not mention; 1.0 gives the paper's independent
+    /// errors literally.
     pub pbe_retransmission_factor: f64,
     /// How much more SINR in dB a real receiver needs than the curves say (`sinr` model).
     ///
@@ -77,10 +79,10 @@ impl Default for BlerConfig {
     }
 }
 
-/// A transport block as the decoder sees it.
+/// A transport block, as far as the error model needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The table of its MCS.
+    /// The table that its MCS is from.
     pub table: McsTable,
     /// MCS of its first transmission.
     pub mcs: u8,
@@ -95,17 +97,17 @@ impl Block {
     }
 }
 
-/// What a receiver holds of one block: the energy and the information of its transmissions so far.
+/// What a receiver's soft buffer holds of one block: energy and information of its transmissions so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SoftBuffer {
     transmissions: u8,
-    /// SINR of all transmissions added up.
+    /// The SINRs of all transmissions added up.
     sinr_db: f64,
     information: f64,
 }
 
 impl SoftBuffer {
-    /// Adds a transmission received at this effective SINR, by a block of this modulation.
+    /// Adds a transmission that was received at this effective SINR, of a block with this modulation.
     pub fn add(&mut self, modulation: Modulation, sinr_db: f64) {
         let linear = |db: f64| libm::pow(10.0, db / 10.0);
         self.sinr_db = match self.transmissions {
@@ -116,13 +118,13 @@ impl SoftBuffer {
         self.information += mutual_information(modulation, sinr_db);
     }
 
-    /// How many transmissions it holds.
+    /// How many transmissions the buffer holds.
     pub fn transmissions(&self) -> u8 {
         self.transmissions
     }
 }
 
-/// The error model of a cell: built once, asked for every transport block.
+/// The error model of a cell. It is built once and used for every transport block.
 #[derive(Clone, Debug)]
 pub struct Bler {
     config: BlerConfig,
@@ -149,7 +151,7 @@ impl Bler {
         Ok(Bler { config: config.clone(), curves: all_curves(), log_of_bit_success })
     }
 
-    /// What decides.
+    /// What decides whether a block is lost.
     pub fn model(&self) -> BlerModel {
         self.config.model
     }
@@ -163,8 +165,8 @@ impl Bler {
         }
     }
 
-    /// Probability that the block is still not decoded after the latest of its transmissions, all of which
-    /// `held` contains (at least one).
+    /// Probability that the block is still not decoded after its latest transmission. `held` must contain all its
+    /// transmissions (at least one).
     pub fn error(&self, block: Block, held: &SoftBuffer) -> f64 {
         match self.config.model {
             BlerModel::Sinr => self.curve_error(block, self.combined_sinr_db(block, held)),
@@ -176,8 +178,8 @@ impl Bler {
         }
     }
 
-    /// The effective SINR in dB at which this share of first transmissions is lost (`sinr` model's curves and
-    /// implementation loss, whatever the model).
+    /// The effective SINR in dB at which this share of first transmissions is lost. The `sinr` model's curves and
+    /// implementation loss are used with every model.
     pub fn sinr_db_for(&self, block: Block, error: f64) -> f64 {
         let (middle_db, slope_db) = self.code_block_curve(block);
         let of_one = -libm::expm1(libm::log1p(-error) / code_blocks(block.bits) as f64);
@@ -195,16 +197,16 @@ impl Bler {
         let (middle_db, slope_db) = self.code_block_curve(block);
         let excess = (sinr_db - self.config.implementation_loss_db - middle_db) / slope_db;
         if excess > 40.0 {
-            // What is left of an error is below the last bit of 1.
+            // The remaining error is too small to be represented as a difference from 1.
             return 0.0;
         }
         let success = 1.0 / (1.0 + libm::exp(-excess));
         1.0 - power(success, code_blocks(block.bits))
     }
 
-    /// (middle, slope) in dB for one code block of this block: between the measured sizes by interpolation, beyond
-    /// the largest as at the largest. Below the smallest, slope ∝ 1/√bits, and the middle rises by three times
-    /// what the slope gains, as it does among the smallest that were measured.
+    /// (middle, slope) in dB of the curve for one code block of this block. Between the measured sizes it is
+    /// interpolated; beyond the largest size it stays the same. Below the smallest size, slope ∝ 1/√bits, and the
+    /// middle rises by three times what the slope gains, as it does among the smallest measured sizes.
     fn code_block_curve(&self, block: Block) -> (f64, f64) {
         let sizes = &self.curves[curve_index(block.table, block.mcs)];
         let bits = block.bits.0.max(16) as f64;
@@ -223,10 +225,10 @@ impl Bler {
         )
     }
 
-    /// SINR in dB of one transmission that would be as good as all that the buffer holds.
+    /// SINR in dB of one transmission that would be as good as everything that the buffer holds.
     ///
-    /// Incremental redundancy: of the bits that `n` transmissions of rate `R` send, those beyond the `3R` that the
-    /// rate 1/3 mother code fills are repetitions. The share of new ones adds information, the rest adds SINR.
+    /// Incremental redundancy: at code rate `R`, `3R` transmissions send all bits of the rate 1/3 mother code; bits
+    /// sent after that are repetitions. The share of new bits adds information, the rest adds SINR.
     fn combined_sinr_db(&self, block: Block, held: &SoftBuffer) -> f64 {
         if held.transmissions < 2 || self.config.combining == Combining::Chase {
             return held.sinr_db;
@@ -240,7 +242,7 @@ impl Bler {
     }
 }
 
-/// base^exponent by squaring: a handful of multiplications, the same on any machine.
+/// base^exponent by squaring: a few multiplications, with the same result on any machine.
 fn power(mut base: f64, mut exponent: u64) -> f64 {
     let mut product = 1.0;
     while exponent > 0 {
@@ -255,8 +257,8 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
 
 /// Curves 0…28 from the measurement, 29…36 for MCS 20…27 of the 256QAM table.
 ///
-/// Chosen: the latter are MCS 28's, moved to where 256QAM of that code rate carries enough information, plus the
-/// mean distance that the measured 64QAM curves keep from that bound.
+/// Chosen: each of the latter is MCS 28's curve, moved to the SINR at which 256QAM of that code rate carries enough
+/// information, plus the mean distance of the measured 64QAM curves from that bound.
 fn all_curves() -> Vec<[Curve; 6]> {
     let mut curves: Vec<[Curve; 6]> = (0..29_u8).map(measured_curve).collect();
     let bound_db = |table, mcs| sinr_db_of(modulation(table, mcs), nominal_rate(table, mcs));
@@ -285,7 +287,7 @@ fn measured_curve(mcs: u8) -> [Curve; 6] {
     })
 }
 
-/// Which curve serves an MCS: 0…28 the measured ones, 29…36 those derived for 256QAM.
+/// The index of the curve that an MCS uses: 0…28 are the measured ones, 29…36 those derived for 256QAM.
 fn curve_index(table: McsTable, mcs: u8) -> usize {
     /// MCS of the 64QAM table with the same modulation and TBS index as MCS 0…19 of the 256QAM table.
     const SAME: [u8; 20] = [0, 2, 4, 6, 8, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26];
@@ -296,17 +298,17 @@ fn curve_index(table: McsTable, mcs: u8) -> usize {
     }
 }
 
-/// Modulation of an MCS; that of the highest for one that is reserved.
+/// Modulation of an MCS; for a reserved MCS, that of the highest.
 fn modulation(table: McsTable, mcs: u8) -> Modulation {
     table.mcs(mcs.min(table.last_mcs())).map_or(Modulation::Qpsk, |row| row.modulation)
 }
 
-/// Code rate that an MCS stands for, of the CQI that it answers (even MCS) or between two (odd).
+/// The code rate that an MCS stands for: that of its CQI (even MCS), or between two CQIs (odd MCS).
 ///
 /// Source: TS 36.213 §7.2.3 Tables 7.2.3-1 and 7.2.3-2
 fn nominal_rate(table: McsTable, mcs: u8) -> f64 {
-    /// Information bits per 1024 coded bits, 64QAM table. MCS 9 and 10, 16 and 17 carry the same bits in
-    /// different modulations.
+    /// Information bits per 1024 coded bits, 64QAM table. MCS 9 and 10 carry the same bits in different modulations; so
+    /// do 16 and 17.
     const QAM64: [f64; 29] = [
         78.0, 99.0, 120.0, 156.5, 193.0, 250.5, 308.0, 378.5, 449.0, 602.0, // QPSK
         301.0, 339.5, 378.0, 434.0, 490.0, 553.0, 616.0, // 16QAM

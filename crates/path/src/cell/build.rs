@@ -1,4 +1,4 @@
-//! From a plan to a cell.
+//! Builds a cell from a plan.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::telemetry::{Account, Telemetry};
 use super::uplink::uplink;
 use super::user::{Device, RadioLink, Session, Source, User};
 
-/// Background downloads that can go on at once on a carrier; more arrivals than that are turned away.
+/// The largest number of background downloads at once on a carrier; further arrivals are turned away.
 pub(super) const SESSION_PLACES: usize = 32;
 
 pub(super) fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
@@ -66,7 +66,7 @@ pub(super) fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
     }
 }
 
-/// Bits of the whole band of a device's primary carrier at its first MCS.
+/// Bits of a block over the whole band of a device's primary carrier at the device's first MCS.
 fn best_block_bits(user: &mut User) -> u64 {
     let link = &mut user.links[0];
     link.adaptation.update(0, &mut link.channel);
@@ -126,7 +126,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A carrier, and the background users on it.
+    /// Builds a carrier and the background users on it.
     fn carrier(&mut self, index: usize, devices: usize, users: &mut Vec<User>) -> Carrier {
         let background = &self.config.background;
         let grid = RbgGrid::new(self.config.carrier_prbs(index), self.config.lena_compat);

@@ -1,28 +1,28 @@
-//! Carrier aggregation of one device: when its further carriers are switched on and off.
+//! Carrier aggregation of one device: when its further carriers are activated and deactivated.
 //!
 //! The device's carriers have a fixed order and are activated one after the other; the first is always active.
 //!
 //! Source: PBE-CC §3 (activated when data piles up in the queue, deactivated when the extra capacity is not used)
 //!
-//! Differs: a carrier that is let go carries no new data at once, but still serves the retransmissions under way; the
+//! Differs: a deactivated carrier stops carrying new data at once, but still serves the retransmissions under way. The
 //! standard flushes them and leaves their recovery to RLC.
 
 use super::config::AggregationConfig;
 
-/// What a device did in one subframe, over its active carriers.
+/// What a device used in one subframe, over its active carriers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
-    /// PRBs that it was given.
+    /// PRBs that the device was given.
     pub own: u32,
-    /// PRBs that the active carriers have.
+    /// PRBs of all active carriers.
     pub total: u32,
-    /// PRBs that others were given on all active carriers but the last.
+    /// PRBs that other users were given on all active carriers except the last.
     pub others_without_last: u32,
-    /// PRBs that all active carriers but the last have.
+    /// PRBs of all active carriers except the last.
     pub total_without_last: u32,
-    /// Whether it was given PRBs on the last active carrier.
+    /// Whether the device was given PRBs on the last active carrier.
     pub last_is_used: bool,
-    /// Bytes that wait for it.
+    /// Bytes that wait for the device.
     pub queue_bytes: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Aggregation {
     config: AggregationConfig,
     usable: usize,
     active: usize,
-    /// When the next carrier, already decided on, begins to carry data.
+    /// When the next carrier begins to carry data, if its activation is already decided.
     activates_at: Option<u64>,
     shares: Window,
     queue_since: Option<u64>,
@@ -40,7 +40,7 @@ pub(super) struct Aggregation {
     off: OffWindow,
 }
 
-/// Own share of the PRBs in each of the last subframes, and its sum.
+/// The device's share of the PRBs in each of the last subframes, and the sum of the shares.
 #[derive(Clone, Debug)]
 struct Window {
     shares: Box<[f64]>,
@@ -48,7 +48,7 @@ struct Window {
     next: usize,
 }
 
-/// What accumulates until the next look at deactivation.
+/// Sums since the last check for deactivation.
 #[derive(Clone, Copy, Debug, Default)]
 struct OffWindow {
     since: u64,
@@ -72,12 +72,12 @@ impl Aggregation {
         }
     }
 
-    /// How many of the device's carriers are active, counted in their order.
+    /// How many of the device's carriers are active. They are activated in the device's order.
     pub(super) fn active(&self) -> usize {
         self.active
     }
 
-    /// Back to the primary carrier alone (handover).
+    /// Returns to the primary carrier alone (handover).
     ///
     /// Source: TS 36.331 §5.3.10.3b (further carriers come up deactivated)
     pub(super) fn reset(&mut self, now: u64) {
@@ -93,7 +93,7 @@ impl Aggregation {
         }
     }
 
-    /// Learns what happened in subframe `now` and decides.
+    /// Records what happened in subframe `now` and decides about activation and deactivation.
     pub(super) fn observe(&mut self, now: u64, load: Load) {
         if self.config.always_active || self.usable == 1 {
             return;
@@ -143,7 +143,7 @@ impl Aggregation {
 }
 
 impl Window {
-    /// Adds a share; the mean over the whole window, where what was not seen counts as nothing.
+    /// Adds a share. Returns the mean over the whole window; subframes not yet seen count as zero.
     fn add(&mut self, share: f64) -> f64 {
         self.sum += share - self.shares[self.next];
         self.shares[self.next] = share;

@@ -1,7 +1,7 @@
 //! The radio channel from one carrier to one device: a SINR per RBG and subframe.
 //!
-//! level (static, distance, or points in time) + shadowing + multipath fading → [`Snapshot`]. Whatever is static is
-//! computed once. A subframe's values do not depend on which other subframes were asked for.
+//! level (static, distance, or points in time) + shadowing + multipath fading → [`Snapshot`]. Static parts are computed
+//! once. A subframe's values do not depend on which other subframes were computed.
 
 use airpace_core::Streams;
 use airpace_core::tables::Modulation;
@@ -24,34 +24,33 @@ pub use plan::ChannelPlan;
 use shadowing::Shadowing;
 use trajectory::Trajectory;
 
-/// How a device hears a carrier. The level comes from exactly one of `sinr_db`, `distance_m`, `sinr_points_db` and
-/// `rssi_points_dbm` (the last two may stand together: SINR from the one, RSRP from the other); with none, the SINR
-/// is 20 dB.
+/// The radio channel from a carrier to a device. The level comes from exactly one of `sinr_db`, `distance_m`,
+/// `sinr_points_db` and `rssi_points_dbm`. The last two may stand together: then the SINR comes from the first of them
+/// and the RSRP from the second. If none is given, the SINR is 20 dB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChannelConfig {
     /// Static mean SINR in dB.
     pub sinr_db: Option<f64>,
-    /// Distance from the base station in metres, for macro-cell path loss at 2 GHz.
+    /// Distance from the base station in metres. Path loss is that of a macro cell at 2 GHz.
     pub distance_m: Option<f64>,
-    /// Mean SINR over time: (seconds, dB), straight lines between.
+    /// Mean SINR over time: points (seconds, dB), with straight lines between them.
     pub sinr_points_db: Vec<(f64, f64)>,
-    /// Received power over time: (seconds, dBm), straight lines between.
+    /// Received power over time: points (seconds, dBm), with straight lines between them.
     ///
-    /// Chosen: read as power per resource element (RSRP-like), since as total power over 20 MHz the paper's
-    /// -105 dBm would be below noise. With a noise figure of 9 dB and no interference, -85 … -105 dBm are
-    /// +38 … +18 dB, before the cap.
+    /// Chosen: read as power per resource element (RSRP-like), because as total power over 20 MHz the paper's -105 dBm
+    /// would be below noise. With a noise figure of 9 dB and no interference, -85 … -105 dBm give SINRs of +38 … +18
+    /// dB, before the cap.
     pub rssi_points_dbm: Vec<(f64, f64)>,
-    /// Base station's total transmit power in dBm (with `distance_m`).
+    /// The base station's total transmit power in dBm (used with `distance_m`).
     pub enb_power_dbm: f64,
-    /// Antenna gain less cable and body losses in dBi (with `distance_m`).
+    /// Antenna gain minus cable and body losses in dBi (used with `distance_m`).
     pub antenna_gain_dbi: f64,
-    /// Noise figure of the device in dB.
+    /// Noise figure of the device's receiver in dB.
     pub noise_figure_db: f64,
-    /// By how much other cells' interference raises the noise floor in dB (with `distance_m` or
-    /// `rssi_points_dbm`).
+    /// How many dB interference from other cells raises the noise floor (used with `distance_m` or `rssi_points_dbm`).
     pub interference_margin_db: f64,
-    /// The highest SINR a receiver sees, in dB: its own and the transmitter's distortion.
+    /// The highest SINR that a receiver can reach, in dB; distortion in transmitter and receiver limits it.
     ///
     /// Chosen: 30 dB.
     pub sinr_cap_db: f64,
@@ -61,19 +60,20 @@ pub struct ChannelConfig {
     pub shadowing_decorrelation_m: f64,
     /// Multipath profile.
     pub fading: DelayProfile,
-    /// Speed in km/h, which moves shadowing and gives fading its Doppler shift; without either it changes nothing.
+    /// Speed in km/h. It sets how fast shadowing changes and the Doppler shift of fading. Without shadowing and fading
+    /// it has no effect.
     ///
-    /// Chosen: 3 km/h, a walk.
+    /// Chosen: 3 km/h, a person walking.
     pub speed_kmh: f64,
-    /// Maximum Doppler shift in Hz, in place of that of `speed_kmh`.
+    /// Maximum Doppler shift in Hz; replaces the one that follows from `speed_kmh`.
     pub doppler_hz: Option<f64>,
-    /// Sinusoids that make each fading tap.
+    /// Number of sinusoids that make up each fading tap.
     ///
-    /// Chosen: 16, the least of the usual 16…32; the autocorrelation is J0 up to arguments of about 12.
+    /// Chosen: 16, the lowest of the usual 16…32; the autocorrelation is J0 up to arguments of about 12.
     pub sinusoids_per_tap: u16,
-    /// Spatial layers, 1 or 2. All SINRs are per layer.
+    /// Number of spatial layers, 1 or 2. All SINRs are per layer.
     pub layers: u8,
-    /// What each of two layers loses in dB against a single one.
+    /// How many dB each of two layers loses compared with a single layer.
     ///
     /// Chosen: 3 dB, half the power.
     pub layer_penalty_db: f64,
@@ -103,7 +103,7 @@ impl Default for ChannelConfig {
     }
 }
 
-/// The PRBs of a carrier and how they group.
+/// The PRBs of a carrier and their grouping into RBGs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// PRB pairs of the carrier.
@@ -147,9 +147,9 @@ impl Grid {
 pub struct Channel {
     grid: Grid,
     level: Level,
-    /// RSRP over SINR in dB, where the level is a SINR.
+    /// RSRP minus SINR in dB, where the level is a SINR.
     noise_dbm: f64,
-    /// What is taken off the level.
+    /// Loss in dB subtracted from the level.
     penalty_db: f64,
     cap_db: f64,
     layers: u8,
@@ -162,7 +162,7 @@ pub struct Channel {
     rbg_sinr_db: Vec<f64>,
 }
 
-/// Where the mean level comes from.
+/// The source of the mean level.
 #[derive(Clone, Debug)]
 enum Level {
     Sinr(f64),
@@ -171,18 +171,19 @@ enum Level {
     RsrpPoints(Trajectory),
 }
 
-/// What the channel is in one subframe. SINRs are in dB and per layer.
+/// The channel in one subframe. SINRs are in dB and per layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot<'a> {
     /// SINR of the mean power over the band, with fading.
     pub sinr_db: f64,
     /// SINR without fading: level and shadowing.
     pub mean_sinr_db: f64,
-    /// Received power per resource element of the reference signals in dBm, without fading: what handsets show.
+    /// Received power per resource element of the reference signals in dBm, without fading. This is the value that
+    /// handsets show.
     pub rsrp_dbm: f64,
-    /// SINR at the centre of every RBG; empty where the band is flat (then every RBG has `sinr_db`).
+    /// SINR at the centre of every RBG; empty if the band is flat (then every RBG has `sinr_db`).
     pub rbg_sinr_db: &'a [f64],
-    /// The PRBs that the above are of.
+    /// The grid of PRBs that the values above are for.
     pub grid: Grid,
 }
 
@@ -207,15 +208,15 @@ impl Snapshot<'_> {
 }
 
 impl Channel {
-    /// The planned channel on a carrier of this grid and centre frequency. Its randomness is that of the streams
+    /// The planned channel on a carrier of this grid and centre frequency. Its randomness comes from the streams
     /// `{name}.shadowing` and `{name}.fading`.
     pub fn new(plan: &ChannelPlan, grid: Grid, frequency_mhz: f64, streams: &Streams, name: &str) -> Channel {
         Channel::with_fading_of(plan, grid, frequency_mhz, streams, (name, name))
     }
 
-    /// The opposite direction of the channel `name`: its level, `offset_db` higher, and its shadowing, but fading of its
-    /// own, from the stream `{own_name}.fading`, and one layer. Path loss and shadowing are alike both ways; multipath, at
-    /// another frequency, is not.
+    /// The opposite direction of the channel `name`. It has the same level plus `offset_db`, and the same shadowing,
+    /// but one layer and its own fading from the stream `{own_name}.fading`. Path loss and shadowing are alike in both
+    /// directions; multipath differs because the frequency differs.
     pub(super) fn opposite(
         plan: &ChannelPlan,
         grid: Grid,
@@ -281,15 +282,15 @@ impl Channel {
         self.layers
     }
 
-    /// Whether it is the same in every subframe.
+    /// Whether the channel is the same in every subframe.
     pub fn is_static(&self) -> bool {
         self.level.is_static()
             && self.shadowing.as_ref().is_none_or(Shadowing::is_static)
             && self.fading.as_ref().is_none_or(Fading::is_static)
     }
 
-    /// The channel in a subframe, counted in milliseconds from the start of the run. Subframes must not decrease;
-    /// an earlier one than the last gets the last's values.
+    /// The channel in a subframe, counted in milliseconds from the start of the run. Subframes must not decrease; a
+    /// subframe before the last one gets the last one's values.
     pub fn at(&mut self, subframe: u64) -> Snapshot<'_> {
         let known = self.subframe.is_some_and(|last| last >= subframe || self.is_static());
         if !known {
@@ -348,7 +349,7 @@ impl Level {
     }
 }
 
-/// The mean SINR in dB of a channel of which nothing is said.
+/// The mean SINR in dB of a channel whose configuration gives no level.
 ///
 /// Chosen: a good place in a macro cell.
 pub const DEFAULT_SINR_DB: f64 = 20.0;

@@ -1,4 +1,4 @@
-//! What a cell and its devices are made of, as a scenario's `[cell]` and `[device.radio]` tables spell it.
+//! The configuration of a cell and its devices: the `[cell]` and `[device.radio]` tables of a scenario.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,25 +15,25 @@ mod validate;
 pub struct CellConfig {
     /// PRB pairs of each carrier: 6, 15, 25, 50, 75 or 100.
     pub prbs: u16,
-    /// How many carriers there are, 1…5.
+    /// Number of carriers, 1…5.
     pub carriers: u8,
-    /// What single carriers have of their own, in order; carriers beyond the list are like the cell.
+    /// Settings of single carriers, in order; carriers beyond the list use the cell's settings.
     pub carrier: Vec<CarrierConfig>,
     /// Carrier frequency in GHz.
     pub frequency_ghz: f64,
     /// Antenna ports with cell-specific reference signals: 1, 2 or 4.
     pub crs_ports: u8,
-    /// OFDM symbols of the control region, 1…3; absent, it follows the number of DCIs.
+    /// OFDM symbols of the control region, 1…3. If absent, it follows the number of DCIs.
     pub cfi: Option<u8>,
-    /// Who gets the PRBs.
+    /// How the scheduler allocates PRBs to users.
     pub scheduler: Policy,
     /// Averaging time of proportional fair in ms.
     pub pf_time_constant_ms: f64,
-    /// Most data users in one subframe of a carrier.
+    /// The largest number of data users in one subframe of a carrier.
     pub max_users_per_subframe: u8,
-    /// From a packet's arrival until it may be scheduled, in ms.
+    /// Time from a packet's arrival until it may be scheduled, in ms.
     pub enb_processing_ms: f64,
-    /// From the end of a subframe until the device hands its packets up, in ms.
+    /// Time from the end of a subframe until the device passes on the packets received in it, in ms.
     pub ue_processing_ms: f64,
     /// Depart from the standard where ns-3's LENA does, to compare with its tables.
     pub lena_compat: bool,
@@ -41,7 +41,7 @@ pub struct CellConfig {
     pub harq: HarqConfig,
     /// Radio link control.
     pub rlc: RlcConfig,
-    /// How transport blocks fail.
+    /// How transport blocks are lost.
     pub bler: BlerConfig,
     /// Channel reports and the choice of MCS.
     pub adaptation: AdaptationConfig,
@@ -49,11 +49,11 @@ pub struct CellConfig {
     pub aggregation: AggregationConfig,
     /// What happens at a handover.
     pub handover: HandoverConfig,
-    /// The other direction.
+    /// The uplink, from devices to the cell.
     pub uplink: UplinkConfig,
-    /// Everybody else.
+    /// Users that are not devices of the scenario.
     pub background: BackgroundConfig,
-    /// What a device that listens to the control channel is told.
+    /// What a device that listens to the control channel receives.
     pub telemetry: TelemetryConfig,
 }
 
@@ -85,7 +85,7 @@ impl Default for CellConfig {
     }
 }
 
-/// What one component carrier has of its own; what is absent is the cell's.
+/// Settings of one component carrier. An absent value is the cell's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CarrierConfig {
@@ -95,18 +95,18 @@ pub struct CarrierConfig {
     pub frequency_ghz: Option<f64>,
 }
 
-/// Who gets the PRBs that retransmissions and control users leave.
+/// How the PRBs that retransmissions and control users leave are allocated.
 ///
 /// Source: Jalali, Padovani, Pankaj 2000 (proportional fair); Knopp, Humblet 1995 (max C/I)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// Equal numbers of RBGs for every user with data.
+    /// Every user with data gets an equal number of RBGs.
     RoundRobin,
-    /// Each RBG to the user whose rate is highest against what it had lately.
+    /// Each RBG goes to the user whose rate is highest relative to its recent average rate.
     #[default]
     ProportionalFair,
-    /// Each RBG to the user whose rate is highest.
+    /// Each RBG goes to the user whose rate is highest.
     MaxCi,
 }
 
@@ -132,15 +132,15 @@ impl Default for HarqConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RlcConfig {
-    /// Whether what HARQ gave up is sent again.
+    /// Whether data that HARQ gave up is sent again.
     pub mode: RlcMode,
     /// How long the receiver waits for a missing PDU in unacknowledged mode, in ms.
     ///
     /// Source: TS 36.322 §7.3. Chosen: 40 ms, above three HARQ rounds.
     pub t_reordering_ms: u32,
-    /// From HARQ's last failure until RLC may send again in acknowledged mode, in ms.
+    /// Time from HARQ's last failure until RLC may send again in acknowledged mode, in ms.
     ///
-    /// Chosen: t-Reordering of the receiver and 8 ms for its STATUS.
+    /// Chosen: the receiver's t-Reordering plus 8 ms for its STATUS.
     pub status_delay_ms: u32,
     /// PDCP header of each packet, in bytes.
     pub pdcp_header_bytes: u32,
@@ -169,35 +169,35 @@ impl Default for RlcConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RlcMode {
-    /// What HARQ gave up is sent again: nothing is lost.
+    /// Data that HARQ gave up is sent again: nothing is lost.
     #[default]
     Acknowledged,
-    /// What HARQ gave up is lost.
+    /// Data that HARQ gave up is lost.
     Unacknowledged,
 }
 
-/// When further carriers of a device are activated and deactivated: its load or its queue decides, never the
-/// identity of its flows.
+/// When further carriers of a device are activated and deactivated. The device's load or its queue decides; it does not
+/// matter which flows the device has.
 ///
 /// Source: PBE-CC §3 Fig. 2 for the times; the rule itself is the operator's
 ///
-/// Chosen: a high own share of the active carriers is enough, so that a sender without a standing queue gets
-/// further carriers too, as the paper's own does.
+/// Chosen: a high share of the active carriers is enough, so that a sender without a standing queue also gets further
+/// carriers, as the paper's own sender does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AggregationConfig {
     /// Share of the active carriers' PRBs that a device must use on average over `on_ms`.
     pub on_share: f64,
-    /// Or: bytes that must wait for it throughout `on_ms`.
+    /// Alternatively: bytes that must wait for the device throughout `on_ms`.
     pub on_queue_bytes: u64,
-    /// How long either must hold, in ms.
+    /// How long either condition must hold, in ms.
     pub on_ms: u32,
-    /// From the decision until the carrier carries data, in ms.
+    /// Time from the decision until the carrier carries data, in ms.
     ///
     /// Source: TS 36.133 §7.7.2 (at most 24 ms for a known carrier)
     pub activation_delay_ms: u32,
-    /// A carrier is let go when the device's PRBs would fill less than this share of what the other active
-    /// carriers offer it …
+    /// A carrier is deactivated when the device's PRBs would fill less than this share of what the other active
+    /// carriers offer the device …
     pub off_share: f64,
     /// … for this long, in ms.
     pub off_ms: u32,
@@ -205,7 +205,7 @@ pub struct AggregationConfig {
     ///
     /// Source: TS 36.321 §5.13, TS 36.331 (20…1280 ms)
     pub deactivation_timer_ms: u32,
-    /// Every carrier that a device can use is active from the start and for good.
+    /// Whether every carrier that a device can use is active for the whole run.
     pub always_active: bool,
 }
 
@@ -224,8 +224,8 @@ impl Default for AggregationConfig {
     }
 }
 
-/// Handover between cells of the same kind: the device sees an interruption and starts afresh on a cell like the
-/// one that it left.
+/// Handover between cells of the same kind: the device's data is interrupted, then starts afresh on a cell like the one
+/// it left.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HandoverConfig {
@@ -247,11 +247,11 @@ impl Default for HandoverConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BackgroundConfig {
-    /// A measured hour to start from; single keys override it.
+    /// A measured hour whose values are the defaults; single keys override them.
     pub hour: Option<Hour>,
-    /// Appearances per second, on each carrier, of users that only exchange control messages.
+    /// How often per second, on each carrier, a user appears that only exchanges control messages.
     pub control_per_second: Option<f64>,
-    /// How many such users take turns, per carrier.
+    /// Number of such users per carrier; they appear in turn.
     pub population: Option<u16>,
     /// Share of the carrier's PRBs that background data users want, 0…1.
     pub load: Option<f64>,
@@ -270,9 +270,9 @@ pub struct BackgroundConfig {
 }
 
 impl Default for BackgroundConfig {
-    /// Nobody.
+    /// No background users.
     ///
-    /// Chosen: 20 Mbit/s and 500 kB per user. Two layers at 10 ± 6 dB put three quarters of the users below half
+    /// Chosen: 20 Mbit/s and 500 kB per user. With two layers at 10 ± 6 dB, three quarters of the users are below half
     /// of the peak rate, as measured (PBE-CC §6.1).
     fn default() -> BackgroundConfig {
         BackgroundConfig {
@@ -290,7 +290,7 @@ impl Default for BackgroundConfig {
     }
 }
 
-/// Hours whose population was measured.
+/// Hours of the day whose users were measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hour {
@@ -301,7 +301,7 @@ pub enum Hour {
 }
 
 impl BackgroundConfig {
-    /// Control-only appearances per second.
+    /// Appearances of control-only users per second.
     ///
     /// Source: PBE-CC §4.2.1 (15 users in 40 ms before the filter, 1.3 after it); idle: Chosen.
     pub fn control_per_second(&self) -> f64 {
@@ -312,7 +312,7 @@ impl BackgroundConfig {
         })
     }
 
-    /// Control-only users that take turns.
+    /// Number of control-only users that appear in turn.
     ///
     /// Source: PBE-CC §6.1 (181 users per hour, 68 % of them control only; 13 at the quietest)
     pub fn population(&self) -> u16 {
@@ -323,11 +323,11 @@ impl BackgroundConfig {
         })
     }
 
-    /// Wanted share of PRBs.
+    /// Share of the PRBs that data users want.
     ///
     /// Source: PBE-CC §4.2.1 for what it must come to: 1.3 users in 40 ms that pass the filter, a flow's own included.
-    /// Chosen: 0.12 in few fast downloads does that, and leaves fewer than four control messages in over 95 % of the
-    /// subframes with a flow running.
+    /// Chosen: 0.12 in few fast downloads gives that result, and leaves fewer than four control messages in over 95 %
+    /// of the subframes with a flow running.
     pub fn load(&self) -> f64 {
         self.load.unwrap_or(match self.hour {
             Some(Hour::Busy) => 0.12,
@@ -337,36 +337,36 @@ impl BackgroundConfig {
     }
 }
 
-/// What a device learns by listening to the control channel, and what goes wrong with it. The default is perfect
-/// and at once.
+/// What a device receives when it listens to the control channel, and which errors it makes. By default it receives
+/// everything, at once and without errors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
     /// Probability that a DCI is not read.
     pub missed_dci: f64,
-    /// DCIs per subframe that nobody sent.
+    /// False DCIs per subframe, which no base station sent.
     pub false_dci_per_subframe: f64,
-    /// From the end of a subframe until its report, in ms.
+    /// Time from the end of a subframe until its report, in ms.
     pub latency_ms: f64,
-    /// Mean of an exponential addition to it, in ms; reports stay in order.
+    /// Mean of an exponential addition to `latency_ms`, in ms; reports stay in order.
     pub latency_jitter_ms: f64,
-    /// Retransmissions show MCS 29…31, which leave the transport block size unknown.
+    /// Whether retransmissions show MCS 29…31, which leave the transport block size unknown.
     pub reserved_mcs_on_retransmission: bool,
-    /// Retransmissions are not marked as such; only the NDI tells.
+    /// Whether retransmissions are not marked as such; then only the NDI tells.
     pub hide_retransmissions: bool,
     /// Carriers whose reports are missing for a time.
     pub lost_carrier: Vec<LostCarrier>,
 }
 
-/// A carrier that cannot be listened to for a time.
+/// A carrier that a device cannot listen to for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostCarrier {
-    /// Which, by its place in the cell.
+    /// The carrier, by its place in the cell.
     pub carrier: u8,
-    /// From when, in s.
+    /// Start, in s.
     pub from_s: f64,
-    /// Until when, in s.
+    /// End, in s.
     pub until_s: f64,
 }
 
@@ -378,13 +378,13 @@ pub struct DeviceRadioConfig {
     pub channel: ChannelConfig,
     /// The cell's carriers that the device can use, its primary one first; empty: all, in the cell's order.
     pub carriers: Vec<u8>,
-    /// Whether it is given 256QAM.
+    /// Whether the device uses 256QAM.
     pub qam256: bool,
-    /// Bytes that may wait for it in the base station.
+    /// Bytes that may wait for the device in the base station.
     ///
-    /// Chosen: 6 MB; operators' queues hold seconds and have no active management.
+    /// Chosen: 6 MB; operators' queues hold seconds of data and have no active queue management.
     pub queue_bytes: u64,
-    /// When it changes cells, in s.
+    /// Times at which the device changes cells, in s.
     pub handover_s: Vec<f64>,
 }
 
@@ -411,7 +411,7 @@ impl CellConfig {
         self.carrier.get(carrier).and_then(|own| own.frequency_ghz).unwrap_or(self.frequency_ghz)
     }
 
-    /// The configuration with everything that `lena_compat` stands for; itself if that is off.
+    /// The configuration with all changes that `lena_compat` implies; a plain copy if that is off.
     ///
     /// Source: our measurements of ns-3.37
     pub(super) fn resolved(&self) -> CellConfig {

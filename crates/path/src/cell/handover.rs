@@ -1,7 +1,7 @@
-//! Handovers of one device: when they begin and how long nothing reaches it.
+//! Handovers of one device: when they begin, and for how long nothing reaches the device.
 //!
-//! What the cell does at one: packets on the air go back into the queue and are forwarded without loss, HARQ,
-//! link adaptation and scheduler start afresh, further carriers are deactivated, the device gets a new C-RNTI.
+//! At a handover, packets on the air go back into the queue and are forwarded without loss; HARQ, link adaptation and
+//! scheduler start afresh; further carriers are deactivated; and the device gets a new C-RNTI.
 //!
 //! Source: TR 36.881 §5.2 (45–50 ms for the steps of a handover), TS 36.331 §5.3.5.4
 
@@ -27,7 +27,7 @@ impl Handover {
         Handover { config: config.clone(), begins, next: 0, resumes_at: 0, rng }
     }
 
-    /// If a handover begins in subframe `now`: the subframe in which data flows again.
+    /// If a handover begins in subframe `now`, returns the subframe in which data flows again.
     pub(super) fn begin(&mut self, now: u64) -> Option<u64> {
         if self.begins.get(self.next).is_none_or(|&begin| begin > now) {
             return None;

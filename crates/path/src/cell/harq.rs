@@ -1,8 +1,8 @@
 //! Hybrid ARQ of one device on one carrier: eight stop-and-wait processes, each with a transport block per
 //! codeword.
 //!
-//! A block sent in subframe n is acknowledged in n+4 and may be sent again in n+8 at the earliest. The outcome is
-//! drawn when it is sent; the process stays taken until the base station can have acted on the feedback.
+//! A block sent in subframe n is acknowledged in n+4 and may be sent again in n+8 at the earliest. The outcome is drawn
+//! when the block is sent. The process stays taken until the base station can have acted on the feedback.
 //!
 //! Source: TS 36.321 §5.3.2, TS 36.213 §7.3 and §10.2
 
@@ -17,7 +17,7 @@ pub(super) const PROCESSES: usize = 8;
 /// Codewords of a grant.
 pub(super) const CODEWORDS: usize = 2;
 
-/// When a process whose block waits to be sent again is free: not before that changes.
+/// Marks a process whose block waits to be sent again: it becomes free only after that transmission.
 const WAITING: u64 = u64::MAX;
 
 /// Redundancy versions in the order of transmissions.
@@ -30,11 +30,11 @@ const REDUNDANCY_VERSIONS: [u8; 4] = [0, 2, 3, 1];
 pub(super) struct InFlight {
     /// Size, MCS and table of its first transmission.
     pub block: Block,
-    /// What the receiver has of it.
+    /// What the receiver's soft buffer holds of the block.
     pub held: SoftBuffer,
-    /// What it carries.
+    /// The data that the block carries.
     pub content: Content,
-    /// Data bits that it carries of users without RLC.
+    /// Data bits that the block carries for users without RLC.
     pub payload_bits: u64,
 }
 
@@ -62,7 +62,8 @@ impl Process {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Harq {
     pub processes: [Process; PROCESSES],
-    /// From which subframe each may take new data; side by side, as every subframe asks for it.
+    /// The subframe from which each process may take new data. A separate array, because every subframe reads all of
+    /// them.
     pub free_at: [u64; PROCESSES],
 }
 
@@ -72,19 +73,20 @@ impl Harq {
         self.free_at.iter().position(|&free_at| free_at <= now).map(|index| index as u8)
     }
 
-    /// Whether no process holds data that is still to be decoded.
+    /// Whether no process holds data that is not decoded yet.
     pub(super) fn is_idle(&self) -> bool {
         self.free_at.iter().all(|&free_at| free_at != WAITING)
     }
 
-    /// Process `index` was sent in subframe `now`; its feedback can be acted on `round_trip` subframes later.
+    /// Process `index` was sent in subframe `now`; the base station can act on its feedback `round_trip` subframes
+    /// later.
     pub(super) fn sent(&mut self, index: u8, now: u64, round_trip: u64) {
         let index = usize::from(index);
         self.processes[index].sent_in = now;
         self.free_at[index] = if self.processes[index].is_waiting() { WAITING } else { now + round_trip };
     }
 
-    /// Forgets every block (handover); the indicators go on toggling.
+    /// Discards every block (handover); the new-data indicators keep toggling.
     pub(super) fn flush(&mut self) {
         for process in &mut self.processes {
             process.blocks = [None; CODEWORDS];
@@ -104,7 +106,7 @@ impl InFlight {
         REDUNDANCY_VERSIONS[usize::from(self.held.transmissions() % 4)]
     }
 
-    /// The reserved MCS that a retransmission shows: the modulation and nothing else.
+    /// The reserved MCS that a retransmission shows: it tells the modulation and nothing else.
     ///
     /// Source: TS 36.213 §7.1.7.1 Tables 7.1.7.1-1 (29…31) and 7.1.7.1-1A (28…31)
     pub(super) fn reserved_mcs(&self) -> u8 {
@@ -120,10 +122,10 @@ pub(super) struct Due {
     pub at: u64,
     /// The subframe of the transmission that failed.
     pub sent_in: u64,
-    /// Whose.
+    /// Index of the user.
     pub user: u16,
-    /// On which of the user's links.
+    /// Index of the user's link.
     pub link: u8,
-    /// Which process.
+    /// Index of the HARQ process.
     pub process: u8,
 }

@@ -1,4 +1,4 @@
-//! The plan of a cell: configurations that were checked once, and can be built for any seed.
+//! The plan of a cell: configurations that were checked once and can be built for any seed.
 
 use airpace_core::Streams;
 
@@ -10,12 +10,12 @@ use super::channel::ChannelPlan;
 use super::config::{CellConfig, DeviceRadioConfig};
 use crate::config_error::ConfigError;
 
-/// A cell and its devices that can be built, as often as one likes.
+/// A cell and its devices that can be built any number of times.
 #[derive(Clone, Debug)]
 pub struct CellPlan {
     pub(super) config: CellConfig,
     pub(super) bler: Bler,
-    /// Of the background's users.
+    /// Link adaptation of the background's users.
     pub(super) adaptation: AdaptationPlan,
     pub(super) devices: Vec<DevicePlan>,
 }
@@ -30,9 +30,8 @@ pub(super) struct DevicePlan {
 
 impl CellPlan {
     /// The plan of a cell with these devices.
-    ///
     /// # Errors
-    /// What cannot be built, by key (`prbs`, `device.0.channel.layers`) and remedy.
+    /// A configuration that cannot be built, by key (`prbs`, `device.0.channel.layers`) and remedy.
     pub fn new(config: &CellConfig, devices: &[DeviceRadioConfig]) -> Result<CellPlan, ConfigError> {
         config.validate()?;
         let config = config.resolved();
@@ -45,12 +44,13 @@ impl CellPlan {
         Ok(CellPlan { config, bler, adaptation, devices })
     }
 
-    /// How many devices it has.
+    /// How many devices the cell has.
     pub fn devices(&self) -> usize {
         self.devices.len()
     }
 
-    /// The cell; device `i` is [`DeviceId`](airpace_core::DeviceId)`(i)`. Random numbers are those of the streams `cell.…`.
+    /// Builds the cell. Device `i` is [`DeviceId`](airpace_core::DeviceId)`(i)`. Random numbers come from the streams
+    /// `cell.…`.
     pub fn build(&self, streams: &Streams) -> Cell {
         build::cell(self, streams)
     }

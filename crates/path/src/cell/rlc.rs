@@ -1,10 +1,10 @@
 //! RLC between the IP packets of one device and the transport blocks of all its carriers: segmentation and
-//! concatenation, in-order release, recovery of what HARQ gave up.
+//! concatenation, in-order release, recovery of blocks that HARQ gave up.
 //!
-//! The packets of a device form one stream of bytes (each packet with its PDCP header). A transport block takes
-//! the next stretch of the stream as one PDU with the next sequence number, whatever carrier it goes over; so
-//! the PDUs of several carriers interleave by sequence number. A packet is delivered when the stream is complete
-//! up to its last byte.
+//! The packets of a device form one stream of bytes (each packet with its PDCP header). A transport block takes the
+//! next stretch of the stream as one PDU with the next sequence number, whichever carrier it uses. So the PDUs of
+//! several carriers interleave by sequence number. A packet is delivered when the stream is complete up to the packet's
+//! last byte.
 //!
 //! Source: TS 36.322; PBE-CC §3
 //!
@@ -18,7 +18,7 @@ use airpace_event::Fate;
 
 use super::config::{RlcConfig, RlcMode};
 
-/// What one transport block carries of the stream: bytes of at most one repeated and one new PDU.
+/// The parts of the stream that one transport block carries: bytes of at most one repeated and one new PDU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Content {
     parts: [Option<Part>; 2],
@@ -41,20 +41,20 @@ struct Part {
 #[derive(Clone, Copy, Debug)]
 struct Sdu {
     packet: Packet,
-    /// Where in the stream the byte after its last one is.
+    /// Stream position after its last byte.
     end: u64,
 }
 
 /// A stretch of the stream that was sent under one sequence number.
 #[derive(Clone, Copy, Debug)]
 struct Pdu {
-    /// Where in the stream the byte after its last one is.
+    /// Stream position after its last byte.
     end: u64,
     /// Bytes in transport blocks that HARQ is still working on.
     pending: u32,
     /// Bytes that must be sent again.
     unsent: u32,
-    /// Lost for good (unacknowledged mode): the subframe in which the receiver gives up at the latest.
+    /// If the PDU is lost for good (unacknowledged mode): the latest subframe in which the receiver gives it up.
     give_up_at: u64,
 }
 
@@ -74,7 +74,7 @@ struct Repeat {
 #[derive(Clone, Copy, Debug)]
 struct Reordering {
     expires_at: u64,
-    /// Sequence numbers below this one are given up at expiry.
+    /// Sequence numbers below this one are given up when the timer expires.
     limit: u64,
 }
 
@@ -94,18 +94,18 @@ pub(super) struct Rlc {
     /// Packets in the stream, oldest first; `sdus[next_sdu]` holds the next byte to be sent.
     sdus: VecDeque<Sdu>,
     next_sdu: usize,
-    /// Stream positions: everything before was delivered / was sent / has arrived.
+    /// Stream positions: everything before them was delivered, was sent, or has arrived.
     sent: u64,
     arrived: u64,
     /// PDUs not yet released, by sequence number from `first_sequence`.
     pdus: VecDeque<Pdu>,
     first_sequence: u64,
-    /// One past the highest sequence number received whole.
+    /// One past the highest sequence number received completely.
     received_to: u64,
     repeats: VecDeque<Repeat>,
     repeat_bytes: u64,
     reordering: Option<Reordering>,
-    /// Whether the front packet misses a byte that will never come.
+    /// Whether the front packet misses a byte that will never arrive.
     front_is_damaged: bool,
 }
 
@@ -158,18 +158,18 @@ impl Rlc {
         }
     }
 
-    /// Bytes that wait to be sent for the first time, those still arriving included.
+    /// Bytes that wait to be sent for the first time, including those that the base station is still processing.
     pub(super) fn queued(&self) -> Bytes {
         Bytes(self.arriving_bytes + self.arrived - self.sent)
     }
 
-    /// Bytes of all packets that came in and did not end yet.
+    /// Bytes of all packets that came in and have not left yet.
     #[cfg(test)]
     pub(super) fn held(&self) -> Bytes {
         Bytes(self.arriving_bytes + self.sdus.iter().map(|sdu| sdu.packet.bytes.0).sum::<u64>())
     }
 
-    /// Bytes that may be sent in subframe `now`, without headers: what a buffer status report counts.
+    /// Bytes that may be sent in subframe `now`, without headers: the amount that a buffer status report counts.
     ///
     /// Source: TS 36.321 §6.1.3.1
     pub(super) fn waiting(&self, now: u64) -> u64 {
@@ -177,8 +177,8 @@ impl Rlc {
         self.arrived - self.sent + if is_ready { self.repeat_bytes } else { 0 }
     }
 
-    /// Bytes of transport blocks that would take everything that may be sent in subframe `now`, headers
-    /// included; 0 if nothing waits.
+    /// Size in bytes of transport blocks that would carry everything that may be sent in subframe `now`, including
+    /// headers; 0 if nothing waits.
     pub(super) fn wanted(&self, now: u64) -> u64 {
         let repeats = match self.repeats.front() {
             Some(repeat) if repeat.ready_at <= now => self.repeat_bytes + u64::from(self.rlc_header),
@@ -244,7 +244,7 @@ impl Rlc {
     /// A transport block was decoded in subframe `now`.
     pub(super) fn decoded(&mut self, now: u64, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
         for part in content.parts.into_iter().flatten() {
-            // A PDU that the receiver gave up is too late.
+            // The receiver gave this PDU up already, so it comes too late.
             let Some(index) = part.sequence.checked_sub(self.first_sequence) else { continue };
             let pdu = &mut self.pdus[index as usize];
             pdu.pending -= part.bytes;
@@ -280,12 +280,12 @@ impl Rlc {
         self.repeat_bytes += u64::from(bytes);
     }
 
-    /// Whether [`Rlc::expire`] may have something to do in any subframe to come.
+    /// Whether [`Rlc::expire`] may have something to do in any future subframe.
     pub(super) fn has_timers(&self) -> bool {
         self.mode == RlcMode::Unacknowledged && !self.pdus.is_empty()
     }
 
-    /// Lets the receiver give up in subframe `now` what it waited for too long.
+    /// Lets the receiver give up, in subframe `now`, PDUs that it has awaited too long.
     pub(super) fn expire(&mut self, now: u64, release: &mut dyn FnMut(Packet, Fate)) {
         if let Some(timer) = self.reordering
             && timer.expires_at <= now
@@ -301,8 +301,8 @@ impl Rlc {
         self.release(now, release);
     }
 
-    /// Everything on the air goes back into the queue, to be sent again from subframe `ready_at` on (forwarding at
-    /// a handover). The caller forgets the transport blocks.
+    /// Puts everything on the air back into the queue, to be sent again from subframe `ready_at` on (forwarding at a
+    /// handover). The caller must discard the transport blocks.
     pub(super) fn forward(&mut self, ready_at: u64) {
         for repeat in &mut self.repeats {
             repeat.ready_at = repeat.ready_at.max(ready_at);
@@ -326,7 +326,7 @@ impl Rlc {
             }
             self.pdus.pop_front();
             if pdu.unsent > 0 {
-                // Given up while it waited to be sent again.
+                // It was given up while it waited to be sent again.
                 self.repeats.pop_front();
                 self.repeat_bytes -= u64::from(pdu.unsent);
             }
@@ -338,7 +338,7 @@ impl Rlc {
                 self.sdus.pop_front();
                 self.next_sdu -= 1;
                 release(sdu.packet, if self.front_is_damaged { Fate::HarqFailure } else { Fate::Delivered });
-                // The next packet starts inside this PDU, hence it shares its fate.
+                // The next packet starts inside this PDU, so the packet is damaged if the PDU is lost.
                 self.front_is_damaged = is_lost && sdu.end < pdu.end;
             }
         }
@@ -360,8 +360,7 @@ impl Rlc {
     }
 }
 
-/// Bytes of the length indicators of a PDU of `elements` packets or parts of packets: 12 bits for each but the
-/// last.
+/// Bytes of the length indicators of a PDU of `elements` packets or parts of packets: 12 bits for each except the last.
 ///
 /// Source: TS 36.322 §6.2.1.3
 fn length_indicators(elements: u64) -> u64 {

@@ -1,7 +1,7 @@
-//! What a device that listens to the control channel is told, later and worse than the cell knows it.
+//! What a device that listens to the control channel receives: the cell's record, later and with errors.
 //!
-//! The cell's own account of a subframe goes in; a copy with the configured imperfections comes out when its
-//! latency is over. Reports of one device come in order. Slots are used again: no allocation once warm.
+//! The cell's own record of a subframe goes in. A copy with the configured imperfections comes out when the latency is
+//! over. Reports of one device come in order. Slots are reused, so nothing is allocated after the start.
 //!
 //! Source: PBE-CC §5 (the decoder's errors and delays are the listener's, not the cell's)
 
@@ -15,12 +15,12 @@ use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnt
 
 use super::config::TelemetryConfig;
 
-/// The cell's own account of one subframe of one carrier.
+/// The cell's own record of one subframe of one carrier.
 #[derive(Debug)]
 pub(super) struct Account {
     pub report: RadioReport,
     carrier_prbs: u16,
-    /// Whose each DCI is.
+    /// The owner of each DCI.
     pub owners: Vec<Owner>,
     /// The MCS that each DCI shows if retransmissions hide their block size.
     pub reserved_mcs: Vec<[Option<u8>; 2]>,
@@ -42,7 +42,7 @@ impl Account {
         Account { report, carrier_prbs, owners: Vec::new(), reserved_mcs: Vec::new() }
     }
 
-    /// Turns to a new subframe.
+    /// Starts a new subframe.
     pub(super) fn begin(&mut self, subframe: u64, cfi: u8) {
         self.report.time = Time::from_millis(subframe);
         self.report.slot = Slot::subframe_of_lte(subframe);
@@ -59,15 +59,15 @@ impl Account {
     }
 }
 
-/// The listeners' side of the control channels.
+/// Reports to the devices that listen.
 #[derive(Debug)]
 pub(super) struct Telemetry {
     config: TelemetryConfig,
-    /// Whose grants a listener is told: everyone's off the control channel, its own off its modem's log.
+    /// Whose grants a listener receives: everyone's from the control channel, its own from its modem's log.
     scope: Scope,
     listeners: Vec<Listener>,
     spare: Vec<RadioReport>,
-    /// What was handed out last; its slot is free once the next is asked for.
+    /// The report handed out last; its slot becomes free when the next report is asked for.
     current: Option<RadioReport>,
 }
 
@@ -123,8 +123,8 @@ impl Telemetry {
         Some((DeviceId(device as u16), self.current.as_mut()?))
     }
 
-    /// A listening device hears a subframe whose account is `truth` and whose own side is `own`; `heard_at` is
-    /// the end of the subframe.
+    /// Tells a listening device about a subframe. `account` is the cell's record, `own` the device's own side, and
+    /// `heard_at` the end of the subframe.
     pub(super) fn hear(&mut self, device: usize, heard_at: Time, account: &Account, own: OwnRadio) {
         let listener = &mut self.listeners[device];
         let config = &self.config;
@@ -165,7 +165,7 @@ impl Telemetry {
 }
 
 impl Listener {
-    /// Reads the DCIs of a subframe: all, or those of one owner `only`.
+    /// Reads the DCIs of a subframe: all, or only those of the owner `only`.
     fn copy(&mut self, config: &TelemetryConfig, truth: &Account, only: Option<Owner>, dcis: &mut Vec<Dci>) {
         let owners = truth.owners.iter();
         for ((dci, &reserved_mcs), owner) in truth.report.dcis.iter().zip(&truth.reserved_mcs).zip(owners) {
@@ -184,7 +184,7 @@ impl Listener {
         }
     }
 
-    /// A DCI that nobody sent: noise that passed the checks, hence a legal one.
+    /// A DCI that no base station sent: noise that passed the checks, so it is a legal DCI.
     fn false_dci(&mut self, carrier_prbs: u16) -> Dci {
         let start = self.rng.below(u64::from(carrier_prbs)) as u16;
         let len = 1 + self.rng.below(u64::from(carrier_prbs - start)) as u16;
@@ -204,7 +204,7 @@ impl Listener {
     }
 }
 
-/// A DCI as a decoder hands it on.
+/// A DCI in the form that a decoder hands on.
 fn as_read(config: &TelemetryConfig, mut dci: Dci, reserved_mcs: [Option<u8>; 2]) -> Dci {
     for (codeword, reserved_mcs) in reserved_mcs.into_iter().enumerate() {
         if dci.retransmission[codeword] && config.reserved_mcs_on_retransmission {

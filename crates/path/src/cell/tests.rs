@@ -16,11 +16,11 @@ mod properties;
 mod radio;
 mod uplink;
 
-/// A cell with sources of constant rate in front of it, and what came out.
+/// A cell with sources of constant rate, and the packets that came out.
 struct Bench {
     cell: Cell,
     sources: Vec<Source>,
-    /// Packets that left, with their fate.
+    /// Packets that left the cell, with their fate.
     exits: Vec<Exit>,
 }
 

@@ -1,22 +1,22 @@
-//! The uplink: the buffers in the devices, how they ask to send, the base station's grants, and what becomes of the
+//! The uplink: the buffers in the devices, how devices ask to send, the base station's grants, and what becomes of the
 //! data.
 //!
-//! A packet's way: [`Cell::push_uplink`] → its device's buffer (`sender`), which reports itself (`buffer_status`) →
-//! the base station's idea of it (`knowledge`) → a grant of adjacent PRBs (`carrier`), MCS by `adaptation` → a block
-//! four subframes later, sent again every 8 ms (`carrier`) → in order with the others (the cell's `rlc`) →
-//! [`Cell::pop_uplink`].
+//! A packet's way: [`Cell::push_uplink`] → its device's buffer (`sender`), which the device reports (`buffer_status`) →
+//! the base station's estimate of the buffer (`knowledge`) → a grant of adjacent PRBs (`carrier`), with the MCS from
+//! `adaptation` → a block four subframes later, sent again every 8 ms if it is lost (`carrier`) → put back in order
+//! (the cell's `rlc`) → [`Cell::pop_uplink`].
 //!
 //! In subframe n:
 //!
-//! 1. Packets that arrived `ue_processing_ms` before are in the buffers.
-//! 2. Devices fill the blocks granted in n-4, and what was not received in n-8 is sent again on the same PRBs.
+//! 1. Packets that arrived at least `ue_processing_ms` ago enter the buffers.
+//! 2. Devices fill the blocks granted in n-4. Blocks that were lost in n-8 are sent again on the same PRBs.
 //! 3. Devices whose data has no grant ask for one, if n is their opportunity (scheduling request).
 //! 4. The base station has read what was sent in n-4 and grants PRBs of n+4.
 //!
-//! So a packet that finds its device idle waits for an opportunity, and 8 ms from it to its block. What a block
-//! completes is in the core network at n+1 ms + `enb_processing_ms`.
+//! So a packet that finds its device idle waits for the device's next opportunity; its block is sent 8 ms after that.
+//! Packets that a block completes are in the core network at n+1 ms + `enb_processing_ms`.
 //!
-//! Nothing of it runs, and no random number is drawn, until a packet is first pushed.
+//! The uplink does not run, and draws no random number, until the first packet is pushed.
 //!
 //! Differs: requests, grants and their acknowledgements are never misread, so a device never has to fall back to random
 //! access.
@@ -61,11 +61,12 @@ pub(super) struct Uplink {
     devices: usize,
     /// Whether any packet was ever pushed.
     is_awake: bool,
-    /// Bits of the largest block that a device could send at the start.
+    /// Bits of the largest block that any device could send at the start of the run.
     best_block_bits: u64,
     enb_processing: Duration,
     ue_processing: Duration,
-    /// Packets whose journey ended, in order of time: over the air, and at a full buffer.
+    /// Packets whose journey ended, each list in order of time: those that were sent (delivered or lost), and those
+    /// that met a full buffer.
     over: VecDeque<Exit>,
     refused: VecDeque<Exit>,
 }
@@ -87,7 +88,7 @@ impl Uplink {
         if time_of(first) <= now { first.pop_front() } else { None }
     }
 
-    /// When a packet's journey ends next, of those that are known.
+    /// When the next packet's journey ends, among the ends that are known already.
     pub(super) fn next(&self) -> Time {
         time_of(&self.over).min(time_of(&self.refused))
     }
@@ -164,7 +165,7 @@ impl Uplink {
         let mut bytes = Bytes::ZERO;
         for link in &mut user.links[..active] {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            // Where others' grants scatter the idle PRBs, they could have been laid side by side.
+            // Others' grants may scatter the idle PRBs. They could have been placed side by side, so all of them count.
             let idle = carrier.region.without(carrier.used).len();
             let sinr_db = link.channel.at(now).sinr_db;
             bytes += link.carried(&self.shared, idle + link.prbs_in(now), sinr_db);
@@ -173,15 +174,15 @@ impl Uplink {
         Capacity { time, span, device, direction: Direction::Uplink, bytes }
     }
 
-    /// Processing at both ends and as many subframes as the packet needs.
+    /// Base delay: the processing times at both ends and as many subframes as the packet needs.
     pub(super) fn base_delay(&self, bytes: Bytes) -> Duration {
         let subframes = bytes.bits().0.div_ceil(self.best_block_bits).max(1);
         self.ue_processing + Duration::from_millis(subframes) + self.enb_processing
     }
 
-    /// A device's further carriers are activated and deactivated by what it sends.
+    /// Activates and deactivates a device's further uplink carriers by what the device sends.
     ///
-    /// Chosen: apart from its downlink carriers, whose load may be another.
+    /// Chosen: independently of its downlink carriers, because the downlink's load may differ.
     fn aggregate(&mut self, index: usize, now: u64) {
         let user = &mut self.users[index];
         let Source::Device(sender, _) = &mut user.source else { return };
@@ -218,8 +219,8 @@ impl Uplink {
 }
 
 impl user::UplinkLink {
-    /// IP bytes of the best block on at most `prbs` PRB pairs at the present MCS and SINR, less expected errors and
-    /// headers.
+    /// IP bytes of the best block on at most `prbs` PRB pairs at the present MCS and SINR. Expected block errors and
+    /// headers are subtracted.
     fn carried(&self, shared: &Shared, prbs: u16, sinr_db: f64) -> Bytes {
         let carried_on = |prbs: u16| {
             let mcs = self.sounding.mcs_or_of(&shared.table, prbs, sinr_db)?;
@@ -235,20 +236,20 @@ impl user::UplinkLink {
     }
 }
 
-/// A block that a subframe will carry, as tests see it.
+/// A block that a subframe will carry, in the form that tests check.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OnAir {
     pub owner: Owner,
     pub carrier: u8,
     pub prbs: airpace_radio::PrbSet,
-    /// How often it was sent before.
+    /// How often the block was sent before.
     pub transmissions: u8,
 }
 
 #[cfg(test)]
 impl Uplink {
-    /// What subframe `now`, the next, will carry.
+    /// The blocks that subframe `now`, the next one, will carry.
     pub(super) fn due_in(&self, now: u64) -> impl Iterator<Item = OnAir> {
         (0..).zip(&self.carriers).flat_map(move |(index, carrier)| {
             carrier.due_in(now).map(move |(user, prbs, transmissions)| OnAir {
@@ -260,7 +261,7 @@ impl Uplink {
         })
     }
 
-    /// Bytes of a device's packets whose journey did not end yet.
+    /// Bytes of a device's packets whose journey has not ended yet.
     pub(super) fn held(&self, device: usize) -> Bytes {
         let is_own = |exit: &&Exit| usize::from(exit.packet.device.0) == device;
         let exits = self.over.iter().chain(&self.refused).filter(is_own);

@@ -1,4 +1,4 @@
-//! Everybody who can be given PRBs for data: the scenario's devices and the background's users.
+//! All users that can be given PRBs for data: the scenario's devices and the background's users.
 
 use airpace_core::tables::lte;
 use airpace_core::{Bits, Bytes, Rng};
@@ -29,7 +29,7 @@ pub(super) struct User {
 pub(super) enum Source {
     /// Packets of the scenario's flows.
     Device(Box<Device>),
-    /// A background user's download; nothing while nobody has this place.
+    /// A background user's download; empty while no user has this place.
     Session(Session),
     /// Data without end.
     Endless,
@@ -68,9 +68,9 @@ pub(super) struct RadioLink {
     pub luck: Rng,
     /// Proportional fair's average in bits per subframe.
     pub average_bits: f64,
-    /// One past the last subframe in which data waited for it.
+    /// One past the last subframe in which data waited for the user.
     pub wanted_until: u64,
-    /// The last subframe in which it was given PRBs, how many, and whether all their blocks were received.
+    /// The last subframe in which the user was given PRBs, how many, and whether all their blocks were received.
     pub served_in: Option<u64>,
     pub served_prbs: u16,
     pub decoded: Option<bool>,
@@ -86,7 +86,7 @@ impl User {
         }
     }
 
-    /// Bits of transport blocks that it wants in subframe `now`.
+    /// Bits of transport blocks that would carry all data that waits in subframe `now`.
     pub(super) fn wanted_bits(&self, now: u64) -> u64 {
         match &self.source {
             Source::Device(device) => device.rlc.wanted(now) * 8,
@@ -101,12 +101,12 @@ impl User {
 pub(super) const SESSION_HEADER_BITS: u64 = 64;
 
 impl Session {
-    /// Whether all of it was delivered, but for what HARQ still works on.
+    /// Whether the whole download was delivered, except for data that HARQ still works on.
     pub(super) fn is_over(&self) -> bool {
         self.to_come == 0 && self.waiting == 0
     }
 
-    /// What arrives in one subframe begins to wait.
+    /// Moves the data that arrives in one subframe to the data that waits.
     pub(super) fn arrive(&mut self) {
         let arriving = self.to_come.min(self.bits_per_subframe);
         self.to_come -= arriving;
@@ -115,17 +115,17 @@ impl Session {
 }
 
 impl RadioLink {
-    /// PRBs that it was given in subframe `now`.
+    /// PRBs that the user was given on this link in subframe `now`.
     pub(super) fn prbs_in(&self, now: u64) -> u16 {
         if self.served_in == Some(now) { self.served_prbs } else { 0 }
     }
 
-    /// Whether what it was sent in subframe `now` was received; `None` if nothing was sent.
+    /// Whether everything sent to the user in subframe `now` was received; `None` if nothing was sent.
     pub(super) fn decoded_in(&self, now: u64) -> Option<bool> {
         if self.served_in == Some(now) { self.decoded } else { None }
     }
 
-    /// How many bits PRBs carry for it at this MCS.
+    /// How many bits a number of PRBs carries for the user at this MCS.
     pub(super) fn block_size(&self, mcs: u8) -> BlockSize {
         let row = self.table.mcs(mcs).and_then(|row| row.i_tbs);
         BlockSize { i_tbs: row.unwrap_or(0), codewords: self.channel.layers() }
@@ -144,9 +144,9 @@ impl RadioLink {
     }
 }
 
-/// IP bytes in a subframe whose transport blocks have `bits` in all, `blocks` of them, for packets of 1500 bytes.
+/// IP bytes in a subframe that has `blocks` transport blocks with `bits` in total, for packets of 1500 bytes.
 pub(super) fn ip_bytes(bits: f64, blocks: u8, rlc: &super::config::RlcConfig) -> Bytes {
-    /// Bytes of a full-sized IP packet, and of the length indicator that one costs in RLC.
+    /// Bytes of a full-sized IP packet, and of the length indicator that the packet costs in RLC.
     const PACKET: f64 = 1500.0;
     const LENGTH_INDICATOR: f64 = 1.5;
     let per_block = f64::from(rlc.rlc_header_bytes + rlc.mac_header_bytes);

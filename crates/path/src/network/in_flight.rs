@@ -1,9 +1,10 @@
-//! What links do not carry: the load of each packet, kept by packet number while a copy of the packet is under way.
+//! The load of each packet, which links do not carry. It is kept by packet number while a copy of the packet is under
+//! way.
 
 use std::collections::VecDeque;
 
-/// Values by packet number. Numbers come in order; a wire may turn one packet into several copies, and copies may
-/// end their journeys in any order. What no copy needs any more is forgotten when the next value comes.
+/// Values by packet number. Numbers come in order. A wire may turn one packet into several copies, and copies may end
+/// their journeys in any order. Values that no copy needs any more are removed when the next value comes.
 #[derive(Clone, Debug)]
 pub(super) struct InFlight<T> {
     first: u64,
@@ -26,7 +27,7 @@ impl<T> InFlight<T> {
     /// Packet `number` enters its wire.
     ///
     /// # Panics
-    /// If numbers do not come in order: a mistake of the endpoint.
+    /// If numbers do not come in order, which is a mistake of the endpoint.
     pub(super) fn push(&mut self, number: u64, value: T) {
         while self.slots.front().is_some_and(|slot| !slot.on_wire && slot.copies == 0) {
             self.slots.pop_front();
@@ -36,14 +37,14 @@ impl<T> InFlight<T> {
         self.slots.push_back(Slot { value, on_wire: true, copies: 0 });
     }
 
-    /// A copy of packet `number` leaves its wire; whether it is the first one.
+    /// Records that a copy of packet `number` leaves its wire. Returns whether it is the first copy.
     pub(super) fn left_wire(&mut self, number: u64) -> bool {
         let slot = self.slot(number);
         slot.copies += 1;
         std::mem::replace(&mut slot.on_wire, false)
     }
 
-    /// A copy of packet `number` that had left its wire ends its journey.
+    /// Ends the journey of a copy of packet `number` that had left its wire.
     pub(super) fn ended(&mut self, number: u64) -> &T {
         let slot = self.slot(number);
         slot.copies -= 1;
@@ -80,11 +81,11 @@ mod tests {
         assert!(kept.left_wire(1));
         assert!(!kept.left_wire(1), "the second copy is a duplicate");
         assert_eq!(*kept.ended(1), 10);
-        assert_eq!(*kept.ended(1), 10, "the second copy of a duplicate still finds its value");
+        assert_eq!(*kept.ended(1), 10, "the second copy should still find its value");
         kept.left_wire(0);
         assert_eq!(*kept.ended(0), 0);
         kept.push(4, 40);
-        assert_eq!(kept.slots.len(), 3, "0 and 1 are forgotten; 2, 3 and 4 are still on the wire");
+        assert_eq!(kept.slots.len(), 3, "0 and 1 are removed; 2, 3 and 4 are still on the wire");
         assert_eq!(kept.under_way(), 3);
         kept.left_wire(4);
         assert_eq!(*kept.ended(4), 40, "overtaking is fine");

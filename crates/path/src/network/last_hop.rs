@@ -1,4 +1,4 @@
-//! The last hop of a network, whatever it is: a cell, a trace, or nothing.
+//! The last hop of a network: a cell, a trace, or nothing.
 
 use std::time::Duration;
 
@@ -19,21 +19,21 @@ pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 pub(super) enum LastHop {
     Cell(Box<CellHop>),
     Trace(Box<TraceRadio>),
-    /// The devices are on the wires. Each wire may have a rate.
+    /// There is no last hop: the devices are at the end of the wires. Each wire may have a rate.
     Nothing(Option<Rate>),
 }
 
-/// A cell, with what its last subframe could have carried.
+/// A cell, with the capacity of its last subframe.
 #[derive(Debug)]
 pub(super) struct CellHop {
     cell: Cell,
-    /// What it takes to be granted the uplink.
+    /// The longest time until the uplink is granted.
     grant_delay: Duration,
     /// Capacity by device and direction.
     capacity: Vec<[SmoothedCapacity; 2]>,
-    /// Subframes that were run when the network last told of them.
+    /// How many subframes had been run when the network last reported them.
     told: u64,
-    /// When the cell was last drained: the reports that were ready then are told.
+    /// When the cell was last drained; reports that were due then are passed on.
     drained_at: Time,
 }
 
@@ -52,7 +52,7 @@ impl LastHop {
         }
     }
 
-    /// Takes in a packet that goes this way.
+    /// Takes in a packet that goes in this direction.
     pub(super) fn push(&mut self, now: Time, direction: Direction, packet: Packet) {
         match (self, direction) {
             (LastHop::Cell(hop), Direction::Downlink) => hop.cell.push(now, packet),
@@ -62,7 +62,7 @@ impl LastHop {
         }
     }
 
-    /// The next packet that has crossed or was lost, and which way it went.
+    /// The next packet that crossed the last hop or was lost, and its direction.
     pub(super) fn pop(&mut self, now: Time) -> Option<(Direction, Exit)> {
         match self {
             LastHop::Cell(hop) => {
@@ -91,7 +91,7 @@ impl LastHop {
         }
     }
 
-    /// Bytes that wait for this device to be carried this way.
+    /// Bytes that wait to be carried in this direction for this device.
     pub(super) fn backlog_of(&self, direction: Direction, device: DeviceId) -> Bytes {
         match (self, direction) {
             (LastHop::Cell(hop), Direction::Downlink) => hop.cell.backlog_of(device),
@@ -101,8 +101,8 @@ impl LastHop {
         }
     }
 
-    /// What can be carried this way for a device at `at`: of a cell what it could carry lately, of a trace what it will
-    /// carry in that millisecond.
+    /// The rate that can be carried in this direction for a device at `at`. For a cell, it is the recent capacity; for
+    /// a trace, the capacity of that millisecond.
     pub(super) fn rate(&self, direction: Direction, device: DeviceId, at: Time) -> Option<Rate> {
         match self {
             LastHop::Cell(hop) => Some(hop.capacity[usize::from(device.0)][direction as usize].rate()),
@@ -114,7 +114,7 @@ impl LastHop {
         }
     }
 
-    /// What a device waits for at most until it may send, beside the data before it.
+    /// The longest time that a device waits until it may send, in addition to waiting for the data before it.
     pub(super) fn grant_delay(&self) -> Duration {
         match self {
             LastHop::Cell(hop) => hop.grant_delay,
@@ -122,7 +122,8 @@ impl LastHop {
         }
     }
 
-    /// After everything that was due has been popped at `now`: whether a subframe has been run since the last time.
+    /// Call it when everything due at `now` has been popped. Returns whether a subframe has been run since the last
+    /// call.
     pub(super) fn end_of_drain(&mut self, now: Time) -> bool {
         let LastHop::Cell(hop) = self else { return false };
         hop.drained_at = now;
@@ -130,8 +131,9 @@ impl LastHop {
         std::mem::replace(&mut hop.told, run) < run
     }
 
-    /// What could be carried this way for a device, from which time on: of a cell, in the last subframe; else in the
-    /// millisecond that begins at `now`. `flows` flows of the device go this way.
+    /// The capacity in this direction for a device, and the time from which it holds: for a cell, that of the last
+    /// subframe; otherwise, that of the millisecond that begins at `now`. `flows` flows of the device go in this
+    /// direction.
     pub(super) fn capacity(
         &mut self,
         now: Time,
@@ -153,7 +155,7 @@ impl LastHop {
         }
     }
 
-    /// Begins a millisecond of what has no subframes.
+    /// Begins a millisecond of a last hop that has no subframes.
     pub(super) fn begin_millisecond(&mut self, now: Time) {
         if let LastHop::Trace(trace) = self {
             trace.begin_millisecond(now);
@@ -164,7 +166,8 @@ impl LastHop {
     pub(super) fn pop_report(&mut self) -> Option<(DeviceId, Source, &mut RadioReport)> {
         match self {
             LastHop::Cell(hop) => {
-                // Asked twice, for a report that is lent in one arm cannot be looked for again in the other.
+                // `has_report` is asked first, because the borrow checker does not allow the cell to be used again
+                // after a report was borrowed and returned.
                 if hop.cell.has_report(hop.drained_at) {
                     let (device, report) = hop.cell.pop_report(hop.drained_at)?;
                     return Some((device, Source::ControlChannel, report));
@@ -199,7 +202,7 @@ impl LastHop {
         }
     }
 
-    /// Whether a device is told what these sources say.
+    /// Sets whether a device receives the reports of this source.
     pub(super) fn set_told(&mut self, device: DeviceId, source: Source, is_told: bool) {
         match (self, source) {
             (LastHop::Cell(hop), Source::ControlChannel) => hop.cell.set_listening(device, is_told),
@@ -210,14 +213,14 @@ impl LastHop {
     }
 }
 
-/// What a cell could carry for a device one way, smoothed over the milliseconds.
+/// What a cell could carry for a device in one direction, smoothed over milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct SmoothedCapacity {
     bytes_per_ms: Option<f64>,
 }
 
 impl SmoothedCapacity {
-    /// Chosen: an eighth per millisecond, a HARQ round trip.
+    /// Chosen: an eighth per millisecond, one HARQ round trip.
     const GAIN: f64 = 1.0 / 8.0;
 
     fn observe(&mut self, bytes: Bytes) {

@@ -1,4 +1,4 @@
-//! The plan of a network: configurations that were checked once, and can be built for any seed.
+//! The plan of a network: configurations that were checked once and can be built for any seed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +26,9 @@ pub const ACK_BYTES: Bytes = Bytes(60);
 /// What a network consists of.
 #[derive(Clone, Debug)]
 pub struct NetworkConfig<'a> {
-    /// What each flow's wire for data is like; its delay comes from the flow's `rtt_ms`.
+    /// The configuration of each flow's wire for data; its delay comes from the flow's `rtt_ms`.
     pub forward: &'a WireConfig,
-    /// What each flow's wire for ACKs is like; its delay comes from the flow's `rtt_ms`.
+    /// The configuration of each flow's wire for ACKs; its delay comes from the flow's `rtt_ms`.
     pub reverse: &'a WireConfig,
     /// The queue on the server's side of the last hop; there is one for each direction.
     pub internet: Option<&'a QueueConfig>,
@@ -47,7 +47,7 @@ pub enum LastHopPlan {
     Cell(Box<CellPlan>),
     /// A trace: one direction of one device's link.
     Trace(Box<TracePlan>),
-    /// Nothing: the devices are on the wires, which may have a rate.
+    /// No last hop: the devices are at the end of the wires, which may have a rate.
     Nothing(Option<Rate>),
 }
 
@@ -72,7 +72,7 @@ impl LastHopPlan {
 #[derive(Clone, Debug)]
 pub struct TracePlan {
     pub(super) link: TraceLink,
-    /// What the modem told meanwhile.
+    /// The bandwidths that the modem reported while the trace was recorded.
     pub(super) kpi: Option<Arc<KpiTrace>>,
     pub(super) direction: Direction,
     pub(super) has_telemetry: bool,
@@ -80,8 +80,8 @@ pub struct TracePlan {
 }
 
 impl TracePlan {
-    /// A link that replays `trace` in this direction. If it has telemetry, the device can be told what `kpi` says, or, where
-    /// there is none, which chances the trace has.
+    /// A link that replays `trace` in this direction. With telemetry, the device can receive reports of `kpi`, or of
+    /// the trace's chances if there is no `kpi`.
     ///
     /// # Errors
     /// As [`TraceLink::new`].
@@ -103,17 +103,17 @@ impl TracePlan {
 pub struct FlowConfig {
     /// Its device.
     pub device: DeviceId,
-    /// Which way its data goes.
+    /// The direction of its data.
     pub direction: Direction,
     /// Whether its ACKs cross the cell too.
     pub acks_cross_cell: bool,
-    /// Whether its data crosses the queue of the Internet.
+    /// Whether its data crosses the Internet's queue.
     pub crosses_internet: bool,
-    /// The smallest round-trip time of the whole empty path, in ms.
+    /// The smallest round-trip time over the whole empty path, in ms.
     pub rtt_ms: f64,
 }
 
-/// A network that can be built, as often as one likes.
+/// A network that can be built any number of times.
 #[derive(Clone, Debug)]
 pub struct NetworkPlan {
     pub(super) forward: WirePlan,
@@ -129,7 +129,7 @@ impl NetworkPlan {
     /// The plan of a network.
     ///
     /// # Errors
-    /// What cannot be built, by key (`internet.rate_mbps`, `flow.0.rtt_ms`) and remedy.
+    /// A configuration that cannot be built, by key (`internet.rate_mbps`, `flow.0.rtt_ms`) and remedy.
     pub fn new(config: NetworkConfig<'_>) -> Result<NetworkPlan, ConfigError> {
         let plan_of = |name: &str, wire: &WireConfig| {
             if wire.delay_ms != 0.0 {
@@ -151,7 +151,7 @@ impl NetworkPlan {
         Ok(plan)
     }
 
-    /// The same network with this trace as its last hop, which takes no time when it is empty.
+    /// The same network with this trace as its last hop. The trace takes no time when it is empty.
     pub fn over_trace(&self, trace: TracePlan) -> NetworkPlan {
         NetworkPlan { last_hop: LastHopPlan::Trace(Box::new(trace)), ..self.clone() }
     }
@@ -161,10 +161,10 @@ impl NetworkPlan {
         self.internet.is_some() && flow.crosses_internet
     }
 
-    /// Refuses round trips below what the links take beside the wires.
+    /// Refuses round trips that are shorter than the links take without the wires.
     ///
-    /// Chosen: of a cell whose devices are where seed 0 puts them. Where another seed puts them at a worse place, so that an
-    /// empty cell takes longer, the wires take nothing.
+    /// Chosen: the cell's devices are placed as with seed 0. If another seed puts them at a worse place, so that an
+    /// empty cell takes longer, the wires have no delay.
     fn check_round_trips(&self) -> Result<(), ConfigError> {
         let last_hop = LastHop::new(&self.last_hop, &Streams::new(0));
         for (index, flow) in self.flows.iter().enumerate() {
@@ -181,14 +181,14 @@ impl NetworkPlan {
         Ok(())
     }
 
-    /// The delay of each of a flow's two wires: half of what its RTT leaves beside the other links.
+    /// The delay of each of a flow's two wires: half of the RTT that remains after the delay of the other links.
     pub(super) fn wire_delay(&self, flow: &FlowConfig, last_hop: &LastHop) -> Duration {
         let others_ms = self.delay_of_others(flow, last_hop).as_secs_f64() * 1e3;
         let delay_ms = ((flow.rtt_ms - others_ms) / 2.0).max(0.0);
         Duration::from_nanos(libm::round(delay_ms * 1e6) as u64)
     }
 
-    /// What a round trip takes beside the wires' delays, on an empty path.
+    /// What a round trip takes on an empty path without the wires' delays.
     fn delay_of_others(&self, flow: &FlowConfig, last_hop: &LastHop) -> Duration {
         let mut delay = last_hop.base_delay(flow.direction, DATA_BYTES);
         if let Some(queue) = self.internet.as_ref().filter(|_| flow.crosses_internet) {

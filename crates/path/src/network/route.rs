@@ -1,4 +1,4 @@
-//! The ways of a flow's packets, and what is under way on them.
+//! The routes of a flow's packets, and the packets under way on them.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(super) enum Hop {
     Radio,
 }
 
-/// A flow: its two ways, and what its packets carry.
+/// A flow: its two routes, and the loads of its packets.
 #[derive(Debug)]
 pub(super) struct Flow<D, A> {
     pub(super) config: FlowConfig,
@@ -32,23 +32,23 @@ pub(super) struct Flow<D, A> {
     pub(super) acks: InFlight<A>,
 }
 
-/// The way of a flow's packets in one direction of travel. Each has one wire, at its beginning or at its end.
+/// The route of a flow's packets in one direction of travel. Each route has one wire, at its beginning or at its end.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) first: Hop,
-    /// What comes after each hop.
+    /// The hop that comes after each hop.
     after: [Option<Hop>; 3],
     pub(super) wire: Wire,
-    /// Whether the flow's data goes this way; else its ACKs do.
+    /// Whether the flow's data goes in this direction; otherwise its ACKs do.
     pub(super) carries_data: bool,
-    /// Bytes of first copies on the wire, if it comes first, and bytes on the hops that are no wire.
+    /// Bytes of first copies on the wire, if the wire comes first; and bytes on the hops that are not the wire.
     pub(super) on_wire: Bytes,
     pub(super) in_links: Bytes,
     /// Further copies that have left the wire.
     pub(super) duplicated: u64,
-    /// What wire and last hop take for a full-sized packet when they are empty.
+    /// How long a full-sized packet takes over wire and last hop when they are empty.
     fixed_delay: Duration,
-    /// What the wire took lately, and when it was left, if somebody asks.
+    /// Recent crossings of the wire: when each ended, and how long it took. `None` if nobody asks for them.
     pub(super) crossings: Option<VecDeque<(Time, Duration)>>,
 }
 
@@ -65,7 +65,7 @@ impl<D, A> Flow<D, A> {
             let wire = Wire::new(&config.with_delay(wire_delay), rng);
             let crosses_last_hop = has_last_hop && (carries_data || flow.acks_cross_cell);
             let crosses_internet = carries_data && plan.crosses_internet(flow);
-            // From the Internet's end to the device's.
+            // From the Internet's end to the device's end.
             let mut hops = vec![Hop::Wire];
             hops.extend(crosses_internet.then_some(Hop::Internet));
             hops.extend(crosses_last_hop.then_some(Hop::Radio));
@@ -91,7 +91,7 @@ impl<D, A> Flow<D, A> {
         Flow { config: *flow, routes, data: InFlight::new(), acks: InFlight::new() }
     }
 
-    /// The way of the flow's data.
+    /// The route of the flow's data.
     pub(super) fn forward(&self) -> &Route {
         &self.routes[self.config.direction as usize]
     }
@@ -118,7 +118,7 @@ impl<D, A> Flow<D, A> {
         direction
     }
 
-    /// A copy of a packet leaves a hop; the hop that comes next, if its journey goes on.
+    /// A copy of a packet leaves a hop. Returns the next hop, if its journey goes on.
     pub(super) fn leave(&mut self, now: Time, direction: Direction, hop: Hop, exit: &Exit) -> Option<Hop> {
         let number = exit.packet.number;
         let route = &mut self.routes[direction as usize];
@@ -131,7 +131,7 @@ impl<D, A> Flow<D, A> {
             let is_first = left_wire();
             route.leave_wire(now, &exit.packet, is_first);
         } else if next.is_none() && !route.wire_comes_first() {
-            // It never gets to the wire.
+            // The packet never reaches the wire.
             left_wire();
         }
         let leaves_links = match route.wire_comes_first() {
@@ -144,7 +144,7 @@ impl<D, A> Flow<D, A> {
         next
     }
 
-    /// What a copy that has ended its journey carried.
+    /// The load of a copy that has ended its journey.
     pub(super) fn load_of(&mut self, direction: Direction, number: u64) -> Load<&D, &A> {
         match self.routes[direction as usize].carries_data {
             true => Load::Data(self.data.ended(number)),
@@ -177,7 +177,7 @@ impl Route {
         }
     }
 
-    /// What wire and last hop take for a packet of this size when they are empty.
+    /// How long a packet of this size takes over wire and last hop when they are empty.
     pub(super) fn fixed_delay(&self, direction: Direction, bytes: Bytes, last_hop: &LastHop) -> Duration {
         if bytes == DATA_BYTES {
             return self.fixed_delay;

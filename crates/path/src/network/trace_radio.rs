@@ -1,4 +1,4 @@
-//! A trace as the last hop, and what a radio would tell of it: each millisecond is a subframe of one carrier.
+//! A trace as the last hop, with the radio reports that it would give: each millisecond is a subframe of one carrier.
 
 use std::sync::Arc;
 
@@ -11,31 +11,31 @@ use super::plan::TracePlan;
 use crate::link::Link;
 use crate::trace::{KpiTrace, TraceLink};
 
-/// A trace whose packets all go one way.
+/// A trace whose packets all go in one direction.
 #[derive(Debug)]
 pub(super) struct TraceRadio {
     pub(super) link: TraceLink,
     pub(super) direction: Direction,
     has_telemetry: bool,
     kpi: Option<Arc<KpiTrace>>,
-    /// Where in the trace the run begins.
+    /// Where in the trace the run begins, in ms.
     start_ms: u64,
     used: Bytes,
-    /// Whether the device is told, by source.
+    /// Whether the device receives reports, by source.
     is_told: [bool; 2],
-    /// The report of the last millisecond, and whether it is still to be told, by source.
+    /// The report of the last millisecond, and whether it is still to be delivered, by source.
     report: Option<RadioReport>,
     is_untold: [bool; 2],
     /// The copy that was lent last.
     told: Option<RadioReport>,
 }
 
-/// The most PRBs that a carrier can be told to have: a trace with more chances in a millisecond is told short.
+/// The most PRBs that a report can give a carrier. If a millisecond has more chances, the report leaves the rest out.
 const WIDEST_CARRIER: u64 = 128;
 
-/// PRBs of the carrier that a KPI trace's bandwidth is granted on.
+/// PRBs of the carrier on which a KPI trace's bandwidth is granted.
 ///
-/// Chosen: those of 20 MHz; only their product with the bits of each means anything.
+/// Chosen: those of 20 MHz; only the product of PRBs and bits per PRB has a meaning.
 const KPI_PRBS: u16 = 100;
 
 /// RNTI of a trace's only device.
@@ -57,17 +57,18 @@ impl TraceRadio {
         }
     }
 
-    /// What the link can carry in the millisecond from `from` on; exact, whenever that is.
+    /// What the link can carry in the millisecond from `from` on. It is exact for the past and the future.
     pub(super) fn capacity(&self, from: Time) -> Bytes {
         self.link.capacity_between(from, from + MILLISECOND)
     }
 
-    /// Whether the device is told what this source says; the trace says the same as both.
+    /// Sets whether the device receives reports of this source; a trace reports the same for both.
     pub(super) fn set_told(&mut self, source: Source, is_told: bool) {
         self.is_told[source as usize] = is_told && self.has_telemetry;
     }
 
-    /// `now` is whole milliseconds, one after the other: the millisecond before can be told.
+    /// Begins the millisecond at `now`. `now` must be whole milliseconds, one after the other. The millisecond before
+    /// can then be reported.
     pub(super) fn begin_millisecond(&mut self, now: Time) {
         if now > Time::ZERO && self.is_told.contains(&true) {
             self.report = Some(self.report(now));
@@ -84,7 +85,7 @@ impl TraceRadio {
         Some((DeviceId(0), source, self.told.as_mut()?))
     }
 
-    /// The report of the millisecond that ends at `now`; `now` is whole milliseconds, one after the other.
+    /// The report of the millisecond that ends at `now`. `now` must be whole milliseconds, one after the other.
     fn report(&mut self, now: Time) -> RadioReport {
         let start = now - MILLISECOND;
         match self.kpi.clone() {
@@ -93,7 +94,7 @@ impl TraceRadio {
         }
     }
 
-    /// A PRB for each of the millisecond's chances: own as far as packets used them, else idle.
+    /// One PRB for each chance of the millisecond: the device's own if packets used the chance, otherwise idle.
     fn report_of_chances(&mut self, start: Time, now: Time) -> RadioReport {
         let used = (self.link.used() - std::mem::replace(&mut self.used, self.link.used())).bits();
         let carrier_prbs = self.link.opportunities_in(start, now).min(WIDEST_CARRIER) as u16;
@@ -103,7 +104,7 @@ impl TraceRadio {
         self.report_with(start, carrier_prbs, prbs, tbs, bits_per_prb as f64)
     }
 
-    /// All PRBs are the device's own, and carry what the modem told.
+    /// All PRBs are the device's own, and carry the bandwidth that the modem reported.
     fn report_of_kpi(&self, start: Time, kpi: &KpiTrace) -> RadioReport {
         let in_trace = (start.as_millis() + self.start_ms) % self.link.trace().period_ms();
         let tbs = Bits(kpi.bandwidth_at(in_trace).as_bps() / 1000);
@@ -112,7 +113,7 @@ impl TraceRadio {
         self.report_with(start, KPI_PRBS, prbs, tbs, bits_per_prb)
     }
 
-    /// A report of the millisecond from `start` on with one grant, the device's own, unless it has no PRBs.
+    /// A report of the millisecond from `start` on. It has one grant, the device's own; none if `prbs` is 0.
     fn report_with(
         &self,
         start: Time,
@@ -192,8 +193,8 @@ mod tests {
     fn without_one_the_chances_are_told() {
         let mut radio = radio(Direction::Downlink, None, 0.0);
         let report = radio.report(Time::from_millis(5));
-        assert_eq!(report.idle_prbs(), Some(1), "of the one that there is");
+        assert_eq!(report.idle_prbs(), Some(1), "the only chance is idle");
         assert_eq!((report.carrier_prbs, report.layer), (Some(1), BitLayer::Transport));
-        assert!(report.dcis.is_empty(), "nobody used the chance");
+        assert!(report.dcis.is_empty(), "no packet used the chance");
     }
 }

@@ -1,4 +1,5 @@
-//! What a network knows and nobody on it can: capacity, and what is under way. For Oracles, metrics and limits.
+//! What a network's state shows but no endpoint can measure: capacity, and packets under way. Used by Oracles, metrics
+//! and limits.
 
 use std::time::Duration;
 
@@ -9,31 +10,31 @@ use super::plan::DATA_BYTES;
 use super::route::{Flow, Hop, Route};
 use crate::link::Link;
 
-/// A link on which a flow's data may meet that of others.
+/// A link on which a flow's data may meet that of other flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedLink {
-    /// The last hop: shared with the other flows of the device. Where there is no last hop, the wire is in its place.
+    /// The last hop: shared with the other flows of the device. Without a last hop, the wire takes its place.
     LastHop,
     /// The Internet's queue: shared with all flows that cross it in the same direction.
     Internet,
 }
 
-/// A link at an instant.
+/// The state of a link at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkState {
-    /// What it can carry; `None` is no limit.
+    /// What the link can carry; `None` is no limit.
     pub rate: Option<Rate>,
-    /// What waits there, of all flows that share it.
+    /// Bytes that wait there, of all flows that share the link.
     pub backlog: Bytes,
 }
 
 impl SharedLink {
-    /// Both.
+    /// Both links.
     pub const ALL: [SharedLink; 2] = [SharedLink::LastHop, SharedLink::Internet];
 }
 
 impl<D, A> Network<D, A> {
-    /// A link as the data of a flow finds it at `at`, or `None` if that data does not cross it.
+    /// The state of a link for the data of a flow at `at`; `None` if that data does not cross the link.
     pub fn shared_link(&self, flow: FlowId, link: SharedLink, at: Time) -> Option<LinkState> {
         let (direction, device) = self.ends(flow);
         match link {
@@ -60,18 +61,18 @@ impl<D, A> Network<D, A> {
         way == other_way && is_same_link && crosses(one) && crosses(other)
     }
 
-    /// Bytes of a flow's data on its wire, if data crosses the wire first.
+    /// Bytes of a flow's data on its wire, if the data crosses the wire first.
     pub fn on_wire(&self, flow: FlowId) -> Bytes {
         self.forward(flow).on_wire
     }
 
-    /// Bytes of a flow's data on last hop and queue.
+    /// Bytes of a flow's data on the last hop and the queue.
     pub fn in_links(&self, flow: FlowId) -> Bytes {
         self.forward(flow).in_links
     }
 
-    /// How long a full-sized packet of a flow takes to the first link that it may share, if nothing lies before it there:
-    /// over its wire, or until the device is granted the cell's uplink.
+    /// How long a full-sized packet of a flow takes to reach the first link that the flow may share, if nothing waits
+    /// before it: over the flow's wire, or until the device is granted the cell's uplink.
     pub fn entry_delay(&self, flow: FlowId) -> Duration {
         let route = self.forward(flow);
         match route.wire_comes_first() {
@@ -80,18 +81,18 @@ impl<D, A> Network<D, A> {
         }
     }
 
-    /// Keeps what a flow's wire takes for data, for [`Network::crossings`].
+    /// Starts to record how long a flow's data takes over its wire, for [`Network::crossings`].
     pub fn watch_wire(&mut self, flow: FlowId) {
         self.forward_mut(flow).crossings.get_or_insert_default();
     }
 
-    /// When data of a watched flow has left its wire since the last call, and how long it was on it. Nothing comes from
-    /// wires behind the links that flows share.
+    /// When data of a watched flow left its wire since the last call, and how long it was on the wire. Wires that come
+    /// after the shared links give nothing.
     pub fn crossings(&mut self, flow: FlowId) -> impl Iterator<Item = (Time, Duration)> {
         self.forward_mut(flow).crossings.iter_mut().flat_map(|crossings| crossings.drain(..))
     }
 
-    /// What the journey of a flow's data packet of this size takes on an empty path: one-way delay less this is the queueing
+    /// How long a flow's data packet of this size takes on an empty path. One-way delay minus this is the queueing
     /// delay.
     pub fn propagation_delay(&self, flow: FlowId, bytes: Bytes) -> Duration {
         let (route, (direction, _)) = (self.forward(flow), self.ends(flow));
@@ -105,12 +106,12 @@ impl<D, A> Network<D, A> {
         self.flow(flow).data.under_way()
     }
 
-    /// Copies of a flow's data packets that its wire has made.
+    /// Copies of a flow's data packets that its wire has added.
     pub fn duplicated(&self, flow: FlowId) -> u64 {
         self.forward(flow).duplicated
     }
 
-    /// How many loads of data packets are held, for all flows together: at least one for each packet under way.
+    /// How many loads of data packets are held for all flows together: at least one for each packet under way.
     pub fn loads(&self) -> usize {
         self.flows.iter().map(|flow| flow.data.kept()).sum()
     }
@@ -119,7 +120,7 @@ impl<D, A> Network<D, A> {
         &self.flows[usize::from(flow.0)]
     }
 
-    /// The way of a flow's data.
+    /// The route of a flow's data.
     fn forward(&self, flow: FlowId) -> &Route {
         self.flow(flow).forward()
     }
@@ -129,7 +130,7 @@ impl<D, A> Network<D, A> {
         &mut flow.routes[flow.config.direction as usize]
     }
 
-    /// Which way a flow's data goes, and its device.
+    /// The direction of a flow's data, and its device.
     fn ends(&self, flow: FlowId) -> (Direction, DeviceId) {
         let config = &self.flow(flow).config;
         (config.direction, config.device)

@@ -1,4 +1,5 @@
-//! What waits for a bottleneck, and who is dropped: the discipline of a queue, apart from what serves it.
+//! Packets that wait for a bottleneck, and which of them are dropped: the discipline of a queue, separate from its
+//! service.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,27 +12,29 @@ use super::codel::CoDel;
 use super::fq_codel::FqCoDel;
 use crate::config_error::{ConfigError, duration_ms};
 
-/// How much waits, and who is dropped. The default waits without limit, in order.
+/// How much may wait, and which packets are dropped. By default packets wait without limit, in order.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BufferConfig {
-    /// Who is dropped, and who is served next.
+    /// Which packet is dropped, and which is served next.
     pub discipline: Discipline,
-    /// Most packets that wait; `None` is no limit (10,240 for FQ-CoDel).
+    /// The largest number of packets that may wait; `None` is no limit (10,240 for FQ-CoDel).
     pub packets: Option<u64>,
-    /// Most bytes that wait; `None` is no limit.
+    /// The largest number of bytes that may wait; `None` is no limit.
     pub bytes: Option<u64>,
-    /// Most time that waits, in milliseconds at the present rate; `None` is no limit.
+    /// Longest queue, in milliseconds at the present rate; `None` is no limit.
     pub ms: Option<f64>,
-    /// CoDel: the queueing delay that may stand, in milliseconds.
+    /// CoDel: the queueing delay that may persist, in milliseconds.
     pub target_ms: f64,
-    /// CoDel: how long it may be exceeded before packets are dropped, in milliseconds; about a round-trip time.
+    /// CoDel: how long `target_ms` may be exceeded before packets are dropped, in milliseconds; about a round-trip
+    /// time.
     pub interval_ms: f64,
-    /// FQ-CoDel: bytes that a flow is served in turn.
+    /// FQ-CoDel: bytes that a flow may send in one turn.
     pub quantum_bytes: u64,
-    /// FQ-CoDel: queues that flows are hashed into.
+    /// FQ-CoDel: number of queues that flows are hashed into.
     pub flow_queues: u16,
-    /// Every discipline: ECN-capable packets that waited longer than this, in milliseconds, are marked; `None` never.
+    /// For every discipline: ECN-capable packets that waited longer than this, in milliseconds, are marked; `None`:
+    /// never.
     pub ecn_threshold_ms: Option<f64>,
 }
 
@@ -53,29 +56,30 @@ impl Default for BufferConfig {
     }
 }
 
-/// Who is dropped, and who is served next.
+/// Which packet is dropped, and which is served next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Discipline {
-    /// First in, first out; who does not fit is refused.
+    /// First in, first out. A packet that does not fit is refused.
     #[default]
     DropTail,
-    /// First in, first out; the oldest make room for who does not fit.
+    /// First in, first out. The oldest packets are dropped to make room for one that does not fit.
     DropHead,
-    /// First in, first out; delay that stands is answered by drops (RFC 8289), or by marks on ECN-capable packets.
-    /// Who does not fit is refused.
+    /// First in, first out. If queueing delay persists, packets are dropped (RFC 8289), or marked if they are
+    /// ECN-capable. A packet that does not fit is refused.
     #[serde(rename = "codel")]
     CoDel,
-    /// Flows take turns, each with its own CoDel (RFC 8290). The longest makes room for who does not fit.
+    /// Flows take turns, each with its own CoDel (RFC 8290). The longest queue is cut to make room for a packet that
+    /// does not fit.
     #[serde(rename = "fq_codel")]
     FqCoDel,
 }
 
-/// Packets that wait under a discipline. What serves them calls [`Buffer::dequeue`]; drops go to the given list.
+/// Packets that wait under a discipline. The server calls [`Buffer::dequeue`]; dropped packets go to the given list.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     limits: Limits,
-    /// ECN-capable packets that waited longer are marked.
+    /// ECN-capable packets that waited longer than this are marked.
     ecn_threshold: Option<Duration>,
     waiting: Waiting,
 }
@@ -98,7 +102,7 @@ pub struct Dropped {
 }
 
 impl Buffer {
-    /// An empty buffer. Every packet counts `header` bytes more than its own size.
+    /// An empty buffer. Every packet counts as `header` bytes more than its own size.
     ///
     /// # Errors
     /// Names the key that is out of range.
@@ -143,7 +147,8 @@ impl Buffer {
         Ok(Buffer { limits, ecn_threshold, waiting })
     }
 
-    /// Takes in a packet at `now`, or drops it, or others for it. `rate` is what serves the buffer at present.
+    /// Takes in a packet at `now`. Drops it, or others to make room for it, if it does not fit. `rate` is the rate that
+    /// serves the buffer at present.
     pub fn enqueue(&mut self, now: Time, packet: Packet, rate: Option<Rate>, drops: &mut Vec<Dropped>) {
         let refused = |packet| Dropped { packet, fate: Fate::QueueFull };
         match &mut self.waiting {
@@ -170,7 +175,7 @@ impl Buffer {
         }
     }
 
-    /// The packet to be served next at `now`; none if nothing waits any more.
+    /// The packet to be served next at `now`; `None` if nothing waits any more.
     ///
     /// Source: RFC 8290 §5.2.7 (the threshold of marks)
     pub fn dequeue(&mut self, now: Time, drops: &mut Vec<Dropped>) -> Option<Packet> {

@@ -1,6 +1,7 @@
-//! Controlled delay: a standing queue is answered by drops at the head, ever more often until it goes.
+//! Controlled delay (CoDel): if a queue persists, packets at its head are dropped, more and more often until the queue
+//! is short.
 //!
-//! A packet whose transport understands marks is marked instead of dropped.
+//! An ECN-capable packet is marked instead of dropped.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use airpace_core::{Bytes, Packet, Time};
 use super::buffer::{Fifo, Queued};
 use crate::config_error::ConfigError;
 
-/// A queue of at most this many bytes is never a standing one: one packet of the largest usual size.
+/// A queue of at most this many bytes never counts as persistent: one packet of the largest usual size.
 ///
 /// Source: RFC 8289 §5.3
 const MAX_PACKET: Bytes = Bytes(1514);
@@ -21,19 +22,19 @@ const MAX_PACKET: Bytes = Bytes(1514);
 pub(super) struct CoDel {
     target: Duration,
     interval: Duration,
-    /// When the delay will have been above the target for an interval; `None` while it is below.
+    /// When the delay will have been above the target for a whole interval; `None` while it is below.
     first_above: Option<Time>,
     dropping: bool,
     /// While dropping: when to drop next.
     drop_next: Time,
     /// Drops since dropping began.
     count: u32,
-    /// `count` when dropping began last.
+    /// `count` when dropping last began.
     last_count: u32,
 }
 
 impl CoDel {
-    /// A queue without a past.
+    /// A queue without history.
     ///
     /// # Errors
     /// Names the key, if the interval is zero.
@@ -46,7 +47,7 @@ impl CoDel {
         Ok(CoDel { target, interval, first_above: None, dropping: false, drop_next, count: 0, last_count: 0 })
     }
 
-    /// The next packet to be served; `drop` takes those that the law condemns and that cannot be marked.
+    /// The next packet to be served. `drop` takes packets that the control law selects and that cannot be marked.
     ///
     /// Source: RFC 8289 §5.5; RFC 8290 §5.2.6 (marks)
     pub fn dequeue(&mut self, now: Time, fifo: &mut Fifo, drop: &mut impl FnMut(Packet)) -> Option<Queued> {
@@ -72,7 +73,7 @@ impl CoDel {
                 (head, _) = self.head(now, fifo);
             }
             self.dropping = true;
-            // A queue that stood a short while ago: resume near the rate that controlled it.
+            // The queue was too long a short while ago: resume near the rate of drops that controlled it then.
             let drops = self.count.saturating_sub(self.last_count);
             let recent = now < self.drop_next + 16 * self.interval;
             self.count = if drops > 1 && recent { drops } else { 1 };
@@ -82,7 +83,7 @@ impl CoDel {
         head
     }
 
-    /// Takes the head of the queue, and says whether the queue has stood above the target for an interval.
+    /// Takes the head of the queue. Also says whether the delay has been above the target for an interval.
     ///
     /// Source: RFC 8289 §5.6
     fn head(&mut self, now: Time, fifo: &mut Fifo) -> (Option<Queued>, bool) {
@@ -98,7 +99,7 @@ impl CoDel {
         (Some(head), now >= first_above)
     }
 
-    /// Drops come at the interval divided by the square root of their count.
+    /// The time of the next drop: `from` plus the interval divided by the square root of the count.
     ///
     /// Source: RFC 8289 §5.6
     fn control_law(&self, from: Time) -> Time {

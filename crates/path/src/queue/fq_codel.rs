@@ -1,4 +1,4 @@
-//! Flows take turns, each in a queue of its own under CoDel; a flow that leaves nothing behind goes first.
+//! FQ-CoDel: flows take turns, each in its own queue under CoDel. A flow whose queue was empty goes first.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use airpace_core::{Bytes, FlowId, Packet, Time};
 use super::buffer::{Fifo, Queued};
 use super::codel::CoDel;
 
-/// Most packets dropped from the longest queue at once.
+/// The largest number of packets dropped from the longest queue at once.
 ///
 /// Source: RFC 8290 §4.1
 const DROP_BATCH: u64 = 64;
@@ -31,9 +31,9 @@ pub(super) struct FqCoDel {
 struct Flow {
     fifo: Fifo,
     codel: CoDel,
-    /// Bytes left of its turn.
+    /// Bytes that are left of its turn.
     credits: i64,
-    /// Whether it is in one of the two lists.
+    /// Whether the queue is in one of the two lists.
     listed: bool,
 }
 
@@ -71,7 +71,7 @@ impl FqCoDel {
     ///
     /// Source: RFC 8290 §4.1
     pub fn drop_from_longest(&mut self, mut drop: impl FnMut(Packet)) {
-        // The first of equals: the choice must not depend on the machine.
+        // Of equal queues, the first one: the choice must not depend on the machine.
         let Some(longest) = self.flows.iter_mut().rev().max_by_key(|flow| flow.fifo.bytes()) else { return };
         let before = longest.fifo.bytes();
         for _ in 0..DROP_BATCH {
@@ -107,7 +107,7 @@ impl FqCoDel {
                 flow.credits -= flow.fifo.size(&served.packet).0 as i64;
                 return Some(served);
             }
-            // A new queue that ran empty waits its turn among the old ones, or a flow could stay new for ever.
+            // A new queue that ran empty goes to the end of the old ones; otherwise a flow could stay new for ever.
             self.take_front(from_new);
             if from_new && !self.old_flows.is_empty() {
                 self.old_flows.push_back(index);
@@ -135,7 +135,7 @@ impl FqCoDel {
         };
     }
 
-    /// Multiplication by the golden ratio spreads flow numbers, which count up, over the queues.
+    /// Flow numbers count up. Multiplication by the golden ratio spreads them over the queues.
     fn queue_of(&self, flow: FlowId) -> usize {
         let hash = u32::from(flow.0).wrapping_mul(0x9e37_79b9);
         ((u64::from(hash) * self.flows.len() as u64) >> 32) as usize

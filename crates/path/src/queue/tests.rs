@@ -74,8 +74,8 @@ fn a_rate_step_takes_hold_in_the_middle_of_a_packet() {
     while let Some(next) = queue.next() {
         exits.extend(drain(&mut queue, next));
     }
-    // Half of packet 0 in 0.5 ms at 12 Mbit/s, half in 0.25 ms at 24; packets 1 and 2 take 0.5 ms each; packet 3
-    // has half done at 2 ms, waits, and gets its other half from 4 to 4.5 ms; then all pass at once.
+    // Half of packet 0 takes 0.5 ms at 12 Mbit/s, the other half 0.25 ms at 24. Packets 1 and 2 take 0.5 ms each.
+    // Packet 3 is half done at 2 ms, waits, and gets its other half from 4 to 4.5 ms. Then all packets pass at once.
     assert_eq!(delivered(&exits), [(0, 750), (1, 1250), (2, 1750), (3, 4500), (4, 4500), (5, 4500)]);
 }
 
@@ -141,7 +141,11 @@ fn codel_drops_first_after_an_interval_and_then_by_its_law() {
 fn codel_leaves_a_burst_alone() {
     let mut codel = queue(12.0, BufferConfig { discipline: Discipline::CoDel, ..FIFO });
     (0..60).for_each(|number| codel.push(Time::ZERO, packet(0, number, 1500)));
-    assert_eq!(dropped(&drain(&mut codel, Time::from_secs(1))), [0; 0], "60 ms of queue that drains");
+    assert_eq!(
+        dropped(&drain(&mut codel, Time::from_secs(1))),
+        [0; 0],
+        "60 ms of queue that drain by themselves"
+    );
 }
 
 #[test]
@@ -182,10 +186,7 @@ fn codel_marks_what_understands_marks_and_drops_nothing_of_it() {
     };
     let codel = || queue(12.0, BufferConfig { discipline: Discipline::CoDel, ..FIFO });
     let marked = capable(codel());
-    assert!(
-        marked.iter().all(|exit| exit.fate == Fate::Delivered),
-        "a mark says what a drop would have said"
-    );
+    assert!(marked.iter().all(|exit| exit.fate == Fate::Delivered), "marks should replace all drops");
     let marks: Vec<Time> =
         marked.iter().filter(|exit| exit.packet.ecn == Ecn::Ce).map(|exit| exit.time).collect();
     let drops: Vec<Time> =
@@ -197,7 +198,7 @@ fn codel_marks_what_understands_marks_and_drops_nothing_of_it() {
     }
     let fair = queue(12.0, BufferConfig { discipline: Discipline::FqCoDel, ..FIFO });
     let exits = capable(fair);
-    assert!(exits.iter().any(|exit| exit.packet.ecn == Ecn::Ce), "and so does each queue of FQ-CoDel");
+    assert!(exits.iter().any(|exit| exit.packet.ecn == Ecn::Ce), "FQ-CoDel should mark too");
     assert!(exits.iter().all(|exit| exit.fate == Fate::Delivered));
 }
 

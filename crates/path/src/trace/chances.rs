@@ -1,4 +1,4 @@
-//! The instants at which a link could carry a packet, and what they add up to.
+//! The instants at which a link could carry a packet, and statistics of them.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::format::TraceError;
 
-/// Bytes that one delivery chance stands for where a trace is told as a rate.
+/// Bytes that one delivery chance stands for when a trace is expressed as a rate.
 pub const CHANCE: Bytes = Bytes(1500);
 
-/// A trace: the milliseconds at which a link could deliver one packet of full size, from 0 on, never decreasing.
-/// It repeats with the period of its last chance.
+/// A trace: the milliseconds at which a link could deliver one packet of full size, from 0 on, never decreasing. It
+/// repeats; its period is the time of its last chance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     times_ms: Vec<u64>,
@@ -20,41 +20,42 @@ pub struct Trace {
 /// The longest time without a chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// The millisecond of the last chance before it.
+    /// The millisecond of the last chance before the hole.
     pub start_ms: u64,
-    /// How long it lasts.
+    /// How long the hole lasts.
     pub length: Duration,
 }
 
-/// What a trace adds up to; rates count 1500 bytes per chance.
+/// Statistics of a trace; rates count 1500 bytes per chance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TraceInfo {
-    /// Delivery chances.
+    /// Number of delivery chances.
     pub opportunities: u64,
     /// Period in seconds.
     pub seconds: f64,
     /// Mean rate in Mbit/s.
     pub mean_mbps: f64,
-    /// Standard deviation, over all whole seconds, of the rate of each, in Mbit/s.
+    /// Standard deviation of the rates of all whole seconds, in Mbit/s.
     pub sd_1s_mbps: f64,
-    /// Whole seconds of less than 0.1 Mbit/s.
+    /// Number of whole seconds below 0.1 Mbit/s.
     pub seconds_below_100_kbps: u64,
     /// Longest time without a chance, in seconds.
     pub longest_hole_s: f64,
 }
 
 impl Trace {
-    /// No trace may last longer: eleven days, as the longest run.
+    /// The longest duration of a trace: eleven days, as for the longest run.
     pub(super) const MAX_MS: u64 = 1_000_000_000;
-    /// No trace may have more chances: an hour and a half at 100 Mbit/s.
+    /// The largest number of chances of a trace: an hour and a half at 100 Mbit/s.
     ///
     /// Chosen: 400 MB.
     pub(super) const MOST: usize = 50_000_000;
 
-    /// The trace of these milliseconds.
+    /// The trace with chances at these milliseconds.
     ///
     /// # Errors
-    /// Refuses a trace that is empty, goes back in time, lasts no time or for ever; the error counts lines from 1.
+    /// Refuses a trace that is empty, goes back in time, or has no or too long a duration; the error counts lines from
+    /// 1.
     pub fn from_times_ms(times_ms: Vec<u64>) -> Result<Trace, TraceError> {
         if let Some(at) = times_ms.windows(2).position(|two| two[1] < two[0]) {
             let what = format!("time {} after {}", times_ms[at + 1], times_ms[at]);
@@ -98,34 +99,34 @@ impl Trace {
         self.times_ms[self.times_ms.len() - 1]
     }
 
-    /// Chances before millisecond `ms` of the trace and its repetitions.
+    /// Number of chances before millisecond `ms` of the repeated trace.
     pub fn opportunities_before(&self, ms: u64) -> u64 {
         let (lap, within) = (ms / self.period_ms(), ms % self.period_ms());
         let all = self.times_ms.len() as u64;
         let below = |limit| self.times_ms.partition_point(|&time| time < limit) as u64;
         if within == 0 && lap > 0 {
-            // The last chances of a repetition fall on the beginning of the next.
+            // The last chances of a repetition coincide with the beginning of the next.
             return (lap - 1).saturating_mul(all) + below(self.period_ms());
         }
         lap.saturating_mul(all) + below(within)
     }
 
-    /// The mean rate, at so many bytes per chance.
+    /// The mean rate, with this many bytes per chance.
     pub fn mean_rate(&self, per_chance: Bytes) -> Rate {
         let bytes = Bytes((self.times_ms.len() as u64).saturating_mul(per_chance.0));
         Rate::from_bytes_per(bytes, Duration::from_millis(self.period_ms()))
     }
 
-    /// The longest time without a chance, the beginning of the trace included.
+    /// The longest time without a chance, including the beginning of the trace.
     pub fn longest_hole(&self) -> Hole {
         let starts = std::iter::once(0).chain(self.times_ms.iter().copied());
         let holes = starts.zip(&self.times_ms).map(|(start, &end)| (end - start, start));
-        // The first of equals.
+        // Of equal holes, the first one.
         let (length, start_ms) = holes.fold((0, 0), |best, hole| if hole.0 > best.0 { hole } else { best });
         Hole { start_ms, length: Duration::from_millis(length) }
     }
 
-    /// What the trace adds up to.
+    /// Statistics of the trace.
     pub fn info(&self) -> TraceInfo {
         let chances: Vec<u64> = (0..self.period_ms() / 1000)
             .scan(0, |index, second| {

@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 use super::chances::{CHANCE, Trace};
 use super::synth::Credit;
 
-/// What is wrong with a trace, where, and what to do about it; who read the file adds its name.
+/// What is wrong with a trace, where, and the remedy. The code that reads the file adds its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
-    /// The line, counted from 1; `None` if it is the whole that is wrong.
+    /// The line, counted from 1; `None` if the whole file is wrong.
     pub line: Option<u64>,
     /// What is wrong.
     pub what: String,
-    /// What would be right.
+    /// The remedy.
     pub remedy: String,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for TraceError {
 impl std::error::Error for TraceError {}
 
 impl Trace {
-    /// Reads a trace in either form: a first line with a comma or a letter is the header of a table of rates.
+    /// Reads a trace in either form. If the first line has a comma or a letter, it is the header of a table of rates.
     /// `column` names the column of rates; without it the table must have only one.
     ///
     /// # Errors
@@ -53,8 +53,8 @@ impl Trace {
         }
     }
 
-    /// Reads mahimahi's form: per line the millisecond of one chance to deliver 1500 bytes. Empty lines count for
-    /// nothing.
+    /// Reads mahimahi's form: each line is the millisecond of one chance to deliver 1500 bytes. Empty lines are
+    /// ignored.
     ///
     /// # Errors
     /// Names the line, what is wrong with it, and the remedy.
@@ -74,10 +74,10 @@ impl Trace {
         Trace::from_times_ms(times_ms)
     }
 
-    /// Reads a table of rates, one row per second: comma-separated, with a header; the rates are in a column whose
-    /// name holds `mbps` (10⁶ bit/s), a column `time_s` counts the seconds.
+    /// Reads a table of rates, one row per second: comma-separated, with a header. The rates are in a column whose name
+    /// contains `mbps` (10⁶ bit/s); a column `time_s` counts the seconds.
     ///
-    /// Each millisecond adds its share of the rate to a credit; whenever that makes up 1500 bytes, there is a
+    /// Each millisecond adds its share of the rate to a credit. Whenever the credit reaches 1500 bytes, there is a
     /// chance at the end of the millisecond.
     ///
     /// # Errors
@@ -139,12 +139,12 @@ impl Trace {
         text
     }
 
-    /// The trace as a table of rates, one row per second; a part of a second at the end counts as a whole one.
+    /// The trace as a table of rates, one row per second; an incomplete second at the end counts as a whole one.
     pub fn to_rates_csv(&self) -> String {
         let mut text = String::from("time_s,mbps\n");
         let mut done = 0;
         for second in 0..self.period_ms().div_ceil(1000) {
-            // A chance at the end of a millisecond belongs to the second that this millisecond is in.
+            // A chance at the end of a millisecond belongs to the second that contains this millisecond.
             let end = self.times_ms().partition_point(|&time| time <= (second + 1) * 1000);
             let mbps = (end - done) as f64 * CHANCE.bits().0 as f64 * 1e-6;
             let _ = writeln!(text, "{second},{mbps:.3}");
@@ -154,7 +154,7 @@ impl Trace {
     }
 }
 
-/// The lines that are not empty, trimmed, with their numbers; a byte-order mark is no part of the first.
+/// The lines that are not empty, trimmed, with their numbers. A byte-order mark is removed from the first.
 pub(super) fn lines(file: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let file = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file);
     let trimmed = file.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
@@ -165,12 +165,12 @@ pub(super) fn fields(row: &[u8]) -> impl Iterator<Item = &[u8]> {
     row.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// A piece of a file in an error message.
+/// A piece of a file as an error message shows it.
 pub(super) fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(text).chars().take(40).collect()
 }
 
-/// A whole number of milliseconds, or the remedy.
+/// Reads a whole number of milliseconds; the error is the remedy.
 fn milliseconds(text: &[u8]) -> Result<u64, &'static str> {
     let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     if text.starts_with(b"-") {
@@ -185,7 +185,7 @@ fn milliseconds(text: &[u8]) -> Result<u64, &'static str> {
     value.ok_or("times are milliseconds from the start of the trace; subtract the first one")
 }
 
-/// The index of the column of rates, or what is wrong and the remedy.
+/// The index of the column of rates; the error is what is wrong and the remedy.
 fn rate_column(names: &[String], wanted: Option<&str>) -> Result<usize, (String, String)> {
     let rates: Vec<&str> = names.iter().map(String::as_str).filter(|name| name.contains("mbps")).collect();
     let (name, candidates) = match wanted {

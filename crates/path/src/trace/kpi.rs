@@ -1,4 +1,4 @@
-//! What a phone's modem said of its bandwidth while a trace was recorded, or could have said: a KPI trace.
+//! A KPI trace: the bandwidth that a phone's modem reported, or could have reported, while a trace was recorded.
 //!
 //! Source: BISCAY §4 (a bandwidth trace generated from KPIs is replayed beside the trace of the link)
 
@@ -10,19 +10,20 @@ use airpace_core::{Bytes, Rate};
 use super::chances::{CHANCE, Trace};
 use super::format::{TraceError, fields, lines, shown};
 
-/// The columns of a KPI trace: from when on a bandwidth holds, and the bandwidth.
+/// The columns of a KPI trace: the time from which a bandwidth holds, and the bandwidth.
 const COLUMNS: [&str; 2] = ["time_ms", "bandwidth_mbps"];
 
-/// Bandwidths that a modem was granted, each from its millisecond on until the next one's.
+/// Bandwidths that a modem was granted, each from its millisecond until the next one's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KpiTrace {
-    /// From when on, in ms of the trace, rising from 0; and how much.
+    /// Time in ms of the trace, rising from 0, from which the bandwidth holds; and the bandwidth.
     values: Vec<(u64, Rate)>,
 }
 
 impl KpiTrace {
-    /// What the modem would have been granted in each `every` of a trace that was recorded by a phone that always had
-    /// something to send: bytes delivered in that interval. The last interval ends with the trace.
+    /// The bandwidth that the modem would have been granted in each interval `every` of a trace, if the phone that
+    /// recorded it always had data to send: the bytes delivered in that interval. The last interval ends with the
+    /// trace.
     ///
     /// Source: BISCAY §3.2.2 (granted bytes, summed up every 100 ms)
     ///
@@ -35,7 +36,7 @@ impl KpiTrace {
         let mut done = 0;
         let value = |start: u64| {
             let end = (start + every_ms).min(period);
-            // A chance at the end of a millisecond belongs to the interval that this millisecond is in.
+            // A chance at the end of a millisecond belongs to the interval that contains this millisecond.
             let chances = trace.times_ms().partition_point(|&time| time <= end);
             let bytes = Bytes((chances - std::mem::replace(&mut done, chances)) as u64 * CHANCE.0);
             (start, Rate::from_bytes_per(bytes, Duration::from_millis(end - start)))
@@ -43,7 +44,7 @@ impl KpiTrace {
         KpiTrace { values: (0..period).step_by(every_ms as usize).map(value).collect() }
     }
 
-    /// Of values that were determined elsewhere: from which millisecond on, and how much.
+    /// A KPI trace of values that were determined elsewhere: the millisecond from which each holds, and the bandwidth.
     ///
     /// # Panics
     /// If there are none, or their times do not rise from 0.
@@ -53,8 +54,8 @@ impl KpiTrace {
         KpiTrace { values }
     }
 
-    /// Reads a table with a header, `time_ms,bandwidth_mbps`; other columns count for nothing. Times are whole
-    /// milliseconds that rise from 0; bandwidths are in 10⁶ bit/s.
+    /// Reads a table with the header `time_ms,bandwidth_mbps`; other columns are ignored. Times are whole milliseconds
+    /// that rise from 0; bandwidths are in 10⁶ bit/s.
     ///
     /// # Errors
     /// Names the line, what is wrong with it, and the remedy.
@@ -107,7 +108,7 @@ impl KpiTrace {
         text.push('\n');
         for (time_ms, bandwidth) in &self.values {
             // Writing to a string cannot fail.
-            // Divided, not multiplied by a millionth: 5,400,000 is 5.4.
+            // Divided by a million, not multiplied by a millionth, so that 5,400,000 becomes 5.4 exactly.
             let _ = writeln!(text, "{time_ms},{}", bandwidth.as_bps() as f64 / 1e6);
         }
         text
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn granted_bytes_of_a_trace_add_up_to_the_trace() {
-        // A chance per ms for 100 ms, then one every other ms for 50 ms: 12 and 6 Mbit/s.
+        // One chance per ms for 100 ms, then one every other ms for 50 ms: 12 and 6 Mbit/s.
         let times: Vec<u64> = (1..=100).chain((102..=150).step_by(2)).collect();
         let trace = Trace::from_times_ms(times).unwrap();
         let kpi = KpiTrace::of(&trace, Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! A log of the real mm-link against our link: same arrivals in, the same departures and drops out?
+//! Compares a log of the real mm-link with our link: do the same arrivals give the same departures and drops?
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,69 +12,69 @@ use crate::config_error::ConfigError;
 use crate::link::Link;
 use crate::queue::{BufferConfig, Discipline};
 
-/// What a log says. Its packet sizes include the header of the TUN device.
+/// The contents of a log. Its packet sizes include the header of the TUN device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
     /// The millisecond at which the trace began.
     pub base_ms: u64,
-    /// The queue that its header names.
+    /// The queue that the log's header names.
     pub buffer: BufferConfig,
-    /// Packets that came, in order.
+    /// Packets that arrived, in order.
     pub arrivals: Vec<Arrival>,
     /// Packets that left, in order.
     pub departures: Vec<Departure>,
     /// Packets that were refused, in order.
     pub drops: Vec<Drop>,
-    /// The last millisecond that the log tells of.
+    /// The last millisecond in the log.
     pub end_ms: u64,
 }
 
 /// A `+` line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When.
+    /// The millisecond of the arrival.
     pub ms: u64,
-    /// Size.
+    /// Size of the packet.
     pub bytes: u64,
 }
 
 /// A `-` line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Departure {
-    /// When.
+    /// The millisecond of the departure.
     pub ms: u64,
-    /// When the packet had come.
+    /// When the packet had arrived.
     pub arrived_ms: u64,
-    /// Size.
+    /// Size of the packet.
     pub bytes: u64,
-    /// Line in the log; 0 on what our link did.
+    /// Line in the log; 0 for what our link did.
     pub line: u64,
 }
 
-/// A `d` line: what one arrival cost.
+/// A `d` line: the packets that were dropped at one arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Drop {
-    /// When.
+    /// The millisecond of the drop.
     pub ms: u64,
-    /// How many packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes: u64,
-    /// Line in the log; 0 on what our link did.
+    /// Line in the log; 0 for what our link did.
     pub line: u64,
 }
 
-/// One departure or drop that only one of the two has.
+/// One departure or drop that only the log or only our link has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// The log has it, our link did not do it.
+    /// The log has it, but our link does not.
     Expected {
         /// Line in the log.
         line: u64,
         /// What the log says.
         what: String,
     },
-    /// Our link did it, the log does not have it.
+    /// Our link has it, but the log does not.
     Unexpected {
         /// What our link did.
         what: String,
@@ -180,7 +180,7 @@ impl Log {
 
     /// Feeds the log's arrivals to our link over `trace` and compares what comes out.
     ///
-    /// Drops that CoDel makes while it serves are not in such a log and are left out.
+    /// Such a log does not have the drops that CoDel makes while it serves; these are left out.
     ///
     /// # Errors
     /// The queue of the log's header cannot be built.
@@ -218,7 +218,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Takes what left the link up to millisecond `until`. The drops of one call are those of one arrival.
+    /// Takes everything that left the link up to millisecond `until`. Drops of one call belong to one arrival.
     fn drain(&mut self, link: &mut TraceLink, until: u64) {
         let mut refused: Option<Drop> = None;
         while let Some(exit) = link.pop(instant(until)) {
@@ -240,7 +240,7 @@ impl Seen {
     }
 }
 
-/// The differences between two lists in order of time, as (millisecond, difference); `bare` forgets the line.
+/// The differences between two lists in order of time, as (millisecond, difference); `bare` removes the line number.
 fn merge<T>(log: &[T], ours: &[T], bare: impl Fn(&T) -> T) -> Vec<(u64, Difference)>
 where
     T: Ord + fmt::Display + Timed,
@@ -310,7 +310,7 @@ fn not_a_line(line: u64, text: &str) -> TraceError {
     )
 }
 
-/// Reads the header's queue: `droptail [packets=250]`.
+/// Reads the queue in the header: `droptail [packets=250]`.
 fn queue(line: u64, text: &str) -> Result<BufferConfig, TraceError> {
     let (name, rest) = text.split_once('[').unwrap_or((text, ""));
     let discipline = match name.trim() {

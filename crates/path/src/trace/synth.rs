@@ -1,5 +1,5 @@
-//! Made-up traces: constant, in steps, Poisson, and a random walk with outages like a cellular link; by the rate that
-//! the model is given, or by the mean that the trace is to carry.
+//! Synthetic traces: constant, in steps, Poisson, and a random walk with outages like a cellular link. A trace is made
+//! either from the rate given to the model, or so that it has a given mean.
 
 use std::time::Duration;
 
@@ -9,30 +9,30 @@ use serde::Deserialize;
 use super::chances::{CHANCE, Trace};
 use crate::config_error::{ConfigError, duration_ms, not_negative, positive};
 
-/// The longest that a made trace may be: it is held in memory, millisecond by millisecond, while it is made.
+/// The longest trace that can be made; while it is made, every millisecond is held in memory.
 ///
 /// Chosen: a day.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// How the rate of a made trace moves.
+/// How the rate of a synthetic trace changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
-    /// Chances at random, at a rate that wanders between nothing and twice of where it starts, and at times stays away
+    /// Chances come at random. Their rate wanders between zero and twice its start value, and at times stays at zero
     /// for some tenths of a second.
     #[default]
     Cellular,
-    /// Chances at random, at a fixed rate.
+    /// Chances come at random, at a fixed rate.
     Poisson,
-    /// Chances as even as milliseconds allow.
+    /// Chances are as evenly spaced as milliseconds allow.
     Constant,
 }
 
 impl Model {
-    /// A trace of `duration` that carries `mean` in the mean, to the chance, whatever the model: its chances are those of
-    /// the model, given that there are so many. The last comes at the end, where the trace starts anew.
+    /// A trace of `duration` whose mean is exactly `mean`, to the chance, with any model. The number of chances is
+    /// fixed, and the model distributes them. The last chance comes at the end, where the trace repeats.
     ///
-    /// The rate's course is drawn from the stream `trace.synth`, the chances from `trace.synth.chances`.
+    /// The course of the rate is drawn from the stream `trace.synth`, the chances from `trace.synth.chances`.
     ///
     /// # Errors
     /// `mean_mbps` or `seconds` is so small that there is no chance at all, or so large that there are too many.
@@ -55,13 +55,13 @@ impl Model {
         trace(times_ms).map_err(|error| of_mean(&error))
     }
 
-    /// A trace of `duration` whose model is given `rate`: `constant` and `poisson` hold it, `cellular` starts there, and
-    /// its mean may be half of it or twice. What is random is drawn from the stream `trace.synth`.
+    /// A trace of `duration` whose model is given `rate`: `constant` and `poisson` keep it; `cellular` starts there,
+    /// and its mean may be half of it or twice. Random numbers are drawn from the stream `trace.synth`.
     ///
     /// # Errors
     /// `rate_mbps` or `seconds` is so small that there is no chance at all, or so large that there are too many.
     pub fn with_rate(self, rate: Rate, duration: Duration, streams: &Streams) -> Result<Trace, ConfigError> {
-        // A walk may come to twice its rate.
+        // A walk may reach twice its rate.
         let most = if self == Model::Cellular { rate.scaled(2.0) } else { rate };
         check_size("rate_mbps", most, duration)?;
         let rng = &mut streams.stream("trace.synth");
@@ -81,7 +81,7 @@ pub fn constant(rate: Rate, duration: Duration) -> Result<Trace, ConfigError> {
     steps(&[(duration, rate)])
 }
 
-/// Chances at one rate after the other, each for its time.
+/// Chances at one rate after the other, each for its duration.
 ///
 /// # Errors
 /// The rates and times are so small that there is no chance at all.
@@ -105,8 +105,8 @@ pub fn poisson(rate: Rate, duration: Duration, rng: &mut Rng) -> Result<Trace, C
     trace(times_ms)
 }
 
-/// A link whose rate wanders, stays away for a while when it falls to zero, and comes back: chances are Poisson
-/// at a rate in Brownian motion between zero and a maximum, with sticky outages.
+/// A link whose rate wanders, stays at zero for a while when it falls to zero, and rises again. Chances are Poisson at
+/// a rate in Brownian motion between zero and a maximum, with sticky outages.
 ///
 /// Source: Sprout (NSDI '13) §3, its model of a cellular link
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -114,7 +114,7 @@ pub fn poisson(rate: Rate, duration: Duration, rng: &mut Rng) -> Result<Trace, C
 pub struct RandomWalk {
     /// Rate at the start in Mbit/s.
     pub start_mbps: f64,
-    /// The rate is reflected here, in Mbit/s.
+    /// The maximum in Mbit/s, at which the rate is reflected.
     pub max_mbps: f64,
     /// Standard deviation of the change of rate over one second, in Mbit/s.
     pub volatility_mbps: f64,
@@ -137,8 +137,9 @@ const TICK_MS: u64 = 20;
 impl RandomWalk {
     /// A link like a cellular one, around `rate`.
     ///
-    /// Chosen: the walk of Sprout's model, 200 on a scale from 0 to 1000 in one second, scaled to this rate; outages of
-    /// 0.3 s in the mean and not of 1 s, or a minute often has one that a transport does not survive.
+    /// Chosen: the walk of Sprout's model, 200 on a scale from 0 to 1000 in one second, scaled to this rate. Mean
+    /// outages are 0.3 s instead of 1 s, because otherwise a minute often has an outage that a transport does not
+    /// survive.
     pub fn around(rate: Rate) -> RandomWalk {
         let mbps = rate.as_mbps();
         RandomWalk {
@@ -163,10 +164,10 @@ impl RandomWalk {
         trace(times_ms)
     }
 
-    /// The rate in each of so many milliseconds, in Mbit/s, of the first walk that is near `start_mbps` in the mean. A walk
-    /// that is far from there would have to be stretched so much that its peaks are no longer those of the model.
+    /// The rate in each of `length_ms` milliseconds, in Mbit/s. Walks are drawn until one has a mean near `start_mbps`.
+    /// A walk with a far different mean would have to be scaled so much that its peaks no longer fit the model.
     ///
-    /// Chosen: within a tenth; a minute's walk is in one of five. Of walks that are all farther away, the nearest of a hundred.
+    /// Chosen: within a tenth; one in five walks of a minute is. If none of a hundred walks is, the nearest of them.
     fn near_its_centre(&self, length_ms: u64, rng: &mut Rng) -> Result<Vec<f64>, ConfigError> {
         let mut nearest = (f64::INFINITY, Vec::new());
         for _ in 0..100 {
@@ -198,7 +199,7 @@ impl RandomWalk {
     }
 }
 
-/// Where a random walk is.
+/// The state of a random walk.
 struct Walk {
     mbps: f64,
     max: f64,
@@ -211,7 +212,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// The rate in millisecond `ms`; they are asked for one after the other, from 1 on.
+    /// The rate in millisecond `ms`. Call it for each millisecond in order, from 1 on.
     fn mbps_in(&mut self, ms: u64, rng: &mut Rng) -> f64 {
         if ms % TICK_MS == 1 && ms as f64 > self.outage_until {
             self.mbps += self.step * rng.normal();
@@ -229,8 +230,9 @@ impl Walk {
     }
 }
 
-/// The milliseconds, from 1 on, of `count` chances: each falls into one with a probability in proportion to its rate,
-/// whatever the others do. So the chances of a Poisson process lie, given how many there are.
+/// The milliseconds, from 1 on, of `count` chances. Each chance independently falls into a millisecond with a
+/// probability proportional to the rate there. This is the distribution of a Poisson process whose number of chances is
+/// given.
 fn scattered(rates: &[f64], count: u64, rng: &mut Rng) -> Vec<u64> {
     let all: f64 = rates.iter().sum();
     let mut places: Vec<f64> = (0..count).map(|_| rng.uniform() * all).collect();
@@ -246,12 +248,13 @@ fn scattered(rates: &[f64], count: u64, rng: &mut Rng) -> Vec<u64> {
     places.into_iter().map(&mut ms_of).collect()
 }
 
-/// How many chances this rate gives in so many milliseconds.
+/// How many chances this rate gives in `span_ms` milliseconds.
 fn chances_at(rate_bps: f64, span_ms: u64) -> f64 {
     rate_bps * span_ms as f64 * 1e-3 / CHANCE.bits().0 as f64
 }
 
-/// Refuses a trace that would be too long, or have too many chances at `most`, which `key` is behind.
+/// Refuses a trace that would be too long, or that has too many chances at the rate `most`. `key` is the key that the
+/// rate comes from.
 fn check_size(key: &str, most: Rate, duration: Duration) -> Result<(), ConfigError> {
     if duration > LONGEST {
         let reason = format!("is {}; the most that it may be is {}", duration.as_secs(), LONGEST.as_secs());
@@ -268,7 +271,7 @@ fn check_size(key: &str, most: Rate, duration: Duration) -> Result<(), ConfigErr
     Ok(())
 }
 
-/// The same error of a trace that was wanted by its mean.
+/// The same error for a trace that was requested by its mean.
 fn of_mean(error: &ConfigError) -> ConfigError {
     ConfigError::new("mean_mbps", error.reason.clone())
 }
@@ -276,7 +279,8 @@ fn of_mean(error: &ConfigError) -> ConfigError {
 /// Adds the chances of one millisecond at a rate in bit/s.
 fn chances_of_ms(ms: u64, rate_bps: f64, rng: &mut Rng, times_ms: &mut Vec<u64>) {
     let mean = rate_bps / 1000.0 / CHANCE.bits().0 as f64;
-    // The draw is meant for small means; a sum of draws is a draw of the sum.
+    // The draw is meant for small means. A sum of such draws has the same distribution as one draw with the summed
+    // mean.
     let parts = libm::ceil(mean / 30.0) as u32;
     for _ in 0..parts {
         let count = rng.poisson(mean / f64::from(parts));
@@ -290,8 +294,8 @@ fn trace(times_ms: Vec<u64>) -> Result<Trace, ConfigError> {
         .map_err(|error| ConfigError::new("rate_mbps", format!("gives no trace ({}): {nothing}", error.what)))
 }
 
-/// What a rate has earned and not yet spent on chances. The sum is one of floating-point numbers on purpose: traces
-/// that others converted by the same rule come out alike, rounding included.
+/// The share of a chance that a rate has earned and not yet spent. The sum deliberately uses floating-point numbers, so
+/// that traces that other programs converted by the same rule come out equal, rounding included.
 #[derive(Debug, Default)]
 pub(super) struct Credit {
     chances: f64,

@@ -70,7 +70,7 @@ fn jitter_has_its_mean_and_keeps_the_order() {
 #[test]
 fn losses_are_as_frequent_as_asked_and_end_as_wire_loss() {
     let exits = crossing(wire(WireConfig { loss: 0.02, ..WireConfig::default() }), 50_000, MS);
-    assert_eq!(exits.len(), 50_000, "a lost packet's journey ends visibly");
+    assert_eq!(exits.len(), 50_000, "lost packets exit too");
     let lost = exits.iter().filter(|exit| exit.fate == Fate::WireLoss).count();
     assert!((850..1150).contains(&lost), "{lost} of 50,000 lost at 2 %");
 }
@@ -99,7 +99,7 @@ fn a_reordered_packet_arrives_after_its_followers() {
         .filter(|&(i, n)| numbers[..i].iter().any(|m| m > n))
         .map(|(_, &n)| n)
         .collect();
-    assert!((800..1200).contains(&late.len()), "{} of 10,000 overtaken at 10 %", late.len());
+    assert!((800..1200).contains(&late.len()), "{} of 10,000 packets overtaken at 10 %", late.len());
     for exit in exits.iter().filter(|exit| late.contains(&exit.packet.number)) {
         assert_eq!(exit.time, Time::from_millis(exit.packet.number) + Duration::from_micros(8500));
     }
@@ -110,7 +110,7 @@ fn a_duplicate_has_the_number_of_its_original() {
     let exits = crossing(wire(WireConfig { duplicate: 0.1, ..WireConfig::default() }), 10_000, MS);
     let twins = exits.windows(2).filter(|two| two[0] == two[1]).count();
     assert_eq!(exits.len(), 10_000 + twins);
-    assert!((850..1150).contains(&twins), "{twins} of 10,000 doubled at 10 %");
+    assert!((850..1150).contains(&twins), "{twins} of 10,000 packets duplicated at 10 %");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_batching_wire_releases_on_its_grid() {
     let exits = crossing(wire(config), 30, MS);
     assert!(exits.iter().all(|exit| exit.time.as_nanos().is_multiple_of(8_000_000)));
     let at_16 = exits.iter().filter(|exit| exit.time == Time::from_millis(16)).count();
-    assert_eq!(at_16, 8, "all that arrived since the release before");
+    assert_eq!(at_16, 8, "all packets that arrived since the release before");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A recorder that adds up what stories ask for, and checks on the way that time never runs backwards.
+//! A recorder that collects what stories ask for. It also checks that time never runs backwards.
 #![allow(dead_code)] // not every story asks for everything
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,7 +8,7 @@ use airpace_core::{Direction, Time};
 use airpace_event::{Event, Fate, Recorder};
 use airpace_sim::{RunStats, Scenario, SchemeSpec};
 
-/// What a run was like.
+/// The records of a run.
 #[derive(Default)]
 pub struct Notebook {
     now: Time,
@@ -16,12 +16,12 @@ pub struct Notebook {
     pub events: u64,
     pub flows: Vec<FlowNotes>,
     pub subframes: u64,
-    /// By device: what could have been carried to it, and from it.
+    /// By device: the capacity to it, and from it.
     pub capacity_bytes: Vec<u64>,
     pub uplink_capacity_bytes: Vec<u64>,
 }
 
-/// What a flow of it was like.
+/// The records of a flow.
 #[derive(Clone, Default)]
 pub struct FlowNotes {
     pub sent: u64,
@@ -36,7 +36,7 @@ pub struct FlowNotes {
     pub states: Vec<&'static str>,
 }
 
-/// A delivered packet, in seconds since the run began and in ms.
+/// A delivered packet; times are in seconds since the run began, delays in ms.
 #[derive(Clone, Copy)]
 pub struct Arrival {
     pub time_s: f64,
@@ -62,7 +62,7 @@ impl Notebook {
 }
 
 impl FlowNotes {
-    /// Mean rate of what arrived in a span of seconds, in Mbit/s.
+    /// Mean rate of the data that arrived in a span of seconds, in Mbit/s.
     pub fn mbps(&self, from_s: f64, to_s: f64) -> f64 {
         let bytes: u64 = self.between(from_s, to_s).map(|arrival| arrival.bytes).sum();
         bytes as f64 * 8e-6 / (to_s - from_s)
@@ -73,7 +73,7 @@ impl FlowNotes {
         self.rtts_ms.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// The queueing delay that so much of what arrived in a span of seconds was below, in ms.
+    /// A quantile of the queueing delays of packets that arrived in a span of seconds, in ms.
     pub fn queueing_delay_ms(&self, quantile: f64, from_s: f64, to_s: f64) -> f64 {
         let mut delays: Vec<f64> =
             self.between(from_s, to_s).map(|arrival| arrival.queueing_delay_ms).collect();
@@ -126,7 +126,7 @@ impl Recorder for Notebook {
             }
             Event::Inspected(inspected) => {
                 if inspected.state_changed {
-                    // States are words of the schemes: there are few, and they live as long as the program.
+                    // State names are words of the schemes. There are few of them, so leaking them is harmless.
                     let state: &'static str = Box::leak(inspected.state.to_owned().into_boxed_str());
                     self.flow(inspected.flow.0).states.push(state);
                 }
@@ -156,13 +156,13 @@ impl Recorder for Notebook {
     }
 }
 
-/// A scenario of this text, under a name and with a list of schemes that no story needs to say.
+/// A scenario of this text. A name and a list of schemes are added, so that stories can leave them out.
 pub fn scenario(text: &str) -> Scenario {
     let text = format!("name = \"story\"\nschemes = [\"reno\"]\n{text}");
     Scenario::load(&text, "story.toml", &[]).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Runs it with a scheme under test and a seed.
+/// Runs a scenario with a scheme under test and a seed.
 pub fn run(scenario: &Scenario, scheme: &str, seed: u64) -> (RunStats, Notebook) {
     let mut notebook = Notebook::default();
     let spec = SchemeSpec::parse(scheme).unwrap();

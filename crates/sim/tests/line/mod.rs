@@ -1,4 +1,4 @@
-//! One bottleneck in the Internet, drop-tail, that flows share; each has wires of its own.
+//! One drop-tail bottleneck in the Internet that flows share; each flow has its own wires.
 #![allow(dead_code)] // each test file uses its own part
 
 use airpace_sim::Scenario;
@@ -11,13 +11,13 @@ const MSS_BYTES: u64 = 1_500;
 /// A path and the flows on it.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What the bottleneck carries.
+    /// Rate of the bottleneck.
     pub mbps: f64,
-    /// What it carries later: when, in seconds, and how much.
+    /// Later rates of the bottleneck: when, in seconds, and how much.
     pub later: Vec<(f64, f64)>,
     /// Round-trip time of the empty path, without the transmission of a packet at the bottleneck.
     pub rtt_ms: f64,
-    /// How much may be in the bottleneck, the packet in transmission included.
+    /// The largest number of bytes in the bottleneck, including the packet in transmission.
     pub buffer_bytes: u64,
     /// Share of packets lost at random before the bottleneck.
     pub loss: f64,
@@ -27,13 +27,13 @@ pub struct Line {
 }
 
 impl Line {
-    /// One flow, a buffer of so many milliseconds, no loss.
+    /// A line with one flow, a buffer of `buffer_ms`, and no loss.
     pub fn new(mbps: f64, rtt_ms: f64, buffer_ms: f64) -> Line {
         let buffer_bytes = (mbps * buffer_ms * 125.0) as u64;
         Line { mbps, later: vec![], rtt_ms, buffer_bytes, loss: 0.0, starts_s: vec![0.0], seed: 1 }
     }
 
-    /// Runs it for so many seconds, all flows under one scheme.
+    /// Runs it for `duration_s` seconds, with all flows under one scheme.
     pub fn run(&self, scheme: &str, duration_s: f64) -> Vec<Watched> {
         let Line { mbps, later, loss, .. } = self;
         let rtt_ms = self.rtt_ms + MSS_BYTES as f64 * 8e-3 / mbps;
@@ -52,7 +52,7 @@ impl Line {
         watch(&scenario, scheme, self.seed)
     }
 
-    /// Runs it for so many seconds with its only flow.
+    /// Runs it for `duration_s` seconds with its only flow.
     pub fn alone(&self, scheme: &str, duration_s: f64) -> Watched {
         self.run(scheme, duration_s).swap_remove(0)
     }

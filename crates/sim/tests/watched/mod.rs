@@ -1,4 +1,4 @@
-//! The flows of a run: what arrived, how long it waited, and what went on inside their schemes.
+//! Records the flows of a run: what arrived, how long it waited, and what happened inside their schemes.
 #![allow(dead_code)] // each test file uses its own part
 
 use std::ops::{ControlFlow, Range};
@@ -6,12 +6,12 @@ use std::ops::{ControlFlow, Range};
 use airpace_event::{Event, Fate, Recorder};
 use airpace_sim::{Scenario, SchemeSpec, builtin};
 
-/// Runs a built-in scenario with these keys set (`key=value`, separated by blanks); gives its first flow.
+/// Runs a built-in scenario with these keys set (`key=value`, separated by spaces); returns its first flow.
 pub fn first(name: &str, sets: &str, scheme: &str, seed: u64) -> Watched {
     flows(name, sets, scheme, seed).swap_remove(0)
 }
 
-/// The same; gives all its flows.
+/// The same; returns all its flows.
 pub fn flows(name: &str, sets: &str, scheme: &str, seed: u64) -> Vec<Watched> {
     let (_, text) = builtin().iter().find(|(known, _)| *known == name).expect("a built-in scenario");
     let sets: Vec<_> = sets
@@ -23,7 +23,7 @@ pub fn flows(name: &str, sets: &str, scheme: &str, seed: u64) -> Vec<Watched> {
     watch(&scenario, scheme, seed)
 }
 
-/// Runs a scenario; gives all its flows.
+/// Runs a scenario; returns all its flows.
 pub fn watch(scenario: &Scenario, scheme: &str, seed: u64) -> Vec<Watched> {
     let spec = SchemeSpec::parse(scheme).unwrap();
     let mut watch = Watch { flows: scenario.flow.iter().map(|flow| Watched::of(flow.device)).collect() };
@@ -36,26 +36,26 @@ struct Watch {
     flows: Vec<Watched>,
 }
 
-/// What a flow and its device went through; times in seconds.
+/// What was recorded of a flow and its device; times in seconds.
 #[derive(Default)]
 pub struct Watched {
     device: u16,
-    /// When each packet left.
+    /// When each packet was sent.
     sent: Vec<f64>,
     /// Time, bytes and queueing delay in ms of every packet.
     arrivals: Vec<(f64, u64, f64)>,
     pub dropped: u64,
-    /// When the packets left that never arrived.
+    /// When those packets were sent that never arrived.
     lost: Vec<f64>,
     /// When it entered which state.
     pub states: Vec<(f64, String)>,
-    /// Its inside, as often as it is looked at.
+    /// Looks into its scheme.
     pub looks: Vec<Look>,
-    /// What its device's radio could have carried, in bytes.
+    /// Capacity of its device's radio, in bytes.
     capacity: Vec<(f64, u64)>,
 }
 
-/// A look into a flow: every 10 ms, and when its state changes.
+/// A look into a flow's scheme: every 10 ms, and when its state changes.
 #[derive(Clone, Debug)]
 pub struct Look {
     pub at_s: f64,
@@ -77,19 +77,19 @@ impl Watched {
         Watched { device, ..Watched::default() }
     }
 
-    /// Mean rate of what arrived.
+    /// Mean rate of the data that arrived.
     pub fn mbps(&self, span: Range<f64>) -> f64 {
         let arrived = self.arrivals.iter().filter(|(at, ..)| span.contains(at));
         arrived.map(|(_, bytes, _)| *bytes as f64 * 8e-6).sum::<f64>() / (span.end - span.start)
     }
 
-    /// Mean rate of what could have arrived.
+    /// Mean rate that the radio could have carried.
     pub fn capacity_mbps(&self, span: Range<f64>) -> f64 {
         let possible = self.capacity.iter().filter(|(at, _)| span.contains(at));
         possible.map(|(_, bytes)| *bytes as f64 * 8e-6).sum::<f64>() / (span.end - span.start)
     }
 
-    /// Queueing delay that 95 % of the packets stayed below.
+    /// The queueing delay that 95 % of the packets stayed below.
     pub fn queueing_p95_ms(&self, span: Range<f64>) -> f64 {
         let arrived = self.arrivals.iter().filter(|(at, ..)| span.contains(at));
         let mut delays: Vec<f64> = arrived.map(|(.., delay)| *delay).collect();
@@ -105,18 +105,18 @@ impl Watched {
         sum / count
     }
 
-    /// Packets that never arrived, per packet that left in `span`.
+    /// Share of the packets sent in `span` that never arrived.
     pub fn loss_rate(&self, span: Range<f64>) -> f64 {
         let within = |times: &[f64]| times.iter().filter(|at| span.contains(at)).count() as f64;
         within(&self.lost) / within(&self.sent).max(1.0)
     }
 
-    /// The looks into it in `span`.
+    /// The looks into the flow in `span`.
     pub fn looks_in(&self, span: Range<f64>) -> impl Iterator<Item = &Look> {
         self.looks.iter().filter(move |look| span.contains(&look.at_s))
     }
 
-    /// The last look until then.
+    /// The last look up to that time.
     pub fn look_at(&self, time_s: f64) -> &Look {
         self.looks.iter().rev().find(|look| look.at_s <= time_s).expect("a look")
     }
@@ -128,35 +128,35 @@ impl Watched {
         sum / count
     }
 
-    /// The rates that its pacer was given, every 10 ms and at changes of state.
+    /// The pacing rates, every 10 ms and at changes of state.
     pub fn pacing_mbps(&self, span: Range<f64>) -> Vec<f64> {
         self.looks_in(span).map(|look| look.pacing_mbps).collect()
     }
 
-    /// The rate that its pacer has.
+    /// The pacing rate at that time.
     pub fn pacing_mbps_at(&self, time_s: f64) -> f64 {
         self.look_at(time_s).pacing_mbps
     }
 
-    /// The state it is in.
+    /// The state at that time.
     pub fn state_at(&self, time_s: f64) -> &str {
         let before = self.states.iter().rev().find(|(at, _)| *at <= time_s);
         &before.expect("a state").1
     }
 
-    /// The states that it is in from `from_s` on, in order.
+    /// The states from `from_s` on, in order.
     pub fn states_from(&self, from_s: f64) -> Vec<&str> {
         let later = self.states.iter().filter(|(at, _)| *at > from_s).map(|(_, state)| state.as_str());
         std::iter::once(self.state_at(from_s)).chain(later).collect()
     }
 
-    /// When it first enters a state after `from_s`; infinity if never.
+    /// When the flow first enters a state after `from_s`; infinity if never.
     pub fn enters(&self, state: &str, from_s: f64) -> f64 {
         let entry = self.states.iter().find(|(at, name)| *at >= from_s && name == state);
         entry.map_or(f64::INFINITY, |(at, _)| *at)
     }
 
-    /// Checks that no state begins with this word.
+    /// Checks that no state name begins with this word.
     pub fn was_never_in(&self, word: &str) {
         assert!(!self.states.is_empty(), "states are recorded");
         assert!(self.states.iter().all(|(_, state)| !state.starts_with(word)), "{:?}", self.states);

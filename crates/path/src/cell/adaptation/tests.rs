@@ -68,7 +68,7 @@ fn cqi_is_the_highest_that_keeps_errors_within_ten_percent() {
         };
         let cqi = adaptation.cqi();
         assert!(cqi == 0 || error(cqi) <= 0.1 + 1e-9, "CQI {cqi} at {sinr_db} dB loses {}", error(cqi));
-        assert!(cqi == 15 || error(cqi + 1) > 0.1, "CQI {cqi} at {sinr_db} dB is too modest");
+        assert!(cqi == 15 || error(cqi + 1) > 0.1, "CQI {cqi} at {sinr_db} dB is too low");
     }
 }
 
@@ -128,10 +128,10 @@ fn at_rest_the_loop_settles_instead_of_trying_for_ever() {
         let mut adaptation = adaptation(AdaptationConfig::default());
         let (lost, mcs) = saturate(&mut adaptation, &mut at_rest(sinr_db), 10_000, 1);
         let best = adaptation.tables.highest_mcs(sinr_db).min(adaptation.tables.cap(1));
-        assert!(mcs > f64::from(best) - 1.1, "MCS {mcs} at {sinr_db} dB, where {best} is possible");
+        assert!(mcs > f64::from(best) - 1.1, "MCS {mcs} at {sinr_db} dB, but {best} is possible");
         all_lost.push(lost);
     }
-    // Where the SINR happens to lie on the slope of a curve, the target is what there is; elsewhere nothing.
+    // Where the SINR happens to lie on the slope of a curve, the target share is lost; elsewhere nothing is.
     let on_a_slope = all_lost.iter().filter(|&&lost| lost > 0.02).count();
     assert!(all_lost.iter().all(|&lost| lost < 0.12), "lost: {all_lost:?}");
     assert!(on_a_slope < all_lost.len() / 3, "{on_a_slope} of {} lose more than 2 %", all_lost.len());
@@ -211,7 +211,7 @@ fn a_handover_forgets() {
     adaptation.reset();
     assert_eq!((adaptation.cqi(), adaptation.offset_db(), adaptation.mcs(1)), (0, 0.0, None));
     adaptation.update(1, &mut at_rest(5.0));
-    assert!(adaptation.mcs(1).is_some(), "the target cell knows the channel from the attachment");
+    assert!(adaptation.mcs(1).is_some(), "the target cell has the device's report from the attachment");
 }
 
 #[test]

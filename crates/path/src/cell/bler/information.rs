@@ -1,14 +1,14 @@
-//! Mutual information of a coded bit: how a block that crosses good and bad PRBs at once is judged.
+//! Mutual information of a coded bit: how to judge a block that crosses good and bad PRBs at once.
 //!
-//! Per-RBG SINRs become mutual information, the mean over the allocation becomes a SINR again: the *effective*
-//! SINR, at which a flat channel would carry as much. On a flat channel it is the SINR itself.
+//! Per-RBG SINRs are converted to mutual information, and the mean over the allocation is converted back to a SINR: the
+//! *effective* SINR, at which a flat channel would carry as much. On a flat channel it is the SINR itself.
 //!
-//! Chosen: MIESM and not EESM, since its curves come from the modulation alone and need no fitted factor per MCS.
+//! Chosen: MIESM and not EESM, because its curves follow from the modulation alone and need no fitted factor per MCS.
 
 use airpace_core::tables::Modulation;
 
-/// Effective SINR in dB of an allocation, from `(sinr_db, weight)` of each part of it, for one modulation. Lies
-/// between the smallest and the largest SINR; [`SINR_FLOOR_DB`] if nothing has weight.
+/// Effective SINR in dB of an allocation for one modulation. Each part of the allocation is `(sinr_db, weight)`. The
+/// result lies between the smallest and the largest SINR; it is [`SINR_FLOOR_DB`] if no part has weight.
 pub fn effective_sinr_db(modulation: Modulation, parts: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (mut information, mut weight) = (0.0, 0.0);
     let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -44,8 +44,8 @@ pub fn mutual_information(modulation: Modulation, sinr_db: f64) -> f64 {
     curve[index] + (place - index as f64) * (curve[index + 1] - curve[index])
 }
 
-/// The SINR in dB at which a modulation carries this mutual information: the inverse of [`mutual_information`],
-/// at the lowest SINR where several fit.
+/// The SINR in dB at which a modulation carries this mutual information: the inverse of [`mutual_information`]. If
+/// several SINRs fit, it is the lowest.
 pub fn sinr_db_of(modulation: Modulation, information: f64) -> f64 {
     let curve = curve(modulation);
     if information <= curve[0] {
@@ -60,7 +60,7 @@ pub fn sinr_db_of(modulation: Modulation, information: f64) -> f64 {
     FIRST_DB + STEP_DB * ((above - 1) as f64 + (information - low) / (high - low))
 }
 
-/// No SINR is given lower than this, in dB: a fade to nothing stays a finite number.
+/// The lowest SINR that is ever given, in dB, so that even a complete fade is a finite number.
 pub const SINR_FLOOR_DB: f64 = -30.0;
 
 fn curve(modulation: Modulation) -> &'static [f64; POINTS] {
@@ -73,8 +73,8 @@ const FIRST_DB: f64 = -20.0;
 const STEP_DB: f64 = 0.5;
 const POINTS: usize = 111;
 
-/// Information per coded bit from -20 to 35 dB in steps of 0.5 dB, for QPSK, 16QAM, 64QAM and 256QAM with Gray
-/// labels and bits decided one by one; integrated numerically over the noise (a test does it again).
+/// Information per coded bit from -20 to 35 dB in steps of 0.5 dB, for QPSK, 16QAM, 64QAM and 256QAM with Gray labels
+/// and bits decided one by one. It was integrated numerically over the noise; a test repeats the integration.
 #[rustfmt::skip]
 const BIT_INFORMATION: [[f64; POINTS]; 4] = [
     // QPSK

@@ -1,4 +1,4 @@
-//! The curves against the measurement they come from, and what must hold of any error model.
+//! The curves compared with their measurement, and properties of any error model.
 
 use super::super::channel::measured::rows;
 use super::*;
@@ -24,8 +24,8 @@ fn curves_pass_through_the_measured_points() {
     for row in rows {
         let [mcs, _, bits, half_db, tenth_db, hundredth_db, ..] = row[..] else { panic!("{row:?}") };
         let block = block(mcs as u8, bits as u64);
-        // The logistic takes its two parameters from the first two points; the measured tail is steeper than it
-        // for the smallest blocks.
+        // The logistic curve takes its two parameters from the first two points. For the smallest blocks, the measured
+        // tail is steeper than the curve.
         for (error, sinr_db, off_db) in
             [(0.5, half_db, 0.001), (0.1, tenth_db, 0.001), (0.01, hundredth_db, 0.46)]
         {
@@ -84,10 +84,10 @@ fn the_papers_model_counts_bits_only() {
     assert!((pbe.error(block(28, 75_376), &held) - 0.1 * first).abs() < 1e-12);
     let literal =
         bler(BlerConfig { model: BlerModel::Pbe, pbe_retransmission_factor: 1.0, ..BlerConfig::default() });
-    assert_eq!(literal.error(block(28, 75_376), &held), first, "independent errors know no combining");
+    assert_eq!(literal.error(block(28, 75_376), &held), first, "independent errors have no combining");
 }
 
-/// The SINR of every one of `n` equal transmissions at which half of the blocks are lost after the last.
+/// The SINR of each of `n` equal transmissions at which half of the blocks are still lost after the last.
 fn sinr_db_after(bler: &Bler, block: Block, n: usize) -> f64 {
     let (mut low, mut high) = (-30.0, 40.0);
     for _ in 0..60 {
@@ -119,7 +119,10 @@ fn new_parity_bits_gain_most_where_there_were_few() {
     let gain_db = |mcs, bits| {
         sinr_db_after(&redundancy, block(mcs, bits), 1) - sinr_db_after(&redundancy, block(mcs, bits), 2)
     };
-    assert!((gain_db(0, 2792) - 3.01).abs() < 0.01, "a mother code sent whole can only be repeated");
+    assert!(
+        (gain_db(0, 2792) - 3.01).abs() < 0.01,
+        "after the whole mother code is sent, bits can only be repeated"
+    );
     assert!(gain_db(28, 75_376) > 5.0, "rate 0.93: {} dB", gain_db(28, 75_376));
 }
 
@@ -141,7 +144,8 @@ proptest! {
         let error = model.first_error(of(mcs), sinr_db);
         prop_assert!((0.0..=1.0).contains(&error));
         prop_assert!(model.first_error(of(mcs), sinr_db + gain_db) <= error + 1e-12);
-        // A short block is worse protected than its rate says: some ten bits may lose more than the next MCS's many.
+        // A short block is protected less than its rate says: some ten bits may be lost more often than the next MCS's
+        // many.
         let turned = if prbs < 6 { 0.25 } else { 0.005 };
         prop_assert!(model.first_error(of(mcs + 1), sinr_db) >= error - turned);
     }

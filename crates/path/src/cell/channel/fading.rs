@@ -1,32 +1,32 @@
-//! Multipath fading: taps with the delays of EPA, EVA or ETU, each a sum of sinusoids after Jakes.
+//! Multipath fading: taps with the delays of EPA, EVA or ETU. Each tap is a sum of sinusoids after Jakes.
 //!
 //! ```text
 //! h_l(t) = Σ_n a_n exp(j (2π f_n t + φ_n)),  f_n = f_d cos α_n      gain of tap l
 //! H(f, t) = Σ_l h_l(t) exp(-j 2π f τ_l),     E|H|² = 1              transfer function
 //! ```
 //!
-//! Every sinusoid is a phasor turned by a fixed step per subframe; at every multiple of [`BLOCK`] subframes it is
-//! set to its exact phase. So the gain at a subframe is always the outcome of the same operations, whether or not
-//! the subframes before it were asked for.
+//! Every sinusoid is a phasor turned by a fixed step per subframe; at every multiple of [`BLOCK`] subframes it is set
+//! to its exact phase. So the gain at a subframe always results from the same operations, whether or not earlier
+//! subframes were computed.
 
 use airpace_core::Rng;
 pub use airpace_core::tables::delay::DelayProfile;
 
 use super::Grid;
 
-/// One path's gain as a sum of sinusoids.
+/// The gain of one propagation path as a sum of sinusoids.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tap {
     /// Excess delay in nanoseconds.
     pub delay_ns: f64,
-    /// The sinusoids that make its gain.
+    /// The sinusoids that add up to its gain.
     pub sinusoids: Vec<Sinusoid>,
 }
 
 /// A rotating phasor: amplitude · exp(j (2π · doppler · t + phase)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sinusoid {
-    /// Turns per second; negative for a path from behind.
+    /// Turns per second; negative for a path that arrives from behind the moving device.
     pub doppler_hz: f64,
     /// Phase at the start of the run in radians.
     pub phase_rad: f64,
@@ -34,11 +34,11 @@ pub struct Sinusoid {
     pub amplitude: f64,
 }
 
-/// Draws the taps of a profile: sinusoids at equally spaced angles of arrival from a random first one, with random
-/// phases. [`DelayProfile::Flat`] is no multipath: nothing is drawn, and there are no taps.
+/// Draws the taps of a profile. Each tap's sinusoids have equally spaced angles of arrival, the first of them random,
+/// and random phases. [`DelayProfile::Flat`] has no multipath: nothing is drawn, and there are no taps.
 ///
-/// Chosen: the random first angle, which keeps the Doppler shifts of a tap apart from each other and from those of
-/// the other taps.
+/// Chosen: the random first angle, which keeps the Doppler shifts of a tap apart from each other and from those of the
+/// other taps.
 pub fn draw_taps(profile: DelayProfile, doppler_hz: f64, sinusoids_per_tap: u16, rng: &mut Rng) -> Vec<Tap> {
     let paths = if profile == DelayProfile::Flat { &[] } else { profile.taps() };
     let powers = paths.iter().map(|&(_, power_db)| libm::pow(10.0, power_db / 10.0));
@@ -63,9 +63,9 @@ pub fn draw_taps(profile: DelayProfile, doppler_hz: f64, sinusoids_per_tap: u16,
 #[derive(Clone, Debug)]
 pub struct Fading {
     sinusoids: Vec<Sinusoid>,
-    /// Sinusoids of each tap, in order.
+    /// Number of sinusoids of each tap, in order.
     counts: Vec<usize>,
-    /// Phasors at `subframe`, and what turns them by one subframe.
+    /// Phasors at `subframe`, and the rotation of each per subframe.
     re: Vec<f64>,
     im: Vec<f64>,
     turn_re: Vec<f64>,
@@ -74,7 +74,7 @@ pub struct Fading {
     delay_re: Vec<f64>,
     delay_im: Vec<f64>,
     subframe: Option<u64>,
-    /// Transfer function and its power at every RBG.
+    /// The transfer function and its power at every RBG.
     transfer_re: Vec<f64>,
     transfer_im: Vec<f64>,
     gains: Vec<f64>,
@@ -87,7 +87,7 @@ const TURN: f64 = 2.0 * std::f64::consts::PI;
 const SUBFRAME_S: f64 = 1e-3;
 
 impl Fading {
-    /// The fading that these taps make on this grid.
+    /// The fading that these taps cause on this grid.
     pub fn new(taps: &[Tap], grid: Grid) -> Fading {
         let sinusoids: Vec<Sinusoid> = taps.iter().flat_map(|tap| tap.sinusoids.iter().copied()).collect();
         let turn = |s: &Sinusoid| TURN * s.doppler_hz * SUBFRAME_S;
@@ -112,7 +112,7 @@ impl Fading {
         }
     }
 
-    /// Whether it never changes.
+    /// Whether the gains never change.
     pub fn is_static(&self) -> bool {
         self.sinusoids.iter().all(|s| s.doppler_hz == 0.0)
     }

@@ -1,6 +1,6 @@
-//! Files that the tests of the radio compare with, where they are.
+//! Reads the recorded files that the radio tests compare with, if the files are present.
 
-/// Rows of numbers of a file of the cell model's data, header left out.
+/// Rows of numbers of a file of the cell model's data, without the header.
 pub(in crate::cell) fn rows(name: &str) -> Option<Vec<Vec<f64>>> {
     let file = airpace_testing::recordings(&format!("../docs/cell-model-data/{name}"))?;
     let text = std::fs::read_to_string(file).expect("rows of numbers");

@@ -1,14 +1,15 @@
-//! Received power from where the device is.
+//! Path loss over distance, noise, and power per subcarrier.
 
-/// Macro-cell path loss in dB at 2 GHz: 128.1 + 37.6 log10(d), d in km; never less than at 35 m, nearer than
-/// which the formula does not hold.
+/// Macro-cell path loss in dB at 2 GHz: 128.1 + 37.6 log10(d), d in km. The formula does not hold below 35 m, so nearer
+/// devices get the loss at 35 m.
 ///
 /// Source: TR 36.942
 pub fn path_loss_db(distance_m: f64) -> f64 {
     128.1 + 37.6 * libm::log10(distance_m.max(NEAREST_M) / 1000.0)
 }
 
-/// Thermal noise and the receiver's own, over one 15 kHz subcarrier, in dBm: -123.2 dBm at a noise figure of 9 dB.
+/// Power in dBm of thermal noise and the receiver's own noise over one 15 kHz subcarrier: -123.2 dBm at a noise figure
+/// of 9 dB.
 pub fn noise_per_subcarrier_dbm(noise_figure_db: f64) -> f64 {
     THERMAL_NOISE_DBM_PER_HZ + 10.0 * libm::log10(SUBCARRIER_HZ) + noise_figure_db
 }

@@ -5,14 +5,14 @@ use super::trajectory::Trajectory;
 use super::{ChannelConfig, DEFAULT_SINR_DB, Grid, Level};
 use crate::config_error::{ConfigError, not_negative, positive};
 
-/// A channel that can be built on any carrier, as often as one likes.
+/// A channel that can be built on any carrier, any number of times.
 #[derive(Clone, Debug)]
 pub struct ChannelPlan {
     pub(super) config: ChannelConfig,
     source: LevelSource,
 }
 
-/// Where the level comes from.
+/// The source of the mean level.
 #[derive(Clone, Debug)]
 enum LevelSource {
     Static { sinr_db: f64 },
@@ -21,13 +21,13 @@ enum LevelSource {
 }
 
 impl ChannelPlan {
-    /// A channel that is the same always and at each frequency.
+    /// A channel that is the same at all times and frequencies.
     pub(in super::super) fn at_sinr(sinr_db: f64, layers: u8) -> ChannelPlan {
         let config = ChannelConfig { sinr_db: Some(sinr_db), layers, ..ChannelConfig::default() };
         ChannelPlan { config, source: LevelSource::Static { sinr_db } }
     }
 
-    /// The same with one layer.
+    /// The same channel with one layer.
     pub(super) fn with_one_layer(&self) -> ChannelPlan {
         ChannelPlan {
             config: ChannelConfig { layers: 1, ..self.config.clone() },
@@ -53,7 +53,7 @@ impl ChannelConfig {
     /// The plan of this channel.
     ///
     /// # Errors
-    /// What cannot be, with the key and the remedy.
+    /// A configuration that cannot be built, with the key and the remedy.
     pub fn plan(&self) -> Result<ChannelPlan, ConfigError> {
         self.check()?;
         Ok(ChannelPlan { config: self.clone(), source: self.source()? })

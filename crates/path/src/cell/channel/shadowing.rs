@@ -2,11 +2,11 @@
 
 use airpace_core::Rng;
 
-/// Shadowing in dB along a straight way, as a walk with correlation exp(-d / d_cor) over places a twentieth of
-/// `d_cor` apart, straight lines between.
+/// Shadowing in dB along a straight path. It is a random walk with correlation exp(-d / d_cor) over places a twentieth
+/// of `d_cor` apart, with straight lines between the places.
 ///
-/// Places are drawn in order of distance, so the value at a subframe does not depend on which others were asked
-/// for.
+/// Places are drawn in order of distance, so the value at a subframe does not depend on which other subframes were
+/// computed.
 ///
 /// Source: TR 36.942
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct Shadowing {
     metres_per_subframe: f64,
     place_m: f64,
     correlation: f64,
-    /// Index of the place behind the device, and the values there and at the next.
+    /// Index of the last place that the device passed, and the values there and at the next place.
     place: u64,
     behind_db: f64,
     ahead_db: f64,
@@ -41,7 +41,7 @@ impl Shadowing {
         shadowing
     }
 
-    /// Whether it never changes.
+    /// Whether the value never changes.
     pub fn is_static(&self) -> bool {
         self.metres_per_subframe == 0.0
     }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use airpace_core::Streams;
 
-    /// 36 km/h: one metre in 100 subframes.
+    /// At 36 km/h, a device moves one metre in 100 subframes.
     fn walk(seed: u64) -> Shadowing {
         Shadowing::new(8.0, 50.0, 36.0, Streams::new(seed).stream("shadowing"))
     }

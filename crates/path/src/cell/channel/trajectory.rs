@@ -1,15 +1,15 @@
 //! A level that follows points in time.
 
-/// Straight lines between points (time in seconds, level in dB or dBm); constant before the first and after the
-/// last.
+/// Straight lines between points (time in seconds, level in dB or dBm). Before the first point and after the last, the
+/// level is constant.
 #[derive(Clone, Debug)]
 pub struct Trajectory {
     points: Vec<(f64, f64)>,
 }
 
 impl Trajectory {
-    /// A trajectory through these points. Fails when there is none, a number is not finite or time does not
-    /// increase.
+    /// A trajectory through these points. Fails when there is no point, a number is not finite, or a time is not later
+    /// than the one before.
     pub fn new(points: &[(f64, f64)]) -> Result<Trajectory, String> {
         if points.is_empty() {
             return Err("has no point".into());
@@ -23,7 +23,7 @@ impl Trajectory {
         Ok(Trajectory { points: points.to_vec() })
     }
 
-    /// Whether it never changes.
+    /// Whether the level never changes.
     pub fn is_static(&self) -> bool {
         self.points.iter().all(|point| point.1 == self.points[0].1)
     }

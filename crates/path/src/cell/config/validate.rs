@@ -1,4 +1,4 @@
-//! What a configuration must keep to; every refusal names key and remedy.
+//! Checks of a configuration. Every error names the key and the remedy.
 
 use airpace_core::tables::lte;
 
@@ -8,7 +8,7 @@ use super::{
 use crate::config_error::{ConfigError, not_negative, positive, probability};
 
 impl CellConfig {
-    /// Refuses what cannot be built; the error names key and remedy.
+    /// Refuses a configuration that cannot be built; the error names key and remedy.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if !(1..=5).contains(&self.carriers) {
             return Err(ConfigError::new("carriers", format!("is {}; a cell has 1 to 5", self.carriers)));
@@ -79,7 +79,7 @@ impl CellConfig {
 }
 
 impl DeviceRadioConfig {
-    /// Refuses what cannot be built on this cell; the error names key and remedy.
+    /// Refuses a configuration that cannot be built on this cell; the error names key and remedy.
     pub fn validate(&self, cell: &CellConfig) -> Result<(), ConfigError> {
         for (index, &carrier) in self.carriers.iter().enumerate() {
             if carrier >= cell.carriers {

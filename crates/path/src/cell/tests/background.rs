@@ -1,4 +1,4 @@
-//! The busy hour, as the papers measured it.
+//! The busy hour, compared with what the papers measured.
 
 use std::collections::BTreeMap;
 
@@ -43,8 +43,8 @@ fn at_the_busy_hour_with_a_flow_running_few_subframes_have_four_control_messages
         100.0 * quiet
     );
     assert!(quiet > 0.95, "fewer than four control messages in {:.1} % of subframes", 100.0 * quiet);
-    assert!((12.0..=18.0).contains(&users), "{users:.1} users in 40 ms, about 15 were measured");
-    assert!((1.0..=2.2).contains(&filtered), "{filtered:.2} users pass the filter, 1.3 were measured");
+    assert!((12.0..=18.0).contains(&users), "{users:.1} users in 40 ms; the paper measured about 15");
+    assert!((1.0..=2.2).contains(&filtered), "{filtered:.2} users pass the filter; the paper measured 1.3");
 }
 
 #[test]
@@ -70,7 +70,10 @@ fn background_users_take_the_load_that_was_asked_for() {
     let per_second = 1e3 * f64::from(control) / f64::from(subframes);
     let share = f64::from(exactly_four) / f64::from(control);
     println!("load {load:.3}, {per_second:.0} control users/s, {share:.3} of them on four PRBs");
-    assert!((0.09..=0.15).contains(&load), "0.12 of the PRBs were asked for: {load:.3}");
+    assert!(
+        (0.09..=0.15).contains(&load),
+        "the configured load is 0.12 of the PRBs; the users took {load:.3}"
+    );
     assert!((per_second - 340.0).abs() < 15.0);
     assert!((share - 0.7).abs() < 0.02);
 }

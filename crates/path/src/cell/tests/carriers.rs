@@ -1,4 +1,4 @@
-//! Carriers that come and go, and cells that change.
+//! Carrier aggregation and handovers.
 
 use super::super::bler::BlerModel;
 use super::*;
@@ -44,10 +44,14 @@ fn a_second_carrier_comes_with_the_load_drains_the_queue_and_goes() {
         since(activated, start)
     );
     assert!(peak > Bytes(50_000), "the primary carrier alone cannot carry the load: {peak:?}");
-    assert!(since(drained, start) <= 0.6, "the queue is gone {:.3} s after the start", since(drained, start));
+    assert!(
+        since(drained, start) <= 0.6,
+        "the queue is empty {:.3} s after the start",
+        since(drained, start)
+    );
     assert!(
         since(deactivated, slower) <= 1.0,
-        "let go {:.3} s after the load fell",
+        "deactivated {:.3} s after the load fell",
         since(deactivated, slower)
     );
 }

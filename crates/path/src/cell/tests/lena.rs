@@ -1,14 +1,15 @@
 //! With `lena_compat`, the numbers that ns-3.37's LENA gives: saturating sources of 1400-byte UDP payloads.
 //!
-//! Where they come from:
-//! - one user: TBS(MCS 28, 100 PRB) = 75376 bit per ms, of which 97.7 % are UDP payload after 28 bytes of IP and
-//!   UDP, 2 of PDCP, 2 of RLC and 1.5 for every further packet in a block.
-//! - round robin gives 25 RBGs to three users as 8 + 8 + 8 and leaves one idle, and takes the *wideband* CQI, which
-//!   is judged on a block of the whole band; proportional fair and max C/I take the CQI of RBGs, judged on a block
-//!   of one RBG, whose curve is flatter. That is why the user at 2 dB has MCS 8 under the one and 6 under the other.
+//! How the numbers come about:
+//! - one user: TBS(MCS 28, 100 PRB) = 75376 bit per ms. Of these, 97.7 % are UDP payload; the rest are 28 bytes of IP
+//!   and UDP, 2 of PDCP, 2 of RLC and 1.5 for every further packet in a block.
+//! - round robin gives 25 RBGs to three users as 8 + 8 + 8 and leaves one idle. It uses the *wideband* CQI, which is
+//!   judged on a block of the whole band. Proportional fair and max C/I use the CQI of RBGs, judged on a block of one
+//!   RBG, whose curve is flatter. That is why the user at 2 dB has MCS 8 under round robin and 6 under the others.
 //! - proportional fair gives the whole band of a subframe to one user, in turn.
-//! - a carrier of 50 PRBs has floor(50 / 3) = 16 RBGs, 48 PRBs. Two of them carry 2 × 35160 bit per ms, 68.7 Mbit/s
-//!   of payload where nothing is lost; at 20 dB, MCS 28 loses 3 % of first transmissions, and that is what LENA has.
+//! - a carrier of 50 PRBs has floor(50 / 3) = 16 RBGs, 48 PRBs. Two such carriers carry 2 × 35160 bit per ms, 68.7
+//!   Mbit/s of payload if nothing is lost. At 20 dB, MCS 28 loses 3 % of first transmissions, and LENA's number
+//!   includes that loss.
 
 use super::*;
 

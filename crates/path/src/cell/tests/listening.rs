@@ -1,4 +1,4 @@
-//! What a device hears of the control channel, perfect and otherwise.
+//! What a device receives of the control channel, with and without imperfections.
 
 use airpace_radio::RadioReport;
 
@@ -6,7 +6,7 @@ use super::super::bler::BlerModel;
 use super::super::config::{LostCarrier, TelemetryConfig};
 use super::*;
 
-/// Everything that device 0 hears in a second with a busy flow, and when, beside the cell's own account.
+/// Everything that device 0 receives in a second with a busy flow, and when, together with the cell's own record.
 fn listen(telemetry: TelemetryConfig) -> (Vec<(Time, RadioReport)>, Vec<RadioReport>) {
     let mut config = CellConfig { telemetry, carriers: 2, ..CellConfig::default() };
     config.aggregation.always_active = true;
@@ -36,7 +36,7 @@ fn a_perfect_listener_hears_every_grant_at_the_end_of_its_subframe() {
         assert_eq!(*at, report.time + std::time::Duration::from_millis(1));
         let own = report.own.expect("its own side");
         let mine = report.dcis.iter().find(|dci| dci.rnti == own.rnti);
-        assert_eq!(own.decoded.is_some(), mine.is_some(), "it knows whether its own block was received");
+        assert_eq!(own.decoded.is_some(), mine.is_some(), "whether the device's own block was received");
         assert!(
             own.active
                 && own.bits_per_prb > 500.0
@@ -80,12 +80,12 @@ fn imperfections_do_what_they_say() {
         reports.filter(|report| report.carrier.0 == 0).map(|report| report.dcis.len()).sum::<usize>() as f64
     };
     let read = count(&mut heard.iter().map(|(_, report)| report)) / count(&mut truth.iter());
-    assert!((read - 0.9).abs() < 0.03, "{read} of the DCIs were read");
+    assert!((read - 0.9).abs() < 0.03, "the share of DCIs that were read is {read}");
     for (at, report) in &heard {
         assert!(*at >= report.time + std::time::Duration::from_millis(4));
         assert!(
             report.carrier.0 == 0 || !(400..600).contains(&report.time.as_millis()),
-            "the carrier was lost"
+            "the carrier was lost then, so it has no report"
         );
     }
     let dcis = || heard.iter().flat_map(|(_, report)| &report.dcis);

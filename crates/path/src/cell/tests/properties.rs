@@ -1,4 +1,4 @@
-//! What holds for any cell under any arrivals.
+//! Properties of any cell under any arrivals.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +97,7 @@ proptest! {
             }
             while cell.pop_report(Time::from_millis(cell.subframes_run())).is_some() {}
         });
-        prop_assert_eq!(given_twice, 0, "a PRB was given twice, or lies beyond the carrier");
+        prop_assert_eq!(given_twice, 0, "a PRB was granted twice, or lies beyond the carrier");
         prop_assert_eq!(early, 0, "a block was sent again before its feedback");
         bench.run(Time::from_secs(2), |_| {});
 
@@ -105,7 +105,7 @@ proptest! {
         let ended: u64 = bench.exits.iter().map(|exit| exit.packet.bytes.0).sum();
         let about_to_end = bench.cell.over.iter().chain(&bench.cell.refused).map(|exit| exit.packet.bytes.0);
         let held = (0..devices.len()).map(|device| bench.cell.device(DeviceId(device as u16)).rlc.held().0);
-        prop_assert_eq!(pushed, ended + about_to_end.sum::<u64>() + held.sum::<u64>(), "bytes lost or made");
+        prop_assert_eq!(pushed, ended + about_to_end.sum::<u64>() + held.sum::<u64>(), "bytes in and bytes out differ");
 
         let mut next = BTreeMap::new();
         for exit in bench.exits.iter().filter(|exit| exit.fate != Fate::QueueFull) {

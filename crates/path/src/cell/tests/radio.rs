@@ -1,17 +1,17 @@
-//! What the air does to single packets and to users side by side.
+//! The delay of single packets, losses, and how users share the carrier.
 
 use super::super::bler::BlerModel;
 use super::super::config::RlcMode;
 use super::*;
 
-/// PBE-CC Fig. 3: a lost block costs its packets 8 ms, and those of the blocks behind it 7, 6, … 0 ms.
+/// PBE-CC Fig. 3: a lost block delays its own packets by 8 ms, and those of the blocks behind it by 7, 6, … 0 ms.
 #[test]
 fn a_lost_block_delays_itself_by_eight_milliseconds_and_its_followers_by_seven_to_none() {
     let mut config = CellConfig::default();
     config.bler.model = BlerModel::Pbe;
     config.bler.pbe_bit_error_rate = 3e-6;
     config.bler.pbe_retransmission_factor = 0.0;
-    // One packet per subframe, in a block of its own.
+    // One packet per subframe, each in its own block.
     let source = Source::new(0, 1000, Rate::from_mbps(8.0), Time::ZERO, Time::from_secs(5));
     let mut bench = Bench::new(&config, &[device(25.0)], vec![source]);
     bench.run(Time::from_secs(6), |_| {});
@@ -30,10 +30,10 @@ fn a_lost_block_delays_itself_by_eight_milliseconds_and_its_followers_by_seven_t
                 && near[10..].iter().all(|&extra| extra < 8)
         })
         .collect();
-    assert!(alone.len() > 30, "{} losses with no other near", alone.len());
+    assert!(alone.len() > 30, "{} losses far from any other", alone.len());
     for near in alone {
-        // The packet of the eighth subframe waits for the ninth: a device gets one block in a subframe, and that
-        // one is the retransmission.
+        // The packet of the eighth subframe waits for the ninth: a device gets one block in a subframe, and in the
+        // eighth that block is the retransmission.
         assert_eq!(near[9..], [8, 7, 6, 5, 4, 3, 2, 1, 1, 0, 0]);
     }
 }

@@ -14,7 +14,7 @@ mod reports;
 
 const PHONE: DeviceId = DeviceId(0);
 
-/// A cell with sources in the devices behind it, and what came out at the base station.
+/// A cell, sources in its devices, and the packets that came out at the base station.
 pub(super) struct Upload {
     pub cell: Cell,
     sources: Vec<Source>,
@@ -92,7 +92,7 @@ fn quiet(uplink: UplinkConfig) -> CellConfig {
     config
 }
 
-/// Packets of 40 bytes, each long after the last, at any time of the subframe.
+/// Packets of 40 bytes, each long after the one before, at any time within the subframe.
 fn lone_acks(seed: u64) -> Source {
     Source::new(0, 40, Rate::from_bps(1603), Time::from_micros(seed * 137 % 1000), Time::from_secs(20))
 }
@@ -108,18 +108,24 @@ fn a_lone_small_packet_waits_for_its_opportunity_and_eight_milliseconds() {
             assert_eq!(upload.exits.len() as u64, upload.pushed(), "nothing is lost");
             all.extend(upload.delays_ms());
         }
-        // Processing in the device, up to 1 ms until the next subframe begins, up to a period until the opportunity,
-        // its subframe to that of the grant 4 ms, from there to the block 4 ms, the block, processing.
+        // Processing in the device, up to 1 ms until the next subframe begins, up to a period until the opportunity, 4
+        // ms from the opportunity's subframe to the grant's, 4 ms from there to the block, the block, processing.
         let least = 1.0 + 4.0 + 4.0 + 1.0 + 1.0;
         let period = f64::from(period);
         let mean = all.iter().sum::<f64>() / all.len() as f64;
         let (low, high) =
             all.iter().fold((f64::MAX, 0.0_f64), |(low, high), &ms| (low.min(ms), high.max(ms)));
         println!("period {period}: {low:.2} to {high:.2} ms, mean {mean:.2} of {} packets", all.len());
-        assert!(low >= least && high <= least + period, "within a period: {low} to {high}");
+        assert!(
+            low >= least && high <= least + period,
+            "the delays span more than a period: {low} to {high}"
+        );
         assert!((mean - (least + period / 2.0)).abs() < 0.05 * period, "evenly: mean {mean}");
         let quarter = all.iter().filter(|&&ms| ms < least + period / 4.0).count() as f64 / all.len() as f64;
-        assert!((quarter - 0.25).abs() < 0.05, "a quarter in the first quarter: {quarter}");
+        assert!(
+            (quarter - 0.25).abs() < 0.05,
+            "a quarter of the delays should lie in the first quarter: {quarter}"
+        );
     }
 }
 
@@ -136,8 +142,12 @@ fn a_burst_gets_a_small_grant_first_and_the_rest_when_its_report_was_read() {
     let (first_at, first) = seen[0];
     assert!(first.bits().0 < 8 * 200, "room for a report and about 100 bytes: {:?}", first.bits());
     let (second_at, second) = seen[1];
-    assert_eq!(second_at - first_at, 8, "grant, four, data with the report, four, the next grant");
-    assert!(second.bits().0 > 30_000, "now it is known how much waits: {:?}", second.bits());
+    assert_eq!(
+        second_at - first_at,
+        8,
+        "4 ms from the grant to data with the report, 4 more to the next grant"
+    );
+    assert!(second.bits().0 > 30_000, "the base station has read how much waits: {:?}", second.bits());
     let granted: u64 = seen.iter().map(|(_, dci)| dci.bits().0 / 8).sum();
     assert!((bytes..bytes * 14 / 10).contains(&granted), "{granted} granted for {bytes}");
     assert_eq!(upload.exits.len() as u64, upload.pushed());
@@ -162,8 +172,11 @@ fn a_saturated_device_gets_what_the_tables_say() {
         let carried_mbps = upload.goodput_mbps(0, from, until);
         let capacity_mbps = Rate::from_bytes_per(capacity, until - from).as_mbps();
         println!("{prbs} PRBs: {carried_mbps:.2} Mbit/s of {table_mbps:.2}, capacity {capacity_mbps:.2}");
-        assert!((0.97..1.0).contains(&(carried_mbps / table_mbps)), "headers take 1 to 3 %");
-        assert!((carried_mbps / capacity_mbps - 1.0).abs() < 0.02, "the capacity is that of the air");
+        assert!((0.97..1.0).contains(&(carried_mbps / table_mbps)), "headers should take at most 3 %");
+        assert!(
+            (carried_mbps / capacity_mbps - 1.0).abs() < 0.02,
+            "the capacity should be what the air carried"
+        );
     }
 }
 
@@ -178,7 +191,7 @@ fn two_saturated_devices_share_equally() {
         let [one, other] = [0, 1].map(|device| upload.goodput_mbps(device, from, until));
         println!("{scheduler:?}: {one:.2} and {other:.2} Mbit/s");
         assert!((one / other - 1.0).abs() < 0.03, "{one} and {other} Mbit/s under {scheduler:?}");
-        assert!(one + other > 30.0, "and nothing is wasted");
+        assert!(one + other > 30.0, "together they use the carrier");
     }
 }
 

@@ -1,5 +1,5 @@
-//! The uplink's MCS: the base station measures a device's sounding signals itself, so it knows the SINR and not a CQI;
-//! what it knows is old by `srs_delay_ms` and up to a period more.
+//! The uplink's MCS. The base station itself measures a device's sounding signals, so it has the SINR instead of a CQI.
+//! A measurement in use is at least `srs_delay_ms` old, and at most one period older.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use super::super::channel::{Channel, Grid, Snapshot};
 use super::super::scheduler::MAX_RBGS;
 use super::config::UplinkConfig;
 
-/// What the rows of the uplink's MCS table need.
+/// The parts that the rows of the uplink's MCS table are built from.
 #[derive(Clone, Debug)]
 pub(super) struct UplinkTable {
     rows: Vec<Row>,
@@ -25,11 +25,11 @@ pub(super) struct UplinkTable {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub i_tbs: u8,
-    /// The downlink MCS of the same TBS index, by whose measured curve a block is judged.
+    /// The downlink MCS with the same TBS index. Blocks are judged by its measured curve.
     like: u8,
-    /// How much more SINR in dB the row's own modulation needs for the information of that one.
+    /// How much more SINR in dB the row's own modulation needs than that downlink MCS's to carry the same information.
     penalty_db: f64,
-    /// The SINR in dB at which a tenth of its blocks is lost.
+    /// The SINR in dB at which a tenth of the row's blocks is lost.
     needed_db: f64,
 }
 
@@ -52,7 +52,7 @@ impl UplinkTable {
             };
             let penalty_db = at(modulation) - at(block.modulation());
             let needed_db = bler.sinr_db_for(block, 0.1) + penalty_db;
-            // Rounding in the curves must not put a row before the one below it.
+            // Rounding in the curves must not make a row need less SINR than the row below it.
             let least_db = rows.last().map_or(f64::NEG_INFINITY, |below: &Row| below.needed_db);
             rows.push(Row { i_tbs, like, penalty_db, needed_db: needed_db.max(least_db) });
         }
@@ -70,7 +70,7 @@ impl UplinkTable {
         Block { table: McsTable::Qam64, mcs: row.like, bits }
     }
 
-    /// The SINR in dB by which a block's curve is read, for what its transmission really had.
+    /// The SINR in dB at which to read a block's curve, for the SINR that its transmission really had.
     pub(super) fn judged_db(&self, mcs: u8, sinr_db: f64) -> f64 {
         sinr_db - self.row(mcs).penalty_db
     }
@@ -99,31 +99,31 @@ pub(super) struct Sounding {
     delay: u64,
     sigma_db: f64,
     power_prbs: Option<u16>,
-    /// Subframe within the period in which this device sounds.
+    /// The subframe within the period in which this device sounds.
     phase: u64,
     grid: Grid,
     under_way: VecDeque<(u64, Measured)>,
     known: Option<Measured>,
-    /// The MCS of the whole band while power is enough, as of the last update.
+    /// The MCS of the whole band if power is sufficient, as of the last update.
     mcs: Option<u8>,
-    /// Around which SINR in dB the outer loop learned what it holds.
+    /// The SINR in dB at which the outer loop learned its present offset.
     settled_db: f64,
-    /// The outer loop, where a lower MCS helps.
+    /// The outer loop; present only if a lower MCS helps.
     outer: Option<OuterLoop>,
     outer_config: AdaptationConfig,
     rng: Rng,
 }
 
-/// By how much the SINR must have moved in dB for the outer loop to try anew what failed.
+/// By how many dB the SINR must have moved before the outer loop tries again what failed.
 ///
-/// Chosen: 1 dB, half the step from one CQI to the next, by which the downlink's does.
+/// Chosen: 1 dB. The downlink's loop tries again when the CQI changes; this is half the step from one CQI to the next.
 const MOVED_DB: f64 = 1.0;
 
 /// One measurement.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     sinr_db: f64,
-    /// Per RBG, where they differ.
+    /// Per RBG, where RBGs differ.
     rbgs_db: Option<[f64; MAX_RBGS]>,
 }
 
@@ -164,7 +164,8 @@ impl Sounding {
         }
     }
 
-    /// Brings measurements up to a subframe, once in each. The first is known at once: it came with the attachment.
+    /// Brings measurements up to a subframe; call it once in each subframe. The first measurement is used at once,
+    /// because the device sounded when it attached.
     pub(super) fn update(&mut self, subframe: u64, table: &UplinkTable, channel: &mut Channel) {
         if self.known.is_none() {
             self.known = Some(self.measure(&channel.at(subframe)));
@@ -189,12 +190,12 @@ impl Sounding {
         self.mcs = self.known.and_then(|known| self.mcs_at(table, known.sinr_db, 1));
     }
 
-    /// The MCS on `count` PRB pairs somewhere; `None` while not even the lowest would be received.
+    /// The MCS for any `count` PRB pairs; `None` while not even the lowest MCS would be received.
     pub(super) fn mcs(&self, table: &UplinkTable, count: u16) -> Option<u8> {
         if self.is_power_limited(count) { self.mcs_at(table, self.known?.sinr_db, count) } else { self.mcs }
     }
 
-    /// The same, or what a measurement of `sinr_db` would give where nothing was measured yet.
+    /// The same MCS; if nothing was measured yet, the MCS that a measurement of `sinr_db` would give.
     pub(super) fn mcs_or_of(&self, table: &UplinkTable, count: u16, sinr_db: f64) -> Option<u8> {
         self.mcs_at(table, self.known.map_or(sinr_db, |known| known.sinr_db), count)
     }
@@ -220,7 +221,7 @@ impl Sounding {
         Some(table.highest(sinr_db + offset_db))
     }
 
-    /// What the SINR loses in dB because the device's power is spread over `count` PRB pairs.
+    /// By how many dB the SINR drops because the device's power is spread over `count` PRB pairs.
     pub(super) fn thinning_db(&self, count: u16) -> f64 {
         match self.power_prbs {
             Some(enough) if count > enough => 10.0 * libm::log10(f64::from(count) / f64::from(enough)),
@@ -228,19 +229,19 @@ impl Sounding {
         }
     }
 
-    /// Whether the MCS depends on how many PRB pairs there are.
+    /// Whether the MCS depends on the number of PRB pairs.
     pub(super) fn is_power_limited(&self, count: u16) -> bool {
         self.power_prbs.is_some_and(|enough| count > enough)
     }
 
-    /// Whether the block whose grant was sent in subframe `granted` was received at the first attempt.
+    /// Takes in whether the block whose grant was sent in subframe `granted` was received at the first attempt.
     pub(super) fn on_first_transmission(&mut self, granted: u64, is_received: bool) {
         if let Some(outer) = &mut self.outer {
             outer.on_first_transmission(granted, is_received);
         }
     }
 
-    /// Forgets measurements and corrections, as after a handover.
+    /// Discards measurements and corrections, as after a handover.
     pub(super) fn reset(&mut self) {
         self.under_way.clear();
         self.known = None;

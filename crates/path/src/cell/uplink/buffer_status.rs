@@ -1,4 +1,4 @@
-//! Buffer status: how much waits in a device, told to the base station in six bits.
+//! Buffer status: a six-bit level that tells the base station how much data waits in a device.
 //!
 //! Source: TS 36.321 §6.1.3.1
 
@@ -28,8 +28,8 @@ impl Levels {
         self.edges().partition_point(|&edge| u64::from(edge) < bytes) as u8
     }
 
-    /// The bytes that a level is taken for. The highest level has no upper edge: it is taken for as much more than
-    /// its lower one as the level below has.
+    /// The bytes that a level is read as. The highest level has no upper edge. One is assumed that exceeds its lower
+    /// edge by the same factor as in the level below.
     pub(super) fn bytes(self, level: u8, reading: BsrReading) -> u64 {
         let edges = self.edges();
         let edge = |index: usize| match edges.get(index) {
@@ -46,7 +46,7 @@ impl Levels {
         }
     }
 
-    /// The most bytes of levels 0…62.
+    /// The upper edges of levels 0…62 in bytes.
     const fn edges(self) -> &'static [u32; 63] {
         match self {
             Levels::Plain => &PLAIN,

@@ -1,4 +1,4 @@
-//! From a plan to an uplink.
+//! Builds an uplink from a plan.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use super::knowledge::Knowledge;
 use super::sender::Sender;
 use super::user::{Shared, Source, UplinkLink, UplinkUser};
 
-/// The uplink beside a cell's downlink whose users are `downlink`, the scenario's `devices` first.
+/// The uplink that goes with a cell's downlink. `downlink` holds the downlink's users, the scenario's `devices` first.
 pub(in super::super) fn uplink(
     plan: &CellPlan,
     downlink: &[User],
@@ -134,7 +134,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A carrier, and the background users on it; `first` of them comes after the downlink's.
+    /// Builds a carrier and the background users on it, which are numbered after the downlink's. `first` is the number
+    /// of downlink users.
     fn carrier(
         &self,
         index: usize,

@@ -1,8 +1,9 @@
-//! One subframe of one uplink carrier: the data of now (PUSCH), then the grants for the data four subframes later.
+//! One subframe of one uplink carrier: first the data of this subframe (PUSCH), then the grants for the data four
+//! subframes later.
 //!
-//! HARQ is synchronous and not adaptive: the process of a block is its subframe modulo 8, and what was not received is
-//! sent again 8 subframes later on the same PRBs, without a grant (PHICH). So grants for subframe n+4 go around the
-//! retransmissions there, all of which are known by n.
+//! HARQ is synchronous and not adaptive: the process of a block is its subframe modulo 8, and a lost block is sent
+//! again 8 subframes later on the same PRBs, without a grant (PHICH). So grants for subframe n+4 avoid the PRBs of
+//! retransmissions in n+4, all of which are known by n.
 //!
 //! Source: TS 36.213 §8 (format 0 in n → PUSCH in n+4; PHICH or format 0 in n+4 → retransmission in n+8),
 //! TS 36.321 §5.4.2.2
@@ -19,7 +20,8 @@ use super::super::scheduler::{BlockSize, Candidate, RbgGrid, Scheduler};
 use super::super::subframe::FEEDBACK;
 use super::user::{Shared, Source, UplinkLink, UplinkUser};
 
-/// HARQ processes of an uplink carrier, and the subframes from one transmission of a block to the next.
+/// The number of HARQ processes of an uplink carrier. It is also the number of subframes from one transmission of a
+/// block to the next.
 ///
 /// Source: TS 36.213 §8
 pub(super) const PROCESSES: u64 = 8;
@@ -34,24 +36,24 @@ pub(super) const GRANT_DELAY: u64 = 4;
 pub(super) struct UplinkCarrier {
     /// PRBs for data.
     pub region: PrbSet,
-    /// Steps in which the scheduler deals out PRBs.
+    /// The step in which the scheduler allocates PRBs.
     pub step_prbs: u16,
     pub scheduler: Scheduler,
     pub arrivals: Arrivals,
     /// Users that may be given PRBs, as (user, link), in order of users.
     pub live: Vec<(u16, u8)>,
-    /// Places for background uploads that nobody has.
+    /// Places for background uploads that no user has.
     pub vacant: Vec<u16>,
-    /// What will be sent, by subframe modulo 8.
+    /// Blocks that will be sent, by subframe modulo 8.
     pub pusch: [Vec<Transmission>; PROCESSES as usize],
-    /// What the base station learned from a block and will act on, by subframe modulo 8.
+    /// Results of blocks that the base station will act on, by subframe modulo 8.
     pub feedback: [Vec<Feedback>; PROCESSES as usize],
     /// PRBs on which something was sent in the last subframe.
     pub used: PrbSet,
     /// The grants that were sent in the last subframe, and to whom.
     pub grants: Vec<(Dci, Owner)>,
     pub candidates: Vec<Candidate>,
-    /// Storage of a list of transmissions that is not in use.
+    /// An unused list of transmissions, kept for its storage.
     pub spare: Vec<Transmission>,
 }
 
@@ -66,14 +68,14 @@ pub(super) struct Transmission {
     report: Option<Report>,
 }
 
-/// A buffer status report, told in subframe `sent_in`.
+/// A buffer status report that was sent in subframe `sent_in`.
 #[derive(Clone, Copy, Debug)]
 struct Report {
     level: u8,
     sent_in: u64,
 }
 
-/// What a block told the base station.
+/// What the base station learned from a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Feedback {
     pub user: u16,
@@ -83,7 +85,7 @@ pub(super) struct Feedback {
     report: Option<Report>,
 }
 
-/// What the carriers share while a subframe runs.
+/// State that the carriers share while a subframe runs.
 pub(super) struct Turn<'a> {
     pub now: u64,
     pub users: &'a mut [UplinkUser],
@@ -93,7 +95,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl UplinkCarrier {
-    /// Background uploads begin, go on and end.
+    /// Begins, continues and ends background uploads.
     pub(super) fn arrive(&mut self, users: &mut [UplinkUser]) {
         for _ in 0..self.arrivals.count() {
             if self.vacant.is_empty() {
@@ -117,7 +119,7 @@ impl UplinkCarrier {
         });
     }
 
-    /// Devices fill the blocks that they were allowed for this subframe.
+    /// Lets devices fill the blocks that they were allowed for this subframe.
     pub(super) fn fill(&mut self, turn: &mut Turn<'_>) {
         for block in &mut self.pusch[(turn.now % PROCESSES) as usize] {
             if block.flight.held.transmissions() > 0 {
@@ -132,15 +134,15 @@ impl UplinkCarrier {
         }
     }
 
-    /// Sends the blocks of this subframe and draws their fate. All carriers' blocks must be full: reports count what
-    /// is left after them.
+    /// Sends the blocks of this subframe and draws their fate. The blocks of all carriers must be filled before,
+    /// because reports count what is left after them.
     pub(super) fn transmit(&mut self, turn: &mut Turn<'_>) {
         let now = turn.now;
         let process = (now % PROCESSES) as usize;
         let mut blocks = std::mem::replace(&mut self.pusch[process], std::mem::take(&mut self.spare));
         self.used = PrbSet::EMPTY;
         for mut block in blocks.drain(..) {
-            debug_assert!(self.used.intersection(block.prbs).is_empty(), "a PRB was given twice");
+            debug_assert!(self.used.intersection(block.prbs).is_empty(), "a PRB was granted twice");
             self.used = self.used.union(block.prbs);
             let (feedback, is_over) = send(&mut block, turn);
             self.feedback[((now + FEEDBACK) % PROCESSES) as usize].push(feedback);
@@ -151,7 +153,7 @@ impl UplinkCarrier {
         self.spare = blocks;
     }
 
-    /// The base station acts on what it received four subframes ago.
+    /// Lets the base station act on what it received four subframes ago.
     pub(super) fn learn(&mut self, turn: &mut Turn<'_>) {
         for feedback in self.feedback[(turn.now % PROCESSES) as usize].drain(..) {
             let user = &mut turn.users[usize::from(feedback.user)];
@@ -172,7 +174,7 @@ impl UplinkCarrier {
         }
     }
 
-    /// Grants PRBs of the subframe four later.
+    /// Grants PRBs of the subframe that comes four later.
     pub(super) fn schedule(&mut self, turn: &mut Turn<'_>) {
         self.grants.clear();
         let target = turn.now + GRANT_DELAY;
@@ -188,7 +190,7 @@ impl UplinkCarrier {
                 rbgs: free.len().div_ceil(self.step_prbs),
             };
             self.share(turn, &grid, &mut candidates);
-            // What a user cannot use, for sizes are not any, the next may.
+            // Only some sizes are allowed. PRBs that one user cannot use for this reason go to the next.
             let mut left_over = 0;
             for candidate in &candidates {
                 let quota = left_over + grid.prbs_in(candidate.given);
@@ -198,7 +200,7 @@ impl UplinkCarrier {
         self.candidates = candidates;
     }
 
-    /// Who wants PRBs for new data.
+    /// Collects the users that want PRBs for new data.
     fn collect(&mut self, turn: &mut Turn<'_>, process: usize) {
         self.candidates.clear();
         let now = turn.now;
@@ -214,7 +216,7 @@ impl UplinkCarrier {
             }
             let is_newcomer = link.wanted_until != now;
             link.wanted_until = now + 1;
-            // A process has one block at a time.
+            // A process has only one block at a time.
             if link.repeating >> process & 1 == 1 {
                 continue;
             }
@@ -227,9 +229,9 @@ impl UplinkCarrier {
         }
     }
 
-    /// Deals out steps of PRBs as the cell's policy has it; where they lie is found afterwards.
+    /// Allocates steps of PRBs by the cell's scheduling policy; their position in the band is chosen afterwards.
     ///
-    /// Chosen: users are compared by their rate over the whole band, as runs of PRBs cannot follow single fades.
+    /// Chosen: users are compared by their rate over the whole band, because adjacent PRBs cannot follow single fades.
     fn share(&mut self, turn: &mut Turn<'_>, grid: &RbgGrid, candidates: &mut Vec<Candidate>) {
         self.scheduler.place_newcomers(candidates);
         for candidate in candidates.iter().filter(|candidate| candidate.is_newcomer) {
@@ -239,7 +241,7 @@ impl UplinkCarrier {
         self.scheduler.share(grid, grid.all(), candidates, &[]);
     }
 
-    /// Grants a user a run of at most `quota` free PRBs for new data; returns how many.
+    /// Grants a user up to `quota` adjacent free PRBs for new data; returns how many.
     fn grant(&mut self, turn: &mut Turn<'_>, candidate: &Candidate, quota: u16, free: &mut PrbSet) -> u16 {
         let shared = turn.shared;
         let target = turn.now + GRANT_DELAY;
@@ -251,7 +253,7 @@ impl UplinkCarrier {
             return 0;
         };
         let block = shared.table.block(mcs, prbs.len());
-        // What is left of the band may hold a block's headers and nothing else.
+        // The rest of the band may have room for a block's headers only.
         if block.bits.0 <= 8 * shared.header_bytes {
             return 0;
         }
@@ -285,21 +287,21 @@ impl UplinkCarrier {
         prbs.len()
     }
 
-    /// What subframe `now`, the next, will carry: (user, PRBs, how often it was sent before).
+    /// The blocks that subframe `now`, the next one, will carry: (user, PRBs, how often it was sent before).
     #[cfg(test)]
     pub(super) fn due_in(&self, now: u64) -> impl Iterator<Item = (u16, PrbSet, u8)> {
         let blocks = &self.pusch[(now % PROCESSES) as usize];
         blocks.iter().map(|block| (block.user, block.prbs, block.flight.held.transmissions()))
     }
 
-    /// Forgets all that is under way for a user (handover).
+    /// Discards everything under way for a user (handover).
     pub(super) fn forget(&mut self, user: u16) {
         self.pusch.iter_mut().for_each(|blocks| blocks.retain(|block| block.user != user));
         self.feedback.iter_mut().for_each(|told| told.retain(|feedback| feedback.user != user));
     }
 }
 
-/// Sends a block: what the base station learns, and whether this was its last transmission.
+/// Sends a block. Returns what the base station learns, and whether this was the block's last transmission.
 fn send(block: &mut Transmission, turn: &mut Turn<'_>) -> (Feedback, bool) {
     let (now, shared) = (turn.now, turn.shared);
     let user = &mut turn.users[usize::from(block.user)];
@@ -330,8 +332,8 @@ fn send(block: &mut Transmission, turn: &mut Turn<'_>) -> (Feedback, bool) {
     (Feedback { user, link, is_first, is_received, report }, is_over)
 }
 
-/// The least number of PRB pairs, at most `quota`, whose block takes `wanted` bits; the number that takes most if none
-/// does.
+/// The smallest number of PRB pairs, at most `quota`, whose block has room for `wanted` bits. If none has, the number
+/// whose block carries most.
 fn sufficient(shared: &Shared, link: &UplinkLink, wanted: u64, quota: u16) -> u16 {
     let most = lte::pusch_size_within(quota);
     if !link.sounding.is_power_limited(most) && link.bits_on(&shared.table, most) <= wanted {
@@ -352,7 +354,8 @@ fn sufficient(shared: &Shared, link: &UplinkLink, wanted: u64, quota: u16) -> u1
     best
 }
 
-/// Where `count` adjacent PRBs go: into the shortest run that has them, or as many as may be into the longest.
+/// Where `count` adjacent PRBs go: into the shortest free run that has room for them; if none has, as many as allowed
+/// into the longest.
 fn place(free: PrbSet, count: u16) -> PrbSet {
     let fitting = free.runs().filter(|&(_, len)| len >= count).min_by_key(|&(_, len)| len);
     let Some((start, len)) = fitting.or_else(|| free.runs().max_by_key(|&(_, len)| len)) else {

@@ -5,61 +5,65 @@ use serde::{Deserialize, Serialize};
 use super::super::config::BackgroundConfig;
 use crate::config_error::{ConfigError, not_negative, positive, probability};
 
-/// How devices send: one LTE FDD uplink beside each downlink carrier. Scheduling policy, outer loop, block errors,
-/// RLC and handover are the cell's.
+/// How devices send: one LTE FDD uplink beside each downlink carrier. Scheduling policy, outer loop, block errors, RLC
+/// and handover come from the cell's own keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UplinkConfig {
-    /// PRB pairs of each uplink carrier: 6, 15, 25, 50, 75 or 100; absent: as many as the downlink carrier beside it.
+    /// PRB pairs of each uplink carrier: 6, 15, 25, 50, 75 or 100. If absent, as many as the downlink carrier beside
+    /// it.
     pub prbs: Option<u16>,
-    /// Most uplink carriers of a device, 1…5, counted in the order of its downlink carriers; further ones are
-    /// activated by its uplink load as the cell's `aggregation` says.
+    /// The largest number of uplink carriers of a device, 1…5, in the order of its downlink carriers. Carriers after
+    /// the first are activated by the device's uplink load; the cell's `aggregation` keys set when.
     pub carriers: u8,
     /// PRB pairs at *each* edge of a carrier that carry control information (PUCCH) and no data.
     ///
     /// Source: TS 36.211 §5.4.3 (the edges). Chosen, where absent: one for every 50 PRB pairs begun.
     pub pucch_prbs: Option<u16>,
-    /// Bytes that may wait in a device; what finds no room is dropped.
+    /// Bytes that may wait in a device; packets that find no room are dropped.
     ///
-    /// Chosen: 3 MB, a handset's modem and network interface queues; seconds at cell-edge rates.
+    /// Chosen: 3 MB, the size of a handset's modem and network interface queues together; this lasts seconds at
+    /// cell-edge rates.
     pub queue_bytes: u64,
-    /// Subframes between a device's opportunities to ask for a first grant: 1, 2, 5, 10, 20, 40 or 80. Where in the
-    /// period a device's are is drawn from the stream `cell.device.N.uplink.sr`.
+    /// Subframes between a device's opportunities to ask for a first grant: 1, 2, 5, 10, 20, 40 or 80. The place of a
+    /// device's opportunities in the period is drawn from the stream `cell.device.N.uplink.sr`.
     ///
     /// Source: TS 36.213 §10.1.5 Table 10.1.5-1. Chosen: 10 ms.
     pub sr_period_ms: u32,
-    /// Bytes of data that the grant answering such a request has room for, beside headers and buffer status report.
+    /// Bytes of data that the grant after such a request has room for, besides headers and buffer status report.
     ///
-    /// Chosen: 100, which takes an acknowledgement alone whole.
+    /// Chosen: 100, enough for a packet that is only an acknowledgement.
     pub sr_grant_bytes: u32,
-    /// From a buffer status report until the next may ride on a block that has no room to spare (periodicBSR-Timer).
+    /// Time from a buffer status report until the next one may be put on a block in place of data (periodicBSR-Timer);
+    /// 0: never.
     ///
     /// Source: TS 36.321 §5.4.5, TS 36.331 §6.3.2. Chosen: 5 ms, the least, so that the base station hears of new
     /// data before it has granted all of the old; 0: never.
     pub periodic_bsr_ms: u32,
-    /// A device with data that was not granted anything for so long asks again (retxBSR-Timer).
+    /// A device with data that gets no grant for this long asks again (retxBSR-Timer).
     ///
     /// Source: TS 36.321 §5.4.5, TS 36.331 §6.3.2. Chosen: 320 ms, the least.
     pub retx_bsr_ms: u32,
-    /// What the base station takes a reported level of buffer status for.
+    /// How the base station reads a reported level of buffer status, which stands for a range of bytes.
     pub bsr_reading: BsrReading,
-    /// SINR of the uplink over that of the downlink on the same carrier, in dB; shadowing is common, fading is not.
+    /// Uplink SINR minus downlink SINR on the same carrier, in dB. Both directions have the same shadowing; each has
+    /// its own fading.
     ///
-    /// Chosen: -3 dB. A handset has 23 dB less power than a macro cell, which power control and the base station's
-    /// better receiver make up for in most of the cell, not in all.
+    /// Chosen: -3 dB. A handset has 23 dB less power than a macro cell. Power control and the base station's better
+    /// receiver make up for this in most of the cell, but not everywhere.
     pub sinr_offset_db: f64,
-    /// PRB pairs over which a device's power still gives that SINR; over more, it thins out by
-    /// 10 log10(PRB pairs / this). Absent: its power is enough for any number.
+    /// The largest number of PRB pairs over which a device's power still gives that SINR. Over more, the SINR falls by
+    /// 10 log10(PRB pairs / this value). If absent, the power suffices for any number.
     ///
     /// Source: TS 36.213 §5.1.1.1 (P_CMAX bounds the sum over the PRB pairs)
     pub power_prbs: Option<u16>,
     /// Whether devices may send 64QAM; otherwise MCS 20 is the highest.
     pub qam64: bool,
-    /// Subframes between sounding signals, by which the base station measures a device's SINR.
+    /// Subframes between a device's sounding signals, from which the base station measures the device's SINR.
     ///
     /// Source: TS 36.213 §8.2 Table 8.2-1. Chosen: 10 ms.
     pub srs_period_ms: u32,
-    /// Subframes from a sounding signal to the first grant that knows of it.
+    /// Subframes from a sounding signal to the first grant that can use its measurement.
     ///
     /// Chosen: 4, as for everything that the base station receives.
     pub srs_delay_ms: u32,
@@ -69,9 +73,10 @@ pub struct UplinkConfig {
     ///
     /// Source: TS 36.331 §6.3.2 (maxHARQ-Tx counts the first as well). Chosen: 3, as downlink.
     pub max_retransmissions: u8,
-    /// Everybody else's uplink data; by default nobody's, whatever the downlink's background.
+    /// Uplink data of background users. By default there is none, even if the downlink has background users.
     ///
-    /// Chosen: the papers measured the downlink's only, and a mirror of it would be a guess in a measurement's name.
+    /// Chosen: the papers measured only the downlink's background. Using the same numbers here would present a guess as
+    /// a measurement.
     pub background: UplinkBackgroundConfig,
 }
 
@@ -99,30 +104,31 @@ impl Default for UplinkConfig {
     }
 }
 
-/// Which of the bytes that a level of buffer status may mean the base station believes.
+/// Which number of bytes the base station assumes for a level of buffer status, which stands for a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BsrReading {
     /// The most: grants end with padding rather than with a byte left over.
     #[default]
     Upper,
-    /// The middle.
+    /// The middle of the range.
     Middle,
-    /// The least: nothing is granted in vain, and the rest costs another round.
+    /// The least: no grant is larger than needed, but the remaining data needs another grant.
     Lower,
 }
 
-/// Users of the uplink that are not devices of the scenario. The base station knows what waits in them.
+/// Users of the uplink that are not devices of the scenario. The base station knows exactly how much data waits in
+/// them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UplinkBackgroundConfig {
-    /// Share of a carrier's PRBs that they want, 0…1.
+    /// Share of a carrier's PRBs that these users want, 0…1.
     pub load: f64,
-    /// Mean amount of data of one of them, in kB (exponentially distributed).
+    /// Mean amount of data of one such user, in kB (exponentially distributed).
     pub mean_kilobytes: f64,
-    /// Rate at which its data arrives, in Mbit/s; 0: all at once.
+    /// Rate at which a user's data arrives, in Mbit/s; 0: all at once.
     pub rate_mbps: f64,
-    /// Mean SINR of them in dB.
+    /// Mean SINR of these users in dB.
     pub sinr_mean_db: f64,
     /// Standard deviation of their SINR in dB.
     pub sinr_deviation_db: f64,
@@ -131,7 +137,7 @@ pub struct UplinkBackgroundConfig {
 }
 
 impl Default for UplinkBackgroundConfig {
-    /// Nobody.
+    /// No background users.
     ///
     /// Chosen: uploads a fifth the size of the downlink background's downloads, at a quarter of their rate.
     fn default() -> UplinkBackgroundConfig {
@@ -147,7 +153,7 @@ impl Default for UplinkBackgroundConfig {
 }
 
 impl UplinkBackgroundConfig {
-    /// The same in the words of the downlink's, whose arrivals it shares.
+    /// The same settings as a downlink background, whose arrival code is used.
     pub(super) fn as_background(&self) -> BackgroundConfig {
         BackgroundConfig {
             load: Some(self.load),
@@ -182,8 +188,8 @@ impl UplinkConfig {
         self.pucch_prbs.unwrap_or(prbs.div_ceil(50))
     }
 
-    /// Refuses what cannot be built beside downlink carriers of these PRB pairs; the error names key and remedy.
-    /// `prbs` itself is the cell's to check.
+    /// Refuses a configuration that cannot be built beside downlink carriers of these PRB pairs; the error names key
+    /// and remedy. The cell checks `prbs` itself.
     pub(in super::super) fn validate(&self, carriers_prbs: &[u16]) -> Result<(), ConfigError> {
         let refuse = |key: &str, reason: String| Err(ConfigError::new(key, reason));
         if !(1..=5).contains(&self.carriers) {

@@ -1,4 +1,4 @@
-//! What the base station knows of a device's buffer: the last report, less what it granted since.
+//! What the base station knows of a device's buffer: the last report minus what it has granted since.
 
 use std::collections::VecDeque;
 
@@ -13,19 +13,19 @@ pub(super) struct Knowledge {
     is_asked: bool,
     /// Requests on their way to the scheduler; bit k was sent k subframes ago.
     requests: u8,
-    /// Grants for new data, as (subframe of the data, bytes of it), as far as the next report may not count them.
+    /// Grants for new data that the next report may not have counted, as (subframe of the data, bytes).
     granted: VecDeque<(u64, u64)>,
     /// The subframe in which the last report was first sent.
     reported_in: Option<u64>,
 }
 
 impl Knowledge {
-    /// Bytes of data that it would grant, given that a request alone is answered with `at_request` bytes; 0: none.
+    /// Bytes of data that the base station would grant; 0: none. A request alone is answered with `at_request` bytes.
     pub(super) fn wanted(&self, at_request: u32) -> u64 {
         if self.is_asked { self.waiting.max(at_request.into()) } else { self.waiting }
     }
 
-    /// A grant with room for `bytes` of data in subframe `data_in`.
+    /// Records a grant with room for `bytes` of data in subframe `data_in`.
     pub(super) fn grant(&mut self, data_in: u64, bytes: u64) {
         self.is_asked = false;
         self.waiting = self.waiting.saturating_sub(bytes);
@@ -35,8 +35,9 @@ impl Knowledge {
         }
     }
 
-    /// A report that was first sent in subframe `sent_in` says that `bytes` waited after it; what was granted for
-    /// later subframes is not counted in it. One that HARQ delayed behind a later one says nothing new.
+    /// Takes in a report that was first sent in subframe `sent_in`: `bytes` still waited after it. Grants for later
+    /// subframes are not subtracted from that number yet. A report that HARQ delayed until after a later one is
+    /// ignored.
     pub(super) fn report(&mut self, sent_in: u64, bytes: u64) {
         if self.reported_in.is_some_and(|latest| latest > sent_in) {
             return;
@@ -48,11 +49,11 @@ impl Knowledge {
         self.waiting = bytes.saturating_sub(self.granted.iter().map(|(_, bytes)| bytes).sum());
     }
 
-    /// The block of subframe `data_in` came without a report, hence without padding: where nothing more is granted, its
-    /// sender may have more, yet may not ask until retxBSR-Timer runs out, as data waits already. One more grant, as for
-    /// a request, finds out.
+    /// The block of subframe `data_in` came without a report, so it had no padding. If no further grant is under way,
+    /// the device may have more data. But it may not ask for a grant until retxBSR-Timer runs out, because data waited
+    /// already. One more grant, as for a request, finds out.
     ///
-    /// Chosen: TS 36.321 §5.4.5 leaves it to the scheduler; one that does not ask lets phones with short queues stall
+    /// Chosen: TS 36.321 §5.4.5 leaves this to the scheduler. Without the extra grant, phones with short queues stall
     /// for a third of a second.
     pub(super) fn full_block(&mut self, data_in: u64) {
         self.is_asked |= self.waiting == 0 && self.granted.iter().all(|&(later, _)| later <= data_in);
@@ -63,7 +64,7 @@ impl Knowledge {
         self.requests |= 1;
     }
 
-    /// Subframe `now` is about to be scheduled: requests that were sent long enough ago are known, and count unless a
+    /// Prepares to schedule subframe `now`. Requests that were sent long enough ago become known; they count unless a
     /// grant under way will answer them.
     pub(super) fn hear(&mut self, now: u64) {
         if self.requests >> FEEDBACK & 1 == 1 {
@@ -73,13 +74,13 @@ impl Knowledge {
         self.requests <<= 1;
     }
 
-    /// Forgets everything (handover).
+    /// Discards everything (handover).
     pub(super) fn reset(&mut self) {
         *self = Knowledge::default();
     }
 }
 
-/// Subframes for which grants are remembered: more than any report can be late.
+/// For how many subframes grants are remembered; no report can be later than that.
 const HISTORY: u64 = 240;
 
 #[cfg(test)]
@@ -104,7 +105,7 @@ mod tests {
         knowledge.grant(18, 1500);
         knowledge.grant(19, 1500);
         knowledge.full_block(18);
-        assert_eq!(knowledge.wanted(100), 0, "the block of 19 may bring the rest and a report");
+        assert_eq!(knowledge.wanted(100), 0, "the block of subframe 19 may bring the rest and a report");
         knowledge.full_block(19);
         assert_eq!(knowledge.wanted(100), 100, "it was full as well");
         knowledge.report(19, 0);
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(
             wanted,
             [0, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0],
-            "the request of 5 is answered by the data of 8"
+            "the data of subframe 8 answers the request of subframe 5"
         );
     }
 }

@@ -1,9 +1,9 @@
 //! A device's end of its uplink: the packets that wait in it, and how it asks to be allowed to send them.
 //!
-//! Data that arrives at an empty buffer triggers a *regular* buffer status report; if the device has no grant for it, it
-//! asks for one at its next opportunity (scheduling request), and again at every further one until a block took the
-//! report along. Later reports ride on blocks: where room is left (*padding*), and in place of data when the periodic
-//! timer has run out. A device that hears nothing for long asks again (*retransmission* timer).
+//! Data that arrives at an empty buffer triggers a *regular* buffer status report. If the device has no grant for the
+//! report, it asks for one at its next opportunity (scheduling request), and again at every further opportunity until a
+//! block has carried the report. Later reports ride on blocks: where room is left (*padding*), and in place of data
+//! when the periodic timer has run out. A device that gets no grant for long asks again (*retransmission* timer).
 //!
 //! Source: TS 36.321 §5.4.4 and §5.4.5
 
@@ -32,13 +32,13 @@ pub(super) struct Sender {
     retx_at: u64,
     /// Whether data waited at the end of the last subframe.
     had_data: bool,
-    /// The last subframe in which it was allowed new data.
+    /// The last subframe in which the device was allowed new data.
     built_in: Option<u64>,
     /// After a handover: the first subframe in which it may send.
     resumes_at: u64,
 }
 
-/// Why a report waits.
+/// Why a report waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trigger {
     Regular,
@@ -71,22 +71,22 @@ impl Sender {
         self.rlc.queued()
     }
 
-    /// The level that a report sent in subframe `now` tells.
+    /// The buffer status level that a report sent in subframe `now` gives.
     pub(super) fn level(&self, now: u64) -> u8 {
         self.levels.level_of(self.rlc.waiting(now))
     }
 
-    /// The tables of its levels.
+    /// The table of levels that the device uses.
     pub(super) fn levels(&self) -> Levels {
         self.levels
     }
 
-    /// Whether a handover keeps it from sending.
+    /// Whether a handover keeps the device from sending.
     pub(super) fn is_interrupted(&self, now: u64) -> bool {
         now < self.resumes_at
     }
 
-    /// A subframe begins: packets are ready, timers run out. `release` takes packets that the base station gave up.
+    /// Begins a subframe: packets become ready, timers run out. `release` takes packets that the base station gave up.
     pub(super) fn begin(&mut self, now: u64, release: &mut dyn FnMut(Packet, Fate)) {
         self.aggregation.begin(now);
         self.rlc.admit(Time::from_millis(now));
@@ -102,8 +102,8 @@ impl Sender {
         }
     }
 
-    /// Fills a block of `room` bytes: the report first, if it waits or costs nothing, then data. Returns the data and
-    /// whether the report is in it.
+    /// Fills a block of `room` bytes: the report first, if one waits or costs no data its room, then data. Returns the
+    /// data and whether the block contains the report.
     ///
     /// Source: TS 36.321 §5.4.5 (a report is cancelled if all data fits and it would not)
     pub(super) fn build(&mut self, now: u64, room: u32) -> (Content, bool) {
@@ -123,7 +123,7 @@ impl Sender {
         (content, reports)
     }
 
-    /// Whether it asks for a grant in subframe `now`, after its blocks were filled.
+    /// Whether the device asks for a grant in subframe `now`, after its blocks were filled.
     pub(super) fn asks(&self, now: u64) -> bool {
         self.pending == Some(Trigger::Regular)
             && now % self.sr_period == self.sr_offset
@@ -131,12 +131,12 @@ impl Sender {
             && !self.is_interrupted(now)
     }
 
-    /// A subframe is over.
+    /// Ends a subframe.
     pub(super) fn end(&mut self, now: u64) {
         self.had_data = self.rlc.waiting(now) > 0;
     }
 
-    /// A handover begins: what was on the air goes back into the buffer, and the new cell knows of nothing.
+    /// Begins a handover: data on the air goes back into the buffer, and the new cell knows nothing about it.
     ///
     /// Source: TS 36.321 §5.9 (timers and triggered reports are dropped), TS 36.323 §5.2.1.1 (what was not confirmed
     /// is sent again)

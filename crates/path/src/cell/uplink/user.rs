@@ -1,4 +1,4 @@
-//! Everybody who can be given uplink PRBs.
+//! All users that can be given uplink PRBs.
 
 use airpace_core::{Packet, Rng};
 use airpace_event::{Fate, Owner};
@@ -28,9 +28,9 @@ pub(super) struct UplinkUser {
 /// Where a user's data comes from.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// A device, and what the base station knows of its buffer.
+    /// A device, and the base station's estimate of its buffer.
     Device(Box<Sender>, Knowledge),
-    /// A background user's upload, with blocks of it on the air; nothing while nobody has this place.
+    /// A background user's upload, and the number of its blocks on the air; empty while no user has this place.
     Session(Session, u32),
     /// Data without end.
     Endless,
@@ -44,15 +44,15 @@ pub(super) struct UplinkLink {
     pub sounding: Sounding,
     /// Draws the fate of its transport blocks.
     pub luck: Rng,
-    /// New-data indicator of each HARQ process; process p has the subframes that are p modulo 8.
+    /// New-data indicator of each HARQ process. Process p has the subframes that are p modulo 8.
     pub indicators: u8,
-    /// Processes whose block is to be sent again.
+    /// Processes whose block must be sent again.
     pub repeating: u8,
     /// Proportional fair's average in bits per subframe.
     pub average_bits: f64,
-    /// One past the last subframe in which the base station would have given it PRBs.
+    /// One past the last subframe in which the base station would have given the user PRBs.
     pub wanted_until: u64,
-    /// The last subframe in which it sent, and on how many PRBs.
+    /// The last subframe in which the user sent, and on how many PRBs.
     pub sent_in: Option<u64>,
     pub sent_prbs: u16,
 }
@@ -67,7 +67,7 @@ impl UplinkUser {
         }
     }
 
-    /// Bits of transport blocks that the base station would grant it.
+    /// Bits of transport blocks that the base station would grant the user.
     pub(super) fn wanted_bits(&self, shared: &Shared) -> u64 {
         match &self.source {
             Source::Device(_, knowledge) => match knowledge.wanted(shared.config.sr_grant_bytes) {
@@ -82,7 +82,7 @@ impl UplinkUser {
 }
 
 impl Source {
-    /// A block of `bits` was granted for subframe `data_in`; the bits of a background user's data that it takes.
+    /// Grants a block of `bits` for subframe `data_in`. Returns how many bits of a background user's data it takes.
     pub(super) fn grant(&mut self, shared: &Shared, data_in: u64, bits: u64) -> u64 {
         match self {
             Source::Device(_, knowledge) => {
@@ -99,7 +99,7 @@ impl Source {
         }
     }
 
-    /// A block was received in subframe `now`.
+    /// Takes in a block that was received in subframe `now`.
     pub(super) fn received(&mut self, now: u64, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
         match self {
             Source::Device(sender, _) => sender.rlc.decoded(now, content, release),
@@ -108,7 +108,7 @@ impl Source {
         }
     }
 
-    /// HARQ gave up a block in subframe `now`.
+    /// Takes in a block that HARQ gave up in subframe `now`.
     pub(super) fn failed(&mut self, now: u64, content: Content, payload_bits: u64) {
         match self {
             Source::Device(sender, _) => sender.rlc.failed(now, content),
@@ -122,12 +122,12 @@ impl Source {
 }
 
 impl UplinkLink {
-    /// PRBs on which it sent in subframe `now`.
+    /// PRBs on which the user sent in subframe `now`.
     pub(super) fn prbs_in(&self, now: u64) -> u16 {
         if self.sent_in == Some(now) { self.sent_prbs } else { 0 }
     }
 
-    /// Bits of a block on `prbs` PRB pairs somewhere, at the MCS that they would get; 0 while out of reach.
+    /// Bits of a block on any `prbs` PRB pairs, at the MCS for that number; 0 while out of range.
     pub(super) fn bits_on(&self, table: &UplinkTable, prbs: u16) -> u64 {
         self.sounding.mcs(table, prbs).map_or(0, |mcs| table.block(mcs, prbs).bits.0)
     }
@@ -140,7 +140,7 @@ pub(super) struct Shared {
     pub table: UplinkTable,
     pub bler: Bler,
     pub rlc: RlcConfig,
-    /// Headers and report of a device's block that is not data.
+    /// Bytes of a device's block that are not data: headers and report.
     pub header_bytes: u64,
 }
 

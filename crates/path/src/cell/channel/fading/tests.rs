@@ -1,4 +1,5 @@
-//! What the fading must be: Rayleigh, J0 in time, selective in frequency, the same however it is asked for.
+//! Properties of the fading: Rayleigh power, J0 correlation in time, selective in frequency, and the same whichever
+//! subframes are computed.
 
 use super::super::measured::rows;
 use super::*;
@@ -35,7 +36,7 @@ fn power_is_exponential_as_rayleigh_fading_has_it() {
         let rayleigh = 1.0 - (-limit).exp();
         assert!(
             (below - rayleigh).abs() < 0.1 * rayleigh.min(1.0 - rayleigh) + 0.01,
-            "{below} of the time below {limit}; Rayleigh fading is {rayleigh} of it"
+            "the gain is below {limit} for {below} of the time; Rayleigh fading gives {rayleigh}"
         );
     }
 }
@@ -50,7 +51,7 @@ fn transfer(fading: &mut Fading, rbg: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Mean of a(t + lag) · conj(b(t)), its real part.
+/// The real part of the mean of a(t + lag) · conj(b(t)).
 fn correlation(a: &[(f64, f64)], b: &[(f64, f64)], lag: usize) -> f64 {
     let count = a.len() - lag;
     (0..count).map(|t| a[t + lag].0 * b[t].0 + a[t + lag].1 * b[t].1).sum::<f64>() / count as f64
@@ -68,7 +69,7 @@ fn autocorrelation_is_the_bessel_function_of_jakes() {
     }
 }
 
-/// Σ P_l exp(-j 2π Δf τ_l): what the gains of two frequencies Δf apart have in common.
+/// Σ P_l exp(-j 2π Δf τ_l): the correlation of the gains at two frequencies Δf apart.
 fn likeness_in_theory(profile: DelayProfile, apart_hz: f64) -> f64 {
     let power = |power_db: f64| libm::pow(10.0, power_db / 10.0);
     let total: f64 = profile.taps().iter().map(|tap| power(tap.1)).sum();
@@ -127,7 +128,7 @@ fn turning_phasors_stays_with_the_exact_phases() {
     }
 }
 
-/// Taps of a realisation that ns-3 used; `None` when the file is not there.
+/// Taps of a realisation that ns-3 used; `None` when the file is missing.
 fn recorded(name: &str) -> Option<Vec<Tap>> {
     let mut taps: Vec<Tap> = Vec::new();
     for row in rows(name)? {

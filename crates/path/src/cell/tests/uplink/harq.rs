@@ -1,4 +1,4 @@
-//! Losses on the air, handovers, carriers and power.
+//! Losses on the air, handovers, carriers and transmit power.
 
 use super::super::super::config::RlcMode;
 use super::*;
@@ -14,7 +14,7 @@ fn lossy(mode: RlcMode, retransmission_factor: f64) -> CellConfig {
 
 #[test]
 fn a_lost_block_comes_again_after_eight_milliseconds_and_once_more_after_eight() {
-    // A packet in a block of its own; nothing else is on the way when it is lost.
+    // Each packet has its own block; nothing else is on the way when the block is lost.
     let source = Source::new(0, 60, Rate::from_bps(4800), Time::from_millis(2), Time::from_secs(60));
     let mut config = lossy(RlcMode::Acknowledged, 0.5);
     config.bler.pbe_bit_error_rate = 2e-4;
@@ -77,11 +77,14 @@ fn a_handover_stops_grants_keeps_the_buffer_and_loses_nothing() {
         seen.extend(grants(cell).into_iter().map(|(at, dci)| (at, dci.rnti)));
     });
     let gap = seen.windows(2).max_by_key(|pair| pair[1].0 - pair[0].0).expect("grants");
-    assert!(gap[0].0 < 1000 && (1030..1075).contains(&gap[1].0), "no grant from 1 s on: {gap:?}");
+    assert!(
+        gap[0].0 < 1000 && (1030..1075).contains(&gap[1].0),
+        "no grants from 1 s until the handover ends: {gap:?}"
+    );
     assert_ne!(gap[0].1, gap[1].1, "a new C-RNTI");
     let delivered = upload.exits.iter().filter(|exit| exit.fate == Fate::Delivered);
     let numbers: Vec<u64> = delivered.map(|exit| exit.packet.number).collect();
-    assert!(numbers.iter().copied().eq(0..upload.pushed()), "all of them, once, in order");
+    assert!(numbers.iter().copied().eq(0..upload.pushed()), "every packet should arrive once and in order");
 }
 
 #[test]
@@ -97,7 +100,7 @@ fn a_second_uplink_carrier_comes_with_the_load() {
     assert!((1.95..2.05).contains(&(late / early)), "{early} and {late} Mbit/s");
     let numbers: Vec<u64> =
         upload.exits.iter().filter(|exit| exit.fate == Fate::Delivered).map(|e| e.packet.number).collect();
-    assert!(numbers.is_sorted(), "in order over both");
+    assert!(numbers.is_sorted(), "packets should arrive in order over both carriers");
 }
 
 #[test]
@@ -127,7 +130,10 @@ fn who_lacks_power_is_given_no_more_prbs_than_it_can_fill() {
     };
     let (strong_mbps, _) = run(None);
     let (weak_mbps, widest) = run(Some(4));
-    assert!(widest < 96 && widest > 4, "it spreads its power, but not until nothing is heard: {widest}");
+    assert!(
+        widest < 96 && widest > 4,
+        "the power is spread, but not so thin that nothing is received: {widest}"
+    );
     assert!(weak_mbps < strong_mbps / 3.0);
 }
 
@@ -137,7 +143,10 @@ fn a_deep_buffer_fills_and_then_refuses() {
     let mut upload = Upload::new(&config, &[device(10.0)], vec![Source::saturating(0, 1500)], 1);
     upload.run(Time::from_secs(1), |_| {});
     assert!(upload.exits.iter().any(|exit| exit.fate == Fate::QueueFull));
-    assert!(upload.exits.windows(2).all(|pair| pair[0].time <= pair[1].time), "in order of time");
+    assert!(
+        upload.exits.windows(2).all(|pair| pair[0].time <= pair[1].time),
+        "exits should come in order of time"
+    );
     let backlog = upload.cell.uplink_backlog_of(PHONE).0;
     assert!((460_000..=500_000).contains(&backlog), "{backlog}");
 }

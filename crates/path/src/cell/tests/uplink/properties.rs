@@ -1,4 +1,4 @@
-//! What holds for any uplink under any arrivals.
+//! Properties of any uplink under any arrivals.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -70,7 +70,7 @@ fn devices() -> impl Strategy<Value = Vec<DeviceRadioConfig>> {
     )
 }
 
-/// Watches a cell subframe by subframe, from before each to after it.
+/// Checks a cell before and after each subframe.
 struct Witness {
     region: PrbSet,
     /// First transmissions granted for the three subframes after the next: owner, carrier, PRBs.
@@ -93,7 +93,7 @@ impl Witness {
         }
     }
 
-    /// After a subframe: its grants, and what the next one will carry.
+    /// Call it after a subframe: reads the subframe's grants, and what the next subframe will carry.
     fn look(&mut self, cell: &Cell) {
         let granted = self.granted.pop_front().expect("three subframes are kept");
         let before = self.sent.pop_front().expect("eight subframes are kept");
@@ -101,8 +101,8 @@ impl Witness {
         let mut taken: BTreeMap<u8, PrbSet> = BTreeMap::new();
         for block in &next {
             let taken = taken.entry(block.carrier).or_insert(PrbSet::EMPTY);
-            assert!(taken.intersection(block.prbs).is_empty(), "a PRB was given twice");
-            assert!(block.prbs.without(self.region).is_empty(), "a PRB that is not for data");
+            assert!(taken.intersection(block.prbs).is_empty(), "a PRB was granted twice");
+            assert!(block.prbs.without(self.region).is_empty(), "a block uses a PRB that is not for data");
             *taken = taken.union(block.prbs);
             let is_first = block.transmissions == 0;
             if is_first {
@@ -118,7 +118,10 @@ impl Witness {
             }
         }
         let firsts = next.iter().filter(|block| block.transmissions == 0).count();
-        assert!(self.has_handovers || firsts == granted.len(), "a grant was not used four subframes later");
+        assert!(
+            self.has_handovers || firsts == granted.len(),
+            "each grant should be used four subframes later"
+        );
         self.sent.push_back(next);
         let mut granted = Vec::new();
         for subframe in cell.subframes() {
@@ -160,7 +163,7 @@ proptest! {
         let pushed: u64 = upload.sources.iter().map(|source| source.number * source.bytes).sum();
         let ended: u64 = upload.exits.iter().map(|exit| exit.packet.bytes.0).sum();
         let held: u64 = (0..devices.len()).map(|device| upload.cell.uplink.held(device).0).sum();
-        prop_assert_eq!(pushed, ended + held, "bytes lost or made");
+        prop_assert_eq!(pushed, ended + held, "bytes in and bytes out differ");
         let lost = upload.exits.iter().filter(|exit| exit.fate == Fate::HarqFailure).count();
         prop_assert!(config.rlc.mode == RlcMode::Unacknowledged || lost == 0, "{} packets lost", lost);
 

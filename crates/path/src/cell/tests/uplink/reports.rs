@@ -1,4 +1,4 @@
-//! What is told of the uplink: buffer status to the base station, grants to who listens, logs to their device.
+//! Reports about the uplink: buffer status to the base station, grants to listeners, and each device's own log.
 
 use airpace_radio::{DciFormat, RadioReport};
 
@@ -26,7 +26,7 @@ fn a_stream_of_acks_rides_on_reports_and_leaves_in_bunches() {
     let mean = steady.iter().sum::<f64>() / steady.len() as f64;
     let most = steady.iter().copied().fold(0.0, f64::max);
     println!("mean {mean:.1} ms, at most {most:.1} ms");
-    assert!(most <= 20.0, "no ACK waits for an opportunity, 40 ms apart: {most}");
+    assert!(most <= 20.0, "no ACK waits for an opportunity, which come 40 ms apart: {most}");
     let mut bunches: Vec<Time> = upload.exits.iter().map(|exit| exit.time).collect();
     bunches.dedup();
     let per_bunch = upload.exits.len() as f64 / bunches.len() as f64;
@@ -93,18 +93,18 @@ fn uplink_grants_are_read_by_all_and_a_log_tells_its_own_of_both_directions() {
         let own = logged.own.expect("its own side");
         assert!(own.uplink_queue.is_some() && heard.own.expect("its own side").uplink_queue.is_none());
         let mine: Vec<Dci> = heard.dcis.iter().copied().filter(|dci| dci.rnti == own.rnti).collect();
-        assert_eq!(logged.dcis, mine, "the log is what the control channel has for the device");
+        assert_eq!(logged.dcis, mine, "the log has the DCIs that the control channel has for the device");
         for dci in &heard.dcis {
             let is_uplink = dci.direction == Direction::Uplink;
             assert_eq!(is_uplink, dci.format == DciFormat::F0);
             kinds[usize::from(is_uplink) + 2 * usize::from(dci.rnti == own.rnti)] += 1;
         }
         assert!(heard.idle_prbs().unwrap() <= heard.carrier_prbs.unwrap());
-        assert_eq!(logged.idle_prbs(), None, "the log does not tell what others have");
+        assert_eq!(logged.idle_prbs(), None, "the log does not contain others' grants");
     }
-    assert!(kinds.iter().all(|&count| count > 50), "both directions of both devices: {kinds:?}");
+    assert!(kinds.iter().all(|&count| count > 50), "both directions of both devices appear: {kinds:?}");
     let queues: Vec<u64> = logged.iter().filter_map(|report| Some(report.own?.uplink_queue?.0)).collect();
-    assert!(queues.last() > queues.first(), "the modem sees its queue grow");
+    assert!(queues.last() > queues.first(), "the modem's log shows its queue grow");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn background_uploads_take_the_load_that_was_asked_for() {
     });
     let load = f64::from(prbs) / f64::from(96 * subframes);
     println!("load {load:.3}");
-    assert!((0.24..0.38).contains(&load), "0.3 of the PRBs were asked for: {load}");
+    assert!((0.24..0.38).contains(&load), "the configured load is 0.3 of the PRBs; the users took {load}");
 }
 
 #[test]
