@@ -296,7 +296,7 @@ pub struct Arrival<'a> {
     pub device: DeviceFlows,
 }
 
-/// What a simulator knows of a flow's path, every millisecond.
+/// What a simulator knows about a flow's path, every millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truth {
     /// When.

@@ -2,9 +2,9 @@
 //! sender keeps no more in the queue than the forecast delivers within 100 ms.
 //!
 //! ```text
-//!  packets ─▶ count per 20 ms ─▶ belief over 256 rates ─▶ 5th percentile of what 1 … 8 ticks deliver ─┐ feedback
+//!  packets ─▶ count per 20 ms ─▶ probability per rate ──▶ 5th percentile of what 1 … 8 ticks deliver ─┐ feedback
 //!                observe            evolve each tick                                                   ▼
-//!                    window = forecast(now … now + 100 ms) − what is believed to be queued ◀── sender
+//!                    window = forecast(now … now + 100 ms) − estimated bytes in the queue ◀── sender
 //! ```
 //!
 //! | file | what it is |

@@ -196,7 +196,7 @@ mod tests {
             prop_assert_eq!(set.intersection(low).len(), count(&list[..usize::from(cut)]));
             prop_assert_eq!(set.without(low).len(), count(&list[usize::from(cut)..]));
             let runs: Vec<_> = set.runs().collect();
-            prop_assert!(runs.windows(2).all(|two| two[0].0 + two[0].1 < two[1].0), "the runs are apart and in order: {:?}", runs);
+            prop_assert!(runs.windows(2).all(|two| two[0].0 + two[0].1 < two[1].0), "apart and in order: {:?}", runs);
             let again = runs.iter().map(|&(start, len)| PrbSet::run(start, len)).fold(PrbSet::EMPTY, PrbSet::union);
             prop_assert_eq!(again, set);
         }

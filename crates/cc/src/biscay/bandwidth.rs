@@ -44,9 +44,9 @@ impl Method {
 /// Source: BISCAY §5.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// Every so many ms.
+    /// One sample every this many ms.
     Every(u64),
-    /// Once: only the first sample is taken.
+    /// Only the first sample is taken.
     Once,
 }
 
@@ -115,7 +115,7 @@ impl CellularBandwidth {
         self.sampled
     }
 
-    /// Takes in one report of one carrier. Returns whether it told about this device's grants.
+    /// Takes in one report of one carrier. Returns whether it was about this device's grants.
     pub fn on_report(&mut self, report: &RadioReport) -> bool {
         let Some(bits) = self.grants.bits(report) else { return false };
         let goodput = match report.layer {

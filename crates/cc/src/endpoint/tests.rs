@@ -415,7 +415,7 @@ fn a_receiver_reports_what_it_has_newest_first() {
     let ack = acker.poll_ack(ms(9)).unwrap();
     assert_eq!(ack.ranges.as_slice(), [(5, 6), (3, 3), (0, 1)]);
     assert_eq!((ack.number, ack.largest), (0, 6));
-    assert_eq!(acker.poll_ack(ms(9)), None, "said once");
+    assert_eq!(acker.poll_ack(ms(9)), None, "each ACK is sent only once");
     assert!(arrive(&mut acker, ms(10), 3).duplicate);
     assert_eq!(acker.duplicates(), 1);
 }

@@ -30,9 +30,9 @@ const REACHED: f64 = 0.99;
 pub struct Rules {
     /// Whether a delay that the cell may cause is ignored.
     ///
-    /// Differs: a newcomer gets nearly the whole cell for some tens of milliseconds. It builds a queue in the cell,
-    /// which the text takes for a queue in the Internet. But a cell that has a queue for this device has no idle
-    /// PRBs.
+    /// Differs: a newcomer gets nearly the whole cell for some tens of milliseconds. This builds a queue in the
+    /// cell, and the text takes that for a queue in the Internet. But a cell that has a queue for this device has no
+    /// idle PRBs.
     pub cell_test: bool,
     /// Part of every carrier's PRBs that must be idle for the cell to have no queue for this device.
     pub idle_share: f64,

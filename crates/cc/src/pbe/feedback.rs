@@ -36,7 +36,7 @@ const INTERVAL_PACKET: Bytes = Bytes(1500);
 pub struct Header {
     /// Whether the sender is in its linear start.
     pub starting: bool,
-    /// Its round-trip propagation time, in whole microseconds. The receiver averages over this many subframes.
+    /// Its round-trip propagation time, in whole microseconds. The receiver averages over this time.
     pub rtprop: Option<Duration>,
     /// Its pacing rate. The receiver compares it with Cf.
     pub pacing_rate: Option<Rate>,

@@ -37,7 +37,7 @@ pub enum Next {
     /// At once.
     #[default]
     Now,
-    /// Within so many milliseconds.
+    /// Within this many milliseconds.
     Within(u16),
     /// When the application has more to send.
     Open,

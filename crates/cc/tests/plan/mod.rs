@@ -254,10 +254,7 @@ impl Plan {
     /// From `time` on, the bottleneck carries `rate`; zero is an outage. `time` must not be in the past, nor before
     /// the last such call.
     pub fn rate_from(&mut self, time: Time, rate: Rate) {
-        assert!(
-            time >= self.now && time >= self.rates.back().unwrap().0,
-            "changes of the rate must be in order of time"
-        );
+        assert!(time >= self.now && time >= self.rates.back().unwrap().0, "changes come in order");
         self.rates.push_back((time, rate));
         self.schedule(time, What::Rate);
     }
@@ -272,8 +269,7 @@ impl Plan {
         self.mark_above = Some(delay);
     }
 
-    /// The route changes. From now on, `rtt` is the round-trip time of an empty path, for packets sent and for
-    /// packets delivered.
+    /// The route changes: the round-trip time of an empty path, for packets sent or delivered from now on.
     pub fn set_rtt(&mut self, rtt: Duration) {
         self.conditions.rtt = rtt;
     }

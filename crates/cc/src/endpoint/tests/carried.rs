@@ -62,7 +62,7 @@ fn a_spurious_loss_is_told_lost_and_later_delivered() {
     story.ack(ms(41), &[(0, 4)]);
     assert_eq!(story.settled(), [Settled::Delivered { number: 0, declared_lost: true }]);
     story.ack(ms(42), &[(0, 4)]);
-    assert_eq!(story.settled(), [], "once");
+    assert_eq!(story.settled(), [], "it is reported only once");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_copy_of_what_has_arrived_carries_nothing() {
 #[test]
 fn an_application_hands_over_no_more_than_the_bound_and_hears_when_there_is_room() {
     let (mut story, mut outbox) = (Story::new(100, Backlog::NOTHING_CARRIED), outbox(9_000));
-    assert_eq!((outbox.room(), outbox.poll_room()), (Bytes(9_000), None), "nobody waits");
+    assert_eq!((outbox.room(), outbox.poll_room()), (Bytes(9_000), None), "the application does not wait");
     assert_eq!(outbox.hand_over(Bytes(20_000)), Bytes(9_000));
     assert_eq!((outbox.room(), outbox.poll_room()), (Bytes::ZERO, None));
     send(&mut outbox, &mut story, ms(0));
@@ -269,7 +269,7 @@ fn an_application_hands_over_no_more_than_the_bound_and_hears_when_there_is_room
     story.ack(ms(41), &[(0, 1)]);
     send(&mut outbox, &mut story, ms(41));
     assert_eq!(outbox.poll_room(), Some(Bytes(3_000)));
-    assert_eq!(outbox.poll_room(), None, "told once");
+    assert_eq!(outbox.poll_room(), None, "room is reported only once");
     assert_eq!(outbox.hand_over(Bytes(3_000)), Bytes(3_000));
     story.ack(ms(42), &[(0, 5)]);
     send(&mut outbox, &mut story, ms(42));
