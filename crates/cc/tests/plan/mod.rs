@@ -251,8 +251,7 @@ impl Plan {
         self.flows[flow].sender.close();
     }
 
-    /// From `time` on, the bottleneck carries `rate`; zero is an outage. `time` must not be in the past, nor before
-    /// the last such call.
+    /// The bottleneck carries `rate` from `time` on; zero is an outage. Times must not be past and must not fall.
     pub fn rate_from(&mut self, time: Time, rate: Rate) {
         assert!(time >= self.now && time >= self.rates.back().unwrap().0, "changes come in order");
         self.rates.push_back((time, rate));
