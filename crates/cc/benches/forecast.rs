@@ -1,4 +1,4 @@
-//! What one tick of Sprout's receiver costs: the belief moves, takes in a count, and is asked for a forecast.
+//! What one tick of Sprout's receiver costs: the model moves, takes in a count, and makes a forecast.
 //!
 //! `cargo bench -p airpace-cc --bench forecast`
 

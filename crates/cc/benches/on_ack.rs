@@ -1,7 +1,8 @@
 //! What one ACK costs, on a flow that fills a 100 Mbit/s link.
 //!
-//! `controller`: what the scheme itself does per ACK, the packet that it lets out included (`on_sent`, `on_ack`,
-//! `control`, `next_timer`; `on_timer` where due). `endpoint`: the same with all that the transport does around it.
+//! `controller`: what the scheme itself does per ACK, including the packet that the ACK releases (`on_sent`,
+//! `on_ack`, `control`, `next_timer`; `on_timer` where due). `endpoint`: the same, with all that the transport does
+//! around it.
 //!
 //! `cargo bench -p airpace-cc --bench on_ack`
 
@@ -23,11 +24,11 @@ use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};
 const MSS: Bytes = Bytes(1500);
 const RATE: Rate = Rate::from_bps(100_000_000);
 const DELAY: Duration = Duration::from_millis(40);
-/// The queue holds so long.
+/// The delay of a full queue.
 const BUFFER: Duration = Duration::from_millis(40);
 /// ACKs per measurement: a few, so that reading the clock does not count.
 const BATCH: usize = 32;
-/// No ACK waits longer for others to be measured with it: the sender may need it to go on.
+/// An ACK waits no longer than this to be measured with others: the sender may need it to continue.
 const PATIENCE: Duration = Duration::from_millis(4);
 
 fn ends(scheme: &str) -> Ends {
@@ -64,7 +65,7 @@ impl Flow {
         }
     }
 
-    /// Lets the flow go on, without measuring, until the next ACKs are on hand, at most so many.
+    /// Runs the flow without measuring, until the next ACKs have arrived; at most `most` of them.
     fn gather(&mut self, most: usize) {
         self.frames.clear();
         while self.frames.len() < most {
@@ -112,7 +113,7 @@ impl Flow {
         }
     }
 
-    /// Takes in the ACKs on hand.
+    /// Takes in the ACKs that have arrived.
     fn acknowledge(&mut self) {
         for (now, frame) in &self.frames {
             black_box(self.sender.on_ack(*now, frame)).expect("a proper ACK");
@@ -120,17 +121,17 @@ impl Flow {
     }
 }
 
-/// What a controller was told.
+/// A call of a controller.
 enum Told {
     Sent(Sent),
-    /// With its packets and its feedback.
+    /// An ACK with its packets and its feedback.
     Ack(Box<Ack<'static>>, Vec<SentPacket>, Rider),
     Feedback(Time, Rider),
     Loss(Loss<'static>, Vec<SentPacket>),
     Timer(Time),
 }
 
-/// A controller that writes down what it is told, for its twin.
+/// A controller that records its calls, so that they can be repeated for its twin.
 struct Scribe {
     controller: Box<dyn Controller>,
     told: Arc<Mutex<Vec<Told>>>,
@@ -187,7 +188,7 @@ impl Controller for Scribe {
     }
 }
 
-/// Tells the twin what the controller was told; how many ACKs were among it.
+/// Repeats the controller's calls for its twin. Returns how many ACKs were among them.
 fn tell(twin: &mut dyn Controller, told: &[Told]) -> u64 {
     let mut acks = 0;
     for told in told {
@@ -206,7 +207,7 @@ fn tell(twin: &mut dyn Controller, told: &[Told]) -> u64 {
     acks
 }
 
-/// Lets criterion time what `measure` does, per ACK; `prepare` is not timed.
+/// Criterion measures the time of `measure` per ACK; it does not measure `prepare`.
 fn bench<S>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
@@ -233,7 +234,7 @@ fn bench<S>(
     });
 }
 
-/// An Oracle does nothing on an ACK.
+/// Whether the scheme does something on an ACK. An Oracle does not.
 fn works_from_acks(scheme: &Scheme) -> bool {
     ends(scheme.name).controller.sees() != Sees::Truth
 }

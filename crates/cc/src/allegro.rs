@@ -1,13 +1,15 @@
-//! PCC Allegro: whatever rate is worth more, by its own measure of worth, is the right one.
+//! PCC Allegro: it tries rates and moves to those that its utility function rates higher.
 //!
-//! Its first utility counts throughput while less than 5 % is lost, and loss beyond: random loss does not move it,
-//! a full queue does. It knows no delay, so it fills any buffer; two other utilities do.
+//! Its first utility counts throughput while less than 5 % is lost, and loss beyond that. Random loss therefore does
+//! not lower the rate, but a full queue does. This utility does not contain the delay, so the flow fills any buffer.
+//! Two other utilities contain it.
 //!
 //! The learner is [`Climb`].
 //!
 //! Source: Dong et al., PCC: Re-architecting Congestion Control for Consistent High Performance, NSDI 2015
 //!
-//! Differs: a report is exact, because packets carry numbers; no interval after a change of rate needs to be left out.
+//! Differs: a report is exact, because packets carry numbers. No interval after a change of rate needs to be left
+//! out.
 
 use std::time::Duration;
 
@@ -86,7 +88,7 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     Ok(Ends { controller, receiver: None })
 }
 
-/// What an interval is worth.
+/// The utility of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Utility {
     /// T · S(L − 0.05) − x · L.
@@ -99,7 +101,7 @@ pub enum Utility {
     Latency,
     /// The same with a sigmoid of the ratio of round-trip times.
     ///
-    /// Chosen: what the program that Pantheon runs as `pcc` computes, seen from outside.
+    /// Chosen: this reproduces the observed behaviour of the program that Pantheon runs as `pcc`.
     Pantheon,
 }
 
@@ -114,10 +116,10 @@ pub enum Spans {
     Pantheon,
 }
 
-/// What distinguishes the paper from the program.
+/// The differences between the paper and the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DelayProfile {
-    /// What an interval is worth.
+    /// The utility of an interval.
     pub utility: Utility,
     /// Steepness at the tolerated loss.
     pub alpha: f64,
@@ -125,12 +127,12 @@ pub struct DelayProfile {
     pub tolerated_loss: f64,
     /// How long intervals are.
     pub spans: Spans,
-    /// How far the rate asked for may be above the one sent.
+    /// How far the requested rate may be above the sent rate.
     pub cut_back_mbps: Option<f64>,
 }
 
 impl DelayProfile {
-    /// What an interval was worth. One of which nothing arrived is worth the less the faster it was sent.
+    /// The utility of an interval. If nothing of it arrived, a faster interval has a lower utility.
     pub fn utility(&self, report: &Report) -> f64 {
         let Report { acked_mbps, sent_mbps, loss, rtt_s, previous_rtt_s, .. } = *report;
         let rtt_s = rtt_s.max(1e-4);
@@ -144,7 +146,7 @@ impl DelayProfile {
     }
 }
 
-/// 1 / (1 + eʸ): one far below zero, nothing far above.
+/// 1 / (1 + eʸ): one for large negative y, zero for large positive y.
 fn sigmoid(y: f64) -> f64 {
     1.0 / (1.0 + libm::exp(y))
 }

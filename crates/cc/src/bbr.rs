@@ -1,4 +1,5 @@
-//! BBR version 1: send at the bottleneck's bandwidth, keep a bandwidth-delay product in flight, probe for more.
+//! BBR version 1: it sends at the bottleneck's bandwidth, keeps a bandwidth-delay product in flight, and probes for
+//! more.
 //!
 //! ```text
 //! Startup ──pipe full──▶ Drain ──queue gone──▶ ProbeBW ◀──▶ ProbeRTT (RTprop not renewed for 10 s)
@@ -11,9 +12,9 @@
 //! | [`full_pipe`] | the end of Startup |
 //! | [`window`] | the congestion window and recovery |
 //! | [`aggregation`] | room for bunched ACKs |
-//! | [`policer`] | token buckets noticed by their loss |
+//! | [`policer`] | detects token buckets by their loss |
 //!
-//! PBE-CC steers the same [`Bbr`] in its Internet state, by [`Tuning`].
+//! PBE-CC uses the same [`Bbr`] in its Internet state, with its own [`Tuning`].
 //!
 //! Source: Linux tcp_bbr.c
 
@@ -69,16 +70,16 @@ const INITIAL_PACKETS: u64 = 10;
 /// Source: Linux tcp_bbr.c
 const PROBE_RTT_SPAN: Duration = Duration::from_millis(200);
 
-/// What BBR is made with; the defaults are Linux's.
+/// What a BBR is made with. The defaults are Linux's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
     /// Window in ProbeBW, in bandwidth-delay products.
     pub cwnd_gain: f64,
-    /// Time added to RTprop in the window of ProbeBW: delay of the path that is no queue.
+    /// Time added to RTprop in the window of ProbeBW: delay of the path that is not a queue.
     pub cwnd_slack: Duration,
     /// Part of BtlBw that is not sent, so that queues vanish in the long run.
     pub pacing_margin: f64,
-    /// How RTprop grows old.
+    /// How RTprop expires.
     pub rtprop: Ageing,
 }
 
@@ -96,7 +97,7 @@ pub struct Probe {
     pub gain: f64,
     /// The most that it sends.
     pub cap: Option<Rate>,
-    /// Whether a probe goes on while BtlBw grows by a quarter in each, as Startup does.
+    /// Whether probes go on as long as BtlBw grows by a quarter in each one, as in Startup.
     pub while_growing: bool,
 }
 
@@ -106,20 +107,20 @@ impl Default for Probe {
     }
 }
 
-/// Where BBR is.
+/// The state of BBR.
 #[derive(Clone, Copy, Debug)]
 pub enum State {
-    /// Looking for the bandwidth, doubling every round.
+    /// Searching for the bandwidth, doubling the rate every round.
     Startup,
     /// Draining what Startup queued.
     Drain,
     /// Cruising, with a probe every eight phases.
     ProbeBw(Cycle),
-    /// Nearly nothing in flight, to see RTprop.
+    /// Nearly nothing in flight, to measure RTprop.
     ProbeRtt {
         /// When the hold ends; `None` until the window has drained.
         until: Option<Time>,
-        /// Whether a round has passed in the hold.
+        /// Whether a round has passed during the hold.
         round_done: bool,
     },
 }
@@ -176,17 +177,17 @@ impl Bbr {
         }
     }
 
-    /// What it believes of the path.
+    /// The model of the path.
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// Where it is.
+    /// The state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// The name of where it is.
+    /// The name of the state.
     pub fn state_name(&self) -> &'static str {
         match self.state {
             State::Startup => "Startup",
@@ -196,7 +197,7 @@ impl Bbr {
         }
     }
 
-    /// The bandwidth that is sent at: BtlBw, or the policer's rate.
+    /// The bandwidth at which it sends: BtlBw, or the policer's rate.
     pub fn bandwidth(&self) -> Rate {
         self.policer.rate().unwrap_or_else(|| self.model.btlbw())
     }
@@ -211,14 +212,14 @@ impl Bbr {
         self.probe = probe;
     }
 
-    /// Takes in one ACK without steering: the model stays fresh while another control sends, at `rate`.
+    /// Takes in one ACK without steering. This keeps the model up to date while another control sends at `rate`.
     pub fn observe(&mut self, ack: &Ack<'_>, rate: Rate) {
-        // The other control's window is not known; what was in flight was within it.
+        // The other control's window is not known, but what was in flight was within it.
         self.learn(ack, rate, ack.prior_inflight);
     }
 
-    /// What is sent at, or `least` if that is more, explains what is acknowledged; `cwnd` is the most that can be at
-    /// once.
+    /// Updates the model. The expected delivery rate is the rate at which BBR sends, or `least` if that is more.
+    /// `cwnd` is the most that can be acknowledged at once.
     fn learn(&mut self, ack: &Ack<'_>, least: Rate, cwnd: Bytes) -> Observed {
         let seen = self.model.on_ack(ack);
         let expected = self.bandwidth().max(least);
@@ -229,7 +230,8 @@ impl Bbr {
         seen
     }
 
-    /// Takes over from another control, in ProbeBW at once. `recent`, if given, becomes all that is known of BtlBw.
+    /// Takes over from another control, in ProbeBW at once. `recent`, if given, replaces all earlier samples of
+    /// BtlBw.
     pub fn enter_probe_bw(&mut self, now: Time, recent: Option<Rate>) {
         if let Some(rate) = recent {
             self.model.reset_btlbw(rate);
@@ -244,12 +246,12 @@ impl Bbr {
         self.window.set(self.window_target().cwnd);
     }
 
-    /// `recent` becomes all that is known of BtlBw: the path has no more.
+    /// `recent` replaces all earlier samples of BtlBw: the path has no more.
     pub fn reset_btlbw(&mut self, recent: Rate) {
         self.model.reset_btlbw(recent);
     }
 
-    /// Begins ProbeBW's cycle anew.
+    /// Restarts ProbeBW's cycle.
     pub fn restart_cycle(&mut self, now: Time) {
         self.state = State::ProbeBw(Cycle::start(now, &mut self.rng));
     }
@@ -275,7 +277,7 @@ impl Bbr {
         self.update_pacing_rate(ack);
         let initial = Bytes(INITIAL_PACKETS * self.mss.0);
         if self.window.on_ack(ack, initial, &self.window_target()) {
-            // Conservation lasts a whole round.
+            // Packet conservation lasts a whole round.
             self.model.restart_round(ack.rate.delivered);
         }
         self.lost_at_last_ack = self.lost;
@@ -303,7 +305,7 @@ impl Bbr {
     }
 
     fn step_cycle(&mut self, before: Cycle, ack: &Ack<'_>, rtprop: Duration, drained: Bytes, lost: bool) {
-        // A window smaller than the probe would keep the probe from ever filling the path.
+        // If the window is smaller than the probe, the probe can never fill the path.
         let probed = self.inflight_at(self.probe_rate(), 1.0).min(self.window.cwnd() - self.mss);
         let mut cycle = before;
         cycle.advance(&PhaseEnd {
@@ -371,7 +373,7 @@ impl Bbr {
         }
     }
 
-    /// What a probe sends.
+    /// The rate of a probe.
     ///
     /// ```text
     /// C_probe = min{probe gain · BtlBw, C_f}
@@ -409,7 +411,7 @@ impl Bbr {
         bandwidth.scaled(gain * (1.0 - self.tuning.pacing_margin)).max(self.least_rate())
     }
 
-    /// One packet in ten seconds: a rate is never zero.
+    /// One packet in ten seconds, so that a rate is never zero.
     fn least_rate(&self) -> Rate {
         Rate::from_bytes_per(self.mss, Duration::from_secs(10))
     }
@@ -441,7 +443,7 @@ impl Bbr {
         Bytes((even + if probing { 2 } else { 0 }) * self.mss.0)
     }
 
-    /// Packets that the sender lets go at once: a millisecond's worth.
+    /// Packets that the sender releases at once: those of one millisecond.
     ///
     /// Source: Linux tcp_bbr.c (TSO autosizing)
     fn quantum_packets(&self) -> u64 {
@@ -458,7 +460,7 @@ impl Controller for Bbr {
             self.restarting_from_idle = true;
             self.aggregation.restart(sent.now);
             match self.state {
-                // Nothing is queued: there is no need to wait for ACKs at a gain that was meant for a queue.
+                // Nothing is queued, so the flow need not wait for ACKs at a gain that was meant for a queue.
                 State::ProbeBw(_) => self.pacing_rate = self.paced(self.bandwidth(), 1.0),
                 State::ProbeRtt { until: Some(until), .. } if sent.now > until => {
                     self.leave_probe_rtt(sent.now)

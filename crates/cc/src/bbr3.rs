@@ -1,5 +1,5 @@
-//! BBR version 3: a model of the path's bandwidth and propagation time as in version 1, bounded by what probing finds
-//! to be lost, so that other flows keep their share.
+//! BBR version 3: a model of the path's bandwidth and propagation time, as in version 1. The losses that probes cause
+//! bound what is sent, so that other flows keep their share.
 //!
 //! ```text
 //! Startup ─▶ Drain ─▶ DOWN ─▶ CRUISE ─▶ REFILL ─▶ UP ─▶ DOWN …          any ─▶ ProbeRTT (every 5 s) ─▶ CRUISE
@@ -7,7 +7,7 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`sample`] | what an ACK says; rounds; the greatest bandwidth of two cycles |
+//! | [`sample`] | what an ACK shows; rounds; the greatest bandwidth of two cycles |
 //! | [`signals`] | loss and marks, round by round |
 //! | [`bounds`] | what is safe: long-term and short-term bounds |
 //! | [`cycle`] | when to probe for bandwidth |
@@ -101,17 +101,17 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     Ok(Ends { controller: Box::new(bbr), receiver: None })
 }
 
-/// Where BBR is.
+/// The state of BBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Looking for the bandwidth, doubling every round.
+    /// Searching for the bandwidth, doubling the rate every round.
     Startup,
     /// Draining what Startup queued.
     Drain {
         /// The round in which it began.
         since_round: u64,
     },
-    /// ProbeBW: sending less than the path carries, until it holds no queue of this flow.
+    /// ProbeBW: sending less than the path carries, until the path holds no queue of this flow.
     Down,
     /// ProbeBW: sending what the path carries, with headroom for others.
     Cruise,
@@ -119,12 +119,12 @@ pub enum State {
     Refill,
     /// ProbeBW: sending more than the path seems to carry.
     Up,
-    /// Half of the bandwidth-delay product in flight, to see the propagation time.
+    /// Half of the bandwidth-delay product in flight, to measure the propagation time.
     ProbeRtt,
 }
 
 impl State {
-    /// The draft's name.
+    /// The name in the draft.
     pub fn name(self) -> &'static str {
         match self {
             State::Startup => "Startup",
@@ -141,7 +141,7 @@ impl State {
         matches!(self, State::Down | State::Cruise | State::Refill | State::Up)
     }
 
-    /// Whether the flow accelerates: losses are then expected, and judged by the long-term model.
+    /// Whether the flow accelerates. Losses are then expected, and the long-term model judges them.
     fn is_accelerating(self) -> bool {
         matches!(self, State::Startup | State::Refill | State::Up)
     }
@@ -159,7 +159,7 @@ pub struct Bbr3 {
 
     rounds: Rounds,
     max_bw: MaxBandwidth,
-    /// What is sent at: the greatest bandwidth within the short-term bound.
+    /// The bandwidth at which it sends: the greatest bandwidth within the short-term bound.
     bw: Rate,
     min_rtt: MinRtt,
     aggregation: Aggregation,

@@ -1,5 +1,5 @@
-//! BISCAY: the device reads what its modem was granted, shares it among its flows, and sends exactly that; where the
-//! bottleneck is in the wired part of the path, it is BBR.
+//! BISCAY: the device reads what its modem was granted, divides it among its flows, and sends exactly that. If the
+//! bottleneck is in the wired part of the path, BISCAY sends as BBR.
 //!
 //! ```text
 //!  uplink    own grants ──────────────▶ Biscay                      the radio is the sender's
@@ -12,19 +12,20 @@
 //! | [`sender`] | STARTUP, BISCAY, FALLBACK | §A.5 |
 //! | [`grants`] | bits granted; Eq. 1 | §3.2.2 |
 //! | [`bandwidth`] | windows, carriers, sampling | §3.2.2, §5.2 |
-//! | [`split`] | a device's flows share its bandwidth; they are counted by [`crate::registry`] | §A.5.2 |
+//! | [`split`] | how a device's flows share its bandwidth; [`crate::registry`] counts the flows | §A.5.2 |
 //! | [`bottleneck`] | in the cell or in the wired part | §3.2.4 |
 //! | [`signals`] | marks, losses, delay gradient | §A.5.3 |
 //! | [`rounds`] | rounds, the least RTT | §A.5 |
 //! | [`receiver`], [`feedback`] | the downlink's half and its bytes | §3.2.4, §5.4 |
-//! | [`echo`], [`unmodified`] | RTT at a receiver; a sender that is only throttled | §3.2.4 |
+//! | [`echo`], [`unmodified`] | RTT at a receiver; a sender that is only slowed down | §3.2.4 |
 //!
-//! `biscay@paper` follows the pseudo-code of §A.5; `biscay` departs from it by the named options of [`SCHEME`], each for
-//! a reason that stands with `Differs:` at the line that does it and is measured in `docs/papers/biscay-departures.md`.
+//! `biscay@paper` follows the pseudo-code of §A.5. `biscay` departs from it by the named options of [`SCHEME`]. The
+//! reason for each is in a `Differs:` line next to the code; `docs/papers/biscay-departures.md` has the measurements.
 //!
-//! Chosen: in both, a flow's share of the cell's bandwidth is compared with its end-to-end bandwidth, and two that differ
-//! by less than a twentieth are equal. The pseudo-code compares the whole device's bandwidth, which would keep each of
-//! several flows in FALLBACK for good (against §5.3.5), and two measured numbers by `==`, which never holds.
+//! Chosen: both compare a flow's share of the cell's bandwidth with its end-to-end bandwidth, and two bandwidths that
+//! differ by less than a twentieth are equal. The pseudo-code compares the bandwidth of the whole device, which would
+//! keep each of several flows in FALLBACK for good (against §5.3.5). And it compares two measured numbers by `==`,
+//! which never holds.
 
 pub mod bandwidth;
 pub mod bottleneck;
@@ -65,7 +66,7 @@ pub static SCHEME: Scheme = Scheme {
         Preset {
             name: "window",
             summary: "downlink to an unmodified sender: the receiver advertises bandwidth × RTT as its window",
-            // A receiver does not see how the sender's ACKs are bunched: more slack stands for it.
+            // A receiver cannot observe how the sender's ACKs are bunched. More slack replaces that.
             set: &[("relay", "window"), ("cwnd_slack_ms", "20")],
         },
     ],
@@ -204,7 +205,7 @@ const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// What steers while the bottleneck is in the wired part.
+/// What controls the rate while the bottleneck is in the wired part.
 ///
 /// Source: BISCAY §A.5.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,7 +218,7 @@ pub enum Wired {
     Reno,
 }
 
-/// Every option of the two halves, read.
+/// The values of all options, for both halves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
     /// How the cellular bandwidth is determined.
@@ -226,25 +227,25 @@ pub struct Tuning {
     pub split: Split,
     /// Time beyond the least RTT in the window.
     pub slack: Duration,
-    /// Packets beyond that.
+    /// Packets added to the window besides that time.
     pub packets: u64,
-    /// Whether the window grows to what the path acknowledges in one go.
+    /// Whether the window grows by what the path acknowledges in one go.
     pub bunching: bool,
-    /// Whether packets are spread.
+    /// Whether packets are paced.
     pub pacing: bool,
-    /// Whether lower grants are believed only while a queue stands.
+    /// Whether lower grants count only while there is a queue.
     pub hold: bool,
     /// Whether STARTUP lasts until the path is full.
     pub startup_fills: bool,
-    /// How the least RTT is kept.
+    /// How the least RTT is remembered.
     pub rtt_memory: RttMemory,
-    /// What steers in FALLBACK.
+    /// What controls the rate in FALLBACK.
     pub wired: Wired,
     /// How the bottleneck is judged.
     pub bottleneck: bottleneck::Rules,
-    /// Without a report for so long the bandwidth is unknown.
+    /// After this time without a report, the bandwidth is unknown.
     pub stale_after: Duration,
-    /// Further signals.
+    /// The further signals that count.
     pub signals: Heeded,
     /// Whether the window shrinks by what waits in the device.
     pub queue: bool,
@@ -254,7 +255,7 @@ impl Tuning {
     /// Reads the options.
     ///
     /// # Errors
-    /// An option whose value cannot be read.
+    /// The value of an option cannot be read.
     pub fn read(options: &Options) -> Result<Tuning, SchemeError> {
         let millis = |name| Ok::<_, SchemeError>(Duration::from_secs_f64(below(options, name, 1e6)? * 1e-3));
         let percent = |name| Ok::<_, SchemeError>(options.number(name, 0.0)? * 0.01);
@@ -297,7 +298,7 @@ impl Tuning {
                 patience: if options.switch("patience")? { lag } else { Duration::ZERO },
                 needs_queue: options.switch("queue_test")?,
             },
-            // A look that comes seldom is no silence.
+            // Long sampling intervals are not silence.
             stale_after: millis("stale_ms")?.max(lag * 2),
             signals: Heeded {
                 ecn: options.switch("ecn")?,
@@ -347,7 +348,7 @@ fn read_determination(options: &Options) -> Result<Determination, SchemeError> {
     })
 }
 
-/// A number from zero to `most`, so that no sum of it with a time or a window overflows.
+/// A number from zero to `most`, so that its sum with a time or a window cannot overflow.
 fn below(options: &Options, name: &str, most: f64) -> Result<f64, SchemeError> {
     Ok(options.number(name, 0.0)?.min(most))
 }

@@ -1,4 +1,4 @@
-//! A constant rate, whatever happens: the competitor of controlled experiments.
+//! A constant rate, whatever happens: the competitor in controlled experiments.
 //!
 //! Source: PBE-CC §6.2.3 (a competitor of fixed offered load)
 
@@ -7,7 +7,7 @@ use airpace_core::{Bytes, Rate};
 use crate::controller::{Ack, Control, Controller, Inspect, Loss};
 use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
 
-/// The constant rate as users know it.
+/// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "cbr",
     summary: "sends at a constant rate and ignores all feedback",

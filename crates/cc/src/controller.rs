@@ -1,7 +1,8 @@
-//! The contract of every congestion control: one object-safe trait for the sender's half, one for the receiver's.
+//! The contract of every congestion control: one object-safe trait for the sender's half, one for the receiver's
+//! half.
 //!
-//! A controller is told of events and asked for [`Control`]; it never reads a clock, and the order of calls at
-//! one instant is: `on_loss` (what this ACK showed to be lost), `on_ack`, then `control`.
+//! A controller receives events, and drivers then ask it for [`Control`]. It never reads a clock. The order of the
+//! calls at one instant is: `on_loss` (the packets that this ACK showed to be lost), `on_ack`, then `control`.
 
 use std::time::Duration;
 
@@ -10,24 +11,25 @@ use airpace_radio::RadioReport;
 
 use crate::registry::DeviceFlows;
 
-/// What a half of a scheme works from beside packets and ACKs. Of what it does not name here, drivers tell it nothing.
+/// What a half of a scheme uses besides packets and ACKs. Drivers give it nothing that is not named here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sees {
     /// Nothing else: any transport can carry it.
     #[default]
     Packets,
-    /// What a mobile device at its own end tells: the radio's reports, and to a controller what the device knows of its
-    /// flows. It works without them as well, where its end is no device or the device tells nothing.
+    /// What a mobile device at the half's own end provides: the radio's reports and, for a controller, what the
+    /// device knows about its flows. The half also works without them, if its end is no device or the device provides
+    /// nothing.
     Device,
-    /// The same, but it is of no use at an end that is no device.
+    /// The same, but the half is of no use at an end that is no device.
     DeviceOnly,
-    /// What only a simulator can know ([`Controller::on_truth`]): no real transport can carry it. Only for controllers that
-    /// bound what the others can reach.
+    /// What only a simulator can know ([`Controller::on_truth`]). No real transport can provide it. It is only for
+    /// controllers that show the best that the others can reach.
     Truth,
 }
 
 impl Sees {
-    /// Whether a device at its end has something to tell it.
+    /// Whether the half uses what a device at its end provides.
     pub fn is_device(self) -> bool {
         matches!(self, Sees::Device | Sees::DeviceOnly)
     }
@@ -35,7 +37,8 @@ impl Sees {
 
 /// The sender's half of a scheme.
 pub trait Controller: Send {
-    /// What it works from beside packets and ACKs. Drivers ask once, before the flow begins, and spare all others the work.
+    /// What it uses besides packets and ACKs. Drivers ask once, before the flow begins. They do the work only for the
+    /// controllers that need it.
     fn sees(&self) -> Sees {
         Sees::Packets
     }
@@ -43,22 +46,22 @@ pub trait Controller: Send {
     /// A data packet was handed to the path.
     fn on_sent(&mut self, _sent: &Sent) {}
 
-    /// An acknowledgement newly acknowledged at least one packet.
+    /// An acknowledgement acknowledged at least one new packet.
     fn on_ack(&mut self, ack: &Ack<'_>);
 
-    /// An acknowledgement of nothing new brought these bytes of the receiver half, newer than any before: what a
-    /// receiver half says of its own accord, see [`Receiver::on_timer`].
+    /// An acknowledgement that acknowledged nothing new brought these bytes of the receiver half. They are newer than
+    /// any before. A receiver half sends them without a packet as the cause, see [`Receiver::on_timer`].
     fn on_feedback(&mut self, _now: Time, _feedback: &[u8]) {}
 
     /// Packets were declared lost.
     fn on_loss(&mut self, loss: &Loss<'_>);
 
-    /// The sender's own radio reported a subframe ([`Sees::Device`]: uplink schemes; most schemes have no radio at the
-    /// sender). Only its own grants are in it, in both directions.
+    /// The sender's own radio reported a subframe ([`Sees::Device`]: uplink schemes; most schemes have no radio at
+    /// the sender). The report has only the sender's own grants, in both directions.
     fn on_radio(&mut self, _report: &RadioReport) {}
 
-    /// What the sender's own device knows of its flows: when it begins, and whenever that may have changed
-    /// ([`Sees::Device`]: uplink schemes; most schemes run on a server that has no radio to share).
+    /// What the sender's own device knows about its flows. Called when the flow begins, and whenever that knowledge
+    /// may have changed ([`Sees::Device`]: uplink schemes; most schemes run on a server that has no radio to share).
     fn on_device(&mut self, _now: Time, _flows: &DeviceFlows) {}
 
     /// What only a simulator can know ([`Sees::Truth`]); real transports never call it.
@@ -72,15 +75,15 @@ pub trait Controller: Send {
         None
     }
 
-    /// How much may be in flight, and how fast it may leave; asked after every event.
+    /// How much may be in flight, and how fast it may leave. Asked after every event.
     fn control(&self) -> Control;
 
-    /// Bytes for the receiver half, on the data packet that [`Controller::on_sent`] has just told of.
+    /// Bytes for the receiver half. They travel on the data packet of the last call of [`Controller::on_sent`].
     fn header(&self) -> Rider {
         Rider::EMPTY
     }
 
-    /// Whether its packets say that they may be marked instead of dropped; asked once, before the first packet.
+    /// Whether queues may mark its packets instead of dropping them. Asked once, before the first packet.
     ///
     /// Source: RFC 3168 §6.1.1
     fn is_ecn_capable(&self) -> bool {
@@ -91,10 +94,10 @@ pub trait Controller: Send {
     fn inspect(&self, out: &mut Inspect);
 }
 
-/// The receiver's half of a scheme, for schemes that have one: turns packets and radio reports into feedback.
+/// The receiver's half of a scheme, for schemes that have one. It turns packets and radio reports into feedback.
 pub trait Receiver: Send {
-    /// What it works from beside packets. Drivers ask once, before the flow begins, and spare all others the work. One that
-    /// sees [`Sees::DeviceOnly`] makes a scheme for downloads alone.
+    /// What it uses besides packets. Drivers ask once, before the flow begins. They do the work only for the halves
+    /// that need it. A scheme whose receiver half uses [`Sees::DeviceOnly`] works only for downloads.
     fn sees(&self) -> Sees {
         Sees::Packets
     }
@@ -105,7 +108,8 @@ pub trait Receiver: Send {
     /// The device's radio reported a subframe of one carrier ([`Sees::Device`]).
     fn on_radio(&mut self, _report: &RadioReport) {}
 
-    /// The instant asked for by [`Receiver::next_timer`] has come; whether an ACK is to leave now though nothing arrived.
+    /// The instant asked for by [`Receiver::next_timer`] has come. Returns whether an ACK must leave now although no
+    /// packet arrived.
     fn on_timer(&mut self, _now: Time) -> bool {
         false
     }
@@ -118,15 +122,15 @@ pub trait Receiver: Send {
     /// Bytes for the controller, on the ACK that leaves at `now` (the receiver's clock).
     fn feedback(&mut self, now: Time) -> Rider;
 
-    /// The most bytes that the sender may have outstanding, from the ACK that leaves at `now` on; `None` for no limit.
-    /// This is the transport's flow control, which every sender obeys whatever its scheme.
+    /// The most bytes that the sender may have outstanding, from the ACK that leaves at `now` on; `None` for no
+    /// limit. This is the transport's flow control, which every sender obeys, whatever its scheme is.
     ///
     /// Source: RFC 9293 §3.8.6 (the advertised window)
     fn window(&mut self, _now: Time) -> Option<Bytes> {
         None
     }
 
-    /// Names the receiver's internals for plots and logs; its state is the controller's to name.
+    /// Names the receiver's internals for plots and logs. Only the controller names the state.
     fn inspect(&self, out: &mut Inspect);
 }
 
@@ -135,7 +139,7 @@ pub trait Receiver: Send {
 pub struct Control {
     /// Congestion window: the most bytes outstanding; at least one MSS.
     pub cwnd: Bytes,
-    /// Rate the pacer obeys, never zero; `None` sends whenever the window has room.
+    /// Rate that the pacer obeys, never zero. With `None`, a packet leaves whenever the window has room.
     pub pacing_rate: Option<Rate>,
 }
 
@@ -165,7 +169,7 @@ pub struct SentPacket {
     pub sent: Time,
     /// Bytes outstanding just after it left, itself included.
     pub inflight_at_send: Bytes,
-    /// Bytes declared lost over the connection's life until it left.
+    /// Bytes declared lost over the connection's life, up to the time when it left.
     pub lost_at_send: Bytes,
     /// Whether the sender was application limited when it left.
     pub app_limited: bool,
@@ -182,7 +186,7 @@ pub struct Ack<'a> {
     pub packets: &'a [SentPacket],
     /// Their bytes.
     pub acked: Bytes,
-    /// Bytes outstanding before this ACK (and before what it showed to be lost).
+    /// Bytes outstanding before this ACK, and before the losses that it showed.
     pub prior_inflight: Bytes,
     /// Bytes outstanding afterwards.
     pub inflight: Bytes,
@@ -192,8 +196,8 @@ pub struct Ack<'a> {
     pub rtt: Rtt,
     /// The delivery-rate sample of this ACK.
     pub rate: RateSample,
-    /// Whether the congestion window, not pacing, the application or the receiver's window, last kept the sender from
-    /// sending.
+    /// Whether the congestion window was what last kept the sender from sending, and not pacing, the application or
+    /// the receiver's window.
     pub cwnd_limited: bool,
     /// Packets that this ACK is the first to report as marked by a queue.
     pub ce: u64,
@@ -201,13 +205,13 @@ pub struct Ack<'a> {
     pub feedback: &'a [u8],
 }
 
-/// Round-trip times as the endpoint keeps them.
+/// Round-trip times as the endpoint measures them.
 ///
 /// Source: RFC 9002 §5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rtt {
-    /// The sample of this ACK: from the sending of the highest newly acknowledged packet. `None` if that packet
-    /// was not the highest acknowledged so far.
+    /// The sample of this ACK: the time since the highest newly acknowledged packet was sent. `None` if that packet
+    /// is not the highest acknowledged so far.
     pub latest: Option<Duration>,
     /// Smoothed, gain 1/8.
     pub smoothed: Duration,
@@ -222,7 +226,7 @@ pub struct Rtt {
 /// Source: draft-ietf-ccwg-delivery-rate §3
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateSample {
-    /// The rate, or `None` where the interval is shorter than the least RTT or nothing was delivered.
+    /// The rate. `None` if the interval is shorter than the least RTT, or if nothing was delivered.
     pub rate: Option<Rate>,
     /// Bytes delivered over the connection's life, this ACK included.
     pub delivered: Bytes,
@@ -249,31 +253,31 @@ pub struct Loss<'a> {
     pub packets: &'a [SentPacket],
     /// Their bytes.
     pub lost: Bytes,
-    /// Bytes outstanding before the loss was seen.
+    /// Bytes outstanding before the loss was detected.
     pub prior_inflight: Bytes,
     /// Bytes outstanding afterwards.
     pub inflight: Bytes,
     /// Next packet number to be sent: an episode of recovery ends when a packet of at least this number is
     /// acknowledged.
     pub next_number: u64,
-    /// How it was seen.
+    /// How it was detected.
     pub cause: LossCause,
 }
 
-/// How a loss was seen.
+/// How a loss was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossCause {
     /// Later packets were acknowledged: packet or time threshold.
     ///
     /// Source: RFC 9002 §6.1
     Threshold,
-    /// Nothing was acknowledged for so long that all that is outstanding counts as lost.
+    /// Nothing was acknowledged for so long that all outstanding packets count as lost.
     ///
     /// Source: RFC 9002 §7.6
     Persistent,
 }
 
-/// A data packet at the receiver. Two clocks: differences between them have an unknown offset.
+/// A data packet at the receiver. Its times come from two clocks: their difference has an unknown offset.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// When, by the receiver's clock.
@@ -288,33 +292,34 @@ pub struct Arrival<'a> {
     pub ecn: Ecn,
     /// Bytes that the controller put on it.
     pub header: &'a [u8],
-    /// What this device knows of the flows that data arrives for.
+    /// What this device knows about the flows that it receives data for.
     pub device: DeviceFlows,
 }
 
-/// What a simulator knows of a flow's path, every millisecond.
+/// What a simulator knows about a flow's path, every millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truth {
     /// When.
     pub now: Time,
-    /// What the path's narrowest link can carry to this flow when a packet sent now gets there: its device's
+    /// The capacity that the path's narrowest link can give this flow when a packet sent now gets there: its device's
     /// capacity divided by the device's active flows.
     pub capacity: Rate,
     /// This flow's bytes in the queues of the path's links.
     pub backlog: Bytes,
-    /// This flow's bytes that left and have not yet reached the narrowest link.
+    /// This flow's bytes that have left and have not yet reached the narrowest link.
     pub on_wire: Bytes,
-    /// Delay from the sender to the narrowest link, the longest of late: jitter may not starve the link. For a device
-    /// that sends over a cell, what it takes to be granted.
+    /// Delay from the sender to the narrowest link, the longest of the recent ones, so that jitter does not starve
+    /// the link. For a device that sends over a cell, it is the time until a grant.
     pub forward_delay: Duration,
 }
 
-/// Names of a scheme's inside, for plots and logs.
+/// Names of a scheme's internals, for plots and logs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inspect {
     /// The state, in the words of the scheme's paper.
     pub state: &'static str,
-    /// Named values. A scheme gives the same names at every call, each ending in its unit; NaN where unknown.
+    /// Named values. A scheme gives the same names at every call. Each name ends in the unit; the value is NaN where
+    /// unknown.
     pub values: Vec<(&'static str, f64)>,
 }
 
@@ -324,7 +329,7 @@ impl Inspect {
         self.values.push((name, value));
     }
 
-    /// Forgets everything, keeping the memory.
+    /// Removes all values, and keeps the memory allocated.
     pub fn clear(&mut self) {
         self.state = "";
         self.values.clear();

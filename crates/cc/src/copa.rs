@@ -1,5 +1,5 @@
-//! Copa: keeps 1/δ packets of its own in the queue, and lets the queue run empty so often that each flow sees by it
-//! whether all others do the same.
+//! Copa: it keeps 1/δ packets of its own in the queue, and lets the queue run empty so often that each flow can tell
+//! from it whether all other flows do the same.
 //!
 //! ```text
 //!                         queue nearly empty within 5 RTTs
@@ -15,9 +15,9 @@
 //! | [`heavy_loss`] | a loss rate that is no accident | genericCC |
 //! | [`sliding`] | exact extremes of a window | |
 //!
-//! `copa` is the paper's; `copa@pantheon` is what Pantheon runs under this name, the program genericCC with
-//! `markovian do_ss:auto:0.1` (δ was 0.5 in its first years: `copa@pantheon:delta=0.5`). What differs between them is
-//! named by the options of [`SCHEME`].
+//! `copa` is the paper's Copa. `copa@pantheon` is what Pantheon runs under this name: the program genericCC with
+//! `markovian do_ss:auto:0.1` (δ was 0.5 in its first years: `copa@pantheon:delta=0.5`). The options of [`SCHEME`]
+//! name the differences between them.
 //!
 //! Source: Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control for the Internet, NSDI 2018
 
@@ -40,7 +40,7 @@ use mode::{Aggressiveness, Competition, Mode};
 use queue::{EmptyTest, Filters, Queue};
 use velocity::{Rule, Velocity};
 
-/// Copa as users know it.
+/// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "copa",
     summary: "keeps 1/delta packets in the queue and competes where others fill it",
@@ -132,12 +132,12 @@ const LEAST_WINDOW: f64 = 2.0;
 /// Source: genericCC markoviancc (`num_probe_pkts`); Copa §2.1 (a larger one than before, as TCPs have)
 const FIRST_WINDOW: f64 = 10.0;
 
-/// What a heavy loss leaves of the window.
+/// Part of the window that remains after a heavy loss.
 ///
 /// Source: genericCC markoviancc
 const HEAVY_LOSS_LEAVES: f64 = 0.7;
 
-/// Packets leave at so many windows per RTTstanding, lest they leave in bursts.
+/// Packets are paced at this many windows per RTTstanding, so that they do not leave in bursts.
 ///
 /// Source: Copa §2.1
 const PACING_GAIN: f64 = 2.0;
@@ -146,12 +146,12 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     Ok(Ends { controller: Box::new(Copa::new(setup.mss, Tuning::read(options)?)), receiver: None })
 }
 
-/// Every option, read.
+/// The values of all options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
     /// δ of the default mode.
     pub delta: f64,
-    /// Whether the flow competes where the queue never empties.
+    /// Whether the flow competes if the queue never empties.
     pub mode_switch: bool,
     /// How RTTs are filtered.
     pub filters: Filters,
@@ -159,9 +159,9 @@ pub struct Tuning {
     pub velocity: Rule,
     /// Whether the velocity stays below δ · cwnd.
     pub velocity_limit: bool,
-    /// How δ follows losses.
+    /// How losses change δ.
     pub competition: Competition,
-    /// Whether a gap in what is acknowledged is a loss at once.
+    /// Whether a gap in what is acknowledged counts as a loss at once.
     pub gaps: bool,
     /// The share of packets lost beyond which the window is cut.
     pub heavy_loss: f64,
@@ -175,7 +175,7 @@ impl Tuning {
     /// Reads the options.
     ///
     /// # Errors
-    /// An option whose value cannot be read.
+    /// The value of an option cannot be read.
     pub fn read(options: &Options) -> Result<Tuning, SchemeError> {
         let share = |name, most: f64, may_be| match options.number(name, 0.0)? {
             number if number <= most => Ok(number),
@@ -237,9 +237,9 @@ pub struct Copa {
     recovery: Recovery,
     /// Packets acknowledged since the start.
     acked: u64,
-    /// Packets declared lost since the last ACK was looked at.
+    /// Packets declared lost since the last ACK was processed.
     declared_lost: u64,
-    /// The packet after the highest acknowledged: what is skipped is a gap.
+    /// The packet after the highest acknowledged one. Skipped packets are a gap.
     next_in_order: u64,
     /// The round ends when a packet of at least this number is acknowledged.
     round_end: u64,
@@ -247,7 +247,7 @@ pub struct Copa {
 }
 
 impl Copa {
-    /// A flow that begins.
+    /// A new flow.
     pub fn new(mss: Bytes, tuning: Tuning) -> Copa {
         Copa {
             mss,
@@ -270,7 +270,8 @@ impl Copa {
     /// Source: Copa §2.1
     fn move_window(&mut self, ack: &Ack<'_>) {
         let target = self.target_window();
-        // Chosen: an application that sends little leaves the queue empty, which proves nothing about a larger window.
+        // Chosen: an application that sends little leaves the queue empty, which does not prove that a larger window
+        // would.
         let may_grow = !ack.rate.app_limited;
         for _ in ack.packets {
             if self.slow_start {
@@ -290,7 +291,7 @@ impl Copa {
             } else if may_grow {
                 self.cwnd += step;
             }
-            // Chosen: the upper bound keeps arithmetic finite; memory of the transport ends long before.
+            // Chosen: the upper bound keeps the arithmetic finite. The transport runs out of memory long before.
             self.cwnd = self.cwnd.clamp(LEAST_WINDOW, 1e9);
         }
     }
@@ -368,7 +369,7 @@ impl Controller for Copa {
     fn on_loss(&mut self, loss: &Loss<'_>) {
         if loss.cause == LossCause::Persistent {
             // Source: genericCC ctcp (begins anew after two seconds of silence)
-            // Differs: the transport says when. Its one second also makes up for what the paper leaves open.
+            // Differs: the transport says when. Its limit of one second also replaces what the paper leaves open.
             *self = Copa { next_in_order: loss.next_number, ..Copa::new(self.mss, self.tuning) };
             self.recovery.collapse(loss);
             return;

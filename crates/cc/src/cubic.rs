@@ -1,4 +1,5 @@
-//! CUBIC: after a loss the window returns to where it was along a cubic curve of time, rests there, then probes.
+//! CUBIC: after a loss, the window returns to its old value along a cubic curve of time, stays there for a while, and
+//! then probes.
 //!
 //! ```text
 //!  slow start ──RTT rises──▶ conservative slow start ──5 rounds──▶ congestion avoidance ⟲ loss: window × 0.7
@@ -6,7 +7,7 @@
 //!
 //! Source: RFC 9438; RFC 9406 (HyStart++)
 //!
-//! Differs: but for `recovery=linux` the window falls at once at a loss, not along RFC 6937; a loss that proves
+//! Differs: except with `recovery=linux`, the window falls at once at a loss, not along RFC 6937. A loss that proves
 //! spurious is not undone (RFC 9438 §4.9 leaves both to the implementation).
 
 mod ack_train;
@@ -24,7 +25,7 @@ use ack_train::AckTrain;
 use curve::{BETA, Epoch, Growth};
 use hystart::{Hystart, Phase};
 
-/// CUBIC as users know it.
+/// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "cubic",
     summary: "grows its window along a cubic curve of time since the last loss",
@@ -89,12 +90,12 @@ pub struct Cubic {
     cwnd: f64,
     /// Infinite until the first slow start has ended.
     ssthresh: f64,
-    /// The window just before the last reduction; `None` before any, and after a timeout.
+    /// The window just before the last reduction; `None` before the first one, and after a timeout.
     w_max: Option<f64>,
     /// The window when `ssthresh` was last set.
     cwnd_prior: f64,
     epoch: Option<Epoch>,
-    /// Up to when the epoch's time was counted.
+    /// The time up to which the epoch's time was counted.
     counted: Time,
     start: Start,
     growth: Growth,
@@ -108,7 +109,7 @@ pub struct Cubic {
     idle: Idle,
 }
 
-/// Who says when slow start is over before anything is lost.
+/// The method that ends slow start before a loss.
 #[derive(Clone, Debug)]
 enum Start {
     PlusPlus(Hystart),
@@ -117,7 +118,7 @@ enum Start {
 }
 
 impl Cubic {
-    /// A flow that begins.
+    /// A new flow.
     fn new(mss: Bytes, start: Start, recovery: Kind) -> Cubic {
         let cwnd = initial_window(mss).0 as f64 / mss.0 as f64;
         Cubic {
@@ -139,7 +140,8 @@ impl Cubic {
         }
     }
 
-    /// A flow that goes on where another control left a full path, with `cwnd` in flight: past slow start.
+    /// A flow that takes over a full path from another control, with `cwnd` in flight. It does not start with slow
+    /// start.
     pub fn resumed(mss: Bytes, cwnd: Bytes, ecn: bool) -> Cubic {
         let cwnd = (cwnd.0 as f64 / mss.0 as f64).max(2.0);
         Cubic { cwnd, ssthresh: cwnd, cwnd_prior: cwnd, ecn, ..Cubic::new(mss, Start::UntilLoss, Kind::Quic) }
@@ -189,7 +191,7 @@ impl Cubic {
 
     /// Source: RFC 9438 §4.6, §4.7
     fn reduce(&mut self, prior_inflight: Bytes) {
-        // RFC 9438 §4.7: a flow that did not get back to its last maximum leaves room for others.
+        // RFC 9438 §4.7: a flow that did not return to its last maximum leaves room for others.
         let fast_convergence = self.w_max.is_some_and(|w_max| self.cwnd < w_max);
         self.w_max = Some(if fast_convergence { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd });
         self.set_threshold(prior_inflight);

@@ -1,7 +1,8 @@
-//! How fast the path delivers: one sample per ACK, immune to ACKs that come in bunches.
+//! How fast the path delivers: one sample per ACK, correct even if several ACKs arrive at once.
 //!
-//! A sample divides what was delivered between the sending of a packet and its ACK by the longer of the time it
-//! took to send it and the time it took to acknowledge it, because data cannot be delivered faster than it was sent.
+//! A sample takes the bytes that were delivered between the sending of a packet and its ACK. It divides them by the
+//! longer of two times: the time it took to send them and the time it took to acknowledge them. Data cannot be
+//! delivered faster than it was sent.
 //!
 //! Source: draft-ietf-ccwg-delivery-rate §3
 
@@ -16,9 +17,9 @@ use crate::controller::RateSample;
 pub struct SendState {
     /// Bytes delivered when the packet left.
     pub delivered: Bytes,
-    /// When that amount was reached.
+    /// When that amount had been delivered.
     pub delivered_time: Time,
-    /// When the packet left whose ACK began the present sending interval.
+    /// When the packet left whose ACK began the current sending interval.
     pub first_sent: Time,
     /// Whether the application limited the sender then.
     pub app_limited: bool,
@@ -38,9 +39,9 @@ pub struct DeliveryRate {
     first_sent: Time,
     lost: Bytes,
     ce: u64,
-    /// While set, the flow is application limited until so much is delivered.
+    /// While set, the flow is application limited until this many bytes are delivered.
     app_limited_until: Option<Bytes>,
-    /// The newest packet of the ACK being processed: its state and when it was sent.
+    /// The newest packet of the current ACK: its state, and when it was sent.
     newest: Option<(SendState, Time)>,
 }
 
@@ -55,7 +56,7 @@ impl DeliveryRate {
     /// Source: draft-ietf-ccwg-delivery-rate §3.2
     pub fn on_sent(&mut self, now: Time, bytes: Bytes, inflight: Bytes) -> SendState {
         if inflight <= bytes {
-            // Nothing else was in flight: the interval begins here, idle time is not part of it.
+            // Nothing else was in flight. The interval begins here, so that it does not contain idle time.
             self.first_sent = now;
             self.delivered_time = now;
         }
@@ -70,8 +71,8 @@ impl DeliveryRate {
         }
     }
 
-    /// A packet sent at `sent` was newly acknowledged at `now`; call it for every packet of an ACK by rising
-    /// number, then [`DeliveryRate::sample`].
+    /// A packet sent at `sent` was newly acknowledged at `now`. Call this for every packet of an ACK, in the order of
+    /// their numbers, and then [`DeliveryRate::sample`].
     ///
     /// Source: draft-ietf-ccwg-delivery-rate §3.3
     pub fn on_delivered(&mut self, now: Time, bytes: Bytes, sent: Time, state: &SendState) {
@@ -88,12 +89,12 @@ impl DeliveryRate {
         self.lost += bytes;
     }
 
-    /// `packets` more were reported as marked.
+    /// `packets` more packets were reported as marked.
     pub fn on_marked(&mut self, packets: u64) {
         self.ce += packets;
     }
 
-    /// The application has nothing to send though window and pacer would allow it.
+    /// The application has nothing to send, although window and pacer would allow it.
     ///
     /// Source: draft-ietf-ccwg-delivery-rate §3.4
     pub fn on_app_limited(&mut self, inflight: Bytes) {
@@ -110,7 +111,7 @@ impl DeliveryRate {
         self.delivered
     }
 
-    /// The sample of the ACK whose packets were just told of. `min_rtt` is the least RTT including this ACK's.
+    /// The sample of the ACK whose packets were just reported. `min_rtt` is the least RTT, this ACK's included.
     ///
     /// Source: draft-ietf-ccwg-delivery-rate §3.3
     pub fn sample(&mut self, min_rtt: Duration) -> RateSample {
@@ -124,7 +125,7 @@ impl DeliveryRate {
         let ack_elapsed = self.delivered_time - state.delivered_time;
         let interval = send_elapsed.max(ack_elapsed);
         let delivered = self.delivered - state.delivered;
-        // An interval shorter than the least RTT comes from reordering or a guess about a loss that was wrong.
+        // An interval shorter than the least RTT comes from reordering, or from a packet wrongly declared lost.
         let valid = interval >= min_rtt && !interval.is_zero() && delivered > Bytes::ZERO;
         RateSample {
             rate: valid.then(|| Rate::from_bytes_per(delivered, interval)),
@@ -150,7 +151,7 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    /// Sends a packet every `spacing` ms from `from` on; (sent, state) of each.
+    /// Sends a packet every `spacing` ms from `from` on. Returns the send time and state of each.
     fn flight(rate: &mut DeliveryRate, from: u64, spacing: u64, packets: u64) -> Vec<(Time, SendState)> {
         (0..packets)
             .map(|i| {
@@ -170,7 +171,8 @@ mod tests {
             rate.on_delivered(now, MSS, sent, &state);
             last = rate.sample(RTT);
         }
-        // All were sent before the first ACK, hence 80 packets over the 79 + 40 ms since the first left.
+        // All packets were sent before the first ACK, so 80 packets were delivered in the 79 + 40 ms after the first
+        // left.
         assert_eq!(last.delivered, Bytes(80 * 1500));
         assert_eq!(last.rate, Some(Rate::from_bytes_per(Bytes(80 * 1500), Duration::from_millis(119))));
     }
@@ -181,7 +183,7 @@ mod tests {
         let first = flight(&mut rate, 0, 1, 1);
         rate.on_delivered(ms(40), MSS, first[0].0, &first[0].1);
         rate.sample(RTT);
-        // 60 packets sent one per ms from 50 on; all acknowledged at once at 150.
+        // 60 packets are sent, one per ms from 50 on; all are acknowledged at 150.
         for (sent, state) in flight(&mut rate, 50, 1, 60) {
             rate.on_delivered(ms(150), MSS, sent, &state);
         }
@@ -212,7 +214,10 @@ mod tests {
             rate.on_delivered(sent + RTT, MSS, sent, &state);
             rate.sample(RTT);
         }
-        assert!(!rate.is_app_limited(), "all that was in flight at the limit, and one more, was delivered");
+        assert!(
+            !rate.is_app_limited(),
+            "everything in flight at the limit was delivered, and one packet more"
+        );
     }
 
     #[test]

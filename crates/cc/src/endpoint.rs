@@ -6,15 +6,15 @@
 //!    └───────────────── AckFrame { ranges, ce, feedback } ◀────────┘
 //! ```
 //!
-//! A driver tells a [`Sender`] what happened ([`Sender::on_ack`], [`Sender::on_timeout`], …), then drains
-//! [`Sender::poll_transmit`] until `None`, then waits until [`Sender::next`]. It does the same with an [`Acker`]:
-//! [`Acker::on_packet`] or [`Acker::on_timeout`], drain [`Acker::poll_ack`], wait until [`Acker::next`]. Lost bytes are sent again as new
-//! packets: a number is never used twice, so an ACK is never ambiguous.
+//! A driver reports events to a [`Sender`] ([`Sender::on_ack`], [`Sender::on_timeout`], …), then drains
+//! [`Sender::poll_transmit`] until `None`, then waits until [`Sender::next`]. It does the same with an [`Acker`]: it
+//! calls [`Acker::on_packet`] or [`Acker::on_timeout`], drains [`Acker::poll_ack`], and waits until [`Acker::next`].
+//! Lost bytes are sent again as new packets. A number is never used twice, so an ACK is never ambiguous.
 //!
 //! A sender counts bytes; it does not hold them. For a driver that only counts too ([`Backlog::Unlimited`],
-//! [`Backlog::Limited`]) it adds lost bytes to the backlog itself. A transport that carries real bytes
-//! ([`Backlog::Carried`]) is told by number which packets were delivered and which are lost ([`Sender::poll_settled`]).
-//! [`Outbox`] puts a stream of bytes on the numbers, and says how much more the application may hand over.
+//! [`Backlog::Limited`]), the sender adds lost bytes to the backlog itself. A transport that carries real bytes
+//! ([`Backlog::Carried`]) gets the numbers of the packets that were delivered or lost ([`Sender::poll_settled`]).
+//! [`Outbox`] assigns a stream of bytes to the numbers, and says how much more the application may hand over.
 //!
 //! Source: RFC 9002, RFC 9000 §13
 
@@ -42,14 +42,14 @@ pub use sender::Sender;
 
 use crate::pacer::PacerConfig;
 
-/// What a sender is made from, beside its controller.
+/// What a sender is made from, besides its controller.
 #[derive(Clone, Copy, Debug)]
 pub struct SenderConfig {
-    /// The flow, as events name it.
+    /// The flow's name in events.
     pub flow: FlowId,
     /// Bytes of a full-sized packet on the wire.
     pub mss: Bytes,
-    /// How packets are spread.
+    /// How packets are paced.
     pub pacer: PacerConfig,
     /// How the other end acknowledges.
     pub ack: AckPolicy,
@@ -58,15 +58,15 @@ pub struct SenderConfig {
 /// When a receiver acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPolicy {
-    /// Data packets per ACK; a packet out of order is acknowledged at once.
+    /// Data packets per ACK. A packet out of order is acknowledged at once.
     ///
     /// Source: RFC 9000 §13.2.1
     pub every: u32,
-    /// The longest that an ACK is held back waiting for more packets.
+    /// The longest time for which an ACK waits for more packets.
     pub max_delay: Duration,
 }
 
-/// Every packet, at once; 25 ms for policies that wait.
+/// Every packet is acknowledged at once; policies that wait use 25 ms.
 ///
 /// Source: RFC 9000 §18.2 (`max_ack_delay`)
 impl Default for AckPolicy {
@@ -76,7 +76,7 @@ impl Default for AckPolicy {
 }
 
 impl AckPolicy {
-    /// How long an ACK may be late on purpose.
+    /// How long an ACK may be delayed on purpose.
     fn deliberate_delay(&self) -> Duration {
         if self.every > 1 { self.max_delay } else { Duration::ZERO }
     }
@@ -85,27 +85,27 @@ impl AckPolicy {
 /// What the application has to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backlog {
-    /// Always more.
+    /// There is always more.
     Unlimited,
-    /// So many bytes, first transmissions and what is to be sent again. The sender adds what is lost by itself.
+    /// This many bytes, both first transmissions and bytes to be sent again. The sender adds lost bytes by itself.
     ///
-    /// It counts bytes and does not know which they are. If a loss was spurious and its bytes have left again, other bytes
-    /// are taken off in their place.
+    /// The sender counts bytes and does not know which they are. If a loss was spurious and its bytes have left
+    /// again, other bytes are subtracted instead.
     Limited(Bytes),
-    /// Bytes that the driver holds and puts on the packets: it is told what becomes of each packet
-    /// ([`Sender::poll_settled`]), and says before each [`Sender::poll_transmit`] what is to be sent
+    /// Bytes that the driver holds and puts on the packets. The driver learns what happened to each packet
+    /// ([`Sender::poll_settled`]). Before each [`Sender::poll_transmit`], it says what to send
     /// ([`Sender::set_backlog`]).
     Carried {
-        /// Size on the wire of the packet that leaves next. One of more than a full-sized packet is cut to that. Zero:
-        /// there is none; the sender may repeat an old packet to provoke an ACK.
+        /// Size on the wire of the next packet. A size above a full-sized packet is reduced to that. Zero: there is
+        /// no next packet; the sender may repeat an old packet to provoke an ACK.
         next: Bytes,
-        /// What comes after it. Zero: the application has no more.
+        /// What comes after that packet. Zero: the application has no more.
         rest: Bytes,
     },
 }
 
 impl Backlog {
-    /// A driver that carries bytes has none at present.
+    /// For a driver that carries bytes and has none at present.
     pub const NOTHING_CARRIED: Backlog = Backlog::Carried { next: Bytes::ZERO, rest: Bytes::ZERO };
 }
 
@@ -116,8 +116,9 @@ pub struct Transmit {
     pub number: u64,
     /// Its size.
     pub bytes: Bytes,
-    /// The packet whose bytes it repeats, if it is sent for nothing but to provoke an ACK. That packet was outstanding
-    /// when this one left, and is the one that stands for the bytes: the loss of a copy asks for nothing.
+    /// The packet whose bytes it repeats, if it is only sent to provoke an ACK. That packet was outstanding when this
+    /// one left. The sender accounts for the bytes under the original number: if a copy is lost, nothing is sent
+    /// again.
     ///
     /// Source: RFC 9002 §6.2.4
     pub copy_of: Option<u64>,
@@ -130,17 +131,17 @@ pub struct Transmit {
 /// An acknowledgement on the path back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckFrame {
-    /// Its own number: counts up by one per ACK of the flow.
+    /// Its own number, which rises by one per ACK of the flow.
     pub number: u64,
     /// The highest packet number received.
     pub largest: u64,
-    /// What was received, newest first.
+    /// The received packets, newest first.
     pub ranges: Ranges,
-    /// Packets that arrived marked over the connection's life, duplicates not counted.
+    /// Marked packets that arrived over the connection's life, without duplicates.
     ///
     /// Source: RFC 9000 §13.4.1, §19.3.2
     pub ce: u64,
-    /// Bytes of the receiver half for the controller.
+    /// Bytes from the receiver half to the controller.
     pub feedback: Rider,
     /// The most bytes that the receiver allows outstanding; `None` for no limit.
     ///
@@ -150,26 +151,26 @@ pub struct AckFrame {
     pub delay: Duration,
 }
 
-/// What became of a packet. Of each number, a delivery is told once at most, and so is a loss.
+/// What happened to a packet. For each number, a delivery is reported at most once, and a loss at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// It was acknowledged for the first time: what it carried has arrived.
+    /// It was acknowledged for the first time: its bytes have arrived.
     Delivered {
         /// Its number.
         number: u64,
-        /// Whether it was told lost before. The loss was spurious then: it was late, or its ACK was. What it carried need
-        /// not be sent again, if that has not happened meanwhile.
+        /// Whether it was reported lost before. The loss was spurious then: the packet or its ACK was late. Its bytes
+        /// need not be sent again, if that has not happened yet.
         declared_lost: bool,
     },
-    /// It counts as lost: what it carried is to be sent again, unless it was a copy. It may still be told delivered later,
-    /// until [`Sender::remembered_from`] has passed its number.
+    /// It counts as lost: its bytes must be sent again, unless it was a copy. It may still be reported as delivered
+    /// later, until [`Sender::remembered_from`] has passed its number.
     Lost {
         /// Its number.
         number: u64,
     },
 }
 
-/// What an input showed, in the words that a driver records.
+/// What an input showed, in the form that a driver records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// What was newly acknowledged.
@@ -178,10 +179,10 @@ pub struct Outcome {
     pub lost: Option<Lost>,
 }
 
-/// Why an acknowledgement cannot be believed; the sender's state is then unchanged.
+/// Why an acknowledgement is not valid. The sender's state has not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckError {
-    /// A packet that was never sent.
+    /// It acknowledges a packet that was never sent.
     Unsent {
         /// The number acknowledged.
         largest: u64,
@@ -190,7 +191,7 @@ pub enum AckError {
     },
     /// Ranges that are empty, reversed, overlapping, out of order, or do not begin with `largest`.
     Ranges,
-    /// More packets marked than were ever sent.
+    /// It reports more marked packets than were ever sent.
     Marks {
         /// The marks reported.
         ce: u64,

@@ -1,9 +1,9 @@
-//! The best value of a sliding window, in three samples of memory.
+//! The best value of a sliding window. It remembers three samples.
 //!
-//! Keeps the best sample of the window, the best after it and the best after that; each stands for a part of the
-//! window, so that when the best leaves, a good successor is known. The result is always a value that was seen in the
-//! window and is at least as good as the newest; it may miss the true best of the window, which a longer memory
-//! would know.
+//! The filter keeps the best sample of the window, the best after it and the best after that. Each stands for a part
+//! of the window, so that a good successor is known when the best one leaves. The result is always a value that was
+//! seen in the window, and it is at least as good as the newest one. It may not be the true best of the window,
+//! because only three samples are remembered.
 //!
 //! A position is whatever the window is measured in: a [`Time`] with a window of [`Duration`], or a count of rounds
 //! (`u64`) with a window of rounds.
@@ -14,15 +14,15 @@ use std::time::Duration;
 
 use airpace_core::Time;
 
-/// Where in the run a sample was taken.
+/// The position at which a sample was taken.
 pub trait Position: Copy + PartialEq + std::fmt::Debug {
-    /// How windows over such positions are measured.
+    /// The length of a window over such positions.
     type Span: Copy + PartialOrd + std::fmt::Debug;
 
-    /// How far `self` lies behind `earlier`; nothing if it does not.
+    /// How far `self` is after `earlier`; zero if it is not after it.
     fn since(self, earlier: Self) -> Self::Span;
 
-    /// The part `1 / of` of a window.
+    /// The fraction `1 / of` of a window.
     fn part(window: Self::Span, of: u32) -> Self::Span;
 }
 
@@ -65,7 +65,7 @@ impl<V: Copy + PartialOrd, P: Position> WindowedMax<V, P> {
         WindowedMax(Windowed::new(window))
     }
 
-    /// Takes in `value` at `position`, which never falls, and gives the greatest of the window.
+    /// Takes in `value` at `position` and returns the greatest value of the window. Positions never fall.
     pub fn update(&mut self, position: P, value: V) -> V {
         self.0.update(position, value, |new, old| new >= old)
     }
@@ -85,7 +85,7 @@ impl<V: Copy + PartialOrd, P: Position> WindowedMax<V, P> {
         self.0.samples = None;
     }
 
-    /// Another width of window, obeyed from the next update on.
+    /// Sets another window length. It applies from the next update on.
     pub fn set_window(&mut self, window: P::Span) {
         self.0.set_window(window);
     }
@@ -97,7 +97,7 @@ impl<V: Copy + PartialOrd, P: Position> WindowedMin<V, P> {
         WindowedMin(Windowed::new(window))
     }
 
-    /// Takes in `value` at `position`, which never falls, and gives the least of the window.
+    /// Takes in `value` at `position` and returns the least value of the window. Positions never fall.
     pub fn update(&mut self, position: P, value: V) -> V {
         self.0.update(position, value, |new, old| new <= old)
     }
@@ -117,7 +117,7 @@ impl<V: Copy + PartialOrd, P: Position> WindowedMin<V, P> {
         self.0.samples = None;
     }
 
-    /// Another width of window, obeyed from the next update on.
+    /// Sets another window length. It applies from the next update on.
     pub fn set_window(&mut self, window: P::Span) {
         self.0.set_window(window);
     }
@@ -126,7 +126,7 @@ impl<V: Copy + PartialOrd, P: Position> WindowedMin<V, P> {
 #[derive(Clone, Copy, Debug)]
 struct Windowed<V, P: Position> {
     window: P::Span,
-    /// Of the window; asked for far more often than it changes.
+    /// A quarter of the window. It is stored because it is read far more often than it changes.
     quarter: P::Span,
     half: P::Span,
     /// Best, second and third best, each later than (or the same as) the one before.
@@ -164,17 +164,17 @@ impl<V: Copy + PartialOrd, P: Position> Windowed<V, P> {
         }
         let age = now.since(samples[0].0);
         if age > self.window {
-            // The best has left the window; so may have the second.
+            // The best sample has left the window, and the second may have left too.
             *samples = [samples[1], samples[2], sample];
             if now.since(samples[0].0) > self.window {
                 *samples = [samples[1], samples[2], sample];
             }
         } else if samples[1].0 == samples[0].0 && age > self.quarter {
-            // A quarter of the window without a second choice: one is taken from the second quarter.
+            // A quarter of the window has passed without a second sample: take one from the second quarter.
             samples[1] = sample;
             samples[2] = sample;
         } else if samples[2].0 == samples[1].0 && age > self.half {
-            // Half of the window without a third choice: one is taken from the second half.
+            // Half of the window has passed without a third sample: take one from the second half.
             samples[2] = sample;
         }
         samples[0].1
@@ -193,8 +193,8 @@ mod tests {
         assert_eq!(filter.get(), None);
         assert_eq!(filter.update(0u64, 100), 100);
         assert_eq!(filter.update(3, 60), 100, "a lesser value does not replace the greatest");
-        assert_eq!(filter.update(10, 20), 100, "the greatest holds to the end of its window");
-        assert_eq!(filter.update(11, 20), 60, "and then the best of what followed it");
+        assert_eq!(filter.update(10, 20), 100, "the greatest value counts until its window ends");
+        assert_eq!(filter.update(11, 20), 60, "then the greatest later value counts");
         assert_eq!(filter.update(12, 80), 80, "a greater value counts at once");
         filter.reset();
         assert_eq!(filter.get(), None);

@@ -1,5 +1,5 @@
-//! LEDBAT: a background transport that fills a path as long as its own queue is shorter than a target, and leaves it to
-//! others before they notice.
+//! LEDBAT: a background transport. It fills a path as long as its own queue is shorter than a target, and makes room
+//! for other flows before they notice it.
 //!
 //! ```text
 //!  data ──▶ DelayMeter: one-way delay of each packet ──feedback on ACKs──▶ Ledbat: cwnd ∝ (target − queueing delay)
@@ -33,7 +33,7 @@ use feedback::{DelayMeter, Feedback};
 use plusplus::PlusPlus;
 use utp::Utp;
 
-/// LEDBAT as users know it.
+/// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "ledbat",
     summary: "keeps its queue below 100 ms and yields to all others",
@@ -87,7 +87,7 @@ pub static SCHEME: Scheme = Scheme {
     build,
 };
 
-/// The window that a flow begins with, and the least that delays and losses leave, in packets.
+/// The window that a flow begins with, in packets. Delays and losses do not reduce it below this.
 ///
 /// Source: RFC 6817 §2.5 (`INIT_CWND`, `MIN_CWND`)
 const LEAST_WINDOW: f64 = 2.0;
@@ -113,7 +113,7 @@ pub enum Rules {
     PlusPlus,
 }
 
-/// Every option, read.
+/// The values of all options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
     /// How the window moves.
@@ -122,19 +122,19 @@ pub struct Tuning {
     ///
     /// Source: RFC 6817 §2.5 (`TARGET`, at most 100 ms); draft-irtf-iccrg-ledbat-plus-plus-01 §4.1 (60 ms)
     pub target: Duration,
-    /// Packets per RTT.
+    /// Packets per RTT that the window grows with an empty queue.
     ///
     /// Source: RFC 6817 §2.5 (`GAIN`, at most 1)
     pub gain: f64,
-    /// Packets beyond what is in flight.
+    /// Packets that the window may have beyond what is in flight.
     ///
     /// Source: RFC 6817 §2.5 (`ALLOWED_INCREASE`)
     pub allowed_increase_packets: f64,
-    /// Minutes of base delays.
+    /// The base delay is the least delay of this many minutes.
     ///
     /// Source: RFC 6817 §2.5 (`BASE_HISTORY`); libutp `DELAY_BASE_HISTORY`
     pub base_history_minutes: usize,
-    /// Current delays.
+    /// The current delay is the least of this many delays.
     ///
     /// Source: RFC 6817 §2.5 (`CURRENT_FILTER`); libutp `CUR_DELAY_SIZE`
     pub current_filter: usize,
@@ -148,7 +148,7 @@ impl Tuning {
     /// Reads the options.
     ///
     /// # Errors
-    /// An option whose value cannot be read.
+    /// The value of an option cannot be read.
     pub fn read(options: &Options) -> Result<Tuning, SchemeError> {
         let within = |name, least: f64, most: f64, may_be| match options.number(name, least)? {
             number if number <= most => Ok(number),
@@ -184,7 +184,7 @@ pub struct Ledbat {
 }
 
 impl Ledbat {
-    /// A flow that begins.
+    /// A new flow.
     pub fn new(mss: Bytes, tuning: Tuning) -> Ledbat {
         let mss = mss.0 as f64;
         Ledbat {

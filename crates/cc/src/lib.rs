@@ -1,4 +1,5 @@
-//! Congestion control as pure state machines: told what happened, they say how much may be in flight and how fast.
+//! Congestion control as pure state machines: they take events and compute how much may be in flight, and how fast it
+//! may leave.
 //!
 //! ```text
 //!            header on data                     feedback on ACKs
@@ -7,10 +8,10 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`controller`] | the contract: [`Controller`], [`Receiver`] and the events they are told of |
-//! | [`scheme`] | the registry of what users choose by name |
+//! | [`controller`] | the contract: [`Controller`], [`Receiver`] and the events that they receive |
+//! | [`scheme`] | the list of the schemes that users choose by name |
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
-//! | [`registry`] | what a device knows of its flows |
+//! | [`registry`] | what a device knows about its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
 //! | [`pcc`] | monitor intervals, utilities and trials: the frame of [`allegro`], [`vivace`] and [`morc`] |
 //! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`bbr3`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`allegro`], [`vivace`], [`morc`], [`sprout`], [`verus`], [`oracle`], [`cbr`], [`biscay`] |

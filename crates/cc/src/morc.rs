@@ -1,4 +1,4 @@
-//! MORC: Allegro for mobile networks. It wants a queue that is neither empty nor long, and leaves out trials whose
+//! MORC: Allegro for mobile networks. It aims at a queue that is neither empty nor long, and leaves out trials whose
 //! outcome is known.
 //!
 //! ```text
@@ -7,10 +7,10 @@
 //!                                    └─ queue full: only downwards ─────┘
 //! ```
 //!
-//! A queue that is not empty uses a capacity that rises before the sender can know of it; one that is short keeps
-//! delay low. So the utility has its greatest value at a round-trip time of RTTmin + 60 ms.
+//! A queue that is not empty uses a rise of the capacity before the sender can know of it. A short queue keeps the
+//! delay low. The utility is therefore greatest at a round-trip time of RTTmin + 60 ms.
 //!
-//! The learner is [`Climb`]; [`avoidance`] says which directions are open.
+//! The learner is [`Climb`]; [`avoidance`] decides which directions are open.
 //!
 //! Source: MORC §3.1
 
@@ -76,14 +76,15 @@ const ROUND_TRIPS: f64 = 1.0;
 
 /// The fewest packets of an interval.
 ///
-/// Chosen: fewer have no rate; it matters below five packets per round trip.
+/// Chosen: fewer packets give no rate. This matters below five packets per round trip.
 const LEAST_PACKETS: f64 = 5.0;
 
 /// Packets per round trip of the first interval.
 ///
 /// Source: RFC 6928 §2
 ///
-/// Chosen: MORC lived in a kernel, whose connections begin so; Allegro's two cost it two round trips more.
+/// Chosen: MORC ran in a kernel, whose connections begin with ten. Allegro's two packets would take two round trips
+/// more.
 const FIRST_PACKETS: f64 = 10.0;
 
 /// u = T · (1 − pL − pRTT), T in Mbit/s.
@@ -95,7 +96,7 @@ pub struct Utility {
     ///
     /// Source: MORC §3.1 RTTtarget
     pub target_ms: f64,
-    /// pL per loss rate.
+    /// pL per unit of loss rate.
     ///
     /// Source: MORC §3.1 pL
     pub loss_penalty: f64,
@@ -106,12 +107,13 @@ pub struct Utility {
 }
 
 impl Utility {
-    /// What an interval was worth, where the least round-trip time is `rtt_min_ms`.
+    /// The utility of an interval, if the least round-trip time is `rtt_min_ms`.
     ///
-    /// T is what arrived, not what was sent and not lost: beyond capacity a queue grows, not T.
+    /// T is the rate of what arrived, not of what was sent and not lost: beyond the capacity, a queue grows, but T
+    /// does not.
     ///
-    /// Chosen: of an interval without a single ACK, T is the rate it was sent at; T = 0 would make the loss of
-    /// everything better than the loss of half.
+    /// Chosen: for an interval without a single ACK, T is the rate at which it was sent. With T = 0, losing
+    /// everything would be better than losing half.
     pub fn of(&self, report: &Report, rtt_min_ms: f64) -> f64 {
         let received_mbps = if report.is_void() { report.sent_mbps } else { throughput_mbps(report) };
         let off_target_ms = (report.rtt_s * 1e3 - rtt_min_ms - self.target_ms).abs();
@@ -119,11 +121,12 @@ impl Utility {
     }
 }
 
-/// What was sent and not lost, over the time in which it arrived: as much longer than it was sent in as round-trip times
-/// grew meanwhile.
+/// What was sent and not lost, divided by the time in which it arrived. That time is longer than the time of sending
+/// by the growth of the round-trip times.
 ///
-/// Chosen: their growth by least squares, less two standard errors. A cell releases packets in bunches; over one round
-/// trip the spacing of the first and last ACK is off by a tenth then, which drowns trials of one per cent.
+/// Chosen: the growth comes from least squares, minus two standard errors. A cell releases packets in bunches. Over
+/// one round trip, the spacing of the first and last ACK is then wrong by a tenth, which hides trials of one per
+/// cent.
 fn throughput_mbps(report: &Report) -> f64 {
     let growth = report.trend.slope - 2.0 * report.trend.error;
     report.acked_mbps / (1.0 + growth.max(0.0))
@@ -142,15 +145,16 @@ pub struct Morc {
     climb: Climb,
     /// RTTmin; `None` before the first report and after the path has become longer.
     rtt_min_ms: Option<f64>,
-    /// What arrived of the last interval, as a part of what was sent.
+    /// The part of the last interval that arrived.
     arrived_before: f64,
 }
 
 impl Morc {
-    /// Keeps RTTmin.
+    /// Updates RTTmin.
     ///
-    /// Chosen: a path may become longer for good, and then every queue looks full. Where the round-trip time is beyond
-    /// the target although the sender is as slow as it can be, the queue is not its own, and RTTmin begins anew.
+    /// Chosen: a path may become longer for good, and then every queue looks full. If the round-trip time is above
+    /// the target although the sender already sends at its least rate, the queue is not its own, and RTTmin starts
+    /// again.
     fn track_rtt_min(&mut self, report: &Report, path: &PathView) -> f64 {
         let rtt_ms = report.rtt_s * 1e3;
         let rtt_min_ms = self.rtt_min_ms.unwrap_or(path.rtt_min.as_secs_f64() * 1e3).min(rtt_ms);
@@ -217,12 +221,21 @@ mod tests {
     #[test]
     fn the_worked_examples_of_the_utility() {
         let of = |report| utility().of(&report, 30.0);
-        assert!((of(report(50.0, 50.0, 0.0, 90.0)) - 50.0).abs() < 1e-9, "on target without loss it is T");
-        assert!((of(report(50.0, 50.0, 0.0, 91.0)) - 50.0 * 0.9995).abs() < 1e-9, "0.05 % per ms above");
+        assert!(
+            (of(report(50.0, 50.0, 0.0, 90.0)) - 50.0).abs() < 1e-9,
+            "on target and without loss, the utility is T"
+        );
+        assert!(
+            (of(report(50.0, 50.0, 0.0, 91.0)) - 50.0 * 0.9995).abs() < 1e-9,
+            "the penalty is 0.05 % per ms above the target"
+        );
         assert!((of(report(50.0, 50.0, 0.0, 30.0)) - 50.0 * 0.97).abs() < 1e-9, "and below");
-        assert!((of(report(50.0, 50.0, 0.01, 90.0)) - 49.5 * 0.9).abs() < 1e-9, "a tenth for a loss of 1 %");
-        assert!(of(report(100.0, 30.0, 0.0, 90.0)) < 30.1, "what only fills a queue is no throughput");
-        assert!(of(report(50.0, 25.0, 0.5, 90.0)) < 0.0, "high loss is worth less than nothing");
+        assert!(
+            (of(report(50.0, 50.0, 0.01, 90.0)) - 49.5 * 0.9).abs() < 1e-9,
+            "a loss of 1 % costs a tenth"
+        );
+        assert!(of(report(100.0, 30.0, 0.0, 90.0)) < 30.1, "data that only fills a queue is no throughput");
+        assert!(of(report(50.0, 25.0, 0.5, 90.0)) < 0.0, "the utility of a high loss is negative");
     }
 
     #[test]
@@ -244,10 +257,10 @@ mod tests {
     fn directions_that_are_not_worth_a_trial_are_closed() {
         let open = |report| avoidance::open(&Avoidance::default(), &report, 1.0, 30.0, 60.0);
         let at_least = open(report(50.0, 50.0, 0.0, 30.5));
-        assert!(!at_least.lower && at_least.higher, "at RTTmin there is nothing to gain below: {at_least:?}");
+        assert!(!at_least.lower && at_least.higher, "at RTTmin, a lower rate gains nothing: {at_least:?}");
         assert_eq!(open(report(50.0, 50.0, 0.0, 90.0)), Open::BOTH);
         let full = open(report(50.0, 50.0, 0.0, 200.0));
-        assert!(full.lower && !full.higher, "far above the target: {full:?}");
+        assert!(full.lower && !full.higher, "far above the target, only a lower rate is open: {full:?}");
         let short = open(report(50.0, 45.0, 0.1, 31.0));
         assert!(short.lower, "a queue may be too short to show in the round-trip time: {short:?}");
     }
@@ -257,9 +270,12 @@ mod tests {
         let open = |before| {
             avoidance::open(&Avoidance::default(), &report(100.0, 30.0, 0.0, 80.0), before, 30.0, 60.0)
         };
-        assert!(open(1.0).higher && open(1.0).fits_mbps.is_none(), "once may be jitter");
-        assert!(!open(1.0).doubling, "yet slow start does not wait for a second time");
-        assert!(!open(0.4).higher && (open(0.4).fits_mbps.unwrap() - 40.0).abs() < 1e-9, "the milder of two");
+        assert!(open(1.0).higher && open(1.0).fits_mbps.is_none(), "a single interval may be jitter");
+        assert!(!open(1.0).doubling, "but slow start does not wait for a second interval");
+        assert!(
+            !open(0.4).higher && (open(0.4).fits_mbps.unwrap() - 40.0).abs() < 1e-9,
+            "the higher of the two rates counts"
+        );
     }
 
     #[test]
@@ -278,13 +294,21 @@ mod tests {
             rtt_min_ms: None,
             arrived_before: 1.0,
         };
-        assert_eq!(morc.track_rtt_min(&report(50.0, 50.0, 0.0, 300.0), &path), 30.0, "a queue of its own");
+        assert_eq!(
+            morc.track_rtt_min(&report(50.0, 50.0, 0.0, 300.0), &path),
+            30.0,
+            "the flow's own queue does not change RTTmin"
+        );
         let least = path.least_mbps();
         assert_eq!(
             morc.track_rtt_min(&report(least, least, 0.0, 300.0), &path),
             300.0,
-            "not one of two packets"
+            "with two packets per round trip, the queue is not the flow's own"
         );
-        assert_eq!(morc.track_rtt_min(&report(50.0, 50.0, 0.0, 280.0), &path), 280.0, "and on from there");
+        assert_eq!(
+            morc.track_rtt_min(&report(50.0, 50.0, 0.0, 280.0), &path),
+            280.0,
+            "RTTmin is the least RTT from then on"
+        );
     }
 }

@@ -1,12 +1,12 @@
-//! The causal Oracle: knows what the narrowest link will carry when a packet sent now gets there.
+//! The causal Oracle: it knows what the narrowest link will carry when a packet sent now gets there.
 //!
-//! Every millisecond it plays the queue forward over what is on the wire and what the link will carry meanwhile,
-//! and sends such that `slack_ms` worth of data will be waiting. It is causal: it knows the capacity one
-//! forward delay ahead, which no real sender can, but not what the link or other flows do with it; what it cannot
-//! know (HARQ, scheduling) it sees in the backlog and corrects over a few milliseconds. No scheme can have less
-//! delay at its throughput, but for those few milliseconds.
+//! Every millisecond it simulates the queue until a packet sent now arrives, from what is on the wire and what the
+//! link will carry until then. It sends so that `slack_ms` worth of data will be waiting. It is causal: it knows the
+//! capacity one forward delay ahead, which no real sender can know. It does not know what the link or other flows do
+//! with that capacity. The backlog shows the effect of the rest (HARQ, scheduling), which the Oracle corrects over a
+//! few milliseconds. Except for those few milliseconds, no scheme can have less delay at the same throughput.
 //!
-//! Chosen: ours; the bound that the others are measured against.
+//! Chosen: this scheme is ours. It is the bound to which the others are compared.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use airpace_core::{Bytes, Rate, Time};
 use crate::controller::{Ack, Control, Controller, Inspect, Loss, Sees, Sent, Truth};
 use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
 
-/// Time over which the queue is brought to where it should be.
+/// Time over which the queue is brought to its target.
 ///
-/// Chosen: four subframes; long enough not to answer the arrival of single packets.
+/// Chosen: four subframes. This is long enough not to react to the arrival of single packets.
 const HORIZON: Duration = Duration::from_millis(4);
 
-/// The rate while there is no capacity, so that the flow lives.
+/// The rate while there is no capacity, so that the flow stays alive.
 ///
 /// Chosen: a full packet in 1.2 seconds.
 const FLOOR: Rate = Rate::from_bps(10_000);
 
-/// The Oracle as users know it.
+/// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "oracle",
     summary: "knows the capacity that its packets will find; the bound for all others, in simulation only",
@@ -53,7 +53,7 @@ pub struct Oracle {
     slack: Duration,
     rate: Rate,
     capacity: Option<Rate>,
-    /// What the queue will hold when a packet sent now arrives there.
+    /// The queue when a packet sent now arrives there.
     expected: Bytes,
     /// What is on the wire, by the millisecond in which it left.
     wire: VecDeque<Slot>,
@@ -74,10 +74,10 @@ impl Oracle {
         Oracle { mss, slack, rate: FLOOR, capacity: None, expected: Bytes::ZERO, wire: VecDeque::new() }
     }
 
-    /// Plays the queue forward to the arrival of a packet that leaves at `truth.now`.
+    /// Computes the queue at the arrival of a packet that leaves at `truth.now`.
     fn expect(&self, truth: &Truth) -> Bytes {
         let arrived = truth.now - truth.forward_delay;
-        // Packets lost on the way, or of a slot that has arrived in part, are no longer on the wire.
+        // Packets that were lost, or whose slot has arrived in part, are no longer on the wire.
         let sent = self.wire.iter().map(|slot| slot.sent).sum();
         let queue = (truth.backlog + truth.on_wire) - sent;
         let ends = self.wire.iter().skip(1).map(|slot| slot.from).chain([truth.now]);
@@ -108,7 +108,7 @@ impl Controller for Oracle {
             self.wire.pop_front();
         }
         self.expected = self.expect(truth);
-        // One packet more: the one in transmission counts as backlog until it is through.
+        // One packet more: the packet in transmission counts as backlog until its end.
         let wanted = truth.capacity.bytes_in(self.slack) + self.mss;
         let correction = |surplus: Bytes| Rate::from_bytes_per(surplus, HORIZON);
         let rate = truth.capacity + correction(wanted - self.expected) - correction(self.expected - wanted);

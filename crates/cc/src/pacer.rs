@@ -1,9 +1,9 @@
 //! Spreads packets at the rate that the controller asked for.
 //!
-//! The pacer keeps an account in billionths of a bit: it earns `rate` of them per nanosecond, a packet costs eight
-//! thousand million per byte, and packets leave while the account is not in debt. All of it is integers, so the
-//! long-run rate is the rate asked for, whatever the size of packets; a change of rate holds from the instant it is
-//! told.
+//! The pacer keeps an account in billionths of a bit. It earns `rate` of them per nanosecond, and a packet costs
+//! eight thousand million per byte. Packets leave while the account is not in debt. All values are integers, so the
+//! long-run rate is exactly the requested rate for every packet size. A new rate applies from the instant at which it
+//! is set.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use airpace_core::{Bytes, Rate, Time};
 /// Price of a byte, in billionths of a bit.
 const PER_BYTE: i128 = 8_000_000_000;
 
-/// How a pacer may deviate from an even flow.
+/// How far a pacer may deviate from evenly spaced packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacerConfig {
-    /// Least burst: after a pause packets wait until so much may leave together. Saves wake-ups of a real driver;
-    /// anything up to one packet paces every packet.
+    /// Least burst: after a pause, packets wait until this much may leave together. This saves wake-ups of a real
+    /// driver. A value of up to one packet paces every packet.
     pub quantum: Bytes,
-    /// The longest time whose unused credit is kept: how late a driver may come without losing rate, and at the
-    /// same time the longest burst.
+    /// The longest time for which unused credit is kept. A driver may be late by this much without losing rate. It is
+    /// also the longest burst.
     pub credit: Duration,
 }
 
@@ -37,18 +37,18 @@ impl Default for PacerConfig {
 pub struct Pacer {
     config: PacerConfig,
     rate: Option<Rate>,
-    /// The most that the account may hold at that rate.
+    /// The largest account at the current rate.
     most: i128,
-    /// Earned less spent, as of `settled`; negative is debt.
+    /// Credit earned minus credit spent, as of `settled`; negative is debt.
     account: i128,
     settled: Time,
-    /// Whether a packet was refused, and the account must grow to a whole quantum first.
+    /// Whether a packet was refused, so that the account must first grow to a whole quantum.
     gathering: bool,
     forfeited: i128,
 }
 
 impl Pacer {
-    /// An unpaced pacer.
+    /// A pacer without a rate.
     pub fn new(config: PacerConfig) -> Pacer {
         Pacer { config, rate: None, most: 0, account: 0, settled: Time::ZERO, gathering: false, forfeited: 0 }
     }
@@ -69,12 +69,12 @@ impl Pacer {
         self.most = rate.map_or(0, |rate| i128::from(rate.as_bps()) * credit);
     }
 
-    /// The rate in force.
+    /// The current rate.
     pub fn rate(&self) -> Option<Rate> {
         self.rate
     }
 
-    /// Whether a packet of `bytes` may leave at `now`; if not, [`Pacer::next`] says when.
+    /// Whether a packet of `bytes` may leave at `now`. If not, [`Pacer::next`] says when.
     pub fn ready(&mut self, now: Time, bytes: Bytes) -> bool {
         if self.rate.is_none() {
             return true;
@@ -84,7 +84,7 @@ impl Pacer {
         !self.gathering
     }
 
-    /// When a packet of `bytes` may leave; `None` while unpaced.
+    /// When a packet of `bytes` may leave; `None` if the pacer has no rate.
     pub fn next(&self, bytes: Bytes) -> Option<Time> {
         let rate = self.rate?;
         let missing = (if self.gathering { self.enough(bytes) } else { 0 }) - self.account;
@@ -94,7 +94,7 @@ impl Pacer {
         if rate == Rate::ZERO {
             return Some(Time::NEVER);
         }
-        // Debts of everyday size divide in 64 bits, which is several times faster than in 128.
+        // Usual debts fit into 64 bits, where the division is several times faster than in 128.
         let nanos = match u64::try_from(missing) {
             Ok(missing) => missing.div_ceil(rate.as_bps()),
             Err(_) => {
@@ -112,13 +112,13 @@ impl Pacer {
         }
     }
 
-    /// What a late driver lost: credit beyond [`PacerConfig::credit`] that was earned while a packet waited for the
-    /// pacer. Pauses of the application or of the window do not count.
+    /// The rate that a late driver lost, in bytes: credit beyond [`PacerConfig::credit`] that was earned while a
+    /// packet waited for the pacer. Pauses of the application or of the window do not count.
     pub fn forfeited(&self) -> Bytes {
         Bytes((self.forfeited / PER_BYTE) as u64)
     }
 
-    /// The account that lets a packet leave after a pause.
+    /// The account at which a packet may leave after a pause.
     fn enough(&self, bytes: Bytes) -> i128 {
         let wanted = i128::from((self.config.quantum - bytes).0) * PER_BYTE;
         wanted.min(self.most)
@@ -136,7 +136,7 @@ impl Pacer {
         let excess = self.account - self.most;
         if excess > 0 {
             self.account -= excess;
-            // Whoever waits for the pacer and is late by more than the credit has lost rate for good.
+            // A driver that waits for the pacer and is late by more than the credit loses that rate.
             if self.gathering {
                 self.forfeited += excess.min(earned);
             }
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends packets of `bytes` as early as allowed, from `from` on; the time at which the last one left.
+    /// Sends packets of `bytes` as early as allowed, from `from` on. Returns the time at which the last one left.
     fn send(pacer: &mut Pacer, from: Time, bytes: Bytes, packets: u32) -> Time {
         let mut now = from;
         for _ in 0..packets {
@@ -200,8 +200,8 @@ mod tests {
             pacer.on_sent(late, Bytes(1500));
             burst += 1;
         }
-        assert_eq!(burst, 2, "1 ms of credit is one packet, and one more may go into debt");
-        assert_eq!(pacer.forfeited(), Bytes::ZERO, "nobody waited for the pacer in the pause");
+        assert_eq!(burst, 2, "1 ms of credit is one packet, and one more leaves on debt");
+        assert_eq!(pacer.forfeited(), Bytes::ZERO, "no packet waited for the pacer in the pause");
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         send(&mut pacer, Time::ZERO, Bytes(1500), 1);
         assert!(!pacer.ready(Time::ZERO, Bytes(1500)));
         assert!(pacer.ready(Time::from_millis(12), Bytes(1500)));
-        assert_eq!(pacer.forfeited(), Bytes(10 * 1500), "12 ms, less 1 ms of debt and 1 ms of credit");
+        assert_eq!(pacer.forfeited(), Bytes(10 * 1500), "12 ms minus 1 ms of debt and 1 ms of credit");
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
             let last = send(&mut paced(rate), Time::ZERO, Bytes(bytes), packets + 1);
             let sent_bits = (u64::from(packets) * bytes * 8) as f64;
             let error = sent_bits / (last.as_nanos() as f64 * 1e-9) / bps as f64 - 1.0;
-            // One nanosecond of rounding over the whole run is all that is allowed.
+            // The only error allowed is one nanosecond of rounding over the whole run.
             prop_assert!(error.abs() < 1e-6 || last.as_nanos().abs_diff((sent_bits * 1e9 / bps as f64) as u64) <= 1,
                 "error {error}");
         }

@@ -1,5 +1,5 @@
-//! PBE-CC: the mobile reads the cell's control channel, computes what the cell can carry to it, and the server sends
-//! exactly that; where the bottleneck is in the Internet, the server is a careful BBR.
+//! PBE-CC: the mobile reads the cell's control channel and computes what the cell can carry to it, and the server
+//! sends exactly that. If the bottleneck is in the Internet, the server sends as a careful BBR.
 //!
 //! ```text
 //!        RadioReport                 data + header
@@ -12,7 +12,7 @@
 //! | --- | --- | --- |
 //! | [`receiver`] | the mobile's half | §4, §5 |
 //! | [`capacity`] | one carrier's averages; Eq. 1–4 | §4.1, §4.2.1 |
-//! | [`users`] | who counts in N | §4.2.1 |
+//! | [`users`] | which users count in N | §4.2.1 |
 //! | [`fusion`] | carriers aligned and summed | §5 |
 //! | [`translation`] | physical capacity to goodput; Eq. 5 | §4.2.1 |
 //! | [`delay`] | Dprop and Dth | §4.2.2 |
@@ -22,8 +22,8 @@
 //! | [`sender`] | the server's half; Eq. 7 is [`crate::bbr`]'s probe cap | §4 |
 //! | [`start`] | the linear start | §4.1 |
 //!
-//! `pbe@paper` follows the text to the letter; `pbe` departs from it by the named options of [`SCHEME`], each for a
-//! reason that stands with `Differs:` at the line that does it.
+//! `pbe@paper` follows the text to the letter. `pbe` departs from it by the named options of [`SCHEME`]. The reason
+//! for each is in a `Differs:` line next to the code.
 
 pub mod bottleneck;
 pub mod capacity;
@@ -178,24 +178,24 @@ const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// Every option, read.
+/// The values of all options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
     /// Time beyond RTprop in the window.
     pub cwnd_slack: Duration,
-    /// Packets beyond that.
+    /// Packets added to the window besides that time.
     pub cwnd_packets: u64,
-    /// Whether the slack grows to what the path acknowledges in one go.
+    /// Whether the slack grows to what the path acknowledges in one go, if that is more.
     pub cwnd_bunching: bool,
     /// Whether the fair share is the least that is fed back.
     pub floor: bool,
-    /// Whether Internet BtlBw begins with the recent delivery rate.
+    /// Whether BtlBw begins with the recent delivery rate in the Internet state.
     pub btlbw_reset: bool,
     /// Gain of a probe after packets without a queue.
     pub probe_gain: f64,
-    /// Whether a new carrier's start rises from zero.
+    /// Whether the start after a new carrier rises from zero.
     pub restart_from_zero: bool,
-    /// Whether a device's flows divide its capacity.
+    /// Whether the device's capacity is divided by its flows.
     pub device_split: bool,
     /// How the bottleneck is judged.
     pub rules: Rules,
@@ -209,7 +209,7 @@ impl Tuning {
     /// Reads the options.
     ///
     /// # Errors
-    /// An option whose value cannot be read.
+    /// The value of an option cannot be read.
     pub fn read(options: &Options) -> Result<Tuning, SchemeError> {
         let millis = |name| Ok::<_, SchemeError>(Duration::from_secs_f64(options.number(name, 0.0)? * 1e-3));
         let positive = |span: Duration| (!span.is_zero()).then_some(span);
@@ -263,7 +263,7 @@ impl Tuning {
                 cwnd_gain: options.number("internet_cwnd_gain", 1.0)?,
                 cwnd_slack,
                 pacing_margin: options.number("internet_margin_percent", 0.0)? * 0.01,
-                // Its own states do not look for RTprop as ProbeRTT does, and must not take a queue for it.
+                // The states of PBE-CC do not look for RTprop as ProbeRTT does, and must not take a queue for RTprop.
                 rtprop: bbr::model::Ageing::Sliding,
             },
         })

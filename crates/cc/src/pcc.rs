@@ -1,21 +1,22 @@
-//! The frame of Performance-oriented Congestion Control: send at a rate for a while, see what came of it, learn.
+//! The frame of Performance-oriented Congestion Control: send at a rate for a while, observe the result, learn from
+//! it.
 //!
 //! ```text
 //!            Trial { rate, span }                        Report { utility's ingredients }
 //!  Learner ───────────────────────▶ monitor interval ──────── one RTT later ───────▶ Learner
 //! ```
 //!
-//! Time is cut into monitor intervals. What became of a packet is booked on the interval in which it was *sent*, by
-//! its number, so a report is exact however much later it comes, and the sender goes on meanwhile. Intervals begin
-//! and end with packets: a silent sender has none, and nothing here needs a timer.
+//! Time is divided into monitor intervals. What happens to a packet counts for the interval in which the packet was
+//! *sent*, by its number. A report is therefore exact however much later it comes, and the sender continues
+//! meanwhile. Intervals begin and end with packets: a silent sender has no intervals, and nothing here needs a timer.
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`interval`] | one interval: what was sent, acknowledged, lost, how long round trips took; its report |
+//! | [`interval`] | one interval: its sent, acknowledged and lost packets and its round-trip times; its report |
 //! | [`trend`] | the slope of round-trip times over an interval |
 //! | [`start`] | doubling until it no longer pays |
 //! | [`pairs`] | trials of a higher and a lower rate in random order |
-//! | [`climb`] | Allegro's learner, which MORC refines by leaving trials out |
+//! | [`climb`] | Allegro's learner; MORC adds to it by leaving trials out |
 //!
 //! Schemes on it: [`allegro`](crate::allegro), [`vivace`](crate::vivace), [`morc`](crate::morc).
 //!
@@ -39,47 +40,49 @@ use crate::window::initial_window;
 
 use interval::{Interval, Report};
 
-/// Intervals that may wait for news at once. With more, the youngest goes on until there is room.
+/// The most intervals that wait for ACKs at once. If there are more, the newest interval continues until there is
+/// room.
 ///
 /// Chosen: a round trip is one or two intervals, and the window stops a sender after two silent round trips.
 const MOST_INTERVALS: usize = 32;
 
-/// Before any round-trip time is known it is taken for this.
+/// The assumed round-trip time before the first sample.
 ///
-/// Chosen: a long path, so that the first packets are no burst; the first ACK corrects it.
+/// Chosen: a long path, so that the first packets are not a burst. The first ACK corrects it.
 const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 
-/// A gap between packets that is not yet a pause of the application: how late a driver or the pacer's burst may be.
+/// A gap between packets up to this is not a pause of the application: a driver or the pacer's burst may be this
+/// late.
 ///
-/// Chosen: the pacer's credit, twice.
+/// Chosen: twice the pacer's credit.
 const NO_PAUSE: Duration = Duration::from_millis(2);
 
-/// The greatest rate that a learner may ask for.
+/// The greatest rate that a learner may request.
 ///
 /// Chosen: beyond what any sender of this transport can do.
 const GREATEST_MBPS: f64 = 100_000.0;
 
-/// What a scheme of this frame adds to it: which rate next, and what to make of a report.
+/// What a scheme adds to this frame: it chooses the next rate and evaluates the reports.
 pub trait Learner: Send {
-    /// The next interval's trial; asked when its first packet has left.
+    /// The trial of the next interval. Asked when the first packet of that interval has left.
     fn next(&mut self, path: &PathView) -> Trial;
 
-    /// An interval's report, in the order in which intervals were sent. Whether the interval that is being sent is
-    /// to end now, because a better rate is known.
+    /// Takes in an interval's report; reports come in the order in which the intervals were sent. Returns whether the
+    /// current interval must end now, because a better rate is known.
     fn learn(&mut self, report: &Report, path: &PathView) -> bool;
 
-    /// Names the state and the inside.
+    /// Names the state and the internals.
     fn inspect(&self, out: &mut Inspect);
 }
 
-/// What a learner knows of the path beside its reports.
+/// What a learner knows about the path besides its reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
     /// Smoothed round-trip time.
     pub rtt: Duration,
     /// The least round-trip time of the connection.
     pub rtt_min: Duration,
-    /// Whether `rtt` was measured at all.
+    /// Whether `rtt` was measured.
     pub is_known: bool,
     /// Bytes of a full packet.
     pub mss: Bytes,
@@ -91,16 +94,16 @@ impl PathView {
         self.mss.0 as f64 * 8e-6 * packets / rtt.as_secs_f64().max(1e-4)
     }
 
-    /// The rate at which a connection begins and below which it never falls: two packets per round trip.
+    /// The rate at which a connection begins, and its least rate: two packets per round trip.
     ///
     /// Source: Dong et al., NSDI 2015, §3.2
     ///
-    /// Chosen: the least round-trip time for the floor, so that a full queue does not lower it.
+    /// Chosen: the floor uses the least round-trip time, so that a full queue does not lower it.
     pub fn least_mbps(&self) -> f64 {
         self.mbps_of(2.0, if self.is_known { self.rtt_min } else { self.rtt }).min(GREATEST_MBPS)
     }
 
-    /// `mbps` within what may be sent.
+    /// `mbps`, limited to the rates that may be sent.
     pub fn bounded(&self, mbps: f64) -> f64 {
         mbps.clamp(self.least_mbps(), GREATEST_MBPS)
     }
@@ -112,7 +115,7 @@ impl PathView {
     }
 }
 
-/// A rate to be tried, and for how long.
+/// A rate to try, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
     /// Megabits per second.
@@ -123,24 +126,24 @@ pub struct Trial {
     pub tag: Tag,
 }
 
-/// What an interval was for; comes back with its report.
+/// The purpose of an interval. The interval's report contains it again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
-    /// Counts the learner's decisions: reports of trials of an earlier one come too late to matter.
+    /// Counts the learner's decisions. Reports of trials for an earlier decision are ignored.
     pub decision: u32,
-    /// What it is within the decision.
+    /// The role of the interval in the decision.
     pub role: Role,
 }
 
-/// What an interval is within a decision.
+/// The role of an interval in a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Sent while reports of others are awaited.
+    /// It is sent while the learner waits for reports of other intervals.
     #[default]
     Waiting,
     /// One of a series of trials.
     Probe(u8),
-    /// A step whose utility says whether another follows.
+    /// A step. Its utility decides whether another step follows.
     Step,
 }
 
@@ -149,22 +152,22 @@ pub struct Pcc<L> {
     learner: L,
     path: PathView,
     variation: Duration,
-    /// Whose packets are not all accounted for, oldest first; the last one is being sent.
+    /// Intervals with packets that are not all accounted for, oldest first. The last one is being sent.
     intervals: VecDeque<Interval>,
     /// The mean round-trip time of the last report.
     previous_rtt_s: Option<f64>,
     last_report: Report,
-    /// Whether the next packet begins a new interval, due or not.
+    /// Whether the next packet begins a new interval in any case.
     realign: bool,
     last_sent: Option<Sent>,
     control: Control,
 }
 
 impl<L: Learner> Pcc<L> {
-    /// A flow that begins.
+    /// A new flow.
     pub fn new(mss: Bytes, mut learner: L) -> Pcc<L> {
         let path = PathView { rtt: UNKNOWN_RTT, rtt_min: UNKNOWN_RTT, is_known: false, mss };
-        // Before the first packet the learner is asked only for the rate; the interval begins with the packet.
+        // Before the first packet, the learner is asked only for the rate. The interval begins with the packet.
         let rate = Rate::from_mbps(path.bounded(learner.next(&path).rate_mbps));
         Pcc {
             learner,
@@ -195,10 +198,11 @@ impl<L: Learner> Pcc<L> {
         };
     }
 
-    /// PCC has no window; this one only stops a sender that hears nothing: what the fastest interval on its way sends
-    /// in two round trips and their variation.
+    /// PCC has no window. This one only stops a sender that gets no ACKs. It is what the fastest of the open
+    /// intervals sends in two round trips and their variation.
     ///
-    /// Chosen: two round trips never bind while ACKs come, and the factor four of a retransmission timeout.
+    /// Chosen: two round trips never limit the sender while ACKs come. The factor of four is that of a retransmission
+    /// timeout.
     fn window(&self) -> Bytes {
         let fastest = self.intervals.iter().map(|it| it.trial().rate_mbps).fold(0.0, f64::max);
         let span = self.path.rtt * 2 + self.variation * 4;
@@ -216,7 +220,7 @@ impl<L: Learner> Pcc<L> {
         (sent.now > due + NO_PAUSE).then_some(due)
     }
 
-    /// Hands the learner the reports of intervals whose packets are all accounted for.
+    /// Gives the learner the reports of intervals whose packets are all accounted for.
     fn report(&mut self) {
         while self.intervals.front().is_some_and(Interval::is_complete) {
             let Some(interval) = self.intervals.pop_front() else { return };
@@ -238,7 +242,7 @@ impl<L: Learner> Controller for Pcc<L> {
         let has_room = self.intervals.len() < MOST_INTERVALS;
         let is_open = match self.intervals.back_mut() {
             None => false,
-            // What was sent before the pause is too short to say anything: the trial begins again.
+            // The packets sent before the pause are too few to show anything, so the trial begins again.
             Some(open) if pause.is_some_and(|since| since < open.due()) => {
                 open.restart(sent);
                 true

@@ -1,7 +1,8 @@
-//! What a device knows of its flows: which are active, whose they are, and how much each moves.
+//! What a device knows about its flows: which are active, which application each belongs to, and how many bytes each
+//! moves.
 //!
-//! A device's flows share its radio, and only the device sees them all. It keeps one [`FlowRegistry`] per direction,
-//! tells it of every packet, and tells its schemes what a flow's [`DeviceFlows`] are.
+//! A device's flows share its radio, and only the device sees them all. The device has one [`FlowRegistry`] per
+//! direction, reports every packet to it, and gives each flow's [`DeviceFlows`] to the flow's scheme.
 //!
 //! Source: BISCAY §4
 
@@ -13,15 +14,15 @@ use airpace_core::{Bytes, Time};
 /// How long after its last packet a flow counts as active.
 ///
 /// Chosen: longer than the pauses of a flow that waits for a grant or an ACK, shorter than what a user notices. The
-/// paper counts open sockets on which something happens and does not say for how long.
+/// paper counts open sockets with activity and does not say how long a socket stays active.
 pub const ACTIVE_FOR: Duration = Duration::from_millis(100);
 
-/// Use of a flow is counted over one to two of these.
+/// A flow's use is counted over one to two of these slots.
 ///
-/// Chosen: some round trips, so that the bursts of a window even out.
+/// Chosen: some round trips, so that the bursts of a window average out.
 const USE_SLOT: Duration = Duration::from_millis(250);
 
-/// The most flows that are remembered; the one that was silent longest makes room.
+/// The most flows that are remembered. A new one replaces the one that was silent longest.
 ///
 /// Chosen: sixteen times the sockets of a busy phone.
 const MOST_FLOWS: usize = 4096;
@@ -36,22 +37,22 @@ pub enum Protocol {
     Udp,
 }
 
-/// What tells one flow of a device from another: the 4-tuple, and its protocol.
+/// What tells the flows of a device apart: the 4-tuple and the protocol.
 ///
 /// Source: BISCAY §4
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
-    /// Flows count alike, whatever their protocol.
+    /// Flows count the same, whatever their protocol.
     ///
     /// Source: BISCAY §A.5.2
     pub protocol: Protocol,
     /// The device's address and port.
     pub local: SocketAddr,
-    /// The other end's.
+    /// The address and port of the other end.
     pub remote: SocketAddr,
 }
 
-/// What a device knows of its flows, as one of them sees it.
+/// What a device knows about its flows, for one of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceFlows {
     /// Active flows of the device, this one included; at least 1.
@@ -60,7 +61,7 @@ pub struct DeviceFlows {
     pub apps: u16,
     /// Active flows of this flow's application, this one included; at least 1.
     pub app_flows: u16,
-    /// This flow's part of the bytes that the device's flows moved lately, 0…1; 1 if none did.
+    /// This flow's part of the bytes that the device's flows moved recently, 0…1; 1 if none moved any.
     pub used_share: f64,
 }
 
@@ -81,7 +82,7 @@ impl Default for DeviceFlows {
 #[derive(Clone, Debug)]
 pub struct FlowRegistry {
     active_for: Duration,
-    /// By application, then by key.
+    /// Sorted by application, then by key.
     flows: Vec<Entry>,
 }
 
@@ -108,7 +109,7 @@ impl FlowRegistry {
         FlowRegistry { active_for, flows: vec![] }
     }
 
-    /// The flow `key` of application `app` moved `bytes` at `now`, which never falls.
+    /// The flow `key` of application `app` moved `bytes` at `now`. `now` never falls.
     pub fn observe(&mut self, now: Time, key: &FlowKey, app: u32, bytes: Bytes) {
         let index = match self.flows.binary_search_by_key(&(app, *key), |flow| (flow.app, flow.key)) {
             Ok(index) => index,
@@ -121,8 +122,7 @@ impl FlowRegistry {
         flow.last_seen = now;
     }
 
-    /// The device's flows as the flow `key` sees them; one that never moved anything counts as an application of
-    /// its own.
+    /// The device's flows for the flow `key`. A flow that never moved anything counts as an application of its own.
     pub fn view(&self, now: Time, key: &FlowKey) -> DeviceFlows {
         let own = self.flows.iter().find(|flow| flow.key == *key);
         let mut seen = DeviceFlows { flows: 0, apps: 0, app_flows: 0, used_share: 1.0 };
@@ -154,10 +154,10 @@ impl FlowRegistry {
         seen
     }
 
-    /// Makes an entry for a flow that is not there under this application; its place.
+    /// Makes an entry for a flow that has none under this application. Returns its index.
     fn enter(&mut self, now: Time, key: &FlowKey, app: u32) -> usize {
         let active_for = self.active_for;
-        // A port that another application has taken over is another flow.
+        // If another application has taken over a port, that is another flow.
         self.flows.retain(|flow| flow.key != *key && flow.counts(now, active_for));
         if self.flows.len() >= MOST_FLOWS {
             let oldest = (0..self.flows.len()).min_by_key(|&index| self.flows[index].last_seen);
@@ -171,7 +171,7 @@ impl FlowRegistry {
 }
 
 impl Entry {
-    /// Whether it still counts for anything.
+    /// Whether the flow still affects any count.
     fn counts(&self, now: Time, active_for: Duration) -> bool {
         now - self.last_seen < active_for || self.used_by(now) > Bytes::ZERO
     }

@@ -1,9 +1,10 @@
-//! Reno: doubles the window each round until something is lost, then halves it at a loss and adds a packet a round.
+//! Reno: it doubles the window each round until something is lost. Then it halves the window at a loss and adds a
+//! packet per round.
 //!
 //! Source: RFC 5681; RFC 6582 (episodes of loss); RFC 3465 (growth by bytes); RFC 6928 (initial window)
 //!
-//! Differs: but for `recovery=linux` the window falls at once and not along RFC 6937, hence nothing is sent for half
-//! a round after a loss.
+//! Differs: except with `recovery=linux`, the window falls at once and not along RFC 6937, so nothing is sent for
+//! half a round after a loss.
 
 use airpace_core::Bytes;
 
@@ -11,7 +12,7 @@ use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 use crate::window::{Idle, Kind, Recovery, initial_window};
 
-/// Reno as users know it.
+/// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "reno",
     summary: "halves its window at a loss, adds a packet per round trip",
@@ -44,7 +45,7 @@ pub struct Reno {
     mss: Bytes,
     cwnd: Bytes,
     ssthresh: Bytes,
-    /// Bytes acknowledged towards the next packet of growth.
+    /// Acknowledged bytes that count for the next packet of growth.
     counted: Bytes,
     recovery: Recovery,
     /// Whether the window collapsed and nothing was acknowledged since.
@@ -55,7 +56,7 @@ pub struct Reno {
 }
 
 impl Reno {
-    /// A flow that begins.
+    /// A new flow.
     pub fn new(mss: Bytes, recovery: Kind) -> Reno {
         Reno {
             mss,
@@ -69,7 +70,8 @@ impl Reno {
         }
     }
 
-    /// A flow that goes on where another control left a full path, with `cwnd` in flight: past slow start.
+    /// A flow that takes over a full path from another control, with `cwnd` in flight. It does not start with slow
+    /// start.
     pub fn resumed(mss: Bytes, cwnd: Bytes, ecn: bool) -> Reno {
         let cwnd = cwnd.max(Bytes(2 * mss.0));
         Reno { cwnd, ssthresh: cwnd, ecn, ..Reno::new(mss, Kind::Quic) }
@@ -155,7 +157,7 @@ impl Controller for Reno {
     }
 }
 
-/// A threshold for plots; NaN while there is none.
+/// A threshold for plots; NaN if there is none.
 pub(crate) fn known(ssthresh: Bytes) -> f64 {
     if ssthresh == Bytes(u64::MAX) { f64::NAN } else { ssthresh.0 as f64 }
 }

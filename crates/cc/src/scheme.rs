@@ -41,11 +41,11 @@ pub struct Scheme {
     pub name: &'static str,
     /// One line for lists.
     pub summary: &'static str,
-    /// Where it is published.
+    /// Where the scheme is published.
     pub source: &'static str,
-    /// How figures draw it; the same in every figure.
+    /// How figures draw it: the same in every figure.
     pub style: Style,
-    /// Named sets of options beside the default one.
+    /// Named sets of options, besides the default one.
     pub presets: &'static [Preset],
     /// The options and their default values.
     pub options: &'static [OptionSpec],
@@ -76,25 +76,25 @@ pub struct Preset {
 pub struct OptionSpec {
     /// Its name, ending in its unit.
     pub name: &'static str,
-    /// The value where nothing is said.
+    /// The value if the user gives none.
     pub default: &'static str,
     /// One line for lists.
     pub summary: &'static str,
 }
 
-/// What a flow's ends are made from, whatever the scheme.
+/// What the ends of a flow are made from, for every scheme.
 pub struct Setup {
     /// Bytes of a full-sized packet on the wire.
     pub mss: Bytes,
-    /// The flow's own random numbers.
+    /// The flow's own random number generator.
     pub rng: Rng,
 }
 
 /// The two ends of a flow.
 pub struct Ends {
-    /// At the sender.
+    /// The sender's half.
     pub controller: Box<dyn Controller>,
-    /// At the receiver, if the scheme has a half there.
+    /// The receiver's half, if the scheme has one.
     pub receiver: Option<Box<dyn Receiver>>,
 }
 
@@ -107,9 +107,9 @@ pub struct SchemeSpec {
     options: Options,
 }
 
-/// The most that an option may be which is a number.
+/// The largest value of an option that is a number.
 ///
-/// Chosen: more than any unit in use needs; what is beyond would only eat time and memory.
+/// Chosen: more than any unit in use needs. Larger values would only use time and memory.
 const MOST: f64 = 1e9;
 
 /// The options of one choice, complete with defaults.
@@ -119,7 +119,7 @@ pub struct Options {
     values: Vec<(&'static str, String)>,
 }
 
-/// Why a choice of scheme cannot be.
+/// Why a choice of scheme is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemeError {
     /// No scheme of this name.
@@ -128,15 +128,15 @@ pub enum SchemeError {
     Preset(&'static str, String),
     /// The scheme has no such option.
     Option(&'static str, String),
-    /// The option cannot have this value; the last says what it may be.
+    /// The option cannot have this value. The last string says which values it can have.
     Value(&'static str, String, String, String),
     /// The option is set twice.
     Twice(&'static str, String),
-    /// The choice steers from the device what the device receives; it cannot steer an upload.
+    /// The scheme uses the receiving device to steer what the device receives, so it cannot steer an upload.
     DownloadsOnly(String),
 }
 
-/// Every scheme and every preset, as users spell them.
+/// Every scheme and every preset, in the form that users type.
 pub fn choices() -> Vec<String> {
     let mut choices = vec![];
     for scheme in SCHEMES {
@@ -150,7 +150,8 @@ impl SchemeSpec {
     /// Reads a choice.
     ///
     /// # Errors
-    /// Names the scheme, preset or option that does not exist, the nearest that does, and all of them.
+    /// The error names the scheme, preset or option that does not exist, the nearest one that exists, and all of
+    /// them.
     pub fn parse(text: &str) -> Result<SchemeSpec, SchemeError> {
         let mut parts = text.split(':');
         let head = parts.next().unwrap_or_default();
@@ -180,7 +181,7 @@ impl SchemeSpec {
         }
         let spec =
             SchemeSpec { scheme, preset: preset.map(|preset| preset.name), text: text.to_owned(), options };
-        // A value that cannot be is told now, not when a run has begun.
+        // An impossible value is reported now, not after a run has begun.
         spec.build(&Setup { mss: Bytes(1500), rng: Streams::new(0).stream("parse") })?;
         Ok(spec)
     }
@@ -195,7 +196,7 @@ impl SchemeSpec {
         self.preset
     }
 
-    /// The choice as it was spelled: what results are labelled with.
+    /// The choice as the user typed it. Results are labelled with it.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -208,15 +209,15 @@ impl SchemeSpec {
     /// Makes the two ends of a flow.
     ///
     /// # Errors
-    /// An option's value that cannot be read.
+    /// The value of an option cannot be read.
     pub fn build(&self, setup: &Setup) -> Result<Ends, SchemeError> {
         (self.scheme.build)(setup, &self.options)
     }
 
-    /// The names of the values that the two halves show when looked into, the controller's first.
+    /// The names of the values that the two halves show in [`crate::controller::Inspect`], the controller's first.
     ///
     /// # Errors
-    /// An option's value that cannot be read.
+    /// The value of an option cannot be read.
     pub fn inspected(&self) -> Result<Vec<&'static str>, SchemeError> {
         let ends = self.build(&Setup { mss: Bytes(1500), rng: Streams::new(0).stream("inspected") })?;
         let mut inspect = Inspect::default();
@@ -235,7 +236,7 @@ impl fmt::Debug for SchemeSpec {
 }
 
 impl Options {
-    /// A scheme's options where nothing is said.
+    /// A scheme's options with their default values.
     pub fn defaults(scheme: &Scheme) -> Options {
         let values = scheme.options.iter().map(|option| (option.name, option.default.to_owned())).collect();
         Options { scheme: scheme.name, values }
@@ -259,16 +260,17 @@ impl Options {
     /// The text of option `name`.
     ///
     /// # Panics
-    /// If the scheme does not list `name` among its options: a mistake in the scheme, found by any test of it.
+    /// Panics if the scheme does not list `name` among its options. That is a mistake in the scheme, and any test of
+    /// the scheme finds it.
     pub fn text(&self, name: &str) -> &str {
         let found = self.values.iter().find(|(option, _)| *option == name);
         &found.unwrap_or_else(|| panic!("{} lists no option `{name}`", self.scheme)).1
     }
 
-    /// A number of at least `least`, and not beyond all measure.
+    /// A number of at least `least` and at most a billion.
     ///
     /// # Errors
-    /// Anything else.
+    /// The value is anything else.
     pub fn number(&self, name: &str, least: f64) -> Result<f64, SchemeError> {
         match self.text(name).parse::<f64>() {
             Ok(number) if number > MOST => Err(self.refuse(name, format!("a number of at most {MOST}"))),
@@ -280,7 +282,7 @@ impl Options {
     /// `on` or `off`.
     ///
     /// # Errors
-    /// Anything else.
+    /// The value is anything else.
     pub fn switch(&self, name: &str) -> Result<bool, SchemeError> {
         match self.text(name) {
             "on" => Ok(true),
@@ -289,7 +291,7 @@ impl Options {
         }
     }
 
-    /// The error that says what the option may be.
+    /// The error that says which values the option can have.
     pub fn refuse(&self, name: &str, may_be: impl Into<String>) -> SchemeError {
         SchemeError::Value(self.scheme, name.to_owned(), self.text(name).to_owned(), may_be.into())
     }

@@ -1,33 +1,33 @@
-//! Sprout: the receiver infers how fast the link may be and forecasts, with caution, what it will surely deliver; the
-//! sender keeps no more in the queue than that forecast empties within 100 ms.
+//! Sprout: the receiver estimates how fast the link may be and makes a cautious forecast of what it will deliver. The
+//! sender keeps no more in the queue than the forecast delivers within 100 ms.
 //!
 //! ```text
-//!  packets ─▶ count per 20 ms ─▶ belief over 256 rates ─▶ 5th percentile of what 1 … 8 ticks deliver ─┐ feedback
+//!  packets ─▶ count per 20 ms ─▶ probability per rate ──▶ 5th percentile of what 1 … 8 ticks deliver ─┐ feedback
 //!                observe            evolve each tick                                                   ▼
-//!                    window = forecast(now … now + 100 ms) − what is believed to be queued ◀── sender
+//!                    window = forecast(now … now + 100 ms) − estimated bytes in the queue ◀── sender
 //! ```
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `model` | the belief about the link's rate: evolve, observe |
-//! | `forecast` | what the belief says of the ticks to come, cautiously or by a moving average |
+//! | `model` | the probability of each rate of the link: evolve, observe |
+//! | `forecast` | what the link delivers in the next ticks, cautiously or by a moving average |
 //! | `receiver` | ticks, counts, and what was received or lost |
 //! | `sender` | the queue's estimate and the window |
 //! | `wire` | the bytes that both exchange |
 //!
-//! Rates above 1,000 packets per second (12 Mbit/s) are beyond the model: there the window stays at what that rate is
-//! sure to deliver within 100 ms, some 80 packets.
+//! Rates above 1,000 packets per second (12 Mbit/s) are beyond the model. There the window stays at the amount that
+//! this rate almost certainly delivers within 100 ms, about 80 packets.
 //!
 //! Source: Sprout §3 (Winstein, Sivaraman and Balakrishnan, NSDI 2013); keithw/sprout `sproutbt2` (the program)
 //!
-//! Differs: a tick in which the sender ran out of what it may send says that the link carries at least what came in it.
-//! To the paper it says exactly that much (`dry_ticks=exact`), and the belief then follows the sender instead of the
-//! link: wherever 100 ms of the forecast do not fill the way there and back, or where a lone packet makes a count of
-//! one, of which the forecast is one again, Sprout never leaves its heartbeats, unless the link delivers in bursts. The
-//! presets do as the default does.
+//! Differs: in some ticks, the sender has nothing left that it may send. Such a tick shows that the link carries at
+//! least what arrived in it. In the paper, it shows that the link carries exactly that much (`dry_ticks=exact`), and
+//! the estimate then follows the sender instead of the link. Sprout then never sends more than its heartbeats, unless
+//! the link delivers in bursts. This happens if 100 ms of the forecast do not fill the way there and back, or if a
+//! lone packet makes a count of one and the forecast is one again. The presets do the same as the default.
 //!
-//! Differs: the program lets the queue's estimate drain by sums of the forecast where the paper has its steps; with a
-//! feedback in each tick, which it assumes, the two are the same.
+//! Differs: the program reduces the queue's estimate by sums of the forecast where the paper uses its steps. With one
+//! feedback in each tick, which the program assumes, the two are the same.
 
 mod forecast;
 mod model;
@@ -44,7 +44,7 @@ use airpace_core::Bytes;
 
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 
-/// Sprout as users know it.
+/// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "sprout",
     summary: "sends what a cautious forecast of the link delivers within 100 ms; for links of up to 12 Mbit/s",
@@ -120,7 +120,7 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     })
 }
 
-/// Whether the option says the second of `names`.
+/// Whether the option is the second of `names`.
 fn one_of(
     options: &Options,
     option: &str,
@@ -144,10 +144,10 @@ fn within(
     }
 }
 
-/// What the options say.
+/// The values of the options.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// Whether the forecast is a moving average instead of a percentile of the belief.
+    /// Whether the forecast is a moving average instead of a percentile of the estimated rates.
     pub ewma: bool,
     /// The percentile, as a share: 0.05.
     pub quantile: f64,
@@ -155,14 +155,14 @@ pub struct Tuning {
     pub motion: Motion,
     /// What a packet is, in bytes.
     pub units: Units,
-    /// Whether a tick in which the sender ran out of what it may send counts as any other.
+    /// Whether a tick in which the sender had nothing left to send counts like any other.
     pub exact: bool,
 }
 
-/// What the model's "packet" is at the places where bytes become packets and back.
+/// The size of the model's "packet" where bytes are converted to packets and back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Units {
-    /// Share of a packet's bytes on the wire that counts as delivered or queued until the receiver tells.
+    /// Part of a packet's bytes on the wire that counts as delivered, or as queued until the receiver reports.
     pub payload: f64,
     /// Bytes delivered that make one packet of an observation.
     pub observed_bytes: f64,
@@ -171,15 +171,16 @@ pub struct Units {
 }
 
 impl Units {
-    /// A packet is a packet.
+    /// A packet of the model is a full-sized packet.
     ///
     /// Source: Sprout §3.1
     pub fn of_mtu(mss: Bytes) -> Units {
         Units { payload: 1.0, observed_bytes: mss.0 as f64, forecast_bytes: mss.0 as f64 }
     }
 
-    /// Of a full packet the program counts 1,492 bytes in sequence numbers and 1,442 as payload; it observes payload in
-    /// packets of 1,400 bytes and forecasts in packets of 1,440. The same proportions for a packet of `mss`.
+    /// For a full packet, the program counts 1,492 bytes in sequence numbers and 1,442 as payload. It observes
+    /// payload in packets of 1,400 bytes and forecasts in packets of 1,440. These are the same proportions for a
+    /// packet of `mss`.
     ///
     /// Source: keithw/sprout src/sprout/receiver.cc, src/network/sproutconn.cc
     pub fn of_program(mss: Bytes) -> Units {

@@ -1,17 +1,17 @@
-//! Vegas: compares the rate that it gets with the rate that the window would give on an empty path; the difference is
+//! Vegas compares the rate that it gets with the rate that its window would give on an empty path. The difference is
 //! its own queue, which it keeps between α and β packets.
 //!
 //! ```text
 //!  slow start, doubling every other round ──queue > γ──▶ congestion avoidance: ±1 packet a round
 //! ```
 //!
-//! `vegas` is the paper's; `vegas@linux` is the kernel's, which measures by the least RTT of a round, doubles in every
-//! round of slow start and rounds to whole packets.
+//! `vegas` is the paper's Vegas. `vegas@linux` is the kernel's: it measures by the least RTT of a round, doubles in
+//! every round of slow start, and rounds to whole packets.
 //!
 //! Source: Brakmo and Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 13(8), 1995
 //!
-//! Differs: losses are found by the transport (RFC 9002), whose timers are as fine as those of the paper's §III.A; the
-//! initial window is that of RFC 6928 and not one packet; a window that was no limit is not judged.
+//! Differs: the transport detects losses (RFC 9002), with timers as fine as those of the paper's §III.A. The initial
+//! window is that of RFC 6928, not one packet. A round is not evaluated if the window did not limit the sender.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 use crate::window::{Idle, Recovery, initial_window};
 
-/// Vegas as users know it.
+/// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "vegas",
     summary: "keeps two to four packets in the queue, judged by expected and actual rate",
@@ -64,7 +64,7 @@ pub static SCHEME: Scheme = Scheme {
 /// Source: Linux tcp_vegas
 const LEAST_WINDOW: u64 = 2;
 
-/// RTT samples without which a round is not judged by its least RTT: two may both be of delayed ACKs.
+/// With fewer RTT samples, a round is not evaluated by its least RTT: two samples may both be of delayed ACKs.
 ///
 /// Source: Linux tcp_vegas
 const LEAST_SAMPLES: u32 = 3;
@@ -73,16 +73,16 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     Ok(Ends { controller: Box::new(Vegas::new(setup.mss, Tuning::read(options)?)), receiver: None })
 }
 
-/// Every option, read.
+/// The values of all options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// Less in the queue adds a packet.
+    /// If fewer packets are in the queue, the window grows by a packet.
     ///
     /// Source: Vegas §III.B (α and β of two and four buffers)
     pub alpha_packets: f64,
-    /// More in the queue takes one.
+    /// If more packets are in the queue, the window shrinks by a packet.
     pub beta_packets: f64,
-    /// More in the queue ends slow start.
+    /// If more packets are in the queue, slow start ends.
     ///
     /// Source: Vegas §III.C (γ of one buffer)
     pub gamma_packets: f64,
@@ -90,7 +90,7 @@ pub struct Tuning {
     pub slow_start: SlowStart,
     /// How a round is measured.
     pub measure: Measure,
-    /// What a loss leaves of the window.
+    /// Part of the window that remains after a loss.
     ///
     /// Source: Hengartner, Bolliger, Gross, TCP Vegas Revisited, INFOCOM 2000 (a quarter less, in the authors'
     /// program; the paper does not say); Linux tcp_reno_ssthresh (half)
@@ -100,7 +100,7 @@ pub struct Tuning {
 /// When slow start doubles the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowStart {
-    /// Every other round: in between it stays, for a fair comparison of rates.
+    /// Every other round. In the rounds between, the window stays the same, for a fair comparison of rates.
     ///
     /// Source: Vegas §III.C
     Alternate,
@@ -113,11 +113,11 @@ pub enum SlowStart {
 /// How the queue of a round is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// What is sent from the sending of a distinguished packet to its ACK, over its RTT.
+    /// The bytes sent from the sending of a distinguished packet to its ACK, divided by its RTT.
     ///
     /// Source: Vegas §III.B
     Segment,
-    /// The window over the least RTT of the round, in whole packets.
+    /// The window divided by the least RTT of the round, in whole packets.
     ///
     /// Source: Linux tcp_vegas
     Least,
@@ -127,7 +127,7 @@ impl Tuning {
     /// Reads the options.
     ///
     /// # Errors
-    /// An option whose value cannot be read.
+    /// The value of an option cannot be read.
     pub fn read(options: &Options) -> Result<Tuning, SchemeError> {
         let loss_leaves = options.number("loss_leaves", 0.0)?;
         if loss_leaves > 1.0 {
@@ -164,14 +164,14 @@ pub struct Vegas {
     tuning: Tuning,
     cwnd: u64,
     ssthresh: u64,
-    /// The least RTT seen: that of an empty path.
+    /// The least RTT seen, which is that of an empty path.
     base_rtt: Option<Duration>,
     round: Round,
-    /// Packets of the queue at the last judgement.
+    /// Packets in the queue at the last evaluation.
     queue_packets: Option<f64>,
     /// Bytes sent since the start.
     sent: Bytes,
-    /// Packets acknowledged towards growth as Reno's.
+    /// Acknowledged packets that count for Reno's growth.
     counted: u64,
     recovery: Recovery,
     collapsed: bool,
@@ -187,7 +187,7 @@ struct Round {
     sent_before: Option<Bytes>,
     least_rtt: Option<Duration>,
     samples: u32,
-    /// Whether the window was what limited the sender throughout.
+    /// Whether the window limited the sender all the time.
     limited: bool,
     /// Whether slow start grows in this round.
     grows: bool,
@@ -200,7 +200,7 @@ impl Round {
 }
 
 impl Vegas {
-    /// A flow that begins.
+    /// A new flow.
     pub fn new(mss: Bytes, tuning: Tuning) -> Vegas {
         Vegas {
             mss,
@@ -222,13 +222,14 @@ impl Vegas {
         self.cwnd < self.ssthresh
     }
 
-    /// A new round with the next packet; in slow start it grows unless this one must only compare.
+    /// Begins a new round with the next packet. In slow start the window grows in it, unless the round only compares
+    /// rates.
     fn begin_round(&mut self, next_number: u64) {
         let grows = self.tuning.slow_start == SlowStart::Each || !self.round.grows;
         self.round = Round::new(next_number, grows);
     }
 
-    /// Diff, times BaseRTT: the packets of the flow that wait, if the round can tell.
+    /// Diff times BaseRTT: the packets of the flow that wait in the queue, if the round can tell.
     ///
     /// Source: Vegas §III.B
     fn measure(&mut self, ack: &Ack<'_>) -> Option<f64> {
@@ -240,7 +241,7 @@ impl Vegas {
                 let base_s = self.base_rtt?.as_secs_f64();
                 let queue = self.cwnd as f64 - sent * base_s / rtt.as_secs_f64().max(1e-9);
                 if queue < 0.0 {
-                    // §III.B: more than expected can only be if BaseRTT is not that of the path any more.
+                    // §III.B: the rate can exceed the expected one only if BaseRTT is no longer that of the path.
                     self.base_rtt = Some(rtt);
                     return Some(0.0);
                 }
@@ -254,7 +255,7 @@ impl Vegas {
         }
     }
 
-    /// The end of a round, at which the window moves by a packet or slow start ends.
+    /// Evaluates a round at its end: the window moves by a packet, or slow start ends.
     fn judge(&mut self, queue: f64) {
         let Tuning { alpha_packets, beta_packets, gamma_packets, .. } = self.tuning;
         self.queue_packets = Some(queue);
@@ -278,7 +279,7 @@ impl Vegas {
         if let (Measure::Least, Some(base), Some(rtt)) =
             (self.tuning.measure, self.base_rtt, self.round.least_rtt)
         {
-            // Linux tcp_vegas: down to what keeps the path filled, and a packet.
+            // Linux tcp_vegas: the window falls to what keeps the path filled, plus a packet.
             let target = self.cwnd.saturating_mul(micros(base)) / micros(rtt);
             self.cwnd = self.cwnd.min(target + 1);
         }
@@ -341,12 +342,12 @@ impl Controller for Vegas {
             self.begin_round(ack.next_number);
         }
         if self.is_slow_start() && self.round.grows && ack.cwnd_limited {
-            // Up to the threshold, beyond which it is no slow start.
+            // Up to the threshold: beyond it, slow start is over.
             self.cwnd = self.cwnd.saturating_add(ack.packets.len() as u64).min(self.ssthresh);
         }
     }
 
-    /// Only a loss of what was sent after the last reduction reduces the window.
+    /// A loss reduces the window only if the packet was sent after the last reduction.
     ///
     /// Source: Vegas §III.A
     fn on_loss(&mut self, loss: &Loss<'_>) {
@@ -390,7 +391,7 @@ impl Controller for Vegas {
     }
 }
 
-/// Whole microseconds, never none.
+/// Whole microseconds, at least one.
 ///
 /// Source: Linux tcp_vegas_pkts_acked
 fn micros(rtt: Duration) -> u64 {
@@ -406,7 +407,7 @@ mod tests {
 
     const MSS: Bytes = Bytes(1500);
 
-    /// An ACK of packet `number`, sent at `sent_ms`, at `now_ms`.
+    /// Acknowledges packet `number`, sent at `sent_ms`, at `now_ms`.
     fn acknowledge(vegas: &mut Vegas, number: u64, sent_ms: u64, now_ms: u64, next_number: u64) {
         let (sent, now) = (Time::from_millis(sent_ms), Time::from_millis(now_ms));
         let rtt = now - sent;
@@ -452,7 +453,7 @@ mod tests {
         assert_eq!(
             vegas.base_rtt,
             Some(Duration::from_millis(60)),
-            "{cwnd} packets cannot have made 20 in 60 ms"
+            "a window of {cwnd} packets cannot send 20 packets in 60 ms"
         );
     }
 }

@@ -1,4 +1,5 @@
-//! Verus: learns how the delay grows with the window, and walks along that curve as delays of 5 ms epochs fall and rise.
+//! Verus: it learns how the delay grows with the window, and moves along that curve as the delays of 5 ms epochs fall
+//! and rise.
 //!
 //! ```text
 //!  slow start ── loss, or delay > N·Dmin ──▶ epochs of 5 ms ⟲ loss: window × M, until a packet of the new window is back
@@ -6,17 +7,17 @@
 //!      └──── the profile cannot be inverted ───┘  window: the w with D(w) = Dest
 //! ```
 //!
-//! Delays are round-trip times in milliseconds, windows are packets, as in the paper.
+//! Delays are round-trip times in milliseconds, and windows are in packets, as in the paper.
 //!
 //! | file | what it is |
 //! | --- | --- |
 //! | `profile` | delays per window, and the curve through them |
-//! | `spline` | two ways to lay a curve: through all points, or smoothly between them |
+//! | `spline` | two ways to fit a curve: through all points, or smoothly between them |
 //! | `sent` | the window that each packet left with |
 //!
 //! Source: Verus §4 (Zaki, Pötsch, Chen, Subramanian and Görg, SIGCOMM 2015); verus src/verus_server.cpp (the program)
 //!
-//! Differs: the program takes no notice of packets that it sent before it left slow start by a loss; here they count.
+//! Differs: the program ignores packets that it sent before a loss ended slow start. Here they count.
 
 mod profile;
 mod sent;
@@ -34,7 +35,7 @@ use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setu
 use profile::{DelayProfile, Fit};
 use sent::SentWindows;
 
-/// Verus as users know it.
+/// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "verus",
     summary: "learns the delay of each window and follows it, every 5 ms",
@@ -124,55 +125,55 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
 /// Source: Verus §5 (ε)
 const EPOCH: Duration = Duration::from_millis(5);
 
-/// How often the curve is laid anew.
+/// How often the curve is fitted again.
 ///
 /// Source: Verus §5
 const REFIT: Duration = Duration::from_secs(1);
 
-/// What the aim falls by when the delay rose, in ms.
+/// The target delay falls by this when the delay rose, in ms.
 ///
 /// Source: Verus §4 (δ1)
 const DELTA_1_MS: f64 = 1.0;
 
-/// What the aim rises by, and falls by when the delay is too long, in ms.
+/// The target delay rises by this, and falls by this when the delay is too long, in ms.
 ///
 /// Source: Verus §4 (δ2)
 const DELTA_2_MS: f64 = 2.0;
 
-/// What an epoch's longest delay keeps of the last one's.
+/// The weight of the last value in the smoothed longest delay of an epoch.
 ///
 /// Source: verus src/verus_server.cpp
 const KEPT_OF_MAX: f64 = 0.2;
 
-/// What the average delay keeps per packet.
+/// The weight of the old value in the average delay, per packet.
 ///
 /// Source: verus src/verus_server.cpp
 const KEPT_OF_DELAY: f64 = 0.875;
 
-/// By how much a rise of the delay counts as one, in ms.
+/// The least rise of the delay that counts as one, in ms.
 ///
 /// Source: verus src/verus_server.cpp
 const RISE_MS: f64 = 1e-4;
 
-/// What the least delay rises by, per epoch, when next to nothing is in flight and the delay is still too long.
+/// The least delay rises by this per epoch if hardly anything is in flight and the delay is still too long.
 ///
 /// Source: verus src/verus_server.cpp
 const DMIN_STEP_MS: f64 = 10.0;
 
-/// Nothing acknowledged for five delays, at least 150 ms and at most a second, is a timeout.
+/// After no ACK for five delays, but at least 150 ms and at most a second, there is a timeout.
 ///
 /// Source: verus src/verus_server.cpp
 const TIMEOUT_DELAYS: f64 = 5.0;
 /// See [`TIMEOUT_DELAYS`].
 const TIMEOUT_MS: (f64, f64) = (150.0, 1_000.0);
 
-/// The profile's part that slow start's overrun of the queue has spoilt begins at the window of the lost packet, but not
-/// below this.
+/// When slow start overfills the queue, a part of the profile becomes useless. That part begins at the window of the
+/// lost packet, but not below this.
 ///
 /// Source: verus src/verus_server.cpp
 const SPOILT_FROM: f64 = 100.0;
 
-/// What the options say.
+/// The values of the options.
 #[derive(Clone, Copy, Debug)]
 struct Tuning {
     r: f64,
@@ -184,12 +185,12 @@ struct Tuning {
     hole: Duration,
 }
 
-/// Packets that are missing, and when they count as lost.
+/// Missing packets, and when they count as lost.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
     due: Time,
     packets: u64,
-    /// The window of the first.
+    /// The window of the first one.
     window: f64,
 }
 
@@ -202,21 +203,21 @@ struct Verus {
     window: f64,
     /// Packets that may still leave in this epoch.
     allowance: u64,
-    /// Packets in flight by Verus' own count, which a timeout sets to zero.
+    /// Packets in flight in Verus's own count. A timeout sets it to zero.
     in_flight: u64,
     inflight: Bytes,
     in_slow_start: bool,
-    /// Whether the window rests after a loss.
+    /// Whether the window must not move after a loss.
     recovering: bool,
-    /// Whether slow start ended by its long delay, and such delays are still coming in.
+    /// Whether a long delay ended slow start and such delays still arrive.
     draining: bool,
-    /// Least delay; infinite before the first.
+    /// The least delay; infinite before the first delay.
     d_min_ms: f64,
-    /// The delay that is aimed at.
+    /// The target delay.
     d_est_ms: f64,
-    /// Longest delay of an epoch, smoothed.
+    /// The longest delay of an epoch, smoothed.
     d_max_ms: Option<f64>,
-    /// Longest delay of this epoch so far.
+    /// The longest delay of this epoch so far.
     epoch_max_ms: Option<f64>,
     mean_ms: Option<f64>,
     last_ms: Option<f64>,
@@ -224,10 +225,10 @@ struct Verus {
     sent: SentWindows,
     holes: VecDeque<Hole>,
     next_number: u64,
-    /// Packets before this one belong to a time that a timeout or a restart has ended.
+    /// Packets before this number were sent before the last timeout or restart.
     session: u64,
     last_ack: Time,
-    /// Since when the timeout runs.
+    /// Since when the timeout has been running.
     silent_since: Time,
     next_epoch: Option<Time>,
     next_fit: Time,
@@ -263,7 +264,7 @@ impl Verus {
         }
     }
 
-    /// Slow start from its begin: nothing that was learned holds.
+    /// Starts slow start from the beginning, and forgets what was learned.
     ///
     /// Source: verus src/verus_server.cpp
     fn restart(&mut self) {
@@ -314,7 +315,7 @@ impl Verus {
         }
     }
 
-    /// Lays the first curve, and aims at the delay that it has for the window.
+    /// Fits the first curve, and takes its delay at the current window as the target.
     ///
     /// Source: Verus §4
     fn leave_slow_start(&mut self, now: Time) {
@@ -327,7 +328,7 @@ impl Verus {
         self.d_est_ms = self.profile.delay_ms(self.window).unwrap_or(self.d_min_ms);
     }
 
-    /// What has been missing for long enough is lost.
+    /// Counts packets as lost that have been missing for long enough.
     ///
     /// Source: Verus §4
     fn expire_holes(&mut self, now: Time) {
@@ -346,7 +347,7 @@ impl Verus {
         }
     }
 
-    /// Whether nothing was heard for too long.
+    /// When there is a timeout, if no ACK comes before.
     fn timeout(&self) -> Time {
         let least_most = |ms: f64| ms.clamp(TIMEOUT_MS.0, TIMEOUT_MS.1);
         let ms = self.last_ms.map_or(TIMEOUT_MS.1, |last| least_most(TIMEOUT_DELAYS * last));
@@ -369,7 +370,7 @@ impl Verus {
         }
     }
 
-    /// Ends an epoch: aims higher or lower, and says how much may leave in the next.
+    /// Ends an epoch: raises or lowers the target delay, and computes how much may leave in the next epoch.
     ///
     /// Source: Verus §4
     fn end_epoch(&mut self, now: Time) {
@@ -384,7 +385,7 @@ impl Verus {
             if !self.draining {
                 self.d_est_ms = (self.d_est_ms - DELTA_2_MS).max(self.d_min_ms);
                 if self.d_est_ms == self.d_min_ms {
-                    // The path's own delay may have risen; so says an empty queue.
+                    // The path's own delay may have risen. The empty queue shows it.
                     if self.in_flight < 2 {
                         self.d_min_ms += DMIN_STEP_MS;
                     } else {
@@ -395,7 +396,7 @@ impl Verus {
         } else if max_ms - last_ms > RISE_MS {
             self.d_est_ms = (self.d_est_ms - DELTA_1_MS).max(self.d_min_ms);
         } else if self.allowance == 0 {
-            // Chosen: an application that does not use its allowance has no use for more.
+            // Chosen: an application that does not use its allowance does not need more.
             self.d_est_ms += DELTA_2_MS;
         }
         match self.profile.window(self.d_est_ms) {
@@ -407,7 +408,7 @@ impl Verus {
         }
     }
 
-    /// Packets that leave in an epoch so that after a round trip the window is in flight.
+    /// Packets to send in this epoch, so that the window is in flight after a round trip.
     ///
     /// ```text
     /// n = ⌈RTT / ε⌉,   S = max(0, W + (2 − n)/(n − 1) · in flight)
@@ -427,7 +428,7 @@ impl Controller for Verus {
     fn on_sent(&mut self, sent: &Sent) {
         if sent.inflight == sent.bytes {
             self.silent_since = sent.now;
-            // Silence before there was anything to hear of says nothing.
+            // Silence while nothing was in flight says nothing.
             self.last_ack = self.last_ack.max(sent.now);
         }
         self.next_epoch.get_or_insert(sent.now + EPOCH);
@@ -441,7 +442,7 @@ impl Controller for Verus {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.inflight = ack.inflight;
         for packet in ack.packets {
-            // What was lost is no longer in flight, and its late ACK no sample of this window.
+            // Lost packets are no longer in flight, and their late ACKs are not samples of this window.
             if packet.number >= self.session {
                 self.on_packet(ack.now, packet.number, (ack.now - packet.sent).as_secs_f64() * 1e3);
             }
@@ -460,7 +461,7 @@ impl Controller for Verus {
         let packets = loss.packets.iter().filter(|packet| packet.number >= self.session).count() as u64;
         let due = loss.now + self.tuning.hole;
         match self.holes.back_mut() {
-            // Holes are looked at once per epoch.
+            // Missing packets are checked once per epoch.
             Some(last) if due - last.due < EPOCH => last.packets += packets,
             _ => {
                 let window = self.sent.window_of(first.number).unwrap_or(self.window);
@@ -520,7 +521,7 @@ impl Controller for Verus {
     }
 }
 
-/// A moving average that begins with its first value.
+/// A moving average that starts with its first value.
 fn ewma(old: Option<f64>, new: f64, kept: f64) -> f64 {
     old.map_or(new, |old| old * kept + new * (1.0 - kept))
 }

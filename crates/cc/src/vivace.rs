@@ -1,4 +1,4 @@
-//! PCC Vivace: climbs a utility by its gradient, the faster the longer the gradient points one way.
+//! PCC Vivace: it climbs a utility along its gradient, faster the longer the gradient points one way.
 //!
 //! ```text
 //!  Starting ──utility falls──▶ Probing ──gradient──▶ Moving ⟲ same sign
@@ -8,11 +8,12 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`utility`] | what an interval is worth: rate, slope of round-trip times, loss |
+//! | [`utility`] | the utility of an interval: rate, slope of round-trip times, loss |
 //! | [`step`] | how far a gradient moves the rate: confidence amplifier and dynamic boundary |
 //!
-//! The slope of round-trip times tells a queue that grows from one that stands, so Vivace keeps a queue from growing
-//! but does not care for one that is there. Noise in round-trip times of a tenth of them hides the slope.
+//! The slope of round-trip times distinguishes a growing queue from a standing one. Vivace therefore keeps a queue
+//! from growing, but does not reduce one that is already there. Noise of a tenth of the round-trip time hides the
+//! slope.
 //!
 //! Source: Dong et al., PCC Vivace: Online-Learning Congestion Control, NSDI 2018
 
@@ -146,7 +147,7 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     Ok(Ends { controller, receiver: None })
 }
 
-/// Trials are so far from the rate between, as a part of it.
+/// The distance of trials from the rate between them, as a part of that rate.
 ///
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §5
 const EPSILON: f64 = 0.05;
@@ -158,19 +159,19 @@ const ROUND_TRIPS: f64 = 1.0;
 
 /// The fewest packets of an interval.
 ///
-/// Chosen: a slope of fewer says nothing.
+/// Chosen: with fewer packets, the slope says nothing.
 const LEAST_PACKETS: f64 = 5.0;
 
-/// What distinguishes the paper from its programs.
+/// The differences between the paper and its programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DelayProfile {
-    /// What an interval is worth.
+    /// The utility of an interval.
     pub utility: Utility,
     /// Pairs of trials per decision.
     pub pairs: usize,
-    /// How confidence grows.
+    /// How the confidence grows.
     pub amplifier: Amplifier,
-    /// How far a change may go.
+    /// The largest change of the rate.
     pub boundary: Boundary,
     /// The smallest change.
     pub least_step_mbps: f64,
@@ -194,15 +195,15 @@ pub struct Vivace {
     stride: Stride,
     /// The rate around which it learns.
     rate_mbps: f64,
-    /// What that rate was last found to be worth.
+    /// The last utility found for that rate.
     utility: f64,
     decision: u32,
 }
 
-/// Where the learner is.
+/// The phase of the learner.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// Doubling.
+    /// Doubling the rate.
     Starting {
         start: Start,
         /// Whether the last fall of utility may have been noise.
@@ -236,7 +237,7 @@ impl Vivace {
     fn follow(&mut self, from: Point, gradient: f64, path: &PathView) -> bool {
         let change = self.stride.next(from.rate_mbps, gradient);
         let rate_mbps = self.bounded(from.rate_mbps + change, path);
-        // At an end of what may be sent there is nowhere to go.
+        // At the limit of what may be sent, no further move is possible.
         if (rate_mbps - from.rate_mbps).abs() < 1e-9 {
             self.stride.reset();
             return self.probe(from);
@@ -248,7 +249,7 @@ impl Vivace {
         true
     }
 
-    /// A utility in the start phase that is below the best one.
+    /// Handles a utility in the start phase that is below the best one.
     ///
     /// Source: Dong et al., PCC Vivace, NSDI 2018, §4.3 (double check of noise in latency)
     fn doubt(&mut self, report: &Report, best: Point) -> bool {

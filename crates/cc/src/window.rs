@@ -1,4 +1,4 @@
-//! What all window-based schemes share: where the window begins, one reduction per episode of loss or marks, idleness.
+//! What all window-based schemes share: the first window, one reduction per episode of loss or marks, idle times.
 
 mod recovery;
 
@@ -14,12 +14,12 @@ pub use recovery::{Kind, Recovery};
 ///
 /// Source: RFC 6928 §2
 ///
-/// Differs: the bound of 14,600 bytes counts segments of 1,460; ours counts whole packets of 1,500.
+/// Differs: the RFC's bound of 14,600 bytes counts segments of 1,460 bytes; ours counts whole packets of 1,500 bytes.
 pub fn initial_window(mss: Bytes) -> Bytes {
     Bytes((10 * mss.0).min((2 * mss.0).max(15_000)))
 }
 
-/// Notices that a sender begins again after a pause so long that its window says nothing about the path any more.
+/// Notices when a sender begins again after such a long pause that its window says nothing about the path any more.
 ///
 /// Source: RFC 5681 §4.1
 #[derive(Clone, Copy, Debug)]
@@ -36,14 +36,14 @@ impl Default for Idle {
 }
 
 impl Idle {
-    /// Keeps the retransmission timeout.
+    /// Updates the retransmission timeout.
     ///
     /// Source: RFC 6298 §2.3, §2.4
     pub fn on_ack(&mut self, ack: &Ack<'_>) {
         self.timeout = Duration::from_secs(1).max(ack.rtt.smoothed + ack.rtt.variation * 4);
     }
 
-    /// How long the sender had been idle, if longer than the timeout, with nothing in flight.
+    /// How long the sender was idle with nothing in flight, if that is longer than the timeout.
     pub fn on_sent(&mut self, sent: &Sent) -> Option<Duration> {
         let pause = sent.now - self.last_sent;
         self.last_sent = sent.now;

@@ -1,4 +1,4 @@
-//! Stories of BBR over one bottleneck: conditions → run → check.
+//! Tests of BBR over one bottleneck: conditions → run → check.
 
 mod plan;
 
@@ -19,7 +19,7 @@ fn value(plan: &Plan, flow: usize, name: &str) -> f64 {
     inspect.values.iter().find(|(known, _)| *known == name).expect(name).1
 }
 
-/// Runs for `span`; every state that was seen, in order.
+/// Runs for `span`. Returns every state that was seen, in order.
 fn states(plan: &mut Plan, flow: usize, span: Duration) -> Vec<&'static str> {
     let end = plan.now() + span;
     let mut seen = vec![plan.inspect(flow).state];
@@ -41,8 +41,8 @@ fn it_finds_the_bandwidth_and_drains_what_the_search_queued() {
     plan.forget();
     plan.run_for(4 * SECOND);
     let seen = plan.seen(flow);
-    assert!(seen.utilization > 0.96, "the wire is used: {seen:?}");
-    assert!(seen.queueing_delay_mean_ms < 10.0, "without a standing queue: {seen:?}");
+    assert!(seen.utilization > 0.96, "the link is used: {seen:?}");
+    assert!(seen.queueing_delay_mean_ms < 10.0, "there is no standing queue: {seen:?}");
     let (btlbw, rtprop) = (value(&plan, flow, "btlbw_mbps"), value(&plan, flow, "rtprop_ms"));
     assert!((btlbw / 50.0 - 1.0).abs() < 0.03, "{btlbw}");
     assert!((40.0..42.0).contains(&rtprop), "{rtprop}");
@@ -53,7 +53,7 @@ fn rtprop_is_looked_for_when_it_has_not_been_seen_for_ten_seconds() {
     let mut plan = Plan::new(wire(20.0, 1_000_000));
     let flow = plan.start("bbr");
     plan.run_for(2 * SECOND);
-    // A packet takes 4.8 ms now instead of 0.6: the old RTprop is never seen again.
+    // A packet now takes 4.8 ms instead of 0.6, so the old RTprop never occurs again.
     plan.rate_from(plan.now() + Duration::from_millis(1), Rate::from_mbps(2.5));
     let seen = states(&mut plan, flow, 14 * SECOND);
     assert!(seen.contains(&"ProbeRTT"), "{seen:?}");
@@ -108,12 +108,12 @@ fn an_application_that_pauses_does_not_lower_the_bandwidth() {
         plan.run_for(Duration::from_millis(20));
     }
     let btlbw = value(&plan, flow, "btlbw_mbps");
-    assert!(btlbw > 35.0, "a slow application says nothing of the path: {btlbw}");
+    assert!(btlbw > 35.0, "a slow application does not lower BtlBw: {btlbw}");
     plan.offer(flow, Bytes(20_000_000));
     plan.run_for(Duration::from_millis(45));
     plan.forget();
     plan.run_for(Duration::from_millis(400));
-    assert!(plan.seen(flow).utilization > 0.85, "the rate is there at once: {:?}", plan.seen(flow));
+    assert!(plan.seen(flow).utilization > 0.85, "the full rate is used at once: {:?}", plan.seen(flow));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Stories of BBRv3 over one bottleneck: conditions → run → check. Those of the draft's appendix name their section.
+//! Tests of BBRv3 over one bottleneck: conditions → run → check. Those from the draft's appendix name their section.
 
 mod plan;
 
@@ -26,7 +26,7 @@ fn pace(plan: &Plan, flow: usize) -> f64 {
     plan.control(flow).pacing_rate.unwrap().as_mbps()
 }
 
-/// Runs until `flow` is in `state`; how long that took.
+/// Runs until `flow` is in `state`. Returns how long that took.
 fn until(plan: &mut Plan, flow: usize, state: &str) -> Duration {
     let began = plan.now();
     while plan.inspect(flow).state != state {
@@ -40,18 +40,18 @@ fn until(plan: &mut Plan, flow: usize, state: &str) -> Duration {
     plan.now() - began
 }
 
-/// A phase that a flow went through.
+/// A phase of a flow.
 struct Seen {
     state: &'static str,
     lasted: Duration,
-    /// Pacing rate by the bandwidth known, in the middle of it.
+    /// Pacing rate divided by the known bandwidth, in the middle of the phase.
     gain: f64,
-    /// Window at its end.
+    /// Window at the end of the phase.
     cwnd: Bytes,
     longterm: f64,
 }
 
-/// Runs for `span`; the phases that were gone through, the first and the last cut off.
+/// Runs for `span`. Returns the phases of that time without the first and the last, which are incomplete.
 fn phases(plan: &mut Plan, flow: usize, span: Duration) -> Vec<Seen> {
     let end = plan.now() + span;
     let mut seen: Vec<Seen> = vec![];
@@ -93,9 +93,16 @@ fn startup_ends_three_rounds_after_the_rate_stops_growing_and_drain_empties_the_
             }
         }
         let waited = plan.now() - full.expect("Startup finds the bandwidth");
-        assert!((2 * ROUND..8 * ROUND).contains(&waited), "three rounds of a growing RTT: {waited:?}");
+        assert!(
+            (2 * ROUND..8 * ROUND).contains(&waited),
+            "Startup waits three rounds of a growing RTT: {waited:?}"
+        );
         assert_eq!(plan.inspect(flow).state, "Drain");
-        assert!(plan.queued() > Bytes(80_000), "the window of two BDPs queued one: {:?}", plan.queued());
+        assert!(
+            plan.queued() > Bytes(80_000),
+            "the window of two BDPs put one into the queue: {:?}",
+            plan.queued()
+        );
         assert!(
             (pace(&plan, flow) / 20.0 - 0.99 * gain).abs() < 0.01,
             "{scheme} drains at {}",
@@ -105,7 +112,10 @@ fn startup_ends_three_rounds_after_the_rate_stops_growing_and_drain_empties_the_
         assert!(plan.sender(flow).inflight() <= Bytes(101_500), "{:?}", plan.sender(flow).inflight());
         plan.run_for(2 * ROUND);
         assert!(plan.queued() < Bytes(6_000), "the queue is gone: {:?}", plan.queued());
-        assert!(value(&plan, flow, "inflight_longterm_bytes").is_nan(), "nothing was lost, nothing is bound");
+        assert!(
+            value(&plan, flow, "inflight_longterm_bytes").is_nan(),
+            "nothing was lost, so there is no bound"
+        );
         let seen = utilization(&mut plan, flow, 4 * SECOND);
         assert!(seen > 0.96, "{scheme} uses {seen} of the wire");
     }
@@ -118,10 +128,13 @@ fn startup_ends_earlier_where_a_round_loses_two_percent_in_six_places() {
     let plateau = until(&mut deep, flow, "Drain");
     let mut shallow = Plan::new(wire(20.0, 25_000));
     let flow = shallow.start("bbr3");
-    assert!(until(&mut shallow, flow, "Drain") + ROUND < plateau, "loss says it before the plateau does");
+    assert!(
+        until(&mut shallow, flow, "Drain") + ROUND < plateau,
+        "loss ends Startup before the plateau does"
+    );
     let bound = value(&shallow, flow, "inflight_longterm_bytes");
-    assert!((99_000.0..150_000.0).contains(&bound), "what was delivered in a round is safe: {bound}");
-    // One packet is an accident.
+    assert!((99_000.0..150_000.0).contains(&bound), "the bound is what was delivered in a round: {bound}");
+    // The loss of one packet does not count.
     let mut plan = Plan::new(wire(200.0, 10_000_000));
     let flow = plan.start("bbr3");
     for _ in 0..4 {
@@ -134,7 +147,7 @@ fn startup_ends_earlier_where_a_round_loses_two_percent_in_six_places() {
 
 #[test]
 fn drain_ends_after_three_rounds_where_the_bandwidth_was_overestimated() {
-    // Appendix A.4. The program waits for the queue, however long that takes.
+    // Appendix A.4. The program waits until the queue is gone, however long that takes.
     let lasts = |scheme| {
         let mut plan = Plan::new(wire(20.0, 1_000_000));
         let flow = plan.start(scheme);
@@ -148,10 +161,10 @@ fn drain_ends_after_three_rounds_where_the_bandwidth_was_overestimated() {
     };
     let (draft, inflight, next) = lasts("bbr3");
     assert_eq!(next, "ProbeBW_DOWN");
-    assert!(inflight > Bytes(110_000), "more than the BDP is left, but probing will tell: {inflight:?}");
-    assert!(draft < 2 * SECOND, "rounds of 320 ms: {draft:?}");
+    assert!(inflight > Bytes(110_000), "more than the BDP is still in flight: {inflight:?}");
+    assert!(draft < 2 * SECOND, "Drain ends after three rounds of 320 ms: {draft:?}");
     let (google, _, next) = lasts("bbr3@google");
-    assert!(google > 3 * SECOND && next == "ProbeRTT", "nothing but ProbeRTT ends it: {google:?}");
+    assert!(google > 3 * SECOND && next == "ProbeRTT", "only ProbeRTT ends Drain: {google:?}");
 }
 
 #[test]
@@ -160,7 +173,7 @@ fn a_cycle_goes_down_cruises_refills_and_probes_up() {
     let flow = plan.start("bbr3");
     until(&mut plan, flow, "ProbeBW_REFILL");
     let seen = phases(&mut plan, flow, 60 * SECOND);
-    // ProbeRTT cuts most cycles short; the first whole cycle without it is looked at.
+    // ProbeRTT cuts most cycles short. The test uses the first whole cycle without it.
     let cycle = seen
         .windows(5)
         .find(|cycle| cycle[0].state == "ProbeBW_UP" && cycle[4].state == "ProbeBW_UP")
@@ -175,23 +188,27 @@ fn a_cycle_goes_down_cruises_refills_and_probes_up() {
     }
     assert!(
         (3 * ROUND..6 * ROUND).contains(&up.lasted),
-        "three rounds without growth end it: {:?}",
+        "three rounds without growth end ProbeBW_UP: {:?}",
         up.lasted
     );
-    assert!((ROUND..ROUND * 3 / 2).contains(&refill.lasted), "a round refills: {:?}", refill.lasted);
+    assert!(
+        (ROUND..ROUND * 3 / 2).contains(&refill.lasted),
+        "ProbeBW_REFILL lasts a round: {:?}",
+        refill.lasted
+    );
     let wait = down.lasted + cruise.lasted;
     assert!(
         (2 * SECOND..3 * SECOND + ROUND).contains(&wait),
-        "two to three seconds between probes: {wait:?}"
+        "there are two to three seconds between probes: {wait:?}"
     );
     let bdp = 250_000.0;
-    assert!((up.cwnd.0 as f64 / bdp - 2.25).abs() < 0.1, "room to probe: {:?}", up.cwnd);
+    assert!((up.cwnd.0 as f64 / bdp - 2.25).abs() < 0.1, "the window has room to probe: {:?}", up.cwnd);
     assert!((cruise.cwnd.0 as f64 / bdp - 2.0).abs() < 0.1, "{:?}", cruise.cwnd);
 }
 
 #[test]
 fn a_small_window_probes_as_often_as_reno_would() {
-    // Ten packets in flight: Reno would lose something every ten rounds.
+    // Ten packets are in flight. Reno would lose something every ten rounds.
     let mut plan = Plan::new(wire(3.0, 200_000));
     let flow = plan.start("bbr3");
     plan.run_for(2 * SECOND);
@@ -203,7 +220,10 @@ fn a_small_window_probes_as_often_as_reno_would() {
         .collect();
     assert!(waits.len() > 10, "{} probes", waits.len());
     let longest = waits.iter().max().unwrap();
-    assert!((8 * ROUND..20 * ROUND).contains(longest), "as many rounds as packets: {longest:?}");
+    assert!(
+        (8 * ROUND..20 * ROUND).contains(longest),
+        "a cycle has as many rounds as there are packets in flight: {longest:?}"
+    );
 }
 
 #[test]
@@ -214,7 +234,10 @@ fn a_probe_that_loses_too_much_bounds_what_is_in_flight_and_leaves_headroom() {
     until(&mut plan, flow, "ProbeBW_UP");
     until(&mut plan, flow, "ProbeBW_DOWN");
     let bound = value(&plan, flow, "inflight_longterm_bytes");
-    assert!((140_000.0..156_000.0).contains(&bound), "what the path and its queue hold: {bound}");
+    assert!(
+        (140_000.0..156_000.0).contains(&bound),
+        "the bound is what the path and its queue hold: {bound}"
+    );
     let seen = phases(&mut plan, flow, 20 * SECOND);
     for phase in &seen {
         let most = match phase.state {
@@ -247,9 +270,12 @@ fn after_a_probe_that_went_too_high_the_next_one_is_a_precaution() {
         touches
     };
     let touches = in_a_row("bbr3");
-    assert!(touches.len() >= 3, "a probe that touched the bound unharmed is followed by one that goes on");
-    assert!(touches.iter().all(|down| *down < 3 * ROUND), "as soon as its ACKs are in: {touches:?}");
-    assert_eq!(in_a_row("bbr3:precaution=off").len(), 0, "without precaution every probe goes on");
+    assert!(touches.len() >= 3, "if a probe reaches the bound without loss, another one follows and goes on");
+    assert!(
+        touches.iter().all(|down| *down < 3 * ROUND),
+        "the next probe begins as soon as the ACKs of the last one are in: {touches:?}"
+    );
+    assert_eq!(in_a_row("bbr3:precaution=off").len(), 0, "without precaution, every probe goes on");
 }
 
 #[test]
@@ -268,13 +294,13 @@ fn loss_between_probes_slows_down_by_no_more_than_three_tenths_a_round_until_the
     let inflight = value(&plan, flow, "inflight_shortterm_bytes");
     assert!((0.3 * 20.0..19.0).contains(&bw), "{bw} Mbit/s");
     assert!(inflight < before.0 as f64 && inflight > 0.3 * before.0 as f64, "{inflight} of {before:?}");
-    assert!(pace(&plan, flow) <= bw, "what is sent is what gets through");
-    assert!(value(&plan, flow, "btlbw_mbps") > 19.5, "what the path can do is not forgotten");
-    assert!(value(&plan, flow, "inflight_longterm_bytes").is_nan(), "it was no probe that lost");
+    assert!(pace(&plan, flow) <= bw, "the pacing rate is no more than the path delivers");
+    assert!(value(&plan, flow, "btlbw_mbps") > 19.5, "the maximum bandwidth is not forgotten");
+    assert!(value(&plan, flow, "inflight_longterm_bytes").is_nan(), "the losses were not those of a probe");
     until(&mut plan, flow, "ProbeBW_REFILL");
     assert!(
         value(&plan, flow, "bw_shortterm_mbps").is_nan() && pace(&plan, flow) > 19.0,
-        "a probe begins anew"
+        "a probe resets the short-term bound"
     );
 }
 
@@ -288,10 +314,13 @@ fn half_of_the_bdp_is_in_flight_for_a_fifth_of_a_second_every_five_seconds() {
     for _ in 0..3 {
         plan.run_for(ROUND * 2);
         let inflight = plan.sender(flow).inflight();
-        assert!((45_000..=51_500).contains(&inflight.0), "half of 100,000 bytes: {inflight:?}");
+        assert!((45_000..=51_500).contains(&inflight.0), "half of 100,000 bytes is in flight: {inflight:?}");
         assert_eq!(plan.queued().0 / MSS.0, 0, "nothing waits");
         let more = until(&mut plan, flow, "ProbeBW_CRUISE");
-        assert!((120 * MS..200 * MS).contains(&more), "200 ms from when half was reached: {more:?}");
+        assert!(
+            (120 * MS..200 * MS).contains(&more),
+            "ProbeRTT lasts 200 ms after half was reached: {more:?}"
+        );
         assert!(
             plan.control(flow).cwnd > Bytes(190_000),
             "the window is restored: {:?}",
@@ -307,10 +336,10 @@ fn a_propagation_time_that_grew_is_believed_after_ten_seconds() {
     let mut plan = Plan::new(wire(20.0, 1_000_000));
     let flow = plan.start("bbr3");
     plan.run_for(2 * SECOND);
-    // A packet takes 1.2 ms instead of 0.6: 40.6 ms are never seen again.
+    // A packet takes 1.2 ms instead of 0.6, so 40.6 ms never occur again.
     plan.rate_from(plan.now() + MS, Rate::from_mbps(10.0));
     plan.run_for(7 * SECOND);
-    assert!(value(&plan, flow, "rtprop_ms") < 41.0, "one ProbeRTT is no proof");
+    assert!(value(&plan, flow, "rtprop_ms") < 41.0, "one ProbeRTT is not enough");
     plan.run_for(13 * SECOND);
     let rtprop = value(&plan, flow, "rtprop_ms");
     assert!((41.1..42.0).contains(&rtprop), "{rtprop}");
@@ -324,10 +353,13 @@ fn an_idle_application_has_drained_the_queue_already() {
     let flow = plan.start_with("bbr3", Backlog::Limited(Bytes(3_000_000)));
     plan.run_for(12 * SECOND);
     plan.offer(flow, Bytes(10_000_000));
-    assert!(pace(&plan, flow) < 20.0, "it begins at the bandwidth that it knew");
+    assert!(pace(&plan, flow) < 20.0, "the flow begins at the known bandwidth");
     let seen = phases(&mut plan, flow, 2 * SECOND);
-    assert!(seen.iter().all(|phase| phase.state != "ProbeRTT"), "no need to hold back after 10 s of silence");
-    assert!(utilization(&mut plan, flow, SECOND) > 0.9, "the rate is there at once");
+    assert!(
+        seen.iter().all(|phase| phase.state != "ProbeRTT"),
+        "no ProbeRTT is needed after 10 s of silence"
+    );
+    assert!(utilization(&mut plan, flow, SECOND) > 0.9, "the full rate is used at once");
 }
 
 #[test]
@@ -339,7 +371,7 @@ fn an_application_that_sends_little_neither_ends_startup_nor_lowers_the_bandwidt
         plan.offer(flow, MSS);
         plan.run_for(20 * MS);
     }
-    assert_eq!(plan.inspect(flow).state, "Startup", "what was never tried is not known");
+    assert_eq!(plan.inspect(flow).state, "Startup", "the flow has not searched for the bandwidth yet");
     plan.offer(flow, Bytes(12_000_000));
     plan.run_for(3 * SECOND);
     for _ in 0..250 {
@@ -347,7 +379,7 @@ fn an_application_that_sends_little_neither_ends_startup_nor_lowers_the_bandwidt
         plan.run_for(20 * MS);
     }
     let btlbw = value(&plan, flow, "btlbw_mbps");
-    assert!(btlbw > 38.0, "a slow application says nothing of the path: {btlbw}");
+    assert!(btlbw > 38.0, "a slow application does not lower the bandwidth: {btlbw}");
 }
 
 #[test]
@@ -367,7 +399,7 @@ fn ten_times_the_bandwidth_is_found_in_a_few_probes_and_its_loss_forgotten_in_tw
         plan.run_for(10 * MS);
         least = pace(&plan, flow).min(least);
     }
-    assert!(least < 40.0, "losses slow it down long before: {least}");
+    assert!(least < 40.0, "losses slow the flow down long before: {least}");
     plan.run_for(16 * SECOND);
     let btlbw = value(&plan, flow, "btlbw_mbps");
     assert!((9.5..11.0).contains(&btlbw), "{btlbw} of 10 Mbit/s");
@@ -414,8 +446,8 @@ fn marks_bound_what_is_in_flight_where_they_are_asked_for() {
         startup + ROUND / 2 < deaf_startup,
         "two rounds of marks end Startup: {startup:?} of {deaf_startup:?}"
     );
-    assert!((100_000.0..135_000.0).contains(&longterm), "probes end at the marks: {longterm}");
-    assert!(none.is_nan(), "who does not ask is not marked");
+    assert!((100_000.0..135_000.0).contains(&longterm), "marks end the probes: {longterm}");
+    assert!(none.is_nan(), "a flow without ECN is not marked");
     assert!(on.queueing_delay_p95_ms < 0.7 * off.queueing_delay_p95_ms, "{on:?} against {off:?}");
     assert!(on.utilization > 0.94, "{on:?}");
     assert!((0.0..0.3).contains(&alpha), "few packets are marked: {alpha}");
@@ -428,7 +460,7 @@ fn marks_between_probes_lower_what_is_in_flight_by_a_third_of_the_part_marked() 
     let flow = plan.start("bbr3:ecn=on");
     until(&mut plan, flow, "ProbeBW_CRUISE");
     plan.run_for(SECOND);
-    // Another takes half of the wire, and a queue grows.
+    // Another flow takes half of the link, and a queue grows.
     plan.start("cbr:rate_mbps=10");
     let mut bounds = vec![];
     for _ in 0..10 {
@@ -441,9 +473,9 @@ fn marks_between_probes_lower_what_is_in_flight_by_a_third_of_the_part_marked() 
     assert!(bounds.len() >= 3, "every round with marks lowers the bound: {bounds:?}");
     for pair in bounds.windows(2) {
         let kept = pair[1] / pair[0];
-        assert!((0.66..1.0).contains(&kept), "by at most a third: {bounds:?}");
+        assert!((0.66..1.0).contains(&kept), "a round lowers the bound by at most a third: {bounds:?}");
     }
-    assert!(value(&plan, flow, "bw_shortterm_mbps").is_nan(), "marks say nothing of the bandwidth");
+    assert!(value(&plan, flow, "bw_shortterm_mbps").is_nan(), "marks do not bound the bandwidth");
 }
 
 fn shares(plan: &mut Plan, flows: [usize; 2], span: Duration) -> [f64; 2] {
@@ -490,9 +522,9 @@ fn an_outage_leaves_one_packet_and_the_rate_comes_back() {
     while plan.cwnd_packets(flow) < 5.0 {
         plan.run_for(MS);
     }
-    // Half of the BDP, since ProbeRTT is due after five seconds.
+    // The window is half of the BDP, since ProbeRTT is due after five seconds.
     let cwnd = plan.cwnd_packets(flow);
-    assert!((33.0..35.0).contains(&cwnd), "what was known before is known again, at once: {cwnd}");
+    assert!((33.0..35.0).contains(&cwnd), "the old model is used again at once: {cwnd}");
     plan.run_for(3 * SECOND);
     let used = utilization(&mut plan, flow, 5 * SECOND);
     assert!(used > 0.9, "{used}");

@@ -1,7 +1,8 @@
-//! Stories of BISCAY: conditions → run → check.
+//! Tests of BISCAY: conditions → run → check.
 //!
-//! On an uplink all flows leave one device, whose modem says what it was granted: all that the cell could have granted
-//! ([`Modem::Saturated`], the paper's traces), or what was asked for and given ([`Modem::Granted`], any real cell).
+//! On an uplink, all flows leave one device, whose modem reports its grants. It reports either all that the cell
+//! could have granted ([`Modem::Saturated`], the paper's traces), or what was requested and granted
+//! ([`Modem::Granted`], any real cell).
 
 mod plan;
 
@@ -18,7 +19,7 @@ fn uplink(modem: Modem) -> Plan {
     Plan::new(Conditions { uplink: Some(modem), buffer: Bytes(3_000_000), ..Conditions::default() })
 }
 
-/// The bottleneck wanders between 5 and 35 Mbit/s, a step every 50 ms.
+/// The bottleneck's rate moves at random between 5 and 35 Mbit/s, a step every 50 ms.
 fn wander(plan: &mut Plan, seconds: u64) {
     let mut rng = Streams::new(7).stream("wander");
     let mut mbps = 20.0;
@@ -28,7 +29,7 @@ fn wander(plan: &mut Plan, seconds: u64) {
     }
 }
 
-/// What one flow gets of a wandering uplink in 30 s.
+/// What one flow gets in 30 s of an uplink with a random rate.
 fn wandering(scheme: &str, modem: Modem) -> Seen {
     let mut plan = uplink(modem);
     wander(&mut plan, 30);
@@ -37,7 +38,7 @@ fn wandering(scheme: &str, modem: Modem) -> Seen {
     plan.seen(flow)
 }
 
-/// What the flow gets in the next `millis`.
+/// What the flow gets in the next `millis` ms.
 fn next(plan: &mut Plan, flow: usize, millis: u64) -> Seen {
     plan.forget();
     plan.run_for(Duration::from_millis(millis));
@@ -53,7 +54,7 @@ fn value(plan: &Plan, flow: usize, name: &str) -> f64 {
     plan.inspect(flow).values.iter().find(|(known, _)| *known == name).expect("a value of BISCAY").1
 }
 
-/// The states of the next `millis`, each with the ms in which it began.
+/// The states in the next `millis` ms, each with the ms at which it began.
 fn states(plan: &mut Plan, flow: usize, millis: u64) -> Vec<(u64, &'static str)> {
     let mut seen = vec![(0, state(plan, flow))];
     for at in (10..=millis).step_by(10) {
@@ -79,9 +80,9 @@ fn by_the_text_startup_ends_with_the_first_bandwidth_which_slow_start_has_not_sh
     assert!((100..=150).contains(&states[1].0), "the MAC's first summary comes after 100 ms: {states:?}");
     assert_eq!(
         states[1].1, "Fallback",
-        "what is above the end-to-end bandwidth is a wired bottleneck: {states:?}"
+        "a cell above the end-to-end bandwidth counts as a wired bottleneck: {states:?}"
     );
-    assert_eq!(states[2].1, "Biscay", "until BBR has found as much: {states:?}");
+    assert_eq!(states[2].1, "Biscay", "it returns once BBR has found the same bandwidth: {states:?}");
 }
 
 #[test]
@@ -91,9 +92,12 @@ fn by_the_text_the_window_is_the_bandwidth_times_the_least_round_trip_time() {
     plan.run_for(Duration::from_secs(3));
     let seen = next(&mut plan, flow, 2_000);
     assert_eq!(state(&plan, flow), "Biscay");
-    // 20 Mbit/s · 40.6 ms: the least RTT has the transmission of a packet in it.
+    // 20 Mbit/s · 40.6 ms: the least RTT contains the transmission of a packet.
     assert_eq!(plan.control(flow).cwnd, Bytes(101_500));
-    assert!(seen.utilization > 0.98 && seen.queueing_delay_p95_ms < 0.5, "full and empty: {seen:?}");
+    assert!(
+        seen.utilization > 0.98 && seen.queueing_delay_p95_ms < 0.5,
+        "the link is full and the queue is empty: {seen:?}"
+    );
 }
 
 #[test]
@@ -111,13 +115,13 @@ fn startup_fills_a_cell_that_grants_only_what_is_asked_for() {
 #[test]
 fn by_the_text_a_window_of_grants_asks_for_less_and_less_and_ours_does_not() {
     let text = wandering("biscay@paper", Modem::Granted);
-    assert!(text.utilization < 0.2, "grants say what was asked for: {text:?}");
+    assert!(text.utilization < 0.2, "the grants only show what was requested: {text:?}");
     let ours = wandering("biscay", Modem::Granted);
     assert!(ours.utilization > 0.95, "{ours:?}");
     let saturated = wandering("biscay", Modem::Saturated);
     assert!(
         (ours.throughput.as_mbps() / saturated.throughput.as_mbps() - 1.0).abs() < 0.02,
-        "hardly less than if the modem said what the cell could have granted: {saturated:?}"
+        "the flow gets nearly as much as if the modem reported all that the cell could have granted: {saturated:?}"
     );
     let bbr = wandering("bbr", Modem::Granted);
     assert!(ours.queueing_delay_mean_ms < 0.5 * bbr.queueing_delay_mean_ms, "against {bbr:?}");
@@ -133,13 +137,16 @@ fn a_cell_that_falls_is_obeyed_within_two_samples_and_one_that_rises_is_used() {
         plan.rate_from(plan.now(), Rate::from_mbps(5.0));
         plan.run_for(Duration::from_millis(250));
         let window = plan.control(flow).cwnd.0 as f64;
-        assert!(window < 0.5 * 100_000.0, "{modem:?}: a quarter of the bandwidth, and its extra: {window}");
+        assert!(
+            window < 0.5 * 100_000.0,
+            "{modem:?}: the window is a quarter of the bandwidth plus the extra: {window}"
+        );
         plan.run_for(Duration::from_millis(1_000));
         assert!(next(&mut plan, flow, 500).queueing_delay_mean_ms < 20.0, "{modem:?}");
         plan.rate_from(plan.now(), Rate::from_mbps(20.0));
         plan.run_for(Duration::from_millis(1_500));
         let seen = next(&mut plan, flow, 500);
-        assert!(seen.utilization > 0.95, "{modem:?}: one that rises: {seen:?}");
+        assert!(seen.utilization > 0.95, "{modem:?}: a rise of the cell is used: {seen:?}");
     }
 }
 
@@ -150,7 +157,7 @@ fn transport_blocks_and_granted_bytes_agree() {
         let blocks = wandering("biscay:bandwidth=tbs:sample_ms=1", modem);
         let ratio = blocks.throughput.as_mbps() / bytes.throughput.as_mbps();
         assert!((ratio - 1.0).abs() < 0.02, "{modem:?}: {ratio}");
-        assert!(blocks.queueing_delay_p95_ms < bytes.queueing_delay_p95_ms, "the finer ones know sooner");
+        assert!(blocks.queueing_delay_p95_ms < bytes.queueing_delay_p95_ms, "the finer method is faster");
     }
 }
 
@@ -196,7 +203,7 @@ fn three_flows_of_a_device_share_in_every_second() {
         assert!(ours >= 0.99, "{modem:?}: {ours}");
         assert!(worst("biscay:split=proportional") >= 0.99, "flows that all want more end up equal");
         let (bbr, cubic) = (worst("bbr"), worst("cubic"));
-        assert!(bbr < 0.9 && cubic < 0.9, "others are fair over minutes only: {bbr}, {cubic}");
+        assert!(bbr < 0.9 && cubic < 0.9, "other schemes are fair only over minutes: {bbr}, {cubic}");
     }
 }
 
@@ -214,9 +221,12 @@ fn an_application_with_five_sockets_gets_no_more_than_one_with_one_if_applicatio
         (flows[..5].iter().map(&mut mbps).sum::<f64>(), mbps(&flows[5]))
     };
     let (many, one) = shares("equal");
-    assert!(many > 4.0 * one, "among flows: {many} and {one}");
+    assert!(many > 4.0 * one, "flows share equally: {many} and {one}");
     let (many, one) = shares("app");
-    assert!(many < 1.5 * one, "among applications, but for the extra of five windows: {many} and {one}");
+    assert!(
+        many < 1.5 * one,
+        "applications share equally, except for the extra of five windows: {many} and {one}"
+    );
 }
 
 #[test]
@@ -235,12 +245,15 @@ fn what_a_slow_application_leaves_goes_to_the_others_if_shares_follow_use() {
                 plan.run_for(Duration::from_millis(5));
             }
         }
-        assert!((plan.seen(slow).throughput.as_mbps() - 2.4).abs() < 0.1, "it has all it wants");
+        assert!(
+            (plan.seen(slow).throughput.as_mbps() - 2.4).abs() < 0.1,
+            "the slow application gets all that it needs"
+        );
         plan.seen(bulk).throughput.as_mbps()
     };
     let (equal, proportional) = (bulk("equal"), bulk("proportional"));
-    assert!(equal < 0.75 * 20.0, "half, and the window's extra: {equal}");
-    assert!(proportional > 0.85 * 17.6, "nearly all that is left: {proportional}");
+    assert!(equal < 0.75 * 20.0, "the other flow gets half plus the window's extra: {equal}");
+    assert!(proportional > 0.85 * 17.6, "the other flow gets nearly all that is left: {proportional}");
 }
 
 #[test]
@@ -256,11 +269,11 @@ fn a_wired_bottleneck_is_bbrs_until_it_is_gone() {
             assert_eq!(names, ["Biscay", "Fallback"], "{scheme}, {wired} Mbit/s: {there:?}");
             assert!(
                 there[1].0 < 2_700,
-                "{scheme}, {wired} Mbit/s: ten rounds, longer by the queue: {there:?}"
+                "{scheme}, {wired} Mbit/s: the switch takes ten rounds, which the queue makes longer: {there:?}"
             );
             let seen = next(&mut plan, flow, 1_000);
             assert!((seen.throughput.as_mbps() / wired - 1.0).abs() < 0.03, "{scheme}: {seen:?}");
-            assert!(seen.queueing_delay_mean_ms < 60.0, "{scheme}: BBR leaves little: {seen:?}");
+            assert!(seen.queueing_delay_mean_ms < 60.0, "{scheme}: BBR leaves a short queue: {seen:?}");
             plan.set_wired(None);
             let back = states(&mut plan, flow, 3_000);
             assert_eq!(back.last().expect("some").1, "Biscay", "{scheme}, from {wired} Mbit/s: {back:?}");
@@ -281,7 +294,7 @@ fn behind_a_cell_that_grants_what_is_asked_for_a_wired_bottleneck_gets_no_long_q
     assert!(seen.throughput.as_mbps() > 4.5 && seen.queueing_delay_mean_ms < 30.0, "{seen:?}");
     plan.set_wired(None);
     plan.run_for(Duration::from_secs(2));
-    assert!(next(&mut plan, flow, 2_000).utilization > 0.95, "and what comes free is taken");
+    assert!(next(&mut plan, flow, 2_000).utilization > 0.95, "the free capacity is used");
 }
 
 #[test]
@@ -361,7 +374,10 @@ fn an_advertised_window_keeps_an_unmodified_senders_queue_short() {
         assert!(throttled.utilization > 0.95, "{sender}: {throttled:?}");
     }
     let (fed, _) = downlink("biscay");
-    assert!(fed.utilization > 0.97 && fed.queueing_delay_p95_ms < 30.0, "fed back to its own stack: {fed:?}");
+    assert!(
+        fed.utilization > 0.97 && fed.queueing_delay_p95_ms < 30.0,
+        "with feedback to a BISCAY sender: {fed:?}"
+    );
 }
 
 #[test]
@@ -394,9 +410,9 @@ fn a_pause_of_the_application_is_no_lack_of_bandwidth() {
         next(&mut plan, flow, 500).utilization
     };
     let ours = after_a_pause("biscay");
-    assert!(ours > 0.9, "grants of a trickle are no measure of the cell: {ours}");
+    assert!(ours > 0.9, "the grants of a slow application do not show the cell's bandwidth: {ours}");
     let believing = after_a_pause("biscay:hold=off");
-    assert!(believing < 0.5 * ours, "believed, they are all that is asked for: {believing}");
+    assert!(believing < 0.5 * ours, "if those grants count, the flow asks for no more: {believing}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What every scheme promises, whatever happens to it.
+//! What every scheme guarantees, whatever happens to it.
 
 mod plan;
 
@@ -15,7 +15,7 @@ use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnt
 use plan::{Conditions, MSS, Plan};
 use proptest::prelude::*;
 
-/// Every choice, and with marks understood where a scheme can be made to.
+/// Every choice. Schemes that can use marks are also listed with marks.
 fn choices() -> Vec<String> {
     let marks = SCHEMES.iter().filter(|scheme| scheme.options.iter().any(|option| option.name == "ecn"));
     scheme::choices().into_iter().chain(marks.map(|scheme| format!("{}:ecn=on", scheme.name))).collect()
@@ -31,7 +31,7 @@ fn a_scheme_is_drawn_like_no_other_and_its_defaults_can_be_read() {
         }
         for option in scheme.options {
             let default = format!("{}:{}={}", scheme.name, option.name, option.default);
-            assert!(SchemeSpec::parse(&default).is_ok(), "`{default}` says nothing new");
+            assert!(SchemeSpec::parse(&default).is_ok(), "`{default}` is a valid choice");
             let nonsense = format!("{}:{}=nonsense", scheme.name, option.name);
             let refused = SchemeSpec::parse(&nonsense).expect_err("nonsense is refused").to_string();
             assert!(refused.contains(option.name) && refused.contains("give "), "`{nonsense}`: {refused}");
@@ -50,7 +50,7 @@ fn only_the_oracle_sees_what_no_transport_can_know() {
         let expected = match choice.split(['@', ':']).next().unwrap() {
             "oracle" => (Sees::Truth, Sees::Packets),
             "pbe" => (Sees::Packets, Sees::Device),
-            // From the device it steers what the device receives.
+            // It uses the receiving device to control what the device receives.
             "biscay" if choice.contains("window") => (Sees::Packets, Sees::DeviceOnly),
             "biscay" => (Sees::Device, Sees::Device),
             _ => (Sees::Packets, Sees::Packets),
@@ -71,7 +71,8 @@ fn memory_is_bounded_even_when_nothing_is_ever_acknowledged() {
             plan.run_for(Duration::from_secs(1));
             most = most.max(plan.sender(flow).remembered());
         }
-        // 60 Mbit/s, the fastest that ignores all feedback, over the seconds that a lost packet is remembered.
+        // 60 Mbit/s, the rate of the fastest scheme that ignores all feedback, times the seconds for which a lost
+        // packet is remembered.
         assert!(most < 25_000, "{choice} remembers {most} packets");
     }
 }
@@ -111,7 +112,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// A controller and its receiver half, fed with happenings that need not make sense together.
+/// A controller and its receiver half. They get events that need not make sense together.
 struct Victim {
     choice: String,
     controller: Box<dyn Controller>,
@@ -212,7 +213,7 @@ impl Victim {
         self.next_number += 1;
     }
 
-    /// The oldest packets in flight, at most so many.
+    /// The oldest packets in flight, at most `packets` of them.
     fn take(&mut self, packets: u64, sent: Time) -> (Vec<SentPacket>, Bytes) {
         let end = (self.oldest + packets).min(self.next_number);
         let taken: Vec<SentPacket> = (self.oldest..end)
@@ -324,7 +325,7 @@ impl Victim {
             }),
             layer: if active { BitLayer::Physical } else { BitLayer::Transport },
         };
-        // A device's own modem tells of its uplink, and of what waits there.
+        // A device's own modem reports its uplink, and what waits there.
         let mut uplink = RadioReport { dcis: vec![grant(own, 0, others)], ..report.clone() };
         uplink.dcis[0].direction = Direction::Uplink;
         if let Some(own) = &mut uplink.own {
@@ -348,20 +349,20 @@ impl Victim {
         if let Some(receiver) = &self.receiver {
             receiver.inspect(&mut inspect);
         }
-        assert!(!inspect.state.is_empty(), "{choice}: a state has a name");
+        assert!(!inspect.state.is_empty(), "{choice}: the state has a name");
         for (name, value) in &inspect.values {
-            assert!(!value.is_infinite(), "{choice}: `{name}` is infinite; what is unknown is NaN");
+            assert!(!value.is_infinite(), "{choice}: `{name}` is infinite; an unknown value is NaN");
         }
         let names: Vec<_> = inspect.values.iter().map(|(name, _)| *name).collect();
         let first = self.names.get_or_insert_with(|| names.clone());
-        assert_eq!(&names, first, "{choice}: the same names at every look");
+        assert_eq!(&names, first, "{choice}: the names of the values never change");
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever a controller is told, it keeps the contract.
+    /// Whatever events a controller gets, it keeps the contract.
     #[test]
     fn no_sequence_of_events_breaks_a_controller(happenings in prop::collection::vec(happening(), 1..400)) {
         for choice in choices() {
@@ -376,10 +377,10 @@ proptest! {
 }
 
 proptest! {
-    // Every case is minutes of virtual time for all schemes.
+    // Every case simulates minutes for all schemes.
     #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
-    /// Whatever the path does, a flow on it survives and goes on when the path is good again.
+    /// Whatever the path does, a flow on it survives and continues when the path is good again.
     #[test]
     fn no_path_kills_a_flow(
         seed in any::<u64>(),

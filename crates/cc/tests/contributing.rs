@@ -19,7 +19,7 @@ fn the_page_shows_this_very_file_and_it_is_short() {
     let shown = page.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next());
     let as_in_the_tree = file.replace("airpace_cc::", "crate::");
     assert_eq!(shown, Some(as_in_the_tree.as_str()), "the page and the file differ");
-    assert!(file.lines().count() < 60, "a controller of one's own fits on a page");
+    assert!(file.lines().count() < 60, "the example of a controller fits on a page");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Stories of Copa.
+//! Tests of Copa.
 
 mod plan;
 
@@ -12,7 +12,7 @@ const RTT: Duration = Duration::from_millis(40);
 /// Packets that fill the pipe of the default conditions.
 const BDP: f64 = 66.7;
 
-/// The queue in packets, looked at each millisecond over `span`.
+/// The queue in packets at each millisecond of `span`.
 fn queue_over(plan: &mut Plan, span: Duration) -> Vec<f64> {
     (0..span.as_millis())
         .map(|_| {
@@ -52,16 +52,16 @@ fn slow_start_ends_when_the_rate_exceeds_its_target() {
     let flow = plan.start("copa");
     while plan.inspect(flow).state == "SlowStart" {
         plan.run_for(Duration::from_millis(1));
-        assert!(plan.now() < Time::from_secs(1), "a queue has stood long before");
+        assert!(plan.now() < Time::from_secs(1), "a queue is there long before");
     }
     let (window, target) = (plan.cwnd_packets(flow), value(&plan, flow, "target_packets"));
     assert!(window > target, "{window} packets are more than the target of {target}");
-    // Half an RTT's least RTT shows a queue a round after it began to stand.
+    // The least RTT of half an RTT shows a queue one round after it began.
     assert!((BDP..4.0 * BDP).contains(&window), "slow start ends at {window} packets");
     plan.run_for(Duration::from_secs(1));
     plan.forget();
     plan.run_for(Duration::from_secs(1));
-    assert!(plan.seen(flow).queueing_delay_mean_ms < 5.0, "what slow start left in the queue is gone");
+    assert!(plan.seen(flow).queueing_delay_mean_ms < 5.0, "the queue of slow start is gone");
 }
 
 #[test]
@@ -79,7 +79,8 @@ fn by_default_one_over_delta_packets_wait_and_the_queue_empties_every_five_round
         assert!(seen.utilization > 0.96, "{scheme} uses {} of the link", seen.utilization);
         assert_eq!(seen.loss_rate, 0.0);
         assert_eq!(plan.inspect(flow).state, "Default");
-        // A fifth of the highest queue is as empty as Copa's own rule sees it from RTTs.
+        // A queue of less than a fifth of the highest one counts as empty. Copa's own rule, which uses RTTs, is as
+        // strict.
         let highest = queue.iter().copied().fold(0.0, f64::max);
         let rounds = 10_000 / 40;
         let emptied =
@@ -100,7 +101,10 @@ fn velocity_doubles_while_a_direction_lasts_and_rests_at_one_when_there() {
     while plan.cwnd_packets(flow) < 330.0 {
         plan.run_for(Duration::from_millis(1));
         highest = highest.max(value(&plan, flow, "velocity_steps"));
-        assert!(plan.now() - begin < Duration::from_secs(2), "at one step a round it would take six seconds");
+        assert!(
+            plan.now() - begin < Duration::from_secs(2),
+            "with one step per round, it would take six seconds"
+        );
     }
     assert!(highest >= 16.0, "the velocity rose to {highest}");
     plan.run_for(Duration::from_secs(5));
@@ -164,13 +168,25 @@ fn a_longer_route_is_a_queue_for_ten_seconds_and_then_the_new_least_rtt() {
     plan.forget();
     plan.run_for(Duration::from_secs(6));
     let seen = plan.seen(flow);
-    assert!(seen.utilization < 0.2, "40 ms of longer route look like a queue: it sends {}", seen.utilization);
+    assert!(
+        seen.utilization < 0.2,
+        "a route longer by 40 ms looks like a queue: the flow uses {}",
+        seen.utilization
+    );
     plan.run_for(Duration::from_secs(7));
     plan.forget();
     plan.run_for(Duration::from_secs(5));
-    assert_eq!(value(&plan, flow, "rtt_min_ms").round(), 81.0, "80 ms and a packet's transmission");
+    assert_eq!(
+        value(&plan, flow, "rtt_min_ms").round(),
+        81.0,
+        "RTTmin is 80 ms plus a packet's transmission"
+    );
     let seen = plan.seen(flow);
-    assert!(seen.utilization > 0.9, "with the old least RTT forgotten it sends {}", seen.utilization);
+    assert!(
+        seen.utilization > 0.9,
+        "once the old least RTT is forgotten, the flow uses {}",
+        seen.utilization
+    );
 }
 
 #[test]
@@ -214,10 +230,10 @@ fn the_program_cuts_its_window_where_a_third_is_lost() {
         plan.run_for(Duration::from_secs(5));
         plan.seen(flow).utilization
     };
-    assert!(utilization("copa@pantheon", 0.2) > 0.7, "a fifth is borne");
+    assert!(utilization("copa@pantheon", 0.2) > 0.7, "a loss of a fifth is accepted");
     let (cut, kept) =
         (utilization("copa@pantheon", 0.5), utilization("copa@pantheon:heavy_loss_percent=100", 0.5));
-    assert!(cut < 0.8 && kept > 0.9, "half is not: {cut}, where it would be {kept}");
+    assert!(cut < 0.8 && kept > 0.9, "a loss of half is not: {cut} instead of {kept}");
 }
 
 #[test]
@@ -228,11 +244,11 @@ fn the_program_probes_with_ten_packets_and_moves_after_nineteen_acks() {
     plan.run_for(Duration::ZERO);
     assert_eq!(plan.sender(flow).inflight(), Bytes(10 * MSS.0));
     plan.run_for(RTT + Duration::from_millis(8));
-    assert_eq!(plan.cwnd_packets(flow), 11.0, "while less than 11 are in flight");
+    assert_eq!(plan.cwnd_packets(flow), 11.0, "a packet leaves while fewer than 11 are in flight");
     assert_eq!(plan.control(flow).pacing_rate, None, "two rounds are for probing");
     plan.run_for(RTT);
     assert!(plan.cwnd_packets(flow) > 11.0);
-    let pace = plan.control(flow).pacing_rate.expect("and now it is paced").as_mbps();
+    let pace = plan.control(flow).pacing_rate.expect("then the flow is paced").as_mbps();
     let window = plan.cwnd_packets(flow) - 1.0;
     let expected = 2.0 * window * 0.012 / value(&plan, flow, "rtt_standing_ms") * 1e3;
     assert!((pace / expected - 1.0).abs() < 0.1, "at {pace}, two windows per RTT being {expected} Mbit/s");
@@ -247,7 +263,7 @@ fn after_an_outage_it_begins_anew() {
         plan.rate_from(plan.now(), Rate::ZERO);
         plan.rate_from(plan.now() + Duration::from_secs(3), Rate::from_mbps(20.0));
         plan.run_for(Duration::from_secs(2));
-        assert!(plan.cwnd_packets(flow) <= 10.0, "{scheme}: after seconds of silence it is a beginner");
+        assert!(plan.cwnd_packets(flow) <= 10.0, "{scheme}: after seconds of silence it starts again");
         plan.run_for(Duration::from_secs(3));
         plan.forget();
         plan.run_for(Duration::from_secs(5));

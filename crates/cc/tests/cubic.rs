@@ -1,4 +1,4 @@
-//! Stories of CUBIC.
+//! Tests of CUBIC.
 
 mod plan;
 
@@ -35,12 +35,16 @@ fn hystart_leaves_slow_start_before_the_queue_is_long() {
     let flow = plan.start("cubic");
     while plan.inspect(flow).state == "SlowStart" {
         plan.run_for(Duration::from_millis(1));
-        assert!(plan.now() < Time::from_secs(1), "the RTT has risen long before");
+        assert!(plan.now() < Time::from_secs(1), "the RTT rises long before");
     }
     assert_eq!(plan.inspect(flow).state, "ConservativeSlowStart");
-    // The bandwidth-delay product is 67 packets; the RTT tells of a window a round later, when it has doubled again.
+    // The bandwidth-delay product is 67 packets. The RTT shows a window one round later, when the window has doubled
+    // again.
     let noticed = plan.cwnd_packets(flow);
-    assert!((67.0..200.0).contains(&noticed), "the round after the pipe was full, not at {noticed}");
+    assert!(
+        (67.0..200.0).contains(&noticed),
+        "slow start ends in the round after the pipe was full, not at {noticed}"
+    );
     while plan.inspect(flow).state == "ConservativeSlowStart" {
         plan.run_for(Duration::from_millis(1));
     }
@@ -51,7 +55,7 @@ fn hystart_leaves_slow_start_before_the_queue_is_long() {
     );
     let factor = plan.cwnd_packets(flow) / noticed;
     assert!(factor < 3.1, "a quarter per round over five rounds makes a factor of three, not {factor}");
-    assert!(plan.seen(flow).loss_rate == 0.0, "and nothing was lost");
+    assert!(plan.seen(flow).loss_rate == 0.0, "nothing was lost");
 }
 
 #[test]
@@ -61,17 +65,21 @@ fn linux_leaves_slow_start_at_once_and_then_adds_a_twentieth_a_round_until_the_f
     while plan.inspect(flow).state == "SlowStart" {
         plan.run_for(Duration::from_millis(1));
     }
-    assert_eq!(plan.inspect(flow).state, "CongestionAvoidance", "the older HyStart makes no sure");
+    assert_eq!(
+        plan.inspect(flow).state,
+        "CongestionAvoidance",
+        "the older HyStart has no conservative phase"
+    );
     let left = plan.cwnd_packets(flow);
     assert!(
         (16.0..134.0).contains(&left),
-        "the train of ACKs told of 67 packets within the round, not at {left}"
+        "the train of ACKs ends slow start within the round, not at {left}"
     );
     plan.run_for(Duration::from_secs(2));
     let before = plan.cwnd_packets(flow);
     plan.run_for(Duration::from_secs(1));
     let added = plan.cwnd_packets(flow) - before;
-    // 1667 packets are acknowledged in a second, and each adds a twentieth of one, whatever the curve says.
+    // 1667 packets are acknowledged in a second, and each adds a twentieth of a packet, whatever the curve is.
     assert!((added - 83.3).abs() < 3.0, "{added} packets in a second");
 }
 
@@ -81,12 +89,12 @@ fn without_hystart_slow_start_goes_on_until_something_is_lost() {
     let flow = plan.start("cubic:hystart=off");
     plan.run_for(Duration::from_secs(1));
     assert_eq!(plan.inspect(flow).state, "SlowStart");
-    assert!(plan.cwnd_packets(flow) > 1_000.0, "one packet per ACK into a buffer without end");
+    assert!(plan.cwnd_packets(flow) > 1_000.0, "the window grows by one packet per ACK");
 }
 
 #[test]
 fn one_loss_costs_three_tenths_and_the_window_is_back_after_k_seconds() {
-    // At 100 Mbit/s and 100 ms the curve, not Reno, sets the pace.
+    // At 100 Mbit/s and 100 ms, the window follows the curve and not Reno.
     let rtt = Duration::from_millis(100);
     let mut plan = Plan::new(Conditions { rate: Rate::from_mbps(100.0), rtt, ..bufferbloat() });
     let flow = plan.start("cubic");
@@ -136,10 +144,13 @@ fn time_without_need_is_no_time_on_the_curve() {
         quiet.offer(flow_quiet, Bytes(3_000));
         quiet.run_for(Duration::from_millis(20));
     }
-    assert_eq!(quiet.cwnd_packets(flow_quiet), before, "a window that is not filled does not grow");
+    assert_eq!(quiet.cwnd_packets(flow_quiet), before, "the window grows only while it limits the sender");
     quiet.offer(flow_quiet, Bytes(2_000_000));
     quiet.run_for(Duration::from_millis(100));
-    assert!(quiet.cwnd_packets(flow_quiet) < before * 1.2, "nor does it jump when it is filled again");
+    assert!(
+        quiet.cwnd_packets(flow_quiet) < before * 1.2,
+        "the window does not jump when it is filled again"
+    );
 }
 
 #[test]
@@ -185,7 +196,7 @@ fn pacing_spreads_the_same_window() {
         plan.seen(flow).utilization
     };
     let (bursty, paced) = (utilization("cubic"), utilization("cubic:pacing=on"));
-    assert!(paced >= bursty, "a buffer of 20 packets suits a paced sender: {paced} against {bursty}");
+    assert!(paced >= bursty, "with a buffer of 20 packets, pacing helps: {paced} against {bursty}");
 }
 
 #[test]
@@ -202,7 +213,7 @@ fn marks_are_answered_as_a_loss_once_a_round_and_nothing_is_lost() {
         if after < before {
             assert!(
                 (0.65..0.75).contains(&(after / before)),
-                "a round of marks is one fall: {}",
+                "a round of marks reduces the window once: {}",
                 after / before
             );
             falls += 1;
@@ -211,13 +222,13 @@ fn marks_are_answered_as_a_loss_once_a_round_and_nothing_is_lost() {
     }
     let seen = plan.seen(flow);
     assert!(falls >= 2, "{falls} falls in 20 s");
-    assert_eq!(seen.loss_rate, 0.0, "a queue that marks in time need not drop");
+    assert_eq!(seen.loss_rate, 0.0, "a queue that marks in time does not drop");
     assert!(seen.utilization > 0.95 && seen.queueing_delay_p95_ms < 45.0, "{seen:?}");
     let mut plan = Plan::new(Conditions { buffer: Bytes(1_000_000), ..Conditions::default() });
     plan.mark_above(Duration::from_millis(40));
     let deaf = plan.start("cubic");
     plan.run_for(Duration::from_secs(20));
-    assert!(plan.seen(deaf).queueing_delay_p95_ms > 60.0, "who does not ask is not marked");
+    assert!(plan.seen(deaf).queueing_delay_p95_ms > 60.0, "a flow without ECN is not marked");
 }
 
 fn value(plan: &Plan, flow: usize, name: &str) -> f64 {

@@ -1,4 +1,4 @@
-//! Stories of LEDBAT.
+//! Tests of LEDBAT.
 
 mod plan;
 
@@ -51,14 +51,17 @@ fn it_begins_with_two_packets_and_gains_at_most_one_per_round() {
         let after = plan.cwnd_packets(flow);
         assert!(
             (0.5..=1.3).contains(&(after - before)),
-            "an empty queue is worth a packet, not {}",
+            "with an empty queue, the window grows by a packet, not {}",
             after - before
         );
         before = after;
     }
     let half = plan.start("ledbat:gain=0.5");
     plan.run_for(10 * RTT);
-    assert!((5.0..8.0).contains(&plan.cwnd_packets(half)), "or half of one, where the gain is a half");
+    assert!(
+        (5.0..8.0).contains(&plan.cwnd_packets(half)),
+        "with a gain of a half, it grows by half a packet"
+    );
 }
 
 #[test]
@@ -70,13 +73,13 @@ fn utp_calls_slow_start_what_ends_before_the_target_or_at_a_loss() {
     let window = plan.cwnd_packets(flow);
     assert!(
         (35.0..42.0).contains(&window),
-        "two packets a round, no more than afterwards, not {window} after twenty"
+        "slow start adds two packets a round, not {window} in twenty rounds"
     );
     while plan.inspect(flow).state == "SlowStart" {
         plan.run_for(Duration::from_millis(1));
-        assert!(plan.now() < Time::from_secs(20), "the queue is there in time");
+        assert!(plan.now() < Time::from_secs(20), "the queue grows within 20 s");
     }
-    assert!(value(&plan, flow, "queueing_delay_ms") > 90.0, "nine tenths of the target end it");
+    assert!(value(&plan, flow, "queueing_delay_ms") > 90.0, "nine tenths of the target end slow start");
     assert_eq!(plan.seen(flow).loss_rate, 0.0);
 }
 
@@ -94,21 +97,24 @@ fn utp_wins_two_packets_per_round_and_follows_the_target_from_both_sides() {
     let before = plan.cwnd_packets(flow);
     plan.run_for(20 * RTT);
     let per_round = (plan.cwnd_packets(flow) - before) / 20.0;
-    assert!((1.7..2.1).contains(&per_round), "3000 bytes per round, not {per_round} packets");
+    assert!(
+        (1.7..2.1).contains(&per_round),
+        "the window grows by 3000 bytes per round, not {per_round} packets"
+    );
     plan.rate_from(plan.now(), Rate::from_mbps(2.0));
     plan.run_for(Duration::from_secs(1));
-    assert!(plan.seen(flow).queueing_delay_p95_ms > 120.0, "a sudden queue is too long");
+    assert!(plan.seen(flow).queueing_delay_p95_ms > 120.0, "the queue is too long at first");
     plan.run_for(Duration::from_secs(20));
     plan.forget();
     plan.run_for(Duration::from_secs(20));
     let kept = plan.seen(flow).queueing_delay_mean_ms;
-    assert!((80.0..110.0).contains(&kept), "and then shrinks to the target: {kept} ms");
+    assert!((80.0..110.0).contains(&kept), "then it shrinks to the target: {kept} ms");
 }
 
 #[test]
 fn it_leaves_the_link_to_cubic_and_takes_it_back() {
     for scheme in ["ledbat", "ledbat@utp", "ledbat@plusplus"] {
-        // Half a second of buffer: CUBIC's queue is above the target nearly all the time.
+        // The buffer holds half a second. CUBIC's queue is above the target nearly all the time.
         let mut plan = Plan::new(Conditions { buffer: Bytes(1_250_000), ..Conditions::default() });
         let ledbat = plan.start(scheme);
         plan.run_for(Duration::from_secs(20));
@@ -117,7 +123,7 @@ fn it_leaves_the_link_to_cubic_and_takes_it_back() {
         plan.forget();
         plan.run_for(Duration::from_secs(30));
         let share = plan.seen(ledbat).utilization;
-        assert!(share < 0.05, "{scheme} keeps {share} of the link beside CUBIC");
+        assert!(share < 0.05, "{scheme} keeps {share} of the link with CUBIC");
         plan.stop(cubic);
         plan.run_for(Duration::from_secs(20));
         plan.forget();
@@ -145,7 +151,10 @@ fn a_latecomer_takes_the_first_ones_queue_for_the_path_and_the_link_from_it() {
         assert!(share > 0.8, "{scheme}: the latecomer has {share}, a known weakness of LEDBAT");
     }
     let share = share("ledbat@plusplus");
-    assert!((0.3..0.7).contains(&share), "slowdowns show LEDBAT++ the path: its latecomer has {share}");
+    assert!(
+        (0.3..0.7).contains(&share),
+        "slowdowns let LEDBAT++ measure the empty path: its latecomer has {share}"
+    );
 }
 
 #[test]
@@ -178,7 +187,7 @@ fn utp_halves_again_after_a_tenth_of_a_second() {
     let flow = plan.start("ledbat@utp");
     plan.run_for(Duration::from_secs(40));
     let before = plan.cwnd_packets(flow);
-    // Losses of a single round, which is 140 ms long: the first and the last are more than 100 ms apart.
+    // These are losses within a single round of 140 ms: the first and the last are more than 100 ms apart.
     for _ in 0..5 {
         plan.lose_next(flow);
         plan.run_for(Duration::from_millis(27));
@@ -219,12 +228,12 @@ fn a_longer_route_is_a_queue_until_the_base_delay_has_aged() {
     plan.forget();
     plan.run_for(Duration::from_secs(20));
     let share = plan.seen(flow).utilization;
-    assert!(share < 0.1, "20 ms more each way are twice the target: it uses {share}");
+    assert!(share < 0.1, "20 ms more each way is twice the target: the flow uses {share}");
     plan.run_for(Duration::from_secs(90));
     plan.forget();
     plan.run_for(Duration::from_secs(20));
     let share = plan.seen(flow).utilization;
-    assert!(share > 0.9, "after two minutes the longer route is the base: it uses {share}");
+    assert!(share > 0.9, "after two minutes the longer route is the base delay: the flow uses {share}");
 }
 
 #[test]
@@ -256,14 +265,14 @@ fn slowdowns_show_the_base_delay_for_a_tenth_of_the_time() {
         state = now;
     }
     assert!(begun >= 5, "{begun} slowdowns in two minutes");
-    assert_eq!(emptied, begun, "each leaves the queue empty");
+    assert_eq!(emptied, begun, "each slowdown empties the queue");
     let share = slow as f64 / 120_000.0;
-    assert!((0.08..0.12).contains(&share), "{share} of the time is spent on them");
+    assert!((0.08..0.12).contains(&share), "{share} of the time is spent on slowdowns");
 }
 
 #[test]
 fn plusplus_is_no_faster_than_reno_at_any_rtt() {
-    // 2 · 60 ms over the base: three parts at 40 ms, one at 120 ms, at most sixteen at 2 ms.
+    // 2 · 60 ms divided by the base: three parts at 40 ms, one at 120 ms, at most sixteen at 2 ms.
     for (rtt_ms, gain) in [(40, 1.0 / 3.0), (120, 1.0), (200, 1.0), (2, 1.0 / 16.0)] {
         let rtt = Duration::from_millis(rtt_ms);
         let mut plan = Plan::new(Conditions { rtt, ..bufferbloat() });
@@ -277,7 +286,7 @@ fn plusplus_is_no_faster_than_reno_at_any_rtt() {
     }
 }
 
-/// The windows of a flow whose receiver's clock is ahead by `offset`, over a path whose queue grows and shrinks.
+/// The windows of a flow over a path whose queue grows and shrinks. The receiver's clock is ahead by `offset`.
 fn windows(scheme: &str, offset: Duration) -> Vec<Bytes> {
     let setup = Setup { mss: MSS, rng: Streams::new(1).stream("clock") };
     let ends = SchemeSpec::parse(scheme).unwrap().build(&setup).unwrap();
@@ -322,7 +331,7 @@ fn the_offset_of_the_clocks_is_immaterial() {
         let reference = windows(scheme, Duration::ZERO);
         let (least, most) = (reference.iter().min().unwrap(), reference.iter().max().unwrap());
         assert!(most.0 > 3 * least.0, "{scheme}: the queue moves the window, from {least:?} to {most:?}");
-        // The second offset lets the count of microseconds wrap in the midst.
+        // With the second offset, the count of microseconds wraps during the run.
         for offset_us in [86_400_000_000, (1 << 32) - 90_000, 1] {
             assert!(
                 windows(scheme, Duration::from_micros(offset_us)) == reference,

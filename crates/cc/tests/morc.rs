@@ -1,5 +1,5 @@
-//! Stories of MORC that act while it runs, and one whose bounds hold here only: conditions → run → check.
-//! `crates/sim/tests/morc.rs` tells the others.
+//! Tests of MORC: conditions → run → check. They change something during the run, except one, whose bounds hold only
+//! here. The other tests are in `crates/sim/tests/morc.rs`.
 //!
 //! Source: MORC §4.1
 
@@ -44,7 +44,7 @@ fn slow_start_is_not_stopped_by_a_loss() {
     plan.run_for(Duration::from_millis(840));
     plan.forget();
     plan.run_for(SECOND);
-    assert!(plan.seen(flow).utilization > 0.9, "unlike TCP's: {:?}", plan.seen(flow));
+    assert!(plan.seen(flow).utilization > 0.9, "unlike TCP, MORC uses the link: {:?}", plan.seen(flow));
 }
 
 #[test]
@@ -58,11 +58,11 @@ fn at_the_least_round_trip_time_it_tries_no_lower_rate() {
     let begun = plan.now();
     while plan.queued() < Bytes(20_000) {
         let rate = pacing_mbps(&plan, flow);
-        assert!(rate > 0.999 * last, "the queue is empty: {rate} after {last}");
+        assert!(rate > 0.999 * last, "the rate does not fall while the queue is empty: {rate} after {last}");
         last = rate;
         plan.run_for(Duration::from_millis(5));
     }
-    assert!(last > 54.0, "it goes up until there is a queue: {last}");
+    assert!(last > 54.0, "the rate rises until there is a queue: {last}");
     assert!(plan.now() - begun < 4 * SECOND, "six times the rate takes {:?}", plan.now() - begun);
 }
 
@@ -72,18 +72,18 @@ fn silences_of_a_video_say_nothing_about_the_rate() {
     let flow = plan.start_with("morc", Backlog::Limited(Bytes(4_000_000)));
     plan.run_for(3 * SECOND);
     let learnt = pacing_mbps(&plan, flow);
-    // Chunks shorter than a round trip, with long silences.
+    // The chunks are shorter than a round trip, with long silences between them.
     for _ in 0..30 {
         plan.offer(flow, Bytes(30_000));
         plan.run_for(Duration::from_millis(300));
     }
     let kept = pacing_mbps(&plan, flow);
-    assert!((kept / learnt - 1.0).abs() < 0.15, "{learnt} before, {kept} after the trickle");
+    assert!((kept / learnt - 1.0).abs() < 0.15, "{learnt} Mbit/s before, {kept} after the chunks");
     plan.offer(flow, Bytes(40_000_000));
     plan.run_for(Duration::from_millis(100));
     plan.forget();
     plan.run_for(SECOND);
-    assert!(plan.seen(flow).utilization > 0.9, "the rate is there at once: {:?}", plan.seen(flow));
+    assert!(plan.seen(flow).utilization > 0.9, "the full rate is used at once: {:?}", plan.seen(flow));
 }
 
 #[test]
@@ -95,15 +95,16 @@ fn a_flow_with_chunks_and_silences_still_learns_the_rate() {
         plan.run_for(SECOND);
     }
     let rate = value(&plan, flow, "base_mbps");
-    assert!((34.0..60.0).contains(&rate), "from a megabyte a second: {rate}");
+    assert!((34.0..60.0).contains(&rate), "the rate learnt from a megabyte a second: {rate}");
 }
 
-/// Flows join every five seconds and leave in the same order, as in the paper's figure of convergence. Shares are of
-/// the second half of each phase, Jain's index is the mean over seeds.
+/// Flows join every five seconds and leave in the same order, as in the paper's figure of convergence. Shares are
+/// those of the second half of each phase. Jain's index is the mean over seeds.
 ///
-/// What is reached: 0.92, 0.91, 0.91, 0.81 with two to five flows, and 0.85, 0.88, 0.91 as they leave. In five seconds
-/// the round trips are too few for more: steps are multiplicative, and only a greater gain makes small flows grow faster.
-/// Over the simulator, where starts are up to a millisecond later, five flows reach 0.75, and 0.70 when the first has left.
+/// The values are 0.92, 0.91, 0.91, 0.81 with two to five flows, and 0.85, 0.88, 0.91 as they leave. Five seconds
+/// have too few round trips for more: steps are multiplicative, and only a greater gain makes small flows grow
+/// faster. In the simulator, where starts are up to a millisecond later, five flows reach 0.75, and 0.70 when the
+/// first has left.
 ///
 /// Source: MORC §4.1 Fig. 5
 #[test]
@@ -128,7 +129,7 @@ fn five_flows_share_the_link_though_not_equally() {
             *jain += sum * sum / squares / shares.len() as f64 / seeds as f64;
             assert!(sum > 90.0, "the link is used in phase {phase}: {shares:?}");
             let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
-            assert!(least > 0.02 * sum, "nobody starves in phase {phase}: {shares:?}");
+            assert!(least > 0.02 * sum, "no flow starves in phase {phase}: {shares:?}");
         }
     }
     assert!(of_phases.iter().all(|jain| *jain > 0.75), "{of_phases:.3?}");

@@ -1,4 +1,4 @@
-//! Stories of Reno.
+//! Tests of Reno.
 
 mod plan;
 
@@ -33,7 +33,7 @@ fn a_full_queue_costs_half_the_window_once_a_round_and_a_packet_a_round_wins_it_
     let flow = plan.start("reno");
     plan.run_for(Duration::from_secs(5));
     assert_eq!(plan.inspect(flow).state, "CongestionAvoidance", "slow start ended with a loss");
-    // A saw-tooth: over many rounds the window only ever rises by a packet a round or falls to a half.
+    // A saw-tooth: over many rounds, the window only rises by a packet a round or falls to a half.
     let mut halvings = 0;
     let mut before = plan.cwnd_packets(flow);
     for _ in 0..2_000 {
@@ -41,14 +41,14 @@ fn a_full_queue_costs_half_the_window_once_a_round_and_a_packet_a_round_wins_it_
         let after = plan.cwnd_packets(flow);
         if after < before {
             let share = after / before;
-            assert!((0.45..0.55).contains(&share), "a fall of the window is one halving, not {share}");
+            assert!((0.45..0.55).contains(&share), "a fall of the window must be one halving, not {share}");
             halvings += 1;
         } else {
             assert!(after - before <= 1.01, "the window rises by at most a packet in a quarter of a round");
         }
         before = after;
     }
-    assert!(halvings >= 2, "the saw-tooth has teeth");
+    assert!(halvings >= 2, "the window falls at least twice");
     plan.forget();
     plan.run_for(Duration::from_secs(20));
     assert!(plan.seen(flow).utilization > 0.95, "a buffer of two BDPs hides the halvings");
@@ -73,12 +73,15 @@ fn after_a_loss_linux_goes_on_sending_where_others_fall_silent() {
         }
         let steepest = windows.windows(2).map(|two| two[0] - two[1]).fold(0.0, f64::max);
         if falls_at_once {
-            assert!(windows[0] < 0.51, "{scheme}: half at once: {windows:?}");
+            assert!(windows[0] < 0.51, "{scheme}: the window halves at once: {windows:?}");
         } else {
-            assert!(windows[0] > 0.9 && steepest < 0.1, "{scheme}: down step by step: {windows:?}");
+            assert!(
+                windows[0] > 0.9 && steepest < 0.1,
+                "{scheme}: the window falls step by step: {windows:?}"
+            );
         }
         let last = windows[windows.len() - 1];
-        assert!((last - 0.5).abs() < 0.02, "{scheme}: half in the end, not {last}");
+        assert!((last - 0.5).abs() < 0.02, "{scheme}: the window is half in the end, not {last}");
     }
 }
 
@@ -105,8 +108,8 @@ fn an_application_that_sends_little_does_not_grow_the_window() {
         plan.offer(flow, Bytes(3_000));
         plan.run_for(Duration::from_millis(20));
     }
-    assert!(plan.cwnd_packets(flow) <= 10.0, "a window that was never filled proves nothing");
-    assert!(plan.seen(flow).delivered > 990, "and all was delivered");
+    assert!(plan.cwnd_packets(flow) <= 10.0, "a window that was never filled does not grow");
+    assert!(plan.seen(flow).delivered > 990, "everything was delivered");
 }
 
 #[test]
@@ -123,7 +126,7 @@ fn marks_are_answered_as_a_loss_once_a_round_and_nothing_is_lost() {
         if after < before {
             assert!(
                 (0.45..0.55).contains(&(after / before)),
-                "a round of marks is one fall: {}",
+                "a round of marks reduces the window once: {}",
                 after / before
             );
             falls += 1;
@@ -132,11 +135,11 @@ fn marks_are_answered_as_a_loss_once_a_round_and_nothing_is_lost() {
     }
     let seen = plan.seen(flow);
     assert!(falls >= 2, "{falls} falls in 20 s");
-    assert_eq!(seen.loss_rate, 0.0, "a queue that marks in time need not drop");
+    assert_eq!(seen.loss_rate, 0.0, "a queue that marks in time does not drop");
     assert!(seen.utilization > 0.95 && seen.queueing_delay_p95_ms < 45.0, "{seen:?}");
     let mut plan = Plan::new(Conditions { buffer: Bytes(1_000_000), ..Conditions::default() });
     plan.mark_above(Duration::from_millis(40));
     let deaf = plan.start("reno");
     plan.run_for(Duration::from_secs(20));
-    assert!(plan.seen(deaf).queueing_delay_p95_ms > 60.0, "who does not ask is not marked");
+    assert!(plan.seen(deaf).queueing_delay_p95_ms > 60.0, "a flow without ECN is not marked");
 }

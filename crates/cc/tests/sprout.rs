@@ -1,4 +1,4 @@
-//! Stories of Sprout.
+//! Tests of Sprout.
 
 mod plan;
 
@@ -8,12 +8,12 @@ use airpace_cc::endpoint::Backlog;
 use airpace_core::{Bytes, Rate, Streams};
 use plan::{Conditions, MSS, Plan, Seen};
 
-/// A link with a buffer so deep that nothing is ever lost: what is queued is the sender's own doing.
+/// A link with a buffer so deep that nothing is ever lost. Any queue is the sender's own.
 fn link(mbps: f64) -> Conditions {
     Conditions { rate: Rate::from_mbps(mbps), buffer: Bytes(25_000_000), ..Conditions::default() }
 }
 
-/// A minute over a link whose rate wanders as the model assumes: Brownian motion of 200 packets/s in a second.
+/// A minute over a link whose rate moves as the model assumes: Brownian motion of 200 packets/s in a second.
 fn wander(scheme: &str, seed: u64) -> Seen {
     let mut plan = Plan::new(link(5.0));
     let flow = plan.start(scheme);
@@ -35,12 +35,16 @@ fn the_receiver_learns_the_rate_and_the_sender_fills_it_with_little_queue() {
     let flow = plan.start("sprout");
     plan.run_for(Duration::from_secs(3));
     let rate = value(&plan, flow, "rate_packets_per_s");
-    assert!((rate / 667.0 - 1.0).abs() < 0.1, "8 Mbit/s are 667 packets/s, the belief is {rate}");
+    assert!((rate / 667.0 - 1.0).abs() < 0.1, "8 Mbit/s are 667 packets/s, the estimate is {rate}");
     plan.forget();
     plan.run_for(Duration::from_secs(10));
     let seen = plan.seen(flow);
-    assert!(seen.utilization > 0.99, "the link is never idle, but used to {}", seen.utilization);
-    assert!(seen.queueing_delay_p95_ms < 60.0, "caution leaves {} ms", seen.queueing_delay_p95_ms);
+    assert!(seen.utilization > 0.99, "the link is never idle, but only {} of it is used", seen.utilization);
+    assert!(
+        seen.queueing_delay_p95_ms < 60.0,
+        "the cautious forecast leaves {} ms of queue",
+        seen.queueing_delay_p95_ms
+    );
 }
 
 #[test]
@@ -48,7 +52,7 @@ fn on_a_varying_link_95_percent_of_packets_wait_less_than_100_ms() {
     for seed in 1..=4 {
         let seen = wander("sprout", seed);
         assert!(seen.queueing_delay_p95_ms < 100.0, "seed {seed}: {} ms", seen.queueing_delay_p95_ms);
-        assert!(seen.utilization > 0.85, "seed {seed}: and yet {} of the link is used", seen.utilization);
+        assert!(seen.utilization > 0.85, "seed {seed}: {} of the link is used", seen.utilization);
     }
 }
 
@@ -56,10 +60,13 @@ fn on_a_varying_link_95_percent_of_packets_wait_less_than_100_ms() {
 fn sprout_ewma_has_more_of_the_link_and_more_delay() {
     for seed in 1..=2 {
         let (cautious, average) = (wander("sprout", seed), wander("sprout@ewma", seed));
-        assert!(average.utilization > cautious.utilization, "seed {seed}: without caution it uses more");
+        assert!(
+            average.utilization > cautious.utilization,
+            "seed {seed}: without caution, the flow uses more"
+        );
         assert!(
             average.queueing_delay_p95_ms > 1.3 * cautious.queueing_delay_p95_ms,
-            "seed {seed}: and pays with delay, {} against {} ms",
+            "seed {seed}: without caution, the delay is longer: {} against {} ms",
             average.queueing_delay_p95_ms,
             cautious.queueing_delay_p95_ms
         );
@@ -94,19 +101,25 @@ fn an_outage_finds_at_most_a_forecast_in_the_queue_and_leaves_caution() {
     let flow = plan.start("sprout");
     plan.run_for(Duration::from_secs(5));
     let forecast = value(&plan, flow, "forecast_100_ms_packets");
-    assert!(forecast > 40.0, "of 67 packets in 100 ms, {forecast} are sure");
+    assert!(forecast > 40.0, "{forecast} of the 67 packets in 100 ms are almost certain");
     plan.rate_from(plan.now(), Rate::ZERO);
     plan.rate_from(plan.now() + Duration::from_secs(2), Rate::from_mbps(8.0));
     plan.run_for(Duration::from_millis(1_990));
-    // What was in flight and what the last forecasts allowed.
+    // The queue holds what was in flight and what the last forecasts allowed.
     let queued = plan.queued().0 as f64 / MSS.0 as f64;
     assert!(queued < 1.5 * forecast, "{queued} packets wait where 100 ms of the forecast were {forecast}");
     assert_eq!(plan.inspect(flow).state, "Waiting");
-    assert!(value(&plan, flow, "outage_probability") > 0.9, "the receiver knows while nothing arrives");
-    assert!(value(&plan, flow, "forecast_age_ticks") < 2.0, "and says so every tick");
+    assert!(
+        value(&plan, flow, "outage_probability") > 0.9,
+        "the receiver detects the outage while nothing arrives"
+    );
+    assert!(value(&plan, flow, "forecast_age_ticks") < 2.0, "the receiver sends a forecast every tick");
     plan.run_for(Duration::from_millis(51));
     let after = value(&plan, flow, "forecast_100_ms_packets");
-    assert!(after < 0.5 * forecast, "an outage is sticky: {after} packets are forecast, not {forecast}");
+    assert!(
+        after < 0.5 * forecast,
+        "the model expects the outage to last: {after} packets are forecast, not {forecast}"
+    );
     plan.run_for(Duration::from_secs(2));
     plan.forget();
     plan.run_for(Duration::from_secs(3));
@@ -127,7 +140,7 @@ fn a_slow_link_is_filled_though_its_ticks_bring_one_packet_or_two() {
     assert!(ours.queueing_delay_p95_ms < 60.0, "{} ms", ours.queueing_delay_p95_ms);
     assert!(
         (exact.utilization - 0.24).abs() < 0.01,
-        "taken for all that the link carries, a lone packet stays alone: {}, a heartbeat every 50 ms",
+        "if a lone packet counts as all that the link carries, only heartbeats leave: {}, one every 50 ms",
         exact.utilization
     );
 }
@@ -140,7 +153,8 @@ fn a_way_as_long_as_the_forecast_is_used_as_far_as_the_forecast_reaches() {
     plan.forget();
     plan.run_for(Duration::from_secs(20));
     let seen = plan.seen(flow);
-    // What is sure to be delivered in 100 ms, of what is delivered until the receiver's next tick tells of it.
+    // The bound is what is almost certainly delivered in 100 ms, divided by what is delivered until the receiver's
+    // next report.
     assert!(seen.utilization > 0.7 && seen.utilization < 100.0 / 120.0, "{}", seen.utilization);
     assert!(seen.queueing_delay_p95_ms < 30.0, "{} ms", seen.queueing_delay_p95_ms);
 }
@@ -153,10 +167,7 @@ fn the_loss_of_a_flights_last_packet_is_no_news_of_the_link() {
     plan.forget();
     plan.run_for(Duration::from_secs(30));
     let utilization = plan.seen(flow).utilization;
-    assert!(
-        utilization > 0.65,
-        "68 % are used where nothing is lost, {utilization} where one in a hundred is"
-    );
+    assert!(utilization > 0.65, "without loss, 68 % of the link is used; with 1 % of loss, {utilization}");
 }
 
 #[test]
@@ -165,12 +176,16 @@ fn forecasts_stay_fresh_in_a_pause_and_end_with_a_long_one() {
     let flow = plan.start_with("sprout", Backlog::Limited(Bytes(1_000_000)));
     plan.run_for(Duration::from_secs(5));
     assert_eq!(plan.sender(flow).inflight(), Bytes::ZERO, "all is delivered");
-    assert!(value(&plan, flow, "forecast_age_ticks") < 2.0, "and yet the receiver goes on telling");
+    assert!(value(&plan, flow, "forecast_age_ticks") < 2.0, "the receiver still sends forecasts");
     plan.run_for(Duration::from_secs(3));
-    assert_eq!(value(&plan, flow, "forecast_age_ticks"), 7.0, "but not for ever");
+    assert_eq!(value(&plan, flow, "forecast_age_ticks"), 7.0, "after a while, the forecasts end");
     plan.offer(flow, Bytes(1_000_000));
     plan.run_for(Duration::from_millis(1_500));
-    assert_eq!(plan.sender(flow).inflight(), Bytes::ZERO, "nor does that keep it from starting again");
+    assert_eq!(
+        plan.sender(flow).inflight(),
+        Bytes::ZERO,
+        "the flow starts again after the forecasts have ended"
+    );
 }
 
 #[test]
@@ -182,11 +197,11 @@ fn a_pause_of_the_application_is_no_outage() {
     plan.offer(flow, Bytes(1_000_000));
     plan.run_for(Duration::from_millis(22));
     let outage = value(&plan, flow, "outage_probability");
-    assert!(outage < 0.3, "silence that was announced says nothing, yet an outage has probability {outage}");
+    assert!(outage < 0.3, "announced silence says nothing, but the outage has probability {outage}");
     plan.forget();
     plan.run_for(Duration::from_millis(800));
     let seen = plan.seen(flow);
-    assert!(seen.utilization > 0.5, "the second megabyte soon flows, at {} of the link", seen.utilization);
+    assert!(seen.utilization > 0.5, "the second megabyte soon uses {} of the link", seen.utilization);
 }
 
 #[test]
@@ -201,15 +216,15 @@ fn a_forecast_of_nothing_leaves_heartbeats_and_recovers() {
     plan.run_for(Duration::from_secs(2));
     assert!(
         value(&plan, flow, "forecast_100_ms_packets") < 2.0,
-        "25 packets/s leave no sure packet in 100 ms"
+        "at 25 packets/s, no packet is almost certain in 100 ms"
     );
-    assert!(plan.seen(flow).delivered > 10, "the heart beats on");
+    assert!(plan.seen(flow).delivered > 10, "the heartbeats continue");
     plan.set_loss(0.0);
     plan.rate_from(plan.now(), Rate::from_mbps(10.0));
     plan.run_for(Duration::from_secs(6));
     plan.forget();
     plan.run_for(Duration::from_secs(2));
-    assert!(plan.seen(flow).utilization > 0.9, "the heartbeats that come through show the new rate");
+    assert!(plan.seen(flow).utilization > 0.9, "the heartbeats that arrive show the new rate");
 }
 
 #[test]
@@ -220,7 +235,7 @@ fn rates_beyond_the_model_are_its_ceiling() {
     let seen = plan.seen(flow);
     assert!(
         seen.throughput < Rate::from_mbps(12.0),
-        "1,000 packets/s are 12 Mbit/s, not {}",
+        "the rate must stay below 12 Mbit/s (1,000 packets/s), not {}",
         seen.throughput
     );
     assert!(value(&plan, flow, "rate_packets_per_s") < 1_000.0);

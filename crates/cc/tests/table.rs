@@ -1,7 +1,7 @@
-//! The table: how every scheme behaves under a grid of conditions, alone and beside CUBIC, so that a change of
-//! behaviour is a text diff.
+//! The table: how every scheme behaves under a grid of conditions, alone and with CUBIC, so that every change of
+//! behaviour is a difference in a text file.
 //!
-//! After a change that is meant: `INSTA_UPDATE=always cargo test -p airpace-cc --test table`, and say why.
+//! After an intended change: `INSTA_UPDATE=always cargo test -p airpace-cc --test table`, and say why.
 
 mod plan;
 
@@ -14,16 +14,16 @@ use airpace_cc::scheme::choices;
 use airpace_core::{Rate, Streams};
 use plan::{Conditions, Plan};
 
-/// The start, which is left out.
+/// The start of a run, which does not count.
 const WARM_UP: Duration = Duration::from_secs(5);
-/// What is looked at.
+/// The part of a run that counts.
 const LOOK: Duration = Duration::from_secs(15);
 
-/// How the bottleneck's rate goes, around a mean.
+/// How the bottleneck's rate changes, around a mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Course {
     Constant,
-    /// Full and a quarter rate in turns, two seconds each.
+    /// The full rate and a quarter of it in turns, two seconds each.
     Steps,
     /// A new rate every 100 ms, a random walk between a tenth and twice the mean: a cellular link.
     Walk,
@@ -59,7 +59,7 @@ fn grid() -> Vec<Place> {
 }
 
 impl Place {
-    /// The path; each flow on it is a device of its own, and the radio is there for those who have use for it.
+    /// The path. Each flow on it is a device of its own, and the radio is there for the schemes that use it.
     fn plan(&self) -> Plan {
         let rate = Rate::from_mbps(self.rate_mbps);
         let rtt = Duration::from_millis(self.rtt_ms);
@@ -82,7 +82,7 @@ impl Place {
             of_mean = match self.course {
                 Course::Steps if of_mean < 1.0 => 1.0,
                 Course::Steps => 0.25,
-                // Reflected at both ends.
+                // The rate is reflected at both ends.
                 _ => match of_mean + rng.range(-0.3, 0.3) {
                     low if low < 0.1 => 0.2 - low,
                     high if high > 2.0 => 4.0 - high,

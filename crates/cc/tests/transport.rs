@@ -1,5 +1,5 @@
-//! A toy transport over a channel that loses, delays, overtakes and duplicates: what the application writes at one end is
-//! what comes out at the other, byte for byte.
+//! A toy transport over a channel that loses, delays, reorders and duplicates. The bytes that come out at one end
+//! must be the bytes that the application wrote at the other.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use airpace_core::{Bytes, Ecn, FlowId, Rider, Rng, Streams, Time};
 use proptest::prelude::*;
 
 const MSS: Bytes = Bytes(1_500);
-/// What the toy's packets would take for addresses, number and offset.
+/// What the toy's packets would need for addresses, number and offset.
 const OVERHEAD: Bytes = Bytes(60);
 
 /// What the channel does to packets and to ACKs.
@@ -22,20 +22,21 @@ struct Channel {
     loss: f64,
     duplicate: f64,
     delay_ms: f64,
-    /// A delay on top, drawn for each packet from zero up to this: more than the gap between two packets reorders.
+    /// An additional delay, drawn for each packet from zero up to this. Packets are reordered if it exceeds the gap
+    /// between two packets.
     spread_ms: f64,
 }
 
-/// An application that writes, and the bound that it was given.
+/// An application that writes, and the bound that it has.
 #[derive(Clone, Copy, Debug)]
 struct Application {
     bytes: usize,
     bound: u64,
-    /// It writes pieces of so many bytes.
+    /// It writes pieces of this many bytes.
     write: usize,
 }
 
-/// What is under way.
+/// What is on the channel.
 enum Datagram {
     Data { number: u64, sent: Time, size: Bytes, offset: u64, bytes: Vec<u8>, header: Rider },
     Ack(AckFrame),
@@ -51,7 +52,7 @@ struct Toy {
 
     sender: Sender,
     outbox: Outbox,
-    /// What was handed over and has not arrived, from `Outbox::arrived` on.
+    /// Bytes that were handed over and have not arrived, from `Outbox::arrived` on.
     kept: VecDeque<u8>,
     kept_from: u64,
 
@@ -83,14 +84,14 @@ impl Toy {
         }
     }
 
-    /// The application hands over the first of `bytes`; how many were taken.
+    /// The application hands over the first of `bytes`. Returns how many were taken.
     fn write(&mut self, bytes: &[u8]) -> usize {
         let taken = self.outbox.hand_over(Bytes(bytes.len() as u64)).0 as usize;
         self.kept.extend(&bytes[..taken]);
         taken
     }
 
-    /// Puts a datagram on the channel, which does its worst.
+    /// Puts a datagram on the channel, which may lose, delay, reorder or duplicate it.
     fn launch(&mut self, make: impl Fn() -> Datagram) {
         let copies = 1 + u32::from(self.rng.chance(self.channel.duplicate));
         for _ in 0..copies {
@@ -104,7 +105,7 @@ impl Toy {
         }
     }
 
-    /// Sends whatever may leave, and drops what has arrived.
+    /// Sends everything that may leave, and drops what has arrived.
     fn drain(&mut self) {
         while let Some((transmit, range)) = self.outbox.poll_transmit(&mut self.sender, self.now) {
             let size = Bytes(range.end - range.start) + OVERHEAD;
@@ -130,9 +131,9 @@ impl Toy {
         assert_eq!(self.kept.len() as u64, self.outbox.held().0);
     }
 
-    /// What arrived joins the stream.
+    /// Adds what arrived to the stream.
     fn reassemble(&mut self, offset: u64, bytes: Vec<u8>) {
-        // What is sent again may begin where an older packet does, and be shorter.
+        // An interval that is sent again may begin where an older packet begins, and be shorter.
         if self.waiting.get(&offset).is_none_or(|known| known.len() < bytes.len()) {
             self.waiting.insert(offset, bytes);
         }
@@ -145,11 +146,11 @@ impl Toy {
         }
     }
 
-    /// Goes to the next instant at which something happens, and lets it happen.
+    /// Goes to the next instant at which something happens, and processes it.
     fn step(&mut self) {
         let due = self.under_way.first_key_value().map(|(&(due, _), _)| due);
         let next = [due, self.sender.next(), self.acker.next()].into_iter().flatten().min();
-        self.now = self.now.max(next.expect("a transport that has not delivered all waits for something"));
+        self.now = self.now.max(next.expect("a transport that has not delivered everything has a timer"));
         while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
             match entry.remove() {
                 Datagram::Data { number, sent, size, offset, bytes, header } => {
@@ -165,7 +166,7 @@ impl Toy {
                     self.reassemble(offset, bytes);
                 }
                 Datagram::Ack(frame) => {
-                    self.sender.on_ack(self.now, &frame).expect("the channel makes up no ACKs");
+                    self.sender.on_ack(self.now, &frame).expect("the channel only delivers real ACKs");
                     self.drain();
                 }
             }
@@ -187,7 +188,7 @@ fn stream_of(length: usize, seed: u64) -> Vec<u8> {
     (0..length).map(|_| rng.below(256) as u8).collect()
 }
 
-/// Sends the whole stream, until the sending end knows that all of it has arrived.
+/// Sends the whole stream, until the sending end knows that everything has arrived.
 fn carry(toy: &mut Toy, application: Application, stream: &[u8]) {
     let (mut written, mut may_write) = (0, true);
     while written < stream.len() || !toy.outbox.is_empty() {
@@ -198,12 +199,15 @@ fn carry(toy: &mut Toy, application: Application, stream: &[u8]) {
             may_write = taken == piece.len();
         }
         toy.drain();
-        assert!(toy.outbox.held() <= Bytes(application.bound), "the bound holds");
-        assert!(toy.received.len() <= written, "nothing arrives that was not written");
+        assert!(
+            toy.outbox.held() <= Bytes(application.bound),
+            "no more bytes are held than the bound allows"
+        );
+        assert!(toy.received.len() <= written, "only bytes that were written arrive");
         let farthest = toy.waiting.last_key_value().map_or(0, |(&offset, bytes)| offset + bytes.len() as u64);
         assert!(
             farthest <= toy.received.len() as u64 + application.bound,
-            "nor does more wait at the far end"
+            "no more bytes wait at the far end than the bound allows"
         );
         toy.step();
         may_write |= toy.outbox.poll_room().is_some();
@@ -224,7 +228,10 @@ fn a_clean_channel_carries_a_stream_at_the_rate_that_the_bound_allows() {
     carry(&mut toy, application, &stream);
     assert_eq!(toy.received, stream);
     let round_trips = toy.now.as_millis() / 40;
-    assert!((10..=16).contains(&round_trips), "a bound of a tenth per round trip: {round_trips}");
+    assert!(
+        (10..=16).contains(&round_trips),
+        "each round trip carries the bound, a tenth of the stream: {round_trips}"
+    );
     assert_eq!(toy.sender.spurious_losses(), 0);
 }
 
@@ -242,8 +249,8 @@ fn a_channel_that_overtakes_makes_spurious_losses_and_loses_no_byte() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
-    /// Whatever the channel does, the far end gets the very bytes that were written, and neither end ever holds more than
-    /// the bound.
+    /// Whatever the channel does, the far end gets exactly the bytes that were written, and neither end ever holds
+    /// more than the bound.
     #[test]
     fn the_far_end_gets_the_very_same_stream(
         (loss, duplicate) in (0.0f64..0.4, 0.0f64..0.3),
@@ -257,7 +264,7 @@ proptest! {
         let stream = stream_of(bytes, seed);
         let ack = AckPolicy { every, ..AckPolicy::default() };
         let mut toy = Toy::new(scheme, ack, channel, bound, seed);
-        // A bound of a few bytes makes a packet of each few: a part of the stream shows all there is to see.
+        // With a bound of a few bytes, a packet holds only those few. A part of the stream is then enough.
         let stream = &stream[..stream.len().min(bound as usize * 100)];
         carry(&mut toy, application, stream);
         prop_assert!(toy.received == stream, "the stream is the same, byte for byte");

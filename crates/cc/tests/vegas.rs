@@ -1,4 +1,4 @@
-//! Stories of Vegas.
+//! Tests of Vegas.
 
 mod plan;
 
@@ -42,11 +42,14 @@ fn slow_start_ends_with_a_packet_of_gamma_in_the_queue_long_before_a_loss() {
         let flow = plan.start(scheme);
         while plan.inspect(flow).state == "SlowStart" {
             plan.run_for(Duration::from_millis(1));
-            assert!(plan.now() < Time::from_secs(2), "{scheme}: a queue has stood long before");
+            assert!(plan.now() < Time::from_secs(2), "{scheme}: a queue is there long before");
         }
         assert!(value(&plan, flow, "queue_packets") > 1.0);
         let window = plan.cwnd_packets(flow);
-        assert!((10.0..170.0).contains(&window), "{scheme} ends it at {window} of 67 packets in the pipe");
+        assert!(
+            (10.0..170.0).contains(&window),
+            "{scheme} ends slow start at {window} packets; the pipe holds 67"
+        );
         assert_eq!(plan.seen(flow).loss_rate, 0.0);
     }
 }
@@ -61,7 +64,11 @@ fn between_alpha_and_beta_packets_wait_and_then_the_window_rests() {
         plan.forget();
         for _ in 0..1_000 {
             plan.run_for(Duration::from_millis(10));
-            assert_eq!(plan.cwnd_packets(flow), window, "{scheme}: a queue that suits is left alone");
+            assert_eq!(
+                plan.cwnd_packets(flow),
+                window,
+                "{scheme}: the window stays while the queue is right"
+            );
             let queue = plan.queued().0 / MSS.0;
             assert!((1..=6).contains(&queue), "{scheme}: {queue} packets in the queue");
         }
@@ -87,7 +94,7 @@ fn a_change_of_rate_is_followed_by_a_packet_per_round() {
         plan.rate_from(plan.now(), Rate::from_mbps(20.0));
         plan.run_for(Duration::from_secs(1));
         let fallen = before - plan.cwnd_packets(flow);
-        // A round is now up to 80 ms long.
+        // A round may now last up to 80 ms.
         assert!((11.0..=22.0).contains(&fallen), "{scheme}: {fallen} packets fewer after a second");
     }
 }
@@ -99,7 +106,7 @@ fn the_losses_of_one_window_cut_it_once() {
         let flow = plan.start(scheme);
         plan.run_for(Duration::from_secs(15));
         let before = plan.cwnd_packets(flow);
-        // Several of one window: each lost packet is one of the next few ACKs'.
+        // Several packets of one window are lost: the next few ACKs show one loss each.
         for _ in 0..5 {
             plan.lose_next(flow);
             plan.run_for(Duration::from_millis(3));
@@ -124,7 +131,7 @@ fn an_outage_collapses_the_window_and_half_of_it_is_rebuilt_by_slow_start() {
         assert_eq!(
             plan.cwnd_packets(flow),
             1.0,
-            "{scheme}: after seconds of silence one packet may be in flight"
+            "{scheme}: after seconds of silence, one packet may be in flight"
         );
         let threshold = value(&plan, flow, "ssthresh_packets");
         assert!((before / 2.0 - threshold).abs() <= 1.0, "{scheme}: half of {before}, not {threshold}");
@@ -152,7 +159,7 @@ fn two_flows_share_and_a_latecomer_takes_the_queue_of_the_first_for_the_path() {
         assert!((2..=16).contains(&waiting), "{scheme}: {waiting} packets for two flows");
         assert!(
             value(&plan, new, "base_rtt_ms") > value(&plan, old, "base_rtt_ms"),
-            "the first flow's packets are in whatever the second has seen"
+            "the second flow has never seen the queue without the first flow's packets"
         );
     }
 }
@@ -167,7 +174,7 @@ fn cubic_takes_nearly_all() {
     plan.forget();
     plan.run_for(Duration::from_secs(30));
     let share = plan.seen(vegas).utilization;
-    assert!(share < 0.15, "who backs off at four packets in the queue has {share} beside one who fills it");
+    assert!(share < 0.15, "a flow that keeps four packets in the queue has {share} with one that fills it");
 }
 
 #[test]
@@ -179,6 +186,6 @@ fn an_application_that_sends_little_neither_grows_nor_shrinks_the_window() {
             plan.offer(flow, Bytes(3_000));
             plan.run_for(Duration::from_millis(20));
         }
-        assert_eq!(plan.cwnd_packets(flow), 10.0, "{scheme}: a window that was never filled proves nothing");
+        assert_eq!(plan.cwnd_packets(flow), 10.0, "{scheme}: a window that was never filled does not grow");
     }
 }

@@ -1,4 +1,4 @@
-//! Stories of Verus.
+//! Tests of Verus.
 
 mod plan;
 
@@ -36,9 +36,9 @@ fn slow_start_ends_when_the_delay_is_a_multiple_of_the_least_and_the_profile_is_
         let flow = plan.start(scheme);
         while plan.inspect(flow).state == "SlowStart" {
             plan.run_for(Duration::from_millis(1));
-            assert!(plan.now() < Time::from_secs(5), "{scheme}: the queue grows without end");
+            assert!(plan.now() < Time::from_secs(5), "{scheme}: the queue grows until slow start ends");
         }
-        // A window of w meets a delay of w times the time that a packet takes, 0.6 ms.
+        // A window of w packets meets a delay of w times a packet's time, 0.6 ms.
         let profile = value(&plan, flow, "profile_packets");
         let expected = delay_ms / 0.6;
         assert!(
@@ -60,7 +60,7 @@ fn slow_start_ends_at_a_loss() {
     }
     assert_eq!(plan.inspect(flow).state, "SlowStart");
     plan.run_for(Duration::from_millis(300));
-    assert_ne!(plan.inspect(flow).state, "SlowStart", "the hole is 150 ms old");
+    assert_ne!(plan.inspect(flow).state, "SlowStart", "the packet has been missing for 150 ms");
     plan.run_for(Duration::from_secs(2));
     assert_eq!(plan.inspect(flow).state, "CongestionAvoidance");
     plan.forget();
@@ -87,7 +87,7 @@ fn r_bounds_the_delay() {
             let p95 = seen.queueing_delay_p95_ms;
             assert!(
                 p95 < (r - 1.0) * 40.6 * 1.15,
-                "a delay of R = {r} times the least leaves no {p95} ms of queue"
+                "a delay of R = {r} times the least must not leave {p95} ms of queue"
             );
             p95
         })
@@ -112,8 +112,8 @@ fn the_window_follows_the_delay_down_and_up() {
     let fast = settled(&mut plan, 20.0);
     let slow = settled(&mut plan, 8.0);
     let again = settled(&mut plan, 20.0);
-    assert!(slow < 0.7 * fast, "less than half the rate needs less in flight: {slow} of {fast} packets");
-    assert!(again > 1.3 * slow, "and more again: {again} packets");
+    assert!(slow < 0.7 * fast, "at less than half the rate, less is in flight: {slow} of {fast} packets");
+    assert!(again > 1.3 * slow, "at the old rate, more is in flight again: {again} packets");
 }
 
 #[test]
@@ -130,8 +130,8 @@ fn delays_are_looked_at_every_5_ms() {
         last = d_est;
     }
     let whole = steps.iter().filter(|step| [-20, -10, 0, 20].contains(*step)).count();
-    assert!(whole > 190, "an epoch's step is δ2 up, δ1 or δ2 down, or the least delay is reached: {steps:?}");
-    assert!(steps.contains(&20) && steps.contains(&-10), "both directions are taken");
+    assert!(whole > 190, "an epoch's step is +δ2, -δ1 or -δ2, or the least delay is reached: {steps:?}");
+    assert!(steps.contains(&20) && steps.contains(&-10), "there are steps in both directions");
 }
 
 #[test]
@@ -144,13 +144,17 @@ fn a_loss_multiplies_the_window() {
         plan.lose_next(flow);
         while plan.inspect(flow).state != "LossRecovery" {
             plan.run_for(Duration::from_millis(1));
-            assert!(plan.now() < Time::from_secs(11), "{scheme}: a hole is a loss after 150 ms");
+            assert!(plan.now() < Time::from_secs(11), "{scheme}: a missing packet is a loss after 150 ms");
         }
         let after = value(&plan, flow, "window_packets");
         let kept = after / before;
         assert!((share - 0.15..share + 0.15).contains(&kept), "{scheme}: {after} of {before} packets");
         plan.run_for(Duration::from_secs(1));
-        assert_eq!(plan.inspect(flow).state, "CongestionAvoidance", "{scheme}: the new window has come back");
+        assert_eq!(
+            plan.inspect(flow).state,
+            "CongestionAvoidance",
+            "{scheme}: packets of the new window are acknowledged"
+        );
     }
 }
 
@@ -176,17 +180,14 @@ fn a_rise_of_the_least_delay_is_learned_once_the_queue_is_empty() {
     let flow = plan.start("verus");
     plan.run_for(Duration::from_secs(5));
     assert!(value(&plan, flow, "d_min_ms") < 42.0);
-    // A packet alone now takes 60 ms: there is no delay below R times what was the least.
+    // One packet alone now takes 60 ms. No delay is below R times the old least delay.
     plan.rate_from(plan.now(), Rate::from_mbps(0.2));
     plan.run_for(Duration::from_secs(20));
     let d_min = value(&plan, flow, "d_min_ms");
-    assert!(
-        d_min > 50.0,
-        "steps of 10 ms lead to twice the delay, but {d_min} ms is thought to be the least"
-    );
+    assert!(d_min > 50.0, "steps of 10 ms lead to twice the delay, but the least delay is {d_min} ms");
     plan.forget();
     plan.run_for(Duration::from_secs(10));
-    assert!(plan.seen(flow).utilization > 0.7, "and the slow link is used");
+    assert!(plan.seen(flow).utilization > 0.7, "the slow link is used");
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn a_quiet_application_does_not_make_the_aim_drift() {
     let d_est = value(&plan, flow, "d_est_ms");
     assert!(
         d_est < 2.5 * 40.6,
-        "two packets each 20 ms say nothing of larger windows, yet {d_est} ms is the aim"
+        "two packets each 20 ms say nothing about larger windows, but the target is {d_est} ms"
     );
     plan.offer(flow, Bytes(12_000_000));
     plan.forget();
@@ -209,7 +210,7 @@ fn a_quiet_application_does_not_make_the_aim_drift() {
     let seen = plan.seen(flow);
     assert!(
         seen.utilization > 0.7 && seen.queueing_delay_p95_ms < 150.0,
-        "the next burst is orderly: {seen:?}"
+        "the next burst has a short queue: {seen:?}"
     );
 }
 

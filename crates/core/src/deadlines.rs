@@ -1,11 +1,11 @@
-//! Who is due next.
+//! Which part is due next.
 
 use crate::time::Time;
 
-/// The deadlines of a fixed number of parts, each by its place. Of parts that are due at the same instant, the one with the
-/// lowest place comes first.
+/// The deadlines of a fixed number of parts, by the index of each part. If several parts are due at the same instant,
+/// the one with the lowest index comes first.
 ///
-/// A change costs the logarithm of the number of parts, and so does asking who is next.
+/// A change takes logarithmic time in the number of parts, and so does the search for the next part.
 #[derive(Clone, Debug)]
 pub struct Deadlines {
     /// A tree in an array: node 1 is the root, nodes 2n and 2n + 1 are below node n, and the lowest row holds the
@@ -16,13 +16,13 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    /// Nobody of `parts` parts is due.
+    /// `parts` parts without a deadline.
     pub fn new(parts: usize) -> Deadlines {
         let leaves = parts.next_power_of_two();
         Deadlines { earliest: vec![Time::NEVER; 2 * leaves], leaves }
     }
 
-    /// Sets when the part at `place` is due; `None` is never.
+    /// Sets when the part at `place` is due; `None` means never.
     ///
     /// # Panics
     /// If there is no such place.
@@ -44,7 +44,7 @@ impl Deadlines {
         }
     }
 
-    /// When the next part is due, and its place; [`Time::NEVER`] if nobody is.
+    /// When the next part is due, and its index; [`Time::NEVER`] if no part is due.
     #[inline]
     pub fn next(&self) -> (Time, usize) {
         let first = self.earliest[1];
@@ -72,7 +72,7 @@ mod tests {
             let mut plain = vec![Time::NEVER; parts];
             for _ in 0..400 {
                 let place = (rng.next_u64() % parts as u64) as usize;
-                // Few instants, so that many are equal.
+                // There are few instants, so that many deadlines are equal.
                 let deadline = (!rng.chance(0.2)).then(|| Time::from_millis(rng.next_u64() % 5));
                 deadlines.set(place, deadline);
                 plain[place] = deadline.unwrap_or(Time::NEVER);

@@ -1,6 +1,6 @@
-//! Which way data goes between a cell and its devices.
+//! The direction of data between a cell and its devices.
 
-/// Which way data goes.
+/// The direction of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// From the cell to the device.
@@ -11,10 +11,10 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both, the downlink first.
+    /// Both directions, the downlink first.
     pub const BOTH: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 
-    /// The other way.
+    /// The other direction.
     pub const fn opposite(self) -> Direction {
         match self {
             Direction::Downlink => Direction::Uplink,

@@ -1,6 +1,6 @@
 //! The vocabulary of Airpace: time, units, packets, 3GPP tables and random streams.
 //!
-//! Everything here is plain data. The engines ([`cc`], [`path`], …) are pure machines over these words; the
+//! Everything here is plain data. The engines ([`cc`], [`path`], …) are pure state machines that use these types. The
 //! drivers give them a clock. Nothing in this crate reads a clock, a file or a socket.
 //!
 //! | module | names |
@@ -9,10 +9,10 @@
 //! | [`units`] | [`Rate`], [`Bytes`], [`Bits`] |
 //! | [`packet`] | [`Packet`], [`FlowId`], [`DeviceId`], [`Rider`] |
 //! | [`direction`] | [`Direction`], to a device or from it |
-//! | [`deadlines`] | [`Deadlines`]: who is due next |
+//! | [`deadlines`] | [`Deadlines`]: which part is due next |
 //! | [`tables`] | TBS, MCS and CQI numbers of 3GPP, delay profiles |
 //! | [`rng`] | [`Streams`] of named random numbers |
-//! | [`nearest`] | what somebody may have meant by a name that there is not |
+//! | [`nearest`] | the existing name that a user may have meant by a wrong one |
 //!
 //! [`cc`]: https://docs.rs/airpace-cc
 //! [`path`]: https://docs.rs/airpace-path

@@ -1,9 +1,9 @@
-//! What somebody may have meant by a name that there is not.
+//! The existing name that a user may have meant by a wrong one.
 
-/// The one of `known` that `wrong` is most like; `None` where none is like it. Capitals do not matter.
+/// The name in `known` that is most like `wrong`; `None` if none is like it. Upper and lower case are the same.
 ///
-/// Chosen: one slip of the finger, and one more for every three letters; or two letters and more that it begins with.
-/// Of equals the first in the alphabet.
+/// Chosen: one typing error, and one more for every three letters; or `wrong` has at least two letters and is the
+/// beginning of the name. Of equally similar names, the first in the alphabet is taken.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_lowercase();
     let distance = |known: &str| strsim::damerau_levenshtein(&wrong, &known.to_lowercase());
@@ -13,8 +13,8 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     like.min_by_key(|known| (distance(known), *known))
 }
 
-/// The end of a sentence that refuses `wrong`: what was meant, if that is likely, and all that there is, after `words`
-/// such as `there are`.
+/// The end of an error message about `wrong`: the name that was probably meant, if there is one, and all names, after
+/// `words` such as `there are`.
 pub fn instead(wrong: &str, known: &[&str], words: &str) -> String {
     let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     match nearest(wrong, known.iter().copied()) {
@@ -35,18 +35,18 @@ mod tests {
     #[test]
     fn slips_of_the_finger_are_understood_and_other_words_are_not() {
         let meant = |wrong: &str| nearest(wrong, SCHEMES);
-        assert_eq!(meant("cubci"), Some("cubic"), "letters that changed places");
+        assert_eq!(meant("cubci"), Some("cubic"), "two letters have changed places");
         assert_eq!(meant("bbrr"), Some("bbr"));
         assert_eq!(meant("BBR3"), Some("bbr3"), "capitals");
         assert_eq!(meant("PBE-CC"), Some("pbe"));
         assert_eq!(meant("biscuit"), Some("biscay"));
         assert_eq!(meant("quic"), Some("cubic"));
         assert_eq!(meant("westwood"), None);
-        assert_eq!(meant("viv"), Some("vivace"), "what it begins with");
+        assert_eq!(meant("viv"), Some("vivace"), "the name begins with it");
         assert_eq!(
             nearest("rtt", ["app", "rtt_ms"]),
             Some("rtt_ms"),
-            "`app` is as far, and too far for three letters"
+            "`app` is equally far away, and too far for three letters"
         );
         assert_eq!(nearest("anything", []), None);
         assert_eq!(

@@ -1,4 +1,5 @@
-//! What crosses a path: a descriptor of a packet. Links never see payload; a driver keeps it by number.
+//! What crosses a path: the descriptor of a packet. Links never see the payload; a driver keeps it by the packet's
+//! number.
 
 use crate::time::Time;
 use crate::units::Bytes;
@@ -14,17 +15,17 @@ pub struct DeviceId(pub u16);
 /// The descriptor of one packet on one direction of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The flow it belongs to.
+    /// The flow of the packet.
     pub flow: FlowId,
-    /// The mobile device at one end of the flow: the radio user whose queue the packet waits in.
+    /// The mobile device at one end of the flow. The packet waits in this radio user's queue.
     pub device: DeviceId,
-    /// Packet number: counts up by one per packet of this flow and direction, never used again.
+    /// Packet number. It rises by one per packet of this flow and direction, and is never used again.
     pub number: u64,
     /// Size on the wire: the whole IP packet.
     pub bytes: Bytes,
     /// When the sender handed it to the path, by the run's true clock.
     pub sent: Time,
-    /// What its IP header says of congestion.
+    /// The ECN field of its IP header.
     pub ecn: Ecn,
 }
 
@@ -43,7 +44,7 @@ pub enum Ecn {
 }
 
 impl Packet {
-    /// Marks the packet as having met congestion; false if its transport does not understand marks.
+    /// Marks the packet as having met congestion. Returns false if its transport does not understand marks.
     pub fn mark(&mut self) -> bool {
         if self.ecn == Ecn::Ect {
             self.ecn = Ecn::Ce;
@@ -52,9 +53,9 @@ impl Packet {
     }
 }
 
-/// A few bytes that ride along a packet: a scheme's header on data, its feedback on an ACK.
+/// A few bytes that travel on a packet: a scheme's header on data, its feedback on an ACK.
 ///
-/// At most [`Rider::CAPACITY`] bytes, held in place so that packets stay plain data.
+/// It holds at most [`Rider::CAPACITY`] bytes without allocation, so that packets stay plain data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Rider {
     len: u8,
@@ -62,9 +63,9 @@ pub struct Rider {
 }
 
 impl Rider {
-    /// The most bytes that may ride along; room for Sprout's eight-tick forecast.
+    /// The most bytes of a rider; room for Sprout's eight-tick forecast.
     pub const CAPACITY: usize = 47;
-    /// Nothing rides along.
+    /// A rider without bytes.
     pub const EMPTY: Rider = Rider { len: 0, bytes: [0; Rider::CAPACITY] };
 
     /// A rider holding `bytes`, or `None` if they are more than [`Rider::CAPACITY`].
@@ -76,7 +77,7 @@ impl Rider {
         Some(rider)
     }
 
-    /// The bytes that ride along.
+    /// The bytes of the rider.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]

@@ -1,11 +1,11 @@
-//! Text of others as it may be shown on a terminal.
+//! Makes text from others safe to show on a terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `text` with what would move, hide or turn around what stands beside it written out (`\u{1b}`): control characters but
-/// line ends and tabs, and the marks that change the direction of writing. A stranger's label, file name or message can
-/// then only be read.
+/// `text` with some characters written out (`\u{1b}`): control characters except line ends and tabs, and the marks
+/// that change the direction of writing. Such characters could move, hide or reverse the text around them. A label,
+/// file name or message from somebody else then has no effect except that it can be read.
 ///
 /// Source: Unicode Consortium 2024, Standard Annex 9, revision 50, §2 (directional formatting characters)
 pub fn plain(text: &str) -> Cow<'_, str> {
@@ -23,7 +23,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a terminal does something else with it than to show it.
+/// Whether a terminal does something else with the character than to show it.
 fn is_unseen(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -38,7 +38,11 @@ mod tests {
         assert_eq!(plain("größe 手机 ±1\n\tdone"), "größe 手机 ±1\n\tdone");
         assert!(matches!(plain("plain"), Cow::Borrowed(_)));
         assert_eq!(plain("a\x1b[2Jb\rc\x07"), "a\\u{1b}[2Jb\\u{d}c\\u{7}");
-        assert_eq!(plain("\u{9b}31m\u{7f}"), "\\u{9b}31m\\u{7f}", "also those of one byte and delete");
+        assert_eq!(
+            plain("\u{9b}31m\u{7f}"),
+            "\\u{9b}31m\\u{7f}",
+            "one-byte control characters and delete are written out too"
+        );
         assert_eq!(plain("abc\u{202e}txt.exe\u{2066}"), "abc\\u{202e}txt.exe\\u{2066}");
     }
 }

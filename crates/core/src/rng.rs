@@ -1,7 +1,7 @@
-//! Named streams of random numbers: adding a user never reshuffles another's luck.
+//! Named streams of random numbers: if a user is added, the random numbers of the others stay the same.
 //!
-//! Every stream is ChaCha8 keyed by the run's seed and the stream's name; transcendental functions come from
-//! `libm`. The same seed gives the same numbers on any machine.
+//! Every stream is ChaCha8, keyed by the run's seed and the stream's name. Transcendental functions come from `libm`.
+//! The same seed gives the same numbers on any machine.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng};

@@ -29,7 +29,7 @@ impl Modulation {
     }
 }
 
-/// The share of coded bits that are information, exact: a whole number of 2048ths, for the tables give 1024ths
+/// The share of coded bits that are information. It is exact, as a whole number of 2048ths: the tables give 1024ths,
 /// and two of their rows a half of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeRate(u16);
@@ -56,7 +56,7 @@ impl CodeRate {
     }
 }
 
-/// One row of a CQI table: what a device says it could decode.
+/// One row of a CQI table: what a device reports that it could decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cqi {
     /// Modulation.

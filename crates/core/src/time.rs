@@ -1,6 +1,6 @@
 //! The instant of every event: nanoseconds since the run began.
 //!
-//! Durations are [`std::time::Duration`]; no clock of the operating system is ever read.
+//! Durations are [`std::time::Duration`]. No clock of the operating system is ever read.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 /// An instant, in nanoseconds since an epoch that the driver chose (the start of the run).
 ///
-/// Subtraction saturates at zero: an engine that is told of an earlier instant sees "no time has passed".
+/// Subtraction saturates at zero: if an engine gets an earlier instant, no time has passed for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
 impl Time {
     /// The epoch.
     pub const ZERO: Time = Time(0);
-    /// Later than any event; the deadline of something that will not happen.
+    /// Later than any event: the deadline of something that will not happen.
     pub const NEVER: Time = Time(u64::MAX);
 
     /// The instant `nanos` nanoseconds after the epoch.
@@ -73,7 +73,7 @@ impl Time {
         self.0 as f64 * 1e-6
     }
 
-    /// Signed nanoseconds from `earlier` to here; the only difference that may be negative (two clocks).
+    /// Signed nanoseconds from `earlier` to this instant. Only this difference may be negative (two clocks).
     #[inline]
     pub const fn signed_nanos_since(self, earlier: Time) -> i64 {
         self.0.wrapping_sub(earlier.0) as i64

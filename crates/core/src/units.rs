@@ -18,7 +18,7 @@ pub struct Bits(pub u64);
 pub struct Rate(u64);
 
 impl Bytes {
-    /// None.
+    /// Zero bytes.
     pub const ZERO: Bytes = Bytes(0);
 
     /// The same amount in bits.
@@ -35,7 +35,7 @@ impl Bytes {
 }
 
 impl Bits {
-    /// None.
+    /// Zero bits.
     pub const ZERO: Bits = Bits(0);
 
     /// Whole bytes, rounded down.
@@ -46,7 +46,7 @@ impl Bits {
 }
 
 impl Rate {
-    /// Nothing moves.
+    /// Rate zero.
     pub const ZERO: Rate = Rate(0);
 
     /// `bps` bits per second.
@@ -67,7 +67,7 @@ impl Rate {
         Rate::from_bps_f64(mbps * 1e6)
     }
 
-    /// The rate that moves `amount` in `span`; zero if `span` is zero.
+    /// The rate that carries `amount` in `span`; zero if `span` is zero.
     #[inline]
     pub fn from_bytes_per(amount: Bytes, span: Duration) -> Rate {
         match nanos(span) {
@@ -88,7 +88,7 @@ impl Rate {
         self.0 as f64 * 1e-6
     }
 
-    /// What this rate moves in `span`, in whole bytes rounded down: a bandwidth-delay product.
+    /// What this rate carries in `span`, in whole bytes rounded down: a bandwidth-delay product.
     #[inline]
     pub fn bytes_in(self, span: Duration) -> Bytes {
         Bytes(scale(self.0, nanos(span), BIT_NANOS_PER_BYTE))
@@ -118,16 +118,16 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A byte is eight bits; a rate of 1 bit/s moves a bit in 10⁹ ns.
+/// A byte is eight bits, and a rate of 1 bit/s takes 10⁹ ns for a bit.
 const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
 
-/// The nanoseconds of `span`, at most 584 years of them.
+/// The nanoseconds of `span`, at most 584 years.
 #[inline]
 fn nanos(span: Duration) -> u64 {
     span.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(span.subsec_nanos()))
 }
 
-/// `a · b / divisor`, rounded down, saturating. Amounts of everyday size divide in 64 bits, which is several times
+/// `a · b / divisor`, rounded down, saturating. Usual amounts fit into 64 bits, where the division is several times
 /// faster than in 128.
 #[inline]
 fn scale(a: u64, b: u64, divisor: u64) -> u64 {
@@ -140,7 +140,7 @@ fn scale(a: u64, b: u64, divisor: u64) -> u64 {
 /// `libm::round(amount) as u64`, several times faster: halves round up; negative or NaN gives zero.
 #[inline]
 fn round(amount: f64) -> u64 {
-    // `as` truncates, saturates and maps NaN to zero. From 2⁵³ on nothing is left to round.
+    // `as` truncates, saturates and maps NaN to zero. From 2⁵³ on, there is nothing to round.
     let whole = amount as u64;
     whole.saturating_add(u64::from(amount - whole as f64 >= 0.5))
 }

@@ -1,10 +1,10 @@
-//! Every row of the numeric tables that the project keeps beside its repository (`AIRPACE_DATA`), against ours.
+//! Compares every row of the numeric tables that the project keeps outside its repository (`AIRPACE_DATA`) with ours.
 
 use airpace_core::Bits;
 use airpace_core::tables::lte::{McsTable, tbs, tbs_format_1c, uplink_mcs};
 use airpace_core::tables::{CodeRate, Cqi, Modulation, nr};
 
-/// The rows of a CSV file of the recordings, header left out.
+/// The rows of a CSV file of the recordings, without the header.
 fn rows(path: &str) -> Option<Vec<Vec<String>>> {
     let text = std::fs::read_to_string(airpace_testing::recordings(path)?).expect("a table");
     Some(text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect())
@@ -113,8 +113,8 @@ fn every_nr_cqi_row_is_that_of_the_specification() {
 fn every_small_nr_block_size_is_that_of_the_specification() {
     let Some(rows) = rows("3gpp/tbs_nr_small.csv") else { return };
     assert_eq!(rows.len(), 93);
-    // One resource element of QPSK at rate 1/2 is one bit, so `res` counts information bits; what lies between
-    // two sizes gets the upper one, up to quantisation.
+    // One resource element of QPSK at rate 1/2 is one bit, so `res` counts information bits. A number between two
+    // sizes gets the upper size, up to quantisation.
     let half = CodeRate::from_1024ths(512);
     let ours: std::collections::BTreeSet<u64> =
         (1..=3824).map(|bits| nr::tbs(bits, Modulation::Qpsk, half, 1).0).collect();
@@ -145,5 +145,5 @@ fn check_cqi(cqi: Option<Cqi>, row: &[String]) {
     assert_eq!(cqi.and_then(|cqi| order(cqi.modulation)), number(&row[2]), "{row:?}");
     assert_eq!(cqi.map(|cqi| cqi.rate.as_f64() * 1024.0), number(&row[3]), "{row:?}");
     let printed = cqi.map_or(0.0, Cqi::efficiency) - number(&row[4]).unwrap_or(0.0);
-    assert!(printed.abs() <= 5.1e-5, "efficiency is printed with four digits: {row:?}");
+    assert!(printed.abs() <= 5.1e-5, "the specification prints the efficiency with four digits: {row:?}");
 }

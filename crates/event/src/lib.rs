@@ -12,7 +12,7 @@ pub trait Recorder {
     /// Takes one event. Events come in order of time.
     fn record(&mut self, event: Event<'_>);
 
-    /// Whether the driver shall make events that cost work. The driver asks once, before the run.
+    /// Whether the driver must make events that take work. The driver asks once, before the run.
     fn wants(&self, detail: Detail) -> bool {
         detail == Detail::Subframes
     }
@@ -44,23 +44,23 @@ impl Recorder for Discard {
 pub enum Event<'a> {
     /// A sender put a data packet on its path (`time` is `packet.sent`).
     Sent(Packet),
-    /// A data packet's journey ended.
+    /// A data packet reached the end of its path or was lost.
     Arrived(Arrived),
     /// A sender processed an acknowledgement.
     Acked(Acked),
     /// A sender declared packets lost.
     Lost(Lost),
-    /// A look into a flow's controller and receiver half, at a fixed cadence and at every change of state.
+    /// The internals of a flow's controller and receiver half, at fixed intervals and at every change of state.
     Inspected(&'a Inspected<'a>),
     /// One subframe of one carrier, as the cell made it.
     Subframe(&'a Subframe<'a>),
     /// What the last hop could have carried to a device.
     Capacity(Capacity),
-    /// What a device was told of its radio.
+    /// What was reported to a device about its radio.
     Reported(&'a Reported<'a>),
 }
 
-/// How a packet's journey ended.
+/// What happened to a packet at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fate {
     /// It reached the other end.
@@ -76,7 +76,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// The word that tables use.
+    /// The word in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Fate::Delivered => "delivered",
@@ -88,22 +88,22 @@ impl Fate {
     }
 }
 
-/// The end of a data packet's journey.
+/// The end of a data packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
     /// When.
     pub time: Time,
     /// The packet; its one-way delay is `time - packet.sent`.
     pub packet: Packet,
-    /// How.
+    /// What happened to it.
     pub fate: Fate,
     /// Whether these bytes had been delivered before (a duplicate on the wire).
     pub duplicate: bool,
-    /// What the journey takes on an empty path; one-way delay less this is the queueing delay.
+    /// The one-way delay on an empty path. The actual one-way delay minus this is the queueing delay.
     pub propagation_delay: Duration,
 }
 
-/// An acknowledgement as the sender saw it.
+/// An acknowledgement at the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acked {
     /// When it was processed.
@@ -135,7 +135,7 @@ pub struct Lost {
     pub bytes: Bytes,
 }
 
-/// The inside of a flow's scheme at an instant.
+/// The internals of a flow's scheme at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Inspected<'a> {
     /// When.
@@ -148,7 +148,7 @@ pub struct Inspected<'a> {
     pub state_changed: bool,
     /// Congestion window.
     pub cwnd: Bytes,
-    /// Pacing rate; `None` while unpaced.
+    /// Pacing rate; `None` if the flow is not paced.
     pub pacing_rate: Option<Rate>,
     /// Bytes outstanding.
     pub inflight: Bytes,
@@ -156,7 +156,7 @@ pub struct Inspected<'a> {
     pub values: &'a [(&'static str, f64)],
 }
 
-/// Whose a grant is; the cell's own knowledge.
+/// The owner of a grant. Only the cell itself knows this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
     /// A device of the scenario.
@@ -167,19 +167,20 @@ pub enum Owner {
     Control,
 }
 
-/// One subframe of one carrier: its grants and whose they are.
+/// One subframe of one carrier: its grants and their owners.
 #[derive(Clone, Copy, Debug)]
 pub struct Subframe<'a> {
-    /// The grants, without imperfections.
+    /// The grants, without errors.
     pub report: &'a RadioReport,
-    /// Whose each grant of `report.dcis` is; same length and order.
+    /// The owner of each grant in `report.dcis`, with the same length and order.
     pub owners: &'a [Owner],
 }
 
-/// What the last hop could have carried to or from one device in an interval: all that it did carry, and what nobody used.
+/// What the last hop could have carried to or from one device in an interval: all that it did carry, plus what nobody
+/// used.
 ///
-/// For a cell: (PRBs given to the device + idle PRBs, over its active carriers) at the device's present bits
-/// per PRB, less expected HARQ errors and radio headers. For a trace: its delivery chances.
+/// For a cell: (PRBs given to the device + idle PRBs, over its active carriers) at the device's current bits per PRB,
+/// minus expected HARQ errors and radio headers. For a trace: its delivery chances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Start of the interval.
@@ -188,7 +189,7 @@ pub struct Capacity {
     pub span: Duration,
     /// The device.
     pub device: DeviceId,
-    /// To it or from it.
+    /// To the device or from it.
     pub direction: Direction,
     /// IP bytes that could have been carried.
     pub bytes: Bytes,
@@ -199,20 +200,20 @@ pub struct Capacity {
 pub enum Source {
     /// The device's own modem: its own grants and signal, complete and on time.
     Modem,
-    /// The control channel of its cell, as the device decodes it: everyone's grants, as late and with as many errors as the
-    /// scenario says.
+    /// The control channel of its cell, as the device decodes it: everyone's grants, with the delays and errors that
+    /// the scenario sets.
     ControlChannel,
 }
 
-/// One subframe of one carrier, as a device was told it.
+/// One subframe of one carrier, as it was reported to a device.
 ///
 /// Reports of one device and source come in order of time. Reports of different devices come as each device gets them.
 #[derive(Clone, Copy, Debug)]
 pub struct Reported<'a> {
     /// The device.
     pub device: DeviceId,
-    /// How the device learned it.
+    /// The source of the report.
     pub source: Source,
-    /// What the device was told.
+    /// The report itself.
     pub report: &'a RadioReport,
 }

@@ -1,40 +1,41 @@
-//! Which subframes of several recordings are the same.
+//! Finds the subframes of several recordings that were on the air at the same time.
 //!
-//! Every recording numbers its own subframes. Cells may count frames differently, and recordings may begin at different
-//! times. [`Alignment`] finds what has to be added to the numbers of each recording, so that subframes that were on the air
-//! at once have one number. [`Fusion`](crate::fusion::Fusion) then brings their reports together.
+//! Every recording numbers its own subframes. Cells may count frames differently, and recordings may begin at
+//! different times. [`Alignment`] finds what must be added to the numbers of each recording, so that subframes that
+//! were on the air at the same time have the same number. [`Fusion`](crate::fusion::Fusion) then brings their reports
+//! together.
 
-/// What tells that two subframes are the same.
+/// How subframes of different recordings are matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Align {
-    /// Their numbers, if recordings that began at once agree on them; else their time.
+    /// By their numbers, if recordings that began at once agree on them; otherwise by their time.
     #[default]
     Auto,
-    /// Their frame and subframe numbers, whenever the recordings began.
+    /// By their frame and subframe numbers, whenever the recordings began.
     Sfn,
-    /// Their time since the recordings' beginnings, as if these were at once.
+    /// By their time since the recordings' beginnings, as if all had begun at once.
     Time,
 }
 
 /// Frame numbers of two recordings that began at once differ by no more than this many subframes if both cells count
 /// frames alike.
 ///
-/// Chosen: people do not start two receivers within a tenth of a second by hand, programs do.
+/// Chosen: people do not start two receivers by hand within a tenth of a second, but programs do.
 const ALIKE: i64 = 100;
 
-/// What comes back after a while of silence may have lain somewhere for so many subframes at most if its numbers tell so;
-/// if they tell more, they begin anew.
+/// After silence, subframes may have waited somewhere, for at most this many subframes if their numbers show it. If
+/// the numbers show more, the recording is aligned again.
 ///
-/// Chosen: half of a turn of frame numbers; no pipe holds so much of a radio's samples.
+/// Chosen: half of a cycle of frame numbers. No pipe holds that many of a radio's samples.
 const MOST_LAIN: i64 = WRAP / 2;
 
-/// Subframes after which frame numbers begin again.
+/// After this many subframes, frame numbers begin again.
 const WRAP: i64 = 10_240;
 
-/// How a recording's subframes stand to those of the first that was heard.
+/// How a recording's subframes are related to those of the first recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
-    /// What is added to their numbers.
+    /// What must be added to their numbers.
     pub subframes: i64,
     /// When the recording began, in milliseconds since the first one did.
     pub begin_ms: f64,
@@ -42,61 +43,62 @@ pub struct Shift {
     pub doubt: Option<Doubt>,
 }
 
-/// [`Align::Auto`] aligned a recording by time, and that may be wrong: its frame numbers do not fit to those of the
+/// [`Align::Auto`] aligned a recording by time, and that may be wrong: its frame numbers do not match those of the
 /// first recording. Either the cells count frames differently, or the recordings did not begin at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doubt {
-    /// Subframes by which the frame numbers differ, −5,120…5,119. If the cells count alike, the recording began so many
-    /// milliseconds before the first one; after it, if below zero.
+    /// Subframes by which the frame numbers differ, −5,120…5,119. If the cells count alike, the recording began this
+    /// many milliseconds before the first one, or after it if the number is negative.
     pub apart: i64,
 }
 
-/// A recording's frame numbers leap.
+/// A leap in a recording's frame numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Leap {
-    /// The subframe behind it.
+    /// The subframe after the leap.
     pub index: u64,
     /// When that subframe began, in milliseconds after the recording's first sample.
     pub at_ms: f64,
-    /// By how many subframes, beyond the time that went by.
+    /// The size of the leap in subframes, beyond the time that passed.
     pub by: i64,
-    /// Whether it is still the cell that was heard before.
+    /// Whether the cell is still the same as before.
     pub is_same_cell: bool,
 }
 
-/// Finds out how recordings stand to each other: by the first subframe of each, and again where it may have changed.
+/// Finds how recordings are related: by the first subframe of each, and again when it may have changed.
 ///
-/// Recordings are called by their place, from 0. Subframes of one recording must come in order, their numbers without the
-/// wrap of frame numbers. All methods panic if `recording` is not below the number of recordings.
+/// Recordings are identified by their index, from 0. The subframes of one recording must come in order, with numbers
+/// that do not wrap with the frame numbers. All methods panic if `recording` is not below the number of recordings.
 #[derive(Debug)]
 pub struct Alignment {
     align: Align,
-    /// A subframe of the recording that was heard first: its number, and when it was.
+    /// The first subframe of the first recording: its number and its time.
     reference: Option<(u64, f64)>,
     all: Vec<Known>,
 }
 
-/// What is known of a recording.
+/// What is known about a recording.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     /// What is added to its numbers.
     shift: Option<i64>,
-    /// The last of its subframes, as all count.
+    /// The last of its subframes, in the shared numbering.
     last: i64,
-    /// It said nothing for a while, and has not caught up.
+    /// It was silent for a while, and has not caught up.
     is_behind: bool,
-    /// It was placed beside the others, which were there then: what it says at once is older than that.
+    /// It was placed next to the others, which were at this subframe then. What it sends at once is older than that.
     placed: Option<i64>,
 }
 
 impl Alignment {
-    /// Aligns so many recordings.
+    /// Aligns `recordings` recordings.
     pub fn new(align: Align, recordings: usize) -> Alignment {
         Alignment { align, reference: None, all: vec![Known::default(); recordings] }
     }
 
-    /// Subframe `index` of a recording began `at_ms` milliseconds after its first sample. Returns the recording's shift from
-    /// this subframe on if it is new or changes: at the first subframe, and while it catches up after silence.
+    /// Subframe `index` of a recording began `at_ms` milliseconds after its first sample. Returns the recording's
+    /// shift from this subframe on, if it is new or changes: at the first subframe, and while the recording catches
+    /// up after silence.
     ///
     /// Source: TS 36.300 §5.5 (cells that can be aggregated count frames alike)
     pub fn hear(&mut self, recording: usize, index: u64, at_ms: f64) -> Option<Shift> {
@@ -106,7 +108,7 @@ impl Alignment {
             known.last = index as i64 + shift;
             known.is_behind &= known.last + ALIKE < newest;
             known.placed = known.placed.filter(|placed| newest <= placed + ALIKE);
-            // The last of what lay somewhere is beside the others' newest, not its first.
+            // The last of the subframes that had waited is placed next to the others' newest one, not the first.
             let ahead = known.last - newest;
             return (known.placed.is_some() && ahead > 0).then(|| {
                 let shift = self.set(recording, index, at_ms, shift - ahead);
@@ -127,17 +129,18 @@ impl Alignment {
         Some(Shift { doubt, ..self.set(recording, index, at_ms, subframes) })
     }
 
-    /// A recording says nothing, and is not waited for. Its next leap may change its shift.
+    /// A recording is silent, and the others do not wait for it. Its next leap may change its shift.
     pub fn stall(&mut self, recording: usize) {
         self.all[recording].is_behind = true;
     }
 
-    /// Frame numbers of a recording leap, whose subframes' numbers go on by its samples' time. Returns its shift from then
-    /// on, if that is another. The subframe behind the leap was given to [`Alignment::hear`] before.
+    /// The frame numbers of a recording leap, while its subframe numbers continue with the time of its samples.
+    /// Returns its shift from then on, if that changes. The subframe after the leap was given to [`Alignment::hear`]
+    /// before.
     ///
-    /// Nothing has to change unless samples may be missing without a word: where numbers are believed, or where nothing was
-    /// said for a while. What comes then is where its numbers say that this is, if that is no later than what the others
-    /// say now; else its newest is beside theirs.
+    /// The shift changes only if samples may be missing without notice: with [`Align::Sfn`], or after silence. The
+    /// recording is then placed where its numbers say, if that is not later than the others are now. Otherwise its
+    /// newest subframe is placed next to theirs.
     pub fn leap(&mut self, recording: usize, leap: Leap) -> Option<Shift> {
         let Known { shift, is_behind, .. } = self.all[recording];
         let shift = shift?;
@@ -170,7 +173,7 @@ impl Alignment {
         Shift { subframes, begin_ms: first_ms + (last - first as i64) as f64 - at_ms, doubt: None }
     }
 
-    /// How far the others are.
+    /// The newest subframe of the others.
     fn newest_beside(&self, recording: usize) -> i64 {
         let others =
             self.all.iter().enumerate().filter(|(at, known)| *at != recording && known.shift.is_some());
@@ -195,14 +198,14 @@ mod tests {
         let shift = second(Align::Auto, 140);
         assert_eq!((shift.subframes, shift.begin_ms, shift.doubt), (0, 40.0, None));
         let wrapped = second(Align::Auto, 10_240 + 90);
-        assert_eq!((wrapped.subframes, wrapped.begin_ms), (-10_240, -10.0), "frame numbers began again");
+        assert_eq!((wrapped.subframes, wrapped.begin_ms), (-10_240, -10.0), "the frame numbers have wrapped");
     }
 
     #[test]
     fn others_are_taken_to_have_begun_at_once_unless_it_is_said_that_cells_count_alike() {
         let shift = second(Align::Auto, 3100);
         assert_eq!((shift.subframes, shift.begin_ms), (-3000, 0.0));
-        assert_eq!(shift.doubt, Some(Doubt { apart: -3000 }), "it may be wrong");
+        assert_eq!(shift.doubt, Some(Doubt { apart: -3000 }), "the alignment may be wrong");
         let alike = second(Align::Sfn, 3100);
         assert_eq!((alike.subframes, alike.begin_ms, alike.doubt), (0, 3000.0, None));
         let at_once = second(Align::Time, 140);
@@ -245,7 +248,7 @@ mod tests {
             alignment.hear(1, 500, 500.0);
             let shift = alignment.leap(1, to).expect("it is not where it was");
             assert_eq!((shift.subframes, shift.begin_ms), (subframes, subframes as f64), "{to:?}");
-            assert_eq!(alignment.leap(1, leap(502, -700)), None, "it has caught up");
+            assert_eq!(alignment.leap(1, leap(502, -700)), None, "the recording has caught up");
         }
     }
 
@@ -261,10 +264,14 @@ mod tests {
         for index in 502..=800 {
             shift = alignment.hear(1, index, index as f64).map_or(shift, |shift| shift.subframes);
         }
-        assert_eq!(shift, 2500 - 800, "300 came at once");
+        assert_eq!(shift, 2500 - 800, "300 subframes came at once");
         for index in 801..2000 {
             alignment.hear(0, index + 1700, index as f64);
-            assert_eq!(alignment.hear(1, index, index as f64), None, "it goes on with the others");
+            assert_eq!(
+                alignment.hear(1, index, index as f64),
+                None,
+                "the recording continues with the others"
+            );
         }
         assert_eq!(alignment.hear(1, 2010, 2010.0), None, "a subframe may be early");
     }

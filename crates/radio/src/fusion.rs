@@ -1,16 +1,17 @@
-//! Reports of several cells, brought together by subframe.
+//! Brings reports of several cells together by subframe.
 //!
-//! Every cell is decoded on its own, and each may be late by a different amount. A subframe comes out when all cells
-//! have reported it. The fusion does not wait for a cell that falls too far behind: the others go on, and the output
-//! says so. Nor does it wait for a cell that is known to send nothing, for now or for good. When such a cell comes
-//! back, its reports may be of any time. Until it has kept up with the others for a while, no cell counts as behind it.
+//! Every cell is decoded on its own, and each may be late by a different amount. A subframe is returned when all
+//! cells have reported it. The fusion does not wait for a cell that falls too far behind: the others continue, and
+//! the output says so. It also does not wait for a cell that is known to send nothing, for now or for good. When such
+//! a cell comes back, its reports may be from any time. Until it has kept up with the others for a while, no cell
+//! counts as behind it.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::report::{CarrierId, RadioReport};
 use crate::slot::Slot;
 
-/// What comes out.
+/// The output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fused {
     /// One subframe of all cells: their reports in the order of the carriers. A cell that lost the subframe, or for
@@ -18,7 +19,7 @@ pub enum Fused {
     Subframe {
         /// Its number.
         index: u64,
-        /// At least one.
+        /// The reports, at least one.
         reports: Vec<RadioReport>,
     },
     /// The fusion does not wait for this cell any more.
@@ -31,10 +32,10 @@ pub enum Fused {
 #[derive(Clone, Debug)]
 pub struct Fusion {
     cells: BTreeMap<CarrierId, Source>,
-    /// Subframes that a cell may be behind the fastest.
+    /// The most subframes that a cell may be behind the fastest cell.
     patience: u64,
     waiting: BTreeMap<u64, Vec<RadioReport>>,
-    /// The last subframe that came out: reports up to it are too late.
+    /// The last subframe that was returned. Reports up to it are too late.
     done: Option<u64>,
     stalls: Vec<Fused>,
 }
@@ -43,9 +44,9 @@ pub struct Fusion {
 struct Source {
     /// What is added to the cell's own numbers of subframes.
     offset: i64,
-    /// Later offsets, and from which of the cell's own subframes on they hold.
+    /// Later offsets, and the cell's own subframe from which on each applies.
     offsets: VecDeque<(u64, i64)>,
-    /// Its last slot, numbered as all cells count.
+    /// Its last slot, in the shared numbering.
     last: Option<Slot>,
     /// The fusion does not wait for the cell until it has caught up.
     is_stalled: bool,
@@ -88,12 +89,12 @@ impl Source {
 }
 
 impl Fusion {
-    /// The patience to wait for the slowest cell always, as for recordings that are all there.
+    /// The patience that always waits for the slowest cell, for complete recordings.
     pub const WITHOUT_END: u64 = u64::MAX;
 
     /// The patience with live cells, in subframes.
     ///
-    /// Chosen: what receivers buffer differs by tens of milliseconds; who controls a rate by reports needs them soon.
+    /// Chosen: receivers' buffers differ by tens of milliseconds, and a rate controller needs reports soon.
     pub const LIVE_PATIENCE: u64 = 100;
 
     /// Fuses these carriers. A cell may be `patience` subframes behind the fastest: [`Fusion::WITHOUT_END`] if waiting
@@ -116,7 +117,7 @@ impl Fusion {
         }
     }
 
-    /// A clock tells that a cell is silent. The fusion does not wait for it until it has caught up.
+    /// A timer has found that a cell is silent. The fusion does not wait for it until it has caught up.
     pub fn stall(&mut self, carrier: CarrierId) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.is_stalled = true;
@@ -137,9 +138,9 @@ impl Fusion {
         }
     }
 
-    /// Takes a report. Reports of one carrier must come in order. Dropped are reports of carriers that were not named
-    /// at first, reports that come after their subframe came out, and reports with a number that the carrier already
-    /// had.
+    /// Takes a report. Reports of one carrier must come in order. Some reports are dropped: those of carriers that
+    /// were not named at first, those that come after their subframe was returned, and those with a number that the
+    /// carrier already had.
     pub fn push(&mut self, mut report: RadioReport) {
         let Some(source) = self.cells.get_mut(&report.carrier) else { return };
         report.slot = source.shared(report.slot);
@@ -156,7 +157,7 @@ impl Fusion {
         self.mark();
     }
 
-    /// Finds cells that fell behind, and cells that caught up.
+    /// Finds cells that have fallen behind, and cells that have caught up.
     fn mark(&mut self) {
         let all = || self.cells.values().filter(|source| !source.is_leaving && !source.has_ended);
         let steady = all().filter(|source| !source.is_stalled && source.last_apart.is_none());
@@ -180,7 +181,7 @@ impl Fusion {
         }
     }
 
-    /// What comes out next; `None` if a cell has to report first.
+    /// The next output; `None` if a cell has to report first.
     pub fn pop(&mut self) -> Option<Fused> {
         if !self.stalls.is_empty() {
             return Some(self.stalls.remove(0));
@@ -190,7 +191,7 @@ impl Fusion {
         if is_complete { self.take() } else { None }
     }
 
-    /// No more reports will come. Returns what comes out next, complete or not.
+    /// No more reports will come. Returns the next output, complete or not.
     pub fn flush(&mut self) -> Option<Fused> {
         self.pop().or_else(|| self.take())
     }
@@ -202,7 +203,8 @@ impl Fusion {
         Some(Fused::Subframe { index, reports })
     }
 
-    /// Reports of a carrier that came after their subframe had come out, or with a number that the carrier already had.
+    /// Reports of a carrier that came after their subframe was returned, or with a number that the carrier already
+    /// had.
     pub fn too_late(&self, carrier: CarrierId) -> u64 {
         self.cells.get(&carrier).map_or(0, |source| source.too_late)
     }
@@ -229,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Numbers of the subframes and their carriers, without the messages about stalls.
+    /// The numbers of the subframes and their carriers, without the messages about stalls.
     fn drain(fusion: &mut Fusion) -> Vec<(u64, Vec<u8>)> {
         std::iter::from_fn(|| fusion.pop())
             .filter_map(|fused| match fused {
@@ -254,7 +256,7 @@ mod tests {
         assert_eq!(
             fusion.flush(),
             Some(Fused::Subframe { index: 7, reports: vec![report(0, 7)] }),
-            "at the end nothing is waited for"
+            "at the end, the fusion waits for nothing"
         );
     }
 
@@ -265,7 +267,7 @@ mod tests {
         fusion.push(report(1, 0));
         (1..=11).for_each(|index| fusion.push(report(0, index)));
         assert_eq!(fusion.pop(), Some(Fused::Stalled(CarrierId(1))));
-        assert_eq!(drain(&mut fusion).len(), 12, "all that waited comes out");
+        assert_eq!(drain(&mut fusion).len(), 12, "all waiting subframes are returned");
         fusion.push(report(1, 3));
         assert_eq!((drain(&mut fusion), fusion.too_late(CarrierId(1))), (vec![], 1));
         fusion.push(report(1, 12));
@@ -289,14 +291,18 @@ mod tests {
         let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], Fusion::WITHOUT_END);
         fusion.push(report(0, 5));
         fusion.push(report(0, 9000));
-        assert_eq!(fusion.pop(), None, "who has patience waits for any time");
+        assert_eq!(fusion.pop(), None, "with patience, the fusion waits for any time");
         fusion.stall(CarrierId(1));
         assert_eq!(drain(&mut fusion), [(5, vec![0]), (9000, vec![0])]);
         fusion.push(report(1, 9001));
         assert_eq!(fusion.pop(), Some(Fused::Back(CarrierId(1))));
         fusion.push(report(0, 9001));
         fusion.push(report(0, 9002));
-        assert_eq!(drain(&mut fusion), [(9001, vec![0, 1])], "one that came back is waited for again");
+        assert_eq!(
+            drain(&mut fusion),
+            [(9001, vec![0, 1])],
+            "the fusion waits again for a cell that came back"
+        );
         fusion.end(CarrierId(1));
         fusion.push(report(0, 20_000));
         assert_eq!(drain(&mut fusion), [(9002, vec![0]), (20_000, vec![0])]);
@@ -309,17 +315,17 @@ mod tests {
         fusion.stall(CarrierId(1));
         (1..=1000).for_each(|index| fusion.push(report(0, index)));
         assert_eq!(drain(&mut fusion).len(), 1001);
-        // Three hundred subframes at once, which are taken to be later than they are.
+        // Three hundred subframes come at once, with numbers that are too high.
         (1001..=1300).for_each(|index| fusion.push(report(1, index)));
         assert_eq!(fusion.pop(), Some(Fused::Back(CarrierId(1))));
         for index in 1001..=2000 {
             fusion.push(report(0, index));
             fusion.push(report(1, index + 300));
             let both = Fused::Subframe { index, reports: vec![report(0, index), report(1, index)] };
-            assert_eq!(fusion.pop(), Some(both), "all of it, and nobody is declared behind");
+            assert_eq!(fusion.pop(), Some(both), "every subframe is complete, and no cell counts as behind");
         }
         assert_eq!(fusion.pop(), None);
-        assert_eq!(fusion.too_late(CarrierId(0)), 0, "who never stalled is in all of it");
+        assert_eq!(fusion.too_late(CarrierId(0)), 0, "a cell that never stalled is in every subframe");
     }
 
     #[test]
@@ -338,7 +344,11 @@ mod tests {
         (50..56).for_each(|index| fusion.push(report(0, index)));
         (50..53).for_each(|index| fusion.push(report(1, index)));
         let together = [(50, vec![0, 1]), (51, vec![0, 1]), (52, vec![0]), (53, vec![0]), (54, vec![0])];
-        assert_eq!(drain(&mut fusion), [&together[..], &[(55, vec![0, 1])]].concat(), "three are missing");
+        assert_eq!(
+            drain(&mut fusion),
+            [&together[..], &[(55, vec![0, 1])]].concat(),
+            "three subframes of the second cell are missing"
+        );
     }
 
     #[test]
@@ -350,7 +360,10 @@ mod tests {
         fusion.end(CarrierId(0));
         (6..100).for_each(|index| fusion.push(report(1, index)));
         assert_eq!(fusion.too_late(CarrierId(1)), 0);
-        assert!(drain(&mut fusion).iter().all(|(_, carriers)| *carriers == [0, 1]), "all are together");
+        assert!(
+            drain(&mut fusion).iter().all(|(_, carriers)| *carriers == [0, 1]),
+            "every subframe has both cells"
+        );
     }
 
     #[test]
@@ -374,11 +387,11 @@ mod tests {
         fusion.push(fast(11));
         assert_eq!(drain(&mut fusion), [(5, vec![0, 1, 1])]);
         fusion.push(fast(11));
-        assert_eq!(fusion.too_late(CarrierId(1)), 1, "a slot comes once");
+        assert_eq!(fusion.too_late(CarrierId(1)), 1, "a slot counts only once");
         fusion.align(CarrierId(1), 6, -1);
         fusion.push(report(0, 6));
         (12..16).for_each(|index| fusion.push(fast(index)));
-        assert_eq!(drain(&mut fusion), [(6, vec![0, 1, 1])], "subframe 6 was its own 7");
+        assert_eq!(drain(&mut fusion), [(6, vec![0, 1, 1])], "the shared subframe 6 was the cell's own 7");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Grants: downlink control information and whom it is for.
+//! Grants: downlink control information, and the user that it is for.
 
 use airpace_core::{Bits, Direction};
 
 use crate::prb::PrbSet;
 
-/// A radio network temporary identifier: whom a DCI is for.
+/// A radio network temporary identifier: the user that a DCI is for.
 ///
 /// Source: TS 36.321 §7.1 Table 7.1-1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,18 +38,18 @@ pub enum DciFormat {
 /// Downlink control information: one user's grant in one subframe of one carrier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dci {
-    /// Whom it is for.
+    /// The user that it is for.
     pub rnti: Rnti,
-    /// Which way the granted data goes.
+    /// The direction of the granted data.
     pub direction: Direction,
-    /// How it was coded.
+    /// Its format.
     pub format: DciFormat,
     /// The PRB pairs granted.
     pub prbs: PrbSet,
-    /// MCS index per codeword; `None` for a codeword that is not sent ([`Dci::is_sent`]), or whose MCS is not known: a modem
-    /// may tell the size alone. 29…31 are retransmissions (TBS unknown here).
+    /// MCS index per codeword. `None` for a codeword that is not sent ([`Dci::is_sent`]), or whose MCS is not known:
+    /// a modem may report only the size. 29…31 are retransmissions (TBS unknown here).
     pub mcs: [Option<u8>; 2],
-    /// Transport block size per codeword in bits; zero where not sent or unknown (reserved MCS).
+    /// Transport block size per codeword in bits; zero if it is not sent or unknown (reserved MCS).
     pub tbs: [Bits; 2],
     /// Redundancy version per codeword.
     pub rv: [u8; 2],
@@ -59,13 +59,13 @@ pub struct Dci {
     pub harq: u8,
     /// Spatial layers.
     pub layers: u8,
-    /// Whether the block of each codeword was sent before in this HARQ process; known to who made the grant or
-    /// followed the NDI. A block sent again may have a new one beside it.
+    /// Whether the block of each codeword was sent before in this HARQ process. Whoever made the grant or followed
+    /// the NDI knows this. One codeword may send a block again while the other sends a new one.
     pub retransmission: [bool; 2],
 }
 
 impl Dci {
-    /// Whether codeword 0 or 1 is sent: its MCS or its size is known.
+    /// Whether codeword 0 or 1 is sent, which means that its MCS or its size is known.
     #[inline]
     pub fn is_sent(&self, codeword: usize) -> bool {
         self.mcs[codeword].is_some() || self.tbs[codeword] > Bits::ZERO

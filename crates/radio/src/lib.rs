@@ -1,16 +1,17 @@
-//! The vocabulary of radio: who was granted what, per carrier and slot.
+//! The vocabulary of radio: the grants of each user, per carrier and slot.
 //!
-//! The same words come from the simulated cell, from a decoder of IQ samples and from a modem's log.
+//! The simulated cell, a decoder of IQ samples and a modem's log all use these types.
 //!
 //! | module | names |
 //! | --- | --- |
-//! | [`grant`] | [`Dci`], one user's grant; [`Rnti`], whom it is for; [`DciFormat`] |
+//! | [`grant`] | [`Dci`], one user's grant; [`Rnti`], the user that it is for; [`DciFormat`] |
 //! | [`prb`] | [`PrbSet`], the PRB pairs of a grant |
-//! | [`report`] | [`RadioReport`], what a radio says of one slot of one carrier; [`Scope`], whose grants it holds; [`OwnRadio`] |
+//! | [`report`] | [`RadioReport`], what a radio reports about one slot of one carrier; [`Scope`], whose grants it
+//! holds; [`OwnRadio`] |
 //! | [`slot`] | [`Slot`] and [`Numerology`], how a carrier counts time |
-//! | [`align`] | [`Alignment`](align::Alignment), which makes several recordings number their subframes alike |
+//! | [`align`] | [`Alignment`](align::Alignment), which gives the subframes of several recordings the same numbers |
 //! | [`fusion`] | [`Fusion`](fusion::Fusion), which brings the reports of several carriers together |
-//! | [`line`] | reports as lines of text, to be kept and read again |
+//! | [`line`] | reports as lines of text, to store and read again |
 #![warn(missing_docs)]
 
 pub mod align;

@@ -1,4 +1,4 @@
-//! Radio reports as text: a line of JSON for each subframe of all carriers, to be kept, sent on and read again.
+//! Radio reports as text: a line of JSON for each subframe of all carriers, to store, send and read again.
 //!
 //! ```text
 //! {"subframe_index":211,"reports":[{"carrier":0,"numerology":0,"slot":211,"time_ms":11.0,"scope":"everyone",
@@ -9,9 +9,10 @@
 //! ```
 //!
 //! `scope` says whose grants the report holds: `everyone`, `own`, or `partly` with the number of messages that are
-//! `unexplained`. `prb` are ranges of the first slot that include their last PRB. Lists of two have an entry per block;
-//! a block is sent if its `mcs` is not null or its `tbs` not 0. `own` is null for a bystander. `decoded` is null if there is no grant or its
-//! outcome is not known. What is not known is null. `idle_prbs` follows from the rest and is not read.
+//! `unexplained`. `prb` are ranges of the first slot that include their last PRB. Lists of two have an entry per
+//! block; a block is sent if its `mcs` is not null or its `tbs` not 0. `own` is null for a bystander. `decoded` is
+//! null if there is no grant or its outcome is not known. Unknown values are null. `idle_prbs` follows from the other
+//! fields and is not read.
 
 use airpace_core::{Bits, Bytes, Direction, Time};
 use serde::de::Error as _;
@@ -22,7 +23,7 @@ use crate::prb::PrbSet;
 use crate::report::{BitLayer, CarrierId, OwnRadio, RadioReport, Scope};
 use crate::slot::{Numerology, Slot};
 
-/// A line does not hold the reports of a subframe.
+/// The error for a line that does not hold the reports of a subframe.
 #[derive(Debug, thiserror::Error)]
 #[error("column {}: {source}; a line is what `airpace decode --reports` writes", source.column())]
 pub struct Unreadable {
@@ -30,7 +31,7 @@ pub struct Unreadable {
     source: serde_json::Error,
 }
 
-/// The line of a subframe (without its end): the reports of all carriers that have one.
+/// The line of a subframe (without its line end): the reports of all carriers that have one.
 pub fn to_line(index: u64, reports: &[RadioReport]) -> String {
     let line = Line { subframe_index: index, reports: reports.iter().map(Report::of).collect() };
     serde_json::to_string(&line).expect("numbers, texts and lists are JSON")
@@ -90,7 +91,7 @@ struct Grant {
 struct Own {
     rnti: u16,
     active: bool,
-    /// Null where it was not measured.
+    /// Null if it was not measured.
     sinr_db: Option<f64>,
     bits_per_prb: f64,
     decoded: Option<bool>,
@@ -121,7 +122,7 @@ enum Way {
     Up,
 }
 
-/// The formats' own names.
+/// The names of the formats.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(remote = "DciFormat")]
 enum Named {
@@ -199,7 +200,7 @@ impl Report {
         }
     }
 
-    /// The report, or what cannot be in it.
+    /// The report, or an error that names the impossible value.
     fn read(self, subframe_index: u64) -> Result<RadioReport, String> {
         let numerology = Numerology::new(self.numerology)
             .ok_or_else(|| format!("`numerology` is {}; there are 0 to 4", self.numerology))?;

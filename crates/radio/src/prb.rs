@@ -11,14 +11,14 @@ pub struct PrbSet([u64; WORDS]);
 const WORDS: usize = 5;
 
 impl PrbSet {
-    /// PRBs that a set can hold: those from 0 up to this.
+    /// The size of a set: it can hold the PRBs from 0 up to, but not including, this one.
     pub const CAPACITY: u16 = 275;
 
     /// No PRB.
     pub const EMPTY: PrbSet = PrbSet([0; WORDS]);
 
-    /// The `len` PRBs from `start` on; `None` if the last of them is beyond [`PrbSet::CAPACITY`]. This is for numbers that
-    /// come from elsewhere: a message, a log, a line of text.
+    /// The `len` PRBs from `start` on; `None` if the last of them is beyond [`PrbSet::CAPACITY`]. This is for numbers
+    /// from elsewhere: a message, a log, a line of text.
     #[inline]
     pub const fn checked_run(start: u16, len: u16) -> Option<PrbSet> {
         match start.checked_add(len) {
@@ -30,7 +30,8 @@ impl PrbSet {
     /// The `len` PRBs from `start` on.
     ///
     /// # Panics
-    /// If the last of them is beyond [`PrbSet::CAPACITY`]: a mistake of the caller. [`PrbSet::checked_run`] takes any numbers.
+    /// Panics if the last of them is beyond [`PrbSet::CAPACITY`], which is a mistake of the caller.
+    /// [`PrbSet::checked_run`] accepts any numbers.
     #[inline]
     pub const fn run(start: u16, len: u16) -> PrbSet {
         match PrbSet::checked_run(start, len) {
@@ -80,7 +81,7 @@ impl PrbSet {
         index < PrbSet::CAPACITY && self.0[index as usize / 64] >> (index % 64) & 1 == 1
     }
 
-    /// One more than the highest PRB of the set; 0 of an empty set. A set fits a carrier of as many PRBs.
+    /// The highest PRB of the set plus one; 0 for an empty set. A carrier with this many PRBs has room for the set.
     #[inline]
     pub const fn end(self) -> u16 {
         let mut at = WORDS;
@@ -126,7 +127,7 @@ impl PrbSet {
         })
     }
 
-    /// The lowest number from `from` on that is in the set, or that is not.
+    /// The lowest number from `from` on that is in the set, or that is not in it.
     #[inline]
     fn next(self, from: u16, is_in: bool) -> Option<u16> {
         let first = usize::from(from / 64);
@@ -138,7 +139,7 @@ impl PrbSet {
     }
 }
 
-/// The lowest `count` bits of a word; all of 64 and more.
+/// The lowest `count` bits of a word; all bits if `count` is 64 or more.
 #[inline]
 const fn below(count: u16) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }
@@ -176,7 +177,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain list of booleans.
+        /// Compares the set with a plain list of booleans.
         #[test]
         fn sets_do_what_lists_do(pairs in prop::collection::vec((0_u16..275, 0_u16..80), 0..8), cut in 0_u16..275) {
             let mut set = PrbSet::EMPTY;

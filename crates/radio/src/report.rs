@@ -1,4 +1,4 @@
-//! What a radio says of one slot of one carrier.
+//! What a radio reports about one slot of one carrier.
 
 use airpace_core::{Bytes, Direction, Time};
 
@@ -6,17 +6,17 @@ use crate::grant::{Dci, Rnti};
 use crate::prb::PrbSet;
 use crate::slot::Slot;
 
-/// A component carrier, by its place in the scenario's list (0 is the first).
+/// A component carrier, by its index in the scenario's list (0 is the first).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CarrierId(pub u8);
 
-/// Which layer's bits a report counts.
+/// The layer whose bits a report counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BitLayer {
-    /// Transport blocks on the air: HARQ errors and protocol headers are still to be taken off.
+    /// Transport blocks on the air: HARQ errors and protocol headers must still be subtracted.
     #[default]
     Physical,
-    /// What a transport gets: nothing is to be taken off (a recorded trace's delivery chances).
+    /// What a transport gets: nothing has to be subtracted (a recorded trace's delivery chances).
     Transport,
 }
 
@@ -26,63 +26,65 @@ pub enum Scope {
     /// Every grant that the cell gave: a PRB without one is idle.
     #[default]
     Everyone,
-    /// Grants of everyone, but this many messages of the control channel could not be explained: each may be a grant.
+    /// Grants of everyone, but this many messages of the control channel are unexplained. Each of them may be a
+    /// grant.
     EveryoneBut {
-        /// Messages, at least one.
+        /// The number of messages, at least one.
         unexplained: u16,
     },
-    /// The device's own grants alone, as its modem logs them. A PRB without one may be somebody else's.
+    /// Only the device's own grants, as its modem logs them. A PRB without one may be somebody else's.
     Own,
 }
 
-/// What a device knows of its own side of one carrier, without listening to others.
+/// What a device knows about its own side of one carrier, without decoding the grants of others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnRadio {
     /// Its RNTI on this carrier.
     pub rnti: Rnti,
     /// Whether the carrier is activated for this device in this slot.
     pub active: bool,
-    /// Signal to interference and noise ratio that it measured, in dB; `None` where it is not known.
+    /// Signal to interference and noise ratio that it measured, in dB; `None` if it is not known.
     pub sinr_db: Option<f64>,
-    /// Downlink bits that one PRB pair would carry for it at its present CQI, all layers.
+    /// Downlink bits that one PRB pair would carry for it at its current CQI, over all layers.
     pub bits_per_prb: f64,
-    /// Whether the transport block granted in this slot was received; `None` without a grant, or where the outcome is not
-    /// known.
+    /// Whether the transport block granted in this slot was received; `None` without a grant, or if the outcome is
+    /// not known.
     pub decoded: Option<bool>,
-    /// Bytes that wait in the device for the uplink, all carriers; `None` where they are not known (not from the
-    /// modem's own log).
+    /// Bytes that wait in the device for the uplink, over all carriers; `None` if they are not known (reports that
+    /// are not from the modem's own log).
     pub uplink_queue: Option<Bytes>,
 }
 
-/// One slot of one carrier, as a radio tells it.
+/// One slot of one carrier, as a radio reports it.
 ///
-/// Shapes: at most a few tens of [`Dci`]s. Reports of one carrier come in order of time; those of different carriers may
-/// be late by different amounts ([`fusion`](crate::fusion) brings them together).
+/// A report has at most a few tens of [`Dci`]s. Reports of one carrier come in order of time. Those of different
+/// carriers may be late by different amounts ([`fusion`](crate::fusion) brings them together).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioReport {
     /// The carrier.
     pub carrier: CarrierId,
     /// The slot.
     pub slot: Slot,
-    /// Start of the slot, by the clock of the reporter.
+    /// Start of the slot, by the reporter's clock.
     pub time: Time,
     /// Whose grants `dcis` holds.
     pub scope: Scope,
-    /// Downlink PRB pairs of the carrier; `None` where the width is not known.
+    /// Downlink PRB pairs of the carrier; `None` if the width is not known.
     pub carrier_prbs: Option<u16>,
-    /// Control format indicator of LTE, 1…4: OFDM symbols of the control region. `None` where it is not known, and for NR.
+    /// Control format indicator of LTE, 1…4: OFDM symbols of the control region. `None` if it is not known, and for
+    /// NR.
     pub cfi: Option<u8>,
     /// The grants of this slot.
     pub dcis: Vec<Dci>,
-    /// The reporter's own side; `None` for a bystander (and for the cell's own truth).
+    /// The reporter's own side; `None` for a bystander, and for the cell's own report.
     pub own: Option<OwnRadio>,
-    /// What the bits of this report count.
+    /// The layer whose bits this report counts.
     pub layer: BitLayer,
 }
 
 impl RadioReport {
-    /// Downlink PRB pairs that are granted to nobody. `None` where the report cannot know: it holds not everyone's grants, or
-    /// not the carrier's width.
+    /// Downlink PRB pairs that are granted to nobody. `None` if the report cannot know: it does not hold everyone's
+    /// grants, or it does not have the carrier's width.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 4
     #[inline]
@@ -100,7 +102,8 @@ impl RadioReport {
         downlink.fold(PrbSet::EMPTY, |granted, dci| granted.union(dci.prbs))
     }
 
-    /// Calls every user by what `name` says stands for its RNTI: those of the grants in their order, then the reporter's own.
+    /// Replaces the RNTI of every user by what `name` returns for it: first those of the grants in their order, then
+    /// the reporter's own.
     pub fn rename(&mut self, mut name: impl FnMut(Rnti) -> Rnti) {
         for dci in &mut self.dcis {
             dci.rnti = name(dci.rnti);

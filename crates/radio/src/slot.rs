@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Numerology(u8);
 
 impl Numerology {
-    /// 15 kHz: LTE, and the slowest of NR. A slot is a subframe.
+    /// 15 kHz: LTE, and the smallest of NR. A slot is a subframe.
     pub const KHZ_15: Numerology = Numerology(0);
     /// 30 kHz.
     pub const KHZ_30: Numerology = Numerology(1);
@@ -20,7 +20,7 @@ impl Numerology {
     /// 240 kHz.
     pub const KHZ_240: Numerology = Numerology(4);
 
-    /// The numerology µ, 0…4; `None` beyond.
+    /// The numerology µ, 0…4; `None` for other values.
     pub const fn new(mu: u8) -> Option<Numerology> {
         if mu <= 4 { Some(Numerology(mu)) } else { None }
     }
@@ -43,13 +43,13 @@ impl Numerology {
     }
 }
 
-/// A slot of a carrier. An LTE carrier grants once in a subframe, so its slots here are subframes.
+/// A slot of a carrier. An LTE carrier gives grants once per subframe, so its slots here are subframes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot {
-    /// How long the carrier's slots are.
+    /// The numerology, which gives the length of the carrier's slots.
     pub numerology: Numerology,
-    /// The slot's number. It counts up by one and does not wrap with the frame numbers: for LTE it is
-    /// 10 · SFN + subframe, and goes on after SFN 1,023. Where a cell's frame numbers leap, it goes on with time.
+    /// The slot's number. It rises by one and does not wrap with the frame numbers: for LTE it is 10 · SFN +
+    /// subframe, and continues after SFN 1,023. If a cell's frame numbers leap, it continues with time.
     pub index: u64,
 }
 
@@ -59,7 +59,7 @@ impl Slot {
         Slot { numerology: Numerology::KHZ_15, index }
     }
 
-    /// The subframe that the slot is in.
+    /// The subframe of the slot.
     pub const fn subframe(self) -> u64 {
         self.index >> self.numerology.0
     }
@@ -70,7 +70,7 @@ impl Slot {
         self.index & last == last
     }
 
-    /// The slot so many subframes later, or earlier where `subframes` is below zero.
+    /// The slot `subframes` subframes later, or earlier if `subframes` is negative.
     pub const fn later_by(self, subframes: i64) -> Slot {
         let slots = subframes.saturating_mul(self.numerology.slots_per_subframe() as i64);
         Slot { numerology: self.numerology, index: self.index.saturating_add_signed(slots) }

@@ -1,4 +1,5 @@
-//! What must hold for any reports and any lines, on drawn ones. The same functions are fuzz targets of `fuzz/`.
+//! What must hold for any reports and any lines, tested on random ones. The same functions are fuzz targets of
+//! `fuzz/`.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;
@@ -7,7 +8,7 @@ mod radio;
 
 use proptest::prelude::*;
 
-/// Bytes of all kinds: any; and small ones, for small choices lead deeper.
+/// Random bytes: any bytes, and small ones, because small values reach more of the code.
 fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..most),

@@ -1,5 +1,5 @@
-//! How much more than BtlBw allows the path acknowledges in one go: the window must cover it, or bunched ACKs
-//! would stop the sender.
+//! How many more bytes than BtlBw explains the path acknowledges in one go. The window must cover them, or bunched
+//! ACKs would stop the sender.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use airpace_core::{Bytes, Rate, Time};
 /// Source: Linux tcp_bbr.c
 const BUCKET_ROUNDS: u8 = 5;
 
-/// The most time's worth of BtlBw that is granted.
+/// The longest time at BtlBw for which an allowance is granted.
 ///
 /// Source: Linux tcp_bbr.c
 const CAP: Duration = Duration::from_millis(100);
@@ -51,13 +51,13 @@ impl Aggregation {
         self.buckets[self.bucket] = self.buckets[self.bucket].max(extra);
     }
 
-    /// Begins an epoch: what was acknowledged before does not explain what comes.
+    /// Begins an epoch: earlier ACKs say nothing about later ones.
     pub fn restart(&mut self, now: Time) {
         self.epoch = now;
         self.epoch_acked = Bytes::ZERO;
     }
 
-    /// Bytes that the window should have on top.
+    /// Bytes that the window should have in addition.
     pub fn allowance(&self, btlbw: Rate) -> Bytes {
         self.buckets[0].max(self.buckets[1]).min(btlbw.bytes_in(CAP))
     }

@@ -27,7 +27,7 @@ pub enum Phase {
     Cruise,
 }
 
-/// Where in the cycle the sender is.
+/// The sender's place in the cycle.
 #[derive(Clone, Copy, Debug)]
 pub struct Cycle {
     index: u64,
@@ -43,17 +43,17 @@ pub struct PhaseEnd {
     pub rtprop: Duration,
     /// Bytes outstanding before the ACK.
     pub inflight: Bytes,
-    /// Bytes in flight that show the probe reached the path.
+    /// Bytes in flight that show that the probe has reached the path.
     pub probed: Bytes,
-    /// Bytes in flight that show the queue is gone.
+    /// Bytes in flight that show that the queue is gone.
     pub drained: Bytes,
     /// Whether the ACK showed packets to be lost.
     pub lost: bool,
 }
 
 impl Cycle {
-    /// Begins at any phase but the draining one: there is no queue of a probe yet, and flows that began together
-    /// do not probe together.
+    /// Begins at any phase except the draining one, because no probe has made a queue yet. The phase is random, so
+    /// that flows that began together do not probe together.
     ///
     /// Source: Linux tcp_bbr.c
     pub fn start(now: Time, rng: &mut Rng) -> Cycle {
@@ -131,6 +131,6 @@ mod tests {
         cycle.advance(&at(55, 110));
         assert_eq!(cycle.phase(), Phase::Drain);
         cycle.advance(&at(60, 100));
-        assert_eq!(cycle.phase(), Phase::Cruise, "the queue is gone before the phase was full");
+        assert_eq!(cycle.phase(), Phase::Cruise, "the queue is gone before the end of the phase");
     }
 }

@@ -2,12 +2,12 @@
 
 use airpace_core::Rate;
 
-/// Growth of BtlBw in a round that shows that the pipe is not full.
+/// If BtlBw grows by this factor in a round, the pipe is not full.
 ///
 /// Source: Linux tcp_bbr.c
 pub const GROWTH: f64 = 1.25;
 
-/// Rounds without growth that show that it is.
+/// After this many rounds without growth, the pipe is full.
 ///
 /// Source: Linux tcp_bbr.c
 const ROUNDS: u8 = 3;
@@ -21,7 +21,7 @@ pub struct FullPipe {
 }
 
 impl FullPipe {
-    /// Told of BtlBw at the beginning of every round that was not application limited.
+    /// Called with BtlBw at the beginning of every round that was not application limited.
     pub fn on_round(&mut self, btlbw: Rate) {
         if self.reached {
             return;
@@ -40,12 +40,12 @@ impl FullPipe {
         self.reached
     }
 
-    /// Takes the pipe for filled.
+    /// Counts the pipe as filled.
     pub fn assume(&mut self) {
         self.reached = true;
     }
 
-    /// Growth counts afresh: everything outstanding was lost.
+    /// Measures growth from now on, as everything outstanding was lost.
     pub fn rebase(&mut self) {
         self.baseline = Rate::ZERO;
     }

@@ -1,6 +1,6 @@
-//! What BBR believes of its path: the bottleneck's bandwidth, the round-trip propagation time, and rounds.
+//! BBR's model of its path: the bottleneck's bandwidth, the round-trip propagation time, and rounds.
 //!
-//! PBE-CC keeps the same model fresh in every state, so that it can switch to BBR at any ACK.
+//! PBE-CC updates the same model in every state, so that it can switch to BBR at any ACK.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ use airpace_core::{Bytes, Rate, Time};
 use crate::controller::{Ack, SentPacket};
 use crate::filter::{WindowedMax, WindowedMin};
 
-/// Rounds over which the greatest delivery rate is BtlBw.
+/// BtlBw is the greatest delivery rate over this many rounds.
 ///
 /// Source: Linux tcp_bbr.c; PBE-CC §4.2.3
 pub const BTLBW_ROUNDS: u64 = 10;
 
-/// Time over which the least round-trip time is RTprop.
+/// RTprop is the least round-trip time over this span.
 ///
 /// Source: Linux tcp_bbr.c; PBE-CC §4.2.2
 pub const RTPROP_WINDOW: Duration = Duration::from_secs(10);
 
-/// How RTprop grows old.
+/// How RTprop expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ageing {
-    /// It is the least of the last [`RTPROP_WINDOW`], for a control that does not look for it.
+    /// It is the least of the last [`RTPROP_WINDOW`]. This is for a control that has no ProbeRTT.
     ///
     /// Source: PBE-CC §4.2.2
     Sliding,
-    /// It is the least since it was renewed; after [`RTPROP_WINDOW`] the next sample stands in for it, however long
-    /// that is, until ProbeRTT has found a lesser one.
+    /// It is the least since it was renewed. After [`RTPROP_WINDOW`], the next sample replaces it, however long that
+    /// sample is, until ProbeRTT has found a lesser one.
     ///
     /// Source: Linux tcp_bbr.c
     ///
-    /// Differs: Linux does not let the ACK of a lone packet, held back by the receiver, stand in.
+    /// Differs: in Linux, the ACK of a lone packet that the receiver held back does not replace it.
     Renewed,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Rtprop {
     Sliding(WindowedMin<Duration, Time>),
-    /// With when it was renewed.
+    /// The value, and when it was renewed.
     Renewed(Option<(Time, Duration)>),
 }
 
@@ -80,25 +80,26 @@ pub struct Model {
     btlbw: WindowedMax<Rate, u64>,
     rtprop: Rtprop,
     rounds: u64,
-    /// Bytes delivered when the next round begins: it begins with a packet that was sent after that.
+    /// The next round begins with the ACK of a packet that was sent when at least this much had been delivered.
     next_round_delivered: Bytes,
-    /// Packets that left in this span were held back by the controller, not by the path.
+    /// The controller, not the path, held back the packets that left in this span.
     held_back: Option<(Time, Time)>,
 }
 
-/// What one ACK told.
+/// What one ACK showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
     /// Whether the ACK began a round.
     pub round_start: bool,
-    /// Whether the sample says less than the path could do: the application or ProbeRTT held the sender back.
+    /// Whether the sample shows less than the path's bandwidth, because the application or ProbeRTT held the sender
+    /// back.
     pub app_limited: bool,
     /// Whether RTprop had not been renewed for [`RTPROP_WINDOW`].
     pub rtprop_expired: bool,
 }
 
 impl Model {
-    /// Of a path of which nothing is known.
+    /// A model without any samples.
     pub fn new(ageing: Ageing) -> Model {
         let rtprop = match ageing {
             Ageing::Sliding => Rtprop::Sliding(WindowedMin::new(RTPROP_WINDOW)),
@@ -150,28 +151,28 @@ impl Model {
         self.rounds
     }
 
-    /// Bytes of `rate` over RTprop + `slack`, times `gain`; `None` before RTprop is known.
+    /// The bytes that `rate` gives over RTprop + `slack`, times `gain`; `None` before RTprop is known.
     pub fn bdp(&self, rate: Rate, gain: f64, slack: Duration) -> Option<Bytes> {
         Some(rate.bytes_in(self.rtprop()? + slack).scaled(gain))
     }
 
-    /// Begins a round at the packets that are yet to be sent.
+    /// Begins a round at the next packet to be sent.
     pub fn restart_round(&mut self, delivered: Bytes) {
         self.next_round_delivered = delivered;
     }
 
-    /// Forgets every delivery rate but `recent`: the path's bottleneck has changed.
+    /// Forgets every delivery rate except `recent`, because the path's bottleneck has changed.
     pub fn reset_btlbw(&mut self, recent: Rate) {
         self.btlbw.reset();
         self.btlbw.update(self.rounds, recent);
     }
 
-    /// Packets that leave from `since` until [`Model::release`] do not show what the path could do.
+    /// Packets that leave from `since` until [`Model::release`] do not show the path's bandwidth.
     pub fn hold_back(&mut self, since: Time) {
         self.held_back = Some((since, Time::NEVER));
     }
 
-    /// Ends the span that [`Model::hold_back`] began; the path was looked at, so that RTprop is young again.
+    /// Ends the span that [`Model::hold_back`] began. The path was measured in it, so RTprop counts as renewed.
     pub fn release(&mut self, now: Time) {
         if let Rtprop::Renewed(Some((since, _))) = &mut self.rtprop {
             *since = now;

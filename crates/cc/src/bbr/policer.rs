@@ -1,6 +1,6 @@
-//! Long-term sampling: notices a token-bucket policer, whose bursts fool the greatest delivery rate.
+//! Long-term sampling. It detects a token-bucket policer, whose bursts make the greatest delivery rate too high.
 //!
-//! Two intervals with much loss and the same throughput are a policer; its rate is then used for a while.
+//! If two intervals have much loss and the same throughput, there is a policer. Its rate is then used for a while.
 //!
 //! Source: Linux tcp_bbr.c
 
@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
 
-/// An interval spans at least so many rounds.
+/// The least rounds of an interval.
 const INTERVAL_ROUNDS: u64 = 4;
-/// After so many it says nothing.
+/// After this many rounds, an interval is given up.
 const INTERVAL_ROUNDS_MAX: u64 = 4 * INTERVAL_ROUNDS;
-/// Lost part of what was delivered that makes an interval count: 50/256.
+/// Lost part of what was delivered from which on an interval counts: 50/256.
 const LOSS: f64 = 50.0 / 256.0;
-/// Two throughputs are the same within this part …
+/// Two throughputs are the same if they differ by no more than this part …
 const SAME_RATIO: f64 = 1.0 / 8.0;
-/// … or within this difference.
+/// … or by no more than this rate.
 const SAME_RATE: Rate = Rate::from_bps(4_000);
 /// Rounds for which the policer's rate is used.
 const USE_ROUNDS: u64 = 48;
 
-/// Watches for a policer.
+/// Detects a policer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Policer {
     sampling: Option<Interval>,
@@ -37,7 +37,7 @@ struct Interval {
     rounds: u64,
 }
 
-/// What the policer's watch needs to know of an ACK.
+/// What the detection needs to know about an ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// When.
@@ -57,12 +57,12 @@ pub struct Progress {
 }
 
 impl Policer {
-    /// The policer's rate while it is to be obeyed.
+    /// The policer's rate while BBR must use it.
     pub fn rate(&self) -> Option<Rate> {
         self.obeyed.and(self.seen)
     }
 
-    /// Takes in one ACK; true if the policer's rate has just been given up and ProbeBW must begin anew.
+    /// Takes in one ACK. True if the policer's rate was given up just now, so that ProbeBW must restart.
     pub fn on_ack(&mut self, at: &Progress) -> bool {
         if let Some(rounds) = &mut self.obeyed {
             if at.probing_bandwidth && at.round_start {
@@ -140,7 +140,7 @@ mod tests {
         let mut n = 0;
         while policer.rate().is_none() {
             n += 1;
-            assert!(n < 12, "a policer shows itself in two intervals of four rounds");
+            assert!(n < 12, "a policer is detected after two intervals of four rounds");
             policer.on_ack(&round(n));
         }
         assert_eq!(policer.rate(), Some(Rate::from_mbps(10.0)));

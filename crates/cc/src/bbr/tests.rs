@@ -1,4 +1,4 @@
-//! What PBE-CC asks of BBR, over hand-made ACKs; BBR's own stories are in `tests/bbr.rs`.
+//! What PBE-CC needs from BBR, with hand-made ACKs. BBR's own tests are in `tests/bbr.rs`.
 
 use airpace_core::Streams;
 
@@ -60,11 +60,11 @@ fn the_model_is_fresh_while_another_control_sends() {
         path.next(|ack| bbr.observe(ack, Rate::from_mbps(20.0)));
     }
     assert_eq!((bbr.model().btlbw(), bbr.model().rtprop()), (Rate::from_mbps(20.0), Some(RTT)));
-    assert_eq!(bbr.state_name(), "Startup", "and its state is untouched");
+    assert_eq!(bbr.state_name(), "Startup", "the state has not changed");
     bbr.enter_probe_bw(path.now, None);
     assert_eq!(bbr.state_name(), "ProbeBW");
     let cwnd = bbr.control().cwnd;
-    assert!(cwnd >= Bytes(200_000), "two bandwidth-delay products at once: {cwnd:?}");
+    assert!(cwnd >= Bytes(200_000), "the window is two bandwidth-delay products at once: {cwnd:?}");
 }
 
 #[test]
@@ -88,5 +88,5 @@ fn a_probe_never_exceeds_its_cap() {
         path.next(|ack| bbr.on_ack(ack));
         fastest = fastest.max(bbr.control().pacing_rate.unwrap());
     }
-    assert_eq!(fastest, Rate::from_mbps(22.0).scaled(0.99), "Cf, less the margin");
+    assert_eq!(fastest, Rate::from_mbps(22.0).scaled(0.99), "Cf minus the margin");
 }

@@ -1,4 +1,4 @@
-//! BBR's congestion window: grows to its target by what is acknowledged, conserves packets in the first round of
+//! BBR's congestion window. It grows to its target by what is acknowledged, conserves packets in the first round of
 //! recovery, and is restored afterwards.
 //!
 //! Source: Linux tcp_bbr.c
@@ -7,12 +7,12 @@ use airpace_core::Bytes;
 
 use crate::controller::{Ack, Loss, LossCause};
 
-/// The window and what it was before trouble.
+/// The window, and its value before the last loss or ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     mss: Bytes,
     cwnd: Bytes,
-    /// What to restore after recovery or ProbeRTT.
+    /// The value to restore after recovery or ProbeRTT.
     prior: Bytes,
     /// Recovery ends when this packet number is acknowledged.
     recovery_end: Option<u64>,
@@ -50,19 +50,19 @@ impl Window {
         self.cwnd
     }
 
-    /// Sets the window, as one who takes over from another control does.
+    /// Sets the window, when this control takes over from another one.
     pub fn set(&mut self, cwnd: Bytes) {
         self.cwnd = cwnd.max(self.floor());
         self.prior = self.cwnd;
     }
 
-    /// Remembers the window before trouble.
+    /// Saves the window before recovery or ProbeRTT.
     pub fn save(&mut self, untroubled: bool) {
         let untroubled = untroubled && self.recovery_end.is_none();
         self.prior = if untroubled { self.cwnd } else { self.prior.max(self.cwnd) };
     }
 
-    /// Gives back what was saved.
+    /// Restores the saved window.
     pub fn restore(&mut self) {
         self.cwnd = self.cwnd.max(self.prior);
     }
@@ -87,14 +87,14 @@ impl Window {
         begins
     }
 
-    /// A round began: conservation of packets is for the first round of recovery.
+    /// A round began. Packets are conserved only in the first round of recovery.
     pub fn on_round(&mut self) {
         if !self.recovery_began {
             self.conserving = false;
         }
     }
 
-    /// Packets were acknowledged. True if an episode of recovery began with what this ACK showed.
+    /// Packets were acknowledged. True if an episode of recovery began with the losses that this ACK showed.
     pub fn on_ack(&mut self, ack: &Ack<'_>, initial: Bytes, target: &Target) -> bool {
         let began = std::mem::take(&mut self.recovery_began);
         if began {
@@ -124,7 +124,7 @@ impl Window {
         began
     }
 
-    /// Four packets keep ACKs coming even where every second packet is acknowledged.
+    /// Four packets keep ACKs coming even if only every second packet is acknowledged.
     pub fn floor(&self) -> Bytes {
         Bytes(4 * self.mss.0)
     }

@@ -1,5 +1,5 @@
-//! What is safe to send: a long-term bound that probing finds, and short-term bounds that any congestion lowers
-//! until the next probe.
+//! What is safe to send: a long-term bound that probing finds, and short-term bounds. Any congestion lowers the
+//! short-term bounds until the next probe.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.5.10
 
@@ -7,7 +7,7 @@ use airpace_core::{Bytes, Rate};
 
 use super::signals::Signals;
 
-/// The most that one round of loss takes away.
+/// The factor by which one round of loss reduces a bound at most.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §2.8 (`BBR.Beta`)
 pub const BETA: f64 = 0.7;
@@ -17,7 +17,7 @@ pub const BETA: f64 = 0.7;
 /// Source: draft-ietf-ccwg-bbr-06 §2.8 (`BBR.Headroom`)
 const HEADROOM: f64 = 0.15;
 
-/// Doublings of the growth of a probe at most.
+/// The most doublings of a probe's growth.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.3.3.9
 const MOST_DOUBLINGS: u32 = 30;
@@ -34,7 +34,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// A round with loss that was no probe's: toward what the path delivered in it, by no more than [`BETA`].
+    /// A round outside a probe had losses. The bounds fall toward what the path delivered in it, by no more than
+    /// [`BETA`].
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.5.10.3 (`InitLowerBounds`, `LossLowerBounds`)
     pub fn on_lossy_round(&mut self, signals: &Signals, max_bw: Rate, cwnd: Bytes) {
@@ -44,20 +45,20 @@ impl Bounds {
         self.inflight_shortterm = Some(signals.inflight_latest().max(inflight.scaled(BETA)));
     }
 
-    /// A round with marks that was no probe's.
+    /// A round outside a probe had marks.
     ///
     /// Source: google/bbr v3 (`bbr_ecn_lower_bounds`)
     pub fn on_marked_round(&mut self, kept: f64, cwnd: Bytes) {
         self.inflight_shortterm = Some(self.inflight_shortterm.unwrap_or(cwnd).scaled(kept));
     }
 
-    /// A probe begins, or nothing says any more that the short-term bounds hold.
+    /// A probe begins, or there is no reason any more to keep the short-term bounds.
     pub fn reset_shortterm(&mut self) {
         self.bw_shortterm = None;
         self.inflight_shortterm = None;
     }
 
-    /// What may be in flight so that others find room beside this flow; at least `floor`.
+    /// The most that may be in flight, if other flows are to find room beside this one; at least `floor`.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.3.3.9 (`InflightWithHeadroom`)
     pub fn with_headroom(&self, mss: Bytes, floor: Bytes) -> Option<Bytes> {
@@ -65,7 +66,7 @@ impl Bounds {
         Some((longterm - mss.max(longterm.scaled(HEADROOM))).max(floor))
     }
 
-    /// The looser of each bound: a recovery that was for nothing takes nothing away.
+    /// Takes the looser of each bound, because a recovery without real losses must not lower the bounds.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.5.11.2
     pub fn loosen(&mut self, other: &Bounds) {
@@ -83,7 +84,7 @@ impl Bounds {
 pub struct Growth {
     doublings: u32,
     acked: Bytes,
-    /// Bytes acknowledged per packet of growth; `None` while no probe is on.
+    /// Bytes to be acknowledged per packet of growth; `None` outside a probe.
     acked_per_packet: Option<Bytes>,
 }
 
@@ -98,13 +99,13 @@ impl Growth {
         self.acked_per_packet = None;
     }
 
-    /// Twice the growth from now on.
+    /// Doubles the growth from now on.
     pub fn raise(&mut self, cwnd: Bytes, mss: Bytes) {
         self.acked_per_packet = Some(Bytes(cwnd.0 >> self.doublings).max(mss));
         self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
     }
 
-    /// Packets to grow by after `newly_acked` bytes more.
+    /// Takes in `newly_acked` bytes. Returns by how many packets the bound grows.
     pub fn on_acked(&mut self, newly_acked: Bytes) -> u64 {
         let Some(per_packet) = self.acked_per_packet else { return 0 };
         self.acked += newly_acked;
@@ -130,7 +131,7 @@ mod tests {
         }
         assert_eq!(grown, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
         growth.stop();
-        assert_eq!(growth.on_acked(cwnd), 0, "nothing grows without a probe");
+        assert_eq!(growth.on_acked(cwnd), 0, "the bound grows only in a probe");
     }
 
     #[test]
@@ -139,7 +140,7 @@ mod tests {
         let left = |longterm| bounds(longterm).with_headroom(Bytes(1_500), Bytes(6_000));
         assert_eq!(left(150_000), Some(Bytes(127_500)));
         assert_eq!(left(9_000), Some(Bytes(7_500)));
-        assert_eq!(left(6_000), Some(Bytes(6_000)), "four packets stay");
+        assert_eq!(left(6_000), Some(Bytes(6_000)), "four packets are always allowed");
         assert_eq!(Bounds::default().with_headroom(Bytes(1_500), Bytes(6_000)), None);
     }
 

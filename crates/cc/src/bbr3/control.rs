@@ -1,4 +1,4 @@
-//! From the model to the pacing rate and the window.
+//! The pacing rate and the window, computed from the model.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.6
 
@@ -59,7 +59,7 @@ impl Bbr3 {
         self.window.grow(ack.acked, self.delivered, &target);
     }
 
-    /// Of pacing and of the window.
+    /// The gains of pacing and of the window.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.6.1
     fn gains(&self) -> (f64, f64) {
@@ -89,13 +89,13 @@ impl Bbr3 {
             return;
         }
         let rate = self.bw.scaled(gain * (1.0 - PACING_MARGIN));
-        // A rate seen before the pipe was full says what was sent, not what could be.
+        // A rate seen before the pipe was full shows what was sent, not what could be sent.
         if self.full_pipe.ever() || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
     }
 
-    /// Bytes of `bw` over the propagation time, times `gain`.
+    /// The bytes that `bw` gives over the propagation time, times `gain`.
     pub(super) fn bdp(&self, bw: Rate, gain: f64) -> Bytes {
         self.min_rtt.get().map_or(self.initial, |rtprop| bw.bytes_in(rtprop).scaled(gain))
     }
@@ -123,7 +123,7 @@ impl Bbr3 {
         self.bdp(self.bw, 1.0).min(self.window.cwnd())
     }
 
-    /// One packet in ten seconds: a rate is never zero.
+    /// One packet in ten seconds, so that a rate is never zero.
     pub(super) fn least_rate(&self) -> Rate {
         Rate::from_bytes_per(self.mss, Duration::from_secs(10))
     }

@@ -1,4 +1,4 @@
-//! When to probe: the clock, the rounds that a Reno flow would need, and what the ACKs that come say of the probe.
+//! When to probe: the clock, the rounds that a Reno flow would need, and what arriving ACKs show about the probe.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.3.3.8, §5.3.3.9
 
@@ -6,39 +6,40 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rng, Time};
 
-/// The least wait for a probe by the clock; up to [`WAIT_SPREAD_S`] is added.
+/// The least time until a probe by the clock; up to [`WAIT_SPREAD_S`] is added.
 const LEAST_WAIT_S: f64 = 2.0;
 const WAIT_SPREAD_S: f64 = 1.0;
 
-/// Rounds after which a probe comes in any case, so that 1 % of random loss in each does not wear the flow down.
+/// A probe comes after this many rounds at the latest, so that 1 % of random loss in each does not wear the flow
+/// down.
 const MOST_ROUNDS: u64 = 63;
 
-/// What the ACKs that arrive say of probing.
+/// What the arriving ACKs show about probing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckPhase {
     /// Nothing.
     #[default]
     Init,
-    /// What was sent before the pipe was refilled.
+    /// ACKs of what was sent before the pipe was refilled.
     Refilling,
-    /// What was sent before the probe.
+    /// ACKs of what was sent before the probe.
     ProbeStarting,
-    /// What the probe did.
+    /// ACKs of the probe.
     ProbeFeedback,
-    /// The last of the probe.
+    /// ACKs of the last packets of the probe.
     ProbeStopping,
 }
 
 /// The timing of ProbeBW, and the memory of the last probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cycle {
-    /// What the ACKs that arrive say.
+    /// What the arriving ACKs show.
     pub ack_phase: AckPhase,
-    /// Whether losses may be a probe's doing, and no reaction to the probe was given yet.
+    /// Whether the probe may have caused losses, and the flow has not reacted to the probe yet.
     pub is_probe_sample: bool,
-    /// Whether the last probe lost or had marked too much.
+    /// Whether the last probe had too many losses or marks.
     pub prev_probe_too_high: bool,
-    /// Whether the last probe stopped as soon as it reached what had been too much.
+    /// Whether the last probe stopped as soon as it reached the amount that had been too much.
     pub prev_probe_precautionary: bool,
     rounds_since_up: u64,
     began: Time,
@@ -46,7 +47,7 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// A cycle begins: its waits are drawn, for better mixing of flows.
+    /// A cycle begins. Its wait times are random, so that flows mix better.
     pub fn begin(&mut self, now: Time, rng: &mut Rng) {
         self.rounds_since_up = rng.below(2);
         self.wait = Duration::from_secs_f64(LEAST_WAIT_S + rng.range(0.0, WAIT_SPREAD_S));
@@ -59,7 +60,7 @@ impl Cycle {
         self.rounds_since_up += 1;
     }
 
-    /// Whether to probe: by the clock, or because a Reno flow with as much in flight as `target` would have.
+    /// Whether to probe: because the clock says so, or because a Reno flow with `target` in flight would have probed.
     pub fn is_time_to_probe(&self, now: Time, target: Bytes, mss: Bytes) -> bool {
         now > self.began + self.wait || self.rounds_since_up >= MOST_ROUNDS.min(target.0 / mss.0)
     }

@@ -1,4 +1,5 @@
-//! Whether accelerating has filled the pipe: three rounds in which the delivery rate did not grow by a quarter.
+//! Whether acceleration has filled the pipe: it has after three rounds in which the delivery rate did not grow by a
+//! quarter.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.3.1.2
 
@@ -6,9 +7,9 @@ use airpace_core::Rate;
 
 use super::sample::Sample;
 
-/// Growth in a round that shows that the pipe is not full.
+/// If the rate grows by this factor in a round, the pipe is not full.
 const GROWTH: f64 = 1.25;
-/// Rounds without it that show that the pipe is full.
+/// After this many rounds without such growth, the pipe is full.
 const ROUNDS: u8 = 3;
 
 /// Watches the delivery rate of Startup and of each ProbeBW_UP.
@@ -21,7 +22,7 @@ pub struct FullPipe {
 }
 
 impl FullPipe {
-    /// Told of the sample of every ACK that begins a round.
+    /// Called with the sample of every ACK that begins a round.
     pub fn on_round(&mut self, sample: &Sample) {
         if self.now || sample.app_limited {
             return;
@@ -35,12 +36,12 @@ impl FullPipe {
         self.ever |= self.now;
     }
 
-    /// Begins to look anew, for growth beyond `baseline`.
+    /// Begins a new search, for growth beyond `baseline`.
     pub fn look_again(&mut self, baseline: Rate) {
         *self = FullPipe { baseline, ever: self.ever, ..FullPipe::default() };
     }
 
-    /// Whether the pipe is full as far as is known since it was last looked at anew.
+    /// Whether the present search has found the pipe to be full.
     pub fn now(&self) -> bool {
         self.now
     }
@@ -50,7 +51,7 @@ impl FullPipe {
         self.ever
     }
 
-    /// Takes the pipe for filled, or for never filled.
+    /// Sets whether the pipe counts as filled.
     pub fn assume(&mut self, full: bool) {
         self.ever = full;
     }

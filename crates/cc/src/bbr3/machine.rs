@@ -1,4 +1,4 @@
-//! The state machine: what each ACK changes in the model, and when one state follows another.
+//! The state machine: how each ACK changes the model, and when one state follows another.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.2.3, §5.3
 
@@ -54,7 +54,7 @@ impl Bbr3 {
         self.signals.forget_congestion();
     }
 
-    /// Once a round, while not probing. Marks and loss are answered from the same ground, and the lower answer counts.
+    /// Once a round, outside a probe. Marks and losses start from the same bounds, and the lower result counts.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.5.10.3; google/bbr v3 (`bbr_adapt_lower_bounds`)
     fn adapt_shortterm_bounds(&mut self) {
@@ -124,7 +124,7 @@ impl Bbr3 {
         }
     }
 
-    /// Follows what ACKs say of the probe; whether it decided to refill at once.
+    /// Follows what ACKs show about the probe. Returns whether it decided to refill at once.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.3.3.9 (`AdaptLongTermModel`)
     fn adapt_longterm_model(&mut self, now: Time, sample: &Sample) -> bool {
@@ -166,7 +166,7 @@ impl Bbr3 {
         false
     }
 
-    /// A probe lost or had marked too much: `tx_in_flight` is what the path can bear.
+    /// A probe had too many losses or marks. `tx_in_flight` is what the path can carry.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.5.10.2 (`HandleInflightTooHigh`)
     pub(super) fn inflight_too_high(&mut self, now: Time, tx_in_flight: Bytes, app_limited: bool) {
@@ -191,7 +191,8 @@ impl Bbr3 {
 
     /// Source: draft-ietf-ccwg-bbr-06 §5.3.3.7, §5.3.3.9 (`IsTimeToGoDown`)
     ///
-    /// Differs: the bound is reached where one more packet would not fit below it; bounds are bytes here, packets there.
+    /// Differs: the bound is reached if one more packet would not fit below it. Bounds are bytes here, and packets in
+    /// the draft.
     fn is_time_to_go_down(&mut self, ack: &Ack<'_>, sample: &Sample) -> bool {
         let Some(longterm) = self.bounds.inflight_longterm else { return self.full_pipe.now() };
         if self.precaution && self.cycle.prev_probe_too_high && ack.prior_inflight + self.mss > longterm {

@@ -1,12 +1,12 @@
-//! Explicit congestion notification with shallow thresholds: how much of what is sent meets a queue.
+//! Explicit congestion notification with shallow thresholds: how many of the sent packets meet a queue.
 //!
-//! The draft leaves ECN out (its §3.7); Google's program uses it where a network says that its marks begin at shallow
+//! The draft leaves ECN out (its §3.7). Google's program uses it if the network says that its marks begin at shallow
 //! queues.
 //!
 //! Source: google/bbr v3 net/ipv4/tcp_bbr.c
 //!
-//! Differs: used at any round-trip time, where the program's default stops at 5 ms, since no mobile path is shorter; no
-//! early probe when marks cease (`ecn_reprobe_gain`).
+//! Differs: ECN is used at any round-trip time. The program's default stops at 5 ms, and no mobile path is shorter.
+//! There is no early probe when marks cease (`ecn_reprobe_gain`).
 
 use airpace_core::Bytes;
 
@@ -14,11 +14,11 @@ use super::sample::Sample;
 
 /// Weight of a round in the average.
 const ALPHA_GAIN: f64 = 1.0 / 16.0;
-/// Part of what is in flight that a round takes away when all is marked.
+/// Part of what is in flight by which a round reduces it if every packet is marked.
 const FACTOR: f64 = 1.0 / 3.0;
-/// Marked part of what was delivered that is too much.
+/// From this marked part of the delivered packets on, there are too many marks.
 const THRESHOLD: f64 = 0.5;
-/// Rounds with too much that end Startup.
+/// After this many rounds with too many marks, Startup ends.
 const STARTUP_ROUNDS: u8 = 2;
 
 /// The average of marks.
@@ -31,7 +31,7 @@ pub struct Marks {
     startup_rounds: u8,
 }
 
-/// A flow that begins takes all to be marked, to answer quickly where the path is congested already.
+/// A new flow assumes that all packets are marked, so that it reacts quickly if the path is already congested.
 impl Default for Marks {
     fn default() -> Marks {
         Marks { alpha: 1.0, seen: 0, seen_before: 0, delivered_before: Bytes::ZERO, startup_rounds: 0 }
@@ -39,12 +39,12 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// So many packets more were reported as marked.
+    /// `ce` more packets were reported as marked.
     pub fn on_ack(&mut self, ce: u64) {
         self.seen += ce;
     }
 
-    /// A round ends; `delivered` is over the connection's life.
+    /// A round ends. `delivered` counts over the connection's life.
     pub fn on_round(&mut self, delivered: Bytes, mss: Bytes) {
         let ratio = ratio(self.seen - self.seen_before, delivered - self.delivered_before, mss);
         self.alpha += ALPHA_GAIN * (ratio - self.alpha);
@@ -58,12 +58,12 @@ impl Marks {
         self.startup_rounds >= STARTUP_ROUNDS
     }
 
-    /// Whether so much was marked that the flow had too much in flight.
+    /// Whether there were so many marks that the flow had too much in flight.
     pub fn are_too_many(&self, sample: &Sample, mss: Bytes) -> bool {
         ratio(sample.ce, sample.delivered, mss) > THRESHOLD
     }
 
-    /// The part of what is in flight that a round with marks leaves.
+    /// The part of what is in flight that remains after a round with marks.
     pub fn kept(&self) -> f64 {
         1.0 - self.alpha * FACTOR
     }
@@ -98,6 +98,6 @@ mod tests {
             marks.on_ack(30);
             marks.on_round(Bytes(round * 40 * 1_500), mss);
         }
-        assert!(marks.ends_startup(), "three quarters in two rounds are");
+        assert!(marks.ends_startup(), "three quarters in two rounds are too much");
     }
 }

@@ -1,4 +1,4 @@
-//! The round-trip propagation time, and when to look for it with less in flight.
+//! The round-trip propagation time, and when to measure it with less in flight.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.3.4
 
@@ -10,23 +10,23 @@ use crate::controller::SentPacket;
 
 /// How long a round-trip time counts: `BBR.MinRTTFilterLen`.
 const FILTER: Duration = Duration::from_secs(10);
-/// How long the estimate may go without a lower one before it is looked for: `BBR.ProbeRTTInterval`.
+/// After this time without a lower value, ProbeRTT measures again: `BBR.ProbeRTTInterval`.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// How long ProbeRTT holds the flow down: `BBR.ProbeRTTDuration`.
+/// How long ProbeRTT keeps little in flight: `BBR.ProbeRTTDuration`.
 const DURATION: Duration = Duration::from_millis(200);
 
 /// The estimate and its schedule.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinRtt {
     rtprop: Option<(Duration, Time)>,
-    /// The least of the present interval.
+    /// The least of the current interval.
     lately: Option<(Duration, Time)>,
     expired: bool,
     probe: Option<Probe>,
     held: Option<Held>,
 }
 
-/// A ProbeRTT that is going on.
+/// A ProbeRTT in progress.
 #[derive(Clone, Copy, Debug, Default)]
 struct Probe {
     /// When it may end; `None` until little enough is in flight.
@@ -34,7 +34,7 @@ struct Probe {
     round_done: bool,
 }
 
-/// A span in which packets left that say nothing about the path's bandwidth.
+/// A span of sent packets that show nothing about the path's bandwidth.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     since: Time,
@@ -48,7 +48,7 @@ struct Held {
 pub enum Step {
     /// It waits.
     Wait,
-    /// Little enough is in flight: the hold, and a round, begin.
+    /// Little enough is in flight: the hold and a round begin.
     Hold,
     /// It is over.
     Done,
@@ -104,7 +104,7 @@ impl MinRtt {
         }
     }
 
-    /// Ends ProbeRTT if it has lasted long enough; whether it did.
+    /// Ends ProbeRTT if it has lasted long enough. Returns whether it ended.
     pub fn finish(&mut self, now: Time) -> bool {
         let over = self.probe.and_then(|probe| probe.done).is_some_and(|done| now > done);
         if over {
@@ -116,7 +116,7 @@ impl MinRtt {
         over
     }
 
-    /// What ProbeRTT kept low counts as the application's doing until all that was in flight then is delivered.
+    /// The low rate of ProbeRTT counts as an application limit until everything in flight at that time is delivered.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.3.4.3 (`MarkConnectionAppLimited`)
     pub fn on_delivered(&mut self, now: Time, delivered: Bytes) {
@@ -129,7 +129,7 @@ impl MinRtt {
         }
     }
 
-    /// Whether a packet left while ProbeRTT kept the flow down.
+    /// Whether a packet left while ProbeRTT kept little in flight.
     pub fn held(&self, packet: &SentPacket) -> bool {
         self.held.is_some_and(|held| packet.sent >= held.since && packet.sent < held.until)
     }

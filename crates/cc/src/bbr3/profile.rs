@@ -7,16 +7,17 @@ use std::time::Duration;
 pub struct DelayProfile {
     /// Pacing gain of Drain.
     pub drain_gain: f64,
-    /// Rounds after which Drain ends though more than the estimated BDP is in flight; `None` waits for ever.
+    /// Rounds after which Drain ends although more than the estimated BDP is in flight. With `None`, Drain has no
+    /// limit.
     pub drain_rounds: Option<u64>,
     /// Pacing gain of ProbeBW_DOWN.
     pub down_gain: f64,
-    /// Send quanta that the window must hold at least.
+    /// The least window, in send quanta.
     pub offload_quanta: u64,
-    /// The most time's worth of bandwidth that is added for bunched ACKs.
+    /// The most time at the current bandwidth that is added for bunched ACKs.
     pub extra_acked_cap: Option<Duration>,
-    /// Whether a sample with too much loss ends a probe, or only a lost packet does, which says more precisely how
-    /// much was in flight.
+    /// Whether a sample with too much loss ends a probe. If not, only a lost packet ends it, which shows more
+    /// precisely how much was in flight.
     pub samples_end_probes: bool,
 }
 

@@ -1,10 +1,10 @@
-//! What one ACK says of the path, and how fast time goes in round trips.
+//! What one ACK shows about the path, and the count of round trips.
 
 use airpace_core::{Bytes, Rate};
 
 use crate::controller::Ack;
 
-/// One delivery-rate sample with what the algorithm derives from it.
+/// One delivery-rate sample, with what the algorithm derives from it.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §2.3, §4.1
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The sample of an ACK; `None` where it says nothing: only packets older than the last ACK's were acknowledged.
+    /// The sample of an ACK. `None` if it has no information: only packets older than those of the last ACK were
+    /// acknowledged.
     pub fn of(ack: &Ack<'_>, held_back: bool) -> Option<Sample> {
         let rate = &ack.rate;
         (!rate.interval.is_zero()).then(|| Sample {
@@ -58,7 +59,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Takes in one ACK; whether it begins a round.
+    /// Takes in one ACK. Returns whether it begins a round.
     pub fn on_ack(&mut self, sample: &Sample) -> bool {
         self.started = sample.prior_delivered >= self.next_delivered;
         if self.started {
@@ -68,7 +69,7 @@ impl Rounds {
         self.started
     }
 
-    /// Begins a round at the packets that are yet to be sent; `delivered` is what was delivered so far.
+    /// Begins a round at the next packet to be sent. `delivered` is what was delivered so far.
     pub fn restart(&mut self, delivered: Bytes) {
         self.next_delivered = delivered;
     }
@@ -84,7 +85,7 @@ impl Rounds {
     }
 }
 
-/// The greatest delivery rate of the present and the previous cycle of probing.
+/// The greatest delivery rate of the current and the previous cycle of probing.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.5.5, §5.5.6
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,14 +95,14 @@ pub struct MaxBandwidth {
 }
 
 impl MaxBandwidth {
-    /// Takes in a sample. One of a sender that was held back counts only if it says more than is known.
+    /// Takes in a sample. If the sender was held back, the sample counts only if it is above the known rate.
     pub fn on_sample(&mut self, sample: &Sample) {
         if sample.rate >= self.get() || !sample.app_limited {
             self.present = self.present.max(sample.rate);
         }
     }
 
-    /// Begins a new cycle: what was seen before the present one is forgotten.
+    /// Begins a new cycle, and forgets what was seen before the previous one.
     pub fn advance(&mut self) {
         // Source: google/bbr v3 — a cycle without a sample is no reason to forget.
         if self.present > Rate::ZERO {
@@ -133,7 +134,7 @@ impl CwndLimited {
         self.in_round |= limited;
     }
 
-    /// Whether it did.
+    /// Whether the window did so.
     pub fn get(&self) -> bool {
         self.in_round || self.in_last_round
     }

@@ -1,23 +1,23 @@
-//! Congestion as rounds show it: what the path delivered in the last one, and whether it lost or marked anything.
+//! Congestion by rounds: what the path delivered in the last round, and whether it lost or marked anything.
 
 use airpace_core::{Bytes, Rate};
 
 use super::sample::Sample;
 
-/// Lost part of what was in flight that is too much.
+/// If more than this part of what was in flight is lost, the loss is too much.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §2.8 (`BBR.LossThresh`)
 pub const LOSS_THRESHOLD: f64 = 0.02;
 
-/// Whether so much was lost that the flow had too much in flight.
+/// Whether the loss shows that the flow had too much in flight.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.5.10.2 (`IsInflightTooHigh`)
 pub fn is_too_lossy(lost: Bytes, tx_in_flight: Bytes) -> bool {
     lost.0 as f64 > tx_in_flight.0 as f64 * LOSS_THRESHOLD
 }
 
-/// How much was in flight when losses crossed the threshold: in the midst of a lost packet of `size` bytes, up to and
-/// including which `lost` of `tx_in_flight` bytes were lost.
+/// How much was in flight when the losses crossed the threshold. That was within a lost packet of `size` bytes. Up to
+/// and including that packet, `lost` of `tx_in_flight` bytes were lost.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.5.10.2 (`InflightAtLoss`)
 pub fn inflight_at_loss(tx_in_flight: Bytes, lost: Bytes, size: Bytes) -> Bytes {
@@ -28,7 +28,7 @@ pub fn inflight_at_loss(tx_in_flight: Bytes, lost: Bytes, size: Bytes) -> Bytes 
     before + Bytes(prefix.max(0.0) as u64)
 }
 
-/// The signals of the present round.
+/// The signals of the current round.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.5.10.3
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +42,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes in one ACK, before anything is concluded from it.
+    /// Takes in one ACK, before any conclusion from it.
     pub fn on_ack(&mut self, sample: &Sample) {
         self.bw_latest = self.bw_latest.max(sample.rate);
         self.inflight_latest = self.inflight_latest.max(sample.delivered);
@@ -52,8 +52,8 @@ impl Signals {
         }
     }
 
-    /// A packet was declared lost when so much was `delivered`; whether it is the first of this round, with which
-    /// the round then begins.
+    /// A packet was declared lost when `delivered` bytes had been delivered. Returns whether it is the first of this
+    /// round; the round then begins with it.
     pub fn on_loss(&mut self, delivered: Bytes) -> bool {
         let first = !std::mem::replace(&mut self.loss_in_round, true);
         if first {
@@ -67,7 +67,7 @@ impl Signals {
         self.marks_in_round = true;
     }
 
-    /// Whether the ACK being processed ends a round; its losses and marks are then still known.
+    /// Whether the current ACK ends a round. The losses and marks of that round are then still known.
     pub fn round_ends(&self) -> bool {
         self.round_ends
     }
@@ -87,12 +87,12 @@ impl Signals {
         self.bw_latest
     }
 
-    /// The most that was delivered in the time of one sample of the round.
+    /// The most that was delivered during one sample of the round.
     pub fn inflight_latest(&self) -> Bytes {
         self.inflight_latest
     }
 
-    /// A new round has neither losses nor marks yet.
+    /// A new round starts without losses and marks.
     pub fn forget_congestion(&mut self) {
         self.loss_in_round = false;
         self.marks_in_round = false;
@@ -106,7 +106,7 @@ impl Signals {
         }
     }
 
-    /// Forgets what probing caused, before a phase that slows down at such signals.
+    /// Forgets the signals that probing caused, before a phase that would slow down because of them.
     pub fn reset(&mut self) {
         self.forget_congestion();
         self.bw_latest = Rate::ZERO;
@@ -120,12 +120,12 @@ mod tests {
 
     #[test]
     fn the_threshold_is_crossed_where_two_percent_are_lost() {
-        // 100 packets in flight of which the last three were lost: the third crosses 2 %.
+        // 100 packets were in flight, and the last three of them were lost: the third crosses 2 %.
         let at = inflight_at_loss(Bytes(150_000), Bytes(4_500), Bytes(1_500));
-        assert_eq!(at, Bytes(148_500), "two lost of 99 are over 2 % already");
-        // A burst of 100 packets after 900 that lost nothing: 1.84 % of the whole are a fifth of the burst.
+        assert_eq!(at, Bytes(148_500), "two lost packets of 99 are already over 2 %");
+        // A burst of 100 packets follows 900 without loss: 1.84 % of them all are a fifth of the burst.
         let at = inflight_at_loss(Bytes(1_500_000), Bytes(150_000), Bytes(150_000));
-        assert_eq!(at, Bytes(1_350_000 + 27_551), "the burst's first fifth fits");
+        assert_eq!(at, Bytes(1_350_000 + 27_551), "the first fifth of the burst is below the threshold");
         assert!(!is_too_lossy(Bytes(3_000), Bytes(150_000)) && is_too_lossy(Bytes(3_001), Bytes(150_000)));
     }
 }

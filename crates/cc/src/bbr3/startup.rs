@@ -1,14 +1,14 @@
-//! The end of Startup where the path loses or marks too much before the delivery rate stops growing.
+//! The end of Startup, if there are too many losses or marks before the delivery rate stops growing.
 
 use super::sample::Sample;
 use super::signals::is_too_lossy;
 
-/// Runs of lost packets in a round that are no accident.
+/// This many runs of lost packets in a round are no accident.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.3.1.3 (`BBRStartupFullLossCnt`)
 const LOST_RANGES: u32 = 6;
 
-/// Losses of Startup's present round.
+/// Losses of Startup's current round.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StartupLoss {
     ranges: u32,
@@ -23,8 +23,8 @@ impl StartupLoss {
         self.next = number + 1;
     }
 
-    /// Told of the ACK that ends a round of loss; whether Startup must end. `recovering` is whether the round was
-    /// one of recovery from the first to the last.
+    /// Called with the ACK that ends a round of loss. Returns whether Startup must end. `recovering` is whether the
+    /// whole round was in recovery.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.3.1.3
     pub fn on_round(&mut self, sample: &Sample, recovering: bool) -> bool {

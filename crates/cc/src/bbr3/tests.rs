@@ -1,4 +1,4 @@
-//! Losses that were none, over hand-made ACKs; the other stories are in `tests/bbr3.rs`.
+//! Losses that were spurious, with hand-made ACKs. The other tests are in `tests/bbr3.rs`.
 
 use airpace_core::{Streams, Time};
 
@@ -34,7 +34,7 @@ impl Path {
         }
     }
 
-    /// `packets` ACKs; the first one also acknowledges `late`, which had been declared lost.
+    /// Sends `packets` ACKs. The first one also acknowledges `late`, which had been declared lost.
     fn acks(&mut self, packets: u64, late: &[u64]) {
         for index in 0..packets {
             self.number += 1;
@@ -67,7 +67,7 @@ impl Path {
         }
     }
 
-    /// Declares every second of the next packets lost, `packets` in all; their numbers.
+    /// Declares every second of the next packets lost, `packets` in all. Returns their numbers.
     fn lose(&mut self, packets: u64) -> Vec<u64> {
         let numbers: Vec<u64> = (0..packets).map(|index| self.number + 1 + 2 * index).collect();
         let lost: Vec<_> = numbers.iter().map(|&number| self.packet(number, true)).collect();
@@ -93,11 +93,14 @@ fn bounds_of_a_recovery_for_nothing_are_taken_back() {
     let lost = path.lose(3);
     path.acks(150, &[]);
     let bounds = path.bbr.bounds;
-    assert!(bounds.bw_shortterm.is_some() && bounds.inflight_shortterm.is_some(), "loss is answered");
+    assert!(
+        bounds.bw_shortterm.is_some() && bounds.inflight_shortterm.is_some(),
+        "loss sets the short-term bounds"
+    );
     path.acks(1, &lost[..2]);
-    assert_eq!(path.bbr.bounds, bounds, "one packet of three was truly lost, as far as is known");
+    assert_eq!(path.bbr.bounds, bounds, "one of the three packets still counts as lost");
     path.acks(1, &lost[2..]);
-    assert_eq!(path.bbr.bounds, Bounds::default(), "all arrived: there was no congestion");
+    assert_eq!(path.bbr.bounds, Bounds::default(), "all packets arrived, so there was no congestion");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What a recovery that was for nothing gives back: the endpoint says of every packet acknowledged whether it had been
-//! declared lost, and when all of an episode's have arrived, there was no loss.
+//! How a recovery without real losses is undone. For every acknowledged packet, the endpoint tells whether it had
+//! been declared lost. When all lost packets of an episode have arrived, there was no loss.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.5.11
 
@@ -9,7 +9,7 @@ use super::bounds::Bounds;
 use super::{Bbr3, State};
 use crate::controller::SentPacket;
 
-/// What to go back to if all losses of a recovery prove spurious.
+/// The values to restore if all losses of a recovery prove spurious.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.5.11.1
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,12 +20,12 @@ pub struct Undo {
     /// Number of the first packet lost.
     pub(super) first: u64,
     pub(super) lost: u64,
-    /// How many of them arrived after all.
+    /// How many of the lost packets arrived after all.
     pub(super) arrived: u64,
 }
 
 impl Bbr3 {
-    /// Remembers what a recovery may prove to have been for nothing.
+    /// Saves the values to restore if the losses of this recovery prove spurious.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.5.11.1
     pub(super) fn save_state(&mut self, first: u64) {
@@ -33,7 +33,7 @@ impl Bbr3 {
         self.undo = Undo { bounds: self.bounds, first, ..Undo::default() };
     }
 
-    /// Counts the losses that proved spurious; if all of a recovery did, it is undone.
+    /// Counts the losses that proved spurious. If all losses of a recovery did, the recovery is undone.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.5.11.2
     pub(super) fn check_spurious(&mut self, packets: &[SentPacket]) {

@@ -1,4 +1,5 @@
-//! The congestion window: grows toward what the model asks for by what is acknowledged, within the bounds.
+//! The congestion window. It grows by what is acknowledged toward the value that the model asks for, within the
+//! bounds.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.6.4
 
@@ -6,13 +7,13 @@ use airpace_core::Bytes;
 
 use crate::controller::{Ack, Loss, LossCause};
 
-/// The window and what it was before trouble.
+/// The window, and its value before the last loss or ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     mss: Bytes,
     initial: Bytes,
     cwnd: Bytes,
-    /// The last that was known to be good.
+    /// The last window that was known to be good.
     prior: Bytes,
     /// Recovery ends when this packet number is acknowledged.
     recovery_end: Option<u64>,
@@ -25,7 +26,7 @@ pub struct Target {
     pub max_inflight: Bytes,
     /// The most that is safe in this state; `None` is no limit.
     pub cap: Option<Bytes>,
-    /// What ProbeRTT allows, if it is on.
+    /// The limit of ProbeRTT, while it is on.
     pub probe_rtt: Option<Bytes>,
     /// Whether the pipe has ever been full: the window may then also shrink.
     pub was_full: bool,
@@ -42,28 +43,28 @@ impl Window {
         self.cwnd
     }
 
-    /// Four packets keep ACKs coming even where every second packet is acknowledged: `BBR.MinPipeCwnd`.
+    /// Four packets keep ACKs coming even if only every second packet is acknowledged: `BBR.MinPipeCwnd`.
     pub fn floor(&self) -> Bytes {
         Bytes(4 * self.mss.0)
     }
 
-    /// Whether losses are being repaired.
+    /// Whether the flow is in recovery.
     pub fn is_recovering(&self) -> bool {
         self.recovery_end.is_some()
     }
 
-    /// Remembers the window before trouble.
+    /// Saves the window before recovery or ProbeRTT.
     pub fn save(&mut self, probing_rtt: bool) {
         let untroubled = !self.is_recovering() && !probing_rtt;
         self.prior = if untroubled { self.cwnd } else { self.prior.max(self.cwnd) };
     }
 
-    /// Gives back what was saved.
+    /// Restores the saved window.
     pub fn restore(&mut self) {
         self.cwnd = self.cwnd.max(self.prior);
     }
 
-    /// Packets were lost. True if this begins an episode of recovery, of which the window is then saved.
+    /// Packets were lost. True if this begins an episode of recovery. The window before it is then saved.
     pub fn on_loss(&mut self, loss: &Loss<'_>, probing_rtt: bool) -> bool {
         let begins = !self.is_recovering() || loss.cause == LossCause::Persistent;
         if begins {
@@ -76,7 +77,7 @@ impl Window {
         begins
     }
 
-    /// Packets were acknowledged: recovery may be over.
+    /// Packets were acknowledged. Recovery may be over.
     pub fn on_ack(&mut self, ack: &Ack<'_>) {
         let newest = ack.packets.last().map_or(0, |packet| packet.number);
         if self.recovery_end.is_some_and(|end| newest >= end) {

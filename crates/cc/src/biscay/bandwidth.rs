@@ -1,4 +1,5 @@
-//! The cellular bandwidth: grants added up over windows of subframes, and looked at every sampling interval.
+//! The cellular bandwidth: grants are added up over windows of subframes, and the sum is read every sampling
+//! interval.
 //!
 //! Source: BISCAY §3.2.2; BISCAY §5.2
 
@@ -10,11 +11,11 @@ use super::grants::{BlockTable, Grants};
 /// Where the bandwidth comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Transport blocks, added up over so many TTIs.
+    /// Transport blocks, added up over several TTIs.
     ///
     /// Source: BISCAY §3.2.2 Eq. 1
     Blocks {
-        /// TTIs of a sum.
+        /// TTIs of one sum.
         ttis: u64,
     },
     /// The MAC layer's own summary of the bytes that it was granted.
@@ -38,14 +39,14 @@ impl Method {
     }
 }
 
-/// When the scheme looks at the bandwidth; between two looks the value holds.
+/// When the scheme samples the bandwidth. Between two samples, the value stays the same.
 ///
 /// Source: BISCAY §5.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// So many ms after each other.
+    /// One sample every this many ms.
     Every(u64),
-    /// The first look is the last.
+    /// Only the first sample is taken.
     Once,
 }
 
@@ -54,16 +55,16 @@ pub enum Sampling {
 pub struct Determination {
     /// Where it comes from.
     pub method: Method,
-    /// When it is looked at.
+    /// When it is sampled.
     pub sampling: Sampling,
-    /// Where sizes of blocks are looked up.
+    /// The tables that give the sizes of blocks.
     pub table: BlockTable,
-    /// Part of the physical layer's bits that is headers and padding of the layers above.
+    /// Part of the physical layer's bits that headers and padding of the layers above take.
     pub overhead: f64,
 }
 
 impl Determination {
-    /// How old a value may be, in ms: the window it was added up over, and the time to the next look.
+    /// How old a value may be, in ms: the window over which it was added up, plus the time to the next sample.
     pub fn lag_ms(&self) -> u64 {
         let interval = match self.sampling {
             Sampling::Every(ms) => ms,
@@ -73,7 +74,7 @@ impl Determination {
     }
 }
 
-/// The bandwidth that a device's radio was granted, as the scheme last looked at it.
+/// The bandwidth that a device's radio was granted, as of the last sample.
 #[derive(Clone, Debug)]
 pub struct CellularBandwidth {
     rules: Determination,
@@ -85,19 +86,19 @@ pub struct CellularBandwidth {
     sampled: Option<Rate>,
 }
 
-/// One carrier's grants: carriers report with different delays, so each has windows of its own.
+/// One carrier's grants. Carriers report with different delays, so each has its own windows.
 #[derive(Clone, Copy, Debug)]
 struct Carrier {
     id: u8,
-    /// The window being added up, by its place in time.
+    /// The number of the window that is being added up.
     window: u64,
     bits: Bits,
-    /// What the one before had.
+    /// The sum of the window before it.
     complete: Option<Bits>,
 }
 
 impl CellularBandwidth {
-    /// Nothing is known yet.
+    /// No report has come yet.
     pub fn new(direction: Direction, rules: Determination) -> CellularBandwidth {
         CellularBandwidth {
             rules,
@@ -109,12 +110,12 @@ impl CellularBandwidth {
         }
     }
 
-    /// The value of the last look; zero if nothing was granted then, `None` before the first window is complete.
+    /// The last sample. It is zero if nothing was granted then, and `None` before the first window is complete.
     pub fn get(&self) -> Option<Rate> {
         self.sampled
     }
 
-    /// Takes in one report of one carrier; whether it was about this device's grants.
+    /// Takes in one report of one carrier. Returns whether it was about this device's grants.
     pub fn on_report(&mut self, report: &RadioReport) -> bool {
         let Some(bits) = self.grants.bits(report) else { return false };
         let goodput = match report.layer {
@@ -134,7 +135,7 @@ impl CellularBandwidth {
         let index = match self.carriers.binary_search_by_key(&id, |carrier| carrier.id) {
             Ok(index) => index,
             Err(index) => {
-                // The first window of a carrier may have begun before its reports did: it does not count.
+                // The first window of a carrier may have begun before its first report, so it does not count.
                 self.carriers.insert(index, Carrier { id, window, bits: Bits::ZERO, complete: None });
                 self.carriers[index].window = window + u64::from(!self.is_at_a_start());
                 index
@@ -169,7 +170,7 @@ impl CellularBandwidth {
         let bits: Bits = self.carriers.iter().filter_map(|carrier| carrier.complete).sum();
         self.sampled = Some(Rate::from_bps_f64(bits.0 as f64 * 1e3 / length as f64));
         self.next_look = match self.rules.sampling {
-            // Looks keep step with the windows, or they would add half a window to every value's age.
+            // Samples are taken at the ends of windows. Otherwise every value would be older by half a window.
             Sampling::Every(ms) => self.newest - self.newest % ms.min(length) + ms,
             Sampling::Once => u64::MAX,
         };
@@ -223,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Mbit/s seen after each subframe of 10 Mbit/s for 150 ms, then 20.
+    /// The bandwidth in Mbit/s after each subframe. The cell grants 10 Mbit/s for 150 ms, then 20.
     fn seen(rules: Determination, millis: u64) -> Vec<Option<f64>> {
         let mut bandwidth = CellularBandwidth::new(Direction::Uplink, rules);
         (0..millis)
@@ -247,7 +248,7 @@ mod tests {
         let blocks =
             Determination { method: Method::Blocks { ttis: 20 }, sampling: Sampling::Every(1), ..RULES };
         let by_blocks = seen(blocks, 500);
-        assert_eq!(by_blocks[20], Some(10.0), "transport blocks know after 20 ms");
+        assert_eq!(by_blocks[20], Some(10.0), "transport blocks give a value after 20 ms");
         assert_eq!(by_blocks[180], Some(20.0));
         assert_eq!(by_blocks[499], seen(RULES, 500)[499]);
     }
@@ -269,7 +270,11 @@ mod tests {
                 bandwidth.on_report(&report(1, subframe - 7, 30_000));
             }
         }
-        assert_eq!(bandwidth.get().map(Rate::as_mbps), Some(40.0), "both carriers' last whole windows");
+        assert_eq!(
+            bandwidth.get().map(Rate::as_mbps),
+            Some(40.0),
+            "the sum of both carriers' last whole windows"
+        );
         for subframe in 330..700 {
             bandwidth.on_report(&report(0, subframe, 10_000));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use airpace_core::{Rate, Time};
 
-/// What brings BISCAY back from its fallback.
+/// The condition for the return from the fallback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Return {
     /// Both bandwidths are equal, within the tolerance.
@@ -22,19 +22,19 @@ pub enum Return {
 /// How the bottleneck is judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
-    /// How far the cell's bandwidth must be above the end-to-end one, as a part of that.
+    /// How far the cell's bandwidth must be above the end-to-end one, as a part of the end-to-end one.
     pub margin: f64,
-    /// How far apart two bandwidths may be that count as equal, as a part of the end-to-end one.
+    /// The largest difference of two bandwidths that count as equal, as a part of the end-to-end one.
     pub tolerance: f64,
-    /// What brings back.
+    /// The condition for the return.
     pub back: Return,
-    /// How long either must hold before it is believed.
+    /// How long either condition must hold before it counts.
     pub patience: Duration,
-    /// Whether a wired bottleneck must show a queue.
+    /// Whether a wired bottleneck needs a queue as evidence.
     pub needs_queue: bool,
 }
 
-/// What is known at an ACK.
+/// The evidence at an ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence {
     /// When.
@@ -43,17 +43,17 @@ pub struct Evidence {
     pub cellular: Rate,
     /// The end-to-end bandwidth.
     pub end_to_end: Rate,
-    /// Whether a queue stands somewhere on the path.
+    /// Whether there is a queue somewhere on the path.
     pub queue: bool,
-    /// Whether a signal says that the end-to-end bandwidth is what the path has.
+    /// Whether a signal shows that the end-to-end bandwidth is all that the path has.
     pub certain: bool,
 }
 
-/// The judge.
+/// Judges where the bottleneck is.
 #[derive(Clone, Copy, Debug)]
 pub struct Bottleneck {
     rules: Rules,
-    /// Since when the other place has been the likelier one.
+    /// Since when the evidence has pointed to the other place.
     since: Option<Time>,
 }
 
@@ -63,21 +63,21 @@ impl Bottleneck {
         Bottleneck { rules, since: None }
     }
 
-    /// Asked while the cell is taken for the bottleneck: whether it is in the wired part.
+    /// Whether the bottleneck is in the wired part. Asked while it counts as being in the cell.
     ///
-    /// Differs: by patience and queue. A granted rate is as old as its summary, and what it allows is delivered a round
-    /// trip later: each step of the cell would be taken for a wired bottleneck. And without a queue the path has no
-    /// bottleneck but the sender.
+    /// Differs: patience and a queue are needed. A granted rate is as old as its summary, and what it allows is
+    /// delivered a round trip later, so each step of the cell would look like a wired bottleneck. And if there is no
+    /// queue, only the sender limits the flow.
     pub fn is_wired(&mut self, seen: &Evidence) -> bool {
         let above = seen.cellular > seen.end_to_end.scaled(1.0 + self.rules.margin);
         let has_queue = seen.queue || !self.rules.needs_queue;
         above && seen.certain || self.has_held(seen.now, above && has_queue)
     }
 
-    /// Asked while the wired part is: whether it is the cell again.
+    /// Whether the bottleneck is in the cell again. Asked while it counts as being in the wired part.
     ///
-    /// Differs: a cell whose bandwidth is below the end-to-end one is the bottleneck as well. Waiting for both to be equal
-    /// leaves BBR in charge of a cell that falls, for which it knows ten rounds of better times.
+    /// Differs: a cell whose bandwidth is below the end-to-end one is the bottleneck as well. If BISCAY waited until
+    /// both are equal, BBR would control a cell whose bandwidth falls, with a maximum from up to ten rounds before.
     pub fn is_cellular(&mut self, seen: &Evidence) -> bool {
         let at_most = seen.cellular <= seen.end_to_end.scaled(1.0 + self.rules.tolerance);
         let at_least = seen.cellular >= seen.end_to_end.scaled(1.0 - self.rules.tolerance);
@@ -85,7 +85,7 @@ impl Bottleneck {
         self.has_held(seen.now, met)
     }
 
-    /// Nothing was seen so far.
+    /// Forgets all evidence.
     pub fn forget(&mut self) {
         self.since = None;
     }
@@ -124,7 +124,10 @@ mod tests {
         assert!(!judge.is_wired(&seen(0, 10.0, 10.0)));
         assert!(judge.is_wired(&seen(1, 10.1, 10.0)));
         assert!(judge.is_cellular(&seen(2, 10.4, 10.0)), "equal, within five percent");
-        assert!(!judge.is_cellular(&seen(3, 9.0, 10.0)), "a cell that is below is not equal");
+        assert!(
+            !judge.is_cellular(&seen(3, 9.0, 10.0)),
+            "a cell below the end-to-end bandwidth is not equal"
+        );
         assert!(!judge.is_cellular(&seen(4, 11.0, 10.0)));
     }
 
@@ -140,14 +143,14 @@ mod tests {
         let mut judge = Bottleneck::new(rules);
         assert!(!judge.is_wired(&seen(0, 20.0, 10.0)));
         assert!(!judge.is_wired(&seen(150, 20.0, 10.0)));
-        assert!(!judge.is_wired(&seen(160, 20.0, 19.0)), "the packets of the larger window came in");
-        assert!(!judge.is_wired(&seen(170, 20.0, 10.0)), "and patience begins anew");
+        assert!(!judge.is_wired(&seen(160, 20.0, 19.0)), "the packets of the larger window have arrived");
+        assert!(!judge.is_wired(&seen(170, 20.0, 10.0)), "the patience starts again");
         assert!(judge.is_wired(&seen(370, 20.0, 10.0)));
         let empty = Evidence { queue: false, ..seen(400, 20.0, 10.0) };
-        assert!(!judge.is_wired(&empty), "a path without a queue has no bottleneck but the sender");
-        assert!(judge.is_wired(&Evidence { certain: true, ..empty }), "unless something else is sure");
+        assert!(!judge.is_wired(&empty), "if the path has no queue, only the sender limits the flow");
+        assert!(judge.is_wired(&Evidence { certain: true, ..empty }), "a certain signal needs no queue");
         judge.forget();
         assert!(!judge.is_cellular(&seen(500, 9.0, 10.0)));
-        assert!(judge.is_cellular(&seen(700, 9.0, 10.0)), "lower or equal");
+        assert!(judge.is_cellular(&seen(700, 9.0, 10.0)), "lower or equal is enough");
     }
 }

@@ -1,7 +1,8 @@
 //! Round-trip times at a receiver, from the timestamps that a transport echoes.
 //!
-//! The receiver stamps its ACKs; a sender puts the newest stamp on its data. From an ACK to the data that it released
-//! is one round trip, seen from the receiver. Where the sender had nothing to release, it is longer: the least counts.
+//! The receiver puts a timestamp on its ACKs, and a sender puts the newest timestamp on its data. The time from an
+//! ACK to the data that it released is one round trip, measured at the receiver. If the sender had nothing to
+//! release, the time is longer, so the least one counts.
 //!
 //! Source: RFC 7323 §4.1; Linux net/ipv4/tcp_input.c (`tcp_rcv_rtt_measure_ts`)
 
@@ -17,14 +18,14 @@ use super::rounds::RttMemory;
 #[derive(Clone, Debug)]
 pub struct EchoRtt {
     least: WindowedMin<Duration, Time>,
-    /// When the round began whose least is being looked for, and the last one's.
+    /// When the current round began. The least of that round and of the last one follow.
     round_began: Time,
     round_least: Option<Duration>,
     standing: Option<Duration>,
 }
 
 impl EchoRtt {
-    /// Nothing is known yet.
+    /// No timestamp has come back yet.
     pub fn new(memory: RttMemory) -> EchoRtt {
         EchoRtt {
             least: WindowedMin::new(memory.window()),
@@ -34,12 +35,12 @@ impl EchoRtt {
         }
     }
 
-    /// The stamp of an ACK that leaves at `now`: microseconds, modulo 2³².
+    /// The timestamp of an ACK that leaves at `now`: microseconds, modulo 2³².
     pub fn timestamp(now: Time) -> u32 {
         (now.as_nanos() / 1_000) as u32
     }
 
-    /// Data arrived that echoes the stamp `echoed`.
+    /// Data arrived that echoes the timestamp `echoed`.
     pub fn on_echo(&mut self, now: Time, echoed: u32) {
         let rtt = Duration::from_micros(u64::from(EchoRtt::timestamp(now).wrapping_sub(echoed)));
         self.least.update(now, rtt);
@@ -50,17 +51,17 @@ impl EchoRtt {
         self.round_least = Some(self.round_least.map_or(rtt, |least| least.min(rtt)));
     }
 
-    /// The least of late; `None` before the first.
+    /// The least recent round-trip time; `None` before the first.
     pub fn least(&self) -> Option<Duration> {
         self.least.get()
     }
 
-    /// When the least was seen.
+    /// When the least one was seen.
     pub fn seen(&self) -> Option<Time> {
         self.least.position()
     }
 
-    /// The least of the last round: a queue that stands is in it, jitter is not.
+    /// The least of the last round. It contains a standing queue, but no jitter.
     pub fn standing(&self) -> Option<Duration> {
         self.standing
     }
@@ -79,10 +80,10 @@ mod tests {
             (rtt.least().unwrap().as_millis(), rtt.standing().unwrap().as_millis())
         };
         assert_eq!(echo(1_000, 40), (40, 40));
-        assert_eq!(echo(1_010, 55), (40, 40), "jitter within a round");
+        assert_eq!(echo(1_010, 55), (40, 40), "jitter within a round does not count");
         assert_eq!(echo(1_060, 60), (40, 40));
         assert_eq!(echo(1_130, 62), (40, 40));
-        assert_eq!(echo(1_200, 65), (40, 62), "a whole round of 62 ms and more");
+        assert_eq!(echo(1_200, 65), (40, 62), "every sample of the round was 62 ms or more");
     }
 
     #[test]

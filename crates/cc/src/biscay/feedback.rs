@@ -1,6 +1,6 @@
-//! The bytes that BISCAY's halves exchange where the sender is not on the device.
+//! The bytes that BISCAY's halves exchange if the sender is not on the device.
 //!
-//! All integers are big-endian. A reader ignores bytes behind those it knows.
+//! All integers are big-endian. A reader ignores bytes after those it knows.
 //!
 //! ```text
 //! feedback (11 bytes), on every ACK              header (5 bytes), with an advertised window only
@@ -26,7 +26,7 @@ pub struct Feedback {
     pub timestamp: u32,
     /// Bandwidth of the device's cellular downlink; `None` if unknown.
     pub bandwidth: Option<Rate>,
-    /// The part of it that is this flow's, 0…1.
+    /// The part of it that belongs to this flow, 0…1.
     pub share: f64,
 }
 
@@ -44,7 +44,7 @@ impl Feedback {
         Rider::new(&bytes).unwrap_or_default()
     }
 
-    /// Reads the bytes; `None` if they are no feedback of this version.
+    /// Reads the bytes; `None` if they are not feedback of this version.
     pub fn read(bytes: &[u8]) -> Option<Feedback> {
         let timestamp = read_timestamp(bytes)?;
         let kbps = u32::from_be_bytes(bytes.get(5..9)?.try_into().ok()?);
@@ -65,7 +65,7 @@ pub fn write_echo(timestamp: u32) -> Rider {
     Rider::new(&bytes).unwrap_or_default()
 }
 
-/// The timestamp in a header or a feedback; `None` if there is none.
+/// The timestamp in a header or in feedback; `None` if there is none.
 pub fn read_timestamp(bytes: &[u8]) -> Option<u32> {
     if *bytes.first()? != VERSION {
         return None;

@@ -1,4 +1,4 @@
-//! The bits that a device is granted, by its own DCIs.
+//! The bits that a device is granted, from its own DCIs.
 //!
 //! ```text
 //! bw = Σ over carriers of  table[PRB, TBS index] · antennas        every TTI
@@ -10,15 +10,15 @@ use airpace_core::tables::{lte, nr};
 use airpace_core::{Bits, Direction};
 use airpace_radio::{BitLayer, Dci, DciFormat, RadioReport};
 
-/// HARQ processes per carrier and direction that are told apart.
+/// The number of HARQ processes per carrier and direction.
 ///
 /// Source: TS 36.321 §5.3.2, §5.4.2; TS 38.321 §5.3.2 (16 of NR)
 const PROCESSES: usize = 16;
 
-/// Where the size of a block is looked up if its DCI does not carry it.
+/// The table that gives the size of a block if its DCI does not carry the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockTable {
-    /// The tables of LTE: the MCS gives the TBS index, and that with the PRBs the size.
+    /// The tables of LTE: the MCS gives the TBS index. The TBS index and the PRBs give the size.
     ///
     /// Source: BISCAY §3.2.2; TS 36.213 §7.1.7, §8.6
     Lte(lte::McsTable),
@@ -28,18 +28,18 @@ pub enum BlockTable {
     Nr(nr::McsTable),
 }
 
-/// What NR's procedure is told of a slot besides its PRBs.
+/// The properties of a slot that NR's procedure needs besides its PRBs.
 ///
 /// Chosen: all 14 symbols, one of them for reference signals without data, as in a slot full of data.
 const NR_SLOT: nr::Allocation =
     nr::Allocation { n_prb: 0, symbols: 14, dmrs_res_per_prb: 12, overhead_res_per_prb: 0 };
 
-/// Follows the grants of one device in one direction.
+/// Counts the grants of one device in one direction.
 #[derive(Clone, Debug)]
 pub struct Grants {
     direction: Direction,
     table: BlockTable,
-    /// What each HARQ process of each carrier carries, by carrier.
+    /// What each HARQ process carries, by carrier.
     carriers: Vec<[[Option<Block>; 2]; PROCESSES]>,
 }
 
@@ -55,12 +55,13 @@ impl Grants {
         Grants { direction, table, carriers: vec![] }
     }
 
-    /// Bits newly granted to the reporting device in this report's subframe and carrier; `None` if the report does not
-    /// say who reports. A block sent again is no new bandwidth.
+    /// Bits newly granted to the reporting device in this report's subframe and carrier; `None` if the report does
+    /// not say which device reports. A block that is sent again is not new bandwidth.
     pub fn bits(&mut self, report: &RadioReport) -> Option<Bits> {
         let own = report.own.as_ref()?;
         if report.layer == BitLayer::Transport {
-            // A recorded link's chances are its device's own: the recording was of a device that always had more.
+            // All delivery chances of a recorded link belong to the device: the recorded device always had more to
+            // send.
             // Source: BISCAY §5.3.1
             let chances = report.carrier_prbs.filter(|_| own.active).unwrap_or(0);
             return Some(Bits((own.bits_per_prb.max(0.0) * f64::from(chances)) as u64));
@@ -80,7 +81,7 @@ impl Grants {
     }
 }
 
-/// Bits of the blocks of `dci` that its HARQ process did not carry already.
+/// Bits of the blocks of `dci` that its HARQ process did not already carry.
 fn new_bits(dci: &Dci, table: BlockTable, process: &mut [Option<Block>; 2]) -> Bits {
     let blocks = (0..2).filter(|&codeword| dci.is_sent(codeword)).count();
     let mut granted = Bits::ZERO;
@@ -93,7 +94,7 @@ fn new_bits(dci: &Dci, table: BlockTable, process: &mut [Option<Block>; 2]) -> B
             bits => Some(bits),
         };
         let before = *slot;
-        // A reserved MCS has no size of its own: the block is the one whose size was granted before.
+        // A reserved MCS has no size of its own. The block has the size that was granted before.
         // Source: TS 36.213 §7.1.7.2, §8.6.2; TS 38.214 §5.1.3.2
         let is_again = dci.retransmission[codeword]
             || known.is_none() && before.is_none_or(|block| block.ndi == dci.ndi[codeword]);
@@ -110,7 +111,7 @@ impl BlockTable {
     /// Bits of one of `blocks` blocks of `dci` with MCS index `mcs`; `None` on a reserved row.
     fn block(self, dci: &Dci, mcs: u8, blocks: usize) -> Option<Bits> {
         let n_prb = dci.prbs.len();
-        // Each codeword has its part of the layers.
+        // Each codeword uses its part of the layers.
         let layers = (usize::from(dci.layers.max(1)) / blocks.max(1)).clamp(1, 4) as u8;
         match self {
             BlockTable::Lte(_) if dci.direction == Direction::Uplink => {
@@ -124,7 +125,7 @@ impl BlockTable {
     }
 }
 
-/// The table has columns for one and two layers; more are multiples of them.
+/// The table has columns for one and two layers. Sizes for more layers are multiples of them.
 ///
 /// Source: BISCAY §3.2.2 Eq. 1
 fn lte_block(i_tbs: u8, n_prb: u16, layers: u8) -> Option<Bits> {
@@ -185,7 +186,7 @@ mod tests {
         // Row 28 of the uplink table is TBS index 26: 75,376 bits on 100 PRBs.
         assert_eq!(lte().bits(&uplink(vec![grant(28, 100)])), Some(Bits(75_376)));
         let told = Dci { tbs: [Bits(1_000), Bits::ZERO], ..grant(28, 100) };
-        assert_eq!(lte().bits(&uplink(vec![told])), Some(Bits(1_000)), "what the DCI says comes first");
+        assert_eq!(lte().bits(&uplink(vec![told])), Some(Bits(1_000)), "the size in the DCI has priority");
     }
 
     #[test]
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(
             grants.bits(&uplink(vec![toggled])),
             Some(bits),
-            "a new block, its first DCI missed, of that size"
+            "it is a new block of the same size; its first DCI was missed"
         );
     }
 
@@ -222,7 +223,7 @@ mod tests {
         let down = Dci { direction: Direction::Downlink, ..grant(28, 50) };
         assert_eq!(lte().bits(&uplink(vec![other, down])), Some(Bits::ZERO));
         let bystander = RadioReport { own: None, ..uplink(vec![grant(28, 50)]) };
-        assert_eq!(lte().bits(&bystander), None, "who does not say who it is has no grants");
+        assert_eq!(lte().bits(&bystander), None, "a report that does not name its device has no grants");
     }
 
     #[test]

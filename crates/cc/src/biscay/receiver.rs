@@ -1,5 +1,5 @@
-//! The receiver's half, where the radio is the receiver's: the device's downlink bandwidth, fed back or turned into the
-//! window that it advertises.
+//! The receiver's half, for a radio at the receiver. It sends the device's downlink bandwidth as feedback, or
+//! advertises a window computed from it.
 //!
 //! Source: BISCAY §3.2.4; BISCAY §5.4
 
@@ -18,7 +18,7 @@ use super::feedback::{Feedback, read_timestamp};
 use super::rounds::LONGEST_DRAIN;
 use super::sender::{DRAIN_GAIN, LEAST_PACKETS, queue_threshold};
 
-/// Round trips that a drain takes: one in which the window falls, one that shows the path without a queue.
+/// Round trips that a drain takes: in one, the window falls; the other shows the path without a queue.
 const DRAIN_ROUNDS: u32 = 2;
 
 /// The receiver's half of BISCAY.
@@ -27,28 +27,29 @@ pub struct BiscayReceiver {
     tuning: Tuning,
     mss: Bytes,
     downlink: CellularBandwidth,
-    /// A report has come since the clock was last seen.
+    /// A report has come since the last call of `see_clock`.
     heard: bool,
     last_heard: Option<Time>,
     device: DeviceFlows,
     advertising: Option<Advertising>,
 }
 
-/// What is needed to advertise a window to a sender that knows nothing of BISCAY.
+/// What is needed to advertise a window to a sender that does not use BISCAY.
 #[derive(Clone, Debug)]
 struct Advertising {
     rtt: EchoRtt,
-    /// The downlink's bandwidth as it is believed.
+    /// The downlink's bandwidth that is in use.
     held: Rate,
-    /// Whether a queue has stood on the path: until then the sender's own start is left alone.
+    /// Whether there has been a queue on the path. Until then, the receiver does not limit the sender's own start.
     has_begun: bool,
-    /// The path is being drained until then, or was last.
+    /// The path is drained until this time, or was last drained until it.
     drain: Time,
     window: Option<Bytes>,
 }
 
 impl BiscayReceiver {
-    /// The half of a new flow; `advertises` a window, or else feeds the bandwidth back only.
+    /// The receiver's half of a new flow. With `advertises` it advertises a window, otherwise it only sends the
+    /// bandwidth as feedback.
     pub fn new(tuning: Tuning, mss: Bytes, advertises: bool) -> BiscayReceiver {
         BiscayReceiver {
             tuning,
@@ -79,7 +80,7 @@ impl Advertising {
         Advertising { rtt, held: Rate::ZERO, has_begun: false, drain: Time::ZERO, window: None }
     }
 
-    /// The window that carries `share` of `sampled`, if it can be known.
+    /// The window that carries `share` of the sampled bandwidth; `None` if it cannot be known.
     ///
     /// Source: BISCAY §3.2.4 (flow control that throttles the sender)
     fn update(
@@ -94,7 +95,7 @@ impl Advertising {
         let has_queue = standing > least + queue_threshold(least);
         self.has_begun |= has_queue;
         let sampled = sampled?;
-        // Differs: as at a sender, grants say what was asked for as long as nothing waits.
+        // Differs: as at a sender, grants only show what was asked for as long as nothing waits.
         let is_settled = now > self.drain + tuning.lag();
         let may_fall = has_queue && sampled > Rate::ZERO && is_settled || !tuning.hold;
         self.held = if may_fall { sampled } else { self.held.max(sampled) };
@@ -146,7 +147,7 @@ impl Receiver for BiscayReceiver {
     }
 
     fn sees(&self) -> Sees {
-        // A server has no radio: it would advertise a window without knowing what the device's link carries.
+        // A server has no radio: it would advertise a window without the bandwidth of the device's link.
         if self.advertising.is_some() { Sees::DeviceOnly } else { Sees::Device }
     }
 

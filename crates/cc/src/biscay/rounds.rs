@@ -1,4 +1,4 @@
-//! Round trips: their ends, the least RTT of each, and the least of all.
+//! Round trips: their ends, the least RTT of each, and the least RTT of all.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use airpace_core::{Bytes, Time};
 use crate::controller::Ack;
 use crate::filter::WindowedMin;
 
-/// Samples of a round after which its least RTT stands for it.
+/// After this many samples, the least RTT of a round counts.
 ///
 /// Source: RFC 9406 §4.3 (`N_RTT_SAMPLE`)
 const SAMPLES: u32 = 8;
@@ -23,7 +23,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Takes in one ACK; whether it began a round.
+    /// Takes in one ACK. Returns whether it began a round.
     pub fn on_ack(&mut self, ack: &Ack<'_>) -> bool {
         let begins = ack.packets.last().is_some_and(|packet| packet.number >= self.end);
         if begins {
@@ -38,21 +38,21 @@ impl Rounds {
         begins
     }
 
-    /// The least RTT of the present round or, while that has too few samples, of the last one. A queue that stands is
-    /// in it, jitter is not.
+    /// The least RTT of the current round or, while that has too few samples, of the last one. It contains a standing
+    /// queue, but no jitter.
     pub fn standing_rtt(&self) -> Option<Duration> {
         if self.samples >= SAMPLES { self.least } else { self.least_of_last.or(self.least) }
     }
 }
 
-/// How the round-trip time without a queue is kept.
+/// How the round-trip time without a queue is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttMemory {
     /// The least of the connection.
     ///
     /// Source: BISCAY §A.5.1 (`rtt = min(rtt, MeasureRTT(last_ack))`)
     Life,
-    /// The least of this time.
+    /// The least of this last span of time.
     Window(Duration),
 }
 
@@ -65,24 +65,24 @@ impl RttMemory {
         }
     }
 
-    /// Whether, after `seen`, an instant has come at which the least is looked for again.
+    /// Whether the least RTT must be measured again: an instant for that has come after `seen`.
     pub fn is_old(self, seen: Time, now: Time) -> bool {
         let period = (self.window() / RENEW_PARTS).as_nanos();
-        // A connection's least never grows old: its period does not fit.
+        // A connection's least never expires: its period does not fit.
         u64::try_from(period)
             .is_ok_and(|period| now.as_nanos() / period.max(1) > seen.as_nanos() / period.max(1))
     }
 }
 
-/// The part of its window after which the least RTT is looked for again, by draining, if it has not been seen since.
+/// The part of its window after which the least RTT is measured again by draining, if it has not been seen since.
 ///
-/// Chosen: so that a round trip without a queue is seen before the last one is forgotten. The clock's multiples of it
-/// are the same for all flows of a device, which therefore drain their common queue together.
+/// Chosen: with two, a round trip without a queue is seen before the last one is forgotten. The multiples of this
+/// period on the clock are the same for all flows of a device, so they drain their common queue together.
 const RENEW_PARTS: u32 = 2;
 
 /// The longest that a drain may take.
 ///
-/// Chosen: a queue of several round trips is gone by then, if it is ours.
+/// Chosen: a queue of several round trips is gone by then, if it is this sender's.
 pub const LONGEST_DRAIN: Duration = Duration::from_secs(1);
 
 /// The round-trip time without a queue, and the drains that show it.
@@ -100,15 +100,15 @@ pub struct LeastRtt {
 
 #[derive(Clone, Copy, Debug)]
 struct Drain {
-    /// When it ends at the latest.
+    /// The latest time at which it ends.
     until: Time,
-    /// A packet sent into the drained path ends it.
+    /// It ends when this packet, sent into the drained path, is acknowledged.
     ends_with: Option<u64>,
     least: Option<Duration>,
 }
 
 impl LeastRtt {
-    /// Nothing is known yet.
+    /// No sample yet.
     pub fn new(memory: RttMemory) -> LeastRtt {
         LeastRtt {
             memory,
@@ -120,7 +120,7 @@ impl LeastRtt {
         }
     }
 
-    /// Takes in one ACK. `drained` is what may be in flight in a drain; `may_drain` whether one may begin now.
+    /// Takes in one ACK. `drained` is what may be in flight in a drain; `may_drain` is whether one may begin now.
     pub fn on_ack(&mut self, ack: &Ack<'_>, drained: Bytes, may_drain: bool) {
         if let Some(rtt) = ack.rtt.latest {
             self.life = Some(self.life.map_or(rtt, |life| life.min(rtt)));
@@ -136,13 +136,13 @@ impl LeastRtt {
         }
     }
 
-    /// When the least was last seen or looked for.
+    /// When the least RTT was last seen, or last measured by draining.
     fn seen(&self, now: Time) -> Time {
         self.recent.position().unwrap_or(now).max(self.drained)
     }
 
-    /// What two drains in a row show is the path's round-trip time; a lesser one of long ago was another path's. One
-    /// alone may have met a queue that had just formed elsewhere.
+    /// If two drains in a row show an RTT, it is the path's; a lesser one from long before belonged to another path.
+    /// A single drain may have met a queue that had just formed elsewhere.
     fn go_on_draining(&mut self, ack: &Ack<'_>, drained: Bytes) {
         let Some(drain) = &mut self.drain else { return };
         if drain.ends_with.is_some() {
@@ -163,7 +163,7 @@ impl LeastRtt {
         self.drained = ack.now;
     }
 
-    /// It; `None` before the first sample.
+    /// The round-trip time without a queue; `None` before the first sample.
     pub fn get(&self) -> Option<Duration> {
         match self.memory {
             RttMemory::Life => self.life,
@@ -171,7 +171,7 @@ impl LeastRtt {
         }
     }
 
-    /// Whether the sender holds back to see it.
+    /// Whether the sender holds back in order to measure it.
     pub fn is_draining(&self) -> bool {
         self.drain.is_some()
     }

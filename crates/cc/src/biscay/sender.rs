@@ -28,7 +28,7 @@ use super::rounds::{LeastRtt, Rounds};
 use super::signals::Signals;
 use super::{Tuning, Wired};
 
-/// The least window, in packets: ACKs keep coming.
+/// The least window, in packets, so that ACKs keep coming.
 ///
 /// Chosen: BBR's floor.
 pub const LEAST_PACKETS: u64 = 4;
@@ -37,8 +37,8 @@ pub const LEAST_PACKETS: u64 = 4;
 ///
 /// Source: Linux net/ipv4/tcp_input.c (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`)
 ///
-/// Differs: after a stall of the radio, which stays in the smoothed round-trip time for many, it is no less than that
-/// of the bandwidth.
+/// Differs: the rate is no less than the bandwidth times this gain. After a stall of the radio, the smoothed
+/// round-trip time stays too long for many round trips.
 const PACING_GAINS: (f64, f64) = (2.0, 1.2);
 
 /// Part of a bandwidth-delay product that stays in flight while the path is drained.
@@ -46,21 +46,21 @@ const PACING_GAINS: (f64, f64) = (2.0, 1.2);
 /// Source: draft-ietf-ccwg-bbr §2.5 (`BBR.ProbeRTTCwndGain`)
 pub const DRAIN_GAIN: f64 = 0.5;
 
-/// A cell that grants so many times what the flow takes does not grant by what it takes.
+/// If a cell grants this many times what the flow sends, its grants are not limited by what the flow asks for.
 ///
-/// Chosen: slow start doubles each round, so a summary of the round before can be half of what is taken now.
+/// Chosen: slow start doubles each round, so a summary of the round before can be half of what is sent now.
 const OFFER: f64 = 2.0;
 
-/// Data waits so long in a device whose queue is empty: it is reported, granted four subframes later, sent after four
-/// more.
+/// How long data waits in a device whose queue is empty: the data is reported, granted four subframes later, and sent
+/// after four more.
 ///
-/// Chosen: the way of a grant, and half of a scheduling request's period of 10 ms.
+/// Chosen: the time for report, grant and sending, plus half of a scheduling request's period of 10 ms.
 const GRANT_WAIT: Duration = Duration::from_millis(13);
 
-/// Part of the window's extra that a round without loss gives back.
+/// Part of the window's extra by which it grows after a round without loss.
 const EXTRA_STEP: f64 = 1.0 / 64.0;
 
-/// Where the sender is.
+/// The state of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Startup,
@@ -74,51 +74,51 @@ pub struct Biscay {
     mss: Bytes,
     state: State,
 
-    /// From the sender's own radio; nothing where it has none.
+    /// The bandwidth from the sender's own radio; unknown if it has none.
     own: CellularBandwidth,
-    /// A report has come since the clock was last seen.
+    /// A report has come since the last look at the clock.
     heard: bool,
     last_heard: Option<Time>,
     device: DeviceFlows,
     /// What waits in the device for its uplink.
     uplink_queue: Bytes,
-    /// From the receiver's, where that has one.
+    /// The bandwidth from the receiver's radio, if it has one.
     fed: Option<Feedback>,
 
-    /// The end-to-end bandwidth is its model's, in every state.
+    /// The model of this BBR gives the end-to-end bandwidth, in every state.
     ///
     /// Source: BISCAY §4
     bbr: Bbr,
-    /// What steers in FALLBACK, if it is not BBR.
+    /// The controller in FALLBACK, if it is not BBR.
     wired: Option<Box<dyn Controller>>,
     bottleneck: Bottleneck,
     signals: Signals,
     rounds: Rounds,
     least_rtt: LeastRtt,
     full_pipe: FullPipe,
-    /// Slow start met a loss.
+    /// A packet was lost in slow start.
     lost_in_startup: bool,
 
-    /// The device's cellular bandwidth as it is believed.
+    /// The device's cellular bandwidth that is in use.
     cellular: Option<Rate>,
-    /// This flow's part of it.
+    /// This flow's part of that bandwidth.
     share: f64,
-    /// Until then a sample may be of a time in which the device asked for less than it does now.
+    /// Until then, a sample may be from a time at which the device asked for less than now.
     unsettled_until: Time,
     end_to_end: Rate,
     smoothed_rtt: Option<Duration>,
     /// The last delivery-rate sample.
     delivery_rate: Rate,
-    /// The part of the window's extra that is used, 0…1.
+    /// The part of the window's extra that is in use, 0…1.
     extra: f64,
     cwnd: Bytes,
     own_control: Control,
-    /// Everything outstanding was lost: nothing is known until the next ACK.
+    /// Everything outstanding was lost. Nothing is known until the next ACK.
     silenced: bool,
 }
 
 impl Biscay {
-    /// The half of a new flow.
+    /// The sender's half of a new flow.
     pub fn new(tuning: Tuning, mss: Bytes, rng: Rng) -> Biscay {
         let cwnd = initial_window(mss);
         Biscay {
@@ -152,7 +152,8 @@ impl Biscay {
         }
     }
 
-    /// The bandwidth of the KPIs and this flow's part of it: from the sender's own radio, else as fed back.
+    /// The bandwidth from the KPIs and this flow's part of it: from the sender's own radio, otherwise from the
+    /// feedback.
     ///
     /// Source: BISCAY §A.5.1 (`getCellularBW`)
     fn sample(&self, now: Time) -> Option<(Rate, f64)> {
@@ -163,11 +164,12 @@ impl Biscay {
         }
     }
 
-    /// Brings the believed bandwidth up to date.
+    /// Updates the bandwidth that is in use.
     ///
-    /// Differs: where it is held. A cell grants what is asked for: with no queue anywhere a low grant is a low demand,
-    /// not a low bandwidth, and a window made of it asks for less still. So it falls only while there is a queue, and
-    /// not by a sample that goes back to before the flow asked for what it asks for now.
+    /// Differs: the value can be held. A cell grants what is asked for. If there is no queue anywhere, a low grant
+    /// means low demand, not low bandwidth; a window computed from it would ask for even less. So the value falls
+    /// only while there is a queue. A sample from before the flow asked for its present amount cannot lower it
+    /// either.
     fn update_cellular(&mut self, ack: &Ack<'_>, queue: bool) {
         if ack.rate.app_limited {
             self.unsettled_until = self.unsettled_until.max(ack.now + self.tuning.lag());
@@ -204,7 +206,7 @@ impl Biscay {
                     self.enter_biscay(ack.now);
                 } else if self.lost_in_startup || self.tuning.startup_fills && self.slow_start_is_over(queue)
                 {
-                    // Chosen: without a bandwidth from KPIs there is nothing to wait for in a full path.
+                    // Chosen: if the path is full and the KPIs give no bandwidth, there is nothing to wait for.
                     self.enter_fallback(ack.now);
                 }
             }
@@ -235,17 +237,17 @@ impl Biscay {
         }
     }
 
-    /// Whether the bandwidth from the KPIs can be relied on.
+    /// Whether the bandwidth from the KPIs is reliable.
     ///
-    /// Differs: the first value may be no more than what slow start asked for a tenth of a second ago. It can be
-    /// relied on once slow start is over, or if the cell grants clearly more than is asked for.
+    /// Differs: the first value may be no more than what slow start asked for a tenth of a second ago. It is reliable
+    /// once slow start is over, or if the cell grants clearly more than the flow asks for.
     fn is_reliable(&self, cellular: Option<Rate>, queue: bool) -> bool {
         let Some(cellular) = cellular.filter(|rate| *rate > Rate::ZERO) else { return false };
         let offered = cellular > self.end_to_end.scaled(OFFER);
         !self.tuning.startup_fills || offered || self.slow_start_is_over(queue)
     }
 
-    /// Whether slow start has filled the path: a queue stands, packets were lost, or the bandwidth no longer grows.
+    /// Whether slow start has filled the path: there is a queue, packets were lost, or the bandwidth no longer grows.
     ///
     /// Source: BISCAY §A.5.1 (how other schemes leave slow start)
     fn slow_start_is_over(&self, queue: bool) -> bool {
@@ -255,7 +257,8 @@ impl Biscay {
     fn enter_biscay(&mut self, now: Time) {
         self.state = State::Biscay;
         if self.tuning.hold {
-            // The last sample lags behind slow start; what it has reached is known end to end.
+            // The last sample is older than the present rate of slow start. The end-to-end bandwidth shows what slow
+            // start has reached.
             let reached = self.end_to_end.scaled(1.0 / self.share.max(1e-3));
             self.cellular = self.cellular.max(Some(reached));
             self.unsettled_until = self.unsettled_until.max(now + self.tuning.lag());
@@ -270,7 +273,7 @@ impl Biscay {
         let ecn = self.tuning.signals.ecn;
         self.wired = match self.tuning.wired {
             Wired::Bbr => {
-                // A path that was never full is BBR's own Startup to fill.
+                // If the path was never full, BBR's own Startup fills it.
                 if was != State::Startup || self.full_pipe.reached() {
                     self.bbr.enter_probe_bw(now, None);
                 }
@@ -281,20 +284,21 @@ impl Biscay {
         };
     }
 
-    /// What fills the path by its end-to-end bandwidth.
+    /// The window that fills the path at its end-to-end bandwidth.
     fn wired_window(&self) -> Bytes {
         self.end_to_end.bytes_in(self.least_rtt.get().unwrap_or_default()).max(self.floor())
     }
 
-    /// One bandwidth-delay product, and what the radio's own delays keep in flight beside it.
+    /// One bandwidth-delay product, and the data that the radio's own delays keep in flight besides.
     ///
     /// ```text
     /// cwnd = split(bw) · (RTT + slack) + what the path acknowledges in one go + packets
     /// ```
     ///
     /// Source: BISCAY §A.5.1 (`BandwidthDelayProduct(BWSplitPolicy(cellular_bw), rtt)`)
-    /// Differs: by all but split(bw)·RTT. The least round-trip time lacks the waits for grants and retransmissions, so
-    /// that product does not carry bw; and a window that leaves no queue at all never asks the cell for more.
+    /// Differs: in every term except split(bw)·RTT. The least round-trip time does not contain the waits for grants
+    /// and retransmissions, so that product does not carry bw. And a window that leaves no queue at all never asks
+    /// the cell for more.
     fn window(&self, ack: &Ack<'_>) -> Bytes {
         let share = self.flow_share().unwrap_or(Rate::ZERO);
         let rtt = self.least_rtt.get().unwrap_or(ack.rtt.min);
@@ -307,7 +311,7 @@ impl Biscay {
         (share.bytes_in(rtt) + extra - self.surplus()).max(self.floor())
     }
 
-    /// This flow's part of what waits in the device beyond what the way of a grant explains.
+    /// This flow's part of the data that waits in the device beyond the usual wait for a grant.
     ///
     /// Source: BISCAY §A.5.3 (RLC-layer queue sizes)
     fn surplus(&self) -> Bytes {
@@ -315,15 +319,16 @@ impl Biscay {
         (self.uplink_queue - cellular.bytes_in(GRANT_WAIT)).scaled(self.share)
     }
 
-    /// The extra is a queue of our own: where a buffer is too small for it, it is given up, and asked for again slowly.
+    /// The extra is a queue of this flow. If a buffer is too small for it, the flow gives it up, and adds it again
+    /// slowly.
     ///
-    /// Chosen: as BBRv3 steps back from a loss above its threshold, and as slowly as it probes.
+    /// Chosen: it falls as BBRv3 does after a loss above its threshold, and grows as slowly as BBRv3 probes.
     fn size_extra(&mut self, is_lossy: bool) {
         self.extra = if is_lossy { self.extra / 2.0 } else { (self.extra + EXTRA_STEP).min(1.0) };
     }
 
-    /// What may be in flight while the path is drained. Where less is delivered than the cell would carry, the queue is
-    /// elsewhere, and less drains it.
+    /// What may be in flight while the path is drained. If less is delivered than the cell could carry, the queue is
+    /// elsewhere, and less in flight drains it.
     fn drained(&self) -> Bytes {
         let rate = self.flow_share().unwrap_or(Rate::ZERO).min(self.delivery_rate);
         let bdp = rate.bytes_in(self.least_rtt.get().unwrap_or_default());
@@ -334,7 +339,7 @@ impl Biscay {
         Bytes(LEAST_PACKETS * self.mss.0)
     }
 
-    /// Whether a queue stands on the path, wherever it is.
+    /// Whether there is a queue on the path, at any place.
     fn has_queue(&self) -> bool {
         match (self.rounds.standing_rtt(), self.least_rtt.get()) {
             (Some(standing), Some(least)) => standing > least + queue_threshold(least),
@@ -356,7 +361,7 @@ impl Biscay {
     }
 }
 
-/// A queue of more than this is no jitter.
+/// A delay of more than this is a queue, not jitter.
 ///
 /// Source: RFC 9406 §4.3
 pub fn queue_threshold(least_rtt: Duration) -> Duration {
@@ -427,7 +432,7 @@ impl Controller for Biscay {
         self.signals.on_loss(loss);
         self.lost_in_startup |= self.state == State::Startup;
         if loss.cause == LossCause::Persistent {
-            // Chosen: a bandwidth from before the path fell silent says nothing of the path after it.
+            // Chosen: a bandwidth from before the path fell silent says nothing about the path afterwards.
             self.silenced = true;
             self.update_control();
         }

@@ -1,7 +1,8 @@
 //! Signals that make the end-to-end bandwidth more precise: marks, losses, a delay that only rises.
 //!
-//! The ten-round maximum forgets a bandwidth that is gone only after ten rounds. Each of these says at once that the
-//! path is full, hence that what is delivered now is all it has. All are off by default, as in the paper.
+//! The ten-round maximum forgets a lost bandwidth only after ten rounds. Each of these signals shows at once that the
+//! path is full, and therefore that the present delivery rate is all that it has. All are off by default, as in the
+//! paper.
 //!
 //! Source: BISCAY §A.5.3
 
@@ -11,12 +12,12 @@ use airpace_core::{Bytes, Rate, Time};
 
 use crate::controller::{Ack, Loss};
 
-/// Part of a round's bytes lost that is no accident.
+/// If more than this part of a round's bytes is lost, the loss is no accident.
 ///
 /// Source: draft-ietf-ccwg-bbr §2.5 (`BBR.LossThresh`)
 const LOSS_THRESHOLD: f64 = 0.02;
 
-/// Rise of the delay that is a queue.
+/// If the delay rises by this much, there is a queue.
 ///
 /// Source: RFC 9406 §4.3 (`MIN_RTT_THRESH`)
 const LEAST_RISE: Duration = Duration::from_millis(4);
@@ -28,16 +29,16 @@ pub struct Heeded {
     pub ecn: bool,
     /// Losses.
     pub loss: bool,
-    /// A delay that rises and stays, though the cell's bandwidth does not fall.
+    /// A delay that rises and stays, although the cell's bandwidth does not fall.
     pub delay_gradient: bool,
 }
 
 /// What an ACK shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// A signal that counts says that the path is full.
+    /// Whether one of the signals that count shows that the path is full.
     pub path_is_full: bool,
-    /// At the end of a round, whether more was lost in it than by accident.
+    /// At the end of a round: whether more was lost in it than by accident.
     pub lossy_round: Option<bool>,
 }
 
@@ -45,7 +46,7 @@ pub struct Shown {
 #[derive(Clone, Copy, Debug)]
 pub struct Signals {
     heeded: Heeded,
-    /// How old the cell's bandwidth may be.
+    /// The greatest age of the value of the cell's bandwidth.
     lag: Duration,
     acked: Bytes,
     lost: Bytes,
@@ -64,7 +65,7 @@ struct Rise {
 }
 
 impl Signals {
-    /// Nothing seen yet; the cell's bandwidth may be as old as `lag`.
+    /// No signal yet. The value of the cell's bandwidth may be as old as `lag`.
     pub fn new(heeded: Heeded, lag: Duration) -> Signals {
         Signals { heeded, lag, acked: Bytes::ZERO, lost: Bytes::ZERO, last_rtt: None, rise: None }
     }
@@ -74,8 +75,8 @@ impl Signals {
         self.lost += loss.lost;
     }
 
-    /// What an ACK shows. `round` is the least RTT of the round that it ended, if it did; `cellular` the cell's
-    /// bandwidth.
+    /// What an ACK shows. `round` is the least RTT of the round that the ACK ended, if it ended one. `cellular` is
+    /// the cell's bandwidth.
     pub fn on_ack(&mut self, ack: &Ack<'_>, round: Option<Duration>, cellular: Rate) -> Shown {
         self.acked += ack.acked;
         let mut shown = Shown { path_is_full: self.heeded.ecn && ack.ce > 0, lossy_round: None };
@@ -94,7 +95,7 @@ impl Signals {
         self.lost.0 as f64 > LOSS_THRESHOLD * (self.acked + self.lost).0 as f64
     }
 
-    /// Whether the delay rose and did not come back in the time in which the cell's bandwidth would have said why.
+    /// Whether the delay rose and stayed, although enough time passed for the cell's bandwidth to explain it.
     fn has_only_risen(&mut self, now: Time, rtt: Duration, cellular: Rate) -> bool {
         let last = self.last_rtt.replace(rtt).unwrap_or(rtt);
         let is_over = |rise: &Rise| rtt <= rise.from + LEAST_RISE || cellular < rise.cellular;

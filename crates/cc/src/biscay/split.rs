@@ -4,8 +4,8 @@ use crate::registry::DeviceFlows;
 
 /// The part of a proportional share that does not depend on use.
 ///
-/// Chosen: flows that all want more are equal after a dozen of the registry's use windows, and a flow that is limited
-/// by its application leaves most of what it does not use.
+/// Chosen: flows that all want more are equal after a dozen of the registry's use windows. A flow that its
+/// application limits leaves most of its unused share to others.
 const EQUALITY: f64 = 0.25;
 
 /// A policy.
@@ -19,14 +19,14 @@ pub enum Split {
     ///
     /// Source: BISCAY §A.5.2
     App,
-    /// A flow gets what it used lately, drawn towards equality.
+    /// A flow gets what it used recently, moved toward equality.
     ///
     /// Source: BISCAY §A.5.2 (proportional fairness, without a rule)
     Proportional,
 }
 
 impl Split {
-    /// The part of the device's bandwidth that is this flow's, 0…1.
+    /// The part of the device's bandwidth that belongs to this flow, 0…1.
     pub fn share(self, device: &DeviceFlows) -> f64 {
         let part = |of: u16| 1.0 / f64::from(of.max(1));
         match self {
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn flows_or_applications_are_equal() {
         assert_eq!(Split::Equal.share(&DEVICE), 1.0 / 6.0);
-        assert_eq!(Split::App.share(&DEVICE), 0.1, "five sockets get no more than one would");
+        assert_eq!(Split::App.share(&DEVICE), 0.1, "five sockets get no more than one socket");
         assert_eq!(Split::App.share(&DeviceFlows { app_flows: 1, ..DEVICE }), 0.5);
     }
 

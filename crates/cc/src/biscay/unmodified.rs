@@ -1,4 +1,4 @@
-//! A sender that knows nothing of BISCAY: the receiver steers it by the window it advertises.
+//! A sender that does not use BISCAY. The receiver controls it by the window that it advertises.
 
 use airpace_core::{Rider, Time};
 
@@ -6,8 +6,8 @@ use crate::controller::{Ack, Control, Controller, Inspect, Loss, Sent};
 
 use super::feedback::{read_timestamp, write_echo};
 
-/// Any controller, on a transport that echoes timestamps as TCP does. Its congestion control is left alone; the
-/// receiver's window is the transport's to obey.
+/// Any controller, on a transport that echoes timestamps as TCP does. Its congestion control is unchanged; the
+/// transport obeys the receiver's window.
 ///
 /// Source: BISCAY §3.2.4; RFC 7323 §3
 pub struct Unmodified {
@@ -17,7 +17,7 @@ pub struct Unmodified {
 }
 
 impl Unmodified {
-    /// The transport around `inner`.
+    /// Wraps `inner` in such a transport.
     pub fn new(inner: Box<dyn Controller>) -> Unmodified {
         Unmodified { inner, timestamp: None }
     }

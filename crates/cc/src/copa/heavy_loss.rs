@@ -1,10 +1,10 @@
-//! A loss rate that no random loss explains: the window is cut whatever the mode.
+//! A loss rate that is too high for random loss: the window is cut in every mode.
 
 use std::time::Duration;
 
 use airpace_core::Time;
 
-/// Packets without which a loss rate says nothing.
+/// With fewer packets, a loss rate says nothing.
 ///
 /// Source: genericCC estimators (`ReduceOnLoss`)
 const LEAST_PACKETS: u64 = 20;
@@ -25,12 +25,12 @@ pub struct HeavyLoss {
 }
 
 impl HeavyLoss {
-    /// Bears a share of `bearable` packets lost.
+    /// The window is cut if more than a share of `bearable` packets is lost.
     pub fn new(bearable: f64) -> HeavyLoss {
         HeavyLoss { bearable, lost: 0, packets: 0, since: Time::ZERO }
     }
 
-    /// So many packets were acknowledged and lost. Whether the loss has been too much.
+    /// `acked` packets were acknowledged, and `lost` packets were lost. Returns whether the loss was too much.
     pub fn on_packets(&mut self, now: Time, acked: u64, lost: u64, latest_rtt: Duration) -> bool {
         self.lost += lost;
         self.packets += acked + lost;
@@ -51,10 +51,13 @@ mod tests {
     fn a_third_is_too_much_but_not_of_a_handful() {
         let rtt = Duration::from_millis(40);
         let mut losses = HeavyLoss::new(0.3);
-        assert!(!losses.on_packets(Time::from_millis(100), 10, 9, rtt), "19 packets say nothing");
-        assert!(losses.on_packets(Time::from_millis(101), 2, 0, rtt), "21 do");
-        assert!(!losses.on_packets(Time::from_millis(150), 10, 30, rtt), "not before two RTTs are over");
+        assert!(!losses.on_packets(Time::from_millis(100), 10, 9, rtt), "19 packets are too few");
+        assert!(losses.on_packets(Time::from_millis(101), 2, 0, rtt), "21 packets are enough");
+        assert!(
+            !losses.on_packets(Time::from_millis(150), 10, 30, rtt),
+            "the next decision comes after two RTTs"
+        );
         assert!(losses.on_packets(Time::from_millis(182), 1, 0, rtt));
-        assert!(!losses.on_packets(Time::from_millis(300), 70, 30, rtt), "30 % is borne");
+        assert!(!losses.on_packets(Time::from_millis(300), 70, 30, rtt), "30 % is not too much");
     }
 }

@@ -1,13 +1,14 @@
-//! Default or competitive: how much queue the flow wants to have.
+//! Default or competitive mode: how long a queue the flow aims at.
 
 use std::time::Duration;
 
 use airpace_core::Time;
 
-/// How δ follows losses while the flow competes.
+/// How losses change δ while the flow competes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Competition {
-    /// AIMD per window of data, as NewReno: 1/δ grows by a packet for each without loss, and is halved for one with.
+    /// AIMD per window of data, as NewReno: 1/δ grows by a packet after each window without loss, and is halved after
+    /// a window with one.
     ///
     /// Source: Copa §2.2
     Windows,
@@ -20,7 +21,7 @@ pub enum Competition {
 /// The mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Alone or among its like: δ is constant.
+    /// Alone, or among flows of the same kind: δ is constant.
     Default,
     /// Against flows that fill the buffer: δ falls until something is lost.
     Competitive,
@@ -33,11 +34,11 @@ pub struct Aggressiveness {
     default_delta: f64,
     mode: Mode,
     delta: f64,
-    /// A loss in this window of data.
+    /// Whether there was a loss in this window of data.
     lost: bool,
     /// When δ was last set or lowered.
     changed: Option<Time>,
-    /// When δ was last raised for a loss.
+    /// When a loss last raised δ.
     raised: Time,
 }
 
@@ -65,7 +66,7 @@ impl Aggressiveness {
         self.mode
     }
 
-    /// An ACK; `empties` tells whether the queue was nearly empty of late.
+    /// An ACK arrived. `empties` is whether the queue was recently nearly empty.
     pub fn on_ack(&mut self, now: Time, empties: bool, latest_rtt: Duration) {
         let mode = if empties { Mode::Default } else { Mode::Competitive };
         let is_new = mode != std::mem::replace(&mut self.mode, mode);
@@ -96,7 +97,7 @@ impl Aggressiveness {
         }
     }
 
-    /// A loss that was not of a window of data that lost before.
+    /// A loss in a window of data that had no loss before.
     pub fn on_lost_window(&mut self) {
         if (self.competition, self.mode) == (Competition::Windows, Mode::Competitive) {
             self.raise();
@@ -104,7 +105,7 @@ impl Aggressiveness {
         }
     }
 
-    /// An ACK that shows a loss.
+    /// An ACK showed a loss.
     pub fn on_lossy_ack(&mut self, now: Time) {
         match (self.competition, self.mode) {
             (Competition::Acks, Mode::Default) => self.delta = self.default_delta,
@@ -144,23 +145,23 @@ mod tests {
         for _ in 0..8 {
             flow.on_round();
         }
-        assert_eq!(inverse(&flow), 10.0, "a packet per window");
+        assert_eq!(inverse(&flow), 10.0, "1/δ grows by a packet per window");
         flow.on_lost_window();
         flow.on_round();
-        assert_eq!(inverse(&flow), 5.0, "half at a loss, and no growth for that window");
+        assert_eq!(inverse(&flow), 5.0, "a loss halves 1/δ, and that window brings no growth");
         flow.on_round();
         assert_eq!(inverse(&flow), 6.0);
         flow.on_lost_window();
         flow.on_lost_window();
         flow.on_lost_window();
-        assert_eq!(inverse(&flow), 2.0, "never more careful than by default");
+        assert_eq!(inverse(&flow), 2.0, "1/δ is never below that of the default mode");
         flow.on_round();
         flow.on_round();
         flow.on_ack(Time::from_secs(2), true, RTT);
         assert_eq!((flow.mode(), inverse(&flow)), (Mode::Default, 2.0));
         flow.on_lost_window();
         flow.on_round();
-        assert_eq!(inverse(&flow), 2.0, "losses mean nothing by default");
+        assert_eq!(inverse(&flow), 2.0, "losses do not count in the default mode");
     }
 
     #[test]
@@ -169,9 +170,9 @@ mod tests {
         for step in 0..200 {
             flow.on_ack(Time::from_millis(1_000 + step), false, RTT);
         }
-        assert_eq!(inverse(&flow), 15.0, "a packet per RTT, from 10");
+        assert_eq!(inverse(&flow), 15.0, "1/δ grows by a packet per RTT, from 10");
         flow.on_lossy_ack(Time::from_millis(1_201));
-        assert_eq!(inverse(&flow), 10.0, "7.5 would be less than by default");
+        assert_eq!(inverse(&flow), 10.0, "7.5 would be below the value of the default mode");
         for step in 200..1_200 {
             flow.on_ack(Time::from_millis(1_002 + step), false, RTT);
         }
@@ -180,7 +181,7 @@ mod tests {
         flow.on_lossy_ack(Time::from_millis(2_211));
         assert!(
             before > 30.0 && inverse(&flow) == 10.0,
-            "twice within a millisecond: {before} to {}",
+            "1/δ halves twice within a millisecond: {before} to {}",
             inverse(&flow)
         );
     }

@@ -1,4 +1,4 @@
-//! What RTTs tell of the queue: how long it is, and whether it was nearly empty of late.
+//! What RTTs show about the queue: how long it is, and whether it was recently nearly empty.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use airpace_core::Time;
 
 use super::sliding::{SlidingMax, SlidingMin};
 
-/// "Nearly empty" is a queueing delay of less than one part in so many of the RTT's oscillation.
+/// The queue is nearly empty if its delay is below the RTT's oscillation divided by this.
 ///
 /// Source: Copa §2.2
 const EMPTY_PARTS: u64 = 10;
@@ -16,7 +16,7 @@ const EMPTY_PARTS: u64 = 10;
 /// Source: Copa §2.2 (RTTmax over the past four RTTs)
 const OSCILLATION_RTTS: u64 = 4;
 
-/// RTTs within which the queue of a path with Copa flows only is nearly empty once.
+/// If only Copa flows use a path, its queue is nearly empty once within this many RTTs.
 ///
 /// Source: Copa §2.2
 const EMPTY_RTTS: u64 = 5;
@@ -24,17 +24,17 @@ const EMPTY_RTTS: u64 = 5;
 /// How RTTs are filtered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Filters {
-    /// RTTmin is of so long.
+    /// RTTmin is the least RTT over this time.
     pub rtt_min: Duration,
-    /// And of at least so many RTTmin.
+    /// RTTmin covers at least this many RTTmin.
     pub rtt_min_rtts: u32,
     /// Gain of the smoothed RTT.
     pub srtt_gain: f64,
-    /// What must have been nearly empty.
+    /// Which value shows that the queue was nearly empty.
     pub empty_test: EmptyTest,
 }
 
-/// How it is found out that only flows like Copa share the bottleneck.
+/// The test for whether only flows like Copa share the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmptyTest {
     /// The standing queue was nearly empty within the last five RTTs.
@@ -47,7 +47,7 @@ pub enum EmptyTest {
     Least,
 }
 
-/// The memory of RTTs, in nanoseconds.
+/// The remembered RTTs, in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Queue {
     filters: Filters,
@@ -61,7 +61,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Nothing is known.
+    /// No RTT is known yet.
     pub fn new(filters: Filters) -> Queue {
         Queue {
             filters,
@@ -100,7 +100,7 @@ impl Queue {
         }
     }
 
-    /// Whether the queue empties as often as Copa flows alone would let it.
+    /// Whether the queue empties as often as it does if there are only Copa flows.
     pub fn empties(&self, now: Time) -> bool {
         match self.filters.empty_test {
             EmptyTest::Standing => {
@@ -137,8 +137,8 @@ impl Queue {
         }
     }
 
-    /// Chosen: an RTT that does not oscillate at all is that of an empty queue. Copa's `<` and genericCC's would call
-    /// it full, but the clocks that they were written for never read the same RTT twice.
+    /// Chosen: an RTT that does not oscillate at all is that of an empty queue. The `<` of Copa and of genericCC
+    /// would call that queue full, but the clocks that they were written for never measure the same RTT twice.
     fn is_nearly_empty(&self, rtt: Option<u64>) -> bool {
         let (Some(rtt), Some(min), Some(max)) = (rtt, self.min.get(), self.recent_max.get()) else {
             return true;
@@ -147,7 +147,7 @@ impl Queue {
     }
 }
 
-/// The nanoseconds of `span`; whoever waits longer than 584 years waits for ever.
+/// The nanoseconds of `span`. Times longer than 584 years count as infinite.
 fn nanos(span: Duration) -> u64 {
     span.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(span.subsec_nanos()))
 }
@@ -178,7 +178,7 @@ mod tests {
         for step in 50..100 {
             queue.on_sample(Time::from_millis(step), ms(45 + 8 * (step % 2)));
         }
-        assert_eq!(queue.delay(), ms(5), "all of half an RTT were later than 45 ms");
+        assert_eq!(queue.delay(), ms(5), "every RTT within half an RTT was 45 ms or more");
     }
 
     #[test]
@@ -214,14 +214,14 @@ mod tests {
             let mut full_since = None;
             for step in 0..600u64 {
                 let now = Time::from_millis(step);
-                // An empty queue for 100 ms, then one between 10 and 20 ms.
+                // The queue is empty for 100 ms, and then between 10 and 20 ms long.
                 queue.on_sample(now, if step < 100 { ms(40) } else { ms(50 + step % 11) });
                 if !queue.empties(now) && full_since.is_none() {
                     full_since = Some(step - 100);
                 }
                 assert!(queue.empties(now) || full_since.is_some());
             }
-            let full_since = full_since.expect("the queue is seen to be full");
+            let full_since = full_since.expect("the full queue is detected");
             assert!(noticed.contains(&full_since), "{empty_test:?}: after {full_since} ms");
             for step in 600..700 {
                 queue.on_sample(Time::from_millis(step), ms(40));

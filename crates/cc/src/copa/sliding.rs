@@ -1,18 +1,20 @@
-//! The least and the greatest sample of a sliding window, exactly.
+//! The exact least and greatest samples of a sliding window.
 //!
-//! Instants, samples and windows are in nanoseconds, of which `Duration` would make two numbers each.
+//! Instants, samples and windows are in nanoseconds: `Duration` would store two numbers for each.
 //!
-//! [`crate::filter`] remembers three samples and may miss the true best; Copa steers by differences of a few hundred
+//! [`crate::filter`] remembers three samples and may miss the true best one. Copa needs differences of a few hundred
 //! microseconds between such extremes.
 
 use std::collections::VecDeque;
 
-/// Samples that are remembered, at most.
+/// The most samples that are remembered.
 const REMEMBERED: usize = 8_192;
 
-/// So many are remembered whatever their distance; more only if they are a part `1 / SLOTS` of the window apart.
+/// Up to this many samples are remembered at any distance. More are remembered only if they are at least a part `1 /
+/// SLOTS` of the window apart.
 ///
-/// Chosen: what rises for longer than so many ACKs is followed late by such a part, instead of in memory without end.
+/// Chosen: if the sample rises for longer than this many ACKs, the result is late by that part of the window. Without
+/// this rule, memory would grow without limit.
 const DENSE: usize = 4_096;
 /// See [`DENSE`].
 const SLOTS: u64 = 1_024;
@@ -22,7 +24,7 @@ const SLOTS: u64 = 1_024;
 /// Source: genericCC rtt-window (a queue of those samples that no later one undercuts)
 #[derive(Clone, Debug, Default)]
 pub struct SlidingMin {
-    /// When and how much, both rising: the front is the least of the window.
+    /// When each sample came, and its value. Both rise: the front is the least of the window.
     samples: VecDeque<(u64, u64)>,
 }
 
@@ -31,7 +33,7 @@ pub struct SlidingMin {
 pub struct SlidingMax(SlidingMin);
 
 impl SlidingMin {
-    /// Takes in `sample` at `now`, which never falls, and forgets what is older than `window`.
+    /// Takes in `sample` at `now`, and forgets samples older than `window`. `now` never falls.
     pub fn update(&mut self, now: u64, sample: u64, window: u64) {
         while self.samples.back().is_some_and(|newest| newest.1 >= sample) {
             self.samples.pop_back();
@@ -50,7 +52,7 @@ impl SlidingMin {
         self.samples.front().map(|least| least.1)
     }
 
-    /// Whether the newest sample but one is so close that the newest can be spared.
+    /// Whether the newest two samples are so close that the newest one can be removed.
     fn is_crowded(&self, now: u64, window: u64) -> bool {
         let count = self.samples.len();
         count > DENSE && (now - self.samples[count - 2].0 < window / SLOTS || count == REMEMBERED)
@@ -58,7 +60,7 @@ impl SlidingMin {
 }
 
 impl SlidingMax {
-    /// Takes in `sample` at `now`, which never falls, and forgets what is older than `window`.
+    /// Takes in `sample` at `now`, and forgets samples older than `window`. `now` never falls.
     pub fn update(&mut self, now: u64, sample: u64, window: u64) {
         self.0.update(now, mirrored(sample), window);
     }
@@ -69,7 +71,7 @@ impl SlidingMax {
     }
 }
 
-/// The greatest becomes the least; its own inverse.
+/// Maps the greatest sample to the least one. It is its own inverse.
 fn mirrored(sample: u64) -> u64 {
     u64::MAX - sample
 }
@@ -88,7 +90,7 @@ mod tests {
         least.update(5, 45, 10);
         assert_eq!(least.get(), Some(40));
         least.update(11, 50, 10);
-        assert_eq!(least.get(), Some(45), "40 left the window");
+        assert_eq!(least.get(), Some(45), "the sample of 40 has left the window");
         least.update(9_000, 60, 0);
         assert_eq!(least.get(), Some(60));
     }
@@ -106,7 +108,7 @@ mod tests {
             let seen = least.get().unwrap();
             assert!(
                 (oldest..=oldest + 10_000 / 1_024).contains(&seen),
-                "{seen} ns where {oldest} ns is the least"
+                "{seen} ns instead of the least, {oldest} ns"
             );
             assert_eq!(greatest.get(), Some(step));
         }

@@ -1,4 +1,4 @@
-//! How many steps of 1/δ packets the window takes per round: more the longer it goes one way.
+//! How many steps of 1/δ packets the window takes per round. The number grows while the window keeps moving one way.
 
 use std::time::Duration;
 
@@ -9,46 +9,47 @@ use airpace_core::Time;
 /// Source: Copa §2.1
 const STEADY_ROUNDS: u32 = 3;
 
-/// No velocity is higher.
+/// The highest velocity.
 ///
-/// Chosen: keeps arithmetic finite where the velocity has no other limit.
+/// Chosen: it keeps the arithmetic finite if the velocity has no other limit.
 const HIGHEST: f64 = 1_048_576.0;
 
 /// When the velocity doubles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Once per window of data, if the window has moved the same way for three of them. It is 1 again as soon as an
+    /// Once per window of data, if the window has moved the same way for three of them. It returns to 1 as soon as an
     /// ACK moves the window the other way.
     ///
     /// Source: Copa §2.1
     ///
-    /// Chosen: the paper resets once per window of data; to wait for its end overshoots by as much as was gained.
+    /// Chosen: the paper resets it once per window of data. Waiting for the end of the window would overshoot by as
+    /// much as was gained.
     Windows,
-    /// Once per RTT, if most of its ACKs moved the window the same way as most of the last one's.
+    /// Once per RTT, if most of its ACKs moved the window the same way as most ACKs of the RTT before.
     ///
     /// Source: genericCC markoviancc
     Majority,
 }
 
-/// The velocity and the direction that it is for.
+/// The velocity, and the direction in which it applies.
 #[derive(Clone, Debug)]
 pub struct Velocity {
     rule: Rule,
     value: f64,
-    /// Up is 1, down is -1; 0 is neither.
+    /// Up is 1, down is -1, and neither is 0.
     direction: i64,
     /// Rounds in a row that confirmed the direction.
     steady: u32,
-    /// ACKs of this RTT that moved the window up, less those that moved it down.
+    /// ACKs of this RTT that moved the window up, minus those that moved it down.
     balance: i64,
-    /// When the last RTT was judged.
+    /// When the last RTT was evaluated.
     judged: Time,
     /// The window when the round began, in packets.
     window_then: f64,
 }
 
 impl Velocity {
-    /// One step per round.
+    /// The velocity begins with one step per round.
     pub fn new(rule: Rule, window: f64) -> Velocity {
         let upwards = i64::from(rule == Rule::Majority); // genericCC markoviancc: begins as if it had gone up
         Velocity {
@@ -67,8 +68,8 @@ impl Velocity {
         self.value
     }
 
-    /// A window of data was acknowledged, after which the congestion window is `window` packets. In slow start
-    /// there are no steps, and its rounds confirm no direction.
+    /// A window of data was acknowledged; the congestion window is now `window` packets. Slow start has no steps, and
+    /// its rounds confirm no direction.
     pub fn on_round(&mut self, window: f64, slow_start: bool) {
         let moved = i64::from(window > self.window_then) - i64::from(window < self.window_then);
         self.window_then = window;
@@ -109,7 +110,7 @@ impl Velocity {
         }
     }
 
-    /// No round shall more than double or empty the window: `most` is δ · window.
+    /// Limits the velocity, so that no round more than doubles or empties the window. `most` is δ · window.
     ///
     /// Source: genericCC markoviancc (halved once per ACK, down to 1)
     pub fn limit(&mut self, most: f64) {
@@ -162,7 +163,7 @@ mod tests {
         let mut velocity = Velocity::new(Rule::Majority, 10.0);
         let rtt = Duration::from_millis(40);
         let mut seen = vec![];
-        // Ten ACKs per RTT: four RTTs up, one with a majority down, two down.
+        // There are ten ACKs per RTT. The window goes up for four RTTs, mostly down for one, and down for two.
         let ups = [10, 10, 10, 10, 4, 0, 0];
         for (index, ups) in ups.into_iter().enumerate() {
             for ack in 0..10u64 {

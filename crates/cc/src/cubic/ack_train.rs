@@ -1,5 +1,5 @@
-//! HyStart as it first was, and as Linux has it: slow start ends at once when the ACKs of a round come in a train as
-//! long as half the least RTT, or when the least RTT of a round is an eighth above the least of all.
+//! HyStart in its first form, as Linux has it. Slow start ends at once when the ACKs of a round come in a train as
+//! long as half the least RTT, or when the least RTT of a round is an eighth above the least RTT of all.
 //!
 //! Source: Ha and Rhee, Taming the Elephants: New TCP Slow Start, 2011; Linux tcp_cubic.c
 
@@ -9,19 +9,19 @@ use airpace_core::{Bytes, Rate, Time};
 
 use crate::controller::Ack;
 
-/// ACKs that are closer than this belong to one train.
+/// ACKs that are closer together than this belong to one train.
 const SPACING: Duration = Duration::from_millis(2); // Linux tcp_cubic.c
-/// RTTs of a round that are looked at before one is believed.
+/// The RTTs of a round that are needed before the least one counts.
 const SAMPLES: u32 = 8; // Linux tcp_cubic.c
 const LEAST_RISE: Duration = Duration::from_millis(4); // Linux tcp_cubic.c
 const MOST_RISE: Duration = Duration::from_millis(16); // Linux tcp_cubic.c
-/// The window from which on a round is judged, in packets of its own size.
+/// The least window at which a round is evaluated, in packets of its own size.
 const LEAST_WINDOW: u64 = 16; // Linux tcp_cubic.c
-/// Time that offloads may add to a train: four of the largest bursts, or this.
+/// Time that offloads may add to a train: that of four of the largest bursts, but at most this.
 const MOST_BURSTS: Duration = Duration::from_millis(1); // Linux tcp_cubic.c
 const BURSTS: Bytes = Bytes(4 * 65_536); // Linux tcp_cubic.c
 
-/// The judge of slow starts.
+/// Decides when slow start ends.
 #[derive(Clone, Debug, Default)]
 pub struct AckTrain {
     /// The round ends when a packet of at least this number is acknowledged.
@@ -58,7 +58,7 @@ impl AckTrain {
         self.last_ack = ack.now;
         let rate = Rate::from_bytes_per(Bytes(2 * cwnd.0), ack.rtt.smoothed.max(Duration::from_nanos(1)));
         let whole = ack.rtt.min + rate.time_for(BURSTS).min(MOST_BURSTS);
-        // A paced window is spread over half a round as it is.
+        // The packets of a paced window are already spread over half a round.
         let longest = if paced { whole } else { whole / 2 };
         ack.now - self.round_start > longest
     }
@@ -81,7 +81,7 @@ mod tests {
 
     const MSS: Bytes = Bytes(1500);
 
-    /// A slow start of 32 packets a round.
+    /// A slow start with 32 packets a round.
     struct Start {
         train: AckTrain,
         paced: bool,
@@ -93,8 +93,8 @@ mod tests {
             Start { train: AckTrain::default(), paced, number: 0 }
         }
 
-        /// The ACK of a round, in ms after its begin, at which slow start is over: one ACK each `gap_ms`, all of
-        /// them after `rtt_ms`.
+        /// Returns the ACK of a round at which slow start is over, in ms after the round's beginning. One ACK comes
+        /// each `gap_ms`, each of them after `rtt_ms`.
         fn round(&mut self, begin_ms: u64, gap_us: u64, rtt_ms: u64) -> Option<f64> {
             let rtt = Duration::from_millis(rtt_ms);
             let end = self.number + 32;
@@ -139,8 +139,12 @@ mod tests {
     #[test]
     fn a_train_longer_than_half_the_least_rtt_ends_slow_start() {
         let mut start = Start::new(false);
-        assert_eq!(start.round(0, 600, 40), None, "a train of 19 ms");
-        assert_eq!(start.round(40, 1_000, 40), Some(21.0), "half of 40 ms and of the millisecond for bursts");
+        assert_eq!(start.round(0, 600, 40), None, "a train of 19 ms is too short");
+        assert_eq!(
+            start.round(40, 1_000, 40),
+            Some(21.0),
+            "the limit is half of 40 ms plus half of the millisecond for bursts"
+        );
         let mut start = Start::new(false);
         assert_eq!(start.round(0, 2_500, 40), None, "ACKs 2.5 ms apart are no train");
         assert_eq!(Start::new(true).round(0, 1_000, 40), None, "a paced train may be twice as long");
@@ -149,7 +153,7 @@ mod tests {
     #[test]
     fn a_round_whose_least_rtt_is_an_eighth_above_the_least_of_all_ends_slow_start() {
         assert_eq!(Start::new(false).round(0, 10, 45), None);
-        assert_eq!(Start::new(false).round(0, 10, 46), Some(0.08), "once eight RTTs were seen");
+        assert_eq!(Start::new(false).round(0, 10, 46), Some(0.08), "slow start ends after eight RTT samples");
     }
 
     #[test]

@@ -7,48 +7,49 @@ use crate::controller::Rtt;
 /// How steep the curve is, in packets per cubic second.
 pub const C: f64 = 0.4; // RFC 9438 §5.1
 
-/// What a loss leaves of the window.
+/// Part of the window that remains after a loss.
 pub const BETA: f64 = 0.7; // RFC 9438 §4.6
 
-/// Growth per round of the Reno flow that CUBIC keeps up with: as much as makes up for a fall to 0.7 only.
+/// Growth per round of the Reno flow that CUBIC keeps up with. It is lower than Reno's, because the window only falls
+/// to 0.7.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA); // RFC 9438 §4.3
 
-/// The least growth per round while no loss has shown how far to go.
+/// The least growth per round before the first loss has shown where the limit is.
 const LEAST_BEFORE_LOSS: f64 = 1.0 / 20.0; // Linux tcp_cubic.c
 
-/// Whose rules the window follows on the curve.
+/// Which rules the window follows on the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// The window of a smoothed RTT ahead is the aim; below Reno's window, Reno's is taken at once.
+    /// The target is the window one smoothed RTT ahead. While the curve is below Reno's window, the window is Reno's.
     ///
     /// Source: RFC 9438 §4.2 to §4.5
     Rfc,
-    /// The window of a least RTT ahead is the aim, which a long queue keeps from being reached; Reno's window is one
-    /// more aim, and never grows faster than with 8/15 of a packet per round; before any loss the window grows by
-    /// 5 % a round at least.
+    /// The target is the window one least RTT ahead; a long queue keeps the window from reaching it. Reno's window is
+    /// a further target. It grows by no more than 8/15 of a packet per round. Before the first loss, the window grows
+    /// by at least 5 % a round.
     ///
     /// Source: Linux tcp_cubic.c
     Linux,
 }
 
-/// From the end of a recovery (or of slow start) to the next loss. Windows in packets.
+/// From the end of a recovery (or of slow start) to the next loss. Windows are in packets.
 #[derive(Clone, Debug)]
 pub struct Epoch {
     growth: Growth,
-    /// Whether no loss has shown yet how far to go.
+    /// Whether no loss has shown the limit yet.
     is_first: bool,
-    /// Time on the curve, in seconds; stands still while the window is no limit.
+    /// Time on the curve, in seconds. It stands still while the window does not limit the sender.
     t_s: f64,
     /// When the curve is back at `w_max`, in seconds.
     pub k_s: f64,
     w_max: f64,
-    /// What Reno's window would be.
+    /// The window that Reno would have.
     pub w_est: f64,
     cwnd_prior: f64,
 }
 
 impl Epoch {
-    /// Begins at window `cwnd`; `w_max` is the window before the reduction that led here, if one did.
+    /// Begins at window `cwnd`. `w_max` is the window before the last reduction, if there was one.
     pub fn new(growth: Growth, cwnd: f64, w_max: Option<f64>, cwnd_prior: f64) -> Epoch {
         let is_first = w_max.is_none();
         let w_max = w_max.map_or(cwnd, |w_max| w_max.max(cwnd));
@@ -61,7 +62,7 @@ impl Epoch {
         self.t_s += span.as_secs_f64();
     }
 
-    /// `acked` packets were acknowledged: Reno's window grows.
+    /// `acked` packets were acknowledged. Reno's window grows.
     pub fn on_acked(&mut self, acked: f64, cwnd: f64) {
         let is_past_loss = self.growth == Growth::Rfc && self.w_est >= self.cwnd_prior;
         let alpha = if is_past_loss { 1.0 } else { ALPHA }; // RFC 9438 §4.3
@@ -104,12 +105,15 @@ mod tests {
     #[test]
     fn the_curve_starts_at_the_reduced_window_and_is_back_after_k_seconds() {
         let epoch = Epoch::new(Growth::Rfc, 70.0, Some(100.0), 100.0);
-        assert!((epoch.k_s - 4.217).abs() < 1e-3, "the cube root of 30 / 0.4");
+        assert!((epoch.k_s - 4.217).abs() < 1e-3, "K is the cube root of 30 / 0.4");
         assert!((epoch.window_at(0.0) - 70.0).abs() < 1e-9);
         assert!((epoch.window_at(epoch.k_s) - 100.0).abs() < 1e-9);
         let before = epoch.window_at(epoch.k_s) - epoch.window_at(epoch.k_s - 1.0);
         let after = epoch.window_at(epoch.k_s + 1.0) - epoch.window_at(epoch.k_s);
-        assert!((before - 0.4).abs() < 1e-9 && (after - 0.4).abs() < 1e-9, "flat around the old maximum");
+        assert!(
+            (before - 0.4).abs() < 1e-9 && (after - 0.4).abs() < 1e-9,
+            "the curve is flat around the old maximum"
+        );
     }
 
     #[test]
@@ -134,13 +138,13 @@ mod tests {
             epoch.advance(Duration::from_secs(1));
             epoch.next_window(70.0, 70.0, &bloated) - 70.0
         });
-        assert!((rfc - 25.6).abs() < 0.1, "the curve of two seconds is aimed at, not {rfc}");
-        assert!((linux - 17.2).abs() < 0.1, "the curve of one second and 40 ms is aimed at, not {linux}");
+        assert!((rfc - 25.6).abs() < 0.1, "the target is the curve at two seconds, not {rfc}");
+        assert!((linux - 17.2).abs() < 0.1, "the target is the curve at one second and 40 ms, not {linux}");
         let first = Epoch::new(Growth::Linux, 70.0, None, 70.0);
         assert_eq!(
             first.next_window(70.0, 70.0, &bloated),
             73.5,
-            "a twentieth a round, where the curve is flat"
+            "the window grows by a twentieth a round where the curve is flat"
         );
     }
 
@@ -157,7 +161,7 @@ mod tests {
             }
             rounds += 1;
         }
-        // 3 packets at 0.529 a round.
+        // Three packets at 0.529 packets a round.
         assert_eq!(rounds, 6, "at 1 ms the curve would take two seconds, Reno takes six rounds");
     }
 }

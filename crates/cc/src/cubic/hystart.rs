@@ -1,4 +1,4 @@
-//! HyStart++: leaves slow start when the RTT of a round rises, and makes sure over five slower rounds.
+//! HyStart++: it leaves slow start when the RTT of a round rises, after five slower rounds have confirmed the rise.
 //!
 //! Source: RFC 9406 §4
 
@@ -20,18 +20,19 @@ pub fn most_per_ack(paced: bool) -> f64 {
     if paced { f64::INFINITY } else { 8.0 }
 }
 
-/// Where slow start stands.
+/// The phase of slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The window doubles each round.
     SlowStart,
-    /// The RTT rose: the window grows at a quarter of that, for a number of rounds, this one included.
+    /// The RTT rose. The window grows at a quarter of that speed for several rounds. `round` counts them, this one
+    /// included.
     Conservative { round: u32 },
-    /// It did not fall back: slow start is over.
+    /// The RTT did not fall back: slow start is over.
     Done,
 }
 
-/// The judge of the first slow start.
+/// Decides when the first slow start ends.
 #[derive(Clone, Debug)]
 pub struct Hystart {
     phase: Phase,
@@ -40,12 +41,12 @@ pub struct Hystart {
     last_round_min: Option<Duration>,
     this_round_min: Option<Duration>,
     samples: u32,
-    /// The RTT that led to the conservative phase.
+    /// The RTT that started the conservative phase.
     baseline: Duration,
 }
 
 impl Hystart {
-    /// At the begin of the flow.
+    /// The state at the beginning of a flow.
     pub fn new() -> Hystart {
         Hystart {
             phase: Phase::SlowStart,
@@ -150,7 +151,7 @@ mod tests {
     fn a_rise_by_an_eighth_begins_five_conservative_rounds() {
         let mut hystart = Hystart::new();
         assert_eq!(round(&mut hystart, 0, 80), Phase::SlowStart);
-        assert_eq!(round(&mut hystart, 1, 89), Phase::SlowStart, "89 is less than 80 and an eighth");
+        assert_eq!(round(&mut hystart, 1, 89), Phase::SlowStart, "89 is less than 80 plus an eighth");
         assert_eq!(round(&mut hystart, 2, 101), Phase::Conservative { round: 1 });
         assert_eq!(hystart.growth(), 0.25);
         for number in 3..7 {

@@ -1,4 +1,4 @@
-//! The receiving end: what arrived, and when to say so.
+//! The receiving end: which packets arrived, and when to acknowledge them.
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,10 @@ use airpace_radio::RadioReport;
 use crate::controller::{Arrival, Inspect, Receiver};
 use crate::endpoint::{AckFrame, AckPolicy, Ranges};
 
-/// Intervals of received numbers that are remembered. Older ones are forgotten; a packet below them counts as a
-/// duplicate.
+/// Intervals of received numbers that are remembered. Older ones are forgotten. A packet below the oldest one counts
+/// as a duplicate.
 ///
-/// Chosen: with one packet in two lost this still reaches back over 128 packets, and eight of them are reported.
+/// Chosen: if one packet in two is lost, this still covers 128 packets, and eight of the intervals are reported.
 const REMEMBERED: usize = 64;
 
 /// The receiving end of one flow.
@@ -28,11 +28,11 @@ pub struct Acker {
     due: Option<Time>,
     next_ack: u64,
     duplicates: u64,
-    /// Packets that arrived marked.
+    /// Marked packets that arrived.
     ce: u64,
 }
 
-/// What became of a packet at the receiver.
+/// What the receiver did with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Whether its number had arrived before.
@@ -40,7 +40,7 @@ pub struct Received {
 }
 
 impl Acker {
-    /// A receiving end that passes arrivals on to the scheme's `receiver` half, if there is one.
+    /// A receiving end. It passes arrivals on to the scheme's `receiver` half, if there is one.
     pub fn new(policy: AckPolicy, receiver: Option<Box<dyn Receiver>>) -> Acker {
         Acker {
             policy,
@@ -89,9 +89,9 @@ impl Acker {
         }
     }
 
-    /// The instant that [`Acker::next`] named has come (harmless at any other).
+    /// The instant that [`Acker::next`] returned has come. A call at another time does no harm.
     ///
-    /// An ACK names the newest packet: before the first, a receiver half asks for one in vain.
+    /// An ACK names the newest packet. Before the first packet, a receiver half therefore gets no ACK.
     pub fn on_timeout(&mut self, now: Time) {
         let Some(receiver) = &mut self.receiver else { return };
         if receiver.next_timer().is_some_and(|timer| timer <= now)
@@ -124,7 +124,7 @@ impl Acker {
         Some(AckFrame { number, largest, ranges, ce: self.ce, feedback, window, delay })
     }
 
-    /// When to call [`Acker::on_timeout`] and [`Acker::poll_ack`] if nothing arrives before.
+    /// When to call [`Acker::on_timeout`] and [`Acker::poll_ack`] if nothing arrives earlier.
     pub fn next(&self) -> Option<Time> {
         let timer = self.receiver.as_ref().and_then(|receiver| receiver.next_timer());
         [self.due, timer].into_iter().flatten().min()
@@ -146,12 +146,12 @@ impl Acker {
         self.received.back().map(|&(_, highest)| highest)
     }
 
-    /// Remembers `number`; false if it was known.
+    /// Remembers `number`. Returns false if it was known.
     fn insert(&mut self, number: u64) -> bool {
         if number < self.floor {
             return false;
         }
-        // Nearly every packet is the newest; a late one is looked for from the newest backwards.
+        // Nearly every packet is the newest. For a late one, the search goes from the newest backwards.
         let mut index = self.received.len();
         while index > 0 && self.received[index - 1].0 > number {
             index -= 1;

@@ -1,5 +1,5 @@
-//! The bytes of an application on the packets of a [`Sender`]: which of them go into the next packet, and how many more
-//! the application may hand over.
+//! Assigns the bytes of an application to the packets of a [`Sender`]: which bytes go into the next packet, and how
+//! many more the application may hand over.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,8 +9,8 @@ use airpace_core::{Bytes, Time};
 use crate::endpoint::spans::Spans;
 use crate::endpoint::{Backlog, Sender, Settled, Transmit};
 
-/// Which bytes of an application's stream are on which packets, for a transport that carries them. Bytes are known by
-/// their offset in the stream; the bytes themselves stay with the transport.
+/// Which bytes of an application's stream are on which packets, for a transport that carries them. The outbox knows
+/// bytes by their offset in the stream; the transport keeps the bytes themselves.
 ///
 /// ```text
 /// application ── hand_over ──▶ Outbox ── poll_transmit: number, offsets ──▶ path
@@ -19,54 +19,55 @@ use crate::endpoint::{Backlog, Sender, Settled, Transmit};
 /// ```
 ///
 /// The sender is made with [`Backlog::NOTHING_CARRIED`] and belongs to one outbox. The transport
-/// 1. tells the sender what happened ([`Sender::on_ack`], [`Sender::on_timeout`], …), or hands over bytes,
-/// 2. drains [`Outbox::poll_transmit`] until `None`, in the place of [`Sender::poll_transmit`],
+/// 1. reports events to the sender ([`Sender::on_ack`], [`Sender::on_timeout`], …), or hands over bytes,
+/// 2. drains [`Outbox::poll_transmit`] until `None`, instead of [`Sender::poll_transmit`],
 /// 3. drops the bytes below [`Outbox::arrived`], and asks [`Outbox::poll_room`],
 /// 4. waits until [`Sender::next`].
 ///
-/// A packet carries the bytes of one interval, lost bytes before new ones. A loss that was spurious costs no byte: what has
-/// arrived is not sent again, whatever is said of the packets that carried it. An interval that is sent again may be cut
-/// anew: at the far end it may overlap what is there, begin where an older one does, and be shorter or longer.
+/// A packet carries the bytes of one interval, and lost bytes come before new ones. After a spurious loss, bytes that
+/// have arrived are not sent again, even if some packets that carried them count as lost. An interval that is sent
+/// again may be divided differently. At the far end, it may overlap older intervals, begin where an older one begins,
+/// and be shorter or longer.
 #[derive(Debug)]
 pub struct Outbox {
     most: Bytes,
     overhead: Bytes,
     /// End of what the application has handed over.
     handed: u64,
-    /// Everything from here on was never sent.
+    /// Everything from this offset on was never sent.
     fresh: u64,
-    /// Everything below has arrived.
+    /// Everything below this offset has arrived.
     arrived: u64,
-    /// What has arrived above `arrived`, with gaps.
+    /// The parts above `arrived` that have arrived. There are gaps between them.
     arrived_above: Spans,
-    /// What is to be sent again.
+    /// The parts that must be sent again.
     again: Spans,
-    /// What each packet carries, from the number `base` on.
+    /// The bytes of each packet, from the number `base` on.
     packets: VecDeque<Carried>,
     base: u64,
     /// Whether the application is waiting for room.
     waits_for_room: bool,
 }
 
-/// What one packet carries.
+/// The bytes of one packet.
 #[derive(Clone, Copy, Debug)]
 struct Carried {
     start: u64,
     end: u64,
-    /// A copy: the packet that it repeats stands for the bytes.
+    /// Whether it is a copy. The sender then accounts for the bytes under the repeated packet.
     is_copy: bool,
 }
 
 impl Outbox {
-    /// The part of its bound that must be free before an application that waits is told of room, as a divisor.
+    /// The part of the bound that must be free before a waiting application is told of room, as a divisor.
     ///
-    /// Chosen: a third, as Linux does for its sockets; an application is not woken for every packet.
+    /// Chosen: a third, as Linux does for its sockets, so that the application does not wake for every packet.
     const WORTH_WAKING: u64 = 3;
 
-    /// An outbox to which nothing was handed over yet.
+    /// An outbox without any bytes yet.
     ///
-    /// `most` is the bound: how many bytes are held at once. `overhead` is what a packet takes on the wire beside what it
-    /// carries, less than [`SenderConfig::mss`](crate::endpoint::SenderConfig::mss).
+    /// `most` is the bound: how many bytes are held at once. `overhead` is what a packet takes on the wire besides
+    /// the bytes that it carries. It is less than [`SenderConfig::mss`](crate::endpoint::SenderConfig::mss).
     pub fn new(most: Bytes, overhead: Bytes) -> Outbox {
         Outbox {
             most,
@@ -82,8 +83,8 @@ impl Outbox {
         }
     }
 
-    /// Bytes that are held: all from the oldest that has not arrived to the newest that was handed over. So many a
-    /// transport keeps, and at most so many wait at the far end for one that is missing.
+    /// Bytes that are held: all from the oldest that has not arrived to the newest that was handed over. A transport
+    /// must keep this many bytes. At most this many wait at the far end for a missing one.
     pub fn held(&self) -> Bytes {
         Bytes(self.handed - self.arrived)
     }
@@ -93,13 +94,14 @@ impl Outbox {
         self.most - self.held()
     }
 
-    /// Changes the bound. What is held beyond a lower one stays; there is no room until it has arrived.
+    /// Changes the bound. If more bytes are held than a lower bound allows, they stay. There is no room until enough
+    /// of them have arrived.
     pub fn set_most(&mut self, most: Bytes) {
         self.most = most;
     }
 
-    /// The application hands over `bytes`, the next of its stream; how many of them are taken, the first ones. Where that
-    /// is less, [`Outbox::poll_room`] will tell when there is room again.
+    /// The application hands over `bytes`, the next bytes of its stream. Returns how many of them are taken; the
+    /// first ones are. If fewer than all are taken, [`Outbox::poll_room`] later reports room.
     #[must_use = "the application keeps what is not taken"]
     pub fn hand_over(&mut self, bytes: Bytes) -> Bytes {
         let taken = bytes.min(self.room());
@@ -108,8 +110,8 @@ impl Outbox {
         taken
     }
 
-    /// How much room there is, told once to an application that could not hand over all it wanted, as soon as a third of
-    /// the bound is free; `None` otherwise.
+    /// How much room there is. It is reported once to an application that could not hand over all its bytes, as soon
+    /// as a third of the bound is free. Otherwise `None`.
     pub fn poll_room(&mut self) -> Option<Bytes> {
         let is_worth_it = self.room().0 >= self.most.0.div_ceil(Outbox::WORTH_WAKING);
         let tells = self.waits_for_room && is_worth_it && self.room() > Bytes::ZERO;
@@ -127,11 +129,12 @@ impl Outbox {
         self.held() == Bytes::ZERO
     }
 
-    /// The next packet to put on the path at `now`, and the offsets of the bytes that it carries; call until `None` after
-    /// every call of the sender and every [`Outbox::hand_over`]. Takes in first what the sender says of older packets.
+    /// The next packet to put on the path at `now`, and the offsets of the bytes that it carries. Call this until
+    /// `None` after every call of the sender and every [`Outbox::hand_over`]. It first takes in the sender's reports
+    /// about older packets.
     ///
-    /// The bytes and the overhead are the size of the packet. Only a copy of a packet whose bytes have arrived meanwhile
-    /// carries less, or nothing at all; it is sent all the same, to provoke an ACK.
+    /// The bytes plus the overhead are the size of the packet. Only a copy may carry less, or nothing at all: some of
+    /// its bytes may have arrived since. It is sent nevertheless, to provoke an ACK.
     pub fn poll_transmit(&mut self, sender: &mut Sender, now: Time) -> Option<(Transmit, Range<u64>)> {
         self.settle(sender);
         sender.set_backlog(self.backlog());
@@ -140,14 +143,14 @@ impl Outbox {
             Some(original) => self.repeat(original),
             None => self.take(transmit.bytes - self.overhead),
         };
-        // A number that went by unseen carries nothing.
+        // A number that the outbox did not assign carries nothing.
         let unseen = Carried { start: 0, end: 0, is_copy: true };
         self.packets.resize((transmit.number - self.base) as usize, unseen);
         self.packets.push_back(carried);
         Some((transmit, carried.start..carried.end))
     }
 
-    /// Takes in what the sender says of packets.
+    /// Takes in the sender's reports about packets.
     fn settle(&mut self, sender: &mut Sender) {
         while let Some(settled) = sender.poll_settled() {
             match settled {
@@ -160,7 +163,7 @@ impl Outbox {
         self.base = self.base.max(sender.remembered_from());
     }
 
-    /// What is to be sent: the next packet, and whatever comes after it.
+    /// What must be sent: the next packet, and everything after it.
     fn backlog(&self) -> Backlog {
         let fresh = self.handed - self.fresh;
         let next = self.again.first().map_or(fresh, |lost| lost.end - lost.start);
@@ -171,7 +174,7 @@ impl Outbox {
         }
     }
 
-    /// The next `bytes` to be sent, of those that [`Outbox::backlog`] told.
+    /// Takes the next `bytes` to be sent, in the order of [`Outbox::backlog`].
     fn take(&mut self, bytes: Bytes) -> Carried {
         debug_assert!(bytes > Bytes::ZERO, "a packet holds more than its overhead");
         let start = match self.again.first() {
@@ -187,13 +190,13 @@ impl Outbox {
         Carried { start, end: start + bytes.0, is_copy: false }
     }
 
-    /// What packet `number` carries and may not have arrived.
+    /// The bytes of packet `number` that may not have arrived.
     fn repeat(&self, number: u64) -> Carried {
         let Carried { start, end, .. } = self.carried(number);
         Carried { start: start.max(self.arrived), end: end.max(self.arrived), is_copy: true }
     }
 
-    /// What packet `number` carries.
+    /// The bytes of packet `number`.
     fn carried(&self, number: u64) -> Carried {
         let index = number.checked_sub(self.base).and_then(|index| usize::try_from(index).ok());
         let known = index.and_then(|index| self.packets.get(index)).copied();

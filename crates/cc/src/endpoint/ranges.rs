@@ -1,4 +1,4 @@
-//! Intervals of packet numbers, few and in place.
+//! A few intervals of packet numbers, stored without allocation.
 
 /// Up to [`Ranges::CAPACITY`] intervals `(lowest, highest)` of packet numbers, both ends included, newest first.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -14,7 +14,7 @@ impl Ranges {
     /// No interval.
     pub const EMPTY: Ranges = Ranges { len: 0, ranges: [(0, 0); Ranges::CAPACITY] };
 
-    /// Adds an interval older than those held; whether there was room.
+    /// Adds an interval older than those held. Returns whether there was room.
     pub fn push(&mut self, lowest: u64, highest: u64) -> bool {
         let Some(slot) = self.ranges.get_mut(usize::from(self.len)) else { return false };
         *slot = (lowest, highest);
@@ -27,7 +27,8 @@ impl Ranges {
         &self.ranges[..usize::from(self.len)]
     }
 
-    /// Whether there is at least one interval, none is reversed, and each lies below the one before with a gap.
+    /// Whether there is at least one interval, no interval is reversed, and there is a gap between each interval and
+    /// the next lower one.
     pub fn is_well_formed(&self) -> bool {
         let ranges = self.as_slice();
         !ranges.is_empty()
@@ -35,8 +36,8 @@ impl Ranges {
             && ranges.windows(2).all(|pair| pair[1].1.saturating_add(1) < pair[0].0)
     }
 
-    /// Calls `visit(lowest, highest)` by rising number for every interval of numbers that is in `self` and not in
-    /// `known`, both well formed.
+    /// Calls `visit(lowest, highest)` by rising number, for every interval of numbers in `self` that are not in
+    /// `known`. Both must be well formed.
     pub(super) fn each_beyond(&self, known: &Ranges, mut visit: impl FnMut(u64, u64)) {
         let mut known = known.as_slice().iter().rev().copied().peekable();
         for &(lowest, highest) in self.as_slice().iter().rev() {

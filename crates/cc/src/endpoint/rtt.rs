@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::controller::Rtt;
 
-/// The least time that timers can tell apart.
+/// The shortest time that timers can resolve.
 ///
 /// Source: RFC 9002 §6.1.2 (`kGranularity`)
 pub const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// What the RTT is taken for before the first sample.
+/// The RTT that is assumed before the first sample.
 ///
 /// Source: RFC 9002 §6.2.2 (`kInitialRtt`)
 const INITIAL: Duration = Duration::from_millis(333);
@@ -23,7 +23,7 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// Takes in a sample; `ack_delay` is how long the receiver held back the ACK on purpose.
+    /// Takes in a sample; `ack_delay` is how long the receiver delayed the ACK on purpose.
     ///
     /// Source: RFC 9002 §5.3
     pub fn update(&mut self, latest: Duration, ack_delay: Duration) {
@@ -35,7 +35,7 @@ impl RttEstimator {
         rtt.latest = Some(latest);
         rtt.min = rtt.min.min(latest);
         let adjusted = if latest >= rtt.min + ack_delay { latest - ack_delay } else { latest };
-        // In nanoseconds: `Duration` divides seconds and nanoseconds apart, which is several times slower.
+        // In nanoseconds: `Duration` divides seconds and nanoseconds separately, which is several times slower.
         let [variation, smoothed, adjusted] = [rtt.variation, rtt.smoothed, adjusted].map(nanos);
         let variation = (variation * 3 + smoothed.abs_diff(adjusted)) / 4; // RFC 9002 §5.3: gain 1/4
         let smoothed = (smoothed * 7 + adjusted) / 8; // RFC 9002 §5.3: gain 1/8
@@ -43,7 +43,7 @@ impl RttEstimator {
         rtt.smoothed = Duration::from_nanos(smoothed);
     }
 
-    /// The round-trip times; before the first sample the initial guess stands for all of them.
+    /// The round-trip times. Before the first sample, all of them are the initial guess.
     pub fn get(&self) -> Rtt {
         self.sampled.unwrap_or(Rtt {
             latest: None,
@@ -61,7 +61,7 @@ impl RttEstimator {
         rtt.smoothed + GRANULARITY.max(rtt.variation * 4) + max_ack_delay
     }
 
-    /// How long after a packet left it counts as lost, once a later one was acknowledged.
+    /// How long after its sending a packet counts as lost, once a later one was acknowledged.
     ///
     /// Source: RFC 9002 §6.1.2 (`kTimeThreshold` 9/8)
     pub fn loss_delay(&self) -> Duration {
@@ -104,6 +104,10 @@ mod tests {
         rtt.update(ms(100), ms(20));
         assert_eq!(rtt.get().smoothed, ms(80));
         rtt.update(ms(88), ms(20));
-        assert_eq!(rtt.get().smoothed, ms(81), "88 is within the delay of the minimum, so it is taken whole");
+        assert_eq!(
+            rtt.get().smoothed,
+            ms(81),
+            "88 minus the delay would be below the minimum, so nothing is subtracted"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The sending end: asks the controller, obeys it, and tells it what the ACKs show.
+//! The sending end: it asks the controller what to send, does so, and reports to the controller what the ACKs show.
 
 mod recovery;
 
@@ -32,49 +32,49 @@ pub struct Sender {
     packets: SentPackets,
     inflight: Bytes,
     rtt: RttEstimator,
-    /// As `rtt` has them; asked for far more often than they change.
+    /// The timeouts computed by `rtt`. They are read far more often than they change.
     timeouts: Timeouts,
     rate: DeliveryRate,
     largest_acked: Option<u64>,
-    /// The ranges of the ACK processed last: nothing in them is news.
+    /// The ranges of the last ACK: what they acknowledge is already known.
     known: Ranges,
     newest_ack: Option<u64>,
-    /// What its packets say of congestion notification when they leave.
+    /// The ECN mark of its packets when they leave.
     ecn: Ecn,
     /// Packets reported as marked so far.
     ce: u64,
-    /// What the receiver's newest ACK allows outstanding.
+    /// The window of the receiver's newest ACK.
     advertised: Option<Bytes>,
 
     loss_time: Option<Time>,
     last_sent: Time,
-    /// Since when nothing was heard although something was outstanding.
+    /// Since when no ACK has come although packets were outstanding.
     silent_since: Time,
     first_sample: Option<Time>,
     probes: u32,
     probe_due: bool,
 
     spurious_losses: u64,
-    /// What a driver that carries bytes has not heard yet; empty for all others.
+    /// What a driver that carries bytes has not read yet; empty for all other drivers.
     settled: VecDeque<Settled>,
-    /// Scratch, kept for its memory.
+    /// Scratch space, kept to reuse its memory.
     acked: Vec<SentPacket>,
     lost: Vec<SentPacket>,
 }
 
-/// What last kept the sender from sending.
+/// What last stopped the sender from sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blocked {
     Application,
     Window,
-    /// The receiver's window is full, the congestion window is not.
+    /// The receiver's window is full, but the congestion window is not.
     Receiver,
     Pacing(Time),
     Memory,
 }
 
 impl Sender {
-    /// A sender that has not yet sent anything.
+    /// A sender that has not sent anything yet.
     pub fn new(config: SenderConfig, controller: Box<dyn Controller>, backlog: Backlog) -> Sender {
         let control = controller.control();
         let ecn = if controller.is_ecn_capable() { Ecn::Ect } else { Ecn::NotEct };
@@ -113,7 +113,7 @@ impl Sender {
         }
     }
 
-    /// The next packet to put on the path at `now`; call until `None` after every other call.
+    /// The next packet to put on the path at `now`. Call this until `None` after every other call.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         if self.closed {
             return None;
@@ -148,7 +148,7 @@ impl Sender {
         }
         if self.advertised.is_some_and(|advertised| self.inflight + bytes > advertised.max(self.config.mss)) {
             // Source: RFC 9293 §3.8.6.1
-            // Differs: one packet may always be outstanding; it takes the place of TCP's probes of a closed window.
+            // Differs: one packet may always be outstanding. It replaces TCP's probes of a closed window.
             self.blocked = Blocked::Receiver;
             return None;
         }
@@ -162,7 +162,7 @@ impl Sender {
     /// An acknowledgement arrived.
     ///
     /// # Errors
-    /// It acknowledges what was never sent, or makes no sense; nothing has changed then.
+    /// It acknowledges packets that were never sent, or is malformed. Nothing has changed then.
     pub fn on_ack(&mut self, now: Time, frame: &AckFrame) -> Result<Outcome, AckError> {
         self.check(frame)?;
         let is_newest_ack = self.newest_ack.is_none_or(|newest| frame.number > newest);
@@ -192,7 +192,7 @@ impl Sender {
         self.silent_since = now;
         let lost = self.detect_losses(now);
         let lost = self.report_losses(now, prior_inflight, lost);
-        // Marks are counted over the connection's life: what an overtaken ACK says is known.
+        // Marks are counted over the connection's life, so an overtaken ACK has no new ones.
         let ce = frame.ce.saturating_sub(self.ce);
         self.ce += ce;
         self.rate.on_marked(ce);
@@ -209,7 +209,7 @@ impl Sender {
             rate,
             cwnd_limited: self.blocked == Blocked::Window,
             ce,
-            // What an overtaken ACK says was true before what is known already.
+            // The feedback of an overtaken ACK is older than what is already known.
             feedback: if is_newest_ack { frame.feedback.as_bytes() } else { &[] },
         });
         self.packets.forget(now);
@@ -226,14 +226,14 @@ impl Sender {
         Ok(Outcome { acked: Some(acked), lost })
     }
 
-    /// The instant that [`Sender::next`] named has come (harmless at any other).
+    /// The instant that [`Sender::next`] returned has come. A call at another time does no harm.
     pub fn on_timeout(&mut self, now: Time) -> Outcome {
         if self.closed {
             return Outcome::default();
         }
         let due = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= now);
         let mut lost = None;
-        // Most wake-ups are the pacer's, of which the controller knows nothing.
+        // Most wake-ups are for the pacer and do not concern the controller.
         let mut is_news = true;
         if due(self.silence_deadline()) {
             let prior_inflight = self.inflight;
@@ -262,7 +262,7 @@ impl Sender {
         Outcome { acked: None, lost }
     }
 
-    /// When to call [`Sender::on_timeout`] and [`Sender::poll_transmit`] if nothing happens before.
+    /// When to call [`Sender::on_timeout`] and [`Sender::poll_transmit`] if nothing happens earlier.
     pub fn next(&self) -> Option<Time> {
         if self.closed {
             return None;
@@ -279,32 +279,32 @@ impl Sender {
         (earliest < Time::NEVER).then_some(earliest)
     }
 
-    /// What became of a packet, in the order in which it was seen; drain it until `None` after [`Sender::on_ack`] and
-    /// [`Sender::on_timeout`], and say with [`Sender::set_backlog`] what is now to be sent. Told only where the backlog is
-    /// [`Backlog::Carried`].
+    /// What happened to a packet, in the order in which it was detected. Drain it until `None` after
+    /// [`Sender::on_ack`] and [`Sender::on_timeout`], and then set with [`Sender::set_backlog`] what must be sent
+    /// now. It has reports only if the backlog is [`Backlog::Carried`].
     pub fn poll_settled(&mut self) -> Option<Settled> {
         self.settled.pop_front()
     }
 
-    /// Once [`Sender::poll_settled`] is drained, nothing more will be told of numbers below this one: a driver may forget
-    /// what they carried.
+    /// Once [`Sender::poll_settled`] is drained, nothing more will be reported about numbers below this one. A driver
+    /// may forget what those packets carried.
     pub fn remembered_from(&self) -> u64 {
         self.packets.base()
     }
 
-    /// The application has `bytes` more to send, where the backlog is [`Backlog::Limited`].
+    /// The application has `bytes` more to send. This is for a backlog of [`Backlog::Limited`].
     pub fn offer(&mut self, bytes: Bytes) {
         if let Backlog::Limited(left) = &mut self.backlog {
             *left += bytes;
         }
     }
 
-    /// What there is to send, in the place of what was known of it.
+    /// Sets what there is to send, and replaces the value before.
     pub fn set_backlog(&mut self, backlog: Backlog) {
         self.backlog = backlog;
     }
 
-    /// The flow is over: nothing more is sent, lost or not. ACKs are still understood.
+    /// The flow is over: nothing more is sent, not even lost bytes. ACKs are still processed.
     pub fn close(&mut self) {
         self.closed = true;
     }
@@ -315,7 +315,7 @@ impl Sender {
         self.refresh(now);
     }
 
-    /// What the sender's own device knows of its flows.
+    /// What the sender's own device knows about its flows.
     pub fn on_device(&mut self, now: Time, flows: &DeviceFlows) {
         self.controller.on_device(now, flows);
         self.refresh(now);
@@ -327,7 +327,7 @@ impl Sender {
         self.refresh(truth.now);
     }
 
-    /// What the controller last asked for.
+    /// The controller's last control.
     pub fn control(&self) -> Control {
         self.control
     }
@@ -362,12 +362,12 @@ impl Sender {
         self.spurious_losses
     }
 
-    /// Packets held in memory: those in flight, and those lost not long ago.
+    /// Packets that are remembered: those in flight, and those lost not long ago.
     pub fn remembered(&self) -> usize {
         self.packets.len()
     }
 
-    /// Sending credit that a late driver lost for good; see [`Pacer::forfeited`].
+    /// Sending credit that a late driver lost; see [`Pacer::forfeited`].
     pub fn forfeited(&self) -> Bytes {
         self.pacer.forfeited()
     }
@@ -430,7 +430,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Collects what `ranges` newly acknowledge in `self.acked`; their bytes.
+    /// Collects the packets that `ranges` newly acknowledge in `self.acked`. Returns their bytes.
     fn acknowledge(&mut self, now: Time, ranges: &Ranges) -> Bytes {
         let mut bytes = Bytes::ZERO;
         self.acked.clear();
@@ -454,7 +454,7 @@ impl Sender {
         bytes
     }
 
-    /// A sample only where the highest packet acknowledged so far is new.
+    /// Takes an RTT sample only if the highest packet acknowledged so far is newly acknowledged.
     ///
     /// Source: RFC 9002 §5.1
     fn sample_rtt(&mut self, now: Time, newest: &SentPacket, frame: &AckFrame) -> Option<Duration> {
@@ -470,7 +470,7 @@ impl Sender {
         Some(sample)
     }
 
-    /// The receiver half says something of its own accord.
+    /// The receiver half sent feedback without a new packet.
     fn hear(&mut self, now: Time, feedback: &[u8]) {
         if !feedback.is_empty() {
             self.controller.on_feedback(now, feedback);
@@ -480,7 +480,7 @@ impl Sender {
 
     fn refresh(&mut self, now: Time) {
         self.control = self.controller.control();
-        debug_assert!(self.control.cwnd >= self.config.mss, "a window of at least one MSS is the contract");
+        debug_assert!(self.control.cwnd >= self.config.mss, "the contract is a window of at least one MSS");
         self.pacer.set_rate(now, self.control.pacing_rate);
     }
 }

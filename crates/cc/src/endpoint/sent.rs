@@ -1,4 +1,4 @@
-//! The sender's memory of its packets: a queue indexed by number.
+//! The packets that the sender remembers: a queue indexed by number.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,33 +8,33 @@ use airpace_core::{Bytes, Time};
 use crate::controller::SentPacket;
 use crate::delivery_rate::SendState;
 
-/// Packets remembered at most; then nothing is sent until old ones are settled.
+/// The most packets that are remembered. When it is full, nothing is sent until old ones are settled.
 ///
 /// Chosen: 16 MB of memory, 300 ms at 10 Gbit/s.
 const MOST: usize = 1 << 18;
 
 /// How long a lost packet is remembered, so that a late ACK shows the loss to be spurious.
 ///
-/// Chosen: longer than a handover or the queue of a base station takes to deliver.
+/// Chosen: longer than a handover, or than a base station's queue takes to be delivered.
 const REMEMBER_LOST: Duration = Duration::from_secs(3);
 
-/// A packet is lost when one with a number higher by this was acknowledged.
+/// A packet is lost when a packet with a number higher by this was acknowledged.
 ///
 /// Source: RFC 9002 §6.1.1 (`kPacketThreshold`)
 const PACKET_THRESHOLD: u64 = 3;
 
-/// What is remembered of one packet.
+/// What is remembered about one packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     pub sent: Time,
     pub bytes: u32,
-    /// A copy of data in flight, which need not be sent again if it is lost.
+    /// Whether it is a copy of data in flight, which need not be sent again if it is lost.
     pub copy: bool,
     pub status: Status,
     pub rate: SendState,
 }
 
-/// What became of a packet.
+/// What happened to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     Outstanding,
@@ -58,7 +58,7 @@ impl Entry {
         Bytes(u64::from(self.bytes))
     }
 
-    /// What controllers see of it.
+    /// The packet as controllers see it.
     pub fn packet(&self, number: u64) -> SentPacket {
         SentPacket {
             number,
@@ -73,22 +73,22 @@ impl Entry {
 }
 
 impl SentPackets {
-    /// The number of the packet that is pushed next.
+    /// The number of the next packet that is pushed.
     pub fn next_number(&self) -> u64 {
         self.base + self.entries.len() as u64
     }
 
-    /// Number of the oldest packet that is remembered, or else of the one that is pushed next.
+    /// The number of the oldest remembered packet. If there is none, the number of the next one.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// How many are remembered.
+    /// How many packets are remembered.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no more can be remembered.
+    /// Whether no more packets can be remembered.
     pub fn is_full(&self) -> bool {
         self.entries.len() >= MOST
     }
@@ -106,7 +106,8 @@ impl SentPackets {
         self.entries.get(index).map(|entry| (self.settled, entry.bytes()))
     }
 
-    /// Settles the packets `lowest..=highest` as acknowledged; visits those that were not, with their former status.
+    /// Settles the packets `lowest..=highest` as acknowledged. Visits those that were not yet acknowledged, with
+    /// their former status.
     pub fn acknowledge(&mut self, lowest: u64, highest: u64, mut visit: impl FnMut(u64, &Entry)) {
         let lowest = lowest.max(self.base);
         let end = highest.saturating_add(1).min(self.next_number());
@@ -119,8 +120,8 @@ impl SentPackets {
         }
     }
 
-    /// Settles as lost what ACKs up to `largest_acked` show to be lost; visits each. The instant at which the next
-    /// packet will be lost by its age, if nothing is acknowledged until then.
+    /// Settles the packets that ACKs up to `largest_acked` show to be lost, and visits each. Returns the instant at
+    /// which the next packet will be lost by its age, if nothing is acknowledged until then.
     ///
     /// Source: RFC 9002 §6.1
     pub fn lose(
@@ -148,7 +149,7 @@ impl SentPackets {
         next
     }
 
-    /// Settles everything outstanding as lost; visits each.
+    /// Settles everything outstanding as lost, and visits each packet.
     pub fn lose_all(&mut self, mut visit: impl FnMut(u64, &Entry)) {
         for number in self.settled..self.next_number() {
             let entry = &mut self.entries[(number - self.base) as usize];
@@ -159,7 +160,7 @@ impl SentPackets {
         }
     }
 
-    /// Forgets what is settled and no longer of interest.
+    /// Forgets settled packets that are no longer needed.
     pub fn forget(&mut self, now: Time) {
         while let Some(entry) = self.entries.front() {
             match entry.status {

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// A set of offsets, kept as intervals that are not empty and do not touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spans {
-    /// Where each interval ends, by where it starts.
+    /// The end of each interval, by its start.
     ends: BTreeMap<u64, u64>,
     count: u64,
 }
@@ -28,7 +28,7 @@ impl Spans {
             return;
         }
         let (mut start, mut end) = (range.start, range.end);
-        // Whatever overlaps or touches becomes part of the new interval, from the highest down.
+        // Every interval that overlaps or touches it becomes part of the new interval, from the highest down.
         while let Some((&other_start, &other_end)) = self.ends.range(..=end).next_back()
             && other_end >= start
         {
@@ -41,7 +41,7 @@ impl Spans {
         self.count += end - start;
     }
 
-    /// Takes out all offsets of `range`.
+    /// Removes all offsets of `range`.
     pub(super) fn remove(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -60,7 +60,7 @@ impl Spans {
         }
     }
 
-    /// Takes out what `other` holds of `range`.
+    /// Removes the offsets of `range` that `other` contains.
     pub(super) fn remove_all_of(&mut self, other: &Spans, range: Range<u64>) {
         for (&start, &end) in other.ends.range(..range.end).rev() {
             if end <= range.start {
@@ -112,8 +112,8 @@ mod tests {
                 prop_assert_eq!(spans.count(), model.len() as u64);
                 prop_assert_eq!(spans.first().map(|first| first.start), model.first().copied());
                 let ends: Vec<(u64, u64)> = spans.ends.iter().map(|(&start, &end)| (start, end)).collect();
-                prop_assert!(ends.iter().all(|(start, end)| start < end), "none is empty");
-                prop_assert!(ends.windows(2).all(|pair| pair[0].1 < pair[1].0), "none touches the next");
+                prop_assert!(ends.iter().all(|(start, end)| start < end), "no interval is empty");
+                prop_assert!(ends.windows(2).all(|pair| pair[0].1 < pair[1].0), "no interval touches the next one");
             }
         }
 

@@ -1,4 +1,4 @@
-//! Stories of one sender and one receiver, step by step.
+//! Tests of one sender and one receiver, step by step.
 
 mod carried;
 
@@ -24,7 +24,7 @@ struct Fixed {
     events: std::sync::mpsc::Sender<Told>,
 }
 
-/// What a controller was told, in few words.
+/// What was reported to a controller, in short.
 #[derive(Clone, Debug, PartialEq)]
 enum Told {
     Acked {
@@ -97,7 +97,7 @@ impl Story {
         Story { sender: Sender::new(config, controller, backlog), told, acks: 0 }
     }
 
-    /// Sends all that may leave; the numbers.
+    /// Sends all packets that may leave. Returns their numbers.
     fn send(&mut self, now: Time) -> Vec<u64> {
         std::iter::from_fn(|| self.sender.poll_transmit(now)).map(|transmit| transmit.number).collect()
     }
@@ -108,7 +108,7 @@ impl Story {
         self.sender.on_ack(now, &frame).expect("a proper ACK")
     }
 
-    /// An ACK of a receiver that allows `packets` outstanding.
+    /// An ACK from a receiver that allows `packets` packets outstanding.
     fn ack_allowing(&mut self, now: Time, ranges: &[(u64, u64)], packets: Option<u64>) {
         let window = packets.map(|packets| Bytes(packets * MSS.0));
         let frame = AckFrame { window, ..frame(self.acks, ranges, &[]) };
@@ -120,7 +120,7 @@ impl Story {
         self.told.try_iter().collect()
     }
 
-    /// The numbers of all packets that the controller was told to be lost.
+    /// The numbers of all packets that were reported to the controller as lost.
     fn lost(&self) -> Vec<u64> {
         let lost = |told| if let Told::Lost { numbers, .. } = told { numbers } else { vec![] };
         self.told().into_iter().flat_map(lost).collect()
@@ -148,15 +148,15 @@ fn the_receivers_window_holds_any_sender_back_and_does_not_count_as_congestion()
     let mut story = Story::new(4, Backlog::Unlimited);
     assert_eq!(story.send(ms(0)), [0, 1, 2, 3], "nothing is advertised before the first ACK");
     story.ack_allowing(ms(40), &[(0, 0)], Some(2));
-    assert_eq!(story.send(ms(40)), [0_u64; 0], "three are outstanding, two are allowed");
+    assert_eq!(story.send(ms(40)), [0_u64; 0], "three packets are outstanding, but only two are allowed");
     story.ack_allowing(ms(41), &[(0, 2)], Some(2));
     assert_eq!(story.send(ms(41)), [4]);
     let limited = |told| matches!(told, Told::Acked { cwnd_limited: true, .. });
     assert_eq!(story.told().into_iter().map(limited).collect::<Vec<_>>(), [true, false]);
     story.ack_allowing(ms(80), &[(0, 4)], Some(0));
-    assert_eq!(story.send(ms(80)), [5], "a closed window lets one packet ask whether it is open again");
+    assert_eq!(story.send(ms(80)), [5], "if the window is closed, one packet asks whether it is open again");
     story.ack_allowing(ms(120), &[(0, 4)], None);
-    assert_eq!(story.send(ms(120)), [6, 7, 8], "an ACK of nothing new may open it");
+    assert_eq!(story.send(ms(120)), [6, 7, 8], "an ACK without new packets can open the window");
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn three_later_packets_make_a_loss_and_its_bytes_are_sent_again() {
     let outcome = story.ack(ms(41), &[(1, 3)]);
     assert_eq!(outcome.lost.map(|lost| (lost.packets, lost.bytes)), Some((1, MSS)));
     assert_eq!(story.lost(), [0]);
-    assert_eq!(story.send(ms(41)), [10], "the lost bytes leave under a new number");
+    assert_eq!(story.send(ms(41)), [10], "the lost bytes leave in a packet with a new number");
     assert_eq!(story.sender.backlog(), Backlog::Limited(Bytes::ZERO));
 }
 
@@ -197,7 +197,7 @@ fn time_makes_a_loss_where_too_few_packets_follow() {
     let mut story = Story::new(2, Backlog::Limited(Bytes(3000)));
     story.send(ms(0));
     story.ack(ms(80), &[(1, 1)]);
-    assert_eq!(story.sender.next(), Some(ms(90)), "9/8 of the RTT after it left");
+    assert_eq!(story.sender.next(), Some(ms(90)), "the packet is lost 9/8 of the RTT after it left");
     story.sender.on_timeout(ms(90));
     assert_eq!(story.lost(), [0]);
 }
@@ -221,11 +221,11 @@ fn silence_sends_one_probe_past_the_window_and_backs_off() {
     story.send(ms(0));
     story.ack(ms(100), &[(0, 0)]);
     assert_eq!(story.send(ms(100)), [2]);
-    // PTO = smoothed 100 + 4 · 50 ms of variation.
+    // PTO = smoothed RTT of 100 ms + 4 · variation of 50 ms.
     assert_eq!(story.sender.next(), Some(ms(400)));
     story.sender.on_timeout(ms(400));
-    assert_eq!(story.send(ms(400)), [3], "one probe though the window is full");
-    assert_eq!(story.sender.next(), Some(ms(1000)), "the next after twice the time");
+    assert_eq!(story.send(ms(400)), [3], "one probe leaves although the window is full");
+    assert_eq!(story.sender.next(), Some(ms(1000)), "the next probe waits twice as long");
 }
 
 #[test]
@@ -236,19 +236,19 @@ fn long_silence_loses_everything_and_says_so() {
     story.send(ms(40));
     story.told();
     let (now, lost) = loop {
-        let now = story.sender.next().expect("a sender with packets in flight waits for something");
+        let now = story.sender.next().expect("a sender with packets in flight has a timer");
         if let Some(lost) = story.sender.on_timeout(now).lost {
             break (now, lost);
         }
         story.send(now);
     };
-    assert_eq!(now, ms(1040), "one second after the last sign of life");
+    assert_eq!(now, ms(1040), "one second after the last ACK");
     assert_eq!(story.sender.inflight(), Bytes::ZERO);
     let [Told::Lost { numbers, inflight: 0, cause: LossCause::Persistent }] = &story.told()[..] else {
-        panic!("one persistent loss is told");
+        panic!("one persistent loss must be reported");
     };
     assert_eq!(numbers.len() as u64, lost.packets);
-    assert!(numbers.len() > 3, "the window and its probes");
+    assert!(numbers.len() > 3, "the window and its probes are lost");
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn an_outage_shown_by_an_ack_is_persistent_congestion() {
         story.send(ms(now));
     }
     story.told();
-    // PTO probes leave into an outage; the fourth packet after it comes through.
+    // PTO probes leave into an outage. The fourth packet after its start arrives.
     let mut now = ms(80);
     let mut newest = 5;
     while now < ms(800) {
@@ -281,7 +281,7 @@ fn an_outage_shown_by_an_ack_is_persistent_congestion() {
 fn a_finished_application_is_probed_with_a_copy() {
     let mut story = Story::new(4, Backlog::Limited(Bytes(2_000)));
     assert_eq!(story.send(ms(0)), [0, 1]);
-    assert_eq!(story.sender.inflight(), Bytes(2_000), "the last packet is as small as what is left");
+    assert_eq!(story.sender.inflight(), Bytes(2_000), "the last packet holds only what is left");
     let probe_at = story.sender.next().unwrap();
     story.sender.on_timeout(probe_at);
     assert_eq!(story.send(probe_at), [2]);
@@ -289,7 +289,7 @@ fn a_finished_application_is_probed_with_a_copy() {
     assert_eq!(
         story.sender.backlog(),
         Backlog::Limited(Bytes(2_000)),
-        "both originals are sent again, the copy never"
+        "both originals are sent again, but not the copy"
     );
 }
 
@@ -304,7 +304,11 @@ fn a_controller_hears_only_feedback_that_is_news() {
         .into_iter()
         .filter_map(|told| if let Told::Acked { feedback, .. } = told { Some(feedback) } else { None })
         .collect();
-    assert_eq!(feedback, [vec![7], vec![]], "the overtaken ACK acknowledges, its feedback is old");
+    assert_eq!(
+        feedback,
+        [vec![7], vec![]],
+        "the overtaken ACK still acknowledges, but its feedback is ignored"
+    );
 }
 
 #[test]
@@ -322,7 +326,7 @@ fn what_a_receiver_says_of_its_own_accord_is_heard_if_it_is_the_newest() {
             Told::Lost { .. } => panic!("nothing is lost"),
         })
         .collect();
-    assert_eq!(feedback, [[1], [3]], "not what was overtaken, and not that there was nothing to say");
+    assert_eq!(feedback, [[1], [3]], "overtaken and empty feedback is not reported");
 }
 
 #[test]
@@ -341,8 +345,8 @@ fn a_mark_is_told_once_whichever_acks_are_lost_or_overtaken() {
         acker.on_packet(&arrival);
         acker.poll_ack(ms(20))
     };
-    assert!(arrive(0, Ecn::Ect).is_none(), "one of eight may wait");
-    let lost = arrive(1, Ecn::Ce).expect("a mark is news for the sender");
+    assert!(arrive(0, Ecn::Ect).is_none(), "the first of eight packets may wait for its ACK");
+    let lost = arrive(1, Ecn::Ce).expect("a mark is acknowledged at once");
     assert_eq!(lost.ce, 1);
     let late = arrive(1, Ecn::Ce).expect("a duplicate is acknowledged at once");
     assert_eq!(late.ce, 1, "a duplicate's mark does not count");
@@ -358,7 +362,11 @@ fn a_mark_is_told_once_whichever_acks_are_lost_or_overtaken() {
         .iter()
         .filter_map(|told| if let Told::Acked { ce, .. } = told { Some(*ce) } else { None })
         .collect();
-    assert_eq!(told, [2, 1], "the first ACK makes up for the lost one, the overtaken one tells nothing");
+    assert_eq!(
+        told,
+        [2, 1],
+        "the first ACK also has the lost ACK's mark, and the overtaken ACK has no new one"
+    );
 }
 
 #[test]
@@ -407,7 +415,7 @@ fn a_receiver_reports_what_it_has_newest_first() {
     let ack = acker.poll_ack(ms(9)).unwrap();
     assert_eq!(ack.ranges.as_slice(), [(5, 6), (3, 3), (0, 1)]);
     assert_eq!((ack.number, ack.largest), (0, 6));
-    assert_eq!(acker.poll_ack(ms(9)), None, "said once");
+    assert_eq!(acker.poll_ack(ms(9)), None, "each ACK is sent only once");
     assert!(arrive(&mut acker, ms(10), 3).duplicate);
     assert_eq!(acker.duplicates(), 1);
 }
@@ -423,10 +431,10 @@ fn a_receiver_that_waits_acknowledges_every_second_packet_or_after_a_while() {
     arrive(&mut acker, ms(31), 2);
     assert!(acker.poll_ack(ms(31)).is_some(), "the second packet is acknowledged at once");
     arrive(&mut acker, ms(32), 4);
-    assert!(acker.poll_ack(ms(32)).is_some(), "and so is a gap");
+    assert!(acker.poll_ack(ms(32)).is_some(), "a packet after a gap is acknowledged at once");
 }
 
-/// A receiver half that has something to say every 20 ms, beginning with the first packet: how often it did.
+/// A receiver half that sends feedback every 20 ms, beginning with the first packet. The feedback is the count.
 struct Ticking {
     due: Option<Time>,
     ticks: u8,
@@ -464,11 +472,11 @@ fn a_receiver_half_may_speak_though_nothing_arrived() {
     acker.on_timeout(ms(19));
     assert_eq!(acker.poll_ack(ms(19)), None, "it is not time yet");
     acker.on_timeout(ms(20));
-    let early = acker.poll_ack(ms(20)).expect("what waits for a second packet goes along");
+    let early = acker.poll_ack(ms(20)).expect("the packet that waits for a second one is acknowledged too");
     assert_eq!((early.number, early.largest, early.feedback.as_bytes()), (0, 0, &[1][..]));
     assert_eq!((acker.poll_ack(ms(20)), acker.next()), (None, Some(ms(40))));
     acker.on_timeout(ms(40));
-    let repeated = acker.poll_ack(ms(40)).expect("nothing is new but the feedback");
+    let repeated = acker.poll_ack(ms(40)).expect("only the feedback is new");
     assert_eq!((repeated.number, repeated.ranges, repeated.feedback.as_bytes()), (1, early.ranges, &[2][..]));
 }
 
@@ -482,7 +490,7 @@ fn no_ack_leaves_before_there_is_a_packet_to_name() {
 }
 
 proptest! {
-    /// Any ACK whatever is understood or refused: bytes in flight never go wrong.
+    /// Any ACK is processed or refused, and the bytes in flight stay correct.
     #[test]
     fn a_sender_survives_any_ack(
         steps in prop::collection::vec((0u64..50, 0u64..40, 0u64..6, any::<bool>()), 1..200),
@@ -507,7 +515,7 @@ proptest! {
         }
     }
 
-    /// Whatever order packets come in, the receiver knows exactly which it has.
+    /// In whatever order packets arrive, the receiver knows exactly which it has.
     #[test]
     fn a_receiver_knows_what_it_has(numbers in prop::collection::vec(0u64..60, 1..150)) {
         let mut acker = Acker::new(AckPolicy::default(), None);

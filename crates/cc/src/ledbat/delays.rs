@@ -1,24 +1,25 @@
-//! Base delay and current delay, of which the difference is the queueing delay.
+//! Base delay and current delay. Their difference is the queueing delay.
 
 use std::collections::VecDeque;
 
 use airpace_core::Time;
 
-/// Delays beside the clocks' offset, as differences to the first of them: beyond wraps, and signed.
+/// Delays with an unknown clock offset, as differences from the first one. They are signed and do not wrap.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unwrap {
     first_us: Option<u32>,
 }
 
 impl Unwrap {
-    /// The delay less the first delay ever.
+    /// The delay minus the first delay.
     pub fn relative_us(&mut self, delay_us: u32) -> i64 {
         let first_us = *self.first_us.get_or_insert(delay_us);
         i64::from(delay_us.wrapping_sub(first_us) as i32)
     }
 }
 
-/// The delay of an empty path: the least of each of the last minutes, so that it can rise when the route does.
+/// The delay of an empty path: the least delay of each of the last minutes. It can rise when the route becomes
+/// longer.
 ///
 /// Source: RFC 6817 §2.4.2 (`base_delays`, `update_base_delay`)
 #[derive(Clone, Debug)]
@@ -29,7 +30,7 @@ pub struct BaseDelay {
 }
 
 impl BaseDelay {
-    /// Of so many minutes.
+    /// A base delay over `minutes` minutes.
     pub fn new(minutes: usize) -> BaseDelay {
         BaseDelay { minutes_us: VecDeque::with_capacity(minutes), length: minutes, minute: 0 }
     }
@@ -55,7 +56,7 @@ impl BaseDelay {
     }
 }
 
-/// The delay of now: the least of the last few, which jitter and delayed ACKs do not reach.
+/// The current delay: the least of the last few, so that jitter and delayed ACKs do not affect it.
 ///
 /// Source: RFC 6817 §2.4.2 (`current_delays`, `update_current_delay`, `FILTER`: the minimum)
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ pub struct CurrentDelay {
 }
 
 impl CurrentDelay {
-    /// Of so many delays.
+    /// A current delay over the last `length` delays.
     pub fn new(length: usize) -> CurrentDelay {
         CurrentDelay { delays_us: VecDeque::with_capacity(length), length }
     }
@@ -84,7 +85,7 @@ impl CurrentDelay {
     }
 }
 
-/// Both of one direction.
+/// Base delay and current delay of one direction.
 #[derive(Clone, Debug)]
 pub struct QueueingDelay {
     base: BaseDelay,
@@ -92,7 +93,7 @@ pub struct QueueingDelay {
 }
 
 impl QueueingDelay {
-    /// The base of so many minutes, the present of so many delays.
+    /// The base delay covers `minutes` minutes, the current delay the last `length` delays.
     pub fn new(minutes: usize, length: usize) -> QueueingDelay {
         QueueingDelay { base: BaseDelay::new(minutes), current: CurrentDelay::new(length) }
     }
@@ -103,7 +104,7 @@ impl QueueingDelay {
         self.current.update(delay_us);
     }
 
-    /// How much longer than on an empty path; `None` before the first delay.
+    /// How much longer the delay is than on an empty path; `None` before the first delay.
     pub fn get_us(&self) -> Option<i64> {
         Some(self.current.get_us()? - self.base.get_us()?)
     }

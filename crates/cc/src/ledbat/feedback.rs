@@ -1,7 +1,7 @@
-//! The receiver's half: the one-way delay of each packet, given back on the ACK.
+//! The receiver's half: it returns the one-way delay of each packet on the ACK.
 //!
-//! All integers are big-endian and count microseconds modulo 2³², about 71 minutes; differences of them are what
-//! counts, so neither the clocks' offset nor a wrap matters. A reader ignores bytes behind those it knows.
+//! All integers are big-endian and count microseconds modulo 2³², about 71 minutes. Only their differences are used,
+//! so neither the clocks' offset nor a wrap matters. A reader ignores bytes after those it knows.
 //!
 //! ```text
 //!  0      version, 1
@@ -17,13 +17,13 @@ use crate::controller::{Arrival, Inspect, Receiver};
 
 const VERSION: u8 = 1;
 
-/// Delays that fit on an ACK.
+/// The most delays on an ACK.
 const MOST: usize = 8;
 
 /// Bytes before the delays.
 const HEAD: usize = 5;
 
-/// What an ACK tells of delays.
+/// The delays of an ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     /// The receiver's clock when the ACK left, in microseconds modulo 2³².
@@ -33,12 +33,12 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    /// One-way delays, oldest first, in microseconds modulo 2³² and beside the clocks' offset.
+    /// One-way delays, oldest first, in microseconds modulo 2³². They contain the clocks' offset.
     pub fn delays_us(&self) -> &[u32] {
         &self.delays_us[..self.count]
     }
 
-    /// Adds a delay; where there is no room the oldest leaves.
+    /// Adds a delay. If there is no room, the oldest delay is removed.
     fn push(&mut self, delay_us: u32) {
         if self.count == MOST {
             self.delays_us.rotate_left(1);
@@ -59,7 +59,7 @@ impl Feedback {
         Rider::new(&bytes[..HEAD + 4 * self.count]).unwrap_or_default()
     }
 
-    /// Reads the bytes; `None` if they are no feedback of this version.
+    /// Reads the bytes; `None` if they are not feedback of this version.
     pub fn read(bytes: &[u8]) -> Option<Feedback> {
         if *bytes.first()? != VERSION {
             return None;
@@ -135,7 +135,7 @@ mod tests {
         arrive(&mut meter, 9_000, 8_999);
         let bytes = meter.feedback(Time::from_micros(0x1_0000_0102));
         assert_eq!(bytes.as_bytes(), [1, 0, 0, 1, 2, 0, 0, 0x4E, 0x20, 255, 255, 255, 255]);
-        assert_eq!(meter.feedback(Time::ZERO).as_bytes(), [1, 0, 0, 0, 0], "each delay is told once");
+        assert_eq!(meter.feedback(Time::ZERO).as_bytes(), [1, 0, 0, 0, 0], "each delay is reported once");
     }
 
     #[test]

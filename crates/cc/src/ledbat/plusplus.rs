@@ -1,5 +1,5 @@
-//! LEDBAT++: no faster than Reno at any RTT, down in proportion to the excess, and now and then silent for two RTTs so
-//! that the base delay can be seen.
+//! LEDBAT++: it is no faster than Reno at any RTT, and slows down in proportion to the excess delay. Now and then it
+//! is nearly silent for two RTTs, so that the base delay can be measured.
 //!
 //! ```text
 //!  slow start ──delay > ¾ target──▶ congestion avoidance ──2 RTTs, then every tenth of the time──▶ slowdown
@@ -7,7 +7,7 @@
 //!                                          └────────── slow start to the old window ◀──2 RTTs─────────┘
 //! ```
 //!
-//! It measures by RTTs and needs no receiver half.
+//! It measures RTTs and needs no receiver half.
 //!
 //! Source: draft-irtf-iccrg-ledbat-plus-plus-01
 
@@ -21,27 +21,28 @@ use crate::window::Recovery;
 use super::delays::QueueingDelay;
 use super::{LEAST_WINDOW, Tuning};
 
-/// The gain is at least one part in so many.
+/// The gain is at least one divided by this.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.2
 const LEAST_GAIN_PARTS: f64 = 16.0;
 
-/// The first slow start ends at this part of the target.
+/// The first slow start ends at this part of the target delay.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.1
 const SLOW_START_UNTIL: f64 = 0.75;
 
-/// How steeply the window falls with the excess of the delay.
+/// How steeply the window falls when the delay exceeds the target.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.3 (`Constant`)
 const DECREASE: f64 = 1.0;
 
-/// RTTs before the first slowdown, and of each with the least window.
+/// RTTs before the first slowdown, and RTTs of each slowdown with the least window.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.4
 const SLOWDOWN_RTTS: u32 = 2;
 
-/// A slowdown is followed by so many times its length without one: it costs a tenth at most.
+/// After a slowdown, the flow sends without one for this many times its length. A slowdown therefore costs a tenth at
+/// most.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.4
 const SLOWDOWN_EVERY: u32 = 9;
@@ -61,18 +62,18 @@ pub struct PlusPlus {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The first, which a delay ends.
+    /// The first slow start, which ends when the delay rises.
     SlowStart,
-    /// The usual; a slowdown is due.
+    /// The usual phase, with the time of the next slowdown.
     Avoidance { slowdown: Time },
-    /// The least window.
+    /// The window is the least one.
     Slowdown { begun: Time, until: Time },
-    /// Back to the window before the slowdown.
+    /// Slow start back to the window before the slowdown.
     Return { begun: Time },
 }
 
 impl PlusPlus {
-    /// A flow that begins.
+    /// A new flow.
     pub fn new(mss: Bytes, tuning: Tuning) -> PlusPlus {
         let mss = mss.0 as f64;
         PlusPlus {
@@ -161,14 +162,14 @@ impl Controller for PlusPlus {
         self.change_phase(ack, queueing_us);
     }
 
-    /// A loss halves the window, once per RTT, as Reno's.
+    /// A loss halves the window, once per RTT, as in Reno.
     fn on_loss(&mut self, loss: &Loss<'_>) {
         match loss.cause {
             LossCause::Threshold if self.recovery.begins(loss) => {
                 self.cwnd = (self.cwnd / 2.0).max(self.least_window());
                 self.ssthresh = self.cwnd;
                 match self.phase {
-                    // Chosen: as when the delay ends slow start, the first slowdown follows after two RTTs.
+                    // Chosen: the first slowdown follows after two RTTs, as it does when the delay ends slow start.
                     Phase::SlowStart => {
                         self.phase = Phase::Avoidance { slowdown: loss.now + self.srtt * SLOWDOWN_RTTS }
                     }
@@ -178,7 +179,7 @@ impl Controller for PlusPlus {
             }
             LossCause::Threshold => {}
             LossCause::Persistent => {
-                // Chosen: the draft leaves it to RFC 5681 §3.1, whose slow start ends at half of the window.
+                // Chosen: the draft leaves this to RFC 5681 §3.1, whose slow start ends at half of the window.
                 self.ssthresh = (self.cwnd / 2.0).max(self.least_window());
                 self.cwnd = self.least_window();
                 self.phase = Phase::SlowStart;

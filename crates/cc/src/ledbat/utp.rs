@@ -1,12 +1,12 @@
 //! libutp, the program that carries most of LEDBAT's traffic.
 //!
-//! Its slow start adds a packet per RTT and is thus no faster than what follows it, at two packets (3000 bytes) per RTT;
-//! the greater of both counts.
+//! Its slow start adds a packet per RTT, which is no faster than what follows, at two packets (3000 bytes) per RTT.
+//! The greater of both counts.
 //!
 //! Source: libutp utp_internal.cpp
 //!
-//! Differs: the window is at least a packet, where libutp's falls to ten bytes and then waits for its timeout to make
-//! it a packet again; bytes are those of whole packets, not of their payload; packets have one size.
+//! Differs: the window is at least a packet; libutp's falls to ten bytes and then waits for its timeout, which makes
+//! it a packet again. Bytes are those of whole packets, not of their payload. Packets have one size.
 
 use std::time::Duration;
 
@@ -33,12 +33,12 @@ const DECAY_EVERY: Duration = Duration::from_millis(100);
 /// Source: libutp `apply_ccontrol`
 const SLOW_START_UNTIL: f64 = 0.9;
 
-/// A window not filled for so long does not grow.
+/// A window that was not filled for this long does not grow.
 ///
 /// Source: libutp `apply_ccontrol`
 const UNFILLED: Duration = Duration::from_secs(1);
 
-/// The base of the other direction moves ours by no more than this at once.
+/// The base delay of the other direction moves ours by no more than this at once.
 ///
 /// Source: libutp `utp_process_incoming`
 const MOST_SHIFT_US: i64 = 10_000;
@@ -52,7 +52,7 @@ pub struct Utp {
     window: u64,
     ssthresh: u64,
     slow_start: bool,
-    /// Delays of data, and of ACKs.
+    /// Delays of the data, and of the ACKs.
     ours: DelayHistory,
     theirs: DelayHistory,
     drift: Drift,
@@ -62,7 +62,7 @@ pub struct Utp {
 }
 
 impl Utp {
-    /// A flow that begins.
+    /// A new flow.
     pub fn new(mss: Bytes, tuning: &Tuning) -> Utp {
         let history = DelayHistory::new(tuning.base_history_minutes, tuning.current_filter);
         let send_buffer = tuning.send_buffer.max(mss).0;
@@ -86,7 +86,8 @@ impl Utp {
     fn learn(&mut self, now: Time, feedback: &Feedback, delay_us: u32, rtt_us: i64) {
         let their_base = self.theirs.base_us();
         self.theirs.add(now, micros(now).wrapping_sub(feedback.clock_us));
-        // A base of theirs that falls is a clock that runs off, and our base is as wrong the other way.
+        // If the base delay of the other direction falls, a clock drifts. Our base delay is then wrong by the same
+        // amount, in the other direction.
         if let (Some(before), Some(after)) = (their_base, self.theirs.base_us())
             && (1..=MOST_SHIFT_US).contains(&(before - after))
         {
@@ -110,7 +111,7 @@ impl Utp {
         if gain > 0.0 && now - self.filled > UNFILLED {
             gain = 0.0;
         }
-        // `as` rounds down, and a negative sum is nothing.
+        // `as` rounds down, and makes a negative sum zero.
         let steered = (self.window as f64 + gain) as u64;
         if self.slow_start {
             let stepped = (self.window as f64 + window_factor * self.mss.0 as f64) as u64;
@@ -173,19 +174,19 @@ impl Controller for Utp {
     }
 }
 
-/// Base and current delay of one direction. A current delay is beside the base of its own time.
+/// Base and current delay of one direction. Each current delay is relative to the base delay of its own time.
 ///
 /// Source: libutp `DelayHist`
 #[derive(Clone, Debug)]
 struct DelayHistory {
     unwrap: Unwrap,
-    /// The least of each minute, in a ring; empty before the first delay.
+    /// The least delay of each minute, in a ring; empty before the first delay.
     minutes_us: Vec<i64>,
     length: usize,
     minute: usize,
     minute_since: Time,
     base_us: i64,
-    /// The last delays, in a ring that begins with zeros.
+    /// The last delays, in a ring that starts with zeros.
     current_us: Vec<i64>,
     next: usize,
 }
@@ -204,7 +205,7 @@ impl DelayHistory {
         }
     }
 
-    /// Takes in a delay; it, relative to the first.
+    /// Takes in a delay, and returns it relative to the first one.
     fn add(&mut self, now: Time, delay_us: u32) -> i64 {
         let delay_us = self.unwrap.relative_us(delay_us);
         if self.minutes_us.is_empty() {
@@ -225,7 +226,7 @@ impl DelayHistory {
         delay_us
     }
 
-    /// The base was too low by so much.
+    /// Corrects a base that was too low by `by_us`.
     fn shift(&mut self, by_us: i64) {
         self.minutes_us.iter_mut().for_each(|least_us| *least_us = least_us.saturating_add(by_us));
         self.base_us = self.base_us.saturating_add(by_us);
@@ -240,7 +241,7 @@ impl DelayHistory {
     }
 }
 
-/// Watches for a clock that runs slow enough to look like an empty queue, by design or not.
+/// Detects a clock that runs so slowly that a full queue looks empty, by design or not.
 ///
 /// Source: libutp `clock_drift`
 #[derive(Clone, Copy, Debug, Default)]
@@ -255,7 +256,7 @@ struct Drift {
 
 impl Drift {
     const SPAN: Duration = Duration::from_secs(5);
-    /// Drifts less steep than this are honest.
+    /// Drifts less steep than this have no penalty.
     const BEARABLE_US: i64 = -200_000;
     const PENALTY_PARTS: i64 = 7;
 
@@ -276,7 +277,7 @@ impl Drift {
         };
     }
 
-    /// What is added to the delay.
+    /// The penalty that is added to the delay.
     fn penalty_us(&self) -> i64 {
         (Drift::BEARABLE_US - self.slope_us).max(0) / Drift::PENALTY_PARTS
     }
@@ -298,7 +299,11 @@ mod tests {
         }
         assert_eq!(history.value_us(), 200);
         history.add(Time::ZERO, 450);
-        assert_eq!((history.value_us(), history.base_us), (0, -50), "relative to the first delay");
+        assert_eq!(
+            (history.value_us(), history.base_us),
+            (0, -50),
+            "both values are relative to the first delay"
+        );
         history.shift(100);
         assert_eq!((history.value_us(), history.base_us), (0, 50));
     }
@@ -326,8 +331,11 @@ mod tests {
             }
             drift.penalty_us()
         };
-        assert_eq!(penalty_us(100), 0, "100 ppm are usual");
-        assert_eq!(penalty_us(40_000), 0, "200 ms in five seconds are just bearable");
-        assert!((14_200..14_400).contains(&penalty_us(60_000)), "100 ms beyond, of which a seventh counts");
+        assert_eq!(penalty_us(100), 0, "a drift of 100 ppm is usual");
+        assert_eq!(penalty_us(40_000), 0, "200 ms in five seconds is the limit without a penalty");
+        assert!(
+            (14_200..14_400).contains(&penalty_us(60_000)),
+            "a seventh of the 100 ms beyond the limit counts"
+        );
     }
 }

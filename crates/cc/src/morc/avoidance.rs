@@ -1,29 +1,30 @@
-//! Which trials are left out because their outcome is known.
+//! The trials that are left out because their outcome is known.
 //!
 //! Source: MORC §3.1 Avoidance
 
 use crate::pcc::climb::Open;
 use crate::pcc::interval::Report;
 
-/// The bounds; the paper names the conditions without numbers.
+/// The bounds. The paper names the conditions without numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Avoidance {
-    /// A round-trip time within this part of RTTmin, or within `empty_ms` of it, is RTTmin.
+    /// A round-trip time counts as RTTmin if it is within this part of RTTmin above it, or within `empty_ms`.
     pub empty_part: f64,
     /// The same in milliseconds.
     pub empty_ms: f64,
-    /// Received over sent below which queues are filling.
+    /// Queues are filling if received divided by sent is below this.
     pub filling: f64,
-    /// The same for slow start, which goes past the capacity to find it.
+    /// The same for slow start, which exceeds the capacity in order to find it.
     pub saturated: f64,
-    /// A round-trip time beyond the target by so many times its distance from RTTmin is significantly higher.
+    /// A round-trip time is significantly above the target if it exceeds it by this many times the target's distance
+    /// from RTTmin.
     pub full_targets: f64,
-    /// Loss above which a short round-trip time means a short queue that overflows, not an empty one.
+    /// Above this loss, a short round-trip time means a short queue that overflows, not an empty one.
     pub overflowing_loss: f64,
 }
 
-/// Chosen: a twentieth of the round trip or 2 ms are jitter of an empty cell; the paper's 30 of 100 Mbit/s are far
-/// below 0.9, which no error of measurement over a round trip reaches; twice the queue that is wanted.
+/// Chosen: a twentieth of the round trip, or 2 ms, is jitter of an empty cell. The paper's 30 of 100 Mbit/s are far
+/// below 0.9, and no measurement error over a round trip is that large. A full queue is twice the wanted one.
 impl Default for Avoidance {
     fn default() -> Avoidance {
         Avoidance {
@@ -37,13 +38,13 @@ impl Default for Avoidance {
     }
 }
 
-/// What arrived of an interval, as a part of what was sent: by the spacing of ACKs, so that an outage in it does not
-/// count. 1 where it cannot be told.
+/// The part of an interval that arrived, computed from the spacing of ACKs, so that an outage within the interval
+/// does not count. It is 1 if it cannot be computed.
 pub fn arrived(report: &Report) -> f64 {
     report.received_mbps.map_or(1.0, |received| (received / report.sent_mbps.max(1e-9)).min(1.0))
 }
 
-/// The directions that an interval leaves open; of the one before, `arrived_before` arrived.
+/// The directions that an interval leaves open. `arrived_before` is the part of the interval before that arrived.
 pub fn open(
     bounds: &Avoidance,
     report: &Report,

@@ -1,4 +1,4 @@
-//! Where the bottleneck is: the receiver's judgement of every packet.
+//! Where the bottleneck is: the receiver judges it at every packet.
 //!
 //! ```text
 //!            Npkt packets in a row above Dth (and the queue cannot be the cell's)
@@ -15,37 +15,37 @@ use airpace_core::{Bytes, Rate, Time};
 
 use super::fusion::Fused;
 
-/// Subframes whose packets must agree.
+/// The number of subframes whose packets must agree.
 ///
 /// Source: PBE-CC §4.2.2 Eq. 6
 const AGREEING_SUBFRAMES: f64 = 6.0;
 
-/// The sender's rate has reached Cf from this part of it on.
+/// The part of Cf from which on the sender's rate counts as having reached Cf.
 ///
-/// Chosen: the rate is compared with a Cf that is one round trip younger.
+/// Chosen: the rate is compared with a Cf that is newer by one round trip.
 const REACHED: f64 = 0.99;
 
-/// How the judgement is made.
+/// How the bottleneck is judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
-    /// Whether a delay that may lie in the cell is no reason to switch.
+    /// Whether a delay that the cell may cause is ignored.
     ///
-    /// Differs: a newcomer gets nearly the whole cell for some tens of milliseconds; the text takes the queue that
-    /// this builds in the cell for a queue in the Internet, though a cell with a queue for this device has no idle
-    /// PRBs.
+    /// Differs: a newcomer gets nearly the whole cell for some tens of milliseconds. This builds a queue in the
+    /// cell, and the text takes that for a queue in the Internet. But a cell that has a queue for this device has no
+    /// idle PRBs.
     pub cell_test: bool,
     /// Part of every carrier's PRBs that must be idle for the cell to have no queue for this device.
     pub idle_share: f64,
-    /// Late packets agree only if they came over this time at least: what waited in the cell comes out of the
+    /// Late packets agree only if they arrived over at least this time. Packets that waited in the cell leave the
     /// reordering buffer up to three retransmissions after the cell's queue is gone.
     pub least_span: Duration,
-    /// Packets in a row over this time agree, however few: at a low rate Npkt packets take too long.
+    /// Packets in a row over this time agree, however few they are: at a low rate, Npkt packets take too long.
     pub span: Option<Duration>,
-    /// Whether the way back asks for the rate as well as for the delay.
+    /// Whether the return to the wireless state depends on the rate as well as on the delay.
     pub return_needs_rate: bool,
 }
 
-/// Part of its fair share below which, over seconds, the device has no queue in the cell.
+/// If the device gets less than this part of its fair share over seconds, it has no queue in the cell.
 ///
 /// Chosen: a backlogged device gets its fair share in the long run.
 const BACKLOGGED_SHARE: f64 = 0.6;
@@ -61,11 +61,11 @@ pub struct Evidence {
     pub capacity: Rate,
     /// Cf of this flow.
     pub fair_share: Rate,
-    /// The rate that its sender paces at.
+    /// The pacing rate of its sender.
     pub pacing_rate: Option<Rate>,
 }
 
-/// The judgement so far.
+/// The state of the judgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Bottleneck {
     rules: Rules,
@@ -89,7 +89,7 @@ impl Bottleneck {
         Bottleneck { rules, mss, internet: false, late: Run::default(), timely: Run::default(), clear: false }
     }
 
-    /// Takes in one packet; the cell's state is `cell`.
+    /// Takes in one packet. `cell` is the state of the cell.
     pub fn on_packet(&mut self, packet: &Evidence, cell: &Fused) {
         let needed = self.agreeing_packets(packet.capacity);
         if packet.late {
@@ -115,7 +115,7 @@ impl Bottleneck {
         }
     }
 
-    /// The linear start has stalled: the bottleneck is in the Internet, unless the cell explains it.
+    /// The linear start has stalled: the bottleneck is in the Internet, unless the cell explains the stall.
     ///
     /// Source: PBE-CC §4.1
     pub fn on_stalled_start(&mut self, cell: &Fused) {
@@ -146,8 +146,8 @@ impl Bottleneck {
         libm::ceil(AGREEING_SUBFRAMES * subframe_bits / self.mss.bits().0 as f64).max(1.0) as u32
     }
 
-    /// A cell that has a queue for this device gives it its share in the long run, and leaves nothing idle on any of
-    /// its carriers.
+    /// Whether the queue cannot be in the cell. A cell that has a queue for this device gives the device its share in
+    /// the long run, and leaves nothing idle on any of its carriers.
     fn cannot_be_in_cell(&self, cell: &Fused) -> bool {
         !self.rules.cell_test
             || cell.idle_share > self.rules.idle_share

@@ -15,55 +15,56 @@ use airpace_radio::{BitLayer, Dci, OwnRadio, PrbSet, RadioReport};
 
 use super::users::{UserFilter, Users};
 
-/// The longest average, in subframes: memory stays bounded whatever a header says.
+/// The longest average, in subframes. It bounds the memory, whatever a header says.
 const LONGEST_WINDOW: u64 = 2_000;
 
 /// Time constant, in subframes, of the long-term share of the carrier.
 ///
-/// Chosen: a scheduler that is fair in the long run gives a newcomer nearly everything for up to 0.7 s (average over
-/// 1,000 subframes); seen over two seconds that does not look like a missing queue.
+/// Chosen: a scheduler that is fair in the long run gives a newcomer nearly everything for up to 0.7 s (it averages
+/// over 1,000 subframes). Over two seconds, that does not look like a missing queue.
 const LONG_TERM_SUBFRAMES: f64 = 2_000.0;
 
-/// Time constant, in subframes, of what is idle just now.
+/// Time constant, in subframes, of the average of PRBs that are idle just now.
 ///
-/// Chosen: the time of Npkt packets and a half.
+/// Chosen: 1.5 times the time of Npkt packets.
 const RECENT_SUBFRAMES: f64 = 10.0;
 
 /// Granted subframes over which retransmissions are counted.
 ///
-/// Chosen: enough that a tenth of failing blocks is known to some percent of the capacity.
+/// Chosen: enough to know the share of failing blocks to some percent of the capacity, if a tenth of them fail.
 const ERROR_SUBFRAMES: f64 = 500.0;
 
-/// Whole bands' worth of grants that the errors expected from SINR count for beside those that were seen.
+/// The weight of the error rate expected from SINR, against the errors that were seen. The unit is a grant of the
+/// whole band.
 const PRIOR_SUBFRAMES: f64 = 20.0;
 
-/// What the averages say of one carrier.
+/// The averages of one carrier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Averages {
     /// Rw: bits that one PRB carries in a subframe.
     pub bits_per_prb: f64,
-    /// Pa: PRBs granted to this device, in a subframe, as all numbers of PRBs here: of a carrier with several slots in a
-    /// subframe, those of all of them.
+    /// Pa: PRBs granted to this device in a subframe. All numbers of PRBs here are per subframe: for a carrier with
+    /// several slots in a subframe, they are the sum over the slots.
     pub own_prbs: f64,
     /// Pidle: PRBs granted to nobody.
     pub idle_prbs: f64,
-    /// The same over the last few subframes only.
+    /// The same, over the last few subframes only.
     pub recently_idle_prbs: f64,
-    /// Pcell: PRBs of the carrier; a recorded trace has as many as it has delivery chances.
+    /// Pcell: PRBs of the carrier. For a recorded trace, this is the number of its delivery chances.
     pub carrier_prbs: f64,
     /// N: users that share the carrier, this device among them.
     pub users: f64,
-    /// Bits of one transport block when the device takes its capacity.
+    /// Bits of one transport block when the device uses its whole capacity.
     pub block_bits: f64,
     /// Signal to interference and noise ratio; `None` where no report had it.
     pub sinr_db: Option<f64>,
-    /// PRBs granted to this device for new data and for retransmissions, over seconds, weighted by the grant's size.
+    /// PRBs granted to this device for new data, over seconds, weighted by the grant's size.
     pub new_prbs: f64,
-    /// See `new_prbs`.
+    /// The same for retransmissions.
     pub retransmitted_prbs: f64,
     /// PRBs granted to this device ÷ its fair share, over seconds.
     pub long_term_share: f64,
-    /// What the bits count.
+    /// The layer whose bits are counted.
     pub layer: BitLayer,
 }
 
@@ -82,7 +83,7 @@ impl Averages {
         self.bits_per_prb * self.fair_share_prbs()
     }
 
-    /// PRBs that a retransmission takes per PRB of new data: what was seen, or `expected` before enough was.
+    /// PRBs for retransmissions per PRB of new data: the number seen, or `expected` until enough was seen.
     pub fn retransmissions(&self, expected: f64) -> f64 {
         let prior = PRIOR_SUBFRAMES * self.carrier_prbs;
         (self.retransmitted_prbs + expected * prior) / (self.new_prbs + prior)
@@ -96,7 +97,7 @@ impl Averages {
     }
 }
 
-/// One subframe of one carrier, as far as this device's capacity goes.
+/// One subframe of one carrier: the part that this device's capacity depends on.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     subframe: u64,
@@ -109,12 +110,13 @@ struct Sample {
     rated_bits: u64,
     rated_blocks: u64,
     rated_grants: u64,
-    /// Bits per PRB at the present channel quality, in thousandths.
+    /// Bits per PRB at the current channel quality, in thousandths.
     promised_millibits: u64,
     sinr_millidb: Option<i64>,
 }
 
-/// Sums of the samples in the window; whole numbers, so that adding and removing leaves no trace.
+/// Sums of the samples in the window. They are whole numbers, so that adding and removing a sample leaves no rounding
+/// error.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     carrier_prbs: u64,
@@ -130,7 +132,7 @@ struct Sums {
     sinr_samples: u64,
 }
 
-/// One carrier as this device listens to it. Constant time per subframe.
+/// One carrier, as this device reads it. Each subframe takes constant time.
 #[derive(Clone, Debug)]
 pub struct Carrier {
     users: Users,
@@ -149,7 +151,7 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    /// A carrier just activated: nothing before that counts.
+    /// A carrier that was just activated: nothing before that counts.
     pub fn new(filter: UserFilter) -> Carrier {
         Carrier {
             users: Users::new(filter),
@@ -166,8 +168,8 @@ impl Carrier {
         }
     }
 
-    /// Takes in one slot of a report that holds everyone's grants: `idle_prbs` are granted to nobody. Users are counted over
-    /// the last `users_window` subframes.
+    /// Takes in one slot of a report that holds everyone's grants; `idle_prbs` PRBs are granted to nobody. Users are
+    /// counted over the last `users_window` subframes.
     pub fn on_report(&mut self, report: &RadioReport, idle_prbs: u16, own: &OwnRadio, users_window: u64) {
         self.layer = report.layer;
         self.slots = report.slot.numerology.slots_per_subframe() as f64;
@@ -181,8 +183,8 @@ impl Carrier {
         let recent = RECENT_SUBFRAMES * self.slots;
         self.recently_idle_prbs += (sample.idle_prbs as f64 * self.slots - self.recently_idle_prbs) / recent;
         if sample.own_prbs > 0 {
-            // Each grant counts by its size: large blocks, of which a capacity that is taken consists, fail more often.
-            // The size is the whole grant's, also where only one of its codewords is sent again.
+            // Each grant counts by its size. A device that uses its whole capacity gets large blocks, which fail more
+            // often. The size is that of the whole grant, even if only one of its codewords is sent again.
             let band = carrier_prbs.max(1) as f64;
             let weight = sample.own_prbs as f64 / band;
             let keep = 1.0 - 1.0 / ERROR_SUBFRAMES;
@@ -196,7 +198,7 @@ impl Carrier {
         }
     }
 
-    /// Moves the window to the `subframes` that end with `head`.
+    /// Moves the window, which then has the last `subframes` up to `head`.
     pub fn advance(&mut self, head: u64, subframes: u64) {
         while let Some(&sample) = self.pending.front()
             && sample.subframe <= head
@@ -222,7 +224,7 @@ impl Carrier {
         if self.window.is_empty() {
             return None;
         }
-        // PRBs of all slots of a subframe, so that what they carry is bits per subframe.
+        // PRBs of all slots of a subframe, so that their bits are bits per subframe.
         let count = slots / self.slots;
         let sums = &self.sums;
         let promised = sums.promised_millibits as f64 * 1e-3 / slots;
@@ -243,7 +245,8 @@ impl Carrier {
             long_term_share: self.long_term_share,
             layer: self.layer,
         };
-        // A scheduler that gives whole subframes in turn makes larger blocks than the mean says; codewords split them.
+        // A scheduler that gives whole subframes in turn makes larger blocks than the mean. Codewords split the
+        // blocks.
         let mean_grant = if granted { sums.rated_bits as f64 / sums.rated_grants as f64 } else { 0.0 };
         let codewords = if granted { sums.rated_blocks as f64 / sums.rated_grants as f64 } else { 1.0 };
         averages.block_bits = averages.capacity_bits().max(mean_grant) / codewords;
@@ -256,14 +259,14 @@ impl Carrier {
     }
 }
 
-/// Tells new data from retransmissions, as a HARQ process shows it: its new-data indicator toggles.
+/// Tells new data from retransmissions: new data toggles the new-data indicator of the HARQ process.
 ///
 /// Source: PBE-CC §4.2.1
 #[derive(Clone, Copy, Debug, Default)]
 struct NewData {
     /// Last indicator of every process and codeword.
     last: [[Option<bool>; 2]; 16],
-    /// Indicators have toggled: a reporter that does not know them leaves them at rest.
+    /// Whether any indicator has toggled. A reporter that does not know the indicators never changes them.
     toggles: bool,
 }
 
@@ -311,7 +314,7 @@ impl Sample {
             let prbs = u64::from(dci.prbs.len());
             let (new, again) = new_data.split(dci);
             if again > 0 {
-                // They take PRBs, but a reserved MCS does not say how many bits.
+                // They take PRBs, but a reserved MCS does not tell the number of bits.
                 sample.retransmitted_prbs += prbs * again / (new + again);
             } else if dci.bits().0 > 0 {
                 sample.rated_prbs += prbs;

@@ -1,7 +1,8 @@
-//! One-way delay against the least of the last ten seconds.
+//! One-way delay compared with the least of the last ten seconds.
 //!
-//! Only differences of one-way delays are used: an offset between the two clocks cancels. A drift of 100 ppm moves a
-//! ten-second minimum by at most 1 ms, a thirtieth of the threshold. A step of a clock is forgotten with the window.
+//! Only differences of one-way delays are used, so that an offset between the two clocks cancels. A drift of 100 ppm
+//! moves a ten-second minimum by at most 1 ms, a thirtieth of the threshold. A step of a clock has no effect after
+//! one window.
 //!
 //! Source: PBE-CC §4.2.2
 
@@ -28,7 +29,7 @@ const RADIO_DELAY: Duration = Duration::from_millis(3 * 8 + 3);
 /// The one-way delay of a flow.
 #[derive(Clone, Debug)]
 pub struct OneWayDelay {
-    /// Dprop, in nanoseconds by two clocks.
+    /// Dprop, in nanoseconds between two different clocks.
     dprop: WindowedMin<i64, Time>,
     latest: i64,
 }
@@ -59,7 +60,7 @@ impl OneWayDelay {
         self.excess() > RADIO_DELAY
     }
 
-    /// Delay of the last packet and the least of the window, both with the unknown offset of the clocks.
+    /// Delay of the last packet and the least of the window. Both contain the unknown offset of the clocks.
     pub fn raw(&self) -> (i64, Option<i64>) {
         (self.latest, self.dprop.get())
     }
@@ -69,8 +70,8 @@ impl OneWayDelay {
 mod tests {
     use super::*;
 
-    /// Sends one packet a millisecond for `seconds`; gives how many exceeded the threshold, and the last second's
-    /// largest excess. The receiver's clock shows `clock(true time)`.
+    /// Sends one packet a millisecond for `seconds`. Returns how many exceeded the threshold, and the largest excess
+    /// of the last second. The receiver's clock shows `clock(true time)`.
     fn run(seconds: u64, delay: impl Fn(u64) -> u64, clock: impl Fn(u64) -> u64) -> (usize, Duration) {
         let mut tracked = OneWayDelay::default();
         let mut exceeded = 0;

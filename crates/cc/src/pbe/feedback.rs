@@ -1,6 +1,6 @@
-//! The bytes that PBE-CC's halves exchange: a header on every data packet, a feedback on every ACK.
+//! The bytes that PBE-CC's halves exchange: a header on every data packet, feedback on every ACK.
 //!
-//! All integers are big-endian. A reader ignores bytes behind those it knows; a writer sets unused bits to zero.
+//! All integers are big-endian. A reader ignores bytes after those it knows; a writer sets unused bits to zero.
 //!
 //! ```text
 //! header (10 bytes)                              feedback (12 bytes)
@@ -17,7 +17,7 @@
 //! A rate is written as the interval between two packets of 1500 bytes, in nanoseconds; all ones means no rate.
 //!
 //! Source: PBE-CC §5
-//! Chosen: nanoseconds. The paper's interval "in milliseconds" as an integer is 0 above 12 Mbit/s.
+//! Chosen: nanoseconds. The paper's interval "in milliseconds", as an integer, is 0 above 12 Mbit/s.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use airpace_core::{Bytes, Rate, Rider};
 const VERSION: u8 = 1;
 const NO_RATE: u32 = u32::MAX;
 
-/// The packets whose interval says a rate.
+/// The size of the packets between which the interval is measured.
 ///
 /// Source: PBE-CC §5
 const INTERVAL_PACKET: Bytes = Bytes(1500);
@@ -36,9 +36,9 @@ const INTERVAL_PACKET: Bytes = Bytes(1500);
 pub struct Header {
     /// Whether the sender is in its linear start.
     pub starting: bool,
-    /// Its round-trip propagation time, whole microseconds: the receiver averages over so many subframes.
+    /// Its round-trip propagation time, in whole microseconds. The receiver averages over this time.
     pub rtprop: Option<Duration>,
-    /// The rate it paces at: the receiver judges whether that has reached Cf.
+    /// Its pacing rate. The receiver compares it with Cf.
     pub pacing_rate: Option<Rate>,
 }
 
@@ -79,7 +79,7 @@ impl Header {
         Rider::new(&bytes).unwrap_or_default()
     }
 
-    /// Reads the bytes; `None` if they are no header of this version.
+    /// Reads the bytes; `None` if they are not a header of this version.
     pub fn read(bytes: &[u8]) -> Option<Header> {
         if *bytes.first()? != VERSION {
             return None;
@@ -106,7 +106,7 @@ impl Feedback {
         Rider::new(&bytes).unwrap_or_default()
     }
 
-    /// Reads the bytes; `None` if they are no feedback of this version.
+    /// Reads the bytes; `None` if they are not feedback of this version.
     pub fn read(bytes: &[u8]) -> Option<Feedback> {
         if *bytes.first()? != VERSION {
             return None;
@@ -124,7 +124,7 @@ impl Feedback {
     }
 }
 
-/// Nanoseconds between two packets at `rate`; a rate too slow to be written counts as none.
+/// Nanoseconds between two packets at `rate`. A rate too slow to be written counts as no rate.
 fn interval(rate: Option<Rate>) -> u32 {
     let nanos = rate.map(|rate| rate.time_for(INTERVAL_PACKET).as_nanos());
     nanos.and_then(|nanos| u32::try_from(nanos).ok()).unwrap_or(NO_RATE)

@@ -1,7 +1,7 @@
 //! Aligns the reports of several carriers by subframe, and sums their capacities.
 //!
-//! Every carrier is averaged over the same subframes. One that is late holds the others back for a few
-//! milliseconds at most; one that is silent counts as missing until it is heard again.
+//! Every carrier is averaged over the same subframes. A late carrier delays the others by a few milliseconds at most.
+//! A silent carrier counts as missing until its next report.
 //!
 //! Source: PBE-CC §5
 
@@ -17,30 +17,31 @@ use super::users::UserFilter;
 /// Chosen: decoding takes 1–5 ms.
 const WAIT_SUBFRAMES: u64 = 10;
 
-/// A carrier that is silent for so many subframes is missing.
+/// A carrier without reports for this many subframes is missing.
 ///
 /// Chosen: twice the wait.
 const MISSING_SUBFRAMES: u64 = 20;
 
-/// A carrier on which more than this share of the device's own grants goes unread is deaf, and counts as missing.
+/// A carrier is deaf if more than this share of the device's own grants on it was not read. It then counts as
+/// missing.
 ///
-/// Differs: the paper trusts its decoder. One that reads nothing shows an idle cell, of all things.
+/// Differs: the paper trusts its decoder. But a decoder that reads nothing makes the cell look idle.
 ///
-/// Chosen: far above the misses of a decoder that works.
+/// Chosen: far above the share that a working decoder misses.
 const DEAF_SHARE: f64 = 0.5;
-/// Own grants over which that share is an average.
+/// The number of own grants over which that share is averaged.
 const DEAF_GRANTS: f64 = 16.0;
 
 /// How the carriers are measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
-    /// Who counts as a user.
+    /// Which users count.
     pub filter: UserFilter,
     /// Subframes over which users are counted; `None` for RTprop.
     pub users_window: Option<u64>,
     /// What Eq. 5 is applied to.
     pub block: BlockSize,
-    /// Whether retransmissions are counted, not expected from SINR.
+    /// Whether retransmissions are counted, instead of expected from SINR.
     pub count_retransmissions: bool,
     /// γ: part of the physical capacity that headers take.
     pub overhead: f64,
@@ -51,7 +52,7 @@ pub struct Measure {
 pub struct Fusion {
     measure: Measure,
     translation: Translation,
-    /// In order of their identity.
+    /// Sorted by identity.
     carriers: Vec<Listened>,
     newest: u64,
     head: u64,
@@ -65,13 +66,13 @@ struct Listened {
     id: CarrierId,
     active: bool,
     last: u64,
-    /// Share of the device's own grants that were not read, of late: it got data that nobody announced.
+    /// Share of the device's own recent grants that were not read: the device got data without a grant that was read.
     unread: f64,
     carrier: Carrier,
 }
 
 impl Listened {
-    /// Compares what was read with what the device was sent.
+    /// Compares what was read with what was sent to the device.
     fn compare(&mut self, report: &RadioReport, own: &OwnRadio) {
         if own.decoded.is_none() {
             return;
@@ -82,22 +83,23 @@ impl Listened {
     }
 }
 
-/// Transport-layer rates over all active carriers, in bits per subframe, and how they came about.
+/// Transport-layer rates over all active carriers, in bits per subframe, and the numbers that they come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fused {
     /// Cp: physical capacity.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 3
     pub physical_bits: f64,
-    /// Ct: what the transport can have of it.
+    /// Ct: the part of Cp that is left for the transport.
     pub capacity_bits: f64,
     /// Cf: the transport's fair share.
     pub fair_share_bits: f64,
-    /// PRBs given to nobody.
+    /// PRBs granted to nobody.
     pub idle_prbs: f64,
-    /// Least part of a carrier's PRBs given to nobody, over RTprop and over the last few subframes.
+    /// Least share of idle PRBs of any carrier. The share is the lesser of those over RTprop and over the last few
+    /// subframes.
     pub idle_share: f64,
-    /// PRBs given to this device.
+    /// PRBs granted to this device.
     pub own_prbs: f64,
     /// PRBs of the carriers.
     pub carrier_prbs: f64,
@@ -112,7 +114,7 @@ pub struct Fused {
 }
 
 impl Fusion {
-    /// No carrier heard yet.
+    /// No carrier has reported yet.
     pub fn new(measure: Measure) -> Fusion {
         Fusion {
             measure,
@@ -126,13 +128,13 @@ impl Fusion {
         }
     }
 
-    /// Averages over so many subframes from now on.
+    /// Averages over this many subframes from now on.
     pub fn set_window(&mut self, subframes: u64) {
         self.window = subframes.max(1);
     }
 
-    /// Takes in one slot of one carrier. Returns false for a report that is of no use: one without the device's own side, or
-    /// one that holds not everyone's grants, for it does not tell what is idle.
+    /// Takes in one slot of one carrier. Returns false for a report that is of no use: one without the device's own
+    /// side, or one that does not hold everyone's grants and so does not tell which PRBs are idle.
     pub fn on_report(&mut self, report: &RadioReport) -> bool {
         let (Some(own), Some(idle_prbs)) = (&report.own, report.idle_prbs()) else { return false };
         let subframe = report.slot.subframe();
@@ -166,7 +168,7 @@ impl Fusion {
         true
     }
 
-    /// Averages end with the last subframe that every carrier has reported.
+    /// Moves the averages, which then end with the last subframe that every carrier has reported.
     fn advance(&mut self) {
         let newest = self.newest;
         let heard = self.carriers.iter().filter(|listened| listened.active).map(|listened| listened.last);
@@ -198,7 +200,7 @@ impl Fusion {
             fused.carriers += 1;
             fused.physical_bits += averages.capacity_bits();
             fused.idle_prbs += averages.idle_prbs;
-            // A carrier without PRBs (a hole in a trace) has none idle.
+            // A carrier without PRBs (a gap in a trace) has no idle PRBs.
             let idle_prbs = averages.idle_prbs.min(averages.recently_idle_prbs);
             idle_share =
                 idle_share.min(if idle_prbs > 0.0 { idle_prbs / averages.carrier_prbs } else { 0.0 });
@@ -220,7 +222,7 @@ impl Fusion {
             }
         }
         if capacity_sum > 0.0 || fair_share_sum > 0.0 {
-            // The text translates the sum as one capacity.
+            // The paper translates the sum as one capacity.
             let sinr_db = (sinr_prbs > 0.0).then(|| sinr_sum / sinr_prbs);
             fused.capacity_bits += translation.goodput(capacity_sum, 0.0, sinr_db);
             fused.fair_share_bits += translation.goodput(fair_share_sum, 0.0, sinr_db);
@@ -233,7 +235,7 @@ impl Fusion {
         fused
     }
 
-    /// Carriers activated so far beside another active one, modulo 256.
+    /// Carriers activated so far while another one was active, modulo 256.
     pub fn activations(&self) -> u8 {
         self.activations
     }
@@ -245,8 +247,8 @@ fn translate(translation: &mut Translation, averages: &Averages, measure: &Measu
     match averages.layer {
         BitLayer::Transport => (capacity, fair_share),
         BitLayer::Physical if measure.count_retransmissions => {
-            // Differs: Eq. 5 with the error rate that is seen. What the paper expects of SINR is of its own cells; and
-            // where blocks go out in pairs, one that fails takes the PRBs of two.
+            // Differs: Eq. 5 with the error rate that is seen. The rate that the paper expects from SINR is that of
+            // its own cells. If blocks are sent in pairs, one that fails takes the PRBs of two.
             let expected = translation.block_error(averages.block_bits, averages.sinr_db);
             let share = (1.0 - measure.overhead) / (1.0 + averages.retransmissions(expected));
             (capacity * share, fair_share * share)

@@ -1,5 +1,5 @@
-//! Whether the linear start still grows: the receive rate has stopped rising for one RTprop while the one-way delay
-//! rises all along, so something narrower than the cell is full.
+//! Whether the linear start still grows. If the receive rate has not risen for one RTprop while the one-way delay
+//! rose all the time, a link that is narrower than the cell is full.
 //!
 //! Source: PBE-CC §4.1
 
@@ -7,18 +7,19 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
 
-/// Parts of RTprop whose least delays must rise one after the other.
+/// The number of parts of RTprop. The least delay of each must be above that of the part before.
 ///
-/// Chosen: four; a single retransmission delays one or two of them, not all in order.
+/// Chosen: four. A single retransmission delays one or two of them, not all in order.
 const PARTS: usize = 4;
 
-/// A receive rate that rose by less has stopped rising.
+/// If the receive rate rose by less than this factor, it has stopped rising.
 ///
-/// Chosen: from one RTprop of a three-RTprop ramp to the next, a free path shows at least 1.2 times the rate.
+/// Chosen: from one RTprop of a three-RTprop ramp to the next, the rate on a free path grows to at least 1.2 times.
 const RISE: f64 = 1.05;
 
-/// The delay must rise by more than this in all: what jitter and one retransmission make of a constant delay. Over a
-/// round trip of some milliseconds, one retransmission holds everything back for longer and longer.
+/// The delay must rise by more than this in all. Jitter and one retransmission can make a constant delay look like
+/// this rise: over a round trip of some milliseconds, one retransmission delays every packet more than the one
+/// before.
 ///
 /// Source: PBE-CC §4.2.2 (a retransmission after 8 ms; jitter is at most 3 ms in 94.1 % of the time)
 const NO_QUEUE: Duration = Duration::from_millis(8 + 3);
@@ -62,7 +63,7 @@ mod tests {
 
     const RTPROP: Duration = Duration::from_millis(40);
 
-    /// Packets every `gap(ms)` for 120 ms with the delay `excess(ms)`.
+    /// Sends `packets_per_ms(ms)` packets for 120 ms with the delay `excess(ms)`. Returns whether the start stalls.
     fn stalls(packets_per_ms: impl Fn(u64) -> u64, excess: impl Fn(u64) -> u64) -> bool {
         let mut growth = Growth::default();
         (0..130).any(|ms| {

@@ -1,4 +1,5 @@
-//! The mobile's half: telemetry and packets in, the path's capacity and the place of its bottleneck out.
+//! The mobile's half. It takes telemetry and packets, and computes the path's capacity and the place of its
+//! bottleneck.
 //!
 //! Source: PBE-CC §4; PBE-CC §5
 
@@ -16,9 +17,10 @@ use super::feedback::{Feedback, Header};
 use super::fusion::{Fused, Fusion};
 use super::growth::Growth;
 
-/// Telemetry older than so many RTprop, and than [`STALE_LEAST`], is not to be used.
+/// Telemetry is not used if it is older than this many RTprop and older than [`STALE_LEAST`].
 ///
-/// Chosen: the average it is part of has been replaced by then; a decoder's hiccup of some milliseconds has not.
+/// Chosen: by then, new reports should have replaced the whole average. A decoder's pause of some milliseconds is
+/// allowed.
 const STALE_RTPROPS: u32 = 2;
 /// See [`STALE_RTPROPS`].
 const STALE_LEAST: Duration = Duration::from_millis(50);
@@ -35,7 +37,7 @@ pub struct PbeReceiver {
     growth: Growth,
     header: Header,
     device_flows: u16,
-    /// A report has come since the clock was last seen.
+    /// A report has come since the last call of `see_clock`.
     heard: bool,
     /// Reports that were of no use: without the device's own side, or without everyone's grants.
     refused: u64,
@@ -43,7 +45,7 @@ pub struct PbeReceiver {
 }
 
 impl PbeReceiver {
-    /// The half of a new flow.
+    /// The receiver's half of a new flow.
     pub fn new(tuning: Tuning, mss: Bytes) -> PbeReceiver {
         PbeReceiver {
             tuning,
@@ -67,13 +69,13 @@ impl PbeReceiver {
         let per_second = |subframe_bits: f64| Rate::from_bps_f64(subframe_bits * 1e3 / flows);
         let fair_share = per_second(self.fused.fair_share_bits);
         let capacity = per_second(self.fused.capacity_bits);
-        // Differs: where competitors leave no idle PRBs, Eq. 3 says only what this device took. If the device takes less
-        // than it could, Eq. 3 then says less, and the device takes less again, down to nothing. The cell gives the device
-        // its fair share in any case, so the capacity is at least that.
+        // Differs: if competitors leave no idle PRBs, Eq. 3 gives only what this device took. If the device takes
+        // less than it could, Eq. 3 then gives less, and the device takes less again, down to nothing. The cell gives
+        // the device its fair share in any case, so the capacity is at least the fair share.
         (if self.tuning.floor { capacity.max(fair_share) } else { capacity }, fair_share)
     }
 
-    /// Notes what the clock shows: reports carry their reporter's clock, which may differ.
+    /// Notes the time of the receiver's clock. Reports carry the time of the reporter's clock, which may differ.
     fn see_clock(&mut self, now: Time) {
         if std::mem::take(&mut self.heard) {
             self.last_heard = Some(now);
@@ -129,8 +131,8 @@ impl Receiver for PbeReceiver {
     }
 
     fn on_radio(&mut self, report: &RadioReport) {
-        // Reports of its own grants alone show an idle cell. Without others the telemetry goes stale, and the feedback says
-        // so: the sender falls back.
+        // Reports with the device's own grants only would make the cell look idle. Without other reports the
+        // telemetry becomes stale; the feedback says so, and the sender falls back.
         if self.fusion.on_report(report) {
             self.fused_is_old = true;
             self.heard = true;

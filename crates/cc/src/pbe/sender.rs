@@ -21,12 +21,12 @@ use super::Tuning;
 use super::feedback::{Feedback, Header};
 use super::start::{FIRST_RATE, Ramp};
 
-/// Round trips without fresh telemetry after which the sender no longer obeys it.
+/// After this many round trips without fresh telemetry, the sender no longer uses the old telemetry.
 ///
-/// Chosen: the window already holds a sender whose feedback is late; this is for feedback that has stopped.
+/// Chosen: the window already limits a sender whose feedback is late. This limit is for feedback that has stopped.
 const FALLBACK_ROUND_TRIPS: u32 = 3;
 
-/// Part of BtlBw that is sent while the queue that led to the Internet state drains.
+/// Part of BtlBw that is sent while the queue that caused the Internet state drains.
 ///
 /// Source: PBE-CC §4.2.3
 const DRAIN_GAIN: f64 = 0.5;
@@ -36,18 +36,19 @@ const DRAIN_GAIN: f64 = 0.5;
 /// Source: RFC 6928 §2
 const INITIAL_PACKETS: u64 = 10;
 
-/// The least window, in packets: ACKs keep coming.
+/// The least window, in packets, so that ACKs keep coming.
 ///
 /// Chosen: BBR's floor.
 const LEAST_PACKETS: u64 = 4;
 
-/// How often the rate of a start is renewed between ACKs.
+/// How often the rate of a start is updated between ACKs.
 const RAMP_STEP: Duration = Duration::from_millis(2);
 
-/// Where the sender is.
+/// The phase of the sender.
 ///
-/// Chosen: in the wireless state RTprop and Dprop are not looked for by draining, as the paper asks if the delay stays
-/// constant for ten seconds: the window leaves hardly any queue to drain. The Internet state's ProbeRTT does it there.
+/// Chosen: the wireless state does not drain the path to find RTprop and Dprop. The paper asks for that if the delay
+/// stays constant for ten seconds, but the window leaves hardly any queue to drain. In the Internet state, ProbeRTT
+/// finds them.
 ///
 /// Source: PBE-CC §4.2.2
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,27 +66,28 @@ pub struct Pbe {
     tuning: Tuning,
     mss: Bytes,
     phase: Phase,
-    /// Steers in the Internet and fallback states; its model is kept fresh in every state.
+    /// Controls the rate in the Internet and fallback states. Its model is updated in every state.
     ///
     /// Source: PBE-CC §5
     bbr: Bbr,
     /// The last fresh feedback.
     feedback: Option<Feedback>,
-    /// When that came; before the first, when the first ACK came.
+    /// When that feedback came. Before the first feedback: when the first ACK came.
     heard: Option<Time>,
     /// The last delivery-rate sample.
     delivery_rate: Rate,
     /// The rate of the start and wireless states.
     rate: Rate,
     rate_time: Time,
-    /// What it asks for where BBR does not steer: changes with ACKs, losses and timers, is asked for with every packet.
+    /// The control while BBR does not steer. It changes with ACKs, losses and timers, and drivers ask for it at every
+    /// packet.
     own_control: Control,
-    /// Everything outstanding was lost: nothing is known until the next ACK.
+    /// Everything outstanding was lost. Nothing is known until the next ACK.
     silenced: bool,
 }
 
 impl Pbe {
-    /// The half of a new flow.
+    /// The sender's half of a new flow.
     pub fn new(tuning: Tuning, mss: Bytes, rng: Rng) -> Pbe {
         let mut pbe = Pbe {
             tuning,
@@ -109,7 +111,8 @@ impl Pbe {
         self.feedback = Some(fed);
         self.heard = Some(ack.now);
         match self.phase {
-            // Chosen: the three round trips begin with the packet that asked for the first feedback, not with that.
+            // Chosen: the three round trips begin with the packet that caused the first feedback, not with the
+            // feedback.
             Phase::Start(ramp) if !ramp.has_begun() => {
                 let asked = ack.packets.first().map_or(ack.now, |packet| packet.sent);
                 self.start(ack, Rate::ZERO, asked);
@@ -121,7 +124,7 @@ impl Pbe {
             Phase::Start(_) | Phase::Wireless if fed.internet => self.enter_drain(ack),
             Phase::Start(ramp) if ramp.is_done(ack.now) => self.phase = Phase::Wireless,
             // Source: PBE-CC §4.1 — the fair share has grown: it is approached as at the start.
-            // Differs: from the rate that was right a moment ago; from zero, a new carrier costs two round trips.
+            // Differs: the start rises from the current rate. From zero, a new carrier would cost two round trips.
             Phase::Wireless if activated => {
                 let from = if self.tuning.restart_from_zero { Rate::ZERO } else { self.rate };
                 self.start(ack, from, ack.now);
@@ -142,7 +145,7 @@ impl Pbe {
         self.phase = Phase::Start(Ramp::begin(from, began, ack.rtt.smoothed));
     }
 
-    /// A queue has formed in the Internet: it is drained for one RTprop, then shared.
+    /// A queue has formed in the Internet. It is drained for one RTprop; then the flow shares the bottleneck.
     ///
     /// Source: PBE-CC §4.2.3
     fn enter_drain(&mut self, ack: &Ack<'_>) {
@@ -152,18 +155,18 @@ impl Pbe {
         self.phase = Phase::Drain { until: ack.now + rtprop };
     }
 
-    /// Differs: the ten-round maximum remembers the cell's capacity; at that rate the new bottleneck would overflow
-    /// for ten ever longer rounds. The first samples after the switch still hold some of it, the last of the drain
-    /// hardly any.
+    /// Differs: the ten-round maximum still holds the cell's capacity. At that rate, the queue of the new bottleneck
+    /// would overflow for ten rounds, each longer than the one before. The first samples after the switch still
+    /// contain some of the old rate, the last samples of the drain hardly any.
     fn forget_btlbw(&mut self, now: Time) {
         if self.tuning.btlbw_reset && self.delivery_rate > Rate::ZERO {
             self.bbr.enter_probe_bw(now, Some(self.delivery_rate));
         }
     }
 
-    /// No telemetry: BBR needs none.
+    /// There is no telemetry: BBR takes over, which needs none.
     fn fall_back(&mut self, now: Time) {
-        // A start that never was told of a capacity begins with BBR's own; the model of a longer one is good.
+        // A start without any feedback goes on with BBR's own start. After a longer phase, BBR's model is good.
         if !matches!(self.phase, Phase::Start(_)) {
             self.bbr.enter_probe_bw(now, None);
         }
@@ -187,7 +190,7 @@ impl Pbe {
         self.rate_time = now;
     }
 
-    /// What a start approaches: the fair share, or the rate of the moment where that is more.
+    /// The goal of a start: the fair share, or the rate from which the start began if that is more.
     ///
     /// Source: PBE-CC §4.1
     fn start_goal(&self, ramp: Ramp) -> Rate {
@@ -195,27 +198,27 @@ impl Pbe {
         fair_share.max(ramp.from())
     }
 
-    /// What probes may do, by what the receiver says of the path.
+    /// Sets the limits of probes from what the receiver reports.
     fn update_probe(&mut self) {
         let Some(fed) = self.feedback else { return };
-        // Differs: where the last packets met no queue, the bottleneck may be gone; 1.25 per cycle would take seconds
-        // to find out. The window keeps such a probe short where it is not gone.
+        // Differs: if the last packets met no queue, the bottleneck may be gone. With 1.25 per cycle, finding out
+        // would take seconds. The window keeps such a probe short if the bottleneck is still there.
         let fast = fed.clear && self.tuning.probe_gain > bbr::cycle::PROBE_GAIN;
         let gain = if fast { self.tuning.probe_gain } else { bbr::cycle::PROBE_GAIN };
         // Source: PBE-CC §4.2.3 Eq. 7
         self.bbr.set_probe(Probe { gain, cap: fed.fair_share, while_growing: fast });
     }
 
-    /// One bandwidth-delay product, and what the radio's own delays keep in flight beside it.
+    /// One bandwidth-delay product, and the data that the radio's own delays keep in flight besides.
     ///
     /// ```text
     /// cwnd = C · (RTprop + slack) + what the path acknowledges in one go + packets
     /// ```
     ///
     /// Source: PBE-CC §4
-    /// Differs: by all but C·RTprop. RTprop is the least round-trip time; jitter and the wait for a subframe make the
-    /// mean one longer, retransmissions release their followers in one go, and ACKs come bunched. A window of exactly
-    /// C·RTprop does not carry C. What comes in one go is measured, as BBR does.
+    /// Differs: in every term except C·RTprop. RTprop is the least round-trip time. Jitter and the wait for a
+    /// subframe make the mean one longer, retransmissions release the packets behind them in one go, and ACKs come in
+    /// bunches. A window of exactly C·RTprop does not carry C. What comes in one go is measured as BBR does.
     fn wireless_window(&self) -> Bytes {
         let least = Bytes(LEAST_PACKETS * self.mss.0);
         let rate = match self.phase {
@@ -245,7 +248,7 @@ impl Pbe {
         self.own_control = Control { cwnd, pacing_rate: Some(rate.max(self.least_rate())) };
     }
 
-    /// A rate is never zero: one packet every 100 ms keeps asking.
+    /// A rate is never zero: one packet every 100 ms keeps asking for feedback.
     fn least_rate(&self) -> Rate {
         Rate::from_bytes_per(self.mss, Duration::from_millis(100))
     }
@@ -285,7 +288,7 @@ impl Controller for Pbe {
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
         self.bbr.on_loss(loss);
-        // Chosen: a rate that was fed back before the path fell silent says nothing of the path after it.
+        // Chosen: a rate that was fed back before the path fell silent says nothing about the path afterwards.
         self.silenced |= loss.cause == LossCause::Persistent;
         self.update_control();
     }

@@ -11,7 +11,7 @@ use airpace_core::{Rate, Time};
 /// Source: PBE-CC §4.1
 const ROUND_TRIPS: u32 = 3;
 
-/// Rate until the first ACK tells RTprop and Cf, and the least of any start.
+/// Rate until the first ACK brings RTprop and Cf. It is also the least rate of any start.
 ///
 /// Chosen: one packet every 10 ms; the paper starts "from zero", at which no ACK would ever come.
 pub const FIRST_RATE: Rate = Rate::from_bps(1_200_000);

@@ -85,7 +85,7 @@ fn without_a_grant_the_channel_quality_says_what_a_prb_carries() {
     assert_eq!(
         carrier_of(&reports, 40).averages().unwrap().bits_per_prb,
         500.0,
-        "an own grant says it better"
+        "the device's own grant is more exact"
     );
 }
 
@@ -99,23 +99,23 @@ fn the_average_covers_rtprop_subframes_and_forgets_the_rest_to_the_bit() {
 
 #[test]
 fn parameter_updates_do_not_make_a_user() {
-    // Of three users two only update parameters: four PRBs once, and four PRBs now and again.
+    // Of three users, two only update parameters: one gets four PRBs once, the other gets four PRBs now and then.
     let grants = |n: u64| match n % 10 {
         0 => vec![(100, 20), (9, 30), (200 + n as u16, 4)],
         5 => vec![(100, 20), (9, 30), (8, 4)],
         _ => vec![(100, 20), (9, 30)],
     };
     let reports: Vec<_> = (0..200).map(|n| report(0, n, &grants(n))).collect();
-    assert_eq!(carrier_of(&reports, 40).users(), 2, "self and the one with data");
+    assert_eq!(carrier_of(&reports, 40).users(), 2, "the device itself and the user with data");
     let last = carrier_of(&reports, 40).averages().unwrap();
-    assert!(last.idle_prbs < 50.0, "but the PRBs of all are taken: {}", last.idle_prbs);
+    assert!(last.idle_prbs < 50.0, "but the PRBs of every user are taken: {}", last.idle_prbs);
 }
 
 #[test]
 fn retransmissions_are_told_by_their_indicator_where_nobody_marks_them() {
     let reports = (0..2_000u64).map(|n| {
         let mut report = report(0, n, &[(100, 80)]);
-        // Every fifth subframe of a process repeats its data.
+        // Every fifth subframe of a process sends its data again.
         let dci = &mut report.dcis[0];
         dci.harq = (n % 8) as u8;
         dci.ndi = [(n / 8 - n / 8 / 5).is_multiple_of(2); 2];
@@ -123,7 +123,7 @@ fn retransmissions_are_told_by_their_indicator_where_nobody_marks_them() {
     });
     let averages = carrier_of(&reports.collect::<Vec<_>>(), 40).averages().unwrap();
     let counted = averages.retransmissions(0.25);
-    assert!((counted - 0.25).abs() < 0.02, "one PRB in five: {counted} per new one");
+    assert!((counted - 0.25).abs() < 0.02, "one PRB in five is sent again: {counted} per new one");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_new_carrier_is_averaged_since_its_activation_only() {
     }
     let fused = fusion.fused();
     assert_eq!((fused.carriers, fusion.activations()), (2, 1));
-    assert_eq!(fused.idle_prbs, 100.0, "all of the new carrier, however few its subframes");
+    assert_eq!(fused.idle_prbs, 100.0, "all of the new carrier, although it has only a few subframes");
     assert_eq!(fused.physical_bits, 500.0 * 100.0 + 400.0 * 100.0);
 }
 
@@ -158,7 +158,7 @@ fn a_new_carrier_is_averaged_since_its_activation_only() {
 fn carriers_are_aligned_by_subframe_and_a_silent_one_does_not_stall_the_rest() {
     let mut fusion = Fusion::new(measure());
     for n in 0..100 {
-        // The first carrier has been busy since subframe 50; the second is told four subframes late.
+        // The first carrier has been busy since subframe 50. The reports of the second arrive four subframes late.
         fusion.on_report(&report(0, n, if n < 50 { &[] } else { &[(100, 100)] }));
         if n >= 4 {
             fusion.on_report(&report(1, n - 4, if n - 4 < 50 { &[] } else { &[(100, 100)] }));
@@ -191,12 +191,13 @@ fn what_counts_transport_bits_is_not_translated() {
     assert!(fused(BitLayer::Physical).capacity_bits < 0.99 * 50_000.0);
 }
 
-/// A cell that leaves `idle_share` of its PRBs to nobody.
+/// A cell in which `idle_share` of the PRBs are granted to nobody.
 fn cell(idle_share: f64) -> Fused {
     Fused { idle_share, long_term_share: 1.0, ..Fused::default() }
 }
 
-/// Feeds `packets` a millisecond apart from `from` ms on; gives the place of the bottleneck after each.
+/// Feeds `packets` packets, a millisecond apart, from `from` ms on. Returns whether the bottleneck is in the Internet
+/// after each.
 fn judge(
     bottleneck: &mut Bottleneck,
     from: u64,
@@ -228,7 +229,7 @@ fn the_text_switches_at_npkt_packets_and_returns_with_the_rate() {
     assert_eq!(seen.iter().position(|internet| *internet), Some(29), "Eq. 6");
     assert!(judge(&mut bottleneck, 40, 100, false, 50.0, &cell(0.0)).iter().all(|internet| *internet));
     let seen = judge(&mut bottleneck, 140, 1, false, 60.0, &cell(0.0));
-    assert!(!seen[0], "Npkt packets were in time, and the rate has reached Cf");
+    assert!(!seen[0], "Npkt packets were on time, and the rate has reached Cf");
 }
 
 #[test]
@@ -246,13 +247,13 @@ fn a_queue_that_may_be_the_cells_is_no_reason_to_switch() {
     assert!(judge(&mut bottleneck, 0, 500, true, 60.0, &cell(0.02)).iter().all(|internet| !internet));
     assert!(
         judge(&mut bottleneck, 500, 40, true, 60.0, &cell(0.5)).contains(&true),
-        "idle PRBs: it is elsewhere"
+        "the cell has idle PRBs, so the queue is elsewhere"
     );
     let mut bottleneck = Bottleneck::new(rules, Bytes(1500));
     let starved = Fused { long_term_share: 0.3, ..cell(0.0) };
     assert!(
         judge(&mut bottleneck, 0, 40, true, 60.0, &starved).contains(&true),
-        "so does a share far below fair"
+        "the share is far below the fair one, so the queue is elsewhere"
     );
 }
 
@@ -275,20 +276,20 @@ fn stale_telemetry_says_so() {
         });
         Feedback::read(receiver.feedback(Time::from_millis(ms)).as_bytes()).unwrap()
     };
-    assert!(!feedback_at(0, false).fresh, "nothing was ever heard");
+    assert!(!feedback_at(0, false).fresh, "no report has come yet");
     for ms in 1..100 {
         assert!(feedback_at(ms, true).fresh);
     }
-    assert!(feedback_at(170, false).fresh, "two round trips are no reason for alarm");
+    assert!(feedback_at(170, false).fresh, "after two round trips, telemetry still counts as fresh");
     assert!(!feedback_at(190, false).fresh);
-    assert!(feedback_at(191, true).fresh, "and it is over with the next report");
+    assert!(feedback_at(191, true).fresh, "the next report makes it fresh again");
 }
 
 #[test]
 fn reports_that_lack_grants_are_refused_and_counted() {
     let mut receiver = PbeReceiver::new(tuning("pbe"), Bytes(1500));
     for (ms, scope) in (0..).zip([Scope::Own, Scope::EveryoneBut { unexplained: 1 }, Scope::Own]) {
-        // Seen as everyone's, it would be an idle cell.
+        // If it counted as everyone's report, it would show an idle cell.
         receiver.on_radio(&RadioReport { scope, ..report(0, ms, &[(100, 5)]) });
     }
     let feedback = Feedback::read(receiver.feedback(Time::from_millis(3)).as_bytes()).unwrap();
@@ -321,5 +322,5 @@ fn two_flows_of_a_device_are_told_half_of_it_each() {
             .as_mbps()
     };
     assert!((told(1) / told(2) - 2.0).abs() < 1e-3);
-    assert!(told(0) > 0.0, "a device that does not count has one flow");
+    assert!(told(0) > 0.0, "a device that reports no flows counts as one flow");
 }

@@ -1,4 +1,4 @@
-//! From bits on the air to bits of the transport: what HARQ retransmissions and radio headers take.
+//! From bits on the air to bits of the transport: the part that HARQ retransmissions and radio headers take.
 //!
 //! ```text
 //! Cp = Ct + Ct·(1 − (1 − p)^L) + γ·Cp        so        Ct = Cp · (1 − γ) / (1 + e(L)),  e(L) = 1 − (1 − p)^L
@@ -19,15 +19,15 @@ const BIT_ERROR_HIGH: f64 = 5e-6;
 ///
 /// Source: PBE-CC §4.2.1
 const BIT_ERROR_LOW: f64 = 1e-6;
-/// Chosen: the paper estimates p from SINR without saying how. Its three values lie on a straight line of log p
+/// Chosen: the paper estimates p from SINR and does not say how. Its three values lie on a straight line of log p
 /// over 0…25 dB; 3·10⁻⁶ is then at 8 dB.
 const SINR_LOW_DB: f64 = 0.0;
 /// See [`SINR_LOW_DB`].
 const SINR_HIGH_DB: f64 = 25.0;
 
-/// Steps of p between its ends; half a step is 5 %.
+/// Steps of p between its two ends; half a step is 5 %.
 const LEVELS: usize = 17;
-/// Steps of a table over transport block sizes, and the size of one in bits: 1 Gbit/s in the end.
+/// Steps of a table over transport block sizes, and the size of one step in bits. The last step is 1 Gbit/s.
 const STEPS: usize = 256;
 const STEP_BITS: f64 = 4096.0;
 
@@ -36,8 +36,8 @@ const STEP_BITS: f64 = 4096.0;
 pub enum BlockSize {
     /// The transport block on the air.
     ///
-    /// Differs: with L = Ct, Eq. 5 rates the errors of a block that is smaller than the one that is sent; and a sum
-    /// over carriers is no block of any carrier.
+    /// Differs: with L = Ct, Eq. 5 computes the errors of a block that is smaller than the block on the air. And a
+    /// sum over carriers is not a block of any carrier.
     #[default]
     OnAir,
     /// L = Ct·10⁻³ with Ct in bit/s: the capacity of one subframe, which Eq. 5 then defines implicitly.
@@ -60,14 +60,14 @@ impl Translation {
         Translation { block, overhead, tables: vec![None; LEVELS] }
     }
 
-    /// The error rate that Eq. 5 expects of a block of so many bits.
+    /// The error rate that Eq. 5 expects for a block of `block_bits` bits.
     ///
     /// Source: PBE-CC §4.2.1
     pub fn block_error(&self, block_bits: f64, sinr_db: Option<f64>) -> f64 {
         block_error(bit_error(level(sinr_db)), block_bits)
     }
 
-    /// Ct of Cp, both in bits per subframe. `block_bits` is the size of a transport block on the air.
+    /// Ct for a Cp, both in bits per subframe. `block_bits` is the size of a transport block on the air.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 5
     pub fn goodput(&mut self, capacity_bits: f64, block_bits: f64, sinr_db: Option<f64>) -> f64 {
@@ -85,7 +85,7 @@ impl Translation {
     }
 }
 
-/// Ct/Cp over block sizes (or capacities) of `STEP_BITS` each.
+/// Ct/Cp for block sizes (or capacities) in steps of `STEP_BITS`.
 fn build(block: BlockSize, overhead: f64, bit_error: f64) -> Box<[f64]> {
     (0..=STEPS)
         .map(|step| {
@@ -98,7 +98,7 @@ fn build(block: BlockSize, overhead: f64, bit_error: f64) -> Box<[f64]> {
         .collect()
 }
 
-/// Ct/Cp where L is Ct itself: halving, as Ct·(1 + e(Ct)) rises with Ct.
+/// Ct/Cp where L is Ct itself, found by bisection, as Ct·(1 + e(Ct)) rises with Ct.
 fn implicit_share(capacity_bits: f64, overhead: f64, bit_error: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0 - overhead);
     for _ in 0..40 {
@@ -113,14 +113,14 @@ fn implicit_share(capacity_bits: f64, overhead: f64, bit_error: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// Probability that a transport block of so many bits is wrong.
+/// Probability that a transport block of `bits` bits is wrong.
 ///
 /// Source: PBE-CC §4.2.1
 pub fn block_error(bit_error: f64, bits: f64) -> f64 {
     -libm::expm1(bits * libm::log1p(-bit_error))
 }
 
-/// A reporter without SINR gets level 0, the most careful.
+/// Without SINR, the level is 0, which is the most careful one.
 fn level(sinr_db: Option<f64>) -> usize {
     let Some(sinr_db) = sinr_db else { return 0 };
     let quality = ((sinr_db - SINR_LOW_DB) / (SINR_HIGH_DB - SINR_LOW_DB)).clamp(0.0, 1.0);
@@ -144,7 +144,7 @@ mod tests {
         assert!((bit_error(level(Some(30.0))) - 1e-6).abs() < 1e-15);
         assert!(
             (bit_error(level(Some(8.0))) - 3e-6).abs() < 2e-7,
-            "the middle curve of Fig. 6b is met on the way"
+            "the middle curve of Fig. 6b lies between the two ends"
         );
         assert_eq!(level(None), 0);
     }

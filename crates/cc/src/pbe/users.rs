@@ -1,7 +1,7 @@
-//! Who else uses a carrier for data: the N of Eq. 1 and Eq. 3.
+//! The other users that use a carrier for data: the N of Eq. 1 and Eq. 3.
 //!
-//! Most users that a control channel shows only update parameters: four PRBs or fewer, once. They take their PRBs
-//! (Eq. 4 counts everyone) but claim no share.
+//! Most users that a control channel shows only update parameters: they get four PRBs or fewer, once. They take PRBs
+//! (Eq. 4 counts every user) but claim no share.
 //!
 //! Source: PBE-CC §4.2.1
 
@@ -20,7 +20,7 @@ const ACTIVE_SUBFRAMES: u32 = 1;
 /// Source: PBE-CC §4.2.1 (Pa > 4)
 const ACTIVE_PRBS: u32 = 4;
 
-/// RNTIs from here on are not a user's: multicast, paging, system information.
+/// RNTIs from this one on belong to no user: multicast, paging, system information.
 ///
 /// Source: TS 36.321 §7.1 Table 7.1-1
 const FIRST_COMMON_RNTI: u16 = 0xFFFD;
@@ -61,12 +61,12 @@ struct Tally {
 }
 
 impl Users {
-    /// Nobody seen yet.
+    /// No user seen yet.
     pub fn new(filter: UserFilter) -> Users {
         Users { filter, grants: VecDeque::new(), tally: BTreeMap::new(), others: 0 }
     }
 
-    /// Takes in one subframe; what is `window` subframes old is forgotten. `own` is not counted among the others.
+    /// Takes in one subframe, and forgets what is `window` subframes old. `own` is not counted among the others.
     pub fn on_subframe(&mut self, report: &RadioReport, own: Rnti, window: u64) {
         let now = report.slot.subframe();
         for (at, dci) in report.dcis.iter().enumerate() {
@@ -90,9 +90,9 @@ impl Users {
         self.others = self.tally.values().filter(|tally| self.filter.passes(tally)).count() as u32;
     }
 
-    /// Users that share the carrier, oneself always among them.
+    /// Users that share the carrier. The device itself always counts.
     ///
-    /// Chosen: oneself always counts. Left out, two users would both claim the whole cell.
+    /// Chosen: the device itself always counts. Otherwise two users would both claim the whole cell.
     ///
     /// Source: PBE-CC §4.1 Eq. 1
     pub fn count(&self) -> u32 {

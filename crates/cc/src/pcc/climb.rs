@@ -1,4 +1,4 @@
-//! Allegro's learner: start, decide by trials, walk on in the direction decided.
+//! Allegro's learner: it starts, decides by trials, and continues in the direction of the decision.
 //!
 //! ```text
 //!  Starting ──utility falls──▶ DecisionMaking ──both pairs agree──▶ RateAdjusting
@@ -6,7 +6,7 @@
 //!                                   └──────────utility falls───────────┘
 //! ```
 //!
-//! MORC refines it by [`Open`]: directions that are not worth a trial are not tried.
+//! MORC changes it by [`Open`]: it does not try directions that are not worth a trial.
 
 use airpace_core::Rng;
 
@@ -29,22 +29,22 @@ const PAIRS: usize = 2;
 
 /// The longest step, as a part of the rate.
 ///
-/// Chosen: the paper's n-th step of n % has no bound; a hundredth step down would be to nothing.
+/// Chosen: the paper's n-th step of n % has no bound, and the hundredth step down would reach zero.
 const LONGEST_STEP: f64 = 0.5;
 
-/// A rate that fits is taken at once if it is less than this part of the present one.
+/// If the rate that fits the path is below this part of the present rate, it is used at once.
 ///
-/// Chosen: MORC's example of a queue that fills is 30 of 100 Mbit/s.
+/// Chosen: MORC's example of a filling queue is 30 of 100 Mbit/s.
 const FAR: f64 = 0.5;
 
-/// Where the learner is.
+/// The phase of the learner.
 #[derive(Clone, Copy, Debug)]
 pub enum Phase {
-    /// Doubling.
+    /// Doubling the rate.
     Starting(Start),
     /// Trying higher and lower rates.
     Deciding(Pairs),
-    /// Walking.
+    /// Moving in one direction.
     Adjusting(Walk),
 }
 
@@ -56,7 +56,7 @@ pub struct Walk {
     is_forced: bool,
     /// Steps begun.
     steps: u32,
-    /// Where the last step came from.
+    /// The point from which the last step started.
     from: Point,
     /// Whether an interval of the last step has begun.
     is_begun: bool,
@@ -71,7 +71,7 @@ pub struct Open {
     pub higher: bool,
     /// Twice the rate may be worth more.
     pub doubling: bool,
-    /// The rate that would have arrived, where much less than was sent did.
+    /// The rate that would have arrived, if much less arrived than was sent.
     pub fits_mbps: Option<f64>,
 }
 
@@ -87,23 +87,23 @@ pub struct Climb {
     phase: Phase,
     /// The rate around which it learns.
     rate_mbps: f64,
-    /// What that rate was last found to be worth.
+    /// The last utility found for that rate.
     utility: f64,
     decision: u32,
 }
 
 impl Climb {
-    /// A connection that begins.
+    /// A new connection.
     pub fn new(rng: Rng) -> Climb {
         Climb { rng, phase: Phase::Starting(Start::default()), rate_mbps: 0.0, utility: 0.0, decision: 0 }
     }
 
-    /// The flow's random numbers, for what else the scheme draws.
+    /// The flow's random number generator, for the scheme's other random choices.
     pub fn rng(&mut self) -> &mut Rng {
         &mut self.rng
     }
 
-    /// The rate of the next interval, and what it is for.
+    /// The rate of the next interval, and its purpose.
     pub fn next(&mut self, first_mbps: f64, path: &PathView) -> (f64, Tag) {
         let (rate_mbps, role) = match &mut self.phase {
             Phase::Starting(start) if path.is_known => match start.next(first_mbps) {
@@ -124,12 +124,12 @@ impl Climb {
         (rate_mbps, Tag { decision: self.decision, role })
     }
 
-    /// Takes in a report and what it was worth; whether the rate changes now.
+    /// Takes in a report and its utility. Returns whether the rate changes now.
     pub fn learn(&mut self, report: &Report, utility: f64, open: Open, path: &PathView) -> bool {
         let tag = report.trial.tag;
         let point = Point { rate_mbps: report.trial.rate_mbps, utility };
         let is_starting = matches!(self.phase, Phase::Starting(_));
-        // What fits the path is no matter of trials: it is believed whatever the interval was for.
+        // The rate that fits the path needs no trials. It is used whatever the purpose of the interval was.
         if let Some(fits_mbps) = open.fits_mbps.filter(|fits| !is_starting && *fits < FAR * self.rate_mbps) {
             return self.settle(Point { rate_mbps: fits_mbps, utility }, open, path);
         }
@@ -167,7 +167,7 @@ impl Climb {
                 if walk.is_forced && walk.is_up && onward && back {
                     return self.settle(point, open, path);
                 }
-                // A step is not undone while its way back is not worth a trial.
+                // A step is not undone while the way back is not worth a trial.
                 if onward && (utility > walk.from.utility || !back) {
                     self.step(Walk { from: point, is_begun: false, ..walk }, open, path)
                 } else if back {
@@ -180,7 +180,7 @@ impl Climb {
         }
     }
 
-    /// Lowers the rate to what is sent, where it ran away from what a sender can do.
+    /// Lowers the requested rate to the sent rate, if the requested one is beyond what the sender can send.
     pub fn cut_back(&mut self, rate_mbps: f64) -> bool {
         if matches!(self.phase, Phase::Starting(_)) || rate_mbps >= self.rate_mbps {
             return false;
@@ -206,7 +206,7 @@ impl Climb {
         true
     }
 
-    /// Both pairs agree: the better rate is the one from which to walk on.
+    /// Both pairs agree: the better rate is the start of the next steps.
     fn decide(&mut self, is_up: bool, epsilon: f64, utility: f64, open: Open, path: &PathView) -> bool {
         let factor = if is_up { 1.0 + epsilon } else { 1.0 - epsilon };
         self.rate_mbps = path.bounded(self.rate_mbps * factor);
@@ -219,7 +219,7 @@ impl Climb {
         self.step(Walk { is_up: open.higher, is_forced: true, steps: 0, from, is_begun: false }, open, path)
     }
 
-    /// The n-th step is of n per cent.
+    /// The n-th step changes the rate by n per cent.
     ///
     /// Source: Dong et al., NSDI 2015, §3.2 (rate adjusting)
     fn step(&mut self, walk: Walk, open: Open, path: &PathView) -> bool {
@@ -237,7 +237,7 @@ impl Climb {
         true
     }
 
-    /// Names its state and its inside.
+    /// Names the state and the internals.
     pub fn inspect(&self, out: &mut Inspect) {
         let (state, epsilon, steps) = match &self.phase {
             Phase::Starting(_) => ("Starting", f64::NAN, f64::NAN),

@@ -1,4 +1,4 @@
-//! One monitor interval: what was sent in it, and what became of it.
+//! One monitor interval: what was sent in it, and what happened to it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::controller::{Sent, SentPacket};
 use crate::pcc::Trial;
 use crate::pcc::trend::{Regression, Trend};
 
-/// An interval that is being sent, or whose packets are not all accounted for.
+/// An interval that is being sent, or that has packets not yet accounted for.
 #[derive(Clone, Debug)]
 pub struct Interval {
     trial: Trial,
@@ -36,16 +36,16 @@ struct Acks {
     bytes: Bytes,
 }
 
-/// What became of an interval: the ingredients of every utility.
+/// What happened to an interval: the inputs of every utility.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {
-    /// What it was for.
+    /// The trial of the interval.
     pub trial: Trial,
-    /// The rate at which it was sent, which a window or a driver may have kept below the trial's.
+    /// The rate at which it was sent. A window or a driver may have kept it below the trial's rate.
     pub sent_mbps: f64,
-    /// The rate at which what was not lost of it was sent.
+    /// The rate at which the packets that were not lost were sent.
     pub acked_mbps: f64,
-    /// The rate at which it arrived, by the spacing of its ACKs; `None` if they have no spacing.
+    /// The rate at which it arrived, computed from the spacing of its ACKs; `None` if they have no spacing.
     pub received_mbps: Option<f64>,
     /// Packets sent.
     pub packets: u64,
@@ -53,9 +53,9 @@ pub struct Report {
     pub lost: u64,
     /// Share of its packets that was lost.
     pub loss: f64,
-    /// Mean round-trip time; where there is no sample, the smoothed one of the connection.
+    /// Mean round-trip time. If there is no sample, it is the smoothed one of the connection.
     pub rtt_s: f64,
-    /// The mean of the interval before; its own where there was none.
+    /// The mean of the interval before. If there was none, it is the mean of this interval.
     pub previous_rtt_s: f64,
     /// How round-trip times changed.
     pub trend: Trend,
@@ -80,7 +80,7 @@ impl Interval {
         }
     }
 
-    /// Begins anew with the packet `sent`; nothing counts of what was before.
+    /// Begins again with the packet `sent`. Nothing before it counts.
     pub fn restart(&mut self, sent: &Sent) {
         *self = Interval::new(self.trial, sent);
     }
@@ -91,12 +91,12 @@ impl Interval {
         self.end = end;
     }
 
-    /// What is tried in it.
+    /// The trial of this interval.
     pub fn trial(&self) -> &Trial {
         &self.trial
     }
 
-    /// When it has been long enough.
+    /// When it is long enough.
     pub fn due(&self) -> Time {
         self.begin + self.trial.span
     }
@@ -106,7 +106,7 @@ impl Interval {
         self.end
     }
 
-    /// Whether the packet is one of its own, given that it is below [`Interval::end`].
+    /// Whether the packet belongs to it. The packet must be below [`Interval::end`].
     pub fn has(&self, number: u64) -> bool {
         number >= self.first
     }
@@ -116,13 +116,13 @@ impl Interval {
         self.closed.is_some() && self.acked_packets + self.lost_packets >= self.sent_packets
     }
 
-    /// A packet of it left.
+    /// A packet of the interval left.
     pub fn on_sent(&mut self, sent: &Sent) {
         self.sent_packets += 1;
         self.sent_bytes += sent.bytes;
     }
 
-    /// A packet of it was acknowledged.
+    /// A packet of the interval was acknowledged.
     pub fn on_acked(&mut self, now: Time, packet: &SentPacket) {
         self.acked_packets += 1;
         self.acked_bytes += packet.bytes;
@@ -139,17 +139,17 @@ impl Interval {
         }
     }
 
-    /// A packet of it that left at `sent` took `rtt` to be acknowledged.
+    /// A packet of the interval that left at `sent` took `rtt` to be acknowledged.
     pub fn on_rtt(&mut self, sent: Time, rtt: Duration) {
         self.rtt.add((sent - self.begin).as_secs_f64(), rtt.as_secs_f64());
     }
 
-    /// A packet of it was declared lost.
+    /// A packet of the interval was declared lost.
     pub fn on_lost(&mut self) {
         self.lost_packets += 1;
     }
 
-    /// What became of it.
+    /// The report of what happened to the interval.
     pub fn report(&self, smoothed_rtt: Duration, previous_rtt_s: Option<f64>) -> Report {
         let span = self.closed.unwrap_or(self.begin) - self.begin;
         let packets = self.sent_packets.max(1);
@@ -171,20 +171,20 @@ impl Interval {
 }
 
 impl Report {
-    /// Whether not a single packet of it arrived.
+    /// Whether no packet of it arrived.
     pub fn is_void(&self) -> bool {
         self.lost == self.packets
     }
 }
 
-/// Nothing is tried.
+/// No trial.
 impl Default for Trial {
     fn default() -> Trial {
         Trial { rate_mbps: 0.0, span: Duration::ZERO, tag: Default::default() }
     }
 }
 
-/// `None` in no time.
+/// The rate; `None` if the span is zero.
 fn mbps(bytes: Bytes, span: Duration) -> Option<f64> {
     let micros = span.as_secs_f64() * 1e6;
     (micros > 0.0).then(|| bytes.0 as f64 * 8.0 / micros)

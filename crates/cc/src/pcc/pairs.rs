@@ -1,17 +1,17 @@
-//! Randomised controlled trials: pairs of a somewhat higher and a somewhat lower rate, each pair in random order, so
-//! that what the path does meanwhile favours neither.
+//! Randomised controlled trials: pairs of a slightly higher and a slightly lower rate. Each pair is in random order,
+//! so that changes of the path favour neither.
 //!
 //! Source: Dong et al., NSDI 2015, §3.2 (decision making)
 
 use airpace_core::Rng;
 
-/// The most pairs of a series.
+/// The most pairs in a series.
 pub const MOST_PAIRS: usize = 3;
 
-/// A series of trials and what is known of them.
+/// A series of trials and their results so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Pairs {
-    /// How far a trial is from the rate between, as a part of it.
+    /// The distance of a trial from the rate between, as a part of that rate.
     epsilon: f64,
     pairs: usize,
     /// Whether the higher rate of a pair comes first.
@@ -21,12 +21,12 @@ pub struct Pairs {
     utility: [Option<f64>; 2 * MOST_PAIRS],
 }
 
-/// What a series says.
+/// The result of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Votes {
-    /// Pairs whose higher rate was worth more.
+    /// Pairs whose higher rate had the higher utility.
     pub higher: usize,
-    /// Pairs whose lower rate was worth more.
+    /// Pairs whose lower rate had the higher utility.
     pub lower: usize,
 }
 
@@ -38,7 +38,7 @@ impl Pairs {
         Pairs { epsilon, pairs, higher_first, begun: 0, utility: [None; 2 * MOST_PAIRS] }
     }
 
-    /// The next trial, as its place and the factor of the rate; `None` when all have begun.
+    /// The next trial, as its index and the factor of the rate; `None` when all have begun.
     pub fn begin(&mut self) -> Option<(u8, f64)> {
         if self.begun == 2 * self.pairs {
             return None;
@@ -49,7 +49,7 @@ impl Pairs {
         Some((place as u8, 1.0 + sign * self.epsilon))
     }
 
-    /// Takes in a trial's utility; what all say, once all are known.
+    /// Takes in a trial's utility. Returns the votes once all utilities are known.
     pub fn learn(&mut self, place: u8, utility: f64) -> Option<Votes> {
         if let Some(slot) = self.utility.get_mut(usize::from(place)) {
             *slot = Some(utility);
@@ -63,7 +63,7 @@ impl Pairs {
         Some(votes)
     }
 
-    /// The mean utility of the higher trials and of the lower ones, over pairs that `agree`.
+    /// The mean utility of the higher trials and that of the lower ones, over the pairs for which `agree` holds.
     pub fn means(&self, agree: impl Fn(f64, f64) -> bool) -> Option<(f64, f64)> {
         let mut sums = (0.0, 0.0);
         let mut count = 0.0;
@@ -77,7 +77,7 @@ impl Pairs {
         (count > 0.0).then(|| (sums.0 / count, sums.1 / count))
     }
 
-    /// How far a trial is from the rate between.
+    /// The distance of a trial from the rate between.
     pub fn epsilon(&self) -> f64 {
         self.epsilon
     }

@@ -1,6 +1,6 @@
-//! The start: every interval at twice the rate of the one before, until utility no longer rises.
+//! The start: every interval has twice the rate of the one before, until the utility no longer rises.
 
-/// A rate and what it was worth.
+/// A rate and its utility.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Megabits per second.
@@ -9,13 +9,13 @@ pub struct Point {
     pub utility: f64,
 }
 
-/// Doublings that may go on while the first of them has no report.
+/// The number of doublings that may have begun without a report of the first of them.
 ///
-/// Chosen: on an empty path an interval's report comes when the second after it ends, so that doubling never waits; a
-/// queue that delays reports stops it.
+/// Chosen: on an empty path, an interval's report comes when the second interval after it ends, so doubling never
+/// waits. A queue that delays reports stops the doubling.
 const MOST_UNKNOWN: u32 = 2;
 
-/// The doubling.
+/// The doubling phase.
 ///
 /// Source: Dong et al., NSDI 2015, §3.2 (starting state)
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,15 +24,15 @@ pub struct Start {
     sent_mbps: Option<f64>,
     /// Intervals begun whose reports have not come.
     unknown: u32,
-    /// Whether the last rate was sent on for want of a report.
+    /// Whether the last rate was kept because a report was missing.
     is_held: bool,
     /// The best so far.
     best: Option<Point>,
 }
 
 impl Start {
-    /// The rate of the next interval, where the first is at `first_mbps`, and whether it is a new one rather than the
-    /// last once more.
+    /// The rate of the next interval, and whether it is new rather than the last one again. The first interval has
+    /// `first_mbps`.
     pub fn next(&mut self, first_mbps: f64) -> (f64, bool) {
         let next = match self.sent_mbps {
             Some(sent) if self.unknown >= MOST_UNKNOWN => {
@@ -47,7 +47,7 @@ impl Start {
         (next, true)
     }
 
-    /// Takes in a report of a new interval; the point to go back to if utility no longer rises.
+    /// Takes in a report of a new interval. Returns the point to go back to if the utility no longer rises.
     pub fn learn(&mut self, point: Point) -> Option<Point> {
         self.unknown = self.unknown.saturating_sub(1);
         match self.best {
@@ -64,12 +64,13 @@ impl Start {
         self.best.map_or(f64::INFINITY, |best| best.rate_mbps)
     }
 
-    /// Whether the rate was held until the report that came last; asked once.
+    /// Whether the rate was kept until the last report came. Each value is returned only once.
     pub fn was_held(&mut self) -> bool {
         std::mem::take(&mut self.is_held)
     }
 
-    /// Doubles once more from the best, because the last report is not believed yet; those to come are not awaited.
+    /// Doubles once more from the best rate, because the last report may be wrong. It does not wait for the reports
+    /// still to come.
     pub fn again(&mut self) {
         self.sent_mbps = self.best.map(|best| best.rate_mbps).or(self.sent_mbps);
         self.unknown = 0;

@@ -1,4 +1,4 @@
-//! The frame by hand-made packets.
+//! Tests of the frame with hand-made packets.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::controller::{LossCause, RateSample, Rtt, SentPacket};
 
 const MSS: Bytes = Bytes(1500);
 
-/// Sends 12 Mbit/s, a packet per millisecond, in intervals of 10 ms, and keeps what it is told.
+/// Sends 12 Mbit/s, a packet per millisecond, in intervals of 10 ms, and stores the reports.
 #[derive(Clone, Default)]
 struct Listener(Arc<Mutex<Vec<Report>>>);
 
@@ -111,10 +111,13 @@ fn what_becomes_of_a_packet_counts_where_it_was_sent() {
     let report = reports[1];
     assert_eq!((report.packets, report.lost), (10, 1), "{report:?}");
     assert!((report.sent_mbps - 12.0).abs() < 1e-9, "a packet per millisecond: {report:?}");
-    assert!((report.acked_mbps - 10.8).abs() < 1e-9, "nine of ten: {report:?}");
-    assert!((report.received_mbps.unwrap() - 8.0 * 12.0 / 18.0).abs() < 1e-9, "8 in 18 ms: {report:?}");
+    assert!((report.acked_mbps - 10.8).abs() < 1e-9, "nine of ten packets arrived: {report:?}");
+    assert!(
+        (report.received_mbps.unwrap() - 8.0 * 12.0 / 18.0).abs() < 1e-9,
+        "8 packets in 18 ms: {report:?}"
+    );
     assert!((report.trend.slope - 1.0).abs() < 1e-9, "each packet waits 1 ms longer: {report:?}");
-    assert!(report.trend.error < 1e-6, "on a straight line: {report:?}");
+    assert!(report.trend.error < 1e-6, "the samples are on a straight line: {report:?}");
 }
 
 #[test]
@@ -141,7 +144,7 @@ fn an_interval_counts_only_from_where_traffic_is_continuous() {
     for number in 1..=5 {
         bench.send(number, 10 + number, number == 5);
     }
-    // The application pauses for 100 ms: the five packets say nothing about 12 Mbit/s.
+    // The application pauses for 100 ms. The five packets before the pause say nothing about 12 Mbit/s.
     for number in 6..=16 {
         bench.send(number, 110 + number, false);
     }
@@ -149,7 +152,7 @@ fn an_interval_counts_only_from_where_traffic_is_continuous() {
         bench.ack(number, 10 + number, 200 + number);
     }
     let report = bench.reports()[1];
-    assert_eq!(report.packets, 10, "those after the pause: {report:?}");
+    assert_eq!(report.packets, 10, "only the packets after the pause count: {report:?}");
     assert!((report.sent_mbps - 12.0).abs() < 1e-9, "{report:?}");
 }
 
@@ -166,7 +169,7 @@ fn a_pause_after_an_interval_was_long_enough_does_not_spoil_it() {
         bench.ack(number, 10 + number, 600 + number);
     }
     let report = bench.reports()[1];
-    assert!((report.sent_mbps - 12.0).abs() < 1e-9, "the pause is not part of it: {report:?}");
+    assert!((report.sent_mbps - 12.0).abs() < 1e-9, "the pause does not count: {report:?}");
 }
 
 #[test]
@@ -194,7 +197,7 @@ fn intervals_on_their_way_are_bounded_in_number() {
     for number in 0..100_000 {
         bench.lose(number, number, 200_000);
     }
-    assert!(bench.pcc.intervals.len() <= 1, "only the one being sent is left");
+    assert!(bench.pcc.intervals.len() <= 1, "only the interval being sent is left");
     assert!(bench.pcc.control().cwnd >= MSS);
 }
 
@@ -226,7 +229,7 @@ fn the_start_doubles_until_utility_no_longer_rises() {
     let at = |rate_mbps: f64, utility: f64| Point { rate_mbps, utility };
     assert_eq!(start.next(1.0), (1.0, true));
     assert_eq!(start.next(1.0), (2.0, true));
-    assert_eq!(start.next(1.0), (2.0, false), "no report has come: it does not run ahead");
+    assert_eq!(start.next(1.0), (2.0, false), "no report has come, so the rate does not rise further");
     assert_eq!(start.learn(at(1.0, 1.0)), None);
     assert!(start.was_held() && !start.was_held());
     assert_eq!(start.next(1.0), (4.0, true));
@@ -234,7 +237,7 @@ fn the_start_doubles_until_utility_no_longer_rises() {
     assert_eq!(start.next(1.0), (8.0, true));
     assert_eq!(start.learn(at(4.0, 1.5)), Some(at(2.0, 2.0)));
     start.again();
-    assert_eq!(start.next(1.0), (4.0, true), "the rate that disappointed is tried once more");
+    assert_eq!(start.next(1.0), (4.0, true), "the rate with the lower utility is tried once more");
 }
 
 #[test]
@@ -246,11 +249,14 @@ fn a_series_tries_each_rate_once_per_pair_and_tells_who_won() {
         let mut factors = vec![];
         while let Some((place, factor)) = pairs.begin() {
             factors.push(factor);
-            // The higher is worth more in the first pair, the lower in the second.
+            // The higher rate has the higher utility in the first pair, the lower rate in the second.
             votes = pairs.learn(place, if place < 2 { factor } else { -factor });
         }
         assert_eq!(factors.len(), 4);
-        assert!(factors[0] * factors[1] < 1.0 && factors[2] * factors[3] < 1.0, "one above, one below");
+        assert!(
+            factors[0] * factors[1] < 1.0 && factors[2] * factors[3] < 1.0,
+            "each pair has one rate above and one below"
+        );
         assert_eq!(votes, Some(Votes { higher: 1, lower: 1 }));
         let (higher, lower) = pairs.means(|higher, lower| higher > lower).unwrap();
         assert!((higher - 1.05).abs() < 1e-12 && (lower - 0.95).abs() < 1e-12);

@@ -1,4 +1,4 @@
-//! The slope of round-trip times over the time in which their packets were sent, by least squares, in six sums.
+//! The slope of round-trip times over the sending times of their packets, by least squares, in six sums.
 
 /// The sums.
 #[derive(Clone, Copy, Debug, Default)]
@@ -9,13 +9,13 @@ pub struct Regression {
     xx: f64,
     xy: f64,
     yy: f64,
-    /// The first value, from which others are counted: sums of small numbers keep their digits.
+    /// The first value. The others are counted from it, because sums of small numbers keep their digits.
     origin: f64,
 }
 
-/// A straight line's steepness and how sure it is.
+/// The slope of a straight line, and its error.
 ///
-/// Over sending time the slope of a queue's delay is (arrivals − capacity) / capacity.
+/// Over the sending time, the slope of a queue's delay is (arrivals − capacity) / capacity.
 ///
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §4.1
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,7 +27,7 @@ pub struct Trend {
 }
 
 impl Regression {
-    /// A packet sent at `x_s` took `y_s`.
+    /// A packet sent at `x_s` had the value `y_s`.
     pub fn add(&mut self, x_s: f64, y_s: f64) {
         if self.count == 0.0 {
             self.origin = y_s;
@@ -46,11 +46,11 @@ impl Regression {
         (self.count > 0.0).then(|| self.origin + self.y / self.count)
     }
 
-    /// The line through them.
+    /// The line through the samples.
     pub fn trend(&self) -> Trend {
         let n = self.count;
         let spread_x = self.xx - self.x * self.x / n.max(1.0);
-        // Instants closer than a nanosecond apart are one.
+        // Instants less than a nanosecond apart count as one.
         if n < 2.0 || spread_x < 1e-18 {
             return Trend::default();
         }

@@ -1,4 +1,4 @@
-//! What the next eight ticks deliver: cautiously, or by a moving average.
+//! What the link delivers in the next eight ticks: a cautious forecast, or one by a moving average.
 
 use super::model::{BINS, Kernel, Motion, mean_count};
 
@@ -10,15 +10,16 @@ pub const HORIZONS: usize = 8;
 /// Packets that the link delivers within 1 … 8 ticks.
 pub type Forecast = [u16; HORIZONS];
 
-/// More packets than so many count as so many within one tick.
+/// Larger packet counts in one tick count as this many.
 ///
 /// Source: keithw/sprout src/sprout/receiver.hh
 const MOST_PER_TICK: usize = 30;
 
-/// The cautious forecast, prepared: per rate and horizon, how probably no more than so many packets are delivered.
+/// The tables of the cautious forecast: for each rate and horizon, the probability that at most a given number of
+/// packets is delivered.
 ///
-/// A rate's packets per tick are mixed over where the rate will have wandered by then; ticks are added as if they were
-/// independent.
+/// The packets per tick of a rate are averaged over the rates to which it will have moved by then. Ticks are added as
+/// if they were independent.
 ///
 /// Source: Sprout §3.3; keithw/sprout src/sprout/processforecaster.cc
 #[derive(Clone, Debug)]
@@ -30,8 +31,8 @@ pub struct Cautious {
 /// One horizon's table.
 #[derive(Clone, Debug)]
 struct Horizon {
-    /// Probability of at most `count` packets, `BINS` numbers per count, up to the forecast of the highest rate: no
-    /// belief has a higher one.
+    /// Probability of at most `count` packets, `BINS` numbers per count, up to the forecast of the highest rate. No
+    /// forecast is higher than that.
     at_most: Vec<f32>,
 }
 
@@ -57,10 +58,10 @@ impl Cautious {
         Cautious { quantile, horizons }
     }
 
-    /// The forecast of a belief.
+    /// The forecast for these probabilities of the rates.
     pub fn forecast(&self, probabilities: &[f64; BINS]) -> Forecast {
         let mut counts = [0; HORIZONS];
-        // Deliveries only add up, so each horizon's search begins where the last ended.
+        // Deliveries only grow, so each horizon's search begins where the last one ended.
         let mut low = 0;
         for (count, horizon) in counts.iter_mut().zip(&self.horizons) {
             let mut high = horizon.at_most.len() / BINS - 1;
@@ -99,7 +100,7 @@ impl Ewma {
         self.rate = (1.0 - Ewma::GAIN) * self.rate + Ewma::GAIN * packets;
     }
 
-    /// The link goes on at the same rate.
+    /// The forecast if the link continues at the same rate.
     pub fn forecast(&self) -> Forecast {
         // `as` saturates.
         std::array::from_fn(|index| (self.rate * (index + 1) as f64) as u16)
@@ -116,7 +117,7 @@ impl Ewma {
     }
 }
 
-/// For each tick ahead, per bin where the rate is now, the probabilities of 0 … 30 packets in that tick.
+/// For each tick ahead and for each present bin of the rate, the probabilities of 0 … 30 packets in that tick.
 fn counts_per_tick(motion: Motion) -> Vec<Vec<f64>> {
     let kernel = Kernel::new(motion);
     let width = MOST_PER_TICK + 1;
@@ -135,7 +136,7 @@ fn counts_per_tick(motion: Motion) -> Vec<Vec<f64>> {
     let mut ticks = vec![counts];
     for tick in 1..HORIZONS {
         let mut later = kernel.backward(&ticks[tick - 1], width);
-        // Where the motion does not keep the sum of probabilities.
+        // For a motion that does not keep the sum of the probabilities.
         for row in later.chunks_exact_mut(width) {
             let sum: f64 = row.iter().sum();
             row.iter_mut().for_each(|probability| *probability /= sum);
@@ -145,7 +146,7 @@ fn counts_per_tick(motion: Motion) -> Vec<Vec<f64>> {
     ticks
 }
 
-/// For each horizon, the probabilities of 0, 1, … packets, at most `most`, in all ticks up to it.
+/// For each horizon, the probabilities of 0, 1, … packets in all ticks up to it, at most `most`.
 fn cumulative(ticks: &[Vec<f64>], bin: usize, most: usize) -> Vec<Vec<f64>> {
     let width = MOST_PER_TICK + 1;
     let mut sums = vec![];
@@ -164,7 +165,7 @@ fn cumulative(ticks: &[Vec<f64>], bin: usize, most: usize) -> Vec<Vec<f64>> {
     sums
 }
 
-/// The first count that is not exceeded with a probability of at least `quantile`.
+/// The smallest count that is not exceeded with a probability of at least `quantile`.
 fn quantile_of(counts: &[f64], quantile: f64) -> Option<usize> {
     let mut sum = 0.0;
     counts.iter().position(|probability| {
@@ -173,7 +174,8 @@ fn quantile_of(counts: &[f64], quantile: f64) -> Option<usize> {
     })
 }
 
-/// The mean of `values` over the belief, summed in eight lanes: the order is the same on any machine.
+/// The mean of `values` over the probabilities. It is summed in eight lanes, so that the order is the same on any
+/// machine.
 fn mixed(probabilities: &[f64; BINS], values: &[f32]) -> f64 {
     let mut lanes = [0.0; 8];
     for (probabilities, values) in probabilities.chunks_exact(8).zip(values.chunks_exact(8)) {
@@ -217,7 +219,8 @@ mod tests {
         ");
     }
 
-    /// The same by definition: every horizon's whole distribution, mixed by the belief, added up from below.
+    /// The same result by definition: every horizon's whole distribution, averaged over the probabilities and added
+    /// up from below.
     #[test]
     fn the_search_finds_what_adding_up_finds() {
         for motion in [PAPER, Motion { sigma: 400.0, outage: Outage::Discounted }] {

@@ -1,4 +1,4 @@
-//! What the receiver believes of the link's rate: a probability for each of 256 rates.
+//! The receiver's estimate of the link's rate: a probability for each of 256 rates.
 //!
 //! Source: Sprout §3.1, §3.2
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Source: Sprout §3.2 (τ)
 pub const TICK: Duration = Duration::from_millis(20);
 
-/// Rates told apart.
+/// The number of rates.
 ///
 /// Source: Sprout §3.1
 pub const BINS: usize = 256;
@@ -21,7 +21,7 @@ const MAX_RATE: f64 = 1_000.0;
 
 /// Width of a bin, packets per second. A bin stands for the rate at its middle.
 ///
-/// Chosen: the paper does not say which; so does its program.
+/// Chosen: the paper does not say where in its bin the rate is. The program uses the middle, too.
 const WIDTH: f64 = MAX_RATE / BINS as f64;
 
 /// How fast an outage ends, per second: after one second on average.
@@ -29,10 +29,10 @@ const WIDTH: f64 = MAX_RATE / BINS as f64;
 /// Source: Sprout §3.1 (λz)
 const OUTAGE_ESCAPE: f64 = 1.0;
 
-/// Counts above this say as much as it does: twice what the highest rate delivers in a tick.
+/// Larger counts have the same effect as this one: twice what the highest rate delivers in a tick.
 const MOST_COUNTED: u32 = 2 * (MAX_RATE as u32 / 50);
 
-/// In one tick the rate moves at most so many standard deviations; what lies beyond is counted as just that far.
+/// In one tick, the rate moves by at most this many standard deviations. Larger moves count as this one.
 ///
 /// Source: keithw/sprout src/sprout/process.cc
 const REACH_SIGMAS: f64 = 5.0;
@@ -49,19 +49,20 @@ pub struct Motion {
     ///
     /// Source: Sprout §3.1 (σ)
     pub sigma: f64,
-    /// What becomes of the lowest rate.
+    /// What happens to the lowest rate.
     pub outage: Outage,
 }
 
-/// How an outage lasts: the lowest of the rates moves less than the others.
+/// How long an outage lasts: the lowest rate changes less often than the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outage {
-    /// With probability `exp(−λz τ)` it goes on, otherwise the rate moves up.
+    /// It continues with probability `exp(−λz τ)`; otherwise the rate moves up.
     ///
     /// Source: Sprout §3.1
     Kept,
-    /// Brownian motion that goes on with weight `exp(−λz τ)` and moves up with one minus that. The weights do not sum
-    /// to one, so the whole is scaled afterwards: half of the outage's probability goes to all other rates each tick.
+    /// Brownian motion that continues with weight `exp(−λz τ)` and moves up with one minus that. The weights do not
+    /// sum to one, so all probabilities are scaled afterwards. Half of the outage's probability goes to all other
+    /// rates in each tick.
     ///
     /// Source: keithw/sprout src/sprout/process.cc
     Discounted,
@@ -73,9 +74,9 @@ pub struct Kernel {
     /// Weights of moving by −reach … +reach bins.
     weights: Vec<f64>,
     reach: usize,
-    /// Weight of an outage that goes on.
+    /// Weight of an outage that continues.
     stays: f64,
-    /// Scales the weights of leaving an outage.
+    /// Factor for the weights of leaving an outage.
     leaves: f64,
 }
 
@@ -103,7 +104,7 @@ impl Kernel {
         Kernel { weights, reach, stays, leaves }
     }
 
-    /// Moves the probabilities `from` by a tick. What would leave the range stays at its edge.
+    /// Moves the probabilities `from` by a tick. Moves beyond the range stay at its edge.
     fn forward(&self, from: &[f64; BINS], padded: &mut [f64], to: &mut [f64; BINS]) {
         let reach = self.reach;
         padded.fill(0.0);
@@ -120,7 +121,8 @@ impl Kernel {
         }
     }
 
-    /// What `values`, one row of `width` per bin, are expected to be a tick later, per bin where it began.
+    /// The expected value of `values` a tick later, for each bin at the beginning. `values` has one row of `width`
+    /// per bin.
     pub fn backward(&self, values: &[f64], width: usize) -> Vec<f64> {
         let row = |bin: usize| &values[bin * width..(bin + 1) * width];
         let mut expected = vec![0.0; BINS * width];
@@ -145,19 +147,19 @@ impl Kernel {
     }
 }
 
-/// The belief.
+/// The probabilities of the rates.
 #[derive(Clone, Debug)]
 pub struct Model {
     kernel: Kernel,
     probabilities: [f64; BINS],
     /// Logarithm of the packets per tick of each bin.
     log_means: [f64; BINS],
-    /// Scratch.
+    /// Scratch space.
     padded: Vec<f64>,
 }
 
 impl Model {
-    /// Any rate is as likely as any other.
+    /// All rates are equally likely.
     ///
     /// Source: Sprout §3.2
     pub fn new(motion: Motion) -> Model {
@@ -170,7 +172,7 @@ impl Model {
         }
     }
 
-    /// Lets a tick pass: the rate wanders.
+    /// Lets a tick pass, in which the rate moves.
     ///
     /// Source: Sprout §3.2
     pub fn evolve(&mut self) {
@@ -179,14 +181,14 @@ impl Model {
         normalize(&mut self.probabilities);
     }
 
-    /// Takes in that `count` packets came in the tick: Bayes' rule with a Poisson process.
+    /// Takes in that `count` packets arrived in the tick, by Bayes' rule with a Poisson process.
     ///
     /// Source: Sprout §3.2
     pub fn observe(&mut self, count: u32) {
         let count = f64::from(count);
         let log_means = &self.log_means;
         let log_likelihood = |bin: usize| count * log_means[bin] - mean_count(bin);
-        // Relative to the likeliest bin, so that no count is too large to be computed with.
+        // Relative to the most likely bin, so that every count can be computed.
         let likeliest = libm::floor(count / mean_count(0) / 2.0).min((BINS - 1) as f64) as usize;
         let scale = log_likelihood(likeliest);
         for (bin, probability) in self.probabilities.iter_mut().enumerate() {
@@ -195,7 +197,7 @@ impl Model {
         normalize(&mut self.probabilities);
     }
 
-    /// Takes in that at least `count` packets could have come in the tick.
+    /// Takes in that at least `count` packets could have arrived in the tick.
     pub fn observe_at_least(&mut self, count: u32) {
         for (bin, probability) in self.probabilities.iter_mut().enumerate() {
             let mean = mean_count(bin);
@@ -205,7 +207,7 @@ impl Model {
                 at_least -= of_fewer;
                 of_fewer *= mean / f64::from(fewer + 1);
             }
-            // What remains of one after many subtractions is no smaller than their rounding.
+            // The rest of one after many subtractions is limited by their rounding error.
             *probability *= at_least.max(f64::EPSILON);
         }
         normalize(&mut self.probabilities);
@@ -230,7 +232,7 @@ impl Model {
 
 /// Makes probabilities sum to one.
 ///
-/// Chosen: a belief that excluded what was then observed starts again; the program would divide by zero.
+/// Chosen: if all rates were excluded, the estimate starts again. The program would divide by zero.
 fn normalize(probabilities: &mut [f64; BINS]) {
     let sum: f64 = probabilities.iter().sum();
     if sum.is_normal() {
@@ -257,7 +259,7 @@ mod tests {
         libm::sqrt(variance) / TICK.as_secs_f64()
     }
 
-    /// A belief in one rate.
+    /// An estimate that is certain of one rate.
     fn certain(bin: usize, motion: Motion) -> Model {
         let mut model = Model::new(motion);
         model.probabilities = [0.0; BINS];
@@ -271,7 +273,7 @@ mod tests {
         for _ in 0..50 {
             model.evolve();
         }
-        // The bins' own width adds a variance of width²/12 per tick.
+        // The width of the bins adds a variance of width²/12 per tick.
         assert!((deviation(&model) / 50.0 - 1.0).abs() < 0.02, "{} packets/s", deviation(&model));
         assert!((model.mean_rate() - 502.0).abs() < 1.0);
     }
@@ -296,7 +298,7 @@ mod tests {
         program.evolve();
         assert!(
             (program.outage_probability() - 0.98).abs() < 0.005,
-            "the program's is as sticky from certainty"
+            "the program's outage lasts as long if it is certain at first"
         );
     }
 
@@ -322,15 +324,22 @@ mod tests {
     fn at_least_so_many_excludes_lower_rates_only() {
         let mut model = Model::new(PAPER);
         model.observe_at_least(0);
-        assert_eq!(model.probabilities, Model::new(PAPER).probabilities, "nothing at the least says nothing");
+        assert_eq!(
+            model.probabilities,
+            Model::new(PAPER).probabilities,
+            "at least zero packets says nothing"
+        );
         for _ in 0..50 {
             model.evolve();
             model.observe_at_least(5);
         }
         let (below, above): (Vec<_>, Vec<_>) = (0..BINS).partition(|bin| mean_count(*bin) < 4.0);
         let mass = |bins: Vec<usize>| bins.iter().map(|bin| model.probabilities[*bin]).sum::<f64>();
-        assert!(mass(below) < 0.05 && mass(above) > 0.95, "five per tick are at least 250 per second");
-        assert!(model.mean_rate() > 500.0, "and may be any more");
+        assert!(
+            mass(below) < 0.05 && mass(above) > 0.95,
+            "at least five per tick means at least 250 per second"
+        );
+        assert!(model.mean_rate() > 500.0, "any higher rate is possible");
         model.observe_at_least(u32::MAX);
         assert!(model.mean_rate() > 700.0, "a count beyond the model is its highest rate");
     }

@@ -1,6 +1,6 @@
-//! The receiver's half: counts what arrives per tick, learns from it, and tells what the link will deliver.
+//! The receiver's half: it counts what arrives per tick, learns from it, and reports what the link will deliver.
 //!
-//! Each tick ends with a forecast for the sender, whether or not anything arrived in it.
+//! Each tick ends with a forecast for the sender, even if nothing arrived in it.
 //!
 //! Source: Sprout §3.2, §3.4
 
@@ -16,12 +16,13 @@ use super::model::{BINS, Model, TICK};
 use super::wire::{Feedback, Header, Next};
 use super::{Tuning, Units};
 
-/// Ticks after the last packet in which forecasts are still told, and empty ticks that are caught up with at most.
+/// For this many ticks after the last packet, forecasts are still sent. It is also the most empty ticks that are
+/// processed at once.
 ///
-/// Chosen: after five seconds of silence the belief is an outage, or has forgotten what it was.
+/// Chosen: after five seconds of silence, the estimate is an outage or has forgotten the rates before.
 const MOST_EMPTY_TICKS: u32 = 250;
 
-/// Packets within the throwaway window that are remembered; before the oldest of them all counts as gone.
+/// The most packets within the throwaway window that are remembered. Older packets count as gone.
 const MOST_RECENT: usize = 1024;
 
 /// The receiver's half of Sprout.
@@ -29,44 +30,44 @@ const MOST_RECENT: usize = 1024;
 pub struct SproutReceiver {
     units: Units,
     forecaster: Forecaster,
-    /// When the present tick began; the first begins with the first packet.
+    /// When the current tick began. The first tick begins with the first packet.
     tick_start: Option<Time>,
     tick: u32,
     /// Ticks since the last packet.
     empty_ticks: u32,
-    /// Bytes that arrived in the present tick.
+    /// Bytes that arrived in the current tick.
     arrived_bytes: f64,
-    /// Before this, a tick without packets says nothing.
+    /// Before this time, a tick without packets says nothing.
     silent_until: Time,
-    /// When the next packet leaves after the newest, as that one says.
+    /// When the packet after the newest one leaves, as the newest one says.
     next: Next,
-    /// Whether ticks that ran dry count as the others do.
+    /// Whether ticks in which the sender had nothing left to send count like the others.
     exact: bool,
     newest: u64,
     gone: Gone,
-    /// The forecast as of the begin of the present tick.
+    /// The forecast at the beginning of the current tick.
     forecast: Option<Forecast>,
 }
 
-/// What a tick says of the link, in packets.
+/// What a tick shows about the link, in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Seen {
-    /// It says nothing: the sender had said that it would be silent.
+    /// Nothing: the sender had announced that it would be silent.
     Nothing,
-    /// So many arrived, and more would have if the link had been faster.
+    /// This many arrived. More would have arrived if the link had been faster.
     Exactly(f64),
-    /// So many arrived, and then the sender had no more to send.
+    /// This many arrived, and then the sender had no more to send.
     AtLeast(f64),
 }
 
-/// What is learned, and how it is told.
+/// The estimator and its forecasts.
 #[derive(Clone, Debug)]
 enum Forecaster {
     Cautious { model: Box<Model>, tables: Tables },
     Ewma(Ewma),
 }
 
-/// The cautious forecast's tables: half a megabyte, made when a forecast is first asked for.
+/// The tables of the cautious forecast: half a megabyte, made when a forecast is first needed.
 #[derive(Clone, Debug)]
 struct Tables {
     tuning: Tuning,
@@ -82,7 +83,7 @@ impl Tables {
 }
 
 impl Forecaster {
-    /// A tick passed, in which this was seen.
+    /// A tick passed; `seen` is what it showed.
     fn on_tick(&mut self, seen: Seen) {
         match self {
             Forecaster::Cautious { model, .. } => {
@@ -110,7 +111,7 @@ impl Forecaster {
     }
 }
 
-/// The nearest count, but something is not nothing.
+/// The nearest whole count, but at least one if anything arrived.
 ///
 /// Source: keithw/sprout src/sprout/receiver.cc
 fn whole(packets: f64) -> u32 {
@@ -119,7 +120,7 @@ fn whole(packets: f64) -> u32 {
 }
 
 impl SproutReceiver {
-    /// The half of a new flow.
+    /// The receiver's half of a new flow.
     pub fn new(tuning: &Tuning) -> SproutReceiver {
         let forecaster = if tuning.ewma {
             Forecaster::Ewma(Ewma::default())
@@ -143,8 +144,8 @@ impl SproutReceiver {
         }
     }
 
-    /// Ends all ticks that have ended by `now`: one if the timer is on time. When the present one began; a clock that was
-    /// set back begins it anew.
+    /// Ends all ticks that have ended by `now`; if the timer is on time, there is one. Returns when the current tick
+    /// began. If the clock was set back, the current tick begins again.
     ///
     /// Source: Sprout §3.2
     fn catch_up(&mut self, now: Time) -> Time {
@@ -166,7 +167,7 @@ impl SproutReceiver {
         start
     }
 
-    /// Ends the tick that began at `start`; when the next begins.
+    /// Ends the tick that began at `start`. Returns when the next tick begins.
     fn end_tick(&mut self, start: Time) -> Time {
         self.forecaster.on_tick(self.seen(start));
         self.forecast = None;
@@ -176,13 +177,13 @@ impl SproutReceiver {
         start + TICK
     }
 
-    /// What the tick that began at `start` says.
+    /// What the tick that began at `start` shows.
     ///
     /// Source: Sprout §3.2
     ///
-    /// Differs: to the paper any packets are all that the link could carry, and only a tick without any may say nothing.
-    /// But where the newest packet was the last of its flight, the link could have carried more; see
-    /// [the module](super) for what becomes of Sprout otherwise.
+    /// Differs: in the paper, the packets of a tick are all that the link could carry, and only a tick without
+    /// packets may say nothing. But if the newest packet was the last of its flight, the link could have carried
+    /// more. [The module](super) describes what happens to Sprout otherwise.
     fn seen(&self, start: Time) -> Seen {
         let packets = self.arrived_bytes / self.units.observed_bytes;
         let ran_dry = self.next != Next::Now;
@@ -241,14 +242,15 @@ impl Receiver for SproutReceiver {
     }
 }
 
-/// Counts the bytes that are on the path no more: all before the throwaway window, and what was received since.
+/// Counts the bytes that are no longer on the path: everything before the throwaway window, and what was received
+/// since.
 ///
 /// Source: Sprout §3.4
 #[derive(Clone, Debug, Default)]
 struct Gone {
-    /// Whatever was sent before this is received or lost.
+    /// Everything sent before this was received or lost.
     before: u64,
-    /// Sequence numbers of what was received since and its bytes, oldest first.
+    /// Sequence numbers and bytes of what was received since, oldest first.
     recent: VecDeque<(u64, f64)>,
     recent_bytes: f64,
 }
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!(
             seen,
             [Seen::Nothing, Seen::Nothing, Seen::Exactly(0.0)],
-            "silence of 50 ms was announced"
+            "a silence of 50 ms was announced"
         );
         arrive(&mut half, start + TICK * 3, 2, Next::Open);
         half.on_timer(start + TICK * 4);
@@ -366,13 +368,13 @@ mod tests {
         gone.on_packet(&header(0, 0), 1500.0);
         assert_eq!(gone.bytes(), 1500);
         gone.on_packet(&header(3000, 3000), 1500.0);
-        assert_eq!(gone.bytes(), 3000, "the one at 1500 may still come");
+        assert_eq!(gone.bytes(), 3000, "the packet at 1500 may still come");
         gone.on_packet(&header(1500, 1500), 1500.0);
         assert_eq!(gone.bytes(), 4500, "it came");
         gone.on_packet(&header(7500, 3000), 1500.0);
-        assert_eq!(gone.bytes(), 6000, "what was sent before 4500 is gone, the one at 4500 may come");
+        assert_eq!(gone.bytes(), 6000, "packets sent before 4500 are gone; the one at 4500 may still come");
         gone.on_packet(&header(9000, 1500), 1500.0);
-        assert_eq!(gone.bytes(), 10_500, "now it is lost");
+        assert_eq!(gone.bytes(), 10_500, "now the packet at 4500 is lost");
     }
 
     #[test]

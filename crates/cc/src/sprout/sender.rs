@@ -1,4 +1,4 @@
-//! The sender's half: keeps in the queue what the forecast empties within 100 ms.
+//! The sender's half: it keeps in the queue what the forecast delivers within 100 ms.
 //!
 //! Source: Sprout §3.4, §3.5
 
@@ -14,7 +14,7 @@ use super::model::TICK;
 use super::wire::{Feedback, Header, Next};
 use super::{Tuning, Units};
 
-/// Every packet shall be out of the queue within so many ticks: 100 ms.
+/// Every packet must leave the queue within this many ticks: 100 ms.
 ///
 /// Source: Sprout §3.5
 const TARGET_TICKS: usize = 5;
@@ -24,20 +24,21 @@ const TARGET_TICKS: usize = 5;
 /// Source: Sprout §3.4
 const REORDERING: Duration = Duration::from_millis(10);
 
-/// A sender that waits for room sends again after this at the latest: a heartbeat, lest the receiver take its waiting
-/// for an outage.
+/// A sender that waits for room sends again after this time at the latest. Without this heartbeat, the receiver would
+/// take the waiting for an outage.
 ///
 /// Source: Sprout §3.2; keithw/sprout src/examples/sproutbt2.cc
 ///
-/// Differs: the program's heartbeats are empty, ours are packets of data. Therefore no more of them leave than an empty
-/// path has under way before it tells of the first, and none while the application has nothing to send, which the last
-/// packet's header said.
+/// Differs: the program's heartbeats are empty, ours are packets of data. Therefore no more of them leave than are in
+/// flight on an empty path before the first one's feedback returns. None leave while the application has nothing to
+/// send; the header of the last packet has told the receiver that.
 const HEARTBEAT: Duration = Duration::from_millis(50);
 
-/// In a flight of at least so many packets the last but one, too, says that it is the last.
+/// In a flight of at least this many packets, the last packet but one also says that it is the last.
 ///
-/// Chosen: else the loss of the last would turn a tick that ran dry into one that shows all that the link carries. In
-/// smaller flights it would leave hardly any tick that shows that.
+/// Chosen: otherwise, if the last packet were lost, a tick in which the sender had nothing left would count as a tick
+/// that shows all that the link carries. In smaller flights, this rule would leave hardly any ticks that do show
+/// that.
 const LONG_FLIGHT: u32 = 4;
 
 /// The sender's half of Sprout.
@@ -47,7 +48,7 @@ pub struct Sprout {
     units: Units,
     /// Bytes sent so far.
     sent_bytes: u64,
-    /// Bytes believed to be in the queue.
+    /// Estimated bytes in the queue.
     queue_bytes: f64,
     inflight: Bytes,
     told: Option<Told>,
@@ -55,28 +56,28 @@ pub struct Sprout {
     elapsed: usize,
     /// The first sequence number sent in each of the last milliseconds.
     recent: VecDeque<(u64, u64)>,
-    /// Packets of the present flight that have left.
+    /// Packets of the current flight that have left.
     flight: u32,
     /// When something last left.
     last_sent: Time,
-    /// Whether a packet may leave whatever the forecast.
+    /// Whether a packet may leave whatever the forecast is.
     heartbeat_due: bool,
     min_rtt: Duration,
     header: Header,
 }
 
-/// What the receiver tells each tick.
+/// What the receiver reports each tick.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     /// When it came.
     at: Time,
-    /// Which of the receiver's ticks it is of.
+    /// The number of the receiver's tick.
     tick: u32,
     forecast: Forecast,
 }
 
 impl Sprout {
-    /// A flow that begins.
+    /// A new flow.
     pub fn new(tuning: &Tuning, mss: Bytes) -> Sprout {
         Sprout {
             mss,
@@ -99,7 +100,7 @@ impl Sprout {
         self.told.map_or(Forecast::default(), |told| told.forecast)
     }
 
-    /// Begins to use what the receiver told, once per tick: what comes later in it was told before.
+    /// Starts to use the receiver's report, once per tick. Later reports of the same tick contain nothing new.
     ///
     /// Source: Sprout §3.4, §3.5
     fn hear(&mut self, now: Time, feedback: &[u8]) {
@@ -112,7 +113,7 @@ impl Sprout {
         self.queue_bytes = self.sent_bytes.saturating_sub(feedback.received_or_lost) as f64;
     }
 
-    /// Lets time pass: the queue drains as forecast.
+    /// Lets time pass: the queue drains as the forecast says.
     ///
     /// Source: Sprout §3.5
     fn catch_up(&mut self, now: Time) {
@@ -134,7 +135,7 @@ impl Sprout {
 
     /// Packets that may be sent now.
     ///
-    /// Chosen: to the nearest, where the program would send a part of one: the endpoint does not.
+    /// Chosen: rounded to the nearest. The program would send a part of a packet; the endpoint does not.
     ///
     /// Source: Sprout §3.5
     fn window_packets(&self) -> u64 {

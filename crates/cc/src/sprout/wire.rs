@@ -1,6 +1,6 @@
-//! The bytes that Sprout's halves exchange: a header on every data packet, a feedback on every ACK.
+//! The bytes that Sprout's halves exchange: a header on every data packet, feedback on every ACK.
 //!
-//! All integers are big-endian. A reader ignores bytes behind those it knows.
+//! All integers are big-endian. A reader ignores bytes after those it knows.
 //!
 //! ```text
 //! header (15 bytes)                              feedback (29 bytes)
@@ -23,13 +23,13 @@ const VERSION: u8 = 1;
 pub struct Header {
     /// Bytes sent before this packet: its sequence number.
     pub sequence: u64,
-    /// What was sent more than so many bytes before it is not to come any more.
+    /// Packets that were sent more than this many bytes before it will not arrive any more.
     pub throwaway: u32,
     /// When the next packet leaves.
     pub next: Next,
 }
 
-/// When the next packet leaves after this one: silence until then says nothing of the link.
+/// When the next packet leaves after this one. Silence until then says nothing about the link.
 ///
 /// Source: Sprout §3.2
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum Next {
     /// At once.
     #[default]
     Now,
-    /// Within so many milliseconds.
+    /// Within this many milliseconds.
     Within(u16),
     /// When the application has more to send.
     Open,
@@ -46,11 +46,11 @@ pub enum Next {
 /// What the receiver tells the sender on every ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
-    /// The present tick.
+    /// The current tick.
     pub tick: u32,
-    /// Bytes that are in no queue any more.
+    /// Bytes that are no longer in any queue.
     pub received_or_lost: u64,
-    /// The forecast as of the begin of this tick.
+    /// The forecast at the beginning of this tick.
     pub forecast: Forecast,
 }
 
@@ -70,7 +70,7 @@ impl Header {
         Rider::new(&bytes).unwrap_or_default()
     }
 
-    /// Reads the bytes; `None` if they are no header of this version.
+    /// Reads the bytes; `None` if they are not a header of this version.
     pub fn read(bytes: &[u8]) -> Option<Header> {
         if *bytes.first()? != VERSION {
             return None;
@@ -100,7 +100,7 @@ impl Feedback {
         Rider::new(&bytes).unwrap_or_default()
     }
 
-    /// Reads the bytes; `None` if they are no feedback of this version.
+    /// Reads the bytes; `None` if they are not feedback of this version.
     pub fn read(bytes: &[u8]) -> Option<Feedback> {
         if *bytes.first()? != VERSION {
             return None;

@@ -1,41 +1,41 @@
-//! The delay profile: what delay each window meets, and the curve that tells a window for a delay.
+//! The delay profile: the delay that each window meets, and the curve that gives the window for a delay.
 //!
 //! Source: Verus §4
 
 use super::spline;
 
-/// No window is larger.
+/// The largest window.
 ///
 /// Source: verus src/verus.hpp (`MAX_W_DELAY_CURVE`)
 const MOST_PACKETS: usize = 40_000;
 
-/// What a window's delay keeps when a packet of that window comes back.
+/// The weight of the old value in a window's delay when a packet of that window is acknowledged.
 ///
 /// Source: verus src/verus_server.cpp
 const KEPT: f64 = 0.875;
 
-/// A profile must reach this window, or no curve can be laid.
+/// A curve can be fitted only if the profile reaches this window.
 ///
 /// Source: verus src/verus_server.cpp
 const LEAST_PACKETS: usize = 5;
 
-/// How the curve is laid.
+/// How the curve is fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// A natural cubic spline through all points. The window of a delay is the largest with no more than that: a point
-    /// that the noise put too high does not shut the way to those behind it.
+    /// A natural cubic spline through all points. The window of a delay is the largest one whose delay is not longer.
+    /// A point that noise made too high therefore does not block the windows after it.
     ///
     /// Source: Verus §4
     Interpolated,
-    /// A smooth cubic spline between them, whose knots are 15 packets apart, or closer if that makes fewer than five.
-    /// The window of a delay is the one before the first with more than that.
+    /// A smooth cubic spline between the points. Its knots are 15 packets apart, or closer if there would be fewer
+    /// than five. The window of a delay is the one before the first window whose delay is longer.
     ///
     /// Source: verus src/verus_server.cpp
     Penalised,
 }
 
 impl Fit {
-    /// `delays_ms` made to rise.
+    /// `delays_ms`, changed so that they rise.
     fn rising(self, delays_ms: &[f64]) -> Vec<f64> {
         let mut rising = delays_ms.to_vec();
         match self {
@@ -54,11 +54,11 @@ impl Fit {
     }
 }
 
-/// Delays per window, and the curve as it was last laid.
+/// Delays per window, and the last fitted curve.
 #[derive(Clone, Debug)]
 pub struct DelayProfile {
     fit: Fit,
-    /// Mean delay in ms of windows 0, 1, …; NaN where none was seen.
+    /// Mean delay in ms of windows 0, 1, …; NaN for windows without a delay.
     points_ms: Vec<f64>,
     curve: Option<Curve>,
 }
@@ -68,14 +68,14 @@ pub struct DelayProfile {
 struct Curve {
     /// Delay in ms of windows 0, 1, …
     delays_ms: Vec<f64>,
-    /// The delays made to rise, from window 2 on, so that a delay is met once.
+    /// The delays from window 2 on, changed so that they rise. Each delay then occurs once.
     rising_ms: Vec<f64>,
-    /// How it goes on beyond, in ms per packet.
+    /// The slope beyond the table, in ms per packet.
     slope_ms: f64,
 }
 
 impl DelayProfile {
-    /// Nothing is known.
+    /// An empty profile.
     pub fn new(fit: Fit) -> DelayProfile {
         DelayProfile { fit, points_ms: vec![], curve: None }
     }
@@ -103,7 +103,7 @@ impl DelayProfile {
         self.points_ms.len().saturating_sub(1)
     }
 
-    /// Lays the curve anew; false if the points are too few.
+    /// Fits the curve again. Returns false if there are too few points.
     pub fn fit(&mut self) -> bool {
         let points: Vec<(f64, f64)> = self
             .points_ms
@@ -130,7 +130,7 @@ impl DelayProfile {
         true
     }
 
-    /// The delay of `window`, in ms; `None` while there is no curve.
+    /// The delay of `window`, in ms; `None` if there is no curve.
     pub fn delay_ms(&self, window: f64) -> Option<f64> {
         let curve = self.curve.as_ref()?;
         let last = curve.delays_ms.len() - 1;
@@ -141,11 +141,11 @@ impl DelayProfile {
         Some(curve.delays_ms[below] + within + beyond)
     }
 
-    /// The window whose delay is `delay_ms`; `None` if the curve does not tell: it never gets there.
+    /// The window whose delay is `delay_ms`; `None` if the curve never reaches that delay.
     ///
     /// Source: Verus §4
     ///
-    /// Chosen: at most twice the largest window seen; a curve says nothing of what lies farther.
+    /// Chosen: at most twice the largest window seen. A curve says nothing about larger windows.
     pub fn window(&self, delay_ms: f64) -> Option<f64> {
         let curve = self.curve.as_ref()?;
         let longer = 2 + curve.rising_ms.partition_point(|rising| *rising <= delay_ms);
@@ -162,7 +162,8 @@ impl DelayProfile {
 
 /// Mean slope of the upper half of the points, in ms per packet.
 ///
-/// Chosen: how an interpolated curve goes on. The slope at its end is the noise of its last two points.
+/// Chosen: the slope of an interpolated curve beyond its end. The slope at the end itself is the noise of the last
+/// two points.
 fn slope_of_upper_half(points: &[(f64, f64)]) -> f64 {
     let (last, middle) = (points[points.len() - 1], points[(points.len() - 1) / 2]);
     (last.1 - middle.1) / (last.0 - middle.0)

@@ -1,19 +1,19 @@
-//! The window that each packet left with.
+//! The window at the sending of each packet.
 
 use std::collections::VecDeque;
 
-/// Changes of the window that are remembered: some twenty seconds of epochs.
+/// Changes of the window that are remembered: those of about twenty seconds.
 const MOST: usize = 4096;
 
 /// Windows by packet number, one entry per change.
 #[derive(Clone, Debug, Default)]
 pub struct SentWindows {
-    /// First number sent with the window, by rising number.
+    /// The first number sent with each window, by rising number.
     changes: VecDeque<(u64, f64)>,
 }
 
 impl SentWindows {
-    /// Packet `number`, higher than any before, leaves with `window`.
+    /// Packet `number` leaves with `window`. The number is higher than any before.
     pub fn push(&mut self, number: u64, window: f64) {
         if self.changes.back().is_some_and(|(_, last)| *last == window) {
             return;
@@ -24,7 +24,7 @@ impl SentWindows {
         self.changes.push_back((number, window));
     }
 
-    /// The window that packet `number` left with; `None` if that is forgotten.
+    /// The window with which packet `number` left; `None` if it is forgotten.
     pub fn window_of(&self, number: u64) -> Option<f64> {
         let after = self.changes.partition_point(|(first, _)| *first <= number);
         Some(self.changes[after.checked_sub(1)?].1)

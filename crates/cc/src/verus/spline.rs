@@ -1,8 +1,9 @@
-//! Cubic splines through, or smoothly between, points of rising abscissa; tabulated at whole numbers.
+//! Cubic splines through points of rising abscissa, or smoothly between them. They are tabulated at whole numbers.
 
-/// The natural cubic spline through `points` at 0, 1, … `largest`; straight before the first and after the last.
+/// The natural cubic spline through `points` at 0, 1, … `largest`. It is straight before the first point and after
+/// the last.
 ///
-/// Solved for the second derivatives, whose system is tridiagonal.
+/// It is solved for the second derivatives, whose system is tridiagonal.
 pub fn interpolated(points: &[(f64, f64)], largest: usize) -> Vec<f64> {
     let last = points.len() - 1;
     // Thomas' algorithm; the second derivatives at both ends are zero.
@@ -40,24 +41,24 @@ pub fn interpolated(points: &[(f64, f64)], largest: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Coefficients of a basis function beside which others differ from zero.
+/// The number of cubic B-splines that differ from zero at a point. It is the width of the matrix's band.
 const BAND: usize = 4;
 
-/// The cubic spline with `parts` equal parts that misses `points` by little and bends little, at 0, 1, … `largest`.
+/// The cubic spline with `parts` equal parts that comes close to `points` and bends little, at 0, 1, … `largest`.
 ///
 /// Least squares over cubic B-splines with a penalty on second differences of their coefficients.
 ///
 /// Source: Eilers and Marx, "Flexible smoothing with B-splines and penalties", 1996
 ///
-/// Differs: the program has its library's penalised regression spline; the penalty there weighs the integral of the
+/// Differs: the program uses the penalised regression spline of its library. The penalty there is the integral of the
 /// squared second derivative.
 ///
-/// Chosen: bending weighs as much as missing the points, all in all.
+/// Chosen: bending has the same total weight as the distance from the points.
 pub fn penalised(points: &[(f64, f64)], largest: usize, parts: usize) -> Vec<f64> {
     let begin = points[0].0;
     let width = (points[points.len() - 1].0 - begin) / parts as f64;
     let count = parts + 3;
-    // Symmetric; row `i` holds its elements at columns i … i + 3.
+    // The matrix is symmetric. Row `i` holds its elements at columns i … i + 3.
     let mut matrix = vec![[0.0; BAND]; count];
     let mut right = vec![0.0; count];
     for (x, y) in points {
@@ -88,8 +89,8 @@ pub fn penalised(points: &[(f64, f64)], largest: usize, parts: usize) -> Vec<f64
         .collect()
 }
 
-/// The four cubic B-splines that differ from zero at `x`, and the index of their first. Beyond the ends, those of the
-/// outermost part go on.
+/// The four cubic B-splines that differ from zero at `x`, and the index of the first one. Beyond the ends, those of
+/// the outermost part continue.
 fn basis(x: f64, begin: f64, width: f64, parts: usize) -> (usize, [f64; BAND]) {
     let at = (x - begin) / width;
     let part = (at.max(0.0) as usize).min(parts - 1);
@@ -99,7 +100,8 @@ fn basis(x: f64, begin: f64, width: f64, parts: usize) -> (usize, [f64; BAND]) {
     (part, [s * s * s / 6.0, middle(t), middle(s), t * t * t / 6.0])
 }
 
-/// Solves a symmetric positive definite band matrix by Cholesky's decomposition without roots; the matrix is used up.
+/// Solves a symmetric positive definite band matrix by Cholesky's decomposition without roots. It overwrites the
+/// matrix.
 fn solve(matrix: &mut [[f64; BAND]], mut right: Vec<f64>) -> Vec<f64> {
     let count = matrix.len();
     for pivot in 0..count {
@@ -127,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_spline_goes_through_its_points_and_bends_as_little_as_can_be() {
-        // The natural spline through (0,0) (1,1) (2,0): -x³/2 + 3x/2 up to 1, and mirrored.
+        // The natural spline through (0,0) (1,1) (2,0) is -x³/2 + 3x/2 up to 1, and symmetric after that.
         let doubled = [(0.0, 0.0), (10.0, 1.0), (20.0, 0.0)];
         let curve = interpolated(&doubled, 20);
         for (x, y) in [(0, 0.0), (5, 0.6875), (10, 1.0), (15, 0.6875), (20, 0.0)] {

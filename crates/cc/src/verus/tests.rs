@@ -1,9 +1,9 @@
-//! The profile and the memory of windows.
+//! Tests of the profile and of the remembered windows.
 
 use super::profile::{DelayProfile, Fit};
 use super::sent::SentWindows;
 
-/// 40 ms up to 20 packets, then a millisecond more per packet.
+/// The delay is 40 ms up to 20 packets, then a millisecond more per packet.
 fn knee(fit: Fit) -> DelayProfile {
     let mut profile = DelayProfile::new(fit);
     for window in 1..=100 {
@@ -16,10 +16,10 @@ fn knee(fit: Fit) -> DelayProfile {
 #[test]
 fn the_profile_tells_the_window_of_a_delay() {
     let profile = knee(Fit::Interpolated);
-    assert_eq!(profile.window(40.0), Some(20.0), "the largest window without queue");
+    assert_eq!(profile.window(40.0), Some(20.0), "the largest window without a queue");
     assert_eq!(profile.window(70.5), Some(50.0));
-    assert_eq!(profile.window(39.0), Some(1.0), "there is no window with less delay than the least");
-    assert_eq!(profile.window(140.0), Some(120.0), "beyond the largest window seen it goes on straight");
+    assert_eq!(profile.window(39.0), Some(1.0), "no window has less delay than the least one");
+    assert_eq!(profile.window(140.0), Some(120.0), "beyond the largest window seen, the curve is straight");
     let delay_ms = profile.delay_ms(50.5).unwrap();
     assert!((delay_ms - 70.5).abs() < 1e-9);
     let smooth = knee(Fit::Penalised).window(100.0).unwrap();
@@ -52,7 +52,7 @@ fn a_profile_that_does_not_rise_cannot_be_inverted() {
     assert_eq!(profile.window(60.0), None);
     let mut few = DelayProfile::new(Fit::Penalised);
     (1..=4).for_each(|window| few.record(f64::from(window), 40.0));
-    assert!(!few.fit(), "four windows make no curve");
+    assert!(!few.fit(), "four windows are too few for a curve");
 }
 
 #[test]
@@ -70,5 +70,5 @@ fn packets_remember_the_window_that_they_left_with() {
     }
     assert_eq!(sent.window_of(19_999), Some(9_999.0));
     assert_eq!(sent.window_of(19_000), Some(9_500.0));
-    assert_eq!(sent.window_of(5), None, "long ago is forgotten");
+    assert_eq!(sent.window_of(5), None, "old packets are forgotten");
 }

@@ -14,10 +14,10 @@ const OMEGA: f64 = 0.05;
 
 /// The widest boundary.
 ///
-/// Chosen: the paper has none; a rate that falls by all of itself has no way back.
+/// Chosen: the paper has none. A rate that falls to zero cannot rise again.
 const WIDEST: f64 = 0.5;
 
-/// How confidence grows with steps in one direction.
+/// How the confidence grows with steps in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amplifier {
     /// τ up to 3, 2τ − 3 up to 6, 4τ − 9 up to 9, 9τ − 50 beyond.
@@ -40,7 +40,7 @@ impl Amplifier {
     }
 }
 
-/// The largest change of the rate, as a part of it: wider while changes hit it.
+/// The largest change of the rate, as a part of the rate. It becomes wider while changes reach it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Boundary {
     widening: f64,
@@ -48,12 +48,12 @@ pub struct Boundary {
 }
 
 impl Boundary {
-    /// One that widens by so much at a hit.
+    /// A boundary that widens by `widening` at each hit.
     pub fn new(widening: f64) -> Boundary {
         Boundary { widening, hits: 0 }
     }
 
-    /// The change allowed of what is `wanted`, as parts of the rate; both without sign.
+    /// The part of the change `wanted` that is allowed. Both are parts of the rate, without sign.
     pub fn allow(&mut self, wanted: f64) -> f64 {
         let boundary = self.get();
         if wanted > boundary {
@@ -62,7 +62,7 @@ impl Boundary {
             }
             return boundary;
         }
-        // The fewest hits that allow what was wanted.
+        // The smallest number of hits that allows the wanted change.
         while self.hits > 0 && wanted <= self.with(self.hits - 1) {
             self.hits -= 1;
         }
@@ -95,7 +95,7 @@ impl Stride {
         Stride { amplifier, boundary, least_mbps, is_up: true, steps: 0 }
     }
 
-    /// Whether the gradient points where the last step went.
+    /// Whether the gradient points in the direction of the last step.
     pub fn agrees(&self, gradient: f64) -> bool {
         self.steps > 0 && gradient != 0.0 && (gradient > 0.0) == self.is_up
     }
@@ -112,7 +112,7 @@ impl Stride {
         if self.is_up { change } else { -change }
     }
 
-    /// The direction is lost.
+    /// Forgets the direction.
     pub fn reset(&mut self) {
         self.steps = 0;
         self.boundary.hits = 0;
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(
             Stride::new(Amplifier::Power, Boundary::new(0.1), 0.5).next(2.0, 0.01),
             0.5,
-            "the least step"
+            "the step is the least one"
         );
     }
 }

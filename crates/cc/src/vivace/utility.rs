@@ -1,4 +1,4 @@
-//! What an interval is worth to Vivace.
+//! The utility of an interval in Vivace.
 
 use crate::pcc::interval::Report;
 use crate::pcc::trend::Trend;
@@ -14,20 +14,20 @@ pub struct Utility {
     pub loss_coefficient: f64,
     /// Share of loss below which c is 1.
     pub tolerated_loss: f64,
-    /// How the slope is read.
+    /// How the slope is computed.
     pub slope: Slope,
 }
 
-/// How the slope of round-trip times is cleaned of noise.
+/// How noise is removed from the slope of round-trip times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slope {
-    /// One below 0.01 is none; a falling one is worth something.
+    /// A slope below 0.01 counts as zero. A falling slope raises the utility.
     ///
     /// Source: Dong et al., PCC Vivace, NSDI 2018, §4.3
     Signed,
-    /// In whole units of 0.02, towards zero.
+    /// In whole units of 0.02, rounded toward zero.
     Quantised,
-    /// One that is within its own error, or falls, is none.
+    /// A slope within its own error counts as zero, and so does a falling one.
     Growth,
 }
 
@@ -36,14 +36,14 @@ pub enum Slope {
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §4.1
 const EXPONENT: f64 = 0.9;
 
-/// The slope below which it is noise.
+/// A slope below this is noise.
 const NOISE: f64 = 0.01;
 
 /// The unit of a quantised slope.
 const QUANTUM: f64 = 0.02;
 
 impl Utility {
-    /// What an interval was worth.
+    /// The utility of an interval.
     pub fn of(&self, report: &Report) -> f64 {
         let x = report.sent_mbps;
         let tolerates = report.loss < self.tolerated_loss;

@@ -1,4 +1,4 @@
-//! Episodes of loss or marks: all of one window of data count as one, and cost one reduction of the window.
+//! Episodes of loss or marks: all losses and marks of one window of data count as one, and reduce the window once.
 //!
 //! ```text
 //!  quic   window │▔▔▔▔▔▔╲________________________/▔▔    the window falls at once: silence, then as before
@@ -14,11 +14,11 @@ use airpace_core::Bytes;
 use crate::controller::{Ack, Loss, Sent, SentPacket};
 use crate::scheme::{OptionSpec, Options, SchemeError};
 
-/// Who counts episodes, and how the window falls in one.
+/// How episodes are counted, and how the window falls in one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// The window falls at once. An episode ends with the first packet acknowledged that was sent in it; a lost
-    /// retransmission is a new packet like any other, and begins the next episode.
+    /// The window falls at once. An episode ends when a packet that was sent in it is acknowledged. A retransmission
+    /// is a new packet like any other: if it is lost, the next episode begins.
     ///
     /// Source: RFC 9002 §7.3.2; RFC 5681 §4.3 (the loss of a retransmission counts again)
     #[default]
@@ -31,17 +31,17 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The option of schemes that let users choose.
+    /// The option for schemes that let users choose.
     pub const OPTION: OptionSpec = OptionSpec {
         name: "recovery",
         default: "quic",
         summary: "quic: the window falls at once, a lost retransmission counts again; linux: falls along RFC 6937",
     };
 
-    /// What users chose.
+    /// The user's choice.
     ///
     /// # Errors
-    /// Neither `quic` nor `linux`.
+    /// The value is neither `quic` nor `linux`.
     pub fn of(options: &Options) -> Result<Kind, SchemeError> {
         match options.text(Kind::OPTION.name) {
             "quic" => Ok(Kind::Quic),
@@ -51,16 +51,16 @@ impl Kind {
     }
 }
 
-/// Runs of retransmissions that are told from what was sent for the first time between them.
+/// The number of separate runs of retransmissions. Packets sent for the first time lie between the runs.
 ///
-/// Chosen: a window that loses every other packet has one run; more are made by losses far apart.
+/// Chosen: a window that loses every other packet has one run; only losses far apart make more.
 const RUNS: usize = 64;
 
 /// Notices episodes.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
     kind: Kind,
-    /// Packets below this number were sent before the present or last episode was noticed.
+    /// Packets below this number were sent before the current or last episode was noticed.
     until: u64,
     active: bool,
     /// Bytes in flight when it was noticed.
@@ -71,10 +71,10 @@ pub struct Recovery {
     fall: Option<Fall>,
 }
 
-/// What a transport with a number for each packet does not tell: which packets carry again what was lost.
+/// Which packets carry lost data again. A transport that gives each packet its own number does not tell this.
 #[derive(Clone, Debug, Default)]
 struct Retransmissions {
-    /// Packets of the episode that are lost and not yet sent again; they come before anything new.
+    /// Lost packets of the episode that were not yet sent again. They are sent before anything new.
     owed: u64,
     /// First and last number of each run, by rising number.
     runs: VecDeque<(u64, u64)>,
@@ -86,22 +86,22 @@ struct Retransmissions {
 #[derive(Clone, Copy, Debug)]
 struct Fall {
     mss: Bytes,
-    /// Packets of the window before and after.
+    /// Packets of the window before and after the fall.
     prior: u64,
     target: u64,
-    /// Packets delivered and sent since.
+    /// Packets delivered and sent since the fall began.
     delivered: u64,
     sent: u64,
     window: Bytes,
 }
 
 impl Recovery {
-    /// Of this kind.
+    /// No episode has been noticed yet.
     pub fn new(kind: Kind) -> Recovery {
         Recovery { kind, ..Recovery::default() }
     }
 
-    /// Whether the losses begin an episode.
+    /// Whether these losses begin an episode.
     pub fn begins(&mut self, loss: &Loss<'_>) -> bool {
         if self.kind == Kind::Linux {
             self.again.owed += loss.packets.len() as u64;
@@ -131,7 +131,7 @@ impl Recovery {
         true
     }
 
-    /// The window that a reduction is a share of, where the controller's is `cwnd`.
+    /// The window of which a reduction takes a share; `cwnd` is the controller's window.
     ///
     /// Source: RFC 5681 §3.1 Eq. 4 (bytes in flight); Linux tcp_cong.c (the window)
     pub fn reduced_from(&self, prior_inflight: Bytes, cwnd: Bytes) -> Bytes {
@@ -148,7 +148,7 @@ impl Recovery {
         }
         let packets = |bytes: Bytes| (bytes.0 / mss.0).max(1);
         let (prior, target) = (packets(prior), packets(target));
-        // Whatever is in flight, the first of what was lost is sent again at once. Source: RFC 6937 §3
+        // However much is in flight, the first lost packet is sent again at once. Source: RFC 6937 §3
         let window = self.inflight + mss;
         self.fall = Some(Fall { mss, prior, target, delivered: 0, sent: 0, window });
     }
@@ -159,12 +159,12 @@ impl Recovery {
         self.fall.iter_mut().for_each(|fall| fall.sent += 1);
     }
 
-    /// Whether the window must still rest after this ACK.
+    /// Whether the window must not grow yet after this ACK.
     pub fn rests(&mut self, ack: &Ack<'_>) -> bool {
         let newest = ack.packets.last().map_or(0, |packet| packet.number);
         let over = match self.kind {
             Kind::Quic => newest >= self.until,
-            // Its last retransmission is the last of an episode to arrive.
+            // The last retransmission of an episode is the last to arrive.
             Kind::Linux => {
                 self.again.owed == 0 && newest >= self.again.last().unwrap_or(self.until.saturating_sub(1))
             }
@@ -180,7 +180,7 @@ impl Recovery {
         self.active
     }
 
-    /// All that was in flight is gone: nothing is left to recover.
+    /// All that was in flight is lost: there is nothing left to recover.
     pub fn collapse(&mut self, loss: &Loss<'_>) {
         self.until = loss.next_number;
         self.active = false;
@@ -188,12 +188,12 @@ impl Recovery {
         self.fall = None;
     }
 
-    /// Whether an episode is going on.
+    /// Whether an episode is in progress.
     pub fn is_active(&self) -> bool {
         self.active
     }
 
-    /// The window while it is on its way down, in place of the controller's.
+    /// The window to use instead of the controller's while it falls.
     pub fn window(&self) -> Option<Bytes> {
         self.fall.map(|fall| fall.window)
     }
@@ -210,7 +210,7 @@ impl Retransmissions {
             _ => self.runs.push_back((number, number)),
         }
         if self.runs.len() > RUNS {
-            // The two oldest become one.
+            // The two oldest runs become one.
             let oldest = self.runs.pop_front().map_or(number, |(first, _)| first);
             self.runs[0].0 = oldest;
         }
@@ -295,7 +295,7 @@ mod tests {
             })
         }
 
-        /// Whether the window still rests.
+        /// Whether the window must still not grow.
         fn acknowledge(&mut self, number: u64) -> bool {
             self.inflight -= 1;
             let inflight = Bytes(self.inflight * MSS.0);
@@ -319,7 +319,7 @@ mod tests {
             })
         }
 
-        /// Sends what the window of the fall allows.
+        /// Sends what the falling window allows.
         fn send(&mut self) -> u64 {
             let mut sent = 0;
             while self.recovery.window().is_some_and(|window| (self.inflight + 1) * MSS.0 <= window.0) {
@@ -352,12 +352,12 @@ mod tests {
             flow.acknowledge(number);
             sent.push(flow.send());
         }
-        assert_eq!(sent[0], 1, "what was lost is sent again at once");
-        assert!(sent.iter().all(|&burst| burst <= 1), "there is neither a burst nor a burst's pause");
-        assert_eq!(sent.iter().sum::<u64>(), 48, "one for two of 97");
-        assert_eq!(flow.inflight, 50, "which takes the window to where it is to be");
-        assert!(!flow.acknowledge(100), "with the retransmission everything has arrived");
-        assert_eq!(flow.recovery.window(), None, "and the window is the controller's again");
+        assert_eq!(sent[0], 1, "the lost packet is sent again at once");
+        assert!(sent.iter().all(|&burst| burst <= 1), "the sender makes no burst and no pause");
+        assert_eq!(sent.iter().sum::<u64>(), 48, "one packet is sent for every two of 97");
+        assert_eq!(flow.inflight, 50, "the window has reached its target");
+        assert!(!flow.acknowledge(100), "the retransmission was the last to arrive");
+        assert_eq!(flow.recovery.window(), None, "the controller's window is in use again");
     }
 
     #[test]
@@ -367,17 +367,17 @@ mod tests {
         flow.recovery.falls(Bytes(100 * MSS.0), Bytes(50 * MSS.0), MSS);
         for number in 80..100 {
             flow.acknowledge(number);
-            assert!(flow.send() <= 2, "two for one at most, as in slow start");
+            assert!(flow.send() <= 2, "at most two packets are sent for one, as in slow start");
         }
         assert_eq!(
             flow.inflight, 39,
-            "20 were left, 20 arrived, 39 could be sent: the first ACK was that of the loss"
+            "20 were left and 20 arrived; 39 could be sent, as the first ACK showed the loss"
         );
         for number in 100..120 {
             flow.acknowledge(number);
             flow.send();
         }
-        assert_eq!(flow.inflight, 50, "and no more than the target");
+        assert_eq!(flow.inflight, 50, "no more than the target is in flight");
     }
 
     #[test]
@@ -385,11 +385,11 @@ mod tests {
         for (kind, again) in [(Kind::Quic, true), (Kind::Linux, false)] {
             let mut flow = Flow::new(kind, 10);
             assert!(flow.lose(&[0, 1]));
-            assert!(!flow.lose(&[4]), "the same window");
+            assert!(!flow.lose(&[4]), "packet 4 was in the same window");
             (0..3).for_each(|_| flow.send_one());
-            assert_eq!(flow.lose(&[11]), again, "10 to 12 carry what 0, 1 and 4 carried");
+            assert_eq!(flow.lose(&[11]), again, "packets 10 to 12 carry what 0, 1 and 4 carried");
             (0..2).for_each(|_| flow.send_one());
-            assert!(flow.lose(&[14]), "after 13, which is for 11, something new was sent");
+            assert!(flow.lose(&[14]), "13 carries what 11 carried; 14 is new");
         }
     }
 
@@ -399,12 +399,12 @@ mod tests {
         flow.lose(&[0]);
         flow.send_one();
         flow.send_one();
-        assert!(flow.acknowledge(9), "10, which carries what 0 carried, is still under way");
+        assert!(flow.acknowledge(9), "packet 10, which carries what 0 carried, is still in flight");
         flow.lose(&[10]);
-        assert!(flow.acknowledge(11), "it was lost again");
+        assert!(flow.acknowledge(11), "packet 10 was lost again, so the episode goes on");
         flow.send_one();
         assert!(!flow.acknowledge(12));
-        assert!(!flow.lose(&[2]), "whatever is said later of packets before is of the same episode");
+        assert!(!flow.lose(&[2]), "later losses of earlier packets belong to the same episode");
     }
 
     #[test]
@@ -416,7 +416,7 @@ mod tests {
             flow.send_one();
         }
         assert!(flow.recovery.again.runs.len() <= RUNS);
-        assert!(flow.recovery.again.holds(1_000), "the oldest runs became one");
+        assert!(flow.recovery.again.holds(1_000), "the oldest runs were merged");
         assert!(flow.recovery.again.holds(1_798) && !flow.recovery.again.holds(1_799));
     }
 }

@@ -1,8 +1,8 @@
-//! A laboratory for controllers: flows over one bottleneck, told as conditions → run → check.
+//! A laboratory for controllers: flows over one bottleneck, written as conditions → run → check.
 //!
-//! A story needs it if it loses one packet, changes loss, delay, modem or application while a flow runs, looks into a
-//! flow more often than every 10 ms, acts on what it sees, or makes a flow's ends by hand. Any other story is better told
-//! over the simulator (`crates/sim/tests/`).
+//! A test needs it if it loses one packet, changes loss, delay, modem or application while a flow runs, reads the
+//! state of a flow more often than every 10 ms, reacts to that state, or makes a flow's ends by hand. Any other test
+//! belongs to the simulator (`crates/sim/tests/`).
 //!
 //! ```text
 //! Sender ── wire: rtt/2, random loss ──▶ drop-tail queue, rate(t) ──▶ Acker
@@ -40,21 +40,21 @@ use wired::Wired;
 /// Bytes of a full packet.
 pub const MSS: Bytes = Bytes(1500);
 
-/// The path, as it is when a plan begins.
+/// The path at the beginning of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
-    /// What the bottleneck carries.
+    /// The rate of the bottleneck.
     pub rate: Rate,
     /// Round-trip time of an empty path.
     pub rtt: Duration,
-    /// The queue holds so much.
+    /// The size of the queue.
     pub buffer: Bytes,
     /// Share of packets lost at random before the queue.
     pub loss: f64,
-    /// Whether the bottleneck is a cell of 100 PRBs of which the receivers see every subframe. Each flow is a
-    /// device of its own.
+    /// Whether the bottleneck is a cell of 100 PRBs. The receivers see every subframe of it. Each flow is a device of
+    /// its own.
     pub radio: bool,
-    /// Whether the bottleneck is the uplink of one device from which all flows leave, and what its modem says then.
+    /// Whether the bottleneck is the uplink of one device that all flows leave from, and what its modem then reports.
     pub uplink: Option<Modem>,
     /// Seed of all randomness.
     pub seed: u64,
@@ -75,16 +75,16 @@ impl Default for Conditions {
     }
 }
 
-/// What a flow got since the last look.
+/// What a flow got since the last [`Plan::seen`].
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// Bits delivered per second.
     pub throughput: Rate,
-    /// Of what the bottleneck could carry in all.
+    /// The throughput as a part of what the bottleneck could carry in all.
     pub utilization: f64,
     /// Time in the queue per delivered packet, without its own transmission.
     pub queueing_delay_mean_ms: f64,
-    /// Its 95th percentile.
+    /// The 95th percentile of that time.
     pub queueing_delay_p95_ms: f64,
     /// Packets lost per packet sent.
     pub loss_rate: f64,
@@ -96,12 +96,12 @@ pub struct Seen {
 pub struct Plan {
     conditions: Conditions,
     now: Time,
-    /// Present rate first, then the changes to come.
+    /// The current rate, then the changes to come.
     rates: VecDeque<(Time, Rate)>,
     events: BinaryHeap<Reverse<Scheduled>>,
     scheduled: u64,
     loss: Rng,
-    /// Packets that waited longer are marked, if they may be.
+    /// Packets that waited longer than this are marked, if their senders use marks.
     mark_above: Option<Duration>,
     /// A bottleneck in the wired part: behind an uplink, before a downlink.
     wired: Wired,
@@ -111,9 +111,9 @@ pub struct Plan {
     flows: Vec<Flow>,
     queue: VecDeque<InQueue>,
     queued: Bytes,
-    /// Departure of the packet at the head of the queue; its event carries the same count.
+    /// The number of the departure of the packet at the head of the queue. Its event carries the same number.
     departure: Option<u64>,
-    /// Up to when the transmission of the packet at the head is counted in `served_bits`.
+    /// The time up to which the transmission of the packet at the head is counted in `served_bits`.
     served_until: Time,
     mark: Time,
     /// Bits that the bottleneck could have carried since `mark`.
@@ -122,12 +122,12 @@ pub struct Plan {
 }
 
 struct Flow {
-    /// What its controller works from, and its receiver half.
+    /// What its controller uses, and what its receiver half uses.
     sees: [Sees; 2],
     sender: Sender,
     acker: Acker,
     wake: Option<Time>,
-    /// When the acker is woken.
+    /// When the acker's next timer is.
     acker_wake: Option<Time>,
     lose_next: bool,
     on_wire: Bytes,
@@ -135,9 +135,9 @@ struct Flow {
     delivered: Bytes,
     sent: u64,
     dropped: u64,
-    /// Bits served in the present subframe.
+    /// Bits served in the current subframe.
     served_bits: f64,
-    /// Whose flow it is on its device.
+    /// The application of the flow on its device.
     app: u32,
 }
 
@@ -198,18 +198,18 @@ impl Plan {
         plan
     }
 
-    /// Starts a bulk flow now; its index.
+    /// Starts a bulk flow now. Returns its index.
     pub fn start(&mut self, scheme: &str) -> usize {
         self.start_with(scheme, Backlog::Unlimited)
     }
 
-    /// Starts a flow that has only so much to send; [`Sender::offer`] by way of [`Plan::offer`] gives it more.
+    /// Starts a flow that has only `backlog` to send. [`Plan::offer`] gives it more by [`Sender::offer`].
     pub fn start_with(&mut self, scheme: &str, backlog: Backlog) -> usize {
         let spec = SchemeSpec::parse(scheme).unwrap();
         self.start_ends(|setup| spec.build(setup).unwrap(), backlog)
     }
 
-    /// Starts a flow whose ends are made by hand; its index.
+    /// Starts a flow whose ends are made by hand. Returns its index.
     pub fn start_ends(&mut self, build: impl FnOnce(&Setup) -> Ends, backlog: Backlog) -> usize {
         let index = self.flows.len();
         let rng = Streams::new(self.conditions.seed).stream(&format!("flow.{index}"));
@@ -251,9 +251,9 @@ impl Plan {
         self.flows[flow].sender.close();
     }
 
-    /// From `time` (not in the past, nor before the last such call) the bottleneck carries `rate`; zero is an outage.
+    /// The bottleneck carries `rate` from `time` on; zero is an outage. Times must not be past and must not fall.
     pub fn rate_from(&mut self, time: Time, rate: Rate) {
-        assert!(time >= self.now && time >= self.rates.back().unwrap().0, "the future comes in order");
+        assert!(time >= self.now && time >= self.rates.back().unwrap().0, "changes come in order");
         self.rates.push_back((time, rate));
         self.schedule(time, What::Rate);
     }
@@ -263,27 +263,27 @@ impl Plan {
         self.conditions.loss = loss;
     }
 
-    /// From now on the queue marks packets that waited longer than `delay`, if their senders understand marks.
+    /// From now on, the queue marks packets that waited longer than `delay`, if their senders use marks.
     pub fn mark_above(&mut self, delay: Duration) {
         self.mark_above = Some(delay);
     }
 
-    /// The route changes: round-trip time of an empty path for what is sent, and for what is delivered, from now on.
+    /// The route changes: the round-trip time of an empty path, for packets sent or delivered from now on.
     pub fn set_rtt(&mut self, rtt: Duration) {
         self.conditions.rtt = rtt;
     }
 
-    /// What the wired part of the path carries to packets that come to it from now on; `None` for all.
+    /// The rate of the path's wired part for packets that reach it from now on; `None` for no limit.
     pub fn set_wired(&mut self, rate: Option<Rate>) {
         self.wired.rate = rate;
     }
 
-    /// From now on the uplink's modem says this, or nothing.
+    /// From now on, the uplink's modem reports this; `None` for nothing.
     pub fn set_modem(&mut self, modem: Option<Modem>) {
         self.modem = modem;
     }
 
-    /// The application on the device whose flow `flow` is; each flow has its own at first.
+    /// Sets the application of `flow` on the device. At first, each flow has its own application.
     pub fn set_app(&mut self, flow: usize, app: u32) {
         self.flows[flow].app = app;
     }
@@ -293,7 +293,7 @@ impl Plan {
         self.flows[flow].lose_next = true;
     }
 
-    /// The present.
+    /// The current time.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -312,7 +312,7 @@ impl Plan {
         self.now = end;
     }
 
-    /// What `flow` got since the last look, which may be of another flow at the same instant.
+    /// What `flow` got since the last call. The last call may have been for another flow at the same instant.
     pub fn seen(&mut self, flow: usize) -> Seen {
         self.count_capacity();
         let span = (self.now - self.mark).as_secs_f64();
@@ -333,7 +333,7 @@ impl Plan {
         }
     }
 
-    /// Begins a new look at all flows.
+    /// Starts to count again for all flows.
     pub fn forget(&mut self) {
         self.count_capacity();
         self.mark = self.now;
@@ -351,7 +351,7 @@ impl Plan {
         &self.flows[flow].sender
     }
 
-    /// What the controller of `flow` asks for.
+    /// The control of `flow`'s controller.
     pub fn control(&self, flow: usize) -> Control {
         self.flows[flow].sender.control()
     }
@@ -361,7 +361,7 @@ impl Plan {
         self.control(flow).cwnd.0 as f64 / MSS.0 as f64
     }
 
-    /// The inside of `flow`'s scheme, both halves.
+    /// The internals of `flow`'s scheme, of both halves.
     pub fn inspect(&self, flow: usize) -> Inspect {
         let mut inspect = Inspect::default();
         self.flows[flow].sender.inspect(&mut inspect);
@@ -387,10 +387,10 @@ impl Plan {
             What::Depart if self.departure == Some(next.order) => self.depart(),
             What::Depart => {}
             What::Ack(flow, frame) => {
-                self.flows[flow].sender.on_ack(self.now, &frame).expect("the path makes up no ACKs");
+                self.flows[flow].sender.on_ack(self.now, &frame).expect("the path only delivers real ACKs");
                 self.drain(flow);
             }
-            // A wake-up that an earlier one replaced is no longer meant.
+            // A wake-up that was replaced by an earlier one is ignored.
             What::Wake(flow) if self.flows[flow].wake == Some(self.now) => {
                 self.flows[flow].wake = None;
                 self.flows[flow].sender.on_timeout(self.now);
@@ -406,7 +406,7 @@ impl Plan {
                 self.count_capacity();
                 self.count_served();
                 self.rates.pop_front();
-                // The packet at the head starts again at the new rate.
+                // The transmission of the packet at the head starts again at the new rate.
                 self.departure = None;
                 self.serve();
             }
@@ -466,7 +466,7 @@ impl Plan {
         self.serve();
     }
 
-    /// Begins to transmit the packet at the head, if nothing is being transmitted.
+    /// Begins to transmit the packet at the head, if no packet is being transmitted.
     fn serve(&mut self) {
         let rate = self.rates[0].1;
         let Some(head) = self.queue.front() else { return };
@@ -528,7 +528,7 @@ impl Plan {
         }
     }
 
-    /// Every millisecond: the truth for those who may know it, and the radio of the subframe that ends.
+    /// Runs every millisecond: the truth for schemes that may use it, and the radio of the subframe that ends.
     fn subframe(&mut self) {
         let active = self.flows.iter().filter(|flow| flow.sender.next().is_some()).count().max(1) as f64;
         let forward_delay = self.conditions.rtt / 2;
@@ -555,7 +555,7 @@ impl Plan {
         }
         match self.modem.filter(|_| self.now > Time::ZERO) {
             Some(modem) => self.report_uplink(modem),
-            // Nobody hears what is granted while the modem is silent.
+            // While the modem is silent, its grants are reported to no sender.
             None if !self.conditions.radio => self.flows.iter_mut().for_each(|flow| flow.served_bits = 0.0),
             None => {}
         }

@@ -1,4 +1,4 @@
-//! What the radios say: a cell's control channel to receivers, a modem to the senders on its device.
+//! What the radios report: a cell's control channel to the receivers, a modem to the senders on its device.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -9,19 +9,19 @@ use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnt
 
 use super::Plan;
 
-/// PRB pairs of the carrier that the bottleneck pretends to be.
+/// PRB pairs of the carrier that the bottleneck simulates.
 const PRBS: u16 = 100;
 
-/// What the modem of an uplink's device says.
+/// What the modem of an uplink's device reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modem {
-    /// All that the cell could have granted, whatever was asked for: a recording of a saturated link.
+    /// All that the cell could have granted, whatever was requested: a recording of a saturated link.
     Saturated,
-    /// What was granted; a cell grants what is asked for, up to what it has.
+    /// What was granted. A cell grants what is requested, up to its capacity.
     Granted,
 }
 
-/// What the device knows flow `index` by; all are TCP but every third.
+/// The key of flow `index` on the device. Every third flow is UDP, the others are TCP.
 pub fn key(index: usize) -> FlowKey {
     let address = |last, port| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port);
     let protocol = if index % 3 == 2 { Protocol::Udp } else { Protocol::Tcp };
@@ -29,13 +29,13 @@ pub fn key(index: usize) -> FlowKey {
 }
 
 impl Plan {
-    /// Tells every sender what the one device's modem and registry know of the subframe that ends now.
+    /// Reports to every sender what the device's modem and registry know about the subframe that ends now.
     pub fn report_uplink(&mut self, modem: Modem) {
         self.count_served();
         let subframe_bits = self.rates[0].1.as_bps() as f64 * 1e-3;
         let served: f64 = self.flows.iter_mut().map(|flow| std::mem::take(&mut flow.served_bits)).sum();
         let rnti = Rnti(0x100);
-        // The finer, the less padding; a modem knows bits and not only PRBs.
+        // Smaller units need less padding. A modem knows bits and not only PRBs.
         let grant = Dci {
             rnti,
             direction: Direction::Uplink,
@@ -76,7 +76,7 @@ impl Plan {
         }
     }
 
-    /// Tells every receiver the grants of the subframe that ends now.
+    /// Reports to every receiver the grants of the subframe that ends now.
     pub fn report_radio(&mut self) {
         self.count_served();
         let bits_per_prb = self.rates[0].1.as_bps() as f64 * 1e-3 / f64::from(PRBS);
@@ -91,7 +91,7 @@ impl Plan {
                     rnti: Rnti(0x100 + index as u16),
                     prbs: PrbSet::run(start, prbs),
                     mcs: [Some(20), None],
-                    // What does not fill its last PRB is padded, as in a cell.
+                    // A PRB that is not full is padded, as in a cell.
                     tbs: [Bits((f64::from(prbs) * bits_per_prb) as u64), Bits::ZERO],
                     layers: 1,
                     ..Dci::default()

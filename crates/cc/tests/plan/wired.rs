@@ -1,4 +1,4 @@
-//! A second queue on the path: drop-tail, at a rate that may change.
+//! A second queue on the path. It is drop-tail, and its rate may change.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use airpace_core::{Bytes, Rate, Time};
 
 use super::InQueue;
 
-/// The wired part of a path; carries everything at once while it has no rate.
+/// The wired part of a path. Without a rate, it carries everything at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wired {
     pub rate: Option<Rate>,
@@ -14,7 +14,7 @@ pub struct Wired {
 }
 
 impl Wired {
-    /// How long `packet`, which comes at `now`, stays if it `crosses`; `None` if the queue of `buffer` is full.
+    /// How long `packet` stays if it `crosses`, when it comes at `now`. `None` if the queue of `buffer` is full.
     pub fn wait(&mut self, now: Time, packet: &InQueue, buffer: Bytes, crosses: bool) -> Option<Duration> {
         let Some(rate) = self.rate.filter(|_| crosses) else { return Some(Duration::ZERO) };
         let start = self.busy_until.max(now);

@@ -1,10 +1,10 @@
-//! Delay profiles: by how many paths a signal arrives, how late, and how strong.
+//! Delay profiles: the paths by which a signal arrives, with their delays and powers.
 
 use serde::{Deserialize, Serialize};
 
-/// The multipath delay profiles of LTE's conformance tests, and [`DelayProfile::Flat`] for none of them.
+/// The multipath delay profiles of LTE's conformance tests, and [`DelayProfile::Flat`] for a signal with one path.
 ///
-/// As a word of a configuration (serde) they are `none`, `epa`, `eva` and `etu`; [`DelayProfile::name`] calls the first
+/// In a configuration (serde), their names are `none`, `epa`, `eva` and `etu`. [`DelayProfile::name`] calls the first
 /// one `flat`.
 ///
 /// Source: TS 36.101 Annex B.2.1 Table B.2.1-2 … B.2.1-4 (TS 36.104 Annex B.2 has the same)
@@ -28,7 +28,7 @@ impl DelayProfile {
     pub const ALL: [DelayProfile; 4] =
         [DelayProfile::Flat, DelayProfile::Epa, DelayProfile::Eva, DelayProfile::Etu];
 
-    /// Its name, in small letters.
+    /// Its name, in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             DelayProfile::Flat => "flat",

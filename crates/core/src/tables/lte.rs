@@ -1,6 +1,6 @@
 //! LTE numbers of TS 36.213: how a grant becomes bits, and how many resource elements it has for them.
 //!
-//! Every look-up is a read of a constant table: a cell makes a million a second.
+//! Every look-up reads a constant table, as a cell makes a million look-ups a second.
 
 mod tbs;
 
@@ -22,7 +22,7 @@ pub const MAX_CODE_RATE: f64 = 0.930;
 /// Source: TS 36.212 §5.1.2
 const MAX_CODE_BLOCK_BITS: u64 = 6144;
 
-/// Bits of the CRC of a transport block, and of each code block where there are several.
+/// Bits of the CRC of a transport block, and of each code block if there are several.
 ///
 /// Source: TS 36.212 §5.1.1
 const CRC_BITS: u64 = 24;
@@ -43,7 +43,7 @@ pub fn tbs(i_tbs: u8, n_prb: u16, layers: u8) -> Option<Bits> {
     sizes.get(usize::from(i_tbs))?.get(column).map(|&bits| Bits(u64::from(bits)))
 }
 
-/// Bits of a transport block that DCI format 1C grants by TBS index `i_tbs` (0…31), whatever its PRBs: paging,
+/// Bits of a transport block that DCI format 1C grants by TBS index `i_tbs` (0…31), for any PRBs: paging,
 /// random-access responses and system information.
 ///
 /// Source: TS 36.213 §7.1.7.2.3 Table 7.1.7.2.3-1
@@ -66,7 +66,7 @@ pub enum McsTable {
 pub struct Mcs {
     /// Modulation.
     pub modulation: Modulation,
-    /// TBS index; `None` on a reserved row, which retransmits a block of the size granted before.
+    /// TBS index; `None` on a reserved row. Such a row retransmits a block that has the size granted before.
     pub i_tbs: Option<u8>,
 }
 
@@ -126,7 +126,7 @@ impl McsTable {
 /// One row of the uplink MCS table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UplinkMcs {
-    /// Modulation and TBS index; `None` where the row retransmits a block granted before.
+    /// Modulation and TBS index; `None` if the row retransmits a block granted before.
     pub initial: Option<(Modulation, u8)>,
     /// Redundancy version.
     pub rv: u8,
@@ -146,14 +146,14 @@ pub fn uplink_mcs(index: u8) -> Option<UplinkMcs> {
     Some(UplinkMcs { initial, rv: index.saturating_sub(28) })
 }
 
-/// Resource elements of a PRB pair that carry the uplink shared channel: 12 symbols of 14, the others hold reference
-/// signals. Normal cyclic prefix, no sounding in the subframe.
+/// Resource elements of a PRB pair that carry the uplink shared channel: 12 of 14 symbols, as the others hold
+/// reference signals. The cyclic prefix is normal, and there is no sounding in the subframe.
 ///
 /// Source: TS 36.211 §5.2 and §5.5.2.1
 pub const PUSCH_RES_PER_PRB: u32 = 144;
 
-/// The largest number of PRB pairs, at most `limit` (up to 110), that an uplink grant may have: a product of twos,
-/// threes and fives, for the transform of the device's transmitter; 0 if `limit` is.
+/// The largest number of PRB pairs, at most `limit` (up to 110), that an uplink grant may have. It is a product of
+/// twos, threes and fives, for the transform of the device's transmitter; 0 if `limit` is 0.
 ///
 /// Source: TS 36.211 §5.3.3
 pub const fn pusch_size_within(limit: u16) -> u16 {
@@ -200,14 +200,15 @@ pub const fn rbg_size(carrier_prbs: u16) -> u16 {
     }
 }
 
-/// Resource block groups of a carrier; the last is smaller where the group size does not divide the carrier.
+/// Resource block groups of a carrier. The last one is smaller if the group size does not divide the carrier.
 ///
 /// Source: TS 36.213 §7.1.6.1
 pub const fn rbg_count(carrier_prbs: u16) -> u16 {
     carrier_prbs.div_ceil(rbg_size(carrier_prbs))
 }
 
-/// The PRB pairs of resource block group `index`: the first of them, and how many there are. None beyond the last group.
+/// The PRB pairs of resource block group `index`: the first of them, and how many there are. Beyond the last group
+/// there are none.
 pub const fn rbg(carrier_prbs: u16, index: u16) -> (u16, u16) {
     let size = rbg_size(carrier_prbs);
     let start = if index < rbg_count(carrier_prbs) { index * size } else { carrier_prbs };
@@ -215,9 +216,9 @@ pub const fn rbg(carrier_prbs: u16, index: u16) -> (u16, u16) {
     (start, if left < size { left } else { size })
 }
 
-/// Resource elements of a PRB pair that carry the downlink shared channel: 168 less the control region and the
-/// cell-specific reference signals of `crs_ports` (1, 2 or 4) antenna ports outside of it. Normal cyclic prefix;
-/// what broadcast and synchronisation take in the six middle pairs is not deducted.
+/// Resource elements of a PRB pair that carry the downlink shared channel: 168 minus the control region, and minus
+/// the cell-specific reference signals of `crs_ports` (1, 2 or 4) antenna ports outside of it. The cyclic prefix is
+/// normal. What broadcast and synchronisation take in the six middle pairs is not subtracted.
 ///
 /// `cfi` is 1…3; the region is one symbol longer on carriers of at most 10 PRB pairs.
 ///
@@ -227,14 +228,14 @@ pub const fn pdsch_res_per_prb(cfi: u8, crs_ports: u8, carrier_prbs: u16) -> u32
     let reference = match (crs_ports, control_symbols) {
         (..=1, _) => 6,
         (2, _) => 12,
-        // The ports 2 and 3 have a symbol of their own, the second, which a longer control region covers.
+        // Ports 2 and 3 have their own symbol, the second, which a longer control region covers.
         (_, ..=1) => 20,
         (_, _) => 16,
     };
     168 - 12 * control_symbols - reference
 }
 
-/// Code blocks that a transport block is cut into.
+/// The number of code blocks of a transport block.
 ///
 /// Source: TS 36.212 §5.1.2
 pub const fn code_blocks(tbs: Bits) -> u64 {
@@ -250,8 +251,8 @@ pub const fn coded_bits(tbs: Bits) -> Bits {
     Bits(tbs.0 + CRC_BITS + if blocks > 1 { CRC_BITS * blocks } else { 0 })
 }
 
-/// Effective code rate of a transport block on `res` resource elements, counted over all layers of its codeword;
-/// infinite on none.
+/// Effective code rate of a transport block on `res` resource elements, counted over all layers of its codeword. It
+/// is infinite if `res` is zero.
 ///
 /// Source: TS 36.213 §7.1.7
 pub fn code_rate(tbs: Bits, modulation: Modulation, res: u64) -> f64 {
@@ -344,7 +345,7 @@ mod tests {
         let pairs = &tbs::TRANSLATION;
         assert!(pairs.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1));
         assert!(pairs.iter().all(|&(one, two)| two % 8 == 0 && two.abs_diff(2 * one) <= one / 25));
-        // Filler bits never occur: a block's code blocks are all of one size that is a whole number of bytes.
+        // Filler bits never occur: all code blocks of a block have one size, which is a whole number of bytes.
         assert!(pairs.iter().all(|&(_, two)| {
             let tbs = Bits(u64::from(two));
             coded_bits(tbs).0.is_multiple_of(8 * code_blocks(tbs))
@@ -366,7 +367,7 @@ mod tests {
         for prbs in BANDWIDTH_PRBS {
             let end = (0..rbg_count(prbs)).fold(0, |end, index| {
                 let (start, len) = rbg(prbs, index);
-                assert!(start == end && len > 0, "one after the other");
+                assert!(start == end && len > 0, "the groups follow each other");
                 start + len
             });
             assert_eq!(end, prbs);
@@ -375,7 +376,7 @@ mod tests {
         assert_eq!(
             [rbg(25, 12), rbg(50, 16), rbg(75, 18)],
             [(24, 1), (48, 2), (72, 3)],
-            "the last is smaller"
+            "the last group is smaller"
         );
     }
 
@@ -413,7 +414,7 @@ mod tests {
         let cap = |table: McsTable, cfi| table.highest_mcs(31, 100, pdsch_res_per_prb(cfi, 2, 100));
         assert_eq!([1, 2, 3].map(|cfi| cap(McsTable::Qam64, cfi)), [28, 27, 27]);
         assert_eq!([1, 2, 3].map(|cfi| cap(McsTable::Qam256, cfi)), [27, 26, 26]);
-        assert_eq!(McsTable::Qam64.highest_mcs(5, 100, 144), 5, "never above what was asked for");
+        assert_eq!(McsTable::Qam64.highest_mcs(5, 100, 144), 5, "the MCS is never above the limit");
         for (n_prb, res) in (1..=110).flat_map(|n| [108, 116, 150].map(|res| (n, res))) {
             let mcs = McsTable::Qam64.highest_mcs(28, n_prb, res);
             let row = McsTable::Qam64.mcs(mcs).unwrap();

@@ -3,7 +3,7 @@
 use super::{CodeRate, Cqi, Modulation, cqi_row, modulation};
 use crate::units::Bits;
 
-/// Most resource elements of one PRB that count towards a block's size.
+/// The most resource elements of one PRB that count for a block's size.
 ///
 /// Source: TS 38.214 §5.1.3.2
 const MAX_RES_PER_PRB: u32 = 156;
@@ -15,14 +15,14 @@ pub struct Allocation {
     pub n_prb: u16,
     /// OFDM symbols, 1…14.
     pub symbols: u8,
-    /// Resource elements per PRB of demodulation reference signals, their groups without data included.
+    /// Resource elements per PRB of demodulation reference signals, including their groups without data.
     pub dmrs_res_per_prb: u16,
     /// Further overhead per PRB in resource elements: 0, 6, 12 or 18 (`xOverhead`).
     pub overhead_res_per_prb: u16,
 }
 
 impl Allocation {
-    /// Resource elements that count towards the block's size.
+    /// Resource elements that count for the block's size.
     ///
     /// Source: TS 38.214 §5.1.3.2 step 1
     pub fn res(&self) -> u32 {
@@ -32,10 +32,11 @@ impl Allocation {
     }
 }
 
-/// Bits of a transport block on `res` resource elements ([`Allocation::res`]) and `layers` spatial layers; zero
-/// without resource elements.
+/// Bits of a transport block on `res` resource elements ([`Allocation::res`]) and `layers` spatial layers. Zero if
+/// `res` is zero.
 ///
-/// Exact: the number of information bits is a fraction, and rounding it too early changes some sizes.
+/// The computation is exact: the number of information bits is a fraction, and rounding it too early would change
+/// some sizes.
 ///
 /// Source: TS 38.214 §5.1.3.2 steps 2 to 4
 pub fn tbs(res: u32, modulation: Modulation, rate: CodeRate, layers: u8) -> Bits {
@@ -50,7 +51,7 @@ pub fn tbs(res: u32, modulation: Modulation, rate: CodeRate, layers: u8) -> Bits
     if information <= 3824 * 2048 { small_block(information) } else { large_block(information, rate) }
 }
 
-/// Step 3: quantised down to a multiple of 2ⁿ, then up to the next size of the table.
+/// Step 3: rounded down to a multiple of 2ⁿ, then up to the next size of the table.
 fn small_block(information: u64) -> Bits {
     let n = (information.ilog2().saturating_sub(11)).saturating_sub(6).max(3);
     let quantised = ((information >> (11 + n)) << n).max(24);
@@ -58,7 +59,7 @@ fn small_block(information: u64) -> Bits {
     Bits(u64::from(SMALL_BLOCKS[at]))
 }
 
-/// Step 4: quantised to the nearest multiple of 2ⁿ, then up to code blocks of equal size.
+/// Step 4: rounded to the nearest multiple of 2ⁿ, then up to code blocks of equal size.
 fn large_block(information: u64, rate: CodeRate) -> Bits {
     let information = information - 24 * 2048;
     let n = information.ilog2() - 11 - 5;
@@ -91,7 +92,7 @@ pub enum McsTable {
 pub struct Mcs {
     /// Modulation.
     pub modulation: Modulation,
-    /// Target code rate; `None` on a reserved row, which retransmits a block of the size granted before.
+    /// Target code rate; `None` on a reserved row. Such a row retransmits a block that has the size granted before.
     pub rate: Option<CodeRate>,
 }
 

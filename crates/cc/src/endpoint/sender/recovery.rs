@@ -1,4 +1,4 @@
-//! Losses and silences: what counts as lost, and when the sender asks or gives up.
+//! Losses and silence: which packets count as lost, when the sender sends a probe, and when it counts all as lost.
 
 use std::time::Duration;
 
@@ -11,26 +11,27 @@ use crate::delivery_rate::DeliveryRate;
 use crate::endpoint::sent::Entry;
 use crate::endpoint::{Backlog, RttEstimator, Settled};
 
-/// Probe timeouts after which a silence means that all is lost.
+/// After this many probe timeouts of silence, all packets count as lost.
 ///
 /// Source: RFC 9002 §7.6.1 (`kPersistentCongestionThreshold`)
 const PERSISTENT_PROBES: u32 = 3;
 
-/// The least silence after which all that is outstanding counts as lost though no ACK proves it.
+/// The least silence after which all outstanding packets count as lost although no ACK proves it.
 ///
 /// Source: RFC 6298 §2.4
 ///
-/// Differs: RFC 9002 waits for an ACK however long that takes; a rate-based sender would go on sending into the void.
+/// Differs: RFC 9002 waits for an ACK without limit. A rate-based sender would go on sending although nothing
+/// arrives.
 const LEAST_SILENCE: Duration = Duration::from_secs(1);
 
-/// How long to wait for news.
+/// How long to wait without an ACK.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeouts {
     /// Until a probe is sent, without back-off.
     pub(super) probe: Duration,
     /// Until losses count as persistent congestion.
     pub(super) persistent: Duration,
-    /// Until silence means that all is lost.
+    /// Until silence means that all packets are lost.
     pub(super) silence: Duration,
 }
 
@@ -43,7 +44,7 @@ impl Timeouts {
 }
 
 impl Sender {
-    /// Collects what ACKs and time show to be lost in `self.lost`; their bytes.
+    /// Collects the packets that ACKs and time show to be lost in `self.lost`. Returns their bytes.
     pub(super) fn detect_losses(&mut self, now: Time) -> Bytes {
         let Some(largest_acked) = self.largest_acked else { return Bytes::ZERO };
         let mut bytes = Bytes::ZERO;
@@ -56,7 +57,7 @@ impl Sender {
         bytes
     }
 
-    /// Collects all that is outstanding in `self.lost`; their bytes.
+    /// Collects all outstanding packets in `self.lost`. Returns their bytes.
     pub(super) fn lose_everything(&mut self) -> Bytes {
         let mut bytes = Bytes::ZERO;
         self.lost.clear();
@@ -77,7 +78,7 @@ impl Sender {
         self.report(now, prior_inflight, bytes, cause)
     }
 
-    /// Tells the controller of `self.lost`.
+    /// Reports `self.lost` to the controller.
     pub(super) fn report(
         &mut self,
         now: Time,
@@ -103,8 +104,8 @@ impl Sender {
         Some(Lost { time: now, flow: self.config.flow, packets: self.lost.len() as u64, bytes: lost })
     }
 
-    /// Whether a run of lost packets without an acknowledged one among them is long enough to be persistent
-    /// congestion, all of it sent after the first RTT sample.
+    /// Whether the losses are persistent congestion: a long enough run of lost packets without an acknowledged one
+    /// among them, all sent after the first RTT sample.
     ///
     /// Source: RFC 9002 §7.6.2
     fn is_persistent(&self) -> bool {
@@ -121,7 +122,7 @@ impl Sender {
         })
     }
 
-    /// When a probe is sent to provoke an ACK; never while a loss is about to be declared by time.
+    /// When a probe is sent to provoke an ACK. `None` while a timer for a loss is running.
     ///
     /// Source: RFC 9002 §6.2.1
     pub(super) fn probe_deadline(&self) -> Option<Time> {
@@ -133,14 +134,14 @@ impl Sender {
         is_armed.then(|| self.last_sent + backed_off)
     }
 
-    /// When silence means that all that is outstanding is lost.
+    /// When silence means that all outstanding packets are lost.
     pub(super) fn silence_deadline(&self) -> Option<Time> {
         let is_armed = self.inflight > Bytes::ZERO;
         is_armed.then(|| self.silent_since + self.timeouts.silence)
     }
 }
 
-/// Books one packet as lost: out of flight, and to be sent again.
+/// Counts one packet as lost: it is no longer in flight, and its bytes must be sent again.
 fn lose(
     number: u64,
     entry: &Entry,

@@ -1,4 +1,4 @@
-//! Stories of a sender whose driver carries bytes: what it is told by number, and what an outbox makes of it.
+//! Tests of a sender whose driver carries bytes: what it reports by number, and what an outbox does with it.
 
 use super::*;
 
@@ -19,7 +19,7 @@ impl Story {
         std::iter::from_fn(|| self.sender.poll_settled()).collect()
     }
 
-    /// Sends packets of these sizes, and says that so much comes after the last.
+    /// Sends packets of these sizes, with `rest` bytes of backlog after the last one.
     fn send_sizes(&mut self, now: Time, sizes: &[u64], rest: u64) -> Vec<Transmit> {
         let after = |place: usize| sizes[place + 1..].iter().sum::<u64>() + rest;
         let mut sent = vec![];
@@ -37,9 +37,9 @@ fn every_number_is_told_delivered_or_lost_in_rising_order() {
     story.send_sizes(ms(0), &[1500; 7], 0);
     story.ack(ms(40), &[(4, 5), (1, 1)]);
     let expected = [delivered(1), delivered(4), delivered(5), lost(0), lost(2)];
-    assert_eq!(story.settled(), expected, "three later packets make a loss; 3 and 6 may still come");
+    assert_eq!(story.settled(), expected, "a packet is lost after three later ones; 3 and 6 may still come");
     story.ack(ms(41), &[(3, 5), (1, 1)]);
-    assert_eq!(story.settled(), [delivered(3)], "what was told is not told again");
+    assert_eq!(story.settled(), [delivered(3)], "what was reported is not reported again");
     assert_eq!(story.sender.remembered_from(), 0, "a late ACK may still show the loss of 0 to be spurious");
 }
 
@@ -50,7 +50,7 @@ fn what_is_not_drained_at_once_is_not_forgotten() {
     story.ack(ms(40), &[(0, 0)]);
     story.ack(ms(41), &[(0, 2)]);
     assert_eq!(story.settled(), [delivered(0), delivered(1), delivered(2)]);
-    assert_eq!(story.sender.remembered_from(), 3, "all is settled");
+    assert_eq!(story.sender.remembered_from(), 3, "all packets are settled");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_spurious_loss_is_told_lost_and_later_delivered() {
     story.ack(ms(41), &[(0, 4)]);
     assert_eq!(story.settled(), [Settled::Delivered { number: 0, declared_lost: true }]);
     story.ack(ms(42), &[(0, 4)]);
-    assert_eq!(story.settled(), [], "once");
+    assert_eq!(story.settled(), [], "it is reported only once");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn silence_tells_that_all_is_lost_and_a_number_may_be_forgotten_when_no_ack_coun
     story.send_sizes(ms(0), &[1500; 2], 0);
     let mut now = ms(0);
     while story.sender.inflight() > Bytes::ZERO {
-        now = story.sender.next().expect("it waits for something");
+        now = story.sender.next().expect("a sender with packets in flight has a timer");
         story.sender.on_timeout(now);
     }
     assert_eq!(story.settled(), [lost(0), lost(1)]);
@@ -81,7 +81,7 @@ fn silence_tells_that_all_is_lost_and_a_number_may_be_forgotten_when_no_ack_coun
     story.ack(late + Duration::from_millis(40), &[(2, 2)]);
     assert_eq!((story.settled(), story.sender.remembered_from()), (vec![delivered(2)], 3));
     story.ack(late + Duration::from_millis(50), &[(0, 2)]);
-    assert_eq!(story.settled(), [], "three seconds later nobody knows what 0 was");
+    assert_eq!(story.settled(), [], "after three seconds, packet 0 is forgotten");
 }
 
 #[test]
@@ -91,11 +91,11 @@ fn the_driver_says_how_large_the_next_packet_is_and_whether_it_is_the_last() {
     story.sender.set_backlog(waiting(400, 2_000));
     let sizes: Vec<Bytes> =
         std::iter::from_fn(|| story.sender.poll_transmit(ms(0))).map(|transmit| transmit.bytes).collect();
-    assert_eq!(sizes, [Bytes(400)], "the size of the one after it was not said");
+    assert_eq!(sizes, [Bytes(400)], "the driver did not give the size of the second packet");
     assert_eq!(story.sender.backlog(), waiting(0, 2_000));
     story.sender.set_backlog(waiting(2_000, 0));
     assert_eq!(story.sender.poll_transmit(ms(0)).map(|transmit| transmit.bytes), Some(MSS));
-    assert_eq!(story.sender.backlog(), waiting(0, 500), "what did not fit comes after it");
+    assert_eq!(story.sender.backlog(), waiting(0, 500), "the bytes that did not fit come after the packet");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_sender_that_is_told_of_real_bytes_books_no_loss_by_itself() {
     story.send_sizes(ms(0), &[1500; 5], 0);
     story.ack(ms(40), &[(1, 4)]);
     assert_eq!(story.sender.backlog(), Backlog::NOTHING_CARRIED);
-    assert_eq!(story.send(ms(40)), [] as [u64; 0], "what to do about 0 is the driver's business");
+    assert_eq!(story.send(ms(40)), [] as [u64; 0], "the driver decides what to do about packet 0");
 }
 
 #[test]
@@ -129,14 +129,14 @@ fn a_driver_that_only_counts_is_told_nothing_by_number() {
     }
 }
 
-/// Sends what `outbox` has; numbers and the offsets that they carry.
+/// Sends what `outbox` has. Returns the numbers of the packets and the offsets that they carry.
 fn send(outbox: &mut Outbox, story: &mut Story, now: Time) -> Vec<(u64, std::ops::Range<u64>)> {
     std::iter::from_fn(|| outbox.poll_transmit(&mut story.sender, now))
         .map(|(transmit, range)| (transmit.number, range))
         .collect()
 }
 
-/// An outbox of so many bytes whose packets have no overhead.
+/// An outbox for `most` bytes whose packets have no overhead.
 fn outbox(most: u64) -> Outbox {
     Outbox::new(Bytes(most), Bytes::ZERO)
 }
@@ -188,12 +188,12 @@ fn bytes_of_a_spurious_loss_that_have_left_again_cost_no_other_byte_its_place() 
     let _ = outbox.hand_over(Bytes(7_500));
     let more: Vec<_> =
         (7_500..13_500).step_by(1_500).zip(6..).map(|(from, number)| (number, from..from + 1_500)).collect();
-    assert_eq!(send(&mut outbox, &mut story, ms(41)), more, "all that is new");
+    assert_eq!(send(&mut outbox, &mut story, ms(41)), more, "only the new bytes are sent");
     story.ack(ms(80), &[(6, 9), (0, 4)]);
     assert_eq!(
         send(&mut outbox, &mut story, ms(80)),
         [(10, 13_500..15_000)],
-        "5 is lost, what it carried is there"
+        "packet 5 is lost, but its bytes have arrived"
     );
     story.ack(ms(120), &[(6, 10), (0, 4)]);
     assert_eq!(send(&mut outbox, &mut story, ms(120)), []);
@@ -207,11 +207,15 @@ fn a_copy_that_arrives_stands_for_the_packet_that_it_repeats() {
     assert_eq!(send(&mut outbox, &mut story, ms(0)), [(0, 0..1500), (1, 1500..2000)]);
     let probe_at = story.sender.next().expect("a probe");
     story.sender.on_timeout(probe_at);
-    assert_eq!(send(&mut outbox, &mut story, probe_at), [(2, 0..1500)], "the oldest packet again");
+    assert_eq!(send(&mut outbox, &mut story, probe_at), [(2, 0..1500)], "the oldest packet is sent again");
     story.ack(probe_at + Duration::from_millis(40), &[(1, 2)]);
-    assert_eq!(story.sender.inflight(), Bytes::ZERO, "the original is older than a round trip, and so lost");
+    assert_eq!(
+        story.sender.inflight(),
+        Bytes::ZERO,
+        "the original is older than a round trip, so it is lost"
+    );
     assert_eq!(send(&mut outbox, &mut story, probe_at + Duration::from_millis(40)), []);
-    assert!(outbox.is_empty(), "its bytes came with the copy");
+    assert!(outbox.is_empty(), "its bytes arrived with the copy");
 }
 
 #[test]
@@ -227,7 +231,11 @@ fn the_loss_of_a_copy_asks_for_nothing() {
     }
     let later = now + Duration::from_millis(900);
     story.ack(later, &[(2, 2), (0, 0)]);
-    assert_eq!(send(&mut outbox, &mut story, later), [], "1 is lost, what it repeated has arrived");
+    assert_eq!(
+        send(&mut outbox, &mut story, later),
+        [],
+        "packet 1 is lost, but the bytes that it repeated have arrived"
+    );
     assert!(outbox.is_empty());
 }
 
@@ -239,7 +247,7 @@ fn a_copy_of_what_has_arrived_carries_nothing() {
     story.ack(ms(40), &[(1, 4)]);
     assert_eq!(send(&mut outbox, &mut story, ms(40)), [(5, 0..1500)]);
     story.ack(ms(41), &[(0, 4)]);
-    let probe_at = story.sender.next().expect("5 is outstanding");
+    let probe_at = story.sender.next().expect("packet 5 is outstanding");
     story.sender.on_timeout(probe_at);
     assert_eq!(send(&mut outbox, &mut story, probe_at), [(6, 7_500..7_500)]);
 }
@@ -247,21 +255,25 @@ fn a_copy_of_what_has_arrived_carries_nothing() {
 #[test]
 fn an_application_hands_over_no_more_than_the_bound_and_hears_when_there_is_room() {
     let (mut story, mut outbox) = (Story::new(100, Backlog::NOTHING_CARRIED), outbox(9_000));
-    assert_eq!((outbox.room(), outbox.poll_room()), (Bytes(9_000), None), "nobody waits");
+    assert_eq!((outbox.room(), outbox.poll_room()), (Bytes(9_000), None), "the application does not wait");
     assert_eq!(outbox.hand_over(Bytes(20_000)), Bytes(9_000));
     assert_eq!((outbox.room(), outbox.poll_room()), (Bytes::ZERO, None));
     send(&mut outbox, &mut story, ms(0));
     story.ack(ms(40), &[(0, 0)]);
     send(&mut outbox, &mut story, ms(40));
-    assert_eq!((outbox.room(), outbox.poll_room()), (MSS, None), "one packet of six is not worth waking for");
+    assert_eq!(
+        (outbox.room(), outbox.poll_room()),
+        (MSS, None),
+        "room for one packet of six is not reported"
+    );
     story.ack(ms(41), &[(0, 1)]);
     send(&mut outbox, &mut story, ms(41));
     assert_eq!(outbox.poll_room(), Some(Bytes(3_000)));
-    assert_eq!(outbox.poll_room(), None, "told once");
+    assert_eq!(outbox.poll_room(), None, "room is reported only once");
     assert_eq!(outbox.hand_over(Bytes(3_000)), Bytes(3_000));
     story.ack(ms(42), &[(0, 5)]);
     send(&mut outbox, &mut story, ms(42));
-    assert_eq!(outbox.poll_room(), None, "an application that got all it wanted does not wait");
+    assert_eq!(outbox.poll_room(), None, "an application that handed over all its bytes does not wait");
 }
 
 #[test]
@@ -271,7 +283,7 @@ fn a_byte_that_is_missing_keeps_the_room_of_those_after_it() {
     send(&mut outbox, &mut story, ms(0));
     story.ack(ms(40), &[(1, 5)]);
     send(&mut outbox, &mut story, ms(40));
-    assert_eq!(outbox.room(), Bytes::ZERO, "the far end waits for the first byte as well");
+    assert_eq!(outbox.room(), Bytes::ZERO, "the far end also waits for the first byte");
     story.ack(ms(80), &[(1, 6)]);
     send(&mut outbox, &mut story, ms(80));
     assert_eq!(outbox.room(), Bytes(9_000));
@@ -289,8 +301,9 @@ fn a_bound_may_change_while_bytes_are_held() {
 }
 
 proptest! {
-    /// Whatever is acknowledged, in whatever order: a number is told delivered once and lost once at most, never lost
-    /// after it was delivered, and never below what the sender says that it remembers.
+    /// Whatever is acknowledged, in whatever order: a number is reported as delivered at most once and as lost at
+    /// most once, never as lost after it was delivered, and never if it is below the first number that the sender
+    /// remembers.
     #[test]
     fn a_number_is_told_once_of_each(
         steps in prop::collection::vec((0u64..60, 0u64..30, 0u64..8), 1..150),
@@ -323,7 +336,7 @@ proptest! {
             floor = story.sender.remembered_from();
             let outstanding = (floor..next).filter(|number| !fates.contains_key(number)).count() as u64;
             prop_assert_eq!(Bytes(outstanding * MSS.0), story.sender.inflight());
-            prop_assert!((0..floor).all(|number| fates.contains_key(&number)), "nothing is forgotten untold");
+            prop_assert!((0..floor).all(|number| fates.contains_key(&number)), "every forgotten number was reported");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// Transport block sizes in bits on one layer: row I_TBS 0…33, column N_PRB − 1 for 1…110 PRB pairs.
 ///
-/// Rows 26A, 33A and 33B of later releases are not held. (6, 1) is 328, as the specification has it.
+/// Rows 26A, 33A and 33B of later releases are not included. (6, 1) is 328, as in the specification.
 ///
 /// Source: TS 36.213 §7.1.7.2.1 Table 7.1.7.2.1-1
 #[rustfmt::skip]
@@ -367,7 +367,7 @@ pub(super) static ONE_LAYER: [[u32; 110]; 34] = [
 
 /// Transport block sizes in bits on two layers, indexed like [`ONE_LAYER`].
 ///
-/// Up to 55 PRB pairs the size is that of twice as many pairs on one layer; above, it is translated.
+/// Up to 55 PRB pairs, the size is that of twice as many pairs on one layer. Above, it is translated.
 ///
 /// Source: TS 36.213 §7.1.7.2.2
 pub(super) static TWO_LAYERS: [[u32; 110]; 34] = two_layers();
