@@ -112,6 +112,11 @@ impl Cell {
         self.telemetry.pop(now)
     }
 
+    /// Whether a full queue has refused packets that were not popped yet.
+    pub fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
     /// Whether [`Cell::pop_report`] has a report at `now`.
     pub fn has_report(&self, now: Time) -> bool {
         self.telemetry.next().is_some_and(|due| due <= now)

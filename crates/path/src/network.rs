@@ -9,7 +9,7 @@
 //! ([`Network::pop`]) until there is nothing, and asks for the next deadline. Whatever clock the driver has, the network
 //! is the same.
 
-use airpace_core::{Deadlines, DeviceId, Direction, Packet, Streams, Time};
+use airpace_core::{Deadlines, DeviceId, Direction, FlowId, Packet, Streams, Time};
 use airpace_event::{Capacity, Fate, Source, Subframe};
 use airpace_radio::RadioReport;
 
@@ -27,7 +27,7 @@ pub use plan::{ACK_BYTES, DATA_BYTES, FlowConfig, LastHopPlan, NetworkConfig, Ne
 pub use truth::{LinkState, SharedLink};
 
 use last_hop::{LastHop, MILLISECOND};
-use route::{Flow, Hop};
+use route::{Flow, Hop, Route};
 
 /// A network. Each data packet carries a `D` and each ACK an `A`, which the links do not look at: a driver's header, frame,
 /// or bytes.
@@ -87,7 +87,7 @@ enum Part {
     LastHop,
     Millisecond,
     /// The wire of a flow that leads this way.
-    Wire(usize, Direction),
+    Wire(FlowId, Direction),
 }
 
 /// Parts that flows share, in the order in which they come at one instant: each before what feeds it, so that it has let go
@@ -142,7 +142,7 @@ impl<D, A> Network<D, A> {
             plan.internet.clone().filter(|_| is_taken)
         });
         let wires = |of: fn(&FlowConfig) -> Direction| {
-            order.iter().map(move |&flow| Part::Wire(flow, of(&plan.flows[flow])))
+            order.iter().map(move |&flow| Part::Wire(FlowId(flow as u16), of(&plan.flows[flow])))
         };
         let forward = wires(|flow| flow.direction);
         let reverse = wires(|flow| flow.direction.opposite());
@@ -264,11 +264,10 @@ impl<D, A> Network<D, A> {
     }
 
     fn enter(&mut self, now: Time, direction: Direction, hop: Hop, packet: Packet) {
-        let flow = usize::from(packet.flow.0);
         let part = match hop {
             Hop::Wire => {
-                self.flows[flow].routes[direction as usize].wire.push(now, packet);
-                Part::Wire(flow, direction)
+                self.route(packet.flow, direction).wire.push(now, packet);
+                Part::Wire(packet.flow, direction)
             }
             Hop::Internet => {
                 let queue = self.queues[direction as usize].as_mut();
@@ -276,7 +275,9 @@ impl<D, A> Network<D, A> {
                 Part::Internet(direction)
             }
             Hop::Radio => {
-                self.last_hop.push(now, direction, packet);
+                if !self.last_hop.push(now, direction, packet) {
+                    return;
+                }
                 Part::LastHop
             }
         };
@@ -290,9 +291,7 @@ impl<D, A> Network<D, A> {
                 Some((direction, self.queues[direction as usize].as_mut()?.pop(now)?))
             }
             Part::LastHop => self.last_hop.pop(now),
-            Part::Wire(flow, direction) => {
-                Some((direction, self.flows[flow].routes[direction as usize].wire.pop(now)?))
-            }
+            Part::Wire(flow, direction) => Some((direction, self.route(flow, direction).wire.pop(now)?)),
             Part::Millisecond => None,
         }
     }
@@ -335,6 +334,10 @@ impl<D, A> Network<D, A> {
         }
     }
 
+    fn route(&mut self, flow: FlowId, direction: Direction) -> &mut Route {
+        &mut self.flows[usize::from(flow.0)].routes[direction as usize]
+    }
+
     fn set_deadline(&mut self, part: Part) {
         let flows = self.turn.len();
         let (place, deadline) = match part {
@@ -343,9 +346,10 @@ impl<D, A> Network<D, A> {
             }
             Part::LastHop => (part.shared_place(), self.last_hop.next()),
             Part::Wire(flow, direction) => {
-                let route = &self.flows[flow].routes[direction as usize];
+                let index = usize::from(flow.0);
+                let route = &self.flows[index].routes[direction as usize];
                 let kind = if route.carries_data { 0 } else { flows };
-                (SHARED.len() + kind + self.turn[flow], route.wire.next())
+                (SHARED.len() + kind + self.turn[index], route.wire.next())
             }
             Part::Millisecond => return,
         };
