@@ -11,7 +11,7 @@
 //! | [`slot`] | [`Slot`] and [`Numerology`], how a carrier counts time |
 //! | [`align`] | [`Alignment`](align::Alignment), which gives the subframes of several recordings the same numbers |
 //! | [`fusion`] | [`Fusion`](fusion::Fusion), which brings the reports of several carriers together |
-//! | [`line`] | reports as lines of text, to store and read again |
+//! | [`mod@line`] | reports as lines of text, to store and read again |
 #![warn(missing_docs)]
 
 pub mod align;
