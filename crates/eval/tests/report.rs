@@ -89,7 +89,7 @@ fn a_trace_is_called_what_it_is() {
         let out = folder.0.join("run");
         told(&story, Some(&out), &[1], 1).run_with(&simulate, &patient).unwrap();
         let page = fs::read_to_string(report::write(&out).unwrap()).unwrap();
-        assert_eq!(data_of(&page)["scenarios"][0]["trace"], trace, "the page does not show the folder's path");
+        assert_eq!(data_of(&page)["scenarios"][0]["trace"], trace, "the page shows no folder");
     }
     let given = airpace_sim::builtin().iter().find(|(name, _)| *name == "trace").unwrap().1;
     let about = given.lines().find(|line| line.starts_with("about = ")).unwrap();
@@ -217,7 +217,7 @@ fn an_incomplete_run_gives_a_page_that_says_so() {
     let data = data_of(&page);
     assert_eq!(data["complete"], false);
     assert_eq!(data["runs_ended"], 1);
-    assert_eq!(data["scenarios"][0]["rows"].as_array().unwrap().len(), 2, "the runs that had ended are shown");
+    assert_eq!(data["scenarios"][0]["rows"].as_array().unwrap().len(), 2, "ended runs are shown");
 }
 
 #[test]

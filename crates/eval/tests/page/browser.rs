@@ -57,7 +57,7 @@ impl Browser {
         // same.
         let told = self.run(&["--virtual-time-budget=60000", "--dump-dom"], is_dark, &path);
         let (_, facts) =
-            told.split_once("<title>facts:").unwrap_or_else(|| panic!("the page reported nothing: {told:.2000}"));
+            told.split_once("<title>facts:").unwrap_or_else(|| panic!("the page sent nothing: {told:.2000}"));
         let facts = STANDARD.decode(facts.split('<').next().unwrap()).expect("base64");
         let facts: Vec<Value> = serde_json::from_slice(&facts).expect("facts are JSON");
         assert_eq!(facts.len(), widths.len(), "every width reported");

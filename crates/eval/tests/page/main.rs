@@ -65,7 +65,7 @@ fn nothing_collides_or_runs_over_with_every_scheme() {
                 );
             }
             for table in list(&facts, "sticky") {
-                assert_eq!(table["off"], 0, "the first column scrolled away with the others at {width}: {table}");
+                assert_eq!(table["off"], 0, "the first column scrolled away at {width}: {table}");
             }
             if width == 390 {
                 for table in list(&facts, "tables") {
