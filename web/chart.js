@@ -1,9 +1,9 @@
-// What all figures share: the list they register in, axes, and words for numbers.
+// Code that all figures share: the list of figures, axes, and numbers as text.
 "use strict";
 
 const page = JSON.parse(document.getElementById("data").textContent);
 
-/// An element: `el("p", { class: "muted" }, "text", child)`; functions become listeners.
+/// Makes an element: `el("p", { class: "muted" }, "text", child)`. Attributes that are functions become listeners.
 function el(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -15,21 +15,21 @@ function el(tag, attributes = {}, ...children) {
 }
 
 /// Every figure, in the order of the page. A figure is a file in `figures/` that calls `figure({...})`:
-///   id, title, note       words
+///   id, title, note       texts
 ///   wide                  whether it takes the page's whole width
-///   over                  "time" if its x axis is the run's time: zoomed together with the others
+///   over                  "time" if its x axis is the run's time: such figures are zoomed together
 ///   applies(s)            whether scenario `s` has the data
 ///   height(s, view, look) pixels
 ///   option(s, view, look) ECharts' option: draws what `s` holds, computes no number
 ///   csv(s)                [header, ...rows]
-///   key(s, view, look)    optional, under the figure: [[swatch or null, words], ...]
-///   course                whether its command is the one of a single seed
+///   key(s, view, look)    optional, under the figure: [[swatch or null, text], ...]
+///   course                whether its command runs a single seed
 const figures = [];
 const figure = (spec) => figures.push(spec);
 
 const isShown = (view, course) => view.schemes.has(course.scheme) && view.flows.has(course.flow);
 
-/// A number read off a curve in few characters, or a dash where there is none. Metrics come as text from the folder.
+/// A number of a curve in few characters, or a dash where there is none. Metrics come as text from the folder.
 function words(value) {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
@@ -37,7 +37,7 @@ function words(value) {
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
 }
 
-/// The middle of each interval, in seconds, beside its value: where a mean belongs.
+/// The middle of each interval, in seconds, with its value: a mean is drawn at the middle.
 const overTime = (s, values) => values.map((value, index) => [(index + 0.5) * s.interval_s, value]);
 
 const axisText = (look) => ({ color: look.muted, fontSize: 14, fontFamily: look.font });
@@ -60,7 +60,7 @@ const panelTitle = (look, text, top) => ({
   text, left: 4, top, textStyle: { color: look.muted, fontSize: 14, fontWeight: "normal", fontFamily: look.font },
 });
 const timeAxis = (s, look, more) => axisOf(look, { type: "value", min: 0, max: s.duration_s, ...more });
-/// Zooming by pinch or ctrl and wheel, and by a slider if `sliderLeft` says where it begins.
+/// Zooming by pinch or ctrl and wheel, and by a slider if `sliderLeft` gives its left edge.
 const zoomOf = (look, axes, sliderLeft) => [
   { type: "inside", id: "zoom", xAxisIndex: axes, filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false },
   ...(sliderLeft
@@ -71,7 +71,8 @@ const zoomOf = (look, axes, sliderLeft) => [
     : []),
 ];
 
-/// Ticks 1, 2, 5, … between two positive numbers, closer where they lie close: for a logarithmic axis.
+/// Ticks 1, 2, 5, … between two positive numbers, for a logarithmic axis. Ticks are closer if the two numbers are
+/// close.
 function logTicks(low, high) {
   const steps = high / low > 8 ? [1, 2, 5] : [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
   const ticks = [];

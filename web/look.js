@@ -1,4 +1,4 @@
-// How things look: the theme, colours in it, and what stands for a scheme, a flow or a state in figures and legends.
+// How things look: the theme, its colours, and the signs for a scheme, a flow or a state in figures and legends.
 
 /// The page's colours as they are now: light, dark, or light because it is printed; and how wide the page is.
 function lookOf() {
@@ -45,7 +45,7 @@ function svg(tag, attributes, ...children) {
   made.append(...children);
   return made;
 }
-/// What stands in a legend, in a shade that follows the theme.
+/// The sign in a legend, in a shade that follows the theme.
 const swatch = (shade, width, ...children) => svg("svg", { class: "swatch", width, height: 14, viewBox: `0 0 ${width} 14`, "aria-hidden": "true",
   style: shade ? `color:${shade.light};color:light-dark(${shade.light},${shade.dark})` : "" }, ...children);
 const DASHES = { solid: "none", dashed: "5 3", dotted: "1.5 2.5" };
@@ -70,7 +70,7 @@ const stateSwatch = (state) => {
 
 const stateLook = (state) => page.states.find((look) => look.state === state);
 const tiles = new Map();
-/// What fills the ribbon where a controller is in `state`: its colour, under strokes.
+/// The fill of the ribbon where a controller is in `state`: its colour, under strokes.
 function stateFill(state, look) {
   const { colour, pattern } = stateLook(state);
   if (!PATTERNS[pattern]) return shadeOf(colour, look);
@@ -90,7 +90,7 @@ function stateFill(state, look) {
   return tiles.get(name);
 }
 
-/// What curves over several schemes and flows look like: by scheme, or by flow where only one scheme is shown.
+/// How curves of several schemes and flows look. The scheme decides; if only one scheme is shown, the flow does.
 function penOf(s, view, course, look) {
   const style = styleOf(s, course.scheme);
   const several = view.flows.size > 1;
@@ -107,7 +107,7 @@ function penOf(s, view, course, look) {
 }
 
 /// The series of a curve: its line, and some markers on it, so that it can be told from others without its colour.
-/// `index` of `count` curves: markers of different curves stand at different places.
+/// It is number `index` of `count` curves. Markers of different curves stand at different places.
 function curve(pen, data, index, count, look, more) {
   const line = {
     name: pen.name, type: "line", data, showSymbol: false, connectNulls: false, emphasis: { disabled: true }, z: 3,

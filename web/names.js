@@ -1,13 +1,13 @@
-// Where names stand beside their markers.
+// Finds places for names beside their markers.
 
 const meet = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
 const within = (a, area) => a.x >= area.x && a.y >= area.y && a.x + a.width <= area.x + area.width && a.y + a.height <= area.y + area.height;
 
-/// How far two boxes are from each other.
+/// The distance between two boxes.
 const gap = (a, b) => Math.hypot(Math.max(a.x - b.x - b.width, b.x - a.x - a.width, 0), Math.max(a.y - b.y - b.height, b.y - a.y - a.height, 0));
 
-/// How far from its marker a name may stand, in pixels. From the third on, a line leads to it; nearer than that, no other
-/// marker is nearer, so that nobody takes it for another's name.
+/// The distances from its marker at which a name may stand, in pixels. From the third on, a line leads from the marker
+/// to the name. At the first two there is no line, so no other marker may be nearer to the name.
 const STEPS = [4, 12, 24, 38, 54, 72, 92, 114, 138, 164, 192, 224, 260];
 const LED = 2;
 
@@ -24,20 +24,21 @@ function leadTo(box, point) {
   }).filter((piece) => Math.hypot(piece.x + 1 - point.x, piece.y + 1 - point.y) > point.radius);
 }
 
-/// For each of `points` ({ x, y, radius, width, height of its name }) the box of its name, and whether a line must lead
-/// to it: no name covers a marker, another name, one of the boxes `taken`, or leaves `area`. `null` where there is no room.
+/// For each of `points` ({ x, y, radius, width, height of its name }): the box of its name, and whether a line must
+/// lead to it. No name covers a marker, another name or one of the boxes `taken`, and none leaves `area`. `null` where
+/// there is no room.
 function placeNames(points, area, taken) {
   const markers = points.map(({ x, y, radius }) => ({ x: x - radius, y: y - radius, width: 2 * radius, height: 2 * radius }));
   const middle = area.x + area.width / 2;
   const placed = [...taken];
   const boxes = points.map(() => null);
-  // Who has the least room around it chooses first.
+  // The point with the least room around it is placed first.
   const crowd = (point) => points.filter((other) => Math.abs(other.x - point.x) < 90 && Math.abs(other.y - point.y) < 40).length;
   const order = points.map((_, index) => index).sort((a, b) => crowd(points[b]) - crowd(points[a]) || a - b);
   const isFree = (box) => !placed.some((other) => meet(box, other));
   const place = (index, mayCross) => {
     const { x, y, radius, width, height } = points[index];
-    // Towards the middle first, then round both ways.
+    // The direction towards the middle is tried first, then directions further and further to both sides.
     const towards = x < middle ? 0 : Math.PI;
     const angles = Array.from({ length: 32 }, (_, turn) => towards + (turn % 2 ? 1 : -1) * Math.ceil(turn / 2) * Math.PI / 16);
     for (const [far, step] of STEPS.entries()) {
@@ -53,7 +54,7 @@ function placeNames(points, area, taken) {
     return null;
   };
   for (const index of order) {
-    // A line may cross others only where there is no place without.
+    // A line may cross other things only if there is no place where it does not.
     const found = place(index, false) ?? place(index, true);
     if (!found) continue;
     const [box, lead] = found;

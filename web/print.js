@@ -1,6 +1,6 @@
-// Paper: everything is drawn, in dark on light, and tables that are too wide stand in parts below each other.
+// Printing: everything is drawn, dark on light. Tables that are too wide are split into parts below each other.
 
-/// The width of the page on paper, in CSS pixels: `.paper body` in the style sheet. A4 and Letter have more.
+/// The width of the page on paper, in CSS pixels: `.paper body` in the style sheet. A4 and Letter are wider.
 const PAPER_WIDTH = 700;
 const onPaper = () => document.documentElement.classList.contains("paper");
 
@@ -16,7 +16,7 @@ addEventListener("afterprint", () => {
   drawAll();
 });
 
-/// Copies of a table beside it, each with the first column and as many others as are as wide as the page.
+/// Puts copies of a table after it, each with the first column and as many others as fit the page's width.
 function intoParts(scroll) {
   const table = scroll.firstElementChild;
   const widths = [...table.tHead.rows[0].cells].map((cell) => cell.getBoundingClientRect().width);

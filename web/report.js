@@ -1,5 +1,5 @@
-// The page: builds its sections from the embedded data, draws figures when they come into view, and keeps those over
-// time zoomed together.
+// The page: builds its sections from the embedded data, draws figures when they come into view, and zooms all figures
+// over time together.
 "use strict";
 
 // ---- words and files ------------------------------------------------------------------------------------------
@@ -8,7 +8,7 @@ async function copy(text, button) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // Pages from disk may not use the clipboard of some browsers; selecting text is always allowed.
+    // In some browsers, pages from disk may not use the clipboard. Selecting text is always allowed.
     const field = el("textarea", { style: "position:fixed;opacity:0" });
     field.value = text;
     document.body.append(field);
@@ -85,7 +85,7 @@ function figureCard(s, view, spec) {
   return card;
 }
 
-/// One zoom for all figures over time of a scenario.
+/// All figures over time of a scenario have the same zoom.
 function zoomTogether(chart, view) {
   view.timeCharts.push(chart);
   chart.on("datazoom", (event) => {
@@ -129,7 +129,8 @@ function controls(s, view) {
 
 function viewOf(s) {
   const greedy = s.flows.map((flow, index) => ({ ...flow, index })).filter((flow) => flow.greedy);
-  // Where flows compete, one scheme at a time can be read; where there is one flow, schemes are compared.
+  // If several flows compete, only one scheme is shown at a time, to be readable. If there is one flow, schemes are
+  // compared.
   const schemes = greedy.length > 1 ? s.schemes.slice(0, 1) : s.schemes;
   const flows = greedy.length > 1 ? greedy.map((flow) => flow.index) : [greedy[0]?.index ?? 0];
   return { schemes: new Set(schemes.map((style) => style.text)), flows: new Set(flows), scheme: s.schemes[0]?.text, redraws: [], timeCharts: [], zoom: null };

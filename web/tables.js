@@ -1,10 +1,11 @@
-// Tables: all metrics, what was expected, and who wins where.
+// Tables: all metrics, the expectations, and which scheme wins in which scenario.
 
-/// A table of `headings` over rows of cells; it scrolls by itself where it is too wide, under its first column.
+/// A table of `headings` over rows of cells. If it is too wide, it scrolls sideways and its first column stays in view.
 const table = (headings, body) => el("div", { class: "scroll", tabindex: "0" },
   el("table", {}, el("thead", {}, el("tr", {}, headings)), body));
 
-/// A table whose columns sort when their heading is pressed; `columns`: [{ heading, unit, better }], `rows`: [{ values, cells }].
+/// A table that is sorted by a column when its heading is pressed. `columns`: [{ heading, unit, better }], `rows`:
+/// [{ values, cells }].
 function sortable(nameHeading, columns, rows) {
   const body = el("tbody");
   const fill = () => body.replaceChildren(...rows.map((row) => el("tr", {}, row.cells)));
@@ -25,7 +26,7 @@ function sortable(nameHeading, columns, rows) {
 }
 
 function metricsCard(s) {
-  // Which digits win, among the first flows.
+  // The best text of each column, among the first flows.
   const best = s.columns.map((column, index) => {
     if (!column.better) return null;
     const cells = s.rows.filter((row) => row.flow === s.flows[0].flow).map((row) => row.cells[index]).filter((cell) => cell.mean !== null);

@@ -1,7 +1,7 @@
-// What figures say of what is under the pointer.
+// Tooltips of figures.
 
-/// A heading and rows of cells, each text or a node; `columns` head the cells after the first two.
-/// It is made of nodes, never of markup: a scenario may call its flows what it likes.
+/// A heading and rows of cells, each text or a node. `columns` are the headings of the cells after the first two.
+/// It is made of nodes, never of markup, because a scenario may give its flows any name.
 function tip(heading, rows, columns = []) {
   const cell = (content) => el("td", {}, content);
   return el("table", { class: "tip" },
@@ -13,7 +13,7 @@ function tip(heading, rows, columns = []) {
 const tipOfItem = (look, of) => tooltipOf(look, { trigger: "item", formatter: (params) => tip(...of(params)) });
 
 /// The tooltip of an instant: `of(time in s)` gives rows and columns.
-/// The axis is named, for where the other one has categories ECharts would give the category under the pointer.
+/// The x axis is named. Otherwise, if the other axis has categories, ECharts would give the category under the pointer.
 const tipOfTime = (look, of) => tooltipOf(look, { trigger: "axis", axisPointer: { type: "line", axis: "x", lineStyle: { color: look.muted } },
   formatter: ([{ axisValue }]) => {
     const [rows, columns] = of(axisValue);

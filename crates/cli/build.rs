@@ -1,4 +1,4 @@
-//! Gives the binary the commit that it is built from, for `airpace doctor` and manifests.
+//! Stores in the binary the commit that it is built from, for `airpace doctor` and manifests.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ fn main() {
     }
 }
 
-/// What git answers; `None` outside a repository or without git.
+/// The output of git; `None` outside a repository or without git.
 fn git(arguments: &[&str]) -> Option<String> {
     let answer =
         Command::new("git").args(arguments).output().ok().filter(|answer| answer.status.success())?;

@@ -1,4 +1,4 @@
-// What happened over time: throughput in what could be had, the queue it made, and what the scheme thought it did.
+// The course over time: throughput and capacity, the queueing delay that it caused, and the scheme's states.
 const courseRows = (s, view) => s.courses.filter((course) => isShown(view, course) && course.stays.length > 0);
 /// Whether a capacity is the one that a flow could use.
 const isCapacityOf = (capacity, flow) => capacity.device === flow.device && capacity.direction === flow.direction;

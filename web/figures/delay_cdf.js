@@ -1,4 +1,4 @@
-// How long packets took.
+// The distribution of one-way delay.
 figure({
   id: "delay-cdf",
   title: "Delay of packets",

@@ -1,4 +1,4 @@
-// What a scheme believed of the path's rate, beside what it was.
+// A scheme's estimates of the path's rate, beside the true rate.
 const estimateCourses = (s, view) =>
   s.courses.filter((course) => course.scheme === view.scheme && view.flows.has(course.flow) && course.estimates.length > 0);
 

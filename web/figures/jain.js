@@ -1,4 +1,4 @@
-// Who gets how much of what is shared, second by second.
+// How fairly flows share, second by second.
 figure({
   id: "jain",
   title: "Fairness",
@@ -37,14 +37,14 @@ figure({
   ],
 });
 
-/// The direction is named where flows go both ways.
+/// The name of a curve. It includes the direction if flows go both ways.
 const jainName = (s, course) =>
   s.flows.some((flow) => flow.direction !== course.direction) ? `${course.scheme}, ${course.direction}` : course.scheme;
 
-/// The index of the second that holds an instant.
+/// The value of Jain's index in the second that contains an instant.
 const jainAt = (windows, time) => words(windows.find((window) => window.time_s <= time && time < window.time_s + 1)?.jain);
 
-/// Steps that last their second, with a gap where nobody shares.
+/// Steps of one second each, with a gap where nobody shares.
 function gapped(windows) {
   const points = [];
   windows.forEach((window, index) => {

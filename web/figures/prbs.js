@@ -1,4 +1,4 @@
-// Who got the cell: PRB by PRB in the moment when most changed, and over the whole run.
+// Which users got the PRBs: PRB by PRB around the time of the greatest change, and over the whole run.
 
 /// The cell in the direction of the first flow that is shown.
 function cellOf(s, view) {
@@ -7,7 +7,8 @@ function cellOf(s, view) {
   return cells.find((cell) => cell.scheme === view.scheme) ?? cells[0] ?? s.cells[0];
 }
 
-/// Devices have colours; background users are greys, so that one's own PRBs stand out; idle is paper (`null`).
+/// Devices have colours. Background users are grey, so that the devices' PRBs stand out. Idle PRBs have no colour
+/// (`null`).
 function ownerShade(owner, cell) {
   if (owner === "idle") return null;
   if (owner === "control") return paletteOf(3);

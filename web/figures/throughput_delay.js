@@ -1,5 +1,5 @@
 // Pantheon's figure: up and to the right is better.
-// Flows that take all they can get: a competitor with a rate of its own is no contestant.
+// Only flows that take all that they can get are compared. A competitor with a rate of its own is left out.
 const contestants = (s) => s.rows.filter((row) => row.point && s.flows.find((flow) => flow.flow === row.flow)?.greedy);
 
 figure({
@@ -13,7 +13,7 @@ figure({
   option(s, view, look) {
     const rows = contestants(s);
     const several = new Set(rows.map((row) => row.flow)).size > 1;
-    // Of several flows, the first has the name; the others are smaller.
+    // Of several flows, only the first is named. The others are drawn smaller.
     const first = (row) => row.flow === rows[0].flow;
     const name = (row) => (several ? `${row.scheme} · ${row.flow}` : row.scheme);
     const colour = (row) => shadeOf(styleOf(s, row.scheme).colour, look);
@@ -45,7 +45,7 @@ figure({
       data: row.points.map(point), itemStyle: { color: colour(row), opacity: 0.55 },
     }));
     let boxes = [];
-    // Names of the first flow's points, so that none covers another.
+    // The names of the first flow's points, placed so that none covers another.
     const names = {
       type: "custom", silent: true, z: 5, data: rows.map((row) => point(row.point)), encode: { x: 0, y: 1 },
       renderItem(params, api) {

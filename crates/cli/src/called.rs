@@ -1,7 +1,7 @@
 //! How the program was called, so that commands in its hints can be pasted.
 //!
-//! Every text is written with `airpace`. From a checkout the program is called `./airpace`: the launcher tells so by
-//! `AIRPACE_COMMAND`. A binary that was started by its path says that path.
+//! Every text in the source says `airpace`. From a checkout the program is called `./airpace`: the launcher sets
+//! `AIRPACE_COMMAND` for that. A binary that was started by its path uses that path.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -10,17 +10,17 @@ use std::sync::OnceLock;
 
 use clap::CommandFactory;
 
-/// What every text says.
+/// The program's name in the source's texts.
 const PLAIN: &str = "airpace";
 
-/// The program as the user called it, as a shell reads it: `airpace`, `./airpace`, `/opt/airpace/bin/airpace`.
+/// The program as the user called it, quoted for a shell: `airpace`, `./airpace`, `/opt/airpace/bin/airpace`.
 pub fn name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| named(std::env::var_os("AIRPACE_COMMAND"), std::env::args_os().next()))
 }
 
-/// The same for what outlives the shell that it was called from, a run folder: `./airpace` from a checkout, wherever that
-/// was seen from, else `airpace`.
+/// The program's name for run folders, which outlive the shell: `./airpace` if it was called from a checkout (from any
+/// working folder), else `airpace`.
 pub fn lasting_name() -> &'static str {
     if std::env::var_os("AIRPACE_CHECKOUT").is_some() { "./airpace" } else { PLAIN }
 }
@@ -32,22 +32,22 @@ pub fn checkout() -> Option<std::path::PathBuf> {
 
 fn named(told: Option<OsString>, argument: Option<OsString>) -> String {
     let told = told.filter(|name| !name.is_empty());
-    // Found on PATH, a name has no slash, whatever link it is.
+    // A program that was found on PATH has a name without a slash, even if it is a link.
     let named = told.or(argument.filter(|name| Path::new(name).components().count() > 1));
     named.map_or_else(|| PLAIN.to_owned(), |name| airpace_eval::shell::quote(&name.to_string_lossy()))
 }
 
-/// `text` with every command of ours as the user must type it.
+/// `text` with every airpace command as the user must type it.
 pub fn as_called(text: &str) -> Cow<'_, str> {
     if name() == PLAIN { Cow::Borrowed(text) } else { Cow::Owned(renamed(text, name())) }
 }
 
-/// The command line with every command in its help as the user must type it.
+/// The command line, with every airpace command in its help as the user must type it.
 pub fn in_help(command: clap::Command) -> clap::Command {
     if name() == PLAIN { command } else { rename_help(command, name()).bin_name(name()) }
 }
 
-/// `text` with `name` in place of `airpace` wherever one of our commands follows.
+/// `text` with `name` in place of `airpace` wherever one of airpace's commands follows.
 fn renamed(text: &str, name: &str) -> String {
     let commands = commands();
     let mut parts = text.split("airpace ");
@@ -63,7 +63,7 @@ fn renamed(text: &str, name: &str) -> String {
     out
 }
 
-/// The names of our commands.
+/// The names of airpace's commands.
 fn commands() -> &'static [String] {
     static COMMANDS: OnceLock<Vec<String>> = OnceLock::new();
     COMMANDS.get_or_init(|| {

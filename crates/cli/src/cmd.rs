@@ -1,4 +1,5 @@
-//! The commands, one file each: `Args` says what may be typed, `run` does it and writes results to `out`.
+//! The commands, one file each. `Args` declares the arguments; `run` carries the command out and writes results to
+//! `out`.
 
 pub mod complete;
 pub mod completions;
@@ -24,10 +25,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
-/// How a command that could be carried out went.
+/// The outcome of a command that could be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As hoped.
+    /// All is well.
     Fine,
     /// An expectation failed.
     Failed,
@@ -49,7 +50,7 @@ fn within<const LEAST: i32, const MOST: i32>(text: &str) -> Result<f64, String> 
     }
 }
 
-/// What Ctrl-C sets, so that all ends in good order. Twice, it ends at once.
+/// The flag that Ctrl-C sets, so that everything ends in good order. A second Ctrl-C ends the program at once.
 fn on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);

@@ -1,4 +1,4 @@
-//! What belongs to an installation and where it lies: the one layout for `airpace install` and for packages.
+//! The files of an installation and their places: the same layout for `airpace install` and for packages.
 //!
 //! ```text
 //! PREFIX/
@@ -23,7 +23,7 @@ pub use record::{RECORD, Record, remove_file};
 use crate::cmd::completions::Shell;
 use crate::cmd::man;
 
-/// Texts that are installed as they stand in the repository, by their place below `share/doc/airpace`.
+/// Texts of the repository that are installed, by their place below `share/doc/airpace`.
 const DOCUMENTS: &[(&str, &str)] = &[
     ("LICENSE-APACHE", include_str!("../../../LICENSE-APACHE")),
     ("LICENSE-MIT", include_str!("../../../LICENSE-MIT")),
@@ -41,15 +41,16 @@ const DOCUMENTS: &[(&str, &str)] = &[
 
 /// One file of an installation.
 pub struct Item {
-    /// Where, below the prefix.
+    /// Its path, below the prefix.
     pub place: PathBuf,
-    /// What it holds.
+    /// Its contents.
     pub contents: Vec<u8>,
     /// Whether it is a program.
     pub is_program: bool,
 }
 
-/// Every file of an installation of `binary`, sorted by place: the same for the same binary, on any machine.
+/// Every file of an installation of `binary`, sorted by place. The result is the same for the same binary on any
+/// machine.
 ///
 /// # Errors
 /// A binary that cannot be read.
@@ -75,17 +76,17 @@ pub fn items(binary: &Path) -> anyhow::Result<Vec<Item>> {
     Ok(items)
 }
 
-/// A page of the guide whose links to what is not installed lead to the repository, at the commit of this binary.
+/// A page of the guide. Its links to files that are not installed lead to the repository, at the commit of this binary.
 fn with_whole_links(page: &str) -> String {
     let tree = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/", env!("AIRPACE_COMMIT"));
-    // Pages lie in `docs/guide`.
+    // Links in pages are relative to `docs/guide`.
     page.replace("](../../", &format!("]({tree}/")).replace("](../", &format!("]({tree}/docs/"))
 }
 
-/// Writes one file below `root`: whole or not at all, in place of what is there, even if that runs now.
+/// Writes one file below `root`, the whole file or nothing. It replaces what is there, even a program that is running.
 ///
 /// # Errors
-/// What the system refuses, with the place.
+/// What the system refuses, and at which path.
 pub fn write(root: &Path, item: &Item) -> anyhow::Result<()> {
     let path = root.join(&item.place);
     let folder = path.parent().unwrap_or(root);
@@ -100,13 +101,13 @@ pub fn write(root: &Path, item: &Item) -> anyhow::Result<()> {
     written().map_err(cannot_write(&path))
 }
 
-/// The kind of package that this binary was built for, in words: what builds packages tells it by `AIRPACE_PACKAGE` at compile
-/// time (`the Debian package`, `the static tarball`). `None` for builds from a checkout.
+/// The kind of package that this binary was built for, in words (`the Debian package`, `the static tarball`). The
+/// scripts that build packages set `AIRPACE_PACKAGE` at compile time. `None` for builds from a checkout.
 pub fn package() -> Option<&'static str> {
     option_env!("AIRPACE_PACKAGE").filter(|package| !package.is_empty())
 }
 
-/// Why an installation cannot go where it was told to.
+/// Why an installation cannot go where the user wants it.
 fn cannot_write(path: &Path) -> impl Fn(Error) -> anyhow::Error {
     move |error| {
         let or_root = if error.kind() == ErrorKind::PermissionDenied { ", or start as root" } else { "" };

@@ -1,4 +1,4 @@
-//! The `airpace` binary: congestion controls over cellular networks, compared.
+//! The `airpace` binary: compares congestion controls over cellular networks.
 //!
 //! One file per command in `cmd/`. Results go to standard output, everything else to standard error. Exit codes:
 //! 0 fine, 1 an expectation failed, 2 an error.
@@ -19,8 +19,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use cmd::Verdict;
 use terminal::Paint;
 
-/// For the binary that runs on any Linux: musl's own allocator gives every large buffer back to the system, only to ask
-/// for it again.
+/// For the binary that runs on any Linux. musl's own allocator returns every large buffer to the system and soon has to
+/// ask for it again.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -90,7 +90,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The command line; what it asks of clap alone, help or a word on a mistake, is given here and ends the program.
+/// The parsed command line. Help, and messages about mistakes, come from clap; they are printed here and end the
+/// program.
 fn as_typed() -> Cli {
     let mut command = called::in_help(Cli::command());
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
@@ -107,7 +108,7 @@ fn as_typed() -> Cli {
     })
 }
 
-/// Whether nobody reads our output any more (`airpace … | head`): no error of ours.
+/// Whether nobody reads the output any more (`airpace … | head`). That is not treated as an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)

@@ -1,4 +1,4 @@
-//! Parquet files that `--parquet` names: what is said where they cannot be written.
+//! Parquet files that `--parquet` names, and the errors if they cannot be written.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub fn create(path: &Path, columns: Vec<Field>) -> anyhow::Result<ParquetFile> {
     ParquetFile::new(outputs::whole("--parquet", path)?, columns).map_err(refused)
 }
 
-/// What is said where a file cannot be written: what the system says, where that is behind it.
+/// The error if a file cannot be written. It contains the system's error if that is the cause.
 pub fn refused(error: EvalError) -> anyhow::Error {
     let (path, cause) = match error {
         EvalError::Table { path, source: ParquetError::External(cause) } => (path, anyhow!(cause)),

@@ -1,4 +1,4 @@
-//! Results as people read them in a terminal: one table per scenario, then what was expected.
+//! Results for people in a terminal: one table per scenario, then the expectations.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use airpace_eval::{Choice, RunSummary, Summary, metric};
 
 use crate::terminal::{Paint, Table, columns, fit, hang};
 
-/// The columns of numbers: heading, metric, and whether the deviation over seeds stands beside the mean.
+/// The columns of numbers: heading, metric, and whether the deviation over seeds is shown beside the mean.
 const COLUMNS: [(&str, &str, bool); 7] = [
     ("Mbit/s", "throughput_mbps", true),
     ("used %", "utilization", false),
@@ -42,7 +42,7 @@ pub fn write_tables(
     Ok(())
 }
 
-/// Writes what was expected and did not come out; what did, unless `is_quiet`, as a count.
+/// Writes the expectations that were not met and, unless `is_quiet`, the number of those that were.
 pub fn write_verdicts(
     summary: &Summary,
     is_quiet: bool,
@@ -97,7 +97,7 @@ fn table(runs: &[&RunSummary]) -> Table {
     table
 }
 
-/// The mean, and the deviation if it is wanted and there is one.
+/// The mean, and the deviation if it is wanted and exists.
 fn over_seeds_text(spread: Option<Spread>, shown: &Shown, has_deviation: bool) -> String {
     let mean = shown.text(spread.map(|spread| spread.mean));
     match spread.and_then(|spread| spread.deviation).filter(|_| has_deviation) {
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(text(&[], true), "–", "nothing was measured");
     }
 
-    /// A run of two flows, the second of a scheme and a name of some length.
+    /// A run of two flows. The second has a long name and a scheme with a long name.
     fn run(scheme: &str, seed: u64) -> RunSummary {
         let flow = |flow: &str, scheme: &str, index: u16| {
             serde_json::json!({

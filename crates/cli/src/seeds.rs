@@ -1,9 +1,9 @@
-//! Seeds as they are typed: `1`, `1..5` (both ends included), `1,3,7`, or a mixture.
+//! Seeds as users type them: `1`, `1..5` (both ends included), `1,3,7`, or a mixture.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// More than this many runs of each scheme is a slip of the finger.
+/// More runs of each scheme than this are taken for a typing mistake.
 const MOST: usize = 10_000;
 
 /// At least one seed, in the order typed, each once.

@@ -1,4 +1,4 @@
-//! What people see: tables and text as wide as the terminal, colour where it is wanted, progress where someone watches.
+//! Output for people: tables and text as wide as the terminal, colour if it is wanted, progress if someone watches.
 
 mod table;
 mod wrap;
@@ -16,15 +16,15 @@ pub use table::Table;
 pub use wrap::columns_of;
 pub use wrap::hang;
 
-/// The columns of a terminal that does not say how many it has, and of a file or a pipe.
+/// The number of columns for a terminal that does not give it, and for a file or a pipe.
 const USUAL_COLUMNS: usize = 80;
 
-/// The columns of standard output.
+/// The number of columns of standard output.
 pub fn columns() -> usize {
     columns_of_stream(&std::io::stdout())
 }
 
-/// Text in lines as wide as the terminal; what cannot be broken, such as a path, stays whole.
+/// Text in lines as wide as the terminal. Text that cannot be broken, such as a path, stays whole.
 pub fn fit(text: &str) -> String {
     hang("", text, 0, columns())
 }
@@ -39,32 +39,32 @@ fn columns_of_stream(stream: &(impl IsTerminal + AsFd)) -> usize {
 pub struct Paint(bool);
 
 impl Paint {
-    /// For standard output.
+    /// The colours for standard output.
     pub fn stdout() -> Paint {
         Paint(std::io::stdout().is_terminal() && is_colour_welcome())
     }
 
-    /// For standard error.
+    /// The colours for standard error.
     pub fn stderr() -> Paint {
         Paint(std::io::stderr().is_terminal() && is_colour_welcome())
     }
 
-    /// Whether there are any.
+    /// Whether colours are used.
     pub fn is_on(self) -> bool {
         self.0
     }
 
-    /// Stands out.
+    /// Bold text.
     pub fn bold(self, text: &str) -> String {
         self.wrap("1", text)
     }
 
-    /// Good news.
+    /// The colour of good results.
     pub fn good(self, text: &str) -> String {
         self.wrap("32", text)
     }
 
-    /// Bad news.
+    /// The colour of bad results.
     pub fn bad(self, text: &str) -> String {
         self.wrap("31", text)
     }
@@ -74,27 +74,27 @@ impl Paint {
     }
 }
 
-/// Conventions of the terminal: `NO_COLOR` (any text but the empty one) and a dumb `TERM` mean no.
+/// Conventions of terminals: `NO_COLOR` with any text except the empty one, and a dumb `TERM`, turn colours off.
 fn is_colour_welcome() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Says a line on standard error, text of others made plain. Nobody has to hear it: a full disk below a log is no reason to
-/// stop working.
+/// Prints a line on standard error; control characters from others' text are removed. A failure is ignored: a full disk
+/// below a log is no reason to stop working.
 pub fn say(line: impl std::fmt::Display) {
     say_painted(plain(&line.to_string()));
 }
 
-/// Says a line that was painted here, and holds no text of others but what was made plain.
+/// Prints a line that was coloured by this program. Others' text in it must have been made plain before.
 pub fn say_painted(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Prints a line of a log on standard output, at once. What a full disk does not take is lost.
+/// Prints a line of a log on standard output, at once. If the disk is full, the line is lost.
 ///
 /// # Errors
-/// A reader who is gone.
+/// Nobody reads the output any more.
 pub fn log(out: &mut dyn Write, line: impl std::fmt::Display) -> std::io::Result<()> {
     let written = writeln!(out, "{line}").and_then(|()| out.flush());
     match written {
@@ -103,7 +103,7 @@ pub fn log(out: &mut dyn Write, line: impl std::fmt::Display) -> std::io::Result
     }
 }
 
-/// A number with its thousands apart: `12,345`.
+/// A number with separated thousands: `12,345`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -116,22 +116,23 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
-/// So many of something: `1 port`, `2,500 ports`.
+/// A number of things: `1 port`, `2,500 ports`.
 pub fn count(number: u64, of: &str) -> String {
     format!("{} {of}{}", thousands(number), if number == 1 { "" } else { "s" })
 }
 
-/// A bar with an estimate of the time left, on standard error; hidden where nobody watches.
+/// A progress bar with an estimate of the time left, on standard error. It is hidden if nobody watches.
 pub fn progress(is_quiet: bool) -> ProgressBar {
     bar(is_quiet, progress_template(columns_of_stream(&std::io::stderr())))
 }
 
-/// The same for what has no end that is known: a word on how it goes, and for how long.
+/// The same for work without a known end: a message on the progress, and the time passed.
 pub fn activity(is_quiet: bool) -> ProgressBar {
     bar(is_quiet, "{spinner} {msg}, {elapsed} so far")
 }
 
-/// The line of a bar on a terminal of so many columns: words and numbers first, the bar gets what is left.
+/// The line of a bar on a terminal of so many columns. Words and numbers come first; the bar gets the remaining
+/// columns.
 fn progress_template(columns: usize) -> &'static str {
     match columns {
         0..50 => "{percent:>3} %  {msg}{left}",
@@ -153,9 +154,9 @@ fn bar(is_quiet: bool, template: &str) -> ProgressBar {
     ProgressBar::with_draw_target(None, target).with_style(style)
 }
 
-/// How long the rest takes if it goes on as it went: none until enough is done to tell.
+/// How long the rest takes at the speed so far; `None` until enough is done to estimate it.
 ///
-/// Chosen: a hundredth and a second; before, the estimate jumps.
+/// Chosen: a hundredth of the work and a second. Before that, the estimate jumps.
 fn time_left(elapsed: Duration, fraction: f64) -> Option<Duration> {
     let is_told = fraction >= 0.01 && elapsed >= Duration::from_secs(1);
     is_told.then(|| elapsed.mul_f64((1.0 - fraction).max(0.0) / fraction))
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn progress_fits_the_terminal() {
-        // The widest words that a run of a thousand schemes and seeds has.
+        // The longest message of a run of a thousand schemes and seeds.
         let words = "100 %  10000 of 10000 runs, 59m left".len();
         for (columns, bar) in [(40, 0), (50, 11), (70, 31), (80, 31), (200, 31)] {
             let template = progress_template(columns);

@@ -1,6 +1,6 @@
-//! `./airpace` builds exactly when it must, from anywhere, and installs what a fresh machine lacks.
+//! `./airpace` builds only when it must, works from any folder, and installs what a fresh machine lacks.
 //!
-//! The script is real; cargo and the installers are stand-ins that write down how they were called.
+//! The script is real. Cargo and the installers are stand-ins that record how they were called.
 #![cfg(unix)]
 
 use std::fs;
@@ -28,7 +28,7 @@ esac
 "#;
 
 impl Machine {
-    /// As Debian comes, for somebody who cannot be root.
+    /// A fresh Debian, for a user who cannot become root.
     fn without_root() -> Machine {
         let machine = Machine::fresh();
         machine.program("id", "#!/bin/sh\necho 1000\n");
@@ -36,7 +36,7 @@ impl Machine {
         machine
     }
 
-    /// With so many MB free wherever `df` looks; below folders named `large` there is plenty.
+    /// `df` reports so many MB free everywhere, except below folders named `large`, where there is plenty.
     fn with_room(self, megabytes: u32) -> Machine {
         let head = "Filesystem 1024-blocks Used Available Capacity Mounted on";
         self.program(
@@ -57,7 +57,7 @@ impl Machine {
         machine
     }
 
-    /// As Debian comes, with git and a network.
+    /// A fresh Debian with git and a network.
     fn fresh() -> Machine {
         let machine = Machine { folder: tempfile::tempdir().expect("a temporary folder") };
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -97,7 +97,7 @@ impl Machine {
         machine
     }
 
-    /// Lets it find a program of this machine.
+    /// Puts a program of this machine on its PATH.
     fn link(&self, tool: &str) {
         let real = std::env::split_paths(&std::env::var_os("PATH").expect("PATH"))
             .map(|folder| folder.join(tool))
@@ -123,7 +123,7 @@ impl Machine {
         self.folder.path().join("broken")
     }
 
-    /// A stand-in for a program. It takes the place of a link to this machine's own, which must never be written through.
+    /// A stand-in for a program. It replaces a link to this machine's own program, which must never be written through.
     fn program(&self, name: &str, text: &str) {
         fs::create_dir_all(self.tools()).expect("a folder");
         let path = self.tools().join(name);
@@ -134,13 +134,13 @@ impl Machine {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("an executable");
     }
 
-    /// Every download has the checksum of the installer that is wanted here.
+    /// Every download gets the checksum of the expected installer.
     fn trust_what_is_downloaded(&self) {
         let known = "sed -n \"s/^rustup_sha256_$(uname -m)=//p\" .ci/toolchain";
         self.program("sha256sum", &format!("#!/bin/sh\n{known}\n"));
     }
 
-    /// A script that does this with what `./airpace` and `./test` share.
+    /// A script that sources what `./airpace` and `./test` share, and then runs this.
     fn asks(&self, commands: &str) -> PathBuf {
         let script = self.root().join("asks");
         fs::write(&script, format!("#!/bin/sh\nset -eu\n. ./.ci/toolchain\n{commands}\n")).expect("a script");
@@ -168,12 +168,12 @@ impl Machine {
         command
     }
 
-    /// Starts the launcher as most do: `./airpace ARGS`.
+    /// Starts the launcher in the usual way: `./airpace ARGS`.
     fn airpace(&self, arguments: &[&str]) -> Output {
         self.start(&self.root().join("airpace"), &self.root(), arguments)
     }
 
-    /// How often cargo built so far.
+    /// How often cargo has built so far.
     fn builds(&self) -> usize {
         self.calls().lines().filter(|call| call.starts_with("cargo build")).count()
     }
@@ -183,7 +183,7 @@ impl Machine {
     }
 }
 
-/// Lets the file system's clock tick, so that what is written next is newer.
+/// Waits until the file system's clock moves on, so that the next file is newer.
 fn tick() {
     std::thread::sleep(Duration::from_millis(20));
 }
@@ -215,12 +215,12 @@ fn it_keeps_the_features_that_it_was_once_asked_for() {
     assert!(with("sdr"), "they are built: {}", machine.calls());
     assert!(machine.calls().contains("pkg-config --exists SoapySDR"), "their library is looked for");
     machine.airpace(&["demo"]);
-    assert_eq!(machine.builds(), 2, "and are there from then on");
+    assert_eq!(machine.builds(), 2, "they stay from then on");
     tick();
     fs::write(machine.root().join("crates/core/lib.rs"), "// changed").unwrap();
     machine.airpace(&["demo"]);
     assert!(machine.calls().lines().last().unwrap().contains("--features sdr"), "after changes too");
-    assert!(!with(""), "until none are asked for");
+    assert!(!with(""), "until no features are asked for");
     assert_eq!(machine.builds(), 4);
 }
 
@@ -242,12 +242,12 @@ fn it_builds_once_and_again_after_every_change() {
     tick();
     fs::remove_file(machine.root().join("crates/core/lib.rs")).unwrap();
     machine.airpace(&["demo"]);
-    assert_eq!(machine.builds(), 3, "and so does a file that went");
+    assert_eq!(machine.builds(), 3, "and so does a removed file");
 
     tick();
     fs::write(machine.root().join("README.md"), "words").unwrap();
     machine.airpace(&["demo"]);
-    assert_eq!(machine.builds(), 3, "words for people do not");
+    assert_eq!(machine.builds(), 3, "an edit of a document does not");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn it_starts_from_elsewhere_and_through_a_link() {
 #[test]
 fn recordings_beside_the_repository_are_found() {
     let machine = Machine::ready();
-    assert!(text(&machine.airpace(&["demo"]).stdout).contains("data:\n"), "none are there");
+    assert!(text(&machine.airpace(&["demo"]).stdout).contains("data:\n"), "there are no recordings");
     fs::create_dir_all(machine.folder.path().join("shared/data")).unwrap();
     assert!(text(&machine.airpace(&["demo"]).stdout).contains("/../shared/data\n"));
 }
@@ -294,7 +294,7 @@ fn a_fresh_machine_gets_what_it_lacks_and_is_told() {
             tools.display()
         ),
     );
-    // An installer that installs the cargo of above.
+    // An installer that installs the stand-in for cargo above.
     machine.program("cargo-to-be", CARGO);
     machine.program(
         "curl-to-be",
@@ -357,7 +357,7 @@ fn without_apt_it_says_what_to_install() {
     );
 }
 
-/// What somebody without root must be told: one line that installs all.
+/// The message for a user without root: one line that installs everything.
 const ALL: &str =
     "apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev curl ca-certificates";
 
@@ -379,7 +379,7 @@ fn without_root_it_prints_the_one_line_that_installs_what_is_missing() {
         assert!(told.contains("C compiler") && told.contains("curl downloads Rust"), "and why: {told}");
         assert_eq!(machine.calls(), "", "nothing is tried that cannot be done");
 
-        // Root did as told: there is a compiler, and curl, and it goes on without root.
+        // Root ran that line: now there is a compiler and curl, and the rest works without root.
         machine.program("cc", "#!/bin/sh\nexit 0\n");
         machine.program("curl", "#!/bin/sh\necho 'curl was started' >&2\nexit 6\n");
         let told = text(&machine.airpace(&["demo"]).stderr);
@@ -399,7 +399,7 @@ fn what_the_tests_want_beside_is_in_the_same_line() {
     machine.program("id", "#!/bin/sh\necho 1000\n");
     let script = machine.asks("need_toolchain tshark; echo goes on");
     let done = machine.start(&script, &machine.root(), &[]);
-    assert_eq!(text(&done.stdout), "goes on\n", "what is only wanted is no reason to stop: {done:?}");
+    assert_eq!(text(&done.stdout), "goes on\n", "a missing optional package is no reason to stop: {done:?}");
 }
 
 #[test]
@@ -500,7 +500,7 @@ fn the_program_is_told_how_it_was_called() {
     assert_eq!(called(Path::new("./airpace"), &machine.root()), "./airpace");
     assert_eq!(called(Path::new("../airpace"), &machine.root().join("crates")), "../airpace");
     symlink(machine.root().join("airpace"), machine.tools().join("airpace")).unwrap();
-    assert_eq!(called(&machine.tools().join("airpace"), &machine.root()), "airpace", "as PATH has it");
+    assert_eq!(called(&machine.tools().join("airpace"), &machine.root()), "airpace", "the name on PATH");
     let mut by_shell = machine.command(Path::new("/bin/sh"), &machine.root(), &["airpace", "doctor"]);
     fs::remove_file(machine.tools().join("airpace")).unwrap();
     let told = text(&by_shell.output().expect("sh").stdout);

@@ -1,7 +1,7 @@
-//! `./package` says what it lacks, names what it makes, and makes the same bytes in any folder; both architectures compute
-//! the same.
+//! `./package` reports what is missing, names what it makes, and makes the same bytes in any folder. Both architectures
+//! compute the same.
 //!
-//! The scripts are real; but for the last test, cargo and what it builds are stand-ins.
+//! The scripts are real. Cargo and what it builds are stand-ins, except in the last test.
 #![cfg(unix)]
 
 use std::fs;
@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use tempfile::TempDir;
 
-/// The cargo of a pretended machine. What it builds is a script that installs what it was built from.
+/// The stand-in for cargo. The program that it builds is a script that installs what it was built from.
 const CARGO: &str = r#"#!/bin/sh
 case "$1 ${2-}" in
 --version*) echo "cargo 1.95.0 (0000000 2026-01-01)" ;;
@@ -35,14 +35,14 @@ cyclonedx*) printf '{ "component": "%s/crates/cli" }\n' "$PWD" > crates/cli/airp
 esac
 "#;
 
-/// A checkout in a folder of its own, and the only programs that its scripts find.
+/// A checkout in a folder of its own, and the only programs that its scripts can find.
 struct Machine {
     folder: TempDir,
     checkout: PathBuf,
 }
 
 impl Machine {
-    /// With git and Rust, and nothing that only packages need.
+    /// A machine with git and Rust, but without the tools that only packages need.
     fn new(checkout: &str) -> Machine {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let machine = Machine { checkout: folder.path().join(checkout), folder };
@@ -70,7 +70,7 @@ impl Machine {
         machine
     }
 
-    /// With all that packages of this machine's architecture need.
+    /// A machine with everything that packages of its own architecture need.
     fn ready(checkout: &str) -> Machine {
         let machine = Machine::new(checkout);
         fs::write(machine.tools().join("plugins"), "").expect("a file");
@@ -96,7 +96,7 @@ impl Machine {
         assert!(copied.success(), "{part} is copied");
     }
 
-    /// With one author and one time, so that two machines have the same commit.
+    /// Git with a fixed author and time, so that two machines have the same commit.
     fn git(&self, words: &[&str]) {
         let done = Command::new("git")
             .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"])
@@ -121,7 +121,7 @@ impl Machine {
             .expect("the script starts")
     }
 
-    /// What was made: names and contents, sorted.
+    /// The files that were made: names and contents, sorted.
     fn made(&self) -> Vec<(String, Vec<u8>)> {
         let mut made = vec![];
         for version in fs::read_dir(self.checkout.join("target/package")).expect("packages") {
@@ -275,7 +275,7 @@ fn a_byte_that_differs_is_found_and_its_file_named() {
     assert_eq!(broken.status.code(), Some(2), "{}", words(&broken));
 }
 
-/// What `./package` built for the other architecture, if it is there, is of this tree, and something can run it.
+/// The binary that `./package` built for the other architecture, if it exists, is of this tree, and can be run here.
 fn foreign_binary() -> Result<PathBuf, String> {
     let foreign = if cfg!(target_arch = "aarch64") { "x86_64" } else { "aarch64" };
     let target = Path::new(env!("CARGO_BIN_EXE_airpace")).parent().and_then(Path::parent).expect("target/");

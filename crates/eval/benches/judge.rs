@@ -1,6 +1,6 @@
-//! What judging costs: one second of a saturated 20 MHz user with a bulk flow and all DCIs, measured and written.
+//! The cost of judging: one second of a saturated 20 MHz user with a bulk flow and all DCIs is measured and written.
 //!
-//! A run that is to be 300 times faster than real time has 3.3 ms for its second in all.
+//! A run that is to be 300 times faster than real time may take 3.3 ms per simulated second in total.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn facts() -> RunFacts {
     }
 }
 
-/// Plays the run; numbers vary as a real run's do, so that nothing compresses to nothing.
+/// Plays the run. Numbers vary as in a real run, so that the tables do not compress unusually well.
 fn play(recorder: &mut dyn Recorder) {
     let mut random = 88_172_645_463_325_252_u64;
     let mut number = 0;

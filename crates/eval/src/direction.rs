@@ -3,10 +3,10 @@
 use airpace_core::Direction;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Both, in the order of lists.
+/// Both directions, in the order in which lists show them.
 pub(crate) const BOTH: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 
-/// The word.
+/// The word for a direction.
 pub(crate) const fn word(direction: Direction) -> &'static str {
     match direction {
         Direction::Downlink => "down",
@@ -14,12 +14,12 @@ pub(crate) const fn word(direction: Direction) -> &'static str {
     }
 }
 
-/// The direction of a word that [`word`] wrote.
+/// The direction for a word that [`word`] returned.
 pub(crate) fn of_word(text: &str) -> Direction {
     if text == word(Direction::Uplink) { Direction::Uplink } else { Direction::Downlink }
 }
 
-/// Whether nothing needs to be said: where no direction is named, data goes down.
+/// Whether the direction is `down`. JSON then leaves the field out: a missing direction means `down`.
 pub(crate) fn is_down(direction: &Direction) -> bool {
     *direction == Direction::Downlink
 }

@@ -12,9 +12,9 @@ pub enum EvalError {
     Write {
         /// What was tried.
         doing: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
     /// A file of a run folder is missing or unreadable.
@@ -22,27 +22,27 @@ pub enum EvalError {
     Read {
         /// Which.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
-    /// A folder holds other things than a run.
+    /// A folder is not empty and holds no run.
     #[error("`{}` is not empty and holds no run (no manifest.json); give --out another folder, or empty this one", path.display())]
     Occupied {
         /// Which.
         path: PathBuf,
     },
-    /// A run folder holds what its run did not write.
+    /// A run folder holds files that its run did not write.
     #[error(
         "`{}`{} is not what the run in this folder wrote, and would be in the way; move it elsewhere, or give --out another folder",
         path.display(), and_more(*more)
     )]
     Strangers {
-        /// The first.
+        /// The first such file.
         path: PathBuf,
         /// How many more there are.
         more: usize,
     },
-    /// A file of a run folder has another content than this version writes.
+    /// The content of a file of a run folder is not what this version writes.
     #[error("`{}` is not what this version of airpace writes: {reason}; run the scenario again", path.display())]
     Malformed {
         /// Which.
@@ -55,10 +55,10 @@ pub enum EvalError {
     Table {
         /// Which.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: parquet::errors::ParquetError,
     },
-    /// A scheme named a value that it had not named at first, so that its table has no column for it.
+    /// A scheme showed a value that it had not named at the start, so its table has no column for that value.
     #[error(
         "flow {flow} names `{name}` for the first time at {time}; a scheme names the same values at every look"
     )]
@@ -67,7 +67,7 @@ pub enum EvalError {
         flow: u16,
         /// The value's name.
         name: String,
-        /// When.
+        /// When the scheme showed it.
         time: airpace_core::Time,
     },
     /// An expectation names a metric that does not exist.
@@ -77,15 +77,15 @@ pub enum EvalError {
         scenario: String,
         /// The name.
         metric: String,
-        /// What was meant, and those that exist.
+        /// The metric that was probably meant, and the metrics that exist.
         instead: String,
     },
-    /// A file of radio reports would be written by several runs.
+    /// Several runs would write the same file of radio reports.
     #[error(
         "`device.{device}.reports` names one file, but {runs} runs would write it: give one --scheme and one seed (`--seeds 1`)"
     )]
     Reports {
-        /// The device, by its place.
+        /// The device's index in the scenario.
         device: usize,
         /// How many runs there are of its scenario.
         runs: usize,
@@ -95,7 +95,7 @@ pub enum EvalError {
     ReportFile {
         /// Which.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
     /// Two scenarios of one run have the same name.
@@ -109,12 +109,12 @@ pub enum EvalError {
     /// A scenario's files cannot be read.
     #[error(transparent)]
     Scenario(#[from] airpace_sim::ScenarioError),
-    /// The listener stopped the runs; the folder, if there is one, says that it is incomplete.
+    /// The listener stopped the runs. The manifest of the folder, if there is one, says that the run is incomplete.
     #[error("stopped; {ended} of {runs} runs had ended")]
     Stopped {
-        /// How many runs had come to their end.
+        /// How many runs had ended.
         ended: usize,
-        /// How many there are.
+        /// How many runs there are.
         runs: usize,
     },
     /// The simulator refused or failed.
@@ -126,7 +126,7 @@ pub enum EvalError {
         scheme: String,
         /// The seed.
         seed: u64,
-        /// What it says.
+        /// The simulator's message.
         reason: String,
     },
 }

@@ -1,8 +1,8 @@
-//! What a scenario expects, held against what came out.
+//! Compares what a scenario expects with what its runs measured.
 //!
 //! A metric is named by its path in `summary.json`: `throughput_mbps`, `queueing_delay_ms.p95`,
-//! `throughput_100ms.p10`, `state_share.Internet` (0 for a state that was never entered). Over several seeds, the
-//! mean counts. With `of`, the ratio to the same flow under that scheme counts.
+//! `throughput_100ms.p10`, `state_share.Internet` (0 for a state that was never entered). With several seeds, the mean
+//! over them is compared. With `of`, the ratio to the same flow under that other scheme is compared.
 
 use airpace_core::nearest::instead;
 use airpace_sim::Scenario;
@@ -30,14 +30,14 @@ pub struct Verdict {
     pub metric: String,
     /// The bounds, as in `at least 0.95`.
     pub wanted: String,
-    /// The value: a mean over seeds; `None` where there is nothing to measure, which never passes.
+    /// The value: a mean over seeds. `None` where there is nothing to measure; then the expectation is not met.
     pub measured: Option<f64>,
     /// Whether it lies within the bounds.
     pub passed: bool,
 }
 
 impl Verdict {
-    /// The measured value as people read it, in the unit of [`Verdict::wanted`].
+    /// The measured value as text for people, in the unit of [`Verdict::wanted`].
     ///
     /// Chosen: four decimals, one more than bounds have.
     pub fn measured_text(&self) -> String {
@@ -74,8 +74,7 @@ pub fn check_metrics(scenario: &Scenario) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// The verdicts on a scenario's expectations, given its runs. An expectation about a scheme that was not run is
-/// passed over.
+/// The verdicts on a scenario's expectations, given its runs. Expectations about a scheme that was not run are skipped.
 pub fn verdicts(scenario: &Scenario, runs: &[RunSummary]) -> Vec<Verdict> {
     let was_run = |scheme: &str| runs.iter().any(|run| run.scenario == scenario.name && run.scheme == scheme);
     let asked = scenario.expect.iter().filter(|expect| was_run(&expect.scheme));
@@ -136,7 +135,7 @@ fn mean_over_seeds(
 /// The value of the metric at `path`; `None` where it is null.
 pub fn value(metrics: &FlowMetrics, path: &str) -> Option<f64> {
     let tree = serde_json::to_value(metrics).expect("plain data with text keys");
-    // A state's name may itself hold a dot: only the first one divides.
+    // A state's name may contain a dot itself, so the path is split at the first dot only.
     let (head, rest) = path.split_once('.').map_or((path, None), |(head, rest)| (head, Some(rest)));
     let found = tree.get(head).and_then(|found| rest.map_or(Some(found), |rest| found.get(rest)));
     match found {

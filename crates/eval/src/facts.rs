@@ -1,4 +1,4 @@
-//! What a judge must know of a run before its first event: who the flows are and when each is active.
+//! What a judge must know of a run before its first event: which flows there are and when each is active.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use airpace_core::{Bytes, DeviceId, Direction, FlowId, Time};
 use airpace_sim::scenario::Flow;
 use airpace_sim::{Scenario, SchemeSpec};
 
-/// A run, as far as judging it goes.
+/// What a judge needs to know of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFacts {
     /// Name of the scenario.
@@ -26,20 +26,20 @@ pub struct RunFacts {
 pub struct FlowFacts {
     /// Which.
     pub flow: FlowId,
-    /// What people call it.
+    /// Its name, for people.
     pub name: String,
     /// Its device.
     pub device: DeviceId,
-    /// Whether it ends at its device or begins there.
+    /// Whether its data goes to its device or comes from there.
     pub direction: Direction,
     /// Its scheme, as it was spelled.
     pub scheme: String,
-    /// Whether it takes all that it can get; fairness is judged among such flows only, for one that has a rate
-    /// of its own wants no equal share.
+    /// Whether it takes all that it can get. Fairness is judged among such flows only: a flow with a rate of its own
+    /// does not want an equal share.
     pub greedy: bool,
     /// When it has something to send: spans that rise and do not touch.
     pub active: Vec<Span>,
-    /// All that it has to send, if that is limited: its active time ends when so much has arrived.
+    /// All that it has to send, if that is limited. Its active time ends when that much has arrived.
     pub size: Option<Bytes>,
 }
 

@@ -1,8 +1,8 @@
-//! A run folder: what a run leaves behind, and all that a report is made of.
+//! A run folder: the files that a run writes. A report is made from them alone.
 //!
 //! ```text
 //! RUN/
-//! ├── manifest.json    what was asked, by which version, on which host, and whether it came to its end
+//! ├── manifest.json    what was run, by which version, on which host, and whether it is complete
 //! ├── scenarios/       the scenarios as they were run, after --set
 //! ├── summary.json     every number of every run, and the verdicts on expectations
 //! ├── packets/ acks/ losses/ controller/ prbs/ capacity/     Parquet, see [`crate::tables`]
@@ -10,9 +10,10 @@
 //! └── report.html      the page to look at
 //! ```
 //!
-//! The same scenarios, schemes and seeds give the same bytes, but for the manifest's `host` part; called from a checkout, the
-//! commands in manifest and page say `./airpace` in place of `airpace`, so that they can be pasted. The manifest is
-//! written first with `"complete": false` and again at the end: an interrupted run says so.
+//! The same scenarios, schemes and seeds give the same bytes, except for the manifest's `host` part. If the program was
+//! called from a checkout, the commands in manifest and page say `./airpace` in place of `airpace`, so that they can be
+//! pasted. The manifest is written first with `"complete": false` and again at the end, so that an interrupted run can
+//! be told from a complete one.
 
 mod contents;
 
@@ -43,13 +44,13 @@ pub struct Manifest {
     pub version: String,
     /// Whether every run came to its end.
     pub complete: bool,
-    /// The command that makes this folder's contents again, as an installed program is called.
+    /// The command that makes this folder's contents again. It calls the program as an installed one is called.
     pub command: String,
     /// The scenarios, in order.
     pub scenarios: Vec<ManifestScenario>,
     /// The schemes under test, as they were spelled, in order; empty where each scenario names its own.
     pub schemes: Vec<String>,
-    /// What stands behind every spelling of a scheme in the results.
+    /// For every spelling of a scheme in the results: the scheme, preset and options that it means.
     #[serde(default)]
     pub choices: Vec<ManifestChoice>,
     /// The seeds, in order.
@@ -82,7 +83,7 @@ pub struct ManifestScenario {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayedTrace {
-    /// A file of this name was given; whether it was recorded or made, only who gave it knows.
+    /// A file of this name was given. Only the person who gave it knows whether it was recorded or made.
     File(String),
     /// Airpace made it, as the scenario's `trace.synth` says.
     Made,
@@ -130,8 +131,8 @@ impl ManifestChoice {
 /// Where and when a run was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
-    /// What commands call the program there: `airpace`, or `./airpace` where it was called from a checkout. Commands on the
-    /// page are spelled with it.
+    /// How commands call the program: `airpace`, or `./airpace` where it was called from a checkout. The commands on
+    /// the page use it.
     #[serde(default = "installed_program")]
     pub program: String,
     /// The command as it was typed.
@@ -144,11 +145,12 @@ pub struct Host {
     pub jobs: usize,
     /// Operating system and architecture.
     pub platform: String,
-    /// The processor's own name, where the system tells.
+    /// The processor's name, where the operating system gives it.
     pub processor: String,
     /// Logical processors.
     pub processors: usize,
-    /// Load average over one minute at the start, in thousandths; above `processors` others were working too.
+    /// Load average over one minute at the start, in thousandths. Above 1,000 times `processors`, other programs were
+    /// working too.
     pub load_milli: u64,
 }
 
@@ -156,7 +158,7 @@ impl RunFolder {
     /// Makes `root` ready for a new run: makes the folder, or empties one that holds an earlier run.
     ///
     /// # Errors
-    /// A folder that cannot be written, or that holds anything which that run did not write: nothing is removed then.
+    /// The folder cannot be written, or holds anything that the earlier run did not write. Then nothing is removed.
     pub fn create(root: &Path) -> Result<RunFolder, EvalError> {
         let folder = RunFolder { root: root.to_owned() };
         fs::create_dir_all(root).map_err(EvalError::write("make the folder", root))?;
@@ -225,7 +227,7 @@ impl RunFolder {
         self.write_json("summary.json", summary)
     }
 
-    /// Writes a file of this folder whole or not at all.
+    /// Writes a file of this folder: the whole file, or nothing.
     ///
     /// # Errors
     /// What the operating system refuses.
@@ -249,7 +251,8 @@ impl RunFolder {
         serde_json::from_str(&text).map_err(|error| EvalError::Malformed { path, reason: error.to_string() })
     }
 
-    /// Removes what a run writes, and the folder if nothing else is in it: whether it is gone. Links are not followed.
+    /// Removes what a run writes, and the folder if nothing else is in it. Returns whether the folder is gone. Links
+    /// are not followed.
     ///
     /// # Errors
     /// What the operating system refuses.
@@ -266,8 +269,8 @@ impl RunFolder {
         Contents::of(&self.root, manifest).map_err(EvalError::write("look into", &self.root))
     }
 
-    /// Removes what the run wrote, and nothing else. The manifest goes last: until then the folder can be told from a
-    /// stranger's.
+    /// Removes what the run wrote, and nothing else. The manifest is removed last, because it shows that the folder
+    /// belongs to a run.
     fn clear(&self, contents: &Contents) -> Result<(), EvalError> {
         contents
             .remove(&self.root.join("manifest.json"))

@@ -1,4 +1,4 @@
-//! The recorder of one run: metrics always, tables and qlog where a folder is kept.
+//! The recorder of one run. It always measures, and writes tables and qlogs if there is a run folder.
 
 use airpace_event::{Detail, Event, Recorder};
 
@@ -10,10 +10,10 @@ use crate::qlog::Qlogs;
 use crate::reports::ReportFile;
 use crate::tables::Tables;
 
-/// What of a run is kept on disk.
+/// Which parts of a run are kept on disk.
 #[derive(Clone, Copy)]
 pub struct Keep<'a> {
-    /// Where.
+    /// The folder.
     pub folder: &'a RunFolder,
     /// The names of all values that schemes may show, each a column of `controller`.
     pub inspected: &'a [String],
@@ -21,7 +21,7 @@ pub struct Keep<'a> {
     pub qlog: bool,
 }
 
-/// Listens to one run.
+/// Receives the events of one run.
 pub struct Judge {
     meter: Meter,
     tables: Option<Tables>,
@@ -42,7 +42,7 @@ impl Judge {
         Ok(Judge { meter: Meter::new(facts), tables, qlogs, reports: vec![] })
     }
 
-    /// Also writes the reports that devices are told.
+    /// Also writes the radio reports that devices receive.
     pub(crate) fn keep_reports(&mut self, files: Vec<ReportFile>) {
         self.reports = files;
     }

@@ -1,7 +1,7 @@
 //! Judging runs: what every number means, what a run leaves behind, and the page that shows who wins.
 //!
-//! A [`Matrix`] of scenarios × schemes × seeds runs on threads. Each run speaks its events to a [`Judge`], which
-//! measures ([`metrics`]) and, where a [`RunFolder`] is kept, writes Parquet ([`tables`]) and [`qlog`]. Then come
+//! A [`Matrix`] of scenarios × schemes × seeds runs on threads. Each run sends its events to a [`Judge`], which
+//! measures ([`metrics`]) and, if there is a [`RunFolder`], writes Parquet ([`tables`]) and [`qlog`]. Then come
 //! the verdicts on what the scenarios expect, the [`summary`], and the [`report`], which is made from the
 //! folder alone.
 //!

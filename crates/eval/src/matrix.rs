@@ -1,7 +1,8 @@
 //! Scenarios × schemes × seeds, run on threads and judged.
 //!
-//! Each run is a pure function of its scenario, scheme and seed and writes to files of its own; results are put
-//! together in the order asked for. So neither the number of threads nor their luck changes a byte.
+//! Each run is a pure function of its scenario, scheme and seed, and writes to files of its own. Results are put
+//! together in the order in which the runs were asked for. So the output does not depend on the number of threads, nor
+//! on the order in which they finish.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -35,7 +36,7 @@ pub struct Matrix {
     pub jobs: usize,
     /// The run folder; `None` only measures.
     pub out: Option<PathBuf>,
-    /// What commands in the run folder call the program: `airpace`, or `./airpace` where it was called from a checkout.
+    /// How commands in the run folder call the program: `airpace`, or `./airpace` where it was called from a checkout.
     pub program: String,
     /// The command as it was typed, for the manifest's host part.
     pub command: String,
@@ -43,21 +44,21 @@ pub struct Matrix {
     pub qlog: bool,
 }
 
-/// One scenario and how the user came by it.
+/// One scenario and how it was chosen on the command line.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// How it was named on the command line.
     pub argument: String,
     /// The `--set`s that were applied.
     pub set: Vec<(String, String)>,
-    /// The scenario, with them applied.
+    /// The scenario, with the `--set`s applied.
     pub scenario: Scenario,
 }
 
-/// How far one run of a matrix is.
+/// The progress of one run of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress<'a> {
-    /// Its place among the runs.
+    /// Its index among the runs.
     pub job: usize,
     /// How many runs there are.
     pub jobs: usize,
@@ -67,11 +68,11 @@ pub struct Progress<'a> {
     pub scheme: &'a str,
     /// Its seed.
     pub seed: u64,
-    /// The part of its time that has passed, in [0, 1]; 1 once, at its end.
+    /// The part of its simulated time that has passed, in [0, 1]. It is 1 exactly once, at the end of the run.
     pub fraction: f64,
 }
 
-/// What came of a matrix.
+/// The results of a matrix.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Every number.
@@ -80,11 +81,11 @@ pub struct Outcome {
     pub folder: Option<RunFolder>,
 }
 
-/// Hears how far a run is, from the thread that runs it, and may stop everything.
+/// Receives the progress of a run, on the thread that runs it. It may stop all runs.
 pub type Listener<'a> = &'a (dyn Fn(Progress<'_>) -> ControlFlow<()> + Sync);
 
-/// What turns a scenario, a scheme and a seed into events; its error is one sentence. It tells the clock's time now
-/// and then, and stops when told to.
+/// Turns a scenario, a scheme and a seed into events. Its error is one sentence. It reports the simulated time now and
+/// then, and stops when it is told to.
 pub type Simulate<'a> =
     &'a (dyn Fn(&Scenario, &SchemeSpec, u64, &mut dyn Recorder, &mut Clock<'_>) -> Result<(), String> + Sync);
 
@@ -99,13 +100,13 @@ impl Matrix {
     ///
     /// # Errors
     /// Before anything is written: a scenario whose files cannot be read, two scenarios of one name, an expectation
-    /// about a metric that does not exist, a folder that cannot be written. Then: the first run, in order, that
-    /// failed, or that the listener stopped it. The folder then says that it is incomplete.
+    /// about a metric that does not exist, a folder that cannot be written. Later: the first run, in order, that
+    /// failed; or the listener stopped the runs. The manifest then says that the folder is incomplete.
     pub fn run(&self, listener: Listener<'_>) -> Result<Outcome, EvalError> {
         self.run_prepared(&self.prepare()?, listener)
     }
 
-    /// Reads the files that the scenarios name. One may be a pipe into which nobody writes: then this does not end by itself.
+    /// Reads the files that the scenarios name. If one is a pipe into which nobody writes, this function never returns.
     ///
     /// # Errors
     /// A scenario whose files cannot be read.
@@ -114,7 +115,7 @@ impl Matrix {
         self.scenarios.iter().map(prepare).collect()
     }
 
-    /// Runs everything in the simulator, with what [`Matrix::prepare`] gave.
+    /// Runs everything in the simulator, with what [`Matrix::prepare`] returned.
     ///
     /// # Errors
     /// As [`Matrix::run`].
@@ -168,7 +169,7 @@ impl Matrix {
         Ok(Outcome { summary, folder })
     }
 
-    /// The command that makes the same results, one per scenario: what was typed but for what changes none of them.
+    /// The commands that make the same results, one per scenario. Options that change no result are left out.
     pub fn canonical_command(&self) -> String {
         let schemes = spelled(&self.schemes);
         let of_choice = |choice: &Choice| {
@@ -195,7 +196,7 @@ impl Matrix {
         if self.schemes.is_empty() { scenario.schemes() } else { &self.schemes }
     }
 
-    /// Every choice of a scheme in the results, once, by rising spelling.
+    /// Every choice of a scheme in the results, once, sorted by its spelling.
     fn choices(&self) -> Result<Vec<ManifestChoice>, EvalError> {
         let mut choices = BTreeMap::new();
         for Choice { scenario, .. } in &self.scenarios {
@@ -270,7 +271,7 @@ impl Matrix {
             work();
         });
         let results = results.into_inner().expect("every thread has ended").into_iter().flatten();
-        // A run that failed says more than those that were stopped because of it.
+        // If a run failed, its error is reported, not that of the runs that were stopped because of it.
         let ended: Vec<RunSummary> = results.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
         if ended.len() < jobs.len() {
             return Err(EvalError::Stopped { ended: ended.len(), runs: jobs.len() });
@@ -279,10 +280,10 @@ impl Matrix {
     }
 }
 
-/// What came of a job: `None` if it was stopped.
+/// The result of a job: `None` if it was stopped.
 type JobResult = Result<Option<RunSummary>, EvalError>;
 
-/// What has ended, on record even if the rest never ends.
+/// The summary of the runs that have ended so far. It is written even if the other runs never end.
 fn so_far(results: &[Option<JobResult>]) -> Summary {
     Summary {
         runs: results.iter().flatten().flatten().flatten().cloned().collect(),
@@ -291,7 +292,8 @@ fn so_far(results: &[Option<JobResult>]) -> Summary {
 }
 
 impl Job<'_> {
-    /// The run's numbers, or `None` if `tell`, which hears the part of its time that has passed, stopped it.
+    /// The run's numbers. `tell` receives the part of the run's time that has passed. The result is `None` if `tell`
+    /// stopped the run.
     fn run(
         &self,
         keep: Option<Keep<'_>>,
@@ -334,7 +336,7 @@ impl Job<'_> {
     }
 }
 
-/// Refuses files of reports that several runs would write.
+/// Returns an error if several runs would write the same file of reports.
 fn check_reports(jobs: &[Job<'_>]) -> Result<(), EvalError> {
     for job in jobs {
         let scenario = &job.choice.scenario;

@@ -1,8 +1,8 @@
-//! Every number that a run is judged by, each defined once, here.
+//! Every number by which a run is judged. Each is defined once, here.
 //!
-//! A [`Meter`] listens to the events of one run and keeps a bounded amount of memory per flow: two histograms
-//! and a counter per 100 ms of the run. What it says at the end is all that tables, `--json`, `[[expect]]` and
-//! figures use.
+//! A [`Meter`] receives the events of one run and needs a bounded amount of memory per flow: two histograms
+//! and a counter per 100 ms of the run. Tables, `--json`, `[[expect]]` and figures use only the numbers that it returns
+//! at the end.
 //!
 //! | metric | definition |
 //! | --- | --- |
@@ -10,11 +10,11 @@
 //! | utilization | those bytes over what the last hop could have carried to (or, `up`, from) the flow's device in that time |
 //! | one-way delay | from the sender handing a packet to the path to its first arrival; delivered packets only |
 //! | queueing delay | one-way delay less what the path takes when it is empty |
-//! | loss rate | packets whose journey ended otherwise than by arrival, over all whose journey ended |
+//! | loss rate | packets whose journey ended without arrival, over all packets whose journey ended |
 //! | power | throughput over the 95th percentile of one-way delay, in Mbit/s per ms |
 //! | Jain's index | (Σx)² / (n · Σx²) over the n greedy flows of a direction active together, per window of 1 s; then the mean |
 //! | throughput per 100 ms | percentiles over the 100 ms intervals that lie wholly in the active time |
-//! | share of a state | part of the active time that the controller spent in it |
+//! | share of a state | part of the active time that the controller spent in that state |
 //!
 //! Percentiles of delay come from a histogram with three significant digits: at most 0.1 % above the exact
 //! nearest-rank value, and exact below 2 ms to the microsecond. Means are exact.
@@ -37,7 +37,7 @@ use crate::facts::RunFacts;
 use fairness::{Fairness, FairnessMeter, Sharer};
 use flow::FlowMeter;
 
-/// Listens to a run and says, at its end, how every flow fared.
+/// Receives the events of a run and, at its end, returns the numbers of every flow.
 pub struct Meter {
     flows: Vec<FlowMeter>,
     fairness: FairnessMeter,
@@ -54,7 +54,7 @@ pub struct Measured {
     /// Jain's index of PRBs given to the devices of greedy flows of a direction, for each window of 1 s with at least
     /// two.
     ///
-    /// What the fairness figures of PBE-CC show.
+    /// The fairness figures of PBE-CC show it.
     pub jain_prbs: Vec<JainWindow>,
     /// The carriers that were seen, by rising number.
     pub carriers: Vec<Carrier>,
@@ -79,7 +79,7 @@ impl Meter {
         }
     }
 
-    /// Takes one event; events come in order of time. Events of unknown flows and devices say nothing.
+    /// Takes one event. Events come in order of time. Events of unknown flows and devices are ignored.
     pub fn record(&mut self, event: &Event<'_>) {
         match event {
             Event::Arrived(arrived) => {
@@ -115,7 +115,7 @@ impl Meter {
         }
     }
 
-    /// How every flow fared.
+    /// The numbers of every flow.
     pub fn finish(self) -> Measured {
         let sharers: Vec<Sharer> = self
             .flows
@@ -141,7 +141,7 @@ impl Meter {
     }
 }
 
-/// `value` to six decimals: finer than any of these numbers means anything, and short in JSON.
+/// `value` rounded to six decimals: finer than any of these numbers is meaningful, and short in JSON.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

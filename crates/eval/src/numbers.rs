@@ -1,8 +1,7 @@
-//! Numbers as people read them: the terminal and the report write the same digits.
+//! Numbers as text for people: the terminal and the report write the same digits.
 //!
-//! A metric has one unit and one count of decimals wherever it is shown. It is rounded once, from its whole value, by
-//! [`text`]; nobody else turns a metric into digits. The report's data carries the texts, so that its page need not
-//! round.
+//! A metric has the same unit and number of decimals wherever it is shown. Only [`text`] turns a metric into digits,
+//! and rounds it once, from the unrounded value. The report's data holds the texts, so that its page need not round.
 
 /// How a metric is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,7 +10,7 @@ pub struct Shown {
     pub path: &'static str,
     /// The unit of what is shown.
     pub unit: &'static str,
-    /// What the value in `summary.json` is multiplied by to be in that unit.
+    /// The factor that turns the value in `summary.json` into that unit.
     pub factor: f64,
     /// Decimals behind the point.
     pub decimals: usize,
@@ -19,7 +18,7 @@ pub struct Shown {
 
 /// Every metric that tables show.
 ///
-/// Chosen: as many decimals as seeds agree on where nothing was changed, and not more than fit a terminal.
+/// Chosen: as many decimals as are the same for different seeds, and not more than fit a terminal.
 pub static SHOWN: [Shown; 17] = [
     shown_as("throughput_mbps", "Mbit/s", 1.0, 2),
     shown_as("utilization", "%", 100.0, 1),
@@ -54,14 +53,14 @@ pub fn shown(path: &str) -> &'static Shown {
 }
 
 impl Shown {
-    /// A value of `summary.json`, as digits in [`Shown::unit`]; a dash where there is none.
+    /// A value of `summary.json`, as digits in [`Shown::unit`]; a dash where there is no value.
     pub fn text(&self, value: Option<f64>) -> String {
         value.map_or_else(|| "–".to_owned(), |value| text(value * self.factor, self.decimals))
     }
 }
 
-/// The digits of `value`, rounded to so many decimals: the nearest decimal number to the value that is held, and no
-/// negative zero.
+/// The digits of `value`, rounded to so many decimals: the decimal number that is nearest to the binary value, and
+/// never a negative zero.
 pub fn text(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {
@@ -75,13 +74,13 @@ pub fn text(value: f64, decimals: usize) -> String {
 pub struct Spread {
     /// The mean.
     pub mean: f64,
-    /// The sample standard deviation; `None` of fewer than two.
+    /// The sample standard deviation; `None` for fewer than two values.
     pub deviation: Option<f64>,
 }
 
 impl Spread {
-    /// Over all of `values`; `None` where one is missing, or there are none: a mean over some seeds only would not be
-    /// the same number as the others beside it.
+    /// The mean and deviation of all of `values`; `None` if one is missing, or there are none. A mean over only some
+    /// seeds could not be compared with the other numbers beside it.
     pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Option<Spread> {
         let values = values.into_iter().collect::<Option<Vec<f64>>>()?;
         let count = values.len() as f64;
@@ -99,7 +98,7 @@ mod tests {
     #[test]
     fn a_number_is_rounded_once_from_what_it_is() {
         assert_eq!(text(44.604_999, 2), "44.60", "not 44.61, as by way of 44.605");
-        assert_eq!(text(0.125, 2), "0.12", "as close to 0.12 as to 0.13: the even one");
+        assert_eq!(text(0.125, 2), "0.12", "0.125 is as close to 0.12 as to 0.13; the even digit is taken");
         assert_eq!(text(-0.004, 2), "0.00", "no negative zero");
         assert_eq!(text(-0.006, 2), "-0.01");
         assert_eq!(text(1234.56, 0), "1235");
@@ -117,7 +116,7 @@ mod tests {
         let spread = Spread::of([Some(1.0), Some(3.0)]).unwrap();
         assert_eq!((spread.mean, spread.deviation), (2.0, Some(2f64.sqrt())));
         assert_eq!(Spread::of([Some(0.5)]).unwrap().deviation, None, "one seed has no deviation");
-        assert_eq!(Spread::of([Some(1.0), None]), None, "a seed without the number leaves no mean");
+        assert_eq!(Spread::of([Some(1.0), None]), None, "if a seed lacks the number, there is no mean");
         assert_eq!(Spread::of([]), None, "nothing was measured");
     }
 }

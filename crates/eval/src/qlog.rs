@@ -1,4 +1,4 @@
-//! A qlog per flow, as its sender would have written it: opens in qvis.
+//! A qlog per flow, as its sender would have written it. qvis opens it.
 //!
 //! JSON text sequences (`.sqlog`) of qlog's main schema 0.3 with its QUIC events, which is what qvis reads.
 //! `time` is in milliseconds since the run began; the vantage point is the sender.
@@ -73,7 +73,7 @@ impl Qlogs {
         self.failure = written.map_err(EvalError::write("write", log.file.path())).err();
     }
 
-    /// Ends the files and gives them their names.
+    /// Completes the files and gives them their names.
     ///
     /// # Errors
     /// The first failure since [`Qlogs::create`].
@@ -86,7 +86,7 @@ impl Qlogs {
 /// One flow's log.
 struct Qlog {
     file: Whole,
-    /// Packets sent and neither acknowledged nor lost, as (number, bytes), by rising number.
+    /// Packets that were sent and are neither acknowledged nor lost, as (number, bytes), by rising number.
     outstanding: VecDeque<(u64, u64)>,
     state: String,
 }
@@ -189,8 +189,8 @@ impl Qlog {
 
     /// The newly acknowledged packet numbers as inclusive ranges, by falling number.
     ///
-    /// Chosen: events tell the highest number and the bytes; the packets are the highest outstanding ones up to
-    /// that number, which is exact unless packets overtook each other.
+    /// Chosen: an event gives the highest number and the bytes. The packets are taken to be the highest outstanding
+    /// ones up to that number. That is exact unless packets overtook each other.
     fn take_acked(&mut self, largest: u64, bytes: u64) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let mut left = bytes;

@@ -1,8 +1,8 @@
 //! `report.html`: one page, self-contained, made from a run folder alone.
 //!
 //! Every number on the page is computed here and embedded as JSON; the page only draws. It opens offline: styles,
-//! script and the plotting library are embedded too. The same folder gives the same bytes, whatever the host: what
-//! belongs to the host stays in `manifest.json`.
+//! script and the plotting library are embedded too. The same folder gives the same bytes on every host: facts about
+//! the host stay in `manifest.json`.
 
 mod cells;
 mod colour;
@@ -31,7 +31,7 @@ use states::StateLook;
 
 const PAGE: &str = include_str!("../../../web/report.html");
 const STYLE: &str = include_str!("../../../web/report.css");
-/// What figures share, the figures in the order of the page, and the page itself.
+/// The code that figures share, then the figures in the order of the page, then the page itself.
 const SCRIPT: &str = concat!(
     include_str!("../../../web/chart.js"),
     include_str!("../../../web/look.js"),
@@ -64,8 +64,8 @@ struct PageData<'a> {
     scenarios: Vec<ScenarioData>,
 }
 
-/// Writes `report.html` into the run folder `root` and says where it is. An incomplete run gives a page that says
-/// so and shows the runs that ended.
+/// Writes `report.html` into the run folder `root` and returns its path. If the run is incomplete, the page says so and
+/// shows the runs that ended.
 ///
 /// # Errors
 /// A folder that is no run folder, a table that cannot be read, a page that cannot be written.
@@ -82,7 +82,7 @@ pub fn write(root: &Path) -> Result<PathBuf, EvalError> {
 pub fn render(folder: &RunFolder) -> Result<String, EvalError> {
     let manifest = folder.manifest()?;
     let summary = match folder.summary() {
-        // A run that was interrupted before its first end has no summary yet.
+        // If a matrix was interrupted before its first run ended, there is no summary yet.
         Err(EvalError::Read { source, .. }) if !manifest.complete && source.kind() == ErrorKind::NotFound => {
             Summary::default()
         }
@@ -90,7 +90,7 @@ pub fn render(folder: &RunFolder) -> Result<String, EvalError> {
     };
     let data = page_data(folder, &manifest, &summary)?;
     let json = serde_json::to_string(&data).expect("plain data with text keys");
-    // In a script element only `<` could end the data early.
+    // In a script element, only a `<` could end the data early.
     let json = json.replace('<', "\\u003c");
     let policy = policy();
     Ok(fill(
@@ -100,9 +100,9 @@ pub fn render(folder: &RunFolder) -> Result<String, EvalError> {
 }
 
 /// The content security policy of the page: it runs the two scripts that it holds and nothing else, and fetches
-/// nothing. Names of a scenario that look like markup can do no more than be read.
+/// nothing. So names in a scenario that look like markup can do no harm.
 fn policy() -> String {
-    // The script elements of the page begin and end with a line of their own; the hash is of all between the tags.
+    // In the page, the tags of script elements stand on lines of their own. The hash is of everything between the tags.
     let hash = |script: &str| STANDARD.encode(Sha256::digest(format!("\n{script}\n")));
     let (echarts, script) = (hash(ECHARTS), hash(SCRIPT));
     format!(
@@ -136,7 +136,7 @@ fn page_data<'a>(
     })
 }
 
-/// `page` with each `{{name}}` replaced, once, from left to right: what is put in is never looked into.
+/// `page` with each `{{name}}` replaced, once, from left to right. Replaced text is not searched again.
 fn fill(page: &str, parts: &[(&str, &str)]) -> String {
     let mut filled =
         String::with_capacity(page.len() + parts.iter().map(|(_, text)| text.len()).sum::<usize>());

@@ -1,4 +1,4 @@
-//! Radio reports that devices are told, as lines of text in files of their own.
+//! Radio reports that devices receive, as lines of text in one file per device.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use airpace_radio::{RadioReport, line};
 
 use crate::error::EvalError;
 
-/// The file of one device. It has its name once the run has ended.
+/// The file of one device. It gets its name when the run has ended.
 pub(crate) struct ReportFile {
     device: DeviceId,
     path: PathBuf,
     file: Option<Whole>,
-    /// Reports of one subframe, of all carriers.
+    /// Reports of the current subframe, of all carriers.
     subframe: Vec<RadioReport>,
-    /// The first that went wrong.
+    /// The first failure to write.
     failure: Option<EvalError>,
 }
 
 impl ReportFile {
     /// # Errors
-    /// A file that cannot be made.
+    /// The file cannot be made.
     pub(crate) fn create(device: DeviceId, path: &Path) -> Result<ReportFile, EvalError> {
         let path = path.to_owned();
         let file = match Whole::create(&path) {
@@ -33,7 +33,7 @@ impl ReportFile {
         Ok(ReportFile { device, path, file, subframe: vec![], failure: None })
     }
 
-    /// Whether it is made of such events.
+    /// Whether it needs events of this detail.
     pub(crate) fn wants(&self, detail: Detail) -> bool {
         detail == Detail::Reports(self.device, Source::ControlChannel)
     }
@@ -49,10 +49,10 @@ impl ReportFile {
         self.subframe.push(told.report.clone());
     }
 
-    /// Writes what is left, and gives the file its name.
+    /// Writes the remaining reports, and gives the file its name.
     ///
     /// # Errors
-    /// What the system refused, here or before.
+    /// What the system refused, now or earlier.
     pub(crate) fn finish(mut self) -> Result<(), EvalError> {
         self.write_subframe();
         if let Some(failure) = self.failure {

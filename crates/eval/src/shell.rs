@@ -1,6 +1,6 @@
-//! Commands as people can paste them into a shell.
+//! Commands that people can paste into a shell.
 
-/// The command that runs a scenario, with the options that change what comes out, where they are not the default.
+/// The command that runs a scenario. It has the options that change the results and are not at their defaults.
 pub(crate) fn sim(
     program: &str,
     scenario: &str,
@@ -19,13 +19,13 @@ pub(crate) fn sim(
     join(&words)
 }
 
-/// Words as one line, quoted where a shell would take them apart.
+/// Words as one line. Words that a shell would split are quoted.
 pub(crate) fn join(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     quoted.join(" ")
 }
 
-/// `1..5` for neighbours, else `1,3,9`.
+/// `1..5` for consecutive seeds, else `1,3,9`.
 pub fn seeds_text(seeds: &[u64]) -> String {
     match seeds {
         [only] => only.to_string(),
@@ -36,7 +36,7 @@ pub fn seeds_text(seeds: &[u64]) -> String {
     }
 }
 
-/// A word as a shell reads it: quoted where it would be taken apart.
+/// A word for a shell. It is quoted if the shell would split it.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! What a run comes to: every number of every run, as `summary.json` holds it and as `--json` prints it.
+//! Every number of every run, as `summary.json` holds it and as `--json` prints it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ const MOST_SECONDS: f64 = 1e6;
 /// Every number of every run, and the verdicts on the scenarios' expectations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The runs that came to their end: by scenario, then scheme, then seed, each in the order asked for.
+    /// The runs that ended: by scenario, then scheme, then seed, each in the order asked for.
     pub runs: Vec<RunSummary>,
     /// The verdicts, in the order of the scenarios and of their expectations; none until every run has ended.
     pub expectations: Vec<Verdict>,
@@ -34,7 +34,7 @@ pub struct RunSummary {
     pub scheme: String,
     /// The seed.
     pub seed: u64,
-    /// How long it lasted, in seconds of its own clock.
+    /// Its duration, in simulated seconds.
     pub duration_s: f64,
     /// The flows, in the order of the scenario.
     pub flows: Vec<FlowSummary>,
@@ -51,18 +51,18 @@ pub struct RunSummary {
 pub struct FlowSummary {
     /// Its name in the scenario.
     pub flow: String,
-    /// Its place in the scenario: the `flow` column of the tables.
+    /// Its index in the scenario: the `flow` column of the tables.
     pub index: u16,
     /// Its device: the `device` column of the tables.
     pub device: u16,
-    /// `down` if it ends at its device, `up` if it begins there.
+    /// `down` if its data goes to its device, `up` if it comes from there.
     #[serde(with = "crate::direction", default)]
     pub direction: Direction,
     /// The scheme it ran: the one under test, or its own.
     pub scheme: String,
     /// Whether it takes all that it can get.
     pub greedy: bool,
-    /// How it fared.
+    /// Its numbers.
     #[serde(flatten)]
     pub metrics: FlowMetrics,
 }
@@ -95,7 +95,7 @@ pub struct QueueingLine {
 }
 
 impl RunSummary {
-    /// A run's numbers under the names that its facts give.
+    /// A run's numbers, with the names from its facts.
     pub fn new(facts: &RunFacts, measured: Measured) -> RunSummary {
         let flows = facts.flows.iter().zip(measured.flows);
         RunSummary {
@@ -120,7 +120,7 @@ impl RunSummary {
         }
     }
 
-    /// What `--json` prints, flow by flow.
+    /// The lines that `--json` prints, one per flow.
     pub fn lines(&self) -> impl Iterator<Item = FlowLine<'_>> {
         self.flows.iter().map(|flow| {
             let metrics = &flow.metrics;
@@ -144,10 +144,10 @@ impl RunSummary {
 }
 
 impl Summary {
-    /// Whether this can be what runs came to: where it was read, somebody may have written it by hand.
+    /// Checks whether runs can have these numbers. A summary that was read from a file may have been written by hand.
     ///
     /// # Errors
-    /// What cannot be.
+    /// What is not possible.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.runs.len() > MOST_RUNS {
             return Err(format!(

@@ -1,15 +1,14 @@
 //! The events of a run as Parquet tables: one row is one event, and every column names its unit.
 //!
-//! Rows gather in column buffers and leave as row groups of at most [`ROWS_PER_GROUP`] rows, so that memory does
-//! not grow with the run. The same events give the same bytes. A table has its name
-//! only once it is whole.
+//! Rows are collected in column buffers and written as row groups of at most [`ROWS_PER_GROUP`] rows, so that memory
+//! does not grow with the run. The same events give the same bytes. A table gets its name only when it is complete.
 //!
 //! | table | one row is | columns |
 //! | --- | --- | --- |
 //! | `packets` | the end of a data packet's journey | [`packets`] |
 //! | `acks` | an acknowledgement as the sender processed it | [`acks`] |
 //! | `losses` | packets that their sender declared lost | [`losses`] |
-//! | `controller` | a look into a flow's scheme | [`controller`] |
+//! | `controller` | the state of a flow's scheme at one time | [`controller`] |
 //! | `prbs` | adjacent PRBs granted to one user in one subframe | [`prbs`] |
 //! | `capacity` | what the last hop could have carried to or from a device | [`capacity`] |
 //!
@@ -18,7 +17,7 @@
 //! `scenario`, `scheme` and `seed`.
 //!
 //! Tables outside of run folders: [`decoded`] has what was decoded from radio samples. [`ParquetFile`] is for tables whose
-//! columns are known elsewhere.
+//! columns the caller defines.
 
 pub mod acks;
 pub mod capacity;
@@ -45,10 +44,10 @@ use columns::Columns;
 pub use file::ParquetFile;
 use file::Table;
 
-/// Rows after which a row group is written: a few megabytes in memory per table.
+/// The number of rows after which a row group is written. They take a few megabytes of memory per table.
 pub const ROWS_PER_GROUP: usize = 1 << 15;
 
-/// Every table's name, which is its folder's.
+/// Every table's name, which is also the name of its folder.
 pub const TABLES: [&str; 6] = ["packets", "acks", "losses", "controller", "prbs", "capacity"];
 
 /// The tables of one run, open for writing.
@@ -103,7 +102,7 @@ impl Tables {
         self.failure = written.err();
     }
 
-    /// Writes what is left and gives the files their names.
+    /// Writes the remaining rows and gives the files their names.
     ///
     /// # Errors
     /// The first failure since [`Tables::create`].
@@ -120,7 +119,7 @@ impl Tables {
     }
 }
 
-/// The columns of a table that every run's has, with their types.
+/// The columns that a table has in every run, with their types.
 fn fields(table: &str) -> Vec<Field> {
     match table {
         "packets" => packets::Rows::default().fields(),
@@ -133,7 +132,7 @@ fn fields(table: &str) -> Vec<Field> {
     }
 }
 
-/// Where `table` of a run lies below the run folder.
+/// The folder of a run's `table`, below the run folder.
 pub fn partition(root: &Path, table: &str, facts: &RunFacts) -> PathBuf {
     root.join(table)
         .join(format!("scenario={}", percent_encoded(&facts.scenario)))
@@ -141,7 +140,8 @@ pub fn partition(root: &Path, table: &str, facts: &RunFacts) -> PathBuf {
         .join(format!("seed={}", facts.seed))
 }
 
-/// `text` with every byte but unreserved ones as `%XX`: safe in paths, and what readers of hive partitions decode.
+/// `text` with every byte except unreserved ones as `%XX`. That is safe in paths, and readers of hive partitions decode
+/// it.
 ///
 /// Source: RFC 3986 §2.1
 pub fn percent_encoded(text: &str) -> String {
@@ -167,12 +167,12 @@ fn span_millis(span: std::time::Duration) -> f32 {
     (nanos(span) as f64 / 1e6) as f32
 }
 
-/// A span in nanoseconds; no span of a run comes near to the 584 years that fit.
+/// A span in nanoseconds. The type holds up to 584 years, which no run comes near.
 fn nanos(span: std::time::Duration) -> u64 {
     span.as_secs() * 1_000_000_000 + u64::from(span.subsec_nanos())
 }
 
-/// A count that fits its column, or the most that it holds.
+/// A count, or the largest value of its column if the count does not fit.
 fn fit(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

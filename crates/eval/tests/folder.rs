@@ -1,4 +1,4 @@
-//! A run folder as people find it: the same bytes for the same command, whole or saying that it is not.
+//! Run folders: the same command makes the same bytes, and a folder that is not complete says so.
 
 mod common;
 
@@ -83,7 +83,7 @@ fn an_interrupted_run_leaves_a_folder_that_says_so() {
     let opened = RunFolder::open(&folder.0).unwrap();
     assert!(!opened.manifest().unwrap().complete);
     let runs = opened.summary().unwrap().runs;
-    assert_eq!(runs.len(), 1, "what had ended is on record");
+    assert_eq!(runs.len(), 1, "the run that had ended is recorded");
     assert_eq!(runs[0].scheme, "reno");
 }
 
@@ -165,12 +165,13 @@ fn what_others_put_into_a_run_s_folders_stops_the_next_run_and_stays() {
         fs::remove_file(&path).unwrap();
         let _ = fs::remove_dir(path.parent().unwrap());
     }
-    // Folders that are links lead to what is another's.
+    // A folder that is a link leads to somebody else's files.
     fs::rename(folder.0.join("capacity"), victim.0.join("of-the-run")).unwrap();
     std::os::unix::fs::symlink(&victim.0, folder.0.join("capacity")).unwrap();
     assert!(again().unwrap_err().to_string().contains("capacity"));
     fs::remove_file(folder.0.join("capacity")).unwrap();
-    // A run that was killed leaves what it was about to name, which is its own; and a link in place of a file goes.
+    // A run that was killed leaves files that have no final name yet. They are its own and are removed, and so is a
+    // link in place of a file.
     fs::write(folder.0.join("packets/scenario=story/scheme=bbr/seed=1/.part.parquet.a1B2c3.part"), "")
         .unwrap();
     fs::remove_file(folder.0.join("summary.json")).unwrap();
@@ -309,7 +310,7 @@ fn qlogs_are_json_text_sequences() {
     let mut last = 0.0;
     for event in &records[1..] {
         let time = event["time"].as_f64().unwrap();
-        assert!(time >= last, "events go forward in time");
+        assert!(time >= last, "events are in order of time");
         last = time;
     }
     let count = |name: &str| records[1..].iter().filter(|event| event["name"] == name).count();

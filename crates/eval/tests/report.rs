@@ -1,4 +1,4 @@
-//! The page that people look at: whole, self-contained, and the same whenever it is made.
+//! Tests of the report: it is complete and self-contained, and the same each time it is made.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn a_page_is_made_from_the_folder_alone_and_always_the_same() {
     story(Some(&folder.0), &[1, 2, 3], 2).run_with(&simulate, &patient).unwrap();
     let path = report::write(&folder.0).unwrap();
     let first = fs::read(&path).unwrap();
-    // For looking at it: AIRPACE_KEEP_REPORT=/tmp/story cargo test -p airpace-eval --test report
+    // To look at it: AIRPACE_KEEP_REPORT=/tmp/story cargo test -p airpace-eval --test report
     if let Some(keep) = std::env::var_os("AIRPACE_KEEP_REPORT") {
         fs::create_dir_all(&keep).unwrap();
         fs::write(std::path::Path::new(&keep).join("report.html"), &first).unwrap();
@@ -50,7 +50,7 @@ fn the_page_fetches_nothing_and_stays_small() {
         let ours = page.replace(include_str!("../../../web/vendor/echarts.min.js"), "");
         assert!(!ours.contains(fetch), "the page would fetch something: {fetch}");
     }
-    assert_eq!(page.matches("<script").count(), 3, "library, data and page; data cannot open another");
+    assert_eq!(page.matches("<script").count(), 3, "library, data and page; data cannot open another script");
     assert!(!page.contains("{{"), "every mark is filled");
 }
 
@@ -89,7 +89,7 @@ fn a_trace_is_called_what_it_is() {
         let out = folder.0.join("run");
         told(&story, Some(&out), &[1], 1).run_with(&simulate, &patient).unwrap();
         let page = fs::read_to_string(report::write(&out).unwrap()).unwrap();
-        assert_eq!(data_of(&page)["scenarios"][0]["trace"], trace, "the folder itself is nobody's business");
+        assert_eq!(data_of(&page)["scenarios"][0]["trace"], trace, "the page shows no folder");
     }
     let given = airpace_sim::builtin().iter().find(|(name, _)| *name == "trace").unwrap().1;
     let about = given.lines().find(|line| line.starts_with("about = ")).unwrap();
@@ -144,7 +144,7 @@ fn every_figure_has_its_numbers() {
     let measured = outcome.summary.runs[0].flows[0].metrics.throughput_mbps;
     assert!(
         (total / measured - 1.0).abs() < 0.01,
-        "the curve carries what the table says: {total} and {measured}"
+        "the curve's total is that of the table: {total} and {measured}"
     );
     let cdf = course["one_way_delay_cdf"].as_array().unwrap();
     assert!(cdf.windows(2).all(|pair| pair[0][0].as_f64() <= pair[1][0].as_f64()));
@@ -162,12 +162,12 @@ fn every_figure_has_its_numbers() {
             .iter()
             .map(|user| user[interval].as_f64().unwrap())
             .sum();
-        assert!((sum - 100.0).abs() < 0.1, "own, others and idle make the whole: {sum}");
+        assert!((sum - 100.0).abs() < 0.1, "own, others and idle add up to 100 %: {sum}");
     }
     let start = cell["map"]["start_ms"].as_f64().unwrap();
     assert!(
         (start + 100.0) % 1000.0 < 1.0,
-        "the map is about the moment when the other comes or goes: {start}"
+        "the map shows the moment when the other phone comes or goes: {start}"
     );
     assert!(!scenario["jain"][0]["bytes"].as_array().unwrap().is_empty());
     assert_eq!(scenario["expectations"].as_array().unwrap().len(), 2);
@@ -195,7 +195,7 @@ fn what_a_phone_sends_is_drawn_against_its_own_direction() {
             let user = users.iter().position(|user| user == name).unwrap();
             cell["share_percent"][user].as_array().unwrap().iter().filter_map(Value::as_f64).sum::<f64>()
         };
-        assert!(share(own) > 0.0 && share(other) == 0.0, "{own} has the cell's direction {place} alone");
+        assert!(share(own) > 0.0 && share(other) == 0.0, "only {own} uses direction {place} of the cell");
     }
 }
 
@@ -217,7 +217,7 @@ fn an_incomplete_run_gives_a_page_that_says_so() {
     let data = data_of(&page);
     assert_eq!(data["complete"], false);
     assert_eq!(data["runs_ended"], 1);
-    assert_eq!(data["scenarios"][0]["rows"].as_array().unwrap().len(), 2, "what had ended is shown");
+    assert_eq!(data["scenarios"][0]["rows"].as_array().unwrap().len(), 2, "ended runs are shown");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `airpace complete`: what may follow on a command line. The shells' scripts ask it when Tab is pressed.
+//! `airpace complete`: what may follow on a command line. The shells' scripts call it when Tab is pressed.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -48,7 +48,7 @@ pub fn scheme() -> ArgValueCompleter {
     scheme_or(Vec::new)
 }
 
-/// Completes one word of a list of schemes: also those that stand for many.
+/// Completes one word of a list of schemes. Words that stand for several schemes are offered too.
 pub fn schemes() -> ArgValueCompleter {
     scheme_or(|| {
         vec![candidate("all", "every scheme"), candidate("presets", "every scheme with every preset")]
@@ -59,7 +59,7 @@ fn scheme_or(others: fn() -> Vec<CompletionCandidate>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let current = current.to_string_lossy();
         let mut candidates: Vec<CompletionCandidate> = match current.rsplit_once(':') {
-            // What was spelled so far must be a scheme for its options to be known.
+            // The options are known only if the text so far names a scheme.
             Some((begun, _)) => match SchemeSpec::parse(begun) {
                 Ok(spec) => options(spec.scheme(), begun),
                 Err(_) => Vec::new(),
@@ -80,18 +80,18 @@ fn spellings(scheme: &Scheme) -> Vec<CompletionCandidate> {
     std::iter::once(candidate(scheme.name, scheme.summary)).chain(presets).collect()
 }
 
-/// The options of a scheme of which `begun` is spelled.
+/// The options of the scheme that `begun` names.
 fn options(scheme: &Scheme, begun: &str) -> Vec<CompletionCandidate> {
     let options = scheme.options.iter();
     options.map(|option| candidate(format!("{begun}:{}=", option.name), option.summary)).collect()
 }
 
-/// Completes a scenario: a name that ships, or a TOML file.
+/// Completes a scenario: a built-in name, or a TOML file.
 pub fn scenario() -> ArgValueCompleter {
     scenario_or(|path| path.extension().is_some_and(|ending| ending == "toml"))
 }
 
-/// Completes a scenario or any file of another kind that `is_wanted` tells.
+/// Completes a scenario, or a file of another kind if `is_wanted` accepts it.
 pub fn scenario_or(is_wanted: impl Fn(&Path) -> bool + Clone + Send + Sync + 'static) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let mut candidates: Vec<_> =
@@ -102,13 +102,13 @@ pub fn scenario_or(is_wanted: impl Fn(&Path) -> bool + Clone + Send + Sync + 'st
     })
 }
 
-/// What a scenario says of itself.
+/// The description of a scenario, from its text.
 fn about(text: &str) -> String {
     let scenario: toml::Table = text.parse().unwrap_or_default();
     scenario.get("about").and_then(toml::Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Completes the key of `--set KEY=VALUE` by the keys that the scenarios which ship spell out.
+/// Completes the key of `--set KEY=VALUE` with the keys that occur in the built-in scenarios.
 pub fn key() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let mut keys: Vec<String> = Vec::new();
@@ -123,7 +123,7 @@ pub fn key() -> ArgValueCompleter {
     })
 }
 
-/// The dotted paths of what can be set below `value`. Of lists, only those of tables have keys.
+/// The dotted paths of all that can be set below `value`. Only lists of tables have keys.
 fn collect_keys(path: &str, value: &toml::Value, keys: &mut Vec<String>) {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value {
@@ -156,7 +156,7 @@ fn candidate(value: impl Into<OsString>, help: &str) -> CompletionCandidate {
     CompletionCandidate::new(value).help(help)
 }
 
-/// Keeps what begins with what was typed.
+/// Keeps the candidates that begin with what was typed.
 fn keep(candidates: &mut Vec<CompletionCandidate>, typed: &str) {
     candidates.retain(|candidate| candidate.get_value().as_encoded_bytes().starts_with(typed.as_bytes()));
 }

@@ -1,7 +1,7 @@
-//! `airpace completions`: what a shell needs to complete commands, options and their values.
+//! `airpace completions`: scripts with which a shell completes commands, options and their values.
 //!
-//! The scripts are short: when Tab is pressed they ask the program itself (`airpace complete`), which knows every scheme,
-//! preset and scenario.
+//! The scripts are short: when Tab is pressed they call the program itself (`airpace complete`), which has the lists of
+//! all schemes, presets and scenarios.
 
 use std::io::Write;
 
@@ -33,7 +33,7 @@ impl Shell {
     /// All of them.
     pub const ALL: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
-    /// What it reads.
+    /// The script for this shell.
     pub fn script(self) -> &'static str {
         match self {
             Shell::Bash => include_str!("../../completions/airpace.bash"),
@@ -42,7 +42,7 @@ impl Shell {
         }
     }
 
-    /// Where it looks for it below a prefix such as `/usr/local`.
+    /// Where this shell looks for the script, below a prefix such as `/usr/local`.
     pub fn file(self) -> &'static str {
         match self {
             Shell::Bash => "share/bash-completion/completions/airpace",

@@ -1,4 +1,4 @@
-//! `airpace decode`: radio samples in, everyone's grants out.
+//! `airpace decode`: reads radio samples and prints all users' grants.
 
 mod align;
 mod answer;
@@ -162,7 +162,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut sink = Sink::new(args, &sources, (caution.patience, stall), out)?;
     let mut decoding = Decoding::start(sources, Options { pci, caution, align: args.align.into(), stall })?;
     loop {
-        // Before one has to wait for what comes next, all that was said so far is written.
+        // Before waiting for more, everything so far is written out.
         let ready = decoding.ready();
         if ready.is_none() {
             sink.flush()?;

@@ -1,4 +1,4 @@
-//! `airpace demo`: the place to start.
+//! `airpace demo`: a first comparison of schemes.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,14 +27,14 @@ pub struct Args {
     run: RunArgs,
 }
 
-/// The three systems, PBE-CC to its text as well, beside what they are compared with.
+/// The three systems (PBE-CC also as its paper describes it), and the schemes with which they are compared.
 const SCHEMES: [&str; 8] = ["pbe", "pbe@paper", "biscay", "morc", "bbr", "cubic", "copa", "oracle"];
-/// The recording that is taken if it is there: an LTE downlink, saturated, with strong swings.
+/// The recording that is used if it is there: a saturated LTE downlink with strong swings of the rate.
 const FAVOURITE: &str = "TMobile-LTE-short.down";
-/// Another phone's traffic comes and goes: what tells schemes apart.
+/// Another phone's traffic comes and goes. That shows the differences between schemes.
 const CELL: &str = "competitor";
 
-/// What a made trace carries in the mean, in Mbit/s.
+/// The mean rate of a made trace, in Mbit/s.
 const MADE_MEAN_MBPS: &str = "12";
 
 /// Runs it.
@@ -61,11 +61,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     matrix::run("demo", choices, schemes, &args.run, out)
 }
 
-/// The scenarios with the keys that the demo sets, and those of every --set that fit them; what does not fit all of them
-/// is said.
+/// The scenarios, with the keys that the demo sets and with every --set that fits them. Prints a line about a --set
+/// that does not fit all of them.
 ///
 /// # Errors
-/// A --set that fits none.
+/// A --set that fits no scenario.
 fn choices(scenarios: &[(&str, Sets)], args: &Args, out: &mut dyn Write) -> anyhow::Result<Vec<Choice>> {
     let fitted = scenarios
         .iter()
@@ -101,12 +101,12 @@ fn choices(scenarios: &[(&str, Sets)], args: &Args, out: &mut dyn Write) -> anyh
         .collect())
 }
 
-/// What speaks against a --set, where it was left out.
+/// Why a --set was left out.
 fn why_left_out<'a>(fitted: &'a Fitted, set: &(String, String)) -> Option<&'a str> {
     fitted.left_out.iter().find(|(group, _)| group.contains(set)).map(|(_, why)| why.as_str())
 }
 
-/// A recorded trace, if there are any.
+/// A recorded trace, if there is one.
 fn recording() -> Option<PathBuf> {
     let folder = data_folder()?.join("traces");
     let favourite = folder.join(FAVOURITE);

@@ -1,4 +1,4 @@
-//! `airpace diag`: what a modem's diagnostic port says, from recorded logs and live.
+//! `airpace diag`: reads a modem's diagnostic port, from recorded logs and live.
 
 mod bandwidth;
 mod decode;
@@ -40,7 +40,7 @@ enum Command {
     Guard(guard::Args),
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     match &args.command {
         Command::Info(args) => info::run(args, out),

@@ -1,4 +1,4 @@
-//! `airpace doctor`: what this build and this machine can do, and how to get the rest.
+//! `airpace doctor`: prints what this build and this machine can do, and how to get the rest.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,17 +28,17 @@ struct Finding {
     name: &'static str,
     is_there: bool,
     detail: String,
-    /// What to do if it is missing and wanted: where it can be, a line for the shell that works as it stands.
+    /// What to do if it is missing and wanted. Where possible, this is a command that works as it is.
     remedy: String,
 }
 
-/// Where details begin.
+/// The column where details begin.
 const INDENT: usize = 20;
-/// The same on a terminal that is narrower than [`NARROW`]: below their name.
+/// The same on a terminal that is narrower than [`NARROW`]: details stand below their name.
 const NARROW_INDENT: usize = 5;
 const NARROW: usize = 60;
 
-/// Tells.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let host = Host::here("", 1);
     let machine = [
@@ -84,12 +84,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         let (mark, rest) = told.split_at("yes".len());
         let mark = match finding.is_there {
             true => paint.good(mark),
-            // What nobody can mend here is no bad news.
+            // A missing thing without a remedy is not shown as bad.
             false if !has_remedy => mark.to_owned(),
             false => paint.bad(mark),
         };
         writeln!(out, "{mark}{rest}")?;
-        // Not wrapped: it is to be pasted.
+        // Not wrapped, so that it can be pasted.
         if has_remedy {
             writeln!(out, "{:indent$}{}", "", as_called(&finding.remedy))?;
         }
@@ -131,12 +131,12 @@ fn present(name: &'static str, detail: &str) -> Finding {
     Finding { name, is_there: true, detail: detail.to_owned(), remedy: String::new() }
 }
 
-/// What the project plans and this version does not have: nothing can be installed for it.
+/// A feature that is planned and that this version does not have. Nothing can be installed for it.
 fn absent(name: &'static str, detail: &str) -> Finding {
     Finding { is_there: false, ..present(name, detail) }
 }
 
-/// Whether shells find the program, and which.
+/// Whether shells find the program, and which one they find.
 fn command() -> Finding {
     let found = in_path("airpace");
     let is_this = |path: &Path| path.canonicalize().ok() == std::env::current_exe().ok();
@@ -208,7 +208,7 @@ fn recordings() -> Finding {
     }
 }
 
-/// Radios that SoapySDR knows, if this was built with it.
+/// The radios that SoapySDR finds, if this was built with it.
 fn live_radio() -> Finding {
     let devices = radio::devices();
     Finding {
@@ -225,7 +225,7 @@ fn live_radio() -> Finding {
             }
             Err(error) => error.to_string(),
         },
-        // A static binary cannot load radios' drivers, which is why it leaves them out: only another build can.
+        // A static binary cannot load radios' drivers, so live radio is left out of it. Only another build can have it.
         remedy: match (radio::IS_BUILT, called::checkout()) {
             (true, _) => package_line("soapysdr-module-all", "SoapySDR's modules"),
             (false, Some(_)) => "AIRPACE_FEATURES=sdr airpace doctor".to_owned(),
@@ -239,11 +239,11 @@ fn live_radio() -> Finding {
     }
 }
 
-/// The target that the tests build the pure crates for: of use to those who have the sources.
+/// The target for which the tests build the pure crates. It is useful only to those who have the sources.
 fn wasm_target(checkout: &Path) -> Finding {
     let rustc = rust_program("rustc");
     let asked = rustc.and_then(|rustc| {
-        // In the checkout, whose toolchain is meant; nothing is to be downloaded for an answer.
+        // Runs in the checkout, because its toolchain is meant. Nothing may be downloaded for this check.
         let mut command = Command::new(rustc);
         command
             .args(["--print", "sysroot"])
@@ -264,7 +264,7 @@ fn wasm_target(checkout: &Path) -> Finding {
         }
         .to_owned(),
         remedy: match rust_program("rustup") {
-            // By its whole path where it is not on PATH, in the folder whose toolchain is meant.
+            // With its full path if it is not on PATH, and in the folder whose toolchain is meant.
             Some(rustup) => format!(
                 "(cd {} && {} target add wasm32-unknown-unknown)",
                 quote(&checkout.to_string_lossy()),
@@ -275,7 +275,7 @@ fn wasm_target(checkout: &Path) -> Finding {
     }
 }
 
-/// A program of Rust's: on PATH, or where rustup puts it, which a fresh installation has not on PATH.
+/// A program of Rust: on PATH, or in rustup's folder, which is not on PATH after a fresh installation.
 fn rust_program(name: &str) -> Option<PathBuf> {
     let home =
         |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -283,7 +283,7 @@ fn rust_program(name: &str) -> Option<PathBuf> {
     in_path(name).or_else(|| Some(cargo?.join("bin").join(name)).filter(|path| path.is_file()))
 }
 
-/// A line that installs a Debian package, or words where that is not how this system does it.
+/// A command that installs a Debian package, or a sentence if the system does not use apt-get.
 fn package_line(package: &str, what: &str) -> String {
     let install = format!("apt-get update && apt-get install -y {package}");
     if in_path("apt-get").is_none() {
@@ -297,7 +297,7 @@ fn package_line(package: &str, what: &str) -> String {
     }
 }
 
-/// Ports on which a modem may listen: `/dev/diag`, and serial devices by names that stay.
+/// Ports on which there may be a modem: `/dev/diag`, and serial devices by their persistent names.
 fn modem_ports() -> Vec<PathBuf> {
     let by_id =
         std::fs::read_dir("/dev/serial/by-id").into_iter().flatten().flatten().map(|entry| entry.path());
@@ -318,7 +318,7 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Where a program is, as a shell would find it.
+/// The path of a program, as a shell would find it.
 pub fn in_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?)
         .map(|folder| folder.join(program))

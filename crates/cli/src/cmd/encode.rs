@@ -1,4 +1,4 @@
-//! `airpace encode`: what a simulated cell grants, as radio samples.
+//! `airpace encode`: turns what a simulated cell grants into radio samples.
 
 mod space;
 mod truth;
@@ -131,7 +131,7 @@ fn profile(text: &str) -> Result<DelayProfile, String> {
     found.ok_or_else(|| "give flat, epa, eva or etu".to_owned())
 }
 
-/// Sends it.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let Run { scenario, scheme, seed } = what_to_run(args)?;
     let cell = cell_of(args, &scenario)?;
@@ -149,7 +149,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             size as usize
         }
     };
-    // A twelfth of full scale for every subcarrier's share leaves the peaks of a full carrier room.
+    // This amplitude leaves room for the peaks of a fully used carrier.
     let amplitude = (0.2 / (cell.bandwidth.subcarriers() as f64).sqrt()) as f32;
     let sample_rate_hz = fft_size as f64 * f64::from(SUBCARRIER_HZ);
     let conditions = Conditions {
@@ -228,12 +228,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     };
     match whole {
         Ok(()) => sender.finish(args, out),
-        // Nothing is left of files that are not finished.
+        // Files that are not completed leave nothing behind.
         Err(trouble) => Err(trouble),
     }
 }
 
-/// No file that is written is one of the run or scenario that is read, nor another that is written.
+/// Checks that no output file belongs to the run or scenario that is read, and that no two outputs are the same file.
 fn check_files(args: &Args) -> anyhow::Result<()> {
     let source = Path::new(&args.source);
     let mut inputs = vec![];
@@ -252,14 +252,14 @@ fn check_files(args: &Args) -> anyhow::Result<()> {
     outputs::check(&inputs, &recording.chain(truth).collect::<Vec<_>>())
 }
 
-/// What is to be run.
+/// The run to simulate.
 struct Run {
     scenario: Scenario,
     scheme: SchemeSpec,
     seed: u64,
 }
 
-/// A scenario by name or file, or what a run folder holds, to be run again.
+/// A scenario by name or file, or the run of a run folder, which is run again.
 fn what_to_run(args: &Args) -> anyhow::Result<Run> {
     let folder = Path::new(&args.source);
     if folder.is_dir() {
@@ -282,12 +282,12 @@ fn what_to_run(args: &Args) -> anyhow::Result<Run> {
     Ok(Run { scenario, scheme, seed: args.seed.unwrap_or(1) })
 }
 
-/// The scheme that is named, or else the first one of the scenario.
+/// The scheme that is given, or else the first one of the scenario.
 fn scheme_of(named: Option<&str>, scenario: &Scenario) -> anyhow::Result<SchemeSpec> {
     Ok(named.map_or_else(|| Ok(scenario.schemes()[0].clone()), SchemeSpec::parse)?)
 }
 
-/// The cell on the air.
+/// The radio parameters of the cell.
 fn cell_of(args: &Args, scenario: &Scenario) -> anyhow::Result<Cell> {
     let Some(config) = &scenario.cell else {
         bail!("`{}` has no cell: its last hop is not LTE; take a scenario with [cell]", args.source);
@@ -316,12 +316,12 @@ fn cell_of(args: &Args, scenario: &Scenario) -> anyhow::Result<Cell> {
     })
 }
 
-/// Of one, or of many.
+/// The verb for one thing or several.
 fn was(count: u64) -> &'static str {
     if count == 1 { "was" } else { "were" }
 }
 
-/// What was sent.
+/// Counts of what was sent.
 #[derive(Debug, Default)]
 struct Sent {
     subframes: u64,
@@ -331,7 +331,7 @@ struct Sent {
     first_unsayable: Option<String>,
 }
 
-/// Takes the cell's own account of one carrier and writes samples.
+/// Takes the cell's subframes of one carrier and writes samples.
 struct Sender {
     station: Station,
     carrier: u8,

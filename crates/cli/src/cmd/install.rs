@@ -1,4 +1,5 @@
-//! `airpace install` and `airpace uninstall`: the program, its manual and its completions, where shells find them.
+//! `airpace install` and `airpace uninstall`: put the program, its manual and its completions where shells find them,
+//! and remove them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -85,7 +86,7 @@ pub fn uninstall(args: &UninstallArgs, out: &mut dyn Write) -> anyhow::Result<Ve
     Ok(Verdict::Fine)
 }
 
-/// Puts the items below `prefix` and keeps a record; returns the version that was there before.
+/// Puts the items below `prefix` and writes a record. Returns the version that was there before.
 fn install(prefix: &Path, items: &[Item]) -> anyhow::Result<Option<String>> {
     let old = Record::read(prefix)?;
     let known = old.clone().unwrap_or_default();
@@ -94,14 +95,14 @@ fn install(prefix: &Path, items: &[Item]) -> anyhow::Result<Option<String>> {
     for place in items.iter().map(|item| item.place.as_path()).chain([Path::new(RECORD)]) {
         record.note_folders(prefix, place);
     }
-    // First the record, of old and new: what is stopped half way can still be removed.
+    // The record of old and new files is written first, so that an interrupted installation can still be removed.
     record.files.extend(items.iter().map(|item| item.place.clone()));
     let written = record
         .write(prefix)
         .and_then(|()| items.iter().try_for_each(|item| installation::write(prefix, item)));
     if let Err(error) = written {
         if old.is_none() {
-            // It is the first error that the user must hear of.
+            // The user must see the first error, not one of the removal.
             let _ = record.remove(prefix);
         }
         return Err(error);
@@ -114,7 +115,7 @@ fn install(prefix: &Path, items: &[Item]) -> anyhow::Result<Option<String>> {
     Ok(old.map(|record| record.version))
 }
 
-/// Refuses to write over what somebody else put there.
+/// Refuses to write over files that somebody else put there.
 fn refuse_strangers(prefix: &Path, items: &[Item], known: &Record) -> anyhow::Result<()> {
     let strange = items.iter().filter(|item| !known.files.contains(&item.place)).filter(|item| {
         let path = prefix.join(&item.place);
@@ -132,7 +133,7 @@ fn refuse_strangers(prefix: &Path, items: &[Item], known: &Record) -> anyhow::Re
     Ok(())
 }
 
-/// The installation that is meant.
+/// The installation that the user means.
 fn installed(asked: Option<&Path>) -> anyhow::Result<(PathBuf, Record)> {
     let candidates = match asked {
         Some(prefix) => vec![settled(prefix)?],
@@ -163,7 +164,7 @@ pub fn own_prefix() -> Option<PathBuf> {
     folder.ends_with("bin").then(|| folder.parent().map(Path::to_owned))?
 }
 
-/// Where it goes unless the user says otherwise.
+/// The prefix, unless the user gives another.
 fn usual_prefix() -> anyhow::Result<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Ok(PathBuf::from("/usr/local"));
@@ -172,7 +173,7 @@ fn usual_prefix() -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(home.context("HOME is not set; say where with --prefix DIR")?).join(".local"))
 }
 
-/// The path in full, without links where it is there, so that it is known again whatever it was called.
+/// The full path, without links as far as it exists, so that it is the same for every spelling.
 fn settled(prefix: &Path) -> anyhow::Result<PathBuf> {
     let path = std::path::absolute(prefix).with_context(|| format!("`{}` is no folder", prefix.display()))?;
     let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
@@ -185,7 +186,7 @@ fn settled(prefix: &Path) -> anyhow::Result<PathBuf> {
         "`{}` cannot be a prefix; give --prefix a folder without `..` whose name is text",
         prefix.display()
     );
-    // Joining nothing leaves a slash at the end.
+    // Joining an empty path would leave a slash at the end.
     Ok(whole.components().collect())
 }
 
@@ -206,7 +207,7 @@ fn said(
     Ok(Verdict::Fine)
 }
 
-/// What the user has to do for shells to find what lies below `prefix`.
+/// What the user has to do so that shells find what lies below `prefix`.
 fn advice(prefix: &Path) -> String {
     let shell = std::env::var("SHELL").unwrap_or_default();
     let shell = Path::new(&shell).file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
@@ -242,7 +243,7 @@ fn advice(prefix: &Path) -> String {
         "bash" if !bash_looks_there(prefix) => {
             add("For bash to complete it:", &format!(". {}", of(Shell::Bash)));
         }
-        // Sourced, the script registers itself; `compinit` has to be started before.
+        // When the script is sourced, it registers itself. `compinit` has to run before.
         "zsh" if !["/usr", "/usr/local"].map(Path::new).contains(&prefix) => {
             let line = format!("autoload -Uz compinit && compinit && . {}", of(Shell::Zsh));
             add("For zsh to complete it:", &line);
@@ -264,12 +265,13 @@ fn is_on_path(folder: &Path) -> bool {
     std::env::split_paths(&path).any(|entry| entry == folder)
 }
 
-/// Whether bash's completions are loaded from below this prefix, as bash-completion does.
+/// Whether bash loads completions from below this prefix, by the rules of bash-completion.
 fn bash_looks_there(prefix: &Path) -> bool {
     Path::new("/usr/share/bash-completion/bash_completion").exists() && share_is_searched(prefix)
 }
 
-/// Whether `share` below this prefix is among the user's and the system's folders of data, as freedesktop.org names them.
+/// Whether `share` below this prefix is one of the user's or the system's data folders, as freedesktop.org defines
+/// them.
 fn share_is_searched(prefix: &Path) -> bool {
     let share = prefix.join("share");
     let words = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());

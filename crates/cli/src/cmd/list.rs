@@ -1,4 +1,4 @@
-//! `airpace list`: what there is to choose from.
+//! `airpace list`: lists the schemes, scenarios and KPIs.
 
 use std::io::Write;
 
@@ -35,12 +35,12 @@ enum What {
     Kpis,
 }
 
-/// How far in, below its name, stands what is said of it.
+/// How far the description below a name is indented.
 fn indent(columns: usize) -> usize {
     if columns < 60 { 4 } else { 10 }
 }
 
-/// Lists.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     match (args.what, args.json) {
         (What::Schemes, true) => {
@@ -76,7 +76,7 @@ fn list_schemes(out: &mut dyn Write) -> anyhow::Result<()> {
             .iter()
             .map(|option| format!(":{}={}  {}", option.name, option.default, option.summary));
         for line in std::iter::once(scheme.source.to_owned()).chain(presets).chain(options) {
-            // What goes on below the first line stands deeper.
+            // Continuation lines are indented further.
             writeln!(out, "{}", hang(&" ".repeat(indent), &line, indent + 2, columns))?;
         }
     }
@@ -89,7 +89,7 @@ fn list_scenarios(is_json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     let (paint, columns) = (Paint::stdout(), columns());
     let indent = indent(columns);
     for (name, text) in builtin() {
-        // Not loaded as a scenario: some need a key that the user gives.
+        // The text is not loaded as a scenario, because some need a key that the user gives.
         let scenario: toml::Table = text.parse().with_context(|| format!("built-in scenario {name}"))?;
         let word = |key: &str| scenario.get(key).and_then(toml::Value::as_str).unwrap_or_default().to_owned();
         let seconds = scenario.get("duration_s").map(toml::Value::to_string).unwrap_or_default();
@@ -117,7 +117,7 @@ fn list_scenarios(is_json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a scenario replays a trace that it does not name.
+/// Whether a scenario replays a trace that the user must give.
 fn asks_for_trace(scenario: &toml::Table) -> bool {
     let trace = scenario.get("trace").and_then(toml::Value::as_table);
     trace.is_some_and(|trace| !trace.contains_key("file") && !trace.contains_key("synth"))
@@ -142,7 +142,7 @@ fn list_kpis(out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The log packets from which a KPI can come, what is preferred first.
+/// The log packets from which a KPI can come, the preferred one first.
 fn codes(kpi: &Kpi) -> Vec<String> {
     let mut codes: Vec<_> = kpi.sources().iter().map(|source| source.code.to_string()).collect();
     codes.dedup();

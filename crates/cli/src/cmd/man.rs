@@ -1,4 +1,4 @@
-//! `airpace man`: the manual, made from the same words as `--help`.
+//! `airpace man`: the manual, made from the same texts as `--help`.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -36,14 +36,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 /// The page of every command, by name: `airpace`, `airpace-sim`, ….
 ///
 /// # Errors
-/// None that a user can bring about: pages are written into memory.
+/// None that a user can cause: pages are written into memory.
 pub fn pages() -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let mut pages = Vec::new();
     collect(&whole(), &mut pages)?;
     Ok(pages)
 }
 
-/// The command line with all that clap derives of it.
+/// The command line, with all that clap derives from it.
 fn whole() -> clap::Command {
     let mut command = crate::Cli::command().disable_help_subcommand(true);
     command.build();
@@ -60,7 +60,7 @@ fn collect(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> anyho
     Ok(())
 }
 
-/// One page, with the example that `--help` begins with.
+/// One page, with the example at the beginning of `--help`.
 fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
     let manual = clap_mangen::Man::new(command.clone()).manual("airpace");
     let mut page = Vec::new();

@@ -1,4 +1,4 @@
-//! What `sim` and `demo` share: runs a matrix, shows how far it is, prints the table and says what was kept where.
+//! What `sim` and `demo` share: runs a matrix, shows the progress, prints the table and names the run folder.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -58,18 +58,18 @@ impl RunArgs {
         &self.set
     }
 
-    /// Tells people something, unless they asked for results only.
+    /// Prints a line for people, unless they asked for results only.
     pub fn say(&self, out: &mut dyn Write, words: &str) -> std::io::Result<()> {
         if self.quiet { Ok(()) } else { writeln!(self.words(out), "{words}") }
     }
 
-    /// Where words for people go: beside JSON, where they do not disturb.
+    /// The stream for text for people: standard error if JSON is printed.
     fn words<'a>(&self, out: &'a mut dyn Write) -> Box<dyn Write + 'a> {
         if self.json { Box::new(std::io::stderr()) } else { Box::new(out) }
     }
 }
 
-/// Runs `choices` and tells how it went; `name` names the run folder where the user does not.
+/// Runs `choices` and prints the results. `name` names the run folder if the user does not.
 pub fn run(
     name: &str,
     choices: Vec<Choice>,
@@ -92,12 +92,13 @@ pub fn run(
         command: command_as_typed(),
         qlog: args.qlog,
     };
-    // Who was told where to put the run may name a folder that is not there yet.
+    // The folder that the user gave may not exist yet.
     let is_new = args.out.is_none() || std::fs::create_dir(&folder).is_ok();
     let claim = Claim::of(&folder)?;
     let is_numbered = args.out.is_none();
     let outcome = match matrix.prepare() {
-        // Only now: while a file is read that never ends, Ctrl-C ends the program at once.
+        // Ctrl-C is handled only from here on. While the files are read, one of which may never end, it ends the
+        // program at once.
         Ok(prepared) => run_with_progress(&matrix, &prepared, args.quiet, &*super::on_interrupt()?),
         Err(error) => Err(error),
     };
@@ -105,7 +106,7 @@ pub fn run(
         Ok(outcome) => outcome,
         Err(EvalError::Stopped { ended, runs }) => return Err(stopped(&folder, is_numbered, ended, runs)),
         Err(error) => {
-            // A run that was refused before it wrote anything leaves nothing: only an empty folder can be removed so.
+            // A run that was refused before it wrote anything leaves no folder. This call removes only an empty folder.
             let is_gone = is_new && std::fs::remove_dir(&folder).is_ok();
             if !is_gone && matches!(error, EvalError::Run { .. }) {
                 terminal::say(format_args!("Run folder: {} (incomplete)", folder.display()));
@@ -125,7 +126,7 @@ pub fn run(
         results::write_tables(&matrix.scenarios, summary, out, Paint::stdout())?;
     }
     results::write_verdicts(summary, args.quiet, &mut args.words(out), Paint::stdout())?;
-    // Last: what was computed is told, also where there is no room for its page.
+    // The page is made last, so that the results are printed even if there is no room for the page.
     args.say(out, &format!("Run folder: {}", folder.display()))?;
     let page = report::write(&folder)?;
     drop(claim);
@@ -133,7 +134,7 @@ pub fn run(
     Ok(if summary.all_expectations_met() { Verdict::Fine } else { Verdict::Failed })
 }
 
-/// Refuses files that a run would write in place of what it reads.
+/// Returns an error if the run would overwrite a file that it reads.
 fn check_files(choice: &Choice) -> anyhow::Result<()> {
     let named = |file: &PathBuf| Named::new(file.display().to_string(), file);
     let trace = choice.scenario.trace.as_ref();
@@ -147,7 +148,7 @@ fn check_files(choice: &Choice) -> anyhow::Result<()> {
     outputs::check(&inputs, &reports.collect::<Vec<_>>())
 }
 
-/// What is said of a matrix that was stopped: the folder that holds what had ended, and how to look at it.
+/// The message about a matrix that was stopped: the folder with the runs that had ended, and how to look at them.
 fn stopped(folder: &Path, is_numbered: bool, ended: usize, runs: usize) -> anyhow::Error {
     let mut named = folder.to_owned();
     if is_numbered && point_latest_to(folder) {
@@ -157,7 +158,7 @@ fn stopped(folder: &Path, is_numbered: bool, ended: usize, runs: usize) -> anyho
         0 => "nothing in it can be looked at".to_owned(),
         _ => format!("`airpace report {}` makes its page", shell::quote(&named.to_string_lossy())),
     };
-    // Those in `runs` are what it looks at.
+    // That command looks only at folders in `runs`.
     let prune = if is_numbered { "; `airpace runs prune --incomplete` removes such folders" } else { "" };
     anyhow::anyhow!(
         "stopped; {ended} of {runs} runs had ended. Run folder: {} (incomplete): {page}{prune}",
@@ -165,7 +166,7 @@ fn stopped(folder: &Path, is_numbered: bool, ended: usize, runs: usize) -> anyho
     )
 }
 
-/// Runs the matrix until its end or Ctrl-C; on a terminal, one bar stands for all its runs.
+/// Runs the matrix until its end or Ctrl-C. On a terminal, one bar shows the progress of all its runs.
 fn run_with_progress(
     matrix: &Matrix,
     prepared: &[Prepared],
@@ -202,7 +203,7 @@ fn next_folder(runs: &Path, name: &str) -> anyhow::Result<PathBuf> {
         )
     };
     std::fs::create_dir_all(runs).with_context(refused)?;
-    // A scenario may be called anything; a folder may not.
+    // A scenario's name may contain characters that a folder's name may not.
     let name: String =
         name.chars().map(|c| if c.is_alphanumeric() || "-_.@".contains(c) { c } else { '_' }).collect();
     for number in 1u32.. {

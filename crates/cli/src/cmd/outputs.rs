@@ -1,4 +1,5 @@
-//! Files that a command is to write: none in place of one that it reads, no two in one place, none through a link.
+//! The files that a command writes. None replaces a file that it reads, no two are the same file, and none is written
+//! through a link.
 
 use std::io::{Error, Result, Write};
 use std::path::{Path, PathBuf};
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 use airpace_files::{Growing, Place, Whole, remedy};
 use anyhow::{anyhow, bail};
 
-/// A file, and what it is to the user: the option that names it, or the recording that it is part of.
+/// A file, and what the user calls it: the option that names it, or the recording that it is part of.
 #[derive(Clone)]
 pub struct Named {
     what: String,
@@ -14,7 +15,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// A file that may not be there yet.
+    /// A file that may not exist yet.
     pub fn new(what: impl Into<String>, path: &Path) -> Named {
         Named { what: what.into(), place: Place::of(path) }
     }
@@ -24,7 +25,7 @@ impl Named {
         Named::new(format!("{option} {}", path.display()), path)
     }
 
-    /// Files that are read; `-` is standard input, which has a place too where it is redirected from a file.
+    /// Files that are read. `-` is standard input, which may be redirected from a file; that file is included.
     pub fn inputs(paths: &[PathBuf]) -> Vec<Named> {
         let named = paths.iter().map(|path| match path.as_os_str() == "-" {
             true => Named::new("standard input", Path::new("/dev/stdin")),
@@ -34,10 +35,10 @@ impl Named {
     }
 }
 
-/// Looks at `outputs` before any of them is made.
+/// Checks `outputs` before any of them is made.
 ///
 /// # Errors
-/// If one would be written in place of an input or of another output.
+/// If one would replace an input or another output.
 pub fn check(inputs: &[Named], outputs: &[Named]) -> anyhow::Result<()> {
     for (at, output) in outputs.iter().enumerate() {
         let is_there = |other: &&Named| other.place.is_some() && other.place == output.place;
@@ -55,7 +56,7 @@ pub fn check(inputs: &[Named], outputs: &[Named]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Begins the file that an option names, which has its name once it is whole.
+/// Begins the file that an option names. It gets its name when it is complete.
 ///
 /// # Errors
 /// Names file and option.
@@ -63,7 +64,7 @@ pub fn whole(option: &str, path: &Path) -> anyhow::Result<Whole> {
     Whole::create(path).map_err(refused(option, path))
 }
 
-/// Opens the file that an option names, which others may follow while it grows.
+/// Opens the file that an option names. Others may follow it while it grows.
 ///
 /// # Errors
 /// Names file and option.
@@ -71,7 +72,7 @@ pub fn growing(option: &str, path: &Path) -> anyhow::Result<Growing> {
     Growing::open(path).map_err(refused(option, path))
 }
 
-/// Writes the file that an option names, whole or not at all.
+/// Writes the file that an option names: the whole file, or nothing.
 ///
 /// # Errors
 /// Names file and option.
@@ -90,7 +91,7 @@ pub fn folder(option: &str, path: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// What is said where the system does not write the file that an option names.
+/// The error if the system does not write the file that an option names.
 pub fn refused(option: &str, path: &Path) -> impl Fn(Error) -> anyhow::Error {
     move |error| {
         let words = cannot("write", path, option, &error);
@@ -104,14 +105,15 @@ fn cannot(what: &str, path: &Path, option: &str, error: &Error) -> String {
 
 /// A file of either kind.
 pub enum OutFile {
-    /// It has its name once it is whole.
+    /// It gets its name when it is complete.
     Whole(Whole),
     /// Others follow it while it grows.
     Growing(Growing),
 }
 
 impl OutFile {
-    /// Begins the file that an option names: one that others follow while it grows, or one that is whole or not there.
+    /// Begins the file that an option names: one that others follow while it grows, or one that appears when it is
+    /// complete.
     ///
     /// # Errors
     /// Names file and option.
@@ -130,7 +132,7 @@ impl OutFile {
         }
     }
 
-    /// There is no more to write.
+    /// Completes the file.
     ///
     /// # Errors
     /// What the system refuses.

@@ -1,4 +1,4 @@
-//! `airpace report`: the page of a run folder, made again.
+//! `airpace report`: makes the page of a run folder again.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Makes it.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let folder = RunFolder::open(&args.folder)?;
     let is_complete = folder.manifest()?.complete;

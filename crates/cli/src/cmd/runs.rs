@@ -1,4 +1,4 @@
-//! `airpace runs`: the run folders that there are.
+//! `airpace runs`: lists run folders.
 
 mod prune;
 
@@ -71,7 +71,7 @@ fn list(found: &Found, args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdi
 /// The run folders of a folder.
 struct Found {
     within: PathBuf,
-    /// In the order in which they were begun.
+    /// The run folders, in the order in which they were begun.
     runs: Vec<Run>,
 }
 
@@ -81,19 +81,19 @@ struct Run {
     path: PathBuf,
     manifest: Manifest,
     state: State,
-    /// Of all its files.
+    /// Size of all its files.
     bytes: u64,
     /// Whether the link `latest` leads to it.
     is_latest: bool,
 }
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Complete,
-    /// It was stopped, or it failed.
+    /// The run was stopped, or it failed.
     Incomplete,
-    /// Another process writes into it.
+    /// Another process writes into the folder.
     Running,
 }
 
@@ -108,7 +108,7 @@ impl State {
 }
 
 impl Found {
-    /// Those right below `within`: folders, not links to folders, with the manifest of a run.
+    /// The run folders directly below `within`: folders with the manifest of a run. Links to folders do not count.
     fn within(within: &Path) -> anyhow::Result<Found> {
         let entries = match fs::read_dir(within) {
             Ok(entries) => entries.collect::<Result<Vec<_>, _>>(),
@@ -180,7 +180,7 @@ impl Run {
         })
     }
 
-    /// When it was begun.
+    /// When the run was begun.
     fn started(&self) -> String {
         let seconds = i64::try_from(self.manifest.host.started_unix_s).unwrap_or(i64::MAX);
         let started = DateTime::from_timestamp(seconds, 0);
@@ -191,7 +191,7 @@ impl Run {
         self.manifest.scenarios.iter().map(|scenario| scenario.name.clone()).collect()
     }
 
-    /// Those under test; where each scenario names its own, all that ran.
+    /// The schemes under test. If each scenario names its own, all schemes that ran.
     fn schemes(&self) -> Vec<String> {
         match self.manifest.schemes.is_empty() {
             true => self.manifest.choices.iter().map(|choice| choice.text.clone()).collect(),
@@ -204,7 +204,7 @@ impl Run {
     }
 }
 
-/// The bytes of all files below a folder; links are not followed.
+/// The size of all files below a folder, in bytes. Links are not followed.
 fn bytes_below(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = entries.filter_map(|entry| {
@@ -214,16 +214,16 @@ fn bytes_below(folder: &Path) -> u64 {
     bytes.sum()
 }
 
-/// How often, and how many times, a folder is claimed that another process holds.
+/// The interval and the number of attempts to claim a folder that another process holds.
 ///
-/// Chosen: many times what listing takes.
+/// Chosen: together, many times as long as listing takes.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 20;
 
-/// What a run holds of its folder as long as it writes there: by it others see that the folder is in use. The system lets
-/// go of it when the process ends, however that happens.
+/// A lock on a run's folder, held as long as the run writes there. By it others see that the folder is in use. The
+/// operating system releases it when the process ends for any reason.
 pub struct Claim {
-    /// `None` where the system has no such thing: some network drives.
+    /// `None` if the file system has no locks, as on some network drives.
     _folder: Option<File>,
 }
 
@@ -231,9 +231,9 @@ impl Claim {
     /// Claims a folder.
     ///
     /// # Errors
-    /// One that another run writes into.
+    /// Another run writes into the folder.
     pub fn of(folder: &Path) -> anyhow::Result<Claim> {
-        // Who lists folders holds one for an instant.
+        // A process that lists folders holds each lock for a short time.
         for _ in 0..LOOKS {
             match Claim::attempt(folder) {
                 Ok(claim) => return Ok(claim),
@@ -246,13 +246,13 @@ impl Claim {
         )
     }
 
-    /// Whether nobody has claimed a folder.
+    /// Whether no process has claimed a folder.
     fn is_free(folder: &Path) -> bool {
         Claim::attempt(folder).is_ok()
     }
 
     fn attempt(folder: &Path) -> Result<Claim, Errno> {
-        // What cannot be opened will be refused by whoever writes to it.
+        // If the folder cannot be opened, writing to it will fail later.
         let Ok(opened) = File::open(folder) else { return Ok(Claim { _folder: None }) };
         match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => Err(Errno::WOULDBLOCK),
@@ -262,8 +262,8 @@ impl Claim {
     }
 }
 
-/// Lets the link `latest` beside `folder` lead to it, and says whether it does now. A convenience: what cannot be linked
-/// is left alone.
+/// Makes the link `latest` beside `folder` lead to it. Returns whether it does now. The link is only a convenience, so
+/// a failure is no error.
 pub fn point_latest_to(folder: &Path) -> bool {
     let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else { return false };
     let latest = parent.join("latest");

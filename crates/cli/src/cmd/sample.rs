@@ -1,4 +1,4 @@
-//! `airpace sample`: a modem's log and a radio recording to try the guides with.
+//! `airpace sample`: writes a modem's log and a radio recording, to try the guides with.
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -34,13 +34,13 @@ enum Name {
     Cell,
 }
 
-/// What ships.
+/// The samples that come with the program.
 struct Sample {
     name: Name,
     about: &'static str,
-    /// The command that made it, a line after the other.
+    /// The command that made it, line by line.
     made_by: &'static [&'static str],
-    /// What to do with its first file, first.
+    /// The first command to try, with the sample's first file.
     first: &'static str,
     files: &'static [(&'static str, &'static [u8])],
 }
@@ -71,7 +71,7 @@ const SAMPLES: [Sample; 2] = [
     },
 ];
 
-/// Writes them.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let folder = args.out.as_deref().unwrap_or(Path::new(""));
     if let Some(folder) = &args.out {
@@ -97,7 +97,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Writes a file in place of none but itself.
+/// Writes a file. Does nothing if the same file is there already, and refuses to replace another.
 fn put(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     match std::fs::read(path) {
         Ok(there) if there == bytes => Ok(()),

@@ -1,4 +1,4 @@
-//! Scenarios as they are named on the command line.
+//! Loads scenarios that are named on the command line.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 /// The scenario that `argument` names, a built-in one or a file, with these keys set.
 ///
 /// # Errors
-/// Names what is wrong, where, and the remedy.
+/// The message says what is wrong, where, and what to do.
 pub fn load(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Scenario> {
     if let Some((_, text)) = builtin().iter().find(|(name, _)| *name == argument) {
         return Ok(Scenario::load(text, argument, sets)?);
@@ -23,7 +23,7 @@ pub fn load(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Scenari
     Ok(Scenario::load(&text, argument, sets)?)
 }
 
-/// What the user may have meant.
+/// A hint at the name that the user may have meant.
 fn hint(argument: &str) -> String {
     let names = || builtin().iter().map(|(name, _)| *name);
     let begun: Vec<String> =
@@ -35,13 +35,13 @@ fn hint(argument: &str) -> String {
     }
 }
 
-/// A scenario with those of the `--set`s that fit it.
+/// A scenario with the `--set`s that fit it.
 pub struct Fitted {
-    /// The scenario, with them applied.
+    /// The scenario, with these `--set`s applied.
     pub scenario: Scenario,
-    /// Those that were applied.
+    /// The `--set`s that were applied.
     pub set: Sets,
-    /// Those that were not, and what speaks against them.
+    /// The `--set`s that were not, each group with the reason.
     pub left_out: Vec<(Sets, String)>,
 }
 
@@ -65,7 +65,7 @@ pub fn load_fitting(argument: &str, own: &Sets, wanted: &Sets) -> anyhow::Result
     Ok(fitted)
 }
 
-/// What is wrong, without the --set that is to blame: who reads it knows that.
+/// The reason, without the name of the --set that causes it: the caller prints that.
 fn reason(error: &anyhow::Error) -> String {
     match error.downcast_ref::<ScenarioError>() {
         Some(ScenarioError { key, reason, .. }) => format!("`{key}` {reason}"),
@@ -73,7 +73,7 @@ fn reason(error: &anyhow::Error) -> String {
     }
 }
 
-/// The keys of each table of the scenario, in the order of its first.
+/// The keys grouped by the scenario's tables. Groups are in the order of their first key.
 fn by_table(sets: &Sets) -> Vec<Sets> {
     let table = |key: &str| key.split('.').next().unwrap_or_default().to_owned();
     let mut groups: Vec<Sets> = Vec::new();

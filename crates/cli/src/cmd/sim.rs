@@ -1,4 +1,4 @@
-//! `airpace sim`: schemes × seeds in one scenario.
+//! `airpace sim`: runs schemes × seeds in one scenario.
 
 use std::io::Write;
 
@@ -34,11 +34,11 @@ pub struct Args {
     run: RunArgs,
 }
 
-/// What one word of `--scheme` names.
+/// The schemes that one word of `--scheme` names.
 #[derive(Clone)]
 struct Schemes(Vec<SchemeSpec>);
 
-/// Runs.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let schemes: Vec<SchemeSpec> = args.schemes.iter().flat_map(|Schemes(named)| named.clone()).collect();
     for (index, scheme) in schemes.iter().enumerate() {

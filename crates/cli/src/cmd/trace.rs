@@ -35,7 +35,7 @@ enum Command {
     Check(check::Args),
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     match &args.command {
         Command::Info(args) => info::run(args, out),
@@ -51,7 +51,7 @@ fn read_trace(path: &Path, column: Option<&str>) -> anyhow::Result<Trace> {
     Trace::parse(&read_bytes(path)?, column).with_context(|| path.display().to_string())
 }
 
-/// A file's bytes, or standard input's for `-`; what is compressed by gzip is expanded.
+/// A file's bytes, or those of standard input for `-`. Gzip is expanded.
 fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
     let refused =
         || format!("cannot read `{}`; give an existing file, or - for standard input", path.display());
@@ -69,7 +69,7 @@ fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(expanded)
 }
 
-/// Refuses to write over what is read.
+/// Refuses to write over a file that is read.
 fn check_out(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
     let outputs = if path == Path::new("-") { vec![] } else { vec![Named::by("--out", path)] };
     outputs::check(&Named::inputs(inputs), &outputs)

@@ -9,25 +9,25 @@ use serde_json::{Value, json};
 
 use super::cannot_write;
 
-/// Where the record lies below the prefix.
+/// The path of the record below the prefix.
 pub const RECORD: &str = "share/airpace/installed.json";
 
-/// What an installation put below a prefix.
+/// The files and folders that an installation put below a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Its version.
     pub version: String,
     /// Files, below the prefix.
     pub files: BTreeSet<PathBuf>,
-    /// Folders that were not there before, in full: the prefix itself and those above it may be among them.
+    /// Full paths of folders that were not there before. The prefix and folders above it may be among them.
     pub folders: BTreeSet<PathBuf>,
 }
 
 impl Record {
-    /// Reads that of `prefix`; `None` where nothing was installed.
+    /// Reads the record of `prefix`; `None` if nothing was installed.
     ///
     /// # Errors
-    /// A record that cannot be read, or that names what lies outside the prefix.
+    /// The record cannot be read, or names something outside the prefix.
     pub fn read(prefix: &Path) -> anyhow::Result<Option<Record>> {
         let path = prefix.join(RECORD);
         let text = match std::fs::read_to_string(&path) {
@@ -52,10 +52,10 @@ impl Record {
         Ok(Some(record))
     }
 
-    /// Writes it, and the folders that it lies in.
+    /// Writes the record, and makes its folders.
     ///
     /// # Errors
-    /// What the system refuses, with the place.
+    /// What the system refuses, and at which path.
     pub fn write(&self, prefix: &Path) -> anyhow::Result<()> {
         let path = prefix.join(RECORD);
         let paths = |paths: &BTreeSet<PathBuf>| paths.iter().map(|path| json!(path)).collect::<Value>();
@@ -79,14 +79,15 @@ impl Record {
         })
     }
 
-    /// Notes the folders above `file` that are not there yet: they will have to be made.
+    /// Notes the folders above `file` that do not exist yet, because they will be made.
     pub fn note_folders(&mut self, prefix: &Path, file: &Path) {
         let path = prefix.join(file);
         let missing = path.ancestors().skip(1).take_while(|folder| !folder.exists());
         self.folders.extend(missing.map(Path::to_owned));
     }
 
-    /// Of the folders that were made, the innermost that are still there: once all is removed, those that others use.
+    /// Of the folders that were made, the innermost that still exist. After a removal, these are the folders that hold
+    /// others' files.
     pub fn folders_left(&self) -> Vec<&Path> {
         let there: Vec<&Path> =
             self.folders.iter().map(PathBuf::as_path).filter(|folder| folder.exists()).collect();
@@ -95,16 +96,16 @@ impl Record {
         there.iter().copied().filter(|folder| !holds_another(folder)).collect()
     }
 
-    /// Removes the files, then the folders that were made for them and hold nothing else. The record goes last, so that
-    /// whatever stops this, it can be started again. What is not there any more is no error.
+    /// Removes the files, then the folders that were made for them and hold nothing else. The record is removed last,
+    /// so that the removal can be started again if it is interrupted. A file that is already gone is no error.
     ///
     /// # Errors
-    /// What the system refuses, with the place.
+    /// What the system refuses, and at which path.
     pub fn remove(&self, prefix: &Path) -> anyhow::Result<()> {
         for file in self.files.iter().map(PathBuf::as_path).chain([Path::new(RECORD)]) {
             remove_file(&prefix.join(file))?;
         }
-        // The longest first: what is within goes before what it is in.
+        // The longest paths first, so that inner folders are removed before outer ones.
         for folder in self.folders.iter().rev() {
             match std::fs::remove_dir(folder) {
                 Err(error) if is_no_matter(error.kind()) => {}
@@ -115,7 +116,7 @@ impl Record {
     }
 }
 
-/// Removes a file that may be gone.
+/// Removes a file that may already be gone.
 pub fn remove_file(path: &Path) -> anyhow::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if is_no_matter(error.kind()) => Ok(()),
@@ -123,7 +124,7 @@ pub fn remove_file(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// What is gone already, or holds what others put there.
+/// The folder is already gone, or holds others' files.
 fn is_no_matter(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::DirectoryNotEmpty)
 }

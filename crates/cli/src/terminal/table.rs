@@ -1,4 +1,5 @@
-//! Tables that fit the terminal: as they are, else with cells of several lines, else as a block per row.
+//! Tables that fit the terminal: with one line per row if possible, else with cells of several lines, else as a block
+//! per row.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -8,7 +9,7 @@ use airpace_core::plain::plain;
 use super::wrap::{Breaks, columns_of, widest_piece, wrap};
 use super::{Paint, columns};
 
-/// Rows of cells, aligned: the first columns to the left, numbers to the right.
+/// Rows of aligned cells: the first columns to the left, numbers to the right.
 pub struct Table {
     head: Vec<&'static str>,
     left: usize,
@@ -24,18 +25,18 @@ struct Line {
 }
 
 impl Table {
-    /// A table with this head, whose first `left` columns hold words.
+    /// A table with these headings. Its first `left` columns hold words.
     pub fn new(head: &[&'static str], left: usize) -> Table {
         Table { head: head.to_vec(), left, rows: Vec::new() }
     }
 
-    /// Adds a row; cells beyond the head are a mistake. Text of others is made plain.
+    /// Adds a row. More cells than headings are a mistake. Control characters are removed from others' text.
     pub fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.head.len());
         self.rows.push(cells.into_iter().map(|cell| plain(&cell).into_owned()).collect());
     }
 
-    /// Writes it to standard output's width, the head in bold if colours are wanted.
+    /// Writes it in the width of standard output, with bold headings if colours are wanted.
     pub fn write(&self, out: &mut dyn Write, paint: Paint) -> std::io::Result<()> {
         for Line { is_head, text } in self.lines(columns()) {
             writeln!(out, "{}", if is_head { paint.bold(&text) } else { text })?;
@@ -60,9 +61,10 @@ impl Table {
         }
     }
 
-    /// The width of each column, so that together they take at most `room`; `None` where something sticks out.
+    /// The width of each column, so that all together take at most `room`; `None` if something does not fit.
     ///
-    /// Column by column loses a space, each time the one that costs the fewest lines, and of equals the widest.
+    /// Columns are narrowed one space at a time. Each time it is the column that adds the fewest lines, and of equal
+    /// ones the widest.
     fn widths(&self, room: usize) -> Option<Vec<usize>> {
         let all = 0..self.head.len();
         let mut widths: Vec<usize> =
@@ -97,7 +99,8 @@ impl Table {
             let line = move |line: usize| {
                 let mut text = String::new();
                 for (at, cell) in cells.iter().enumerate() {
-                    // A head ends beside its numbers, a cell begins beside its row's name.
+                    // A heading of several lines ends just above its numbers; a cell of several lines begins beside its
+                    // row's name.
                     let from_top = if is_head { (line + cell.len()).checked_sub(height) } else { Some(line) };
                     let part = from_top.and_then(|line| cell.get(line)).map_or("", String::as_str);
                     let pad = " ".repeat(widths[at].saturating_sub(columns_of(part)));
@@ -136,18 +139,18 @@ impl Table {
         lines
     }
 
-    /// A column's head and cells.
+    /// A column's heading and cells.
     fn column(&self, at: usize) -> impl Iterator<Item = &str> {
         std::iter::once(self.head[at]).chain(self.rows.iter().map(move |row| row[at].as_str()))
     }
 
-    /// Names may be broken at their joints, numbers may not.
+    /// Names may be broken between their parts, numbers may not.
     fn breaks(&self, column: usize) -> Breaks {
         if column < self.left { Breaks::Joints } else { Breaks::Spaces }
     }
 }
 
-/// How many lines each cell takes at each width that was asked for.
+/// A cache of how many lines each cell takes at each width.
 struct Heights<'a> {
     table: &'a Table,
     /// By column and width.

@@ -1,4 +1,4 @@
-//! Text in lines of so many columns.
+//! Breaks text into lines of so many columns.
 
 use airpace_core::plain::plain;
 use unicode_width::UnicodeWidthStr;
@@ -8,26 +8,27 @@ use unicode_width::UnicodeWidthStr;
 pub enum Breaks {
     /// At spaces.
     Spaces,
-    /// At spaces and behind the joints of names, such as `cbr:` and `rate_` in `cbr:rate_mbps=60`.
+    /// At spaces and after separators in names, such as `cbr:` and `rate_` in `cbr:rate_mbps=60`.
     Joints,
 }
 
-/// What joins the parts of a name.
+/// The characters that separate the parts of a name.
 const JOINTS: &str = ":@,/=_-.";
 
-/// The columns that a text takes on a terminal.
+/// The number of columns that a text takes on a terminal.
 pub fn columns_of(text: &str) -> usize {
     text.width()
 }
 
-/// `text` in lines of at most `columns`. What cannot be broken stays whole, and sticks out where it is wider.
+/// `text` in lines of at most `columns`. A piece that cannot be broken stays whole, even if it is wider than that.
 pub fn wrap(text: &str, columns: usize, breaks: Breaks) -> Vec<String> {
     wrap_after(0, text, columns, breaks)
 }
 
-/// `lead`, and `text` in lines that begin below each other in column `indent`, or behind the lead where that is longer.
+/// `lead`, then `text` in lines that begin below each other in column `indent`. The first line begins after the lead if
+/// that is longer.
 ///
-/// Text of others is made plain: nothing in it moves, hides or paints what stands beside it.
+/// Others' text is made plain: nothing in it can move, hide or colour the text beside it.
 pub fn hang(lead: &str, text: &str, indent: usize, columns: usize) -> String {
     let (lead, text) = (&*plain(lead), &*plain(text));
     let used = columns_of(lead).saturating_sub(indent);
@@ -37,7 +38,7 @@ pub fn hang(lead: &str, text: &str, indent: usize, columns: usize) -> String {
     text.trim_end().to_owned()
 }
 
-/// The same where `used` columns of the first line are taken.
+/// The same if `used` columns of the first line are taken.
 fn wrap_after(used: usize, text: &str, columns: usize, breaks: Breaks) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut taken = used;
@@ -61,7 +62,7 @@ pub fn widest_piece(text: &str, breaks: Breaks) -> usize {
     pieces(text, breaks).map(|(piece, _)| columns_of(piece)).max().unwrap_or(0)
 }
 
-/// What lies between places where `text` may be broken, and whether a word begins with it.
+/// The pieces of `text` between the places where it may be broken, each with whether a word begins with it.
 fn pieces(text: &str, breaks: Breaks) -> impl Iterator<Item = (&str, bool)> {
     text.split(' ').filter(|word| !word.is_empty()).flat_map(move |word| {
         let parts: Vec<&str> = match breaks {

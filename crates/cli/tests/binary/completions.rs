@@ -1,4 +1,4 @@
-//! Completion as users have it: real shells on a real terminal, and what the program answers them.
+//! Tests completion: in real shells on a real terminal, and by the answers that the program gives to shells.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::{Done, Shell};
 
-/// What the program says may follow, without the explanations.
+/// The program's answers to what may follow, without the explanations.
 fn answers(words: &[&str]) -> Vec<String> {
     let shell = Shell::new();
     for file in ["mine.toml", "other.txt"] {
@@ -26,12 +26,12 @@ fn schemes_presets_options_scenarios_keys_and_kpis_are_known() {
     assert_eq!(
         answers(&["sim", "trace", "--scheme", "bbr,pbe@pap"]),
         ["bbr,pbe@paper"],
-        "behind a comma too"
+        "also after a comma"
     );
     assert_eq!(answers(&["sim", "trace", "--scheme=pbe@pap"]), ["--scheme=pbe@paper"]);
     let all = "all".to_owned();
     assert!(answers(&["sim", "trace", "--scheme", "al"]).contains(&all));
-    assert!(!answers(&["encode", "trace", "--scheme", "al"]).contains(&all), "one is asked for there");
+    assert!(!answers(&["encode", "trace", "--scheme", "al"]).contains(&all), "it takes a single scheme");
     let options = answers(&["sim", "trace", "--scheme", "pbe@paper:"]);
     assert!(
         !options.is_empty() && options.iter().all(|option| option.starts_with("pbe@paper:")),
@@ -39,7 +39,7 @@ fn schemes_presets_options_scenarios_keys_and_kpis_are_known() {
     );
     assert_eq!(answers(&["sim", "decoder-in"]), ["decoder-in-the-loop"]);
     assert_eq!(answers(&["sim", "mi"]), ["mine.toml"], "and files of one's own");
-    assert!(answers(&["sim", "oth"]).is_empty(), "that can be scenarios");
+    assert!(answers(&["sim", "oth"]).is_empty(), "other files are not offered");
     assert!(answers(&["sim", "trace", "--set", "cell.pr"]).contains(&"cell.prbs=".to_owned()));
     assert!(
         answers(&["diag", "watch", "--kpi", "lte.rsrp,lte.rsr"]).contains(&"lte.rsrp,lte.rsrq".to_owned())
@@ -51,8 +51,8 @@ fn schemes_presets_options_scenarios_keys_and_kpis_are_known() {
     );
 }
 
-/// Starts a shell on a terminal that `script` makes, types `keys` once it has done what `setup` says, and returns what the
-/// command line had become: the keys end by having the shell print it into the file `line`.
+/// Starts a shell on a terminal that `script` makes, runs `setup` in it, types `keys`, and returns the resulting
+/// command line. The last keys make the shell print that line into the file `line`.
 fn typed(program: &str, arguments: &str, setup: &str, keys: &str) -> Option<String> {
     if !airpace_testing::has_program("script", "bsdutils") || !airpace_testing::has_program(program, program)
     {
@@ -61,7 +61,7 @@ fn typed(program: &str, arguments: &str, setup: &str, keys: &str) -> Option<Stri
     let shell = Shell::new();
     let binary = Path::new(env!("CARGO_BIN_EXE_airpace")).parent().expect("a folder");
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").expect("PATH"));
-    // A shell that never answers would be waited for for ever; the least machine takes seconds.
+    // Without a limit, the test would wait for ever if a shell never answers. The slowest machine takes seconds.
     let mut child = Command::new("timeout")
         .args(["--foreground", "300", "script", "-qec", &format!("{program} {arguments}"), "/dev/null"])
         .current_dir(shell.folder.path())
@@ -76,16 +76,17 @@ fn typed(program: &str, arguments: &str, setup: &str, keys: &str) -> Option<Stri
         .expect("script starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     let mut stdout = child.stdout.take().expect("a pipe");
-    // The word is put together by the shell, so that what is typed, which a terminal shows too, is not mistaken for it.
+    // The shell puts the word together from parts. A terminal also shows what is typed, which must not be mistaken for
+    // it.
     stdin.write_all(format!("{setup}; printf 'RE%s' ADY\r").as_bytes()).expect("keys");
     let mut seen = Vec::new();
     let mut byte = [0];
     while !seen.ends_with(b"READY") && matches!(stdout.read(&mut byte), Ok(1)) {
         seen.push(byte[0]);
     }
-    // To the beginning of the line and to its end by the keys that every shell knows.
+    // These keys go to the beginning and to the end of the line in every shell.
     stdin.write_all(format!("{keys}\x01printf '<%s>' \x05 > line\rexit\r").as_bytes()).expect("keys");
-    // A terminal whose shell is gone is read to its end, which systems call an error.
+    // Reading to the end of a terminal whose shell is gone gives an error on some systems.
     let _ = stdout.read_to_end(&mut seen);
     child.wait().expect("the shell ends");
     let line = std::fs::read_to_string(shell.path("line"))

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Done, Shell, recordings};
 
-/// Makes a recording of a small cell, `NAME.sigmf-meta`, and what was sent in it, `NAME.truth`.
+/// Makes a recording of a small cell, `NAME.sigmf-meta`, and a file of what was sent in it, `NAME.truth`.
 pub fn record(shell: &Shell, name: &str, more: &[&str]) {
     let truth = format!("{name}.truth");
     let words = ["encode", "competitor", "--out", name, "--truth", &truth, "--snr", "20", "--seconds", "0.2"];
@@ -22,7 +22,7 @@ pub fn lines(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Messages by where and what they are, without what only a receiver knows.
+/// Messages by position and content, without the fields that only a receiver has.
 pub fn by_place(messages: Vec<Value>) -> BTreeMap<String, Value> {
     let strip = |mut message: Value| {
         let object = message.as_object_mut().expect("an object");
@@ -46,7 +46,7 @@ fn what_encode_sends_decode_reads_field_by_field() {
     assert_eq!(by_place(found), by_place(sent), "what is read is what was sent");
 }
 
-/// Every uplink block whose answer is in the recording has one, eight subframes after its grant.
+/// Checks that every uplink block whose answer lies in the recording has one, eight subframes after its grant.
 #[test]
 fn uplink_blocks_are_answered() {
     let shell = Shell::new();
@@ -192,7 +192,7 @@ fn subframes_say_what_was_granted_and_what_is_idle() {
         assert_eq!((&subframe["prbs_used"], &subframe["prbs_idle"]), (&used.into(), &(25 - used).into()));
     }
 
-    // People read the same, below a head; of several recordings with their numbers.
+    // The text for people has the same content, below a heading. With several recordings it has their numbers.
     let text = shell.run(&["decode", "a.sigmf-meta", "--subframes"]).fine();
     let mut read = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let head = read.next().unwrap();
@@ -214,7 +214,7 @@ fn subframes_say_what_was_granted_and_what_is_idle() {
     );
 }
 
-/// Noise hides some messages, but not that something was sent.
+/// With noise, some messages cannot be read, but it is still visible that something was sent.
 #[test]
 fn what_could_not_be_read_is_not_told_to_be_idle() {
     let shell = Shell::new();
@@ -233,8 +233,8 @@ fn what_could_not_be_read_is_not_told_to_be_idle() {
     let (known, unknown): (Vec<&Value>, Vec<&Value>) =
         subframes.iter().partition(|subframe| subframe["prbs_idle"].is_u64());
     let wrong = known.iter().find(|subframe| subframe["messages"] != all(subframe));
-    assert_eq!(wrong, None, "what is idle is told, and not all messages were read");
-    assert!(known.len() > 150, "of {} subframes it is told what is idle", known.len());
+    assert_eq!(wrong, None, "idle PRBs are given although not all messages were read");
+    assert!(known.len() > 150, "idle PRBs are given for {} subframes", known.len());
     assert!(unknown.iter().any(|subframe| subframe["messages"] != all(subframe)), "{unknown:?}");
     assert!(unknown.iter().all(|subframe| subframe["cces_unread"].as_u64() > Some(0)));
     assert!(known.iter().all(|subframe| subframe["cces_unread"] == 0));
@@ -292,7 +292,7 @@ fn the_table_and_the_counts_are_written_beside_the_messages() {
 #[test]
 fn where_nothing_is_found_the_ladder_says_how_far_it_led() {
     let shell = Shell::new();
-    // A generator of chance: no cell.
+    // Random numbers: there is no cell.
     let mut state = 1_u32;
     let noise = std::iter::repeat_with(|| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -323,7 +323,7 @@ fn where_nothing_is_found_the_ladder_says_how_far_it_led() {
     refused(&["noise", "--subframes", "--phich"], &["--subframes counts", "--phich"]);
     refused(&["noise", "--subframes", "--rnti", "5"], &["--subframes counts", "--rnti"]);
     let done = shell.run(&[&["decode", "noise"][..], &raw].concat());
-    assert!(!done.err.contains("named a cell"), "what chance says above is not told: {}", done.err);
+    assert!(!done.err.contains("named a cell"), "rungs that are due to chance are not shown: {}", done.err);
     assert_eq!(done.err.matches("stopped at").count(), 1, "once: {}", done.err);
     std::fs::write(shell.path("blink"), &std::fs::read(shell.path("noise")).unwrap()[..5000]).unwrap();
     refused(&[&["blink"][..], &raw].concat(), &["1.3 ms of samples are too short", "at least 20"]);
@@ -360,7 +360,7 @@ fn a_recording_that_breaks_still_gives_its_counts() {
     let shell = Shell::new();
     record(&shell, "a", &[]);
     let data = std::fs::read(shell.path("a.sigmf-data")).unwrap();
-    // Two frames, of which the second is none.
+    // Two frames; the second is invalid.
     let mut packed = zstd::encode_all(&data[..data.len() / 2], 1).unwrap();
     packed.extend(b"no samples at all");
     std::fs::remove_file(shell.path("a.sigmf-data")).unwrap();
@@ -384,7 +384,7 @@ fn who_is_asked_for_and_never_heard_is_told_who_is_there() {
     assert_eq!(done.fine(), "");
 }
 
-/// How much of a recording's table of truth is read, and how much else: (sent, found, others).
+/// How many messages of a recording's table of truth are found, and how many others: (sent, found, others).
 fn score(shell: &Shell, folder: &Path, name: &str) -> (usize, usize, usize) {
     let text = std::fs::read_to_string(folder.join(format!("{name}.truth.csv"))).unwrap();
     let mut rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());

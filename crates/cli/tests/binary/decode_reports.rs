@@ -1,4 +1,4 @@
-//! What `airpace decode --reports` and `airpace sim` write of a device's radio is what PBE-CC's receiver reads.
+//! PBE-CC's receiver can read the radio reports that `airpace decode --reports` and `airpace sim` write.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +17,7 @@ use super::Shell;
 const NAME: &str = "stationary-busy";
 const SETS: [(&str, &str); 3] = [("cell.prbs", "25"), ("cell.crs_ports", "2"), ("duration_s", "1.5")];
 
-/// What the first phone is told by perfect telemetry.
+/// The reports that the first phone gets from perfect telemetry.
 #[derive(Default)]
 struct Perfect(Vec<RadioReport>);
 
@@ -43,7 +43,7 @@ fn perfect() -> Vec<RadioReport> {
     told.0
 }
 
-/// Capacity and fair share in Mbit/s that PBE-CC's receiver feeds back, by subframe.
+/// The capacity and fair share in Mbit/s that PBE-CC's receiver sends back, by subframe.
 fn rates(reports: &[RadioReport]) -> Vec<(u64, f64, f64)> {
     let setup = Setup { mss: Bytes(1500), rng: Streams::new(1).stream("receiver") };
     let ends = SchemeSpec::parse("pbe").unwrap().build(&setup).unwrap();
@@ -62,7 +62,7 @@ fn rates(reports: &[RadioReport]) -> Vec<(u64, f64, f64)> {
 fn reports_give_pbes_receiver_the_rate_that_perfect_telemetry_gives() {
     let shell = Shell::new();
     let perfect = perfect();
-    let own = perfect[0].own.expect("a device knows itself").rnti;
+    let own = perfect[0].own.expect("the device's own entry").rnti;
     let sets = SETS.map(|(key, value)| format!("{key}={value}"));
     let mut words = vec![
         "encode",
@@ -89,7 +89,7 @@ fn reports_give_pbes_receiver_the_rate_that_perfect_telemetry_gives() {
     let (told, read) = (rates(&perfect), rates(&decoded));
     let mut compared = 0;
     for (index, capacity, fair_share) in &read {
-        // Both have a whole window by then.
+        // By then, both have a whole window of reports.
         let Some(same) = told.iter().find(|(at, ..)| at == index).filter(|_| *index >= 200) else { continue };
         compared += 1;
         for (what, read, told) in [("capacity", *capacity, same.1), ("fair share", *fair_share, same.2)] {
@@ -101,7 +101,7 @@ fn reports_give_pbes_receiver_the_rate_that_perfect_telemetry_gives() {
     }
     assert!(compared > 1000, "{compared} subframes are compared");
 
-    // What became of the phone's blocks is known of nearly all before their reports leave, and rightly.
+    // For nearly all of the phone's blocks, the outcome is known before their reports are sent, and it is right.
     let (mut granted, mut known, mut right) = (0, 0, 0);
     for report in &decoded {
         let truth = perfect.iter().find(|other| other.slot.index == report.slot.index);
@@ -118,7 +118,7 @@ fn reports_give_pbes_receiver_the_rate_that_perfect_telemetry_gives() {
         granted > 1000 && known * 100 >= granted * 95,
         "the outcome of {known} of {granted} grants is known"
     );
-    // A block that the cell gave up looks as if it had been received.
+    // A block that the cell gave up looks like a received one.
     assert!(right * 100 >= known * 99, "{right} of {known} outcomes are right");
 }
 
@@ -138,7 +138,7 @@ fn a_run_writes_what_a_device_is_told() {
     let told: Vec<RadioReport> = told.lines().flat_map(|line| line::from_line(line).unwrap()).collect();
     assert_eq!(told, perfect());
 
-    // The copy in the run folder runs again, and writes no such file.
+    // The copy in the run folder can be run again, and then writes no such file.
     shell.run(&["sim", "run/scenarios/stationary-busy.toml", "--scheme", "cubic", "--out", "again"]).fine();
     let named =
         "name = \"x\"\nduration_s = 1\n[cell]\n[[device]]\nreports = \"told\"\n[[flow]]\nrtt_ms = 40\n";

@@ -12,14 +12,14 @@ use serde_json::Value;
 use super::Shell;
 use super::decode::{by_place, lines, record};
 
-/// How long a test waits for what must come: a slow machine has time, and a test that fails ends.
+/// How long a test waits for an event that must come. It is long enough for a slow machine, and a failing test ends.
 const LONG: Duration = Duration::from_secs(120);
 
-/// Raw samples as [`record`] makes them, and whole subframes of them in bytes.
+/// Raw samples as [`record`] makes them, and their number of bytes per subframe.
 const RAW: [&str; 4] = ["--rate", "7.68e6", "--format", "ci16_le"];
 const SUBFRAME: usize = 7680 * 4;
 
-/// A command that runs: what it says comes line by line.
+/// A running command. Its output comes line by line.
 struct Running {
     child: Child,
     out: Receiver<String>,
@@ -43,17 +43,17 @@ impl Running {
     /// The next lines, which must come.
     fn lines(&self, count: usize) -> Vec<Value> {
         let line =
-            |at| self.out.recv_timeout(LONG).unwrap_or_else(|_| panic!("line {at} of {count} does not come"));
+            |at| self.out.recv_timeout(LONG).unwrap_or_else(|_| panic!("line {at} of {count} did not come"));
         lines(&(0..count).map(line).collect::<String>())
     }
 
-    /// Waits until a word is said on standard error.
+    /// Waits until a word appears on standard error.
     fn hear(&self, word: &str) {
         while !self.err.recv_timeout(LONG).unwrap_or_else(|_| panic!("`{word}` is not said")).contains(word) {
         }
     }
 
-    /// All that is still to come, and the exit code.
+    /// The rest of the output, and the exit code.
     fn end(mut self) -> (Vec<Value>, String, Option<i32>) {
         let out: String = self.out.iter().collect();
         (lines(&out), self.err.iter().collect(), self.child.wait().unwrap().code())
@@ -70,7 +70,7 @@ fn told(pipe: impl Read + Send + 'static) -> Receiver<String> {
     told
 }
 
-/// A pipe with a name; opened once someone reads it.
+/// A named pipe. It is opened when someone reads it.
 struct Pipe(std::path::PathBuf);
 
 impl Pipe {
@@ -104,7 +104,8 @@ fn what_a_pipe_gave_is_printed_while_it_is_open() {
         Running::start(&shell, &[&["decode", "-", "--json"], &RAW[..]].concat(), Stdio::piped());
     let mut pipe = running.child.stdin.take().unwrap();
     pipe.write_all(&samples(&shell, "a")[..150 * SUBFRAME]).unwrap();
-    // Whoever is new waits for a hundred subframes at most, and a subframe is heard with a part of the next.
+    // A message of a new user waits for a hundred subframes at most, and a subframe is read together with a part of the
+    // next.
     let sent = sent_before(&shell, "a", 48);
     let found = running.lines(sent.len());
     assert!(!sent.is_empty());
@@ -122,7 +123,7 @@ fn a_live_cell_does_not_wait_for_another() {
     let shell = Shell::new();
     record(&shell, "a", &["--pci", "7"]);
     let pipes = ["low", "high"].map(|name| Pipe::make(&shell, name));
-    // The other may be silent for long.
+    // The other may give nothing for a long time.
     let words = [&["decode", "low", "high", "--json", "--stall", "3600"], &RAW[..]].concat();
     let running = Running::start(&shell, &words, Stdio::null());
     let [mut low, high] = pipes.map(|pipe| pipe.open());
@@ -165,7 +166,7 @@ fn a_live_cell_that_stalls_is_named_and_the_others_reports_go_on() {
     };
     assert!(of(0) >= 199, "{} of 200 subframes of the cell that never stalled", of(0));
     let numbers: Vec<_> = fused.iter().map(|subframe| subframe["subframe_index"].as_u64()).collect();
-    assert!(numbers.is_sorted(), "subframes come in order");
+    assert!(numbers.is_sorted(), "subframes are in order");
 }
 
 #[test]
@@ -185,7 +186,7 @@ fn recordings_are_brought_together_and_a_silent_pipe_holds_up_nobody() {
     let fused = lines(&shell.read("fused"));
     assert!(fused.len() >= 199);
     for subframe in &fused[..fused.len() - 1] {
-        assert_eq!(subframe["reports"].as_array().map(Vec::len), Some(2), "both cells tell of {subframe}");
+        assert_eq!(subframe["reports"].as_array().map(Vec::len), Some(2), "both cells report {subframe}");
     }
 
     // A pipe that stays open and gives hardly anything.
@@ -207,11 +208,11 @@ fn begin_later(shell: &Shell, from: &str, to: &str, subframes: usize) {
     std::fs::copy(shell.path(&format!("{from}.sigmf-meta")), copy("sigmf-meta")).unwrap();
 }
 
-/// How many fused subframes hold both carriers' reports, how many only one's, and in what share of the first both grant
-/// alike: both cells do, in every subframe.
+/// How many merged subframes hold both carriers' reports, how many only one's, and in what share of the former both
+/// have the same grants. The two cells do, in every subframe.
 fn together(shell: &Shell, path: &Path) -> (usize, usize, f64) {
     let fused = lines(&shell.read(path.to_str().unwrap()));
-    // Who began later does not know what was sent before.
+    // A recording that began later does not hold what was sent before.
     let grants = |report: &Value| {
         let dcis = report["dcis"].as_array().unwrap().iter();
         dcis.map(|dci| ["rnti", "prb", "harq", "ndi"].map(|key| dci[key].clone())).collect::<Vec<_>>()
@@ -241,7 +242,7 @@ fn recordings_that_began_at_different_times_are_brought_together_by_frame_number
             "--align {align}: {both} subframes of both, {one} of one"
         );
     }
-    // Nobody can know whether the second began later or counts otherwise.
+    // It cannot be known whether the second began later or counts differently.
     let done = shell.run(&["decode", "low.sigmf-meta", "late.sigmf-meta", "--json", "--reports", "fused"]);
     assert!(
         done.err.contains("late.sigmf-meta counts frames otherwise than the first, or began 0.1 s after it")
@@ -251,7 +252,7 @@ fn recordings_that_began_at_different_times_are_brought_together_by_frame_number
     assert!(both >= 85 && alike < 0.5, "by time, as if both began at once: {alike} are alike");
 }
 
-/// Its samples, one recording behind the other.
+/// Its samples, one recording after the other.
 fn join(shell: &Shell, parts: &[&str], to: &str) {
     let joined: Vec<u8> = parts.iter().flat_map(|part| samples(shell, part)).collect();
     std::fs::write(shell.path(&format!("{to}.sigmf-data")), joined).unwrap();

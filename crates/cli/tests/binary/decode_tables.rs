@@ -1,4 +1,4 @@
-//! The shape of what `airpace decode` writes: objects, tables, and names for users.
+//! The form of the output of `airpace decode`: objects, tables, and pseudonyms of users.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -124,7 +124,7 @@ fn table(shell: &Shell, name: &str) -> (Vec<BTreeMap<String, Value>>, String) {
     (rows, columns)
 }
 
-/// Whether a cell of a table says what an object says, which has fewer digits.
+/// Whether a cell of a table has the value of an object's field, which has fewer digits.
 fn is_same(cell: &Value, said: &Value) -> bool {
     match (cell.as_f64(), said.as_f64()) {
         (Some(cell), Some(said)) => (cell - said).abs() <= 0.006,
@@ -173,7 +173,7 @@ fn a_table_of_subframes_says_what_the_objects_say() {
         for format in row["formats"].as_array().unwrap() {
             *counts.entry(format.as_str().unwrap()).or_insert(0) += 1;
         }
-        assert_eq!(object["formats"], json!(counts), "each format as often");
+        assert_eq!(object["formats"], json!(counts), "each format has the same count");
     }
 }
 
@@ -239,7 +239,7 @@ fn what_is_written_takes_the_place_of_nothing_that_is_read_or_written_too() {
         shell.run(&[&["decode"], words, &raw].concat()).refused(parts);
         assert!(all() == before, "{words:?}: nothing is written");
     }
-    // Where nothing is heard, nothing is written in place of what was.
+    // If nothing is received, the existing file is not replaced.
     shell.write("zeros", &"\0".repeat(200_000));
     let before = all();
     shell.write("older", "of another day");
@@ -281,14 +281,14 @@ fn pseudonyms_are_the_same_every_time_and_give_no_rnti_away() {
     let mut names = BTreeMap::new();
     for (plain, masked) in plain.iter().zip(&masked) {
         let name = names.entry(plain["rnti"].as_u64()).or_insert(masked["rnti"].clone());
-        assert_eq!(*name, masked["rnti"], "a user keeps its name, on all its carriers");
-        assert_eq!(masked["ncce"], Value::Null, "places tell RNTIs");
+        assert_eq!(*name, masked["rnti"], "a user has the same pseudonym on all its carriers");
+        assert_eq!(masked["ncce"], Value::Null, "positions could give RNTIs away");
     }
     let mut distinct: Vec<_> = names.values().filter_map(Value::as_u64).collect();
     distinct.sort_unstable();
-    assert_eq!(distinct, (61..61 + names.len() as u64).collect::<Vec<_>>(), "names are numbers in order");
+    assert_eq!(distinct, (61..61 + names.len() as u64).collect::<Vec<_>>(), "numbered in order");
 
-    // Nothing else that is written names anyone either.
+    // No other output contains a user's RNTI either.
     let mut said: BTreeSet<u64> = BTreeSet::new();
     for row in table(&shell, "table").0 {
         said.extend(row["rnti"].as_u64());
@@ -303,7 +303,7 @@ fn pseudonyms_are_the_same_every_time_and_give_no_rnti_away() {
     }
     assert_eq!(said, distinct.iter().copied().collect(), "names alone");
     let people = shell.run(&["decode", "a.sigmf-meta", "--anonymize"]).fine();
-    assert!(!people.contains('@'), "people are told no places either");
+    assert!(!people.contains('@'), "the text shows no positions either");
     let asks =
         ["decode", "a.sigmf-meta", "--anonymize", "--rnti", &followed, "--json", "--reports", "reports"];
     let done = shell.run(&asks);
@@ -315,6 +315,6 @@ fn pseudonyms_are_the_same_every_time_and_give_no_rnti_away() {
     let name = &names[&followed.parse().ok()];
     assert!(
         done.json().iter().all(|message| message["rnti"] == *name),
-        "the same name, whatever is asked for"
+        "the same pseudonym with all options"
     );
 }

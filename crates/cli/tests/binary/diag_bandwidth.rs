@@ -1,4 +1,5 @@
-//! `airpace diag bandwidth`: what the modem was granted, in two ways, for people, programs, controllers and the simulator.
+//! `airpace diag bandwidth`: what the modem was granted, determined in two ways, for people, programs, controllers and
+//! the simulator.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,7 +48,7 @@ fn log() -> Log {
     log_of(1)
 }
 
-/// The same of some seconds, half of them with the small blocks.
+/// The same for some seconds. Half of them have the small blocks.
 fn log_of(seconds: u64) -> Log {
     let mut log = Log::default().packet(1, 0, 0xB067, &summary(0));
     for ten in 0..100 * seconds {
@@ -148,7 +149,7 @@ fn simulate(shell: &Shell, kpi: &str) {
     assert!(told.contains("biscay"), "{told}");
 }
 
-/// What BISCAY's own controller makes of a log's reports, window by window, and what the series has.
+/// Compares, window by window, what BISCAY's own controller computes from a log's reports with the series.
 fn both_series(log: &[u8]) -> (Vec<Option<Rate>>, Vec<Rate>) {
     let rules = Determination {
         method: Method::Blocks { ttis: 100 },
@@ -183,7 +184,7 @@ fn controllers_read_the_same_bandwidth_from_the_reports() {
     let (looks, series) = both_series(&log().0);
     let expected = [9_912_000, 15_264_000].map(Rate::from_bps);
     let seen: Vec<Rate> = looks.into_iter().flatten().collect();
-    // Windows of the controller begin with frames, those of the series with the log: the step is within one of them.
+    // The controller's windows begin with frames, those of the series with the log. So the step lies within one window.
     assert_eq!((seen.first(), seen.last()), (expected.first(), expected.last()));
     assert_eq!((series.first(), series.get(9)), (expected.first(), expected.last()));
 
@@ -197,13 +198,13 @@ fn controllers_read_the_same_bandwidth_from_the_reports() {
         reports.iter().map(|report| report["subframe_index"].as_u64().unwrap()).collect();
     assert!(
         subframes.windows(2).all(|pair| pair[1] == pair[0] + 1),
-        "frame numbers wrap in the log, not here"
+        "frame numbers wrap in the log, but not in the series"
     );
     let report = &reports[0]["reports"][0];
     assert_eq!(
         (&report["scope"], &report["idle_prbs"]),
         (&json!("own"), &Value::Null),
-        "others may have the rest"
+        "other users may have the remaining PRBs"
     );
     let dci = &report["dcis"][0];
     assert_eq!((&dci["tbs"], &dci["mcs"]), (&json!([9_912, 0]), &json!([12, null])));
@@ -235,7 +236,7 @@ fn a_modem_that_is_listened_to_gives_the_same_windows() {
         done.json()
     });
     let of = |mbps: f64| windows.iter().filter(|window| window["blocks_mbps"] == mbps).count();
-    // What was said before the modem had been asked is lost, and a window can be cut there and where blocks change.
+    // Packets from before the modem was asked are lost. A window can be cut there, and where blocks change.
     assert!(of(9.912) >= 5 && of(15.264) >= 18, "{windows:?}");
     assert!(windows.len() <= 42, "no window comes twice: {}", windows.len());
 }

@@ -1,4 +1,4 @@
-//! `airpace diag decode`: what log packets say.
+//! `airpace diag decode`: the contents of log packets.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -141,8 +141,8 @@ fn a_pipe_is_read_while_it_is_written() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Microseconds within the minute, and what stands before; the index leaves out a fraction of zero, and its arithmetic in
-/// floating point is off by one now and then.
+/// Microseconds within the minute, and the text before them. The index leaves out a fraction of zero, and its
+/// floating-point arithmetic is sometimes off by one.
 fn split(utc: &str) -> (&str, i64) {
     let (before, after) = utc.split_at(17);
     let (seconds, micros) = after.split_once('.').unwrap_or((after, "0"));
@@ -171,7 +171,7 @@ fn recorded_logs_say_when_and_what_as_their_index_has_it() {
             let is_known = packet["fields"].is_object();
             assert!(
                 is_known != packet["unknown"].is_string(),
-                "{name}, packet {at} is read, or nobody can: {packet}"
+                "{name}, packet {at} is neither read nor reported as unknown: {packet}"
             );
         }
     }
@@ -190,5 +190,5 @@ fn recorded_chunks_are_one_log() {
     }
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     let whole = Done::of(shell.command(&["diag", "decode", "--json"]).arg(&log), &["whole"]).fine();
-    assert!(shell.run(&words).fine() == whole, "ten pieces say what the whole says");
+    assert!(shell.run(&words).fine() == whole, "ten pieces give the same as the whole log");
 }

@@ -28,7 +28,7 @@ fn a_log_has_both_directions_and_is_made_again_by_the_same_command() {
         assert!(told.contains(part), "{part}: {told}");
     }
     let first = shell.run(&["diag", "decode", "a.qmdl"]).fine();
-    assert!(first.starts_with("2026-01-01T00:00:00.00"), "stamps begin where they are said to: {first:.40}");
+    assert!(first.starts_with("2026-01-01T00:00:00.00"), "stamps begin at the documented time: {first:.40}");
 }
 
 #[test]
@@ -48,6 +48,6 @@ fn mistakes_are_explained() {
     let left = || shell.folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name());
     assert!(
         !left().any(|name| name == "a.qmdl" || airpace_files::unfinished(&name).is_some()),
-        "nothing is left"
+        "no file is left"
     );
 }

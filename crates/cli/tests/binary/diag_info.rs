@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Shell;
 use super::diag_made::{Log, counts, index, nas, recorded, rrc};
 
-/// Seven messages: two codes, two radios, an event, and a code that nobody knows.
+/// Seven messages: two codes, two radios, an event, and an unknown code.
 fn log() -> Log {
     Log::default()
         .packet(1, 0, 0xB0C0, &rrc(7, 1650, &[0x40, 1]))
@@ -98,7 +98,7 @@ fn files_of_one_capture_are_joined_and_each_is_told() {
     assert!(both.iter().all(|info| info["faults"] == json!({})), "{both:?}");
 
     let alone = &shell.run(&["diag", "info", "--json", "2.qmdl"]).json()[0];
-    assert_eq!(alone["packets"], packets[1], "alone it has what begins in it");
+    assert_eq!(alone["packets"], packets[1], "alone, a file has the packets that begin in it");
     assert_eq!(alone["faults"], json!({"bad checksum": {"count": 1, "first_offsets": [0]}}));
     let alone = shell.run(&["diag", "info", "1.qmdl"]).fine();
     assert!(alone.contains("1 × frame cut at the end of the file, at byte "), "{alone}");
@@ -180,7 +180,7 @@ fn recorded_logs_hold_what_their_index_says() {
         let bad = info["faults"]["bad checksum"]["count"].as_u64().unwrap_or(0);
         assert_eq!(bad, rows.iter().filter(|row| row.kind == "badcrc").count() as u64, "{name}");
 
-        // As the recordings' list has it; that of a modem which never knew the time is by its own clock.
+        // As in the list of recordings. For a modem that never learned the time, it is by the modem's own clock.
         let seconds = [
             ("lte_pixel3_a", 8.462),
             ("lte_pixel5_2023_a", 0.321),

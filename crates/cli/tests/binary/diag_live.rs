@@ -1,4 +1,4 @@
-//! `airpace diag serve` and `watch`: a daemon, a modem to test against, programs that read, are slow, die.
+//! `airpace diag serve` and `watch`: a daemon, an emulated modem, and programs that read, are slow, or die.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,10 +23,10 @@ use serde_json::Value;
 
 use super::Shell;
 
-/// How long anything here may take before the test gives up: nothing is timed, only waited for.
+/// How long the tests wait for an event before they give up. They do not measure time.
 const PATIENCE: Duration = Duration::from_secs(120);
 const RSRP: LogCode = LogCode(0xB17F);
-/// What somebody had asked the modem for before we came.
+/// A code that another program had asked the modem for before the test.
 const BEFORE: LogCode = LogCode(0xB0C0);
 
 #[test]
@@ -34,7 +34,7 @@ fn a_program_reads_what_the_modem_says_and_the_modem_is_asked_just_for_that() {
     let (shell, modem) = (Shell::new(), TestModem::start());
     let mut daemon = Daemon::start(&shell, &modem, &["--kpi", "lte.rsrp"]);
     daemon.wait_for("streaming");
-    assert_eq!(modem.codes(), BTreeSet::from([0xB17F, 0xB179, 0xB193].map(LogCode)), "all that say RSRP");
+    assert_eq!(modem.codes(), BTreeSet::from([0xB17F, 0xB179, 0xB193].map(LogCode)), "all codes with RSRP");
     let od = daemon.open();
     let rsrp = od.subscribe("lte.rsrp").unwrap();
     let reading = rsrp.wait(0, PATIENCE).unwrap();
@@ -43,7 +43,7 @@ fn a_program_reads_what_the_modem_says_and_the_modem_is_asked_just_for_that() {
     let next = rsrp.wait(reading.sequence, PATIENCE).unwrap();
     assert!(next.sequence > reading.sequence && next.modem_ns > reading.modem_ns);
 
-    // Another program wants something else, while the first goes on.
+    // Another program wants another KPI while the first one continues.
     let other = daemon.open();
     let blocks = other.subscribe("lte.dl.blocks").unwrap();
     let first = blocks.wait(0, PATIENCE).unwrap();
@@ -54,7 +54,7 @@ fn a_program_reads_what_the_modem_says_and_the_modem_is_asked_just_for_that() {
     let later = blocks.wait(first.sequence + 20, PATIENCE).unwrap();
     assert_eq!(
         later.value, later.sequence as f64,
-        "no block is lost nor counted anew when subscriptions change"
+        "no block is lost or counted twice when subscriptions change"
     );
     drop((blocks, third, other));
     wait_until("the mask follows those who leave", || !modem.codes().contains(&LogCode(0xB173)));
@@ -62,7 +62,7 @@ fn a_program_reads_what_the_modem_says_and_the_modem_is_asked_just_for_that() {
     rsrp.wait(seen, PATIENCE).unwrap();
 
     let refused = od.subscribe("lte.rsrpp").unwrap_err().to_string();
-    assert!(refused.contains("`lte.rsrp`"), "a name that there is not is answered with near ones: {refused}");
+    assert!(refused.contains("`lte.rsrp`"), "an unknown name is answered with similar names: {refused}");
     assert!(od.kpis().unwrap().iter().any(|kpi| kpi.name == "lte.dl.tb_bytes" && kpi.unit == "byte"));
 
     daemon.signal(Signal::TERM);
@@ -143,7 +143,7 @@ fn a_program_that_is_stopped_or_does_not_read_delays_nobody() {
     BufReader::new(stopped.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.contains("lte."), "{line}");
     kill_process(pid(&stopped), Signal::STOP).unwrap();
-    // Asks and asks, and never reads an answer.
+    // A program that keeps asking and never reads an answer.
     let mut deaf = std::os::unix::net::UnixStream::connect(daemon.dir.join("control")).unwrap();
     deaf.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
     let asked = (0..20_000).take_while(|_| deaf.write_all(b"list\n").is_ok()).count();
@@ -186,7 +186,7 @@ fn a_second_daemon_is_refused_and_so_is_what_cannot_be() {
     shell
         .run(&["diag", "watch", "--tcp", &address, "--kpi", "nope"])
         .refused(&["there is no KPI `nope`", "airpace list kpis"]);
-    // What can never be a port is not waited for.
+    // A path that can never be a port is not waited for.
     std::fs::write(shell.path("file"), "text").unwrap();
     shell.run(&["diag", "watch", "--port", "file"]).refused(&["file: it is no serial device"]);
     shell.run(&["diag", "watch", "--dev", "file"]).refused(&["file: it is no character device"]);
@@ -327,7 +327,7 @@ fn on_a_terminal_watch_keeps_a_table_and_leaves_the_screen_as_it_was() {
     let mut watch = shell.command(&words).stdout(screen).spawn().unwrap();
     let (mut shown, mut terminal) = (String::new(), std::fs::File::from(terminal));
     let mut buffer = [0; 4_096];
-    // A terminal ends by an error when nobody has it open any more.
+    // Reading a terminal ends with an error when nobody has it open any more.
     while let Ok(count) = terminal.read(&mut buffer) {
         shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
     }
@@ -375,11 +375,12 @@ fn granularity_measures_with_draining_and_without_and_keeps_a_folder() {
     let printed: Value = serde_json::from_str(&done.out).unwrap();
     let [drained, buffered] = &printed["measurements"].as_array().unwrap()[..] else { panic!("{printed}") };
     assert!(drained["drains_per_s"].as_f64() > Some(0.0) && buffered["drains_per_s"].as_f64() == Some(0.0));
-    // A busy machine makes gaps longer, and cuts what comes at once into pieces; the modem's own pause stays.
+    // On a busy machine gaps are longer, and packets that are sent at once arrive in pieces. The modem's own pause
+    // stays.
     let gap = |of: &Value, which: &str| of["gap_ms"][which].as_f64().unwrap();
     let pause = gap(buffered, "max");
     assert!(pause > 300.0, "without draining, KPIs come when the buffer is emptied: {printed}");
-    assert!(gap(drained, "p50") < 0.5 * pause, "draining is what makes them come: {printed}");
+    assert!(gap(drained, "p50") < 0.5 * pause, "with draining they come earlier: {printed}");
 
     let goals = printed["goals"].as_array().unwrap();
     let found: Vec<_> = goals.iter().map(|goal| goal["found"].as_f64().unwrap()).collect();
@@ -403,7 +404,7 @@ fn granularity_measures_with_draining_and_without_and_keeps_a_folder() {
     assert_eq!(rows, counts[0] + counts[1]);
     let page = shell.read("folder/report.html");
     assert_eq!(page.matches("<figure>").count(), 3, "a figure for gaps, ages and latencies");
-    assert!(!page.contains("NaN") && !page.contains("src="), "whole, and nothing from elsewhere");
+    assert!(!page.contains("NaN") && !page.contains("src="), "complete, and nothing from other servers");
     shell.run(&["diag", "granularity", "--load", "5"]).refused(&["100..=20000"]);
 }
 
@@ -431,7 +432,7 @@ impl Daemon {
         Daemon { process, says, dir, page }
     }
 
-    /// Waits for it to say this.
+    /// Waits for this event in its output.
     fn wait_for(&mut self, event: &str) {
         loop {
             let mut line = String::new();
@@ -451,7 +452,7 @@ impl Daemon {
         kill_process(pid(&self.process), signal).unwrap();
     }
 
-    /// Waits for its end; the exit code.
+    /// Waits for its end. Returns the exit code.
     fn end(&mut self) -> Option<i32> {
         self.process.wait().unwrap().code()
     }
@@ -481,12 +482,12 @@ fn pid(process: &Child) -> Pid {
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(began.elapsed() < PATIENCE, "waited in vain for: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// A modem behind a TCP port; says RSRP and a grant every two milliseconds.
+/// A modem behind a TCP port. It sends RSRP and a grant every two milliseconds.
 struct TestModem {
     address: SocketAddr,
     modem: Arc<Mutex<Modem>>,
@@ -500,7 +501,7 @@ impl TestModem {
         TestModem::with(ModemOptions::default())
     }
 
-    /// Somebody has asked it for something before.
+    /// Another program asked it for a code before.
     fn with(options: ModemOptions) -> TestModem {
         let mut modem = Modem::new(options.clone());
         let mut frames = vec![];
@@ -531,7 +532,7 @@ impl TestModem {
         self.modem.lock().unwrap()
     }
 
-    /// What it was asked for.
+    /// The codes that it was asked for.
     fn codes(&self) -> BTreeSet<LogCode> {
         self.modem().masks().flat_map(|mask| mask.codes().collect::<Vec<_>>()).collect()
     }
@@ -593,7 +594,7 @@ fn serving_cell() -> Vec<u8> {
     payload
 }
 
-/// 0xB173, version 36: a block of 50 PRBs that came whole.
+/// 0xB173, version 36: a block of 50 PRBs that was received without error.
 fn grant() -> Vec<u8> {
     let mut payload = vec![0; 44];
     payload[..2].copy_from_slice(&[36, 1]);

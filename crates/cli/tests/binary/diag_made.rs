@@ -1,4 +1,4 @@
-//! Logs made for tests, and recorded ones with what they hold.
+//! Logs made for tests, and recorded logs with their expected contents.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -11,12 +11,12 @@ use super::{Shell, recordings};
 /// 2021-03-07, by the modem's clock.
 pub const BEGIN_NANOS: u64 = 1_299_133_682_000_000_000;
 
-/// Packets as a port's stream has them.
+/// Packets with the framing of a port's stream.
 #[derive(Default)]
 pub struct Log(pub Vec<u8>);
 
 impl Log {
-    /// Adds a packet so many milliseconds after the begin.
+    /// Adds a packet so many milliseconds after the beginning.
     pub fn packet(mut self, radio: u8, millis: u64, code: u16, payload: &[u8]) -> Log {
         let mut body = vec![];
         let stamp = Stamp::from_nanos(BEGIN_NANOS + millis * 1_000_000);
@@ -54,7 +54,7 @@ impl Shell {
     }
 }
 
-/// The recorded logs; none where they are not there.
+/// The recorded logs; empty if they are not installed.
 pub fn recorded() -> Vec<PathBuf> {
     let Some(folder) = recordings() else { return vec![] };
     let mut logs: Vec<_> =
@@ -95,14 +95,14 @@ pub fn index(log: &Path) -> Vec<Row> {
             utc: cells[4].clone(),
             bytes: cells[5].parse().unwrap_or(0),
             version: cells[6].clone(),
-            // No wrapper, or one with 0 or -1: the first.
+            // Without a wrapper, or with 0 or -1 in it, it is the first radio.
             radio: if cells[7] == "2" { 2 } else { 1 },
         }
     };
     text.lines().skip(1).map(row).collect()
 }
 
-/// How often each of these comes.
+/// How often each of these occurs.
 pub fn counts<T: Ord>(all: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
     let mut counts = BTreeMap::new();
     for one in all {

@@ -1,4 +1,4 @@
-//! A modem to test against, and hosts that speak the protocol with it.
+//! The emulated modem, and hosts that speak the protocol with it.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,7 +19,7 @@ use super::Shell;
 const WANTED: LogCode = LogCode(0xB0C0);
 const OTHER: LogCode = LogCode(0xB193);
 
-/// A modem that runs, and a host at its port.
+/// A running modem, and a host at its port.
 struct Bench {
     modem: Child,
     told: BufReader<std::process::ChildStdout>,
@@ -57,7 +57,7 @@ impl Bench {
         })
     }
 
-    /// Everything it says until it ends; the last are its statistics.
+    /// All its output until it ends. The last line holds its statistics.
     fn end(mut self) -> Vec<Value> {
         let mut told = vec![];
         while told.last().is_none_or(|line: &Value| line["event"] != "end") {
@@ -68,10 +68,10 @@ impl Bench {
     }
 }
 
-/// A packet as it came.
+/// A packet as it arrived.
 type Came = (LogCode, Stamp, Vec<u8>);
 
-/// A host that wants these codes; leaves when `is_enough`, or when the modem closes the port.
+/// A host that wants these codes. It leaves when `is_enough` says so, or when the modem closes the port.
 fn host(
     address: &str,
     codes: &[LogCode],

@@ -1,4 +1,4 @@
-//! `airpace diag decode --pcap`: messages in a capture that Wireshark opens.
+//! `airpace diag decode --pcap`: messages in a capture file that Wireshark opens.
 
 use std::process::Command;
 
@@ -62,14 +62,14 @@ fn message(datagram: &[u8]) -> Message {
         }
         at += 4 + usize::from(pair(at + 2));
     }
-    // SCAT's metadata ends with the tag, whatever its header says.
+    // SCAT's metadata ends with the tag, even if its header gives another length.
     let end = if pair(4) == 0x0403 || pair(4) == 0x0400 { at + 2 } else { 4 * usize::from(pair(2)) };
     Message { version, kind: pair(4), subtype: pair(6), frame, bytes: gsmtap[end..].to_vec(), address }
 }
 
 #[test]
 fn recorded_messages_are_those_that_scat_extracts() {
-    // SCAT changes to version 3 for LTE where the channel's number has no room in version 2.
+    // For LTE, SCAT changes to version 3 if the channel's number is too large for version 2.
     const LTE_RRC_V3: [(u16, u16); 6] = [(3, 5), (7, 6), (8, 0), (9, 1), (10, 2), (11, 3)];
     for log in recorded() {
         let name = log.display();
@@ -78,7 +78,7 @@ fn recorded_messages_are_those_that_scat_extracts() {
         let ours: Vec<_> =
             messages(&capture.stdout).into_iter().filter(|message| message.version == 2).collect();
         let mut scats = messages(&reference(&log, "scat.pcapng"));
-        // GSM and the MAC's blocks are not in ours.
+        // Our captures do not contain GSM and the blocks of the MAC layer.
         scats.retain(|message| matches!((message.version, message.kind), (2, 13 | 18) | (3, 0x0403)));
         for message in &mut scats {
             if message.version == 3 {
@@ -98,7 +98,7 @@ fn log() -> Log {
     nr.extend(627_264u32.to_le_bytes());
     nr.extend([0, 0, 0, 0, 5, 0, 0, 0, 0, 2, 0, 0x00, 0x01]);
     Log::default()
-        // Paging of nobody, an identity request, its protected form to the network.
+        // Paging without a recipient, an identity request, and its protected form to the network.
         .packet(1, 0, 0xB0C0, &rrc(7, 1650, &[0x00, 0x00]))
         .packet(2, 1, 0xB0EC, &nas(&[0x07, 0x55, 0x01]))
         .packet(2, 2, 0xB0EB, &nas(&[0x17, 1, 2, 3, 4, 5, 0x07, 0x55, 0x01]))
@@ -124,7 +124,7 @@ fn messages_keep_their_radio_and_version_and_what_has_no_message_is_left_out() {
     shell.run(&["diag", "decode", "phone.qmdl", "--pcap", "x", "--json"]).refused(&["--json"]);
 }
 
-/// What tshark prints; `None` where there is none.
+/// The output of tshark; `None` if it is not installed.
 fn tshark(shell: &Shell, words: &[&str]) -> Option<String> {
     if !has_program("tshark", "tshark") {
         return None;
@@ -173,7 +173,7 @@ fn wireshark_reads_every_recorded_message() {
         let filter = "gsmtap.version == 2 && (lte_rrc || nas-eps)";
         let Some(read) = tshark(&shell, &["-r", "out.pcapng", "-Y", filter]) else { return };
         assert_eq!(read.lines().count(), count, "{name}: all are LTE RRC or NAS");
-        // Wireshark stumbles over a NAS container in one recorded message, in SCAT's capture too.
+        // Wireshark fails to read a NAS container in one recorded message, in SCAT's capture too.
         let malformed = |capture: &str| {
             let filter = "gsmtap.version == 2 && _ws.malformed";
             tshark(&shell, &["-r", capture, "-Y", filter]).unwrap().lines().count()

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Shell;
 use super::diag_made::{BEGIN_NANOS, Log, counts, nas, recorded, rrc};
 
-/// Messages on two radios, and a code that nobody knows.
+/// Messages on two radios, and an unknown code.
 fn log() -> Log {
     Log::default()
         .packet(1, 0, 0xB0C0, &rrc(7, 1650, &[0x40, 1]))
@@ -20,7 +20,7 @@ fn log() -> Log {
         .packet(1, 30, 0xB1DC, &[48])
 }
 
-/// The lines of a table as maps from its head to their cells; only of tables without quotes.
+/// The lines of a table as maps from headings to cells. It works only for tables without quotes.
 fn table(text: &str) -> Vec<BTreeMap<&str, &str>> {
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().expect("a head");
@@ -72,7 +72,7 @@ fn every_code_has_its_parquet_file() {
     let shell = Shell::new();
     shell.write_bytes("phone.qmdl", &log().0);
     let done = shell.run(&["diag", "decode", "phone.qmdl", "--parquet", "tables"]);
-    assert!(done.err.contains("0xB1DC (1)"), "what is left out is told: {}", done.err);
+    assert!(done.err.contains("0xB1DC (1)"), "packets that are left out are reported: {}", done.err);
     assert_eq!(done.fine(), "");
     let files: Vec<_> = counts(
         std::fs::read_dir(shell.path("tables"))
@@ -116,7 +116,7 @@ fn kpis_are_followed_by_name_in_every_form() {
     });
     assert_eq!(run(&["lte.rrc.message_bytes@2", "--json"]).json(), std::slice::from_ref(&expected));
     let second = run(&["lte.rrc.message_bytes", "--radio", "2", "--json"]).json();
-    assert_eq!(second, [expected], "--radio is meant where the name says none");
+    assert_eq!(second, [expected], "--radio holds for names without a radio");
     let csv = run(&["0xB0C0:freq", "--csv"]).fine();
     assert_eq!(csv.lines().nth(1), Some("2021-03-07T06:28:02.000000,0xB0C0:freq,1650,,1,0,"), "{csv}");
 
@@ -133,7 +133,7 @@ fn kpis_are_followed_by_name_in_every_form() {
     assert!(nothing.err.contains("no sample of what is wanted; it needs packets of 0xB"), "{}", nothing.err);
 }
 
-/// How many innermost records there are in a record, as `decode --json` nests them; itself, if it has none within.
+/// How many innermost records a record of `decode --json` contains. A record without inner records counts itself.
 fn innermost(record: &Value) -> usize {
     fn within(value: &Value) -> usize {
         match value {

@@ -27,7 +27,7 @@ fn a_scenarios_grants_become_a_recording_that_the_same_command_makes_again() {
 
     let samples = |name: &str| std::fs::read(shell.path(name)).unwrap();
     let first = samples("a.sigmf-data");
-    // The channel keeps the last few samples.
+    // The channel holds back the last few samples.
     assert!((760_000..=768_000).contains(&(first.len() / 4)), "{} samples", first.len() / 4);
     encode("b");
     assert!(samples("b.sigmf-data") == first, "the same seed gives the same samples");
@@ -129,7 +129,7 @@ fn what_is_stopped_leaves_nothing_and_what_was_there_before_stays() {
     let said = String::from_utf8(stopped.stderr).unwrap();
     assert_eq!(stopped.status.code(), Some(2), "{said}");
     assert!(said.contains("stopped; nothing was kept"), "{said}");
-    assert!(all() == before, "the recording of before is as it was");
+    assert!(all() == before, "the earlier recording is unchanged");
 }
 
 #[test]

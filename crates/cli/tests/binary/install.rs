@@ -1,4 +1,4 @@
-//! Installing and removing, and how the program calls itself.
+//! Installing and removing, and the name by which the program calls itself.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,7 +52,7 @@ fn what_is_installed_is_removed_without_a_trace() {
     }
 
     shell.run(&["install", "--prefix", text(&prefix)]).fine();
-    assert_eq!(tree(&prefix), installed, "twice is as good as once");
+    assert_eq!(tree(&prefix), installed, "a second installation changes nothing");
 
     let own = Done::of(Command::new(prefix.join("bin/airpace")).arg("uninstall"), &["uninstall"]);
     assert!(own.fine().contains("Removed airpace"));
@@ -76,7 +76,7 @@ fn what_others_put_there_stays() {
     shell.write("place/share/doc/airpace/notes", "of my own");
     let told = shell.run(&["uninstall", "--prefix", "place"]).fine();
     assert!(told.contains("place/share/doc/airpace stays: "), "{told}");
-    assert_eq!(told.lines().count(), 2, "folders that were there before are not ours to speak of: {told}");
+    assert_eq!(told.lines().count(), 2, "folders that were there before are not mentioned: {told}");
     assert_eq!(
         tree(&prefix),
         [
@@ -117,7 +117,7 @@ fn every_shell_is_told_how_it_completes_where_it_does_not_look() {
 fn a_later_version_leaves_nothing_of_an_earlier_one() {
     let shell = Shell::new();
     shell.run(&["install", "--prefix", "place"]).fine();
-    // An earlier version had a page more.
+    // An earlier version had one more page.
     shell.write("place/share/man/man1/airpace-old.1", "");
     let record = shell.read("place/share/airpace/installed.json");
     let earlier = record.replace("\"files\": [", "\"files\": [\n    \"share/man/man1/airpace-old.1\",");
@@ -143,7 +143,7 @@ fn without_an_installation_or_a_right_to_write_it_says_what_to_do() {
     ]);
     shell.write("file", "");
     shell.run(&["install", "--prefix", "file/below"]).refused(&["file/below", "--prefix"]);
-    assert_eq!(tree(shell.folder.path()), ["file"], "what was begun is taken back");
+    assert_eq!(tree(shell.folder.path()), ["file"], "a failed installation is undone");
 }
 
 #[test]

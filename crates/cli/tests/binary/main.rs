@@ -1,4 +1,4 @@
-//! The real binary in a temporary folder: what users type, what they get.
+//! Tests of the real binary in a temporary folder: what users type and what they get.
 
 mod completions;
 mod decode;
@@ -54,7 +54,7 @@ impl Shell {
         std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The binary with these words after its name.
+    /// The binary with these arguments.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_airpace"));
         command
@@ -71,7 +71,7 @@ impl Shell {
         Done::of(&mut self.command(words), words)
     }
 
-    /// With something on standard input.
+    /// The same with this text on standard input.
     fn run_with_input(&self, words: &[&str], input: &str) -> Done {
         self.write(".input", input);
         let input = std::fs::File::open(self.path(".input")).expect("the input");
@@ -79,7 +79,7 @@ impl Shell {
     }
 }
 
-/// How a command ended.
+/// The outcome of a command.
 struct Done {
     words: String,
     code: Option<i32>,
@@ -98,14 +98,14 @@ impl Done {
         }
     }
 
-    /// It must have gone well; returns what it printed.
+    /// The command must have succeeded. Returns what it printed.
     #[track_caller]
     fn fine(self) -> String {
         assert_eq!(self.code, Some(0), "airpace {} fails: {}{}", self.words, self.err, self.out);
         self.out
     }
 
-    /// It must have been refused with a message that holds all of `parts`.
+    /// The command must have failed with a message that contains all of `parts`.
     #[track_caller]
     fn refused(self, parts: &[&str]) -> String {
         assert_eq!(self.code, Some(2), "airpace {} is refused: {}{}", self.words, self.err, self.out);
@@ -116,7 +116,7 @@ impl Done {
         self.err
     }
 
-    /// It must have printed one JSON object per line.
+    /// The command must have printed one JSON object per line.
     #[track_caller]
     fn json(self) -> Vec<Value> {
         let words = self.words.clone();
@@ -134,7 +134,7 @@ fn keys(value: &Value) -> Vec<&str> {
     keys
 }
 
-/// The folder of recordings, if it is there.
+/// The folder of recordings, if it exists.
 fn recordings() -> Option<PathBuf> {
     let logs = airpace_testing::recordings("golden_mmlink")?;
     Some(logs.join("..").canonicalize().expect("a folder that is there"))

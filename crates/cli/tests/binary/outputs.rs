@@ -1,5 +1,5 @@
-//! No command destroys what it reads, nor writes through a link: every option that names a file to write, on the
-//! command's own input.
+//! No command destroys its input or writes through a link. The test gives the command's own input to every option that
+//! names a file to write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,8 @@ use std::os::unix::fs::symlink;
 use super::diag_made::{Log, nas, rrc};
 use super::{Done, Shell};
 
-/// Every option that names a file to write: its command, what that reads, and the words; `IN` and `OUT` stand for both.
+/// Every option that names a file to write: its command, the command's input, and the arguments. `IN` and `OUT` stand
+/// for the two files.
 const FILES: &[(&str, &str, &str)] = &[
     ("trace convert", "a.down", "trace convert IN --to csv --out OUT"),
     ("trace kpi", "a.down", "trace kpi IN --out OUT"),
@@ -23,7 +24,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("sim", "small.toml", "sim IN --scheme cubic --out OUT"),
 ];
 
-/// Options that name folders, or stems of several files: those are tried further down.
+/// Options that name folders, or stems of several files. They are tested further below.
 const FOLDERS: &[(&str, &str)] = &[
     ("diag decode", "unknown"),
     ("diag granularity", "out"),
@@ -34,7 +35,7 @@ const FOLDERS: &[(&str, &str)] = &[
     ("sample", "out"),
 ];
 
-/// Options that name what is read, or where something lies that is no file of results.
+/// Options that name an input, or a place of something that is not a result.
 const NOT_WRITTEN: &[(&str, &str)] = &[
     ("trace check", "trace"),
     ("install", "prefix"),
@@ -51,7 +52,7 @@ const SMALL: &str = "name = \"small\"\nduration_s = 0.5\n[cell]\nprbs = 6\ncrs_p
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\nacks = \"cell\"\n";
 
 impl Shell {
-    /// A folder with one of everything that commands read.
+    /// A folder with one file of every kind that commands read.
     fn with_inputs() -> Shell {
         let shell = Shell::new();
         shell.write("small.toml", SMALL);
@@ -65,7 +66,7 @@ impl Shell {
             .packet(1, 10, 0xB0EC, &nas(&[7, 0x41]))
             .packet(1, 20, 0xB173, &[250, 1, 2, 3]);
         shell.write_bytes("phone.qmdl", &log.0);
-        // Silence is a recording too.
+        // Silence is a valid recording.
         shell.write_bytes("a.cf32", &vec![0; 8 * 19_200]);
         shell
     }
@@ -125,12 +126,12 @@ fn no_command_writes_through_a_link_and_what_was_there_stays_until_the_new_file_
         assert!(said.contains("it is a link to `victim`"), "{line}: {said}");
         assert_eq!(shell.read("victim"), "precious", "{line}");
 
-        // What is no input: nothing comes in the place of what was there.
+        // With an input that is not valid, the existing file is not replaced.
         shell.write("old", "of before");
         shell.write("broken", "neither a log nor a scenario nor samples nor a trace\n");
         let done = shell.run_line(line, "broken", "old");
         if *command == "decode" {
-            continue; // Any bytes are samples, in which it hears nothing.
+            continue; // Any bytes are valid samples; it just finds no cell in them.
         }
         assert_eq!(done.code, Some(2), "{line}: {}", done.out);
         assert_eq!(shell.read("old"), "of before", "{line}: {}", done.err);
@@ -141,7 +142,7 @@ fn no_command_writes_through_a_link_and_what_was_there_stays_until_the_new_file_
 fn folders_of_results_are_written_through_no_link_and_over_no_input() {
     let shell = Shell::with_inputs();
     shell.write("victim", "precious");
-    // By the names that are written there, first somewhere else.
+    // Uses the names of the files that are written. They are found by writing to another folder first.
     shell.run(&["diag", "decode", "phone.qmdl", "--unknown", "kept"]).fine();
     shell.run(&["diag", "decode", "phone.qmdl", "--parquet", "tables"]).fine();
     shell.run(&["man", "--out", "pages"]).fine();
@@ -165,7 +166,7 @@ fn folders_of_results_are_written_through_no_link_and_over_no_input() {
             shell.run(words).refused(&[&trap]);
             assert_eq!(shell.read("victim"), "precious", "{words:?}");
             fs::remove_file(shell.path(&trap)).unwrap();
-            // The log itself lies where something is to be kept.
+            // The log itself has the name of a file that is to be written.
             if words[0] == "diag" {
                 fs::hard_link(shell.path("phone.qmdl"), shell.path(&trap)).unwrap();
                 let before = fs::read(shell.path("phone.qmdl")).unwrap();
@@ -241,7 +242,7 @@ fn every_option_that_names_a_file_is_tried_here() {
         let is_tried =
             FILES.iter().any(|(of, _, line)| *of == command && line.contains(&format!("--{option} OUT")));
         let is_known = |list: &[(&str, &str)]| list.iter().any(|known| *known == (&*command, &*option));
-        // It reads no file.
+        // This command reads no file.
         let is_made = (&*command, &*option) == ("trace synth", "out");
         assert!(
             is_tried || is_made || is_known(FOLDERS) || is_known(NOT_WRITTEN),

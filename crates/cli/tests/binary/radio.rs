@@ -1,4 +1,4 @@
-//! `airpace decode --device`: radios. A build with the feature `sdr` listens to one that plays a file.
+//! `airpace decode --device`: radios. A build with the feature `sdr` listens to a test radio that plays a file.
 
 use super::Shell;
 use super::decode::{by_place, lines, record};
@@ -30,7 +30,7 @@ fn what_is_said_of_a_radio_must_make_sense() {
     refused(&["a.sigmf-meta", "--freq", "806M"], &["--device"]);
     refused(&[], &["FILE"]);
 
-    // A recording beside radios is opened as ever.
+    // A recording beside radios is opened as usual.
     record(&shell, "a", &[]);
     assert!(!lines(&shell.run(&["decode", "a.sigmf-meta", "--json"]).fine()).is_empty());
     assert!(!by_place(lines(&shell.read("a.truth"))).is_empty());
@@ -49,11 +49,11 @@ mod soapy {
     use super::super::{Done, Shell};
     use super::{by_place, lines, module, record};
 
-    /// A shell in which SoapySDR finds the radio for tests, and which is where files are.
+    /// A shell in which SoapySDR finds the radio for tests. Its folder holds the test's files.
     struct Radio(Shell);
 
     impl Radio {
-        /// `None`, and a word on why, where the radio for tests cannot be compiled.
+        /// `None` if the radio for tests cannot be compiled. The reason is printed.
         fn new() -> Option<Radio> {
             let shell = Shell::new();
             std::fs::create_dir(shell.path("modules")).unwrap();
@@ -70,16 +70,17 @@ mod soapy {
             Done::of(&mut self.command(words), words)
         }
 
-        /// What a radio plays: `NAME.sigmf-data`.
+        /// The file that a radio plays: `NAME.sigmf-data`.
         fn record(&self, name: &str, more: &[&str]) {
             record(&self.0, name, &[&["--format", "cf32_le"], more].concat());
         }
     }
 
-    /// A recording of two hundred subframes ends with samples that a channel keeps back: this much is there.
+    /// The length of a recording of two hundred subframes. The last samples are missing, because the channel holds them
+    /// back.
     const SPAN: &str = "199ms";
 
-    /// Messages that are there, far from where samples end.
+    /// Messages that must be found, because they lie far from the end of the samples.
     fn early(messages: Vec<serde_json::Value>) -> BTreeMap<String, serde_json::Value> {
         by_place(
             messages.into_iter().filter(|message| message["index"].as_u64() < Some(FIRST + 198)).collect(),
@@ -102,7 +103,7 @@ mod soapy {
         let heading =
             "driver=airpace_file,path=a.sigmf-data listens at 806.0000 MHz at 7.68 Msps, gain 40.0 dB";
         assert!(done.err.contains(heading), "{}", done.err);
-        assert_eq!(done.fine(), of_file, "samples are samples");
+        assert_eq!(done.fine(), of_file, "a radio gives the same as the file");
         let kept = radio.run(&["decode", "kept.sigmf-meta", "--json"]).json();
         assert_eq!(early(kept), early(lines(&radio.0.read("a.truth"))), "and can be decoded again");
     }
@@ -125,7 +126,7 @@ mod soapy {
             !(FIRST + 98..=FIRST + 108).contains(&message["index"].as_u64().unwrap())
         };
         let far = |all: Vec<serde_json::Value>| early(all.into_iter().filter(is_far).collect());
-        assert_eq!(far(done.json()), far(sent), "all is read before the loss and behind it");
+        assert_eq!(far(done.json()), far(sent), "all is read before and after the loss");
     }
 
     #[test]

@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::{Shell, keys};
 
-/// A second and a half over a wire.
+/// A scenario of one and a half seconds over a wire.
 const SMALL: &str = "name = \"small\"\nduration_s = 1.5\n[internet]\nrate_mbps = 10\nbuffer.ms = 100\n\
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n";
 
 impl Shell {
-    /// A folder in which four runs were made: the first was begun long ago, the second did not come to its end.
+    /// A folder with four runs. The first was begun long ago, and the second is not complete.
     fn with_runs() -> Shell {
         let shell = Shell::new();
         shell.write("small.toml", SMALL);
@@ -100,14 +100,14 @@ fn prune_removes_what_it_was_told_to_and_asks_first() {
     assert_eq!(
         shell.runs(),
         ["small-002", "small-003", "small-004"],
-        "what is both old and beyond the newest two"
+        "the runs that are old and not among the newest two are removed"
     );
     let removed = shell.run(&["runs", "prune", "--incomplete", "--yes", "--json"]).json();
     assert_eq!((&removed[0]["name"], &removed[0]["removed"]), (&"small-002".into(), &true.into()));
     assert_eq!(shell.runs(), ["small-003", "small-004"]);
     shell.change_manifest("small-004", |manifest| manifest["complete"] = false.into());
     shell.run(&["runs", "prune", "--incomplete", "--yes"]).fine();
-    assert_eq!(shell.runs(), ["small-003"], "the one that `latest` leads to goes too where it is incomplete");
+    assert_eq!(shell.runs(), ["small-003"], "the one that `latest` leads to is removed if it is incomplete");
     let latest = std::fs::read_link(shell.path("runs/latest")).expect("a link");
     assert_eq!(latest, std::path::Path::new("small-003"), "it leads to the newest that stays");
     shell.run(&["runs", "prune", "--keep", "0", "--latest", "--yes"]).fine();
@@ -122,7 +122,7 @@ fn prune_leaves_alone_what_is_not_a_runs() {
     std::fs::create_dir_all(shell.path("runs/letters")).unwrap();
     shell.write("runs/letters/one", "mine");
     shell.write("runs/small-001/notes.txt", "mine");
-    // A run that lies elsewhere, and a table of one that does.
+    // A run in another folder, and a table of such a run.
     std::fs::rename(shell.path("runs/small-003"), shell.path("elsewhere")).unwrap();
     symlink(shell.path("elsewhere"), shell.path("runs/small-003")).unwrap();
     std::fs::rename(shell.path("runs/small-002/packets"), shell.path("packets")).unwrap();
@@ -134,10 +134,10 @@ fn prune_leaves_alone_what_is_not_a_runs() {
     assert_eq!(shell.read("runs/small-001/notes.txt"), "mine");
     assert!(!shell.path("runs/small-001/manifest.json").exists(), "the run in it is gone");
     assert_eq!(shell.read("runs/letters/one"), "mine");
-    assert!(shell.path("elsewhere/manifest.json").is_file(), "what a link leads to stays");
+    assert!(shell.path("elsewhere/manifest.json").is_file(), "the target of a link stays");
     assert!(
         shell.path("packets").read_dir().unwrap().next().is_some(),
-        "as does what a link in a run leads to"
+        "the target of a link in a run stays too"
     );
     assert!(
         shell.path("runs/small-002/packets").is_symlink() && done.err.contains("small-002"),
@@ -166,7 +166,7 @@ fn a_run_that_is_going_on_is_not_removed_and_its_folder_is_nobody_elses() {
     assert!(shell.path("runs/small-001/manifest.json").exists());
     child.kill().expect("it is stopped");
     child.wait().expect("it ends");
-    assert_eq!(shell.run(&["runs", "--json"]).json()[0]["state"], "incomplete", "the dead hold nothing");
+    assert_eq!(shell.run(&["runs", "--json"]).json()[0]["state"], "incomplete", "the lock is gone");
     shell.run(&["runs", "prune", "--incomplete", "--yes"]).fine();
     assert!(shell.runs().is_empty());
 }

@@ -1,4 +1,4 @@
-//! `airpace sample`, and that what ships is what the program makes.
+//! Tests `airpace sample`, and that the samples in the repository are what the program makes.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a terminal of some width shows: the real binary on a pseudo-terminal.
+//! The output on terminals of different widths: the real binary on a pseudo-terminal.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,7 +8,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::Shell;
 
-/// Two flows, one with a name of some length and a scheme of its own.
+/// Two flows, one with a long name and a scheme of its own.
 const NAMES: &str = "name = \"names\"\nabout = \"Two phones, of which one has a name that takes some room in a table\"\n\
                      duration_s = 1.5\n[internet]\nrate_mbps = 10\nbuffer.ms = 100\n\
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n\
@@ -17,7 +17,7 @@ const NAMES: &str = "name = \"names\"\nabout = \"Two phones, of which one has a 
                      metric = \"throughput_mbps\"\nat_least = 99\n";
 
 impl Shell {
-    /// What a terminal of so many columns shows of a command, standard error included, and its exit code.
+    /// What a command shows on a terminal of so many columns, standard error included, and its exit code.
     fn on_terminal(&self, words: &[&str], columns: u16, variables: &[(&str, &str)]) -> (String, Option<i32>) {
         let terminal = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY).unwrap();
         pty::grantpt(&terminal).unwrap();
@@ -28,10 +28,10 @@ impl Shell {
         let mut command = self.command(words);
         command.env("TERM", "xterm").env_remove("NO_COLOR").envs(variables.iter().copied());
         let mut child = command.stdout(screen()).stderr(screen()).spawn().expect("the binary starts");
-        // The command holds the screen; where it held ours too, the terminal would never end.
+        // Only the command may hold the terminal open. If this process kept its copy too, reading would never end.
         drop(command);
         let (mut shown, mut buffer, mut terminal) = (Vec::new(), [0; 4_096], File::from(terminal));
-        // A terminal ends by an error when nobody has it open any more.
+        // Reading a terminal ends with an error when nobody has it open any more.
         while let Ok(count @ 1..) = terminal.read(&mut buffer) {
             shown.extend(&buffer[..count]);
         }
@@ -40,7 +40,7 @@ impl Shell {
     }
 }
 
-/// The text without what paints and moves it; what was drawn over counts as lines of its own.
+/// The text without control sequences. Text that was drawn over counts as separate lines.
 fn plain(shown: &str) -> String {
     let mut plain = String::new();
     let mut rest = shown;
@@ -75,7 +75,7 @@ fn a_run_fits_terminals_of_40_columns_and_more_and_loses_no_number() {
         let after = text.split_once("Mbit/s").expect("a table").1.split_once("Means over").expect("a note").0;
         let mut numbers: Vec<String> =
             after.split_whitespace().filter(is_number).map(str::to_owned).collect();
-        // A block says `p95` per row, and a table once.
+        // In blocks `p95` appears once per row, in a table once.
         numbers.sort();
         numbers
     };
@@ -135,7 +135,7 @@ fn names_of_others_neither_move_nor_paint_nor_turn_what_stands_beside_them() {
     );
     let words = ["sim", "names.toml", "--scheme", "cubic", "--out", "run"];
     let (shown, _) = shell.on_terminal(&words, 80, &[("NO_COLOR", "1")]);
-    // What the bar draws moves the cursor within its line, and no farther.
+    // The bar moves the cursor only within its line.
     assert!(
         !shown.contains("\x1b[2J") && !shown.contains("\x1b[31m") && !shown.contains('\x07'),
         "{shown:?}"

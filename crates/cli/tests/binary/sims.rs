@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Done, Shell, keys};
 
-/// Half a second over a wire: enough to see that things work.
+/// Half a second over a wire, which is enough to see that everything works.
 const SMALL: &str = "name = \"small\"\nduration_s = 1.5\n[internet]\nrate_mbps = 10\nbuffer.ms = 100\n\
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n";
 
@@ -52,8 +52,8 @@ fn all_is_every_scheme_and_the_manifest_says_what_stands_behind_a_name() {
     assert_eq!(choices.len(), 2);
     assert_eq!((&choices[0]["text"], &choices[0]["preset"]), (&"cubic".into(), &"default".into()));
     assert_eq!((&choices[1]["scheme"], &choices[1]["preset"]), (&"pbe".into(), &"paper".into()));
-    assert_eq!(choices[1]["options"]["floor"], "on", "what was said on top of the preset");
-    assert_eq!(choices[1]["options"]["cell_test"], "off", "what the preset says");
+    assert_eq!(choices[1]["options"]["floor"], "on", "an option that was given beside the preset");
+    assert_eq!(choices[1]["options"]["cell_test"], "off", "an option of the preset");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn the_same_seed_gives_the_same_bytes_whatever_the_jobs() {
             &set[..],
         ]
         .concat();
-        // Whether two seconds meet the expectations of forty is not asked here.
+        // Two seconds need not meet expectations that are made for forty.
         assert!(shell.run(&words).code.is_some_and(|code| code < 2));
         bytes_of(&shell.path(out))
     };
@@ -256,7 +256,7 @@ fn folders_that_are_not_ours_are_left_alone() {
     sim("again").fine();
 }
 
-/// Starts a run that does not end by itself, and waits until its folder is there.
+/// Starts a run that does not end by itself, and waits until its folder exists.
 fn under_way(shell: &Shell, words: &[&str], folder: &str) -> Child {
     let mut command = shell.command(words);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary starts");
@@ -267,7 +267,7 @@ fn under_way(shell: &Shell, words: &[&str], folder: &str) -> Child {
     child
 }
 
-/// Presses Ctrl-C; what is said on standard error.
+/// Presses Ctrl-C. Returns the text on standard error.
 #[cfg(unix)]
 fn interrupted(child: Child) -> String {
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
@@ -300,7 +300,7 @@ fn an_interrupted_run_leaves_a_folder_that_says_so() {
     assert_eq!(told["complete"], false);
     let words = ["sim", "small.toml", "--scheme", "reno", "--out", "run"];
     shell.run(&words).fine();
-    assert!(shell.read("run/manifest.json").contains("\"complete\": true"), "its place can be taken");
+    assert!(shell.read("run/manifest.json").contains("\"complete\": true"), "another run can replace it");
 }
 
 #[cfg(unix)]
@@ -314,7 +314,7 @@ fn a_pipe_into_which_nobody_writes_is_left_when_asked_to_end() {
         shell.command(&["sim", "trace", "--set", "trace=pipe"]).stderr(Stdio::null()).spawn().unwrap();
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    assert!(!child.wait().unwrap().success(), "it does not wait for who writes");
+    assert!(!child.wait().unwrap().success(), "it does not wait for a writer of the pipe");
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn after_ctrl_c_the_folder_is_named_and_latest_leads_there() {
 
     assert!(told.contains("`airpace runs prune --incomplete` removes such folders"), "{told}");
     shell.run(&["runs", "prune", "--incomplete", "--yes"]).fine();
-    assert!(!shell.path("runs/endless-001").exists(), "what it says is so");
+    assert!(!shell.path("runs/endless-001").exists(), "the command in the message works");
     assert_eq!(std::fs::read_link(shell.path("runs/latest")).unwrap(), Path::new("small-001"));
 }
 
@@ -393,7 +393,7 @@ fn what_the_demo_is_to_set_goes_where_it_fits_and_is_refused_where_it_fits_nowhe
     assert_eq!(cell["cell"]["prbs"].as_integer(), Some(50));
     assert!(!trace.contains_key("cell"));
     for scenario in [&cell, &trace] {
-        assert_eq!(scenario["duration_s"].as_integer(), Some(5), "what fits all goes to all");
+        assert_eq!(scenario["duration_s"].as_integer(), Some(5), "a key that fits all is set in all");
     }
     let manifest: Value = serde_json::from_str(&shell.read("run/manifest.json")).unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! Commands that help with the others.
+//! Tests of commands that help with the others.
 
 use std::process::Stdio;
 
@@ -43,7 +43,7 @@ fn schemes_and_scenarios_are_listed_for_people_and_programs() {
     assert_eq!((&rsrp["unit"], &rsrp["kind"]), (&"dBm".into(), &"level".into()));
     assert!(shell.run(&["list", "kpis"]).fine().contains("lte.rsrp"));
     let told = shell.run(&["list", "scenarios"]).fine();
-    assert_eq!(told.matches("asks for --set trace=FILE").count(), 1, "who needs something says so: {told}");
+    assert_eq!(told.matches("asks for --set trace=FILE").count(), 1, "scenarios say what they need: {told}");
     assert!(told.contains("competitor") && !told.contains('\x1b'), "no colours without a terminal: {told}");
 }
 
@@ -57,7 +57,7 @@ fn doctor_tells_what_is_there_and_how_to_get_the_rest() {
     let doctor = &shell.run(&["doctor", "--json"]).json()[0];
     assert_eq!(doctor["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(doctor["features"]["simulator"]["present"], true);
-    assert_eq!(doctor["features"]["live"]["present"], false, "what is not there is not claimed");
+    assert_eq!(doctor["features"]["live"]["present"], false, "a missing feature is reported as missing");
     assert_eq!(doctor["features"]["recordings"]["present"], false);
 
     std::fs::create_dir_all(shell.path("data/traces")).unwrap();
@@ -77,7 +77,7 @@ fn manual_pages_cover_every_command() {
     for command in ["airpace", "airpace-list", "airpace-doctor", "airpace-trace-info"] {
         assert!(shell.path(&format!("pages/{command}.1")).is_file(), "{command}.1");
     }
-    assert!(!shell.path("pages/airpace-complete.1").exists(), "what only shells call has no page");
+    assert!(!shell.path("pages/airpace-complete.1").exists(), "a command that only shells call has no page");
     shell.write("file", "");
     shell.run(&["man", "--out", "file"]).refused(&["file", "--out"]);
 }

@@ -58,7 +58,7 @@ fn traces_convert_both_ways_through_pipes() {
     let table = shell.run_with_input(&["trace", "convert", "-", "--to", "csv"], &made).fine();
     assert_eq!(table, "time_s,mbps\n0,6.000\n1,6.000\n2,6.000\n");
     let back = shell.run_with_input(&["trace", "convert", "-", "--to", "mahimahi"], &table).fine();
-    assert_eq!(back, made, "a rate that is constant loses nothing");
+    assert_eq!(back, made, "a constant rate is converted without loss");
 }
 
 #[test]

@@ -1,15 +1,15 @@
-//! The guides, followed from top to bottom by somebody who types all that they say, with the real binary.
+//! Follows the guides from top to bottom and types all that they say, with the real binary.
 //!
-//! Each page has a fresh folder, one shell, `airpace` on its PATH and `./airpace` beside it. What a page says will be
-//! printed must be printed. `page.rs` has the marks for what cannot be run in a test.
+//! Each page has a fresh folder, one shell, `airpace` on its PATH and `./airpace` beside it. The output must be what
+//! the page shows. `page.rs` lists the marks for blocks that cannot be run in a test.
 //!
 //! | `AIRPACE_GUIDES` | |
 //! | --- | --- |
-//! | not set | what is quick |
-//! | `all` | what is slow too: `docs/try` |
-//! | `update` | writes what is printed into the pages, where they have no `…` |
+//! | not set | runs the quick blocks |
+//! | `all` | runs the slow blocks too: `docs/try` |
+//! | `update` | writes the printed output into the pages, where they have no `…` |
 //!
-//! `AIRPACE_BINARY` names another binary than the one that cargo built: an installed one.
+//! `AIRPACE_BINARY` names a binary to use instead of the one that cargo built, for example an installed one.
 #![cfg(unix)]
 
 mod output;
@@ -70,7 +70,7 @@ fn the_guides_can_be_followed_from_top_to_bottom() {
     {
         airpace_testing::skipped(reason);
     }
-    // Past the capture of the test harness: what was not done is to be seen.
+    // Bypasses the test harness's capture of output, so that skipped blocks are always visible.
     let mut told: String = passed_over.iter().map(|line| format!("{line}\n")).collect();
     told += &format!("{ran} blocks of {} pages were run, {} were not\n", pages.len(), passed_over.len());
     std::io::stderr().write_all(told.as_bytes()).expect("standard error");

@@ -1,16 +1,16 @@
-//! Whether a command prints what the page says.
+//! Checks whether a command prints what the page shows.
 
-/// Stands for anything: within a line for any text, alone on a line for any lines.
+/// The placeholder: within a line it stands for any text, alone on a line for any lines.
 const ANYTHING: char = '…';
 
-/// Compares what the page says with what came. Blanks at the ends of lines do not count.
+/// Compares the output on the page with the real output. Blanks at the ends of lines do not count.
 ///
 /// # Errors
 /// The first line that is not found, for people.
 pub fn compare(page: &str, came: &str) -> Result<(), String> {
     let said: Vec<&str> = page.lines().map(str::trim_end).collect();
     let came: Vec<&str> = came.lines().map(str::trim_end).collect();
-    // How far the page's lines lead at best: what to show where they do not lead to the end.
+    // The furthest line that matches. It is shown if the page does not match to the end.
     let mut furthest = (0, 0);
     if lines_match(&said, &came, (0, 0), &mut furthest) {
         return Ok(());
@@ -21,7 +21,7 @@ pub fn compare(page: &str, came: &str) -> Result<(), String> {
     Err(format!("the page says   {wanted}\n    but there came  {found}"))
 }
 
-/// Whether the page is what came word for word, so that what comes now can take its place.
+/// Whether the page shows output word for word, without placeholders, so that the new output can replace it.
 pub fn is_literal(page: &str) -> bool {
     !page.contains(ANYTHING)
 }

@@ -1,7 +1,7 @@
-//! What a page of the guide tells its reader to type, and what it says will come.
+//! Parses a page of the guide: what the reader is to type, and the output that the page shows.
 //!
-//! A block between fences is `sh` (commands), `console` (commands after `$ `, each with its output), `python`, or one that
-//! is only looked at. A comment on the lines before the fence says what is special about it:
+//! A block between fences is `sh` (commands), `console` (commands after `$ `, each with its output), `python`, or a
+//! block that is only for reading. A comment on the lines before the fence says what is special about it:
 //!
 //! ```text
 //! <!-- not run: REASON -->       nobody can run it in a test: it needs a modem, a radio, root
@@ -19,9 +19,9 @@
 pub struct Page {
     /// Its path in the repository.
     pub path: String,
-    /// Whether its reader stands in a checkout.
+    /// Whether the page is for a reader in a checkout.
     pub is_in_checkout: bool,
-    /// From top to bottom.
+    /// Its blocks, from top to bottom.
     pub blocks: Vec<Block>,
 }
 
@@ -31,7 +31,7 @@ pub struct Block {
     /// The line of its fence, from 1.
     pub line: usize,
     pub kind: Kind,
-    /// Why nobody runs it.
+    /// Why it is never run.
     pub not_run: Option<String>,
     /// Why only `docs/try` runs it.
     pub slow: Option<String>,
@@ -43,7 +43,7 @@ pub struct Block {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Commands, each with what it prints, where the page says it.
+    /// Commands, each with its output if the page shows it.
     Commands(Vec<Typed>),
     Python(Typed),
     /// Name and contents.
@@ -56,14 +56,14 @@ impl Default for Kind {
     }
 }
 
-/// What is typed, and what the page says of its output.
+/// What is typed, and the output that the page shows.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Typed {
     pub text: String,
     pub output: Option<Output>,
 }
 
-/// Output as the page has it.
+/// Output as the page shows it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Output {
     /// Its first line in the page, from 1.
@@ -71,14 +71,14 @@ pub struct Output {
     pub text: String,
 }
 
-/// Blocks in other languages are looked at only.
+/// Blocks in other languages are only for reading.
 const READ_ONLY: [&str; 5] = ["text", "toml", "rust", "json", "c"];
 
 impl Page {
     /// Reads a page.
     ///
     /// # Errors
-    /// A fence without a language, or a mark that means nothing: with its place.
+    /// A fence without a language, or an unknown mark. The message gives its place.
     pub fn read(path: &str, text: &str) -> Result<Page, String> {
         let mut page = Page { path: path.to_owned(), is_in_checkout: false, blocks: vec![] };
         let mut marks: Vec<(usize, &str)> = vec![];

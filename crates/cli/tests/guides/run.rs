@@ -13,21 +13,21 @@ use crate::root;
 
 /// How pages are followed.
 pub struct How {
-    /// What is slow, too.
+    /// Whether slow blocks are run too.
     all: bool,
     /// Whether outputs are written into the pages.
     update: bool,
     binary: PathBuf,
 }
 
-/// What became of a page.
+/// The outcome of a page.
 #[derive(Default)]
 pub struct Followed {
-    /// Blocks that were run, or kept as files.
+    /// Number of blocks that were run or kept as files.
     pub ran: usize,
-    /// A line per block that was not, with the reason.
+    /// A line for each block that was not run, with the reason.
     pub passed_over: Vec<String>,
-    /// What is wrong.
+    /// The errors.
     pub failed: Vec<String>,
 }
 
@@ -41,14 +41,14 @@ impl How {
         How { all: wanted == "all", update: wanted == "update", ..How::quick() }
     }
 
-    /// What is quick, and nothing is written.
+    /// Runs the quick blocks, and writes nothing.
     pub fn quick() -> How {
         let built = || PathBuf::from(env!("CARGO_BIN_EXE_airpace"));
         let binary = std::env::var_os("AIRPACE_BINARY").map_or_else(built, PathBuf::from);
         How { all: false, update: false, binary: binary.canonicalize().expect("the binary") }
     }
 
-    /// Why a block is not run: the line to be told.
+    /// Why a block is not run, as the line to print.
     fn passes_over(&self, page: &Page, block: &Block) -> Option<String> {
         let at = format!("{}:{}", page.path, block.line);
         if let Some(why) = &block.not_run {
@@ -80,11 +80,11 @@ fn is_there(need: &str) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
-/// Follows a page: all of its blocks in one shell, so that what is exported or started holds for those below.
+/// Follows a page. All of its blocks run in one shell, so that exports and background jobs hold for the later ones.
 pub fn follow(page: &Page, how: &How) -> Followed {
     let workspace = Workspace::new(page, how);
     let mut followed = Followed::default();
-    // The blocks' typed parts in order: what each printed is in the file of its number.
+    // The commands of the blocks, in order. The output of each is in the file of its number.
     let mut typed: Vec<(&Block, &Typed)> = vec![];
     // `jobs` lists what the page left running in the background.
     let mut script = String::from("set -eu -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n");
@@ -144,7 +144,7 @@ pub fn follow(page: &Page, how: &How) -> Followed {
     followed
 }
 
-/// The interpreter by its own path: what stands for it on the PATH may ask for a home that is not there.
+/// The interpreter's own path. The wrapper on the PATH may need a home folder, which is missing here.
 fn python_itself() -> String {
     let asked = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
     asked.map(|asked| String::from_utf8_lossy(&asked.stdout).trim().to_owned()).unwrap_or_default()
@@ -156,7 +156,7 @@ fn tail(text: &str) -> String {
     lines[lines.len().saturating_sub(20)..].iter().map(|line| format!("    {line}\n")).collect()
 }
 
-/// Writes what came into the page, from its end on so that lines above keep their numbers.
+/// Writes the output into the page. It starts at the end, so that the lines above keep their numbers.
 fn update(page: &Page, said: &[(&Output, String)]) {
     let path = root().join(&page.path);
     let text = fs::read_to_string(&path).expect("a page");
@@ -168,7 +168,7 @@ fn update(page: &Page, said: &[(&Output, String)]) {
     fs::write(&path, lines.join("\n") + "\n").expect("a page");
 }
 
-/// The ports of this host that a page names, each with one that is free: others may follow the same page on this machine.
+/// The ports of this host that a page names, each with a free one. Others may follow the same page on this machine.
 fn free_ports(page: &Page) -> Vec<(String, String)> {
     const HOST: &str = "127.0.0.1:";
     let typed = page.blocks.iter().flat_map(|block| match &block.kind {
@@ -177,7 +177,7 @@ fn free_ports(page: &Page) -> Vec<(String, String)> {
     });
     let port = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
     let named: BTreeSet<String> = typed.flat_map(|typed| typed.text.split(HOST).skip(1).map(port)).collect();
-    // All are held until all are found, so that no two are one.
+    // All ports are held until all are found, so that no two are the same.
     let held: Vec<TcpListener> =
         named.iter().map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
     let free = held.iter().map(|held| held.local_addr().expect("its address").port());
@@ -188,11 +188,11 @@ fn free_ports(page: &Page) -> Vec<(String, String)> {
 struct Workspace {
     /// Removed with all that is in it.
     folder: tempfile::TempDir,
-    /// What commands printed, and what they are given.
+    /// The folder for the commands' output and input.
     said: PathBuf,
-    /// The number of the step that runs.
+    /// The number of the step that is running.
     reached: PathBuf,
-    /// Ports that the page names, and those that stand for them here.
+    /// Ports that the page names, and those that are used in their place.
     ports: Vec<(String, String)>,
 }
 
@@ -217,7 +217,7 @@ impl Workspace {
         Workspace { folder, said, reached, ports: free_ports(page) }
     }
 
-    /// The words of the script that do one step and keep what it prints.
+    /// The part of the script that runs one step and keeps its output.
     fn step(&self, number: usize, text: &str, exit: i32) -> String {
         let (reached, said) = (self.reached.display(), self.said.join(number.to_string()));
         let text = self.ports.iter().fold(text.to_owned(), |text, (named, free)| text.replace(named, free));
@@ -229,7 +229,7 @@ impl Workspace {
         format!("echo {number} > '{reached}'\n{held}\n")
     }
 
-    /// Runs the script: how it ended, and what it said beside its steps.
+    /// Runs the script. Returns how it ended, and what it printed outside its steps.
     fn run(&self, script: &str, how: &How) -> (String, String) {
         let path = |name: &str| self.folder.path().join(name);
         fs::write(path("script"), script).expect("a script");
@@ -239,7 +239,7 @@ impl Workspace {
         let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
         let or_at_home =
             |name: &str, folder: &str| std::env::var_os(name).unwrap_or_else(|| home.join(folder).into());
-        // A page that hangs ends some time: long after any that does not, on the busiest machine.
+        // A page that hangs is ended. The limit is much longer than any page takes on the busiest machine.
         let most = if how.all { "2h" } else { "20m" };
         let output = Command::new("timeout")
             .args(["--kill-after=10", most, "bash"])

@@ -1,10 +1,10 @@
-//! The arrows between crates are those of ARCHITECTURE.md, and the engines are pure.
+//! The dependencies between crates are those of ARCHITECTURE.md, and the engines are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{cargo_metadata, own_texts, read, text};
 
-/// What an engine must not name, and why. They build for wasm32 and give the same bits everywhere.
+/// What an engine must not use, and why. Engines build for wasm32 and give the same bits everywhere.
 const IMPURE: &[(&str, &str)] = &[
     ("Instant", "a clock"),
     ("SystemTime", "a clock"),
@@ -28,7 +28,7 @@ const IMPURE: &[(&str, &str)] = &[
     ("HashSet", "an order that differs from run to run"),
 ];
 
-/// Methods of floats whose last bit differs by platform; `libm` has the same everywhere.
+/// Methods of floats whose last bit differs between platforms. `libm` gives the same result everywhere.
 const PLATFORM_FLOATS: &[&str] = &[
     "sin", "cos", "tan", "sin_cos", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "exp2",
     "exp_m1", "ln", "ln_1p", "log", "log2", "log10", "powf", "powi", "cbrt", "hypot", "mul_add",
@@ -93,7 +93,7 @@ fn arrows_between_crates_are_those_of_the_table() {
     }
 }
 
-/// Whether a crate is what tests share: all of them may use it, and nothing that ships.
+/// Whether a crate holds code that tests share. All tests may use it, but no code that ships may.
 fn is_for_tests(name: &str) -> bool {
     name == "airpace-testing"
 }
@@ -140,14 +140,14 @@ fn test_modules(path: &str, source: &str) -> Vec<String> {
     modules
 }
 
-/// Whether a file is a module's own or lies below it.
+/// Whether a file is a module's own file or lies below it.
 fn is_within(path: &str, module: &str) -> bool {
     path.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
 }
 
-/// Why this line may not be in an engine.
+/// Why this line must not be in an engine.
 fn impurity(line: &str) -> Option<String> {
-    // The trait by which `write!` appends to bytes; by itself it reaches nothing outside.
+    // The trait with which `write!` appends to bytes. It does not access anything outside by itself.
     if line == "use std::io::Write;" {
         return None;
     }

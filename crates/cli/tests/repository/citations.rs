@@ -1,4 +1,4 @@
-//! Each equation and constant of a paper that we claim is cited in code, and each citation exists.
+//! Checks that each equation and constant that we claim to implement is cited in code, and that each citation exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ struct Citation {
     text: String,
 }
 
-/// Papers without a list that are cited by the name of their scheme and a section.
+/// Papers without a list. They are cited by the name of their scheme and a section.
 const NAMED_PAPERS: &[(&str, &str)] = &[
     ("Allegro", "Dong et al., PCC: Re-architecting Congestion Control, NSDI 2015"),
     ("Copa", "Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control, NSDI 2018"),
@@ -29,7 +29,7 @@ const NAMED_PAPERS: &[(&str, &str)] = &[
     ("Vivace", "Dong et al., PCC Vivace: Online-Learning Congestion Control, NSDI 2018"),
 ];
 
-/// Programs whose behaviour is a source, cited with a file or part of theirs.
+/// Programs whose behaviour is a source. They are cited with one of their files or parts.
 const PROGRAMS: &[&str] = &[
     "genericCC",
     "google/bbr",
@@ -47,7 +47,7 @@ const PROGRAMS: &[&str] = &[
     "verus",
 ];
 
-/// How sources begin that are in no list: standards name a document and a clause, programs a file.
+/// The beginnings of sources that are in no list. Standards name a document and a clause, programs a file.
 fn has_known_form(source: &str) -> bool {
     let mut words = source.split_whitespace();
     let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -74,7 +74,7 @@ fn has_known_form(source: &str) -> bool {
 
 /// All sources that a text names: `Source:` lines in comments, `source = "…"` of a scenario.
 ///
-/// What stands in parentheses explains. Several sources are parted by `;`, after which words may follow as well.
+/// Text in parentheses is an explanation. Several sources are separated by `;`. Other words may follow a `;` too.
 fn citations(path: &str, text: &str) -> Vec<Citation> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -95,7 +95,7 @@ fn citations(path: &str, text: &str) -> Vec<Citation> {
     found
 }
 
-/// `text` without what stands in parentheses; one that is not closed goes on to the end of the line.
+/// `text` without the parts in parentheses. A parenthesis that is not closed extends to the end of the line.
 fn without_parentheses(text: &str) -> String {
     let mut depth = 0usize;
     let mut is_outside = |c: char| {
@@ -107,12 +107,12 @@ fn without_parentheses(text: &str) -> String {
     text.chars().filter(|c| is_outside(*c)).collect()
 }
 
-/// Whether a citation is of a paper whose list must have it.
+/// Whether a citation is of a paper with a list, which must contain it.
 fn is_listed(citation: &str) -> bool {
     citation.split_whitespace().next().is_some_and(|first| listed_papers().iter().any(|paper| paper == first))
 }
 
-/// The papers that `docs/papers/` has lists of, by the word that their identifiers begin with.
+/// The papers with lists in `docs/papers/`, by the first word of their identifiers.
 fn listed_papers() -> &'static BTreeSet<String> {
     static NAMES: OnceLock<BTreeSet<String>> = OnceLock::new();
     NAMES.get_or_init(|| {
@@ -146,14 +146,14 @@ fn entry_of<'a>(citation: &str, entries: &'a BTreeMap<String, Entry>) -> Option<
     matches.max_by_key(|id| id.len()).map(String::as_str)
 }
 
-/// Whether what follows an identifier narrows it to something else: `§4.2 Eq. 3` is not `§4.2`.
+/// Whether the text after an identifier makes it another identifier: `§4.2 Eq. 3` is not `§4.2`.
 fn continues(rest: &str) -> bool {
     ["Eq.", "Fig.", "Table", "Alg.", "§"]
         .iter()
         .any(|word| rest.trim_start_matches([' ', ',']).starts_with(word))
 }
 
-/// What is wrong with citations, given the papers' lists.
+/// The errors in citations, given the papers' lists.
 fn complaints(citations: &[Citation], entries: &BTreeMap<String, Entry>) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut cited = BTreeSet::new();
@@ -252,7 +252,7 @@ fn made_up_and_missing_citations_are_found() {
     let second = format!("{whole}/// Source: RFC 9438 §4.3; PBE-CC §77\n");
     assert!(told(&second)[0].contains("PBE-CC §77"), "the second of two sources");
     let vague = format!("{whole}/// Source: common sense\n");
-    assert!(told(&vague)[0].contains("common sense"), "a source nobody can look up");
+    assert!(told(&vague)[0].contains("common sense"), "a source that cannot be looked up");
     assert!(
         told("/// Source: PBE-CC §4.2.1\n")[0].contains("no code cites `PBE-CC §4.2.1 Eq. 3`"),
         "an equation forgotten"

@@ -1,8 +1,8 @@
-//! No source file grows beyond what one can hold in the head.
+//! No source file is too long to be understood as a whole.
 
 use super::own_texts;
 
-/// The wall; files are split by idea well before it, at about 600.
+/// The largest number of lines. Files are split by idea well before that, at about 600.
 const MOST_LINES: usize = 1_000;
 
 #[test]

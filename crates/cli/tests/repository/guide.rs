@@ -1,4 +1,4 @@
-//! The guide names what there is.
+//! Checks that the guide's lists are complete and correct.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +35,8 @@ fn every_kpi_and_every_log_packet_has_its_row() {
     assert!(missing.is_empty(), "docs/guide/kpis.md lacks these rows:\n{}", missing.join("\n"));
 }
 
-/// Name, unit, layer, what a sample is of, kind, where it comes from, and what it is. A code has a star if no version of it
-/// that carries the KPI was ever checked.
+/// Name, unit, layer, what a sample stands for, kind, source codes, and meaning. A code has a star if no version of it
+/// that contains the KPI was ever checked.
 fn kpi_row(kpi: &Kpi) -> String {
     let mut codes = vec![];
     let mut checked = BTreeMap::new();
@@ -59,7 +59,7 @@ fn kpi_row(kpi: &Kpi) -> String {
     format!("| `{name}` | {unit} | {layer} | {scope} | {kind} | {} | {about} |", codes.join(", "))
 }
 
-/// Code, name, and versions by how well they are known; of codes with subpackets, those within.
+/// Code, name, and versions by how well they are known. For codes with subpackets, the versions of the subpackets.
 fn code_row(code: &Code) -> String {
     let mut by: BTreeMap<Verified, Vec<String>> = BTreeMap::new();
     for layout in code.layouts {

@@ -1,8 +1,8 @@
-//! What we depend on may be given on under our licence, and nothing in the repository points at one machine.
+//! All dependencies may be redistributed under our licence, and nothing in the repository refers to one machine.
 
 use super::{cargo_metadata, own_texts, read, text};
 
-/// Licences whose terms MIT OR Apache-2.0 users already meet; the same list is in `deny.toml`.
+/// Licences whose terms users of MIT OR Apache-2.0 already meet. The same list is in `deny.toml`.
 const ALLOWED: &[&str] = &[
     "0BSD",
     "Apache-2.0",
@@ -21,7 +21,7 @@ const ALLOWED: &[&str] = &[
 
 /// Whether an SPDX expression can be satisfied with licences of the list.
 fn is_allowed(expression: &str) -> bool {
-    // `A/B` is how old manifests spell `A OR B`.
+    // Old manifests spell `A OR B` as `A/B`.
     let expression = expression.replace('/', " OR ");
     let mut words = Words(
         expression.replace('(', " ( ").replace(')', " ) ").split_whitespace().map(str::to_owned).collect(),
@@ -107,7 +107,7 @@ fn the_search_for_licences_refuses_what_it_should() {
 
 #[test]
 fn nothing_points_at_one_machine_or_at_a_registry() {
-    // Spelled in pieces, so that this file does not name them itself.
+    // The names are put together from pieces, so that this file does not contain them.
     let hosts = [["crates", ".io"], ["pypi", ".org"], ["registry.npmjs", ".org"], ["proxy.golang", ".org"]];
     let places = [["/ro", "ot/"], ["/ho", "me/"], ["/wo", "rk/"], ["/Us", "ers/"]];
     let Some(texts) = own_texts() else { return };

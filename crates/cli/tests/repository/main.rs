@@ -1,4 +1,4 @@
-//! What must hold of the repository as a whole: its arrows, its citations, its licences, the size of its files.
+//! Tests of the repository as a whole: its crates' dependencies, its citations, its licences, the size of its files.
 
 mod architecture;
 mod citations;
@@ -22,8 +22,8 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The files that git tracks, relative to the root, as far as they are there; `None`, and the calling test is noted as
-/// skipped, where this is no checkout of git.
+/// The existing files that git tracks, relative to the root. If this is not a checkout of git, it is `None` and the
+/// calling test is noted as skipped.
 fn tracked_files() -> Option<Vec<String>> {
     let files = tracked_below(&root());
     match &files {
@@ -33,8 +33,8 @@ fn tracked_files() -> Option<Vec<String>> {
     files
 }
 
-/// The files that git tracks below a folder, sorted; `None` where it tracks none. What lies beside them is its user's own:
-/// runs, reports, notes.
+/// The files that git tracks below a folder, sorted; `None` if it tracks none. Other files are the user's own: runs,
+/// reports, notes.
 fn tracked_below(folder: &Path) -> Option<Vec<String>> {
     let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(folder).output().ok()?;
     if !listed.status.success() || listed.stdout.is_empty() {
@@ -50,7 +50,7 @@ fn tracked_below(folder: &Path) -> Option<Vec<String>> {
     Some(files)
 }
 
-/// The tracked files that are text, with their text. Libraries of others, kept as they came, are not ours to judge.
+/// The tracked files that are text, with their text. Others' libraries, which are kept unchanged, are left out.
 fn own_texts() -> Option<Vec<(String, String)>> {
     let with_text = |path: String| {
         let text = std::fs::read_to_string(root().join(&path)).ok()?;
@@ -78,7 +78,7 @@ fn what_users_leave_in_their_checkout_is_not_judged() {
     assert_eq!(tracked_below(folder.path()), Some(vec!["source.rs".to_owned()]));
 }
 
-/// What cargo knows of the workspace and of all that it depends on, on Linux.
+/// Cargo's metadata of the workspace and of all its dependencies on Linux.
 fn cargo_metadata() -> Value {
     let answer = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--locked", "--offline"])

@@ -1,8 +1,8 @@
-//! Files are written by the crate `files` alone: it follows no link, and leaves no half file behind.
+//! Only the crate `files` writes files: it follows no link, and leaves no incomplete file behind.
 
 use super::own_texts;
 
-/// How files are made otherwise, in code that ships.
+/// Other ways to make files, which code that ships must not use.
 const WRITING: &[&str] = &[
     "File::create",
     "File::options",
@@ -15,7 +15,7 @@ const WRITING: &[&str] = &[
     "fs::hard_link",
 ];
 
-/// Where it may be, and why.
+/// Where such a call is allowed, and why.
 const ALLOWED: &[(&str, &str)] = &[
     ("crates/files/src/", "it is that crate"),
     ("crates/testing/src/", "what tests share"),

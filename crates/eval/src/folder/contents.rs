@@ -1,4 +1,4 @@
-//! What lies in a run folder: what its run wrote, told by the manifest, and what others put there.
+//! What lies in a run folder: what its run wrote (the manifest tells) and what others put there.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use airpace_files::unfinished;
 use super::Manifest;
 use crate::tables::{TABLES, percent_encoded};
 
-/// Files of a run, beside its folders.
+/// Files that lie directly in a run folder.
 const FILES: [&str; 3] = ["manifest.json", "summary.json", "report.html"];
 /// The folder of its scenarios.
 const SCENARIOS: &str = "scenarios";
@@ -23,10 +23,10 @@ const QLOG: &str = "qlog";
 pub(super) struct Contents {
     /// Files that the run wrote, or was writing when it was killed.
     files: Vec<PathBuf>,
-    /// Folders that it made, those within others after them.
+    /// Folders that the run made. A folder comes before the folders inside it.
     folders: Vec<PathBuf>,
-    /// Anything else within its folders, where readers would take it for the run's. What lies beside them is nobody's
-    /// business.
+    /// Anything else within these folders: readers would take it for a part of the run. Other things at the top of the
+    /// run folder are left alone.
     pub(super) strangers: Vec<PathBuf>,
 }
 
@@ -63,10 +63,10 @@ impl Contents {
         Ok(())
     }
 
-    /// Removes what the run wrote, `last` last, and its folders if nothing else is in them.
+    /// Removes what the run wrote, and its folders if nothing else is in them. The file `last` is removed last.
     ///
     /// # Errors
-    /// What the operating system refuses, and of what.
+    /// What the operating system refuses, and for which file or folder.
     pub(super) fn remove(&self, last: &Path) -> std::result::Result<(), (PathBuf, std::io::Error)> {
         let (end, rest): (Vec<_>, Vec<_>) = self.files.iter().partition(|file| **file == last);
         for file in &rest {
@@ -81,7 +81,7 @@ impl Contents {
     }
 }
 
-/// What is gone already is no error, nor what is `also` none.
+/// Something that is gone already is no error. Neither are the kinds of error in `also`.
 fn gone(result: Result<()>, also: &[ErrorKind]) -> Result<()> {
     result.or_else(|error| match error.kind() {
         ErrorKind::NotFound => Ok(()),
@@ -126,7 +126,7 @@ impl Names {
         }
     }
 
-    /// Whether a run makes a file of this name there, or has begun it.
+    /// Whether a run makes a file of this name there, or a file that is to get this name.
     fn own_file(&self, parents: &[String], name: &OsStr, kind: FileType) -> bool {
         let Some(name) = unfinished(name).or(name.to_str()) else { return false };
         let is_named = match parents {
@@ -136,12 +136,13 @@ impl Names {
             [_, _, _, _] => name == "part.parquet",
             _ => false,
         };
-        // A link that somebody put where the run has a file can go: it is not followed.
+        // Somebody may have put a link in the place of the run's file. The link may be removed, because it is not
+        // followed.
         is_named && (kind.is_file() || kind.is_symlink())
     }
 }
 
-/// Whether a run has something of this name in its folder.
+/// Whether a run makes a file or folder of this name at the top of its folder.
 fn is_of_a_run(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| is_partitioned(name) || name == SCENARIOS || FILES.contains(&name))
 }

@@ -1,4 +1,4 @@
-//! Delays of many packets in little memory.
+//! Statistics of the delays of many packets, in little memory.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rounded;
 
-/// The longest delay told apart, in microseconds: one hour. Longer ones count as this long.
+/// The longest delay that is recorded, in microseconds: one hour. Longer delays count as this long.
 const LONGEST_US: u64 = 3_600_000_000;
 
 /// Mean and percentiles of a delay over delivered packets, in milliseconds; `None` where nothing was delivered.
@@ -17,7 +17,7 @@ pub struct Delays {
     pub mean: Option<f64>,
     /// Median.
     pub p50: Option<f64>,
-    /// 95th percentile: the least delay that at least 95 % of the packets did not exceed.
+    /// 95th percentile: the smallest delay that at least 95 % of the packets did not exceed.
     pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
@@ -39,7 +39,7 @@ impl DelayMeter {
     pub(super) fn add(&mut self, delay: Duration) {
         let nanos = delay.as_secs() * 1_000_000_000 + u64::from(delay.subsec_nanos());
         self.total_ns += u128::from(nanos);
-        // Rounded to the nearest microsecond, so that 10 ms is 10 ms whatever the clock's last nanosecond.
+        // Rounded to the nearest microsecond, so that 10 ms stays 10 ms even if the clock is a nanosecond off.
         self.histogram.saturating_record((nanos + 500) / 1_000);
     }
 

@@ -8,8 +8,8 @@ use super::rounded;
 use crate::direction::{self, is_down};
 use crate::facts::{RunFacts, Span};
 
-/// Jain's fairness index of these shares: 1 if all are equal, 1/n if one has everything; `None` if nobody has
-/// anything or there is nobody.
+/// Jain's fairness index of these shares: 1 if all are equal, 1/n if one has everything. `None` if all shares are zero
+/// or there are none.
 ///
 /// ```text
 /// J = (Σ xᵢ)² / (n · Σ xᵢ²)
@@ -29,14 +29,14 @@ pub struct JainWindow {
     pub time_s: f64,
     /// The index, in (0, 1].
     pub jain: f64,
-    /// How many shared.
+    /// How many flows or devices shared.
     pub sharers: u16,
-    /// The direction of the flows that shared; not said where it is `down`.
+    /// The direction of the flows that shared. JSON leaves it out where it is `down`.
     #[serde(with = "crate::direction", default, skip_serializing_if = "is_down")]
     pub direction: Direction,
 }
 
-/// A device, one way.
+/// A device and one direction of it.
 type Side = (DeviceId, Direction);
 
 /// Counts bytes per flow, and PRBs per device and direction, in windows of 1 s.
@@ -77,7 +77,7 @@ impl FairnessMeter {
         }
     }
 
-    /// Jain's indices, given who took part when.
+    /// Jain's indices, given which flows took part in which windows.
     pub(super) fn finish(&self, sharers: &[Sharer]) -> Fairness {
         let bytes = self.windows_of(|window, direction| {
             let there = (0..sharers.len()).filter(|slot| sharers[*slot].takes_part(window, direction));
@@ -93,7 +93,7 @@ impl FairnessMeter {
         Fairness { bytes, prbs }
     }
 
-    /// The windows of one direction after those of the other: what goes different ways does not share.
+    /// The windows of one direction, then those of the other. Flows of different directions do not share.
     fn windows_of(&self, shares_in: impl Fn(usize, Direction) -> Vec<f64>) -> Vec<JainWindow> {
         let index = |window, direction| {
             let shares = shares_in(window, direction);
@@ -105,7 +105,7 @@ impl FairnessMeter {
     }
 }
 
-/// A flow as fairness sees it.
+/// What fairness needs to know of a flow.
 pub(super) struct Sharer {
     pub(super) device: DeviceId,
     pub(super) direction: Direction,
@@ -114,7 +114,7 @@ pub(super) struct Sharer {
 }
 
 impl Sharer {
-    /// Whether it goes this way, is active for the whole of a window and wants an equal share.
+    /// Whether the flow goes in this direction, is active for the whole window and wants an equal share.
     fn takes_part(&self, window: usize, direction: Direction) -> bool {
         let window = Span { start: Time::from_secs(window as u64), end: Time::from_secs(window as u64 + 1) };
         self.greedy && self.direction == direction && self.active.iter().any(|span| span.covers(window))
@@ -135,9 +135,9 @@ impl Sharer {
 
 /// Jain's indices of a run.
 pub(super) struct Fairness {
-    /// Of bytes delivered, over the greedy flows of a direction that are active for the whole of a window, at least two.
+    /// Of bytes delivered, over at least two greedy flows of a direction that are active for the whole window.
     pub(super) bytes: Vec<JainWindow>,
-    /// Of PRBs given, over the devices of such flows, at least two.
+    /// Of PRBs given, over at least two devices of such flows.
     pub(super) prbs: Vec<JainWindow>,
 }
 

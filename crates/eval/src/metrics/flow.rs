@@ -11,28 +11,28 @@ use super::delay::{DelayMeter, Delays};
 use super::rounded;
 use crate::facts::{FlowFacts, Span};
 
-/// How one flow fared over a run.
+/// The numbers of one flow over a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowMetrics {
     /// Bytes that arrived for the first time while the flow was active, over its active time; Mbit/s.
     pub throughput_mbps: f64,
-    /// Those bytes over what the last hop could have carried to (or from) the flow's device in its active time: what it
-    /// carried, for whichever of the device's flows, and what nobody used. `None` where the path told no capacity.
+    /// Those bytes over what the last hop could have carried to (or from) the flow's device in its active time. That is
+    /// what it carried for any of the device's flows, and what nobody used. `None` where the path reported no capacity.
     pub utilization: Option<f64>,
     /// From the sender handing a packet to the path to its first arrival.
     pub one_way_delay_ms: Delays,
     /// One-way delay less what the path takes when it is empty.
     pub queueing_delay_ms: Delays,
-    /// Packets whose journey ended otherwise than by arrival, over all whose journey ended.
+    /// Packets whose journey ended without arrival, over all packets whose journey ended.
     pub loss_rate: Option<f64>,
     /// Throughput over the 95th percentile of one-way delay, in Mbit/s per ms.
     ///
-    /// Chosen: the percentile that the throughput–delay figure draws, rather than the mean.
+    /// Chosen: the percentile that the throughput–delay figure draws, and not the mean.
     pub power: Option<f64>,
     /// Mean of Jain's index over the windows of 1 s in which this flow and another greedy one were active;
-    /// `None` where there was none.
+    /// `None` where there was no such window.
     pub jain: Option<f64>,
-    /// Percentiles of the throughput per 100 ms, over the intervals wholly in the active time.
+    /// Percentiles of the throughput per 100 ms, over the intervals that lie wholly in the active time.
     pub throughput_100ms: Throughput100ms,
     /// Part of the active time, in [0, 1], that the controller spent in each of its states.
     pub state_share: BTreeMap<String, f64>,
@@ -44,7 +44,7 @@ pub struct FlowMetrics {
     pub packets: u64,
 }
 
-/// Percentiles of throughput per 100 ms in Mbit/s; `None` where no 100 ms lie wholly in the active time.
+/// Percentiles of throughput per 100 ms in Mbit/s; `None` where no such interval lies wholly in the active time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // the fields are the percentiles' own names
 pub struct Throughput100ms {
@@ -58,15 +58,15 @@ pub struct Throughput100ms {
 /// Length of the intervals of [`Throughput100ms`].
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Listens to one flow.
+/// Receives the events of one flow.
 pub(super) struct FlowMeter {
     device: DeviceId,
     direction: Direction,
     greedy: bool,
     active: Vec<Span>,
-    /// The first active span that does not lie wholly before the events seen so far.
+    /// The first active span that has not wholly passed by the time of the latest event.
     cursor: usize,
-    /// What is still to arrive of a flow that is limited.
+    /// For a flow of limited size: how many bytes are still to arrive.
     to_come: Option<u64>,
     arrived_bytes: u64,
     could_carry_bytes: Option<f64>,
@@ -76,7 +76,7 @@ pub(super) struct FlowMeter {
     packets: u64,
     lost: u64,
     states: Vec<TimeInState>,
-    /// The present state's place in `states`, and since when.
+    /// The current state's index in `states`, and since when the flow is in it.
     state: Option<(usize, Time)>,
     duration: Time,
 }
@@ -115,7 +115,7 @@ impl FlowMeter {
         }
     }
 
-    /// When it had something to send, as far as is known.
+    /// When it had something to send, as far as is known yet.
     pub(super) fn active(&self) -> &[Span] {
         &self.active
     }
@@ -163,8 +163,8 @@ impl FlowMeter {
     pub(super) fn on_capacity(&mut self, capacity: &Capacity) {
         let interval = Span { start: capacity.time, end: capacity.time + capacity.span };
         let total = self.could_carry_bytes.get_or_insert(0.0);
-        // A capacity may be told at the end of its interval, after arrivals that are later than its start: look
-        // one span behind the cursor too.
+        // A capacity may be reported at the end of its interval, after arrivals that are later than its start. So
+        // one span before the cursor counts too.
         for span in self.active.iter().skip(self.cursor.saturating_sub(1)) {
             if span.start >= interval.end {
                 break;
@@ -259,7 +259,7 @@ impl FlowMeter {
     }
 }
 
-/// The least value that at least `q` of the sorted values do not exceed; `None` of none.
+/// The smallest value that at least a part `q` of the sorted values does not exceed; `None` if there are no values.
 pub(crate) fn nearest_rank<T>(sorted: &[T], q: f64) -> Option<&T> {
     let rank = (q * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1)

@@ -54,7 +54,7 @@ fn capacity(device: u16, at_ms: u64, bytes: u64) -> Capacity {
     }
 }
 
-/// One packet of 1500 bytes per ms (12 Mbit/s) while `flow` is active, of twice that capacity.
+/// One packet of 1500 bytes per ms (12 Mbit/s) while `flow` is active. The capacity is twice that.
 fn steady(meter: &mut Meter, flow: u16, from_ms: u64, to_ms: u64) {
     for ms in from_ms..to_ms {
         meter.record(&Event::Capacity(capacity(flow, ms, 3000)));
@@ -74,12 +74,12 @@ fn a_flow_that_pauses_is_judged_by_its_active_time() {
     let flow = meter.finish().flows.remove(0);
     assert_eq!(flow.throughput_mbps, 12.0, "4 s of 12 Mbit/s in 4 s of activity");
     assert_eq!(flow.utilization, Some(0.5), "the capacity of the pause does not count");
-    assert_eq!(flow.throughput_100ms.p10, Some(12.0), "nor do its empty intervals");
+    assert_eq!(flow.throughput_100ms.p10, Some(12.0), "the empty intervals of the pause do not count");
     assert_eq!(flow.one_way_delay_ms.p95, Some(25.007), "within 0.1 % of 25 ms");
     assert_eq!(flow.one_way_delay_ms.mean, Some(25.0));
     assert_eq!(flow.queueing_delay_ms.mean, Some(5.0));
     assert_eq!(flow.power, Some(rounded(12.0 / 25.007)));
-    assert_eq!(flow.jain, None, "alone, nobody can be treated unfairly");
+    assert_eq!(flow.jain, None, "a flow that is alone has no fairness index");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_limited_flow_ends_when_all_has_arrived() {
     let flow = meter.finish().flows.remove(0);
     assert_eq!(flow.active_s, 0.9995);
     assert!((flow.throughput_mbps - 12.006).abs() < 1e-3, "1.5 MB in a second: {}", flow.throughput_mbps);
-    assert!((flow.utilization.unwrap() - 0.5).abs() < 0.001, "what came later could not be used");
+    assert!((flow.utilization.unwrap() - 0.5).abs() < 0.001, "capacity after its end does not count");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_flow_that_never_speaks_has_no_delays_and_nothing_is_nan() {
         metrics,
         FlowMetrics { active_s: 10.0, throughput_100ms: metrics.throughput_100ms, ..FlowMetrics::default() }
     );
-    assert_eq!(metrics.throughput_100ms.p90, Some(0.0), "its intervals are there, and empty");
+    assert_eq!(metrics.throughput_100ms.p90, Some(0.0), "its intervals count, and are empty");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn jain_of_prbs_compares_devices() {
     assert_eq!(measured.jain_prbs.len(), 10);
     assert!(measured.jain_prbs.iter().all(|window| window.jain == 0.8 && window.sharers == 2));
     assert_eq!(measured.carriers, [Carrier { carrier: 0, prbs: 50 }]);
-    assert!(measured.jain.is_empty(), "nothing was delivered: 0/0 is no fairness");
+    assert!(measured.jain.is_empty(), "nothing was delivered, so there is no index");
 }
 
 /// Two phones that send beside two that receive; each direction has its own bytes, PRBs and capacity.
@@ -255,7 +255,7 @@ fn states_share_the_active_time() {
     }
     let flow = meter.finish().flows.remove(0);
     assert_eq!(flow.state_share["Startup"], 0.375);
-    assert_eq!(flow.state_share["Wireless"], 0.625, "until the flow stops, not until the run does");
+    assert_eq!(flow.state_share["Wireless"], 0.625, "it counts until the flow stops, not until the run ends");
     assert_eq!(flow.state_entries["Wireless"], 2);
 }
 

@@ -1,4 +1,4 @@
-//! Who got the PRBs: over the whole run, and PRB by PRB in the moment when most changed.
+//! Which users got the PRBs: over the whole run, and PRB by PRB around the time of the greatest change.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::tables::read::{Part, Words};
 
 /// Subframes of the map.
 const MAP_SUBFRAMES: usize = 200;
-/// Intervals between which change is looked for, in milliseconds.
+/// Length of the intervals that are compared to find the greatest change, in milliseconds.
 const CHANGE_MS: f64 = 100.0;
 
 /// One direction of the cell under one scheme.
@@ -27,27 +27,27 @@ pub(super) struct CellCourse {
     #[serde(with = "crate::direction")]
     direction: Direction,
     carriers: Vec<Carrier>,
-    /// Who gets PRBs: each device of the scenario, `background`, `control`, `idle`.
+    /// The users of PRBs: each device of the scenario, `background`, `control`, `idle`.
     users: Vec<String>,
     /// Per user, per interval: part of all PRBs of all carriers, in %.
     share_percent: Vec<Vec<f64>>,
     map: PrbMap,
 }
 
-/// A part of the run, PRB by PRB.
+/// A map of a part of the run, PRB by PRB.
 #[derive(Serialize)]
 struct PrbMap {
     /// When it begins, in milliseconds.
     start_ms: f64,
     /// How many subframes it shows.
     subframes: usize,
-    /// Everyone who has a grant in it.
+    /// Every user that has a grant in it.
     owners: Vec<String>,
-    /// Grants as (subframe, carrier, first PRB, PRBs, place in `owners`, MCS or -1, 1 if sent again).
+    /// Grants as (subframe, carrier, first PRB, PRBs, index in `owners`, MCS or -1, 1 if sent again).
     grants: Vec<(usize, u8, u16, u16, usize, i16, u8)>,
 }
 
-/// Reads one direction of the cell of a run; `None` where the last hop is no cell.
+/// Reads one direction of the cell of a run; `None` if the last hop is not a cell.
 pub(super) fn read(
     root: &Path,
     run: &RunSummary,
@@ -95,14 +95,14 @@ pub(super) fn read(
     }))
 }
 
-/// Row by row, whether its grant is of this direction.
+/// For each row, whether its grant has this direction.
 fn rows_that_go(direction: Direction, batch: &RecordBatch) -> Vec<bool> {
     let ways = Words::of(batch, "direction");
     let is_it = ways.map(|name| direction::of_word(name) == direction);
     (0..batch.num_rows()).map(|row| is_it[ways.place(row)]).collect()
 }
 
-/// The devices of the run's flows, then everyone else by kind.
+/// The devices of the run's flows, then all others by kind.
 fn users(run: &RunSummary) -> Vec<String> {
     let mut devices: Vec<u16> = run.flows.iter().map(|flow| flow.device).collect();
     devices.sort_unstable();
@@ -112,7 +112,7 @@ fn users(run: &RunSummary) -> Vec<String> {
     users
 }
 
-/// The place among `users` of an owner as the table names it.
+/// The index in `users` of an owner, given by its name in the table.
 fn user_of(users: &[String], owner: &str) -> usize {
     let background = users.len() - 3;
     match users.iter().position(|user| user == owner) {
@@ -134,16 +134,16 @@ fn shares(prbs: &[Vec<u64>], intervals: Intervals, duration_s: f64, width: u64) 
             idle -= percent;
             share.push(significant(percent));
         }
-        // Rounding must not leave less than nothing.
+        // Rounding must not make the share negative.
         shares[prbs.len() - 1].push(significant(idle.max(0.0)));
     }
     shares
 }
 
-/// Where a map should begin so that the greatest change in what others got lies in its middle.
+/// Where a map must begin so that the greatest change in what others got lies in its middle.
 fn moment_of_change(others: &[i64]) -> f64 {
     let changes = others.windows(2).map(|pair| (pair[1] - pair[0]).abs());
-    // The earliest of equals.
+    // The earliest of equal changes.
     let greatest = changes.enumerate().rev().max_by_key(|(_, change)| *change);
     let middle_ms = greatest.map_or(0.0, |(index, _)| (index + 1) as f64 * CHANGE_MS);
     (middle_ms - MAP_SUBFRAMES as f64 / 2.0).max(0.0)

@@ -3,7 +3,7 @@
 use libm::{cbrt, pow};
 use serde::Serialize;
 
-/// Least contrast of lines, markers and areas against what they lie on.
+/// Least contrast of lines, markers and areas against the background on which they lie.
 ///
 /// Source: WCAG 2.1 SC 1.4.11
 const LEAST_CONTRAST: f64 = 3.0;
@@ -18,7 +18,7 @@ pub(super) enum Theme {
 }
 
 impl Theme {
-    /// What lines lie on in figures: `--surface` and `--capacity` in `web/report.css`.
+    /// The backgrounds of lines in figures: `--surface` and `--capacity` in `web/report.css`.
     const fn grounds(self) -> [&'static str; 2] {
         match self {
             Theme::Light => ["#ffffff", "#e9edf1"],
@@ -26,7 +26,7 @@ impl Theme {
         }
     }
 
-    /// The lower of a colour's contrasts to what it can lie on.
+    /// The lowest of a colour's contrasts to these backgrounds.
     pub(super) fn contrast(self, colour: Rgb) -> f64 {
         self.grounds()
             .map(|ground| colour.contrast(Rgb::parse(ground)))
@@ -35,7 +35,7 @@ impl Theme {
     }
 }
 
-/// A colour as either theme shows it, `#rrggbb`.
+/// A colour in each of the two themes, `#rrggbb`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Shade {
     pub(super) light: String,
@@ -43,14 +43,15 @@ pub(super) struct Shade {
 }
 
 impl Shade {
-    /// `colour` (`#rrggbb`), made darker or lighter where a background asks for it.
+    /// `colour` (`#rrggbb`), made darker or lighter where a background requires it.
     pub(super) fn of(colour: &str) -> Shade {
         Shade { light: readable(colour, Theme::Light), dark: readable(colour, Theme::Dark) }
     }
 }
 
-/// `colour` where its contrast is enough; else the nearest lightness at which it is. On dark, colours darker than
-/// middle change to as much above it: black turns white, as text does.
+/// `colour` where its contrast is enough; otherwise the colour with the nearest lightness at which the contrast is
+/// enough. In the dark theme, the lightness of colours that are darker than the middle is mirrored at the middle first:
+/// black becomes white, as text does.
 fn readable(colour: &str, theme: Theme) -> String {
     let mut rgb = Rgb::parse(colour);
     let mut lab = rgb.lab();
@@ -59,7 +60,7 @@ fn readable(colour: &str, theme: Theme) -> String {
         rgb = Rgb::of_lab(lab);
     }
     let step = if theme == Theme::Dark { 0.005 } else { -0.005 };
-    // Rounding to eight bits must not fall below the bound, so what is tested is what is written.
+    // Rounding to eight bits must not make the contrast too low, so the rounded colour is tested.
     while theme.contrast(rgb) < LEAST_CONTRAST {
         lab.0 += step;
         rgb = Rgb::of_lab(lab);
@@ -73,7 +74,7 @@ pub(super) struct Rgb([u8; 3]);
 
 impl Rgb {
     /// # Panics
-    /// If the text is no `#rrggbb`: colours are constants of the code.
+    /// If the text is not `#rrggbb`: colours are constants of the code.
     pub(super) fn parse(text: &str) -> Rgb {
         let digits = |at: usize| text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
         let whole = (text.len() == 7 && text.starts_with('#')).then_some(());
@@ -147,11 +148,11 @@ impl Rgb {
 
 #[cfg(test)]
 pub(super) mod sight {
-    //! What eyes make of colours, for tests.
+    //! How colours look to people with different colour vision, for tests.
 
     use super::Rgb;
 
-    /// Every kind of sight that the page's colours are held to.
+    /// Every kind of colour vision for which the page's colours are tested.
     pub(in super::super) const SIGHTS: [Sight; 3] = [Sight::Usual, Sight::Protanopia, Sight::Deuteranopia];
 
     #[derive(Clone, Copy, Debug)]
@@ -162,7 +163,7 @@ pub(super) mod sight {
     }
 
     impl Sight {
-        /// What is seen in the place of `colour`.
+        /// The colour that such a viewer sees in place of `colour`.
         ///
         /// Source: Machado, Oliveira and Fernandes 2009, severity 1.0
         fn of(self, colour: Rgb) -> Rgb {
@@ -183,7 +184,8 @@ pub(super) mod sight {
             Rgb::of_linear(rows.map(|row: [f64; 3]| row.iter().zip(light).map(|(part, of)| part * of).sum()))
         }
 
-        /// How far apart two colours are seen, in Oklab: 0.02 is just told apart side by side.
+        /// The distance that such a viewer sees between two colours, in Oklab. Side by side, 0.02 can just be told
+        /// apart.
         pub(in super::super) fn distance(self, one: &str, other: &str) -> f64 {
             let (one, other) = (self.of(Rgb::parse(one)).lab(), self.of(Rgb::parse(other)).lab());
             libm::sqrt(
@@ -234,8 +236,8 @@ mod tests {
                 assert!(contrast >= LEAST_CONTRAST, "{colour} as {shown} in {theme:?}: {contrast:.2}");
             }
         }
-        assert_eq!(Shade::of("#0072B2").light, "#0072b2", "what can be read stays as it is");
-        assert_eq!(Shade::of("#000000").dark, "#ffffff", "black turns as text does");
+        assert_eq!(Shade::of("#0072B2").light, "#0072b2", "a colour with enough contrast stays as it is");
+        assert_eq!(Shade::of("#000000").dark, "#ffffff", "black becomes white, as text does");
     }
 
     #[test]

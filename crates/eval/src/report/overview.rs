@@ -1,4 +1,4 @@
-//! Who wins, scenario by scenario, at one glance: the first flow under each scheme.
+//! Which scheme wins in each scenario, at a glance: the numbers of the first flow under each scheme.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::folder::Manifest;
 use crate::numbers::{Spread, shown};
 use crate::summary::{FlowSummary, RunSummary, Summary};
 
-/// Scenarios down, schemes across.
+/// A row per scenario, a column per scheme.
 #[derive(Serialize)]
 pub(super) struct Overview {
     schemes: Vec<String>,
@@ -17,13 +17,13 @@ pub(super) struct Overview {
 #[derive(Serialize)]
 struct OverviewRow {
     scenario: String,
-    /// Per scheme.
+    /// A cell per scheme.
     cells: Vec<Option<Cell>>,
     expectations_met: usize,
     expectations: usize,
 }
 
-/// Means over seeds as they are read, in Mbit/s and ms.
+/// Means over seeds, as the texts that the page shows, in Mbit/s and ms.
 #[derive(Serialize)]
 struct Cell {
     throughput: String,
@@ -31,7 +31,7 @@ struct Cell {
 }
 
 impl Overview {
-    /// `None` of fewer than two scenarios.
+    /// `None` for fewer than two scenarios.
     pub(super) fn of(manifest: &Manifest, summary: &Summary) -> Option<Overview> {
         if manifest.scenarios.len() < 2 {
             return None;

@@ -22,7 +22,7 @@ pub(super) struct ScenarioData {
     about: String,
     source: String,
     trace: Option<ReplayedTrace>,
-    /// The command that makes the comparisons, and the one that makes a course.
+    /// The command that makes the comparisons, and the command that makes a course.
     command: String,
     command_of_course: String,
     duration_s: f64,
@@ -41,7 +41,7 @@ pub(super) struct ScenarioData {
     jain: Vec<JainCourse>,
 }
 
-/// A verdict, and what was measured as it is read.
+/// A verdict, and the measured value as the text that the page shows.
 #[derive(Serialize)]
 struct Expectation {
     #[serde(flatten)]
@@ -133,7 +133,7 @@ impl ScenarioData {
         })
     }
 
-    /// The states of all controllers, as they come.
+    /// The states of all controllers, in the order in which they occur.
     pub(super) fn states(&self) -> impl Iterator<Item = &str> {
         self.courses.iter().flat_map(FlowCourse::states)
     }
@@ -155,7 +155,7 @@ impl JainCourse {
     }
 }
 
-/// The ways in which the flows of a run go.
+/// The directions of the flows of a run.
 fn directions(run: &RunSummary) -> Vec<Direction> {
     let goes = |direction: &Direction| run.flows.iter().any(|flow| flow.direction == *direction);
     direction::BOTH.into_iter().filter(goes).collect()

@@ -1,4 +1,4 @@
-//! What happened over time, in as many intervals as a figure can show.
+//! The course of a run over time, in as many intervals as a figure can show.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::metrics::nearest_rank;
 use crate::summary::{RunSummary, Summary};
 use crate::tables::read::{Part, Words};
 
-/// How much of a run the page may hold, so that it stays below 8 MB however many runs it shows.
+/// How much of a run the page may hold, so that the page stays below 8 MB for any number of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
     /// Intervals of a run.
@@ -34,13 +34,13 @@ impl Budget {
     }
 }
 
-/// Whether no other run of the same scenario and scheme comes earlier: the one whose course is drawn.
+/// Whether this is the first run of its scenario and scheme: its course is the one that is drawn.
 pub(super) fn is_first_seed(summary: &Summary, run: &RunSummary) -> bool {
     let same = |other: &&RunSummary| other.scenario == run.scenario && other.scheme == run.scheme;
     summary.runs.iter().find(same).is_some_and(|first| first.seed == run.seed)
 }
 
-/// Equal intervals that cover a run, the last one maybe shorter.
+/// Equal intervals that cover a run. The last one may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Intervals {
     span_ms: f64,
@@ -48,7 +48,7 @@ pub(super) struct Intervals {
 }
 
 impl Intervals {
-    /// At most `most` intervals of a whole number of 100 ms.
+    /// At most `most` intervals. Their length is a multiple of 100 ms.
     pub(super) fn of(duration_s: f64, most: usize) -> Intervals {
         let duration_ms = duration_s * 1e3;
         let span_ms = (duration_ms / most as f64 / 100.0).ceil().max(1.0) * 100.0;
@@ -86,16 +86,16 @@ pub(super) struct FlowCourse {
     throughput_mbps: Vec<Option<f64>>,
     /// Mean over the packets that arrived in the interval.
     queueing_delay_ms: Vec<Option<f64>>,
-    /// The most of those packets.
+    /// The maximum over those packets.
     queueing_delay_max_ms: Vec<Option<f64>>,
     /// Packets dropped or lost, as (interval, packets), where there were any.
     dropped: Vec<(usize, u64)>,
-    /// One-way delays and the part of the delivered packets that took no longer.
+    /// One-way delays, each with the part of the delivered packets that took no longer.
     one_way_delay_cdf: Vec<(f64, f64)>,
     states: Vec<String>,
-    /// Stays in a state, as (start in s, end in s, place in `states`).
+    /// Stays in a state, as (start in s, end in s, index in `states`).
     stays: Vec<(f64, f64, usize)>,
-    /// What the scheme believes of the path's rate, under its own names.
+    /// The scheme's estimates of the path's rate, under the scheme's own names.
     estimates: Vec<Estimate>,
 }
 
@@ -108,13 +108,14 @@ impl FlowCourse {
 /// One of a scheme's estimates of a rate.
 #[derive(Serialize)]
 struct Estimate {
-    /// Its column, and what it is in words; both in Mbit/s.
+    /// Its column, and its meaning in words; both in Mbit/s.
     name: String,
     words: String,
     mbps: Vec<Option<f64>>,
-    /// Relative error against the device's capacity in the flow's direction, in %, and the part of the intervals that err no more.
+    /// Relative errors against the device's capacity in the flow's direction, in %, each with the part of the intervals
+    /// whose error is no larger.
     error_cdf: Vec<(f64, f64)>,
-    /// Its median, in %.
+    /// The median of this error, in %.
     median_error_percent: Option<f64>,
 }
 
@@ -128,7 +129,7 @@ pub(super) struct CapacityCourse {
     capacity_mbps: Vec<f64>,
 }
 
-/// What schemes call their estimates of a rate, and what these are.
+/// The schemes' names for their estimates of a rate, and what each means.
 const ESTIMATES: [(&str, &str); 12] = [
     ("base_mbps", "base rate of its trials"),
     ("btlbw_mbps", "bottleneck bandwidth BtlBw"),
@@ -144,13 +145,13 @@ const ESTIMATES: [(&str, &str); 12] = [
     ("target_mbps", "target rate"),
 ];
 
-/// An estimate's column in words; one that is not known reads as it is spelled, without its unit.
+/// An estimate's column in words. An unknown column keeps its name, without the unit.
 fn words_of(column: &str) -> String {
     let known = ESTIMATES.iter().find(|(name, _)| *name == column);
     known.map_or_else(|| column.trim_end_matches("_mbps").replace('_', " "), |(_, words)| (*words).to_owned())
 }
 
-/// The most estimates shown of one flow.
+/// The most estimates that are shown for one flow.
 const MOST_ESTIMATES: usize = 4;
 /// The most estimates that a table may hold, columns times flows.
 ///
@@ -160,9 +161,9 @@ const MOST_BELIEFS: usize = 20_000;
 ///
 /// Chosen: more than a legend can tell apart.
 const MOST_STATES: usize = 200;
-/// The most devices of which a table may tell the capacity, each way counted. A scenario has at most a thousand devices.
+/// The most devices whose capacity a table may hold; each direction counts. A scenario has at most a thousand devices.
 const MOST_SIDES: usize = 2_000;
-/// The most stays shown of one flow; more are merged.
+/// The most stays that are shown for one flow; more are merged.
 const MOST_STAYS: usize = 600;
 
 /// Reads the courses of all flows of a run.
@@ -195,7 +196,7 @@ pub(super) fn flows(
     Ok(courses)
 }
 
-/// Reads what the last hop could have carried for each device of a run, each way.
+/// Reads what the last hop could have carried for each device of a run, in each direction.
 pub(super) fn capacities(
     root: &Path,
     run: &RunSummary,
@@ -234,7 +235,7 @@ pub(super) fn capacities(
     Ok(sides.into_iter().map(course).collect())
 }
 
-/// What a flow's packets did.
+/// The course of a flow's packets.
 struct PacketCourse {
     intervals: Intervals,
     arrived_bytes: Vec<u64>,
@@ -314,11 +315,11 @@ impl PacketCourse {
     }
 }
 
-/// What a flow's controller was and believed.
+/// The course of a flow's controller: its states and estimates.
 #[derive(Default)]
 struct ControllerCourse {
     states: Vec<String>,
-    /// Entries into a state, as (when in s, place in `states`).
+    /// Entries into a state, as (when in s, index in `states`).
     entries: Vec<(f64, usize)>,
     /// Per column: sum and count in each interval.
     beliefs: Vec<(String, Vec<(f64, u64)>)>,
@@ -390,7 +391,8 @@ impl ControllerCourse {
         Ok(())
     }
 
-    /// Stays in states; where they are too many to see, the state that takes the most of each moment.
+    /// Stays in states. If there are too many to be seen, only the state that takes the largest part of each short
+    /// interval.
     fn stays(&self, duration_s: f64) -> Vec<(f64, f64, usize)> {
         let ends = self.entries.iter().skip(1).map(|(time, _)| *time).chain([duration_s]);
         let stays: Vec<_> =
@@ -456,7 +458,7 @@ impl Estimate {
     }
 }
 
-/// The distribution of sorted values as (value, part that is not above it): every percent, and the far tail.
+/// The distribution of sorted values as (value, part that is not above it): every percent, and more of the upper tail.
 fn cdf(sorted: &[f64]) -> Vec<(f64, f64)> {
     let parts = (0..=99).map(|percent| f64::from(percent) / 100.0).chain([0.995, 0.999, 1.0]);
     parts.filter_map(|part| Some((significant(*nearest_rank(sorted, part)?), part))).collect()
@@ -464,7 +466,7 @@ fn cdf(sorted: &[f64]) -> Vec<(f64, f64)> {
 
 /// Five significant digits: finer than a figure shows, and short.
 pub(super) fn significant(value: f64) -> f64 {
-    // Through decimal text, so that what is printed is short.
+    // Rounds with the help of decimal text, so that the number is short when it is printed.
     format!("{value:.4e}").parse().expect("a printed number can be read")
 }
 
@@ -494,7 +496,7 @@ mod tests {
         }
         let dead: Vec<_> = ESTIMATES.iter().filter(|(name, _)| !known.contains(name)).collect();
         assert!(dead.is_empty(), "no scheme has these any more: {dead:?}");
-        assert_eq!(words_of("wire_rate_mbps"), "wire rate", "of another version's scheme");
+        assert_eq!(words_of("wire_rate_mbps"), "wire rate", "a column of another version's scheme");
     }
 
     #[test]

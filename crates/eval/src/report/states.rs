@@ -1,25 +1,26 @@
-//! How states of controllers look: one table, so that no two states of a page look alike.
+//! How states of controllers look. One table, so that no two states of a page look alike.
 
 use serde::Serialize;
 
 use super::colour::Shade;
 
-/// What is drawn over a state's colour; the page knows how.
+/// The patterns that are drawn over a state's colour. The page draws them (`web/look.js`).
 const PATTERNS: [&str; 7] = ["plain", "rising", "falling", "upright", "level", "dots", "cross"];
 
 /// A colour for each kind of state, and the states of that kind in the order of [`PATTERNS`].
 ///
-/// Chosen: the colours of Okabe and Ito, safe for colour-blind readers (not the vermilion: dark orange is like it), and an indigo of Tol's for the Internet; a kind
-/// has one colour, so that schemes can be compared, and a pattern tells its states apart.
+/// Chosen: the colours of Okabe and Ito, safe for colour-blind readers (without the vermilion, which is like dark
+/// orange), and an indigo of Tol's for the Internet. A kind has one colour, so that schemes can be compared. Patterns
+/// tell the states of a kind apart.
 const STATES: [(&str, &[&str]); 8] = [
-    // At the start, by leaps.
+    // Fast growth at the start.
     ("#E69F00", &["SlowStart", "Startup", "Start", "Starting", "ConservativeSlowStart"]),
-    // Where a scheme wants to be.
+    // The states in which a scheme is meant to stay.
     (
         "#009E73",
         &["Wireless", "ProbeBW", "CongestionAvoidance", "Biscay", "Tracking", "Ledbat", "ProbeBW_CRUISE"],
     ),
-    // Trying more or less.
+    // Trying a higher or lower rate.
     (
         "#0072B2",
         &[
@@ -34,12 +35,12 @@ const STATES: [(&str, &[&str]); 8] = [
     ),
     // Emptying the queue.
     ("#56B4E9", &["Drain", "ProbeBW_DOWN", "Biscay.Drain", "Slowdown", "Return", "Waiting"]),
-    // Looking for the round-trip time; and what schemes of one state or two are in.
+    // Measuring the round-trip time; and the states of schemes that have only one or two.
     ("#CC79A7", &["ProbeRTT", "Default", "Sending", "Constant", "Idle"]),
-    // After a loss, or beside those who fill queues.
+    // After a loss, or beside flows that fill queues.
     ("#000000", &["Recovery", "LossRecovery", "Competitive"]),
     ("#332288", &["Internet.ProbeBW", "Internet.Startup", "Internet.Drain", "Internet.ProbeRTT"]),
-    // Without what it lives on.
+    // Without the information that the scheme needs.
     (
         "#57606a",
         &[
@@ -62,7 +63,7 @@ pub(super) struct StateLook {
     pattern: &'static str,
 }
 
-/// The looks of a page's states, each its own. A state that the table lacks gets a look that no other state has.
+/// The looks of a page's states, each different. A state that is not in the table gets a look that no other state has.
 pub(super) fn looks<'a>(states: impl Iterator<Item = &'a str>) -> Vec<StateLook> {
     let mut looks: Vec<StateLook> = Vec::new();
     for state in states {
@@ -82,7 +83,7 @@ fn in_table(state: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The first look that neither the table nor the page has given; where all are taken, the last one of the table.
+/// The first look that neither the table nor the page uses yet. If all are used, the last one of the table.
 fn free(taken: &[StateLook]) -> (&'static str, &'static str) {
     let all = STATES
         .iter()
@@ -142,7 +143,7 @@ mod tests {
         }
     }
 
-    /// What the schemes' sources say of their states, so that none is forgotten here.
+    /// Reads the states from the schemes' source code, so that none is forgotten here.
     #[test]
     fn the_table_knows_every_state_that_a_scheme_names() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../cc/src");
@@ -167,7 +168,7 @@ mod tests {
                 }
             }
         }
-        assert!(found > 40, "only {found} states were found: is `out.state = ` still how schemes name them?");
+        assert!(found > 40, "only {found} states were found: do schemes still use `out.state = `?");
     }
 
     /// The words in quotation marks from each `out.state = ` to the end of its statement.
@@ -178,7 +179,7 @@ mod tests {
             .flat_map(|rest| {
                 let statement = rest.split(";\n").next().unwrap_or_default();
                 statement.lines().filter_map(|line| {
-                    // The word after the last arrow is the state; what stands before it is matched.
+                    // The word after the last arrow is the state. The text before the arrow is a pattern.
                     let said = line.rsplit("=>").next()?;
                     said.split('"').nth(1)
                 })

@@ -10,7 +10,7 @@ use super::colour::Shade;
 /// Source: Okabe and Ito 2008, safe for colour-blind readers; the last is an olive in the place of their yellow
 const PALETTE: [&str; 7] = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8c7a00"];
 
-/// Greys for users whom nobody asked about.
+/// Greys for background users.
 const GREYS: [&str; 4] = ["#8c959f", "#6e7781", "#afb8c1", "#57606a"];
 
 /// Colour, marker and line of one choice of scheme.
@@ -25,17 +25,17 @@ pub(super) struct SchemeStyle {
     pub(super) colour: Shade,
     /// ECharts' name of the marker.
     pub(super) marker: &'static str,
-    /// Whether it is a second or later variant of its scheme: drawn hollow and dashed.
+    /// Whether it is the second or a later variant of its scheme: drawn hollow and dashed.
     pub(super) variant: bool,
 }
 
-/// The styles of `schemes`: the same colour and marker for a scheme in every report, and hollow markers and dashed
-/// lines for further presets and options of one that is already there.
+/// The styles of `schemes`. A scheme has the same colour and marker in every report. Further variants of a scheme
+/// (other presets or options) have hollow markers and dashed lines.
 pub(super) fn styles(schemes: &[&str]) -> Vec<SchemeStyle> {
     let mut seen: Vec<&str> = Vec::new();
     let mut styles = Vec::new();
     for text in schemes {
-        // A report of another version's run may name a scheme that this version lacks: it is drawn in grey.
+        // A run of another version may name a scheme that this version lacks. That scheme is drawn in grey.
         let scheme = SchemeSpec::parse(text).ok().map(|spec| spec.scheme());
         let name = scheme.map_or(*text, |scheme| scheme.name);
         styles.push(SchemeStyle {
@@ -51,7 +51,7 @@ pub(super) fn styles(schemes: &[&str]) -> Vec<SchemeStyle> {
     styles
 }
 
-/// The colours of whatever has none of its own.
+/// The colours for everything that has no colour of its own.
 pub(super) fn palette() -> Vec<Shade> {
     PALETTE.map(Shade::of).into()
 }
@@ -91,7 +91,7 @@ mod tests {
         }
     }
 
-    /// Sixteen colours are too many for colour-blind readers; with markers, no two schemes look alike.
+    /// Colour-blind readers cannot tell sixteen colours apart. With markers, no two schemes look alike.
     #[test]
     fn schemes_of_one_marker_have_colours_that_are_told_apart() {
         let names: Vec<&str> = SCHEMES.iter().map(|scheme| scheme.name).collect();

@@ -26,7 +26,7 @@ enum Better {
     Less,
 }
 
-/// The columns, those that decide first: what a phone shows before it is scrolled.
+/// The columns, the most important first: a phone shows only these before the table is scrolled.
 const COLUMNS: [(&str, &str, Option<Better>); 17] = [
     ("throughput_mbps", "throughput", Some(Better::More)),
     ("one_way_delay_ms.p95", "one-way delay p95", Some(Better::Less)),
@@ -64,7 +64,7 @@ pub(super) struct Row {
     /// The scheme it ran, where that is not the one under test.
     own_scheme: Option<String>,
     seeds: usize,
-    /// Per column.
+    /// A cell per column.
     cells: Vec<Cell>,
     /// The point that the throughput–delay figure draws.
     point: Option<Point>,
@@ -72,12 +72,13 @@ pub(super) struct Row {
     points: Vec<Point>,
 }
 
-/// A metric over seeds: what is sorted by and saved, in the unit of `summary.json`, and what is read.
+/// A metric over seeds: the numbers by which the table is sorted and which are saved, in the unit of `summary.json`;
+/// and the text that the page shows.
 #[derive(Serialize)]
 struct Cell {
     /// The mean; `None` where a seed has no value.
     mean: Option<f64>,
-    /// The standard deviation; `None` of fewer than two seeds.
+    /// The standard deviation; `None` for fewer than two seeds.
     deviation: Option<f64>,
     text: String,
     deviation_text: Option<String>,
@@ -143,7 +144,7 @@ impl Cell {
 }
 
 impl Point {
-    /// `None` of a flow that delivered nothing, or was never active for 100 ms.
+    /// `None` for a flow that delivered nothing, or was never active for 100 ms.
     fn of(seed: u64, flow: &FlowSummary) -> Option<Point> {
         Some(Point {
             seed: Some(seed),

@@ -35,7 +35,7 @@ row! {
 }
 
 impl Rows {
-    /// No rows yet, of a run with these flows.
+    /// An empty table for a run with these flows.
     pub(super) fn of(flows: &[FlowFacts]) -> Rows {
         let mut rows = Rows::default();
         rows.flow_label.know(flows);

@@ -6,7 +6,7 @@
 //! | `span_ms` | f32 | its length |
 //! | `device` | u16 | index of the device in the scenario |
 //! | `direction` | word | `down` to the device or `up` from it |
-//! | `capacity_bytes` | u32 | IP bytes that the last hop could have carried: what it did, and what nobody used |
+//! | `capacity_bytes` | u32 | IP bytes that the last hop could have carried: what it carried, and what nobody used |
 //! | `capacity_mbps` | f32 | the same as a rate |
 
 use airpace_event::Capacity;
@@ -19,7 +19,7 @@ use crate::direction;
 use crate::error::EvalError;
 
 row! {
-    /// What could have been carried in an interval.
+    /// The capacity of an interval.
     struct Row {
         time_ms: f64,
         span_ms: f32,
@@ -43,7 +43,7 @@ pub(super) fn push(table: &mut Table<Rows>, capacity: &Capacity) -> Result<(), E
     table.added(1)
 }
 
-/// The rate that moves the capacity's bytes in its span, in Mbit/s; 0 for an empty span.
+/// The rate at which the capacity's bytes take exactly its span, in Mbit/s; 0 for an empty span.
 fn mbps(capacity: &Capacity) -> f64 {
     let nanos = nanos(capacity.span);
     if nanos == 0 { 0.0 } else { capacity.bytes.0 as f64 * 8e3 / nanos as f64 }

@@ -1,4 +1,4 @@
-//! Columns and the rows that fill them: a table is declared once, as the fields of its [`row!`].
+//! Columns and the rows that fill them. A table is declared once, as the fields of its [`row!`].
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use arrow_schema::{DataType, Field};
 
 use super::words::{Label, Labels, Word, Words};
 
-/// What a field of a row may be: it knows its column's type and buffer.
+/// A type that a field of a row may have. It defines its column's type and buffer.
 pub(super) trait Cell {
-    /// Gathers the column's cells.
+    /// Collects the column's cells.
     type Buffer: Default;
 
     /// The column's name and type.
@@ -22,13 +22,13 @@ pub(super) trait Cell {
     /// Adds this cell.
     fn push(self, buffer: &mut Self::Buffer);
 
-    /// The cells so far, which leave the buffer.
+    /// Takes the cells so far out of the buffer.
     fn take(buffer: &mut Self::Buffer) -> ArrayRef;
 }
 
-/// What an entry of a list may be.
+/// A type that an entry of a list may have.
 pub(super) trait Item {
-    /// Gathers entries.
+    /// Collects entries.
     type Builder: ArrayBuilder + Default;
 
     /// Their type.
@@ -66,7 +66,7 @@ macro_rules! cells {
             }
         }
 
-        /// Null where there is none.
+        /// Null for `None`.
         impl Item for Option<$type> {
             type Builder = $buffer;
 
@@ -77,7 +77,7 @@ macro_rules! cells {
             }
         }
 
-        /// Null where there is none.
+        /// Null for `None`.
         impl Cell for Option<$type> {
             type Buffer = $buffer;
 
@@ -126,7 +126,7 @@ impl<T: Item> Cell for Vec<T> {
     }
 }
 
-/// A list; null where there is none.
+/// A list; null for `None`.
 impl<T: Item> Cell for Option<Vec<T>> {
     type Buffer = ListBuilder<T::Builder>;
 
@@ -182,11 +182,11 @@ pub(super) trait Columns {
     /// Their names and types.
     fn fields(&self) -> Vec<Field>;
 
-    /// Their cells so far, which leave them.
+    /// Takes their cells so far out of the buffers.
     fn take(&mut self) -> Vec<ArrayRef>;
 }
 
-/// The columns of both, one after the other.
+/// The columns of the first, then those of the second.
 impl<A: Columns, B: Columns> Columns for (A, B) {
     fn fields(&self) -> Vec<Field> {
         [self.0.fields(), self.1.fields()].concat()
@@ -197,8 +197,8 @@ impl<A: Columns, B: Columns> Columns for (A, B) {
     }
 }
 
-/// Declares the row of a table (`Row`) and the columns that gather such rows (`Rows`); or a row that others fill in, by the
-/// names of both.
+/// Declares the row of a table (`Row`) and the columns that collect such rows (`Rows`). If names are given for both, it
+/// declares a public row that callers fill in.
 macro_rules! row {
     ($(#[$doc:meta])* struct Row { $($column:ident: $type:ty,)* }) => {
         $(#[$doc])*

@@ -1,4 +1,4 @@
-//! `controller`: one row per look into a flow's scheme, at a fixed cadence and at every change of state.
+//! `controller`: the state of each flow's scheme, one row at fixed intervals and one at every change of state.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
@@ -6,11 +6,11 @@
 //! | `flow` | u16 | index of the flow in the scenario |
 //! | `flow_label` | word | what the scenario calls that flow |
 //! | `state` | word | the controller's state, in its paper's words |
-//! | `state_changed` | bool | whether it differs from the row before of this flow |
+//! | `state_changed` | bool | whether the state differs from that in this flow's previous row |
 //! | `cwnd_bytes` | u64 | congestion window; null while unlimited |
 //! | `pacing_rate_mbps` | f64 | pacing rate; null while unpaced |
 //! | `inflight_bytes` | u64 | bytes outstanding |
-//! | one per named value | f64 | the scheme's internals, each name ending in its unit; null where unknown or another scheme's |
+//! | one per named value | f64 | the scheme's internals; each name ends in its unit; null if unknown or not its own |
 
 use airpace_event::Inspected;
 use arrow_array::ArrayRef;
@@ -25,7 +25,7 @@ use crate::error::EvalError;
 use crate::facts::FlowFacts;
 
 row! {
-    /// What every scheme has.
+    /// The columns that every scheme has.
     struct Row {
         time_ms: f64,
         flow: u16,
@@ -38,7 +38,7 @@ row! {
     }
 }
 
-/// What every scheme has, and what each has of its own.
+/// The columns that every scheme has, and those of single schemes.
 pub(super) struct WideRows {
     common: Rows,
     /// By name.
@@ -46,7 +46,7 @@ pub(super) struct WideRows {
 }
 
 impl WideRows {
-    /// Columns for these names beside the common ones, of a run with these flows.
+    /// The common columns and one for each of these names, for a run with these flows.
     pub(super) fn of(flows: &[FlowFacts], names: &[String]) -> WideRows {
         let own = names.iter().map(|name| (name.clone(), Float64Builder::new())).collect();
         let mut common = Rows::default();

@@ -1,7 +1,7 @@
-//! What was decoded from radio samples, as tables: a row per message, per subframe or per answer.
+//! Tables of what was decoded from radio samples: a row per message, per subframe or per answer.
 //!
-//! Every file is one table, and is not part of a run folder. A caller who decodes fills in rows ([`Message`], [`Answer`],
-//! [`Subframe`], [`Gain`]); the columns have the names of their fields.
+//! Every file is one table, and is not part of a run folder. The caller fills in rows ([`Message`], [`Answer`],
+//! [`Subframe`], [`Gain`]). The columns have the names of their fields.
 //!
 //! ```text
 //! decoder's output ─caller─▶ Message, Gain ─▶ Decoded ─▶ cell.parquet
@@ -20,19 +20,19 @@ use crate::error::EvalError;
 pub use rows::{Answer, Gain, Message, Subframe};
 use rows::{AnswerRows, GainRows, MessageRows, SubframeRows};
 
-/// What a row of the main table is.
+/// What a row of the main table stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Row {
     /// A message of the control channel.
     Message,
-    /// A message to the user who is followed, and what it means to that user: the columns of [`Message`], then those of
+    /// A message to the user who is followed, and what that user gets by it: the columns of [`Message`], then those of
     /// [`Gain`].
     Own,
     /// A whole subframe.
     Subframe,
 }
 
-/// The tables of what is decoded, open for writing.
+/// The tables of decoded rows, open for writing.
 pub struct Decoded {
     main: Main,
     answers: Option<Box<Table<AnswerRows>>>,
@@ -45,8 +45,8 @@ enum Main {
 }
 
 impl Decoded {
-    /// Writes rows of one sort into `main`. Answers have rows of another shape, and go into a file of their own, if there is
-    /// one: [`answers_beside`] names it.
+    /// Writes rows of one kind into `main`. Answers have rows of another shape. They go into a file of their own, if
+    /// there is one: [`answers_beside`] names it.
     ///
     /// # Errors
     /// [`EvalError::Table`] if a file cannot be written.
@@ -59,11 +59,11 @@ impl Decoded {
         Ok(Decoded { main, answers: answers.map(table).transpose()? })
     }
 
-    /// Adds a message, and what it means to who is followed: nothing, where it is no grant. `row` is called only if the main
-    /// table has messages.
+    /// Adds a message, and what the user who is followed gets by it (`None` if the message is no grant). `row` is
+    /// called only if the main table has messages.
     ///
     /// # Errors
-    /// [`EvalError::Table`] if rows cannot be written, as of all that follow.
+    /// [`EvalError::Table`] if rows cannot be written.
     pub fn message(&mut self, row: impl FnOnce() -> Message, gain: Option<&Gain>) -> Result<(), EvalError> {
         match &mut self.main {
             Main::Messages(table) => {
@@ -99,7 +99,7 @@ impl Decoded {
         table.added(1)
     }
 
-    /// Writes what is left and gives the files their names.
+    /// Writes the remaining rows and gives the files their names.
     ///
     /// # Errors
     /// [`EvalError::Table`] or [`EvalError::Write`] if a file cannot be written.
@@ -117,7 +117,7 @@ fn table<C: Columns + Default>(file: Whole) -> Result<Box<Table<C>>, EvalError> 
     Table::on(file, C::default()).map(Box::new)
 }
 
-/// Where answers lie: in `cell.phich.parquet` beside `cell.parquet`.
+/// The file of the answers: `cell.phich.parquet` beside `cell.parquet`.
 pub fn answers_beside(main: &Path) -> PathBuf {
     match main.extension() {
         Some(ending) => main.with_extension(format!("phich.{}", ending.display())),

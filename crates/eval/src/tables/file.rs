@@ -17,7 +17,7 @@ use super::ROWS_PER_GROUP;
 use super::columns::Columns;
 use crate::error::EvalError;
 
-/// A table on its way to disk: rows gather in its columns until they make a row group.
+/// A table that is being written: its columns collect rows until they make a row group.
 pub(super) struct Table<C> {
     pub(super) columns: C,
     rows: usize,
@@ -37,13 +37,13 @@ impl<C: Columns> Table<C> {
         Ok(Table { columns, rows: 0, file })
     }
 
-    /// `rows` more rows are in the columns.
+    /// Notes that the columns now hold `rows` more rows.
     pub(super) fn added(&mut self, rows: usize) -> Result<(), EvalError> {
         self.rows += rows;
         if self.rows < ROWS_PER_GROUP { Ok(()) } else { self.write_group() }
     }
 
-    /// Writes what is left and gives the file its name.
+    /// Writes the remaining rows and gives the file its name.
     pub(super) fn finish(mut self) -> Result<(), EvalError> {
         self.write_group()?;
         self.file.finish()
@@ -55,7 +55,7 @@ impl<C: Columns> Table<C> {
     }
 }
 
-/// A Parquet file on its way to disk, which has its name only once it is whole.
+/// A Parquet file that is being written. It gets its name only when it is complete.
 pub struct ParquetFile {
     writer: ArrowWriter<Whole>,
     schema: SchemaRef,
@@ -90,14 +90,15 @@ impl ParquetFile {
     /// Writes one row group: the cells of each column, in the order of the columns.
     ///
     /// # Errors
-    /// [`EvalError::Table`] if it cannot be written, or if there are not as many cells of the right type in each column.
+    /// [`EvalError::Table`] if it cannot be written, if columns differ in their number of cells, or if a cell has the
+    /// wrong type.
     pub fn write_group(&mut self, columns: Vec<ArrayRef>) -> Result<(), EvalError> {
         let batch = RecordBatch::try_new(self.schema.clone(), columns)
             .map_err(|source| EvalError::table(&self.path)(ParquetError::from(source)))?;
         self.writer.write(&batch).and_then(|()| self.writer.flush()).map_err(EvalError::table(&self.path))
     }
 
-    /// Ends the file and gives it its name. It is valid without a row too.
+    /// Completes the file and gives it its name. A file without rows is valid too.
     ///
     /// # Errors
     /// [`EvalError::Table`] or [`EvalError::Write`] if it cannot be written.
@@ -107,13 +108,13 @@ impl ParquetFile {
     }
 }
 
-/// What all files have in common.
+/// The properties that all files have in common.
 fn compressed() -> WriterPropertiesBuilder {
     let level = ZstdLevel::try_new(1).expect("1 is a level of zstd");
     WriterProperties::builder().set_created_by("airpace".to_owned()).set_compression(Compression::ZSTD(level))
 }
 
-/// How columns of a run's tables are stored: numbers rarely repeat, so that a dictionary would only cost time.
+/// How columns of a run's tables are stored. Numbers rarely repeat, so a dictionary would only cost time.
 fn properties(schema: &Schema) -> WriterProperties {
     let mut properties =
         compressed().set_statistics_enabled(EnabledStatistics::None).set_dictionary_enabled(false);
@@ -128,6 +129,6 @@ fn properties(schema: &Schema) -> WriterProperties {
             _ => properties,
         };
     }
-    // The time of a row group lets readers skip those they do not want.
+    // With the times of a row group, readers can skip the groups that they do not want.
     properties.set_column_statistics_enabled(ColumnPath::from("time_ms"), EnabledStatistics::Chunk).build()
 }

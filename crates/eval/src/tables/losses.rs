@@ -1,4 +1,4 @@
-//! `losses`: one row each time a sender declared packets lost (rightly or not; `packets` knows the truth).
+//! `losses`: one row each time a sender declared packets lost, rightly or not. `packets` holds which packets were lost.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
@@ -29,7 +29,7 @@ row! {
 }
 
 impl Rows {
-    /// No rows yet, of a run with these flows.
+    /// An empty table for a run with these flows.
     pub(super) fn of(flows: &[FlowFacts]) -> Rows {
         let mut rows = Rows::default();
         rows.flow_label.know(flows);

@@ -10,7 +10,7 @@
 //! | `arrived_ms` | f64 | when it arrived; null if it did not |
 //! | `dropped_ms` | f64 | when it was dropped or lost; null if it arrived |
 //! | `one_way_delay_ms` | f32 | `arrived_ms - sent_ms` = `propagation_delay_ms + queueing_delay_ms`; null if it did not arrive |
-//! | `queueing_delay_ms` | f32 | what of it an empty path would not have taken; null if it did not arrive |
+//! | `queueing_delay_ms` | f32 | the part of it that an empty path would not have taken; null if it did not arrive |
 //! | `propagation_delay_ms` | f32 | what the journey takes on an empty path |
 //! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss` or `harq_failure` |
 //! | `duplicate` | bool | whether these bytes had arrived before |
@@ -46,7 +46,7 @@ row! {
 }
 
 impl Rows {
-    /// No rows yet, of a run with these flows.
+    /// An empty table for a run with these flows.
     pub(super) fn of(flows: &[FlowFacts]) -> Rows {
         let mut rows = Rows::default();
         rows.flow_label.know(flows);

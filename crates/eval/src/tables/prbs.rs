@@ -2,11 +2,11 @@
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `time_ms` | f64 | start of the subframe in which the grant was sent: that of the data, or four before it on the uplink |
+//! | `time_ms` | f64 | start of the subframe of the grant: that of the data; on the uplink, four subframes earlier |
 //! | `carrier` | u8 | the carrier |
 //! | `direction` | word | `down` to the user or `up` from it |
-//! | `rnti` | u16 | whom the grant is for |
-//! | `owner` | word | whose that is: `device 0`, `background 3` or `control` |
+//! | `rnti` | u16 | the RNTI that the grant is for |
+//! | `owner` | word | the owner of this RNTI: `device 0`, `background 3` or `control` |
 //! | `first_prb` | u16 | lowest PRB of the run |
 //! | `n_prb` | u16 | its length, up to 275 |
 //! | `mcs` | u8 | MCS index of the first codeword sent; 29…31 are reserved for retransmissions |
@@ -43,11 +43,12 @@ row! {
     }
 }
 
-/// The table, and the words for owners: there are many rows, and naming each anew would cost more than the rest.
+/// The table, and the words for owners. They are kept because there are many rows: making the word anew for each would
+/// cost more than all other work.
 pub(super) struct Prbs {
     table: Table<Rows>,
     owners: BTreeMap<Owner, Word>,
-    /// By direction.
+    /// One word per direction.
     directions: [Word; 2],
 }
 
@@ -89,7 +90,7 @@ impl Prbs {
     }
 }
 
-/// The word that tables use.
+/// The word for it in tables.
 fn owner_name(owner: Owner) -> String {
     match owner {
         Owner::Device(device) => format!("device {}", device.0),

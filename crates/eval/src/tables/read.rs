@@ -1,4 +1,4 @@
-//! Tables read back, batch by batch. A run folder may be a stranger's: what does not fit is an error, not a panic.
+//! Reads tables back, batch by batch. A run folder may come from anybody: a malformed table is an error, not a panic.
 
 use std::fs::File;
 use std::path::Path;
@@ -18,9 +18,10 @@ use crate::error::EvalError;
 use crate::facts::RunFacts;
 use crate::summary::RunSummary;
 
-/// Rows per byte of its file that a table may claim, and rows that any may.
+/// How many rows a table may claim per byte of its file, and how many rows every table may claim.
 ///
-/// Chosen: a demo's tables have at most 0.9 rows per byte; a file of some bytes can claim thousands of millions.
+/// Chosen: a demo's tables have at most 0.9 rows per byte. A file of a few bytes can claim thousands of millions of
+/// rows.
 const MOST_ROWS_PER_BYTE: u64 = 1_000;
 const ROWS_OF_ANY: u64 = 1 << 20;
 
@@ -48,8 +49,8 @@ impl Part {
         Ok(self.open()?.schema().fields().iter().map(|field| field.name().clone()).collect())
     }
 
-    /// Calls `each` with the table's rows, a bounded number at a time. The rows have these columns only, and the columns
-    /// have the types in which this version writes them. `each` may refuse the rows and says why.
+    /// Calls `each` with the table's rows, a bounded number at a time. The rows have only these columns, with the types
+    /// that this version writes. `each` may refuse the rows; it then returns the reason.
     pub(crate) fn for_each(
         &self,
         columns: &[&str],
@@ -78,7 +79,7 @@ impl Part {
                 return Err(self.malformed(format!("it has no column `{column}`")));
             };
             let known = known.iter().find(|field| field.name() == column);
-            // What a scheme tells of itself is a number.
+            // All other columns are the scheme's internals, which are numbers.
             let wanted = known.map_or(&DataType::Float64, |field| field.data_type());
             if found.data_type() != wanted && !is_narrower(found.data_type(), wanted) {
                 let reason = format!("its column `{column}` is {}, not {wanted}", found.data_type());
@@ -101,7 +102,7 @@ impl Part {
         Err(self.malformed(format!("it claims to have {rows} rows in {bytes} bytes")))
     }
 
-    /// Where the columns lie must be within the file; the library takes that for granted and panics.
+    /// Checks that the columns lie within the file. The library does not check this and would panic.
     fn check_places(&self, metadata: &ParquetMetaData, bytes: u64) -> Result<(), EvalError> {
         for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
             let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
@@ -123,12 +124,12 @@ impl Part {
     }
 }
 
-/// Whether a column is read as `wanted` where an older version wrote it as `found`: PRBs had 8 bits.
+/// Whether a column is read as `wanted` if an older version wrote it as `found`: PRBs had 8 bits.
 fn is_narrower(found: &DataType, wanted: &DataType) -> bool {
     matches!((found, wanted), (DataType::UInt8, DataType::UInt16))
 }
 
-/// The rows with columns as wide as this version writes them.
+/// The rows, with each column converted to the type that this version writes.
 fn widened(batch: RecordBatch, known: &[Field]) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
     let wanted = |field: &Field| {
@@ -149,15 +150,15 @@ fn widened(batch: RecordBatch, known: &[Field]) -> Result<RecordBatch, ArrowErro
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
-/// A categorical column: few different words, and which of them each row has.
+/// A categorical column: a few different words, and for each row the index of its word.
 pub(crate) struct Words {
-    /// The last is empty, for rows that have none.
+    /// The last word is empty, for rows that have none.
     words: Vec<String>,
     rows: Vec<usize>,
 }
 
 impl Words {
-    /// Of a column that [`Part::for_each`] gave.
+    /// Makes it from a column that [`Part::for_each`] gave.
     pub(crate) fn of(batch: &RecordBatch, column: &str) -> Words {
         let dictionary = batch[column].as_dictionary::<Int32Type>();
         let values = dictionary.values().as_string::<i32>();
@@ -170,12 +171,12 @@ impl Words {
         Words { words, rows: dictionary.keys().iter().map(key).collect() }
     }
 
-    /// Something of each word, for [`Words::place`] to find it by.
+    /// A value for each word. [`Words::place`] gives a row's index in the result.
     pub(crate) fn map<T>(&self, each: impl FnMut(&String) -> T) -> Vec<T> {
         self.words.iter().map(each).collect()
     }
 
-    /// The place of a row's word among all words.
+    /// The index of a row's word among all words.
     pub(crate) fn place(&self, row: usize) -> usize {
         self.rows[row]
     }

@@ -16,7 +16,7 @@ use parquet::file::metadata::{ColumnChunkMetaDataBuilder, ParquetMetaDataWriter}
 use super::*;
 use crate::facts::FlowFacts;
 
-/// A folder that goes when the test ends.
+/// A folder that is removed when the test ends.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -56,7 +56,7 @@ fn flow(index: u16, name: &str) -> FlowFacts {
     }
 }
 
-/// Every fifth packet is the second flow's.
+/// Every fifth packet belongs to the second flow.
 fn flow_of(number: u64) -> FlowId {
     FlowId(u16::from(number % 5 == 4))
 }
@@ -161,7 +161,7 @@ fn what_is_written_is_read_back() {
     let fate = packets["fate"].as_dictionary::<arrow_array::types::Int32Type>();
     let fate = fate.downcast_dict::<arrow_array::StringArray>().unwrap();
     assert_eq!(fate.into_iter().filter(|fate| *fate == Some("queue_full")).count(), 2);
-    assert_eq!(packets["marked"].as_boolean().true_count(), 1, "an ECN mark is seen");
+    assert_eq!(packets["marked"].as_boolean().true_count(), 1, "an ECN mark is recorded");
     assert!(packets["one_way_delay_ms"].is_null(3), "a drop has no delay");
     assert!(packets["arrived_ms"].is_null(3));
     assert_eq!(packets["dropped_ms"].as_primitive::<Float64Type>().value(3), 28.0);
@@ -193,14 +193,14 @@ fn what_is_written_is_read_back() {
     assert_eq!(controller["btlbw_mbps"].null_count(), 20, "another scheme's value is null");
 
     let prbs = &read(&folder.0, "prbs")[0];
-    assert_eq!(prbs.num_rows(), 80, "two runs of one grant and one of each other");
+    assert_eq!(prbs.num_rows(), 80, "one grant has two runs, every other grant has one");
     assert_eq!(prbs["first_prb"].as_primitive::<UInt16Type>().values()[..4], [0, 8, 4, 40]);
     let direction = prbs["direction"].as_dictionary::<arrow_array::types::Int32Type>();
     let direction = direction.downcast_dict::<arrow_array::StringArray>().unwrap();
     let direction: Vec<_> = direction.into_iter().take(4).flatten().collect();
     assert_eq!(direction, ["down", "down", "down", "up"]);
     assert_eq!(prbs["tbs_bits"].as_primitive::<UInt32Type>().value(0), 8000);
-    assert!(prbs["tbs_bits"].is_null(1), "a grant's bits stand once, so that sums are right");
+    assert!(prbs["tbs_bits"].is_null(1), "a grant's bits are written once, so that sums are right");
 
     let capacity = &read(&folder.0, "capacity")[0];
     assert_eq!(capacity["capacity_mbps"].as_primitive::<Float32Type>().value(0), 60.0);
@@ -288,7 +288,7 @@ fn a_value_without_a_column_is_named() {
     assert!(error.contains("flow 1 names `surprise_ms`"), "{error}");
 }
 
-/// Adds an end to the packets' table that says something else of each column.
+/// Appends a new footer to the packets' table, with changed metadata of each column.
 fn say_otherwise(path: &Path, change: impl Fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder) {
     let sound = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
     let mut metadata = (**sound.metadata()).clone().into_builder();
@@ -317,7 +317,7 @@ fn columns_that_do_not_lie_in_their_file_are_refused() {
         let path = partition(&folder.0, "packets", &facts()).join("part.parquet");
         let part = read::Part { table: "packets", path: path.clone() };
         say_otherwise(&path, |column| column);
-        part.for_each(&["bytes"], |_| Ok(())).unwrap_or_else(|error| panic!("said the same: {error}"));
+        part.for_each(&["bytes"], |_| Ok(())).unwrap_or_else(|error| panic!("unchanged: {error}"));
         say_otherwise(&path, change);
         let error = part.for_each(&["bytes"], |_| Ok(())).unwrap_err().to_string();
         assert!(error.contains("lies at byte") && error.contains("part.parquet"), "{what}: {error}");

@@ -1,4 +1,4 @@
-//! A column of few different words.
+//! A column with few different words.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use arrow_schema::{DataType, Field};
 
 use crate::facts::FlowFacts;
 
-/// A word of one column, by number.
+/// The number of a word of one column.
 #[derive(Clone, Copy)]
 pub(super) struct Word(i32);
 
-/// Gathers words by number; readers see a categorical column of strings.
+/// Collects words as numbers. Readers see a categorical column of strings.
 #[derive(Default)]
 pub(super) struct Words {
     words: Vec<String>,
@@ -21,13 +21,13 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// The field of such a column.
+    /// The Arrow field of such a column.
     pub(super) fn field(name: &str) -> Field {
         let words = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
         Field::new(name, words, false)
     }
 
-    /// The word, known from now on: words are few, and the one before is the likeliest.
+    /// The number of a word; a new word is added. Words are few, and the previous one is the likeliest.
     pub(super) fn word(&mut self, word: &str) -> Word {
         let last = self.keys.last().copied().filter(|key| self.words[*key as usize] == word);
         let known = last.or_else(|| self.words.iter().position(|known| known == word).map(|key| key as i32));
@@ -42,7 +42,7 @@ impl Words {
         self.keys.push(word.0);
     }
 
-    /// The rows so far; the words stay.
+    /// Takes the rows so far. The words stay.
     pub(super) fn take(&mut self) -> ArrayRef {
         let keys = Int32Array::from(std::mem::take(&mut self.keys));
         let words = Arc::new(StringArray::from_iter_values(&self.words));
@@ -50,20 +50,20 @@ impl Words {
     }
 }
 
-/// A flow, by what people call it.
+/// A flow, by its label.
 #[derive(Clone, Copy)]
 pub(super) struct Label(pub FlowId);
 
-/// Gathers the labels of flows.
+/// Collects the labels of flows.
 #[derive(Default)]
 pub(super) struct Labels {
     words: Words,
-    /// By flow.
+    /// One word per flow.
     of_flow: Vec<Word>,
 }
 
 impl Labels {
-    /// Knows the flows of a run, in their order.
+    /// The labels of a run's flows, in their order.
     pub(super) fn know(&mut self, flows: &[FlowFacts]) {
         self.of_flow = flows.iter().map(|flow| self.words.word(&flow.name)).collect();
     }
@@ -71,13 +71,13 @@ impl Labels {
     /// Adds a row.
     ///
     /// # Panics
-    /// If the run's facts name no such flow: a mistake in the driver.
+    /// If the run's facts name no such flow. That is a mistake in the driver.
     pub(super) fn push(&mut self, label: Label) {
         let word = self.of_flow.get(usize::from(label.0.0));
         self.words.push(*word.expect("a run's facts name every flow of its events"));
     }
 
-    /// The rows so far; the words stay.
+    /// Takes the rows so far. The words stay.
     pub(super) fn take(&mut self) -> ArrayRef {
         self.words.take()
     }

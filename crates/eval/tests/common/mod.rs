@@ -1,4 +1,5 @@
-//! A cell in fifty lines, for tests of what is made of events: every kind of event, plausible numbers, no secrets.
+//! A small simulated cell for tests of the code that handles events. It sends every kind of event, with plausible
+//! numbers.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -12,7 +13,7 @@ use airpace_event::{Acked, Arrived, Capacity, Event, Fate, Inspected, Lost, Owne
 use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti, Scope, Slot};
 use airpace_sim::{SCHEMES, Scenario, SchemeSpec};
 
-/// A folder that goes when the test ends.
+/// A folder that is removed when the test ends.
 pub struct Temporary(pub PathBuf);
 
 impl Temporary {
@@ -29,7 +30,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Two phones, one of which pauses; a wish that comes true and one that does not.
+/// Two phones, one of which pauses; one expectation that is met and one that is not.
 pub const STORY: &str = r#"
 name = "story"
 about = "Two phones share a cell; the second pauses"
@@ -65,7 +66,7 @@ metric = "queueing_delay_ms.p95"
 at_most = 0.001
 "#;
 
-/// The story, run as `out` with these seeds on this many threads.
+/// Runs the story with these seeds on this many threads, into the folder `out`.
 pub fn story(out: Option<&Path>, seeds: &[u64], jobs: usize) -> Matrix {
     told(STORY, out, seeds, jobs)
 }
@@ -85,7 +86,7 @@ pub fn told(text: &str, out: Option<&Path>, seeds: &[u64], jobs: usize) -> Matri
     }
 }
 
-/// Lets everything run.
+/// A listener that stops nothing.
 pub fn patient(_: Progress<'_>) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
@@ -121,7 +122,7 @@ struct Flow {
     /// The names of its scheme's internals.
     names: Vec<&'static str>,
     half_rtt: Duration,
-    /// How much more than its share it sends.
+    /// The factor by which it sends more than its share.
     eagerness: f64,
     credit: f64,
     number: u64,
@@ -130,7 +131,7 @@ struct Flow {
     state: &'static str,
 }
 
-/// Plays a scenario on a cell whose users share PRBs equally; a scheme is only a name for how eager it is.
+/// Plays a scenario on a cell whose users share PRBs equally. The scheme's name only determines how much it sends.
 pub fn simulate(
     scenario: &Scenario,
     under_test: &SchemeSpec,
@@ -150,7 +151,7 @@ pub fn simulate(
             eagerness: match under_test.scheme().name {
                 "cubic" | "reno" => 1.02,
                 "bbr" => 1.003,
-                // Each its own, so that a figure of all schemes has a point for each.
+                // Each scheme has a different value, so that a figure of all schemes has a point for each.
                 name => {
                     0.97 - 0.03 * SCHEMES.iter().position(|scheme| scheme.name == name).unwrap_or(0) as f64
                 }

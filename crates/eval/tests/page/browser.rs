@@ -1,4 +1,4 @@
-//! A browser without a window, where the machine has one.
+//! A browser without a window, if one is installed.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,9 +10,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// What is put into a copy of the page: it measures what is drawn.
+/// The script that is put into a copy of the page. It measures what is drawn.
 const PROBE: &str = include_str!("probe.js");
-/// Collects what the copies in its frames measured, one per width, into its title.
+/// The page around the frames, one per width. It collects what the copies in them measured, and puts it into its title.
 const AROUND: &str = r#"<!doctype html><title>waiting</title><script>
 const told = [];
 addEventListener("message", (event) => {
@@ -22,24 +22,24 @@ addEventListener("message", (event) => {
 });
 </script>"#;
 
-/// Chromium, in a folder of its own.
+/// Chromium, with a folder of its own.
 pub struct Browser {
     program: &'static str,
     folder: PathBuf,
 }
 
 impl Browser {
-    /// `None` where there is none.
+    /// `None` if none is installed.
     pub fn find(folder: &Path) -> Option<Browser> {
         let program = one_of_programs(&["chromium", "chromium-browser", "google-chrome"], "chromium")?;
         Some(Browser { program, folder: folder.to_owned() })
     }
 
-    /// What the probe measured of `page` at each of these widths.
+    /// What the probe measured on `page` at each of these widths.
     pub fn measure(&self, page: &str, widths: &[u32], is_dark: bool) -> Vec<Value> {
-        // The page's own policy stays in force; the probe is let in by name.
+        // The page's own policy stays in force. Only the probe is added to it.
         let page = page.replacen("script-src ", "script-src 'nonce-probe' ", 1);
-        // The plotting library holds such a tag as text; the page's own is the last.
+        // The plotting library contains such a tag as text. The page's own tag is the last one.
         let (before, after) = page.rsplit_once("</body>").expect("the page ends");
         let page = format!("{before}<script nonce=\"probe\">{PROBE}</script></body>{after}");
         fs::write(self.folder.join("probed.html"), page).unwrap();
@@ -53,17 +53,18 @@ impl Browser {
         }
         let path = self.folder.join("around.html");
         fs::write(&path, around).unwrap();
-        // Chromium's own clock: it runs ahead where nothing is left to do, so a slow machine measures the same.
+        // Chromium uses a virtual clock that jumps ahead when nothing is left to do, so a slow machine measures the
+        // same.
         let told = self.run(&["--virtual-time-budget=60000", "--dump-dom"], is_dark, &path);
         let (_, facts) =
-            told.split_once("<title>facts:").unwrap_or_else(|| panic!("the page told nothing: {told:.2000}"));
+            told.split_once("<title>facts:").unwrap_or_else(|| panic!("the page sent nothing: {told:.2000}"));
         let facts = STANDARD.decode(facts.split('<').next().unwrap()).expect("base64");
         let facts: Vec<Value> = serde_json::from_slice(&facts).expect("facts are JSON");
-        assert_eq!(facts.len(), widths.len(), "every width told");
+        assert_eq!(facts.len(), widths.len(), "every width reported");
         facts
     }
 
-    /// `page` as it is printed.
+    /// `page` as a printed document.
     pub fn print(&self, page: &Path, is_dark: bool) -> PathBuf {
         let pdf = self.folder.join("printed.pdf");
         let to = format!("--print-to-pdf={}", pdf.display());
@@ -72,7 +73,7 @@ impl Browser {
     }
 
     fn run(&self, options: &[&str], is_dark: bool, page: &Path) -> String {
-        // A browser that hangs must not hold up the tests: five minutes are a hundred times what it needs.
+        // A browser that hangs must not block the tests. Five minutes are a hundred times what it needs.
         let mut command = Command::new("timeout");
         command.args(["300", self.program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]);
         command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);

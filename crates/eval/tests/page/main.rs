@@ -1,4 +1,4 @@
-//! The page in a real browser: what is drawn, what collides, what runs over its width, what is printed.
+//! Tests of the page in a real browser: what is drawn, what overlaps, what is too wide, what is printed.
 
 mod browser;
 #[path = "../common/mod.rs"]
@@ -16,10 +16,10 @@ use browser::Browser;
 use common::{STORY, Temporary, patient, simulate, told};
 use serde_json::Value;
 
-/// Phones and screens, in CSS pixels.
+/// Widths of phones and screens, in CSS pixels.
 const WIDTHS: [u32; 4] = [1280, 1024, 768, 390];
 
-/// The report of a story under every scheme, and under one of them twice.
+/// The report of a story under every scheme, and under a second variant of one of them.
 fn with_every_scheme(folder: &Path, story: &str, seeds: &[u64]) -> String {
     let names: Vec<String> = SCHEMES.iter().map(|scheme| format!("\"{}\"", scheme.name)).collect();
     let all = format!("schemes = [{}, \"reno@linux\"]", names.join(", "));
@@ -59,13 +59,13 @@ fn nothing_collides_or_runs_over_with_every_scheme() {
             for legend in list(&facts, "legends") {
                 assert!(
                     list(legend, "alike").is_empty(),
-                    "{} at {width}: entries of one look: {}",
+                    "{} at {width}: entries that look alike: {}",
                     legend["id"],
                     legend["alike"]
                 );
             }
             for table in list(&facts, "sticky") {
-                assert_eq!(table["off"], 0, "the first column left with the others at {width}: {table}");
+                assert_eq!(table["off"], 0, "the first column scrolled away at {width}: {table}");
             }
             if width == 390 {
                 for table in list(&facts, "tables") {
@@ -151,7 +151,7 @@ fn names_of_a_scenario_are_read_and_never_run() {
     let facts = &browser.measure(&page, &[1280], false)[0];
     assert!(list(facts, "tips").len() >= 4, "tooltips were shown: {}", facts["tips"]);
     assert_eq!(facts["images"], 0, "a name was read as markup");
-    assert_eq!(facts["harmed"], "undefined", "a name was run");
+    assert_eq!(facts["harmed"], "undefined", "a name was run as code");
     for table in list(facts, "tables") {
         let ends = table["first_number_ends"].as_f64().unwrap();
         assert!(ends < table["width"].as_f64().unwrap() / 2.0, "a long name leaves no room: {table}");
@@ -170,7 +170,7 @@ fn paper_has_every_figure_and_every_number() {
     }
     let output = Command::new("pdftotext").arg("-raw").arg(&pdf).arg("-").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    // What only a drawn figure says, one of each.
+    // One text of each kind that only a drawn figure shows.
     for figure in [
         "better ↗",
         "queueing delay (ms)",

@@ -1,13 +1,13 @@
-// Put into a copy of the page by tests: measures what is drawn and tells the page around it.
+// Tests put this script into a copy of the page. It measures what is drawn and tells the page around it.
 "use strict";
 
-/// The texts that a chart draws, as boxes on its canvas.
+/// The boxes, on its canvas, of the texts that a chart draws.
 function textsOf(chart) {
   const shown = chart.getZr().storage.getDisplayList(true).filter((each) => each.type === "tspan" && !each.invisible && each.style.text.trim());
   return shown.map((each) => {
     const rect = each.getBoundingRect().clone();
     if (each.transform) rect.applyTransform(each.transform);
-    // A pixel less all around: boxes of fonts are taller than letters.
+    // One pixel less on every side, because a font's boxes are taller than its letters.
     return { text: each.style.text, x: rect.x + 1, y: rect.y + 2, width: rect.width - 2, height: rect.height - 4 };
   });
 }
@@ -35,7 +35,7 @@ function measure() {
     const outside = texts.filter((one) => one.x < -1 || one.y < -2 || one.x + one.width > chart.getWidth() + 1 || one.y + one.height > chart.getHeight() + 2);
     facts.figures.push({ id, drawn: texts.length > 0, texts: texts.map((one) => one.text), collisions, outside: outside.map((one) => one.text),
       fits: chart.getWidth() <= box.closest(".card").clientWidth });
-    // Under the pointer in the first panel, or on the first thing that can be pointed at.
+    // The tooltip in the first panel, or of the first thing that has one.
     const tipsOf = () => [...box.querySelectorAll(".tip")].at(-1);
     chart.dispatchAction({ type: "showTip", x: chart.getWidth() * 0.4, y: 120 });
     if (!tipsOf()) {
@@ -44,7 +44,7 @@ function measure() {
     }
     const shown = tipsOf();
     if (shown) facts.tips.push({ id, head: [...shown.querySelectorAll("th")].map((cell) => cell.textContent), rows: [...shown.tBodies[0].rows].map((row) => row.innerText) });
-    // What the tooltip is of, from the top of the figure to its end.
+    // The headings of the tooltips from the top of the figure to its end.
     const heads = new Set();
     for (let y = 10; y < chart.getHeight(); y += 20) {
       chart.dispatchAction({ type: "showTip", x: chart.getWidth() * 0.4, y });
@@ -71,6 +71,6 @@ function measure() {
 
 addEventListener("load", () => setTimeout(() => {
   if (location.hash !== "#as-seen") drawAll();
-  // The next frame has drawn what was asked for.
+  // By the next frame, what was asked for is drawn.
   setTimeout(() => parent.postMessage(JSON.stringify(measure()), "*"), 200);
 }, 200));

@@ -1,4 +1,4 @@
-//! `--align`: what tells that subframes of several recordings are the same, and what is said where that is in doubt.
+//! `--align`: how subframes of several recordings are matched, and the warning if the match may be wrong.
 
 use airpace_radio::align::{self, Doubt};
 use clap::ValueEnum;
@@ -24,7 +24,7 @@ impl From<Align> for align::Align {
     }
 }
 
-/// What is said of a recording that may be aligned wrongly, behind its name.
+/// The warning about a recording that may be aligned wrongly. It stands after the recording's name.
 pub fn words(doubt: Doubt) -> String {
     format!(
         "counts frames otherwise than the first, or began {:.1} s {} it: they are brought together by their samples' time, \

@@ -1,4 +1,4 @@
-//! An answer to an uplink block as programs and people read it.
+//! An answer to an uplink block, as JSON and as text.
 
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::Reading;
@@ -12,7 +12,7 @@ pub fn word(answer: &Answered) -> &'static str {
     if answer.ack { "ACK" } else { "NACK" }
 }
 
-/// One JSON object; `rnti` is how the user is named.
+/// One JSON object. `rnti` is the user's RNTI or its pseudonym.
 pub fn json(reading: &Reading, answer: &Answered, rnti: Rnti) -> Value {
     json!({
         "cell": reading.pci,
@@ -28,7 +28,7 @@ pub fn json(reading: &Reading, answer: &Answered, rnti: Rnti) -> Value {
     })
 }
 
-/// One line for people, under the head of messages.
+/// One line for people, under the heading of messages.
 pub fn line(reading: &Reading, answer: &Answered, rnti: Rnti) -> String {
     let again = match answer.attempt {
         1 => String::new(),

@@ -1,4 +1,4 @@
-//! A message as programs and people read it: what `airpace decode` finds and `airpace encode` sends.
+//! A message as JSON and as text: `airpace decode` finds messages, `airpace encode` sends them.
 
 use airpace_core::Direction;
 use airpace_core::tables::Modulation;
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 pub struct Block {
     /// Its MCS.
     pub mcs: u8,
-    /// Redundancy version; `None` where the format does not say it.
+    /// Redundancy version; `None` if the format does not contain it.
     pub rv: Option<u8>,
-    /// New-data indicator; `None` of what everyone hears.
+    /// New-data indicator; `None` for messages to everyone.
     pub ndi: Option<bool>,
-    /// Modulation, where the grant or the first transmission says it.
+    /// Modulation, if the grant or the first transmission gives it.
     pub modulation: Option<&'static str>,
-    /// Its size; `None` where its first transmission would have said it, and was not heard.
+    /// Its size; `None` if only the first transmission gives it and was not received.
     pub tbs_bits: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ pub fn blocks(found: &Found) -> Vec<Block> {
     (0..2).filter_map(block).collect()
 }
 
-/// The HARQ process; `None` of what everyone hears.
+/// The HARQ process; `None` for messages to everyone.
 pub fn harq(found: &Found) -> Option<u8> {
     found.dci.filter(|_| Audience::of(found.rnti) == Some(Audience::User)).map(|dci| dci.harq)
 }
@@ -54,7 +54,7 @@ fn modulation(modulation: Modulation) -> &'static str {
     }
 }
 
-/// The MCS table by which a grant's sizes are read: `64qam` or `256qam`; `None` where none is.
+/// The MCS table from which a grant's sizes are read: `64qam` or `256qam`; `None` where no table is used.
 pub fn mcs_table(found: &Found) -> Option<&'static str> {
     let has_one = matches!(found.message, Message::Downlink(_) | Message::Uplink(_));
     has_one.then_some(match found.table {
@@ -63,7 +63,7 @@ pub fn mcs_table(found: &Found) -> Option<&'static str> {
     })
 }
 
-/// `DL` or `UL`, also of an order, which is written as a downlink grant; `-` of commands to a group.
+/// `DL` or `UL`; `-` for commands to a group. An order has a direction too: it is written as a downlink grant.
 pub fn direction_of(found: &Found) -> &'static str {
     match found.message {
         Message::Order(_) => direction(Some(Direction::Downlink)),
@@ -85,7 +85,7 @@ pub fn ranges(prbs: PrbSet) -> Vec<[u16; 2]> {
     prbs.runs().map(|(start, len)| [start, start + len - 1]).collect()
 }
 
-/// Runs of PRBs as people write them: `0-3 8-11`.
+/// Runs of PRBs as text: `0-3 8-11`.
 fn ranges_text(prbs: PrbSet) -> String {
     let range = |[first, last]: [u16; 2]| {
         if first == last { first.to_string() } else { format!("{first}-{last}") }
@@ -93,12 +93,13 @@ fn ranges_text(prbs: PrbSet) -> String {
     ranges(prbs).into_iter().map(range).collect::<Vec<_>>().join(" ")
 }
 
-/// How a message is named to others: its RNTI, or a pseudonym in whose place the CCEs must not give the RNTI away.
+/// The name of a message's user in the output: its RNTI or a pseudonym. With a pseudonym, the CCEs must not give the
+/// RNTI away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// The RNTI, or what stands for it.
+    /// The RNTI or its pseudonym.
     pub rnti: Rnti,
-    /// Whether it stands for another.
+    /// Whether it is a pseudonym.
     pub is_pseudonym: bool,
 }
 
@@ -125,7 +126,7 @@ pub fn json(found: &Found, name: Name) -> Value {
         "format": found.format(),
         "format_known": found.is_format_known,
         "l": found.place.cces,
-        // Where a user is searched for follows from its RNTI: some places name it.
+        // The RNTI decides which CCEs a user searches, so the position can give the RNTI away.
         "ncce": (!name.is_pseudonym).then_some(found.place.cce),
         "bits": found.payload.to_string(),
         "alloc": found.allocation(),
@@ -145,12 +146,12 @@ pub fn json(found: &Found, name: Name) -> Value {
     })
 }
 
-/// As many digits as mean something; `null` if it is no number.
+/// As many digits as are meaningful; `null` if it is not a number.
 pub fn rounded(number: f32, digits: f64) -> Value {
     json!((f64::from(number) * digits).round() / digits)
 }
 
-/// What stands above [`line()`]s.
+/// The heading above [`line()`]s.
 pub const HEAD: &str = "cell  sfn.sf cfi  rnti type dir format    CCEs  alloc n_prb  mcs    rv   ndi  harq tpc  \
                         tbs            snr  conf   prb";
 

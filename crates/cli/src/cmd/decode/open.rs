@@ -1,4 +1,4 @@
-//! Opens what samples come from: recordings, then radios.
+//! Opens the sources of samples: recordings, then radios.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use super::{Args, tables};
 use crate::cmd::outputs::{self, Named};
 use crate::terminal::say;
 
-/// What samples come from, by name.
+/// The sources of samples, with their names.
 pub struct Opened {
-    /// All of it: recordings first.
+    /// All sources: recordings first.
     pub sources: Vec<(String, Box<dyn Source>)>,
-    /// With `--pace`: how far behind each recording is read.
+    /// With `--pace`: for each recording, how far its reading lags behind.
     pub lags: Vec<(String, Arc<Lag>)>,
 }
 
-/// All of them, before the first is read. They end after `--for`, or when `stop` is set.
+/// Opens all sources before the first is read. They end after `--for`, or when `stop` is set.
 ///
 /// # Errors
-/// If one cannot be opened, or there are more than can be told apart.
+/// If one cannot be opened, or there are too many to number.
 pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
     let count = args.files.len() + args.radio.count();
     if count > 256 {
@@ -36,7 +36,7 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
     let until = |source| -> Box<dyn Source> {
         Box::new(Until::new(source, args.span.map(|span| span.as_secs_f64()), Arc::clone(stop)))
     };
-    // The errors have their cause in their text.
+    // The errors contain their cause in their text.
     let told = |error: Error| anyhow!("{error}");
     let (mut sources, mut lags) = (Vec::with_capacity(count), vec![]);
     for file in &args.files {
@@ -71,11 +71,11 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
     Ok(Opened { sources, lags })
 }
 
-/// No file that is written is one of a recording that is read, nor another that is written.
+/// Checks that no output file belongs to a recording that is read, and that no two outputs are the same file.
 fn check_files(args: &Args, count: usize) -> anyhow::Result<()> {
     let mut inputs = vec![];
     for file in &args.files {
-        // What standard input is redirected from has a place too.
+        // Standard input may be redirected from a file; that file counts as an input too.
         let is_stdin = file.as_os_str() == "-";
         let path = if is_stdin { Path::new("/dev/stdin") } else { file };
         let what = if is_stdin { "standard input".to_owned() } else { file.display().to_string() };
@@ -96,7 +96,7 @@ fn check_files(args: &Args, count: usize) -> anyhow::Result<()> {
     outputs::check(&inputs, &outputs)
 }
 
-/// What a radio is recorded into: `OUT`, or `OUT-1` for carrier 1 of several.
+/// The file into which a radio is recorded: `OUT`, or `OUT-1` for carrier 1 of several.
 fn recording(stem: &Path, carrier: usize, carriers: usize) -> PathBuf {
     if carriers == 1 {
         return stem.to_owned();

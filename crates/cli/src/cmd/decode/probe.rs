@@ -1,4 +1,4 @@
-//! Where a recording holds no cell as it is said to be written: whether it holds one if it is written otherwise.
+//! If no cell is found in a recording: finds out whether another sample format or rate would find one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::terminal::thousands;
 const RATES_HZ: [f64; 12] =
     [1.92e6, 2.4e6, 3.84e6, 5.76e6, 7.68e6, 10e6, 11.52e6, 15.36e6, 19.2e6, 20e6, 23.04e6, 30.72e6];
 
-/// Of each way to read it, so much is listened to, in seconds.
+/// How much of the recording is decoded for each attempt, in seconds.
 ///
 /// Chosen: a cell at 20 dB is found within 0.02.
 const SPAN_S: f64 = 0.04;
 
-/// How a file that says nothing when read by `rate_hz` and `format` can be read: as it was, but for its format or its rate.
-/// What to say of it; `None` if nothing helps, or it is no file.
+/// Tries other formats and other rates, one change at a time, for a file in which `rate_hz` and `format` give no cell.
+/// Returns a hint for the user; `None` if nothing helps, or it is not a file.
 pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) -> Option<String> {
     let reader = Reader::open(path, (rate_hz, format)).ok()?;
-    // What a pipe gave is gone.
+    // The bytes of a pipe cannot be read again.
     if path == Path::new("-") || reader.is_live() {
         return None;
     }
@@ -31,7 +31,7 @@ pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) 
     let rates = RATES_HZ.into_iter().filter(|rate| *rate != meta.sample_rate_hz);
     let by_format = formats.map(|format| (meta.sample_rate_hz, format));
     let others = by_format.chain(rates.map(|rate| (rate, meta.format)));
-    // The halves of longer numbers hold the cell too, but with more noise.
+    // If long numbers are read as two short ones, the cell can be found too, but with more noise.
     let best = others
         .filter_map(|(rate_hz, format)| Some((listen(path, rate_hz, format)?, rate_hz, format)))
         .max_by(|((_, one), ..), ((_, other), ..)| one.total_cmp(other));
@@ -44,7 +44,7 @@ pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) 
     ))
 }
 
-/// The cell at the beginning of a file that is read so, and its ratio of signal to noise in dB.
+/// The cell at the beginning of a file that is read in this way, and its signal-to-noise ratio in dB.
 fn listen(path: &Path, rate_hz: f64, format: Format) -> Option<(Cell, f32)> {
     let reader = Reader::open(path, (Some(rate_hz), Some(format))).ok()?;
     let mut source = Until::new(Box::new(reader), Some(SPAN_S), Arc::default());

@@ -1,4 +1,4 @@
-//! Names for users that say nothing of their RNTIs.
+//! Pseudonyms of users, which do not give away their RNTIs.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,19 @@ use airpace_radio::Rnti;
 
 use super::message::Name;
 
-/// Numbers users in the order in which they are first heard of, from the first number that may be a C-RNTI. What everyone
-/// is addressed by stays.
+/// Numbers users in the order in which they first appear, from the first number that may be a C-RNTI. RNTIs that
+/// address everyone are kept.
 ///
-/// A number by order cannot be turned back, as a digest of sixteen bits could. The same recordings give the same names,
-/// whatever else is asked for. An RNTI has one name in all cells of a run: a device has one RNTI on all its carriers.
+/// The RNTI cannot be computed from such a number, as it could from a digest of sixteen bits. The same recordings give
+/// the same pseudonyms, with any other options. An RNTI has one pseudonym in all cells of a run, because a device has
+/// one RNTI on all its carriers.
 #[derive(Debug, Default)]
 pub struct Pseudonyms {
     given: BTreeMap<Rnti, Rnti>,
 }
 
 impl Pseudonyms {
-    /// What stands for an RNTI.
+    /// The pseudonym of an RNTI, or the RNTI itself if it addresses everyone.
     pub fn of(&mut self, rnti: Rnti) -> Rnti {
         if Audience::of(rnti) != Some(Audience::User) {
             return rnti;
@@ -28,7 +29,7 @@ impl Pseudonyms {
         *self.given.entry(rnti).or_insert(Rnti(next))
     }
 
-    /// How a message is named.
+    /// The name of a message's user.
     pub fn name(&mut self, found: &Found) -> Name {
         let is_pseudonym = Audience::of(found.rnti) == Some(Audience::User);
         Name { rnti: self.of(found.rnti), is_pseudonym }

@@ -38,15 +38,15 @@ pub struct RadioArgs {
 }
 
 impl RadioArgs {
-    /// How many there are.
+    /// How many radios there are.
     pub fn count(&self) -> usize {
         self.device.len()
     }
 
-    /// Each of them; `rate_hz` is that of all.
+    /// The settings of each radio. `rate_hz` holds for all.
     ///
     /// # Errors
-    /// If what is said of one cannot be.
+    /// If the options of a radio are not valid.
     pub fn settings(&self, rate_hz: Option<f64>) -> anyhow::Result<Vec<Settings>> {
         let all = Settings {
             device: vec![],

@@ -1,4 +1,4 @@
-//! What is kept of one recording while it is decoded.
+//! The state of one recording while it is decoded.
 
 use airpace_core::Direction;
 use airpace_eval::tables::decoded::Gain;
@@ -13,31 +13,31 @@ use super::Args;
 use super::stats::Stats;
 use crate::terminal::count;
 
-/// Throughput of who is followed is over so many subframes.
+/// The number of subframes over which the throughput of the user who is followed is computed.
 const WINDOW: u64 = 1000;
 
 /// One recording.
 pub struct Recording {
-    /// As it was named.
+    /// Its name, as the user gave it.
     pub name: String,
-    /// Its place among all.
+    /// Its index among all recordings.
     pub carrier: CarrierId,
     /// Samples per second.
     pub rate_hz: f64,
-    /// Its counts.
+    /// Its statistics.
     pub stats: Stats,
     /// Subframes that may still get messages.
     pub pending: PendingSubframes,
     /// What is known in the end.
     pub end: Option<Box<End>>,
-    /// Who is followed, and what it got.
+    /// The user who is followed, and what that user got.
     pub followed: Option<Followed>,
     /// The last subframe, and when it began, in milliseconds from the first sample.
     last: (u64, f64),
 }
 
 impl Recording {
-    /// Nothing is known of it yet; messages wait for `patience` subframes at most.
+    /// A recording of which nothing is known yet. Messages wait for `patience` subframes at most.
     pub fn new((name, carrier): (String, CarrierId), rate_hz: f64, args: &Args, patience: u64) -> Recording {
         Recording {
             name,
@@ -51,7 +51,7 @@ impl Recording {
         }
     }
 
-    /// Comes to a subframe. Gives when it began, in milliseconds from the first sample.
+    /// Notes that a subframe is reached. Returns when it began, in milliseconds from the first sample.
     pub fn advance(&mut self, reading: &Reading) -> f64 {
         let at_ms = reading.sample as f64 * 1e3 / self.rate_hz;
         self.last = (reading.index, at_ms);
@@ -68,15 +68,15 @@ impl Recording {
     }
 }
 
-/// Who is followed, and what it got in all.
+/// The user who is followed, and what that user got in total.
 pub struct Followed {
     follower: Follower,
-    /// Messages to it, also those that grant nothing.
+    /// Messages to the user, including those that grant nothing.
     heard: u64,
     totals: [Total; 2],
 }
 
-/// What who is followed got, one way.
+/// What the user who is followed got in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
     grants: u64,
@@ -85,7 +85,7 @@ struct Total {
     unknown: u64,
 }
 
-/// What a grant means to who is followed, as programs read it.
+/// What the user who is followed gets by a grant, as JSON.
 pub fn json(gain: &Gain) -> Value {
     json!({
         "new_bits": gain.new_bits,
@@ -96,7 +96,7 @@ pub fn json(gain: &Gain) -> Value {
     })
 }
 
-/// The same for people.
+/// The same as text for people.
 pub fn line(gain: &Gain) -> String {
     let mbps = gain.throughput_bps as f64 / 1e6;
     format!("new {} bits, {} sent again, {mbps:.3} Mbit/s", gain.new_bits, gain.again)
@@ -107,7 +107,7 @@ impl Followed {
         Followed { follower, heard: 0, totals: [Total::default(); 2] }
     }
 
-    /// Takes a message to who is followed; gives what it means if it is a grant.
+    /// Takes a message to the user who is followed. If it is a grant, returns what the user gets by it.
     pub fn take(&mut self, found: &Found) -> Option<Gain> {
         self.heard += 1;
         let own = self.follower.take(found)?;
@@ -126,17 +126,17 @@ impl Followed {
         })
     }
 
-    /// Who it is.
+    /// The RNTI of the user.
     pub fn rnti(&self) -> Rnti {
         self.follower.rnti()
     }
 
-    /// Whether anything was ever sent to it.
+    /// Whether any message was ever sent to the user.
     pub fn was_heard(&self) -> bool {
         self.heard > 0
     }
 
-    /// What it got in all, over so many subframes.
+    /// What the user got in total, over so many subframes.
     pub fn summary(&self, subframes: u64) -> String {
         let of = |name: &str, total: &Total| {
             format!(

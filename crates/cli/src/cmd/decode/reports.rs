@@ -1,4 +1,4 @@
-//! `--reports`: radio reports of all cells, brought together by subframe, in a file that controllers can read.
+//! `--reports`: radio reports of all cells, merged by subframe, in a file that controllers can read.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,16 +15,17 @@ use crate::terminal::{self, count};
 
 /// A file of reports.
 pub struct ReportFile {
-    /// Controllers follow it while it grows; what it held before goes when a cell is found.
+    /// Controllers follow this file while it grows. Its earlier content is removed when a cell is found.
     file: Growing,
-    /// What the recordings are called.
+    /// The names of the recordings.
     names: Vec<String>,
-    /// What is to be written.
+    /// The reports that are to be written.
     pub reports: Reports,
 }
 
 impl ReportFile {
-    /// Of the cells of these recordings; `own` is who is followed. Recordings wait for each other, live cells do not for long.
+    /// For the cells of these recordings. `own` is the RNTI of the user who is followed. Recordings wait for each
+    /// other. Live cells do so for a short time only.
     ///
     /// # Errors
     /// If the file cannot be made.
@@ -38,7 +39,7 @@ impl ReportFile {
         Ok(ReportFile { file: outputs::growing("--reports", path)?, names, reports })
     }
 
-    /// A cell is found: what was in the file before is of another time.
+    /// A cell is found: the file's earlier content is from an earlier run and is removed.
     ///
     /// # Errors
     /// If the file cannot be emptied.
@@ -46,7 +47,7 @@ impl ReportFile {
         self.file.begin().with_context(|| format!("cannot write `{}`", self.file.path().display()))
     }
 
-    /// Takes a whole subframe. It began `at_ms` after the first sample. `name` says how users are called.
+    /// Takes a whole subframe. It began `at_ms` after the first sample. `name` gives the RNTI or pseudonym of a user.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -61,7 +62,7 @@ impl ReportFile {
         self.write_all(Reports::pop)
     }
 
-    /// A recording is over.
+    /// A recording has ended.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -70,7 +71,7 @@ impl ReportFile {
         self.write_all(Reports::pop)
     }
 
-    /// What was written so far is in the file.
+    /// Flushes all that was written so far to the file.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -78,7 +79,7 @@ impl ReportFile {
         self.file.flush().with_context(|| format!("cannot write `{}`", self.file.path().display()))
     }
 
-    /// Writes what is left; says what came too late to be written.
+    /// Writes the remaining reports, and reports what came too late to be written.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -1,4 +1,4 @@
-//! Where all that decoders say goes: lines, tables, reports, and words at the end.
+//! Takes all that decoders find, and writes lines, tables, reports, and a summary at the end.
 
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -30,13 +30,13 @@ use super::tables::{At, Tables};
 use crate::cmd::Verdict;
 use crate::terminal::{self, Paint};
 
-/// What is said where messages cannot be printed.
+/// The error if messages cannot be printed.
 const NO_OUTPUT: &str = "cannot write to standard output";
 
-/// Between two looks at how fast it goes.
+/// The time between two updates of the progress bar.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Where all goes.
+/// Takes and writes all that decoders find.
 pub struct Sink<'o> {
     args: &'o Args,
     out: BufWriter<&'o mut dyn Write>,
@@ -44,7 +44,7 @@ pub struct Sink<'o> {
     names: Option<Pseudonyms>,
     tables: Option<Tables>,
     reports: Option<ReportFile>,
-    /// A live one that says nothing for so long is not waited for.
+    /// A live recording that gives nothing for this long is not waited for.
     stall: Duration,
     has_head: bool,
     bar: ProgressBar,
@@ -53,8 +53,8 @@ pub struct Sink<'o> {
 }
 
 impl<'o> Sink<'o> {
-    /// Of these recordings, by name; a message waits for evidence for `patience` subframes at most, and a live recording that
-    /// says nothing for `stall` is not waited for.
+    /// For these recordings, by name. A message waits for evidence for `patience` subframes at most, and a live
+    /// recording that gives nothing for `stall` is not waited for.
     ///
     /// # Errors
     /// If a file cannot be made.
@@ -69,7 +69,7 @@ impl<'o> Sink<'o> {
         let tables = args.parquet.as_deref().map(|path| Tables::create(path, args));
         let name_of = |(name, _): &(String, Box<dyn Source>)| name.clone();
         let names = || sources.iter().map(name_of).collect();
-        // Lines that run through a terminal are progress enough.
+        // If lines are printed on a terminal, they show the progress already.
         let is_quiet = std::io::stdout().is_terminal();
         let bar = match sources.iter().all(|(_, source)| source.progress().is_some()) {
             true => terminal::progress(is_quiet),
@@ -97,7 +97,8 @@ impl<'o> Sink<'o> {
         })
     }
 
-    /// How much of all recordings is read, 0 to 1, if that is known, and how far, in milliseconds from their beginning.
+    /// Shows the part of all recordings that is read, 0 to 1, if that is known, and the position in milliseconds from
+    /// their beginning.
     pub fn progress(&mut self, share: Option<f64>, at_ms: f64) {
         if self.bar.is_hidden() || self.refreshed.is_some_and(|last| last.elapsed() < REFRESH) {
             return;
@@ -109,12 +110,12 @@ impl<'o> Sink<'o> {
         self.bar.set_position((1000.0 * share.unwrap_or(0.0)) as u64);
     }
 
-    /// A word to who watches.
+    /// Prints a line for the person who watches.
     pub fn say(&self, word: &str) {
         self.bar.suspend(|| terminal::say(format_args!("airpace: {word}")));
     }
 
-    /// All that was said so far leaves.
+    /// Flushes the output.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -152,7 +153,7 @@ impl<'o> Sink<'o> {
         Ok(())
     }
 
-    /// Samples are missing. Whoever listens to a radio can do something about it, and need not be told every time.
+    /// Samples are missing. The user of a radio can do something about it, but need not be told every time.
     fn gap(&mut self, carrier: usize) {
         let is_radio = carrier >= self.args.files.len();
         let recording = &mut self.recordings[carrier];
@@ -220,7 +221,7 @@ impl<'o> Sink<'o> {
         }
     }
 
-    /// Frame numbers leap. A recording that is played again and again need not tell it every time.
+    /// Frame numbers jump. A recording that is played in a loop need not be reported every time.
     fn leap(&mut self, carrier: usize, leap: Leap, shift: Option<Shift>) {
         let leaps = self.recordings[carrier].stats.leap();
         let taken_for = match &shift {
@@ -252,9 +253,9 @@ impl<'o> Sink<'o> {
         }
     }
 
-    /// One message, as soon as it is believed.
+    /// Prints one message, as soon as it is accepted.
     fn message(&mut self, carrier: usize, found: &Found) -> anyhow::Result<()> {
-        // Whoever is heard of gets a name, whether it is printed or not.
+        // Every user that appears gets a pseudonym, whether it is printed or not.
         let name = match &mut self.names {
             Some(names) => names.name(found),
             None => Name::plain(found),
@@ -286,7 +287,7 @@ impl<'o> Sink<'o> {
         self.line(carrier, message::HEAD, &(message::line(found, name) + &gain))
     }
 
-    /// An answer to an uplink block.
+    /// Prints an answer to an uplink block.
     fn answer(&mut self, carrier: usize, reading: &Reading, answer: &Answered) -> anyhow::Result<()> {
         let recording = &mut self.recordings[carrier];
         recording.stats.answer(answer);
@@ -305,7 +306,7 @@ impl<'o> Sink<'o> {
         self.line(carrier, message::HEAD, &answer::line(reading, answer, rnti))
     }
 
-    /// An object of a recording, which is named where there are several.
+    /// Prints a JSON object of a recording. It contains the recording's name if there are several.
     fn object(&mut self, carrier: usize, mut object: Value) -> anyhow::Result<()> {
         if self.recordings.len() > 1 {
             object["carrier"] = json!(carrier);
@@ -313,7 +314,8 @@ impl<'o> Sink<'o> {
         writeln!(self.out, "{object}").context(NO_OUTPUT)
     }
 
-    /// A line of a recording, which has its number in front where there are several. The first has a head.
+    /// Prints a line of a recording, with the recording's number in front if there are several. A heading comes before
+    /// the first line.
     fn line(&mut self, carrier: usize, head: &str, line: &str) -> anyhow::Result<()> {
         let is_one_of_many = self.recordings.len() > 1;
         if !std::mem::replace(&mut self.has_head, true) {
@@ -326,7 +328,7 @@ impl<'o> Sink<'o> {
         writeln!(self.out, "{line}").context(NO_OUTPUT)
     }
 
-    /// One subframe that has all its messages.
+    /// Prints one subframe that has all its messages.
     fn whole(&mut self, carrier: usize, reading: &Reading) -> anyhow::Result<()> {
         let recording = &mut self.recordings[carrier];
         recording.stats.whole(reading);
@@ -361,14 +363,14 @@ impl<'o> Sink<'o> {
         Ok(())
     }
 
-    /// Ends all files, and says what there is to say.
+    /// Completes all files, and prints statistics, errors and hints.
     ///
     /// # Errors
     /// If a file cannot be written, or no cell could be read in a recording.
     pub fn finish(mut self) -> anyhow::Result<Verdict> {
         self.bar.finish_and_clear();
         self.out.flush().context(NO_OUTPUT)?;
-        // Tables of nothing take the place of no others.
+        // If nothing was read, earlier tables are not replaced.
         let has_read = self.recordings.iter().any(|recording| recording.stats.subframes().is_some());
         if let Some(tables) = self.tables.filter(|_| has_read) {
             tables.finish()?;
@@ -399,7 +401,8 @@ impl<'o> Sink<'o> {
                     ));
                 }
             }
-            // Of what ended by a failure that is told, and nothing of how far it led.
+            // If a recording ended with a failure, only the failure is reported, not the rung at which decoding
+            // stopped.
             let broken = ladder.broken().filter(|_| !is_cut);
             if self.args.stats {
                 writeln!(err, "{}", paint.bold(&name))?;

@@ -1,4 +1,4 @@
-//! What was counted in a recording, and the ladder that says how far its samples led.
+//! Statistics of a recording, and the ladder, which shows how far decoding of its samples came.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,20 +19,20 @@ use crate::terminal::{Paint, Table, count, thousands};
 /// Kind of RNTI, direction and format.
 type Sort = (&'static str, &'static str, &'static str);
 
-/// Users that are named at most where who is asked for was not heard.
+/// The most users that are listed if the user who is asked for did not appear.
 const MOST_NAMED: usize = 8;
 
 /// Counts of one recording.
 #[derive(Debug, Default)]
 pub struct Stats {
     sorts: BTreeMap<Sort, Sum>,
-    /// Messages to each.
+    /// Number of messages to each user.
     users: BTreeMap<Rnti, u64>,
     subframes: u64,
     cfis: BTreeMap<u8, u64>,
     prbs: u64,
     prbs_used: u64,
-    /// Subframes in which messages may be unread, and their CCEs.
+    /// Number of subframes in which messages may be unread, and of their CCEs.
     unread: (u64, u64),
     snr_db: f64,
     gaps: u64,
@@ -52,7 +52,7 @@ struct Sum {
 }
 
 impl Stats {
-    /// A message is believed.
+    /// Counts a message that is accepted.
     pub fn message(&mut self, found: &Found) {
         let sum = self.sorts.entry((found.kind.name(), direction_of(found), found.format())).or_default();
         sum.messages += 1;
@@ -76,7 +76,7 @@ impl Stats {
         self.cost.has_searched = true;
     }
 
-    /// A subframe is read.
+    /// Counts a subframe that was read.
     pub fn heard(&mut self, reading: &Reading) {
         self.subframes += 1;
         *self.cfis.entry(reading.cfi).or_default() += 1;
@@ -84,7 +84,7 @@ impl Stats {
         self.cost.subframe();
     }
 
-    /// A subframe has all its messages.
+    /// Counts a subframe that has all its messages.
     pub fn whole(&mut self, reading: &Reading) {
         self.prbs += u64::from(reading.prbs);
         self.prbs_used += u64::from(used_prbs(reading));
@@ -93,7 +93,7 @@ impl Stats {
         self.unread.1 += unread;
     }
 
-    /// Who was heard, the most often heard first.
+    /// The users that appeared, the most frequent first.
     pub fn who(&self) -> String {
         let mut users: Vec<_> = self.users.iter().map(|(&rnti, &messages)| (messages, rnti)).collect();
         users.sort_by_key(|&(messages, rnti)| (Reverse(messages), rnti));
@@ -108,41 +108,41 @@ impl Stats {
         }
     }
 
-    /// The same where nobody may be named.
+    /// The number of users that appeared, for use where RNTIs must not be shown.
     pub fn how_many(&self) -> String {
         let users = count(self.users.len() as u64, "other user");
         format!("{users} heard; beside --anonymize too, --rnti wants the number that the cell uses")
     }
 
-    /// Subframes that were read, if any.
+    /// Number of subframes that were read, if any.
     pub fn subframes(&self) -> Option<u64> {
         (self.subframes > 0).then_some(self.subframes)
     }
 
-    /// An uplink block is answered.
+    /// Counts an answer to an uplink block.
     pub fn answer(&mut self, answer: &Answered) {
         self.answers += 1;
         self.refusals += u64::from(!answer.ack);
     }
 
-    /// Samples are missing; says how often that was.
+    /// Notes that samples are missing. Returns how often that happened.
     pub fn gap(&mut self) -> u64 {
         self.gaps += 1;
         self.gaps
     }
 
-    /// Frame numbers leap; says how often they did.
+    /// Notes that frame numbers jump. Returns how often that happened.
     pub fn leap(&mut self) -> u64 {
         self.leaps += 1;
         self.leaps
     }
 
-    /// Processor time went by.
+    /// Adds processor time.
     pub fn spent(&mut self, us: f64) {
         self.cost.spent(us);
     }
 
-    /// Writes all of it for people.
+    /// Writes all statistics for people.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -180,7 +180,7 @@ impl Stats {
         Ok(())
     }
 
-    /// What was heard, and of what sort.
+    /// The messages, by kind.
     fn write_counts(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
         let per = |sum: u64| sum as f64 / self.subframes.max(1) as f64;
         let cfis: Vec<String> = self.cfis.iter().map(|(cfi, count)| format!("{cfi}: {count}")).collect();
@@ -228,15 +228,15 @@ impl Stats {
     }
 }
 
-/// Processor time of subframes: of those beyond a hundred milliseconds only that they were.
+/// Processor time of subframes. For percentiles, times above a hundred milliseconds count as a hundred.
 #[derive(Debug, Default)]
 struct Cost {
-    /// Subframes by whole microseconds.
+    /// Number of subframes by whole microseconds.
     by_us: BTreeMap<u32, u64>,
     since_us: f64,
     subframes: u32,
     total_us: f64,
-    /// Whether a cell was found since time went by: what came at once then says nothing of a single subframe.
+    /// Whether a cell was found since time was last added. The search's time says nothing about a single subframe.
     has_searched: bool,
     search_us: f64,
 }
@@ -248,7 +248,7 @@ impl Cost {
         self.subframes += 1;
     }
 
-    /// Subframes cost what was spent since the ones before.
+    /// Adds time. It is the cost of the subframes that came since time was last added.
     fn spent(&mut self, us: f64) {
         self.since_us += us;
         if std::mem::take(&mut self.has_searched) {
@@ -279,7 +279,7 @@ impl Cost {
     }
 }
 
-/// Writes the ladder, rung by rung, and why it ends where it ends.
+/// Writes the ladder, rung by rung, and the reason why it ends where it does.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -293,7 +293,7 @@ pub fn write_ladder(ladder: &Ladder, out: &mut dyn Write, paint: Paint) -> io::R
             (_, true) => "-    ".to_owned(),
             _ => paint.good("ok   "),
         };
-        // Beyond the rung that fails there is chance at best.
+        // Counts beyond the rung that fails are at best due to chance.
         let (count, meaning) = match is_beyond {
             true => (String::new(), String::new()),
             false => (thousands(shown(ladder, rung)), meaning(ladder, rung)),
@@ -301,19 +301,19 @@ pub fn write_ladder(ladder: &Ladder, out: &mut dyn Write, paint: Paint) -> io::R
         let line = format!("  {:<10} {mark} {count:>12}  {meaning}", rung.name());
         writeln!(out, "{}", line.trim_end())?;
     }
-    // A lower rung is an error, which says the same.
+    // If it stops at a lower rung, that is an error, which gives the same hint.
     if let Some((rung, hint)) = broken.filter(|(rung, _)| *rung >= Rung::Candidates) {
         writeln!(out, "  stopped at {}: {hint}", rung.name())?;
     }
     Ok(())
 }
 
-/// The number of a rung: also where all samples say nothing there are samples.
+/// The number of a rung. Samples are counted even if all of them are zero.
 fn shown(ladder: &Ladder, rung: Rung) -> u64 {
     if rung == Rung::Samples { ladder.samples } else { ladder.count(rung) }
 }
 
-/// What the number of a rung counts.
+/// What a rung's number counts, in words.
 fn meaning(ladder: &Ladder, rung: Rung) -> String {
     match rung {
         Rung::Samples if ladder.samples > 0 && ladder.count(rung) == 0 => {
@@ -336,7 +336,7 @@ fn meaning(ladder: &Ladder, rung: Rung) -> String {
     }
 }
 
-/// A cell in a line.
+/// A cell in one line of text.
 pub fn describe(cell: &Cell) -> String {
     let cp = if cell.cp == CyclicPrefix::Normal { "normal" } else { "extended" };
     let duration = if cell.phich_duration == PhichDuration::Normal { "normal" } else { "extended" };

@@ -1,4 +1,4 @@
-//! Whole subframes as programs and people read them: how full each is, and by which messages.
+//! Whole subframes as JSON and as text: how full each is, and with which messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use super::message::rounded;
 
-/// How many PRB pairs of a subframe its downlink messages grant: a PRB of one slot is half of a pair.
+/// How many PRB pairs of a subframe its downlink messages grant. A PRB of one slot is half a pair.
 ///
-/// Distributed grants have other PRBs in the second slot, but as many: so this is what
-/// [`RadioReport::idle_prbs`](airpace_radio::RadioReport::idle_prbs) counts in the first.
+/// Distributed grants have other PRBs in the second slot, but the same number of them. So the result is consistent with
+/// [`RadioReport::idle_prbs`](airpace_radio::RadioReport::idle_prbs), which counts the first slot.
 pub fn used_prbs(reading: &Reading) -> u16 {
     let downlink = reading.found.iter().filter(|found| found.direction() == Some(Direction::Downlink));
     pairs(downlink.filter_map(|found| found.prbs))
 }
 
-/// PRB pairs of which grants have PRBs of both slots; a half that is left counts as whole.
+/// Number of PRB pairs that are granted in both slots. A remaining half counts as a whole pair.
 fn pairs(granted: impl Iterator<Item = [PrbSet; 2]>) -> u16 {
     let [first, second] = granted
         .fold([PrbSet::EMPTY; 2], |used, prbs| std::array::from_fn(|slot| used[slot].union(prbs[slot])));
@@ -28,24 +28,24 @@ fn pairs(granted: impl Iterator<Item = [PrbSet; 2]>) -> u16 {
 /// How full a subframe is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// CCEs that its messages take.
+    /// Number of CCEs that its messages take.
     pub cces_used: u16,
-    /// CCEs in which there may be messages that could not be read.
+    /// Number of CCEs in which there may be messages that could not be read.
     pub cces_unread: u16,
-    /// Messages that grant something in the downlink.
+    /// Number of messages that grant something in the downlink.
     pub downlink: u16,
-    /// Messages that grant something in the uplink.
+    /// Number of messages that grant something in the uplink.
     pub uplink: u16,
-    /// Downlink PRB pairs that they grant.
+    /// Number of downlink PRB pairs that they grant.
     pub prbs_used: u16,
-    /// Downlink PRB pairs that nobody got; `None` where messages may be unread.
+    /// Number of downlink PRB pairs that no user got; `None` if messages may be unread.
     pub prbs_idle: Option<u16>,
-    /// Users that are granted something.
+    /// Number of users that are granted something.
     pub users: u16,
 }
 
 impl Account {
-    /// Of a subframe that has all its messages.
+    /// For a subframe that has all its messages.
     pub fn of(reading: &Reading) -> Account {
         let of = |way| reading.found.iter().filter(|found| found.direction() == Some(way)).count() as u16;
         let granted = reading.found.iter().filter(|found| found.dci.is_some());
@@ -63,7 +63,7 @@ impl Account {
     }
 }
 
-/// One JSON object: how full a subframe is, and by which messages.
+/// One JSON object: how full a subframe is, and with which messages.
 pub fn json(reading: &Reading) -> Value {
     let account = Account::of(reading);
     json!({
@@ -87,7 +87,7 @@ pub fn json(reading: &Reading) -> Value {
     })
 }
 
-/// What stands above [`line()`]s.
+/// The heading above [`line()`]s.
 pub const HEAD: &str = "cell  sfn.sf cfi  messages   DL   UL  users  PRBs used  idle  CCEs used   of  unread  snr  messages by format";
 
 /// One line for people.

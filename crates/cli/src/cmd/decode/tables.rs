@@ -1,4 +1,4 @@
-//! `--parquet`: what is printed, as tables, with the names of the JSON.
+//! `--parquet`: tables of what is printed. Columns have the names of the JSON.
 
 use std::path::{Path, PathBuf};
 
@@ -16,20 +16,20 @@ use super::subframes::Account;
 use crate::cmd::outputs;
 use crate::parquet_file::refused;
 
-/// Where something was heard.
+/// Where something was received.
 #[derive(Clone, Copy, Debug)]
 pub struct At {
-    /// In which recording.
+    /// The index of the recording.
     pub carrier: CarrierId,
     /// When its subframe began, in milliseconds from the recording's first sample.
     pub time_ms: f64,
 }
 
-/// What `--parquet` writes.
+/// The tables that `--parquet` writes.
 pub struct Tables(Decoded);
 
 impl Tables {
-    /// Of what is asked for: answers have rows of another shape than messages, and a file of their own.
+    /// Makes the tables that `args` ask for. Answers have rows of another shape than messages, and a file of their own.
     ///
     /// # Errors
     /// If a file cannot be made.
@@ -44,15 +44,15 @@ impl Tables {
         said(Decoded::new(main, row, answers)).map(Tables)
     }
 
-    /// Adds a message, and what it means to who is followed.
+    /// Adds a message, and what the user who is followed gets by it.
     ///
     /// # Errors
-    /// If a file cannot be written, as of all that follow.
+    /// If a file cannot be written.
     pub fn message(&mut self, at: At, found: &Found, name: Name, gain: Option<&Gain>) -> anyhow::Result<()> {
         said(self.0.message(|| message(at, found, name), gain))
     }
 
-    /// Adds an answer; `rnti` is how the user is named.
+    /// Adds an answer. `rnti` is the user's RNTI or its pseudonym.
     pub fn answer(
         &mut self,
         at: At,
@@ -68,7 +68,7 @@ impl Tables {
         said(self.0.subframe(|| subframe(at, reading)))
     }
 
-    /// Ends the files.
+    /// Completes the files.
     pub fn finish(self) -> anyhow::Result<()> {
         said(self.0.finish())
     }
@@ -102,7 +102,7 @@ fn message(at: At, found: &Found, name: Name) -> Message {
         format: found.format(),
         format_known: found.is_format_known,
         l: found.place.cces,
-        // Where a user is searched for follows from its RNTI: some places name it.
+        // The RNTI decides which CCEs a user searches, so the position can give the RNTI away.
         ncce: (!name.is_pseudonym).then_some(found.place.cce),
         bits: found.payload.to_string(),
         alloc: found.allocation(),

@@ -1,4 +1,4 @@
-//! `airpace diag bandwidth`: how much the network granted, determined in BISCAY's two ways.
+//! `airpace diag bandwidth`: how much bandwidth the network granted, determined in BISCAY's two ways.
 
 mod listen;
 
@@ -92,7 +92,7 @@ enum By {
     Granted,
 }
 
-/// Reads, determines and prints.
+/// Reads packets, determines the bandwidth and prints it.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let outputs = [("--reports", &args.reports), ("--kpi-trace", &args.kpi_trace)];
     let outputs: Vec<Named> =
@@ -194,12 +194,12 @@ fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result
     outputs::write("--kpi-trace", path, text)
 }
 
-/// Windows that wait to be printed until a file's next piece.
+/// The most windows that may wait to be printed while a piece of a file is read.
 ///
-/// Chosen: memory of some ten megabytes.
+/// Chosen: they take some ten megabytes of memory.
 const MOST_DUE: u64 = 20_000;
 
-/// Packets in, series out.
+/// Turns packets into the series.
 struct Determine<'o> {
     bandwidth: Bandwidth,
     /// Windows that are needed at the end.
@@ -255,7 +255,7 @@ impl Sink for Determine<'_> {
         let points = self.bandwidth.take();
         self.give(points)?;
         if let Some(reports) = &mut self.reports {
-            // As long as windows are held.
+            // Reports are held back as long as windows are.
             let before = reports.newest.saturating_sub(5_000);
             reports.write(before)?;
         }
@@ -280,7 +280,7 @@ impl Form {
     }
 }
 
-/// The series as users want it.
+/// The series in the form that the user asked for.
 struct Series<'o> {
     form: Form,
     radio: Option<Radio>,
@@ -328,7 +328,7 @@ impl Series<'_> {
         Ok(())
     }
 
-    /// The summary, where that is wanted.
+    /// The summary, if the user asked for it.
     fn end(&mut self, points: &[Point]) -> anyhow::Result<()> {
         if self.form != Form::Summary {
             return Ok(());
@@ -379,7 +379,7 @@ fn way(direction: Direction) -> &'static str {
     }
 }
 
-/// Divided, not multiplied by a millionth: 5,400,000 is 5.4.
+/// Divided by a million, not multiplied by a millionth, so that 5,400,000 gives exactly 5.4.
 fn mbps(rate: Rate) -> f64 {
     rate.as_bps() as f64 / 1e6
 }
@@ -408,14 +408,15 @@ fn json_of(point: &Point) -> Value {
 struct ReportFile {
     reports: Reports,
     newest: u64,
-    /// A carrier is in it whose width is not known.
+    /// Whether it contains a carrier whose width is not known.
     has_unknown: bool,
     file: OutFile,
 }
 
 impl ReportFile {
     fn create(path: &Path, args: &Args) -> anyhow::Result<ReportFile> {
-        // What a modem says now may be followed; of a log the file is whole or not there.
+        // With a live modem, others may follow the file while it grows. For a log, the file appears only when it is
+        // complete.
         let file = OutFile::create("--reports", path, args.port.source().is_some())?;
         let reports = Reports::new(Radio(args.radio.unwrap_or(1)));
         let reports = match args.prbs {

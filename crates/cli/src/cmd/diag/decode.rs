@@ -1,4 +1,4 @@
-//! `airpace diag decode`: what log packets say.
+//! `airpace diag decode`: prints the contents of log packets.
 
 mod capture;
 mod csv;
@@ -89,7 +89,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// No file that is written is one that is read, as far as their names are known before packets are.
+/// Checks that no output file is an input file, as far as the outputs' names are known before packets are read.
 fn check_files(args: &Args, inputs: &[Named]) -> anyhow::Result<()> {
     let mut outputs = vec![Named::new("standard output", Path::new("/dev/stdout"))];
     outputs.extend(
@@ -100,7 +100,7 @@ fn check_files(args: &Args, inputs: &[Named]) -> anyhow::Result<()> {
     outputs::check(inputs, &outputs)
 }
 
-/// What makes of packets what is asked for.
+/// The writer for the output that the user asked for.
 fn writer<'o>(args: &Args, inputs: &[Named], out: &'o mut dyn Write) -> anyhow::Result<Box<dyn Writer + 'o>> {
     if !args.kpi.is_empty() {
         let subscription = kpis::subscription(&args.kpi, args.radio.map_or(Radio::FIRST, Radio))?;
@@ -121,7 +121,7 @@ fn writer<'o>(args: &Args, inputs: &[Named], out: &'o mut dyn Write) -> anyhow::
     })
 }
 
-/// Whether packets may go on coming for as long as somebody watches.
+/// Whether packets may keep coming, because an input is a pipe or similar.
 fn is_piped(files: &[PathBuf]) -> bool {
     files.iter().any(|path| path.as_os_str() == "-" || path.metadata().is_ok_and(|about| !about.is_file()))
 }
@@ -135,24 +135,24 @@ fn parse_code(text: &str) -> anyhow::Result<LogCode> {
     }
 }
 
-/// What makes something of packets.
+/// Turns packets into output.
 trait Writer {
-    /// Takes a packet; gives what of it could not be read, if anything.
+    /// Takes a packet. Returns what could not be read of it, if anything.
     fn packet(&mut self, packet: &LogPacket<'_>) -> anyhow::Result<Option<Kind>>;
 
-    /// Lets readers have what was written so far.
+    /// Flushes what was written so far, so that readers get it.
     fn pause(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// There are no more packets.
+    /// Completes the output after the last packet.
     fn finish(&mut self) -> anyhow::Result<()>;
 }
 
-/// Selects packets, has them written, and keeps the books on the rest.
+/// Selects packets, writes them, and counts those that could not be read.
 struct Decode<'o> {
     writer: Box<dyn Writer + 'o>,
-    /// Those that are wanted; all if none is named.
+    /// The codes that are wanted; all if the list is empty.
     codes: Vec<LogCode>,
     radio: Option<Radio>,
     unread: Unread,

@@ -1,4 +1,4 @@
-//! `airpace diag encode`: a log of what a simulated device's modem would say.
+//! `airpace diag encode`: writes the log that the modem of a simulated device would give.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -42,12 +42,13 @@ pub struct Args {
     json: bool,
 }
 
-/// When the run begins by the modem's clock: 2026-01-01 00:00:00 UTC, since 1980-01-06.
+/// When the run begins by the modem's clock: 2026-01-01 00:00:00 UTC, as the time since 1980-01-06.
 ///
-/// Chosen: a fixed day, for the same bytes, and late enough that the modem must have learned the time.
+/// Chosen: a fixed day, so that the bytes are always the same, and so late that it reads as a time which the modem
+/// learned from the network.
 const BEGIN: Duration = Duration::from_secs(16_797 * 86_400);
 
-/// Writes it.
+/// Writes the log.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let simulated = Simulated::load(&args.scenario, &args.device)?;
     let whole = simulated.duration().as_secs_f64();
@@ -105,7 +106,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// A log that is being written, framed as it comes from a port.
+/// A log that is being written, with the framing of a diagnostic port.
 struct Log {
     file: Whole,
     end: Time,

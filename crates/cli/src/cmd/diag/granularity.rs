@@ -17,15 +17,15 @@ use crate::terminal::{Paint, Table, progress};
 use emulator::Load;
 use measure::{Outcome, Percentiles};
 
-/// How far apart KPIs may come with draining.
+/// The largest time between KPIs that meets the goal, with draining.
 ///
 /// Source: BISCAY §5.1 Fig. 4a (one millisecond for the drain, ten for the modem's own report)
 const GAP_GOAL_MS: f64 = 11.0;
-/// How far apart they come without, as shares of the time for which the modem keeps packets.
+/// The time between KPIs without draining, as bounds relative to the time for which the modem keeps packets.
 ///
 /// Source: BISCAY §5.1 Fig. 4a (about a second, for a modem that keeps them so long)
 const BUFFERED_GOAL: [f64; 2] = [0.9, 1.1];
-/// From arrival to reader: median and 99 %.
+/// The largest time from arrival to reader that meets the goal: median and 99 %.
 const LATENCY_GOALS_US: [f64; 2] = [50.0, 1_000.0];
 /// Share of a core that the daemon may take at 1,000 packets per second, in percent.
 const CPU_GOAL_PERCENT: f64 = 2.0;
@@ -65,7 +65,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Something that is to hold.
+/// A goal, and the value that was measured.
 struct Goal {
     what: &'static str,
     found: f64,
@@ -78,7 +78,7 @@ impl Goal {
         self.at_least.is_none_or(|bound| bound <= self.found) && self.found <= self.at_most
     }
 
-    /// Where it is to lie.
+    /// The bounds of the value, as text.
     fn bounds(&self) -> String {
         match self.at_least {
             Some(least) => format!("{least} to {}", self.at_most),
@@ -87,7 +87,7 @@ impl Goal {
     }
 }
 
-/// Measures.
+/// Runs the measurements.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let began = Instant::now();
     let command = std::env::args().skip(1).fold("airpace".to_owned(), |line, word| format!("{line} {word}"));

@@ -1,4 +1,4 @@
-//! `airpace diag guard`: stands beside a daemon; nobody calls it by hand.
+//! `airpace diag guard`: a process beside a daemon. The program starts it; users do not call it.
 
 use std::os::fd::AsFd;
 
@@ -13,9 +13,9 @@ use crate::cmd::Verdict;
 #[command(before_help = "Example: airpace diag serve --port /dev/ttyUSB2", hide = true)]
 pub struct Args {}
 
-/// Stands guard.
+/// Runs the guard.
 pub fn run(_: &Args) -> anyhow::Result<Verdict> {
-    // What is to end the daemon is not to end its guard.
+    // Signals that end the daemon must not end its guard.
     ctrlc::set_handler(|| {}).context("cannot keep signals off")?;
     let port = std::io::stdout().as_fd().try_clone_to_owned().context("cannot take over the port")?;
     airpace_live::guard::stand(std::io::stdin().lock(), port).context("cannot give the modem back")?;

@@ -1,4 +1,4 @@
-//! `airpace diag info`: what a log holds.
+//! `airpace diag info`: sums up what a log holds.
 
 mod tally;
 
@@ -36,7 +36,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Says it.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut tallies = Tallies(vec![]);
     let sources = input::read(&args.files, &mut tallies)?;
@@ -54,7 +54,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// A tally per file.
+/// Makes a tally per file.
 struct Tallies(Vec<Tally>);
 
 impl Sink for Tallies {
@@ -67,14 +67,14 @@ impl Sink for Tallies {
     }
 }
 
-/// What packets of a code are about, by the equipment that its number names.
+/// The subject of a code's packets, from the equipment number in the code.
 fn rat(code: LogCode) -> Option<&'static str> {
     match code.0 {
         0x4000..0x5000 | 0x7000..0x8000 => Some("UMTS"),
         0x5000..0x6000 => Some("GSM"),
         0xB000..0xB800 => Some("LTE"),
         0xB800..0xC000 => Some("NR"),
-        // Equipment 1 is CDMA's, and has what belongs to none too.
+        // Equipment 1 is CDMA, and also holds codes that belong to no equipment.
         _ => None,
     }
 }
@@ -87,12 +87,12 @@ fn rats(tally: &Tally) -> Vec<&'static str> {
     rats
 }
 
-/// How well a version is known; `None` if nobody has laid it out.
+/// How well a version's layout is known; `None` if there is no layout.
 fn known(code: LogCode, version: Version) -> Option<Verified> {
     log::code(code)?.layout(version).map(|layout| layout.verified)
 }
 
-/// What a message is, by its command code.
+/// The kind of a message, from its command code.
 fn command_name(command: u8) -> &'static str {
     match command {
         0x00 => "version number",
@@ -242,7 +242,7 @@ fn write_text(source: &Source, tally: &Tally, out: &mut dyn Write, paint: Paint)
     Ok(())
 }
 
-/// Writes a row per code; gives whether a version was marked.
+/// Writes a row per code. Returns whether a version was marked.
 fn write_codes(tally: &Tally, out: &mut dyn Write, paint: Paint) -> anyhow::Result<bool> {
     let mut table = Table::new(&["code", "name", "versions", "packets", "median gap ms", "90 %"], 3);
     let mut has_mark = false;

@@ -1,4 +1,4 @@
-//! Logs as they come: files one after the other, compressed or not, or a pipe that is still being written.
+//! Reads logs: files one after the other, compressed or not, or a pipe that is still being written.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -11,15 +11,15 @@ use indicatif::ProgressBar;
 
 use crate::terminal::{self, thousands};
 
-/// Bytes read at once, at most: few system calls, and what a pipe has is there at once.
+/// How many bytes are read at once, at most. So there are few system calls, and a pipe's bytes are read at once.
 const PIECE: usize = 1 << 18;
 
-/// What reads logs.
+/// Receives what is read from logs.
 pub trait Sink {
-    /// Something in a log.
+    /// Takes an item of a log.
     fn item(&mut self, place: Place, item: Item<'_>) -> anyhow::Result<()>;
 
-    /// All that has come so far was told; the next bytes may take their time.
+    /// Called when all bytes so far were handled. The next bytes may take a while.
     fn pause(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
@@ -27,11 +27,11 @@ pub trait Sink {
 
 /// A file that was read.
 pub struct Source {
-    /// As it was named.
+    /// Its name, as the user gave it.
     pub name: String,
     /// Its bytes, expanded.
     pub bytes: u64,
-    /// By what it was compressed.
+    /// Its compression.
     pub compression: Option<&'static str>,
     /// Its form.
     pub form: Format,
@@ -40,7 +40,7 @@ pub struct Source {
 /// Reads files one after the other as one log: a message may begin in one and end in the next. `-` is standard input.
 ///
 /// # Errors
-/// Where a file cannot be read or holds no message, and those of `sink`.
+/// If a file cannot be read or holds no message, and the errors of `sink`.
 pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Source>> {
     let bar = progress(paths);
     let mut reader = Reader::default();
@@ -88,10 +88,10 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
     Ok(sources)
 }
 
-/// Hands on what a reader finds, until the sink fails.
+/// Passes on what a reader finds, until the sink fails.
 struct Feed<'s, S> {
     sink: &'s mut S,
-    /// Messages of the file that is read.
+    /// Number of messages of the file that is being read.
     messages: u64,
     failed: Option<anyhow::Error>,
 }
@@ -109,7 +109,7 @@ impl<S: Sink> Feed<'_, S> {
     }
 }
 
-/// A bar over the bytes of all files, where all say how many they have.
+/// A progress bar over the bytes of all files, if the size of all is known.
 fn progress(paths: &[PathBuf]) -> ProgressBar {
     let size =
         |path: &PathBuf| std::fs::metadata(path).ok().filter(|file| file.is_file()).map(|file| file.len());
@@ -123,7 +123,7 @@ fn progress(paths: &[PathBuf]) -> ProgressBar {
     }
 }
 
-/// A file's bytes, expanded; and by what it was compressed.
+/// A file's bytes, expanded, and its compression.
 fn open(path: &Path, bar: &ProgressBar) -> anyhow::Result<(Option<&'static str>, Box<dyn Read>)> {
     const MAGIC: usize = 6;
     let name = path.display();

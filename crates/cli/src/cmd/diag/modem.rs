@@ -1,4 +1,4 @@
-//! `airpace diag modem`: a modem to test against.
+//! `airpace diag modem`: an emulated modem for tests.
 
 mod scenario;
 
@@ -77,7 +77,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Serves until it is told to end, or all was said.
+/// Serves until it is told to end, or until all packets were sent.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let is_over = Arc::new(AtomicBool::new(false));
     let mut options = ModemOptions {
@@ -122,7 +122,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
 }
 
-/// Opens the door, says where it is, and serves.
+/// Opens the port, prints its address, and serves.
 fn with_door(
     args: &Args,
     options: ModemOptions,
@@ -152,7 +152,7 @@ fn with_door(
     }
     let stats = serve(&mut door, options, args.until_end, speech, is_over, |notice| {
         if tell(args.json, &notice, out).is_err() {
-            // Whoever listened is gone.
+            // Nobody reads the output any more.
             is_over.store(true, Ordering::Relaxed);
         }
     })?;
@@ -176,7 +176,7 @@ fn tell(json: bool, notice: &Notice, out: &mut dyn Write) -> std::io::Result<()>
     }
 }
 
-/// A request, for people.
+/// A request as text for people.
 fn words(request: &Request) -> String {
     match request {
         Request::Version => "who it is".to_owned(),
@@ -227,7 +227,7 @@ fn end(args: &Args, stats: ServeStats, out: &mut dyn Write) -> anyhow::Result<Ve
     Ok(Verdict::Fine)
 }
 
-/// What a log is like when it is said again.
+/// A description of the log that is replayed.
 fn about(count: u64, replay: &Replay) -> String {
     let gaps = replay.cuts().iter().filter(|cut| matches!(cut, Cut::Gap(..))).count();
     let clocks = replay.cuts().len() - gaps;
@@ -241,13 +241,13 @@ fn about(count: u64, replay: &Replay) -> String {
     about
 }
 
-/// The name of a scenario, if that is what the words are.
+/// The name of a scenario, if the arguments are one.
 fn scenario_name(words: &[PathBuf]) -> Option<&str> {
     let [word] = words else { return None };
     let name = word.to_str()?;
     let is_file = Path::new(name).extension().is_some_and(|extension| extension == "toml");
     let is_built_in = airpace_sim::builtin().iter().any(|(built_in, _)| *built_in == name);
-    // What is no file either is taken for a mistyped scenario if it has no ending, as logs have.
+    // A name that is no file is taken for a mistyped scenario if it has no extension. Logs have one.
     let is_mistyped = !word.exists() && word.extension().is_none() && name != "-";
     (is_file || is_built_in || is_mistyped).then_some(name)
 }
@@ -257,7 +257,7 @@ fn factor(text: &str) -> Result<f64, String> {
     factor.ok_or_else(|| "give a number from 0.001 to 1000".to_owned())
 }
 
-/// The log packets of files.
+/// Collects the log packets of files.
 #[derive(Default)]
 struct Packets(Vec<Recorded>);
 

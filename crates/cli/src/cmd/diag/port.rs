@@ -1,4 +1,4 @@
-//! Where a modem is, and how it is listened to: options that live commands share.
+//! Options that live commands share: where the modem is, and how it is read.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -39,12 +39,12 @@ pub struct ListenArgs {
     realtime: bool,
 }
 
-/// How often to drain; `None` is never.
+/// How often to drain; `None` means never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drain(pub Option<Duration>);
 
 impl PortArgs {
-    /// The port, by a name that it keeps when it is plugged in again; `None` where none is named.
+    /// The port, under a name that stays the same when it is plugged in again; `None` if no port is given.
     pub fn source(&self) -> Option<Source> {
         let serial = self.port.clone().map(Source::Serial);
         let dev_diag = self.dev.clone().map(Source::DevDiag);
@@ -54,10 +54,10 @@ impl PortArgs {
 }
 
 impl ListenArgs {
-    /// A daemon over `source`, with its control socket in `dir`, guarded by another process of this program.
+    /// A daemon on `source`, with its control socket in `dir`. Another process of this program is its guard.
     ///
     /// # Errors
-    /// A KPI that there is not; a program that does not know where it is.
+    /// A KPI does not exist, or the path of this program is not known.
     pub fn options(&self, source: Source, kpis: &[String], dir: PathBuf) -> anyhow::Result<Options> {
         subscription(kpis)?;
         let program =
@@ -83,7 +83,7 @@ impl ListenArgs {
 /// The KPIs of these names.
 ///
 /// # Errors
-/// One that there is not, and where all are listed.
+/// A KPI that does not exist. The message says where all are listed.
 pub fn subscription(kpis: &[String]) -> anyhow::Result<Subscription> {
     Subscription::new(kpis.iter().map(String::as_str)).map_err(|error| match error {
         KpiError::Unknown(..) => anyhow::anyhow!("{error}; `airpace list kpis` lists all"),
@@ -102,7 +102,7 @@ fn parse_drain(text: &str) -> Result<Drain, String> {
     Ok(Drain(Some(every)))
 }
 
-/// Reads `250us`, `1ms`, `1.5s`.
+/// Parses a duration such as `250us`, `1ms`, `1.5s`.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let units = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
     let read = |(unit, seconds): (&str, f64)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * seconds);

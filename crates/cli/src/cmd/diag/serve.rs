@@ -90,16 +90,16 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
 }
 
-/// Starts a daemon that the keyboard and signals end: once in good order, twice at once.
+/// Starts a daemon that Ctrl-C or a signal ends: in good order the first time, at once the second time.
 ///
 /// # Errors
-/// What it cannot do without.
+/// Something that the daemon needs is missing.
 pub fn start(options: Options) -> anyhow::Result<Daemon> {
     let daemon = Daemon::start(options)?;
     let (leave, was_asked) = (daemon.leaver(), AtomicBool::new(false));
     ctrlc::set_handler(move || {
         if was_asked.swap(true, Ordering::Relaxed) {
-            // The guard gives the modem back.
+            // The guard restores the modem.
             std::process::exit(2);
         }
         leave();
@@ -108,7 +108,7 @@ pub fn start(options: Options) -> anyhow::Result<Daemon> {
     Ok(daemon)
 }
 
-/// Says it on standard error.
+/// Prints a notice on standard error.
 pub fn tell(notice: &Notice) {
     let paint = Paint::stderr();
     let text = notice.to_string();

@@ -1,4 +1,4 @@
-//! What a simulated device's modem logs of its cell.
+//! The packets that a simulated device's modem logs about its cell.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -32,7 +32,7 @@ pub struct DeviceArgs {
     sets: Vec<(String, String)>,
 }
 
-/// A scenario with a device whose modem logs.
+/// A scenario, with the device whose modem is logged.
 pub struct Simulated {
     about: String,
     prepared: Prepared,
@@ -59,17 +59,18 @@ impl Simulated {
         Ok(Simulated { about, prepared: loaded.prepare()?, scheme, device: DeviceId(args.device) })
     }
 
-    /// Whose modem it is, for people.
+    /// The device and scenario, as text for people.
     pub fn about(&self) -> &str {
         &self.about
     }
 
-    /// How long the scenario is.
+    /// The duration of the scenario.
     pub fn duration(&self) -> Duration {
         self.prepared.scenario().duration()
     }
 
-    /// Runs the scenario and hands over each packet, as if the run began at `begin`; breaks off where `hear` does.
+    /// Runs the scenario and passes each packet to `hear`, with times as if the run began at `begin`. Stops when `hear`
+    /// breaks off.
     ///
     /// # Errors
     /// If the scenario cannot be run.
@@ -97,7 +98,7 @@ struct Modem<'a> {
     /// When the run began.
     begin: Duration,
     hear: &'a mut dyn FnMut(Composed) -> ControlFlow<()>,
-    /// Whether somebody still listens.
+    /// Whether somebody still receives packets.
     is_heard: &'a Cell<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! `airpace diag watch`: KPIs as they come.
+//! `airpace diag watch`: shows KPIs as they come.
 
 mod feed;
 mod view;
@@ -20,7 +20,7 @@ use crate::terminal::say;
 use feed::{Feed, Seen};
 use view::View;
 
-/// What most people look for first.
+/// The KPIs that most people look at first.
 const USUAL: &[&str] = &[
     "lte.rsrp",
     "lte.rsrq",
@@ -41,9 +41,9 @@ const USUAL: &[&str] = &[
     "nr.rsrp",
 ];
 
-/// How often the terminal is drawn.
+/// The time between two drawings of the terminal.
 ///
-/// Chosen: what eyes follow.
+/// Chosen: as fast as eyes can follow.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 
 /// Shows KPIs as they come: on a terminal a table that is kept up to date, elsewhere a line per sample.
@@ -77,7 +77,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Shows them until it is told to end.
+/// Shows KPIs until it is told to end.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let kpis = if args.kpi.is_empty() {
         USUAL.iter().map(|name| (*name).to_owned()).collect()
@@ -93,7 +93,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let over = Arc::clone(&is_over);
     ctrlc::set_handler(move || {
         if over.swap(true, Ordering::Relaxed) {
-            // The guard gives the modem back.
+            // The guard restores the modem.
             std::process::exit(2);
         }
     })
@@ -105,7 +105,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     } else {
         print_lines(&mut feed, out, args.json, goes_on)
     };
-    // Whatever became of it, the modem is given back.
+    // The modem is restored in every case, also after an error.
     let closed = feed.close();
     outcome.and(closed).map(|()| Verdict::Fine)
 }
@@ -160,7 +160,7 @@ fn as_json(name: &str, unit: &str, seen: &Seen) -> serde_json::Value {
 
 fn show_table(feed: &mut Feed, out: &mut dyn Write, goes_on: impl Fn() -> bool) -> anyhow::Result<()> {
     let mut view = View::new(feed.title(), feed.names());
-    // Opened when there is something to draw: a port that is refused at once leaves the screen as it is.
+    // Opened only when there is something to draw, so that the screen stays as it is if the port is refused at once.
     let mut screen = Screen::closed(out);
     let (mut seen, mut draw_at) = (vec![], Instant::now() + DRAW_EVERY);
     while goes_on() {
@@ -177,7 +177,7 @@ fn show_table(feed: &mut Feed, out: &mut dyn Write, goes_on: impl Fn() -> bool) 
     Ok(())
 }
 
-/// The terminal's second screen, opened by the first drawing; dropping it brings the first one back.
+/// The terminal's alternate screen. The first drawing opens it. Dropping it brings the normal screen back.
 struct Screen<'a> {
     out: &'a mut dyn Write,
     is_open: bool,
@@ -188,14 +188,14 @@ impl<'a> Screen<'a> {
         Screen { out, is_open: false }
     }
 
-    /// Columns and rows; those of old where the terminal does not know.
+    /// Columns and rows; the traditional numbers if the terminal does not give them.
     fn size(&self) -> (usize, usize) {
         let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
         let size = size.map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
         size.filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or((80, 24))
     }
 
-    /// Draws the lines over what was there.
+    /// Draws the lines over the previous ones.
     fn draw(&mut self, lines: &[String]) -> anyhow::Result<()> {
         if !self.is_open {
             self.is_open = true;

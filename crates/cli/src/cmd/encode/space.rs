@@ -1,4 +1,4 @@
-//! Whether a recording has room where it is to be.
+//! Checks whether there is room for a recording at its place.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use indicatif::DecimalBytes;
 
 use crate::terminal;
 
-/// Says how large so many seconds will be.
+/// Prints how large so many seconds will be.
 ///
 /// # Errors
-/// If there is less room.
+/// If there is not enough room.
 pub fn check(out: &Path, format: Format, sample_rate_hz: f64, seconds: f64) -> anyhow::Result<()> {
     let bytes_per_second = sample_rate_hz * format.size() as f64;
     let size = DecimalBytes((bytes_per_second * seconds) as u64);
-    // A place that cannot be asked is refused when the file is made, or not at all.
+    // If the free space is not known, this check passes. Making the file may still fail.
     if let Some(free) = free_bytes(out)
         && size.0 > free
     {
@@ -32,7 +32,7 @@ pub fn check(out: &Path, format: Format, sample_rate_hz: f64, seconds: f64) -> a
     Ok(())
 }
 
-/// What an ordinary user may still write beside `out`.
+/// How many bytes an ordinary user may still write in the folder of `out`.
 fn free_bytes(out: &Path) -> Option<u64> {
     let folder = out.parent().filter(|parent| *parent != Path::new(""));
     let there = rustix::fs::statvfs(folder.unwrap_or(Path::new("."))).ok()?;

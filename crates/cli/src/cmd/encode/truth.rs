@@ -1,4 +1,4 @@
-//! What was sent, in the words of who decodes it.
+//! Writes what was sent, in the form in which the decoder prints messages.
 
 use std::io::Write;
 use std::path::Path;
@@ -24,13 +24,13 @@ pub struct Truth {
     file: Whole,
     pci: u16,
     carrier: Carrier,
-    /// Subframes by which the cell's clock is ahead of the reports'.
+    /// How many subframes the cell's clock is ahead of that of the reports.
     offset: u64,
     snr_db: f32,
 }
 
 impl Truth {
-    /// Of this cell.
+    /// A file for this cell.
     ///
     /// # Errors
     /// If the file cannot be made.
@@ -87,7 +87,7 @@ impl Truth {
         Ok(())
     }
 
-    /// The grant that a message says: that of its user which has its bits.
+    /// The grant that a message contains: the one of the user's grants that gives the same bits.
     fn meaning(&self, report: &RadioReport, sent: &Sent) -> Option<(Dci, Message)> {
         let audience = Audience::of(sent.rnti).unwrap_or(Audience::User);
         let own = report.dcis.iter().filter(|dci| dci.rnti == sent.rnti);
@@ -95,7 +95,7 @@ impl Truth {
             .find(|(_, message)| pack(&self.carrier, Extras::NONE, audience, message) == sent.payload)
     }
 
-    /// Ends the file.
+    /// Completes the file.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -105,7 +105,7 @@ impl Truth {
     }
 }
 
-/// The MCS of each block as a message says it: that of a block sent again may be a reserved one.
+/// The MCS of each block as the message contains it. For a retransmitted block it may be a reserved MCS.
 fn mcs(message: &Message) -> Option<[Option<u8>; 2]> {
     match message {
         Message::Downlink(downlink) => Some(downlink.blocks().map(|block| block.map(|block| block.mcs))),

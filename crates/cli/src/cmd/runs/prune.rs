@@ -1,4 +1,4 @@
-//! `airpace runs prune`: removes run folders that are not wanted any more.
+//! `airpace runs prune`: removes run folders that are no longer wanted.
 
 use std::fs;
 use std::io::{IsTerminal, Write};
@@ -45,7 +45,7 @@ pub struct Args {
     yes: bool,
 }
 
-/// Removes them.
+/// Runs the command.
 pub(super) fn run(args: &Args, found: Found, json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let (within, there) = (found.within, found.runs.len());
     let chosen = choose(found.runs, args, SystemTime::now());
@@ -94,7 +94,8 @@ pub(super) fn run(args: &Args, found: Found, json: bool, out: &mut dyn Write) ->
     Ok(verdict)
 }
 
-/// The run that `latest` led to has gone: it leads to the newest that stays; where none stays, it goes.
+/// If the run that `latest` led to was removed: makes `latest` lead to the newest that stays, or removes it if none
+/// stays.
 fn mend_latest(within: &Path) -> anyhow::Result<()> {
     match Found::within(within)?.runs.last() {
         Some(newest) => _ = point_latest_to(&newest.path),
@@ -103,7 +104,7 @@ fn mend_latest(within: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One object per chosen folder, with what came of it.
+/// One JSON object per chosen folder, with the outcome.
 fn tell(
     chosen: &[Run],
     remove: impl Fn(&Run) -> anyhow::Result<bool>,
@@ -122,7 +123,7 @@ fn tell(
     Ok(verdict)
 }
 
-/// Those to which all that was asked for applies, the oldest first.
+/// The runs to which all given conditions apply, the oldest first.
 fn choose(runs: Vec<Run>, args: &Args, now: SystemTime) -> Vec<Run> {
     let before = args.older_than.map(|days| {
         let since_1970 = now.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -142,7 +143,7 @@ fn choose(runs: Vec<Run>, args: &Args, now: SystemTime) -> Vec<Run> {
 /// Whether the user says yes.
 ///
 /// # Errors
-/// Nobody to ask.
+/// There is no terminal on which to ask.
 fn is_confirmed(question: &str, out: &mut dyn Write) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         anyhow::bail!("there is no terminal to ask at; give --yes to remove, or --dry-run to look");
@@ -154,9 +155,9 @@ fn is_confirmed(question: &str, out: &mut dyn Write) -> anyhow::Result<bool> {
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
-/// Removes what the run wrote, and its folder: whether nothing else was in it.
+/// Removes what the run wrote, and its folder if nothing else is in it. Returns whether the folder is gone.
 fn remove(run: &Run) -> anyhow::Result<bool> {
-    // It may have been taken for another run since it was looked at.
+    // Another run may have started in this folder since it was listed.
     let _claim = Claim::of(&run.path)?;
     Ok(RunFolder::open(&run.path)?.remove()?)
 }

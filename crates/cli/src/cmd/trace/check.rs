@@ -1,4 +1,4 @@
-//! `airpace trace check`: does our trace link do what mahimahi's did?
+//! `airpace trace check`: compares our trace link with a log of mahimahi's.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Checks.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let name = args.log.display();
     let text = String::from_utf8(super::read_bytes(&args.log)?)

@@ -1,4 +1,4 @@
-//! `airpace trace convert`: from one form of a trace to the other.
+//! `airpace trace convert`: converts a trace from one form to the other.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ enum Form {
     Csv,
 }
 
-/// Converts.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     super::check_out(&args.out, std::slice::from_ref(&args.trace))?;
     let trace = super::read_trace(&args.trace, args.column.as_deref())?;

@@ -1,4 +1,4 @@
-//! `airpace trace info`: what a trace adds up to.
+//! `airpace trace info`: sums up a trace.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Tells.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let info = super::read_trace(&args.trace, args.column.as_deref())?.info();
     if args.json {

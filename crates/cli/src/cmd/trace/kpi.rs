@@ -1,4 +1,4 @@
-//! `airpace trace kpi`: what a phone's modem would have said of a recorded link.
+//! `airpace trace kpi`: the KPIs that a phone's modem would have reported about a recorded link.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Derives it.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if args.json && args.out == Path::new("-") {
         anyhow::bail!(

@@ -1,4 +1,4 @@
-//! `airpace trace synth`: a trace where no recording is at hand.
+//! `airpace trace synth`: makes a trace, for use without a recording.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -57,10 +57,10 @@ enum ModelArg {
     Constant,
 }
 
-/// The windows whose rates are told: the least of them and the most.
+/// The length of the windows whose lowest and highest rates are printed.
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// Makes the trace.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let is_piped = args.out == Path::new("-");
     if args.json && is_piped {

@@ -1,4 +1,4 @@
-//! The rows, which callers fill in. Every field is a column of its name; `Option` is null where there is none.
+//! The rows, which callers fill in. Every field is a column of the same name; `None` becomes null.
 
 use crate::tables::columns::row;
 
@@ -6,7 +6,7 @@ row! {
     /// A message of the control channel.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Message in MessageRows {
-        /// In which recording it was heard, from 0.
+        /// The number of the recording in which it was received, from 0.
         carrier: u8,
         /// Physical identity of the cell.
         cell: u16,
@@ -20,9 +20,9 @@ row! {
         subframe: u8,
         /// Control format indicator of the subframe, 1…4.
         cfi: u8,
-        /// To whom it is, or what stands for that.
+        /// The RNTI that it is addressed to, or the pseudonym of that RNTI.
         rnti: u16,
-        /// What sort of RNTI that is: C, SI, P, RA, M or TPC.
+        /// The kind of this RNTI: C, SI, P, RA, M or TPC.
         rnti_type: &'static str,
         /// `DL`, `UL`, or `-` where nothing is granted.
         dir: &'static str,
@@ -32,7 +32,7 @@ row! {
         format_known: bool,
         /// How many CCEs it takes.
         l: u8,
-        /// The first of them; none where RNTIs are not to be guessed.
+        /// The first of these CCEs. It is left out where RNTIs must not be guessable.
         ncce: Option<u16>,
         /// The payload without CRC, a `0` or `1` for each bit.
         bits: String,
@@ -40,11 +40,11 @@ row! {
         alloc: Option<&'static str>,
         /// First and last PRB of each range in the first slot, one after the other; none where none are granted.
         prb_slot0: Option<Vec<u16>>,
-        /// The same of the second slot.
+        /// The same for the second slot.
         prb_slot1: Option<Vec<u16>>,
         /// How many PRB pairs are granted.
         n_prb: Option<u16>,
-        /// MCS index of each transport block that is sent; the following lists have as many entries.
+        /// MCS index of each transport block that is sent. The following lists have the same number of entries.
         mcs: Vec<u8>,
         /// Redundancy versions.
         rv: Vec<Option<u8>>,
@@ -54,7 +54,7 @@ row! {
         modulation: Vec<Option<&'static str>>,
         /// Sizes in bits.
         tbs: Vec<Option<i64>>,
-        /// By which table sizes are read: `64qam` or `256qam`.
+        /// The table from which sizes are read: `64qam` or `256qam`.
         mcs_table: Option<&'static str>,
         /// Whether that is certain.
         mcs_table_known: Option<bool>,
@@ -69,18 +69,18 @@ row! {
     }
 }
 
-/// What a grant means to the user who is followed.
+/// What the user who is followed gets by a grant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gain {
     /// Bits of blocks that are sent for the first time.
     pub new_bits: u64,
-    /// Of each block that is sent, whether it is sent again.
+    /// For each block that is sent, whether it is a retransmission.
     pub retransmission: Vec<bool>,
-    /// Blocks that are sent again.
+    /// Number of blocks that are retransmissions.
     pub again: u8,
-    /// Of these, those whose size is not known.
+    /// Number of these whose size is not known.
     pub unknown: u8,
-    /// New bits per second by then, that way.
+    /// New bits per second up to this message, in its direction.
     pub throughput_bps: u64,
 }
 
@@ -101,7 +101,7 @@ row! {
 }
 
 impl GainRows {
-    /// Adds a grant's gain; of what is no grant, nothing.
+    /// Adds a grant's gain. Adds nulls for a message that is no grant.
     pub(super) fn push_gain(&mut self, gain: Option<&Gain>) {
         self.push(GainRow {
             own_new_bits: gain.map(|gain| gain.new_bits),
@@ -114,10 +114,10 @@ impl GainRows {
 }
 
 row! {
-    /// An answer of the cell to an uplink block whose grant was heard.
+    /// An answer of the cell to an uplink block whose grant was received.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Answer in AnswerRows {
-        /// In which recording it was heard, from 0.
+        /// The number of the recording in which it was received, from 0.
         carrier: u8,
         /// Physical identity of the cell.
         cell: u16,
@@ -129,13 +129,13 @@ row! {
         sfn: u16,
         /// Subframe within the frame, 0…9.
         subframe: u8,
-        /// To whom it is, or what stands for that.
+        /// The RNTI that it is addressed to, or the pseudonym of that RNTI.
         rnti: u16,
         /// `ACK` or `NACK`.
         phich: &'static str,
         /// `index` of the grant.
         granted: u64,
-        /// How many times the block was sent by then, from 1.
+        /// How many times the block had been sent by then, from 1.
         attempt: u8,
         /// Signal to noise ratio of the subframe, in dB.
         snr_db: f32,
@@ -148,7 +148,7 @@ row! {
     /// A subframe that has all its messages.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Subframe in SubframeRows {
-        /// In which recording it was heard, from 0.
+        /// The number of the recording in which it was received, from 0.
         carrier: u8,
         /// Physical identity of the cell.
         cell: u16,
@@ -162,27 +162,27 @@ row! {
         subframe: u8,
         /// Control format indicator, 1…4.
         cfi: u8,
-        /// CCEs of its control region.
+        /// Number of CCEs of its control region.
         cces: u16,
-        /// CCEs that its messages take.
+        /// Number of CCEs that its messages take.
         cces_used: u16,
-        /// CCEs in which there may be messages that could not be read.
+        /// Number of CCEs in which there may be messages that could not be read.
         cces_unread: u16,
-        /// Messages.
+        /// Number of messages.
         messages: u16,
-        /// Messages that grant something in the downlink.
+        /// Number of messages that grant something in the downlink.
         downlink: u16,
-        /// Messages that grant something in the uplink.
+        /// Number of messages that grant something in the uplink.
         uplink: u16,
         /// The format of every message.
         formats: Vec<&'static str>,
-        /// Downlink PRB pairs of the cell.
+        /// Number of downlink PRB pairs of the cell.
         prbs: u16,
-        /// Those that its messages grant.
+        /// Number of PRB pairs that its messages grant.
         prbs_used: u16,
-        /// Those that nobody got; none where messages may be unread.
+        /// Number of PRB pairs that no user got; `None` where some messages may be unread.
         prbs_idle: Option<u16>,
-        /// Users that are granted something.
+        /// Number of users that are granted something.
         users: u16,
         /// Signal to noise ratio, in dB.
         snr_db: f32,

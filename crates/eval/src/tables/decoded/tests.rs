@@ -86,7 +86,7 @@ fn messages_gains_and_answers_are_read_back() {
         confidence: 0.5,
     };
     tables.answer(answer).unwrap();
-    assert!(!path.exists(), "it has its name once it is whole");
+    assert!(!path.exists(), "the file gets its name only when it is complete");
     tables.finish().unwrap();
 
     let rows = read(&path);
@@ -102,7 +102,7 @@ fn messages_gains_and_answers_are_read_back() {
     assert_eq!(rows["own_throughput_bps"].as_primitive::<UInt64Type>().value(0), 5_000_000_000);
     let again = rows["own_retransmission"].as_list::<i32>().value(0);
     assert_eq!((again.as_boolean().value(0), again.as_boolean().value(1)), (false, true));
-    assert!(rows.columns()[30..].iter().all(|column| column.is_null(1)), "what is no grant gains nothing");
+    assert!(rows.columns()[30..].iter().all(|column| column.is_null(1)), "no gain without a grant");
 
     let answers = read(&beside);
     assert_eq!(answers["phich"].as_string::<i32>().value(0), "NACK");

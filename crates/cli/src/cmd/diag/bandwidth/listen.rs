@@ -1,4 +1,4 @@
-//! The bandwidth of a modem that is listened to.
+//! The bandwidth of a live modem.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use super::super::port::{ListenArgs, parse_duration};
 use super::Determine;
 use crate::terminal::say;
 
-/// Packets that may wait for us.
+/// How many packets may wait to be read.
 ///
 /// Chosen: ten seconds of a busy modem.
 const ROOM: usize = 1 << 14;
-/// How long to wait for a packet before windows are looked at.
+/// How long to wait for a packet before windows are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// What only a live series wants to know.
@@ -38,10 +38,10 @@ pub struct LiveArgs {
     listen: ListenArgs,
 }
 
-/// Listens until it is told to end, and gives the modem back.
+/// Reads packets until it is told to end, and then restores the modem.
 ///
 /// # Errors
-/// A modem that does not answer any more when it is given back; what the series cannot be written to.
+/// The modem does not answer any more when it is to be restored, or the series cannot be written.
 pub fn listen(source: Source, args: &LiveArgs, determine: &mut Determine<'_>) -> anyhow::Result<()> {
     let folder = tempfile::Builder::new().prefix("airpace-bandwidth-").tempdir();
     let folder = folder.context("cannot make a folder for the session")?;
@@ -53,7 +53,7 @@ pub fn listen(source: Source, args: &LiveArgs, determine: &mut Determine<'_>) ->
     let over = Arc::clone(&is_over);
     ctrlc::set_handler(move || {
         if over.swap(true, Ordering::Relaxed) {
-            // The guard gives the modem back.
+            // The guard restores the modem.
             std::process::exit(2);
         }
     })
@@ -74,7 +74,7 @@ pub fn listen(source: Source, args: &LiveArgs, determine: &mut Determine<'_>) ->
         }
         outcome = determine.pause();
     }
-    // Whatever became of it, the modem is given back.
+    // The modem is restored in every case, also after an error.
     daemon.leave();
     drop(packets);
     for notice in daemon.notices() {
@@ -85,7 +85,7 @@ pub fn listen(source: Source, args: &LiveArgs, determine: &mut Determine<'_>) ->
     outcome
 }
 
-/// A field of each packet that tells of grants, so that the modem is asked for it.
+/// One field of each packet about grants, so that the modem is asked for these packets.
 fn wanted() -> Vec<String> {
     let codes: BTreeSet<_> = Grants::codes();
     let field = |code| log::code(code)?.layouts.first()?.root.fields.first();

@@ -20,14 +20,14 @@ pub struct CaptureFile<'o> {
     /// What is not written yet.
     buffer: Vec<u8>,
     messages: u64,
-    /// Messages for which a capture has no form.
+    /// Number of messages that a capture file cannot hold.
     left_out: u64,
 }
 
-/// Where it is written.
+/// The output.
 enum Out<'o> {
     Standard(&'o mut dyn Write),
-    /// None once it has ended.
+    /// `None` once it has ended.
     File(Option<OutFile>),
 }
 
@@ -37,7 +37,7 @@ impl<'o> CaptureFile<'o> {
         CaptureFile::to(Out::Standard(out), "-".to_owned())
     }
 
-    /// Writes a file: one that can be followed while it grows, or one that has its name once it is whole.
+    /// Writes a file: either one that can be followed while it grows, or one that gets its name when it is complete.
     ///
     /// # Errors
     /// If the file cannot be made.
@@ -85,7 +85,7 @@ impl Writer for CaptureFile<'_> {
     }
 
     fn pause(&mut self) -> anyhow::Result<()> {
-        // As long as it may be no log, what a file held before stays there.
+        // Until it is certain that the input is a log, the file keeps its earlier content.
         if self.messages > 0 { self.write() } else { Ok(()) }
     }
 

@@ -1,4 +1,4 @@
-//! Packets as comma-separated values: a wide table of one code, a long one of several.
+//! Packets as comma-separated values: a wide table for one code, a long table for several.
 
 use std::io::Write;
 
@@ -20,7 +20,7 @@ pub struct Csv<'o> {
 }
 
 impl<'o> Csv<'o> {
-    /// Prints to `out` what packets of these codes say; none means all.
+    /// Prints the contents of packets of these codes to `out`. An empty list means all codes.
     pub fn new(codes: &[LogCode], out: &'o mut dyn Write) -> Csv<'o> {
         let table = match codes {
             [code] => log::code(*code).map(Table::of),

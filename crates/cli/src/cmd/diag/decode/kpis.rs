@@ -20,7 +20,7 @@ enum Form<'o> {
     Parquet(Box<Samples>),
 }
 
-/// Follows KPIs.
+/// Extracts the samples of KPIs and writes them.
 pub struct Kpis<'o> {
     subscription: Subscription,
     extractor: Extractor,
@@ -30,10 +30,10 @@ pub struct Kpis<'o> {
     samples: u64,
 }
 
-/// What `--kpi` names, of a radio where the name says none; `all` is the whole list.
+/// The KPIs that `--kpi` names. `radio` holds for names without a radio. `all` is the whole list.
 ///
 /// # Errors
-/// If a name means nothing.
+/// If a name is not known.
 pub fn subscription(names: &[String], radio: Radio) -> anyhow::Result<Subscription> {
     let list = names.iter().flat_map(|name| match name.trim() {
         "all" => KPIS.iter().map(|kpi| kpi.name).collect(),

@@ -28,11 +28,11 @@ pub struct Packets<'o> {
     buffer: Vec<u8>,
 }
 
-/// Bytes that are written at once.
+/// How many bytes are collected before they are written.
 pub const ENOUGH: usize = 1 << 16;
 
 impl<'o> Packets<'o> {
-    /// Prints to `out`.
+    /// A printer that writes to `out`.
     pub fn new(form: Form, out: &'o mut dyn Write) -> Packets<'o> {
         Packets { form, out, buffer: Vec::with_capacity(2 * ENOUGH) }
     }

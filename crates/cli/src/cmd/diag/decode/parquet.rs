@@ -1,4 +1,4 @@
-//! Packets and samples in Parquet files: rows gather in memory until they make a row group.
+//! Packets and samples in Parquet files. Rows are collected in memory until they make a row group.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -31,7 +31,7 @@ fn time_builder() -> TimestampNanosecondBuilder {
     TimestampNanosecondBuilder::new().with_timezone("UTC")
 }
 
-/// A stamp as Parquet has times; those beyond the year 2262 are its last.
+/// A time stamp in Parquet's form. Times after Parquet's last one, in the year 2262, become that last one.
 fn nanos(stamp: Stamp) -> i64 {
     i64::try_from(stamp.unix_nanos()).unwrap_or(i64::MAX)
 }
@@ -40,9 +40,9 @@ fn word_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-/// The samples of KPIs: a row each.
+/// A file of KPI samples: a row for each.
 pub struct Samples {
-    /// None once the file is whole.
+    /// `None` once the file is complete.
     file: Option<ParquetFile>,
     rows: usize,
     time: TimestampNanosecondBuilder,
@@ -52,7 +52,7 @@ pub struct Samples {
     radio: UInt8Builder,
     carrier: UInt8Builder,
     subframe: UInt16Builder,
-    /// A name while it is written.
+    /// A buffer for a name while it is written.
     name: Vec<u8>,
 }
 
@@ -118,7 +118,7 @@ impl Samples {
         file.write_group(columns).map_err(refused)
     }
 
-    /// Ends the file.
+    /// Completes the file.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -128,17 +128,17 @@ impl Samples {
     }
 }
 
-/// Packets by code: a file for each in one folder, a row per innermost record.
+/// Packets by code: one folder with a file for each code, a row per innermost record.
 pub struct Codes {
     folder: PathBuf,
-    /// In place of none of them is anything written.
+    /// The input files. None of them is overwritten.
     inputs: Vec<Named>,
     codes: BTreeMap<LogCode, CodeFile>,
     packets: u64,
 }
 
 impl Codes {
-    /// Writes what these logs say into a folder.
+    /// Writes the contents of these logs into a folder.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -259,7 +259,7 @@ fn data_type(kind: ColumnKind) -> DataType {
     }
 }
 
-/// The values of a column that are not written yet.
+/// The values of a column that have not been written yet.
 enum Values {
     Unsigned(UInt64Builder),
     Signed(Int64Builder),
@@ -279,7 +279,7 @@ impl Values {
         }
     }
 
-    /// Adds a value, or none.
+    /// Adds a value or null.
     fn add(&mut self, value: Option<&Value<'_>>) {
         match (self, value) {
             (Values::Unsigned(column), Some(Value::Unsigned(number))) => column.append_value(*number),

@@ -14,29 +14,29 @@ use super::super::input::Source;
 use crate::cmd::outputs::{self, Named, OutFile};
 use crate::terminal::thousands;
 
-/// Books on what could not be read.
+/// Counts what could not be read.
 pub struct Unread {
-    /// Where packets are kept.
+    /// The folder where such packets are kept.
     folder: Option<PathBuf>,
-    /// Logs that are read, in place of none of which anything is kept.
+    /// The logs that are read. None of them is overwritten.
     inputs: Vec<Named>,
     is_followed: bool,
     files: BTreeMap<Kind, OutFile>,
     counts: BTreeMap<Kind, u64>,
-    /// Per file how many stretches are no message, and where the first one begins.
+    /// For each file: how many stretches are no message, and where the first one begins.
     faults: BTreeMap<usize, (u64, u64)>,
-    /// A frame while it is written.
+    /// A buffer for a frame while it is written.
     frame: Vec<u8>,
 }
 
-/// What packets have in common that nobody can read, or not all of them.
+/// The reason why a packet could not be read, wholly or in part. Packets are grouped by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Nobody has laid out the code.
+    /// The layout of the code is not known.
     Code(LogCode),
-    /// Nobody has laid out the version.
+    /// The layout of the version is not known.
     Version(LogCode, Version),
-    /// Nobody has laid out a subpacket of this id and version.
+    /// The layout of a subpacket of this id and version is not known.
     Subpacket(LogCode, u64, u64),
     /// The layout does not fit.
     Misfit(LogCode),
@@ -54,7 +54,7 @@ impl fmt::Display for Kind {
 }
 
 impl Kind {
-    /// What could not be read of a packet, if anything.
+    /// Why a packet could not be read, or `None` if it could.
     pub fn of(code: LogCode, reading: &Result<Decoded<'_>, Unreadable>) -> Option<Kind> {
         Some(match reading {
             Ok(decoded) => {
@@ -78,7 +78,8 @@ impl Kind {
 }
 
 impl Unread {
-    /// Keeps packets of these logs in a folder, if one is given, in files that can be followed or that are whole.
+    /// Keeps such packets of these logs in a folder, if one is given. The files can be followed while they grow, or
+    /// appear when they are complete.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -97,7 +98,7 @@ impl Unread {
         })
     }
 
-    /// A packet could not be read.
+    /// Counts and keeps a packet that could not be read.
     ///
     /// # Errors
     /// If it cannot be kept.
@@ -119,15 +120,15 @@ impl Unread {
         file.write_all(&self.frame).map_err(outputs::refused("--unknown", &path))
     }
 
-    /// Bytes there are no message.
+    /// Counts a stretch of bytes that is no message.
     pub fn fault(&mut self, place: Place) {
         self.faults.entry(place.file).or_insert((0, place.offset)).0 += 1;
     }
 
-    /// Says it all on standard error.
+    /// Reports everything on standard error.
     ///
     /// # Errors
-    /// If what is kept cannot be written.
+    /// If the kept packets cannot be written.
     pub fn report(self, sources: &[Source]) -> anyhow::Result<()> {
         const MANY: usize = 12;
         for file in self.files.into_values() {

@@ -1,4 +1,4 @@
-//! A modem that says RSRP every ten milliseconds, and what a busy phone says besides, on a pseudo-terminal.
+//! An emulated modem on a pseudo-terminal. It sends RSRP every ten milliseconds, and the other packets of a busy phone.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use airpace_live::modem::{Door, Next, Stamped, TimedPacket, serve};
 use anyhow::{Context, bail};
 use od::clock::now_ns;
 
-/// The modem's own report of RSRP.
+/// The interval at which the modem itself reports RSRP.
 ///
 /// Source: BISCAY §5.1 (the most frequent message)
 pub const RSRP_EVERY: Duration = Duration::from_millis(10);
 
-/// What the modem has to say.
+/// The packets that the modem sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Packets, RSRP included.
+    /// Number of packets per second, RSRP included.
     pub packets_per_s: u32,
-    /// How long they are kept.
+    /// How long the modem keeps them.
     pub hold: Duration,
-    /// Of its values.
+    /// Seed of the values.
     pub seed: u64,
 }
 
-/// A modem on a thread of its own; dropping it ends it.
+/// A modem on a thread of its own. Dropping it stops the modem.
 pub struct Emulator {
     device: PathBuf,
     is_over: Arc<AtomicBool>,
@@ -36,7 +36,7 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Starts one.
+    /// Starts a modem.
     ///
     /// # Errors
     /// A system without pseudo-terminals.
@@ -57,7 +57,7 @@ impl Emulator {
         Ok(Emulator { device, is_over, thread: Some(thread) })
     }
 
-    /// Where a host finds it.
+    /// The path of the port that a host opens.
     pub fn device(&self) -> &Path {
         &self.device
     }
@@ -72,16 +72,16 @@ impl Drop for Emulator {
     }
 }
 
-/// The modem's clock of a time of ours: years after 1980, as if a network had told it.
+/// The modem's clock for a time of the host. It is years after 1980, as if the modem had the time from a network.
 pub fn modem_ns(now_ns: u64) -> u64 {
     now_ns + 46 * 365 * 86_400 * 1_000_000_000
 }
 
-/// Packets in their order.
+/// Makes the packets in their order.
 struct Packets {
-    /// When the first was asked for: the speech begins.
+    /// When the first packet was asked for. The packets' times count from then.
     began_ns: Option<u64>,
-    /// When the next one is due, since then.
+    /// When the next packet is due, since then.
     due: Time,
     every: Duration,
     rsrp_due: Time,
@@ -130,7 +130,7 @@ fn serving_cell(rsrp_dbm: f64) -> Vec<u8> {
     payload
 }
 
-/// 0xB173, version 36: a transport block that came whole in one subframe.
+/// 0xB173, version 36: transport blocks that were received without error in one subframe.
 fn grant(millis: u64, prb: u8) -> Vec<u8> {
     let mut payload = vec![0; 44];
     payload[0] = 36;
@@ -140,7 +140,7 @@ fn grant(millis: u64, prb: u8) -> Vec<u8> {
     payload[6] = prb;
     payload[7] = 1;
     payload[8] = 1;
-    // The first of the two blocks: whole, for this phone.
+    // The first of the two blocks: received without error, for this phone.
     payload[16] = 0b1000_0000;
     payload[20..22].copy_from_slice(&(u16::from(prb) * 40).to_le_bytes());
     payload[22] = 15;

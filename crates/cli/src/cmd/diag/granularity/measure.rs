@@ -1,4 +1,4 @@
-//! One measurement: an emulated modem, a daemon in a process of its own, a program that reads.
+//! One measurement, with an emulated modem, a daemon in a process of its own, and a program that reads.
 
 use std::fmt::Write;
 use std::fs;
@@ -14,50 +14,51 @@ use serde_json::Value;
 
 use super::emulator::{Emulator, Load, modem_ns};
 
-/// Readings that come so close together are one arrival: a modem that empties its buffer says a second's worth at once.
+/// Readings that are closer together than this count as one arrival: a modem that empties its buffer sends the packets
+/// of a second at once.
 ///
-/// Chosen: longer than a buffer takes over the port, shorter than the modem's own beat.
+/// Chosen: longer than a buffer takes over the port, shorter than the modem's own reporting interval.
 const TOGETHER: Duration = Duration::from_millis(5);
-/// How long the daemon may take to come to streaming.
+/// How long the daemon may take until it streams.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Time between streaming and measuring: the first buffers have gone by.
+/// Time between the start of streaming and the measurement, so that the first buffers have passed.
 const SETTLE: Duration = Duration::from_millis(1_500);
 
-/// What came out.
+/// The result.
 pub struct Outcome {
     /// Whether the modem was drained.
     pub drains: bool,
-    /// Of the daemon, in percent of a core.
+    /// Processor time of the daemon, in percent of a core.
     pub cpu_percent: f64,
-    /// Packets that the daemon read.
+    /// Number of packets that the daemon read.
     pub packets_per_s: f64,
-    /// Drains that the daemon sent.
+    /// Number of drain requests that the daemon sent.
     pub drains_per_s: f64,
     /// Whether the daemon had real-time priority.
     pub is_realtime: bool,
     readings: Readings,
 }
 
-/// Readings, and when each was read.
+/// Readings, each with the time at which it was read.
 type Readings = Vec<(Reading, u64)>;
 
-/// Percentiles of something.
+/// Percentiles of a set of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Percentiles {
-    /// Half are below.
+    /// Half of the values are at most this.
     pub p50: f64,
-    /// Nine of ten are below.
+    /// Nine of ten values are at most this.
     pub p90: f64,
-    /// 99 of 100 are below.
+    /// 99 of 100 values are at most this.
     pub p99: f64,
-    /// The highest.
+    /// The largest value.
     pub max: f64,
-    /// How many there are.
+    /// How many values there are.
     pub count: usize,
 }
 
 impl Percentiles {
-    /// Of these, by the nearest rank.
+    /// The percentiles of these values, by the nearest rank.
     pub fn of(values: &[f64]) -> Percentiles {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -88,8 +89,9 @@ impl Outcome {
         self.readings.iter().map(|(reading, read_ns)| (read_ns - reading.arrival_ns) as f64 / 1e3).collect()
     }
 
-    /// Milliseconds from the modem's saying it to its being read. When its speech began is known but for the time that
-    /// passed before its thread ran on: on a busy machine all of them may be that much too short.
+    /// Milliseconds from the time at which the modem sent a reading to the time at which it was read. The start of the
+    /// modem's clock is uncertain by the time that passed before its thread ran on. So on a busy machine all ages may
+    /// be too short by that time.
     pub fn ages(&self) -> Vec<f64> {
         let age = |(reading, read_ns): &(Reading, u64)| {
             (modem_ns(*read_ns) as i64 - reading.modem_ns as i64) as f64 / 1e6
@@ -113,10 +115,10 @@ impl Outcome {
     }
 }
 
-/// Measures for `span`; `tick` is told how far it is.
+/// Measures for `span`. `tick` receives the progress.
 ///
 /// # Errors
-/// A daemon that does not start, or ends before its time.
+/// The daemon does not start, or ends too early.
 pub fn measure(
     load: &Load,
     drains: bool,
@@ -156,7 +158,7 @@ pub fn measure(
     })
 }
 
-/// Reads every reading of a KPI as a program would, and when it did, for `span`.
+/// Reads every reading of a KPI for `span`, as a program would, and notes when it did.
 fn read(kpi: Kpi, span: Duration) -> anyhow::Result<JoinHandle<anyhow::Result<Readings>>> {
     let until = now_ns() + span.as_nanos() as u64;
     let mut seen = kpi.latest().map_or(0, |reading| reading.sequence);
@@ -186,7 +188,7 @@ struct Daemon {
     is_realtime: bool,
 }
 
-/// What the daemon has counted.
+/// The daemon's counters.
 struct Counted {
     packets: f64,
     drains: f64,
@@ -214,7 +216,7 @@ impl Daemon {
         Ok(Daemon { process, says, metrics: String::new(), is_realtime: false })
     }
 
-    /// Waits until it streams, and opens it.
+    /// Waits until the daemon streams, and opens its board.
     fn open(&mut self, folder: &std::path::Path) -> anyhow::Result<Od> {
         let began = Instant::now();
         loop {
@@ -234,7 +236,7 @@ impl Daemon {
         }
     }
 
-    /// Time that its threads have run, in nanoseconds.
+    /// Processor time of its threads, in nanoseconds.
     fn cpu_ns(&self) -> anyhow::Result<u64> {
         let folder = format!("/proc/{}/task", self.process.id());
         let mut total = 0;
@@ -264,7 +266,7 @@ impl Daemon {
         })
     }
 
-    /// Has it end in good order.
+    /// Ends the daemon in good order.
     fn end(&mut self) -> anyhow::Result<()> {
         if let Some(pid) = rustix::process::Pid::from_raw(self.process.id() as i32) {
             rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;

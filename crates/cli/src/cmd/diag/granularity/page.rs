@@ -1,4 +1,4 @@
-//! The page: what was found, as figures; it only draws what [`super::measure`] computed.
+//! The page with the results as figures. It only draws what [`super::measure`] computed.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::measure::{Outcome, Percentiles};
 use super::{GAP_GOAL_MS, Goal, LATENCY_GOALS_US};
 
-/// Colours of the two measurements, told apart also by those who see few; and their dashes.
+/// Colours of the two measurements, which colour-blind readers can tell apart too; and their dashes.
 const STYLES: [(&str, &str); 2] = [("#0077BB", ""), ("#CC3311", "6 4")];
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
@@ -126,7 +126,7 @@ fn numbers(outcomes: &[Outcome], html: &mut String) {
     html.push_str("</table>");
 }
 
-/// Shares of values that are at most so much, on a logarithmic axis; `marks` are lines across.
+/// A figure with the share of values that are at most x, on a logarithmic axis. `marks` are lines across it.
 fn figure(html: &mut String, title: &str, about: &str, axis: &str, series: &[Vec<f64>], marks: &[f64]) {
     let all = || series.iter().flatten().chain(marks).copied().filter(|value| *value > 0.0);
     let low = all().fold(f64::INFINITY, f64::min).log10().floor();
@@ -179,7 +179,7 @@ fn figure(html: &mut String, title: &str, about: &str, axis: &str, series: &[Vec
         let count = sorted.len() as f64;
         let mut path = String::new();
         for (at, value) in sorted.iter().enumerate() {
-            // A step per value; beyond a thousand no eye tells them apart.
+            // A step per value, but at most a thousand: more cannot be told apart.
             if sorted.len() > 1_000 && at % (sorted.len() / 1_000) != 0 && at + 1 < sorted.len() {
                 continue;
             }

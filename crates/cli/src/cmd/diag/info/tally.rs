@@ -1,4 +1,4 @@
-//! Counting what a log holds, in memory that does not grow with it.
+//! Counts what a log holds. The memory does not grow with the log.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use airpace_diag::layout::{Unreadable, Version};
 use airpace_diag::source::Item;
 use airpace_diag::{Fault, LogCode, LogPacket, Message, Radio, Stamp, log};
 
-/// What a file holds.
+/// The counts of a file.
 #[derive(Default)]
 pub struct Tally {
-    /// Log packets.
+    /// Number of log packets.
     pub packets: u64,
-    /// Log packets of each radio.
+    /// Number of log packets of each radio.
     pub radios: BTreeMap<Radio, u64>,
-    /// Log packets by code.
+    /// Counts of log packets by code.
     pub codes: BTreeMap<LogCode, CodeTally>,
-    /// What the time stamps say.
+    /// Results from the time stamps.
     pub clock: Clock,
-    /// Other messages by command code.
+    /// Number of other messages by command code.
     pub commands: BTreeMap<u8, u64>,
-    /// Bytes that are no message, by what is wrong.
+    /// Bytes that are no message, by the kind of fault.
     pub faults: BTreeMap<&'static str, Faults>,
 }
 
-/// What packets of one code say.
+/// The counts of one code's packets.
 #[derive(Default)]
 pub struct CodeTally {
     /// How many there are.
@@ -32,11 +32,12 @@ pub struct CodeTally {
     pub bytes: u64,
     /// How many there are of each version.
     pub versions: BTreeMap<Version, u64>,
-    /// Those that their version's layout does not fit.
+    /// How many do not fit their version's layout.
     pub misfits: u64,
-    /// When the last one of each radio was.
+    /// The time stamp of each radio's last packet.
     last: BTreeMap<Radio, Stamp>,
-    /// Gaps between one and the next of the same radio, in microseconds of three digits, and how many there are.
+    /// Gaps between consecutive packets of the same radio, in microseconds rounded to three digits, and how often each
+    /// occurs.
     gaps: BTreeMap<u64, u64>,
 }
 
@@ -45,20 +46,20 @@ pub struct CodeTally {
 pub struct Faults {
     /// How often.
     pub count: u64,
-    /// Where, as long as they are few.
+    /// The offsets of the first few.
     pub offsets: Vec<u64>,
-    /// How many bytes, where that is known.
+    /// How many bytes, if that is known.
     pub bytes: u64,
 }
 
-/// What time stamps say.
+/// Results from the time stamps.
 #[derive(Default)]
 pub struct Clock {
-    /// The earliest and the latest by the network's time.
+    /// The earliest and the latest stamp in the network's time.
     set: Option<(Stamp, Stamp)>,
-    /// The earliest and the latest before that was known.
+    /// The earliest and the latest stamp before the network's time was known.
     unset: Option<(Stamp, Stamp)>,
-    /// Packets before that was known.
+    /// Number of packets before the network's time was known.
     pub unset_packets: u64,
     /// How often a packet is more than a second earlier than the one before it.
     pub steps_back: u64,
@@ -66,7 +67,7 @@ pub struct Clock {
 }
 
 impl Tally {
-    /// Counts what is at this offset.
+    /// Counts the item at this offset.
     pub fn add(&mut self, offset: u64, item: Item<'_>) {
         match item {
             Item::Message(Message::Log(packet)) => self.add_packet(&packet),
@@ -112,13 +113,14 @@ impl CodeTally {
         }
         self.misfits += u64::from(matches!(log::read(packet), Err(Unreadable::Misfit(..))));
         let gap = self.last.insert(packet.radio, packet.stamp).and_then(|last| packet.stamp.since(last));
-        // None across the learning of the time, negative where the clock steps back.
+        // There is no gap across the moment at which the modem learns the time. A gap is negative if the clock steps
+        // back.
         if let Some(gap_s) = gap.filter(|gap_s| *gap_s >= 0.0) {
             *self.gaps.entry(three_digits((gap_s * 1e6) as u64)).or_default() += 1;
         }
     }
 
-    /// The gap that so many of all gaps do not exceed, in milliseconds.
+    /// The gap that the given share of all gaps does not exceed, in milliseconds.
     pub fn gap_ms(&self, quantile: f64) -> Option<f64> {
         let gaps: u64 = self.gaps.values().sum();
         let mut left = (quantile * gaps as f64).ceil().max(1.0) as u64;
@@ -154,18 +156,18 @@ impl Clock {
         self.set.or(self.unset)
     }
 
-    /// From the earliest to the latest time.
+    /// The span from the earliest to the latest time.
     pub fn seconds(&self) -> Option<f64> {
         seconds(self.span())
     }
 
-    /// The same before the network's time was known.
+    /// The same span before the network's time was known.
     pub fn unset_seconds(&self) -> Option<f64> {
         seconds(self.unset)
     }
 }
 
-/// In microseconds' digits: a stamp has no finer ones that mean something.
+/// Rounded to microseconds, because a stamp's finer digits are not meaningful.
 fn seconds(span: Option<(Stamp, Stamp)>) -> Option<f64> {
     span.map(|(begin, end)| (end.micros() - begin.micros()) as f64 / 1e6)
 }

@@ -1,4 +1,4 @@
-//! What a simulated device's modem says: a simulation that runs ahead of the wall clock.
+//! The packets of a simulated device's modem. The simulation runs ahead of the wall clock.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -13,31 +13,31 @@ use anyhow::anyhow;
 
 use crate::cmd::diag::simulated::Simulated;
 
-/// How a scenario is driven.
+/// How a scenario is run.
 #[derive(Clone, Copy)]
 pub struct Drive {
-    /// The seed; of each further round the next.
+    /// The seed of the first round. Each further round has the next number.
     pub seed: u64,
-    /// How many times as fast as the scenario's clock.
+    /// The speed, relative to the scenario's clock.
     pub speed: f64,
-    /// Whether it runs again when it is over.
+    /// Whether the scenario starts again when it is over.
     pub is_looped: bool,
 }
 
-/// A simulation that runs.
+/// A running simulation.
 pub struct Driven {
     about: String,
     packets: Option<Receiver<TimedPacket>>,
     thread: JoinHandle<anyhow::Result<()>>,
 }
 
-/// Packets that a simulation may be ahead.
+/// How many packets a simulation may be ahead.
 ///
-/// Chosen: some seconds of them: a simulation is much faster than the wall clock, and waits.
+/// Chosen: the packets of some seconds. A simulation is much faster than the wall clock, and waits.
 const AHEAD: usize = 4_096;
 
 impl Driven {
-    /// Begins to simulate.
+    /// Starts the simulation.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -50,12 +50,12 @@ impl Driven {
         Ok(Driven { about, packets: Some(packets), thread })
     }
 
-    /// What it is, for people.
+    /// A description for people.
     pub fn about(&self) -> String {
         self.about.clone()
     }
 
-    /// What the modem says next.
+    /// The modem's next packet.
     pub fn next(&mut self) -> Next {
         match self.packets.as_ref().map(Receiver::try_recv) {
             Some(Ok(packet)) => Next::Packet(packet),
@@ -67,7 +67,7 @@ impl Driven {
     /// Ends the simulation.
     ///
     /// # Errors
-    /// Why it had ended by itself before its time.
+    /// The reason, if the simulation had already ended by itself.
     pub fn stop(mut self) -> anyhow::Result<()> {
         // A simulation that waits for room finds that nobody listens any more.
         self.packets = None;

@@ -1,4 +1,4 @@
-//! Where samples come from: a session of our own, or a daemon's board.
+//! The source of samples: a session of this process, or a daemon's board.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -14,17 +14,17 @@ use od::{Kpi, Od};
 
 use crate::cmd::diag::port::{ListenArgs, subscription};
 
-/// Samples that may wait for the terminal.
+/// How many samples may wait for the terminal.
 ///
 /// Chosen: ten seconds of all grants of a busy modem.
 const ROOM: usize = 1 << 16;
-/// How often a board is looked at. Looking costs no system call.
+/// The time between two reads of a board. Reading it needs no system call.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// How often a daemon that is gone is looked for.
+/// The time between two attempts to open the board of a daemon that is gone.
 const REOPEN_EVERY: Duration = Duration::from_millis(500);
 
-/// Where samples come from.
+/// The source of samples.
 pub struct Feed {
     names: Vec<(String, &'static str)>,
     /// Radio of each KPI.
@@ -37,25 +37,25 @@ enum Origin {
     Session {
         daemon: Daemon,
         tap: Receiver<Tapped>,
-        /// Whether a port that was never there is waited for.
+        /// Whether to wait for a port that was never there.
         waits: bool,
         was_open: bool,
-        /// Where the control socket is that nobody uses.
+        /// The folder of the session's control socket, which nobody uses.
         _folder: tempfile::TempDir,
     },
     Board(Board),
 }
 
-/// The board of a daemon, opened again when the daemon is.
+/// The board of a daemon. It is opened again when the daemon is restarted.
 struct Board {
     dir: Option<PathBuf>,
     od: Od,
-    /// Each with the number of its last reading that was seen.
+    /// Each KPI, with the sequence number of the last reading that was seen.
     kpis: Vec<(Kpi, u64)>,
     was_alive: bool,
-    /// When to open it again, if it shows no sign of life until then.
+    /// When to open the board again, if the daemon shows no sign of life until then.
     reopen_at: Instant,
-    /// When the latest reading that was seen had come in, in ns of [`od::clock`].
+    /// The arrival time of the latest reading that was seen, in ns of [`od::clock`].
     seen_ns: u64,
     notices: Vec<&'static str>,
 }
@@ -63,29 +63,29 @@ struct Board {
 /// A sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seen {
-    /// Which of the feed's KPIs.
+    /// The index of the KPI in the feed.
     pub kpi: usize,
     /// Its value.
     pub value: f64,
-    /// Which of the phone's radios.
+    /// The phone's radio.
     pub radio: u8,
-    /// Which carrier.
+    /// The carrier.
     pub carrier: u8,
-    /// In which subframe, if that is said.
+    /// The subframe, if it is known.
     pub subframe: Option<u16>,
-    /// Its number among those of its KPI.
+    /// Its sequence number among the samples of its KPI.
     pub sequence: u64,
-    /// By the modem's clock; 0 if it did not say.
+    /// Its time by the modem's clock; 0 if the modem did not give it.
     pub modem_ns: u64,
     /// When it arrived, in ns of [`od::clock`].
     pub arrival_ns: u64,
 }
 
 impl Feed {
-    /// Opens a session of our own; `waits` for a port that is not there yet.
+    /// Opens a session of this process. It waits for a port that is not there yet if `waits` is set.
     ///
     /// # Errors
-    /// A KPI that there is not.
+    /// A KPI that does not exist.
     pub fn open_session(
         source: Source,
         listen: &ListenArgs,
@@ -108,7 +108,7 @@ impl Feed {
         })
     }
 
-    /// Reads from a daemon that runs already.
+    /// Reads from a daemon that is already running.
     ///
     /// # Errors
     /// No daemon, or a KPI that it does not know.
@@ -122,7 +122,7 @@ impl Feed {
         Ok(Feed { names, radios, origin: Origin::Board(board), title })
     }
 
-    /// What is watched.
+    /// The title: what is watched.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -141,7 +141,7 @@ impl Feed {
     /// Waits for samples, no longer than `patience`, and appends those that have come.
     ///
     /// # Errors
-    /// A daemon of ours that cannot go on.
+    /// The session's daemon cannot go on.
     pub fn wait(&mut self, patience: Duration, seen: &mut Vec<Seen>) -> anyhow::Result<()> {
         let until = Instant::now() + patience;
         match &mut self.origin {
@@ -149,7 +149,7 @@ impl Feed {
                 let radios = &self.radios;
                 let mut take = |tapped: Tapped| {
                     let kpi = tapped.slot.0 as usize;
-                    // A tap has nothing but what was asked for.
+                    // A tap gives only the KPIs that were asked for.
                     let Some(&radio) = radios.get(kpi) else { return };
                     seen.push(Seen {
                         kpi,
@@ -186,10 +186,10 @@ impl Feed {
         }
     }
 
-    /// What there is to say since the last time.
+    /// The notices since the last call.
     ///
     /// # Errors
-    /// A port that cannot be opened and never was, unless it is waited for.
+    /// The port cannot be opened, was never open, and is not to be waited for.
     pub fn notices(&mut self) -> anyhow::Result<Vec<String>> {
         match &mut self.origin {
             Origin::Session { daemon, waits, was_open, .. } => {
@@ -214,10 +214,10 @@ impl Feed {
         }
     }
 
-    /// Ends it: gives a modem back as it was.
+    /// Ends the feed, and restores the modem of a session.
     ///
     /// # Errors
-    /// A modem that did not answer; a daemon that broke.
+    /// The modem did not answer, or the daemon broke.
     pub fn close(self) -> anyhow::Result<()> {
         let Origin::Session { daemon, tap, .. } = self.origin else { return Ok(()) };
         daemon.leave();
@@ -242,7 +242,7 @@ impl Board {
         let od = Od::open(dir)?;
         let subscribe = |(name, _): &(String, &str)| -> Result<_, od::Error> {
             let kpi = od.subscribe(name)?;
-            // What was published before we came is not news.
+            // Readings that were published earlier are not new.
             let seen = kpi.latest().map_or(0, |reading| reading.sequence);
             Ok((kpi, seen))
         };
@@ -258,15 +258,15 @@ impl Board {
         })
     }
 
-    /// Sees whether the daemon lives, and opens the one that came after it.
+    /// Checks whether the daemon is alive. If it is gone, opens the board of its successor.
     ///
     /// # Errors
-    /// One that does not know a KPI.
+    /// The successor has no such KPI.
     fn keep_open(&mut self, names: &[(String, &str)]) -> anyhow::Result<()> {
         let is_alive = self.od.is_alive();
         if is_alive != self.was_alive {
             self.was_alive = is_alive;
-            // One that the machine's load holds up comes back by itself.
+            // A daemon that is only delayed by the machine's load comes back by itself.
             self.reopen_at = Instant::now() + GIVE_UP_AFTER;
             self.notices.push(if is_alive {
                 "the daemon is back"
@@ -280,7 +280,7 @@ impl Board {
         self.reopen_at = Instant::now() + REOPEN_EVERY;
         match Board::open(self.dir.as_deref(), names) {
             Ok(mut board) => {
-                // All that it has said since we saw the last reading is news.
+                // All that the new daemon published after the last reading that was seen is new.
                 let is_news =
                     |kpi: &Kpi| kpi.latest().is_some_and(|reading| reading.arrival_ns > self.seen_ns);
                 for (kpi, seen) in &mut board.kpis {
@@ -295,12 +295,12 @@ impl Board {
                 Ok(())
             }
             Err(error @ od::Error::Refused { .. }) => Err(error.into()),
-            // It is not there yet.
+            // The successor is not there yet.
             Err(_) => Ok(()),
         }
     }
 
-    /// Appends what is new.
+    /// Appends new readings.
     fn look(&mut self, seen: &mut Vec<Seen>) {
         for (at, (kpi, last)) in self.kpis.iter_mut().enumerate() {
             if let Some(reading) = kpi.latest().filter(|reading| reading.sequence > *last) {
@@ -321,7 +321,7 @@ impl Board {
     }
 }
 
-/// Names as the daemon has them, each once, with units and radios.
+/// The names in the daemon's spelling, each once, with units and radios.
 type Canonical = (Vec<(String, &'static str)>, Vec<u8>);
 
 fn canonical(kpis: &[String]) -> anyhow::Result<Canonical> {

@@ -1,21 +1,21 @@
-//! The table of KPIs: last value, age, rate, and how it was lately.
+//! The table of KPIs: last value, age, rate, and a curve of recent values.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::feed::Seen;
 
-/// How long a cell of the curve is.
+/// The duration of a cell of the curve.
 const BIN_NS: u64 = 500_000_000;
-/// Cells of the curve: the last half minute.
+/// Number of cells of the curve: the last half minute.
 const BINS: u64 = 60;
-/// Cells over which the rate is taken: two seconds.
+/// Number of cells over which the rate is taken: two seconds.
 const RATE_BINS: u64 = 4;
 /// An age beyond which a value is shown as old.
 const OLD_NS: u64 = 2_000_000_000;
-/// Heights of the curve.
+/// The characters for the heights of the curve.
 const CURVE: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// What is shown.
+/// The contents of the table.
 pub struct View {
     title: String,
     names: Vec<(String, &'static str)>,
@@ -30,7 +30,7 @@ struct Row {
     arrival_ns: u64,
     /// Number of the newest cell, counted from the clock's zero.
     bin: u64,
-    /// The newest is the last one.
+    /// The cells; the newest is the last.
     bins: VecDeque<Bin>,
 }
 
@@ -41,18 +41,18 @@ struct Bin {
 }
 
 impl View {
-    /// Nothing has come yet.
+    /// A view without samples.
     pub fn new(title: &str, names: &[(String, &'static str)]) -> View {
         let names = names.to_vec();
         View { title: title.to_owned(), names, rows: BTreeMap::new(), notice: String::new() }
     }
 
-    /// Shows a line of news.
+    /// Shows a notice.
     pub fn note(&mut self, notice: String) {
         self.notice = notice;
     }
 
-    /// A sample came.
+    /// Takes a sample.
     pub fn push(&mut self, seen: &Seen) {
         let row = self.rows.entry((seen.kpi, seen.carrier)).or_default();
         row.value = seen.value;
@@ -106,7 +106,7 @@ impl View {
 }
 
 impl Row {
-    /// Moves on to a cell; what lies between is empty.
+    /// Moves on to a cell. The cells between stay empty.
     fn turn_to(&mut self, bin: u64) {
         let steps = if self.bins.is_empty() { 1 } else { bin.saturating_sub(self.bin).min(BINS) };
         for _ in 0..steps {
@@ -118,14 +118,15 @@ impl Row {
         }
     }
 
-    /// Samples per second, over the last cells that are full.
+    /// Samples per second, over the last cells that are complete.
     fn rate(&self) -> f64 {
         let full = self.bins.iter().rev().skip(1).take(RATE_BINS as usize);
         let (count, cells) = full.fold((0, 0), |(count, cells), bin| (count + bin.count, cells + 1));
         if cells == 0 { 0.0 } else { count as f64 / (cells as f64 * BIN_NS as f64 * 1e-9) }
     }
 
-    /// Means of the last cells, the lowest at the bottom and the highest at the top; blank where nothing came.
+    /// The curve: the means of the last cells, from the lowest to the highest character; blank where there were no
+    /// samples.
     fn curve(&self, width: usize) -> String {
         let means = || {
             let last = self.bins.iter().skip(self.bins.len().saturating_sub(width));
@@ -141,7 +142,7 @@ impl Row {
     }
 }
 
-/// A number in as many digits as say something.
+/// A number with as many digits as are meaningful.
 fn short(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e15 {
         format!("{value:.0}")
