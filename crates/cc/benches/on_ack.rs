@@ -122,7 +122,7 @@ impl Flow {
 }
 
 /// A call of a controller.
-enum Told {
+enum Event {
     Sent(Sent),
     /// An ACK with its packets and its feedback.
     Ack(Box<Ack<'static>>, Vec<SentPacket>, Rider),
@@ -134,40 +134,40 @@ enum Told {
 /// A controller that records its calls, so that they can be repeated for its twin.
 struct Scribe {
     controller: Box<dyn Controller>,
-    told: Arc<Mutex<Vec<Told>>>,
+    told: Arc<Mutex<Vec<Event>>>,
 }
 
 impl Scribe {
-    fn note(&self, told: Told) {
+    fn note(&self, told: Event) {
         self.told.lock().expect("one thread").push(told);
     }
 }
 
 impl Controller for Scribe {
     fn on_sent(&mut self, sent: &Sent) {
-        self.note(Told::Sent(*sent));
+        self.note(Event::Sent(*sent));
         self.controller.on_sent(sent);
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
         let feedback = Rider::new(ack.feedback).expect("it came on an ACK");
         let bare = Box::new(Ack { packets: &[], feedback: &[], ..*ack });
-        self.note(Told::Ack(bare, ack.packets.to_vec(), feedback));
+        self.note(Event::Ack(bare, ack.packets.to_vec(), feedback));
         self.controller.on_ack(ack);
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &[u8]) {
-        self.note(Told::Feedback(now, Rider::new(feedback).expect("it came on an ACK")));
+        self.note(Event::Feedback(now, Rider::new(feedback).expect("it came on an ACK")));
         self.controller.on_feedback(now, feedback);
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
-        self.note(Told::Loss(Loss { packets: &[], ..*loss }, loss.packets.to_vec()));
+        self.note(Event::Loss(Loss { packets: &[], ..*loss }, loss.packets.to_vec()));
         self.controller.on_loss(loss);
     }
 
     fn on_timer(&mut self, now: Time) {
-        self.note(Told::Timer(now));
+        self.note(Event::Timer(now));
         self.controller.on_timer(now);
     }
 
@@ -189,18 +189,18 @@ impl Controller for Scribe {
 }
 
 /// Repeats the controller's calls for its twin. Returns how many ACKs were among them.
-fn tell(twin: &mut dyn Controller, told: &[Told]) -> u64 {
+fn tell(twin: &mut dyn Controller, told: &[Event]) -> u64 {
     let mut acks = 0;
     for told in told {
         match told {
-            Told::Sent(sent) => twin.on_sent(sent),
-            Told::Ack(ack, packets, feedback) => {
+            Event::Sent(sent) => twin.on_sent(sent),
+            Event::Ack(ack, packets, feedback) => {
                 twin.on_ack(&Ack { packets, feedback: feedback.as_bytes(), ..**ack });
                 acks += 1;
             }
-            Told::Feedback(now, feedback) => twin.on_feedback(*now, feedback.as_bytes()),
-            Told::Loss(loss, packets) => twin.on_loss(&Loss { packets, ..*loss }),
-            Told::Timer(now) => twin.on_timer(*now),
+            Event::Feedback(now, feedback) => twin.on_feedback(*now, feedback.as_bytes()),
+            Event::Loss(loss, packets) => twin.on_loss(&Loss { packets, ..*loss }),
+            Event::Timer(now) => twin.on_timer(*now),
         }
         black_box((twin.control(), twin.next_timer()));
     }
@@ -247,7 +247,7 @@ fn controller(criterion: &mut Criterion) {
         let original = ends(scheme.name);
         let scribe = Scribe { controller: original.controller, told: told.clone() };
         let flow = Flow::new(Ends { controller: Box::new(scribe), receiver: original.receiver });
-        let prepare = |(flow, _, heard): &mut (Flow, Box<dyn Controller>, Vec<Told>)| {
+        let prepare = |(flow, _, heard): &mut (Flow, Box<dyn Controller>, Vec<Event>)| {
             for _ in 0..BATCH {
                 flow.gather(1);
                 flow.acknowledge();

@@ -23,7 +23,7 @@ pub struct MinRtt {
     lately: Option<(Duration, Time)>,
     expired: bool,
     probe: Option<Probe>,
-    held: Option<Held>,
+    idle_span: Option<IdleSpan>,
 }
 
 /// A ProbeRTT in progress.
@@ -36,7 +36,7 @@ struct Probe {
 
 /// A span of sent packets that show nothing about the path's bandwidth.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct IdleSpan {
     since: Time,
     until: Time,
     /// The span ends when more than this is delivered.
@@ -82,14 +82,14 @@ impl MinRtt {
     /// ProbeRTT begins.
     pub fn begin(&mut self, now: Time) {
         self.probe = Some(Probe::default());
-        self.held = Some(Held { since: now, until: Time::NEVER, delivered: Bytes(u64::MAX) });
+        self.idle_span = Some(IdleSpan { since: now, until: Time::NEVER, delivered: Bytes(u64::MAX) });
     }
 
     /// An ACK in ProbeRTT. `drained` says that little enough is in flight.
     pub fn step(&mut self, now: Time, round_start: bool, drained: bool, pipe: Bytes) -> Step {
         let Some(probe) = &mut self.probe else { return Step::Wait };
-        if let Some(held) = &mut self.held {
-            held.delivered = pipe;
+        if let Some(span) = &mut self.idle_span {
+            span.delivered = pipe;
         }
         match probe.done {
             None if drained => {
@@ -120,17 +120,17 @@ impl MinRtt {
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.3.4.3 (`MarkConnectionAppLimited`)
     pub fn on_delivered(&mut self, now: Time, delivered: Bytes) {
-        if let Some(held) = &mut self.held
-            && held.until == Time::NEVER
+        if let Some(span) = &mut self.idle_span
+            && span.until == Time::NEVER
             && self.probe.is_none()
-            && delivered > held.delivered
+            && delivered > span.delivered
         {
-            held.until = now;
+            span.until = now;
         }
     }
 
     /// Whether a packet left while ProbeRTT kept little in flight.
     pub fn held(&self, packet: &SentPacket) -> bool {
-        self.held.is_some_and(|held| packet.sent >= held.since && packet.sent < held.until)
+        self.idle_span.is_some_and(|span| packet.sent >= span.since && packet.sent < span.until)
     }
 }

@@ -21,12 +21,12 @@ fn ms(millis: u64) -> Time {
 struct Fixed {
     packets: u64,
     pacing_rate: Option<Rate>,
-    events: std::sync::mpsc::Sender<Told>,
+    events: std::sync::mpsc::Sender<Event>,
 }
 
 /// What was reported to a controller, in short.
 #[derive(Clone, Debug, PartialEq)]
-enum Told {
+enum Event {
     Acked {
         numbers: Vec<u64>,
         prior_inflight: u64,
@@ -47,7 +47,7 @@ enum Told {
 
 impl Controller for Fixed {
     fn on_ack(&mut self, ack: &Ack<'_>) {
-        let _ = self.events.send(Told::Acked {
+        let _ = self.events.send(Event::Acked {
             numbers: ack.packets.iter().map(|packet| packet.number).collect(),
             prior_inflight: ack.prior_inflight.0 / MSS.0,
             inflight: ack.inflight.0 / MSS.0,
@@ -58,11 +58,11 @@ impl Controller for Fixed {
     }
 
     fn on_feedback(&mut self, _now: Time, feedback: &[u8]) {
-        let _ = self.events.send(Told::Heard { feedback: feedback.to_vec() });
+        let _ = self.events.send(Event::Heard { feedback: feedback.to_vec() });
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
-        let _ = self.events.send(Told::Lost {
+        let _ = self.events.send(Event::Lost {
             numbers: loss.packets.iter().map(|packet| packet.number).collect(),
             inflight: loss.inflight.0 / MSS.0,
             cause: loss.cause,
@@ -80,7 +80,7 @@ impl Controller for Fixed {
 
 struct Story {
     sender: Sender,
-    told: std::sync::mpsc::Receiver<Told>,
+    told: std::sync::mpsc::Receiver<Event>,
     acks: u64,
 }
 
@@ -116,13 +116,13 @@ impl Story {
         self.sender.on_ack(now, &frame).expect("a proper ACK");
     }
 
-    fn told(&self) -> Vec<Told> {
+    fn told(&self) -> Vec<Event> {
         self.told.try_iter().collect()
     }
 
     /// The numbers of all packets that were reported to the controller as lost.
     fn lost(&self) -> Vec<u64> {
-        let lost = |told| if let Told::Lost { numbers, .. } = told { numbers } else { vec![] };
+        let lost = |told| if let Event::Lost { numbers, .. } = told { numbers } else { vec![] };
         self.told().into_iter().flat_map(lost).collect()
     }
 }
@@ -151,7 +151,7 @@ fn the_receivers_window_holds_any_sender_back_and_does_not_count_as_congestion()
     assert_eq!(story.send(ms(40)), [0_u64; 0], "three packets are outstanding, but only two are allowed");
     story.ack_allowing(ms(41), &[(0, 2)], Some(2));
     assert_eq!(story.send(ms(41)), [4]);
-    let limited = |told| matches!(told, Told::Acked { cwnd_limited: true, .. });
+    let limited = |told| matches!(told, Event::Acked { cwnd_limited: true, .. });
     assert_eq!(story.told().into_iter().map(limited).collect::<Vec<_>>(), [true, false]);
     story.ack_allowing(ms(80), &[(0, 4)], Some(0));
     assert_eq!(story.send(ms(80)), [5], "if the window is closed, one packet asks whether it is open again");
@@ -168,7 +168,7 @@ fn the_window_opens_as_acks_come_in() {
     assert_eq!((acked.largest, acked.acked, acked.inflight), (1, Bytes(3000), Bytes(3000)));
     assert_eq!(acked.rtt, Some(Duration::from_millis(40)));
     assert_eq!(story.send(ms(40)), [4, 5]);
-    let expected = Told::Acked {
+    let expected = Event::Acked {
         numbers: vec![0, 1],
         prior_inflight: 4,
         inflight: 2,
@@ -244,7 +244,7 @@ fn long_silence_loses_everything_and_says_so() {
     };
     assert_eq!(now, ms(1040), "one second after the last ACK");
     assert_eq!(story.sender.inflight(), Bytes::ZERO);
-    let [Told::Lost { numbers, inflight: 0, cause: LossCause::Persistent }] = &story.told()[..] else {
+    let [Event::Lost { numbers, inflight: 0, cause: LossCause::Persistent }] = &story.told()[..] else {
         panic!("one persistent loss must be reported");
     };
     assert_eq!(numbers.len() as u64, lost.packets);
@@ -272,7 +272,7 @@ fn an_outage_shown_by_an_ack_is_persistent_congestion() {
     let causes: Vec<_> = story
         .told()
         .into_iter()
-        .filter_map(|told| if let Told::Lost { cause, .. } = told { Some(cause) } else { None })
+        .filter_map(|told| if let Event::Lost { cause, .. } = told { Some(cause) } else { None })
         .collect();
     assert_eq!(causes, [LossCause::Persistent], "lost packets span more than three probe timeouts");
 }
@@ -302,7 +302,7 @@ fn a_controller_hears_only_feedback_that_is_news() {
     let feedback: Vec<Vec<u8>> = story
         .told()
         .into_iter()
-        .filter_map(|told| if let Told::Acked { feedback, .. } = told { Some(feedback) } else { None })
+        .filter_map(|told| if let Event::Acked { feedback, .. } = told { Some(feedback) } else { None })
         .collect();
     assert_eq!(
         feedback,
@@ -322,8 +322,8 @@ fn what_a_receiver_says_of_its_own_accord_is_heard_if_it_is_the_newest() {
         .told()
         .into_iter()
         .map(|told| match told {
-            Told::Acked { feedback, .. } | Told::Heard { feedback } => feedback,
-            Told::Lost { .. } => panic!("nothing is lost"),
+            Event::Acked { feedback, .. } | Event::Heard { feedback } => feedback,
+            Event::Lost { .. } => panic!("nothing is lost"),
         })
         .collect();
     assert_eq!(feedback, [[1], [3]], "overtaken and empty feedback is not reported");
@@ -360,7 +360,7 @@ fn a_mark_is_told_once_whichever_acks_are_lost_or_overtaken() {
     let told: Vec<u64> = story
         .told()
         .iter()
-        .filter_map(|told| if let Told::Acked { ce, .. } = told { Some(*ce) } else { None })
+        .filter_map(|told| if let Event::Acked { ce, .. } = told { Some(*ce) } else { None })
         .collect();
     assert_eq!(
         told,

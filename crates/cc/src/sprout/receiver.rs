@@ -44,7 +44,7 @@ pub struct SproutReceiver {
     /// Whether ticks in which the sender had nothing left to send count like the others.
     exact: bool,
     newest: u64,
-    gone: Gone,
+    off_path: OffPath,
     /// The forecast at the beginning of the current tick.
     forecast: Option<Forecast>,
 }
@@ -139,7 +139,7 @@ impl SproutReceiver {
             next: Next::Now,
             exact: tuning.exact,
             newest: 0,
-            gone: Gone::default(),
+            off_path: OffPath::default(),
             forecast: None,
         }
     }
@@ -203,7 +203,7 @@ impl Receiver for SproutReceiver {
         self.arrived_bytes += payload;
         self.empty_ticks = 0;
         let Some(header) = Header::read(arrival.header) else { return };
-        self.gone.on_packet(&header, payload);
+        self.off_path.on_packet(&header, payload);
         if header.sequence >= self.newest {
             self.newest = header.sequence;
             self.next = header.next;
@@ -229,7 +229,7 @@ impl Receiver for SproutReceiver {
         }
         self.catch_up(now);
         let forecast = *self.forecast.get_or_insert_with(|| self.forecaster.forecast());
-        Feedback { tick: self.tick, received_or_lost: self.gone.bytes(), forecast }.write()
+        Feedback { tick: self.tick, received_or_lost: self.off_path.bytes(), forecast }.write()
     }
 
     fn inspect(&self, out: &mut Inspect) {
@@ -247,7 +247,7 @@ impl Receiver for SproutReceiver {
 ///
 /// Source: Sprout §3.4
 #[derive(Clone, Debug, Default)]
-struct Gone {
+struct OffPath {
     /// Everything sent before this was received or lost.
     before: u64,
     /// Sequence numbers and bytes of what was received since, oldest first.
@@ -255,7 +255,7 @@ struct Gone {
     recent_bytes: f64,
 }
 
-impl Gone {
+impl OffPath {
     fn on_packet(&mut self, header: &Header, bytes: f64) {
         let at = self.recent.partition_point(|(sequence, _)| *sequence < header.sequence);
         self.recent.insert(at, (header.sequence, bytes));
@@ -364,26 +364,30 @@ mod tests {
 
     #[test]
     fn a_hole_counts_as_lost_once_it_is_behind_the_throwaway_window() {
-        let mut gone = Gone::default();
-        gone.on_packet(&header(0, 0), 1500.0);
-        assert_eq!(gone.bytes(), 1500);
-        gone.on_packet(&header(3000, 3000), 1500.0);
-        assert_eq!(gone.bytes(), 3000, "the packet at 1500 may still come");
-        gone.on_packet(&header(1500, 1500), 1500.0);
-        assert_eq!(gone.bytes(), 4500, "it came");
-        gone.on_packet(&header(7500, 3000), 1500.0);
-        assert_eq!(gone.bytes(), 6000, "packets sent before 4500 are gone; the one at 4500 may still come");
-        gone.on_packet(&header(9000, 1500), 1500.0);
-        assert_eq!(gone.bytes(), 10_500, "now the packet at 4500 is lost");
+        let mut off_path = OffPath::default();
+        off_path.on_packet(&header(0, 0), 1500.0);
+        assert_eq!(off_path.bytes(), 1500);
+        off_path.on_packet(&header(3000, 3000), 1500.0);
+        assert_eq!(off_path.bytes(), 3000, "the packet at 1500 may still come");
+        off_path.on_packet(&header(1500, 1500), 1500.0);
+        assert_eq!(off_path.bytes(), 4500, "it came");
+        off_path.on_packet(&header(7500, 3000), 1500.0);
+        assert_eq!(
+            off_path.bytes(),
+            6000,
+            "packets sent before 4500 are gone; the one at 4500 may still come"
+        );
+        off_path.on_packet(&header(9000, 1500), 1500.0);
+        assert_eq!(off_path.bytes(), 10_500, "now the packet at 4500 is lost");
     }
 
     #[test]
     fn memory_is_bounded_whatever_the_window() {
-        let mut gone = Gone::default();
+        let mut off_path = OffPath::default();
         for number in 0..5_000 {
-            gone.on_packet(&header(number * 1500, u32::MAX), 1500.0);
+            off_path.on_packet(&header(number * 1500, u32::MAX), 1500.0);
         }
-        assert_eq!(gone.recent.len(), MOST_RECENT);
-        assert!(gone.bytes() <= 5_000 * 1500 && gone.bytes() > 4_999 * 1500 - 3_000);
+        assert_eq!(off_path.recent.len(), MOST_RECENT);
+        assert!(off_path.bytes() <= 5_000 * 1500 && off_path.bytes() > 4_999 * 1500 - 3_000);
     }
 }

@@ -51,7 +51,7 @@ pub struct Sprout {
     /// Estimated bytes in the queue.
     queue_bytes: f64,
     inflight: Bytes,
-    told: Option<Told>,
+    report: Option<Report>,
     /// Ticks that have passed since the forecast came.
     elapsed: usize,
     /// The first sequence number sent in each of the last milliseconds.
@@ -68,7 +68,7 @@ pub struct Sprout {
 
 /// What the receiver reports each tick.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct Report {
     /// When it came.
     at: Time,
     /// The number of the receiver's tick.
@@ -85,7 +85,7 @@ impl Sprout {
             sent_bytes: 0,
             queue_bytes: 0.0,
             inflight: Bytes::ZERO,
-            told: None,
+            report: None,
             elapsed: 0,
             recent: VecDeque::new(),
             flight: 0,
@@ -97,7 +97,7 @@ impl Sprout {
     }
 
     fn forecast(&self) -> Forecast {
-        self.told.map_or(Forecast::default(), |told| told.forecast)
+        self.report.map_or(Forecast::default(), |report| report.forecast)
     }
 
     /// Starts to use the receiver's report, once per tick. Later reports of the same tick contain nothing new.
@@ -105,10 +105,10 @@ impl Sprout {
     /// Source: Sprout §3.4, §3.5
     fn hear(&mut self, now: Time, feedback: &[u8]) {
         let Some(feedback) = Feedback::read(feedback) else { return };
-        if self.told.is_some_and(|told| told.tick == feedback.tick) {
+        if self.report.is_some_and(|report| report.tick == feedback.tick) {
             return;
         }
-        self.told = Some(Told { at: now, tick: feedback.tick, forecast: feedback.forecast });
+        self.report = Some(Report { at: now, tick: feedback.tick, forecast: feedback.forecast });
         self.elapsed = 0;
         self.queue_bytes = self.sent_bytes.saturating_sub(feedback.received_or_lost) as f64;
     }
@@ -117,10 +117,10 @@ impl Sprout {
     ///
     /// Source: Sprout §3.5
     fn catch_up(&mut self, now: Time) {
-        let Some(told) = self.told else { return };
-        let passed = (now - told.at).as_nanos() / TICK.as_nanos();
+        let Some(report) = self.report else { return };
+        let passed = (now - report.at).as_nanos() / TICK.as_nanos();
         let passed = passed.min(HORIZONS as u128 - 1) as usize;
-        let delivered = |ticks: usize| if ticks == 0 { 0.0 } else { f64::from(told.forecast[ticks - 1]) };
+        let delivered = |ticks: usize| if ticks == 0 { 0.0 } else { f64::from(report.forecast[ticks - 1]) };
         let drained = delivered(passed) - delivered(self.elapsed);
         self.queue_bytes = (self.queue_bytes - drained * self.units.forecast_bytes).max(0.0);
         self.elapsed = passed;
@@ -209,8 +209,8 @@ impl Controller for Sprout {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        let drains = self.told.filter(|_| self.elapsed < HORIZONS - 1);
-        let drains = drains.map(|told| told.at + TICK * (self.elapsed as u32 + 1));
+        let drains = self.report.filter(|_| self.elapsed < HORIZONS - 1);
+        let drains = drains.map(|report| report.at + TICK * (self.elapsed as u32 + 1));
         [drains, self.heartbeat_at()].into_iter().flatten().min()
     }
 
@@ -224,7 +224,7 @@ impl Controller for Sprout {
     }
 
     fn inspect(&self, out: &mut Inspect) {
-        out.state = match (self.told, self.window_packets()) {
+        out.state = match (self.report, self.window_packets()) {
             (None, _) => "Unknown",
             (_, 0) => "Waiting",
             _ => "Sending",
