@@ -44,6 +44,12 @@ impl Deadlines {
         }
     }
 
+    /// When the next part is due; [`Time::NEVER`] if no part is.
+    #[inline]
+    pub fn first(&self) -> Time {
+        self.earliest[1]
+    }
+
     /// When the next part is due, and its index; [`Time::NEVER`] if no part is due.
     #[inline]
     pub fn next(&self) -> (Time, usize) {
@@ -78,6 +84,7 @@ mod tests {
                 plain[place] = deadline.unwrap_or(Time::NEVER);
                 let first = *plain.iter().min().unwrap();
                 let (time, next) = deadlines.next();
+                assert_eq!(deadlines.first(), time);
                 assert_eq!((time, Some(next)), (first, plain.iter().position(|&time| time == first)));
             }
         }

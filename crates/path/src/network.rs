@@ -182,8 +182,9 @@ impl<D, A> Network<D, A> {
     }
 
     /// When [`Network::pop`] must next be called.
+    #[inline]
     pub fn next(&self) -> Time {
-        self.deadlines.next().0
+        self.deadlines.first()
     }
 
     /// The next that comes out at `now`; after `None`, [`Network::next`] is up to date, and may be `now` again. `now` never

@@ -45,6 +45,11 @@ impl Agenda {
         self.deadlines.set(place, deadline);
     }
 
+    /// The next deadline.
+    pub(crate) fn first(&self) -> Time {
+        self.deadlines.first()
+    }
+
     /// The next deadline and its component.
     pub(crate) fn next(&self) -> (Time, Part) {
         let (deadline, place) = self.deadlines.next();

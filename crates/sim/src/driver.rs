@@ -157,7 +157,7 @@ impl<'a> Driver<'a> {
     /// More packets under way than memory should hold.
     pub(crate) fn run(mut self, end: Time, progress: &mut Progress<'_>) -> Result<RunStats, RunError> {
         loop {
-            let (of_network, (of_ends, part)) = (self.network.next(), self.agenda.next());
+            let (of_network, of_ends) = (self.network.next(), self.agenda.first());
             let deadline = of_network.min(of_ends);
             if deadline >= end {
                 self.now = end;
@@ -172,6 +172,7 @@ impl<'a> Driver<'a> {
                     break;
                 }
             } else {
+                let (_, part) = self.agenda.next();
                 self.wake(part);
             }
             if self.crowded {
