@@ -196,7 +196,11 @@ impl<D, A> Network<D, A> {
                 if due > now {
                     return None;
                 }
-                self.parts[place]
+                match self.parts[place] {
+                    // A driver may be late; milliseconds are whole all the same, and each comes once.
+                    Part::Millisecond => return Some(self.begin_millisecond(due)),
+                    part => part,
+                }
             }
             Draining::Part(part) => part,
             Draining::LastHopTold => {
@@ -209,9 +213,6 @@ impl<D, A> Network<D, A> {
                 return None;
             }
         };
-        if part == Part::Millisecond {
-            return Some(self.begin_millisecond(now));
-        }
         self.draining = Draining::Part(part);
         while let Some((direction, exit)) = self.exit_of(part, now) {
             let (flow, hop) = (usize::from(exit.packet.flow.0), part.hop());

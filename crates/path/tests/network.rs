@@ -222,6 +222,30 @@ fn a_device_is_told_by_the_sources_that_are_asked_for() {
     }
 }
 
+#[test]
+fn a_driver_that_is_late_gets_every_millisecond_once() {
+    let parts = Parts { last_hop: trace(Direction::Downlink), ..Parts::default() };
+    let mut network = parts.build(1);
+    network.set_told(DeviceId(0), Source::Modem, true);
+    let mut slots = vec![];
+    let mut milliseconds = 0;
+    for late in 1..=4 {
+        let now = Time::from_micros(late * 5_300);
+        while network.next() <= now {
+            while let Some(output) = network.pop(now) {
+                if output == Output::Millisecond {
+                    milliseconds += 1;
+                    while let Some((_, _, report)) = network.pop_report() {
+                        slots.push(report.slot.index);
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(milliseconds, 22, "0 to 21 ms");
+    assert_eq!(slots, (0..21).collect::<Vec<u64>>());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
