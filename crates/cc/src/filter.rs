@@ -17,24 +17,25 @@ use airpace_core::Time;
 /// The position at which a sample was taken.
 pub trait Position: Copy + PartialEq + std::fmt::Debug {
     /// The length of a window over such positions.
-    type Span: Copy + PartialOrd + std::fmt::Debug;
+    type Span: Copy + std::fmt::Debug;
 
-    /// How far `self` is after `earlier`; zero if it is not after it.
-    fn since(self, earlier: Self) -> Self::Span;
+    /// How many units `self` is after `earlier`; zero if it is not after it.
+    fn since(self, earlier: Self) -> u64;
 
-    /// The fraction `1 / of` of a window.
-    fn part(window: Self::Span, of: u32) -> Self::Span;
+    /// The units of a window.
+    fn units(window: Self::Span) -> u64;
 }
 
+/// Nanoseconds.
 impl Position for Time {
     type Span = Duration;
 
-    fn since(self, earlier: Time) -> Duration {
-        self - earlier
+    fn since(self, earlier: Time) -> u64 {
+        self.as_nanos().saturating_sub(earlier.as_nanos())
     }
 
-    fn part(window: Duration, of: u32) -> Duration {
-        window / of
+    fn units(window: Duration) -> u64 {
+        (Time::ZERO + window).as_nanos()
     }
 }
 
@@ -46,18 +47,18 @@ impl Position for u64 {
         self.saturating_sub(earlier)
     }
 
-    fn part(window: u64, of: u32) -> u64 {
-        window / u64::from(of)
+    fn units(window: u64) -> u64 {
+        window
     }
 }
 
 /// The greatest value of the last `window`.
 #[derive(Clone, Copy, Debug)]
-pub struct WindowedMax<V, P: Position>(Windowed<V, P>);
+pub struct WindowedMax<V, P>(Windowed<V, P>);
 
 /// The least value of the last `window`.
 #[derive(Clone, Copy, Debug)]
-pub struct WindowedMin<V, P: Position>(Windowed<V, P>);
+pub struct WindowedMin<V, P>(Windowed<V, P>);
 
 impl<V: Copy + PartialOrd, P: Position> WindowedMax<V, P> {
     /// An empty filter over `window`.
@@ -124,22 +125,20 @@ impl<V: Copy + PartialOrd, P: Position> WindowedMin<V, P> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Windowed<V, P: Position> {
-    window: P::Span,
-    /// A quarter of the window. It is stored because it is read far more often than it changes.
-    quarter: P::Span,
-    half: P::Span,
+struct Windowed<V, P> {
+    /// In units of the position.
+    window: u64,
     /// Best, second and third best, each later than (or the same as) the one before.
     samples: Option<[(P, V); 3]>,
 }
 
 impl<V: Copy + PartialOrd, P: Position> Windowed<V, P> {
     fn new(window: P::Span) -> Self {
-        Windowed { window, quarter: P::part(window, 4), half: P::part(window, 2), samples: None }
+        Windowed { window: P::units(window), samples: None }
     }
 
     fn set_window(&mut self, window: P::Span) {
-        *self = Windowed { samples: self.samples, ..Windowed::new(window) };
+        self.window = P::units(window);
     }
 
     fn best(&self) -> Option<(P, V)> {
@@ -169,11 +168,11 @@ impl<V: Copy + PartialOrd, P: Position> Windowed<V, P> {
             if now.since(samples[0].0) > self.window {
                 *samples = [samples[1], samples[2], sample];
             }
-        } else if samples[1].0 == samples[0].0 && age > self.quarter {
+        } else if samples[1].0 == samples[0].0 && age > self.window / 4 {
             // A quarter of the window has passed without a second sample: take one from the second quarter.
             samples[1] = sample;
             samples[2] = sample;
-        } else if samples[2].0 == samples[1].0 && age > self.half {
+        } else if samples[2].0 == samples[1].0 && age > self.window / 2 {
             // Half of the window has passed without a third sample: take one from the second half.
             samples[2] = sample;
         }

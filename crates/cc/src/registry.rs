@@ -84,6 +84,8 @@ pub struct FlowRegistry {
     active_for: Duration,
     /// Sorted by application, then by key.
     flows: Vec<Entry>,
+    /// The index of the flow that was observed last. Packets of a flow often come in a row.
+    recent: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -106,16 +108,19 @@ impl Default for FlowRegistry {
 impl FlowRegistry {
     /// A registry that counts a flow as active until `active_for` after its last packet.
     pub fn new(active_for: Duration) -> FlowRegistry {
-        FlowRegistry { active_for, flows: vec![] }
+        FlowRegistry { active_for, flows: vec![], recent: 0 }
     }
 
     /// The flow `key` of application `app` moved `bytes` at `now`. `now` never falls.
     pub fn observe(&mut self, now: Time, key: &FlowKey, app: u32, bytes: Bytes) {
-        let index = match self.flows.binary_search_by_key(&(app, *key), |flow| (flow.app, flow.key)) {
-            Ok(index) => index,
-            Err(_) => self.enter(now, key, app),
-        };
-        let flow = &mut self.flows[index];
+        let is_recent = |flow: &Entry| flow.app == app && flow.key == *key;
+        if !self.flows.get(self.recent).is_some_and(is_recent) {
+            self.recent = match self.flows.binary_search_by_key(&(app, *key), |flow| (flow.app, flow.key)) {
+                Ok(index) => index,
+                Err(_) => self.enter(now, key, app),
+            };
+        }
+        let flow = &mut self.flows[self.recent];
         flow.bytes = flow.bytes_by(now);
         flow.bytes[1] += bytes;
         flow.slot = slot(now);
@@ -124,14 +129,17 @@ impl FlowRegistry {
 
     /// The device's flows for the flow `key`. A flow that never moved anything counts as an application of its own.
     pub fn view(&self, now: Time, key: &FlowKey) -> DeviceFlows {
-        let own = self.flows.iter().find(|flow| flow.key == *key);
+        let own = self.flows.iter().position(|flow| flow.key == *key);
+        if own.is_some() && self.flows.len() == 1 {
+            return DeviceFlows::ALONE;
+        }
+        let own_app = own.map(|index| self.flows[index].app);
         let mut seen = DeviceFlows { flows: 0, apps: 0, app_flows: 0, used_share: 1.0 };
         let mut last_app = None;
         let mut moved = Bytes::ZERO;
-        for flow in &self.flows {
+        for (index, flow) in self.flows.iter().enumerate() {
             moved += flow.used_by(now);
-            let is_own = flow.key == *key;
-            if !is_own && now - flow.last_seen >= self.active_for {
+            if own != Some(index) && now - flow.last_seen >= self.active_for {
                 continue;
             }
             seen.flows = seen.flows.saturating_add(1);
@@ -139,7 +147,7 @@ impl FlowRegistry {
                 last_app = Some(flow.app);
                 seen.apps = seen.apps.saturating_add(1);
             }
-            if own.is_some_and(|own| own.app == flow.app) {
+            if own_app == Some(flow.app) {
                 seen.app_flows = seen.app_flows.saturating_add(1);
             }
         }
@@ -149,7 +157,8 @@ impl FlowRegistry {
             seen.app_flows = 1;
         }
         if moved > Bytes::ZERO {
-            seen.used_share = own.map_or(0.0, |own| own.used_by(now).0 as f64 / moved.0 as f64);
+            let used = own.map_or(Bytes::ZERO, |index| self.flows[index].used_by(now));
+            seen.used_share = used.0 as f64 / moved.0 as f64;
         }
         seen
     }

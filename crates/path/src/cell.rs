@@ -112,9 +112,9 @@ impl Cell {
         self.telemetry.pop(now)
     }
 
-    /// Whether a full queue has refused packets that were not popped yet.
+    /// Whether a full queue, of the cell or of a device, has refused packets that were not popped yet.
     pub fn has_refused(&self) -> bool {
-        !self.refused.is_empty()
+        !self.refused.is_empty() || self.uplink.has_refused()
     }
 
     /// Whether [`Cell::pop_report`] has a report at `now`.

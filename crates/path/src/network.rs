@@ -27,7 +27,7 @@ pub use plan::{ACK_BYTES, DATA_BYTES, FlowConfig, LastHopPlan, NetworkConfig, Ne
 pub use truth::{LinkState, SharedLink};
 
 use last_hop::{LastHop, MILLISECOND};
-use route::{Flow, Hop, Route};
+use route::{Flow, Hop};
 
 /// A network. Each data packet carries a `D` and each ACK an `A`, which the links do not look at: a driver's header, frame,
 /// or bytes.
@@ -41,8 +41,6 @@ pub struct Network<D, A> {
     deadlines: Deadlines,
     /// Whose each deadline is.
     parts: Vec<Part>,
-    /// Where a flow's wires come among those of the others.
-    turn: Vec<usize>,
     draining: Draining,
     /// What could be carried lately, until the next is known.
     capacities: Vec<Capacity>,
@@ -83,29 +81,40 @@ pub enum Load<D, A> {
 /// A part of the network that has a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    Internet(Direction),
-    LastHop,
+    Link(SharedPart),
     Millisecond,
     /// The wire of a flow that leads this way.
     Wire(FlowId, Direction),
 }
 
+/// A link that flows share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SharedPart {
+    Internet(Direction),
+    LastHop,
+}
+
 /// Parts that flows share, in the order in which they come at one instant: each before what feeds it, so that it has let go
 /// of its packets before it gets more. Wires come after them: they have room for whatever they get.
 const SHARED: [Part; 4] = [
-    Part::Internet(Direction::Uplink),
-    Part::LastHop,
-    Part::Internet(Direction::Downlink),
+    Part::Link(SharedPart::Internet(Direction::Uplink)),
+    Part::Link(SharedPart::LastHop),
+    Part::Link(SharedPart::Internet(Direction::Downlink)),
     Part::Millisecond,
 ];
+
+/// The place of the millisecond among [`SHARED`].
+const MILLISECOND_PLACE: usize = 3;
 
 /// Where the draining of what is due stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Draining {
     /// Nothing is being drained.
     No,
-    /// This part has not said yet that it has nothing more.
-    Part(Part),
+    /// This link has not said yet that it has nothing more.
+    Link(SharedPart),
+    /// This wire has more.
+    Wire(FlowId, Direction),
     /// The last hop has been drained, and its reports may have been popped.
     LastHopTold,
     /// The driver is to hear that there is nothing more.
@@ -136,7 +145,8 @@ impl<D, A> Network<D, A> {
     /// If `order` lacks a flow.
     pub fn new(plan: &NetworkPlan, order: &[usize], streams: &Streams) -> Network<D, A> {
         let last_hop = LastHop::new(&plan.last_hop, streams);
-        let flows = (0..plan.flows.len()).map(|index| Flow::new(plan, index, &last_hop, streams)).collect();
+        let mut flows: Vec<Flow<D, A>> =
+            (0..plan.flows.len()).map(|index| Flow::new(plan, index, &last_hop, streams)).collect();
         let queues = Direction::BOTH.map(|direction| {
             let is_taken = plan.flows.iter().any(|flow| flow.direction == direction);
             plan.internet.clone().filter(|_| is_taken)
@@ -147,16 +157,17 @@ impl<D, A> Network<D, A> {
         let forward = wires(|flow| flow.direction);
         let reverse = wires(|flow| flow.direction.opposite());
         let parts: Vec<Part> = SHARED.into_iter().chain(forward).chain(reverse).collect();
-        let mut turn = vec![usize::MAX; order.len()];
-        for (place, &flow) in order.iter().enumerate() {
-            turn[flow] = place;
+        for (place, part) in parts.iter().enumerate() {
+            if let Part::Wire(flow, direction) = *part {
+                flows[usize::from(flow.0)].routes[direction as usize].place = place;
+            }
         }
-        assert!(!turn.contains(&usize::MAX) && turn.len() == plan.flows.len(), "every flow has a turn");
+        let has_turn = |flow: &Flow<D, A>| flow.routes.iter().all(|route| route.place >= SHARED.len());
+        assert!(flows.iter().all(has_turn) && order.len() == flows.len(), "every flow has a turn");
         let mut network = Network {
             devices: (0..plan.devices).map(|device| DeviceWays::new(plan, device)).collect(),
             deadlines: Deadlines::new(parts.len()),
             parts,
-            turn,
             flows,
             queues,
             last_hop,
@@ -164,8 +175,8 @@ impl<D, A> Network<D, A> {
             capacities: vec![],
             has_subframes: false,
         };
-        network.set_deadline(Part::LastHop);
-        network.deadlines.set(Part::Millisecond.shared_place(), Some(Time::ZERO));
+        network.set_deadline(SharedPart::LastHop);
+        network.deadlines.set(MILLISECOND_PLACE, Some(Time::ZERO));
         network
     }
 
@@ -173,7 +184,7 @@ impl<D, A> Network<D, A> {
     ///
     /// # Panics
     /// If the network does not know the packet's flow, or a flow's data packets or its ACKs are not numbered one by one.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, now: Time, packet: Packet, load: Load<D, A>) {
         let flow = &mut self.flows[usize::from(packet.flow.0)];
         let direction = flow.begin(&packet, load);
@@ -189,8 +200,9 @@ impl<D, A> Network<D, A> {
 
     /// The next that comes out at `now`; after `None`, [`Network::next`] is up to date, and may be `now` again. `now` never
     /// decreases over the calls.
+    #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Output<'_, D, A>> {
-        let part = match self.draining {
+        match self.draining {
             Draining::No => {
                 let (due, place) = self.deadlines.next();
                 if due > now {
@@ -198,39 +210,70 @@ impl<D, A> Network<D, A> {
                 }
                 match self.parts[place] {
                     // A driver may be late; milliseconds are whole all the same, and each comes once.
-                    Part::Millisecond => return Some(self.begin_millisecond(due)),
-                    part => part,
+                    Part::Millisecond => Some(self.begin_millisecond(due)),
+                    Part::Link(link) => self.pop_link(now, link),
+                    Part::Wire(flow, direction) => self.pop_wire(now, flow, direction),
                 }
             }
-            Draining::Part(part) => part,
+            Draining::Link(link) => self.pop_link(now, link),
+            Draining::Wire(flow, direction) => self.pop_wire(now, flow, direction),
             Draining::LastHopTold => {
-                self.set_deadline(Part::LastHop);
+                self.set_deadline(SharedPart::LastHop);
                 self.draining = Draining::No;
-                return None;
+                None
             }
             Draining::Over => {
                 self.draining = Draining::No;
-                return None;
+                None
             }
-        };
-        self.draining = Draining::Part(part);
-        while let Some((direction, exit)) = self.exit_of(part, now) {
-            let (flow, hop) = (usize::from(exit.packet.flow.0), part.hop());
-            match self.flows[flow].leave(now, direction, hop, &exit) {
-                Some(next) => self.enter(now, direction, next, exit.packet),
+        }
+    }
+
+    /// [`Network::pop`] from a link that flows share.
+    fn pop_link(&mut self, now: Time, link: SharedPart) -> Option<Output<'_, D, A>> {
+        self.draining = Draining::Link(link);
+        let hop = link.hop();
+        while let Some((direction, Exit { packet, fate, .. })) = self.exit_of(link, now) {
+            let flow = usize::from(packet.flow.0);
+            match self.flows[flow].leave(now, direction, hop, &packet, fate) {
+                Some(next) => self.enter(now, direction, next, packet),
                 None => {
-                    let Exit { packet, fate, .. } = exit;
                     let load = self.flows[flow].load_of(direction, packet.number);
                     return Some(Output::Ended(Journey { packet, fate, load }));
                 }
             }
         }
-        if part == Part::LastHop {
+        if link == SharedPart::LastHop {
             return Some(self.end_of_last_hop(now));
         }
-        self.set_deadline(part);
+        self.set_deadline(link);
         self.draining = Draining::No;
         None
+    }
+
+    /// [`Network::pop`] from a wire.
+    #[inline]
+    fn pop_wire(&mut self, now: Time, id: FlowId, direction: Direction) -> Option<Output<'_, D, A>> {
+        let flow = usize::from(id.0);
+        loop {
+            let route = &mut self.flows[flow].routes[direction as usize];
+            let exit = route.wire.pop(now);
+            let next = route.wire.next();
+            self.deadlines.set(route.place, next);
+            let has_more = next.is_some_and(|next| next <= now);
+            self.draining = if has_more { Draining::Wire(id, direction) } else { Draining::No };
+            let Exit { packet, fate, .. } = exit?;
+            match self.flows[flow].leave(now, direction, Hop::Wire, &packet, fate) {
+                Some(next) => self.enter(now, direction, next, packet),
+                None => {
+                    let load = self.flows[flow].load_of(direction, packet.number);
+                    return Some(Output::Ended(Journey { packet, fate, load }));
+                }
+            }
+            if !has_more {
+                return None;
+            }
+        }
     }
 
     /// What happened in the subframe that the last hop has just run; nothing while not recording.
@@ -265,36 +308,34 @@ impl<D, A> Network<D, A> {
         self.last_hop.set_told(device, source, is_told);
     }
 
+    #[inline]
     fn enter(&mut self, now: Time, direction: Direction, hop: Hop, packet: Packet) {
-        let part = match hop {
+        match hop {
             Hop::Wire => {
-                self.route(packet.flow, direction).wire.push(now, packet);
-                Part::Wire(packet.flow, direction)
+                let route = &mut self.flows[usize::from(packet.flow.0)].routes[direction as usize];
+                route.wire.push(now, packet);
+                self.deadlines.set(route.place, route.wire.next());
             }
             Hop::Internet => {
                 let queue = self.queues[direction as usize].as_mut();
                 queue.expect("a route crosses queues that are there").push(now, packet);
-                Part::Internet(direction)
+                self.set_deadline(SharedPart::Internet(direction));
             }
             Hop::Radio => {
-                if !self.last_hop.push(now, direction, packet) {
-                    return;
+                if self.last_hop.push(now, direction, packet) {
+                    self.set_deadline(SharedPart::LastHop);
                 }
-                Part::LastHop
             }
-        };
-        self.set_deadline(part);
+        }
     }
 
-    /// The next packet that leaves a part, and which way it goes.
-    fn exit_of(&mut self, part: Part, now: Time) -> Option<(Direction, Exit)> {
-        match part {
-            Part::Internet(direction) => {
+    /// The next packet that leaves a link, and which way it goes.
+    fn exit_of(&mut self, link: SharedPart, now: Time) -> Option<(Direction, Exit)> {
+        match link {
+            SharedPart::Internet(direction) => {
                 Some((direction, self.queues[direction as usize].as_mut()?.pop(now)?))
             }
-            Part::LastHop => self.last_hop.pop(now),
-            Part::Wire(flow, direction) => Some((direction, self.route(flow, direction).wire.pop(now)?)),
-            Part::Millisecond => None,
+            SharedPart::LastHop => self.last_hop.pop(now),
         }
     }
 
@@ -316,7 +357,7 @@ impl<D, A> Network<D, A> {
         if !matches!(self.last_hop, LastHop::Cell(_)) {
             self.find_capacities(now);
         }
-        self.deadlines.set(Part::Millisecond.shared_place(), Some(now + MILLISECOND));
+        self.deadlines.set(MILLISECOND_PLACE, Some(now + MILLISECOND));
         self.draining = Draining::Over;
         Output::Millisecond
     }
@@ -336,45 +377,29 @@ impl<D, A> Network<D, A> {
         }
     }
 
-    fn route(&mut self, flow: FlowId, direction: Direction) -> &mut Route {
-        &mut self.flows[usize::from(flow.0)].routes[direction as usize]
-    }
-
-    fn set_deadline(&mut self, part: Part) {
-        let flows = self.turn.len();
-        let (place, deadline) = match part {
-            Part::Internet(direction) => {
-                (part.shared_place(), self.queues[direction as usize].as_ref().and_then(Queue::next))
-            }
-            Part::LastHop => (part.shared_place(), self.last_hop.next()),
-            Part::Wire(flow, direction) => {
-                let index = usize::from(flow.0);
-                let route = &self.flows[index].routes[direction as usize];
-                let kind = if route.carries_data { 0 } else { flows };
-                (SHARED.len() + kind + self.turn[index], route.wire.next())
-            }
-            Part::Millisecond => return,
+    fn set_deadline(&mut self, link: SharedPart) {
+        let deadline = match link {
+            SharedPart::Internet(direction) => self.queues[direction as usize].as_ref().and_then(Queue::next),
+            SharedPart::LastHop => self.last_hop.next(),
         };
-        self.deadlines.set(place, deadline);
+        self.deadlines.set(link.place(), deadline);
     }
 }
 
-impl Part {
-    /// The place of a part that flows share.
-    fn shared_place(self) -> usize {
+impl SharedPart {
+    /// Its place among [`SHARED`].
+    fn place(self) -> usize {
         match self {
-            Part::Internet(Direction::Uplink) => 0,
-            Part::LastHop => 1,
-            Part::Internet(Direction::Downlink) => 2,
-            Part::Millisecond | Part::Wire(..) => 3,
+            SharedPart::Internet(Direction::Uplink) => 0,
+            SharedPart::LastHop => 1,
+            SharedPart::Internet(Direction::Downlink) => 2,
         }
     }
 
     fn hop(self) -> Hop {
         match self {
-            Part::Internet(_) => Hop::Internet,
-            Part::LastHop | Part::Millisecond => Hop::Radio,
-            Part::Wire(..) => Hop::Wire,
+            SharedPart::Internet(_) => Hop::Internet,
+            SharedPart::LastHop => Hop::Radio,
         }
     }
 }

@@ -240,6 +240,7 @@ impl Impairments {
 }
 
 impl Link for Wire {
+    #[inline]
     fn push(&mut self, now: Time, packet: Packet) {
         if self.impairments.is_some() {
             self.push_impaired(now, packet);
@@ -248,14 +249,17 @@ impl Link for Wire {
         }
     }
 
+    #[inline]
     fn pop(&mut self, now: Time) -> Option<Exit> {
         if let Some(wire) = self.impairments.as_deref_mut() {
             wire.now = now;
         }
         let on_time = self.fifo.front().map(|exit| exit.time);
-        let late = self.late.peek().map(|Reverse(late)| late.exit.time);
-        if late.is_some_and(|late| late <= now && on_time.is_none_or(|on_time| late < on_time)) {
-            return self.late.pop().map(|Reverse(late)| late.exit);
+        if let Some(Reverse(late)) = self.late.peek() {
+            let late = late.exit.time;
+            if late <= now && on_time.is_none_or(|on_time| late < on_time) {
+                return self.late.pop().map(|Reverse(late)| late.exit);
+            }
         }
         if on_time? > now {
             return None;
@@ -263,10 +267,15 @@ impl Link for Wire {
         self.fifo.pop_front()
     }
 
+    #[inline]
     fn next(&self) -> Option<Time> {
         let on_time = self.fifo.front().map(|exit| exit.time);
-        let late = self.late.peek().map(|Reverse(late)| late.exit.time);
-        on_time.into_iter().chain(late).min()
+        match self.late.peek() {
+            None => on_time,
+            Some(Reverse(late)) => {
+                Some(on_time.map_or(late.exit.time, |on_time| on_time.min(late.exit.time)))
+            }
+        }
     }
 
     fn base_delay(&self, bytes: Bytes) -> Duration {

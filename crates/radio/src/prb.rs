@@ -52,10 +52,10 @@ impl PrbSet {
     #[inline]
     const fn of_words(start: u16, end: u16) -> PrbSet {
         let mut words = [0; WORDS];
-        let mut at = 0;
-        while at < WORDS {
+        let mut at = start as usize / 64;
+        while 64 * at < end as usize {
             let base = 64 * at as u16;
-            words[at] = below(end.saturating_sub(base)) & !below(start.saturating_sub(base));
+            words[at] = below(end - base) & !below(start.saturating_sub(base));
             at += 1;
         }
         PrbSet(words)
@@ -65,7 +65,12 @@ impl PrbSet {
     #[inline]
     pub const fn len(self) -> u16 {
         let PrbSet([a, b, c, d, e]) = self;
-        (a.count_ones() + b.count_ones() + c.count_ones() + d.count_ones() + e.count_ones()) as u16
+        let low = a.count_ones() + b.count_ones();
+        // Not every processor can count bits in one instruction. An LTE carrier needs two words.
+        if c | d | e == 0 {
+            return low as u16;
+        }
+        (low + c.count_ones() + d.count_ones() + e.count_ones()) as u16
     }
 
     /// Whether no PRB is in the set.

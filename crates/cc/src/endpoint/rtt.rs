@@ -58,7 +58,8 @@ impl RttEstimator {
     /// Source: RFC 9002 §6.2.1
     pub fn probe_timeout(&self, max_ack_delay: Duration) -> Duration {
         let rtt = self.get();
-        rtt.smoothed + GRANULARITY.max(rtt.variation * 4) + max_ack_delay
+        let spread = nanos(GRANULARITY).max(nanos(rtt.variation) * 4);
+        Duration::from_nanos(nanos(rtt.smoothed) + spread) + max_ack_delay
     }
 
     /// How long after its sending a packet counts as lost, once a later one was acknowledged.

@@ -267,15 +267,14 @@ impl Sender {
         if self.closed {
             return None;
         }
-        let paced = match self.blocked {
-            Blocked::Pacing(until) => Some(until),
-            _ => None,
-        };
+        let mut earliest = self.controller.next_timer().unwrap_or(Time::NEVER);
+        if let Blocked::Pacing(until) = self.blocked {
+            earliest = earliest.min(until);
+        }
         let recovery = self.loss_time.or_else(|| self.probe_deadline());
-        let deadlines = [paced, recovery, self.silence_deadline(), self.controller.next_timer()];
-        let earliest = deadlines.into_iter().fold(Time::NEVER, |earliest, deadline| {
-            deadline.map_or(earliest, |deadline| earliest.min(deadline))
-        });
+        for deadline in [recovery, self.silence_deadline()].into_iter().flatten() {
+            earliest = earliest.min(deadline);
+        }
         (earliest < Time::NEVER).then_some(earliest)
     }
 

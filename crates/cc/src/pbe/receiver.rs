@@ -105,7 +105,7 @@ impl Receiver for PbeReceiver {
         }
         if let Some(rtprop) = self.header.rtprop {
             // One subframe is a millisecond.
-            self.fusion.set_window(rtprop.as_micros().div_ceil(1_000) as u64);
+            self.fusion.set_window((rtprop.as_micros() as u64).div_ceil(1_000));
         }
         self.delay.on_packet(arrival.now, arrival.sent);
         if !self.is_fresh(arrival.now) {

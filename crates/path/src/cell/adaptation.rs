@@ -149,11 +149,16 @@ pub struct LinkAdaptation {
     outer_loop: bool,
     /// The subframe within the period in which this device reports.
     phase: u64,
-    last_measured: Option<u64>,
+    /// The next subframe in which it reports; 0 before the first report, which it sends when it attaches.
+    report_at: u64,
+    /// The next subframe in which a report is sent or arrives.
+    wakes_at: u64,
     /// Reports under way, with the subframe from which the base station can use them.
     under_way: VecDeque<(u64, Report)>,
     report: Report,
     outer: OuterLoop,
+    /// What `mcs_of` gives for the whole band without the limit of a CFI. It is read far more often than it changes.
+    wideband_mcs: Option<u8>,
     rng: Rng,
 }
 
@@ -175,10 +180,12 @@ impl LinkAdaptation {
             subband_prbs: subband_prbs(grid.prbs),
             outer_loop: config.outer_loop && !config.lena_compat && bler.model() == BlerModel::Sinr,
             phase,
-            last_measured: None,
+            report_at: 0,
+            wakes_at: 0,
             under_way: VecDeque::new(),
             report: Report::default(),
             outer: OuterLoop::new(config),
+            wideband_mcs: None,
             rng,
             grid,
             config: config.clone(),
@@ -189,16 +196,19 @@ impl LinkAdaptation {
     /// into use. Call it once in every subframe, before choosing an MCS.
     ///
     /// The first report is used at once, because the device sent it when it attached.
+    #[inline]
     pub fn update(&mut self, subframe: u64, channel: &mut Channel) {
-        if self.last_measured.is_none() {
-            self.last_measured = Some(subframe);
-            self.report = self.measure(&channel.at(subframe));
-        } else if subframe % u64::from(self.config.cqi_period_ms) == self.phase
-            && self.last_measured < Some(subframe)
-        {
-            self.last_measured = Some(subframe);
-            let report = self.measure(&channel.at(subframe));
-            self.under_way.push_back((subframe + u64::from(self.config.cqi_delay_ms), report));
+        if subframe >= self.wakes_at {
+            self.exchange_reports(subframe, channel);
+        }
+        self.outer.subframe_begins(subframe);
+    }
+
+    /// Sends and receives the reports that are due in this subframe.
+    #[inline(never)]
+    fn exchange_reports(&mut self, subframe: u64, channel: &mut Channel) {
+        if subframe >= self.report_at {
+            self.send_report(subframe, channel);
         }
         while self.under_way.front().is_some_and(|(known_from, _)| *known_from <= subframe) {
             if let Some((_, report)) = self.under_way.pop_front() {
@@ -206,9 +216,25 @@ impl LinkAdaptation {
                     self.outer.channel_changed();
                 }
                 self.report = report;
+                self.choose_wideband_mcs();
             }
         }
-        self.outer.subframe_begins(subframe);
+        let arrives_at = self.under_way.front().map_or(u64::MAX, |(known_from, _)| *known_from);
+        self.wakes_at = self.report_at.min(arrives_at);
+    }
+
+    /// Measures `channel` if a report is due in this subframe, and finds when the next one is.
+    fn send_report(&mut self, subframe: u64, channel: &mut Channel) {
+        let period = u64::from(self.config.cqi_period_ms);
+        let since = (subframe % period + period - self.phase) % period;
+        if self.report_at == 0 {
+            self.report = self.measure(&channel.at(subframe));
+            self.choose_wideband_mcs();
+        } else if since == 0 {
+            let report = self.measure(&channel.at(subframe));
+            self.under_way.push_back((subframe + u64::from(self.config.cqi_delay_ms), report));
+        }
+        self.report_at = subframe + period - since;
     }
 
     /// The wideband CQI in use, 0…15; 0 means that not even the lowest MCS would be received.
@@ -217,13 +243,14 @@ impl LinkAdaptation {
     }
 
     /// The MCS for data over the whole band under this CFI; `None` while the device is out of range.
+    #[inline]
     pub fn mcs(&self, cfi: u8) -> Option<u8> {
-        self.mcs_of(self.report.wideband, cfi)
+        self.wideband_mcs.map(|mcs| self.limited(mcs, cfi))
     }
 
     /// The MCS that RBG `index` alone would get. Schedulers compare users by it.
     pub fn rbg_mcs(&self, index: u16, cfi: u8) -> Option<u8> {
-        self.mcs_of(self.rbg_cqi(index), cfi)
+        self.mcs_of(self.rbg_cqi(index)).map(|mcs| self.limited(mcs, cfi))
     }
 
     /// The MCS for an allocation, from the effective SINR of the reports for its PRBs.
@@ -247,6 +274,7 @@ impl LinkAdaptation {
     pub fn on_first_transmission(&mut self, sent: u64, received: bool) {
         if self.outer_loop {
             self.outer.on_first_transmission(sent, received);
+            self.choose_wideband_mcs();
         }
     }
 
@@ -257,10 +285,12 @@ impl LinkAdaptation {
 
     /// Discards reports and corrections, as after a handover.
     pub fn reset(&mut self) {
-        self.last_measured = None;
+        self.report_at = 0;
+        self.wakes_at = 0;
         self.under_way.clear();
         self.report = Report::default();
         self.outer = OuterLoop::new(&self.config);
+        self.choose_wideband_mcs();
     }
 
     fn rbg_cqi(&self, index: u16) -> u8 {
@@ -268,16 +298,26 @@ impl LinkAdaptation {
         self.report.subbands.get(usize::from(subband)).copied().unwrap_or(self.report.wideband)
     }
 
-    fn mcs_of(&self, cqi: u8, cfi: u8) -> Option<u8> {
+    fn choose_wideband_mcs(&mut self) {
+        self.wideband_mcs = self.mcs_of(self.report.wideband);
+    }
+
+    /// The MCS under this CQI, without the limit of a CFI; `None` if the device is out of range.
+    fn mcs_of(&self, cqi: u8) -> Option<u8> {
         if cqi == 0 {
             return None;
         }
         if self.config.lena_compat {
-            // Even MCSs only, up to 28, with any CFI.
+            // Even MCSs only, up to 28.
             return Some(2 * (cqi - 1));
         }
-        let sinr_db = self.tables.sinr_db_of(cqi) + self.offset_db();
-        Some(self.tables.highest_mcs(sinr_db).min(self.tables.cap(cfi)))
+        Some(self.tables.highest_mcs(self.tables.sinr_db_of(cqi) + self.offset_db()))
+    }
+
+    /// The MCS within the limit of a CFI. LENA's does not depend on the CFI.
+    #[inline]
+    fn limited(&self, mcs: u8, cfi: u8) -> u8 {
+        if self.config.lena_compat { mcs } else { mcs.min(self.tables.cap(cfi)) }
     }
 
     fn measure(&mut self, snapshot: &Snapshot<'_>) -> Report {
@@ -493,6 +533,7 @@ impl Thresholds {
         (reached.max(1) - 1) as u8
     }
 
+    #[inline]
     fn cap(&self, cfi: u8) -> u8 {
         self.caps[usize::from(cfi.clamp(1, 3)) - 1]
     }

@@ -129,7 +129,6 @@ pub(super) struct Candidate {
     pub given: RbgMask,
     prbs: u16,
     metric: f64,
-    is_done: bool,
 }
 
 impl Candidate {
@@ -147,7 +146,6 @@ impl Candidate {
             given: 0,
             prbs: 0,
             metric: 0.0,
-            is_done: false,
         }
     }
 }
@@ -161,8 +159,13 @@ pub(super) struct Scheduler {
     lena_compat: bool,
     /// Round robin: the user whose turn it is to begin.
     first: u16,
+    /// The candidates' metrics while RBGs are dealt out; [`SERVED`] for who needs no more. Kept to reuse its memory.
+    metrics: Vec<f64>,
     rng: Rng,
 }
+
+/// No RBG goes to a candidate of this metric.
+const SERVED: f64 = f64::NEG_INFINITY;
 
 impl Scheduler {
     pub(super) fn new(
@@ -175,7 +178,15 @@ impl Scheduler {
     ) -> Scheduler {
         // Four PRBs at the lowest MCS still carry headers and some data; less would carry none.
         let most = usize::from(max_users).min(usize::from(grid.prbs / 4).max(1));
-        Scheduler { policy, time_constant: time_constant_ms, max_users: most, lena_compat, first: 0, rng }
+        Scheduler {
+            policy,
+            time_constant: time_constant_ms,
+            max_users: most,
+            lena_compat,
+            first: 0,
+            metrics: vec![],
+            rng,
+        }
     }
 
     /// An average one subframe later, before what the user is given in that subframe; at least a bit.
@@ -235,23 +246,35 @@ impl Scheduler {
             }
             _ => u16::MAX,
         };
+        let metrics = &mut self.metrics;
+        metrics.clear();
+        metrics.extend(candidates.iter().map(|candidate| candidate.metric));
         let mut rest = free;
         while rest != 0 {
             let rbg = rest.trailing_zeros();
-            let Some(best) = best_for(rbg, candidates, rates) else { break };
+            let best = if is_flat {
+                first_of_highest(metrics.iter().copied())
+            } else {
+                first_of_highest(candidates.iter().zip(&*metrics).map(|(candidate, &metric)| {
+                    let row = candidate.rates.map(|row| &rates[usize::from(row)]);
+                    row.map_or(metric, |row| metric * f64::from(row[rbg as usize]) / candidate.rate)
+                }))
+            };
+            let Some(best) = best else { break };
             rest &= rest - 1;
-            let candidate = &mut candidates[best];
+            let (candidate, metric) = (&mut candidates[best], &mut metrics[best]);
             candidate.given |= 1 << rbg;
             candidate.prbs += grid.prbs_of(rbg);
             let bits = candidate.size.bits(candidate.prbs);
-            candidate.is_done = bits >= candidate.wanted || candidate.prbs >= quota;
             match self.policy {
-                Policy::RoundRobin => candidate.metric -= 1.0,
+                Policy::RoundRobin => *metric -= 1.0,
                 Policy::ProportionalFair if !self.lena_compat => {
-                    candidate.metric =
-                        candidate.rate / (candidate.average + bits as f64 / self.time_constant);
+                    *metric = candidate.rate / (candidate.average + bits as f64 / self.time_constant);
                 }
                 _ => {}
+            }
+            if bits >= candidate.wanted || candidate.prbs >= quota {
+                *metric = SERVED;
             }
         }
         candidates.retain(|candidate| candidate.given != 0);
@@ -288,20 +311,13 @@ impl Scheduler {
     }
 }
 
-fn best_for(rbg: u32, candidates: &[Candidate], rates: &[[f32; MAX_RBGS]]) -> Option<usize> {
-    let mut best = None;
-    let mut highest = f64::NEG_INFINITY;
-    for (index, candidate) in candidates.iter().enumerate() {
-        if candidate.is_done {
-            continue;
-        }
-        let metric = match candidate.rates {
-            None => candidate.metric,
-            Some(row) => candidate.metric * f64::from(rates[usize::from(row)][rbg as usize]) / candidate.rate,
-        };
+/// The index of the first candidate with the highest metric; `None` if all are served.
+#[inline]
+fn first_of_highest(metrics: impl Iterator<Item = f64>) -> Option<usize> {
+    let (mut best, mut highest) = (None, SERVED);
+    for (index, metric) in metrics.enumerate() {
         if metric > highest {
-            highest = metric;
-            best = Some(index);
+            (best, highest) = (Some(index), metric);
         }
     }
     best

@@ -81,6 +81,11 @@ impl Uplink {
         }
     }
 
+    /// Whether a full buffer has refused packets that were not popped yet.
+    pub(super) fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
     /// The next packet whose journey ended by `now`.
     pub(super) fn pop(&mut self, now: Time) -> Option<Exit> {
         let first =

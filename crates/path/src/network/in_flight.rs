@@ -28,6 +28,7 @@ impl<T> InFlight<T> {
     ///
     /// # Panics
     /// If numbers do not come in order, which is a mistake of the endpoint.
+    #[inline]
     pub(super) fn push(&mut self, number: u64, value: T) {
         while self.slots.front().is_some_and(|slot| !slot.on_wire && slot.copies == 0) {
             self.slots.pop_front();
@@ -38,6 +39,7 @@ impl<T> InFlight<T> {
     }
 
     /// Records that a copy of packet `number` leaves its wire. Returns whether it is the first copy.
+    #[inline]
     pub(super) fn left_wire(&mut self, number: u64) -> bool {
         let slot = self.slot(number);
         slot.copies += 1;
@@ -45,6 +47,7 @@ impl<T> InFlight<T> {
     }
 
     /// Ends the journey of a copy of packet `number` that had left its wire.
+    #[inline]
     pub(super) fn ended(&mut self, number: u64) -> &T {
         let slot = self.slot(number);
         slot.copies -= 1;
@@ -61,6 +64,7 @@ impl<T> InFlight<T> {
         self.slots.iter().map(|slot| u64::from(slot.on_wire) + u64::from(slot.copies)).sum()
     }
 
+    #[inline]
     fn slot(&mut self, number: u64) -> &mut Slot<T> {
         let index =
             number.checked_sub(self.first).expect("a link gave back a packet whose journey had ended");

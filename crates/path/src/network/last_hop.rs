@@ -55,16 +55,20 @@ impl LastHop {
     /// Takes in a packet that goes in this direction. Returns whether [`LastHop::next`] may be earlier now.
     pub(super) fn push(&mut self, now: Time, direction: Direction, packet: Packet) -> bool {
         match (self, direction) {
-            (LastHop::Cell(hop), Direction::Downlink) => {
-                hop.cell.push(now, packet);
+            (LastHop::Cell(hop), direction) => {
+                match direction {
+                    Direction::Downlink => hop.cell.push(now, packet),
+                    Direction::Uplink => hop.cell.push_uplink(now, packet),
+                }
                 // What waits in the cell waits for its next subframe.
-                return hop.cell.has_refused();
+                hop.cell.has_refused()
             }
-            (LastHop::Cell(hop), Direction::Uplink) => hop.cell.push_uplink(now, packet),
-            (LastHop::Trace(trace), _) => trace.link.push(now, packet),
+            (LastHop::Trace(trace), _) => {
+                trace.link.push(now, packet);
+                true
+            }
             (LastHop::Nothing(_), _) => unreachable!("no route crosses what is not there"),
         }
-        true
     }
 
     /// The next packet that crossed the last hop or was lost, and its direction.

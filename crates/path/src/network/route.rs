@@ -10,7 +10,7 @@ use super::Load;
 use super::in_flight::InFlight;
 use super::last_hop::LastHop;
 use super::plan::{DATA_BYTES, FlowConfig, LastHopPlan, NetworkPlan};
-use crate::link::{Exit, Link};
+use crate::link::Link;
 use crate::wire::Wire;
 
 /// A hop of a route.
@@ -35,6 +35,8 @@ pub(super) struct Flow<D, A> {
 /// The route of a flow's packets in one direction of travel. Each route has one wire, at its beginning or at its end.
 #[derive(Debug)]
 pub(super) struct Route {
+    /// The place of its wire among the network's deadlines.
+    pub(super) place: usize,
     pub(super) first: Hop,
     /// The hop that comes after each hop.
     after: [Option<Hop>; 3],
@@ -77,6 +79,7 @@ impl<D, A> Flow<D, A> {
                 after[pair[0] as usize] = Some(pair[1]);
             }
             Route {
+                place: 0,
                 first: hops[0],
                 after,
                 fixed_delay: wire.base_delay(DATA_BYTES) + last_hop.base_delay(direction, DATA_BYTES),
@@ -97,7 +100,7 @@ impl<D, A> Flow<D, A> {
     }
 
     /// A packet sets out; which way it goes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin(&mut self, packet: &Packet, load: Load<D, A>) -> Direction {
         let direction = match load {
             Load::Data(load) => {
@@ -118,33 +121,41 @@ impl<D, A> Flow<D, A> {
         direction
     }
 
-    /// A copy of a packet leaves a hop. Returns the next hop, if its journey goes on.
-    pub(super) fn leave(&mut self, now: Time, direction: Direction, hop: Hop, exit: &Exit) -> Option<Hop> {
-        let number = exit.packet.number;
+    /// A copy of a packet leaves a hop with this fate. Returns the next hop, if its journey goes on.
+    #[inline(always)]
+    pub(super) fn leave(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        hop: Hop,
+        packet: &Packet,
+        fate: Fate,
+    ) -> Option<Hop> {
         let route = &mut self.routes[direction as usize];
-        let mut left_wire = || match route.carries_data {
-            true => self.data.left_wire(number),
-            false => self.acks.left_wire(number),
-        };
-        let next = route.after[hop as usize].filter(|_| exit.fate == Fate::Delivered);
-        if hop == Hop::Wire {
-            let is_first = left_wire();
-            route.leave_wire(now, &exit.packet, is_first);
-        } else if next.is_none() && !route.wire_comes_first() {
-            // The packet never reaches the wire.
-            left_wire();
+        let next = route.after[hop as usize].filter(|_| fate == Fate::Delivered);
+        let wire_comes_first = route.wire_comes_first();
+        // If the wire comes last, a packet that is lost before it never reaches it.
+        if hop == Hop::Wire || (next.is_none() && !wire_comes_first) {
+            let is_first = match route.carries_data {
+                true => self.data.left_wire(packet.number),
+                false => self.acks.left_wire(packet.number),
+            };
+            if hop == Hop::Wire {
+                route.leave_wire(now, packet, is_first);
+            }
         }
-        let leaves_links = match route.wire_comes_first() {
+        let leaves_links = match wire_comes_first {
             true => next.is_none(),
             false => hop != Hop::Wire && next.is_none_or(|next| next == Hop::Wire),
         };
         if leaves_links {
-            route.in_links -= exit.packet.bytes;
+            route.in_links -= packet.bytes;
         }
         next
     }
 
     /// The load of a copy that has ended its journey.
+    #[inline]
     pub(super) fn load_of(&mut self, direction: Direction, number: u64) -> Load<&D, &A> {
         match self.routes[direction as usize].carries_data {
             true => Load::Data(self.data.ended(number)),
@@ -162,6 +173,7 @@ impl Route {
         self.first == hop || self.after.contains(&Some(hop))
     }
 
+    #[inline]
     fn leave_wire(&mut self, now: Time, packet: &Packet, is_first: bool) {
         self.duplicated += u64::from(!is_first);
         if !self.wire_comes_first() {

@@ -14,7 +14,7 @@ use crate::endpoint::{Backlog, RttEstimator, Settled};
 /// After this many probe timeouts of silence, all packets count as lost.
 ///
 /// Source: RFC 9002 §7.6.1 (`kPersistentCongestionThreshold`)
-const PERSISTENT_PROBES: u32 = 3;
+const PERSISTENT_PROBES: u64 = 3;
 
 /// The least silence after which all outstanding packets count as lost although no ACK proves it.
 ///
@@ -38,7 +38,8 @@ pub(super) struct Timeouts {
 impl Timeouts {
     pub(super) fn of(rtt: &RttEstimator, deliberate_delay: Duration) -> Timeouts {
         let probe = rtt.probe_timeout(deliberate_delay);
-        let persistent = probe * PERSISTENT_PROBES;
+        // In nanoseconds, where a product takes one multiplication.
+        let persistent = Duration::from_nanos((probe.as_nanos() as u64).saturating_mul(PERSISTENT_PROBES));
         Timeouts { probe, persistent, silence: persistent.max(LEAST_SILENCE) }
     }
 }

@@ -252,7 +252,8 @@ impl UplinkCarrier {
         let Some(mcs) = link.sounding.mcs_on(&shared.table, prbs).filter(|_| !prbs.is_empty()) else {
             return 0;
         };
-        let block = shared.table.block(mcs, prbs.len());
+        let size = prbs.len();
+        let block = shared.table.block(mcs, size);
         // The rest of the band may have room for a block's headers only.
         if block.bits.0 <= 8 * shared.header_bytes {
             return 0;
@@ -284,7 +285,7 @@ impl UplinkCarrier {
             flight: InFlight::new(block, Content::default(), payload_bits),
             report: None,
         });
-        prbs.len()
+        size
     }
 
     /// The blocks that subframe `now`, the next one, will carry: (user, PRBs, how often it was sent before).
