@@ -4,8 +4,8 @@ use std::path::Path;
 
 use airpace_core::Direction;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, UInt16Type, UInt32Type};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::types::{Float64Type, UInt16Type, UInt32Type};
+use arrow_array::{Array, BooleanArray, Float32Array, Float64Array, RecordBatch, UInt16Array, UInt32Array};
 use serde::Serialize;
 
 use crate::direction;
@@ -174,13 +174,11 @@ pub(super) fn flows(
     capacities: &[CapacityCourse],
 ) -> Result<Vec<FlowCourse>, EvalError> {
     let mut packets: Vec<PacketCourse> = run.flows.iter().map(|_| PacketCourse::new(intervals)).collect();
-    let columns =
-        ["flow", "bytes", "arrived_ms", "dropped_ms", "one_way_delay_ms", "queueing_delay_ms", "duplicate"];
-    Part::of(root, "packets", run).for_each(&columns, |batch| {
-        let flow = batch["flow"].as_primitive::<UInt16Type>();
+    Part::of(root, "packets", run).for_each(&PacketColumns::NAMES, |batch| {
+        let columns = PacketColumns::of(batch);
         for row in 0..batch.num_rows() {
-            if let Some(course) = packets.get_mut(usize::from(flow.value(row))) {
-                course.read(batch, row);
+            if let Some(course) = packets.get_mut(usize::from(columns.flow.value(row))) {
+                course.read(&columns, row);
             }
         }
         Ok(())
@@ -235,6 +233,36 @@ pub(super) fn capacities(
     Ok(sides.into_iter().map(course).collect())
 }
 
+/// The columns of packets that a course is made from.
+struct PacketColumns<'a> {
+    flow: &'a UInt16Array,
+    bytes: &'a UInt32Array,
+    arrived_ms: &'a Float64Array,
+    dropped_ms: &'a Float64Array,
+    one_way_delay_ms: &'a Float32Array,
+    queueing_delay_ms: &'a Float32Array,
+    duplicate: &'a BooleanArray,
+}
+
+impl PacketColumns<'_> {
+    const NAMES: [&'static str; 7] =
+        ["flow", "bytes", "arrived_ms", "dropped_ms", "one_way_delay_ms", "queueing_delay_ms", "duplicate"];
+
+    fn of(batch: &RecordBatch) -> PacketColumns<'_> {
+        let [flow, bytes, arrived_ms, dropped_ms, one_way_delay_ms, queueing_delay_ms, duplicate] =
+            PacketColumns::NAMES.map(|name| &batch[name]);
+        PacketColumns {
+            flow: flow.as_primitive(),
+            bytes: bytes.as_primitive(),
+            arrived_ms: arrived_ms.as_primitive(),
+            dropped_ms: dropped_ms.as_primitive(),
+            one_way_delay_ms: one_way_delay_ms.as_primitive(),
+            queueing_delay_ms: queueing_delay_ms.as_primitive(),
+            duplicate: duplicate.as_boolean(),
+        }
+    }
+}
+
 /// The course of a flow's packets.
 struct PacketCourse {
     intervals: Intervals,
@@ -255,22 +283,20 @@ impl PacketCourse {
         }
     }
 
-    fn read(&mut self, batch: &RecordBatch, row: usize) {
-        if batch["duplicate"].as_boolean().value(row) {
+    fn read(&mut self, columns: &PacketColumns<'_>, row: usize) {
+        if columns.duplicate.value(row) {
             return;
         }
-        let arrived = batch["arrived_ms"].as_primitive::<Float64Type>();
-        if arrived.is_null(row) {
-            let dropped = batch["dropped_ms"].as_primitive::<Float64Type>();
-            if let Some(index) = self.intervals.index(dropped.value(row)) {
+        if columns.arrived_ms.is_null(row) {
+            if let Some(index) = self.intervals.index(columns.dropped_ms.value(row)) {
                 self.dropped[index] += 1;
             }
             return;
         }
-        self.one_way_ms.push(batch["one_way_delay_ms"].as_primitive::<Float32Type>().value(row));
-        if let Some(index) = self.intervals.index(arrived.value(row)) {
-            self.arrived_bytes[index] += u64::from(batch["bytes"].as_primitive::<UInt32Type>().value(row));
-            let queueing = batch["queueing_delay_ms"].as_primitive::<Float32Type>().value(row);
+        self.one_way_ms.push(columns.one_way_delay_ms.value(row));
+        if let Some(index) = self.intervals.index(columns.arrived_ms.value(row)) {
+            self.arrived_bytes[index] += u64::from(columns.bytes.value(row));
+            let queueing = columns.queueing_delay_ms.value(row);
             let (sum, count, most) = &mut self.queueing_ms[index];
             *sum += f64::from(queueing);
             *count += 1;
