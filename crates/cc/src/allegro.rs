@@ -24,7 +24,7 @@ use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setu
 /// `allegro`.
 pub static SCHEME: Scheme = Scheme {
     name: "allegro",
-    summary: "tries higher and lower rates and moves to what its utility likes, blind to loss below 5 %",
+    summary: "tries a higher and a lower rate and takes the one with more utility; ignores loss below 5 %",
     source: "Dong et al., PCC: Re-architecting Congestion Control for Consistent High Performance, NSDI 2015",
     style: Style { colour: "#DDCC77", marker: "pin" },
     presets: &[
@@ -35,18 +35,22 @@ pub static SCHEME: Scheme = Scheme {
         },
         Preset {
             name: "pantheon",
-            summary: "as the program that Pantheon calls pcc: its latency utility, intervals and cut-back",
+            summary: "as the program that Pantheon calls pcc, with its latency utility, intervals and cut-back",
             set: &[("utility", "pantheon"), ("interval", "pantheon"), ("cut_back_mbps", "30")],
         },
     ],
     options: &[
-        OptionSpec { name: "utility", default: "safe", summary: "safe, latency (the paper's) or pantheon" },
+        OptionSpec {
+            name: "utility",
+            default: "safe",
+            summary: "utility function: safe, latency (both of the paper), pantheon",
+        },
         OptionSpec {
             name: "alpha",
             default: "100",
             summary: "how steeply utility falls at the tolerated loss",
         },
-        OptionSpec { name: "tolerated_loss", default: "0.05", summary: "share of packets that may be lost" },
+        OptionSpec { name: "tolerated_loss", default: "0.05", summary: "share of loss that costs little" },
         OptionSpec {
             name: "interval",
             default: "paper",
@@ -55,7 +59,7 @@ pub static SCHEME: Scheme = Scheme {
         OptionSpec {
             name: "cut_back_mbps",
             default: "off",
-            summary: "falls back to what it sends when it asks for so much more; off never does",
+            summary: "if its rate exceeds what is really sent by this, it falls back to that; off: never",
         },
     ],
     build,

@@ -61,7 +61,7 @@ use window::Window;
 /// `bbr3`.
 pub static SCHEME: Scheme = Scheme {
     name: "bbr3",
-    summary: "BBRv3: paces at the measured bandwidth, probes every few seconds and bounds itself by what probes lose",
+    summary: "BBRv3: paces at the measured bandwidth; probes every few seconds; losses of a probe set bounds",
     source: "draft-ietf-ccwg-bbr-06 (6 July 2026); google/bbr v3",
     style: Style { colour: "#661100", marker: "triangle" },
     presets: &[Preset {
@@ -73,17 +73,17 @@ pub static SCHEME: Scheme = Scheme {
         OptionSpec {
             name: "profile",
             default: "draft",
-            summary: "`draft` or `google`: whose gains of Drain and DOWN, offload budget and room for bunched ACKs",
+            summary: "`draft` or `google`: gains of Drain and DOWN, offload budget, room for bunched ACKs",
         },
         OptionSpec {
             name: "precaution",
             default: "on",
-            summary: "a probe after one that lost too much only touches the bound, and goes on in a second one if it was safe",
+            summary: "after a probe that lost too much, the next one only reaches the bound; if safe, another goes on",
         },
         OptionSpec {
             name: "ecn",
             default: "off",
-            summary: "ask queues to mark, and bound what is in flight by the part marked, as Google's program can",
+            summary: "ask queues for ECN marks; the share of marks bounds what is in flight, as in Google's program",
         },
     ],
     build,

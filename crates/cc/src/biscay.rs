@@ -58,14 +58,14 @@ use unmodified::Unmodified;
 /// `biscay`.
 pub static SCHEME: Scheme = Scheme {
     name: "biscay",
-    summary: "BISCAY: a window of what the device's own modem was granted, shared among its flows; BBR elsewhere",
+    summary: "BISCAY: its window follows the grants of the device's own modem, shared among flows; else BBR",
     source: "Larrea, Shreedhar, Marina, BISCAY: Practical Radio KPI Driven Congestion Control for Mobile Networks",
     style: Style { colour: "#CC79A7", marker: "roundRect" },
     presets: &[
         Preset { name: "paper", summary: "the pseudo-code of the paper's appendix A.5", set: PAPER },
         Preset {
             name: "window",
-            summary: "downlink to an unmodified sender: the receiver advertises bandwidth × RTT as its window",
+            summary: "download from an unmodified sender: the receiver advertises bandwidth × RTT as its window",
             // A receiver cannot observe how the sender's ACKs are bunched. More slack replaces that.
             set: &[("relay", "window"), ("cwnd_slack_ms", "20")],
         },
@@ -92,116 +92,124 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "bandwidth",
         default: "granted_bytes",
-        summary: "where it comes from: granted_bytes (the MAC's summary per 100 ms), tbs (transport blocks per TTI)",
+        summary: "source of the bandwidth: granted_bytes (the MAC's sum per 100 ms), tbs (each TTI's blocks)",
     },
-    OptionSpec { name: "tbs_ttis", default: "20", summary: "with bandwidth=tbs, TTIs that are added up" },
+    OptionSpec { name: "tbs_ttis", default: "20", summary: "with bandwidth=tbs: how many TTIs are added up" },
     OptionSpec {
         name: "block_table",
         default: "lte",
-        summary: "where sizes are looked up that a DCI does not carry: lte, lte256, nr, nr256",
+        summary: "table for block sizes that a DCI does not carry: lte, lte256, nr, nr256",
     },
     OptionSpec {
         name: "sample_ms",
         default: "100",
-        summary: "time between two looks at the bandwidth, 1 to 1500; once for a single look",
+        summary: "time between two samples of the bandwidth, 1 to 1500; once: a single sample",
     },
     OptionSpec {
         name: "overhead_percent",
         default: "1.5",
-        summary: "part of the granted bits that is PDCP, RLC and MAC headers and padding",
+        summary: "share of the granted bits that PDCP, RLC and MAC headers and padding take",
     },
     OptionSpec {
         name: "split",
         default: "equal",
-        summary: "shares of a device's flows: equal, app (equal among applications), proportional (to recent use)",
+        summary: "how a device's flows share: equal, app (equal per application), proportional (by recent use)",
     },
     OptionSpec {
         name: "cwnd_slack_ms",
         default: "8",
-        summary: "time beyond the least RTT in the window: the wait for grants, which the least RTT lacks",
+        summary: "the window covers the least RTT and this time: the wait for grants, which the least RTT lacks",
     },
-    OptionSpec { name: "cwnd_packets", default: "3", summary: "packets beyond that in the window" },
+    OptionSpec { name: "cwnd_packets", default: "3", summary: "this many packets more in the window" },
     OptionSpec {
         name: "cwnd_bunching",
         default: "on",
-        summary: "add to the window what the path acknowledges in one go: releases after HARQ, bunched ACKs",
+        summary: "add to the window the bytes that one burst of ACKs covers, as after a HARQ retransmission",
     },
     OptionSpec {
         name: "pacing",
         default: "on",
-        summary: "spread packets at 200 % (STARTUP) or 120 % of cwnd over RTT; off sends on each ACK, as kernels do",
+        summary: "pace at 200 % (STARTUP) or 120 % of cwnd/RTT; off: send on each ACK, as kernels do",
     },
     OptionSpec {
         name: "hold",
         default: "on",
-        summary: "believe lower grants only while a queue stands: without one they say what was asked for",
+        summary: "lower the bandwidth only while a queue stands; without a queue, grants follow demand",
     },
     OptionSpec {
         name: "startup",
         default: "full",
-        summary: "what ends STARTUP: first (the first bandwidth), full (the path is full, or more is granted than asked)",
+        summary: "end of STARTUP: first (a first bandwidth is known), full (path full, or grants above demand)",
     },
     OptionSpec {
         name: "rtt_window_s",
         default: "20",
-        summary: "the least RTT of so long counts, looked for by draining if not seen; 0 for the connection's",
+        summary: "window of the least RTT; if it is not seen again, the queue is drained; 0: no window",
     },
     OptionSpec {
         name: "fallback",
         default: "bbr",
-        summary: "what sends while the bottleneck is in the wired part: bbr, cubic, reno",
+        summary: "scheme while the bottleneck is in the wired part: bbr, cubic, reno",
     },
     OptionSpec {
         name: "switch_margin_percent",
         default: "5",
-        summary: "FALLBACK if the cell's bandwidth is so much above the end-to-end one",
+        summary: "FALLBACK when the cell's bandwidth exceeds the end-to-end bandwidth by this much",
     },
     OptionSpec {
         name: "return_test",
         default: "at_most",
-        summary: "back if the cell's bandwidth is so: equal, at_most (the end-to-end one, within the tolerance)",
+        summary: "end of FALLBACK: the cell's bandwidth is equal to, or at_most, the end-to-end bandwidth",
     },
     OptionSpec {
         name: "return_tolerance_percent",
         default: "5",
-        summary: "difference of two bandwidths that count as equal",
+        summary: "bandwidths that differ by at most this count as equal",
     },
     OptionSpec {
         name: "patience",
         default: "on",
-        summary: "either must hold for as long as a sample of the bandwidth may be old",
+        summary: "both tests must hold for as long as a sample of the bandwidth may be old",
     },
-    OptionSpec { name: "queue_test", default: "on", summary: "FALLBACK only if a queue stands on the path" },
+    OptionSpec {
+        name: "queue_test",
+        default: "on",
+        summary: "FALLBACK only while a queue stands on the path",
+    },
     OptionSpec {
         name: "stale_ms",
         default: "500",
-        summary: "without a report of the radio for so long (but at least two samples) the bandwidth is unknown",
+        summary: "after this time without a radio report (at least two samples) the bandwidth is unknown",
     },
     OptionSpec {
         name: "ecn",
         default: "off",
-        summary: "ask for marks; a mark says that the delivery rate is all the path has",
+        summary: "ask for ECN marks; a mark limits the bandwidth to the delivery rate",
     },
-    OptionSpec { name: "loss", default: "off", summary: "so does a round with more than 2 % lost" },
+    OptionSpec {
+        name: "loss",
+        default: "off",
+        summary: "more than 2 % lost in a round also limits the bandwidth to the delivery rate",
+    },
     OptionSpec {
         name: "delay_gradient",
         default: "off",
-        summary: "so does a delay that rises and stays, though the cell's bandwidth does not fall",
+        summary: "delay that rises and stays, with the cell's bandwidth unchanged, limits it too",
     },
     OptionSpec {
         name: "queue",
         default: "off",
-        summary: "take off the window what the modem says to wait in the device beyond the way of a grant",
+        summary: "take from the window what waits in the device for longer than a grant takes",
     },
     OptionSpec {
         name: "relay",
         default: "feedback",
-        summary: "how a downlink's bandwidth reaches the sender: feedback (to its BISCAY), window (to any sender)",
+        summary: "how a download's sender hears: feedback (it runs BISCAY), window (any sender)",
     },
     OptionSpec {
         name: "sender",
         default: "cubic",
-        summary: "with relay=window, the unmodified sender: cubic, bbr, reno",
+        summary: "with relay=window: the scheme of the unmodified sender: cubic, bbr, reno",
     },
 ];
 

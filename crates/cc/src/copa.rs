@@ -43,12 +43,12 @@ use velocity::{Rule, Velocity};
 /// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "copa",
-    summary: "keeps 1/delta packets in the queue and competes where others fill it",
+    summary: "keeps 1/delta packets in the queue; competes with flows that fill it",
     source: "Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control for the Internet, NSDI 2018",
     style: Style { colour: "#332288", marker: "rect" },
     presets: &[Preset {
         name: "pantheon",
-        summary: "genericCC as Pantheon runs it, do_ss:auto:0.1; its first years' results had :delta=0.5",
+        summary: "genericCC as Pantheon runs it (do_ss:auto:0.1); Pantheon's older results had :delta=0.5",
         set: &[
             ("delta", "0.1"),
             ("rtt_min_rtts", "20"),
@@ -75,50 +75,54 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "mode_switch",
         default: "on",
-        summary: "compete where the queue never empties; off keeps δ constant",
+        summary: "compete where the queue never empties; off: δ is constant",
     },
-    OptionSpec { name: "rtt_min_s", default: "10", summary: "time over which RTTmin is the least" },
-    OptionSpec { name: "rtt_min_rtts", default: "0", summary: "and at least so many RTTmin" },
+    OptionSpec { name: "rtt_min_s", default: "10", summary: "RTTmin is the least RTT of this time" },
+    OptionSpec { name: "rtt_min_rtts", default: "0", summary: "and of at least this many RTTmin" },
     OptionSpec {
         name: "srtt_gain",
         default: "0.125",
-        summary: "gain of the smoothed RTT, half of which is τ",
+        summary: "gain of the smoothed RTT; τ is half the smoothed RTT",
     },
     OptionSpec {
         name: "empty_test",
         default: "standing",
-        summary: "what must have been nearly empty: standing (queue, once in 5 RTTs), least (RTT of the last 4)",
+        summary: "the queue was empty if low: standing (RTTstanding, once in 5 RTTs), least (an RTT of the last 4)",
     },
     OptionSpec {
         name: "velocity",
         default: "windows",
-        summary: "when it doubles: windows (three in one direction), majority (of the ACKs of each RTT)",
+        summary: "velocity doubles: windows (after three in one direction), majority (by the ACKs of an RTT)",
     },
     OptionSpec {
         name: "velocity_limit",
         default: "on",
-        summary: "keep the velocity below δ · cwnd, so that no round more than doubles the window",
+        summary: "keep the velocity below δ · cwnd: no round more than doubles the window",
     },
     OptionSpec {
         name: "competition",
         default: "windows",
-        summary: "what halves 1/δ when competing: windows (of data with a loss), acks (each that shows one)",
+        summary: "1/δ halves, when competing, per: windows (of data with a loss), acks (that show a loss)",
     },
     OptionSpec {
         name: "losses",
         default: "declared",
-        summary: "what acks and heavy_loss_percent count: declared (by the transport), gaps (in what is acknowledged)",
+        summary: "what counts as a loss: declared (by the transport), gaps (in what is acknowledged)",
     },
     OptionSpec {
         name: "heavy_loss_percent",
         default: "100",
-        summary: "cut the window by 0.7 where more is lost over two RTTs; 100 for never",
+        summary: "above this loss over two RTTs, the window is multiplied by 0.7; 100: never",
     },
-    OptionSpec { name: "probe_acks", default: "0", summary: "ACKs before the window first moves, unpaced" },
+    OptionSpec {
+        name: "probe_acks",
+        default: "0",
+        summary: "the window stays, without pacing, for the first so many ACKs",
+    },
     OptionSpec {
         name: "window_slack",
         default: "off",
-        summary: "let a packet go while less than cwnd + 1 is in flight, not only what fits into cwnd",
+        summary: "send while less than cwnd + 1 packets are in flight, not only what fits into cwnd",
     },
 ];
 

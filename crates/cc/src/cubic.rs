@@ -28,30 +28,30 @@ use hystart::{Hystart, Phase};
 /// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "cubic",
-    summary: "grows its window along a cubic curve of time since the last loss",
+    summary: "grows its window along a cubic function of the time since the last loss",
     source: "RFC 9438, RFC 9406",
     style: Style { colour: "#009E73", marker: "rect" },
     presets: &[Preset {
         name: "linux",
-        summary: "as in Linux, where RFC 9438 and 9406 changed it: held to the kernel's own figures",
+        summary: "as in Linux where Linux differs from RFC 9438 and 9406; tested against the kernel",
         set: &[("hystart", "linux"), ("growth", "linux"), ("recovery", "linux")],
     }],
     options: &[
         OptionSpec {
             name: "hystart",
             default: "on",
-            summary: "leave slow start when the RTT rises (HyStart++); linux: the older HyStart; off waits for a loss",
+            summary: "on: end slow start when the RTT rises (HyStart++); linux: the older HyStart; off: at a loss",
         },
         OptionSpec {
             name: "growth",
             default: "rfc",
-            summary: "rfc aims a smoothed RTT ahead on the curve; linux a least RTT, and 5 % a round before any loss",
+            summary: "rfc: aim a smoothed RTT ahead; linux: a least RTT ahead, and grow 5 % a round before any loss",
         },
         Kind::OPTION,
         OptionSpec {
             name: "pacing",
             default: "off",
-            summary: "spread packets at 200 % (slow start) or 120 % of cwnd/RTT; off sends on each ACK, as kernels do",
+            summary: "pace at 200 % (slow start) or 120 % of cwnd/RTT; off: send on each ACK, as kernels do",
         },
         OptionSpec {
             name: "ecn",

@@ -47,7 +47,7 @@ pub static SCHEME: Scheme = Scheme {
         },
         Preset {
             name: "plusplus",
-            summary: "LEDBAT++: gain by RTT, multiplicative decrease, periodic slowdowns",
+            summary: "LEDBAT++: gain depends on the RTT; multiplicative decrease; periodic slowdowns",
             set: &[("rules", "plusplus"), ("target_ms", "60")],
         },
     ],
@@ -61,27 +61,27 @@ pub static SCHEME: Scheme = Scheme {
         OptionSpec {
             name: "gain",
             default: "1",
-            summary: "packets per RTT that the window grows with an empty queue, at most 1 (rfc6817)",
+            summary: "growth of the window with an empty queue, packets per RTT, at most 1 (rfc6817)",
         },
         OptionSpec {
             name: "allowed_increase_packets",
             default: "1",
-            summary: "what the window may be beyond what is in flight (rfc6817)",
+            summary: "most by which the window may exceed what is in flight (rfc6817)",
         },
         OptionSpec {
             name: "base_history_minutes",
             default: "10",
-            summary: "minutes of which the base delay is the least, 1 to 60",
+            summary: "the base delay is the least of this time, 1 to 60",
         },
         OptionSpec {
             name: "current_filter_samples",
             default: "4",
-            summary: "delays of which the current delay is the least, 1 to 64",
+            summary: "the current delay is the least of this many, 1 to 64",
         },
         OptionSpec {
             name: "send_buffer_bytes",
             default: "1048576",
-            summary: "bound of the window, and threshold of slow start (utp)",
+            summary: "limit of the window, and first threshold of slow start (utp)",
         },
     ],
     build,

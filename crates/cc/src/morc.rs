@@ -29,7 +29,7 @@ use avoidance::Avoidance;
 /// `morc`.
 pub static SCHEME: Scheme = Scheme {
     name: "morc",
-    summary: "Allegro for mobile networks: holds a short queue, tolerates loss, tries only what may pay",
+    summary: "MORC: Allegro for mobile networks; keeps a short queue, tolerates loss, skips useless trials",
     source: "MORC (PCC for mobile networks)",
     style: Style { colour: "#E69F00", marker: "diamond" },
     presets: &[],
@@ -37,22 +37,22 @@ pub static SCHEME: Scheme = Scheme {
         OptionSpec {
             name: "target_ms",
             default: "60",
-            summary: "round-trip time wanted above the least one",
+            summary: "target: the least round-trip time plus this",
         },
         OptionSpec {
             name: "loss_penalty",
             default: "10",
-            summary: "part of throughput that a loss of 1 costs",
+            summary: "cost of a loss of 100 %, as multiple of the throughput",
         },
         OptionSpec {
             name: "rtt_penalty_per_ms",
             default: "0.0005",
-            summary: "part of throughput that each millisecond off the target costs",
+            summary: "cost of each millisecond off the target, as share of the throughput",
         },
         OptionSpec {
             name: "avoidance",
             default: "on",
-            summary: "leave out trials that are unlikely to pay; off tries both directions always",
+            summary: "leave out trials that are unlikely to help; off: always try both directions",
         },
     ],
     build,

@@ -52,13 +52,13 @@ use users::UserFilter;
 /// `pbe`.
 pub static SCHEME: Scheme = Scheme {
     name: "pbe",
-    summary: "PBE-CC: sends what the mobile measures that the cell can carry",
+    summary: "PBE-CC: sends at the rate that the phone measures from its cell's control channel",
     source: "Xie, Yi, Jamieson, PBE-CC: Congestion Control via Endpoint-Centric, Physical-Layer Bandwidth \
              Measurements, SIGCOMM 2020",
     style: Style { colour: "#0072B2", marker: "circle" },
     presets: &[Preset {
         name: "paper",
-        summary: "the paper's text to the letter",
+        summary: "as the paper's text says",
         set: &[
             ("cwnd_slack_ms", "0"),
             ("cwnd_packets", "0"),
@@ -87,84 +87,88 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "cwnd_slack_ms",
         default: "4",
-        summary: "time beyond RTprop in the window: 3 ms of jitter and one subframe's wait, which the least RTT lacks",
+        summary: "the window covers RTprop and this time: 3 ms of jitter and a wait of one subframe",
     },
-    OptionSpec { name: "cwnd_packets", default: "3", summary: "packets beyond that in the window" },
+    OptionSpec { name: "cwnd_packets", default: "3", summary: "this many packets more in the window" },
     OptionSpec {
         name: "cwnd_bunching",
         default: "on",
-        summary: "add to the window what the path acknowledges in one go: releases after HARQ, bunched ACKs",
+        summary: "add to the window the bytes that one burst of ACKs covers, as after a HARQ retransmission",
     },
-    OptionSpec { name: "floor", default: "on", summary: "feed back the fair share where Eq. 3 gives less" },
+    OptionSpec {
+        name: "floor",
+        default: "on",
+        summary: "feed back at least the fair share, also where Eq. 3 gives less",
+    },
     OptionSpec {
         name: "cell_test",
         default: "on",
-        summary: "switch to the Internet state only if the delay cannot be the cell's queue",
+        summary: "Internet state only if the cell's queue cannot explain the delay",
     },
     OptionSpec {
         name: "cell_idle_percent",
         default: "10",
-        summary: "idle PRBs that show that the cell has no queue for this device",
+        summary: "with this share of idle PRBs, the cell has no queue for this device",
     },
     OptionSpec {
         name: "npkt_least_ms",
         default: "24",
-        summary: "late packets in a row must come over this time: a burst out of the reordering buffer is no queue",
+        summary: "late packets in a row must span this time: a burst after reordering is no queue",
     },
     OptionSpec {
         name: "npkt_span_ms",
         default: "100",
-        summary: "packets in a row over this time agree even if fewer than Npkt; 0 for Npkt only",
+        summary: "packets in a row over this time also suffice if they are fewer than Npkt; 0: Npkt only",
     },
     OptionSpec {
         name: "btlbw_reset",
         default: "on",
-        summary: "enter the Internet state with the recent delivery rate as BtlBw",
+        summary: "start the Internet state with the recent delivery rate as BtlBw",
     },
     OptionSpec {
         name: "internet_cwnd_gain",
         default: "1.3",
-        summary: "window of the Internet state, in BDPs of RTprop + cwnd_slack_ms",
+        summary: "window of the Internet state, as multiple of BtlBw × (RTprop + cwnd_slack_ms)",
     },
     OptionSpec {
         name: "internet_margin_percent",
         default: "1",
-        summary: "part of BtlBw that the Internet state does not send, as Linux's BBR",
+        summary: "the Internet state sends this share less than BtlBw, as Linux's BBR does",
     },
     OptionSpec {
         name: "probe_gain",
         default: "2.885",
-        summary: "gain of the Internet state's probe after Npkt packets without a queue",
+        summary: "pacing gain of the Internet state's probe after Npkt packets without a queue",
     },
     OptionSpec {
         name: "n_window_ms",
         default: "40",
-        summary: "time over which users are counted; 0 for RTprop",
+        summary: "time over which users are counted; 0: RTprop",
     },
     OptionSpec {
         name: "user_filter",
         default: "both",
-        summary: "thresholds that a user must pass to count in N: both, either, prbs, subframes, off",
+        summary: "thresholds by which a user counts in N: both, either, prbs, subframes, off",
     },
     OptionSpec {
         name: "l_per_carrier",
         default: "on",
-        summary: "with retransmissions=sinr, L of Eq. 5 is each carrier's block on the air; off: the summed Ct",
+        summary: "with retransmissions=sinr: L of Eq. 5 is each carrier's block size; off: the sum of Ct",
     },
     OptionSpec {
         name: "retransmissions",
         default: "counted",
-        summary: "error rate of Eq. 5: counted from the device's grants, or expected from sinr",
+        summary: "error rate of Eq. 5: counted (from the device's grants) or sinr (expected from the SINR)",
     },
     OptionSpec {
         name: "overhead_percent",
         default: "1.5",
-        summary: "gamma of Eq. 5: PDCP, RLC and MAC headers and padding; the paper's 6.8 has IP and UDP in it",
+        summary: "gamma of Eq. 5: PDCP, RLC and MAC headers and padding; the paper's 6.8 includes IP and UDP",
     },
     OptionSpec {
         name: "restart_from",
         default: "previous",
-        summary: "rate from which a new carrier's start rises: previous, zero",
+        summary: "rate from which the start on a new carrier rises: previous, zero",
     },
     OptionSpec {
         name: "device_split",
@@ -174,7 +178,7 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "return_test",
         default: "rate",
-        summary: "what leaves the Internet state after Npkt packets without a queue: rate (at Cf), delay",
+        summary: "end of the Internet state: delay (Npkt packets without a queue), rate (and they come at Cf)",
     },
 ];
 

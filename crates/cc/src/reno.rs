@@ -20,7 +20,7 @@ pub static SCHEME: Scheme = Scheme {
     style: Style { colour: "#56B4E9", marker: "diamond" },
     presets: &[Preset {
         name: "linux",
-        summary: "recovers as Linux does: held to the kernel's own figures",
+        summary: "recovers as Linux does; tested against the kernel",
         set: &[("recovery", "linux")],
     }],
     options: &[

@@ -47,7 +47,7 @@ use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setu
 /// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "sprout",
-    summary: "sends what a cautious forecast of the link delivers within 100 ms; for links of up to 12 Mbit/s",
+    summary: "sends what its cautious forecast says the link delivers in 100 ms; for up to 12 Mbit/s",
     source: "Winstein et al., NSDI 2013",
     style: Style { colour: "#117733", marker: "diamond" },
     presets: &[
@@ -66,7 +66,7 @@ pub static SCHEME: Scheme = Scheme {
         OptionSpec {
             name: "forecast",
             default: "cautious",
-            summary: "cautious: a low percentile of the belief; ewma: a moving average of the rate",
+            summary: "cautious: a low percentile of the estimated rates; ewma: a moving average of the rate",
         },
         OptionSpec {
             name: "confidence_percent",
@@ -76,22 +76,22 @@ pub static SCHEME: Scheme = Scheme {
         OptionSpec {
             name: "sigma_packets",
             default: "200",
-            summary: "how far the link's rate wanders in a second, packets per second; 1 to 1400",
+            summary: "standard deviation of the rate's change in one second, packets per second; 1 to 1400",
         },
         OptionSpec {
             name: "units",
             default: "mtu",
-            summary: "mtu counts bytes of the wire in packets of MTU; program counts payload by 1400 and 1440",
+            summary: "mtu: bytes on the wire, by packets of one MTU; program: payload, by 1400 and 1440 bytes",
         },
         OptionSpec {
             name: "outage",
             default: "kept",
-            summary: "kept: an outage lasts a second on average; discounted: its probability also halves each tick",
+            summary: "kept: an outage lasts 1 s on average; discounted: its probability also halves each tick",
         },
         OptionSpec {
             name: "dry_ticks",
             default: "at_least",
-            summary: "what came when the sender had no more to send: at_least what the link carries; exact as the paper",
+            summary: "ticks in which the sender ran dry: at_least (the link carries that or more), exact (the paper)",
         },
     ],
     build,

@@ -24,26 +24,30 @@ use crate::window::{Idle, Recovery, initial_window};
 /// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "vegas",
-    summary: "keeps two to four packets in the queue, judged by expected and actual rate",
+    summary: "keeps two to four packets in the queue, which it finds from expected and actual rate",
     source: "Brakmo and Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 1995",
     style: Style { colour: "#CC6677", marker: "circle" },
     presets: &[Preset {
         name: "linux",
-        summary: "Linux tcp_vegas",
+        summary: "as Linux's tcp_vegas",
         set: &[("slow_start", "each"), ("measure", "least"), ("loss_leaves", "0.5")],
     }],
     options: &[
         OptionSpec {
             name: "alpha_packets",
             default: "2",
-            summary: "less in the queue adds a packet per round",
+            summary: "with less in the queue, the window grows by a packet per round",
         },
         OptionSpec {
             name: "beta_packets",
             default: "4",
-            summary: "more in the queue takes a packet per round",
+            summary: "with more in the queue, the window shrinks by a packet per round",
         },
-        OptionSpec { name: "gamma_packets", default: "1", summary: "more in the queue ends slow start" },
+        OptionSpec {
+            name: "gamma_packets",
+            default: "1",
+            summary: "with more in the queue, slow start ends",
+        },
         OptionSpec {
             name: "slow_start",
             default: "alternate",
@@ -54,7 +58,7 @@ pub static SCHEME: Scheme = Scheme {
             default: "segment",
             summary: "actual rate of a round: segment (sent until one packet is acknowledged), least (cwnd / least RTT)",
         },
-        OptionSpec { name: "loss_leaves", default: "0.75", summary: "part of the window that a loss leaves" },
+        OptionSpec { name: "loss_leaves", default: "0.75", summary: "a loss multiplies the window by this" },
     ],
     build,
 };

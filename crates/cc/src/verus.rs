@@ -38,12 +38,12 @@ use sent::SentWindows;
 /// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "verus",
-    summary: "learns the delay of each window and follows it, every 5 ms",
+    summary: "learns which delay each window causes, and picks its window by that every 5 ms",
     source: "Zaki et al., SIGCOMM 2015",
     style: Style { colour: "#AA4499", marker: "rect" },
     presets: &[Preset {
         name: "pantheon",
-        summary: "the authors' program with its constants",
+        summary: "the authors' program, with its constants",
         set: &[
             ("r", "6"),
             ("decrease", "0.7"),
@@ -67,13 +67,9 @@ pub static SCHEME: Scheme = Scheme {
         OptionSpec {
             name: "exit_ratio",
             default: "15",
-            summary: "slow start ends at a delay of so many times the least; off",
+            summary: "slow start ends at this multiple of the least delay; off: not",
         },
-        OptionSpec {
-            name: "exit_ms",
-            default: "off",
-            summary: "slow start ends at a delay of so many ms; off",
-        },
+        OptionSpec { name: "exit_ms", default: "off", summary: "slow start ends at this delay; off: not" },
         OptionSpec {
             name: "exit_least_packets",
             default: "5",
@@ -87,7 +83,7 @@ pub static SCHEME: Scheme = Scheme {
         OptionSpec {
             name: "hole_ms",
             default: "150",
-            summary: "a missing packet counts as lost after so many ms",
+            summary: "a missing packet counts as lost after this time",
         },
     ],
     build,

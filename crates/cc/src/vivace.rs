@@ -35,7 +35,7 @@ use utility::{Slope, Utility};
 /// `vivace`.
 pub static SCHEME: Scheme = Scheme {
     name: "vivace",
-    summary: "climbs a utility of rate, growing delay and loss by its gradient",
+    summary: "changes its rate along the gradient of a utility of rate, growth of delay, and loss",
     source: "Dong et al., PCC Vivace: Online-Learning Congestion Control, NSDI 2018",
     style: Style { colour: "#999933", marker: "arrow" },
     presets: &[
@@ -57,7 +57,7 @@ pub static SCHEME: Scheme = Scheme {
         },
         Preset {
             name: "uspace",
-            summary: "the same program as it runs where nothing is said: without its latency term",
+            summary: "the same program with its default settings: without its latency term",
             set: &[
                 ("latency_coefficient", "0"),
                 ("slope", "quantised"),
@@ -68,7 +68,7 @@ pub static SCHEME: Scheme = Scheme {
         },
         Preset {
             name: "proteus",
-            summary: "the program's later generation: only growing delay counts, three pairs decide by majority",
+            summary: "the program's later version: only growing delay counts, three pairs decide by majority",
             set: &[
                 ("slope", "growth"),
                 ("pairs", "3"),
@@ -84,16 +84,20 @@ pub static SCHEME: Scheme = Scheme {
             default: "900",
             summary: "cost of a round-trip time that grows by a second per second, per Mbit/s",
         },
-        OptionSpec { name: "loss_coefficient", default: "11.35", summary: "cost of losing all, per Mbit/s" },
+        OptionSpec {
+            name: "loss_coefficient",
+            default: "11.35",
+            summary: "cost of a loss of 100 %, per Mbit/s",
+        },
         OptionSpec {
             name: "tolerated_loss",
             default: "0",
-            summary: "share of loss below which the cost is only 1",
+            summary: "below this share of loss, a loss of 100 % costs 1 per Mbit/s",
         },
         OptionSpec {
             name: "slope",
             default: "signed",
-            summary: "signed: below 0.01 is none; quantised: in units of 0.02; growth: only beyond its own error",
+            summary: "RTT's slope: signed (below 0.01 none), quantised (steps of 0.02), growth (beyond its error)",
         },
         OptionSpec {
             name: "pairs",
@@ -103,7 +107,7 @@ pub static SCHEME: Scheme = Scheme {
         OptionSpec {
             name: "amplifier",
             default: "paper",
-            summary: "paper: in four pieces; power: steps^1.2",
+            summary: "confidence amplifier: paper (in four pieces), power (steps^1.2)",
         },
         OptionSpec {
             name: "boundary_step",
