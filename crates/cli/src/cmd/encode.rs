@@ -149,7 +149,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             size as usize
         }
     };
-    // With a twelfth of full scale for every subcarrier's share, there is room for the peaks of a full carrier.
+    // The root mean square of a full carrier is a fifth of full scale, which leaves room for its peaks.
     let amplitude = (0.2 / (cell.bandwidth.subcarriers() as f64).sqrt()) as f32;
     let sample_rate_hz = fft_size as f64 * f64::from(SUBCARRIER_HZ);
     let conditions = Conditions {
