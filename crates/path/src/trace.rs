@@ -72,7 +72,7 @@ pub struct TraceLink {
     buffer: Buffer,
     in_transit: Option<InTransit>,
     exits: VecDeque<Exit>,
-    used: Bytes,
+    used: u64,
     /// Mean rate of the trace.
     rate: Rate,
     /// Kept to avoid an allocation per call.
@@ -120,7 +120,7 @@ impl TraceLink {
             buffer,
             in_transit: None,
             exits: VecDeque::new(),
-            used: Bytes::ZERO,
+            used: 0,
             drops: Vec::new(),
         })
     }
@@ -145,9 +145,9 @@ impl TraceLink {
         self.opportunity - self.header
     }
 
-    /// IP bytes of all packets that left so far. The capacity of an interval minus the difference of this value over
-    /// the interval is unused capacity.
-    pub fn used(&self) -> Bytes {
+    /// Number of delivery chances so far that carried anything. The chances of an interval minus the difference of this
+    /// value over the interval are idle chances.
+    pub fn used(&self) -> u64 {
         self.used
     }
 
@@ -170,6 +170,9 @@ impl TraceLink {
         let mut room = self.opportunity;
         while room > Bytes::ZERO {
             let Some(mut packet) = self.in_transit.take().or_else(|| self.dequeue(now)) else { return };
+            if room == self.opportunity {
+                self.used += 1;
+            }
             let carried = packet.left.min(room);
             room -= carried;
             packet.left -= carried;
@@ -177,7 +180,6 @@ impl TraceLink {
                 self.in_transit = Some(packet);
                 return;
             }
-            self.used += packet.packet.bytes;
             self.exits.push_back(Exit { time: now, packet: packet.packet, fate: Fate::Delivered });
         }
     }

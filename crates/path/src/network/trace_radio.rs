@@ -1,6 +1,7 @@
 //! A trace as the last hop, with the radio reports that it would give: each millisecond is a subframe of one carrier.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use airpace_core::{Bits, Bytes, DeviceId, Direction, Time};
 use airpace_event::Source;
@@ -20,7 +21,8 @@ pub(super) struct TraceRadio {
     kpi: Option<Arc<KpiTrace>>,
     /// Where in the trace the run begins, in ms.
     start_ms: u64,
-    used: Bytes,
+    /// Chances that had been used when the last millisecond was reported.
+    used: u64,
     /// Whether the device receives reports, by source.
     is_told: [bool; 2],
     /// The report of the last millisecond, and whether it is still to be delivered, by source.
@@ -29,9 +31,6 @@ pub(super) struct TraceRadio {
     /// The copy that was lent last.
     told: Option<RadioReport>,
 }
-
-/// The most PRBs that a report can give a carrier. If a millisecond has more chances, the report leaves the rest out.
-const WIDEST_CARRIER: u64 = 128;
 
 /// PRBs of the carrier on which a KPI trace's bandwidth is granted.
 ///
@@ -49,7 +48,7 @@ impl TraceRadio {
             has_telemetry: plan.has_telemetry,
             kpi: plan.kpi.clone(),
             start_ms: plan.start_ms,
-            used: Bytes::ZERO,
+            used: 0,
             is_told: [false; 2],
             report: None,
             is_untold: [false; 2],
@@ -94,14 +93,19 @@ impl TraceRadio {
         }
     }
 
-    /// One PRB for each chance of the millisecond: the device's own if packets used the chance, otherwise idle.
+    /// One PRB for each chance of the millisecond: the device's own if packets used the chance, otherwise idle. A chance
+    /// at the end of a millisecond belongs to it: only packets that came in it or before can use the chance.
+    ///
+    /// If there are more chances than a carrier has PRBs, each PRB stands for several.
     fn report_of_chances(&mut self, start: Time, now: Time) -> RadioReport {
-        let used = (self.link.used() - std::mem::replace(&mut self.used, self.link.used())).bits();
-        let carrier_prbs = self.link.opportunities_in(start, now).min(WIDEST_CARRIER) as u16;
-        let bits_per_prb = self.link.opportunity_bytes().bits().0;
-        let prbs = carrier_prbs.min(used.0.div_ceil(bits_per_prb) as u16);
-        let tbs = Bits(bits_per_prb * u64::from(prbs));
-        self.report_with(start, carrier_prbs, prbs, tbs, bits_per_prb as f64)
+        let next = Duration::from_nanos(1);
+        let chances = self.link.opportunities_in(start + next, now + next);
+        let used = self.link.used() - std::mem::replace(&mut self.used, self.link.used());
+        let bits = self.link.opportunity_bytes().bits().0;
+        let chances_per_prb = chances.div_ceil(PrbSet::CAPACITY.into()).max(1);
+        let prbs = |chances: u64| chances.div_ceil(chances_per_prb) as u16;
+        let bits_per_prb = (bits * chances_per_prb) as f64;
+        self.report_with(start, prbs(chances), prbs(used), Bits(bits * used), bits_per_prb)
     }
 
     /// All PRBs are the device's own, and carry the bandwidth that the modem reported.
@@ -122,11 +126,13 @@ impl TraceRadio {
         tbs: Bits,
         bits_per_prb: f64,
     ) -> RadioReport {
+        let is_uplink = self.direction == Direction::Uplink;
         let (scope, layer) = match self.kpi {
             Some(_) => (Scope::Own, BitLayer::Physical),
+            // A trace of the uplink does not say which PRBs of the downlink are idle.
+            None if is_uplink => (Scope::Own, BitLayer::Transport),
             None => (Scope::Everyone, BitLayer::Transport),
         };
-        let is_uplink = self.direction == Direction::Uplink;
         let grant = Dci {
             rnti: TRACE_RNTI,
             direction: self.direction,
@@ -160,11 +166,13 @@ impl TraceRadio {
 
 #[cfg(test)]
 mod tests {
+    use airpace_core::{Ecn, FlowId, Packet};
+
     use super::*;
     use crate::trace::{Trace, TraceConfig};
 
-    fn radio(direction: Direction, kpi: Option<&[u8]>, start_s: f64) -> TraceRadio {
-        let trace = Arc::new(Trace::from_times_ms((1..=200).collect()).unwrap());
+    fn radio_over(times_ms: Vec<u64>, direction: Direction, kpi: Option<&[u8]>, start_s: f64) -> TraceRadio {
+        let trace = Arc::new(Trace::from_times_ms(times_ms).unwrap());
         let kpi = kpi.map(|table| Arc::new(KpiTrace::parse(table).unwrap()));
         let link = TraceConfig { start_s, ..TraceConfig::default() };
         TraceRadio::new(&TracePlan::new(trace, kpi, direction, true, &link).unwrap())
@@ -172,7 +180,8 @@ mod tests {
 
     #[test]
     fn the_grants_of_a_kpi_trace_hold_until_the_next_and_wrap_with_the_trace() {
-        let mut radio = radio(Direction::Uplink, Some(b"time_ms,bandwidth_mbps\n0,8\n100,0\n150,40\n"), 0.05);
+        let kpi: &[u8] = b"time_ms,bandwidth_mbps\n0,8\n100,0\n150,40\n";
+        let mut radio = radio_over((1..=200).collect(), Direction::Uplink, Some(kpi), 0.05);
         let mut bits_in = |ms: u64| {
             let report = radio.report(Time::from_millis(ms + 1));
             assert_eq!((report.slot.index, report.scope, report.layer), (ms, Scope::Own, BitLayer::Physical));
@@ -191,10 +200,58 @@ mod tests {
 
     #[test]
     fn without_one_the_chances_are_told() {
-        let mut radio = radio(Direction::Downlink, None, 0.0);
+        let mut radio = radio_over((1..=200).collect(), Direction::Downlink, None, 0.0);
         let report = radio.report(Time::from_millis(5));
         assert_eq!(report.idle_prbs(), Some(1), "the only chance is idle");
         assert_eq!((report.carrier_prbs, report.layer), (Some(1), BitLayer::Transport));
         assert!(report.dcis.is_empty(), "no packet used the chance");
+    }
+
+    /// The telemetry of a link that always had a packet to carry, whatever the trace and the sizes of packets.
+    #[test]
+    fn a_standing_queue_leaves_no_chance_idle() {
+        let mut rng = airpace_core::Streams::new(14).stream("standing queue");
+        for case in 0..60 {
+            let mut times_ms: Vec<u64> = (0..rng.below(400) + 1).map(|_| 1 + rng.below(150)).collect();
+            if case % 10 == 0 {
+                // More chances than a carrier has PRBs.
+                times_ms.extend(std::iter::repeat_n(77, 700));
+            }
+            times_ms.sort_unstable();
+            let trace = Trace::from_times_ms(times_ms).unwrap();
+            let start_s = rng.below(400) as f64 * 1e-3;
+            let direction = if case % 3 == 0 { Direction::Uplink } else { Direction::Downlink };
+            let mut radio = radio_over(trace.times_ms().to_vec(), direction, None, start_s);
+            let bytes = [40, 500, 1500, 1500, 4000][rng.below(5) as usize];
+            let packets = (0..40_000 * 1504 / (bytes + 4)).map(|number| packet(number, bytes));
+            packets.for_each(|packet| radio.link.push(Time::ZERO, packet));
+            let mut told = 0;
+            for now in (1..400).map(Time::from_millis) {
+                while radio.link.pop(now).is_some() {}
+                let report = radio.report(now);
+                let idle = report.idle_prbs();
+                let expected = if direction == Direction::Uplink { None } else { Some(0) };
+                assert_eq!(idle, expected, "case {case}, at {now}");
+                told += report.dcis.iter().map(|dci| dci.bits().bytes().0).sum::<u64>();
+            }
+            assert!(radio.link.backlog() > Bytes::ZERO, "the queue stood to the end");
+            let past = Time::from_nanos(1)..Time::from_millis(399) + Duration::from_nanos(1);
+            assert_eq!(
+                told,
+                radio.link.capacity_between(past.start, past.end).0,
+                "every chance is told once"
+            );
+        }
+    }
+
+    fn packet(number: u64, bytes: u64) -> Packet {
+        Packet {
+            flow: FlowId(0),
+            device: DeviceId(0),
+            number,
+            bytes: Bytes(bytes),
+            sent: Time::ZERO,
+            ecn: Ecn::NotEct,
+        }
     }
 }
