@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use airpace_cc::SchemeError;
 use airpace_cc::scheme::{SCHEMES, Scheme};
 use airpace_diag::kpi::{KPIS, Kind, Kpi, Scope};
 use airpace_sim::builtin;
@@ -14,11 +15,18 @@ use crate::terminal::{Paint, Table, columns, fit, hang};
 
 /// Lists the schemes, the scenarios or the KPIs that this build knows.
 #[derive(clap::Args)]
-#[command(before_help = "Example: airpace list schemes\n         airpace list scenarios --json")]
+#[command(
+    before_help = "Example: airpace list schemes\n         airpace list schemes pbe bbr3\n         airpace list scenarios --json"
+)]
 pub struct Args {
     /// What to list.
     #[arg(value_enum)]
     what: What,
+    /// Only these schemes, with their options.
+    names: Vec<String>,
+    /// With the options of all schemes.
+    #[arg(long)]
+    options: bool,
     /// One JSON object per line.
     #[arg(long)]
     json: bool,
@@ -42,13 +50,19 @@ fn indent(columns: usize) -> usize {
 
 /// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    anyhow::ensure!(
+        matches!(args.what, What::Schemes) || (args.names.is_empty() && !args.options),
+        "names and --options are for `airpace list schemes` only"
+    );
     match (args.what, args.json) {
         (What::Schemes, true) => {
-            for scheme in SCHEMES {
+            for scheme in named(&args.names)? {
                 writeln!(out, "{}", scheme_as_json(scheme))?;
             }
         }
-        (What::Schemes, false) => list_schemes(out)?,
+        (What::Schemes, false) => {
+            list_schemes(&named(&args.names)?, args.options || !args.names.is_empty(), out)?;
+        }
         (What::Scenarios, is_json) => list_scenarios(is_json, out)?,
         (What::Kpis, true) => {
             for kpi in KPIS {
@@ -60,11 +74,23 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-fn list_schemes(out: &mut dyn Write) -> anyhow::Result<()> {
+/// The schemes of these names; all if there are none.
+fn named(names: &[String]) -> anyhow::Result<Vec<&'static Scheme>> {
+    if names.is_empty() {
+        return Ok(SCHEMES.to_vec());
+    }
+    let scheme = |name: &String| {
+        let known = SCHEMES.iter().find(|scheme| scheme.name == name);
+        Ok(*known.ok_or_else(|| SchemeError::Scheme(name.clone()))?)
+    };
+    names.iter().map(scheme).collect()
+}
+
+fn list_schemes(schemes: &[&Scheme], with_options: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     let paint = Paint::stdout();
     let columns = columns();
     let indent = indent(columns);
-    for scheme in SCHEMES {
+    for scheme in schemes {
         let named = hang(&format!("{}  ", scheme.name), scheme.summary, indent, columns);
         writeln!(out, "{}", named.replacen(scheme.name, &paint.bold(scheme.name), 1))?;
         let presets = scheme
@@ -75,13 +101,16 @@ fn list_schemes(out: &mut dyn Write) -> anyhow::Result<()> {
             .options
             .iter()
             .map(|option| format!(":{}={}  {}", option.name, option.default, option.summary));
-        for line in std::iter::once(scheme.source.to_owned()).chain(presets).chain(options) {
+        let source = with_options.then(|| scheme.source.to_owned());
+        let options = with_options.then_some(options).into_iter().flatten();
+        for line in source.into_iter().chain(presets).chain(options) {
             // Continuation lines are indented further.
             writeln!(out, "{}", hang(&" ".repeat(indent), &line, indent + 2, columns))?;
         }
     }
     let note = "A choice is spelled NAME[@PRESET][:OPTION=VALUE]…, several are parted by commas.";
-    writeln!(out, "\n{}", fit(note))?;
+    let more = if with_options { "" } else { " Options: `airpace list schemes NAME`, or --options for all." };
+    writeln!(out, "\n{}", fit(&called::as_called(&format!("{note}{more}"))))?;
     Ok(())
 }
 

@@ -18,6 +18,16 @@ fn schemes_and_scenarios_are_listed_for_people_and_programs() {
     let shell = Shell::new();
     let told = shell.run(&["list", "schemes"]).fine();
     assert!(told.contains("bbr") && told.contains("cubic") && told.contains("pbe@paper"), "{told}");
+    assert!(told.lines().count() < 70 && !told.contains(":cwnd_slack_ms"), "short without options: {told}");
+    let all = shell.run(&["list", "schemes", "--options"]).fine();
+    assert!(all.contains(":cwnd_slack_ms=measured") && all.contains(":ecn=off"), "{all}");
+    let two = shell.run(&["list", "schemes", "morc", "pbe"]).fine();
+    assert!(two.starts_with("morc") && two.contains(":target_ms=") && two.contains(":floor=on"), "{two}");
+    assert!(!two.contains("\nbbr"), "only those that were named: {two}");
+    assert_eq!(shell.run(&["list", "schemes", "pbe", "--json"]).json().len(), 1);
+    shell.run(&["list", "schemes", "pbee"]).refused(&["`pbee`", "pbe"]);
+    shell.run(&["list", "scenarios", "pbe"]).refused(&["list schemes"]);
+    shell.run(&["list", "kpis", "--options"]).refused(&["list schemes"]);
 
     let schemes = shell.run(&["list", "schemes", "--json"]).json();
     let pbe = schemes.iter().find(|scheme| scheme["name"] == "pbe").expect("pbe is listed");
