@@ -81,12 +81,20 @@ pub struct Tuning {
     pub pacing_margin: f64,
     /// How RTprop expires.
     pub rtprop: Ageing,
+    /// Whether it looks for a token-bucket policer.
+    pub finds_policers: bool,
 }
 
 impl Default for Tuning {
     fn default() -> Tuning {
         // Source: Linux tcp_bbr.c
-        Tuning { cwnd_gain: 2.0, cwnd_slack: Duration::ZERO, pacing_margin: 0.01, rtprop: Ageing::Renewed }
+        Tuning {
+            cwnd_gain: 2.0,
+            cwnd_slack: Duration::ZERO,
+            pacing_margin: 0.01,
+            rtprop: Ageing::Renewed,
+            finds_policers: true,
+        }
     }
 }
 
@@ -213,9 +221,9 @@ impl Bbr {
     }
 
     /// Takes in one ACK without steering. This keeps the model up to date while another control sends at `rate`.
-    pub fn observe(&mut self, ack: &Ack<'_>, rate: Rate) {
+    pub fn observe(&mut self, ack: &Ack<'_>, rate: Rate) -> Observed {
         // The other control's window is not known, but what was in flight was within it.
-        self.learn(ack, rate, ack.prior_inflight);
+        self.learn(ack, rate, ack.prior_inflight)
     }
 
     /// Updates the model. The expected delivery rate is the rate at which BBR sends, or `least` if that is more.
@@ -246,9 +254,20 @@ impl Bbr {
         self.window.set(self.window_target().cwnd);
     }
 
+    /// Takes over from another control to empty the path and measure RTprop, as ProbeRTT does; then it is in ProbeBW.
+    pub fn enter_probe_rtt(&mut self, now: Time) {
+        self.enter_probe_bw(now, None);
+        self.begin_probe_rtt(now);
+    }
+
     /// `recent` replaces all earlier samples of BtlBw: the path has no more.
     pub fn reset_btlbw(&mut self, recent: Rate) {
         self.model.reset_btlbw(recent);
+    }
+
+    /// Whether RTprop must be measured again: it was not renewed for the whole window, nor looked for in this time.
+    pub fn is_rtprop_due(&self, now: Time, seen: Observed) -> bool {
+        seen.rtprop_expired && now - self.rtt_probed > model::RTPROP_WINDOW
     }
 
     /// Restarts ProbeBW's cycle.
@@ -258,17 +277,19 @@ impl Bbr {
 
     fn steer(&mut self, ack: &Ack<'_>, seen: Observed) {
         let loss_seen = self.lost > self.lost_at_last_ack;
-        let policer_gone = self.policer.on_ack(&Progress {
-            now: ack.now,
-            delivered: ack.rate.delivered,
-            lost: self.lost,
-            loss_seen,
-            round_start: seen.round_start,
-            app_limited: seen.app_limited,
-            probing_bandwidth: matches!(self.state, State::ProbeBw(_)),
-        });
-        if policer_gone && matches!(self.state, State::ProbeBw(_)) {
-            self.restart_cycle(ack.now);
+        if self.tuning.finds_policers {
+            let policer_gone = self.policer.on_ack(&Progress {
+                now: ack.now,
+                delivered: ack.rate.delivered,
+                lost: self.lost,
+                loss_seen,
+                round_start: seen.round_start,
+                app_limited: seen.app_limited,
+                probing_bandwidth: matches!(self.state, State::ProbeBw(_)),
+            });
+            if policer_gone && matches!(self.state, State::ProbeBw(_)) {
+                self.restart_cycle(ack.now);
+            }
         }
         if seen.round_start && !seen.app_limited {
             self.full_pipe.on_round(self.model.btlbw());
@@ -295,13 +316,17 @@ impl Bbr {
         if matches!(self.state, State::Drain) && ack.inflight <= drained {
             self.restart_cycle(ack.now);
         }
-        let due = seen.rtprop_expired && ack.now - self.rtt_probed > model::RTPROP_WINDOW;
+        let due = self.is_rtprop_due(ack.now, seen);
         if due && !self.restarting_from_idle && !matches!(self.state, State::ProbeRtt { .. }) {
-            self.window.save(true);
-            self.model.hold_back(ack.now);
-            self.state = State::ProbeRtt { until: None, round_done: false };
+            self.begin_probe_rtt(ack.now);
         }
         self.step_probe_rtt(ack, seen.round_start);
+    }
+
+    fn begin_probe_rtt(&mut self, now: Time) {
+        self.window.save(true);
+        self.model.hold_back(now);
+        self.state = State::ProbeRtt { until: None, round_done: false };
     }
 
     fn step_cycle(&mut self, before: Cycle, ack: &Ack<'_>, rtprop: Duration, drained: Bytes, lost: bool) {

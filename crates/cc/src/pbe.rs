@@ -28,6 +28,7 @@
 pub mod bottleneck;
 pub mod capacity;
 pub mod delay;
+pub mod explained;
 pub mod feedback;
 pub mod fusion;
 pub mod growth;
@@ -65,6 +66,9 @@ pub static SCHEME: Scheme = Scheme {
             ("cwnd_bunching", "off"),
             ("floor", "off"),
             ("cell_test", "off"),
+            ("explained_test", "off"),
+            ("deaf_test", "off"),
+            ("delay_drain", "on"),
             ("npkt_least_ms", "0"),
             ("npkt_span_ms", "0"),
             ("btlbw_reset", "off"),
@@ -86,8 +90,8 @@ pub static SCHEME: Scheme = Scheme {
 const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "cwnd_slack_ms",
-        default: "4",
-        summary: "the window covers RTprop and this time: 3 ms of jitter and a wait of one subframe",
+        default: "measured",
+        summary: "the window covers RTprop and this time; measured: mean excess delay while PRBs are idle",
     },
     OptionSpec { name: "cwnd_packets", default: "3", summary: "this many packets more in the window" },
     OptionSpec {
@@ -109,6 +113,21 @@ const OPTIONS: &[OptionSpec] = &[
         name: "cell_idle_percent",
         default: "10",
         summary: "with this share of idle PRBs, the cell has no queue for this device",
+    },
+    OptionSpec {
+        name: "explained_test",
+        default: "on",
+        summary: "a packet is late only if the subframes without idle PRBs do not explain its delay",
+    },
+    OptionSpec {
+        name: "deaf_test",
+        default: "on",
+        summary: "ignore a carrier on which most grants of this device are not read",
+    },
+    OptionSpec {
+        name: "delay_drain",
+        default: "off",
+        summary: "wireless state: empty the path for 200 ms when the least delay is 10 s old, as BBR does",
     },
     OptionSpec {
         name: "npkt_least_ms",
@@ -182,11 +201,19 @@ const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
+/// The slack of the window before it was measured, and in the Internet state: there, the delay of the radio is no reason
+/// to fill the queue of a bottleneck elsewhere.
+///
+/// Chosen: 3 ms of jitter and one subframe's wait.
+///
+/// Source: PBE-CC §4.2.2 (the jitter)
+const UNMEASURED_SLACK: Duration = Duration::from_millis(3 + 1);
+
 /// The values of all options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// Time beyond RTprop in the window.
-    pub cwnd_slack: Duration,
+    /// Time beyond RTprop in the window; `None` if it is measured.
+    pub cwnd_slack: Option<Duration>,
     /// Packets added to the window besides that time.
     pub cwnd_packets: u64,
     /// Whether the slack grows to what the path acknowledges in one go, if that is more.
@@ -195,6 +222,10 @@ pub struct Tuning {
     pub floor: bool,
     /// Whether BtlBw begins with the recent delivery rate in the Internet state.
     pub btlbw_reset: bool,
+    /// Whether full subframes explain a delay.
+    pub explained_test: bool,
+    /// Whether the wireless state empties the path when the least delay is ten seconds old.
+    pub delay_drain: bool,
     /// Gain of a probe after packets without a queue.
     pub probe_gain: f64,
     /// Whether the start after a new carrier rises from zero.
@@ -217,13 +248,18 @@ impl Tuning {
     pub fn read(options: &Options) -> Result<Tuning, SchemeError> {
         let millis = |name| Ok::<_, SchemeError>(Duration::from_secs_f64(options.number(name, 0.0)? * 1e-3));
         let positive = |span: Duration| (!span.is_zero()).then_some(span);
-        let cwnd_slack = millis("cwnd_slack_ms")?;
+        let cwnd_slack = match options.text("cwnd_slack_ms") {
+            "measured" => None,
+            _ => Some(millis("cwnd_slack_ms")?),
+        };
         Ok(Tuning {
             cwnd_slack,
             cwnd_packets: options.number("cwnd_packets", 0.0)? as u64,
             cwnd_bunching: options.switch("cwnd_bunching")?,
             floor: options.switch("floor")?,
             btlbw_reset: options.switch("btlbw_reset")?,
+            explained_test: options.switch("explained_test")?,
+            delay_drain: options.switch("delay_drain")?,
             probe_gain: options.number("probe_gain", bbr::cycle::PROBE_GAIN)?,
             restart_from_zero: match options.text("restart_from") {
                 "previous" => false,
@@ -254,6 +290,7 @@ impl Tuning {
                         return Err(options.refuse("user_filter", may_be));
                     }
                 },
+                deaf_test: options.switch("deaf_test")?,
                 users_window: positive(millis("n_window_ms")?).map(|span| span.as_millis() as u64),
                 count_retransmissions: match options.text("retransmissions") {
                     "counted" => true,
@@ -261,14 +298,18 @@ impl Tuning {
                     _ => return Err(options.refuse("retransmissions", "`counted` or `sinr`")),
                 },
                 overhead: overhead(options)?,
+                full_idle_share: options.number("cell_idle_percent", 0.0)? * 0.01,
                 block: if options.switch("l_per_carrier")? { BlockSize::OnAir } else { BlockSize::Capacity },
             },
             bbr: bbr::Tuning {
                 cwnd_gain: options.number("internet_cwnd_gain", 1.0)?,
-                cwnd_slack,
+                cwnd_slack: cwnd_slack.unwrap_or(UNMEASURED_SLACK),
                 pacing_margin: options.number("internet_margin_percent", 0.0)? * 0.01,
                 // The states of PBE-CC do not look for RTprop as ProbeRTT does, and must not take a queue for RTprop.
                 rtprop: bbr::model::Ageing::Sliding,
+                // The text's Internet state has no such detector. It takes the losses of a switch for a policer's, and
+                // then does not probe for 48 round trips.
+                finds_policers: false,
             },
         })
     }

@@ -57,7 +57,9 @@ fn bbr_and_path() -> (Bbr, Acks) {
 fn the_model_is_fresh_while_another_control_sends() {
     let (mut bbr, mut path) = bbr_and_path();
     for _ in 0..500 {
-        path.next(|ack| bbr.observe(ack, Rate::from_mbps(20.0)));
+        path.next(|ack| {
+            bbr.observe(ack, Rate::from_mbps(20.0));
+        });
     }
     assert_eq!((bbr.model().btlbw(), bbr.model().rtprop()), (Rate::from_mbps(20.0), Some(RTT)));
     assert_eq!(bbr.state_name(), "Startup", "the state has not changed");
@@ -71,7 +73,9 @@ fn the_model_is_fresh_while_another_control_sends() {
 fn what_is_known_of_the_bandwidth_can_be_forgotten() {
     let (mut bbr, mut path) = bbr_and_path();
     for _ in 0..500 {
-        path.next(|ack| bbr.observe(ack, Rate::from_mbps(20.0)));
+        path.next(|ack| {
+            bbr.observe(ack, Rate::from_mbps(20.0));
+        });
     }
     bbr.enter_probe_bw(path.now, Some(Rate::from_mbps(5.0)));
     assert_eq!(bbr.model().btlbw(), Rate::from_mbps(5.0));

@@ -45,11 +45,6 @@ pub struct Rules {
     pub return_needs_rate: bool,
 }
 
-/// If the device gets less than this part of its fair share over seconds, it has no queue in the cell.
-///
-/// Chosen: a backlogged device gets its fair share in the long run.
-const BACKLOGGED_SHARE: f64 = 0.6;
-
 /// What a packet showed.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence {
@@ -149,9 +144,7 @@ impl Bottleneck {
     /// Whether the queue cannot be in the cell. A cell that has a queue for this device gives the device its share in
     /// the long run, and leaves nothing idle on any of its carriers.
     fn cannot_be_in_cell(&self, cell: &Fused) -> bool {
-        !self.rules.cell_test
-            || cell.idle_share > self.rules.idle_share
-            || cell.long_term_share < BACKLOGGED_SHARE
+        !self.rules.cell_test || cell.idle_share > self.rules.idle_share || cell.is_passed_over()
     }
 
     fn switch(&mut self, internet: bool) {

@@ -24,7 +24,7 @@ const DPROP_WINDOW: Duration = Duration::from_secs(10);
 /// ```
 ///
 /// Source: PBE-CC §4.2.2
-const RADIO_DELAY: Duration = Duration::from_millis(3 * 8 + 3);
+pub const RADIO_DELAY: Duration = Duration::from_millis(3 * 8 + 3);
 
 /// The one-way delay of a flow.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! All integers are big-endian. A reader ignores bytes after those it knows; a writer sets unused bits to zero.
 //!
 //! ```text
-//! header (10 bytes)                              feedback (12 bytes)
+//! header (10 bytes)                              feedback (14 bytes)
 //!  0      version, 1                              0      version, 1
 //!  1      bit 0: in the linear start              1      bit 0: the bottleneck is in the Internet
 //!  2…5    RTprop, µs; 0 unknown                          bit 1: the telemetry is fresh
@@ -12,6 +12,7 @@
 //!                                                 3      activations of carriers so far, modulo 256
 //!                                                 4…7    interval at the capacity Ct
 //!                                                 8…11   interval at the fair share Cf
+//!                                                 12…13  delay of the radio, 10 µs; all ones unknown
 //! ```
 //!
 //! A rate is written as the interval between two packets of 1500 bytes, in nanoseconds; all ones means no rate.
@@ -65,6 +66,11 @@ pub struct Feedback {
     ///
     /// Source: PBE-CC §4.1; PBE-CC §4.2.3
     pub fair_share: Option<Rate>,
+    /// Delay of the radio without a queue: the mean one-way delay beyond Dprop while the cell had idle PRBs, in units of
+    /// 10 µs; `None` if it was not measured yet.
+    ///
+    /// Differs: the text does not send it.
+    pub radio_delay: Option<Duration>,
 }
 
 impl Header {
@@ -96,13 +102,15 @@ impl Header {
 impl Feedback {
     /// The bytes.
     pub fn write(&self) -> Rider {
-        let mut bytes = [0; 12];
+        let mut bytes = [0; 14];
         bytes[0] = VERSION;
         bytes[1] = u8::from(self.internet) | u8::from(self.fresh) << 1 | u8::from(self.clear) << 2;
         bytes[2] = self.carriers;
         bytes[3] = self.activations;
         bytes[4..8].copy_from_slice(&interval(self.capacity).to_be_bytes());
         bytes[8..12].copy_from_slice(&interval(self.fair_share).to_be_bytes());
+        let units = self.radio_delay.map(|delay| (delay.as_micros() / 10).min(0xFFFE) as u16);
+        bytes[12..14].copy_from_slice(&units.unwrap_or(u16::MAX).to_be_bytes());
         Rider::new(&bytes).unwrap_or_default()
     }
 
@@ -120,6 +128,12 @@ impl Feedback {
             activations: bytes[3],
             capacity: rate(word(bytes, 4)?),
             fair_share,
+            radio_delay: match bytes.get(12..14) {
+                Some(&[high, low]) if [high, low] != [0xFF; 2] => {
+                    Some(Duration::from_micros(10 * u64::from(u16::from_be_bytes([high, low]))))
+                }
+                _ => None,
+            },
         })
     }
 }
@@ -162,8 +176,13 @@ mod tests {
             activations: 1,
             capacity: Some(Rate::from_mbps(120.0)),
             fair_share: None,
+            radio_delay: Some(Duration::from_micros(8_250)),
         };
-        assert_eq!(feedback.write().as_bytes(), [1, 3, 2, 1, 0, 1, 0x86, 0xA0, 255, 255, 255, 255]);
+        let bytes = [1, 3, 2, 1, 0, 1, 0x86, 0xA0, 255, 255, 255, 255, 3, 57];
+        assert_eq!(feedback.write().as_bytes(), bytes);
+        let without = Feedback { radio_delay: None, ..feedback };
+        assert_eq!(Feedback::read(&bytes[..12]), Some(without), "as versions before wrote it");
+        assert_eq!(Feedback::read(without.write().as_bytes()), Some(without));
         let header = Header {
             starting: true,
             rtprop: Some(Duration::from_millis(42)),
@@ -180,7 +199,7 @@ mod tests {
 
         #[test]
         fn what_is_written_is_read(
-            bits in 0u8..8, carriers: u8, activations: u8, ct in 10_000u64..2_000_000_000, cf in 10_000u64..2_000_000_000,
+            bits in 0u8..8, units in 0u64..=0xFFFE, carriers: u8, activations: u8, ct in 10_000u64..2_000_000_000, cf in 10_000u64..2_000_000_000,
         ) {
             let written = Feedback {
                 internet: bits & 1 != 0,
@@ -190,6 +209,7 @@ mod tests {
                 activations,
                 capacity: Some(Rate::from_bps(ct)),
                 fair_share: Some(Rate::from_bps(cf)),
+                radio_delay: Some(Duration::from_micros(10 * units)),
             };
             let read = Feedback::read(written.write().as_bytes()).expect("our own bytes");
             prop_assert!(close(written.capacity, read.capacity) && close(written.fair_share, read.fair_share));

@@ -9,6 +9,7 @@ use airpace_core::Direction;
 use airpace_radio::{BitLayer, CarrierId, OwnRadio, RadioReport};
 
 use super::capacity::{Averages, Carrier};
+use super::explained::Explained;
 use super::translation::{BlockSize, Translation};
 use super::users::UserFilter;
 
@@ -37,6 +38,8 @@ const DEAF_GRANTS: f64 = 16.0;
 pub struct Measure {
     /// Which users count.
     pub filter: UserFilter,
+    /// Whether a carrier counts as missing on which most of the device's own grants were not read.
+    pub deaf_test: bool,
     /// Subframes over which users are counted; `None` for RTprop.
     pub users_window: Option<u64>,
     /// What Eq. 5 is applied to.
@@ -45,6 +48,8 @@ pub struct Measure {
     pub count_retransmissions: bool,
     /// γ: part of the physical capacity that headers take.
     pub overhead: f64,
+    /// A subframe is full if at most this part of its PRBs is idle.
+    pub full_idle_share: f64,
 }
 
 /// The device's carriers together.
@@ -59,6 +64,7 @@ pub struct Fusion {
     /// RTprop, in subframes.
     window: u64,
     activations: u8,
+    explained: Explained,
 }
 
 #[derive(Clone, Debug)]
@@ -113,6 +119,18 @@ pub struct Fused {
     pub missing: u8,
 }
 
+/// If the device gets less than this part of its fair share over seconds, it has no queue in the cell.
+///
+/// Chosen: a backlogged device gets its fair share in the long run.
+const BACKLOGGED_SHARE: f64 = 0.6;
+
+impl Fused {
+    /// Whether the cell gives so little to the device, over seconds, that it cannot have a queue for it.
+    pub fn is_passed_over(&self) -> bool {
+        self.long_term_share < BACKLOGGED_SHARE
+    }
+}
+
 impl Fusion {
     /// No carrier has reported yet.
     pub fn new(measure: Measure) -> Fusion {
@@ -125,6 +143,7 @@ impl Fusion {
             // Chosen: 40 subframes, the paper's example, until the sender tells RTprop.
             window: 40,
             activations: 0,
+            explained: Explained::new(measure.full_idle_share),
         }
     }
 
@@ -162,6 +181,9 @@ impl Fusion {
         if own.active {
             let users_window = self.measure.users_window.unwrap_or(self.window);
             listened.carrier.on_report(report, idle_prbs, own, users_window);
+            // PRBs in which the device could receive nothing are of no use to it: it waits, although they are idle.
+            let usable_prbs = if own.bits_per_prb > 0.0 { idle_prbs } else { 0 };
+            self.explained.on_report(subframe, usable_prbs, report.carrier_prbs.unwrap_or(0));
         }
         self.newest = self.newest.max(subframe);
         self.advance();
@@ -192,7 +214,8 @@ impl Fusion {
         let Fusion { carriers, translation, measure, newest, .. } = self;
         let as_one = measure.block == BlockSize::Capacity && !measure.count_retransmissions;
         for listened in carriers.iter().filter(|listened| listened.active) {
-            if listened.last + MISSING_SUBFRAMES < *newest || listened.unread > DEAF_SHARE {
+            let is_deaf = measure.deaf_test && listened.unread > DEAF_SHARE;
+            if listened.last + MISSING_SUBFRAMES < *newest || is_deaf {
                 fused.missing += 1;
                 continue;
             }
@@ -233,6 +256,11 @@ impl Fusion {
             fused.idle_share = idle_share;
         }
         fused
+    }
+
+    /// The subframes that explain a delay.
+    pub fn explained(&self) -> &Explained {
+        &self.explained
     }
 
     /// Carriers activated so far while another one was active, modulo 256.

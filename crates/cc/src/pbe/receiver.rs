@@ -12,7 +12,7 @@ use crate::controller::{Arrival, Inspect, Receiver, Sees};
 
 use super::Tuning;
 use super::bottleneck::{Bottleneck, Evidence};
-use super::delay::OneWayDelay;
+use super::delay::{OneWayDelay, RADIO_DELAY};
 use super::feedback::{Feedback, Header};
 use super::fusion::{Fused, Fusion};
 use super::growth::Growth;
@@ -24,6 +24,11 @@ use super::growth::Growth;
 const STALE_RTPROPS: u32 = 2;
 /// See [`STALE_RTPROPS`].
 const STALE_LEAST: Duration = Duration::from_millis(50);
+
+/// Packets over which the delay of the radio is averaged.
+///
+/// Chosen: some tens of transport blocks, so that retransmissions average out.
+const RADIO_DELAY_PACKETS: f64 = 256.0;
 
 /// The receiver's half of PBE-CC.
 #[derive(Clone, Debug)]
@@ -42,6 +47,8 @@ pub struct PbeReceiver {
     /// Reports that were of no use: without the device's own side, or without everyone's grants.
     refused: u64,
     last_heard: Option<Time>,
+    /// The mean excess delay while PRBs were idle.
+    radio_delay_ns: Option<f64>,
 }
 
 impl PbeReceiver {
@@ -60,6 +67,7 @@ impl PbeReceiver {
             heard: false,
             refused: 0,
             last_heard: None,
+            radio_delay_ns: None,
         }
     }
 
@@ -82,6 +90,23 @@ impl PbeReceiver {
         }
         if std::mem::take(&mut self.fused_is_old) {
             self.fused = self.fusion.fused();
+        }
+    }
+
+    /// Whether the last packet met a queue outside of the cell, as far as its delay shows.
+    fn is_late(&self) -> bool {
+        let is_explainable = self.tuning.explained_test && !self.fused.is_passed_over();
+        self.delay.exceeds_threshold()
+            && (!is_explainable || self.fusion.explained().leaves_more_than(RADIO_DELAY, self.delay.excess()))
+    }
+
+    /// Averages the delay of packets that met no queue: the cell had idle PRBs, and the delay is not above Dth.
+    fn measure_radio_delay(&mut self) {
+        let excess = self.delay.excess();
+        if self.fused.idle_share > self.tuning.rules.idle_share && excess <= RADIO_DELAY {
+            let sample = excess.as_nanos() as f64;
+            let mean = self.radio_delay_ns.unwrap_or(sample);
+            self.radio_delay_ns = Some(mean + (sample - mean) / RADIO_DELAY_PACKETS);
         }
     }
 
@@ -111,10 +136,11 @@ impl Receiver for PbeReceiver {
         if !self.is_fresh(arrival.now) {
             return;
         }
+        self.measure_radio_delay();
         let (capacity, fair_share) = self.rates();
         let packet = Evidence {
             now: arrival.now,
-            late: self.delay.exceeds_threshold(),
+            late: self.is_late(),
             capacity,
             fair_share,
             pacing_rate: self.header.pacing_rate,
@@ -152,6 +178,7 @@ impl Receiver for PbeReceiver {
             activations: self.fusion.activations(),
             capacity: Some(capacity),
             fair_share: Some(fair_share),
+            radio_delay: self.radio_delay_ns.map(|nanos| Duration::from_nanos(nanos as u64)),
         };
         feedback.write()
     }

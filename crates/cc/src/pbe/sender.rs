@@ -45,17 +45,20 @@ const LEAST_PACKETS: u64 = 4;
 const RAMP_STEP: Duration = Duration::from_millis(2);
 
 /// The phase of the sender.
-///
-/// Chosen: the wireless state does not drain the path to find RTprop and Dprop. The paper asks for that if the delay
-/// stays constant for ten seconds, but the window leaves hardly any queue to drain. In the Internet state, ProbeRTT
-/// finds them.
-///
-/// Source: PBE-CC §4.2.2
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     Start(Ramp),
     Wireless,
-    Drain { until: Time },
+    /// The path is emptied to find RTprop and Dprop, as in BBR's ProbeRTT.
+    ///
+    /// Source: PBE-CC §4.2.2 (if the delay stays constant for ten seconds)
+    /// Chosen: BBR's test, whether the least round-trip time is ten seconds old.
+    /// Differs: only `delay_drain=on` does it. The window leaves hardly any queue to drain. In the Internet state,
+    /// ProbeRTT finds both.
+    ProbeDelay,
+    Drain {
+        until: Time,
+    },
     Internet,
     Fallback,
 }
@@ -129,12 +132,13 @@ impl Pbe {
                 let from = if self.tuning.restart_from_zero { Rate::ZERO } else { self.rate };
                 self.start(ack, from, ack.now);
             }
-            Phase::Drain { until } => {
+            Phase::Drain { until } if ack.now >= until => {
                 self.forget_btlbw(ack.now);
-                if ack.now >= until {
-                    self.bbr.restart_cycle(ack.now);
-                    self.phase = Phase::Internet;
-                }
+                self.bbr.restart_cycle(ack.now);
+                self.phase = Phase::Internet;
+            }
+            Phase::ProbeDelay if !matches!(self.bbr.state(), bbr::State::ProbeRtt { .. }) => {
+                self.phase = Phase::Wireless;
             }
             Phase::Internet if !fed.internet => self.phase = Phase::Wireless,
             _ => {}
@@ -150,14 +154,14 @@ impl Pbe {
     /// Source: PBE-CC §4.2.3
     fn enter_drain(&mut self, ack: &Ack<'_>) {
         self.bbr.enter_probe_bw(ack.now, None);
-        self.forget_btlbw(ack.now);
         let rtprop = self.bbr.model().rtprop().unwrap_or(ack.rtt.min);
         self.phase = Phase::Drain { until: ack.now + rtprop };
     }
 
     /// Differs: the ten-round maximum still holds the cell's capacity. At that rate, the queue of the new bottleneck
     /// would overflow for ten rounds, each longer than the one before. The first samples after the switch still
-    /// contain some of the old rate, the last samples of the drain hardly any.
+    /// contain some of the old rate, the last samples of the drain hardly any. They do not yet show that the drain
+    /// itself sends less: after a false switch, BtlBw is what the path carried before.
     fn forget_btlbw(&mut self, now: Time) {
         if self.tuning.btlbw_reset && self.delivery_rate > Rate::ZERO {
             self.bbr.enter_probe_bw(now, Some(self.delivery_rate));
@@ -185,7 +189,7 @@ impl Pbe {
             Phase::Start(ramp) => self.rate = ramp.rate(now, self.start_goal(ramp)),
             // Source: PBE-CC §5 — the send rate is the capacity that was fed back.
             Phase::Wireless => self.rate = capacity,
-            Phase::Drain { .. } | Phase::Internet | Phase::Fallback => {}
+            Phase::ProbeDelay | Phase::Drain { .. } | Phase::Internet | Phase::Fallback => {}
         }
         self.rate_time = now;
     }
@@ -216,16 +220,18 @@ impl Pbe {
     /// ```
     ///
     /// Source: PBE-CC §4
-    /// Differs: in every term except C·RTprop. RTprop is the least round-trip time. Jitter and the wait for a
-    /// subframe make the mean one longer, retransmissions release the packets behind them in one go, and ACKs come in
-    /// bunches. A window of exactly C·RTprop does not carry C. What comes in one go is measured as BBR does.
+    /// Differs: in every term except C·RTprop. RTprop is the least round-trip time. Jitter, the wait for a subframe and
+    /// retransmissions make the mean one longer, retransmissions release the packets behind them in one go, and ACKs
+    /// come in bunches. A window of exactly C·RTprop does not carry C. The receiver measures how much longer the delay is
+    /// while the cell has no queue. What comes in one go is measured as BBR does.
     fn wireless_window(&self) -> Bytes {
-        let least = Bytes(LEAST_PACKETS * self.mss.0);
         let rate = match self.phase {
             Phase::Start(ramp) => self.start_goal(ramp),
             _ => self.rate,
         };
-        let bdp = self.bbr.model().bdp(rate, 1.0, self.tuning.cwnd_slack);
+        let measured = self.feedback.and_then(|fed| fed.radio_delay);
+        let slack = self.tuning.cwnd_slack.or(measured).unwrap_or(self.tuning.bbr.cwnd_slack);
+        let bdp = self.bbr.model().bdp(rate, 1.0, slack);
         let bunch = if self.tuning.cwnd_bunching { self.bbr.extra_acked() } else { Bytes::ZERO };
         let window = match bdp {
             Some(bdp) if self.feedback.is_some() => {
@@ -233,7 +239,11 @@ impl Pbe {
             }
             _ => Bytes(INITIAL_PACKETS * self.mss.0),
         };
-        window.max(least)
+        window.max(self.least_window())
+    }
+
+    fn least_window(&self) -> Bytes {
+        Bytes(LEAST_PACKETS * self.mss.0)
     }
 
     fn update_control(&mut self) {
@@ -241,8 +251,8 @@ impl Pbe {
             return;
         }
         let (cwnd, rate) = match self.phase {
-            Phase::Drain { .. } => (self.bbr.control().cwnd, self.bbr.model().btlbw().scaled(DRAIN_GAIN)),
-            _ if self.silenced => (Bytes(LEAST_PACKETS * self.mss.0), FIRST_RATE),
+            Phase::Drain { .. } => self.drain_control(),
+            _ if self.silenced => (self.least_window(), FIRST_RATE),
             _ => (self.wireless_window(), self.rate),
         };
         self.own_control = Control { cwnd, pacing_rate: Some(rate.max(self.least_rate())) };
@@ -253,8 +263,23 @@ impl Pbe {
         Rate::from_bytes_per(self.mss, Duration::from_millis(100))
     }
 
+    /// Window and rate of the drain.
+    ///
+    /// Differs: the text halves BtlBw. Where that is still the cell's capacity, half of it may be more than the new
+    /// bottleneck carries. What was delivered lately is less.
+    fn drain_control(&self) -> (Bytes, Rate) {
+        let (cwnd, btlbw) = (self.bbr.control().cwnd, self.bbr.model().btlbw());
+        if !self.tuning.btlbw_reset || self.delivery_rate == Rate::ZERO {
+            return (cwnd, btlbw.scaled(DRAIN_GAIN));
+        }
+        let recent = btlbw.min(self.delivery_rate);
+        let bdp = self.bbr.model().bdp(recent, self.tuning.bbr.cwnd_gain, self.tuning.bbr.cwnd_slack);
+        let most = bdp.map_or(cwnd, |bdp| bdp.max(self.least_window()));
+        (cwnd.min(most), recent.scaled(DRAIN_GAIN))
+    }
+
     fn is_steered_by_bbr(&self) -> bool {
-        matches!(self.phase, Phase::Internet | Phase::Fallback)
+        matches!(self.phase, Phase::ProbeDelay | Phase::Internet | Phase::Fallback)
     }
 }
 
@@ -275,7 +300,12 @@ impl Controller for Pbe {
         if self.is_steered_by_bbr() {
             self.bbr.on_ack(ack);
         } else {
-            self.bbr.observe(ack, self.rate);
+            let seen = self.bbr.observe(ack, self.rate);
+            let is_due = self.tuning.delay_drain && self.bbr.is_rtprop_due(ack.now, seen);
+            if is_due && self.phase == Phase::Wireless {
+                self.bbr.enter_probe_rtt(ack.now);
+                self.phase = Phase::ProbeDelay;
+            }
         }
         match Feedback::read(ack.feedback).filter(|fed| fed.fresh) {
             Some(fed) => self.obey(ack, fed),
@@ -321,6 +351,7 @@ impl Controller for Pbe {
         out.state = match (self.phase, self.bbr.state_name()) {
             (Phase::Start(_), _) => "Start",
             (Phase::Wireless, _) => "Wireless",
+            (Phase::ProbeDelay, _) => "Wireless.ProbeRTT",
             (Phase::Drain { .. }, _) => "Drain",
             (Phase::Internet, "Startup") => "Internet.Startup",
             (Phase::Internet, "Drain") => "Internet.Drain",

@@ -36,7 +36,7 @@ const STATES: [(&str, &[&str]); 8] = [
     // Emptying the queue.
     ("#56B4E9", &["Drain", "ProbeBW_DOWN", "Biscay.Drain", "Slowdown", "Return", "Waiting"]),
     // Measuring the round-trip time; and the states of schemes that have only one or two.
-    ("#CC79A7", &["ProbeRTT", "Default", "Sending", "Constant", "Idle"]),
+    ("#CC79A7", &["ProbeRTT", "Wireless.ProbeRTT", "Default", "Sending", "Constant", "Idle"]),
     // After a loss, or beside flows that fill queues.
     ("#000000", &["Recovery", "LossRecovery", "Competitive"]),
     ("#332288", &["Internet.ProbeBW", "Internet.Startup", "Internet.Drain", "Internet.ProbeRTT"]),

@@ -1,0 +1,125 @@
+//! How much of a packet's delay the cell explains: the subframes of its way in which the cell had nothing left to give.
+//!
+//! A base station that has data for a device leaves no PRBs idle. So a packet can have waited in the cell only in
+//! subframes without idle PRBs. The rest of its delay comes from elsewhere.
+//!
+//! Source: Gandalf, 2025, arXiv:2507.00337 (the delays of the radio are subtracted before any test of the delay)
+
+use std::time::Duration;
+
+/// The longest delay that is looked at, in subframes.
+///
+/// Chosen: a second. What is longer is not explained.
+const LONGEST: u64 = 1_024;
+
+/// One subframe, summed over the active carriers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Subframe {
+    idle_prbs: u32,
+    carrier_prbs: u32,
+    is_reported: bool,
+}
+
+/// The latest subframes.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// Subframe n is at n modulo [`LONGEST`].
+    subframes: Vec<Subframe>,
+    newest: u64,
+    /// A subframe is full if at most this part of its PRBs is idle.
+    idle_share: f64,
+}
+
+impl Explained {
+    /// Nothing was reported yet.
+    pub fn new(idle_share: f64) -> Explained {
+        Explained { subframes: vec![Subframe::default(); LONGEST as usize], newest: 0, idle_share }
+    }
+
+    /// Takes in a subframe of an active carrier.
+    pub fn on_report(&mut self, subframe: u64, idle_prbs: u16, carrier_prbs: u16) {
+        if subframe > self.newest {
+            let first = (self.newest + 1).max(subframe.saturating_sub(LONGEST - 1));
+            for skipped in first..=subframe {
+                self.subframes[(skipped % LONGEST) as usize] = Subframe::default();
+            }
+            self.newest = subframe;
+        } else if self.newest - subframe >= LONGEST {
+            return;
+        }
+        let entry = &mut self.subframes[(subframe % LONGEST) as usize];
+        entry.idle_prbs += u32::from(idle_prbs);
+        entry.carrier_prbs += u32::from(carrier_prbs);
+        entry.is_reported = true;
+    }
+
+    /// Whether more than `most` of the `delay` of a packet that arrives now is not explained. A subframe that was not
+    /// reported explains nothing. A subframe in which nothing could be carried, as in a gap of a trace, explains itself.
+    pub fn leaves_more_than(&self, most: Duration, delay: Duration) -> bool {
+        let millis = |span: Duration| span.as_nanos() as u64 / 1_000_000;
+        let (mut left, mut subframe) = (delay, self.newest);
+        for _ in 0..millis(delay).min(LONGEST) {
+            let entry = self.subframes[(subframe % LONGEST) as usize];
+            let most_idle = f64::from(entry.carrier_prbs) * self.idle_share;
+            if entry.is_reported && f64::from(entry.idle_prbs) <= most_idle {
+                left = left.saturating_sub(Duration::from_millis(1));
+                if left <= most {
+                    return false;
+                }
+            }
+            let Some(before) = subframe.checked_sub(1) else { break };
+            subframe = before;
+        }
+        left > most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: Duration = Duration::from_millis(27);
+
+    fn reported(idle: impl Fn(u64) -> u16) -> Explained {
+        let mut explained = Explained::new(0.1);
+        for subframe in 0..3_000 {
+            explained.on_report(subframe, idle(subframe), 100);
+        }
+        explained
+    }
+
+    #[test]
+    fn full_subframes_explain_a_delay_and_idle_ones_do_not() {
+        let delay = Duration::from_millis(300);
+        assert!(!reported(|_| 0).leaves_more_than(MOST, delay));
+        assert!(reported(|_| 50).leaves_more_than(MOST, delay));
+        assert!(!reported(|_| 50).leaves_more_than(MOST, MOST), "as much as the radio adds is no queue");
+        // The last 280 ms were full: 20 ms are left.
+        assert!(!reported(|subframe| if subframe >= 2_720 { 5 } else { 50 }).leaves_more_than(MOST, delay));
+        // The last 200 ms were full: 100 ms are left.
+        assert!(reported(|subframe| if subframe >= 2_800 { 5 } else { 50 }).leaves_more_than(MOST, delay));
+        assert!(!reported(|_| 0).leaves_more_than(MOST, Duration::from_millis(1_040)), "bounded memory");
+        assert!(reported(|_| 0).leaves_more_than(MOST, Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn a_subframe_is_full_if_all_carriers_together_are() {
+        let mut explained = Explained::new(0.1);
+        for subframe in 0..500 {
+            explained.on_report(subframe, 0, 100);
+            explained.on_report(subframe, 50, 100);
+        }
+        assert!(explained.leaves_more_than(MOST, Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn what_was_not_reported_explains_nothing() {
+        let mut explained = Explained::new(0.1);
+        explained.on_report(0, 0, 100);
+        explained.on_report(5_000, 0, 100);
+        explained.on_report(4_999, 0, 100);
+        explained.on_report(3, 0, 100);
+        assert!(explained.leaves_more_than(MOST, Duration::from_millis(30)));
+        assert!(!explained.leaves_more_than(MOST, Duration::from_millis(29)));
+    }
+}
