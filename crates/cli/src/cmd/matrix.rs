@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use airpace_cc::SchemeSpec;
 use airpace_eval::{Choice, EvalError, Matrix, Outcome, Progress, report, shell};
 use airpace_sim::Prepared;
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use super::outputs::{self, Named};
 use super::runs::{Claim, point_latest_to};
@@ -77,7 +77,7 @@ pub fn run(
     args: &RunArgs,
     out: &mut dyn Write,
 ) -> anyhow::Result<Verdict> {
-    choices.iter().try_for_each(check_files)?;
+    choices.iter().try_for_each(|choice| check_files(choice, args.out.as_deref()))?;
     let folder = match &args.out {
         Some(folder) => folder.clone(),
         None => next_folder(Path::new("runs"), name)?,
@@ -134,18 +134,31 @@ pub fn run(
     Ok(if summary.all_expectations_met() { Verdict::Fine } else { Verdict::Failed })
 }
 
-/// Returns an error if the run would overwrite a file that it reads.
-fn check_files(choice: &Choice) -> anyhow::Result<()> {
+/// Returns an error if the run would overwrite a file that it reads, or write one where it cannot stay. `out` is the run
+/// folder that the user names.
+fn check_files(choice: &Choice, out: Option<&Path>) -> anyhow::Result<()> {
     let named = |file: &PathBuf| Named::new(file.display().to_string(), file);
     let trace = choice.scenario.trace.as_ref();
     let traces = trace.into_iter().flat_map(|trace| [&trace.file, &trace.kpi]).flatten();
     let scenario = PathBuf::from(&choice.argument);
     let inputs: Vec<_> = traces.chain([&scenario]).map(named).collect();
-    let reports = choice.scenario.device.iter().enumerate().filter_map(|(device, config)| {
-        let path = config.reports.as_ref()?;
-        Some(Named::by(&format!("--set device.{device}.reports"), path))
-    });
-    outputs::check(&inputs, &reports.collect::<Vec<_>>())
+    let out = out.and_then(|out| out.canonicalize().ok());
+    let mut reports = vec![];
+    for (device, config) in choice.scenario.device.iter().enumerate() {
+        let Some(path) = &config.reports else { continue };
+        let key = format!("--set device.{device}.reports");
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let Ok(real) = folder.canonicalize() else {
+            bail!("{key}={}: there is no folder `{}`; make it first", path.display(), folder.display());
+        };
+        if out.as_ref().is_some_and(|out| real.starts_with(out)) {
+            let reason =
+                "it would lie in the run folder, where the run writes its own files; give another place";
+            bail!("{key}={}: {reason}", path.display());
+        }
+        reports.push(Named::by(&key, path));
+    }
+    outputs::check(&inputs, &reports)
 }
 
 /// The message about a matrix that was stopped: the folder with the runs that had ended, and how to look at them.

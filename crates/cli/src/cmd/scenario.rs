@@ -6,6 +6,17 @@ use airpace_core::nearest::nearest;
 use airpace_sim::{Scenario, ScenarioError, builtin};
 use anyhow::{Context, bail};
 
+/// Returns an error if the scenario asks for files of reports, which only `sim` writes.
+///
+/// # Errors
+/// Names the key.
+pub fn asks_for_no_reports(scenario: &Scenario) -> anyhow::Result<()> {
+    match scenario.device.iter().position(|device| device.reports.is_some()) {
+        Some(device) => bail!("--set device.{device}.reports: only `airpace sim` writes that file"),
+        None => Ok(()),
+    }
+}
+
 /// The scenario that `argument` names, a built-in one or a file, with these keys set.
 ///
 /// # Errors

@@ -146,7 +146,14 @@ fn a_run_writes_what_a_device_is_told() {
     shell.run(&["sim", "x.toml"]).refused(&["x.toml: `device.0.reports`", "only the command line may"]);
     run(&["--set", "device.0.reports=told", "--seeds", "1,2"])
         .refused(&["2 runs would write it", "one seed"]);
-    run(&["--set", "device.0.reports=none/told"]).refused(&["`none/told`", "--set device.N.reports=FILE"]);
+    run(&["--set", "device.0.reports=none/told"])
+        .refused(&["device.0.reports=none/told", "no folder `none`"]);
+    let lost = "device.0.reports=run/summary.json";
+    run(&["--set", lost]).refused(&[lost, "in the run folder", "another place"]);
+    let encode = ["encode", NAME, "--out", "samples", "--set", "device.0.reports=told"];
+    shell.run(&encode).refused(&["device.0.reports", "only `airpace sim`"]);
+    let log = ["diag", "encode", NAME, "--out", "log.qmdl", "--set", "device.0.reports=told"];
+    shell.run(&log).refused(&["device.0.reports", "only `airpace sim`"]);
     shell.write("y.toml", &named.replace("reports = \"told\"\n", ""));
     let over = ["sim", "y.toml", "--scheme", "pbe", "--set", "device.0.reports=./y.toml"];
     shell.run(&over).refused(&["would be written over y.toml"]);
