@@ -96,8 +96,8 @@ impl Reading {
     }
 
     /// The grants of this subframe as congestion controls and the other crates read them. `time` is the start of the
-    /// subframe by the reporter's clock. The report says how many messages may be unread: it then does not tell which PRBs
-    /// are idle.
+    /// subframe by the reporter's clock. The report says how many control channel elements hold what was not read: it
+    /// then does not tell which PRBs are idle.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 4
     ///

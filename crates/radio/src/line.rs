@@ -8,11 +8,11 @@
 //!   "own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}
 //! ```
 //!
-//! `scope` says whose grants the report holds: `everyone`, `own`, or `partly` with the number of messages that are
-//! `unexplained`. `prb` are ranges of the first slot that include their last PRB. Lists of two have an entry per
-//! block; a block is sent if its `mcs` is not null or its `tbs` not 0. `own` is null for a bystander. `decoded` is
-//! null if there is no grant or its outcome is not known. Unknown values are null. `idle_prbs` follows from the other
-//! fields and is not read.
+//! `scope` says whose grants the report holds: `everyone`, `own`, or `partly` with the number of control channel
+//! elements that are `unexplained`. `prb` are ranges of the first slot that include their last PRB. Lists of two have
+//! an entry per block; a block is sent if its `mcs` is not null or its `tbs` not 0. `own` is null for a bystander.
+//! `decoded` is null if there is no grant or its outcome is not known. Unknown values are null. `idle_prbs` follows
+//! from the other fields and is not read.
 
 use airpace_core::{Bits, Bytes, Direction, Time};
 use serde::de::Error as _;

@@ -26,10 +26,11 @@ pub enum Scope {
     /// Every grant that the cell gave: a PRB without one is idle.
     #[default]
     Everyone,
-    /// Grants of everyone, but this many messages of the control channel are unexplained. Each of them may be a
-    /// grant.
+    /// Grants of everyone, but something else was sent on the control channel that was not read. It may be grants.
     EveryoneBut {
-        /// The number of messages, at least one.
+        /// How many control channel elements carry it, at least one. A message has 1, 2, 4 or 8 of them.
+        ///
+        /// Source: TS 36.211 §6.8.1
         unexplained: u16,
     },
     /// Only the device's own grants, as its modem logs them. A PRB without one may be somebody else's.
