@@ -147,7 +147,7 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "internet_cwnd_gain",
         default: "1.3",
-        summary: "window of the Internet state, as multiple of BtlBw × (RTprop + cwnd_slack_ms)",
+        summary: "window of the Internet state, as multiple of BtlBw × (RTprop + a slack that is not measured)",
     },
     OptionSpec {
         name: "internet_margin_percent",

@@ -94,6 +94,11 @@ impl PbeReceiver {
     }
 
     /// Whether the last packet met a queue outside of the cell, as far as its delay shows.
+    ///
+    /// Source: PBE-CC §4.2.2
+    ///
+    /// Differs: the text takes every delay above Dth for a queue in the Internet. A queue in the cell delays as much. The
+    /// time in which the cell had nothing left to give is therefore subtracted before the delay is compared.
     fn is_late(&self) -> bool {
         let is_explainable = self.tuning.explained_test && !self.fused.is_passed_over();
         self.delay.exceeds_threshold()
