@@ -1,22 +1,28 @@
 //! Radio reports that devices receive, as lines of text in one file per device.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use airpace_core::DeviceId;
-use airpace_event::{Detail, Reported, Source};
+use airpace_event::{Detail, Reported};
 use airpace_files::Whole;
 use airpace_radio::{RadioReport, line};
 
 use crate::error::EvalError;
+
+/// For how long a subframe waits for the reports of further carriers, in subframes.
+///
+/// Chosen: a decoder that has just found its cell reports up to a second of subframes at once. This is twice that.
+const WAIT_SUBFRAMES: u64 = 2_000;
 
 /// The file of one device. It gets its name when the run has ended.
 pub(crate) struct ReportFile {
     device: DeviceId,
     path: PathBuf,
     file: Option<Whole>,
-    /// Reports of the current subframe, of all carriers.
-    subframe: Vec<RadioReport>,
+    /// Reports that are not yet written, by subframe.
+    waiting: BTreeMap<u64, Vec<RadioReport>>,
     /// The first failure to write.
     failure: Option<EvalError>,
 }
@@ -30,23 +36,25 @@ impl ReportFile {
             Ok(file) => Some(file),
             Err(source) => return Err(EvalError::ReportFile { path, source }),
         };
-        Ok(ReportFile { device, path, file, subframe: vec![], failure: None })
+        Ok(ReportFile { device, path, file, waiting: BTreeMap::new(), failure: None })
     }
 
     /// Whether it needs events of this detail.
     pub(crate) fn wants(&self, detail: Detail) -> bool {
-        detail == Detail::Reports(self.device, Source::ControlChannel)
+        detail == Detail::UsedReports(self.device)
     }
 
     pub(crate) fn record(&mut self, told: &Reported<'_>) {
-        if told.device != self.device || told.source != Source::ControlChannel {
+        if told.device != self.device || self.file.is_none() {
             return;
         }
-        let now = told.report.slot.subframe();
-        if self.subframe.last().is_some_and(|last| last.slot.subframe() != now) {
-            self.write_subframe();
+        let subframe = told.report.slot.subframe();
+        self.waiting.entry(subframe).or_default().push(told.report.clone());
+        while let Some((&oldest, _)) = self.waiting.first_key_value()
+            && oldest + WAIT_SUBFRAMES < subframe
+        {
+            self.write_oldest();
         }
-        self.subframe.push(told.report.clone());
     }
 
     /// Writes the remaining reports, and gives the file its name.
@@ -54,7 +62,9 @@ impl ReportFile {
     /// # Errors
     /// What the system refused, now or earlier.
     pub(crate) fn finish(mut self) -> Result<(), EvalError> {
-        self.write_subframe();
+        while !self.waiting.is_empty() && self.file.is_some() {
+            self.write_oldest();
+        }
         if let Some(failure) = self.failure {
             return Err(failure);
         }
@@ -62,11 +72,12 @@ impl ReportFile {
         file.map_err(|source| EvalError::ReportFile { path: self.path, source })
     }
 
-    fn write_subframe(&mut self) {
-        let (Some(first), Some(file)) = (self.subframe.first(), &mut self.file) else { return };
-        let written = writeln!(file, "{}", line::to_line(first.slot.subframe(), &self.subframe));
-        self.subframe.clear();
-        if let Err(source) = written {
+    fn write_oldest(&mut self) {
+        let (Some((index, mut reports)), Some(file)) = (self.waiting.pop_first(), &mut self.file) else {
+            return;
+        };
+        reports.sort_by_key(|report| (report.carrier, report.slot.index));
+        if let Err(source) = writeln!(file, "{}", line::to_line(index, &reports)) {
             self.failure = Some(EvalError::ReportFile { path: self.path.clone(), source });
             self.file = None;
         }

@@ -25,6 +25,9 @@ pub enum Detail {
     Subframes,
     /// [`Event::Reported`] of a device, from this source.
     Reports(DeviceId, Source),
+    /// [`Event::Reported`] of a device, from the source that its flows use: the modem if only its senders use reports,
+    /// otherwise the control channel.
+    UsedReports(DeviceId),
 }
 
 /// A recorder that drops every event.

@@ -150,7 +150,9 @@ pub struct Device {
     /// How the device listens to a cell's control channel: with a decoder of radio samples. If absent, it receives the
     /// base station's own data, with the imperfections of `cell.telemetry`.
     pub decoder: Option<DecoderConfig>,
-    /// A file into which a run writes the radio reports that the device receives: one line of JSON for each subframe.
+    /// A file into which a run writes the radio reports that the device's flows use: one line of JSON for each subframe,
+    /// with the run's times. They are those of the modem if only senders on the device use reports, otherwise those of
+    /// the control channel.
     /// It can be set only from outside (`--set device.0.reports=FILE`). A scenario may come from a stranger, who must
     /// not choose which file is written.
     pub reports: Option<PathBuf>,

@@ -125,8 +125,12 @@ impl<'a> Driver<'a> {
         for (index, device) in devices.iter_mut().enumerate() {
             let id = DeviceId(index as u16);
             let listeners = [&device.modem_listeners, &device.channel_listeners];
+            let is_sender = device.channel_listeners.is_empty() && !device.modem_listeners.is_empty();
+            let used = if is_sender { Source::Modem } else { Source::ControlChannel };
+            let wants_used = recorder.wants(Detail::UsedReports(id));
             for (source, listeners) in [Source::Modem, Source::ControlChannel].into_iter().zip(listeners) {
-                let is_recorded = recorder.wants(Detail::Reports(id, source));
+                let is_recorded =
+                    recorder.wants(Detail::Reports(id, source)) || (wants_used && source == used);
                 device.is_recorded[source as usize] = is_recorded;
                 network.set_told(id, source, is_recorded || !listeners.is_empty());
             }

@@ -7,8 +7,8 @@ use airpace_cc::pbe::feedback::Feedback;
 use airpace_cc::scheme::Setup;
 use airpace_core::{Bytes, DeviceId, Streams, Time};
 use airpace_event::{Detail, Event, Recorder, Source};
-use airpace_radio::RadioReport;
 use airpace_radio::line;
+use airpace_radio::{RadioReport, Scope};
 use airpace_sim::{Scenario, builtin};
 
 use super::Shell;
@@ -123,6 +123,28 @@ fn reports_give_pbes_receiver_the_rate_that_perfect_telemetry_gives() {
 }
 
 #[test]
+fn each_subframe_of_two_decoded_carriers_is_one_line_in_the_order_of_time() {
+    let shell = Shell::new();
+    let sets = [
+        "duration_s=0.8",
+        "cell.prbs=15",
+        "cell.carriers=2",
+        "cell.start_active=2",
+        "device.0.decoder.snr_db=12",
+        "device.0.reports=told",
+    ];
+    let mut words = vec!["sim", "stationary-idle", "--scheme", "pbe", "--out", "run"];
+    sets.iter().for_each(|set| words.extend(["--set", set]));
+    shell.run(&words).fine();
+    let told = shell.read("told");
+    let lines: Vec<Vec<RadioReport>> = told.lines().map(|line| line::from_line(line).unwrap()).collect();
+    let subframes: Vec<u64> = lines.iter().map(|reports| reports[0].slot.subframe()).collect();
+    assert!(subframes.is_sorted_by(|one, next| one < next), "{subframes:?}");
+    let both = lines.iter().filter(|reports| reports.len() == 2).count();
+    assert!(both * 10 > lines.len() * 9, "{both} of {} lines have both carriers", lines.len());
+}
+
+#[test]
 fn a_run_writes_what_a_device_is_told() {
     let shell = Shell::new();
     let sets = SETS.map(|(key, value)| format!("{key}={value}"));
@@ -137,6 +159,13 @@ fn a_run_writes_what_a_device_is_told() {
     let told = shell.read("told");
     let told: Vec<RadioReport> = told.lines().flat_map(|line| line::from_line(line).unwrap()).collect();
     assert_eq!(told, perfect());
+
+    // A sender on the device uses the modem's reports, which hold its own grants only.
+    let sender = ["sim", "stationary-uplink", "--scheme", "biscay", "--set", "duration_s=0.5"];
+    shell.run(&[&sender[..], &["--set", "device.0.reports=modem", "--out", "sent"]].concat()).fine();
+    let modem: Vec<RadioReport> =
+        shell.read("modem").lines().flat_map(|line| line::from_line(line).unwrap()).collect();
+    assert!(modem.len() > 400 && modem.iter().all(|report| report.scope == Scope::Own), "{}", modem.len());
 
     // The copy in the run folder can be run again, and then writes no such file.
     shell.run(&["sim", "run/scenarios/stationary-busy.toml", "--scheme", "cubic", "--out", "again"]).fine();
