@@ -282,7 +282,7 @@ pub fn follow(input: &[u8]) {
         if choices.byte() < 16 {
             follower.advance(index);
             let own = side.radio(index, choices.float());
-            assert!(own.is_none_or(|own| own.bits_per_prb.is_finite()));
+            assert!(own.and_then(|own| own.bits_per_prb).is_none_or(f64::is_finite));
             harq.retain(|rnti| rnti.0 & 1 == 1);
             continue;
         }
@@ -336,9 +336,9 @@ fn remember(harq: &mut HarqMemory, index: u64, dci: &mut Dci) {
     for block in 0..2 {
         let Some(mcs) = dci.mcs[block] else { continue };
         let size = (dci.tbs[block] > Bits(0)).then_some(dci.tbs[block]);
-        let (direction, process) = (dci.direction, dci.harq);
+        let (direction, process) = (dci.direction, dci.harq.unwrap_or(0));
         let block_number = block as u8;
-        let (ndi, sizes) = (dci.ndi[block], [size; 2]);
+        let (ndi, sizes) = (dci.ndi[block].unwrap_or(false), [size; 2]);
         let granted = Granted { direction, process, block: block_number, ndi, mcs, sizes };
         let told = harq.grant(dci.rnti, index, granted, McsTable::Qam64);
         assert!(size.is_none() || told.size == size, "a grant that says its size is believed");

@@ -289,8 +289,8 @@ fn record(pci: u16, ports: Ports, cp: CyclicPrefix) -> Vec<Complex32> {
             format: DciFormat::F1,
             prbs: PrbSet::run(index as u16 % 3, 2),
             mcs: [Some(index as u8 % 28), None],
-            ndi: [index % 2 == 0, false],
-            harq: index as u8 % 8,
+            ndi: [Some(index % 2 == 0), None],
+            harq: Some(index as u8 % 8),
             layers: 1,
             ..Dci::default()
         };

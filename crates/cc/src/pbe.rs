@@ -13,7 +13,7 @@
 //! | [`receiver`] | the mobile's half | §4, §5 |
 //! | [`capacity`] | one carrier's averages; Eq. 1–4 | §4.1, §4.2.1 |
 //! | [`users`] | which users count in N | §4.2.1 |
-//! | [`fusion`] | carriers aligned and summed | §5 |
+//! | [`carriers`] | carriers aligned and summed | §5 |
 //! | [`translation`] | physical capacity to goodput; Eq. 5 | §4.2.1 |
 //! | [`delay`] | Dprop and Dth | §4.2.2 |
 //! | [`bottleneck`] | wireless or Internet; Eq. 6 | §4.2.2 |
@@ -27,10 +27,10 @@
 
 pub mod bottleneck;
 pub mod capacity;
+pub mod carriers;
 pub mod delay;
 pub mod explained;
 pub mod feedback;
-pub mod fusion;
 pub mod growth;
 pub mod receiver;
 pub mod sender;
@@ -44,7 +44,7 @@ use crate::bbr;
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 
 use bottleneck::Rules;
-use fusion::Measure;
+use carriers::Measure;
 use receiver::PbeReceiver;
 use sender::Pbe;
 use translation::BlockSize;
@@ -67,7 +67,7 @@ pub static SCHEME: Scheme = Scheme {
             ("floor", "off"),
             ("cell_test", "off"),
             ("explained_test", "off"),
-            ("deaf_test", "off"),
+            ("unread_test", "off"),
             ("delay_drain", "on"),
             ("npkt_least_ms", "0"),
             ("npkt_span_ms", "0"),
@@ -120,9 +120,9 @@ const OPTIONS: &[OptionSpec] = &[
         summary: "a packet is late only if the subframes without idle PRBs do not explain its delay",
     },
     OptionSpec {
-        name: "deaf_test",
+        name: "unread_test",
         default: "on",
-        summary: "ignore a carrier on which most grants of this device are not read",
+        summary: "ignore a carrier if most of its reports, or most grants of this device, are not read whole",
     },
     OptionSpec {
         name: "delay_drain",
@@ -290,7 +290,7 @@ impl Tuning {
                         return Err(options.refuse("user_filter", may_be));
                     }
                 },
-                deaf_test: options.switch("deaf_test")?,
+                unread_test: options.switch("unread_test")?,
                 users_window: positive(millis("n_window_ms")?).map(|span| span.as_millis() as u64),
                 count_retransmissions: match options.text("retransmissions") {
                     "counted" => true,

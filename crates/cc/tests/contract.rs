@@ -319,7 +319,7 @@ impl Victim {
                 rnti: own,
                 active,
                 sinr_db: Some(10.0),
-                bits_per_prb,
+                bits_per_prb: Some(bits_per_prb),
                 decoded: Some(active),
                 uplink_queue: None,
             }),

@@ -82,7 +82,7 @@ pub struct Composer {
     /// Carriers in the order in which they were first reported; the first is the primary one.
     carriers: Vec<CarrierId>,
     /// What a HARQ process carries, by direction, carrier, process and codeword.
-    processes: BTreeMap<(Direction, usize, u8, usize), Carried>,
+    processes: BTreeMap<(Direction, usize, Option<u8>, usize), Carried>,
     down: Batch,
     up: Batch,
     /// When each carrier's signal is measured next.
@@ -272,9 +272,9 @@ impl Composer {
             });
             Some(
                 Fill::new()
-                    .number("harq_id", dci.harq)
-                    .number("rv", dci.rv[codeword])
-                    .number("ndi", dci.ndi[codeword])
+                    .number("harq_id", dci.harq.unwrap_or(0))
+                    .number("rv", dci.rv[codeword].unwrap_or(0))
+                    .number("ndi", dci.ndi[codeword].unwrap_or(false))
                     .number("crc_result", is_received)
                     .number("tb_index", codeword as u64)
                     .number("tb_size", carried.bits.bytes().0 + CHECKSUM_BYTES)

@@ -185,8 +185,8 @@ fn report(index: u64, carrier: u8, direction: Direction, prbs: u16, mcs: u8, ndi
         prbs: PrbSet::run(0, prbs),
         mcs: [Some(mcs), None],
         tbs: [bits.unwrap(), Bits::ZERO],
-        ndi: [ndi, false],
-        harq: (index % 8) as u8,
+        ndi: [Some(ndi), None],
+        harq: Some((index % 8) as u8),
         layers: 1,
         ..Dci::default()
     };
@@ -202,7 +202,7 @@ fn report(index: u64, carrier: u8, direction: Direction, prbs: u16, mcs: u8, ndi
             rnti: Rnti(61),
             active: true,
             sinr_db: Some(15.0),
-            bits_per_prb: 300.0,
+            bits_per_prb: Some(300.0),
             decoded: Some(true),
             uplink_queue: None,
         }),

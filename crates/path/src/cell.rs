@@ -300,7 +300,7 @@ impl Cell {
                 rnti: user.rnti,
                 active: place < active,
                 sinr_db: Some(link.channel.at(now).sinr_db),
-                bits_per_prb: link.bits_per_prb(carrier.cfi, carrier.grid.prbs),
+                bits_per_prb: Some(link.bits_per_prb(carrier.cfi, carrier.grid.prbs)),
                 decoded: link.decoded_in(now),
                 uplink_queue: None,
             };

@@ -456,18 +456,12 @@ impl Evidence {
             return Some(dci);
         }
         if dci.direction == Direction::Uplink {
-            dci.harq = HarqMemory::uplink_process(at.sfn, at.subframe);
+            dci.harq = Some(HarqMemory::uplink_process(at.sfn, at.subframe));
         }
+        let Some(process) = dci.harq else { return Some(dci) };
         for (block, sizes) in sizes(by_table).into_iter().enumerate() {
-            let Some(mcs) = dci.mcs[block] else { continue };
-            let granted = Granted {
-                direction: dci.direction,
-                process: dci.harq,
-                block: block as u8,
-                ndi: dci.ndi[block],
-                mcs,
-                sizes,
-            };
+            let (Some(mcs), Some(ndi)) = (dci.mcs[block], dci.ndi[block]) else { continue };
+            let granted = Granted { direction: dci.direction, process, block: block as u8, ndi, mcs, sizes };
             let remembered = self.harq.grant(rnti, at.index, granted, table);
             dci.tbs[block] = remembered.size.unwrap_or_default();
             dci.retransmission[block] = remembered.is_retransmission;

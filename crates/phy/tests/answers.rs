@@ -79,7 +79,7 @@ fn a_block_that_is_sent_again_was_not_received() {
             format: DciFormat::F0,
             prbs: PrbSet::run(start, 3),
             mcs: [Some(9), None],
-            ndi: [ndi, false],
+            ndi: [Some(ndi), None],
             retransmission: [again, false],
             ..Dci::default()
         };

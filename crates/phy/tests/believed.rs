@@ -74,7 +74,7 @@ impl Score {
                 }
                 if likeness(found.format()) == likeness(format) {
                     score.processed += 1;
-                    score.process_right += u32::from(u64::from(dci.harq) == row.number::<u64>("harq"));
+                    score.process_right += u32::from(dci.harq == Some(row.number("harq")));
                 }
                 for (block, column) in ["tbs0", "tbs1"].into_iter().enumerate() {
                     if row.text("mcs_table") != "256qam" {

@@ -51,12 +51,13 @@ pub struct Dci {
     pub mcs: [Option<u8>; 2],
     /// Transport block size per codeword in bits; zero if it is not sent or unknown (reserved MCS).
     pub tbs: [Bits; 2],
-    /// Redundancy version per codeword.
-    pub rv: [u8; 2],
-    /// New-data indicator per codeword: toggles when the HARQ process takes new data.
-    pub ndi: [bool; 2],
-    /// HARQ process number.
-    pub harq: u8,
+    /// Redundancy version per codeword; `None` if it is not known, or for a codeword that is not sent.
+    pub rv: [Option<u8>; 2],
+    /// New-data indicator per codeword: toggles when the HARQ process takes new data. `None` if it is not known,
+    /// or for a codeword that is not sent.
+    pub ndi: [Option<bool>; 2],
+    /// HARQ process number; `None` if it is not known.
+    pub harq: Option<u8>,
     /// Spatial layers.
     pub layers: u8,
     /// Whether the block of each codeword was sent before in this HARQ process. Whoever made the grant or followed

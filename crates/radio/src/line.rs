@@ -3,7 +3,7 @@
 //! ```text
 //! {"subframe_index":211,"reports":[{"carrier":0,"numerology":0,"slot":211,"time_ms":11.0,"scope":"everyone",
 //!   "carrier_prbs":50,"idle_prbs":38,"cfi":1,"layer":"physical",
-//!   "dcis":[{"rnti":4660,"dir":"DL","format":"1A","prb":[[0,11]],"mcs":[9,null],"tbs":[1928,0],"rv":[0,0],"ndi":[1,0],
+//!   "dcis":[{"rnti":4660,"dir":"DL","format":"1A","prb":[[0,11]],"mcs":[9,null],"tbs":[1928,0],"rv":[0,null],"ndi":[1,null],
 //!            "harq":3,"layers":1,"retransmission":[false,false]}],
 //!   "own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}
 //! ```
@@ -80,9 +80,9 @@ struct Grant {
     prb: PrbSet,
     mcs: [Option<u8>; 2],
     tbs: [u64; 2],
-    rv: [u8; 2],
-    ndi: [u8; 2],
-    harq: u8,
+    rv: [Option<u8>; 2],
+    ndi: [Option<u8>; 2],
+    harq: Option<u8>,
     layers: u8,
     retransmission: [bool; 2],
 }
@@ -93,7 +93,7 @@ struct Own {
     active: bool,
     /// Null if it was not measured.
     sinr_db: Option<f64>,
-    bits_per_prb: f64,
+    bits_per_prb: Option<f64>,
     decoded: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     uplink_queue_bytes: Option<u64>,
@@ -250,7 +250,7 @@ impl Grant {
             mcs: dci.mcs,
             tbs: dci.tbs.map(|bits| bits.0),
             rv: dci.rv,
-            ndi: dci.ndi.map(u8::from),
+            ndi: dci.ndi.map(|ndi| ndi.map(u8::from)),
             harq: dci.harq,
             layers: dci.layers,
             retransmission: dci.retransmission,
@@ -269,7 +269,7 @@ impl Grant {
             mcs: self.mcs,
             tbs: self.tbs.map(Bits),
             rv: self.rv,
-            ndi: self.ndi.map(|ndi| ndi != 0),
+            ndi: self.ndi.map(|ndi| ndi.map(|ndi| ndi != 0)),
             harq: self.harq,
             layers: self.layers,
             retransmission: self.retransmission,
@@ -314,9 +314,9 @@ mod tests {
             prbs: PrbSet::run(0, 4).union(PrbSet::run(99, 1)),
             mcs: [Some(28), None],
             tbs: [Bits(75_376), Bits(0)],
-            rv: [0, 2],
-            ndi: [true, false],
-            harq: 7,
+            rv: [Some(0), None],
+            ndi: [Some(true), None],
+            harq: Some(7),
             layers: 2,
             retransmission: [false, true],
         };
@@ -324,7 +324,7 @@ mod tests {
             rnti: Rnti(4660),
             active: true,
             sinr_db: Some(20.25),
-            bits_per_prb: 160.5,
+            bits_per_prb: Some(160.5),
             decoded: Some(false),
             uplink_queue: Some(Bytes(1500)),
         };

@@ -46,8 +46,9 @@ pub struct OwnRadio {
     pub active: bool,
     /// Signal to interference and noise ratio that it measured, in dB; `None` if it is not known.
     pub sinr_db: Option<f64>,
-    /// Downlink bits that one PRB pair would carry for it at its current CQI, over all layers.
-    pub bits_per_prb: f64,
+    /// Downlink bits that one PRB pair would carry for it at its current CQI, over all layers; zero if it can receive
+    /// nothing, `None` if they are not known.
+    pub bits_per_prb: Option<f64>,
     /// Whether the transport block granted in this slot was received; `None` without a grant, or if the outcome is
     /// not known.
     pub decoded: Option<bool>,

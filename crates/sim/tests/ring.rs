@@ -66,6 +66,14 @@ fn where_little_is_heard_or_nothing_pbe_falls_back() {
 }
 
 #[test]
+fn where_only_quiet_subframes_are_read_whole_pbe_falls_back() {
+    let busy = BUSY.replace("duration_s = 1.5", "duration_s = 3").replace("prbs = 15", "prbs = 6");
+    let (_, notes) = run(&with(&busy, Some("{ snr_db = 2, fading = 'etu', doppler_hz = 70 }")), "pbe", 1);
+    let state = notes.flows[0].states.last().expect("states are recorded");
+    assert!(state.starts_with("Fallback."), "nine of ten reports lack grants: {:?}", notes.flows[0].states);
+}
+
+#[test]
 fn the_same_seed_hears_the_same() {
     let decoder = "{ snr_db = 3, fading = 'eva', doppler_hz = 70 }";
     let told = |seed| {
@@ -104,13 +112,22 @@ fn with(text: &str, decoder: Option<&str>) -> Scenario {
 }
 
 /// What a grant says as far as its message can: subframe, for whom, what.
-type GrantKey =
-    (u64, Rnti, Direction, DciFormat, Vec<(u16, u16)>, [Option<u8>; 2], [Bits; 2], [bool; 2], Option<u8>);
+type GrantKey = (
+    u64,
+    Rnti,
+    Direction,
+    DciFormat,
+    Vec<(u16, u16)>,
+    [Option<u8>; 2],
+    [Bits; 2],
+    [Option<bool>; 2],
+    Option<u8>,
+);
 
 fn grant_key(report: &RadioReport, dci: &Dci) -> GrantKey {
     let runs = |prbs: PrbSet| prbs.runs().collect();
     // An uplink grant does not name its process, which follows from the subframe.
-    let harq = (dci.direction == Direction::Downlink).then_some(dci.harq);
+    let harq = dci.harq.filter(|_| dci.direction == Direction::Downlink);
     let Dci { rnti, direction, format, prbs, mcs, tbs, ndi, .. } = *dci;
     (report.slot.index, rnti, direction, format, runs(prbs), mcs, tbs, ndi, harq)
 }

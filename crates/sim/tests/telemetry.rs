@@ -103,7 +103,7 @@ fn a_queue_that_stands_in_a_cell_leaves_nothing_idle() {
             assert_eq!(report.scope, Scope::Everyone);
             // The queue stands from the first packets on, and further carriers are activated after a while. Nothing is
             // granted to a device that is out of range.
-            if own.active && own.bits_per_prb > 0.0 && report.slot.index > 1_500 {
+            if own.active && own.bits_per_prb > Some(0.0) && report.slot.index > 1_500 {
                 *full.entry(report.carrier.0).or_default() += 1;
                 assert_eq!(report.idle_prbs(), Some(0), "case {case}: {report:?}\n{text}");
             }

@@ -45,7 +45,7 @@ pub struct Grants {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
-    ndi: bool,
+    ndi: Option<bool>,
     bits: Bits,
 }
 
@@ -64,7 +64,7 @@ impl Grants {
             // send.
             // Source: BISCAY §5.3.1
             let chances = report.carrier_prbs.filter(|_| own.active).unwrap_or(0);
-            return Some(Bits((own.bits_per_prb.max(0.0) * f64::from(chances)) as u64));
+            return Some(Bits((own.bits_per_prb.unwrap_or(0.0).max(0.0) * f64::from(chances)) as u64));
         }
         let carrier = usize::from(report.carrier.0);
         if carrier >= self.carriers.len() {
@@ -75,7 +75,11 @@ impl Grants {
         let processes = &mut self.carriers[carrier];
         Some(
             own_grants
-                .map(|dci| new_bits(dci, table, &mut processes[usize::from(dci.harq) % PROCESSES]))
+                .map(|dci| match dci.harq {
+                    Some(harq) => new_bits(dci, table, &mut processes[usize::from(harq) % PROCESSES]),
+                    // What was sent before is not known.
+                    None => new_bits(dci, table, &mut [None; 2]),
+                })
                 .sum(),
         )
     }
@@ -157,7 +161,7 @@ mod tests {
                 rnti: OWN,
                 active: true,
                 sinr_db: Some(20.0),
-                bits_per_prb: 700.0,
+                bits_per_prb: Some(700.0),
                 decoded: None,
                 uplink_queue: None,
             }),
@@ -202,14 +206,14 @@ mod tests {
     #[test]
     fn a_block_sent_again_is_no_new_bandwidth_however_that_is_told() {
         let mut grants = lte();
-        let first = Dci { ndi: [true, false], harq: 3, ..grant(20, 10) };
+        let first = Dci { ndi: [Some(true), None], harq: Some(3), ..grant(20, 10) };
         let bits = grants.bits(&uplink(vec![first])).unwrap();
         assert!(bits > Bits::ZERO);
         let marked = Dci { retransmission: [true, false], tbs: [bits, Bits::ZERO], ..first };
         assert_eq!(grants.bits(&uplink(vec![marked])), Some(Bits::ZERO));
         let reserved = Dci { mcs: [Some(29), None], ..first };
         assert_eq!(grants.bits(&uplink(vec![reserved])), Some(Bits::ZERO), "the NDI has not toggled");
-        let toggled = Dci { ndi: [false, false], ..reserved };
+        let toggled = Dci { ndi: [Some(false), None], ..reserved };
         assert_eq!(
             grants.bits(&uplink(vec![toggled])),
             Some(bits),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
 
-use super::fusion::Fused;
+use super::carriers::CellState;
 
 /// The number of subframes whose packets must agree.
 ///
@@ -85,7 +85,7 @@ impl Bottleneck {
     }
 
     /// Takes in one packet. `cell` is the state of the cell.
-    pub fn on_packet(&mut self, packet: &Evidence, cell: &Fused) {
+    pub fn on_packet(&mut self, packet: &Evidence, cell: &CellState) {
         let needed = self.agreeing_packets(packet.capacity);
         if packet.late {
             self.timely = Run::default();
@@ -113,7 +113,7 @@ impl Bottleneck {
     /// The linear start has stalled: the bottleneck is in the Internet, unless the cell explains the stall.
     ///
     /// Source: PBE-CC §4.1
-    pub fn on_stalled_start(&mut self, cell: &Fused) {
+    pub fn on_stalled_start(&mut self, cell: &CellState) {
         if !self.internet && self.cannot_be_in_cell(cell) {
             self.switch(true);
         }
@@ -143,7 +143,7 @@ impl Bottleneck {
 
     /// Whether the queue cannot be in the cell. A cell that has a queue for this device gives the device its share in
     /// the long run, and leaves nothing idle on any of its carriers.
-    fn cannot_be_in_cell(&self, cell: &Fused) -> bool {
+    fn cannot_be_in_cell(&self, cell: &CellState) -> bool {
         !self.rules.cell_test || cell.idle_share > self.rules.idle_share || cell.is_passed_over()
     }
 

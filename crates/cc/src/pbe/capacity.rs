@@ -259,27 +259,25 @@ impl Carrier {
     }
 }
 
-/// Tells new data from retransmissions: new data toggles the new-data indicator of the HARQ process.
+/// Tells new data from retransmissions: new data toggles the new-data indicator of the HARQ process. If the indicators
+/// are not known, the reporter's own mark counts.
 ///
 /// Source: PBE-CC §4.2.1
 #[derive(Clone, Copy, Debug, Default)]
 struct NewData {
     /// Last indicator of every process and codeword.
     last: [[Option<bool>; 2]; 16],
-    /// Whether any indicator has toggled. A reporter that does not know the indicators never changes them.
-    toggles: bool,
 }
 
 impl NewData {
     /// How many blocks of the grant are new, and how many were sent before.
     fn split(&mut self, dci: &Dci) -> (u64, u64) {
-        let process = &mut self.last[usize::from(dci.harq & 15)];
+        let mut process = dci.harq.map(|harq| &mut self.last[usize::from(harq & 15)]);
         let (mut new, mut again) = (0, 0);
         for codeword in (0..2).filter(|&codeword| dci.is_sent(codeword)) {
             let ndi = dci.ndi[codeword];
-            let before = process[codeword].replace(ndi);
-            self.toggles |= before == Some(!ndi);
-            if dci.retransmission[codeword] || (self.toggles && before == Some(ndi)) {
+            let before = process.as_mut().and_then(|process| std::mem::replace(&mut process[codeword], ndi));
+            if dci.retransmission[codeword] || ndi.is_some() && before == ndi {
                 again += 1;
             } else {
                 new += 1;
@@ -302,7 +300,7 @@ impl Sample {
             rated_blocks: 0,
             rated_grants: 0,
             // `as` makes NaN and negative values zero.
-            promised_millibits: libm::round(own.bits_per_prb * 1e3) as u64,
+            promised_millibits: own.bits_per_prb.map_or(0, |bits| libm::round(bits * 1e3) as u64),
             sinr_millidb: own.sinr_db.map(|sinr_db| libm::round(sinr_db * 1e3) as i64),
         };
         let mut granted = PrbSet::EMPTY;

@@ -1,7 +1,7 @@
 //! Aligns the reports of several carriers by subframe, and sums their capacities.
 //!
 //! Every carrier is averaged over the same subframes. A late carrier delays the others by a few milliseconds at most.
-//! A silent carrier counts as missing until its next report.
+//! A silent carrier counts as missing until its next report, and one that is hardly read until it is read again.
 //!
 //! Source: PBE-CC §5
 
@@ -23,23 +23,29 @@ const WAIT_SUBFRAMES: u64 = 10;
 /// Chosen: twice the wait.
 const MISSING_SUBFRAMES: u64 = 20;
 
-/// A carrier is deaf if more than this share of the device's own grants on it was not read. It then counts as
-/// missing.
+/// A carrier counts as missing if more than this share of the device's own grants on it was not read, or of its
+/// reports was refused.
 ///
-/// Differs: the paper trusts its decoder. But a decoder that reads nothing makes the cell look idle.
+/// Differs: the paper trusts its decoder. But a decoder that reads nothing makes the cell look idle. So does one that
+/// can read only the subframes in which little is sent.
 ///
 /// Chosen: far above the share that a working decoder misses.
-const DEAF_SHARE: f64 = 0.5;
+const UNREAD_SHARE: f64 = 0.5;
 /// The number of own grants over which that share is averaged.
-const DEAF_GRANTS: f64 = 16.0;
+const UNREAD_GRANTS: f64 = 16.0;
+/// The number of reports over which it is averaged.
+///
+/// Chosen: a tenth of a second. A burst that hides a few tens of subframes leaves the average over RTprop as it was.
+const UNREAD_REPORTS: f64 = 100.0;
 
 /// How the carriers are measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
     /// Which users count.
     pub filter: UserFilter,
-    /// Whether a carrier counts as missing on which most of the device's own grants were not read.
-    pub deaf_test: bool,
+    /// Whether a carrier counts as missing if most of its reports, or most of the device's own grants, were not read
+    /// whole.
+    pub unread_test: bool,
     /// Subframes over which users are counted; `None` for RTprop.
     pub users_window: Option<u64>,
     /// What Eq. 5 is applied to.
@@ -54,7 +60,7 @@ pub struct Measure {
 
 /// The device's carriers together.
 #[derive(Clone, Debug)]
-pub struct Fusion {
+pub struct Carriers {
     measure: Measure,
     translation: Translation,
     /// Sorted by identity.
@@ -73,11 +79,17 @@ struct Listened {
     active: bool,
     last: u64,
     /// Share of the device's own recent grants that were not read: the device got data without a grant that was read.
-    unread: f64,
+    unread_grants: f64,
+    /// Share of the recent reports that do not hold everyone's grants.
+    unread_reports: f64,
     carrier: Carrier,
 }
 
 impl Listened {
+    fn new(id: CarrierId, carrier: Carrier) -> Listened {
+        Listened { id, active: false, last: 0, unread_grants: 0.0, unread_reports: 0.0, carrier }
+    }
+
     /// Compares what was read with what was sent to the device.
     fn compare(&mut self, report: &RadioReport, own: &OwnRadio) {
         if own.decoded.is_none() {
@@ -85,13 +97,18 @@ impl Listened {
         }
         let is_read =
             report.dcis.iter().any(|dci| dci.rnti == own.rnti && dci.direction == Direction::Downlink);
-        self.unread += (if is_read { 0.0 } else { 1.0 } - self.unread) / DEAF_GRANTS;
+        self.unread_grants += (if is_read { 0.0 } else { 1.0 } - self.unread_grants) / UNREAD_GRANTS;
+    }
+
+    /// Whether so much was not read that the rest says nothing about the carrier.
+    fn is_unread(&self) -> bool {
+        self.unread_grants > UNREAD_SHARE || self.unread_reports > UNREAD_SHARE
     }
 }
 
 /// Transport-layer rates over all active carriers, in bits per subframe, and the numbers that they come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Fused {
+pub struct CellState {
     /// Cp: physical capacity.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 3
@@ -115,7 +132,7 @@ pub struct Fused {
     pub users: f64,
     /// Carriers that are counted.
     pub carriers: u8,
-    /// Active carriers that are silent or deaf.
+    /// Active carriers that are silent or hardly read.
     pub missing: u8,
 }
 
@@ -124,17 +141,17 @@ pub struct Fused {
 /// Chosen: a backlogged device gets its fair share in the long run.
 const BACKLOGGED_SHARE: f64 = 0.6;
 
-impl Fused {
+impl CellState {
     /// Whether the cell gives so little to the device, over seconds, that it cannot have a queue for it.
     pub fn is_passed_over(&self) -> bool {
         self.long_term_share < BACKLOGGED_SHARE
     }
 }
 
-impl Fusion {
+impl Carriers {
     /// No carrier has reported yet.
-    pub fn new(measure: Measure) -> Fusion {
-        Fusion {
+    pub fn new(measure: Measure) -> Carriers {
+        Carriers {
             measure,
             translation: Translation::new(measure.block, measure.overhead),
             carriers: Vec::new(),
@@ -155,19 +172,22 @@ impl Fusion {
     /// Takes in one slot of one carrier. Returns false for a report that is of no use: one without the device's own
     /// side, or one that does not hold everyone's grants and so does not tell which PRBs are idle.
     pub fn on_report(&mut self, report: &RadioReport) -> bool {
-        let (Some(own), Some(idle_prbs)) = (&report.own, report.idle_prbs()) else { return false };
-        let subframe = report.slot.subframe();
+        let Some(own) = &report.own else { return false };
         let at = match self.carriers.binary_search_by_key(&report.carrier, |listened| listened.id) {
             Ok(at) => at,
             Err(at) => {
-                let carrier = Carrier::new(self.measure.filter);
-                self.carriers.insert(
-                    at,
-                    Listened { id: report.carrier, active: false, last: 0, unread: 0.0, carrier },
-                );
+                let listened = Listened::new(report.carrier, Carrier::new(self.measure.filter));
+                self.carriers.insert(at, listened);
                 at
             }
         };
+        let listened = &mut self.carriers[at];
+        listened.compare(report, own);
+        let idle_prbs = report.idle_prbs();
+        let unread = if idle_prbs.is_some() { 0.0 } else { 1.0 };
+        listened.unread_reports += (unread - listened.unread_reports) / UNREAD_REPORTS;
+        let Some(idle_prbs) = idle_prbs else { return false };
+        let subframe = report.slot.subframe();
         if own.active && !self.carriers[at].active {
             self.carriers[at].carrier = Carrier::new(self.measure.filter);
             if self.carriers.iter().any(|listened| listened.active) {
@@ -177,12 +197,11 @@ impl Fusion {
         let listened = &mut self.carriers[at];
         listened.active = own.active;
         listened.last = subframe;
-        listened.compare(report, own);
         if own.active {
             let users_window = self.measure.users_window.unwrap_or(self.window);
             listened.carrier.on_report(report, idle_prbs, own, users_window);
             // PRBs in which the device could receive nothing are of no use to it: it waits, although they are idle.
-            let usable_prbs = if own.bits_per_prb > 0.0 { idle_prbs } else { 0 };
+            let usable_prbs = if own.bits_per_prb.is_none_or(|bits| bits > 0.0) { idle_prbs } else { 0 };
             self.explained.on_report(subframe, usable_prbs, report.carrier_prbs.unwrap_or(0));
         }
         self.newest = self.newest.max(subframe);
@@ -204,31 +223,31 @@ impl Fusion {
     /// The sum over the active carriers.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 3; PBE-CC §4.1
-    pub fn fused(&mut self) -> Fused {
-        let mut fused = Fused::default();
+    pub fn state(&mut self) -> CellState {
+        let mut state = CellState::default();
         let mut long_term_prbs = 0.0;
         let mut users_prbs = 0.0;
         let mut idle_share = f64::INFINITY;
         let (mut capacity_sum, mut fair_share_sum) = (0.0, 0.0);
         let (mut sinr_sum, mut sinr_prbs) = (0.0, 0.0);
-        let Fusion { carriers, translation, measure, newest, .. } = self;
+        let Carriers { carriers, translation, measure, newest, .. } = self;
         let as_one = measure.block == BlockSize::Capacity && !measure.count_retransmissions;
         for listened in carriers.iter().filter(|listened| listened.active) {
-            let is_deaf = measure.deaf_test && listened.unread > DEAF_SHARE;
-            if listened.last + MISSING_SUBFRAMES < *newest || is_deaf {
-                fused.missing += 1;
+            let is_unread = measure.unread_test && listened.is_unread();
+            if listened.last + MISSING_SUBFRAMES < *newest || is_unread {
+                state.missing += 1;
                 continue;
             }
             let Some(averages) = listened.carrier.averages() else { continue };
-            fused.carriers += 1;
-            fused.physical_bits += averages.capacity_bits();
-            fused.idle_prbs += averages.idle_prbs;
+            state.carriers += 1;
+            state.physical_bits += averages.capacity_bits();
+            state.idle_prbs += averages.idle_prbs;
             // A carrier without PRBs (a gap in a trace) has no idle PRBs.
             let idle_prbs = averages.idle_prbs.min(averages.recently_idle_prbs);
             idle_share =
                 idle_share.min(if idle_prbs > 0.0 { idle_prbs / averages.carrier_prbs } else { 0.0 });
-            fused.own_prbs += averages.own_prbs;
-            fused.carrier_prbs += averages.carrier_prbs;
+            state.own_prbs += averages.own_prbs;
+            state.carrier_prbs += averages.carrier_prbs;
             long_term_prbs += averages.long_term_share * averages.carrier_prbs;
             users_prbs += averages.users * averages.carrier_prbs;
             if as_one && averages.layer == BitLayer::Physical {
@@ -240,22 +259,22 @@ impl Fusion {
                 }
             } else {
                 let (capacity, fair_share) = translate(translation, &averages, measure);
-                fused.capacity_bits += capacity;
-                fused.fair_share_bits += fair_share;
+                state.capacity_bits += capacity;
+                state.fair_share_bits += fair_share;
             }
         }
         if capacity_sum > 0.0 || fair_share_sum > 0.0 {
             // The paper translates the sum as one capacity.
             let sinr_db = (sinr_prbs > 0.0).then(|| sinr_sum / sinr_prbs);
-            fused.capacity_bits += translation.goodput(capacity_sum, 0.0, sinr_db);
-            fused.fair_share_bits += translation.goodput(fair_share_sum, 0.0, sinr_db);
+            state.capacity_bits += translation.goodput(capacity_sum, 0.0, sinr_db);
+            state.fair_share_bits += translation.goodput(fair_share_sum, 0.0, sinr_db);
         }
-        if fused.carrier_prbs > 0.0 {
-            fused.long_term_share = long_term_prbs / fused.carrier_prbs;
-            fused.users = users_prbs / fused.carrier_prbs;
-            fused.idle_share = idle_share;
+        if state.carrier_prbs > 0.0 {
+            state.long_term_share = long_term_prbs / state.carrier_prbs;
+            state.users = users_prbs / state.carrier_prbs;
+            state.idle_share = idle_share;
         }
-        fused
+        state
     }
 
     /// The subframes that explain a delay.

@@ -12,9 +12,9 @@ use crate::controller::{Arrival, Inspect, Receiver, Sees};
 
 use super::Tuning;
 use super::bottleneck::{Bottleneck, Evidence};
+use super::carriers::{Carriers, CellState};
 use super::delay::{OneWayDelay, RADIO_DELAY};
 use super::feedback::{Feedback, Header};
-use super::fusion::{Fused, Fusion};
 use super::growth::Growth;
 
 /// Telemetry is not used if it is older than this many RTprop and older than [`STALE_LEAST`].
@@ -34,9 +34,9 @@ const RADIO_DELAY_PACKETS: f64 = 256.0;
 #[derive(Clone, Debug)]
 pub struct PbeReceiver {
     tuning: Tuning,
-    fusion: Fusion,
-    fused: Fused,
-    fused_is_old: bool,
+    carriers: Carriers,
+    cell: CellState,
+    cell_is_old: bool,
     delay: OneWayDelay,
     bottleneck: Bottleneck,
     growth: Growth,
@@ -56,9 +56,9 @@ impl PbeReceiver {
     pub fn new(tuning: Tuning, mss: Bytes) -> PbeReceiver {
         PbeReceiver {
             tuning,
-            fusion: Fusion::new(tuning.measure),
-            fused: Fused::default(),
-            fused_is_old: false,
+            carriers: Carriers::new(tuning.measure),
+            cell: CellState::default(),
+            cell_is_old: false,
             delay: OneWayDelay::default(),
             bottleneck: Bottleneck::new(tuning.rules, mss),
             growth: Growth::default(),
@@ -75,8 +75,8 @@ impl PbeReceiver {
     fn rates(&self) -> (Rate, Rate) {
         let flows = if self.tuning.device_split { f64::from(self.device_flows.max(1)) } else { 1.0 };
         let per_second = |subframe_bits: f64| Rate::from_bps_f64(subframe_bits * 1e3 / flows);
-        let fair_share = per_second(self.fused.fair_share_bits);
-        let capacity = per_second(self.fused.capacity_bits);
+        let fair_share = per_second(self.cell.fair_share_bits);
+        let capacity = per_second(self.cell.capacity_bits);
         // Differs: if competitors leave no idle PRBs, Eq. 3 gives only what this device took. If the device takes
         // less than it could, Eq. 3 then gives less, and the device takes less again, down to nothing. The cell gives
         // the device its fair share in any case, so the capacity is at least the fair share.
@@ -88,8 +88,8 @@ impl PbeReceiver {
         if std::mem::take(&mut self.heard) {
             self.last_heard = Some(now);
         }
-        if std::mem::take(&mut self.fused_is_old) {
-            self.fused = self.fusion.fused();
+        if std::mem::take(&mut self.cell_is_old) {
+            self.cell = self.carriers.state();
         }
     }
 
@@ -100,15 +100,16 @@ impl PbeReceiver {
     /// Differs: the text takes every delay above Dth for a queue in the Internet. A queue in the cell delays as much. The
     /// time in which the cell had nothing left to give is therefore subtracted before the delay is compared.
     fn is_late(&self) -> bool {
-        let is_explainable = self.tuning.explained_test && !self.fused.is_passed_over();
+        let is_explainable = self.tuning.explained_test && !self.cell.is_passed_over();
         self.delay.exceeds_threshold()
-            && (!is_explainable || self.fusion.explained().leaves_more_than(RADIO_DELAY, self.delay.excess()))
+            && (!is_explainable
+                || self.carriers.explained().leaves_more_than(RADIO_DELAY, self.delay.excess()))
     }
 
     /// Averages the delay of packets that met no queue: the cell had idle PRBs, and the delay is not above Dth.
     fn measure_radio_delay(&mut self) {
         let excess = self.delay.excess();
-        if self.fused.idle_share > self.tuning.rules.idle_share && excess <= RADIO_DELAY {
+        if self.cell.idle_share > self.tuning.rules.idle_share && excess <= RADIO_DELAY {
             let sample = excess.as_nanos() as f64;
             let mean = self.radio_delay_ns.unwrap_or(sample);
             self.radio_delay_ns = Some(mean + (sample - mean) / RADIO_DELAY_PACKETS);
@@ -118,7 +119,7 @@ impl PbeReceiver {
     fn is_fresh(&self, now: Time) -> bool {
         let rtprop = self.header.rtprop.unwrap_or_default();
         let stale_after = (rtprop * STALE_RTPROPS).max(STALE_LEAST);
-        self.fused.carriers > 0 && self.last_heard.is_some_and(|heard| now - heard <= stale_after)
+        self.cell.carriers > 0 && self.last_heard.is_some_and(|heard| now - heard <= stale_after)
     }
 }
 
@@ -135,7 +136,7 @@ impl Receiver for PbeReceiver {
         }
         if let Some(rtprop) = self.header.rtprop {
             // One subframe is a millisecond.
-            self.fusion.set_window((rtprop.as_micros() as u64).div_ceil(1_000));
+            self.carriers.set_window((rtprop.as_micros() as u64).div_ceil(1_000));
         }
         self.delay.on_packet(arrival.now, arrival.sent);
         if !self.is_fresh(arrival.now) {
@@ -150,11 +151,11 @@ impl Receiver for PbeReceiver {
             fair_share,
             pacing_rate: self.header.pacing_rate,
         };
-        self.bottleneck.on_packet(&packet, &self.fused);
+        self.bottleneck.on_packet(&packet, &self.cell);
         match self.header.rtprop {
             Some(rtprop) if self.header.starting => {
                 if self.growth.on_packet(arrival.now, arrival.bytes, self.delay.excess(), rtprop) {
-                    self.bottleneck.on_stalled_start(&self.fused);
+                    self.bottleneck.on_stalled_start(&self.cell);
                 }
             }
             _ => self.growth = Growth::default(),
@@ -164,8 +165,8 @@ impl Receiver for PbeReceiver {
     fn on_radio(&mut self, report: &RadioReport) {
         // Reports with the device's own grants only would make the cell look idle. Without other reports the
         // telemetry becomes stale; the feedback says so, and the sender falls back.
-        if self.fusion.on_report(report) {
-            self.fused_is_old = true;
+        if self.carriers.on_report(report) {
+            self.cell_is_old = true;
             self.heard = true;
         } else {
             self.refused += 1;
@@ -179,8 +180,8 @@ impl Receiver for PbeReceiver {
             internet: self.bottleneck.is_internet(),
             fresh: self.is_fresh(now),
             clear: self.bottleneck.is_clear(),
-            carriers: self.fused.carriers,
-            activations: self.fusion.activations(),
+            carriers: self.cell.carriers,
+            activations: self.carriers.activations(),
             capacity: Some(capacity),
             fair_share: Some(fair_share),
             radio_delay: self.radio_delay_ns.map(|nanos| Duration::from_nanos(nanos as u64)),
@@ -191,16 +192,16 @@ impl Receiver for PbeReceiver {
     fn inspect(&self, out: &mut Inspect) {
         let (capacity, fair_share) = self.rates();
         let (latest, dprop) = self.delay.raw();
-        out.value("cp_mbps", self.fused.physical_bits * 1e-3);
+        out.value("cp_mbps", self.cell.physical_bits * 1e-3);
         out.value("ct_mbps", capacity.as_mbps());
         out.value("cf_mbps", fair_share.as_mbps());
-        out.value("users_n", self.fused.users);
-        out.value("idle_prbs", self.fused.idle_prbs);
-        out.value("own_prbs", self.fused.own_prbs);
+        out.value("users_n", self.cell.users);
+        out.value("idle_prbs", self.cell.idle_prbs);
+        out.value("own_prbs", self.cell.own_prbs);
         out.value("owd_ms", dprop.map_or(f64::NAN, |_| latest as f64 * 1e-6));
         out.value("dprop_ms", dprop.map_or(f64::NAN, |dprop| dprop as f64 * 1e-6));
-        out.value("carriers_n", f64::from(self.fused.carriers));
-        out.value("carriers_missing_n", f64::from(self.fused.missing));
+        out.value("carriers_n", f64::from(self.cell.carriers));
+        out.value("carriers_missing_n", f64::from(self.cell.missing));
         out.value("refused_reports_n", self.refused as f64);
         out.value("internet", f64::from(u8::from(self.bottleneck.is_internet())));
     }

@@ -5,8 +5,8 @@ use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnt
 
 use super::bottleneck::{Bottleneck, Evidence, Rules};
 use super::capacity::Carrier;
+use super::carriers::{Carriers, CellState, Measure};
 use super::feedback::{Feedback, Header};
-use super::fusion::{Fused, Fusion, Measure};
 use super::receiver::PbeReceiver;
 use super::users::UserFilter;
 use super::*;
@@ -47,7 +47,7 @@ fn report(carrier: u8, subframe: u64, grants: &[(u16, u16)]) -> RadioReport {
             rnti: OWN,
             active: true,
             sinr_db: Some(15.0),
-            bits_per_prb: 400.0,
+            bits_per_prb: Some(400.0),
             decoded: None,
             uplink_queue: None,
         }),
@@ -117,8 +117,8 @@ fn retransmissions_are_told_by_their_indicator_where_nobody_marks_them() {
         let mut report = report(0, n, &[(100, 80)]);
         // Every fifth subframe of a process sends its data again.
         let dci = &mut report.dcis[0];
-        dci.harq = (n % 8) as u8;
-        dci.ndi = [(n / 8 - n / 8 / 5).is_multiple_of(2); 2];
+        dci.harq = Some((n % 8) as u8);
+        dci.ndi = [Some((n / 8 - n / 8 / 5).is_multiple_of(2)); 2];
         report
     });
     let averages = carrier_of(&reports.collect::<Vec<_>>(), 40).averages().unwrap();
@@ -141,59 +141,59 @@ fn a_codeword_sent_again_beside_new_data_takes_half_of_the_grant() {
 
 #[test]
 fn a_new_carrier_is_averaged_since_its_activation_only() {
-    let mut fusion = Fusion::new(measure());
+    let mut carriers = Carriers::new(measure());
     for n in 0..100 {
-        fusion.on_report(&report(0, n, &[(100, 100)]));
+        carriers.on_report(&report(0, n, &[(100, 100)]));
         let mut second = report(1, n, &[]);
         second.own.as_mut().unwrap().active = n >= 90;
-        fusion.on_report(&second);
+        carriers.on_report(&second);
     }
-    let fused = fusion.fused();
-    assert_eq!((fused.carriers, fusion.activations()), (2, 1));
-    assert_eq!(fused.idle_prbs, 100.0, "all of the new carrier, although it has only a few subframes");
-    assert_eq!(fused.physical_bits, 500.0 * 100.0 + 400.0 * 100.0);
+    let state = carriers.state();
+    assert_eq!((state.carriers, carriers.activations()), (2, 1));
+    assert_eq!(state.idle_prbs, 100.0, "all of the new carrier, although it has only a few subframes");
+    assert_eq!(state.physical_bits, 500.0 * 100.0 + 400.0 * 100.0);
 }
 
 #[test]
 fn carriers_are_aligned_by_subframe_and_a_silent_one_does_not_stall_the_rest() {
-    let mut fusion = Fusion::new(measure());
+    let mut carriers = Carriers::new(measure());
     for n in 0..100 {
         // The first carrier has been busy since subframe 50. The reports of the second arrive four subframes late.
-        fusion.on_report(&report(0, n, if n < 50 { &[] } else { &[(100, 100)] }));
+        carriers.on_report(&report(0, n, if n < 50 { &[] } else { &[(100, 100)] }));
         if n >= 4 {
-            fusion.on_report(&report(1, n - 4, if n - 4 < 50 { &[] } else { &[(100, 100)] }));
+            carriers.on_report(&report(1, n - 4, if n - 4 < 50 { &[] } else { &[(100, 100)] }));
         }
         if n == 69 {
-            let fused = fusion.fused();
-            assert_eq!(fused.own_prbs, 2.0 * 100.0 * 16.0 / 40.0, "both averages end with subframe 65");
+            let state = carriers.state();
+            assert_eq!(state.own_prbs, 2.0 * 100.0 * 16.0 / 40.0, "both averages end with subframe 65");
         }
     }
     for n in 100..140 {
-        fusion.on_report(&report(0, n, &[(100, 100)]));
+        carriers.on_report(&report(0, n, &[(100, 100)]));
     }
-    let fused = fusion.fused();
-    assert_eq!((fused.carriers, fused.missing), (1, 1));
-    assert_eq!(fused.own_prbs, 100.0);
+    let state = carriers.state();
+    assert_eq!((state.carriers, state.missing), (1, 1));
+    assert_eq!(state.own_prbs, 100.0);
 }
 
 #[test]
 fn what_counts_transport_bits_is_not_translated() {
-    let fused = |layer| {
-        let mut fusion = Fusion::new(measure());
+    let state = |layer| {
+        let mut carriers = Carriers::new(measure());
         for n in 0..40 {
-            fusion.on_report(&RadioReport { layer, ..report(0, n, &[(100, 50)]) });
+            carriers.on_report(&RadioReport { layer, ..report(0, n, &[(100, 50)]) });
         }
-        fusion.fused()
+        carriers.state()
     };
-    let trace = fused(BitLayer::Transport);
+    let trace = state(BitLayer::Transport);
     assert_eq!(trace.capacity_bits, trace.physical_bits);
     assert_eq!(trace.physical_bits, 50_000.0);
-    assert!(fused(BitLayer::Physical).capacity_bits < 0.99 * 50_000.0);
+    assert!(state(BitLayer::Physical).capacity_bits < 0.99 * 50_000.0);
 }
 
 /// A cell in which `idle_share` of the PRBs are granted to nobody.
-fn cell(idle_share: f64) -> Fused {
-    Fused { idle_share, long_term_share: 1.0, ..Fused::default() }
+fn cell(idle_share: f64) -> CellState {
+    CellState { idle_share, long_term_share: 1.0, ..CellState::default() }
 }
 
 /// Feeds `packets` packets, a millisecond apart, from `from` ms on. Returns whether the bottleneck is in the Internet
@@ -204,7 +204,7 @@ fn judge(
     packets: u64,
     late: bool,
     mbps: f64,
-    cell: &Fused,
+    cell: &CellState,
 ) -> Vec<bool> {
     (from..from + packets)
         .map(|ms| {
@@ -250,7 +250,7 @@ fn a_queue_that_may_be_the_cells_is_no_reason_to_switch() {
         "the cell has idle PRBs, so the queue is elsewhere"
     );
     let mut bottleneck = Bottleneck::new(rules, Bytes(1500));
-    let starved = Fused { long_term_share: 0.3, ..cell(0.0) };
+    let starved = CellState { long_term_share: 0.3, ..cell(0.0) };
     assert!(
         judge(&mut bottleneck, 0, 40, true, 60.0, &starved).contains(&true),
         "the share is far below the fair one, so the queue is elsewhere"
@@ -297,6 +297,31 @@ fn reports_that_lack_grants_are_refused_and_counted() {
     let mut seen = Inspect::default();
     receiver.inspect(&mut seen);
     assert!(seen.values.contains(&("refused_reports_n", 3.0)), "{:?}", seen.values);
+}
+
+#[test]
+fn a_carrier_whose_reports_are_mostly_partial_is_missing_until_it_is_read_again() {
+    for (preset, is_believed) in [("pbe", false), ("pbe@paper", true)] {
+        let mut receiver = PbeReceiver::new(tuning(preset), Bytes(1500));
+        let mut is_fresh_at = |ms: u64, is_whole: bool| {
+            let scope = if is_whole { Scope::Everyone } else { Scope::EveryoneBut { unexplained: 2 } };
+            // What can be read whole are the subframes in which hardly anything is sent.
+            receiver
+                .on_radio(&RadioReport { scope, ..report(0, ms, &[(100, if is_whole { 5 } else { 95 })]) });
+            Feedback::read(receiver.feedback(Time::from_millis(ms)).as_bytes()).unwrap().fresh
+        };
+        assert!((0..100).all(|ms| is_fresh_at(ms, true)));
+        let with_a_few = (100..120).all(|ms| is_fresh_at(ms, ms % 3 == 0));
+        assert!(with_a_few, "a short burst is not the end");
+        for ms in 120..400 {
+            is_fresh_at(ms, ms % 14 == 0);
+        }
+        assert_eq!(is_fresh_at(406, true), is_believed, "{preset}: of 280 reports 20 were whole");
+        for ms in 407..600 {
+            is_fresh_at(ms, true);
+        }
+        assert!(is_fresh_at(600, true), "{preset}: all reports were whole for 0.2 s");
+    }
 }
 
 #[test]

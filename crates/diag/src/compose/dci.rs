@@ -6,7 +6,7 @@ use airpace_core::tables::lte;
 use airpace_radio::{Dci, DciFormat, PrbSet};
 
 /// A DCI on a carrier of `carrier_prbs` PRB pairs, with FDD and two antenna ports: its bits from the highest on, and
-/// their number without the checksum. `None` if the format or its PRBs cannot be written here.
+/// their number without the checksum. What is not known is zero. `None` if the format or its PRBs cannot be written here.
 pub(super) fn write(dci: &Dci, carrier_prbs: u16) -> Option<(u64, u8)> {
     let mut air = Air::default();
     let [first, second] = dci.mcs;
@@ -18,7 +18,7 @@ pub(super) fn write(dci: &Dci, carrier_prbs: u16) -> Option<(u64, u8)> {
             air.put(0, 2);
             air.put(run(dci.prbs, carrier_prbs)?, run_bits(carrier_prbs));
             air.put(mcs, 5);
-            air.put(u64::from(dci.ndi[codeword]), 1);
+            air.put(u64::from(dci.ndi[codeword].unwrap_or(false)), 1);
             // Power, cyclic shift, no request for a channel report, one cluster.
             air.put(1, 2);
             air.put(0, 3 + 1 + 1);
@@ -27,29 +27,29 @@ pub(super) fn write(dci: &Dci, carrier_prbs: u16) -> Option<(u64, u8)> {
             air.put(0b10, 2);
             air.put(run(dci.prbs, carrier_prbs)?, run_bits(carrier_prbs));
             air.put(mcs, 5);
-            air.put(u64::from(dci.harq), 3);
-            air.put(u64::from(dci.ndi[codeword]), 1);
-            air.put(u64::from(dci.rv[codeword]), 2);
+            air.put(u64::from(dci.harq.unwrap_or(0)), 3);
+            air.put(u64::from(dci.ndi[codeword].unwrap_or(false)), 1);
+            air.put(u64::from(dci.rv[codeword].unwrap_or(0)), 2);
             air.put(1, 2);
         }
         DciFormat::F1 => {
             groups(&mut air, dci.prbs, carrier_prbs)?;
             air.put(mcs, 5);
-            air.put(u64::from(dci.harq), 3);
-            air.put(u64::from(dci.ndi[codeword]), 1);
-            air.put(u64::from(dci.rv[codeword]), 2);
+            air.put(u64::from(dci.harq.unwrap_or(0)), 3);
+            air.put(u64::from(dci.ndi[codeword].unwrap_or(false)), 1);
+            air.put(u64::from(dci.rv[codeword].unwrap_or(0)), 2);
             air.put(1, 2);
         }
         DciFormat::F2 | DciFormat::F2A => {
             groups(&mut air, dci.prbs, carrier_prbs)?;
             air.put(1, 2);
-            air.put(u64::from(dci.harq), 3);
+            air.put(u64::from(dci.harq.unwrap_or(0)), 3);
             air.put(0, 1);
             for codeword in 0..2 {
                 // Source: TS 36.213 §7.1.7.2 (a block that is not sent)
-                let (mcs, rv) = dci.mcs[codeword].map_or((0, 1), |mcs| (mcs, dci.rv[codeword]));
+                let (mcs, rv) = dci.mcs[codeword].map_or((0, 1), |mcs| (mcs, dci.rv[codeword].unwrap_or(0)));
                 air.put(u64::from(mcs), 5);
-                air.put(u64::from(dci.ndi[codeword]), 1);
+                air.put(u64::from(dci.ndi[codeword].unwrap_or(false)), 1);
                 air.put(u64::from(rv), 2);
             }
             if dci.format == DciFormat::F2 {

@@ -23,7 +23,7 @@ fn report(index: u64, carrier: u8, decoded: Option<bool>, dcis: Vec<Dci>) -> Rad
             rnti: Rnti(61),
             active: true,
             sinr_db: Some(12.5),
-            bits_per_prb: 400.0,
+            bits_per_prb: Some(400.0),
             decoded,
             uplink_queue: Some(Bytes(0)),
         }),
@@ -38,8 +38,8 @@ fn down(index: u64, mcs: u8) -> Dci {
         prbs: PrbSet::run(0, 50),
         mcs: [Some(mcs), None],
         tbs: [lte::McsTable::Qam64.tbs(mcs, 50, 1).unwrap(), Bits::ZERO],
-        ndi: [(index / 8).is_multiple_of(2), false],
-        harq: (index % 8) as u8,
+        ndi: [Some((index / 8).is_multiple_of(2)), None],
+        harq: Some((index % 8) as u8),
         layers: 1,
         ..Dci::default()
     }
@@ -52,7 +52,7 @@ fn up(index: u64) -> Dci {
         prbs: PrbSet::run(4, 10),
         mcs: [Some(20), None],
         tbs: [lte::tbs(lte::uplink_mcs(20).unwrap().initial.unwrap().1, 10, 1).unwrap(), Bits::ZERO],
-        harq: (index % 8) as u8,
+        harq: Some((index % 8) as u8),
         layers: 1,
         ..Dci::default()
     }
@@ -145,7 +145,7 @@ fn grants_come_back_from_the_control_channel_and_from_the_shared_one() {
             assert!(grant.prb_set.is_none_or(|set| set == dci.prbs));
             let block = grant.blocks[0].unwrap();
             if direction == Direction::Downlink {
-                assert_eq!((block.mcs, grant.harq), (dci.mcs[0], Some(dci.harq)));
+                assert_eq!((block.mcs, grant.harq), (dci.mcs[0], dci.harq));
                 let crc = (source == Source::SharedChannel)
                     .then_some(report.own.as_ref().unwrap().decoded.unwrap());
                 assert_eq!(block.crc, crc);
@@ -160,7 +160,7 @@ fn a_block_that_is_sent_again_has_the_size_that_it_had() {
     let again = Dci {
         mcs: [Some(29), None],
         tbs: [Bits::ZERO; 2],
-        rv: [2, 0],
+        rv: [Some(2), None],
         retransmission: [true, false],
         ..first
     };

@@ -57,7 +57,7 @@ pub struct Reports {
 struct Carrier {
     id: CarrierId,
     prbs: Option<u16>,
-    bits_per_prb: f64,
+    bits_per_prb: Option<f64>,
     /// The slot after the last one that was reported, and when it begins.
     next: u64,
     time: Stamp,
@@ -116,7 +116,9 @@ impl Reports {
         let is_earlier = grant.rat == Rat::Lte && grant.direction == Direction::Uplink;
         let delay = if is_earlier { UPLINK_DELAY.min(grant.subframe) } else { 0 };
         let time = Stamp::from_nanos(grant.time.nanos().saturating_sub(delay * 1_000_000));
-        let harq = grant.harq.or(Some((grant.subframe % 8) as u8));
+        // The uplink of LTE uses its processes in turn.
+        // Source: TS 36.321 §5.4.2.1
+        let harq = grant.harq.or(is_earlier.then_some((grant.subframe % 8) as u8));
         self.merge.push(&Grant { subframe: grant.subframe - delay, time, harq, ..*grant });
     }
 
@@ -152,7 +154,7 @@ impl Reports {
                 let carrier = Carrier {
                     id: grant.carrier,
                     prbs: None,
-                    bits_per_prb: 0.0,
+                    bits_per_prb: None,
                     next: slot.index,
                     time,
                     last: time,
@@ -170,7 +172,7 @@ impl Reports {
         carrier.prbs = grant.carrier_prbs.or(carrier.prbs);
         let dci = dci_of(grant);
         if grant.direction == Direction::Downlink && grant.prbs > 0 {
-            carrier.bits_per_prb = dci.bits().0 as f64 / f64::from(grant.prbs);
+            carrier.bits_per_prb = Some(dci.bits().0 as f64 / f64::from(grant.prbs));
         }
         let gap = slot.index.saturating_sub(carrier.next);
         // Frames of another cell have increasing numbers too, but the numbers do not fit the time that has passed.
@@ -245,9 +247,9 @@ fn dci_of(grant: &Grant) -> Dci {
         prbs: grant.prb_set.or(PrbSet::checked_run(0, grant.prbs)).unwrap_or_default(),
         mcs: blocks.map(|block| block?.mcs),
         tbs: blocks.map(|block| block.and_then(|block| block.bits).unwrap_or(Bits::ZERO)),
-        rv: blocks.map(|block| block.and_then(|block| block.rv).unwrap_or(0)),
-        ndi: blocks.map(|block| block.and_then(|block| block.ndi).unwrap_or(false)),
-        harq: grant.harq.unwrap_or(0),
+        rv: blocks.map(|block| block?.rv),
+        ndi: blocks.map(|block| block?.ndi),
+        harq: grant.harq,
         layers: grant.layers,
         retransmission: blocks.map(|block| block.is_some_and(|block| block.again)),
     }

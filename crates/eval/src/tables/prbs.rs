@@ -78,7 +78,7 @@ impl Prbs {
                     mcs: dci.mcs[0].or(dci.mcs[1]),
                     tbs_bits: (run == 0).then(|| fit(dci.bits().0)),
                     retransmission: dci.is_retransmission(),
-                    harq: dci.harq,
+                    harq: dci.harq.expect("a cell numbers its HARQ processes"),
                 });
             }
         }

@@ -195,6 +195,7 @@ pub fn simulate(
                 rnti: Rnti(500),
                 prbs: PrbSet::run(0, 4),
                 mcs: [Some(0), None],
+                harq: Some(0),
                 ..Dci::default()
             });
             owners.push(Owner::Control);
@@ -217,6 +218,7 @@ pub fn simulate(
                     prbs: PrbSet::run(start, prbs),
                     mcs: [Some(20), None],
                     tbs: [bits, Bits(0)],
+                    harq: Some(0),
                     ..Dci::default()
                 });
                 owners.push(Owner::Device(flow.device));

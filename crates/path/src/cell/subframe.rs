@@ -300,8 +300,7 @@ impl Carrier {
             direction: Direction::Downlink,
             format: if link.channel.layers() > 1 { DciFormat::F2A } else { DciFormat::F1 },
             prbs,
-            ndi: process.ndi,
-            harq: grant.process,
+            harq: Some(grant.process),
             ..Dci::default()
         };
         let mut reserved_mcs = [None; CODEWORDS];
@@ -310,7 +309,8 @@ impl Carrier {
             let Some(mut flight) = process.blocks[codeword] else { continue };
             dci.mcs[codeword] = Some(flight.block.mcs);
             dci.tbs[codeword] = flight.block.bits;
-            dci.rv[codeword] = flight.redundancy_version();
+            dci.ndi[codeword] = Some(process.ndi[codeword]);
+            dci.rv[codeword] = Some(flight.redundancy_version());
             dci.layers += 1;
             *reserved_mcs = Some(flight.reserved_mcs());
             let is_first = flight.held.transmissions() == 0;

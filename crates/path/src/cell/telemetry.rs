@@ -196,8 +196,8 @@ impl Listener {
             prbs: PrbSet::run(start, len),
             mcs: [Some(mcs), None],
             tbs: [tbs, Bits::ZERO],
-            ndi: [self.rng.chance(0.5), false],
-            harq: self.rng.below(8) as u8,
+            ndi: [Some(self.rng.chance(0.5)), None],
+            harq: Some(self.rng.below(8) as u8),
             layers: 1,
             ..Dci::default()
         }

@@ -32,12 +32,9 @@ pub(super) struct TraceRadio {
     told: Option<RadioReport>,
 }
 
-/// PRBs of the carrier on which a KPI trace's bandwidth is granted.
+/// RNTI of a trace's only device: the first that a cell gives out.
 ///
-/// Chosen: those of 20 MHz; only the product of PRBs and bits per PRB has a meaning.
-const KPI_PRBS: u16 = 100;
-
-/// RNTI of a trace's only device.
+/// Source: TS 36.321 §7.1 Table 7.1-1
 const TRACE_RNTI: Rnti = Rnti(61);
 
 impl TraceRadio {
@@ -105,26 +102,24 @@ impl TraceRadio {
         let chances_per_prb = chances.div_ceil(PrbSet::CAPACITY.into()).max(1);
         let prbs = |chances: u64| chances.div_ceil(chances_per_prb) as u16;
         let bits_per_prb = (bits * chances_per_prb) as f64;
-        self.report_with(start, prbs(chances), prbs(used), Bits(bits * used), bits_per_prb)
+        self.report_with(start, Some(prbs(chances)), prbs(used), Bits(bits * used), Some(bits_per_prb))
     }
 
-    /// All PRBs are the device's own, and carry the bandwidth that the modem reported.
+    /// The device was granted the bandwidth that its modem reported, on PRBs that are not known.
     fn report_of_kpi(&self, start: Time, kpi: &KpiTrace) -> RadioReport {
         let in_trace = (start.as_millis() + self.start_ms) % self.link.trace().period_ms();
         let tbs = Bits(kpi.bandwidth_at(in_trace).as_bps() / 1000);
-        let prbs = if tbs == Bits::ZERO { 0 } else { KPI_PRBS };
-        let bits_per_prb = tbs.0 as f64 / f64::from(KPI_PRBS);
-        self.report_with(start, KPI_PRBS, prbs, tbs, bits_per_prb)
+        self.report_with(start, None, 0, tbs, None)
     }
 
-    /// A report of the millisecond from `start` on. It has one grant, the device's own; none if `prbs` is 0.
+    /// A report of the millisecond from `start` on. It has one grant, the device's own; none if that has no bits.
     fn report_with(
         &self,
         start: Time,
-        carrier_prbs: u16,
+        carrier_prbs: Option<u16>,
         prbs: u16,
         tbs: Bits,
-        bits_per_prb: f64,
+        bits_per_prb: Option<f64>,
     ) -> RadioReport {
         let is_uplink = self.direction == Direction::Uplink;
         let (scope, layer) = match self.kpi {
@@ -138,7 +133,6 @@ impl TraceRadio {
             direction: self.direction,
             format: if is_uplink { DciFormat::F0 } else { DciFormat::default() },
             prbs: PrbSet::run(0, prbs),
-            mcs: [Some(0), None],
             tbs: [tbs, Bits::ZERO],
             layers: 1,
             ..Dci::default()
@@ -148,15 +142,15 @@ impl TraceRadio {
             slot: Slot::subframe_of_lte(start.as_millis()),
             time: start,
             scope,
-            carrier_prbs: Some(carrier_prbs),
+            carrier_prbs,
             cfi: None,
-            dcis: if prbs == 0 { Vec::new() } else { vec![grant] },
+            dcis: if tbs == Bits::ZERO { Vec::new() } else { vec![grant] },
             own: Some(OwnRadio {
                 rnti: TRACE_RNTI,
                 active: true,
                 sinr_db: None,
                 bits_per_prb,
-                decoded: (prbs > 0).then_some(true),
+                decoded: (tbs > Bits::ZERO).then_some(true),
                 uplink_queue: is_uplink.then(|| self.link.backlog()),
             }),
             layer,

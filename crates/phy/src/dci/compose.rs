@@ -53,7 +53,7 @@ impl Message {
                 start,
                 len,
                 mcs: first.ok_or(EncodeError::Empty)?.mcs,
-                ndi: dci.ndi[0],
+                ndi: ndi(dci, 0),
                 tpc: NO_CHANGE,
                 cyclic_shift: 0,
                 csi_request: 0,
@@ -86,7 +86,7 @@ impl Message {
                     return Err(EncodeError::Empty);
                 }
                 let or_off = |block: Option<Block>, ndi| block.unwrap_or(Block { ndi, ..Block::DISABLED });
-                (or_off(first, dci.ndi[0]), Some(or_off(second, dci.ndi[1])))
+                (or_off(first, ndi(dci, 0)), Some(or_off(second, ndi(dci, 1))))
             }
             _ => (first.ok_or(EncodeError::Empty)?, None),
         };
@@ -96,7 +96,7 @@ impl Message {
             allocation,
             first,
             second,
-            harq: dci.harq,
+            harq: dci.harq.unwrap_or(0),
             tpc: NO_CHANGE,
             spatial,
             srs_request: None,
@@ -127,10 +127,15 @@ fn mcs_of_retransmission(mcs: u8, prbs: u16, layers: u8, size: Bits) -> u8 {
     (29..=31).find(same_modulation).unwrap_or(mcs)
 }
 
+/// The new-data indicator to send: zero if it is not known.
+fn ndi(dci: &Dci, at: usize) -> bool {
+    dci.ndi[at].unwrap_or(false)
+}
+
 fn block(dci: &Dci, at: usize) -> Result<Option<Block>, EncodeError> {
     match dci.mcs[at] {
         Some(mcs) if mcs > 31 => Err(EncodeError::Mcs { mcs }),
-        mcs => Ok(mcs.map(|mcs| Block { mcs, ndi: dci.ndi[at], rv: dci.rv[at] })),
+        mcs => Ok(mcs.map(|mcs| Block { mcs, ndi: ndi(dci, at), rv: dci.rv[at].unwrap_or(0) })),
     }
 }
 
@@ -198,7 +203,7 @@ mod tests {
     const USER: Rnti = Rnti(0x1234);
 
     fn grant(format: DciFormat, prbs: PrbSet) -> Dci {
-        Dci { rnti: USER, format, prbs, mcs: [Some(9), None], harq: 5, ..Dci::default() }
+        Dci { rnti: USER, format, prbs, mcs: [Some(9), None], harq: Some(5), ..Dci::default() }
     }
 
     #[test]
@@ -269,7 +274,7 @@ mod tests {
                 _ => Allocation::Groups { map }.prbs(50)[0],
             };
             let mcs = if is_double { mcs } else { [mcs[0], None] };
-            let dci = Dci { rnti: USER, direction, format, prbs, mcs, rv, ndi, harq, ..Dci::default() };
+            let dci = Dci { rnti: USER, direction, format, prbs, mcs, rv: rv.map(Some), ndi: ndi.map(Some), harq: Some(harq), ..Dci::default() };
             let is_transformable = lte::pusch_size_from(prbs.len()) == Some(prbs.len());
             let Ok(message) = Message::of_dci(&CARRIER, &dci) else {
                 let is_refused = mcs == [None; 2] || format == DciFormat::F0 && !is_transformable;
@@ -279,10 +284,10 @@ mod tests {
             let back = message.to_dci(&CARRIER, USER, McsTable::Qam64).unwrap();
             prop_assert_eq!((back.format, back.direction, back.prbs, back.mcs), (format, direction, prbs, mcs));
             for at in (0..2).filter(|&at| mcs[at].is_some()) {
-                prop_assert_eq!(back.ndi[at], ndi[at]);
-                prop_assert!(format == DciFormat::F0 || back.rv[at] == rv[at]);
+                prop_assert_eq!(back.ndi[at], Some(ndi[at]));
+                prop_assert!(format == DciFormat::F0 || back.rv[at] == Some(rv[at]));
             }
-            prop_assert!(format == DciFormat::F0 || back.harq == harq);
+            prop_assert!(format == DciFormat::F0 || back.harq == Some(harq));
         }
     }
 }

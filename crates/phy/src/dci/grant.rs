@@ -39,8 +39,8 @@ impl Message {
                     format: DciFormat::F0,
                     mcs: [Some(uplink.mcs), None],
                     tbs: [size.unwrap_or(Bits(0)), Bits(0)],
-                    rv: [row.rv, 0],
-                    ndi: [uplink.ndi, false],
+                    rv: [Some(row.rv), None],
+                    ndi: [Some(uplink.ndi), None],
                     ..grant
                 })
             }
@@ -112,9 +112,9 @@ impl Downlink {
             },
             mcs: blocks.map(|block| block.map(|block| block.mcs)),
             tbs: [0, 1].map(|at| size(at).unwrap_or(Bits(0))),
-            rv: blocks.map(|block| block.map_or(0, |block| block.rv)),
-            ndi: blocks.map(|block| block.is_some_and(|block| block.ndi)),
-            harq: self.harq,
+            rv: blocks.map(|block| block.map(|block| block.rv)),
+            ndi: blocks.map(|block| block.map(|block| block.ndi)),
+            harq: Some(self.harq),
             layers: layers[0] + layers[1],
             ..grant
         }

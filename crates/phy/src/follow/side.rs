@@ -55,7 +55,7 @@ impl OwnSide {
             rnti: self.rnti,
             active: true,
             sinr_db: Some(f64::from(snr_db)),
-            bits_per_prb: self.bits_per_prb?,
+            bits_per_prb: Some(self.bits_per_prb?),
             decoded: now.and_then(|dci| self.outcome(index, dci)),
             uplink_queue: None,
         })
@@ -99,7 +99,7 @@ mod tests {
             prbs: PrbSet::run(0, 10),
             mcs: sent.map(|is_sent| is_sent.then_some(10)),
             tbs: sent.map(|is_sent| Bits(if is_sent { 2000 } else { 0 })),
-            harq,
+            harq: Some(harq),
             retransmission: again,
             ..Dci::default()
         }
@@ -150,7 +150,7 @@ mod tests {
         const ONE: [bool; 2] = [true, false];
         let again = Dci { prbs: PrbSet::run(0, 2), ..grant(0, ONE, [true, false]) };
         let mut side = side(&[(1, grant(0, ONE, [false; 2])), (9, again)]);
-        let mut bits = |index| side.radio(index, 20.0).map(|own| own.bits_per_prb);
+        let mut bits = |index| side.radio(index, 20.0).and_then(|own| own.bits_per_prb);
         assert_eq!([1, 2, 9].map(&mut bits), [Some(200.0); 3]);
     }
 }

@@ -31,8 +31,8 @@ pub fn blocks(found: &Found) -> Vec<Block> {
     let block = |at: usize| {
         Some(Block {
             mcs: dci.mcs[at]?,
-            rv: (dci.format != DciFormat::F1C).then_some(dci.rv[at]),
-            ndi: is_for_one.then_some(dci.ndi[at]),
+            rv: (dci.format != DciFormat::F1C).then_some(dci.rv[at]).flatten(),
+            ndi: is_for_one.then_some(dci.ndi[at]).flatten(),
             modulation: modulations[at].map(modulation),
             tbs_bits: (dci.tbs[at].0 > 0).then_some(dci.tbs[at].0),
         })
@@ -42,7 +42,7 @@ pub fn blocks(found: &Found) -> Vec<Block> {
 
 /// The HARQ process; `None` for messages to everyone.
 pub fn harq(found: &Found) -> Option<u8> {
-    found.dci.filter(|_| Audience::of(found.rnti) == Some(Audience::User)).map(|dci| dci.harq)
+    found.dci.filter(|_| Audience::of(found.rnti) == Some(Audience::User)).and_then(|dci| dci.harq)
 }
 
 fn modulation(modulation: Modulation) -> &'static str {

@@ -58,7 +58,7 @@ impl Truth {
             let (sfn, subframe) = ((index / 10 % 1024) as u16, (index % 10) as u8);
             let harq = match dci.direction {
                 Direction::Downlink => dci.harq,
-                Direction::Uplink => HarqMemory::uplink_process(sfn, subframe),
+                Direction::Uplink => Some(HarqMemory::uplink_process(sfn, subframe)),
             };
             let found = Found {
                 pci: self.pci,

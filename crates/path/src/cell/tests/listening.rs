@@ -39,7 +39,7 @@ fn a_perfect_listener_hears_every_grant_at_the_end_of_its_subframe() {
         assert_eq!(own.decoded.is_some(), mine.is_some(), "whether the device's own block was received");
         assert!(
             own.active
-                && own.bits_per_prb > 500.0
+                && own.bits_per_prb > Some(500.0)
                 && own.sinr_db.is_some_and(|sinr_db| (sinr_db - 22.0).abs() < 1e-9)
         );
     }
@@ -53,9 +53,10 @@ fn the_new_data_indicator_tells_retransmissions() {
     for (_, report) in &heard {
         let rnti = report.own.expect("its own side").rnti;
         for dci in report.dcis.iter().filter(|dci| dci.rnti == rnti) {
-            let last = &mut last[usize::from(report.carrier.0)][usize::from(dci.harq)];
+            let last = &mut last[usize::from(report.carrier.0)][usize::from(dci.harq.unwrap())];
             for codeword in (0..2).filter(|&codeword| dci.mcs[codeword].is_some()) {
-                let by_ndi = last[codeword].replace(dci.ndi[codeword]) == Some(dci.ndi[codeword]);
+                let ndi = dci.ndi[codeword].unwrap();
+                let by_ndi = last[codeword].replace(ndi) == Some(ndi);
                 assert_eq!(by_ndi, dci.retransmission[codeword]);
                 seen += u32::from(by_ndi);
             }

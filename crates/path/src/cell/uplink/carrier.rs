@@ -269,8 +269,8 @@ impl UplinkCarrier {
                 prbs,
                 mcs: [Some(mcs), None],
                 tbs: [block.bits, Bits::ZERO],
-                ndi: [link.indicators >> process & 1 == 1, false],
-                harq: process as u8,
+                ndi: [Some(link.indicators >> process & 1 == 1), None],
+                harq: Some(process as u8),
                 layers: 1,
                 ..Dci::default()
             },
