@@ -19,7 +19,7 @@
 //! | `grant/read.rs` | packets in, grants out |
 //! | `grant/size.rs` | sizes of transport blocks, by TS 36.213 and as modems count them |
 //! | `grant/merge.rs` | of several who tell of one subframe, who knows most |
-//! | [`report`] | grants as the radio reports that controllers read |
+//! | [`report`] | grants as radio reports that hold only the phone's own grants |
 
 pub mod clock;
 pub mod dci;

@@ -39,10 +39,10 @@ pub struct Network<D, A> {
     queues: [Option<Queue>; 2],
     last_hop: LastHop,
     deadlines: Deadlines,
-    /// Whose each deadline is.
+    /// The part to which each deadline belongs.
     parts: Vec<Part>,
     draining: Draining,
-    /// What could be carried lately, until the next is known.
+    /// What [`Network::capacities`] returns. It is computed anew when the last hop has run and when a millisecond begins.
     capacities: Vec<Capacity>,
     has_subframes: bool,
 }
@@ -94,8 +94,9 @@ enum SharedPart {
     LastHop,
 }
 
-/// Parts that flows share, in the order in which they come at one instant: each before what feeds it, so that it has let go
-/// of its packets before it gets more. Wires come after them: they have room for whatever they get.
+/// The parts that flows share, in the order in which they act if several are due at one instant. Each acts before the part
+/// that feeds it, so that its packets leave before more arrive. Wires act after all of them: a wire has room for any number
+/// of packets.
 const SHARED: [Part; 4] = [
     Part::Link(SharedPart::Internet(Direction::Uplink)),
     Part::Link(SharedPart::LastHop),
@@ -106,25 +107,25 @@ const SHARED: [Part; 4] = [
 /// The place of the millisecond among [`SHARED`].
 const MILLISECOND_PLACE: usize = 3;
 
-/// Where the draining of what is due stands.
+/// Which part [`Network::pop`] is taking packets from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Draining {
-    /// Nothing is being drained.
+    /// From none.
     No,
-    /// This link has not said yet that it has nothing more.
+    /// From this link; it may have more.
     Link(SharedPart),
-    /// This wire has more.
+    /// From this wire; it has more.
     Wire(FlowId, Direction),
-    /// The last hop has been drained, and its reports may have been popped.
+    /// From none any more: the last hop is drained, and the driver may have popped its reports.
     LastHopTold,
-    /// The driver is to hear that there is nothing more.
+    /// From none any more: the next call returns `None`.
     Over,
 }
 
-/// How a device's capacity is told.
+/// The directions for which a device's capacity is computed.
 #[derive(Debug, Default)]
 struct DeviceWays {
-    /// The ways in which it moves data; one that has no flow could receive.
+    /// Those in which the device has flows; the downlink if it has none.
     ways: Vec<Way>,
 }
 
@@ -133,7 +134,7 @@ struct Way {
     direction: Direction,
     /// Flows whose data goes this way.
     flows: u64,
-    /// Whether any of them crosses the Internet's queue.
+    /// Whether one of these flows crosses the Internet's queue.
     crosses_internet: bool,
 }
 
@@ -209,7 +210,7 @@ impl<D, A> Network<D, A> {
                     return None;
                 }
                 match self.parts[place] {
-                    // A driver may be late; milliseconds are whole all the same, and each comes once.
+                    // A driver may call late. Each millisecond begins at its own time nevertheless, and none is left out.
                     Part::Millisecond => Some(self.begin_millisecond(due)),
                     Part::Link(link) => self.pop_link(now, link),
                     Part::Wire(flow, direction) => self.pop_wire(now, flow, direction),
@@ -286,8 +287,9 @@ impl<D, A> Network<D, A> {
         self.last_hop.subframes_run()
     }
 
-    /// What the path could carry for each device in the last subframe, or can carry in the millisecond that begins: its last
-    /// hop or, where narrower, the Internet's queue (whole: it is not known who else could have used it).
+    /// What the path could carry for each device: over a cell in the last subframe, otherwise in the millisecond that begins.
+    /// It is the capacity of the last hop or, if that is less, of the Internet's queue. For each device, the queue counts with
+    /// its whole rate, because nobody knows how devices would have shared it.
     pub fn capacities(&self) -> &[Capacity] {
         &self.capacities
     }

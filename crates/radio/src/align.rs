@@ -23,8 +23,9 @@ pub enum Align {
 /// Chosen: people do not start two receivers by hand within a tenth of a second, but programs do.
 const ALIKE: i64 = 100;
 
-/// After silence, subframes may have waited somewhere, for at most this many subframes if their numbers show it. If
-/// the numbers show more, the recording is aligned again.
+/// After silence, a recording's subframes may be late, because they waited in a pipe. Their frame numbers tell how late
+/// they are, up to this many subframes. If the numbers tell more, they are not trusted: the recording is placed next to the
+/// others.
 ///
 /// Chosen: half of a cycle of frame numbers. No pipe holds that many of a radio's samples.
 const MOST_LAIN: i64 = WRAP / 2;
@@ -84,9 +85,10 @@ struct Known {
     shift: Option<i64>,
     /// The last of its subframes, in the shared numbering.
     last: i64,
-    /// It was silent for a while, and has not caught up.
+    /// It was silent for a while, and its subframes are not yet within [`ALIKE`] of the newest of the others.
     is_behind: bool,
-    /// It was placed next to the others, which were at this subframe then. What it sends at once is older than that.
+    /// The newest subframe of the other recordings when, after silence, this recording was placed next to it by assumption.
+    /// Subframes of this recording that come in one burst had waited, so none of them is newer than that.
     placed: Option<i64>,
 }
 

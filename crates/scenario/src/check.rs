@@ -192,8 +192,7 @@ impl Document {
         if let Some(trace) = &self.trace {
             trace.check().map_err(|error| error.within("trace"))?;
             if self.device.len() != 1 {
-                let reason =
-                    "stand beside `[trace]`, which is the link of one device; leave one, with several flows";
+                let reason = "must have one entry beside `[trace]`, which is the link of one device; it may have several flows";
                 return Err(ConfigError::new("device", reason));
             }
         }
@@ -270,7 +269,8 @@ impl Document {
             return Err(ConfigError::new("decoder", reason));
         };
         if cell.telemetry != TelemetryConfig::default() {
-            let reason = "makes its own errors and delays, beside those of `[cell.telemetry]`; remove either";
+            let reason =
+                "makes its own errors and delays, and `[cell.telemetry]` makes others; remove either";
             return Err(ConfigError::new("decoder", reason));
         }
         if !(-30.0..=60.0).contains(&decoder.snr_db) {
@@ -306,7 +306,7 @@ impl TraceHop {
                 (Some(mean), None) => positive("synth.mean_mbps", mean)?,
                 (None, Some(rate)) => positive("synth.rate_mbps", rate)?,
                 (Some(_), Some(_)) => {
-                    let reason = "stands beside `rate_mbps`; the mean follows from the rate or is given: remove either";
+                    let reason = "stands beside `rate_mbps`, but each of them alone determines the trace; remove one of them";
                     return Err(ConfigError::new("synth.mean_mbps", reason));
                 }
                 (None, None) => {
@@ -321,8 +321,7 @@ impl TraceHop {
         }
         for (key, is_there) in [("kpi", self.kpi.is_some()), ("kpi_every_ms", self.kpi_every_ms.is_some())] {
             if is_there && !self.telemetry {
-                let reason =
-                    "stands beside `telemetry = false`, which leaves nobody to tell it to; remove either";
+                let reason = "stands beside `telemetry = false`, but a device without telemetry never gets it; remove one of them";
                 return Err(ConfigError::new(key, reason));
             }
         }

@@ -81,7 +81,7 @@ pub struct Args {
     /// RNTIs could be guessed.
     #[arg(long)]
     anonymize: bool,
-    /// Writes what controllers read: the radio reports of all cells, one JSON object per subframe.
+    /// Writes the radio reports of all cells, in the form in which PBE-CC's receiver takes them: one JSON object per subframe.
     #[arg(long, value_name = "OUT")]
     reports: Option<PathBuf>,
     /// Samples per second, of raw samples and of radios. A SigMF recording has its own, which this overrules.

@@ -1,4 +1,4 @@
-//! Turns grants into the radio reports that controllers read.
+//! Turns grants into radio reports.
 //!
 //! A report has only the phone's own grants: a modem does not log the grants of others. PRBs without a grant in it seem
 //! free to the phone, but not all of them are.

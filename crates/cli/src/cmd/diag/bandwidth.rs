@@ -56,8 +56,8 @@ pub struct Args {
     /// Only this radio: 1 is the first SIM's, 2 the second's. Reports and KPI traces are of one radio: 1, if none is given.
     #[arg(long, value_name = "N")]
     radio: Option<u8>,
-    /// Writes what controllers read: a radio report per carrier and subframe with the phone's own grants, one JSON object
-    /// per line.
+    /// Writes the phone's own grants as radio reports, in the form of `airpace decode --reports`: one JSON object per
+    /// subframe.
     #[arg(long, value_name = "FILE")]
     reports: Option<PathBuf>,
     /// PRB pairs of carriers of which the log does not tell how wide they are: their `carrier_prbs` is null without this.
