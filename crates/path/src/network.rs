@@ -117,7 +117,7 @@ enum Draining {
     /// From this wire; it has more.
     Wire(FlowId, Direction),
     /// From none any more: the last hop is drained, and the driver may have popped its reports.
-    LastHopTold,
+    LastHopReports,
     /// From none any more: the next call returns `None`.
     Over,
 }
@@ -218,7 +218,7 @@ impl<D, A> Network<D, A> {
             }
             Draining::Link(link) => self.pop_link(now, link),
             Draining::Wire(flow, direction) => self.pop_wire(now, flow, direction),
-            Draining::LastHopTold => {
+            Draining::LastHopReports => {
                 self.set_deadline(SharedPart::LastHop);
                 self.draining = Draining::No;
                 None
@@ -294,7 +294,7 @@ impl<D, A> Network<D, A> {
         &self.capacities
     }
 
-    /// The next report that a device is told ([`Network::set_told`]), and by whom. The driver may change it, as a device's
+    /// The next report that a device is told ([`Network::set_reported`]), and by whom. The driver may change it, as a device's
     /// clock does.
     pub fn pop_report(&mut self) -> Option<(DeviceId, Source, &mut RadioReport)> {
         self.last_hop.pop_report()
@@ -306,8 +306,8 @@ impl<D, A> Network<D, A> {
     }
 
     /// Whether a device is told what this source says of its radio; at first none is.
-    pub fn set_told(&mut self, device: DeviceId, source: Source, is_told: bool) {
-        self.last_hop.set_told(device, source, is_told);
+    pub fn set_reported(&mut self, device: DeviceId, source: Source, is_reported: bool) {
+        self.last_hop.set_reported(device, source, is_reported);
     }
 
     #[inline]
@@ -348,7 +348,7 @@ impl<D, A> Network<D, A> {
             self.find_capacities(now);
         }
         // Its deadline depends on which reports are popped now.
-        self.draining = Draining::LastHopTold;
+        self.draining = Draining::LastHopReports;
         Output::Radio
     }
 

@@ -200,7 +200,7 @@ fn a_device_is_told_by_the_sources_that_are_asked_for() {
         for asked in [vec![], vec![Source::Modem], vec![Source::ControlChannel, Source::Modem]] {
             let mut network = parts.build(1);
             for &source in &asked {
-                network.set_told(DeviceId(0), source, true);
+                network.set_reported(DeviceId(0), source, true);
             }
             let mut told: BTreeMap<Source, u64> = BTreeMap::new();
             while network.next() < Time::from_millis(10) {
@@ -226,7 +226,7 @@ fn a_device_is_told_by_the_sources_that_are_asked_for() {
 fn a_driver_that_is_late_gets_every_millisecond_once() {
     let parts = Parts { last_hop: trace(Direction::Downlink), ..Parts::default() };
     let mut network = parts.build(1);
-    network.set_told(DeviceId(0), Source::Modem, true);
+    network.set_reported(DeviceId(0), Source::Modem, true);
     let mut slots = vec![];
     let mut milliseconds = 0;
     for late in 1..=4 {

@@ -185,7 +185,8 @@ impl Report {
             carrier: report.carrier.0,
             numerology: report.slot.numerology.mu(),
             slot: report.slot.index,
-            time_ms: report.time.as_millis_f64(),
+            // A division gives the shortest text: a product of 997999980 and 1e-6 is 997.9999799999999.
+            time_ms: report.time.as_nanos() as f64 / 1e6,
             scope,
             unexplained,
             carrier_prbs: report.carrier_prbs,
@@ -223,7 +224,7 @@ impl Report {
         Ok(RadioReport {
             carrier: CarrierId(self.carrier),
             slot,
-            time: Time::from_secs_f64(self.time_ms.max(0.0) * 1e-3),
+            time: Time::from_nanos((self.time_ms * 1e6).round() as u64),
             scope,
             carrier_prbs: self.carrier_prbs,
             cfi: self.cfi,

@@ -132,7 +132,7 @@ impl<'a> Driver<'a> {
                 let is_recorded =
                     recorder.wants(Detail::Reports(id, source)) || (wants_used && source == used);
                 device.is_recorded[source as usize] = is_recorded;
-                network.set_told(id, source, is_recorded || !listeners.is_empty());
+                network.set_reported(id, source, is_recorded || !listeners.is_empty());
             }
         }
         let mut agenda = Agenda::new(&order);

@@ -78,7 +78,8 @@ impl Prbs {
                     mcs: dci.mcs[0].or(dci.mcs[1]),
                     tbs_bits: (run == 0).then(|| fit(dci.bits().0)),
                     retransmission: dci.is_retransmission(),
-                    harq: dci.harq.expect("a cell numbers its HARQ processes"),
+                    // What is sent to everyone has no process.
+                    harq: dci.harq.unwrap_or(0),
                 });
             }
         }

@@ -212,11 +212,11 @@ impl LastHop {
     }
 
     /// Sets whether a device receives the reports of this source.
-    pub(super) fn set_told(&mut self, device: DeviceId, source: Source, is_told: bool) {
+    pub(super) fn set_reported(&mut self, device: DeviceId, source: Source, is_reported: bool) {
         match (self, source) {
-            (LastHop::Cell(hop), Source::ControlChannel) => hop.cell.set_listening(device, is_told),
-            (LastHop::Cell(hop), Source::Modem) => hop.cell.set_logging(device, is_told),
-            (LastHop::Trace(trace), source) => trace.set_told(source, is_told),
+            (LastHop::Cell(hop), Source::ControlChannel) => hop.cell.set_listening(device, is_reported),
+            (LastHop::Cell(hop), Source::Modem) => hop.cell.set_logging(device, is_reported),
+            (LastHop::Trace(trace), source) => trace.set_reported(source, is_reported),
             (LastHop::Nothing(_), _) => {}
         }
     }

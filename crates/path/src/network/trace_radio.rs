@@ -24,12 +24,12 @@ pub(super) struct TraceRadio {
     /// Chances that had been used when the last millisecond was reported.
     used: u64,
     /// Whether the device receives reports, by source.
-    is_told: [bool; 2],
+    is_reported: [bool; 2],
     /// The report of the last millisecond, and whether it is still to be delivered, by source.
     report: Option<RadioReport>,
-    is_untold: [bool; 2],
+    is_pending: [bool; 2],
     /// The copy that was lent last.
-    told: Option<RadioReport>,
+    lent: Option<RadioReport>,
 }
 
 /// RNTI of a trace's only device: the first that a cell gives out.
@@ -46,10 +46,10 @@ impl TraceRadio {
             kpi: plan.kpi.clone(),
             start_ms: plan.start_ms,
             used: 0,
-            is_told: [false; 2],
+            is_reported: [false; 2],
             report: None,
-            is_untold: [false; 2],
-            told: None,
+            is_pending: [false; 2],
+            lent: None,
         }
     }
 
@@ -59,26 +59,26 @@ impl TraceRadio {
     }
 
     /// Sets whether the device receives reports of this source; a trace reports the same for both.
-    pub(super) fn set_told(&mut self, source: Source, is_told: bool) {
-        self.is_told[source as usize] = is_told && self.has_telemetry;
+    pub(super) fn set_reported(&mut self, source: Source, is_reported: bool) {
+        self.is_reported[source as usize] = is_reported && self.has_telemetry;
     }
 
     /// Begins the millisecond at `now`. `now` must be whole milliseconds, one after the other. The millisecond before
     /// can then be reported.
     pub(super) fn begin_millisecond(&mut self, now: Time) {
-        if now > Time::ZERO && self.is_told.contains(&true) {
+        if now > Time::ZERO && self.is_reported.contains(&true) {
             self.report = Some(self.report(now));
-            self.is_untold = self.is_told;
+            self.is_pending = self.is_reported;
         }
     }
 
     /// The report of the last millisecond, first as the control channel's, then as the modem's.
     pub(super) fn pop_report(&mut self) -> Option<(DeviceId, Source, &mut RadioReport)> {
         let source =
-            [Source::ControlChannel, Source::Modem].into_iter().find(|&it| self.is_untold[it as usize])?;
-        self.is_untold[source as usize] = false;
-        self.told.clone_from(&self.report);
-        Some((DeviceId(0), source, self.told.as_mut()?))
+            [Source::ControlChannel, Source::Modem].into_iter().find(|&it| self.is_pending[it as usize])?;
+        self.is_pending[source as usize] = false;
+        self.lent.clone_from(&self.report);
+        Some((DeviceId(0), source, self.lent.as_mut()?))
     }
 
     /// The report of the millisecond that ends at `now`. `now` must be whole milliseconds, one after the other.
@@ -188,8 +188,8 @@ mod tests {
             report.dcis.iter().map(|dci| dci.bits().0).sum::<u64>()
         };
         // The run begins 50 ms into the trace, which is 200 ms long.
-        let told = [0, 49, 50, 99, 100, 149, 150, 249, 250, 300].map(&mut bits_in);
-        assert_eq!(told, [8000, 8000, 0, 0, 40_000, 40_000, 8000, 8000, 0, 40_000]);
+        let bits = [0, 49, 50, 99, 100, 149, 150, 249, 250, 300].map(&mut bits_in);
+        assert_eq!(bits, [8000, 8000, 0, 0, 40_000, 40_000, 8000, 8000, 0, 40_000]);
     }
 
     #[test]
@@ -219,21 +219,21 @@ mod tests {
             let bytes = [40, 500, 1500, 1500, 4000][rng.below(5) as usize];
             let packets = (0..40_000 * 1504 / (bytes + 4)).map(|number| packet(number, bytes));
             packets.for_each(|packet| radio.link.push(Time::ZERO, packet));
-            let mut told = 0;
+            let mut reported = 0;
             for now in (1..400).map(Time::from_millis) {
                 while radio.link.pop(now).is_some() {}
                 let report = radio.report(now);
                 let idle = report.idle_prbs();
                 let expected = if direction == Direction::Uplink { None } else { Some(0) };
                 assert_eq!(idle, expected, "case {case}, at {now}");
-                told += report.dcis.iter().map(|dci| dci.bits().bytes().0).sum::<u64>();
+                reported += report.dcis.iter().map(|dci| dci.bits().bytes().0).sum::<u64>();
             }
             assert!(radio.link.backlog() > Bytes::ZERO, "the queue stood to the end");
             let past = Time::from_nanos(1)..Time::from_millis(399) + Duration::from_nanos(1);
             assert_eq!(
-                told,
+                reported,
                 radio.link.capacity_between(past.start, past.end).0,
-                "every chance is told once"
+                "every chance is reported once"
             );
         }
     }

@@ -1,14 +1,13 @@
 //! `--reports`: radio reports of all cells, merged by subframe, in a file that controllers can read.
 
-use std::io::Write;
+use std::io::{Error, Write};
 use std::path::Path;
 
-use airpace_files::Growing;
+use airpace_files::{Growing, remedy};
 use airpace_live::decode::Reports;
 use airpace_phy::decoder::Reading;
 use airpace_radio::fusion::Fused;
 use airpace_radio::{CarrierId, Rnti, line};
-use anyhow::Context;
 
 use crate::cmd::outputs;
 use crate::terminal::{self, count};
@@ -44,7 +43,7 @@ impl ReportFile {
     /// # Errors
     /// If the file cannot be emptied.
     pub fn begin(&mut self) -> anyhow::Result<()> {
-        self.file.begin().with_context(|| format!("cannot write `{}`", self.file.path().display()))
+        self.file.begin().map_err(cannot_write(self.file.path()))
     }
 
     /// Takes a whole subframe. It began `at_ms` after the first sample. `name` gives the RNTI or pseudonym of a user.
@@ -76,7 +75,7 @@ impl ReportFile {
     /// # Errors
     /// If the file cannot be written.
     pub fn flush(&mut self) -> anyhow::Result<()> {
-        self.file.flush().with_context(|| format!("cannot write `{}`", self.file.path().display()))
+        self.file.flush().map_err(cannot_write(self.file.path()))
     }
 
     /// Writes the remaining reports, and reports what came too late to be written.
@@ -102,8 +101,8 @@ impl ReportFile {
         while let Some(fused) = next(&mut self.reports) {
             match fused {
                 Fused::Subframe { index, reports } => {
-                    writeln!(self.file, "{}", line::to_line(index, &reports))
-                        .with_context(|| format!("cannot write `{}`", self.file.path().display()))?;
+                    let written = writeln!(self.file, "{}", line::to_line(index, &reports));
+                    written.map_err(cannot_write(self.file.path()))?;
                 }
                 Fused::Stalled(carrier) => {
                     terminal::say(format_args!(
@@ -121,5 +120,13 @@ impl ReportFile {
 
     fn name(&self, carrier: CarrierId) -> &str {
         &self.names[usize::from(carrier.0)]
+    }
+}
+
+/// The error for a file that could not be written, with what helps.
+fn cannot_write(path: &Path) -> impl Fn(Error) -> anyhow::Error {
+    move |error| {
+        let words = format!("cannot write `{}`; {}", path.display(), remedy(&error, "--reports"));
+        anyhow::Error::new(error).context(words)
     }
 }
