@@ -37,6 +37,7 @@ pub mod rounds;
 pub mod sender;
 pub mod signals;
 pub mod split;
+pub mod startup;
 pub mod unmodified;
 
 use std::time::Duration;
@@ -138,8 +139,9 @@ const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "startup",
-        default: "full",
-        summary: "end of STARTUP: first (a first bandwidth is known), full (path full, or grants above demand)",
+        default: "bursts",
+        summary: "how STARTUP grows and ends: first (a first bandwidth is known), full (path full, or grants above \
+                  demand), bursts (as full, but faster where bursts came through)",
     },
     OptionSpec {
         name: "rtt_window_s",
@@ -226,6 +228,19 @@ pub enum Wired {
     Reno,
 }
 
+/// How STARTUP grows, and what ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Startup {
+    /// It doubles until a first bandwidth is known.
+    ///
+    /// Source: BISCAY §A.5.1 (`SlowStart`)
+    First,
+    /// It doubles until the path is full, or the cell grants more than the flow asks for.
+    Full,
+    /// The same, and it grows faster as long as the grants of its bursts show that the path carries more.
+    Bursts,
+}
+
 /// The values of all options, for both halves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
@@ -243,8 +258,8 @@ pub struct Tuning {
     pub pacing: bool,
     /// Whether lower grants count only while there is a queue.
     pub hold: bool,
-    /// Whether STARTUP lasts until the path is full.
-    pub startup_fills: bool,
+    /// How STARTUP grows, and what ends it.
+    pub startup: Startup,
     /// How the least RTT is remembered.
     pub rtt_memory: RttMemory,
     /// What controls the rate in FALLBACK.
@@ -283,10 +298,11 @@ impl Tuning {
             bunching: options.switch("cwnd_bunching")?,
             pacing: options.switch("pacing")?,
             hold: options.switch("hold")?,
-            startup_fills: match options.text("startup") {
-                "first" => false,
-                "full" => true,
-                _ => return Err(options.refuse("startup", "`first` or `full`")),
+            startup: match options.text("startup") {
+                "first" => Startup::First,
+                "full" => Startup::Full,
+                "bursts" => Startup::Bursts,
+                _ => return Err(options.refuse("startup", "`first`, `full` or `bursts`")),
             },
             rtt_memory: if window.is_zero() { RttMemory::Life } else { RttMemory::Window(window) },
             wired: match options.text("fallback") {

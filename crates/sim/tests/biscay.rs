@@ -178,3 +178,25 @@ fn over_a_real_uplink_it_neither_starves_nor_queues() {
     let (text, _) = seen("biscay@paper");
     assert!(text < 0.2 * oracle, "a window set by grants alone should shrink more and more: {text} Mbit/s");
 }
+
+#[test]
+fn a_long_path_is_filled_in_time_and_without_a_long_queue() {
+    for (direction, rtt_ms) in [("down", 162), ("down", 282), ("up", 162), ("up", 282)] {
+        let scenario = scenario(&format!(
+            "duration_s = 20
+            cell = {{}}
+            flow = [{{ rtt_ms = {rtt_ms}, direction = '{direction}' }}]"
+        ));
+        let what = format!("{direction}link of {rtt_ms} ms");
+        let seen = |scheme: &str| {
+            let (_, notebook) = run(&scenario, scheme, 1);
+            let flow = &notebook.flows[0];
+            (flow.mbps(0.0, 20.0), flow.queueing_delay_ms(0.95, 0.0, 20.0))
+        };
+        let ((biscay, delay_ms), (oracle, _)) = (seen("biscay"), seen("oracle"));
+        assert!(biscay > 0.92 * oracle, "{what}: {biscay} Mbit/s of {oracle}");
+        assert!(delay_ms < 65.0, "{what}: {delay_ms} ms of queueing at p95");
+        let (doubling, _) = seen("biscay:startup=full");
+        assert!(biscay > doubling, "{what}: {biscay} Mbit/s, {doubling} with doubling alone");
+    }
+}

@@ -112,23 +112,16 @@ fn with(text: &str, decoder: Option<&str>) -> Scenario {
 }
 
 /// What a grant says as far as its message can: subframe, for whom, what.
-type GrantKey = (
-    u64,
-    Rnti,
-    Direction,
-    DciFormat,
-    Vec<(u16, u16)>,
-    [Option<u8>; 2],
-    [Bits; 2],
-    [Option<bool>; 2],
-    Option<u8>,
-);
+type GrantKey =
+    (u64, Rnti, Direction, DciFormat, Vec<(u16, u16)>, [Option<u8>; 2], [Bits; 2], [bool; 2], Option<u8>);
 
 fn grant_key(report: &RadioReport, dci: &Dci) -> GrantKey {
     let runs = |prbs: PrbSet| prbs.runs().collect();
     // An uplink grant does not name its process, which follows from the subframe.
-    let harq = dci.harq.filter(|_| dci.direction == Direction::Downlink);
-    let Dci { rnti, direction, format, prbs, mcs, tbs, ndi, .. } = *dci;
+    // What the cell leaves open, as for users without HARQ, is sent as zero.
+    let harq = (dci.direction == Direction::Downlink).then_some(dci.harq.unwrap_or(0));
+    let Dci { rnti, direction, format, prbs, mcs, tbs, .. } = *dci;
+    let ndi = dci.ndi.map(|ndi| ndi.unwrap_or(false));
     (report.slot.index, rnti, direction, format, runs(prbs), mcs, tbs, ndi, harq)
 }
 

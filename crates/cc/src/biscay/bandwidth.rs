@@ -84,7 +84,20 @@ pub struct CellularBandwidth {
     newest: u64,
     next_look: u64,
     sampled: Option<Rate>,
+    /// What was granted in each of the last frames, by frame number modulo [`FRAMES`].
+    frames: [(u64, Bits); FRAMES],
+    most_in_frame: Bits,
 }
+
+/// Frames that are added up at a time.
+///
+/// Chosen: carriers may report some tens of milliseconds apart.
+const FRAMES: usize = 8;
+
+/// Subframes of a frame.
+///
+/// Source: TS 36.211 §4.1
+const FRAME: u64 = 10;
 
 /// One carrier's grants. Carriers report with different delays, so each has its own windows.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +120,25 @@ impl CellularBandwidth {
             newest: 0,
             next_look: 0,
             sampled: None,
+            frames: [(0, Bits::ZERO); FRAMES],
+            most_in_frame: Bits::ZERO,
+        }
+    }
+
+    /// The rate of the most that was granted in any frame of 10 ms so far: what a burst was carried with.
+    pub fn burst(&self) -> Rate {
+        Rate::from_bps_f64(self.most_in_frame.0 as f64 * 1e3 / FRAME as f64)
+    }
+
+    fn add_to_frame(&mut self, subframe: u64, bits: Bits) {
+        let frame = subframe / FRAME;
+        let entry = &mut self.frames[(frame % FRAMES as u64) as usize];
+        if entry.0 < frame {
+            *entry = (frame, Bits::ZERO);
+        }
+        if entry.0 == frame {
+            entry.1 += bits;
+            self.most_in_frame = self.most_in_frame.max(entry.1);
         }
     }
 
@@ -124,6 +156,7 @@ impl CellularBandwidth {
         };
         let subframe = report.slot.subframe();
         self.newest = self.newest.max(subframe);
+        self.add_to_frame(subframe, goodput);
         self.add(report.carrier.0, subframe / self.rules.method.window(), goodput);
         if self.newest >= self.next_look {
             self.look();

@@ -3,12 +3,14 @@
 //! All integers are big-endian. A reader ignores bytes after those it knows.
 //!
 //! ```text
-//! feedback (11 bytes), on every ACK              header (5 bytes), with an advertised window only
+//! feedback (15 bytes), on every ACK              header (5 bytes), with an advertised window only
 //!  0      version, 1                              0      version, 1
 //!  1…4    timestamp, µs of the receiver's clock   1…4    the timestamp of the newest ACK
 //!  5…8    cellular bandwidth, kbit/s;
 //!         all ones: unknown
 //!  9…10   this flow's share of it, in 65,535ths
+//! 11…14   most that was granted in a frame of
+//!         10 ms, kbit/s; may be absent
 //! ```
 //!
 //! Source: BISCAY §3.2.4; BISCAY §5.4
@@ -28,12 +30,14 @@ pub struct Feedback {
     pub bandwidth: Option<Rate>,
     /// The part of it that belongs to this flow, 0…1.
     pub share: f64,
+    /// The rate of the most that the device was granted in any frame of 10 ms; zero if unknown.
+    pub burst: Rate,
 }
 
 impl Feedback {
     /// The bytes.
     pub fn write(&self) -> Rider {
-        let mut bytes = [0; 11];
+        let mut bytes = [0; 15];
         bytes[0] = VERSION;
         bytes[1..5].copy_from_slice(&self.timestamp.to_be_bytes());
         let most = u64::from(UNKNOWN - 1);
@@ -41,6 +45,8 @@ impl Feedback {
         bytes[5..9].copy_from_slice(&kbps.to_be_bytes());
         let share = (self.share.clamp(0.0, 1.0) * f64::from(u16::MAX)) as u16;
         bytes[9..11].copy_from_slice(&share.to_be_bytes());
+        let kbps = (self.burst.as_bps() / 1_000).min(u64::from(u32::MAX)) as u32;
+        bytes[11..15].copy_from_slice(&kbps.to_be_bytes());
         Rider::new(&bytes).unwrap_or_default()
     }
 
@@ -49,10 +55,12 @@ impl Feedback {
         let timestamp = read_timestamp(bytes)?;
         let kbps = u32::from_be_bytes(bytes.get(5..9)?.try_into().ok()?);
         let share = u16::from_be_bytes(bytes.get(9..11)?.try_into().ok()?);
+        let burst = bytes.get(11..15).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
         Some(Feedback {
             timestamp,
             bandwidth: (kbps != UNKNOWN).then(|| Rate::from_bps(u64::from(kbps) * 1_000)),
             share: f64::from(share) / f64::from(u16::MAX),
+            burst: Rate::from_bps(u64::from(burst) * 1_000),
         })
     }
 }
@@ -81,9 +89,19 @@ mod tests {
 
     #[test]
     fn the_layout_never_changes() {
-        let feedback =
-            Feedback { timestamp: 0x0102_0304, bandwidth: Some(Rate::from_mbps(65.536)), share: 1.0 };
-        assert_eq!(feedback.write().as_bytes(), [1, 1, 2, 3, 4, 0, 1, 0, 0, 255, 255]);
+        let feedback = Feedback {
+            timestamp: 0x0102_0304,
+            bandwidth: Some(Rate::from_mbps(65.536)),
+            share: 1.0,
+            burst: Rate::from_bps(258_000),
+        };
+        assert_eq!(feedback.write().as_bytes(), [1, 1, 2, 3, 4, 0, 1, 0, 0, 255, 255, 0, 0, 1, 2]);
+        let written = feedback.write();
+        assert_eq!(
+            Feedback::read(&written.as_bytes()[..11]),
+            Some(Feedback { burst: Rate::ZERO, ..feedback }),
+            "the burst may be absent"
+        );
         assert_eq!(write_echo(0x0102_0304).as_bytes(), [1, 1, 2, 3, 4]);
     }
 
@@ -94,8 +112,14 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(timestamp: u32, kbps in prop::option::of(0u64..4_000_000_000), share in 0.0f64..=1.0) {
-            let written = Feedback { timestamp, bandwidth: kbps.map(|kbps| Rate::from_bps(kbps * 1_000)), share };
+        fn what_is_written_is_read(
+            timestamp: u32,
+            kbps in prop::option::of(0u64..4_000_000_000),
+            share in 0.0f64..=1.0,
+            burst in 0u64..4_000_000_000,
+        ) {
+            let burst = Rate::from_bps(burst * 1_000);
+            let written = Feedback { timestamp, bandwidth: kbps.map(|kbps| Rate::from_bps(kbps * 1_000)), share, burst };
             let read = Feedback::read(written.write().as_bytes()).expect("our own bytes");
             prop_assert!((read.share - share).abs() < 2e-5);
             prop_assert_eq!(Feedback { share, ..read }, written);

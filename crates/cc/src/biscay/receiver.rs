@@ -11,12 +11,12 @@ use airpace_radio::RadioReport;
 use crate::controller::{Arrival, Inspect, Receiver, Sees};
 use crate::registry::DeviceFlows;
 
-use super::Tuning;
 use super::bandwidth::CellularBandwidth;
 use super::echo::EchoRtt;
 use super::feedback::{Feedback, read_timestamp};
 use super::rounds::LONGEST_DRAIN;
 use super::sender::{DRAIN_GAIN, LEAST_PACKETS, queue_threshold};
+use super::{Startup, Tuning};
 
 /// Round trips that a drain takes: in one, the window falls; the other shows the path without a queue.
 const DRAIN_ROUNDS: u32 = 2;
@@ -99,7 +99,7 @@ impl Advertising {
         let is_settled = now > self.drain + tuning.lag();
         let may_fall = has_queue && sampled > Rate::ZERO && is_settled || !tuning.hold;
         self.held = if may_fall { sampled } else { self.held.max(sampled) };
-        if tuning.startup_fills && !self.has_begun {
+        if tuning.startup != Startup::First && !self.has_begun {
             return None;
         }
         let carried = self.held.scaled(share);
@@ -133,6 +133,7 @@ impl Receiver for BiscayReceiver {
             timestamp: EchoRtt::timestamp(now),
             bandwidth: self.bandwidth(now),
             share: self.tuning.split.share(&self.device),
+            burst: self.downlink.burst(),
         };
         feedback.write()
     }

@@ -26,7 +26,8 @@ use super::bottleneck::{Bottleneck, Evidence};
 use super::feedback::Feedback;
 use super::rounds::{LeastRtt, Rounds};
 use super::signals::Signals;
-use super::{Tuning, Wired};
+use super::startup::StartWatch;
+use super::{Startup, Tuning, Wired};
 
 /// The least window, in packets, so that ACKs keep coming.
 ///
@@ -45,11 +46,6 @@ const PACING_GAINS: (f64, f64) = (2.0, 1.2);
 ///
 /// Source: draft-ietf-ccwg-bbr §2.5 (`BBR.ProbeRTTCwndGain`)
 pub const DRAIN_GAIN: f64 = 0.5;
-
-/// If a cell grants this many times what the flow sends, its grants are not limited by what the flow asks for.
-///
-/// Chosen: slow start doubles each round, so a summary of the round before can be half of what is sent now.
-const OFFER: f64 = 2.0;
 
 /// How long data waits in a device whose queue is empty: the data is reported, granted four subframes later, and sent
 /// after four more.
@@ -96,6 +92,7 @@ pub struct Biscay {
     rounds: Rounds,
     least_rtt: LeastRtt,
     full_pipe: FullPipe,
+    start: StartWatch,
     /// A packet was lost in slow start.
     lost_in_startup: bool,
 
@@ -138,6 +135,7 @@ impl Biscay {
             rounds: Rounds::default(),
             least_rtt: LeastRtt::new(tuning.rtt_memory),
             full_pipe: FullPipe::default(),
+            start: StartWatch::default(),
             lost_in_startup: false,
             cellular: None,
             share: 1.0,
@@ -204,8 +202,7 @@ impl Biscay {
                 self.slow_start(ack);
                 if self.is_reliable(cellular, queue) {
                     self.enter_biscay(ack.now);
-                } else if self.lost_in_startup || self.tuning.startup_fills && self.slow_start_is_over(queue)
-                {
+                } else if self.lost_in_startup || self.fills_path() && self.slow_start_is_over(queue) {
                     // Chosen: if the path is full and the KPIs give no bandwidth, there is nothing to wait for.
                     self.enter_fallback(ack.now);
                 }
@@ -231,10 +228,33 @@ impl Biscay {
     }
 
     /// Source: BISCAY §A.5.1 (`SlowStart`); RFC 5681 §3.1
+    ///
+    /// Differs: the window grows to four times in a round trip, as long as it is less than half of what the path would
+    /// carry at the rate of a burst. The radio's grants show the rate at which a burst came through the whole path.
     fn slow_start(&mut self, ack: &Ack<'_>) {
-        if !ack.rate.app_limited {
-            self.cwnd += ack.acked;
+        if ack.rate.app_limited {
+            return;
         }
+        let least = self.least_rtt.get().unwrap_or_default();
+        let known = self.burst().bytes_in(least).scaled(0.5);
+        self.cwnd = (self.cwnd + ack.acked).max((self.cwnd + Bytes(3 * ack.acked.0)).min(known));
+    }
+
+    /// This flow's part of the rate at which a burst was carried; zero if it is not to be used.
+    fn burst(&self) -> Rate {
+        if self.tuning.startup != Startup::Bursts {
+            return Rate::ZERO;
+        }
+        let (burst, share) = match self.own.get() {
+            Some(_) => (self.own.burst(), self.tuning.split.share(&self.device)),
+            None => self.fed.map_or((Rate::ZERO, 1.0), |fed| (fed.burst, fed.share)),
+        };
+        burst.scaled(share)
+    }
+
+    /// Whether STARTUP lasts until the path is full.
+    fn fills_path(&self) -> bool {
+        self.tuning.startup != Startup::First
     }
 
     /// Whether the bandwidth from the KPIs is reliable.
@@ -243,15 +263,14 @@ impl Biscay {
     /// once slow start is over, or if the cell grants clearly more than the flow asks for.
     fn is_reliable(&self, cellular: Option<Rate>, queue: bool) -> bool {
         let Some(cellular) = cellular.filter(|rate| *rate > Rate::ZERO) else { return false };
-        let offered = cellular > self.end_to_end.scaled(OFFER);
-        !self.tuning.startup_fills || offered || self.slow_start_is_over(queue)
+        !self.fills_path() || self.start.is_offer(cellular) || self.slow_start_is_over(queue)
     }
 
     /// Whether slow start has filled the path: there is a queue, packets were lost, or the bandwidth no longer grows.
     ///
     /// Source: BISCAY §A.5.1 (how other schemes leave slow start)
     fn slow_start_is_over(&self, queue: bool) -> bool {
-        queue || self.lost_in_startup || self.full_pipe.reached()
+        queue || self.lost_in_startup || self.full_pipe.reached() || self.start.carried().is_some()
     }
 
     fn enter_biscay(&mut self, now: Time) {
@@ -259,7 +278,8 @@ impl Biscay {
         if self.tuning.hold {
             // The last sample is older than the present rate of slow start. The end-to-end bandwidth shows what slow
             // start has reached.
-            let reached = self.end_to_end.scaled(1.0 / self.share.max(1e-3));
+            let reached = self.start.carried().unwrap_or(Rate::ZERO).max(self.end_to_end);
+            let reached = reached.scaled(1.0 / self.share.max(1e-3));
             self.cellular = self.cellular.max(Some(reached));
             self.unsettled_until = self.unsettled_until.max(now + self.tuning.lag());
         }
@@ -354,8 +374,11 @@ impl Biscay {
         let gain = if self.state == State::Startup { PACING_GAINS.0 } else { PACING_GAINS.1 };
         let pacing_rate = self.smoothed_rtt.filter(|_| self.tuning.pacing).map(|smoothed| {
             let window = Rate::from_bytes_per(self.cwnd, smoothed);
-            let share = self.flow_share().filter(|_| self.state == State::Biscay).unwrap_or(Rate::ZERO);
-            window.max(share).scaled(gain).max(Rate::from_bps(1_000))
+            let known = match self.state {
+                State::Biscay => self.flow_share().unwrap_or(Rate::ZERO),
+                State::Startup | State::Fallback => self.burst(),
+            };
+            window.max(known).scaled(gain).max(Rate::from_bps(1_000))
         });
         self.own_control = Control { cwnd: self.cwnd.max(self.mss), pacing_rate };
     }
@@ -371,6 +394,9 @@ pub fn queue_threshold(least_rtt: Duration) -> Duration {
 impl Controller for Biscay {
     fn on_sent(&mut self, sent: &Sent) {
         self.bbr.on_sent(sent);
+        if self.state == State::Startup {
+            self.start.on_sent(sent.now, sent.bytes);
+        }
         if let Some(wired) = &mut self.wired {
             wired.on_sent(sent);
         }
@@ -394,13 +420,19 @@ impl Controller for Biscay {
         let was_draining = self.least_rtt.is_draining();
         let drained = if was_draining { self.drained() } else { Bytes::ZERO };
         self.least_rtt.on_ack(ack, drained, self.state == State::Biscay);
+        if let (State::Startup, Some(least)) = (self.state, self.least_rtt.get()) {
+            self.start.on_ack(ack, least + queue_threshold(least));
+        }
         if was_draining && !self.least_rtt.is_draining() {
             self.unsettled_until = self.unsettled_until.max(ack.now + self.tuning.lag());
         }
+        // BBR lags behind slow start by a round trip. Measured against its model, slow start looks like bunches of ACKs.
+        let burst = if self.state == State::Startup { self.burst() } else { Rate::ZERO };
+        let carried = burst.max(self.flow_share().unwrap_or(Rate::ZERO));
         match (self.state, &mut self.wired) {
             (State::Fallback, None) => self.bbr.on_ack(ack),
             (_, wired) => {
-                self.bbr.observe(ack, self.cellular.map_or(Rate::ZERO, |rate| rate.scaled(self.share)));
+                self.bbr.observe(ack, carried);
                 if let Some(wired) = wired {
                     wired.on_ack(ack);
                 }
