@@ -42,6 +42,7 @@ impl Recorder for Ears {
         match detail {
             Detail::Subframes => true,
             Detail::Reports(device, source) => self.listens && device == DEVICE && source == Source::Modem,
+            Detail::UsedReports(_) => false,
         }
     }
 }
