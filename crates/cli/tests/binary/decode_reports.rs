@@ -129,7 +129,7 @@ fn each_subframe_of_two_decoded_carriers_is_one_line_in_the_order_of_time() {
         "duration_s=0.8",
         "cell.prbs=15",
         "cell.carriers=2",
-        "cell.start_active=2",
+        "cell.aggregation.always_active=true",
         "device.0.decoder.snr_db=12",
         "device.0.reports=told",
     ];
@@ -161,7 +161,7 @@ fn a_run_writes_what_a_device_is_told() {
     assert_eq!(told, perfect());
 
     // A sender on the device uses the modem's reports, which hold its own grants only.
-    let sender = ["sim", "stationary-uplink", "--scheme", "biscay", "--set", "duration_s=0.5"];
+    let sender = ["sim", "biscay-uplink", "--scheme", "biscay", "--set", "duration_s=0.5"];
     shell.run(&[&sender[..], &["--set", "device.0.reports=modem", "--out", "sent"]].concat()).fine();
     let modem: Vec<RadioReport> =
         shell.read("modem").lines().flat_map(|line| line::from_line(line).unwrap()).collect();

@@ -57,7 +57,7 @@ impl Truth {
             })?;
             let (sfn, subframe) = ((index / 10 % 1024) as u16, (index % 10) as u8);
             let harq = match dci.direction {
-                Direction::Downlink => dci.harq,
+                Direction::Downlink => dci.harq.or(Some(0)),
                 Direction::Uplink => Some(HarqMemory::uplink_process(sfn, subframe)),
             };
             let found = Found {
@@ -73,7 +73,7 @@ impl Truth {
                 message,
                 extras: Extras::NONE,
                 prbs: message.prbs(&self.carrier),
-                dci: Some(Dci { harq, mcs: mcs(&message).unwrap_or(dci.mcs), ..dci }),
+                dci: Some(Dci { harq, mcs: mcs(&message).unwrap_or(dci.mcs), ..as_sent(dci) }),
                 table: McsTable::Qam64,
                 is_table_known: true,
                 is_format_known: true,
@@ -103,6 +103,13 @@ impl Truth {
         let path = self.file.path().to_owned();
         self.file.finish().with_context(|| format!("cannot write `{}`", path.display()))
     }
+}
+
+/// A grant as it is sent: what the cell left open, as for users without HARQ, is zero.
+fn as_sent(dci: Dci) -> Dci {
+    let rv = [0, 1].map(|at| dci.rv[at].or(dci.is_sent(at).then_some(0)));
+    let ndi = [0, 1].map(|at| dci.ndi[at].or(dci.is_sent(at).then_some(false)));
+    Dci { rv, ndi, ..dci }
 }
 
 /// The MCS of each block as the message contains it. For a retransmitted block it may be a reserved MCS.
