@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use airpace_cc::endpoint::{Backlog, Sender};
 use airpace_core::{Bytes, Rate, Time};
+use airpace_path::network::DATA_BYTES;
 
 use airpace_scenario::Flow;
 
-/// How much data an application with pauses keeps written ahead of its sender while it is on.
+/// How much data an application with pauses keeps written ahead of its sender while it is on. What is left of it when a
+/// pause begins is still sent.
 ///
-/// Chosen: ten full packets, more than a sender takes at one instant.
-const AHEAD: Bytes = Bytes(15_000);
+/// Chosen: two full packets, one to be sent and one that shows that it is not the last. More would be written before each
+/// packet, and would fill short pauses.
+const AHEAD: Bytes = Bytes(2 * DATA_BYTES.0);
 
 /// An application.
 #[derive(Clone, Debug)]
