@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use airpace_cc::endpoint::{Backlog, Sender};
 use airpace_core::{Bytes, Rate, Time};
-use airpace_path::network::DATA_BYTES;
 
 use airpace_scenario::Flow;
 
-/// How much data an application with pauses keeps written ahead of its sender while it is on. What is left of it when a
-/// pause begins is still sent.
+/// How many full packets an application with pauses keeps written ahead of its sender while it is on. What was not sent
+/// when a pause begins is taken back.
 ///
-/// Chosen: two full packets, one to be sent and one that shows that it is not the last. More would be written before each
-/// packet, and would fill short pauses.
-const AHEAD: Bytes = Bytes(2 * DATA_BYTES.0);
+/// Chosen: two, one to be sent and one that shows that it is not the last.
+const PACKETS_AHEAD: u64 = 2;
 
 /// An application.
 #[derive(Clone, Debug)]
@@ -25,6 +23,8 @@ pub(crate) struct Traffic {
     writes: Option<(Bytes, Duration)>,
     /// Data that it has not written yet; `None` is without end.
     left: Option<Bytes>,
+    /// How much it keeps written ahead, if it writes as fast as the sender takes data.
+    ahead: Bytes,
     is_on: bool,
     next_write: Time,
     next_turn: Time,
@@ -42,6 +42,7 @@ impl Traffic {
             pauses: flow.on_s.zip(flow.off_s).map(|(on, off)| (seconds(on), seconds(off))),
             writes,
             left: flow.size(),
+            ahead: Bytes(PACKETS_AHEAD * mss.0),
             is_on: false,
             next_write: start,
             next_turn: start,
@@ -87,6 +88,9 @@ impl Traffic {
                 Some((on, off)) => self.next_turn + if self.is_on { on } else { off },
                 None => Time::NEVER,
             };
+            if !self.is_on {
+                self.take_back(sender);
+            }
         }
         if let (true, Some((bytes, gap))) = (self.is_on, self.writes) {
             while self.next_write <= now {
@@ -102,9 +106,23 @@ impl Traffic {
             return;
         }
         if let Backlog::Limited(waiting) = sender.backlog()
-            && waiting < AHEAD
+            && waiting < self.ahead
         {
-            sender.offer(self.take(AHEAD - waiting));
+            sender.offer(self.take(self.ahead - waiting));
+        }
+    }
+
+    /// A pause begins: what an application wrote ahead and was not sent yet is written after the pause.
+    fn take_back(&mut self, sender: &mut Sender) {
+        if self.writes.is_some() {
+            return;
+        }
+        if let Backlog::Limited(waiting) = sender.backlog() {
+            let taken = waiting.min(self.ahead);
+            sender.set_backlog(Backlog::Limited(waiting - taken));
+            if let Some(left) = &mut self.left {
+                *left += taken;
+            }
         }
     }
 
