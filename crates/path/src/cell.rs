@@ -83,7 +83,7 @@ pub struct Cell {
     popped_at: Time,
     enb_processing: Duration,
     ue_processing: Duration,
-    /// Bits of a full band at the best MCS that any device had at the start.
+    /// Bits of a full band at the best MCS of any device's level, without shadowing and fading.
     best_block_bits: u64,
     /// Packets whose journey ended, each list in order of time: those that were sent (delivered or lost), and those
     /// that met a full queue.
@@ -396,8 +396,9 @@ impl Link for Cell {
         Some(subframe.min(exit).min(refusal).min(report).min(self.uplink.next()))
     }
 
-    /// Processing at both ends and as many subframes as the packet needs at the best rate that any device of this cell
-    /// had at the start. The wait for the next subframe to begin, 0.5 ms on average, counts as queueing.
+    /// Processing at both ends and as many subframes as the packet needs at the best rate that the level of any device of
+    /// this cell allows during the run, without shadowing and fading: the same for every seed. The wait for the next
+    /// subframe to begin, 0.5 ms on average, counts as queueing.
     fn base_delay(&self, bytes: Bytes) -> Duration {
         let subframes = bytes.bits().0.div_ceil(self.best_block_bits).max(1);
         self.enb_processing + Duration::from_millis(subframes) + self.ue_processing

@@ -248,6 +248,18 @@ impl LinkAdaptation {
         self.wideband_mcs.map(|mcs| self.limited(mcs, cfi))
     }
 
+    /// The MCS for data over a flat band of this SINR, without noise in its measurement and corrections of the outer loop;
+    /// `None` out of range.
+    pub(super) fn nominal_mcs(&self, sinr_db: f64, cfi: u8) -> Option<u8> {
+        let cqi = self.tables.cqi_db.partition_point(|&needed_db| needed_db <= sinr_db) as u8;
+        let mcs = match cqi {
+            0 => return None,
+            cqi if self.config.lena_compat => even_mcs(cqi),
+            cqi => self.tables.highest_mcs(self.tables.sinr_db_of(cqi)),
+        };
+        Some(self.limited(mcs, cfi))
+    }
+
     /// The MCS that RBG `index` alone would get. Schedulers compare users by it.
     pub fn rbg_mcs(&self, index: u16, cfi: u8) -> Option<u8> {
         self.mcs_of(self.rbg_cqi(index)).map(|mcs| self.limited(mcs, cfi))
@@ -308,8 +320,7 @@ impl LinkAdaptation {
             return None;
         }
         if self.config.lena_compat {
-            // Even MCSs only, up to 28.
-            return Some(2 * (cqi - 1));
+            return Some(even_mcs(cqi));
         }
         Some(self.tables.highest_mcs(self.tables.sinr_db_of(cqi) + self.offset_db()))
     }
@@ -537,6 +548,11 @@ impl Thresholds {
     fn cap(&self, cfi: u8) -> u8 {
         self.caps[usize::from(cfi.clamp(1, 3)) - 1]
     }
+}
+
+/// The MCS that LENA uses for a CQI 1…15: even ones only, up to 28.
+fn even_mcs(cqi: u8) -> u8 {
+    2 * (cqi - 1)
 }
 
 /// The MCS for each CQI 1…15: it has the CQI's modulation, and the code rate nearest to the CQI's.

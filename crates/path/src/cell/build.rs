@@ -32,7 +32,7 @@ pub(super) fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
     let mut builder = Builder { plan, config, bler, streams, rntis: Rntis::new(streams.stream("cell.rnti")) };
     let mut users: Vec<User> =
         devices.iter().enumerate().map(|(index, device)| builder.device(index, device)).collect();
-    let best_block_bits = users.iter_mut().map(best_block_bits).max().unwrap_or(0).max(1);
+    let best_block_bits = users.iter().map(best_block_bits).max().unwrap_or(1);
     let carriers = (0..usize::from(config.carriers))
         .map(|index| builder.carrier(index, devices.len(), &mut users))
         .collect();
@@ -66,12 +66,12 @@ pub(super) fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
     }
 }
 
-/// Bits of a block over the whole band of a device's primary carrier at the device's first MCS.
-fn best_block_bits(user: &mut User) -> u64 {
-    let link = &mut user.links[0];
-    link.adaptation.update(0, &mut link.channel);
-    let prbs = link.channel.at(0).grid.prbs;
-    link.adaptation.mcs(1).map_or(0, |mcs| link.block_size(mcs).bits(prbs))
+/// Bits of a block over the whole band of a user's primary carrier at the MCS for its level at the best time of the run.
+/// They do not depend on the seed. A user that is out of coverage all the time has the lowest MCS.
+fn best_block_bits(user: &User) -> u64 {
+    let link = &user.links[0];
+    let mcs = link.adaptation.nominal_mcs(link.channel.best_sinr_db(), 1).unwrap_or(0);
+    link.block_size(mcs).bits(link.channel.grid().prbs)
 }
 
 struct Builder<'a> {
@@ -154,8 +154,8 @@ impl Builder<'_> {
         for sinr_db in sinrs_db(background, places, self.streams, &format!("cell.{index}.sessions")) {
             vacant.push(users.len() as u16);
             let nobody = Source::Session(Session::default());
-            let mut user = self.background_user(index, users.len(), users.len() - devices, sinr_db, nobody);
-            prbs_per_bit += f64::from(grid.prbs) / best_block_bits(&mut user).max(1) as f64 / places as f64;
+            let user = self.background_user(index, users.len(), users.len() - devices, sinr_db, nobody);
+            prbs_per_bit += f64::from(grid.prbs) / best_block_bits(&user) as f64 / places as f64;
             users.push(user);
         }
         let name = |what: &str| format!("cell.{index}.{what}");

@@ -277,9 +277,25 @@ impl Channel {
         self.subframe = None;
     }
 
+    /// The PRBs of the carrier.
+    pub fn grid(&self) -> Grid {
+        self.grid
+    }
+
     /// Spatial layers.
     pub fn layers(&self) -> u8 {
         self.layers
+    }
+
+    /// The highest SINR in dB that the level reaches in the run, without shadowing and fading.
+    pub(super) fn best_sinr_db(&self) -> f64 {
+        let level_db = match &self.level {
+            Level::Sinr(sinr_db) => *sinr_db,
+            Level::Rsrp(rsrp_dbm) => rsrp_dbm - self.noise_dbm,
+            Level::SinrPoints { sinr_db, .. } => sinr_db.highest(),
+            Level::RsrpPoints(points) => points.highest() - self.noise_dbm,
+        };
+        (level_db - self.penalty_db).min(self.cap_db).max(SINR_FLOOR_DB)
     }
 
     /// Whether the channel is the same in every subframe.

@@ -28,6 +28,11 @@ impl Trajectory {
         self.points.iter().all(|point| point.1 == self.points[0].1)
     }
 
+    /// The highest level.
+    pub fn highest(&self) -> f64 {
+        self.points.iter().map(|point| point.1).fold(f64::NEG_INFINITY, f64::max)
+    }
+
     /// The level at a subframe, counted in milliseconds from the start of the run.
     pub fn at(&self, subframe: u64) -> f64 {
         let time_s = subframe as f64 * 1e-3;

@@ -39,7 +39,7 @@ pub(in super::super) fn uplink(
     for (index, (device, user)) in devices.iter().zip(downlink).enumerate() {
         users.push(builder.device(index, &device.channel, user));
     }
-    let best_block_bits = users.iter_mut().map(|user| best_block_bits(user, &shared, config)).max();
+    let best_block_bits = users.iter().map(|user| best_block_bits(user, &shared, config)).max();
     let carriers = (0..usize::from(config.carriers))
         .map(|carrier| builder.carrier(carrier, downlink.len(), devices.len(), &mut users, rntis))
         .collect();
@@ -49,7 +49,7 @@ pub(in super::super) fn uplink(
         users,
         devices: devices.len(),
         is_awake: false,
-        best_block_bits: best_block_bits.unwrap_or(0).max(1),
+        best_block_bits: best_block_bits.unwrap_or(1),
         enb_processing: milliseconds(config.enb_processing_ms),
         ue_processing: milliseconds(config.ue_processing_ms),
         over: VecDeque::new(),
@@ -58,17 +58,18 @@ pub(in super::super) fn uplink(
     }
 }
 
-/// Bits of the largest block on a user's first carrier.
-fn best_block_bits(user: &mut UplinkUser, shared: &Shared, config: &CellConfig) -> u64 {
-    let link = &mut user.links[0];
-    let region = region(config, link.carrier.into());
-    let sinr_db = link.channel.at(0).sinr_db;
-    let sizes = (1..=region.len()).filter(|&prbs| lte::pusch_size_within(prbs) == prbs);
-    let bits = sizes.map(|prbs| {
-        let mcs = link.sounding.mcs_or_of(&shared.table, prbs, sinr_db);
-        mcs.map_or(0, |mcs| shared.table.block(mcs, prbs).bits.0)
+/// Bits of the largest block on a user's first carrier at its level at the best time of the run, without shadowing and
+/// fading. A user that is out of coverage all the time has the lowest MCS.
+fn best_block_bits(user: &UplinkUser, shared: &Shared, config: &CellConfig) -> u64 {
+    let link = &user.links[0];
+    let most = lte::pusch_size_within(region(config, link.carrier.into()).len());
+    let sinr_db = link.channel.best_sinr_db();
+    let sizes = (1..=most).filter(|&prbs| lte::pusch_size_within(prbs) == prbs);
+    let bits = sizes.filter_map(|prbs| {
+        let mcs = link.sounding.mcs_or_of(&shared.table, prbs, sinr_db)?;
+        Some(shared.table.block(mcs, prbs).bits.0)
     });
-    bits.max().unwrap_or(0)
+    bits.max().unwrap_or_else(|| shared.table.block(0, most).bits.0)
 }
 
 /// The PRBs of a carrier that carry data.
@@ -164,7 +165,7 @@ impl Builder<'_> {
             let channel = ChannelPlan::at_sinr(sinr_db, 1);
             let user = users.len();
             let own = format!("cell.uplink.background.{}", user - devices);
-            let mut user_of = UplinkUser {
+            let user_of = UplinkUser {
                 rnti: rntis.assign(),
                 owner: Owner::Background((first + user - 2 * devices) as u16),
                 links: vec![self.link(index as u8, &channel, (&own, &own), 0.0)],
@@ -174,7 +175,7 @@ impl Builder<'_> {
                 live.push((user as u16, 0));
             } else {
                 vacant.push(user as u16);
-                let bits = best_block_bits(&mut user_of, self.shared, self.config).max(1);
+                let bits = best_block_bits(&user_of, self.shared, self.config);
                 prbs_per_bit += f64::from(region.len()) / bits as f64 / places as f64;
             }
             users.push(user_of);
