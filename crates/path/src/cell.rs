@@ -259,6 +259,9 @@ impl Cell {
             if let Some(resumes_at) = begin_subframe(user, now, &mut self.rntis, &mut release) {
                 self.uplink.hand_over(index, now, resumes_at, user.rnti);
             }
+            if let Source::Device(device) = &mut user.source {
+                self.uplink.exchange_status(index, now, &mut device.rlc);
+            }
         }
         self.uplink.run(now);
         let mut context = Context {

@@ -148,6 +148,21 @@ pub struct RlcConfig {
     pub rlc_header_bytes: u32,
     /// MAC header of each transport block, in bytes.
     pub mac_header_bytes: u32,
+    /// In acknowledged mode, the sender asks for a STATUS with the last PDU that waits, and after this many PDUs at the
+    /// latest (pollPDU) …
+    ///
+    /// Source: TS 36.322 §5.2.2.1. Chosen: 128, as on the bearers on which handsets are tested (TS 36.508).
+    pub poll_pdus: u32,
+    /// … or this many bytes (pollByte).
+    ///
+    /// Source: TS 36.322 §5.2.2.1. Chosen: 125 kB, as on those bearers.
+    pub poll_bytes: u64,
+    /// The least time between two STATUS PDUs (t-StatusProhibit), in ms.
+    ///
+    /// Source: TS 36.322 §5.2.3. Chosen: 60 ms, as on those bearers.
+    pub status_prohibit_ms: u32,
+    /// Whether a STATUS has its transport block to itself, as in ns-3's LENA; otherwise data follows it.
+    pub status_alone: bool,
 }
 
 impl Default for RlcConfig {
@@ -159,6 +174,10 @@ impl Default for RlcConfig {
             pdcp_header_bytes: 2,
             rlc_header_bytes: 2,
             mac_header_bytes: 3,
+            poll_pdus: 128,
+            poll_bytes: 125_000,
+            status_prohibit_ms: 60,
+            status_alone: false,
         }
     }
 }

@@ -8,8 +8,10 @@
 //!
 //! Source: TS 36.322; PBE-CC §3
 //!
-//! Differs: a PDU that must be sent again may be cut and shares its block with new data under one RLC header; the
-//! STATUS exchange costs time ([`RlcConfig::status_delay_ms`]) but no bytes.
+//! In acknowledged mode, the receiver's STATUS PDUs take bytes of the transport blocks of the opposite direction
+//! (`status`). So each end has, beside its packets, the STATUS of the other direction to send.
+//!
+//! Differs: what must be sent again is sent after [`RlcConfig::status_delay_ms`] and does not wait for the STATUS itself.
 
 use std::collections::VecDeque;
 
@@ -18,16 +20,31 @@ use airpace_event::Fate;
 
 use super::config::{RlcConfig, RlcMode};
 
+mod status;
+
+use status::StatusExchange;
+
+/// Fixed part of the header of a PDU that is sent again in acknowledged mode, in bytes, if it is larger than that of
+/// other PDUs: it has the place of the segment as well.
+///
+/// Source: TS 36.322 §6.2.1.5 (LSF and SO). Chosen: every PDU that is sent again counts as a segment, because its new
+/// block hardly ever has the size of the first.
+const SEGMENT_HEADER: u32 = 4;
+
 /// The parts of the stream that one transport block carries: bytes of at most one repeated and one new PDU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Content {
     parts: [Option<Part>; 2],
+    /// Whether it has a STATUS about the opposite direction.
+    has_status: bool,
+    /// Whether it asks the receiver for a STATUS.
+    polls: bool,
 }
 
 impl Content {
     /// Whether it carries nothing.
     pub(super) fn is_empty(&self) -> bool {
-        self.parts.iter().all(Option::is_none)
+        self.parts.iter().all(Option::is_none) && !self.has_status
     }
 }
 
@@ -86,7 +103,10 @@ pub(super) struct Rlc {
     status_delay: u64,
     pdcp_header: u32,
     rlc_header: u32,
+    /// The RLC header of what is sent again.
+    repeat_header: u32,
     mac_header: u32,
+    status_alone: bool,
     limit: u64,
     /// Packets that the base station is still processing, with the instant from which they may be sent.
     arriving: VecDeque<(Time, Packet)>,
@@ -107,6 +127,10 @@ pub(super) struct Rlc {
     reordering: Option<Reordering>,
     /// Whether the front packet misses a byte that will never arrive.
     front_is_damaged: bool,
+    /// The STATUS exchange about this direction's data.
+    status: StatusExchange,
+    /// Bytes of the opposite direction's STATUS that waits to be sent; 0: none.
+    status_to_send: u32,
 }
 
 impl Rlc {
@@ -117,6 +141,11 @@ impl Rlc {
             status_delay: u64::from(config.status_delay_ms),
             pdcp_header: config.pdcp_header_bytes,
             rlc_header: config.rlc_header_bytes,
+            repeat_header: match config.mode {
+                RlcMode::Acknowledged => config.rlc_header_bytes.max(SEGMENT_HEADER),
+                RlcMode::Unacknowledged => config.rlc_header_bytes,
+            },
+            status_alone: config.status_alone,
             mac_header: config.mac_header_bytes,
             limit: queue_limit.0,
             arriving: VecDeque::new(),
@@ -132,7 +161,19 @@ impl Rlc {
             repeat_bytes: 0,
             reordering: None,
             front_is_damaged: false,
+            status: StatusExchange::new(config),
+            status_to_send: 0,
         }
+    }
+
+    /// The bytes of the STATUS that the receiver of this direction's data sends in subframe `now`, if it sends one.
+    pub(super) fn take_status(&mut self, now: u64) -> Option<u32> {
+        self.status.take(now, self.repeats.len())
+    }
+
+    /// A STATUS about the opposite direction, of this many bytes, is to be sent. It replaces one that still waits.
+    pub(super) fn send_status(&mut self, bytes: u32) {
+        self.status_to_send = bytes;
     }
 
     /// Takes in a packet that may be sent from `ready` on; `false` if the queue is full.
@@ -169,43 +210,57 @@ impl Rlc {
         Bytes(self.arriving_bytes + self.sdus.iter().map(|sdu| sdu.packet.bytes.0).sum::<u64>())
     }
 
-    /// Bytes that may be sent in subframe `now`, without headers: the amount that a buffer status report counts.
+    /// Bytes that may be sent in subframe `now`, STATUS included, without headers: the amount that a buffer status
+    /// report counts.
     ///
     /// Source: TS 36.321 §6.1.3.1
     pub(super) fn waiting(&self, now: u64) -> u64 {
         let is_ready = self.repeats.front().is_some_and(|repeat| repeat.ready_at <= now);
-        self.arrived - self.sent + if is_ready { self.repeat_bytes } else { 0 }
+        let repeats = if is_ready { self.repeat_bytes } else { 0 };
+        self.arrived - self.sent + repeats + u64::from(self.status_to_send)
     }
 
     /// Size in bytes of transport blocks that would carry everything that may be sent in subframe `now`, including
     /// headers; 0 if nothing waits.
     pub(super) fn wanted(&self, now: u64) -> u64 {
+        let status = u64::from(self.status_to_send);
+        if status > 0 && self.status_alone {
+            return status + u64::from(self.mac_header);
+        }
         let repeats = match self.repeats.front() {
-            Some(repeat) if repeat.ready_at <= now => self.repeat_bytes + u64::from(self.rlc_header),
+            Some(repeat) if repeat.ready_at <= now => self.repeat_bytes + u64::from(self.repeat_header),
             _ => 0,
         };
         let fresh = self.arrived - self.sent;
         if fresh == 0 {
-            return if repeats == 0 { 0 } else { repeats + u64::from(self.mac_header) };
+            let all = repeats + status;
+            return if all == 0 { 0 } else { all + u64::from(self.mac_header) };
         }
         let elements = (self.sdus.len() - self.next_sdu) as u64;
-        fresh + repeats + u64::from(self.rlc_header + self.mac_header) + length_indicators(elements)
+        fresh + repeats + status + u64::from(self.rlc_header + self.mac_header) + length_indicators(elements)
     }
 
     /// Fills a transport block of `room` bytes in subframe `now`.
     pub(super) fn fill(&mut self, now: u64, room: u32) -> Content {
         let mut room = room.saturating_sub(self.mac_header);
         let mut content = Content::default();
+        if (1..=room).contains(&self.status_to_send) {
+            room -= std::mem::take(&mut self.status_to_send);
+            content.has_status = true;
+            if self.status_alone {
+                return content;
+            }
+        }
         if let Some(repeat) = self.repeats.front().copied()
             && repeat.ready_at <= now
         {
             let pdu = &mut self.pdus[(repeat.sequence - self.first_sequence) as usize];
-            let bytes = pdu.unsent.min(room.saturating_sub(self.rlc_header));
+            let bytes = pdu.unsent.min(room.saturating_sub(self.repeat_header));
             if bytes > 0 {
                 pdu.unsent -= bytes;
                 pdu.pending += bytes;
                 self.repeat_bytes -= u64::from(bytes);
-                room -= bytes + self.rlc_header;
+                room -= bytes + self.repeat_header;
                 content.parts[0] = Some(Part { sequence: repeat.sequence, bytes });
                 if pdu.unsent == 0 {
                     self.repeats.pop_front();
@@ -218,7 +273,18 @@ impl Rlc {
             self.pdus.push_back(Pdu { end: self.sent, pending: bytes, unsent: 0, give_up_at: u64::MAX });
             content.parts[1] = Some(Part { sequence, bytes });
         }
+        if self.mode == RlcMode::Acknowledged {
+            content.polls = self.polls(now, &content);
+        }
         content
+    }
+
+    /// Whether the PDUs that were put into a block in subframe `now` ask for a STATUS.
+    fn polls(&mut self, now: u64, content: &Content) -> bool {
+        let parts = content.parts.iter().flatten();
+        let pdus = parts.clone().count() as u32;
+        let is_last = self.waiting(now) == 0;
+        pdus > 0 && self.status.polls(pdus, parts.map(|part| part.bytes).sum(), is_last)
     }
 
     /// Advances `sent` by what fits into `room` bytes beside the length indicators; returns the advance.
@@ -243,6 +309,9 @@ impl Rlc {
 
     /// A transport block was decoded in subframe `now`.
     pub(super) fn decoded(&mut self, now: u64, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
+        if content.polls {
+            self.status.polled(now);
+        }
         for part in content.parts.into_iter().flatten() {
             // The receiver gave this PDU up already, so it comes too late.
             let Some(index) = part.sequence.checked_sub(self.first_sequence) else { continue };
@@ -264,6 +333,7 @@ impl Rlc {
                 RlcMode::Acknowledged => {
                     pdu.pending -= part.bytes;
                     self.repeat(part.sequence, part.bytes, now + self.status_delay);
+                    self.status.want(now + self.t_reordering);
                 }
                 RlcMode::Unacknowledged => pdu.give_up_at = now + self.t_reordering,
             }
@@ -302,7 +372,7 @@ impl Rlc {
     }
 
     /// Puts everything on the air back into the queue, to be sent again from subframe `ready_at` on (forwarding at a
-    /// handover). The caller must discard the transport blocks.
+    /// handover), and forgets what STATUS was to be sent. The caller must discard the transport blocks.
     pub(super) fn forward(&mut self, ready_at: u64) {
         for repeat in &mut self.repeats {
             repeat.ready_at = repeat.ready_at.max(ready_at);
@@ -316,6 +386,8 @@ impl Rlc {
             }
         }
         self.reordering = None;
+        self.status.reset();
+        self.status_to_send = 0;
     }
 
     fn release(&mut self, now: u64, release: &mut dyn FnMut(Packet, Fate)) {

@@ -33,6 +33,7 @@ use airpace_event::{Capacity, Fate, Owner};
 use airpace_radio::{Dci, Rnti};
 
 use super::carriers::Load;
+use super::rlc::Rlc;
 use super::user::ip_bytes;
 use crate::link::Exit;
 
@@ -156,6 +157,21 @@ impl Uplink {
             link.average_bits = 1.0;
         }
         self.carriers.iter_mut().for_each(|carrier| carrier.forget(device as u16));
+    }
+
+    /// The STATUS PDUs of a device's two directions go to each other's senders. Before anyone sends a packet, the uplink
+    /// does not run. Nothing waits there, so what a STATUS would cost is nobody's loss.
+    pub(super) fn exchange_status(&mut self, device: usize, now: u64, downlink: &mut Rlc) {
+        if !self.is_awake {
+            return;
+        }
+        let uplink = &mut self.sender_mut(device).rlc;
+        if let Some(bytes) = downlink.take_status(now) {
+            uplink.send_status(bytes);
+        }
+        if let Some(bytes) = uplink.take_status(now) {
+            downlink.send_status(bytes);
+        }
     }
 
     /// Bytes that wait in a device and were not sent yet.

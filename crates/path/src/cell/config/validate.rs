@@ -68,6 +68,13 @@ impl CellConfig {
                 "has a header above 16 bytes; PDCP, RLC and MAC take 1 to 5 each",
             ));
         }
+        for (key, value) in
+            [("rlc.poll_pdus", u64::from(self.rlc.poll_pdus)), ("rlc.poll_bytes", self.rlc.poll_bytes)]
+        {
+            if value == 0 {
+                return Err(ConfigError::new(key, "is 0; give 1 to ask for a STATUS with every PDU"));
+            }
+        }
         Ok(())
     }
 

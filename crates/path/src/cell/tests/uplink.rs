@@ -4,7 +4,9 @@ use airpace_core::Direction;
 use airpace_core::tables::lte;
 use airpace_radio::Dci;
 
+use super::super::CellPlan;
 use super::super::bler::BlerModel;
+use super::super::config::{RlcConfig, RlcMode};
 use super::super::uplink::UplinkConfig;
 use super::*;
 
@@ -73,6 +75,51 @@ impl Upload {
         };
         let bytes: Bytes = self.exits.iter().filter(is_counted).map(|exit| exit.packet.bytes).sum();
         Rate::from_bytes_per(bytes, until - from).as_mbps()
+    }
+}
+
+/// Mbit/s of an upload and a download that both fill the cell, in this mode of RLC after a change of its keys.
+fn both_ways_mbps(mode: RlcMode, change: impl Fn(&mut RlcConfig)) -> [f64; 2] {
+    let mut config = CellConfig { prbs: 25, ..CellConfig::default() };
+    config.rlc.mode = mode;
+    change(&mut config.rlc);
+    let mut cell = CellPlan::new(&config, &[device(10.0)]).expect("a valid cell").build(&Streams::new(1));
+    let (mut down, mut up) = (Source::saturating(0, 1500), Source::saturating(0, 1500));
+    let mut bytes = [0.0; 2];
+    for now in (0..4_000).map(Time::from_millis) {
+        while let Some(exit) = cell.pop(now) {
+            bytes[0] += exit.packet.bytes.0 as f64;
+        }
+        while let Some(exit) = cell.pop_uplink(now) {
+            bytes[1] += exit.packet.bytes.0 as f64;
+        }
+        if cell.backlog_of(PHONE) < Bytes(100_000) {
+            (0..20).for_each(|_| cell.push(now, down.packet(now)));
+        }
+        if cell.uplink_backlog_of(PHONE) < Bytes(100_000) {
+            (0..20).for_each(|_| cell.push_uplink(now, up.packet(now)));
+        }
+    }
+    bytes.map(|bytes| bytes * 8e-6 / 4.0)
+}
+
+#[test]
+fn acknowledging_one_direction_takes_room_in_the_other() {
+    let without = both_ways_mbps(RlcMode::Unacknowledged, |_| {});
+    let usual = both_ways_mbps(RlcMode::Acknowledged, |_| {});
+    let often = |rlc: &mut RlcConfig| (rlc.poll_pdus, rlc.status_prohibit_ms) = (1, 0);
+    let with_data = both_ways_mbps(RlcMode::Acknowledged, often);
+    let alone = both_ways_mbps(RlcMode::Acknowledged, |rlc| {
+        (rlc.poll_pdus, rlc.status_prohibit_ms, rlc.status_alone) = (1, 10, true);
+    });
+    println!(
+        "UM {without:.3?}, AM {usual:.3?}, a STATUS per subframe {with_data:.3?}, alone every 10 ms {alone:.3?}"
+    );
+    for way in [0, 1] {
+        let share = |of: [f64; 2]| of[way] / without[way];
+        assert!((0.995..=1.0).contains(&share(usual)), "17 STATUS PDUs a second cost next to nothing");
+        assert!((0.97..share(usual)).contains(&share(with_data)), "4 bytes of every block");
+        assert!((0.88..0.92).contains(&share(alone)), "a tenth of the blocks");
     }
 }
 

@@ -1,0 +1,130 @@
+//! The STATUS exchange of acknowledged mode: when the sender polls, when the receiver answers, and how long its STATUS is.
+//!
+//! The STATUS of one direction is sent in the transport blocks of the other.
+//!
+//! Source: TS 36.322 §5.2.2, §5.2.3
+//!
+//! Differs: a STATUS that HARQ gives up is not repeated, and t-PollRetransmit never runs out; what HARQ gives up is sent
+//! again after `RlcConfig::status_delay_ms` whatever becomes of the STATUS.
+
+use super::super::config::RlcConfig;
+use super::super::subframe::FEEDBACK;
+
+/// Both ends of the STATUS exchange about the data of one direction.
+#[derive(Clone, Debug)]
+pub(super) struct StatusExchange {
+    poll_pdus: u32,
+    poll_bytes: u64,
+    prohibit: u64,
+    mac_header: u32,
+    /// PDUs and bytes since the last poll.
+    pdus: u32,
+    bytes: u64,
+    /// The subframe from which the receiver wants to send a STATUS.
+    wanted_at: Option<u64>,
+    /// The subframe from which t-StatusProhibit lets it.
+    allowed_at: u64,
+}
+
+/// The largest MAC subheader of a STATUS, in bytes.
+///
+/// Source: TS 36.321 §6.1.2 (R/F2/E/LCID and a length of 7 bits)
+const SUBHEADER: u32 = 2;
+
+impl StatusExchange {
+    pub(super) fn new(config: &RlcConfig) -> StatusExchange {
+        StatusExchange {
+            poll_pdus: config.poll_pdus,
+            poll_bytes: config.poll_bytes,
+            prohibit: config.status_prohibit_ms.into(),
+            mac_header: SUBHEADER.min(config.mac_header_bytes),
+            pdus: 0,
+            bytes: 0,
+            wanted_at: None,
+            allowed_at: 0,
+        }
+    }
+
+    /// The sender puts `bytes` of data in `pdus` PDUs into a block. Whether the last of them polls. `is_last` says that
+    /// nothing more waits.
+    ///
+    /// Source: TS 36.322 §5.2.2.1
+    pub(super) fn polls(&mut self, pdus: u32, bytes: u32, is_last: bool) -> bool {
+        self.pdus += pdus;
+        self.bytes += u64::from(bytes);
+        let polls = is_last || self.pdus >= self.poll_pdus || self.bytes >= self.poll_bytes;
+        if polls {
+            (self.pdus, self.bytes) = (0, 0);
+        }
+        polls
+    }
+
+    /// The receiver was polled in subframe `now`.
+    ///
+    /// Chosen: it needs as long to answer as for HARQ's acknowledgement.
+    pub(super) fn polled(&mut self, now: u64) {
+        self.want(now + FEEDBACK);
+    }
+
+    /// The receiver wants to report a gap from subframe `from` on, when t-Reordering has run out.
+    pub(super) fn want(&mut self, from: u64) {
+        self.wanted_at = Some(self.wanted_at.map_or(from, |at| at.min(from)));
+    }
+
+    /// The bytes of the STATUS that the receiver sends in subframe `now`, with its MAC subheader, if it sends one.
+    /// `missing` PDUs are reported as lost.
+    pub(super) fn take(&mut self, now: u64, missing: usize) -> Option<u32> {
+        self.wanted_at.filter(|&at| at.max(self.allowed_at) <= now)?;
+        self.wanted_at = None;
+        self.allowed_at = now + self.prohibit;
+        Some(status_bytes(missing) + self.mac_header)
+    }
+
+    /// Begins afresh (handover).
+    pub(super) fn reset(&mut self) {
+        (self.pdus, self.bytes, self.wanted_at, self.allowed_at) = (0, 0, None, 0);
+    }
+}
+
+/// Bytes of a STATUS PDU that reports this many PDUs as lost: 15 bits, and 12 for each.
+///
+/// Source: TS 36.322 §6.2.1.6 (D/C, CPT, ACK_SN, E1; NACK_SN, E1, E2)
+fn status_bytes(missing: usize) -> u32 {
+    (15 + 12 * missing as u32).div_ceil(8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange() -> StatusExchange {
+        let config =
+            RlcConfig { poll_pdus: 4, poll_bytes: 5000, status_prohibit_ms: 60, ..RlcConfig::default() };
+        StatusExchange::new(&config)
+    }
+
+    #[test]
+    fn a_sender_polls_after_so_many_pdus_or_bytes_and_with_its_last() {
+        let mut exchange = exchange();
+        let polls: Vec<bool> = (0..8).map(|_| exchange.polls(1, 100, false)).collect();
+        assert_eq!(polls, [false, false, false, true, false, false, false, true]);
+        assert!(!exchange.polls(1, 4999, false) && exchange.polls(1, 1, false));
+        assert!(exchange.polls(1, 1, true));
+    }
+
+    #[test]
+    fn a_receiver_answers_polls_at_most_once_in_the_prohibit_time() {
+        let mut exchange = exchange();
+        let mut sent = vec![];
+        for now in 0..200 {
+            exchange.polled(now);
+            sent.extend(exchange.take(now, 0).map(|_| now));
+        }
+        assert_eq!(sent, [4, 64, 124, 184]);
+    }
+
+    #[test]
+    fn a_status_grows_by_a_byte_and_a_half_with_each_loss() {
+        assert_eq!([0, 1, 2, 3].map(status_bytes), [2, 4, 5, 7]);
+    }
+}
