@@ -155,13 +155,13 @@ impl Cell {
     /// What the last subframe could have carried from a device, in IP bytes. Over the device's active uplink carriers:
     /// (the PRBs it sent on + idle PRBs, but no more than one grant may have) × bits per PRB ÷ (1 + probability that a
     /// first transmission is lost) less headers, as in [`Cell::capacity`].
-    pub fn uplink_capacity(&mut self, device: DeviceId) -> Capacity {
-        self.uplink.capacity(device, self.subframe.saturating_sub(1))
+    pub fn uplink_capacity(&mut self, device: DeviceId, packet: Bytes) -> Capacity {
+        self.uplink.capacity(device, packet, self.subframe.saturating_sub(1))
     }
 
     /// The least time that a packet takes over an idle uplink whose device holds a grant: processing at both ends and
-    /// as many subframes as the packet needs at the best rate that any device had at the start. Asking for the grant
-    /// and waiting for it count as queueing.
+    /// as many subframes as the packet needs at the best rate that the level of any device allows during the run, without
+    /// shadowing and fading. Asking for the grant and waiting for it count as queueing.
     pub fn uplink_base_delay(&self, bytes: Bytes) -> Duration {
         self.uplink.base_delay(bytes)
     }
@@ -195,8 +195,8 @@ impl Cell {
 
     /// What the last subframe could have carried to a device, in IP bytes: (its PRBs + idle PRBs, over its active
     /// carriers) × bits per PRB ÷ (1 + probability that a first transmission is lost) less headers for packets of
-    /// 1500 bytes. In the long run, every lost block costs the PRBs of one more.
-    pub fn capacity(&mut self, device: DeviceId) -> Capacity {
+    /// this size. In the long run, every lost block costs the PRBs of one more.
+    pub fn capacity(&mut self, device: DeviceId, packet: Bytes) -> Capacity {
         let now = self.subframe.saturating_sub(1);
         let user = &mut self.users[usize::from(device.0)];
         let active = user.active_links(now);
@@ -212,7 +212,7 @@ impl Cell {
             let goodput = 1.0 / (1.0 + self.bler.first_error(block, sinr_db));
             let codewords = link.channel.layers();
             let bits = block.bits.0 as f64 * f64::from(codewords) * goodput;
-            bytes += user::ip_bytes(bits, codewords, &self.config.rlc);
+            bytes += user::ip_bytes(bits, codewords, packet, &self.config.rlc);
         }
         let (time, span) = (Time::from_millis(now), Duration::from_millis(1));
         Capacity { time, span, device, direction: Direction::Downlink, bytes }

@@ -145,7 +145,7 @@ impl<D, A> Network<D, A> {
     /// # Panics
     /// If `order` lacks a flow.
     pub fn new(plan: &NetworkPlan, order: &[usize], streams: &Streams) -> Network<D, A> {
-        let last_hop = LastHop::new(&plan.last_hop, streams);
+        let last_hop = LastHop::new(&plan.last_hop, &plan.flows, streams);
         let mut flows: Vec<Flow<D, A>> =
             (0..plan.flows.len()).map(|index| Flow::new(plan, index, &last_hop, streams)).collect();
         let queues = Direction::BOTH.map(|direction| {

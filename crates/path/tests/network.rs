@@ -21,6 +21,7 @@ const FLOW: FlowConfig = FlowConfig {
     acks_cross_cell: false,
     crosses_internet: true,
     rtt_ms: 60.0,
+    data_bytes: Bytes(1500),
 };
 
 fn cell(devices: usize) -> LastHopPlan {

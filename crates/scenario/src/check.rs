@@ -1,11 +1,12 @@
 //! Checks that the types cannot make: amounts that make no sense, references to missing entries, links that cannot be
 //! built.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use airpace_cc::SchemeSpec;
 use airpace_core::nearest::instead;
-use airpace_core::{DeviceId, Rate};
+use airpace_core::{DeviceId, Direction, Rate};
 use airpace_path::cell::config::TelemetryConfig;
 use airpace_path::config_error::{not_negative, positive};
 use airpace_path::network::{FlowConfig, LastHopPlan, NetworkConfig};
@@ -50,6 +51,11 @@ const SHORTEST_TURN_S: f64 = 1e-3;
 ///
 /// Chosen: so that the turns take a few megabytes.
 const MOST_TURNS: f64 = 1e6;
+
+/// Sizes of full packets in bytes.
+///
+/// Chosen: from a little more than an ACK of this transport to the jumbo frames of wired networks.
+const PACKET_BYTES: RangeInclusive<u64> = 100..=9_000;
 
 /// The longest that an ACK may be held back, in ms.
 ///
@@ -214,6 +220,7 @@ impl Document {
             acks_cross_cell: flow.acks == AckPath::Cell,
             crosses_internet: flow.internet,
             rtt_ms: flow.rtt_ms,
+            data_bytes: flow.mss(),
         });
         NetworkPlan::new(NetworkConfig {
             forward: &self.forward,
@@ -369,6 +376,22 @@ impl Flow {
             return Err(ConfigError::new("device", reason));
         }
         positive("rtt_ms", self.rtt_ms)?;
+        if !PACKET_BYTES.contains(&self.mss_bytes) {
+            let (least, most) = (PACKET_BYTES.start(), PACKET_BYTES.end());
+            let reason = format!("is {}; give {least} to {most} (1500 is usual)", self.mss_bytes);
+            return Err(ConfigError::new("mss_bytes", reason));
+        }
+        let queue = scenario.cell.as_ref().map(|cell| match self.direction {
+            Direction::Downlink => scenario.device[usize::from(self.device)].radio.queue_bytes,
+            Direction::Uplink => cell.uplink.queue_bytes,
+        });
+        if let Some(queue) = queue.filter(|&queue| queue < self.mss_bytes) {
+            let reason = format!(
+                "is {}, but the cell's queue holds {queue} bytes (`queue_bytes`), not even one packet; raise it",
+                self.mss_bytes
+            );
+            return Err(ConfigError::new("mss_bytes", reason));
+        }
         not_negative("start_s", self.start_s)?;
         if self.start_s >= scenario.duration_s {
             let reason = format!("is {}, after the end of the run ({} s)", self.start_s, scenario.duration_s);

@@ -118,3 +118,14 @@ fn every_built_in_scenario_loads_and_says_where_it_is_from() {
         assert!(!scenario.expect.is_empty(), "{name} expects nothing");
     }
 }
+
+#[test]
+fn packets_must_have_a_size_that_fits_into_a_queue() {
+    assert_eq!(load(SMALL, &[]).unwrap().flow[0].mss_bytes, 1500);
+    assert!(load(SMALL, &[("flow.0.mss_bytes", "9000"), ("cell.prbs", "50")]).is_ok());
+    let small = refusal(SMALL, &[("flow.0.mss_bytes", "40")]);
+    assert!(small.contains("`flow.0.mss_bytes` is 40; give 100 to 9000"), "{small}");
+    let queue = ("device", "[{ radio.queue_bytes = 2000 }]");
+    let large = refusal(SMALL, &[("flow.0.mss_bytes", "4000"), ("cell.prbs", "50"), queue]);
+    assert!(large.contains("the cell's queue holds 2000 bytes"), "{large}");
+}

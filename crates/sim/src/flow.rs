@@ -9,17 +9,13 @@ use airpace_cc::filter::WindowedMax;
 use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::{ACTIVE_FOR, DeviceFlows, FlowKey};
 use airpace_cc::{SchemeError, SchemeSpec, Setup};
-use airpace_core::{Bytes, DeviceId, Direction, FlowId, Packet, Rider, Streams, Time};
+use airpace_core::{DeviceId, Direction, FlowId, Packet, Rider, Streams, Time};
 use airpace_event::Fate;
-use airpace_path::network::DATA_BYTES;
 
 use crate::clock::DeviceClock;
 use crate::stats::FlowStats;
 use crate::traffic::Traffic;
 use airpace_scenario::{Flow, Scenario};
-
-/// Bytes of a full-sized packet on the wire.
-const MSS: Bytes = DATA_BYTES;
 
 /// A flow starts up to this much later than the scenario says, so that different seeds start flows at different points
 /// of a subframe.
@@ -72,16 +68,17 @@ impl FlowState {
     ) -> Result<FlowState, SchemeError> {
         let flow = &scenario.flow[index];
         let stream = |part: &str| streams.stream(&format!("flow.{index}.{part}"));
-        let ends = spec.build(&Setup { mss: MSS, rng: stream("controller") })?;
+        let mss = flow.mss();
+        let ends = spec.build(&Setup { mss, rng: stream("controller") })?;
         let receiver_sees = ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees());
         if receiver_sees == Sees::DeviceOnly && flow.direction == Direction::Uplink {
             return Err(SchemeError::DownloadsOnly(spec.text().to_owned()));
         }
         let late = stream("start").range(0.0, START_SPREAD_MS) * 1e-3;
-        let mut traffic = Traffic::new(flow, Duration::from_secs_f64(late), MSS);
+        let mut traffic = Traffic::new(flow, Duration::from_secs_f64(late), mss);
         let ack = flow.ack_policy();
         let id = FlowId(index as u16);
-        let config = SenderConfig { flow: id, mss: MSS, pacer: PacerConfig::default(), ack };
+        let config = SenderConfig { flow: id, mss, pacer: PacerConfig::default(), ack };
         let clock = DeviceClock::new(&scenario.device[usize::from(flow.device)].clock);
         let device_receives = flow.direction == Direction::Downlink;
         let sees = if device_receives { receiver_sees } else { ends.controller.sees() };

@@ -354,8 +354,39 @@ fn an_application_with_pauses_sends_only_while_it_is_on() {
             (0.9 * expected..=1.02 * most).contains(&part),
             "{on_ms}/{off_ms}{flow}: on {part} of the time"
         );
-        println!(
-            "{on_ms}/{off_ms} at {mbps} Mbit/s{flow}: sends until {latest:.1} ms, {part:.3} of the rate"
-        );
     }
+}
+
+#[test]
+fn packets_have_the_size_that_a_flow_asks_for() {
+    let file = constant_trace("sizes");
+    let paths = [
+        "cell.prbs = 50\ndevice = [{ radio.channel.sinr_db = 12 }]".to_owned(),
+        format!("trace.file = '{file}'"),
+        "forward.rate_mbps = 12".to_owned(),
+    ];
+    for (path, mss) in paths.iter().flat_map(|path| [300, 1500, 4000].map(|mss| (path, mss))) {
+        let scenario =
+            scenario(&format!("duration_s = 8\n{path}\nflow = [{{ rtt_ms = 40, mss_bytes = {mss} }}]"));
+        for scheme in ["oracle", "bbr", "pbe", "cubic", "biscay"] {
+            // A wire has no radio that would tell PBE-CC of its capacity.
+            if scheme == "pbe" && path.starts_with("forward") {
+                continue;
+            }
+            let (_, notebook) = run(&scenario, scheme, 1);
+            let flow = &notebook.flows[0];
+            assert!(flow.arrivals.iter().all(|arrival| arrival.bytes == mss), "{path} {mss} {scheme}");
+            let (mbps, capacity_mbps) = (flow.mbps(2.0, 8.0), notebook.capacity_bytes[0] as f64 * 1e-6);
+            let least_ms = flow.least_rtt_ms();
+            assert!(
+                mbps > 0.7 * capacity_mbps && mbps < 1.03 * capacity_mbps,
+                "{path} {mss} {scheme}: {mbps} of {capacity_mbps}"
+            );
+            assert!(
+                (39.0..45.0).contains(&least_ms),
+                "{path} {mss} {scheme}: least round trip {least_ms} ms"
+            );
+        }
+    }
+    std::fs::remove_file(file).unwrap();
 }

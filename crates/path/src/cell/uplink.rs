@@ -180,7 +180,7 @@ impl Uplink {
     }
 
     /// What subframe `now`, the last that was run, could have carried from a device, in IP bytes.
-    pub(super) fn capacity(&mut self, device: DeviceId, now: u64) -> Capacity {
+    pub(super) fn capacity(&mut self, device: DeviceId, packet: Bytes, now: u64) -> Capacity {
         let user = &mut self.users[usize::from(device.0)];
         let active = user.active_links(now);
         let mut bytes = Bytes::ZERO;
@@ -189,7 +189,7 @@ impl Uplink {
             // Others' grants may scatter the idle PRBs. They could have been placed side by side, so all of them count.
             let idle = carrier.region.without(carrier.used).len();
             let sinr_db = link.channel.at(now).sinr_db;
-            bytes += link.carried(&self.shared, idle + link.prbs_in(now), sinr_db);
+            bytes += link.carried(&self.shared, idle + link.prbs_in(now), sinr_db, packet);
         }
         let (time, span) = (Time::from_millis(now), Duration::from_millis(1));
         Capacity { time, span, device, direction: Direction::Uplink, bytes }
@@ -242,13 +242,13 @@ impl Uplink {
 impl user::UplinkLink {
     /// IP bytes of the best block on at most `prbs` PRB pairs at the present MCS and SINR. Expected block errors and
     /// headers are subtracted.
-    fn carried(&self, shared: &Shared, prbs: u16, sinr_db: f64) -> Bytes {
+    fn carried(&self, shared: &Shared, prbs: u16, sinr_db: f64, packet: Bytes) -> Bytes {
         let carried_on = |prbs: u16| {
             let mcs = self.sounding.mcs_or_of(&shared.table, prbs, sinr_db)?;
             let block = shared.table.block(mcs, prbs);
             let judged_db = shared.table.judged_db(mcs, sinr_db - self.sounding.thinning_db(prbs));
             let goodput = 1.0 / (1.0 + shared.bler.first_error(block, judged_db));
-            Some(ip_bytes(block.bits.0 as f64 * goodput, 1, &shared.rlc))
+            Some(ip_bytes(block.bits.0 as f64 * goodput, 1, packet, &shared.rlc))
         };
         let most = lte::pusch_size_within(prbs);
         let least = if self.sounding.is_power_limited(most) { 1 } else { most.max(1) };

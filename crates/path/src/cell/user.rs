@@ -144,12 +144,12 @@ impl RadioLink {
     }
 }
 
-/// IP bytes in a subframe that has `blocks` transport blocks with `bits` in total, for packets of 1500 bytes.
-pub(super) fn ip_bytes(bits: f64, blocks: u8, rlc: &super::config::RlcConfig) -> Bytes {
-    /// Bytes of a full-sized IP packet, and of the length indicator that the packet costs in RLC.
-    const PACKET: f64 = 1500.0;
+/// IP bytes in a subframe that has `blocks` transport blocks with `bits` in total, for packets of `packet` bytes.
+pub(super) fn ip_bytes(bits: f64, blocks: u8, packet: Bytes, rlc: &super::config::RlcConfig) -> Bytes {
+    /// Bytes of the length indicator that a packet costs in RLC.
     const LENGTH_INDICATOR: f64 = 1.5;
     let per_block = f64::from(rlc.rlc_header_bytes + rlc.mac_header_bytes);
     let payload = (bits / 8.0 - per_block * f64::from(blocks)).max(0.0);
-    Bytes((payload * PACKET / (PACKET + LENGTH_INDICATOR + f64::from(rlc.pdcp_header_bytes))) as u64)
+    let packet = packet.0 as f64;
+    Bytes((payload * packet / (packet + LENGTH_INDICATOR + f64::from(rlc.pdcp_header_bytes))) as u64)
 }

@@ -6,7 +6,7 @@ use airpace_core::{Bytes, DeviceId, Direction, Packet, Rate, Streams, Time};
 use airpace_event::{Source, Subframe};
 use airpace_radio::RadioReport;
 
-use super::plan::LastHopPlan;
+use super::plan::{DATA_BYTES, FlowConfig, LastHopPlan};
 use super::trace_radio::TraceRadio;
 use crate::cell::Cell;
 use crate::link::{Exit, Link};
@@ -31,6 +31,8 @@ pub(super) struct CellHop {
     grant_delay: Duration,
     /// Capacity by device and direction.
     capacity: Vec<[SmoothedCapacity; 2]>,
+    /// Bytes of the packets for which capacity is counted, by device and direction.
+    packet_bytes: Vec<[Bytes; 2]>,
     /// How many subframes had been run when the network last reported them.
     told: u64,
     /// When the cell was last drained; reports that were due then are passed on.
@@ -38,13 +40,15 @@ pub(super) struct CellHop {
 }
 
 impl LastHop {
-    pub(super) fn new(plan: &LastHopPlan, streams: &Streams) -> LastHop {
+    pub(super) fn new(plan: &LastHopPlan, flows: &[FlowConfig], streams: &Streams) -> LastHop {
         match plan {
             LastHopPlan::Cell(plan) => {
                 let cell = plan.build(streams);
                 let grant_delay = cell.grant_delay();
                 let capacity = vec![Default::default(); plan.devices()];
-                let hop = CellHop { cell, grant_delay, capacity, told: 0, drained_at: Time::ZERO };
+                let packet_bytes = (0..plan.devices()).map(|device| packet_bytes(device, flows)).collect();
+                let hop =
+                    CellHop { cell, grant_delay, capacity, packet_bytes, told: 0, drained_at: Time::ZERO };
                 LastHop::Cell(Box::new(hop))
             }
             LastHopPlan::Trace(plan) => LastHop::Trace(Box::new(TraceRadio::new(plan))),
@@ -152,9 +156,10 @@ impl LastHop {
     ) -> (Time, Option<Bytes>) {
         match self {
             LastHop::Cell(hop) => {
+                let packet = hop.packet_bytes[usize::from(device.0)][direction as usize];
                 let capacity = match direction {
-                    Direction::Downlink => hop.cell.capacity(device),
-                    Direction::Uplink => hop.cell.uplink_capacity(device),
+                    Direction::Downlink => hop.cell.capacity(device, packet),
+                    Direction::Uplink => hop.cell.uplink_capacity(device, packet),
                 };
                 hop.capacity[usize::from(device.0)][direction as usize].observe(capacity.bytes);
                 (capacity.time, Some(capacity.bytes))
@@ -220,6 +225,17 @@ impl LastHop {
             (LastHop::Nothing(_), _) => {}
         }
     }
+}
+
+/// The size of the largest packets that flows of a device send, by direction; without flows, the usual size.
+///
+/// Chosen: the largest, with which a device's flows together can move most.
+fn packet_bytes(device: usize, flows: &[FlowConfig]) -> [Bytes; 2] {
+    Direction::BOTH.map(|direction| {
+        let its =
+            flows.iter().filter(|flow| usize::from(flow.device.0) == device && flow.direction == direction);
+        its.map(|flow| flow.data_bytes).max().unwrap_or(DATA_BYTES)
+    })
 }
 
 /// What a cell could carry for a device in one direction, smoothed over milliseconds.

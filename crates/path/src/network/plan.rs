@@ -13,7 +13,7 @@ use crate::queue::{Queue, QueueConfig};
 use crate::trace::{KpiTrace, Trace, TraceConfig, TraceLink};
 use crate::wire::{WireConfig, WirePlan};
 
-/// Bytes of a full-sized data packet on the wire.
+/// Bytes of a full-sized data packet on the wire, unless a flow's configuration says otherwise.
 ///
 /// Source: PBE-CC §4.1 (1500-byte packets)
 pub const DATA_BYTES: Bytes = Bytes(1500);
@@ -111,6 +111,8 @@ pub struct FlowConfig {
     pub crosses_internet: bool,
     /// The smallest round-trip time over the whole empty path, in ms.
     pub rtt_ms: f64,
+    /// Bytes of its full-sized data packets on the wire.
+    pub data_bytes: Bytes,
 }
 
 /// A network that can be built any number of times.
@@ -161,12 +163,9 @@ impl NetworkPlan {
         self.internet.is_some() && flow.crosses_internet
     }
 
-    /// Refuses round trips that are shorter than the links take without the wires.
-    ///
-    /// Chosen: the cell's devices are placed as with seed 0. If another seed puts them at a worse place, so that an
-    /// empty cell takes longer, the wires have no delay.
+    /// Refuses round trips that are shorter than the links take without the wires, which no seed changes.
     fn check_round_trips(&self) -> Result<(), ConfigError> {
-        let last_hop = LastHop::new(&self.last_hop, &Streams::new(0));
+        let last_hop = LastHop::new(&self.last_hop, &self.flows, &Streams::new(0));
         for (index, flow) in self.flows.iter().enumerate() {
             duration_ms(&format!("flow.{index}.rtt_ms"), flow.rtt_ms)?;
             let others_ms = self.delay_of_others(flow, &last_hop).as_secs_f64() * 1e3;
@@ -184,15 +183,15 @@ impl NetworkPlan {
     /// The delay of each of a flow's two wires: half of the RTT that remains after the delay of the other links.
     pub(super) fn wire_delay(&self, flow: &FlowConfig, last_hop: &LastHop) -> Duration {
         let others_ms = self.delay_of_others(flow, last_hop).as_secs_f64() * 1e3;
-        let delay_ms = ((flow.rtt_ms - others_ms) / 2.0).max(0.0);
+        let delay_ms = (flow.rtt_ms - others_ms) / 2.0;
         Duration::from_nanos(libm::round(delay_ms * 1e6) as u64)
     }
 
     /// What a round trip takes on an empty path without the wires' delays.
     fn delay_of_others(&self, flow: &FlowConfig, last_hop: &LastHop) -> Duration {
-        let mut delay = last_hop.base_delay(flow.direction, DATA_BYTES);
+        let mut delay = last_hop.base_delay(flow.direction, flow.data_bytes);
         if let Some(queue) = self.internet.as_ref().filter(|_| flow.crosses_internet) {
-            delay = delay.saturating_add(queue.base_delay(DATA_BYTES));
+            delay = delay.saturating_add(queue.base_delay(flow.data_bytes));
         }
         if flow.acks_cross_cell {
             delay = delay.saturating_add(last_hop.base_delay(flow.direction.opposite(), ACK_BYTES));
@@ -200,7 +199,7 @@ impl NetworkPlan {
         let serialisation =
             |wire: &WirePlan, bytes| wire.rate().map_or(Duration::ZERO, |rate| rate.time_for(bytes));
         delay
-            .saturating_add(serialisation(&self.forward, DATA_BYTES))
+            .saturating_add(serialisation(&self.forward, flow.data_bytes))
             .saturating_add(serialisation(&self.reverse, ACK_BYTES))
     }
 }

@@ -9,7 +9,7 @@ use airpace_event::Fate;
 use super::Load;
 use super::in_flight::InFlight;
 use super::last_hop::LastHop;
-use super::plan::{DATA_BYTES, FlowConfig, LastHopPlan, NetworkPlan};
+use super::plan::{FlowConfig, LastHopPlan, NetworkPlan};
 use crate::link::Link;
 use crate::wire::Wire;
 
@@ -48,7 +48,8 @@ pub(super) struct Route {
     pub(super) in_links: Bytes,
     /// Further copies that have left the wire.
     pub(super) duplicated: u64,
-    /// How long a full-sized packet takes over wire and last hop when they are empty.
+    /// Bytes of the flow's full-sized packets, and how long one takes over wire and last hop when they are empty.
+    full_size: Bytes,
     fixed_delay: Duration,
     /// Recent crossings of the wire: when each ended, and how long it took. `None` if nobody asks for them.
     pub(super) crossings: Option<VecDeque<(Time, Duration)>>,
@@ -82,7 +83,9 @@ impl<D, A> Flow<D, A> {
                 place: 0,
                 first: hops[0],
                 after,
-                fixed_delay: wire.base_delay(DATA_BYTES) + last_hop.base_delay(direction, DATA_BYTES),
+                full_size: flow.data_bytes,
+                fixed_delay: wire.base_delay(flow.data_bytes)
+                    + last_hop.base_delay(direction, flow.data_bytes),
                 wire,
                 carries_data,
                 on_wire: Bytes::ZERO,
@@ -191,7 +194,7 @@ impl Route {
 
     /// How long a packet of this size takes over wire and last hop when they are empty.
     pub(super) fn fixed_delay(&self, direction: Direction, bytes: Bytes, last_hop: &LastHop) -> Duration {
-        if bytes == DATA_BYTES {
+        if bytes == self.full_size {
             return self.fixed_delay;
         }
         self.wire.base_delay(bytes) + last_hop.base_delay(direction, bytes)

@@ -6,7 +6,6 @@ use std::time::Duration;
 use airpace_core::{Bytes, DeviceId, Direction, FlowId, Rate, Time};
 
 use super::Network;
-use super::plan::DATA_BYTES;
 use super::route::{Flow, Hop, Route};
 use crate::link::Link;
 
@@ -76,7 +75,7 @@ impl<D, A> Network<D, A> {
     pub fn entry_delay(&self, flow: FlowId) -> Duration {
         let route = self.forward(flow);
         match route.wire_comes_first() {
-            true => route.wire.base_delay(DATA_BYTES),
+            true => route.wire.base_delay(self.flow(flow).config.data_bytes),
             false => self.last_hop.grant_delay(),
         }
     }

@@ -69,7 +69,7 @@ fn a_saturated_user_alone_gets_what_the_cell_says_it_could_have_carried() {
         let (from, end) = (Time::from_secs(2), Time::from_secs(8));
         let mut capacity = Bytes::ZERO;
         bench.run(end, |cell| {
-            let of_subframe = cell.capacity(DeviceId(0));
+            let of_subframe = cell.capacity(DeviceId(0), Bytes(1500));
             if (from..end).contains(&of_subframe.time) {
                 capacity += of_subframe.bytes;
             }

@@ -209,7 +209,7 @@ fn a_saturated_device_gets_what_the_tables_say() {
         let (from, until) = (Time::from_secs(1), Time::from_secs(3));
         let mut capacity = Bytes::ZERO;
         upload.run(until, |cell| {
-            let of_subframe = cell.uplink_capacity(PHONE);
+            let of_subframe = cell.uplink_capacity(PHONE, Bytes(1500));
             if of_subframe.time >= from {
                 capacity += of_subframe.bytes;
             }

@@ -117,7 +117,7 @@ fn who_lacks_power_is_given_no_more_prbs_than_it_can_fill() {
         let mut capacity = Bytes::ZERO;
         upload.run(end, |cell| {
             widest = grants(cell).iter().map(|(_, dci)| dci.prbs.len()).fold(widest, u16::max);
-            let of_subframe = cell.uplink_capacity(PHONE);
+            let of_subframe = cell.uplink_capacity(PHONE, Bytes(1500));
             if of_subframe.time >= from {
                 capacity += of_subframe.bytes;
             }
