@@ -18,7 +18,7 @@ pub mod shadowing;
 pub mod trajectory;
 
 use super::bler::information::{SINR_FLOOR_DB, effective_sinr_db};
-use fading::{DelayProfile, Fading, draw_taps};
+use fading::{DelayProfile, Fading, Sinusoid, Tap, draw_taps};
 use path_loss::noise_per_subcarrier_dbm;
 pub use plan::ChannelPlan;
 use shadowing::Shadowing;
@@ -67,6 +67,11 @@ pub struct ChannelConfig {
     pub speed_kmh: f64,
     /// Maximum Doppler shift in Hz; replaces the one that follows from `speed_kmh`.
     pub doppler_hz: Option<f64>,
+    /// Multipath fading as given sinusoids, in place of `fading`: `[delay_ns, doppler_hz, phase_rad, amplitude]` each.
+    /// The gain at frequency f from the carrier's centre is Σ amplitude · exp(j (2π · doppler · t + phase - 2π f ·
+    /// delay)). If the squares of the amplitudes sum to 1, the mean gain is 1. So two simulators can have the same
+    /// fading. It is the same with every seed, on every carrier and in both directions.
+    pub sinusoids: Vec<(f64, f64, f64, f64)>,
     /// Number of sinusoids that make up each fading tap.
     ///
     /// Chosen: 16, the lowest of the usual 16…32; the autocorrelation is J0 up to arguments of about 12.
@@ -96,6 +101,7 @@ impl Default for ChannelConfig {
             fading: DelayProfile::Flat,
             speed_kmh: 3.0,
             doppler_hz: None,
+            sinusoids: Vec::new(),
             sinusoids_per_tap: 16,
             layers: 1,
             layer_penalty_db: 3.0,
@@ -244,7 +250,8 @@ impl Channel {
             let rng = streams.stream(&format!("{name}.shadowing"));
             Shadowing::new(config.shadowing_sigma_db, config.shadowing_decorrelation_m, config.speed_kmh, rng)
         });
-        let fading = (config.fading != DelayProfile::Flat).then(|| {
+        let given = (!config.sinusoids.is_empty()).then(|| Fading::new(&given_taps(&config.sinusoids), grid));
+        let drawn = (config.fading != DelayProfile::Flat).then(|| {
             let mut rng = streams.stream(&format!("{fading_name}.fading"));
             let doppler_hz = config.doppler_hz.unwrap_or(doppler_hz(config.speed_kmh, frequency_mhz));
             Fading::new(&draw_taps(config.fading, doppler_hz, config.sinusoids_per_tap, &mut rng), grid)
@@ -264,7 +271,7 @@ impl Channel {
             rsrp_dbm: 0.0,
             rbg_sinr_db: Vec::new(),
         };
-        if let Some(fading) = fading {
+        if let Some(fading) = given.or(drawn) {
             channel.set_fading(fading);
         }
         channel
@@ -369,6 +376,18 @@ impl Level {
 ///
 /// Chosen: a good place in a macro cell.
 pub const DEFAULT_SINR_DB: f64 = 20.0;
+
+/// The taps of given sinusoids: one for each run of equal delays.
+fn given_taps(sinusoids: &[(f64, f64, f64, f64)]) -> Vec<Tap> {
+    let tap_of = |of_delay: &[(f64, f64, f64, f64)]| Tap {
+        delay_ns: of_delay[0].0,
+        sinusoids: of_delay
+            .iter()
+            .map(|&(_, doppler_hz, phase_rad, amplitude)| Sinusoid { doppler_hz, phase_rad, amplitude })
+            .collect(),
+    };
+    sinusoids.chunk_by(|one, next| one.0 == next.0).map(tap_of).collect()
+}
 
 /// Largest Doppler shift in Hz: f_d = v f_c / c.
 pub fn doppler_hz(speed_kmh: f64, frequency_mhz: f64) -> f64 {

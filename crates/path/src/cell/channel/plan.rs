@@ -1,5 +1,6 @@
 //! The plan of a channel: a configuration that can be built.
 
+use super::fading::DelayProfile;
 use super::path_loss::{path_loss_db, power_per_subcarrier_dbm};
 use super::trajectory::Trajectory;
 use super::{ChannelConfig, DEFAULT_SINR_DB, Grid, Level};
@@ -109,6 +110,7 @@ impl ChannelConfig {
         not_negative("speed_kmh", self.speed_kmh)?;
         not_negative("doppler_hz", self.doppler_hz.unwrap_or(0.0))?;
         not_negative("layer_penalty_db", self.layer_penalty_db)?;
+        self.check_sinusoids()?;
         if !(4..=256).contains(&self.sinusoids_per_tap) {
             let reason = format!("is {}; give 4 to 256 (16 to 32 are usual)", self.sinusoids_per_tap);
             return Err(ConfigError::new("sinusoids_per_tap", reason));
@@ -118,4 +120,35 @@ impl ChannelConfig {
         }
         Ok(())
     }
+
+    fn check_sinusoids(&self) -> Result<(), ConfigError> {
+        let refuse = |reason: String| Err(ConfigError::new("sinusoids", reason));
+        if self.sinusoids.is_empty() {
+            return Ok(());
+        }
+        if self.fading != DelayProfile::Flat {
+            return refuse("stand beside `fading`, which draws others; remove either".into());
+        }
+        if self.sinusoids.len() > MOST_SINUSOIDS {
+            return refuse(format!("are {}; the most are {MOST_SINUSOIDS}", self.sinusoids.len()));
+        }
+        for (index, &(delay_ns, doppler_hz, phase_rad, amplitude)) in self.sinusoids.iter().enumerate() {
+            let is_wave = (0.0..=1e6).contains(&delay_ns)
+                && (-1e4..=1e4).contains(&doppler_hz)
+                && (-1e4..=1e4).contains(&phase_rad)
+                && (0.0..=1e3).contains(&amplitude);
+            if !is_wave {
+                return refuse(format!(
+                    "has [{delay_ns}, {doppler_hz}, {phase_rad}, {amplitude}] at place {index}; give a delay of 0 to 1e6 \
+                     ns, a Doppler shift and a phase within 1e4 Hz and rad, and an amplitude of 0 to 1000"
+                ));
+            }
+        }
+        Ok(())
+    }
 }
+
+/// The largest number of given sinusoids.
+///
+/// Chosen: 64 for each of 64 taps, more than any profile has.
+const MOST_SINUSOIDS: usize = 4_096;

@@ -139,3 +139,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn fading_may_be_given_wave_by_wave() {
+    let given = |sinusoids: &[(f64, f64, f64, f64)]| ChannelConfig {
+        sinr_db: Some(10.0),
+        sinusoids: sinusoids.to_vec(),
+        ..ChannelConfig::default()
+    };
+    let refusal = |config: ChannelConfig| config.plan().expect_err("must be refused").to_string();
+    let half = (0.0, 0.0, 1.0, 0.5);
+    let plan = given(&[half]).plan().expect("a channel");
+    for seed in [1, 2] {
+        let mut channel = Channel::new(&plan, Grid::lte(50), 1940.0, &Streams::new(seed), "phone");
+        let sinr_db = channel.at(77).rbg(3);
+        assert!((sinr_db - (10.0 - 6.0206)).abs() < 1e-3, "half the amplitude is 6 dB less, not {sinr_db}");
+    }
+    // Two waves of one amplitude, half a turn apart after 5 ms.
+    let plan = given(&[(0.0, 100.0, 0.0, 0.5), half]).plan().expect("a channel");
+    let mut channel = Channel::new(&plan, Grid::lte(50), 1940.0, &Streams::new(1), "phone");
+    let gain_db = |channel: &mut Channel, ms: u64| channel.at(ms).rbg(0) - 10.0;
+    let (first, later) = (gain_db(&mut channel, 0), gain_db(&mut channel, 5));
+    let expected = |apart: f64| 20.0 * libm::log10(libm::fabs(libm::cos(apart / 2.0)));
+    assert!((first - expected(1.0)).abs() < 1e-6, "{first}");
+    assert!((later - expected(std::f64::consts::PI - 1.0)).abs() < 1e-6, "{later}");
+    assert!(refusal(given(&[(-1.0, 0.0, 0.0, 1.0)])).contains("`sinusoids` has [-1, 0, 0, 1] at place 0"));
+    let both = ChannelConfig { fading: DelayProfile::Epa, ..given(&[half]) };
+    assert!(refusal(both).contains("stand beside `fading`"));
+}
