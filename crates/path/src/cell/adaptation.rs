@@ -17,6 +17,10 @@ use super::bler::{Bler, BlerModel, Block};
 use super::channel::{Channel, Grid, Snapshot};
 use crate::config_error::{ConfigError, not_negative};
 
+mod outer_loop;
+
+pub(super) use outer_loop::OuterLoop;
+
 /// What a CQI report describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -28,6 +32,18 @@ pub enum CqiScope {
     Subband,
 }
 
+/// How the MCS of a grant follows from the CQIs of its RBGs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GrantMcs {
+    /// From the effective SINR that the CQIs stand for: a block is coded across all its RBGs, so good ones make up for
+    /// bad ones.
+    #[default]
+    EffectiveSinr,
+    /// From the lowest CQI, as in ns-3's LENA. Where RBGs differ, this wastes most of what the better ones could carry.
+    WorstRbg,
+}
+
 /// How the MCS follows the channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -36,6 +52,8 @@ pub struct AdaptationConfig {
     pub qam256: bool,
     /// What CQI reports describe.
     pub cqi_scope: CqiScope,
+    /// How a grant's MCS follows from the CQIs of subbands. It has no effect on reports of the whole band alone.
+    pub grant_mcs: GrantMcs,
     /// Subframes between reports.
     pub cqi_period_ms: u32,
     /// Subframes from the measurement to its first use.
@@ -57,7 +75,8 @@ pub struct AdaptationConfig {
     pub outer_loop_max_db: f64,
     /// Ports of cell-specific reference signals (1, 2 or 4). Together with the CFI they limit the MCS.
     pub antenna_ports: u8,
-    /// Whether to imitate ns-3 LENA: its CQI switching points, every second MCS, no outer loop, no limit by the CFI.
+    /// Whether to imitate ns-3 LENA: its CQI switching points, a CQI for every RBG, every second MCS, no outer loop, no
+    /// limit by the CFI.
     pub lena_compat: bool,
 }
 
@@ -66,6 +85,7 @@ impl Default for AdaptationConfig {
         AdaptationConfig {
             qam256: false,
             cqi_scope: CqiScope::Wideband,
+            grant_mcs: GrantMcs::EffectiveSinr,
             cqi_period_ms: 5,
             cqi_delay_ms: 6,
             measurement_sigma_db: 0.0,
@@ -177,7 +197,7 @@ impl LinkAdaptation {
         let phase = if config.lena_compat { 0 } else { rng.below(u64::from(config.cqi_period_ms)) };
         LinkAdaptation {
             tables: Thresholds::new(config, bler, grid),
-            subband_prbs: subband_prbs(grid.prbs),
+            subband_prbs: if config.lena_compat { grid.rbg_prbs } else { subband_prbs(grid.prbs) },
             outer_loop: config.outer_loop && !config.lena_compat && bler.model() == BlerModel::Sinr,
             phase,
             report_at: 0,
@@ -265,10 +285,21 @@ impl LinkAdaptation {
         self.mcs_of(self.rbg_cqi(index)).map(|mcs| self.limited(mcs, cfi))
     }
 
-    /// The MCS for an allocation, from the effective SINR of the reports for its PRBs.
+    /// Whether RBGs that are out of range must not be granted beside others, because they decide the MCS.
+    pub fn shuns_bad_rbgs(&self) -> bool {
+        self.config.grant_mcs == GrantMcs::WorstRbg
+    }
+
+    /// The MCS for an allocation, from the reports for its PRBs as [`AdaptationConfig::grant_mcs`] says.
     pub fn mcs_on(&self, prbs: PrbSet, cfi: u8) -> Option<u8> {
         if self.report.subbands.is_empty() {
             return self.mcs(cfi);
+        }
+        if self.config.grant_mcs == GrantMcs::WorstRbg {
+            let granted =
+                (0..self.grid.rbgs()).filter(|&rbg| !self.grid.rbg(rbg).intersection(prbs).is_empty());
+            let worst = granted.map(|rbg| self.rbg_cqi(rbg)).min()?;
+            return self.mcs_of(worst).map(|mcs| self.limited(mcs, cfi));
         }
         let modulation = self.tables.modulation_of(self.report.wideband);
         let parts = (0..self.grid.rbgs()).map(|rbg| {
@@ -292,7 +323,7 @@ impl LinkAdaptation {
 
     /// What the outer loop adds to the reported SINR, in dB.
     pub fn offset_db(&self) -> f64 {
-        if self.outer_loop { self.outer.offset_db } else { 0.0 }
+        if self.outer_loop { self.outer.offset_db() } else { 0.0 }
     }
 
     /// Discards reports and corrections, as after a handover.
@@ -351,122 +382,6 @@ impl LinkAdaptation {
         Report { wideband, subbands }
     }
 }
-
-/// Corrects the reported SINR until the wanted share of first transmissions is lost.
-///
-/// On a constant channel, the error curve is as steep as a cliff. A plain outer loop would try the next MCS again and
-/// again, and each time lose the blocks of a round trip. So after the second failed attempt under the same CQI, the
-/// offset is held below the one that failed, and twice as long after every further failure.
-///
-/// Chosen: the hold. On a channel that changes, the CQI changes too, and the loop behaves like the usual one.
-#[derive(Clone, Debug)]
-pub(super) struct OuterLoop {
-    offset_db: f64,
-    down_db: f64,
-    up_db: f64,
-    least_db: f64,
-    most_db: f64,
-    /// Offsets with which the latest subframes were sent.
-    sent_with_db: [f64; FEEDBACK_MS as usize],
-    /// Losses of blocks sent up to this subframe belong to the latest attempt.
-    attempt_ends: Option<u64>,
-    /// Attempts that failed since the CQI changed.
-    failed_attempts: u32,
-    hold: Option<Hold>,
-}
-
-/// An offset that may not be exceeded yet.
-#[derive(Clone, Copy, Debug)]
-struct Hold {
-    at_db: f64,
-    /// Blocks to be received before the offset may be exceeded: in total, and still missing.
-    patience: u32,
-    left: u32,
-}
-
-impl OuterLoop {
-    pub(super) fn new(config: &AdaptationConfig) -> OuterLoop {
-        let down_db = config.outer_loop_step_db;
-        OuterLoop {
-            offset_db: 0.0,
-            down_db,
-            up_db: down_db * config.outer_loop_target / (1.0 - config.outer_loop_target),
-            least_db: config.outer_loop_min_db,
-            most_db: config.outer_loop_max_db,
-            sent_with_db: [0.0; FEEDBACK_MS as usize],
-            attempt_ends: None,
-            failed_attempts: 0,
-            hold: None,
-        }
-    }
-
-    /// Records the present offset for the blocks that are chosen in this subframe.
-    pub(super) fn subframe_begins(&mut self, subframe: u64) {
-        self.sent_with_db[(subframe % FEEDBACK_MS) as usize] = self.offset_db;
-    }
-
-    /// Call it when the channel has changed: an MCS that failed may now succeed.
-    pub(super) fn channel_changed(&mut self) {
-        self.failed_attempts = 0;
-        self.hold = None;
-    }
-
-    /// Takes in whether a block chosen in subframe `sent`, at most [`FEEDBACK_MS`] ago, was received.
-    pub(super) fn on_first_transmission(&mut self, sent: u64, received: bool) {
-        if received {
-            self.rise()
-        } else {
-            self.fall(sent)
-        }
-        self.offset_db = self.offset_db.clamp(self.least_db, self.most_db);
-    }
-
-    /// The offset added to the SINR, in dB.
-    pub(super) fn offset_db(&self) -> f64 {
-        self.offset_db
-    }
-
-    fn rise(&mut self) {
-        self.offset_db += self.up_db;
-        if let Some(hold) = &mut self.hold
-            && hold.left > 0
-            && self.offset_db >= hold.at_db
-        {
-            hold.left -= 1;
-            self.offset_db = hold.at_db;
-        }
-    }
-
-    fn fall(&mut self, sent: u64) {
-        let new_attempt = self.attempt_ends.is_none_or(|end| sent > end);
-        if new_attempt {
-            self.attempt_ends = Some(sent + FEEDBACK_MS);
-            self.failed_attempts += 1;
-        }
-        let failed_db = self.sent_with_db[(sent % FEEDBACK_MS) as usize];
-        let patience = match self.hold {
-            // An offset within the hold was believed safe, so every loss counts.
-            Some(hold) if failed_db <= hold.at_db => None,
-            Some(hold) => Some((2 * hold.patience).min(MOST_PATIENCE)),
-            None if self.failed_attempts < 2 => None,
-            None => Some(LEAST_PATIENCE),
-        };
-        if patience.is_none() || new_attempt {
-            self.offset_db -= self.down_db;
-        }
-        if let (Some(patience), true) = (patience, new_attempt) {
-            // Two codewords may have raised the offset twice since the subframe before.
-            self.hold = Some(Hold { at_db: failed_db - 2.0 * self.up_db, patience, left: patience });
-        }
-    }
-}
-
-/// After so many subframes, every block chosen before a loss was known has been sent.
-const FEEDBACK_MS: u64 = 8;
-
-/// Received blocks before a hold ends: the first hold, and the longest.
-const LEAST_PATIENCE: u32 = 16;
-const MOST_PATIENCE: u32 = 4096;
 
 /// SINR thresholds in dB of CQIs and MCSs, with the limits that the CFI sets.
 #[derive(Clone, Debug)]

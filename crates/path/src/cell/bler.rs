@@ -6,7 +6,7 @@
 
 use airpace_core::Bits;
 use airpace_core::tables::Modulation;
-use airpace_core::tables::lte::{McsTable, code_blocks};
+use airpace_core::tables::lte::{McsTable, code_blocks, coded_bits};
 use serde::{Deserialize, Serialize};
 
 use crate::config_error::{ConfigError, not_negative, probability};
@@ -65,6 +65,9 @@ pub struct BlerConfig {
     pub implementation_loss_db: f64,
     /// How retransmissions are combined (`sinr` model).
     pub combining: Combining,
+    /// Whether the curve of a block is chosen by the size of its code blocks, as in ns-3's LENA, which has a curve for
+    /// each of nine sizes. Otherwise it is interpolated by the size of the whole block (`sinr` model).
+    pub by_code_block: bool,
 }
 
 impl Default for BlerConfig {
@@ -75,6 +78,7 @@ impl Default for BlerConfig {
             pbe_retransmission_factor: 0.1,
             implementation_loss_db: 1.0,
             combining: Combining::Chase,
+            by_code_block: false,
         }
     }
 }
@@ -210,6 +214,11 @@ impl Bler {
     fn code_block_curve(&self, block: Block) -> (f64, f64) {
         let sizes = &self.curves[curve_index(block.table, block.mcs)];
         let bits = block.bits.0.max(16) as f64;
+        if self.config.by_code_block
+            && let Some(curve) = curve_of_code_blocks(sizes, block.bits)
+        {
+            return (curve.middle_db, curve.slope_db);
+        }
         if bits <= sizes[0].bits {
             let slope_db = sizes[0].slope_db * libm::sqrt(sizes[0].bits / bits);
             return (sizes[0].middle_db + 3.0 * (slope_db - sizes[0].slope_db), slope_db);
@@ -240,6 +249,37 @@ impl Bler {
         let information = new * held.information + (1.0 - new) * mutual_information(modulation, held.sinr_db);
         sinr_db_of(modulation, information.min(1.0)).max(held.sinr_db)
     }
+}
+
+/// The measured curve whose code blocks are in the same of LENA's classes as those of a block of `bits`; of several,
+/// that with the nearest size of code blocks.
+fn curve_of_code_blocks(sizes: &[Curve; 6], bits: Bits) -> Option<Curve> {
+    let size = code_block_size(bits);
+    let size_of = |curve: &Curve| code_block_size(Bits(curve.bits as u64));
+    let same = sizes.iter().filter(|curve| lena_class(size_of(curve)) == lena_class(size));
+    same.min_by_key(|curve| size_of(curve).abs_diff(size)).copied()
+}
+
+/// Bits of the code blocks of a transport block, rounded up to a size that the turbo code has.
+///
+/// Source: TS 36.212 §5.1.2, §5.1.3.2.3 Table 5.1.3-3
+fn code_block_size(bits: Bits) -> u64 {
+    let data = coded_bits(bits).0.div_ceil(code_blocks(bits));
+    let step = match data {
+        0..=512 => 8,
+        513..=1024 => 16,
+        1025..=2048 => 32,
+        _ => 64,
+    };
+    data.next_multiple_of(step)
+}
+
+/// The largest of LENA's code block sizes that is not above this one; 0 below all.
+///
+/// Source: ns-3 lte-mi-error-model.cc, which has curves for these sizes and takes the next lower one
+fn lena_class(size: u64) -> u64 {
+    const SIZES: [u64; 9] = [40, 140, 160, 256, 512, 1024, 2048, 4032, 6144];
+    SIZES.into_iter().rev().find(|&class| class <= size).unwrap_or(0)
 }
 
 /// base^exponent by squaring: a few multiplications, with the same result on any machine.

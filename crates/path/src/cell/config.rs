@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::adaptation::{AdaptationConfig, CqiScope};
-use super::bler::BlerConfig;
+use super::adaptation::{AdaptationConfig, CqiScope, GrantMcs};
+use super::bler::{BlerConfig, Combining};
 use super::channel::ChannelConfig;
 use super::uplink::UplinkConfig;
 
@@ -35,7 +35,8 @@ pub struct CellConfig {
     pub enb_processing_ms: f64,
     /// Time from the end of a subframe until the device passes on the packets received in it, in ms.
     pub ue_processing_ms: f64,
-    /// Depart from the standard where ns-3's LENA does, to compare with its tables.
+    /// Depart from the standard where ns-3's LENA does, to compare with its tables. This replaces the keys of CQI, MCS,
+    /// HARQ's combining and layer 2's headers that differ there.
     pub lena_compat: bool,
     /// Hybrid ARQ.
     pub harq: HarqConfig,
@@ -442,8 +443,20 @@ impl CellConfig {
                 Policy::RoundRobin => CqiScope::Wideband,
                 Policy::ProportionalFair | Policy::MaxCi => CqiScope::Subband,
             };
+            // Every report is sent in every subframe.
+            config.adaptation.cqi_period_ms = 1;
+            config.adaptation.grant_mcs = GrantMcs::WorstRbg;
             config.bler.implementation_loss_db = 0.0;
+            config.bler.combining = Combining::IncrementalRedundancy;
+            config.bler.by_code_block = true;
             config.rlc.mac_header_bytes = 0;
+            if config.rlc.mode == RlcMode::Acknowledged {
+                // Every data PDU has the place of a segment and polls; a STATUS has its opportunity to itself.
+                config.rlc.rlc_header_bytes = 4;
+                config.rlc.poll_pdus = 1;
+                config.rlc.status_prohibit_ms = 10;
+                config.rlc.status_alone = true;
+            }
             config.pf_time_constant_ms = 99.0;
             config.aggregation.always_active = true;
             config.cfi = Some(1);

@@ -167,6 +167,9 @@ pub(super) struct Scheduler {
 /// No RBG goes to a candidate of this metric.
 const SERVED: f64 = f64::NEG_INFINITY;
 
+/// The rate of an RBG that its user must not be given.
+pub(super) const NEVER_GIVEN: f32 = f32::NEG_INFINITY;
+
 impl Scheduler {
     pub(super) fn new(
         policy: Policy,

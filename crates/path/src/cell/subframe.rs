@@ -11,7 +11,7 @@ use super::background::{Arrivals, Control};
 use super::bler::Bler;
 use super::harq::{CODEWORDS, Due, InFlight};
 use super::rlc::Content;
-use super::scheduler::{Candidate, MAX_RBGS, RbgGrid, RbgMask, Scheduler, lowest};
+use super::scheduler::{Candidate, MAX_RBGS, NEVER_GIVEN, RbgGrid, RbgMask, Scheduler, lowest};
 use super::telemetry::Account;
 use super::user::{RadioLink, SESSION_HEADER_BITS, Source, User};
 
@@ -239,8 +239,9 @@ impl Carrier {
         candidate.rate = bits_at(mcs) as f64;
         if link.has_subbands {
             let mut row = [0.0; MAX_RBGS];
+            let useless = if link.adaptation.shuns_bad_rbgs() { NEVER_GIVEN } else { 0.0 };
             for (rbg, rate) in (0..self.grid.rbgs).zip(&mut row) {
-                *rate = link.adaptation.rbg_mcs(rbg, self.cfi).map_or(0.0, |mcs| bits_at(mcs) as f32);
+                *rate = link.adaptation.rbg_mcs(rbg, self.cfi).map_or(useless, |mcs| bits_at(mcs) as f32);
             }
             candidate.rates = Some(self.rates.len() as u16);
             self.rates.push(row);
