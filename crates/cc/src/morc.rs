@@ -1,314 +1,155 @@
-//! MORC: Allegro for mobile networks. It aims at a queue that is neither empty nor long, and leaves out trials whose
-//! outcome is known.
-//!
-//! ```text
-//!  SlowStart ──utility falls──▶ DecisionMode ──▶ RateAdjusting ⟲
-//!                                    └─ RTT at its least: only upwards ─┘
-//!                                    └─ queue full: only downwards ─────┘
-//! ```
+//! MORC: PCC for mobile networks. It aims at a queue that is neither empty nor long.
 //!
 //! A queue that is not empty uses a rise of the capacity before the sender can know of it. A short queue keeps the
 //! delay low. The utility is therefore greatest at a round-trip time of RTTmin + 60 ms.
 //!
-//! The learner is [`Climb`]; [`avoidance`] decides which directions are open.
+//! | module | what it is |
+//! | --- | --- |
+//! | [`ahead`] | the learner of `morc`: the rate that is best a few intervals ahead |
+//! | [`target`] | the queueing delay at which it aims |
+//! | [`look`] | what ACKs say, twice per round trip |
+//! | [`rival`] | flows that do not drain a queue |
+//! | [`trials`] | the learner of the text (`morc@paper`): Allegro's, which leaves out useless trials |
+//! | [`avoidance`] | which trials are left out |
+//!
+//! `docs/papers/morc-departures.md` says why `morc` departs from the text, and what each departure gains.
 //!
 //! Source: MORC §3.1
 
+pub mod ahead;
 pub mod avoidance;
+pub mod look;
+pub mod rival;
+pub mod target;
+pub mod trials;
 
-use airpace_core::{Bytes, Rng};
+use crate::controller::Controller;
+use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 
-use crate::controller::Inspect;
-use crate::pcc::climb::{Climb, Open};
-use crate::pcc::interval::Report;
-use crate::pcc::{Learner, PathView, Pcc, Trial};
-use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
-
+use ahead::Profile;
 use avoidance::Avoidance;
+use target::Shape;
+use trials::Utility;
 
 /// `morc`.
 pub static SCHEME: Scheme = Scheme {
     name: "morc",
-    summary: "MORC: Allegro for mobile networks; keeps a short queue, tolerates loss, skips useless trials",
+    summary: "MORC: PCC for mobile networks; keeps a short queue, tolerates loss, drains it so that flows agree",
     source: "MORC (PCC for mobile networks)",
     style: Style { colour: "#E69F00", marker: "diamond" },
-    presets: &[],
+    presets: &[Preset {
+        name: "paper",
+        summary: "the text: Allegro's trials on MORC's utility, without useless ones",
+        set: &[("learner", "trials")],
+    }],
     options: &[
+        OptionSpec {
+            name: "learner",
+            default: "ahead",
+            summary: "ahead: the best rate a few round trips ahead; trials: the text's",
+        },
         OptionSpec {
             name: "target_ms",
             default: "60",
-            summary: "target: the least round-trip time plus this",
+            summary: "target: the least round-trip time plus this (ahead: at 10 Mbit/s)",
+        },
+        OptionSpec {
+            name: "octave_ms",
+            default: "10",
+            summary: "ahead: how much shorter the target is at twice the rate",
+        },
+        OptionSpec {
+            name: "dry_most",
+            default: "2",
+            summary: "ahead: a queue that runs dry multiplies the target by this at most; 1: never",
+        },
+        OptionSpec {
+            name: "ahead_loops",
+            default: "3",
+            summary: "ahead: how far it looks, in multiples of the least round-trip time plus the target",
+        },
+        OptionSpec {
+            name: "window_targets",
+            default: "2",
+            summary: "ahead: the window has room for this many targets of queue; 0: two round trips, as PCC's",
+        },
+        OptionSpec {
+            name: "boost",
+            default: "on",
+            summary: "ahead: rise faster while the queue stays empty",
+        },
+        OptionSpec {
+            name: "memory_loops",
+            default: "4",
+            summary: "ahead: over an empty queue, go back to the best rate of this many loops; 0: do not",
+        },
+        OptionSpec {
+            name: "drain_s",
+            default: "2",
+            summary: "ahead: drain a queue that was not empty for this long; 0: never",
+        },
+        OptionSpec {
+            name: "drain_above",
+            default: "2",
+            summary: "ahead: drain a queue of more than this many targets; 0: never",
+        },
+        OptionSpec {
+            name: "overflow",
+            default: "on",
+            summary: "ahead: aim below a buffer that overflows, and drain it",
+        },
+        OptionSpec {
+            name: "rival",
+            default: "on",
+            summary: "ahead: compete with flows that do not drain the queue",
         },
         OptionSpec {
             name: "loss_penalty",
             default: "10",
-            summary: "cost of a loss of 100 %, as multiple of the throughput",
+            summary: "trials: cost of a loss of 100 %, as multiple of the throughput",
         },
         OptionSpec {
             name: "rtt_penalty_per_ms",
             default: "0.0005",
-            summary: "cost of each millisecond off the target, as share of the throughput",
+            summary: "trials: cost of each millisecond off the target, as share of the throughput",
         },
         OptionSpec {
             name: "avoidance",
             default: "on",
-            summary: "leave out trials that are unlikely to help; off: always try both directions",
+            summary: "trials: leave out those that are unlikely to help; off: always try both directions",
         },
     ],
     build,
 };
 
 fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
+    let target_ms = options.number("target_ms", 0.0)?;
     let utility = Utility {
-        target_ms: options.number("target_ms", 0.0)?,
+        target_ms,
         loss_penalty: options.number("loss_penalty", 0.0)?,
         rtt_penalty_per_ms: options.number("rtt_penalty_per_ms", 0.0)?,
     };
     let avoidance = options.switch("avoidance")?.then(Avoidance::default);
-    let controller = Box::new(new(setup.mss, setup.rng.clone(), utility, avoidance));
+    let unless_zero = |name| options.number(name, 0.0).map(|value| (value > 0.0).then_some(value));
+    let profile = Profile {
+        shape: Shape {
+            target_ms,
+            octave_ms: options.number("octave_ms", 0.0)?,
+            dry_most: options.number("dry_most", 1.0)?,
+        },
+        ahead_loops: options.number("ahead_loops", 0.5)?,
+        window_targets: unless_zero("window_targets")?,
+        boost: options.switch("boost")?,
+        memory_loops: options.number("memory_loops", 0.0)?,
+        drain_s: unless_zero("drain_s")?,
+        drain_above: unless_zero("drain_above")?,
+        overflow: options.switch("overflow")?,
+        rival: options.switch("rival")?,
+    };
+    let controller: Box<dyn Controller> = match options.text("learner") {
+        "ahead" => Box::new(ahead::new(setup.mss, profile)),
+        "trials" => Box::new(trials::new(setup.mss, setup.rng.clone(), utility, avoidance)),
+        _ => return Err(options.refuse("learner", "`ahead` or `trials`")),
+    };
     Ok(Ends { controller, receiver: None })
-}
-
-/// Intervals last one round trip.
-///
-/// Source: MORC §3.1 Intervals
-const ROUND_TRIPS: f64 = 1.0;
-
-/// The fewest packets of an interval.
-///
-/// Chosen: fewer packets give no rate. This matters below five packets per round trip.
-const LEAST_PACKETS: f64 = 5.0;
-
-/// Packets per round trip of the first interval.
-///
-/// Source: RFC 6928 §2
-///
-/// Chosen: MORC ran in a kernel, whose connections begin with ten. Allegro's two packets would take two round trips
-/// more.
-const FIRST_PACKETS: f64 = 10.0;
-
-/// u = T · (1 − pL − pRTT), T in Mbit/s.
-///
-/// Source: MORC §3.1 Utility
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Utility {
-    /// RTTtarget − RTTmin.
-    ///
-    /// Source: MORC §3.1 RTTtarget
-    pub target_ms: f64,
-    /// pL per unit of loss rate.
-    ///
-    /// Source: MORC §3.1 pL
-    pub loss_penalty: f64,
-    /// pRTT per millisecond.
-    ///
-    /// Source: MORC §3.1 pRTT
-    pub rtt_penalty_per_ms: f64,
-}
-
-impl Utility {
-    /// The utility of an interval, if the least round-trip time is `rtt_min_ms`.
-    ///
-    /// T is the rate of what arrived, not of what was sent and not lost: beyond the capacity, a queue grows, but T
-    /// does not.
-    ///
-    /// Chosen: for an interval without a single ACK, T is the rate at which it was sent. With T = 0, losing
-    /// everything would be better than losing half.
-    pub fn of(&self, report: &Report, rtt_min_ms: f64) -> f64 {
-        let received_mbps = if report.is_void() { report.sent_mbps } else { throughput_mbps(report) };
-        let off_target_ms = (report.rtt_s * 1e3 - rtt_min_ms - self.target_ms).abs();
-        received_mbps * (1.0 - self.loss_penalty * report.loss - self.rtt_penalty_per_ms * off_target_ms)
-    }
-}
-
-/// What was sent and not lost, divided by the time in which it arrived. That time is longer than the time of sending
-/// by the growth of the round-trip times.
-///
-/// Chosen: the growth comes from least squares, minus two standard errors. A cell releases packets in bunches. Over
-/// one round trip, the spacing of the first and last ACK is then wrong by a tenth, which hides trials of one per
-/// cent.
-fn throughput_mbps(report: &Report) -> f64 {
-    let growth = report.trend.slope - 2.0 * report.trend.error;
-    report.acked_mbps / (1.0 + growth.max(0.0))
-}
-
-/// MORC's controller.
-pub fn new(mss: Bytes, rng: Rng, utility: Utility, avoidance: Option<Avoidance>) -> Pcc<Morc> {
-    Pcc::new(mss, Morc { utility, avoidance, climb: Climb::new(rng), rtt_min_ms: None, arrived_before: 1.0 })
-}
-
-/// MORC's learner.
-#[derive(Clone, Debug)]
-pub struct Morc {
-    utility: Utility,
-    avoidance: Option<Avoidance>,
-    climb: Climb,
-    /// RTTmin; `None` before the first report and after the path has become longer.
-    rtt_min_ms: Option<f64>,
-    /// The part of the last interval that arrived.
-    arrived_before: f64,
-}
-
-impl Morc {
-    /// Updates RTTmin.
-    ///
-    /// Chosen: a path may become longer for good, and then every queue looks full. If the round-trip time is above
-    /// the target although the sender already sends at its least rate, the queue is not its own, and RTTmin starts
-    /// again.
-    fn track_rtt_min(&mut self, report: &Report, path: &PathView) -> f64 {
-        let rtt_ms = report.rtt_s * 1e3;
-        let rtt_min_ms = self.rtt_min_ms.unwrap_or(path.rtt_min.as_secs_f64() * 1e3).min(rtt_ms);
-        let is_least = report.trial.rate_mbps <= path.least_mbps() * 1.001;
-        let is_far = rtt_ms > rtt_min_ms + 2.0 * self.utility.target_ms;
-        let rtt_min_ms = if is_least && is_far && !report.is_void() { rtt_ms } else { rtt_min_ms };
-        self.rtt_min_ms = Some(rtt_min_ms);
-        rtt_min_ms
-    }
-}
-
-impl Learner for Morc {
-    fn next(&mut self, path: &PathView) -> Trial {
-        let first_mbps = path.mbps_of(FIRST_PACKETS, path.rtt);
-        let (rate_mbps, tag) = self.climb.next(first_mbps, path);
-        Trial { rate_mbps, span: path.span(ROUND_TRIPS, LEAST_PACKETS, rate_mbps), tag }
-    }
-
-    fn learn(&mut self, report: &Report, path: &PathView) -> bool {
-        let rtt_min_ms = self.track_rtt_min(report, path);
-        let utility = self.utility.of(report, rtt_min_ms);
-        let arrived_before = std::mem::replace(&mut self.arrived_before, avoidance::arrived(report));
-        let open = self.avoidance.as_ref().map_or(Open::BOTH, |bounds| {
-            avoidance::open(bounds, report, arrived_before, rtt_min_ms, self.utility.target_ms)
-        });
-        self.climb.learn(report, utility, open, path)
-    }
-
-    fn inspect(&self, out: &mut Inspect) {
-        self.climb.inspect(out);
-        out.state = match out.state {
-            "Starting" => "SlowStart",
-            "DecisionMaking" => "DecisionMode",
-            state => state,
-        };
-        out.value("target_rtt_ms", self.rtt_min_ms.map_or(f64::NAN, |least| least + self.utility.target_ms));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::pcc::trend::Trend;
-
-    fn utility() -> Utility {
-        Utility { target_ms: 60.0, loss_penalty: 10.0, rtt_penalty_per_ms: 5e-4 }
-    }
-
-    fn report(sent_mbps: f64, received_mbps: f64, loss: f64, rtt_ms: f64) -> Report {
-        Report {
-            trial: Trial { rate_mbps: sent_mbps, ..Trial::default() },
-            sent_mbps,
-            acked_mbps: sent_mbps * (1.0 - loss),
-            received_mbps: Some(received_mbps),
-            packets: 1000,
-            lost: (1000.0 * loss) as u64,
-            loss,
-            rtt_s: rtt_ms * 1e-3,
-            trend: Trend { slope: (sent_mbps * (1.0 - loss) / received_mbps - 1.0).max(0.0), error: 0.0 },
-            ..Report::default()
-        }
-    }
-
-    #[test]
-    fn the_worked_examples_of_the_utility() {
-        let of = |report| utility().of(&report, 30.0);
-        assert!(
-            (of(report(50.0, 50.0, 0.0, 90.0)) - 50.0).abs() < 1e-9,
-            "on target and without loss, the utility is T"
-        );
-        assert!(
-            (of(report(50.0, 50.0, 0.0, 91.0)) - 50.0 * 0.9995).abs() < 1e-9,
-            "the penalty is 0.05 % per ms above the target"
-        );
-        assert!((of(report(50.0, 50.0, 0.0, 30.0)) - 50.0 * 0.97).abs() < 1e-9, "and below");
-        assert!(
-            (of(report(50.0, 50.0, 0.01, 90.0)) - 49.5 * 0.9).abs() < 1e-9,
-            "a loss of 1 % costs a tenth"
-        );
-        assert!(of(report(100.0, 30.0, 0.0, 90.0)) < 30.1, "data that only fills a queue is no throughput");
-        assert!(of(report(50.0, 25.0, 0.5, 90.0)) < 0.0, "the utility of a high loss is negative");
-    }
-
-    #[test]
-    fn a_growth_that_may_be_chance_takes_nothing_from_the_throughput() {
-        let clear = report(60.0, 50.0, 0.0, 90.0);
-        let noisy = Report { trend: Trend { error: clear.trend.slope, ..clear.trend }, ..clear };
-        assert!((throughput_mbps(&clear) - 50.0).abs() < 1e-9);
-        assert!((throughput_mbps(&noisy) - 60.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn the_loss_of_everything_is_worse_than_any_part_of_it() {
-        let nothing = Report { received_mbps: None, ..report(50.0, 50.0, 1.0, 90.0) };
-        let half = report(50.0, 25.0, 0.5, 90.0);
-        assert!(utility().of(&nothing, 30.0) < utility().of(&half, 30.0));
-    }
-
-    #[test]
-    fn directions_that_are_not_worth_a_trial_are_closed() {
-        let open = |report| avoidance::open(&Avoidance::default(), &report, 1.0, 30.0, 60.0);
-        let at_least = open(report(50.0, 50.0, 0.0, 30.5));
-        assert!(!at_least.lower && at_least.higher, "at RTTmin, a lower rate gains nothing: {at_least:?}");
-        assert_eq!(open(report(50.0, 50.0, 0.0, 90.0)), Open::BOTH);
-        let full = open(report(50.0, 50.0, 0.0, 200.0));
-        assert!(full.lower && !full.higher, "far above the target, only a lower rate is open: {full:?}");
-        let short = open(report(50.0, 45.0, 0.1, 31.0));
-        assert!(short.lower, "a queue may be too short to show in the round-trip time: {short:?}");
-    }
-
-    #[test]
-    fn less_arriving_than_was_sent_is_believed_when_seen_twice() {
-        let open = |before| {
-            avoidance::open(&Avoidance::default(), &report(100.0, 30.0, 0.0, 80.0), before, 30.0, 60.0)
-        };
-        assert!(open(1.0).higher && open(1.0).fits_mbps.is_none(), "a single interval may be jitter");
-        assert!(!open(1.0).doubling, "but slow start does not wait for a second interval");
-        assert!(
-            !open(0.4).higher && (open(0.4).fits_mbps.unwrap() - 40.0).abs() < 1e-9,
-            "the higher of the two rates counts"
-        );
-    }
-
-    #[test]
-    fn a_path_that_has_become_longer_is_noticed_at_the_least_rate() {
-        let path = PathView {
-            rtt: std::time::Duration::from_millis(300),
-            rtt_min: std::time::Duration::from_millis(30),
-            is_known: true,
-            mss: Bytes(1500),
-        };
-        let rng = airpace_core::Streams::new(1).stream("morc");
-        let mut morc = Morc {
-            utility: utility(),
-            avoidance: None,
-            climb: Climb::new(rng),
-            rtt_min_ms: None,
-            arrived_before: 1.0,
-        };
-        assert_eq!(
-            morc.track_rtt_min(&report(50.0, 50.0, 0.0, 300.0), &path),
-            30.0,
-            "the flow's own queue does not change RTTmin"
-        );
-        let least = path.least_mbps();
-        assert_eq!(
-            morc.track_rtt_min(&report(least, least, 0.0, 300.0), &path),
-            300.0,
-            "with two packets per round trip, the queue is not the flow's own"
-        );
-        assert_eq!(
-            morc.track_rtt_min(&report(50.0, 50.0, 0.0, 280.0), &path),
-            280.0,
-            "RTTmin is the least RTT from then on"
-        );
-    }
 }

@@ -71,6 +71,16 @@ pub trait Learner: Send {
     /// current interval must end now, because a better rate is known.
     fn learn(&mut self, report: &Report, path: &PathView) -> bool;
 
+    /// Hears an ACK, before the reports that it completes. Returns whether the current interval must end now.
+    fn hear(&mut self, _ack: &Ack<'_>, _path: &PathView) -> bool {
+        false
+    }
+
+    /// The most that may be outstanding, if the learner wants less than the frame allows.
+    fn window(&self, _path: &PathView) -> Option<Bytes> {
+        None
+    }
+
     /// Names the state and the internals.
     fn inspect(&self, out: &mut Inspect);
 }
@@ -206,7 +216,8 @@ impl<L: Learner> Pcc<L> {
     fn window(&self) -> Bytes {
         let fastest = self.intervals.iter().map(|it| it.trial().rate_mbps).fold(0.0, f64::max);
         let span = self.path.rtt * 2 + self.variation * 4;
-        Rate::from_mbps(fastest).bytes_in(span) + initial_window(self.path.mss)
+        let most = Rate::from_mbps(fastest).bytes_in(span) + initial_window(self.path.mss);
+        self.learner.window(&self.path).map_or(most, |wanted| wanted.clamp(self.path.mss, most))
     }
 
     /// Since when the application had nothing to send, if the packet `sent` ends such a pause.
@@ -269,6 +280,7 @@ impl<L: Learner> Controller for Pcc<L> {
         self.path.rtt = ack.rtt.smoothed;
         self.path.rtt_min = ack.rtt.min;
         self.variation = ack.rtt.variation;
+        self.realign |= self.learner.hear(ack, &self.path);
         for packet in ack.packets {
             if let Some(interval) = self.interval_of(packet.number) {
                 interval.on_acked(ack.now, packet);

@@ -1,0 +1,130 @@
+//! Flows that do not drain a queue: how they are noticed, and how `morc` holds its share beside them.
+//!
+//! CUBIC and BBR keep a queue as long as the buffer or their own estimates allow. A flow that retreats at 60 ms would
+//! leave the link to them. If two drains in a row did not empty the queue, somebody else fills it, and until a drain
+//! succeeds a window grows and is cut as CUBIC's is.
+//!
+//! Differs: MORC §3.1 has no such mode; §6 leaves "friendliness to legacy TCP" to later work.
+
+use airpace_core::Time;
+
+/// Drains that fail before somebody else is held to fill the queue.
+///
+/// Chosen: flows of this scheme that joined lately may drain at other times than the older ones once. With one, five
+/// flows take each other for rivals.
+const FAILURES: u32 = 2;
+
+/// Time in which the window grows by a packet.
+///
+/// Chosen: CUBIC's window depends on time, not on round trips. It grows by some 25 packets per second over the
+/// epochs of 5 to 10 s that it has at 20 to 100 Mbit/s.
+const PACKET_MS: f64 = 40.0;
+
+/// What a cut leaves of the window.
+///
+/// Source: RFC 9438 §4.6 (CUBIC's β)
+const CUT: f64 = 0.7;
+
+/// Round trips between two cuts.
+///
+/// Chosen: BBR overflows a short buffer all the time. With one cut per round trip, `morc` keeps an eighth of the link.
+const CUT_ROUNDS: f64 = 16.0;
+
+/// A loss counts only if the queue is longer than this part of the longest one.
+///
+/// Chosen: CUBIC's own cut lowers the queue by 30 %; a loss below that is no overflow.
+const NEAR_CREST: f64 = 0.7;
+
+/// What is known of rivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rival {
+    failures: u32,
+    /// The window in bytes; `None` without a rival.
+    window: Option<f64>,
+    /// The longest queueing delay since the queue was last empty.
+    crest_ms: f64,
+    last_cut: Time,
+}
+
+impl Rival {
+    /// The window in bytes, if there is a rival.
+    pub fn window(&self) -> Option<f64> {
+        self.window
+    }
+
+    /// Whether the last drain failed.
+    pub fn is_suspected(&self) -> bool {
+        self.failures > 0
+    }
+
+    /// The newest queueing delay.
+    pub fn hear(&mut self, queue_ms: f64) {
+        self.crest_ms = self.crest_ms.max(queue_ms);
+    }
+
+    /// The queue was empty: nobody fills it.
+    pub fn emptied(&mut self) {
+        *self = Rival { last_cut: self.last_cut, ..Rival::default() };
+    }
+
+    /// A drain did not empty the queue. `outstanding` is what the flow has in the path, in bytes.
+    pub fn failed(&mut self, outstanding: f64) {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures >= FAILURES && self.window.is_none() {
+            self.window = Some(outstanding);
+        }
+    }
+
+    /// Time passes: the window grows.
+    pub fn grow(&mut self, since_s: f64, mss_bytes: f64) {
+        if let Some(window) = &mut self.window {
+            *window += mss_bytes * since_s * 1e3 / PACKET_MS;
+        }
+    }
+
+    /// Packets were lost at this queueing delay: the window is cut, if the queue overflowed.
+    pub fn lost(&mut self, now: Time, queue_ms: f64, rtt_s: f64) {
+        let is_due = (now - self.last_cut).as_secs_f64() > CUT_ROUNDS * rtt_s;
+        if let Some(window) = &mut self.window
+            && queue_ms > NEAR_CREST * self.crest_ms
+            && is_due
+        {
+            *window *= CUT;
+            self.last_cut = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_drains_that_fail_show_a_rival_and_an_empty_queue_ends_it() {
+        let mut rival = Rival::default();
+        rival.failed(100e3);
+        assert!(rival.is_suspected() && rival.window().is_none());
+        rival.failed(90e3);
+        assert_eq!(rival.window(), Some(90e3));
+        rival.grow(0.4, 1500.0);
+        assert_eq!(rival.window(), Some(105e3), "ten packets in 400 ms");
+        rival.emptied();
+        assert!(rival.window().is_none() && !rival.is_suspected());
+    }
+
+    #[test]
+    fn only_losses_of_a_long_queue_cut_the_window_and_not_all_of_them() {
+        let mut rival = Rival::default();
+        rival.hear(200.0);
+        rival.failed(100e3);
+        rival.failed(100e3);
+        rival.lost(Time::from_secs(10), 100.0, 0.1);
+        assert_eq!(rival.window(), Some(100e3), "half of the longest queue is no overflow");
+        rival.lost(Time::from_secs(10), 190.0, 0.1);
+        assert_eq!(rival.window(), Some(70e3));
+        rival.lost(Time::from_secs(11), 190.0, 0.1);
+        assert_eq!(rival.window(), Some(70e3), "within 16 round trips, it is the same overflow");
+        rival.lost(Time::from_secs(12), 190.0, 0.1);
+        assert!((rival.window().unwrap() - 49e3).abs() < 1e-6);
+    }
+}
