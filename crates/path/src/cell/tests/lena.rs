@@ -104,8 +104,8 @@ fn fading_with(name: &str, config: &CellConfig, sinr_db: f64, users: u16) -> Opt
             let Owner::Device(device) = owner else { continue };
             let sum = &mut sums[usize::from(device.0)];
             match (dci.rv[0], dci.mcs[0]) {
-                (0, Some(mcs)) => (sum[0], sum[1]) = (sum[0] + 1.0, sum[1] + f64::from(mcs)),
-                (2, _) => sum[2] += 1.0,
+                (Some(0), Some(mcs)) => (sum[0], sum[1]) = (sum[0] + 1.0, sum[1] + f64::from(mcs)),
+                (Some(2), _) => sum[2] += 1.0,
                 _ => {}
             }
         }
