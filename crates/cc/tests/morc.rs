@@ -146,7 +146,7 @@ fn five_flows_share_the_link_equally_in_every_phase() {
 
 #[test]
 fn each_of_the_two_cures_of_history_is_needed_for_that() {
-    let mean = |scheme: &str| (1..=5).map(|seed| least_jain(scheme, seed)).sum::<f64>() / 5.0;
+    let mean = |scheme: &str| (1..=2).map(|seed| least_jain(scheme, seed)).sum::<f64>() / 2.0;
     let (whole, same_target, no_drains) =
         (mean("morc"), mean("morc:octave_ms=0"), mean("morc:drain_s=0:drain_above=0"));
     assert!(same_target < whole - 0.2, "a target without the rate in it: {same_target} against {whole}");
