@@ -38,7 +38,7 @@ const STATES: [(&str, &[&str]); 8] = [
     // Measuring the round-trip time; and the states of schemes that have only one or two.
     ("#CC79A7", &["ProbeRTT", "Wireless.ProbeRTT", "Default", "Sending", "Constant", "Idle"]),
     // After a loss, or beside flows that fill queues.
-    ("#000000", &["Recovery", "LossRecovery", "Competitive"]),
+    ("#000000", &["Recovery", "LossRecovery", "Competitive", "Competing"]),
     ("#332288", &["Internet.ProbeBW", "Internet.Startup", "Internet.Drain", "Internet.ProbeRTT"]),
     // Without the information that the scheme needs.
     (
