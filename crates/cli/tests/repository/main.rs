@@ -1,9 +1,11 @@
-//! Tests of the repository as a whole: its crates' dependencies, its citations, its licences, the size of its files.
+//! Tests of the repository as a whole: its crates' dependencies, its citations, its licences, the size and list of
+//! its files.
 
 mod architecture;
 mod citations;
 mod file_sizes;
 mod guide;
+mod index;
 mod licences;
 mod outputs;
 
