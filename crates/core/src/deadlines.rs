@@ -1,4 +1,4 @@
-//! Which part is due next.
+//! Which part is due next: the event queue of the simulator and of the network.
 
 use crate::time::Time;
 

@@ -1,8 +1,8 @@
-//! Which component is due next: the network, or an end of a flow.
+//! Which end of a flow is due next: the simulator's event queue, beside that of the network.
 
 use airpace_core::{Deadlines, Time};
 
-/// A component of the run that has a deadline.
+/// An end of a flow that has a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Of a flow, by its place in the scenario.
@@ -11,12 +11,13 @@ pub(crate) enum Part {
     Sender(usize),
 }
 
-/// Deadlines, one per component. Components that are due at the same instant come in this order: the network, then the
-/// ends of flows, kind by kind. Within a kind, flows come in an order drawn for the run, so that no flow is favoured.
+/// Deadlines, one per end of a flow. Ends that are due at the same instant come kind by kind, in the order of [`Part`].
+/// Within a kind, flows come in an order drawn for the run, so that no flow is favoured. What the network has due at
+/// that instant comes before all of them ([`Driver::run`](crate::driver::Driver::run)).
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     deadlines: Deadlines,
-    /// The component of each deadline.
+    /// The end of each deadline.
     parts: Vec<Part>,
     /// The place of each flow among the others.
     turn: Vec<usize>,
