@@ -46,7 +46,7 @@ fn links(criterion: &mut Criterion) {
     };
     group.bench_function("wire, jitter, loss and duplicates", |bencher| {
         bencher.iter(|| {
-            cross(black_box(&mut Wire::new(&impaired.plan().expect("legal"), Streams::new(1).stream("wire"))))
+            cross(black_box(&mut Wire::new(&impaired.plan().expect("legal"), &Streams::new(1), "wire")))
         });
     });
     let disciplines = [

@@ -150,7 +150,12 @@ impl<D, A> Network<D, A> {
             (0..plan.flows.len()).map(|index| Flow::new(plan, index, &last_hop, streams)).collect();
         let queues = Direction::BOTH.map(|direction| {
             let is_taken = plan.flows.iter().any(|flow| flow.direction == direction);
-            plan.internet.clone().filter(|_| is_taken)
+            let name = match direction {
+                Direction::Downlink => "internet.down.rate",
+                Direction::Uplink => "internet.up.rate",
+            };
+            let rates = || streams.stream(name);
+            plan.internet.clone().filter(|_| is_taken).map(|queue| queue.begin(rates))
         });
         let wires = |of: fn(&FlowConfig) -> Direction| {
             order.iter().map(move |&flow| Part::Wire(FlowId(flow as u16), of(&plan.flows[flow])))
@@ -354,6 +359,7 @@ impl<D, A> Network<D, A> {
 
     fn begin_millisecond(&mut self, now: Time) -> Output<'_, D, A> {
         self.last_hop.begin_millisecond(now);
+        self.queues.iter_mut().flatten().for_each(|queue| queue.keep_drawing(now));
         self.has_subframes = false;
         self.capacities.clear();
         if !matches!(self.last_hop, LastHop::Cell(_)) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::{Bytes, Packet, Rate, Time};
+use airpace_core::{Bytes, Packet, Rate, Rng, Time};
 use airpace_event::Fate;
 use serde::Deserialize;
 
@@ -13,8 +13,12 @@ use crate::link::{Exit, Link};
 pub mod buffer;
 mod codel;
 mod fq_codel;
+mod redraw;
 
 pub use buffer::{Buffer, BufferConfig, Discipline, Dropped};
+pub use redraw::{Distribution, RedrawConfig};
+
+use redraw::Redraw;
 
 /// A rate-served queue.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -24,6 +28,8 @@ pub struct QueueConfig {
     pub rate_mbps: f64,
     /// Later changes of the rate.
     pub schedule: Vec<RateStep>,
+    /// Instead of `rate_mbps` and `schedule`: a rate that is drawn again and again.
+    pub redraw: Option<RedrawConfig>,
     /// How much may wait, and which packets are dropped. The packet in service does not count as waiting.
     pub buffer: BufferConfig,
 }
@@ -40,7 +46,8 @@ pub struct RateStep {
 
 impl Default for QueueConfig {
     fn default() -> QueueConfig {
-        QueueConfig { rate_mbps: f64::INFINITY, schedule: Vec::new(), buffer: BufferConfig::default() }
+        let (rate_mbps, buffer) = (f64::INFINITY, BufferConfig::default());
+        QueueConfig { rate_mbps, schedule: Vec::new(), redraw: None, buffer }
     }
 }
 
@@ -53,6 +60,8 @@ pub struct Queue {
     rate: Option<Rate>,
     /// Later rates, the next one first.
     steps: VecDeque<(Time, Option<Rate>)>,
+    /// Draws later rates, if they are drawn; the next one is in `steps`.
+    redraw: Option<Redraw>,
     exits: VecDeque<Exit>,
     /// Kept to avoid an allocation per call.
     drops: Vec<Dropped>,
@@ -106,6 +115,9 @@ impl Queue {
             mbps if mbps >= 0.0 => Ok(Some(Rate::from_mbps(mbps))),
             _ => Err(ConfigError::new(key, format!("is {mbps}; give Mbit/s of at least 0, or inf"))),
         };
+        if config.redraw.is_some() {
+            return Queue::redrawn(config);
+        }
         let first = rate("rate_mbps", config.rate_mbps)?;
         let mut steps = VecDeque::with_capacity(config.schedule.len());
         for (index, step) in config.schedule.iter().enumerate() {
@@ -133,9 +145,43 @@ impl Queue {
             in_service: None,
             rate: first,
             steps,
+            redraw: None,
             exits: VecDeque::new(),
             drops: Vec::new(),
         })
+    }
+
+    /// A queue whose rate is drawn. Until [`Queue::begin`], it has the highest rate that can be drawn.
+    fn redrawn(config: &QueueConfig) -> Result<Queue, ConfigError> {
+        let stands_beside = |key: &str| {
+            Err(ConfigError::new(key, "stands beside `redraw`, which draws the rate; remove either"))
+        };
+        if config.rate_mbps != f64::INFINITY {
+            return stands_beside("rate_mbps");
+        }
+        if !config.schedule.is_empty() {
+            return stands_beside("schedule");
+        }
+        let redraw = config.redraw.as_ref().map(Redraw::new).transpose();
+        let redraw = redraw.map_err(|error| error.within("redraw"))?;
+        let fixed = Queue::new(&QueueConfig { redraw: None, ..config.clone() })?;
+        Ok(Queue { rate: redraw.as_ref().map(Redraw::highest), redraw, ..fixed })
+    }
+
+    /// The queue at the beginning of a run, from which it draws random numbers if its rate is drawn.
+    pub fn begin(mut self, rng: impl FnOnce() -> Rng) -> Queue {
+        if let Some(redraw) = &mut self.redraw {
+            self.rate = Some(redraw.begin(rng()));
+            self.steps.extend(redraw.next());
+        }
+        self
+    }
+
+    /// Brings a drawn rate up to date, also where no packet has come for some time.
+    pub fn keep_drawing(&mut self, now: Time) {
+        if self.redraw.is_some() {
+            self.advance(now);
+        }
     }
 
     /// The rate of service as of the last call; `None` lets packets pass at once.
@@ -161,6 +207,7 @@ impl Queue {
                     served.change_rate(at, self.rate, rate);
                 }
                 self.rate = rate;
+                self.steps.extend(self.redraw.as_mut().and_then(Redraw::next));
             }
         }
     }

@@ -1,19 +1,25 @@
-//! A wire: the part of a path between two queues. It delays packets. If configured, it also jitters, loses, reorders,
-//! duplicates, serialises and bunches them.
+//! A wire: the part of a path between two queues. It delays packets. If configured, it also jitters, sways, loses,
+//! reorders, duplicates, serialises and bunches them.
 //!
-//! A packet's way through it: serialisation at the wire's rate, loss, propagation with jitter, reordering, and release
-//! in batches. Packets stay in order unless reordering is configured.
+//! A packet's way through it: serialisation at the wire's rate, loss, propagation with jitter and sway, reordering, and
+//! release in batches. Packets stay in order unless reordering is configured.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use airpace_core::{Bytes, Packet, Rate, Rng, Time};
+use airpace_core::{Bytes, Packet, Rate, Rng, Streams, Time};
 use airpace_event::Fate;
 use serde::Deserialize;
 
 use crate::config_error::{ConfigError, duration_ms, positive, probability};
 use crate::link::{Exit, Link};
+
+mod sway;
+
+pub use sway::SwayConfig;
+
+use sway::{Sway, SwayPlan};
 
 /// How a wire treats packets. By default everything is off: an ideal wire without delay.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -23,6 +29,8 @@ pub struct WireConfig {
     pub delay_ms: f64,
     /// Mean of an exponentially distributed extra delay, in milliseconds; it never makes a packet overtake another.
     pub jitter_mean_ms: f64,
+    /// An extra delay that all packets have for a while, and that is then drawn again.
+    pub sway: Option<SwayConfig>,
     /// Probability that a packet is lost, independently of other packets.
     pub loss: f64,
     /// Losses in bursts, on top of `loss`.
@@ -71,7 +79,8 @@ pub struct ReorderConfig {
 #[derive(Debug)]
 pub struct Wire {
     delay: Duration,
-    /// Packets under way, in order of arrival. `fifo` is always sorted; `late` holds the packets on the longer way.
+    /// Packets under way, in order of arrival. `fifo` is always sorted; `late` holds the packets on the longer way, and
+    /// those that overtake.
     fifo: VecDeque<Exit>,
     late: BinaryHeap<Reverse<Late>>,
     /// `None` on a wire that only delays, which then needs only its queue.
@@ -89,6 +98,7 @@ pub struct WirePlan {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ImpairmentsPlan {
     jitter_mean_ns: f64,
+    sway: Option<SwayPlan>,
     loss: f64,
     burst: Option<BurstConfig>,
     reorder: f64,
@@ -102,12 +112,13 @@ struct ImpairmentsPlan {
 struct Impairments {
     plan: ImpairmentsPlan,
     rng: Rng,
+    sway: Option<Sway>,
     bad: bool,
     /// When the serialisation of all pushed packets ends.
     busy_until: Time,
     /// The latest instant that was passed to the wire.
     now: Time,
-    /// Packets that took the longer way so far; keeps the order of those that arrive together.
+    /// Packets out of order so far; keeps the order of those that arrive together.
     late_count: u64,
 }
 
@@ -133,6 +144,7 @@ impl WireConfig {
         let rate = self.rate_mbps.map(|mbps| positive("rate_mbps", mbps)).transpose()?;
         let impairments = ImpairmentsPlan {
             jitter_mean_ns: duration_ms("jitter_mean_ms", self.jitter_mean_ms)?.as_nanos() as f64,
+            sway: self.sway.map(|sway| sway.plan().map_err(|error| error.within("sway"))).transpose()?,
             loss: probability("loss", self.loss)?,
             burst: self.burst,
             reorder,
@@ -167,11 +179,13 @@ impl Wire {
         Wire { delay, fifo: VecDeque::new(), late: BinaryHeap::new(), impairments: None }
     }
 
-    /// A planned wire; its random numbers are drawn from `rng`.
-    pub fn new(plan: &WirePlan, rng: Rng) -> Wire {
+    /// A planned wire. Its random numbers are those of the stream `name`, and of `name.sway` for its sway.
+    pub fn new(plan: &WirePlan, streams: &Streams, name: &str) -> Wire {
         let impairments = plan.impairments.map(|plan| {
             let (busy_until, now) = (Time::ZERO, Time::ZERO);
-            Box::new(Impairments { plan, rng, bad: false, busy_until, now, late_count: 0 })
+            let sway = plan.sway.map(|sway| Sway::new(sway, streams.stream(&format!("{name}.sway"))));
+            let rng = streams.stream(name);
+            Box::new(Impairments { plan, rng, sway, bad: false, busy_until, now, late_count: 0 })
         });
         Wire { impairments, ..Wire::with_delay(plan.delay) }
     }
@@ -182,17 +196,20 @@ impl Wire {
         let sent = wire.serialised(now, packet.bytes);
         let fate = if wire.loses() { Fate::WireLoss } else { Fate::Delivered };
         let copies = if fate == Fate::Delivered && wire.chance(wire.plan.duplicate) { 2 } else { 1 };
-        let arrival = sent + self.delay + wire.jitter();
-        if wire.chance(wire.plan.reorder) {
-            let time = wire.released(arrival + wire.plan.reorder_extra);
+        let arrival = sent + self.delay + wire.jitter() + wire.extra_delay(sent);
+        let earliest = self.fifo.back().map_or(Time::ZERO, |before| before.time);
+        let takes_longer_way = wire.chance(wire.plan.reorder);
+        let released =
+            wire.released(if takes_longer_way { arrival + wire.plan.reorder_extra } else { arrival });
+        if takes_longer_way || (released < earliest && wire.may_overtake()) {
             for _ in 0..copies {
                 wire.late_count += 1;
-                self.late.push(Reverse(Late { order: wire.late_count, exit: Exit { time, packet, fate } }));
+                let exit = Exit { time: released, packet, fate };
+                self.late.push(Reverse(Late { order: wire.late_count, exit }));
             }
             return;
         }
-        let earliest = self.fifo.back().map_or(Time::ZERO, |before| before.time);
-        let time = wire.released(arrival).max(earliest);
+        let time = released.max(earliest);
         self.fifo.extend(std::iter::repeat_n(Exit { time, packet, fate }, copies));
     }
 }
@@ -222,6 +239,16 @@ impl Impairments {
             return Duration::ZERO;
         }
         Duration::from_nanos(libm::round(self.rng.exponential(self.plan.jitter_mean_ns)) as u64)
+    }
+
+    /// What the sway adds to the delay of a packet that leaves at `sent`.
+    fn extra_delay(&mut self, sent: Time) -> Duration {
+        self.sway.as_mut().map_or(Duration::ZERO, |sway| sway.at(sent))
+    }
+
+    /// Whether a packet may arrive before packets that left before it, because the delay has become shorter.
+    fn may_overtake(&self) -> bool {
+        self.plan.sway.is_some_and(|sway| sway.may_reorder)
     }
 
     /// The first instant, at or after `arrival`, at which packets are released.
@@ -289,7 +316,7 @@ impl Link for Wire {
     }
 }
 
-/// A packet that took the longer way; ordered by arrival, then by the order of sending.
+/// A packet out of order; ordered by arrival, then by the order of sending.
 #[derive(Debug)]
 struct Late {
     order: u64,

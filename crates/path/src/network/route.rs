@@ -64,8 +64,7 @@ impl<D, A> Flow<D, A> {
             let carries_data = direction == flow.direction;
             let (config, name) =
                 if carries_data { (&plan.forward, "forward") } else { (&plan.reverse, "reverse") };
-            let rng = streams.stream(&format!("flow.{index}.{name}"));
-            let wire = Wire::new(&config.with_delay(wire_delay), rng);
+            let wire = Wire::new(&config.with_delay(wire_delay), streams, &format!("flow.{index}.{name}"));
             let crosses_last_hop = has_last_hop && (carries_data || flow.acks_cross_cell);
             let crosses_internet = carries_data && plan.crosses_internet(flow);
             // From the Internet's end to the device's end.

@@ -1,4 +1,4 @@
-use airpace_core::{DeviceId, Ecn, FlowId};
+use airpace_core::{DeviceId, Ecn, FlowId, Streams};
 
 use super::*;
 
@@ -68,7 +68,8 @@ fn a_rate_step_takes_hold_in_the_middle_of_a_packet() {
     let schedule = [(0.0005, 24.0), (0.002, 0.0), (0.004, 12.0), (0.0045, f64::INFINITY)]
         .map(|(at_s, rate_mbps)| RateStep { at_s, rate_mbps })
         .to_vec();
-    let mut queue = Queue::new(&QueueConfig { rate_mbps: 12.0, schedule, buffer: FIFO }).unwrap();
+    let mut queue =
+        Queue::new(&QueueConfig { rate_mbps: 12.0, schedule, redraw: None, buffer: FIFO }).unwrap();
     (0..6).for_each(|number| queue.push(Time::ZERO, packet(0, number, 1500)));
     let mut exits = Vec::new();
     while let Some(next) = queue.next() {
@@ -282,5 +283,64 @@ fn errors_name_key_and_remedy() {
     `buffer.packets` is 0: nothing could wait; give at least 1, or leave it out
     `buffer.interval_ms` is 0; give about the round-trip time of the path, 100 by default
     "
+    );
+}
+
+fn redrawn(from_mbps: f64, to_mbps: f64, every_ms: f64, distribution: Distribution) -> QueueConfig {
+    let redraw = Some(RedrawConfig { from_mbps, to_mbps, every_ms, distribution });
+    QueueConfig { redraw, buffer: FIFO, ..QueueConfig::default() }
+}
+
+/// The rates of a queue that nothing crosses, one for each of `draws` intervals.
+fn rates_mbps(config: &QueueConfig, draws: u64, every: Duration) -> Vec<f64> {
+    let mut queue = Queue::new(config).expect("a legal queue").begin(|| Streams::new(1).stream("rate"));
+    let at = (0..draws).map(|draw| Time::ZERO + every * draw as u32);
+    at.map(|now| {
+        queue.keep_drawing(now);
+        queue.rate().expect("a drawn rate").as_mbps()
+    })
+    .collect()
+}
+
+#[test]
+fn a_redrawn_rate_has_its_distribution() {
+    let (every, draws) = (Duration::from_secs(1), 20_000);
+    for (distribution, median) in [(Distribution::Uniform, 35.0), (Distribution::LogUniform, 24.5)] {
+        let mut rates = rates_mbps(&redrawn(10.0, 60.0, 1000.0, distribution), draws, every);
+        assert!(rates.windows(2).all(|two| two[0] != two[1]), "each second has a rate of its own");
+        rates.sort_unstable_by(f64::total_cmp);
+        assert!(rates[0] >= 10.0 && rates[rates.len() - 1] <= 60.0);
+        let middle = rates[rates.len() / 2];
+        assert!((middle / median - 1.0).abs() < 0.03, "{distribution:?}: median {middle} Mbit/s");
+    }
+}
+
+#[test]
+fn a_redrawn_queue_carries_what_its_rates_allow() {
+    let config = redrawn(2.0, 20.0, 100.0, Distribution::Uniform);
+    let rates = rates_mbps(&config, 100, Duration::from_millis(100));
+    let could_carry: f64 = rates.iter().map(|mbps| mbps * 1e6 / 8.0 * 0.1).sum();
+    let mut queue = Queue::new(&config).unwrap().begin(|| Streams::new(1).stream("rate"));
+    for number in 0..20_000 {
+        queue.push(Time::ZERO, packet(0, number, 1500));
+    }
+    let carried = drain(&mut queue, Time::from_secs(10)).len() as f64 * 1500.0;
+    assert!((carried - could_carry).abs() <= 1500.0, "{carried} of {could_carry} bytes");
+}
+
+#[test]
+fn a_redraw_that_cannot_be_names_key_and_remedy() {
+    let error = |config: QueueConfig| Queue::new(&config).unwrap_err().to_string();
+    assert_eq!(
+        error(redrawn(60.0, 10.0, 1000.0, Distribution::Uniform)),
+        "`redraw.to_mbps` is 10, below `from_mbps` (60); give the lower rate first"
+    );
+    assert_eq!(
+        error(redrawn(10.0, 60.0, 0.0, Distribution::Uniform)),
+        "`redraw.every_ms` is 0; the least is 1"
+    );
+    assert_eq!(
+        error(QueueConfig { rate_mbps: 20.0, ..redrawn(10.0, 60.0, 1000.0, Distribution::Uniform) }),
+        "`rate_mbps` stands beside `redraw`, which draws the rate; remove either"
     );
 }

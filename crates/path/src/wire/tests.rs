@@ -1,4 +1,5 @@
 use airpace_core::{DeviceId, Ecn, FlowId, Streams};
+use proptest::prelude::*;
 
 use super::*;
 
@@ -14,7 +15,7 @@ fn packet(number: u64) -> Packet {
 }
 
 fn wire(config: WireConfig) -> Wire {
-    Wire::new(&config.plan().expect("a legal wire"), Streams::new(1).stream("wire"))
+    Wire::new(&config.plan().expect("a legal wire"), &Streams::new(1), "wire")
 }
 
 /// Sends `count` packets, one every `gap`, and returns everything that leaves.
@@ -135,6 +136,63 @@ fn a_batching_wire_releases_on_its_grid() {
     assert_eq!(at_16, 8, "all packets that arrived since the release before");
 }
 
+fn swaying(up_to_ms: f64, every_ms: f64, may_reorder: bool) -> WireConfig {
+    let sway = Some(SwayConfig { up_to_ms, every_ms, may_reorder });
+    WireConfig { delay_ms: 5.0, sway, ..WireConfig::default() }
+}
+
+fn delays_ms(exits: &[Exit], gap: Duration) -> Vec<f64> {
+    let sent = |exit: &Exit| Time::ZERO + gap * exit.packet.number as u32;
+    exits.iter().map(|exit| (exit.time - sent(exit)).as_secs_f64() * 1e3).collect()
+}
+
+#[test]
+fn a_sway_holds_for_its_time_and_is_uniform() {
+    let exits = crossing(wire(swaying(16.0, 100.0, true)), 100_000, 10 * MS);
+    let mut delays = vec![0.0; exits.len()];
+    for (exit, delay) in exits.iter().zip(delays_ms(&exits, 10 * MS)) {
+        delays[exit.packet.number as usize] = delay;
+    }
+    assert!(delays.iter().all(|delay| (5.0..=21.0).contains(delay)), "between the delay and 16 ms more");
+    for held in delays.chunks(10) {
+        assert!(held.iter().all(|delay| delay == &held[0]), "one draw for 100 ms: {held:?}");
+    }
+    let drawn: Vec<f64> = delays.chunks(10).map(|held| held[0]).collect();
+    let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+    assert!((mean - 13.0).abs() < 0.2, "mean {mean} ms of 5 to 21");
+    let low = drawn.iter().filter(|delay| **delay < 9.0).count() as f64 / drawn.len() as f64;
+    assert!((low - 0.25).abs() < 0.02, "{low} of the draws are in the lowest quarter");
+}
+
+#[test]
+fn a_sway_does_not_depend_on_what_crosses() {
+    let often = crossing(wire(swaying(50.0, 100.0, true)), 10_000, MS);
+    let seldom = crossing(wire(swaying(50.0, 100.0, true)), 100, 100 * MS);
+    for (exit, delay) in seldom.iter().zip(delays_ms(&seldom, 100 * MS)) {
+        let number = exit.packet.number * 100;
+        let other = often.iter().find(|exit| exit.packet.number == number).expect("it crossed");
+        let other_delay = (other.time - Time::from_millis(number)).as_secs_f64() * 1e3;
+        assert!((delay - other_delay).abs() < 1e-9, "at {number} ms: {delay} and {other_delay} ms");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_sway_keeps_order_unless_it_may_not_and_loses_nothing(
+        up_to_ms in 0.0..200.0_f64, every_ms in 1.0..50.0_f64, gap_us in 1_u64..5_000, may_reorder: bool,
+    ) {
+        let gap = Duration::from_micros(gap_us);
+        let exits = crossing(wire(swaying(up_to_ms, every_ms, may_reorder)), 500, gap);
+        let mut numbers = numbers(&exits);
+        prop_assert!(may_reorder || numbers.is_sorted());
+        for delay in delays_ms(&exits, gap) {
+            prop_assert!((5.0 - 1e-9..5.0 + up_to_ms + 1e-6).contains(&delay), "{} ms", delay);
+        }
+        numbers.sort_unstable();
+        prop_assert_eq!(numbers, (0..500).collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn the_same_stream_gives_the_same_crossing() {
     let config = WireConfig { jitter_mean_ms: 2.0, loss: 0.1, duplicate: 0.1, ..WireConfig::default() };
@@ -157,6 +215,11 @@ fn errors_name_key_and_remedy() {
         error(WireConfig { rate_mbps: Some(0.0), ..plain.clone() }),
         "`rate_mbps` is 0; give a number above 0"
     );
+    assert_eq!(
+        error(swaying(10.0, 0.5, false)),
+        "`sway.every_ms` is 0.5; the least is 1: for a delay of each packet's own, set `jitter_mean_ms`"
+    );
+    assert_eq!(error(swaying(-1.0, 5.0, false)), "`sway.up_to_ms` is -1; give a number of at least 0");
     let reorder = Some(ReorderConfig { probability: 0.5, extra_ms: f64::NAN });
     assert_eq!(
         error(WireConfig { reorder, ..plain }),

@@ -1,0 +1,103 @@
+//! A rate that is drawn again and again, as where the emulator of a link gets a new rate every second.
+
+use std::time::Duration;
+
+use airpace_core::{Rate, Rng, Time};
+use serde::Deserialize;
+
+use crate::config_error::{ConfigError, duration_ms, positive};
+
+/// The shortest time between two draws, in milliseconds.
+///
+/// Chosen: a millisecond; capacities are told for each millisecond.
+const LEAST_EVERY_MS: f64 = 1.0;
+
+/// A rate between `from_mbps` and `to_mbps` that is drawn again every `every_ms`, beginning with the run.
+///
+/// The draws depend on the run's seed and on time, not on packets: all schemes meet the same rates.
+///
+/// Source: MORC §4.1 Table 1 (the bandwidth is changed every second)
+/// Chosen: `uniform` by default; the text gives only the range.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RedrawConfig {
+    /// The lowest rate, in Mbit/s.
+    pub from_mbps: f64,
+    /// The highest rate, in Mbit/s.
+    pub to_mbps: f64,
+    /// How long a draw holds, in milliseconds; at least 1.
+    pub every_ms: f64,
+    /// How the rates are distributed between the two.
+    #[serde(default)]
+    pub distribution: Distribution,
+}
+
+/// A distribution of rates between two bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// Every rate is as likely as any other.
+    #[default]
+    Uniform,
+    /// The logarithm of the rate is uniform: a rate is as likely to be halved as to be doubled.
+    LogUniform,
+}
+
+/// What draws the rates of one queue.
+#[derive(Clone, Debug)]
+pub(super) struct Redraw {
+    config: RedrawConfig,
+    every: Duration,
+    /// `None` until a run begins.
+    rng: Option<Rng>,
+    /// When the latest draw begins to hold.
+    at: Time,
+}
+
+impl Redraw {
+    pub(super) fn new(config: &RedrawConfig) -> Result<Redraw, ConfigError> {
+        positive("from_mbps", config.from_mbps)?;
+        positive("to_mbps", config.to_mbps)?;
+        if config.to_mbps < config.from_mbps {
+            let reason = format!("is {}, below `from_mbps` ({})", config.to_mbps, config.from_mbps);
+            return Err(ConfigError::new("to_mbps", format!("{reason}; give the lower rate first")));
+        }
+        let every = duration_ms("every_ms", config.every_ms)?;
+        if config.every_ms < LEAST_EVERY_MS {
+            let reason = format!("is {}; the least is {LEAST_EVERY_MS}", config.every_ms);
+            return Err(ConfigError::new("every_ms", reason));
+        }
+        Ok(Redraw { config: *config, every, rng: None, at: Time::ZERO })
+    }
+
+    /// The highest rate that can be drawn.
+    pub(super) fn highest(&self) -> Rate {
+        Rate::from_mbps(self.config.to_mbps)
+    }
+
+    /// Begins to draw from `rng`; the first rate.
+    pub(super) fn begin(&mut self, mut rng: Rng) -> Rate {
+        let first = self.config.draw(&mut rng);
+        self.rng = Some(rng);
+        first
+    }
+
+    /// The next step of the rate; `None` before a run has begun.
+    pub(super) fn next(&mut self) -> Option<(Time, Option<Rate>)> {
+        let rate = self.config.draw(self.rng.as_mut()?);
+        self.at += self.every;
+        Some((self.at, Some(rate)))
+    }
+}
+
+impl RedrawConfig {
+    fn draw(&self, rng: &mut Rng) -> Rate {
+        let (from, to) = (self.from_mbps, self.to_mbps);
+        let mbps = match self.distribution {
+            Distribution::Uniform => rng.range(from, to),
+            Distribution::LogUniform => libm::exp(rng.range(libm::log(from), libm::log(to))),
+        };
+        // Rounding in the logarithm may leave the range.
+        Rate::from_mbps(mbps.clamp(from, to))
+    }
+}

@@ -1,0 +1,86 @@
+//! A delay that is drawn again and again, as where the emulator of a link gets a new delay every so many milliseconds.
+
+use std::time::Duration;
+
+use airpace_core::{Rng, Time};
+use serde::Deserialize;
+
+use crate::config_error::{ConfigError, duration_ms};
+
+/// The shortest time between two draws, in milliseconds.
+///
+/// Chosen: a millisecond; what changes faster is jitter.
+const LEAST_EVERY_MS: f64 = 1.0;
+
+/// An extra delay, uniform between 0 and `up_to_ms`, that is drawn again every `every_ms`. The delay therefore sways by
+/// ± `up_to_ms` / 2 around its mean, and a flow's `rtt_ms` stays the smallest round trip.
+///
+/// Every packet that leaves in the same interval has the same extra delay. The draws depend on the run's seed and on
+/// time, not on packets: all schemes meet the same delays.
+///
+/// Source: MORC §4.1 Table 1 (the round-trip time is changed every 100 ms)
+/// Chosen: uniform; the text gives only the range.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwayConfig {
+    /// The longest extra delay, in milliseconds.
+    pub up_to_ms: f64,
+    /// How long a draw holds, in milliseconds; at least 1.
+    pub every_ms: f64,
+    /// Whether packets that leave after a draw may overtake those that left before it. If not, they wait for them.
+    #[serde(default)]
+    pub may_reorder: bool,
+}
+
+/// A sway that can be built any number of times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct SwayPlan {
+    up_to: Duration,
+    every: Duration,
+    pub(super) may_reorder: bool,
+}
+
+/// The sway of one wire.
+#[derive(Debug)]
+pub(super) struct Sway {
+    plan: SwayPlan,
+    rng: Rng,
+    /// The present draw, and when the next one follows.
+    extra: Duration,
+    until: Time,
+}
+
+impl SwayConfig {
+    /// The plan.
+    ///
+    /// # Errors
+    /// Names the key that is out of range.
+    pub(super) fn plan(&self) -> Result<SwayPlan, ConfigError> {
+        let up_to = duration_ms("up_to_ms", self.up_to_ms)?;
+        let every = duration_ms("every_ms", self.every_ms)?;
+        if self.every_ms < LEAST_EVERY_MS {
+            let reason = format!(
+                "is {}; the least is {LEAST_EVERY_MS}: for a delay of each packet's own, set `jitter_mean_ms`",
+                self.every_ms
+            );
+            return Err(ConfigError::new("every_ms", reason));
+        }
+        Ok(SwayPlan { up_to, every, may_reorder: self.may_reorder })
+    }
+}
+
+impl Sway {
+    pub(super) fn new(plan: SwayPlan, rng: Rng) -> Sway {
+        Sway { plan, rng, extra: Duration::ZERO, until: Time::ZERO }
+    }
+
+    /// The extra delay of a packet that leaves at `now`, which never decreases over the calls.
+    pub(super) fn at(&mut self, now: Time) -> Duration {
+        while self.until <= now {
+            let nanos = self.rng.range(0.0, self.plan.up_to.as_nanos() as f64);
+            self.extra = Duration::from_nanos(libm::round(nanos) as u64);
+            self.until += self.plan.every;
+        }
+        self.extra
+    }
+}
