@@ -54,6 +54,24 @@ function metricsCard(s) {
     ]) }, "CSV"))));
 }
 
+function transfersCard(s) {
+  if (!s.transfers) return null;
+  const heading = (name) => el("th", { scope: "col" }, name, el("small", {}, "s"));
+  const headings = [el("th", { class: "name", scope: "col" }, "scheme, flow"), el("th", { scope: "col" }, "arrived"), ...s.transfers.headings.map(heading)];
+  const rows = s.transfers.rows.map((row) => el("tr", {},
+    el("th", { scope: "row" }, el("span", { class: "scheme" }, schemeSwatch(styleOf(s, row.scheme)), el("span", {}, row.scheme)),
+      el("small", {}, [row.flow, row.own_scheme].filter((name) => name !== null).join(", "))),
+    el("td", {}, row.complete), row.texts.map((text) => el("td", {}, text))));
+  return el("article", { class: "card wide", id: `${s.name}.transfers` }, el("h3", {}, "Transfers"),
+    el("p", { class: "muted" }, "Seconds from the beginning of a transfer until its last byte arrived; start-up: until the client could show something. " +
+      "All seeds are one sample; percentiles are over the transfers that arrived."),
+    table(headings, el("tbody", {}, rows)),
+    el("div", { class: "foot" }, commandLine(s.command, el("button", { type: "button", click: () => saveCsv(`${s.name}-transfers.csv`, [
+      ["scheme", "flow", "arrived", ...s.transfers.headings.map((name) => `${name} s`)],
+      ...s.transfers.rows.map((row) => [row.scheme, row.flow, row.complete, ...row.values]),
+    ]) }, "CSV"))));
+}
+
 function expectationsCard(s) {
   if (s.expectations.length === 0) return null;
   const met = s.expectations.filter((verdict) => verdict.passed).length;

@@ -50,7 +50,8 @@ pub trait Controller: Send {
     fn on_ack(&mut self, ack: &Ack<'_>);
 
     /// An acknowledgement that acknowledged nothing new brought these bytes of the receiver half. They are newer than
-    /// any before. A receiver half sends them without a packet as the cause, see [`Receiver::on_timer`].
+    /// any before. A receiver half sends them without a packet as the cause, see [`Receiver::on_timer`] and
+    /// [`Receiver::request`].
     fn on_feedback(&mut self, _now: Time, _feedback: &[u8]) {}
 
     /// Packets were declared lost.
@@ -121,6 +122,12 @@ pub trait Receiver: Send {
 
     /// Bytes for the controller, on the ACK that leaves at `now` (the receiver's clock).
     fn feedback(&mut self, now: Time) -> Rider;
+
+    /// Bytes for the controller, on the client's request that leaves at `now`. No packet of the connection may have
+    /// arrived yet. A half says nothing here unless its controller can use it ([`Controller::on_feedback`]).
+    fn request(&mut self, _now: Time) -> Rider {
+        Rider::EMPTY
+    }
 
     /// The most bytes that the sender may have outstanding, from the ACK that leaves at `now` on; `None` for no
     /// limit. This is the transport's flow control, which every sender obeys, whatever its scheme is.

@@ -81,6 +81,7 @@ pub static SCHEME: Scheme = Scheme {
             ("overhead_percent", "6.8"),
             ("restart_from", "zero"),
             ("device_split", "off"),
+            ("request_start", "off"),
         ],
     }],
     options: OPTIONS,
@@ -195,6 +196,11 @@ const OPTIONS: &[OptionSpec] = &[
         summary: "divide the device's capacity by its active flows",
     },
     OptionSpec {
+        name: "request_start",
+        default: "on",
+        summary: "use what the request of a download carries; off: know nothing until the first ACK",
+    },
+    OptionSpec {
         name: "return_test",
         default: "rate",
         summary: "end of the Internet state: delay (Npkt packets without a queue), rate (and they come at Cf)",
@@ -232,6 +238,8 @@ pub struct Tuning {
     pub restart_from_zero: bool,
     /// Whether the device's capacity is divided by its flows.
     pub device_split: bool,
+    /// Whether the feedback on a request is used.
+    pub request_start: bool,
     /// How the bottleneck is judged.
     pub rules: Rules,
     /// How the carriers are measured.
@@ -267,6 +275,7 @@ impl Tuning {
                 _ => return Err(options.refuse("restart_from", "`previous` or `zero`")),
             },
             device_split: options.switch("device_split")?,
+            request_start: options.switch("request_start")?,
             rules: Rules {
                 cell_test: options.switch("cell_test")?,
                 idle_share: options.number("cell_idle_percent", 0.0)? * 0.01,

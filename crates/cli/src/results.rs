@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use airpace_eval::numbers::{Shown, Spread, shown};
+use airpace_eval::transfers::{self, COLUMNS as COLUMNS_OF_TRANSFERS};
 use airpace_eval::{Choice, RunSummary, Summary, metric};
 
 use crate::terminal::{Paint, Table, columns, fit, hang};
@@ -37,9 +38,32 @@ pub fn write_tables(
             let note = format!("Means over {seeds} seeds; ± is the standard deviation over them.");
             writeln!(out, "{}", fit(&note))?;
         }
+        if let Some(transfers) = transfer_table(&runs) {
+            writeln!(out)?;
+            transfers.write(out, paint)?;
+            let note = "Transfers of all seeds together: seconds from the beginning until the last byte arrived; \
+                        start-up: until the client could show something.";
+            writeln!(out, "{}", fit(note))?;
+        }
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// The table of transfers; `None` where no flow has any.
+fn transfer_table(runs: &[&RunSummary]) -> Option<Table> {
+    let heads: Vec<&str> = ["scheme", "flow", "arrived"]
+        .into_iter()
+        .chain(COLUMNS_OF_TRANSFERS.iter().map(|(head, _)| *head))
+        .collect();
+    let rows = transfers::rows(runs);
+    let mut table = Table::new(&heads, 2);
+    for row in &rows {
+        let own = row.own_scheme.as_ref().map_or_else(String::new, |scheme| format!(" ({scheme})"));
+        let cells = [row.scheme.clone(), format!("{}{own}", row.flow), row.complete_text()];
+        table.row(cells.into_iter().chain(row.texts()).collect());
+    }
+    (!rows.is_empty()).then_some(table)
 }
 
 /// Writes the expectations that were not met and, unless `is_quiet`, the number of those that were.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::EvalError;
-use crate::metrics::{FlowMetrics, rounded};
+use crate::metrics::{FlowMetrics, Transfers, rounded};
 use crate::numbers;
 use crate::summary::RunSummary;
 
@@ -53,7 +53,8 @@ const BY_STATE: [&str; 2] = ["state_share.", "state_entries."];
 /// # Errors
 /// Names the metric and lists those that exist.
 pub fn check_metrics(scenario: &Scenario) -> Result<(), EvalError> {
-    let example = serde_json::to_value(FlowMetrics::default()).expect("plain data with text keys");
+    let example = FlowMetrics { transfers: Some(Transfers::default()), ..FlowMetrics::default() };
+    let example = serde_json::to_value(example).expect("plain data with text keys");
     let mut known = Vec::new();
     list_paths(&example, "", &mut known);
     known.extend(BY_STATE.map(|prefix| format!("{prefix}STATE")));
@@ -135,13 +136,13 @@ fn mean_over_seeds(
 /// The value of the metric at `path`; `None` where it is null.
 pub fn value(metrics: &FlowMetrics, path: &str) -> Option<f64> {
     let tree = serde_json::to_value(metrics).expect("plain data with text keys");
-    // A state's name may contain a dot itself, so the path is split at the first dot only.
-    let (head, rest) = path.split_once('.').map_or((path, None), |(head, rest)| (head, Some(rest)));
-    let found = tree.get(head).and_then(|found| rest.map_or(Some(found), |rest| found.get(rest)));
-    match found {
-        None if BY_STATE.iter().any(|prefix| path.starts_with(prefix)) => Some(0.0),
-        found => found.and_then(Value::as_f64),
+    // A state's name may contain a dot itself.
+    if let Some((map, state)) =
+        path.split_once('.').filter(|_| BY_STATE.iter().any(|map| path.starts_with(map)))
+    {
+        return tree.get(map).and_then(|states| states.get(state)).map_or(Some(0.0), Value::as_f64);
     }
+    path.split('.').try_fold(&tree, |found, name| found.get(name)).and_then(Value::as_f64)
 }
 
 fn list_paths(value: &Value, path: &str, known: &mut Vec<String>) {

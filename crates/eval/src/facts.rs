@@ -95,8 +95,12 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
     }
 }
 
-/// The spans in which a flow's application sends: from its start to its stop, `on_s` of every `on_s + off_s`.
+/// The spans in which a flow's application sends: from its start to its stop, `on_s` of every `on_s + off_s`. None for a
+/// flow of several transfers: it is active while one is under way, which the run shows.
 fn active(flow: &Flow, duration: Time) -> Vec<Span> {
+    if flow.every_ms.is_some() {
+        return Vec::new();
+    }
     let (start, stop) = (flow.start(), flow.stop().min(duration));
     let (Some(on), Some(off)) = (flow.on_s, flow.off_s) else {
         return vec![Span { start, end: stop }];

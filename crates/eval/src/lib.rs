@@ -27,6 +27,7 @@ mod reports;
 pub mod shell;
 pub mod summary;
 pub mod tables;
+pub mod transfers;
 
 pub use error::EvalError;
 pub use expect::{Verdict, value as metric};
@@ -34,6 +35,6 @@ pub use facts::{FlowFacts, RunFacts, Span};
 pub use folder::{Host, Manifest, ReplayedTrace, RunFolder};
 pub use judge::{Judge, Keep};
 pub use matrix::{Choice, Listener, Matrix, Outcome, Progress};
-pub use metrics::{FlowMetrics, Measured, Meter};
+pub use metrics::{FlowMetrics, Measured, Meter, Transfers};
 pub use summary::{FlowLine, FlowSummary, RunSummary, Summary};
 pub use tables::Tables;

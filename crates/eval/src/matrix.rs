@@ -169,13 +169,13 @@ impl Matrix {
         Ok(Outcome { summary, folder })
     }
 
-    /// The commands that make the same results, one per scenario. Options that change no result are left out.
+    /// The commands that make the same results, one per scenario; one for all variants of a scenario. Options that change no result are left out.
     pub fn canonical_command(&self) -> String {
         let schemes = spelled(&self.schemes);
         let of_choice = |choice: &Choice| {
             shell::sim(folder::PROGRAM, &choice.argument, &schemes, &self.seeds, &choice.set)
         };
-        self.scenarios.iter().map(of_choice).collect::<Vec<_>>().join(" && ")
+        shell::one_after_another(self.scenarios.iter().map(of_choice))
     }
 
     fn jobs(&self) -> Result<Vec<Job<'_>>, EvalError> {

@@ -7,14 +7,19 @@
 //! | metric | definition |
 //! | --- | --- |
 //! | throughput | bytes that arrived for the first time while the flow was active, over its active time |
-//! | utilization | those bytes over what the last hop could have carried to (or, `up`, from) the flow's device in that time |
+//! | utilization | those bytes over what the path could have carried to (or, `up`, from) the flow's device in that time; never above 1 (see below) |
 //! | one-way delay | from the sender handing a packet to the path to its first arrival; delivered packets only |
 //! | queueing delay | one-way delay less what the path takes when it is empty |
 //! | loss rate | packets whose journey ended without arrival, over all packets whose journey ended |
 //! | power | throughput over the 95th percentile of one-way delay, in Mbit/s per ms |
 //! | Jain's index | (Σx)² / (n · Σx²) over the n greedy flows of a direction active together, per window of 1 s; then the mean |
 //! | throughput per 100 ms | percentiles over the 100 ms intervals that lie wholly in the active time |
+//! | completion time, start-up | of a flow's transfers: see [`Transfers`] |
 //! | share of a state | part of the active time that the controller spent in that state |
+//!
+//! A path tells what it can carry as its narrowest link: while the Internet is narrow, that is the Internet's rate. What
+//! waits at the last hop when the Internet becomes narrow arrives faster than that. What was carried could be carried, so
+//! what could be carried over the active time counts as at least what arrived in it, and utilization is at most 1.
 //!
 //! Percentiles of delay come from a histogram with three significant digits: at most 0.1 % above the exact
 //! nearest-rank value, and exact below 2 ms to the microsecond. Means are exact.
@@ -24,6 +29,7 @@ mod fairness;
 mod flow;
 #[cfg(test)]
 mod tests;
+mod transfers;
 
 use airpace_event::{Event, Owner};
 use serde::{Deserialize, Serialize};
@@ -32,6 +38,7 @@ pub use delay::Delays;
 pub use fairness::{JainWindow, jain};
 pub(crate) use flow::nearest_rank;
 pub use flow::{FlowMetrics, Throughput100ms};
+pub use transfers::{Times, TransferTimes, Transfers};
 
 use crate::facts::RunFacts;
 use fairness::{Fairness, FairnessMeter, Sharer};
@@ -109,6 +116,11 @@ impl Meter {
                     if let Owner::Device(device) = owner {
                         self.fairness.on_prbs((*device, dci.direction), report.time, dci.prbs.len());
                     }
+                }
+            }
+            Event::Transfer(transfer) => {
+                if let Some(flow) = self.flows.get_mut(usize::from(transfer.flow.0)) {
+                    flow.on_transfer(transfer);
                 }
             }
             Event::Sent(_) | Event::Acked(_) | Event::Lost(_) | Event::Reported(_) => {}

@@ -60,7 +60,11 @@ impl Qlogs {
             Event::Acked(acked) => acked.flow,
             Event::Lost(lost) => lost.flow,
             Event::Inspected(inspected) => inspected.flow,
-            Event::Arrived(_) | Event::Subframe(_) | Event::Capacity(_) | Event::Reported(_) => return,
+            Event::Arrived(_)
+            | Event::Subframe(_)
+            | Event::Capacity(_)
+            | Event::Reported(_)
+            | Event::Transfer(_) => return,
         };
         let Some(log) = self.flows.get_mut(usize::from(flow.0)) else { return };
         let written = match event {
@@ -68,7 +72,11 @@ impl Qlogs {
             Event::Acked(acked) => log.on_acked(acked),
             Event::Lost(lost) => log.on_lost(lost),
             Event::Inspected(inspected) => log.on_inspected(inspected),
-            Event::Arrived(_) | Event::Subframe(_) | Event::Capacity(_) | Event::Reported(_) => Ok(()),
+            Event::Arrived(_)
+            | Event::Subframe(_)
+            | Event::Capacity(_)
+            | Event::Reported(_)
+            | Event::Transfer(_) => Ok(()),
         };
         self.failure = written.map_err(EvalError::write("write", log.file.path())).err();
     }

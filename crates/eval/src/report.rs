@@ -12,6 +12,7 @@ mod series;
 mod states;
 mod style;
 mod table;
+mod transfers;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

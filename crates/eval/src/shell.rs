@@ -19,6 +19,13 @@ pub(crate) fn sim(
     join(&words)
 }
 
+/// Commands that are run one after the other; each once, where several are the same.
+pub(crate) fn one_after_another(commands: impl IntoIterator<Item = String>) -> String {
+    let mut commands: Vec<String> = commands.into_iter().collect();
+    commands.dedup();
+    commands.join(" && ")
+}
+
 /// Words as one line. Words that a shell would split are quoted.
 pub(crate) fn join(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();

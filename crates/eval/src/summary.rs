@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::expect::Verdict;
 use crate::facts::RunFacts;
-use crate::metrics::{Carrier, FlowMetrics, JainWindow, Measured, Throughput100ms};
+use crate::metrics::{Carrier, FlowMetrics, JainWindow, Measured, Throughput100ms, Times};
 
 /// The most runs of a folder, flows of a run and seconds of a run.
 ///
@@ -83,6 +83,19 @@ pub struct FlowLine<'a> {
     pub power: Option<f64>,
     pub jain: Option<f64>,
     pub throughput_100ms: Throughput100ms,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<TransfersLine>,
+}
+
+/// Transfers as `--json` prints them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[allow(missing_docs)] // see `Transfers`
+pub struct TransfersLine {
+    pub begun: u64,
+    pub complete: u64,
+    pub completion_s: Times,
+    pub start_up_s: Times,
+    pub first_byte_s: Times,
 }
 
 /// Queueing delay as `--json` prints it.
@@ -138,6 +151,13 @@ impl RunSummary {
                 power: metrics.power,
                 jain: metrics.jain,
                 throughput_100ms: metrics.throughput_100ms,
+                transfers: metrics.transfers.as_ref().map(|transfers| TransfersLine {
+                    begun: transfers.begun,
+                    complete: transfers.complete,
+                    completion_s: transfers.completion_s,
+                    start_up_s: transfers.start_up_s,
+                    first_byte_s: transfers.first_byte_s,
+                }),
             }
         })
     }

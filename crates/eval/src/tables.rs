@@ -97,7 +97,7 @@ impl Tables {
             Event::Inspected(inspected) => controller::push(&mut self.controller, inspected),
             Event::Subframe(subframe) => self.prbs.push(subframe),
             Event::Capacity(capacity) => capacity::push(&mut self.capacity, capacity),
-            Event::Sent(_) | Event::Reported(_) => Ok(()),
+            Event::Sent(_) | Event::Reported(_) | Event::Transfer(_) => Ok(()),
         };
         self.failure = written.err();
     }

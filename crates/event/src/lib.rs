@@ -61,6 +61,8 @@ pub enum Event<'a> {
     Capacity(Capacity),
     /// What was reported to a device about its radio.
     Reported(&'a Reported<'a>),
+    /// A transfer of a flow has come to a step.
+    Transfer(Transfer),
 }
 
 /// What happened to a packet at the end.
@@ -136,6 +138,32 @@ pub struct Lost {
     pub packets: u64,
     /// How many bytes.
     pub bytes: Bytes,
+}
+
+/// A step of a transfer: a flow of limited size has one, or one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// When.
+    pub time: Time,
+    /// The flow.
+    pub flow: FlowId,
+    /// The transfer's number among those of the flow, from 0.
+    pub number: u64,
+    /// The step.
+    pub step: TransferStep,
+}
+
+/// The steps of a transfer, in their order. Several may come at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TransferStep {
+    /// The client has sent its request or, without one, the sender has the data.
+    Began,
+    /// The first of its bytes have arrived.
+    FirstByte,
+    /// As many of its bytes have arrived as the client needs to show something.
+    StartedUp,
+    /// All of its bytes have arrived.
+    Complete,
 }
 
 /// The internals of a flow's scheme at an instant.

@@ -13,6 +13,8 @@ use airpace_path::network::{FlowConfig, LastHopPlan, NetworkConfig};
 use airpace_path::trace::{Trace, TraceLink};
 use airpace_path::{ConfigError, NetworkPlan};
 
+mod transfers;
+
 use crate::Origin;
 use crate::document::{AckPath, DecoderConfig, Device, Document, Expect, Flow, Outage, TraceHop};
 
@@ -143,6 +145,7 @@ impl Document {
             return Err(ConfigError::new("duration_s", reason));
         }
         self.check_texts()?;
+        self.check_transfers()?;
         let mut turns = 0.0;
         for (index, flow) in self.flow.iter().enumerate() {
             let (Some(on), Some(off)) = (flow.on_s, flow.off_s) else { continue };

@@ -238,6 +238,18 @@ pub struct Flow {
     pub rate_mbps: Option<f64>,
     /// How much data there is to send, in bytes. If absent, there is no end.
     pub bytes: Option<u64>,
+    /// With `bytes`: how often so much is transferred, in ms. A transfer that is due while the one before is under way
+    /// begins when that one has arrived. If absent, there is one transfer.
+    pub every_ms: Option<f64>,
+    /// With `every_ms`: what the transfers after the first use.
+    pub connection: Option<Connection>,
+    /// With `bytes`, for a download: the size of the client's request, with which each transfer begins. The request
+    /// carries what the receiver half knows, as ACKs do. At 0, there is none: the server begins by itself.
+    #[serde(default)]
+    pub request_bytes: u64,
+    /// With `bytes`: how much must have arrived before the client can show something. All of a shorter transfer.
+    #[serde(default = "start_up_bytes")]
+    pub start_up_bytes: u64,
     /// Whether the flow crosses the `[internet]` queue.
     #[serde(default = "yes")]
     pub internet: bool,
@@ -247,6 +259,18 @@ pub struct Flow {
     /// The longest time that the receiver holds back an ACK while it waits for `ack_every` packets, in ms.
     #[serde(default = "ack_delay_ms")]
     pub ack_delay_ms: f64,
+}
+
+/// What the transfers of a flow after the first use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Connection {
+    /// A new connection for each: both ends of the scheme begin anew. A receiver half that listens to the radio was
+    /// listening before, as the phone's decoder does.
+    #[default]
+    New,
+    /// The connection of the first, with all that its ends have learnt.
+    Same,
 }
 
 /// What the ACKs of a flow cross.
@@ -325,7 +349,17 @@ impl Flow {
 
     /// How much there is to send in all, if that is limited.
     pub fn size(&self) -> Option<Bytes> {
-        self.bytes.map(Bytes)
+        self.bytes.map(Bytes).filter(|_| self.every_ms.is_none())
+    }
+
+    /// The size of each of its transfers, if it has any: a flow of limited size that sends as fast as it may.
+    pub fn transfer_size(&self) -> Option<Bytes> {
+        self.bytes.map(Bytes).filter(|_| self.on_s.is_none() && self.rate_mbps.is_none())
+    }
+
+    /// How often a transfer begins; `None` if there is one at most.
+    pub fn transfers_every(&self) -> Option<Duration> {
+        self.every_ms.map(|ms| Duration::from_secs_f64(ms * 1e-3))
     }
 }
 
@@ -343,6 +377,13 @@ fn default_schemes() -> Vec<String> {
 
 fn one_device() -> Vec<Device> {
     vec![Device::default()]
+}
+
+/// What a client needs before it can show something, in bytes.
+///
+/// Chosen: 100 kB, the first second of a video of 0.8 Mbit/s, or what the top of a page takes.
+fn start_up_bytes() -> u64 {
+    100_000
 }
 
 fn a_minute() -> u32 {

@@ -28,7 +28,8 @@
 //!
 //! Data crosses `[forward]` (a wire per flow), the shared `[internet]` queue and the last hop: a `[cell]`, a `[trace]`,
 //! or neither. Data that a device sends (`direction = "up"`) crosses them in the opposite order. ACKs come back over
-//! `[reverse]`. Any key can be overridden by its dotted path ([`Scenario::load`]).
+//! `[reverse]`. Any key can be overridden by its dotted path ([`Scenario::load`]). A scenario with `[[variant]]` tables is
+//! several experiments that differ in some keys ([`Scenario::load_variants`]).
 
 use std::ops::Deref;
 
@@ -43,11 +44,13 @@ mod overrides;
 mod prepare;
 #[cfg(test)]
 mod tests;
+mod variants;
 mod words;
 
 pub use builtin::builtin;
 pub use document::{
-    AckPath, ClockConfig, DecoderConfig, Device, Document, Expect, Flow, Outage, SynthTrace, TraceHop,
+    AckPath, ClockConfig, Connection, DecoderConfig, Device, Document, Expect, Flow, Outage, SynthTrace,
+    TraceHop,
 };
 pub use error::ScenarioError;
 pub use prepare::Prepared;
@@ -88,8 +91,33 @@ impl Scenario {
     /// Names file, key and remedy: text that is not TOML, a key that does not exist (and the most similar that does), a
     /// value of the wrong type, a path that cannot be built.
     pub fn load(text: &str, file_name: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
-        let mut tree: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| ScenarioError::syntax(file_name, text, &error))?;
+        let (tree, _) = variants::split(text, file_name)?;
+        Scenario::from_tree(tree, file_name, sets)
+    }
+
+    /// The variants of a scenario: one for each of its `[[variant]]` tables, or the scenario itself if it has none.
+    /// Arguments are as in [`Scenario::load`], which leaves the variants out. The keys of `sets` are set last.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`]; and a variant without a name, or one whose name another variant has.
+    pub fn load_variants(
+        text: &str,
+        file_name: &str,
+        sets: &[(String, String)],
+    ) -> Result<Vec<Scenario>, ScenarioError> {
+        let (tree, variants) = variants::split(text, file_name)?;
+        if variants.is_empty() {
+            return Ok(vec![Scenario::from_tree(tree, file_name, sets)?]);
+        }
+        let trees = variants.iter().map(|variant| variant.apply(tree.clone()));
+        trees.map(|tree| Scenario::from_tree(tree?, file_name, sets)).collect()
+    }
+
+    fn from_tree(
+        mut tree: toml::Table,
+        file_name: &str,
+        sets: &[(String, String)],
+    ) -> Result<Scenario, ScenarioError> {
         overrides::anchor_files(&mut tree, file_name);
         for (key, value) in sets {
             overrides::set(&mut tree, key, value)?;

@@ -9,6 +9,7 @@ pub(crate) enum Part {
     Acker(usize),
     Traffic(usize),
     Sender(usize),
+    Transfer(usize),
 }
 
 /// Deadlines, one per end of a flow. Ends that are due at the same instant come kind by kind, in the order of [`Part`].
@@ -23,7 +24,7 @@ pub(crate) struct Agenda {
     turn: Vec<usize>,
 }
 
-const OF_A_FLOW: [fn(usize) -> Part; 3] = [Part::Acker, Part::Traffic, Part::Sender];
+const OF_A_FLOW: [fn(usize) -> Part; 4] = [Part::Acker, Part::Traffic, Part::Sender, Part::Transfer];
 
 impl Agenda {
     /// An agenda without deadlines. `order` holds the numbers of all flows.
@@ -42,6 +43,7 @@ impl Agenda {
             Part::Acker(flow) => self.place(0, flow),
             Part::Traffic(flow) => self.place(1, flow),
             Part::Sender(flow) => self.place(2, flow),
+            Part::Transfer(flow) => self.place(3, flow),
         };
         self.deadlines.set(place, deadline);
     }

@@ -11,7 +11,6 @@
 
 use std::ops::ControlFlow;
 
-use airpace_cc::endpoint::AckFrame;
 use airpace_cc::registry::{DeviceFlows, FlowRegistry};
 use airpace_cc::{Inspect, SchemeError, SchemeSpec};
 use airpace_core::{DeviceId, Direction, Packet, Rider, Streams, Time};
@@ -30,6 +29,9 @@ use airpace_scenario::Prepared;
 mod acks;
 mod data;
 mod millisecond;
+mod transfers;
+
+use transfers::Back;
 
 /// A callback that receives how far a run is, and may stop it.
 pub type Progress<'a> = dyn FnMut(Time) -> ControlFlow<()> + 'a;
@@ -39,7 +41,7 @@ pub(crate) struct Driver<'a> {
     now: Time,
     agenda: Agenda,
     flows: Vec<FlowState>,
-    network: Network<Rider, AckFrame>,
+    network: Network<Rider, Back>,
     devices: Vec<DeviceState>,
     /// By device: the antenna of each device that decodes the control channel itself.
     antennas: Vec<Option<Antenna>>,
@@ -199,6 +201,7 @@ impl<'a> Driver<'a> {
             Part::Acker(flow) => self.acknowledge(flow),
             Part::Traffic(flow) => self.wake_traffic(flow),
             Part::Sender(flow) => self.wake_sender(flow),
+            Part::Transfer(flow) => self.wake_transfers(flow),
         }
     }
 
@@ -213,6 +216,10 @@ impl<'a> Driver<'a> {
         flow.has_started |= starts;
         flow.traffic.wake(self.now, &mut flow.sender);
         self.agenda.set(Part::Traffic(index), Some(flow.traffic.next()));
+        if starts {
+            self.begin_transfer(index);
+        }
+        let flow = &self.flows[index];
         if starts && flow.direction == Direction::Uplink && flow.hears_radio {
             self.tell_of_flows(index);
         }
@@ -222,18 +229,20 @@ impl<'a> Driver<'a> {
     fn wake_sender(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         let outcome = flow.sender.on_timeout(flow.sender_time(self.now));
-        self.record_outcome(outcome);
+        self.record_outcome(index, outcome);
         self.transmit(index);
     }
 
-    /// Records what a sender reports, with the run's clock instead of the sender's.
-    fn record_outcome(&mut self, outcome: airpace_cc::endpoint::Outcome) {
-        let time = self.now;
+    /// Records what the sender of flow `index` reports, with the run's clock instead of the sender's, and the flow's packet
+    /// numbers instead of the connection's.
+    fn record_outcome(&mut self, index: usize, outcome: airpace_cc::endpoint::Outcome) {
+        let (time, first) = (self.now, self.flows[index].connections.first_packet());
         if let Some(lost) = outcome.lost {
             self.record(Event::Lost(Lost { time, ..lost }));
         }
         if let Some(acked) = outcome.acked {
-            self.record(Event::Acked(Acked { time, ..acked }));
+            let largest = first + acked.largest;
+            self.record(Event::Acked(Acked { time, largest, ..acked }));
         }
     }
 }

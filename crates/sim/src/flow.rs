@@ -4,17 +4,19 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use airpace_cc::controller::{Arrival, Sees};
-use airpace_cc::endpoint::{Acker, Sender, SenderConfig};
+use airpace_cc::endpoint::{Acker, Backlog, Sender, SenderConfig, Transmit};
 use airpace_cc::filter::WindowedMax;
 use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::{ACTIVE_FOR, DeviceFlows, FlowKey};
-use airpace_cc::{SchemeError, SchemeSpec, Setup};
-use airpace_core::{DeviceId, Direction, FlowId, Packet, Rider, Streams, Time};
+use airpace_cc::{SchemeError, SchemeSpec};
+use airpace_core::{Bytes, DeviceId, Direction, FlowId, Packet, Rider, Streams, Time};
 use airpace_event::Fate;
 
 use crate::clock::DeviceClock;
+use crate::connections::{Connections, Maker};
 use crate::stats::FlowStats;
 use crate::traffic::Traffic;
+use crate::transfers::Transfers;
 use airpace_scenario::{Flow, Scenario};
 
 /// A flow starts up to this much later than the scenario says, so that different seeds start flows at different points
@@ -47,7 +49,10 @@ pub(crate) struct FlowState {
     receiver_clock: Option<DeviceClock>,
     pub(crate) sender: Sender,
     pub(crate) acker: Acker,
-    /// ACKs put on the network so far.
+    pub(crate) connections: Connections,
+    /// `None` if it has data without end, or its application writes as it likes.
+    pub(crate) transfers: Option<Transfers>,
+    /// ACKs and requests put on the network so far.
     pub(crate) acks_on_path: u64,
     pub(crate) traffic: Traffic,
     pub(crate) has_started: bool,
@@ -69,16 +74,22 @@ impl FlowState {
         let flow = &scenario.flow[index];
         let stream = |part: &str| streams.stream(&format!("flow.{index}.{part}"));
         let mss = flow.mss();
-        let ends = spec.build(&Setup { mss, rng: stream("controller") })?;
+        let (id, ack) = (FlowId(index as u16), flow.ack_policy());
+        let config = SenderConfig { flow: id, mss, pacer: PacerConfig::default(), ack };
+        let maker = Maker { spec: spec.clone(), streams: *streams, index, config, ack };
+        let ends = maker.ends(0)?;
         let receiver_sees = ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees());
         if receiver_sees == Sees::DeviceOnly && flow.direction == Direction::Uplink {
             return Err(SchemeError::DownloadsOnly(spec.text().to_owned()));
         }
         let late = stream("start").range(0.0, START_SPREAD_MS) * 1e-3;
         let mut traffic = Traffic::new(flow, Duration::from_secs_f64(late), mss);
-        let ack = flow.ack_policy();
-        let id = FlowId(index as u16);
-        let config = SenderConfig { flow: id, mss, pacer: PacerConfig::default(), ack };
+        let transfers = Transfers::new(flow, traffic.start());
+        let backlog = match transfers {
+            Some(_) => Backlog::Limited(Bytes::ZERO),
+            None => traffic.backlog(),
+        };
+        let are_renewed = transfers.as_ref().is_some_and(Transfers::need_connections);
         let clock = DeviceClock::new(&scenario.device[usize::from(flow.device)].clock);
         let device_receives = flow.direction == Direction::Downlink;
         let sees = if device_receives { receiver_sees } else { ends.controller.sees() };
@@ -93,8 +104,10 @@ impl FlowState {
             hears_radio: sees.is_device(),
             sender_clock: (!device_receives).then_some(clock),
             receiver_clock: device_receives.then_some(clock),
-            sender: Sender::new(config, ends.controller, traffic.backlog()),
+            sender: Sender::new(config, ends.controller, backlog),
             acker: Acker::new(ack, ends.receiver),
+            connections: Connections::new(maker, are_renewed)?,
+            transfers,
             acks_on_path: 0,
             traffic,
             has_started: false,
@@ -136,16 +149,36 @@ impl FlowState {
         Some(self.sender_clock.map_or(due, |clock| clock.when(due)))
     }
 
+    /// Replaces the ends of its connection by those of the next one, if it has several.
+    pub(crate) fn renew(&mut self) -> bool {
+        let Some(ends) = self.connections.renew(self.stats.sent) else { return false };
+        (self.sender, self.acker) = *ends;
+        self.state = "";
+        true
+    }
+
+    /// Remembers which packet a packet repeats, if it repeats one.
+    pub(crate) fn note_copy(&mut self, transmit: &Transmit) {
+        if let (Some(transfers), Some(original)) = (&mut self.transfers, transmit.copy_of) {
+            let first = self.connections.first_packet();
+            transfers.note_copy(first + transmit.number, first + original);
+        }
+    }
+
     /// Takes in a copy of a packet with this header at the receiver's end. `device` says how the radio is shared.
     /// Returns whether the packet is a duplicate.
     pub(crate) fn arrive(&mut self, now: Time, packet: &Packet, header: &Rider, device: DeviceFlows) -> bool {
         self.last_arrival = Some(now);
         self.stats.ended(Fate::Delivered);
+        let Some(number) = packet.number.checked_sub(self.connections.first_packet()) else {
+            // Of a connection that is over, because all its bytes had arrived.
+            return true;
+        };
         let arrival = Arrival {
             now: self.receiver_time(now),
             // A sender writes the time of day into its packets. That clock may be set during the run.
             sent: self.sender_clock.map_or(packet.sent, |clock| clock.read(packet.sent)),
-            number: packet.number,
+            number,
             bytes: packet.bytes,
             ecn: packet.ecn,
             header: header.as_bytes(),

@@ -21,6 +21,7 @@
 //! | `driver` | the clock: it advances from deadline to deadline, and serves the ends of flows and the network |
 //! | `agenda` | which component is due next |
 //! | `flow`, `traffic` | a flow: its ends, its application |
+//! | `transfers`, `connections` | what a flow of limited size sends, once or again and again, and over which connections |
 //! | `clock` | a device's clock, which may be wrong |
 //! | `antenna` | a device that decodes the control channel from radio samples |
 //!
@@ -29,11 +30,13 @@
 mod agenda;
 mod antenna;
 mod clock;
+mod connections;
 mod driver;
 mod flow;
 mod run;
 mod stats;
 mod traffic;
+mod transfers;
 
 pub use airpace_cc::scheme::SCHEMES;
 pub use airpace_cc::{Scheme, SchemeError, SchemeSpec};

@@ -124,6 +124,12 @@ impl Acker {
         Some(AckFrame { number, largest, ranges, ce: self.ce, feedback, window, delay })
     }
 
+    /// What a request that leaves at `now` carries of the receiver half ([`Receiver::request`]), so that the first round
+    /// trip of the answer is not blind.
+    pub fn request(&mut self, now: Time) -> Rider {
+        self.receiver.as_mut().map_or(Rider::EMPTY, |receiver| receiver.request(now))
+    }
+
     /// When to call [`Acker::on_timeout`] and [`Acker::poll_ack`] if nothing arrives earlier.
     pub fn next(&self) -> Option<Time> {
         let timer = self.receiver.as_ref().and_then(|receiver| receiver.next_timer());

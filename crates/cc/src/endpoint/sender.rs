@@ -226,6 +226,13 @@ impl Sender {
         Ok(Outcome { acked: Some(acked), lost })
     }
 
+    /// The client's request arrived, with these bytes of the receiver half ([`Acker::request`]).
+    ///
+    /// [`Acker::request`]: crate::endpoint::Acker::request
+    pub fn on_request(&mut self, now: Time, feedback: &[u8]) {
+        self.hear(now, feedback);
+    }
+
     /// The instant that [`Sender::next`] returned has come. A call at another time does no harm.
     pub fn on_timeout(&mut self, now: Time) -> Outcome {
         if self.closed {

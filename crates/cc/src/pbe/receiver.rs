@@ -189,6 +189,11 @@ impl Receiver for PbeReceiver {
         feedback.write()
     }
 
+    /// What the phone measures, as on an ACK: its decoder listens whether or not there is a connection.
+    fn request(&mut self, now: Time) -> Rider {
+        self.feedback(now)
+    }
+
     fn inspect(&self, out: &mut Inspect) {
         let (capacity, fair_share) = self.rates();
         let (latest, dprop) = self.delay.raw();

@@ -316,6 +316,24 @@ impl Controller for Pbe {
         self.update_control();
     }
 
+    /// Feedback that no packet caused: the request of a download brings it.
+    ///
+    /// Differs: the text's sender is blind until its first ACK. With a request, it sends its first window at the fair
+    /// share. The window stays that of a blind start, since RTprop is not known yet; the linear start follows with the
+    /// first ACK. On a connection that has rested, the rate is what the phone measures now, not what it measured before.
+    fn on_feedback(&mut self, now: Time, feedback: &[u8]) {
+        let fed = Feedback::read(feedback).filter(|fed| fed.fresh && self.tuning.request_start);
+        let Some(fed) = fed else { return };
+        self.feedback = Some(fed);
+        if let Phase::Start(ramp) = self.phase
+            && !ramp.has_begun()
+        {
+            self.phase = Phase::Start(Ramp::asked(fed.fair_share.unwrap_or(FIRST_RATE)));
+        }
+        self.update_rate(now);
+        self.update_control();
+    }
+
     fn on_loss(&mut self, loss: &Loss<'_>) {
         self.bbr.on_loss(loss);
         // Chosen: a rate that was fed back before the path fell silent says nothing about the path afterwards.

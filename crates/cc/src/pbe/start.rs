@@ -30,6 +30,11 @@ impl Ramp {
         Ramp { from: FIRST_RATE, course: None }
     }
 
+    /// A ramp that waits for its first ACK, at a rate that a request has told.
+    pub fn asked(rate: Rate) -> Ramp {
+        Ramp { from: rate, course: None }
+    }
+
     /// A ramp from the rate `from`, begun at `now`.
     pub fn begin(from: Rate, now: Time, rtt: Duration) -> Ramp {
         Ramp { from, course: Some((now, rtt * ROUND_TRIPS)) }

@@ -53,6 +53,12 @@ impl RunArgs {
         Ok(Choice { argument: argument.to_owned(), scenario, set: self.set.clone() })
     }
 
+    /// The variants of the scenario that `argument` names, with every --set applied; itself if it has none.
+    pub fn choices(&self, argument: &str) -> anyhow::Result<Vec<Choice>> {
+        let choice = |scenario| Choice { argument: argument.to_owned(), scenario, set: self.set.clone() };
+        Ok(scenario::load_variants(argument, &self.set)?.into_iter().map(choice).collect())
+    }
+
     /// The keys that the user sets.
     pub fn set(&self) -> &Sets {
         &self.set

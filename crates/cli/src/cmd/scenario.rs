@@ -22,16 +22,28 @@ pub fn asks_for_no_reports(scenario: &Scenario) -> anyhow::Result<()> {
 /// # Errors
 /// The message says what is wrong, where, and what to do.
 pub fn load(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Scenario> {
+    Ok(Scenario::load(&text(argument)?, argument, sets)?)
+}
+
+/// The variants of the scenario that `argument` names, with these keys set; itself if it has none.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_variants(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Vec<Scenario>> {
+    Ok(Scenario::load_variants(&text(argument)?, argument, sets)?)
+}
+
+/// The text of the scenario that `argument` names.
+fn text(argument: &str) -> anyhow::Result<String> {
     if let Some((_, text)) = builtin().iter().find(|(name, _)| *name == argument) {
-        return Ok(Scenario::load(text, argument, sets)?);
+        return Ok((*text).to_owned());
     }
     let path = Path::new(argument);
     if !path.exists() {
         bail!("no scenario is called `{argument}`, and no such file exists{}", hint(argument));
     }
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read `{argument}`; give a scenario as a TOML file"))?;
-    Ok(Scenario::load(&text, argument, sets)?)
+    std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read `{argument}`; give a scenario as a TOML file"))
 }
 
 /// A hint at the name that the user may have meant.

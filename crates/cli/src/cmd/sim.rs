@@ -45,9 +45,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         let is_first = schemes[..index].iter().all(|other| other.text() != scheme.text());
         anyhow::ensure!(is_first, "scheme `{}` is named twice; name it once", scheme.text());
     }
-    let choice = args.run.choice(&args.scenario)?;
-    let name = choice.scenario.name.clone();
-    matrix::run(&name, vec![choice], schemes, &args.run, out)
+    let choices = args.run.choices(&args.scenario)?;
+    let name = match &choices[..] {
+        [only] => only.scenario.name.clone(),
+        // A folder that holds all variants has the name that they share.
+        _ => args.run.choice(&args.scenario)?.scenario.name.clone(),
+    };
+    matrix::run(&name, choices, schemes, &args.run, out)
 }
 
 fn scheme(word: &str) -> Result<Schemes, SchemeError> {

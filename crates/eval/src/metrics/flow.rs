@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use airpace_core::{DeviceId, Direction, Time};
-use airpace_event::{Arrived, Capacity, Fate};
+use airpace_event::{Arrived, Capacity, Fate, Transfer, TransferStep};
 use serde::{Deserialize, Serialize};
 
 use super::delay::{DelayMeter, Delays};
 use super::rounded;
+use super::transfers::{TransferMeter, Transfers};
 use crate::facts::{FlowFacts, Span};
 
 /// The numbers of one flow over a run.
@@ -16,8 +17,9 @@ use crate::facts::{FlowFacts, Span};
 pub struct FlowMetrics {
     /// Bytes that arrived for the first time while the flow was active, over its active time; Mbit/s.
     pub throughput_mbps: f64,
-    /// Those bytes over what the last hop could have carried to (or from) the flow's device in its active time. That is
-    /// what it carried for any of the device's flows, and what nobody used. `None` where the path reported no capacity.
+    /// Those bytes over what the path could have carried to (or from) the flow's device in its active time, in [0, 1].
+    /// That is what it carried for any of the device's flows, and what nobody used; and at least what arrived.
+    /// `None` where the path reported no capacity.
     pub utilization: Option<f64>,
     /// From the sender handing a packet to the path to its first arrival.
     pub one_way_delay_ms: Delays,
@@ -42,6 +44,9 @@ pub struct FlowMetrics {
     pub active_s: f64,
     /// Packets whose journey ended.
     pub packets: u64,
+    /// The times of its transfers; `None` for a flow that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<Transfers>,
 }
 
 /// Percentiles of throughput per 100 ms in Mbit/s; `None` where no such interval lies wholly in the active time.
@@ -70,6 +75,9 @@ pub(super) struct FlowMeter {
     to_come: Option<u64>,
     arrived_bytes: u64,
     could_carry_bytes: Option<f64>,
+    /// Whether it is active while a transfer is under way, and not at times that are known beforehand.
+    follows_transfers: bool,
+    transfers: TransferMeter,
     bytes_per_interval: Vec<u64>,
     one_way: DelayMeter,
     queueing: DelayMeter,
@@ -104,6 +112,8 @@ impl FlowMeter {
             to_come: facts.size.map(|size| size.0),
             arrived_bytes: 0,
             could_carry_bytes: None,
+            follows_transfers: facts.active.is_empty(),
+            transfers: TransferMeter::default(),
             bytes_per_interval: vec![0; duration.as_nanos().div_ceil(INTERVAL.as_nanos() as u64) as usize],
             one_way: DelayMeter::new(),
             queueing: DelayMeter::new(),
@@ -178,6 +188,20 @@ impl FlowMeter {
         }
     }
 
+    pub(super) fn on_transfer(&mut self, transfer: &Transfer) {
+        self.transfers.add(transfer);
+        match transfer.step {
+            _ if !self.follows_transfers => {}
+            TransferStep::Began => self.active.push(Span { start: transfer.time, end: self.duration }),
+            TransferStep::Complete => {
+                if let Some(last) = self.active.last_mut() {
+                    last.end = transfer.time.max(last.start);
+                }
+            }
+            TransferStep::FirstByte | TransferStep::StartedUp => {}
+        }
+    }
+
     pub(super) fn on_state(&mut self, now: Time, state: &str) {
         if let Some((present, _)) = self.state
             && self.states[present].state == state
@@ -205,7 +229,7 @@ impl FlowMeter {
             utilization: self
                 .could_carry_bytes
                 .filter(|bytes| *bytes > 0.0)
-                .map(|bytes| rounded(self.arrived_bytes as f64 / bytes)),
+                .map(|bytes| rounded(self.arrived_bytes as f64 / bytes.max(self.arrived_bytes as f64))),
             queueing_delay_ms: self.queueing.finish(),
             loss_rate: (self.packets > 0).then(|| rounded(self.lost as f64 / self.packets as f64)),
             power: one_way_delay_ms.p95.filter(|p95| *p95 > 0.0).map(|p95| rounded(throughput_mbps / p95)),
@@ -216,6 +240,7 @@ impl FlowMeter {
             state_entries: self.states.iter().map(|time| (time.state.clone(), time.entries)).collect(),
             active_s: rounded(active_s),
             packets: self.packets,
+            transfers: self.transfers.finish(),
         }
     }
 

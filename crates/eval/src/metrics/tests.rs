@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use airpace_core::{Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Time};
-use airpace_event::{Arrived, Capacity, Fate, Inspected, Subframe};
+use airpace_event::{Arrived, Capacity, Fate, Inspected, Subframe, Transfer, TransferStep};
 use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Scope, Slot};
 use proptest::prelude::*;
 
@@ -105,6 +105,38 @@ fn a_duplicate_counts_for_nothing() {
     assert_eq!(flow.packets, 1);
     assert_eq!(flow.one_way_delay_ms.mean, Some(30.0));
     assert_eq!(flow.throughput_mbps, rounded(1500.0 * 8e-6 / 10.0));
+}
+
+#[test]
+fn what_was_carried_could_be_carried() {
+    let mut meter = Meter::new(&facts(&[&[(0, 2000)]]));
+    for ms in 0..1000 {
+        // A queue of the last hop drains at twice what the path tells.
+        meter.record(&Event::Capacity(capacity(0, ms, 750)));
+        let at = Time::from_micros(ms * 1000 + 500);
+        meter.record(&Event::Arrived(arrival(0, at, Duration::from_millis(25), Fate::Delivered)));
+    }
+    assert_eq!(meter.finish().flows.remove(0).utilization, Some(1.0), "and no more");
+}
+
+#[test]
+fn a_flow_of_transfers_is_judged_while_one_is_under_way() {
+    let mut meter = Meter::new(&facts(&[&[]]));
+    let step = |ms, number, step| {
+        Event::Transfer(Transfer { time: Time::from_millis(ms), flow: FlowId(0), number, step })
+    };
+    for (number, from_ms, to_ms) in [(0, 1000, 2000), (1, 3000, 4000)] {
+        meter.record(&step(from_ms, number, TransferStep::Began));
+        steady(&mut meter, 0, from_ms, to_ms);
+        meter.record(&step(to_ms, number, TransferStep::Complete));
+        for ms in to_ms..to_ms + 1000 {
+            meter.record(&Event::Capacity(capacity(0, ms, 3000)));
+        }
+    }
+    let flow = meter.finish().flows.remove(0);
+    assert_eq!((flow.active_s, flow.throughput_mbps, flow.utilization), (2.0, 12.0, Some(0.5)));
+    let transfers = flow.transfers.expect("it has transfers");
+    assert_eq!((transfers.complete, transfers.completion_s.p50), (2, Some(1.0)));
 }
 
 #[test]
@@ -323,7 +355,7 @@ proptest! {
         }
         for flow in meter.finish().flows {
             prop_assert!(flow.throughput_mbps >= 0.0 && flow.throughput_mbps.is_finite());
-            prop_assert!(flow.utilization.is_none_or(|utilization| utilization >= 0.0 && utilization.is_finite()));
+            prop_assert!(flow.utilization.is_none_or(|utilization| (0.0..=1.0).contains(&utilization)));
             prop_assert!(flow.loss_rate.is_none_or(|rate| (0.0..=1.0).contains(&rate)));
             prop_assert!(flow.jain.is_none_or(|index| index > 0.0 && index <= 1.0));
             prop_assert!(flow.power.is_none_or(|power| power >= 0.0 && power.is_finite()));

@@ -7,6 +7,7 @@ use super::cells::{self, CellCourse};
 use super::series::{self, Budget, CapacityCourse, FlowCourse, Intervals, is_first_seed};
 use super::style::{SchemeStyle, styles};
 use super::table::{Column, Row, columns, rows};
+use super::transfers::TransferTable;
 use crate::direction;
 use crate::error::EvalError;
 use crate::expect::Verdict;
@@ -33,6 +34,9 @@ pub(super) struct ScenarioData {
     columns: Vec<Column>,
     rows: Vec<Row>,
     expectations: Vec<Expectation>,
+    /// A row per scheme and flow that has transfers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transfers: Option<TransferTable>,
     /// Length of the intervals of all courses, in s.
     interval_s: f64,
     courses: Vec<FlowCourse>,
@@ -115,6 +119,7 @@ impl ScenarioData {
             schemes: styles(&schemes),
             rows: rows(&runs, &columns),
             columns,
+            transfers: TransferTable::of(&runs),
             expectations: summary
                 .expectations
                 .iter()
@@ -164,7 +169,7 @@ fn directions(run: &RunSummary) -> Vec<Direction> {
 /// The command that makes a whole run again.
 pub(super) fn whole_command(manifest: &Manifest) -> String {
     let of_one = |scenario| command(manifest, scenario, &manifest.seeds);
-    manifest.scenarios.iter().map(of_one).collect::<Vec<_>>().join(" && ")
+    shell::one_after_another(manifest.scenarios.iter().map(of_one))
 }
 
 /// The command that runs one scenario of a run with these seeds.

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use airpace_core::{Ecn, Packet};
+use airpace_core::{Bytes, Ecn, Packet};
 use airpace_path::network::{ACK_BYTES, Load};
 
 use super::Driver;
+use super::transfers::Back;
 use crate::agenda::Part;
 
 impl Driver<'_> {
@@ -24,15 +25,22 @@ impl Driver<'_> {
         if self.ack_outage.iter().any(|outage| outage.covers(self.now)) {
             return;
         }
+        let back = Back::Ack { connection: flow.connections.number(), frame };
+        self.send_back(index, ACK_BYTES, back);
+    }
+
+    /// Puts a packet from the receiver's end to the sender's on the network.
+    pub(super) fn send_back(&mut self, index: usize, bytes: Bytes, back: Back) {
+        let flow = &mut self.flows[index];
         let packet = Packet {
             flow: flow.id,
             device: flow.device,
             number: flow.acks_on_path,
-            bytes: ACK_BYTES,
+            bytes,
             sent: self.now,
             ecn: Ecn::NotEct,
         };
         flow.acks_on_path += 1;
-        self.network.push(self.now, packet, Load::Ack(frame));
+        self.network.push(self.now, packet, Load::Ack(back));
     }
 }

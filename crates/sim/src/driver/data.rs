@@ -5,6 +5,7 @@ use airpace_core::{Direction, Packet};
 use airpace_event::{Arrived, Event, Fate};
 use airpace_path::network::{Journey, Load, Output};
 
+use super::transfers::Back;
 use super::{Driver, Progress};
 use crate::agenda::Part;
 use crate::run::MOST_UNDER_WAY;
@@ -31,13 +32,14 @@ impl Driver<'_> {
             let packet = Packet {
                 flow: flow.id,
                 device: flow.device,
-                number: transmit.number,
+                number: flow.connections.first_packet() + transmit.number,
                 bytes: transmit.bytes,
                 sent: self.now,
                 ecn: transmit.ecn,
             };
             flow.stats.sent += 1;
             sent += 1;
+            flow.note_copy(&transmit);
             self.record(Event::Sent(packet));
             self.observe_sent(index, &packet);
             self.network.push(self.now, packet, Load::Data(transmit.header));
@@ -81,13 +83,20 @@ impl Driver<'_> {
                             };
                             let is_duplicate = flow.arrive(self.now, &packet, header, shared);
                             self.record_arrival(packet, Fate::Delivered, is_duplicate);
+                            self.count_arrival(index, &packet);
                             self.acknowledge(index);
                         }
-                        Load::Ack(frame) => {
+                        // The connection that it is about may be over.
+                        Load::Ack(&Back::Ack { connection, .. })
+                            if connection != flow.connections.number() => {}
+                        Load::Ack(Back::Ack { frame, .. }) => {
                             let clock = flow.sender_time(self.now);
                             let outcome = flow.sender.on_ack(clock, frame);
-                            self.record_outcome(outcome.expect("an acker acknowledges what arrived"));
+                            self.record_outcome(index, outcome.expect("an acker acknowledges what arrived"));
                             self.transmit(index);
+                        }
+                        Load::Ack(&Back::Request { transfer, feedback }) => {
+                            self.answer(index, transfer, feedback.as_bytes());
                         }
                     }
                 }

@@ -167,6 +167,7 @@ fn tell_channel_listeners(flows: &mut [FlowState], device: &DeviceState, report:
     report.time = device.clock.read(report.time);
     for &listener in &device.channel_listeners {
         flows[listener].acker.on_radio(report);
+        flows[listener].connections.hear_channel(report);
     }
 }
 
@@ -175,5 +176,6 @@ fn tell_modem_listeners(flows: &mut [FlowState], device: &DeviceState, now: Time
     report.time = device.clock.steady(report.time);
     for &listener in &device.modem_listeners {
         flows[listener].sender.on_radio(device.clock.steady(now), report);
+        flows[listener].connections.hear_modem(device.clock.steady(now), report);
     }
 }

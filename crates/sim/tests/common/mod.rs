@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 
 use airpace_core::{Direction, Time};
-use airpace_event::{Event, Fate, Recorder};
+use airpace_event::{Event, Fate, Recorder, Transfer};
 use airpace_sim::{RunStats, Scenario, SchemeSpec};
 
 /// The records of a run.
@@ -19,6 +19,8 @@ pub struct Notebook {
     /// By device: the capacity to it, and from it.
     pub capacity_bytes: Vec<u64>,
     pub uplink_capacity_bytes: Vec<u64>,
+    /// The steps of all transfers.
+    pub transfers: Vec<Transfer>,
 }
 
 /// The records of a flow.
@@ -148,6 +150,10 @@ impl Recorder for Notebook {
                 }
                 devices[index] += capacity.bytes.0;
                 capacity.time
+            }
+            Event::Transfer(transfer) => {
+                self.transfers.push(transfer);
+                transfer.time
             }
             Event::Reported(_) => panic!("reports are not among what this recorder wants"),
         };

@@ -1,0 +1,43 @@
+//! The page's table of transfers.
+
+use serde::Serialize;
+
+use crate::summary::RunSummary;
+use crate::transfers::{COLUMNS, rows};
+
+/// The table: headings, and the texts of each row.
+#[derive(Serialize)]
+pub(super) struct TransferTable {
+    headings: Vec<&'static str>,
+    rows: Vec<TransferRow>,
+}
+
+#[derive(Serialize)]
+struct TransferRow {
+    scheme: String,
+    flow: String,
+    own_scheme: Option<String>,
+    complete: String,
+    texts: Vec<String>,
+    /// The numbers behind the texts, in seconds, for the file that a reader saves.
+    values: Vec<Option<f64>>,
+}
+
+impl TransferTable {
+    /// The table of one scenario's runs; `None` where no flow has transfers.
+    pub(super) fn of(runs: &[&RunSummary]) -> Option<TransferTable> {
+        let rows: Vec<TransferRow> = rows(runs)
+            .into_iter()
+            .map(|row| TransferRow {
+                complete: row.complete_text(),
+                texts: row.texts().collect(),
+                values: COLUMNS.iter().map(|(_, of)| of(&row.transfers)).collect(),
+                scheme: row.scheme,
+                flow: row.flow,
+                own_scheme: row.own_scheme,
+            })
+            .collect();
+        let headings = COLUMNS.iter().map(|(heading, _)| *heading).collect();
+        (!rows.is_empty()).then_some(TransferTable { headings, rows })
+    }
+}

@@ -1,0 +1,84 @@
+//! Checks of transfers: flows of limited size, once or again and again.
+
+use airpace_core::Direction;
+use airpace_path::ConfigError;
+use airpace_path::config_error::positive;
+use airpace_path::network::DATA_BYTES;
+
+use crate::document::{Document, Flow};
+
+/// The shortest time between two transfers of a flow, in milliseconds.
+///
+/// Chosen: a subframe.
+const LEAST_EVERY_MS: f64 = 1.0;
+
+/// How many transfers all flows of a run together may have: the times of each are kept.
+///
+/// Chosen: so that they take some megabytes.
+const MOST_TRANSFERS: f64 = 1e5;
+
+impl Document {
+    /// Refuses transfers that cannot be made, or more than memory should hold.
+    pub(super) fn check_transfers(&self) -> Result<(), ConfigError> {
+        let mut transfers = 0.0;
+        for (index, flow) in self.flow.iter().enumerate() {
+            flow.check_transfers().map_err(|error| error.within(&format!("flow.{index}")))?;
+            let Some(every_ms) = flow.every_ms else { continue };
+            transfers += self.duration_s * 1e3 / every_ms;
+            if transfers > MOST_TRANSFERS {
+                let reason = format!(
+                    "is {every_ms}: flows make more than {MOST_TRANSFERS} transfers; give a longer time"
+                );
+                return Err(ConfigError::new(format!("flow.{index}.every_ms"), reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Flow {
+    fn check_transfers(&self) -> Result<(), ConfigError> {
+        if let Some(every_ms) = self.every_ms
+            && positive("every_ms", every_ms)? < LEAST_EVERY_MS
+        {
+            let reason = format!("is {every_ms}; the least is {LEAST_EVERY_MS}");
+            return Err(ConfigError::new("every_ms", reason));
+        }
+        let asks = [("every_ms", self.every_ms.is_some()), ("request_bytes", self.request_bytes > 0)];
+        for (key, _) in asks.into_iter().filter(|(_, is_there)| *is_there) {
+            if self.bytes.is_none() {
+                let reason = "stands without `bytes`, the size of a transfer; add it";
+                return Err(ConfigError::new(key, reason));
+            }
+            for (other, is_there) in [("on_s", self.on_s.is_some()), ("rate_mbps", self.rate_mbps.is_some())]
+            {
+                if is_there {
+                    let reason = format!(
+                        "stands beside `{other}`, but a transfer is sent as fast as its scheme allows; remove either"
+                    );
+                    return Err(ConfigError::new(key, reason));
+                }
+            }
+        }
+        if self.connection.is_some() && self.every_ms.is_none() {
+            let reason = "stands without `every_ms`; a single transfer has a single connection: remove it";
+            return Err(ConfigError::new("connection", reason));
+        }
+        if self.request_bytes > 0 && self.direction == Direction::Uplink {
+            let reason = "is for downloads; the sender of an upload needs no request: remove it";
+            return Err(ConfigError::new("request_bytes", reason));
+        }
+        if self.request_bytes > DATA_BYTES.0 {
+            let reason = format!(
+                "is {}; a request is one packet of at most {} bytes",
+                self.request_bytes, DATA_BYTES.0
+            );
+            return Err(ConfigError::new("request_bytes", reason));
+        }
+        if self.start_up_bytes == 0 {
+            let reason = "is 0; give 1 for the first byte";
+            return Err(ConfigError::new("start_up_bytes", reason));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! Variants: several experiments in one file that differ in some keys, as the rows of a paper's table do.
+//!
+//! ```toml
+//! [[variant]]
+//! name = "slow"
+//! set = { "internet.rate_mbps" = 20, "forward.loss" = 0.005 }
+//! ```
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::ScenarioError;
+use crate::overrides;
+
+/// The largest number of variants of a file.
+///
+/// Chosen: more than the table of any paper has rows.
+const MOST: usize = 1_000;
+
+/// One variant.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Variant {
+    /// What is added to the scenario's name, after a dash, and to its line for lists.
+    name: String,
+    /// Keys by their dotted paths, with their values.
+    #[serde(default)]
+    set: Table,
+    /// The file, for errors.
+    #[serde(skip)]
+    file: String,
+}
+
+/// The content of a file without its variants, and the variants.
+pub(super) fn split(text: &str, file_name: &str) -> Result<(Table, Vec<Variant>), ScenarioError> {
+    let mut tree: Table =
+        text.parse().map_err(|error: toml::de::Error| ScenarioError::syntax(file_name, text, &error))?;
+    let refuse = |key: String, reason: String| ScenarioError { place: file_name.to_owned(), key, reason };
+    let Some(listed) = tree.remove("variant") else { return Ok((tree, Vec::new())) };
+    let Value::Array(listed) = listed else {
+        let reason = "is not a list of tables; write each as `[[variant]]` with `name` and `set`".to_owned();
+        return Err(refuse("variant".to_owned(), reason));
+    };
+    if listed.len() > MOST {
+        let reason = format!("has {} entries; the most are {MOST}", listed.len());
+        return Err(refuse("variant".to_owned(), reason));
+    }
+    let mut variants: Vec<Variant> = Vec::with_capacity(listed.len());
+    for (index, entry) in listed.into_iter().enumerate() {
+        let variant: Variant = entry.try_into().map_err(|error: toml::de::Error| {
+            let reason = format!("cannot be read: {}; it has a `name` and a table `set`", error.message());
+            refuse(format!("variant.{index}"), reason)
+        })?;
+        if let Some(earlier) = variants.iter().position(|other| other.name == variant.name) {
+            let reason =
+                format!("is `{}`, as is that of variant {earlier}; tables need them apart", variant.name);
+            return Err(refuse(format!("variant.{index}.name"), reason));
+        }
+        variants.push(Variant { file: file_name.to_owned(), ..variant });
+    }
+    Ok((tree, variants))
+}
+
+impl Variant {
+    /// The scenario `tree` with this variant's keys, and its name.
+    pub(super) fn apply(&self, mut tree: Table) -> Result<Table, ScenarioError> {
+        for (key, value) in &self.set {
+            overrides::set(&mut tree, key, &value.to_string()).map_err(|error| ScenarioError {
+                place: format!("{}, variant `{}`", self.file, self.name),
+                key: key.clone(),
+                reason: error.reason,
+            })?;
+        }
+        for (key, between) in [("name", "-"), ("about", ": ")] {
+            let before = tree.get(key).and_then(Value::as_str).unwrap_or_default();
+            let text = match before {
+                "" => self.name.clone(),
+                before => format!("{before}{between}{}", self.name),
+            };
+            tree.insert(key.to_owned(), Value::String(text));
+        }
+        Ok(tree)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Scenario;
+
+    const TEXT: &str = "name = \"speeds\"\nabout = \"A link\"\nduration_s = 1\n[internet]\nrate_mbps = 10\n\
+                        [[flow]]\nrtt_ms = 20\n";
+
+    fn with(variants: &str) -> String {
+        format!("{TEXT}{variants}")
+    }
+
+    #[test]
+    fn each_variant_is_a_scenario_of_its_own() {
+        let text = with(
+            "[[variant]]\nname = \"slow\"\nset = { \"internet.rate_mbps\" = 2, \"flow.0.label\" = \"one\" }\n\
+             [[variant]]\nname = \"as-is\"\n",
+        );
+        let sets = [("flow.0.rtt_ms".to_owned(), "30".to_owned())];
+        let variants = Scenario::load_variants(&text, "speeds.toml", &sets).unwrap();
+        let rate = |scenario: &Scenario| scenario.internet.as_ref().unwrap().rate_mbps;
+        let seen: Vec<_> =
+            variants.iter().map(|one| (one.name.as_str(), one.about.as_str(), rate(one))).collect();
+        assert_eq!(seen, [("speeds-slow", "A link: slow", 2.0), ("speeds-as-is", "A link: as-is", 10.0)]);
+        assert!(
+            variants.iter().all(|one| one.flow[0].rtt_ms == 30.0),
+            "what is set from outside holds for all"
+        );
+        assert_eq!(variants[0].flow[0].label, "one");
+        let again = Scenario::load(&variants[0].to_toml(), "run folder", &[]).unwrap();
+        assert_eq!(again.name, "speeds-slow", "a variant is written as a scenario");
+        assert_eq!(Scenario::load(&text, "speeds.toml", &[]).unwrap().name, "speeds");
+        assert_eq!(Scenario::load_variants(TEXT, "speeds.toml", &[]).unwrap()[0].name, "speeds");
+    }
+
+    #[test]
+    fn a_variant_that_cannot_be_names_key_and_remedy() {
+        let error = |variants: &str| {
+            Scenario::load_variants(&with(variants), "speeds.toml", &[]).unwrap_err().to_string()
+        };
+        insta::assert_snapshot!(
+            [
+                error("[variant]\nname = \"slow\"\n"),
+                error("[[variant]]\nset = {}\n"),
+                error("[[variant]]\nname = \"a\"\n[[variant]]\nname = \"a\"\n"),
+                error("[[variant]]\nname = \"a\"\nset = { \"flow.7.rtt_ms\" = 5 }\n"),
+                error("[[variant]]\nname = \"a\"\nset = { \"flow.0.rtt\" = 5 }\n"),
+                error("[[variant]]\nname = \"a b\"\n"),
+            ]
+            .join("\n")
+        );
+    }
+}

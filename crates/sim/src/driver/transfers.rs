@@ -1,0 +1,100 @@
+//! Transfers: each begins, with a request where the scenario says so, and arrives.
+
+use airpace_cc::endpoint::AckFrame;
+use airpace_core::{Direction, Packet, Rider};
+use airpace_event::{Event, Transfer, TransferStep};
+
+use super::Driver;
+use crate::agenda::Part;
+
+/// What goes from the receiver's end to the sender's.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Back {
+    /// An ACK, and the connection to which it belongs.
+    Ack { connection: u64, frame: AckFrame },
+    /// The client's request for a transfer, and what it carries of the receiver half.
+    Request { transfer: u64, feedback: Rider },
+}
+
+impl Driver<'_> {
+    /// A transfer is due, or the client has waited for an answer long enough.
+    pub(super) fn wake_transfers(&mut self, index: usize) {
+        self.begin_transfer(index);
+        self.ask(index);
+        self.transmit(index);
+    }
+
+    /// Begins a transfer if one is due.
+    pub(super) fn begin_transfer(&mut self, index: usize) {
+        let flow = &mut self.flows[index];
+        let Some(transfers) = &mut flow.transfers else { return };
+        let Some(number) = transfers.begin(self.now) else { return };
+        let has_requests = transfers.has_requests();
+        if number > 0 && flow.renew() {
+            if flow.direction == Direction::Uplink && flow.hears_radio {
+                self.tell_of_flows(index);
+            }
+            self.acknowledge(index);
+        }
+        self.record_step(index, number, TransferStep::Began);
+        if has_requests {
+            self.ask(index);
+        } else {
+            self.serve(index, number);
+        }
+        self.wait_for_transfer(index);
+    }
+
+    /// The client sends a request if it is time.
+    fn ask(&mut self, index: usize) {
+        let (now, flow) = (self.now, &mut self.flows[index]);
+        if let Some((transfer, bytes)) = flow.transfers.as_mut().and_then(|transfers| transfers.ask(now)) {
+            let clock = flow.receiver_time(now);
+            let feedback = flow.acker.request(clock);
+            self.send_back(index, bytes, Back::Request { transfer, feedback });
+        }
+        self.wait_for_transfer(index);
+    }
+
+    /// A request has come to the server.
+    pub(super) fn answer(&mut self, index: usize, transfer: u64, feedback: &[u8]) {
+        if self.serve(index, transfer) {
+            let flow = &mut self.flows[index];
+            let clock = flow.sender_time(self.now);
+            flow.sender.on_request(clock, feedback);
+            self.transmit(index);
+            self.wait_for_transfer(index);
+        }
+    }
+
+    /// The sender gets the data of a transfer, if it does not have it. Who calls this lets it transmit.
+    fn serve(&mut self, index: usize, transfer: u64) -> bool {
+        let flow = &mut self.flows[index];
+        let next_packet = flow.stats.sent;
+        let bytes = flow.transfers.as_mut().and_then(|transfers| transfers.serve(transfer, next_packet));
+        bytes.map(|bytes| flow.sender.offer(bytes)).is_some()
+    }
+
+    /// Counts a packet that has arrived towards its transfer.
+    pub(super) fn count_arrival(&mut self, index: usize, packet: &Packet) {
+        let Some(transfers) = &mut self.flows[index].transfers else { return };
+        let Some((number, steps)) = transfers.on_arrival(packet.number, packet.bytes) else { return };
+        let is_complete = steps.contains(&TransferStep::Complete);
+        for step in steps {
+            self.record_step(index, number, step);
+        }
+        if is_complete {
+            self.wait_for_transfer(index);
+        }
+    }
+
+    fn wait_for_transfer(&mut self, index: usize) {
+        let due = self.flows[index].transfers.as_ref().and_then(|transfers| transfers.next());
+        self.agenda.set(Part::Transfer(index), due);
+    }
+
+    fn record_step(&mut self, index: usize, number: u64, step: TransferStep) {
+        let (time, flow) = (self.now, self.flows[index].id);
+        self.record(Event::Transfer(Transfer { time, flow, number, step }));
+    }
+}
