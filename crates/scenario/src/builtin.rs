@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 18] = scenarios![
+static BUILTIN: [(&str, &str); 22] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -30,4 +30,8 @@ static BUILTIN: [(&str, &str); 18] = scenarios![
     "biscay-trace",
     "morc-random-loss",
     "morc-five-flows",
+    "morc-fig4",
+    "morc-table1",
+    "short-flows",
+    "video",
 ];

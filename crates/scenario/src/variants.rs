@@ -122,16 +122,26 @@ mod tests {
         let error = |variants: &str| {
             Scenario::load_variants(&with(variants), "speeds.toml", &[]).unwrap_err().to_string()
         };
-        insta::assert_snapshot!(
-            [
-                error("[variant]\nname = \"slow\"\n"),
-                error("[[variant]]\nset = {}\n"),
-                error("[[variant]]\nname = \"a\"\n[[variant]]\nname = \"a\"\n"),
-                error("[[variant]]\nname = \"a\"\nset = { \"flow.7.rtt_ms\" = 5 }\n"),
-                error("[[variant]]\nname = \"a\"\nset = { \"flow.0.rtt\" = 5 }\n"),
-                error("[[variant]]\nname = \"a b\"\n"),
-            ]
-            .join("\n")
-        );
+        let cases = [
+            (
+                "[variant]\nname = \"slow\"\n",
+                "`variant` is not a list of tables; write each as `[[variant]]`",
+            ),
+            ("[[variant]]\nset = {}\n", "`variant.0` cannot be read: missing field `name`"),
+            (
+                "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"a\"\n",
+                "`variant.1.name` is `a`, as is that of variant 0; tables need them apart",
+            ),
+            (
+                "[[variant]]\nname = \"a\"\nset = { \"flow.7.rtt_ms\" = 5 }\n",
+                "speeds.toml, variant `a`: `flow.7.rtt_ms` cannot be set",
+            ),
+            ("[[variant]]\nname = \"a\"\nset = { \"flow.0.rtt\" = 5 }\n", "rtt_ms"),
+            ("[[variant]]\nname = \"a b\"\n", "`name` must be letters, digits"),
+        ];
+        for (variants, expected) in cases {
+            let said = error(variants);
+            assert!(said.contains(expected), "{said}");
+        }
     }
 }

@@ -108,6 +108,13 @@ impl Transfers {
         Some((current.number, request))
     }
 
+    /// Whether a connection that has carried nothing yet waits for its first request. Its sender is not asked for packets
+    /// then: that it has none does not mean that its application cannot keep up.
+    pub(crate) fn awaits_first_request(&self) -> bool {
+        let is_first = |current: &Current| self.has_new_connections || current.number == 0;
+        self.current.as_ref().is_some_and(|current| current.served_from.is_none() && is_first(current))
+    }
+
     /// Whether the sender has to wait for a request.
     pub(crate) fn has_requests(&self) -> bool {
         self.request.is_some()

@@ -9,6 +9,7 @@ use super::transfers::Back;
 use super::{Driver, Progress};
 use crate::agenda::Part;
 use crate::run::MOST_UNDER_WAY;
+use crate::transfers::Transfers;
 
 /// Packets that are sent at one instant before somebody asks how many are under way.
 const LOOK_EVERY: u64 = 4_096;
@@ -18,6 +19,10 @@ impl Driver<'_> {
     pub(super) fn transmit(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         if !flow.has_started {
+            return;
+        }
+        if flow.transfers.as_ref().is_some_and(Transfers::awaits_first_request) {
+            self.agenda.set(Part::Sender(index), flow.next_of_sender());
             return;
         }
         let sender_time = flow.sender_time(self.now);
