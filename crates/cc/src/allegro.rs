@@ -62,6 +62,7 @@ pub static SCHEME: Scheme = Scheme {
             summary: "if its rate exceeds what is really sent by this, it falls back to that; off: never",
         },
     ],
+    takes_ran: false,
     build,
 };
 

@@ -47,6 +47,7 @@ pub static SCHEME: Scheme = Scheme {
     style: Style { colour: "#D55E00", marker: "triangle" },
     presets: &[] as &[Preset],
     options: &[],
+    takes_ran: false,
     build,
 };
 

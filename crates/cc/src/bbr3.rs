@@ -86,6 +86,7 @@ pub static SCHEME: Scheme = Scheme {
             summary: "ask queues for ECN marks; the share of marks bounds what is in flight, as in Google's program",
         },
     ],
+    takes_ran: false,
     build,
 };
 

@@ -72,6 +72,7 @@ pub static SCHEME: Scheme = Scheme {
         },
     ],
     options: OPTIONS,
+    takes_ran: false,
     build,
 };
 

@@ -19,6 +19,7 @@ pub static SCHEME: Scheme = Scheme {
         default: "60",
         summary: "bits sent per second, headers included",
     }],
+    takes_ran: false,
     build,
 };
 

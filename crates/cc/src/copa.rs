@@ -63,6 +63,7 @@ pub static SCHEME: Scheme = Scheme {
         ],
     }],
     options: OPTIONS,
+    takes_ran: true,
     build,
 };
 
@@ -337,7 +338,7 @@ impl Copa {
 impl Controller for Copa {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         let Some(newest) = ack.packets.last() else { return };
-        self.queue.on_sample(ack.now, ack.now - newest.sent);
+        self.queue.on_sample(ack.now, ack.rtt.latest.unwrap_or(ack.now - newest.sent));
         let latest = self.queue.latest();
         let is_round_over = newest.number >= self.round_end;
         if is_round_over {

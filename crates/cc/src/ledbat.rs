@@ -84,6 +84,7 @@ pub static SCHEME: Scheme = Scheme {
             summary: "limit of the window, and first threshold of slow start (utp)",
         },
     ],
+    takes_ran: true,
     build,
 };
 

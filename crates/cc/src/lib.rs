@@ -14,6 +14,7 @@
 //! | [`registry`] | what a device knows about its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
 //! | [`pcc`] | monitor intervals, utilities and trials: the frame of [`allegro`], [`vivace`] and [`morc`] |
+//! | [`ran`] | `+ran`: delays without the time for which the radio repeats blocks |
 //! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`bbr3`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`allegro`], [`vivace`], [`morc`], [`sprout`], [`verus`], [`oracle`], [`cbr`], [`biscay`] |
 
 pub mod allegro;
@@ -33,6 +34,7 @@ pub mod oracle;
 pub mod pacer;
 pub mod pbe;
 pub mod pcc;
+pub mod ran;
 pub mod registry;
 pub mod reno;
 pub mod scheme;

@@ -119,6 +119,7 @@ pub static SCHEME: Scheme = Scheme {
             summary: "trials: leave out those that are unlikely to help; off: always try both directions",
         },
     ],
+    takes_ran: false,
     build,
 };
 

@@ -38,6 +38,7 @@ pub static SCHEME: Scheme = Scheme {
         default: "2",
         summary: "how much it keeps waiting at the link, in milliseconds of the capacity",
     }],
+    takes_ran: false,
     build,
 };
 

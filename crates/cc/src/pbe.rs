@@ -85,6 +85,7 @@ pub static SCHEME: Scheme = Scheme {
         ],
     }],
     options: OPTIONS,
+    takes_ran: false,
     build,
 };
 

@@ -31,6 +31,7 @@ pub static SCHEME: Scheme = Scheme {
             summary: "ask queues to mark instead of dropping, and answer a mark as a loss (RFC 3168)",
         },
     ],
+    takes_ran: false,
     build,
 };
 

@@ -1,7 +1,7 @@
 //! What users choose by name: the one list of schemes, their presets and options.
 //!
-//! A choice is spelled `name[@preset][:option=value]…`, for example `pbe`, `pbe@paper`,
-//! `pbe:floor=off:cwnd_slack_ms=6`, `cbr:rate_mbps=60`.
+//! A choice is spelled `name[+ran][@preset][:option=value]…`, for example `pbe`, `pbe@paper`,
+//! `pbe:floor=off:cwnd_slack_ms=6`, `cbr:rate_mbps=60`, `copa+ran@pantheon`. [`ran`] says what `+ran` does.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use airpace_core::{Bytes, Rng, Streams};
 
 use crate::controller::{Controller, Inspect, Receiver};
 use crate::{
-    allegro, bbr, bbr3, biscay, cbr, copa, cubic, ledbat, morc, oracle, pbe, reno, sprout, vegas, verus,
+    allegro, bbr, bbr3, biscay, cbr, copa, cubic, ledbat, morc, oracle, pbe, ran, reno, sprout, vegas, verus,
     vivace,
 };
 
@@ -49,6 +49,8 @@ pub struct Scheme {
     pub presets: &'static [Preset],
     /// The options and their default values.
     pub options: &'static [OptionSpec],
+    /// Whether it can be chosen with `+ran`: it steers by delays that hold the radio's waits.
+    pub takes_ran: bool,
     /// Makes the two ends of one flow.
     pub build: fn(&Setup, &Options) -> Result<Ends, SchemeError>,
 }
@@ -102,6 +104,7 @@ pub struct Ends {
 #[derive(Clone)]
 pub struct SchemeSpec {
     scheme: &'static Scheme,
+    with_ran: bool,
     preset: Option<&'static str>,
     text: String,
     options: Options,
@@ -124,6 +127,8 @@ pub struct Options {
 pub enum SchemeError {
     /// No scheme of this name.
     Scheme(String),
+    /// Something follows the scheme's name that cannot follow it.
+    Suffix(&'static str, String),
     /// The scheme has no such preset.
     Preset(&'static str, String),
     /// The scheme has no such option.
@@ -136,11 +141,12 @@ pub enum SchemeError {
     DownloadsOnly(String),
 }
 
-/// Every scheme and every preset, in the form that users type.
+/// Every scheme, with `+ran` where it can be, and every preset, in the form that users type.
 pub fn choices() -> Vec<String> {
     let mut choices = vec![];
     for scheme in SCHEMES {
         choices.push(scheme.name.to_owned());
+        choices.extend(scheme.takes_ran.then(|| format!("{}{}", scheme.name, ran::SUFFIX)));
         choices.extend(scheme.presets.iter().map(|preset| format!("{}@{}", scheme.name, preset.name)));
     }
     choices
@@ -156,10 +162,15 @@ impl SchemeSpec {
         let mut parts = text.split(':');
         let head = parts.next().unwrap_or_default();
         let (name, preset) = head.split_once('@').map_or((head, None), |(name, preset)| (name, Some(preset)));
+        let (name, suffix) = name.split_at(name.find('+').unwrap_or(name.len()));
         let scheme = *SCHEMES
             .iter()
             .find(|scheme| scheme.name == name)
             .ok_or_else(|| SchemeError::Scheme(name.to_owned()))?;
+        let with_ran = suffix == ran::SUFFIX && scheme.takes_ran;
+        if !suffix.is_empty() && !with_ran {
+            return Err(SchemeError::Suffix(scheme.name, suffix.to_owned()));
+        }
         let mut options = Options::defaults(scheme);
         let find = |wanted: &str| {
             let preset = scheme.presets.iter().find(|preset| preset.name == wanted);
@@ -179,8 +190,8 @@ impl SchemeSpec {
             }
             said.push(option);
         }
-        let spec =
-            SchemeSpec { scheme, preset: preset.map(|preset| preset.name), text: text.to_owned(), options };
+        let preset = preset.map(|preset| preset.name);
+        let spec = SchemeSpec { scheme, with_ran, preset, text: text.to_owned(), options };
         // An impossible value is reported now, not after a run has begun.
         spec.build(&Setup { mss: Bytes(1500), rng: Streams::new(0).stream("parse") })?;
         Ok(spec)
@@ -189,6 +200,11 @@ impl SchemeSpec {
     /// The scheme.
     pub fn scheme(&self) -> &'static Scheme {
         self.scheme
+    }
+
+    /// Whether the radio's waits are subtracted from the delays that it sees.
+    pub fn with_ran(&self) -> bool {
+        self.with_ran
     }
 
     /// The preset, if one was named.
@@ -211,7 +227,8 @@ impl SchemeSpec {
     /// # Errors
     /// The value of an option cannot be read.
     pub fn build(&self, setup: &Setup) -> Result<Ends, SchemeError> {
-        (self.scheme.build)(setup, &self.options)
+        let ends = (self.scheme.build)(setup, &self.options)?;
+        Ok(if self.with_ran { ran::wrap(ends) } else { ends })
     }
 
     /// The names of the values that the two halves show in [`crate::controller::Inspect`], the controller's first.
@@ -305,6 +322,12 @@ impl fmt::Display for SchemeError {
                 let names: Vec<&str> = SCHEMES.iter().map(|scheme| scheme.name).collect();
                 let instead = instead(name, &names, "there are");
                 write!(f, "no scheme is called `{name}`{instead} (see `airpace list schemes`)")
+            }
+            SchemeError::Suffix(scheme, suffix) => {
+                let takes = SCHEMES.iter().filter(|scheme| scheme.takes_ran);
+                let takes: Vec<String> =
+                    takes.map(|scheme| format!("`{}{}`", scheme.name, ran::SUFFIX)).collect();
+                write!(f, "scheme `{scheme}` has no `{suffix}`; there are {}", takes.join(", "))
             }
             SchemeError::Preset(scheme, preset) => {
                 let names: Vec<&str> =

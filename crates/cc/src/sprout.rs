@@ -94,6 +94,7 @@ pub static SCHEME: Scheme = Scheme {
             summary: "ticks in which the sender ran dry: at_least (the link carries that or more), exact (the paper)",
         },
     ],
+    takes_ran: false,
     build,
 };
 

@@ -60,6 +60,7 @@ pub static SCHEME: Scheme = Scheme {
         },
         OptionSpec { name: "loss_leaves", default: "0.75", summary: "a loss multiplies the window by this" },
     ],
+    takes_ran: false,
     build,
 };
 

@@ -86,6 +86,7 @@ pub static SCHEME: Scheme = Scheme {
             summary: "a missing packet counts as lost after this time",
         },
     ],
+    takes_ran: false,
     build,
 };
 

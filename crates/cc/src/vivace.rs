@@ -117,6 +117,7 @@ pub static SCHEME: Scheme = Scheme {
         OptionSpec { name: "least_step_mbps", default: "0", summary: "smallest change of the rate" },
         OptionSpec { name: "least_mbps", default: "0", summary: "smallest rate" },
     ],
+    takes_ran: true,
     build,
 };
 

@@ -40,6 +40,24 @@ fn a_scheme_is_drawn_like_no_other_and_its_defaults_can_be_read() {
 }
 
 #[test]
+fn only_a_scheme_that_steers_by_delay_takes_the_suffix_and_it_goes_before_preset_and_options() {
+    for scheme in SCHEMES {
+        let text = format!("{}+ran", scheme.name);
+        match SchemeSpec::parse(&text) {
+            Ok(spec) => assert!(spec.with_ran() && scheme.takes_ran, "{text}"),
+            Err(error) => {
+                assert!(!scheme.takes_ran, "{text}: {error}");
+                assert!(error.to_string().contains("copa+ran"), "{error}");
+            }
+        }
+    }
+    let spec = SchemeSpec::parse("copa+ran@pantheon:delta=0.5").unwrap();
+    assert_eq!((spec.scheme().name, spec.preset(), spec.with_ran()), ("copa", Some("pantheon"), true));
+    assert!(SchemeSpec::parse("copa+fan").is_err() && SchemeSpec::parse("copa@pantheon+ran").is_err());
+    assert!(!SchemeSpec::parse("copa").unwrap().with_ran());
+}
+
+#[test]
 fn only_the_oracle_sees_what_no_transport_can_know() {
     let sees = |choice: &str| {
         let setup = Setup { mss: MSS, rng: Streams::new(1).stream("sees") };
@@ -53,6 +71,8 @@ fn only_the_oracle_sees_what_no_transport_can_know() {
             // It uses the receiving device to control what the device receives.
             "biscay" if choice.contains("window") => (Sees::Packets, Sees::DeviceOnly),
             "biscay" => (Sees::Device, Sees::Device),
+            // Its receiver half hears the radio.
+            name if name.ends_with("+ran") => (Sees::Packets, Sees::Device),
             _ => (Sees::Packets, Sees::Packets),
         };
         assert_eq!(sees(&choice), expected, "{choice}: the controller, and the receiver half");

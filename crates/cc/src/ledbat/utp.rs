@@ -136,7 +136,7 @@ impl Controller for Utp {
             self.filled = ack.now;
         }
         let Some(newest) = ack.packets.last() else { return };
-        let rtt_us = (ack.now - newest.sent).as_micros() as i64;
+        let rtt_us = ack.rtt.latest.unwrap_or(ack.now - newest.sent).as_micros() as i64;
         let Some(feedback) = Feedback::read(ack.feedback) else { return };
         let Some(&delay_us) = feedback.delays_us().last() else { return };
         self.learn(ack.now, &feedback, delay_us, rtt_us);

@@ -13,6 +13,7 @@ pub static SCHEME: Scheme = Scheme {
     style: Style { colour: "#AA3377", marker: "pin" },
     presets: &[],
     options: &[OptionSpec { name: "start_packets", default: "10", summary: "window at the start" }],
+    takes_ran: false,
     build,
 };
 

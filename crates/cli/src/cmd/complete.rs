@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::Path;
 
-use airpace_cc::SchemeSpec;
-use airpace_cc::scheme::{SCHEMES, Scheme};
+use airpace_cc::scheme::{Preset, SCHEMES, Scheme};
+use airpace_cc::{SchemeSpec, ran};
 use airpace_diag::kpi::KPIS;
 use airpace_sim::builtin;
 use clap::CommandFactory;
@@ -51,7 +51,10 @@ pub fn scheme() -> ArgValueCompleter {
 /// Completes one word of a list of schemes. Words that stand for several schemes are offered too.
 pub fn schemes() -> ArgValueCompleter {
     scheme_or(|| {
-        vec![candidate("all", "every scheme"), candidate("presets", "every scheme with every preset")]
+        vec![
+            candidate("all", "every scheme"),
+            candidate("presets", "every scheme, with +ran and with every preset"),
+        ]
     })
 }
 
@@ -71,13 +74,18 @@ fn scheme_or(others: fn() -> Vec<CompletionCandidate>) -> ArgValueCompleter {
     })
 }
 
-/// A scheme alone and with each of its presets.
+/// A scheme alone, with `+ran` if it can be, and with each of its presets; a preset behind `+ran` where that is
+/// possible.
 fn spellings(scheme: &Scheme) -> Vec<CompletionCandidate> {
-    let presets = scheme
-        .presets
-        .iter()
-        .map(|preset| candidate(format!("{}@{}", scheme.name, preset.name), preset.summary));
-    std::iter::once(candidate(scheme.name, scheme.summary)).chain(presets).collect()
+    let mut spellings = vec![];
+    let with_ran = scheme.takes_ran.then_some((ran::SUFFIX, ran::SUMMARY));
+    for (suffix, summary) in std::iter::once(("", scheme.summary)).chain(with_ran) {
+        let name = format!("{}{suffix}", scheme.name);
+        let preset = |preset: &Preset| candidate(format!("{name}@{}", preset.name), preset.summary);
+        spellings.push(candidate(&name, summary));
+        spellings.extend(scheme.presets.iter().map(preset));
+    }
+    spellings
 }
 
 /// The options of the scheme that `begun` names.

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use airpace_cc::SchemeError;
 use airpace_cc::scheme::{SCHEMES, Scheme};
+use airpace_cc::{SchemeError, ran};
 use airpace_diag::kpi::{KPIS, Kind, Kpi, Scope};
 use airpace_sim::builtin;
 use anyhow::Context;
@@ -93,6 +93,7 @@ fn list_schemes(schemes: &[&Scheme], with_options: bool, out: &mut dyn Write) ->
     for scheme in schemes {
         let named = hang(&format!("{}  ", scheme.name), scheme.summary, indent, columns);
         writeln!(out, "{}", named.replacen(scheme.name, &paint.bold(scheme.name), 1))?;
+        let with_ran = scheme.takes_ran.then(|| format!("{}{}  {}", scheme.name, ran::SUFFIX, ran::SUMMARY));
         let presets = scheme
             .presets
             .iter()
@@ -103,12 +104,12 @@ fn list_schemes(schemes: &[&Scheme], with_options: bool, out: &mut dyn Write) ->
             .map(|option| format!(":{}={}  {}", option.name, option.default, option.summary));
         let source = with_options.then(|| scheme.source.to_owned());
         let options = with_options.then_some(options).into_iter().flatten();
-        for line in source.into_iter().chain(presets).chain(options) {
+        for line in source.into_iter().chain(with_ran).chain(presets).chain(options) {
             // Continuation lines are indented further.
             writeln!(out, "{}", hang(&" ".repeat(indent), &line, indent + 2, columns))?;
         }
     }
-    let note = "A choice is spelled NAME[@PRESET][:OPTION=VALUE]…, several are parted by commas.";
+    let note = "A choice is spelled NAME[+ran][@PRESET][:OPTION=VALUE]…, several are parted by commas.";
     let more = if with_options { "" } else { " Options: `airpace list schemes NAME`, or --options for all." };
     writeln!(out, "\n{}", fit(&called::as_called(&format!("{note}{more}"))))?;
     Ok(())
@@ -207,6 +208,7 @@ fn scheme_as_json(scheme: &Scheme) -> serde_json::Value {
         "source": scheme.source,
         "colour": scheme.style.colour,
         "marker": scheme.style.marker,
+        "takes_ran": scheme.takes_ran,
         "presets": scheme.presets.iter().map(|preset| json!({
             "name": preset.name,
             "summary": preset.summary,

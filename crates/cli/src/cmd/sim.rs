@@ -26,8 +26,8 @@ pub struct Args {
         value_delimiter = ',',
         value_parser = scheme,
         add = complete::schemes(),
-        help = "Schemes to compare, parted by commas: NAME[@PRESET][:OPTION=VALUE]…; `all` is every scheme, `presets` \
-                every scheme with every preset [default: those of the scenario]"
+        help = "Schemes to compare, parted by commas: NAME[+ran][@PRESET][:OPTION=VALUE]…; `all` is every scheme, \
+                `presets` every scheme with `+ran` where it can be and with every preset [default: those of the scenario]"
     )]
     schemes: Vec<Schemes>,
     #[command(flatten)]

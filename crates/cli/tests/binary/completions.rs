@@ -23,6 +23,7 @@ fn schemes_presets_options_scenarios_keys_and_kpis_are_known() {
     let schemes = answers(&["sim", "trace", "--scheme", "pbe"]);
     assert!(schemes.contains(&"pbe".to_owned()) && schemes.contains(&"pbe@paper".to_owned()), "{schemes:?}");
     assert_eq!(answers(&["sim", "trace", "--scheme", "pbe@pap"]), ["pbe@paper"]);
+    assert_eq!(answers(&["sim", "trace", "--scheme", "copa+"]), ["copa+ran", "copa+ran@pantheon"]);
     assert_eq!(
         answers(&["sim", "trace", "--scheme", "bbr,pbe@pap"]),
         ["bbr,pbe@paper"],

@@ -31,7 +31,10 @@ fn schemes_and_scenarios_are_listed_for_people_and_programs() {
 
     let schemes = shell.run(&["list", "schemes", "--json"]).json();
     let pbe = schemes.iter().find(|scheme| scheme["name"] == "pbe").expect("pbe is listed");
-    assert_eq!(keys(pbe), ["colour", "marker", "name", "options", "presets", "source", "summary"]);
+    assert_eq!(
+        keys(pbe),
+        ["colour", "marker", "name", "options", "presets", "source", "summary", "takes_ran"]
+    );
     assert_eq!(pbe["presets"][0]["name"], "paper");
 
     let scenarios = shell.run(&["list", "scenarios", "--json"]).json();

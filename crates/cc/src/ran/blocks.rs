@@ -1,0 +1,302 @@
+//! The device's transport blocks in the order of the data that they carry, and the subframe in which each was released.
+//!
+//! RLC gives packets up in order. So the blocks of all carriers form one line, in the order of their first
+//! transmissions. A block is released in the subframe in which it and all blocks before it have been received:
+//!
+//! ```text
+//!  subframe   0  1  2  3  4  5  6  7  8
+//!  first      a  b  c  d                     a fails and is sent again in subframe 8
+//!  again                              a
+//!  released                           abcd   waits: a 8, b 7, c 6, d 5 subframes
+//! ```
+//!
+//! Source: TS 36.322 §5.1.3.2; Gandalf, 2025, arXiv:2507.00337
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::{Bytes, Direction, Time};
+use airpace_radio::{BitLayer, Dci, RadioReport};
+
+/// The most blocks that are remembered.
+///
+/// Chosen: five carriers with two codewords for a tenth of a second. A repaired block needs four transmissions of
+/// eight subframes.
+const MOST_BLOCKS: usize = 1_000;
+
+/// A subframe.
+const SUBFRAME: Duration = Duration::from_millis(1);
+
+/// The most subframes between the release of a block and the arrival of its packets.
+///
+/// Chosen: a device decodes within four subframes, as the feedback in the fourth shows (TS 36.213 §10.2); as much again
+/// for the way through the device.
+const LAGS: usize = 8;
+
+/// Gain with which it is learnt how often packets come at each lag.
+///
+/// Chosen: some tens of arrivals.
+const LAG_GAIN: f64 = 1.0 / 32.0;
+
+/// The lag is known if packets come at it so often.
+///
+/// Chosen: a wrong lag fails at every block that fails, about one in ten.
+const LAG_KNOWN: f64 = 0.9;
+
+/// A lag that is known is given up if packets come at it less often than this.
+///
+/// Chosen: a few blocks whose outcome was judged wrongly do not bring it so low; another lag does.
+const LAG_LOST: f64 = 0.6;
+
+/// Subframes after which an arrival is compared with the releases before it.
+///
+/// Chosen: by then, three transmissions have shown which of a grant's two blocks had failed.
+const JUDGED_AFTER: usize = 24;
+
+/// Transmissions after which HARQ gives a block up.
+///
+/// Chosen: as in most networks. A report tells that a block failed, not which of a grant's two, so what follows decides:
+/// with fewer transmissions, new data means that the block was received.
+const HARQ_TRANSMISSIONS: u32 = 4;
+
+/// A block that was not seen again for so long was received without that being seen.
+///
+/// Chosen: an RLC repetition takes a few tens of ms.
+const FORGOTTEN_AFTER: Duration = Duration::from_millis(200);
+
+/// One transport block.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    first: Time,
+    last: Time,
+    /// Carrier and codeword: the place among blocks of one subframe.
+    place: (u8, usize),
+    harq: Option<u8>,
+    ndi: Option<bool>,
+    bytes: u64,
+    transmissions: u32,
+    /// When it was received, as far as is known.
+    done: Option<Time>,
+    /// Whether a report said so.
+    is_sure: bool,
+}
+
+/// The blocks of a device.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    blocks: VecDeque<Block>,
+    /// Start of the newest subframe that was reported.
+    newest: Option<Time>,
+    /// The latest release of blocks that are no longer remembered.
+    released: Time,
+    /// How often packets come at each lag.
+    lags: [f64; LAGS],
+    /// The lag, while it is known.
+    lag: Option<usize>,
+    /// When the last packet came.
+    last_arrival: Option<Time>,
+    /// The newest subframe reported at each arrival that has not been judged.
+    arrivals: VecDeque<Time>,
+    /// The release that the last packets belong to, and their bytes.
+    taken: (Time, u64),
+    repeated: u64,
+}
+
+impl Default for Blocks {
+    fn default() -> Blocks {
+        Blocks {
+            blocks: VecDeque::new(),
+            newest: None,
+            released: Time::ZERO,
+            lags: [0.0; LAGS],
+            lag: None,
+            last_arrival: None,
+            arrivals: VecDeque::new(),
+            taken: (Time::ZERO, 0),
+            repeated: 0,
+        }
+    }
+}
+
+impl Blocks {
+    /// Takes in the report of a subframe of one carrier. Reports without the device's own side say nothing here, and
+    /// neither do those of a recorded link, which has no blocks.
+    pub fn on_report(&mut self, report: &RadioReport) {
+        let Some(own) = report.own.as_ref().filter(|_| report.layer == BitLayer::Physical) else { return };
+        self.newest = Some(self.newest.map_or(report.time, |newest| newest.max(report.time)));
+        for dci in &report.dcis {
+            if dci.rnti == own.rnti && dci.direction == Direction::Downlink {
+                (0..2).for_each(|codeword| self.on_grant(report, dci, codeword, own.decoded));
+            }
+        }
+        self.learn_lag();
+        self.forget();
+    }
+
+    fn on_grant(&mut self, report: &RadioReport, dci: &Dci, codeword: usize, decoded: Option<bool>) {
+        let place = (report.carrier.0, codeword);
+        let newest = |block: &Block| block.harq.is_some() && block.harq == dci.harq && block.place == place;
+        let index = self.blocks.iter().rposition(newest);
+        let done = if decoded == Some(false) { None } else { Some(report.time) };
+        let is_sure = decoded.is_some();
+        if let Some(before) = index.map(|index| &mut self.blocks[index]) {
+            let is_same = before.ndi.is_some() && before.ndi == dci.ndi[codeword];
+            let is_again =
+                dci.retransmission[codeword] || is_same && !(before.done.is_some() && before.is_sure);
+            if dci.is_sent(codeword) && is_again {
+                before.last = report.time;
+                before.transmissions += 1;
+                (before.done, before.is_sure) = (done, is_sure);
+                self.repeated += 1;
+                return;
+            }
+            // A failed block is sent again until HARQ gives up. One that is not did not fail: the report told of both
+            // codewords.
+            if before.done.is_none() && before.transmissions < HARQ_TRANSMISSIONS {
+                (before.done, before.is_sure) = (Some(before.last), true);
+            }
+        }
+        // Of a block whose first transmission was missed, the wait is not known.
+        if !dci.is_sent(codeword) || dci.retransmission[codeword] {
+            return;
+        }
+        let block = Block {
+            first: report.time,
+            last: report.time,
+            place,
+            harq: dci.harq,
+            ndi: dci.ndi[codeword],
+            bytes: dci.tbs[codeword].bytes().0,
+            transmissions: 1,
+            done,
+            is_sure,
+        };
+        let after = |other: &Block| (other.first, other.place) <= (block.first, block.place);
+        let index = self.blocks.iter().rposition(after).map_or(0, |index| index + 1);
+        self.blocks.insert(index, block);
+    }
+
+    /// Forgets blocks whose packets have long come.
+    fn forget(&mut self) {
+        let Some(newest) = self.newest else { return };
+        while let Some(front) = self.blocks.front().copied() {
+            let is_old = |time: Time, age: Duration| time + age < newest;
+            let release = match front.done {
+                Some(done) => self.released.max(done),
+                None if is_old(front.last, FORGOTTEN_AFTER) => self.released.max(front.last),
+                None => Time::NEVER,
+            };
+            let is_past = release != Time::NEVER && is_old(release, SUBFRAME * (LAGS + JUDGED_AFTER) as u32);
+            if !is_past && self.blocks.len() <= MOST_BLOCKS {
+                break;
+            }
+            self.blocks.pop_front();
+            if release != Time::NEVER {
+                self.released = release;
+            }
+        }
+    }
+
+    /// How long the packet of `bytes` that arrives at `now` was held back after its block was first sent; zero if
+    /// nothing is known. Packets arrive in the order in which RLC gives them up.
+    ///
+    /// Which subframe released the packet follows from the order of packets and reports. No clocks are compared.
+    pub fn wait(&mut self, now: Time, bytes: Bytes) -> Duration {
+        let Some(newest) = self.newest else { return Duration::ZERO };
+        // While no reports come, nothing can be judged.
+        if self.last_arrival.replace(now) != Some(now) && self.arrivals.back() != Some(&newest) {
+            self.arrivals.push_back(newest);
+        }
+        let Some(lag) = self.lag() else { return Duration::ZERO };
+        let subframe = newest - lag;
+        self.repair(subframe);
+        if self.taken.0 != subframe {
+            self.taken = (subframe, 0);
+        }
+        self.taken.1 = self.taken.1.saturating_add(bytes.0);
+        let mut wait = Duration::ZERO;
+        let mut carried = 0;
+        for (block, release) in self.releases() {
+            if lag_of(subframe, release) == Some(0) {
+                wait = release - block.first;
+                carried += block.bytes;
+                if carried >= self.taken.1 {
+                    break;
+                }
+            }
+        }
+        wait
+    }
+
+    /// The time from the release of blocks to the arrival of their packets, as far as the order of reports and packets
+    /// shows it; `None` if it is not known.
+    pub fn lag(&self) -> Option<Duration> {
+        self.lag.map(|lag| SUBFRAME * lag as u32)
+    }
+
+    /// Blocks that were sent more than once.
+    pub fn repeated(&self) -> u64 {
+        self.repeated
+    }
+
+    /// The blocks that have been released, in order, and when.
+    fn releases(&self) -> impl Iterator<Item = (&Block, Time)> {
+        self.blocks.iter().scan(self.released, |latest, block| {
+            *latest = block.done?.max(*latest);
+            Some((block, *latest))
+        })
+    }
+
+    /// The first block that has not been received.
+    fn missing(&self) -> Option<usize> {
+        self.blocks.iter().position(|block| block.done.is_none())
+    }
+
+    /// A packet comes only if blocks have been released as long ago as the lag says. Between the failure of a block and
+    /// its repetition nothing is released, so wrong lags are found.
+    fn learn_lag(&mut self) {
+        let Some(newest) = self.newest else { return };
+        while let Some(&arrival) = self.arrivals.front()
+            && arrival + SUBFRAME * JUDGED_AFTER as u32 <= newest
+        {
+            self.arrivals.pop_front();
+            let mut seen = [false; LAGS];
+            for (_, release) in self.releases() {
+                if let Some(lag) = lag_of(arrival, release).filter(|lag| *lag < LAGS) {
+                    seen[lag] = true;
+                }
+            }
+            for (lag, seen) in self.lags.iter_mut().zip(seen) {
+                *lag += (f64::from(u8::from(seen)) - *lag) * LAG_GAIN;
+            }
+            let best =
+                (0..LAGS).fold(0, |best, lag| if self.lags[lag] > self.lags[best] { lag } else { best });
+            if self.lags[best] >= LAG_KNOWN {
+                self.lag = Some(best);
+            }
+            self.lag = self.lag.filter(|lag| self.lags[*lag] >= LAG_LOST);
+        }
+    }
+
+    /// If the packet of `subframe` can come from no block that was received before, the missing one was received then:
+    /// HARQ gave it up and RLC sent it again, or its grant was not heard.
+    fn repair(&mut self, subframe: Time) {
+        if self.releases().any(|(_, release)| lag_of(subframe, release) == Some(0)) {
+            return;
+        }
+        if let Some(missing) = self.missing().map(|index| &mut self.blocks[index])
+            && missing.last < subframe
+        {
+            (missing.done, missing.is_sure) = (Some(subframe), true);
+        }
+    }
+}
+
+/// Whole subframes from `release` to `subframe`; `None` if the release is later.
+fn lag_of(subframe: Time, release: Time) -> Option<usize> {
+    let lag = subframe.as_nanos().checked_sub(release.as_nanos())?;
+    usize::try_from(lag / SUBFRAME.as_nanos() as u64).ok()
+}
+
+#[cfg(test)]
+mod tests;

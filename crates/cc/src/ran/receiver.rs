@@ -1,0 +1,83 @@
+//! The receiver's half: how long the radio held each packet back.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rider, Time};
+use airpace_radio::RadioReport;
+
+use crate::controller::{Arrival, Inspect, Receiver, Sees};
+use crate::pbe::delay::OneWayDelay;
+
+use super::blocks::Blocks;
+use super::write;
+
+/// The receiver's half of `+ran`, around the receiver half of the scheme, if the scheme has one.
+pub struct RanReceiver {
+    inner: Option<Box<dyn Receiver>>,
+    blocks: Blocks,
+    delay: OneWayDelay,
+    /// The wait of the last packet.
+    wait: Duration,
+}
+
+impl RanReceiver {
+    /// Around the receiver half `inner`.
+    pub fn new(inner: Option<Box<dyn Receiver>>) -> RanReceiver {
+        RanReceiver { inner, blocks: Blocks::default(), delay: OneWayDelay::default(), wait: Duration::ZERO }
+    }
+}
+
+impl Receiver for RanReceiver {
+    fn sees(&self) -> Sees {
+        Sees::Device
+    }
+
+    fn on_packet(&mut self, arrival: &Arrival<'_>) {
+        self.delay.on_packet(arrival.now, arrival.sent);
+        // Blocks carry the packets of all flows of the device.
+        let share = arrival.device.used_share.clamp(0.01, 1.0);
+        let bytes = Bytes((arrival.bytes.0 as f64 / share) as u64);
+        // A packet that came as fast as the fastest was not held back. So a wrong wait cannot make a path look shorter
+        // than it is, which every delay-based scheme would take for a queue from then on.
+        self.wait = self.blocks.wait(arrival.now, bytes).min(self.delay.excess());
+        if let Some(inner) = &mut self.inner {
+            inner.on_packet(&Arrival { sent: arrival.sent + self.wait, ..*arrival });
+        }
+    }
+
+    fn on_radio(&mut self, report: &RadioReport) {
+        self.blocks.on_report(report);
+        if let Some(inner) = &mut self.inner {
+            inner.on_radio(report);
+        }
+    }
+
+    fn on_timer(&mut self, now: Time) -> bool {
+        self.inner.as_mut().is_some_and(|inner| inner.on_timer(now))
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.inner.as_ref().and_then(|inner| inner.next_timer())
+    }
+
+    fn feedback(&mut self, now: Time) -> Rider {
+        let inner = self.inner.as_mut().map_or(Rider::EMPTY, |inner| inner.feedback(now));
+        write(self.wait, &inner)
+    }
+
+    fn window(&mut self, now: Time) -> Option<Bytes> {
+        self.inner.as_mut().and_then(|inner| inner.window(now))
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        if let Some(inner) = &self.inner {
+            inner.inspect(out);
+        }
+        let millis = |span: Option<Duration>| span.map_or(f64::NAN, |span| span.as_secs_f64() * 1e3);
+        // Unknown, not zero, while nothing is known of the radio.
+        let lag = self.blocks.lag();
+        out.value("radio_wait_ms", millis(lag.map(|_| self.wait)));
+        out.value("radio_lag_ms", millis(lag));
+        out.value("repeated_blocks_n", self.blocks.repeated() as f64);
+    }
+}
