@@ -56,6 +56,14 @@ const LEAST_LOOK_S: f64 = 0.01;
 /// Chosen: as in the frame's own start. The report of an interval comes when the second interval after it ends.
 const MOST_UNKNOWN: u32 = 2;
 
+/// The round-trip time by which the first packets are paced, before the first ACK.
+///
+/// Differs: PCC spreads them over a round trip that it assumes. Short downloads then begin 50 ms later than those of
+/// every TCP.
+///
+/// Source: Linux `tcp_update_pacing_rate`, which takes 1 ms while no round trip was measured (6.18, 2025)
+const BLIND_RTT: Duration = Duration::from_millis(1);
+
 /// Slow start ends if two intervals in a row arrived at less than this part of the rate at which they were sent.
 ///
 /// Chosen: as the bound of the text's avoidance here. One interval alone may be jitter.
@@ -458,7 +466,7 @@ impl Learner for Ahead {
         if let Phase::Starting(start) = &mut self.phase {
             let is_held = start.sent_mbps.is_some() && start.unknown >= MOST_UNKNOWN;
             self.rate_mbps = match start.sent_mbps {
-                _ if !path.is_known => first_mbps,
+                _ if !path.is_known => path.mbps_of(FIRST_PACKETS, BLIND_RTT),
                 Some(sent_mbps) if is_held => sent_mbps,
                 Some(sent_mbps) => 2.0 * sent_mbps,
                 None => first_mbps,
@@ -549,7 +557,11 @@ impl Learner for Ahead {
     /// Differs: MORC §3.1 has no window. Where a link loses nine tenths of its capacity, all that is outstanding
     /// becomes queue, and the window bounds it.
     fn window(&self, path: &PathView) -> Option<Bytes> {
-        let targets = self.profile.window_targets.filter(|_| path.is_known)?;
+        let first = Bytes(FIRST_PACKETS as u64 * path.mss.0);
+        if !path.is_known {
+            return Some(first);
+        }
+        let targets = self.profile.window_targets?;
         if let Some(window) = self.rival.window().filter(|_| self.phase == Phase::Adjusting) {
             return Some(Bytes((RIVAL_ROOM * window) as u64).max(Bytes(4 * path.mss.0)));
         }
@@ -558,7 +570,7 @@ impl Learner for Ahead {
         let rate_mbps = if is_starting { 2.0 * self.received_mbps } else { self.rate_mbps };
         let ms = self.rtt_min_ms(path) + targets * self.target_ms;
         let bytes = Rate::from_mbps(rate_mbps).bytes_in(Duration::from_secs_f64(ms * 1e-3));
-        Some(bytes.max(Bytes(FIRST_PACKETS as u64 * path.mss.0)))
+        Some(bytes.max(first))
     }
 
     fn inspect(&self, out: &mut Inspect) {
