@@ -24,10 +24,17 @@
 //! least what arrived in it. In the paper, it shows that the link carries exactly that much (`dry_ticks=exact`), and
 //! the estimate then follows the sender instead of the link. Sprout then never sends more than its heartbeats, unless
 //! the link delivers in bursts. This happens if 100 ms of the forecast do not fill the way there and back, or if a
-//! lone packet makes a count of one and the forecast is one again. The presets do the same as the default.
+//! lone packet makes a count of one and the forecast is one again. `sprout@pantheon` takes such ticks as the paper and
+//! its program do.
 //!
-//! Differs: the program reduces the queue's estimate by sums of the forecast where the paper uses its steps. With one
-//! feedback in each tick, which the program assumes, the two are the same.
+//! `sprout@pantheon` is what Pantheon runs under this name: `sproutbt2` as a bulk sender, whose receiver reports by a
+//! timer of its own. The options of [`SCHEME`] name the differences from the paper's Sprout.
+//!
+//! Differs: the program ends a flight with a part of a packet, and its heartbeats are empty. The endpoint sends whole
+//! packets of data. `sprout@pantheon` rounds a window of half a packet or more to whole packets. A packet with less
+//! room, or a heartbeat, takes the room of a whole one on the link, but both halves count what the program would have
+//! sent. The program's model has one bin more, at 1,002 packets per second. Here the highest bin stands for that one,
+//! too.
 
 mod forecast;
 mod model;
@@ -59,7 +66,14 @@ pub static SCHEME: Scheme = Scheme {
         Preset {
             name: "pantheon",
             summary: "as the authors' program sproutbt2 computes",
-            set: &[("units", "program"), ("outage", "discounted")],
+            set: &[
+                ("units", "program"),
+                ("outage", "discounted"),
+                ("dry_ticks", "exact"),
+                ("feedback", "timer"),
+                ("drain", "sums"),
+                ("packets", "small"),
+            ],
         },
     ],
     options: &[
@@ -86,12 +100,27 @@ pub static SCHEME: Scheme = Scheme {
         OptionSpec {
             name: "outage",
             default: "kept",
-            summary: "kept: an outage lasts 1 s on average; discounted: its probability also halves each tick",
+            summary: "kept: an outage lasts 1 s on average; discounted: halves each tick, and delivers nothing at all",
         },
         OptionSpec {
             name: "dry_ticks",
             default: "at_least",
             summary: "ticks in which the sender ran dry: at_least (the link carries that or more), exact (the paper)",
+        },
+        OptionSpec {
+            name: "feedback",
+            default: "tick",
+            summary: "the receiver reports: tick (at the end of each tick), timer (each 22 ms, as the program did)",
+        },
+        OptionSpec {
+            name: "drain",
+            default: "steps",
+            summary: "a late report: steps (the queue drains as forecast), sums (faster, as in the program)",
+        },
+        OptionSpec {
+            name: "packets",
+            default: "whole",
+            summary: "with room for less than half a packet: whole (none leaves), small (one that counts as what fits)",
         },
     ],
     takes_ran: false,
@@ -114,6 +143,9 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
             true => Units::of_program(setup.mss),
         },
         exact: one_of(options, "dry_ticks", ("at_least", "exact"), "`at_least` or `exact`")?,
+        timed: one_of(options, "feedback", ("tick", "timer"), "`tick` or `timer`")?,
+        sums: one_of(options, "drain", ("steps", "sums"), "`steps` or `sums`")?,
+        small_packets: one_of(options, "packets", ("whole", "small"), "`whole` or `small`")?,
     };
     Ok(Ends {
         controller: Box::new(Sprout::new(&tuning, setup.mss)),
@@ -158,6 +190,12 @@ pub struct Tuning {
     pub units: Units,
     /// Whether a tick in which the sender had nothing left to send counts like any other.
     pub exact: bool,
+    /// Whether the receiver reports by a timer instead of at the end of each tick.
+    pub timed: bool,
+    /// Whether the queue's estimate falls by sums of the forecast instead of by its steps.
+    pub sums: bool,
+    /// Whether a packet that leaves with room for less counts as a smaller one.
+    pub small_packets: bool,
 }
 
 /// The size of the model's "packet" where bytes are converted to packets and back.

@@ -422,7 +422,10 @@ proptest! {
             plan.forget();
             plan.run_for(Duration::from_secs(5));
             let utilization = plan.seen(flow).utilization;
-            prop_assert!(utilization > 0.5, "{choice} uses {utilization} of the link after the trouble");
+            // After losses, Sprout's program may stay with its heartbeats: they are all that its receiver sees, so
+            // they are what it forecasts. `sprout` does not (`dry_ticks`).
+            let least = if choice == "sprout@pantheon" { 0.02 } else { 0.5 };
+            prop_assert!(utilization > least, "{choice} uses {utilization} of the link after the trouble");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the link delivers in the next eight ticks: a cautious forecast, or one by a moving average.
 
-use super::model::{BINS, Kernel, Motion, mean_count};
+use super::model::{BINS, Kernel, Motion};
 
 /// Ticks that a forecast looks ahead.
 ///
@@ -123,7 +123,7 @@ fn counts_per_tick(motion: Motion) -> Vec<Vec<f64>> {
     let width = MOST_PER_TICK + 1;
     let mut counts = Vec::with_capacity(BINS * width);
     for bin in 0..BINS {
-        let mean = mean_count(bin);
+        let mean = motion.mean_count(bin);
         let mut probability = libm::exp(-mean);
         let mut rest = 1.0;
         for count in 0..MOST_PER_TICK {

@@ -21,7 +21,8 @@ const MAX_RATE: f64 = 1_000.0;
 
 /// Width of a bin, packets per second. A bin stands for the rate at its middle.
 ///
-/// Chosen: the paper does not say where in its bin the rate is. The program uses the middle, too.
+/// Chosen: the paper does not say where in its bin the rate is. The program uses the middle too, except for the lowest
+/// bin ([`Outage::Discounted`]).
 const WIDTH: f64 = MAX_RATE / BINS as f64;
 
 /// How fast an outage ends, per second: after one second on average.
@@ -37,10 +38,10 @@ const MOST_COUNTED: u32 = 2 * (MAX_RATE as u32 / 50);
 /// Source: keithw/sprout src/sprout/process.cc
 const REACH_SIGMAS: f64 = 5.0;
 
-/// Packets that bin `bin` delivers in a tick, on average.
-pub fn mean_count(bin: usize) -> f64 {
-    (bin as f64 + 0.5) * WIDTH * TICK.as_secs_f64()
-}
+/// Ticks that the program's model has passed when the first packet comes.
+///
+/// Source: keithw/sprout src/util/timestamp.cc (its clock begins at one second, and the model at zero)
+const TICKS_BEFORE: usize = 49;
 
 /// How the link's rate moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,10 +63,18 @@ pub enum Outage {
     Kept,
     /// Brownian motion that continues with weight `exp(−λz τ)` and moves up with one minus that. The weights do not
     /// sum to one, so all probabilities are scaled afterwards. Half of the outage's probability goes to all other
-    /// rates in each tick.
+    /// rates in each tick. The lowest bin stands for the rate zero: one packet shows that there is no outage.
     ///
-    /// Source: keithw/sprout src/sprout/process.cc
+    /// Source: keithw/sprout src/sprout/process.cc, src/sprout/sampledfunction.hh
     Discounted,
+}
+
+impl Motion {
+    /// Packets that bin `bin` delivers in a tick, on average.
+    pub fn mean_count(&self, bin: usize) -> f64 {
+        let middle = if self.outage == Outage::Discounted && bin == 0 { 0.0 } else { bin as f64 + 0.5 };
+        middle * WIDTH * TICK.as_secs_f64()
+    }
 }
 
 /// One tick of motion, as weights from a bin to its neighbours.
@@ -78,6 +87,8 @@ pub struct Kernel {
     stays: f64,
     /// Factor for the weights of leaving an outage.
     leaves: f64,
+    /// Weights of moving from an outage up by 1 … reach bins.
+    up: Vec<f64>,
 }
 
 impl Kernel {
@@ -95,13 +106,19 @@ impl Kernel {
                 high - low
             })
             .collect();
-        let up: f64 = weights[reach + 1..].iter().sum();
         let goes_on = libm::exp(-OUTAGE_ESCAPE * TICK.as_secs_f64());
-        let (stays, leaves) = match motion.outage {
-            Outage::Kept => (goes_on, (1.0 - goes_on) / up),
-            Outage::Discounted => (goes_on * (1.0 - up), 1.0 - goes_on),
+        let (stays, leaves, up) = match motion.outage {
+            Outage::Kept => {
+                let up = weights[reach + 1..].to_vec();
+                (goes_on, (1.0 - goes_on) / up.iter().sum::<f64>(), up)
+            }
+            // The rate zero is the lower edge of its bin, not the middle.
+            Outage::Discounted => {
+                let up = (1..=reach).map(|bin| below(bin as f64 + 1.0) - below(bin as f64)).collect();
+                (goes_on * below(1.0), 1.0 - goes_on, up)
+            }
         };
-        Kernel { weights, reach, stays, leaves }
+        Kernel { weights, reach, stays, leaves, up }
     }
 
     /// Moves the probabilities `from` by a tick. Moves beyond the range stay at its edge.
@@ -116,7 +133,7 @@ impl Kernel {
         to.copy_from_slice(&padded[reach..reach + BINS]);
         to[0] += padded[..reach].iter().sum::<f64>() + from[0] * self.stays;
         to[BINS - 1] += padded[reach + BINS..].iter().sum::<f64>();
-        for (slot, weight) in to[1..].iter_mut().zip(&self.weights[reach + 1..]) {
+        for (slot, weight) in to[1..].iter_mut().zip(&self.up) {
             *slot += from[0] * self.leaves * weight;
         }
     }
@@ -134,7 +151,7 @@ impl Kernel {
             };
             if bin == 0 {
                 add(self.stays, row(0));
-                for (index, weight) in self.weights[self.reach + 1..].iter().enumerate() {
+                for (index, weight) in self.up.iter().enumerate() {
                     add(self.leaves * weight, row((index + 1).min(BINS - 1)));
                 }
                 continue;
@@ -152,6 +169,8 @@ impl Kernel {
 pub struct Model {
     kernel: Kernel,
     probabilities: [f64; BINS],
+    /// Packets per tick of each bin.
+    means: [f64; BINS],
     /// Logarithm of the packets per tick of each bin.
     log_means: [f64; BINS],
     /// Scratch space.
@@ -164,12 +183,19 @@ impl Model {
     /// Source: Sprout §3.2
     pub fn new(motion: Motion) -> Model {
         let kernel = Kernel::new(motion);
-        Model {
+        let means = std::array::from_fn(|bin| motion.mean_count(bin));
+        let mut model = Model {
             padded: vec![0.0; BINS + 2 * kernel.reach],
             kernel,
             probabilities: [1.0 / BINS as f64; BINS],
-            log_means: std::array::from_fn(|bin| libm::log(mean_count(bin))),
+            means,
+            // A count of zero at the rate zero has the likelihood one.
+            log_means: means.map(|mean| libm::log(mean).max(f64::MIN)),
+        };
+        if motion.outage == Outage::Discounted {
+            (0..TICKS_BEFORE).for_each(|_| model.evolve());
         }
+        model
     }
 
     /// Lets a tick pass, in which the rate moves.
@@ -186,10 +212,10 @@ impl Model {
     /// Source: Sprout §3.2
     pub fn observe(&mut self, count: u32) {
         let count = f64::from(count);
-        let log_means = &self.log_means;
-        let log_likelihood = |bin: usize| count * log_means[bin] - mean_count(bin);
+        let (means, log_means) = (&self.means, &self.log_means);
+        let log_likelihood = |bin: usize| count * log_means[bin] - means[bin];
         // Relative to the most likely bin, so that every count can be computed.
-        let likeliest = libm::floor(count / mean_count(0) / 2.0).min((BINS - 1) as f64) as usize;
+        let likeliest = libm::floor(count / (WIDTH * TICK.as_secs_f64())).min((BINS - 1) as f64) as usize;
         let scale = log_likelihood(likeliest);
         for (bin, probability) in self.probabilities.iter_mut().enumerate() {
             *probability *= libm::exp(log_likelihood(bin) - scale);
@@ -200,7 +226,7 @@ impl Model {
     /// Takes in that at least `count` packets could have arrived in the tick.
     pub fn observe_at_least(&mut self, count: u32) {
         for (bin, probability) in self.probabilities.iter_mut().enumerate() {
-            let mean = mean_count(bin);
+            let mean = self.means[bin];
             let mut of_fewer = libm::exp(-mean);
             let mut at_least = 1.0;
             for fewer in 0..count.min(MOST_COUNTED) {
@@ -220,7 +246,7 @@ impl Model {
 
     /// The mean rate, packets per second.
     pub fn mean_rate(&self) -> f64 {
-        let per_tick: f64 = self.probabilities.iter().enumerate().map(|(bin, p)| p * mean_count(bin)).sum();
+        let per_tick: f64 = self.probabilities.iter().enumerate().map(|(bin, p)| p * self.means[bin]).sum();
         per_tick / TICK.as_secs_f64()
     }
 
@@ -254,7 +280,7 @@ mod tests {
             .probabilities
             .iter()
             .enumerate()
-            .map(|(bin, p)| p * (mean_count(bin) - mean) * (mean_count(bin) - mean))
+            .map(|(bin, p)| p * (model.means[bin] - mean) * (model.means[bin] - mean))
             .sum();
         libm::sqrt(variance) / TICK.as_secs_f64()
     }
@@ -333,7 +359,7 @@ mod tests {
             model.evolve();
             model.observe_at_least(5);
         }
-        let (below, above): (Vec<_>, Vec<_>) = (0..BINS).partition(|bin| mean_count(*bin) < 4.0);
+        let (below, above): (Vec<_>, Vec<_>) = (0..BINS).partition(|bin| PAPER.mean_count(*bin) < 4.0);
         let mass = |bins: Vec<usize>| bins.iter().map(|bin| model.probabilities[*bin]).sum::<f64>();
         assert!(
             mass(below) < 0.05 && mass(above) > 0.95,
@@ -357,6 +383,22 @@ mod tests {
             model.observe(10);
         }
         assert!(model.outage_probability() < 1e-6 && model.mean_rate() > 300.0);
+    }
+
+    #[test]
+    fn one_packet_ends_the_programs_outage() {
+        let after_a_packet = |outage: Outage| {
+            let mut model = Model::new(Motion { sigma: 200.0, outage });
+            (0..50).for_each(|_| {
+                model.evolve();
+                model.observe(0);
+            });
+            assert!(model.outage_probability() > 0.3);
+            model.observe(1);
+            model.outage_probability()
+        };
+        assert!(after_a_packet(Outage::Kept) > 0.05, "in the paper's, the lowest rate is not quite zero");
+        assert_eq!(after_a_packet(Outage::Discounted), 0.0);
     }
 
     #[test]

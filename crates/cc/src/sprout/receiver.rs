@@ -25,10 +25,22 @@ const MOST_EMPTY_TICKS: u32 = 250;
 /// The most packets within the throwaway window that are remembered. Older packets count as gone.
 const MOST_RECENT: usize = 1024;
 
+/// The time between two reports by the timer.
+///
+/// Source: keithw/sprout src/examples/sproutbt2.cc (its receiver's loop waits for 20 ms, in whole milliseconds)
+///
+/// Chosen: what the program's loop took on average where it was recorded, with its own computing. A timer of exactly
+/// one tick would always report at the same instant of the tick. The program's drifts through it.
+const REPORTS: Duration = Duration::from_millis(22);
+
 /// The receiver's half of Sprout.
 #[derive(Clone, Debug)]
 pub struct SproutReceiver {
     units: Units,
+    /// Whether reports come by a timer instead of at the end of each tick.
+    timed: bool,
+    /// The newest report by the timer, and when the next one is due.
+    report: Option<(Rider, Time)>,
     forecaster: Forecaster,
     /// When the current tick began. The first tick begins with the first packet.
     tick_start: Option<Time>,
@@ -130,6 +142,8 @@ impl SproutReceiver {
         };
         SproutReceiver {
             units: tuning.units,
+            timed: tuning.timed,
+            report: None,
             forecaster,
             tick_start: None,
             tick: 0,
@@ -177,6 +191,12 @@ impl SproutReceiver {
         start + TICK
     }
 
+    /// The feedback for what is known at `now`.
+    fn current(&mut self) -> Rider {
+        let forecast = *self.forecast.get_or_insert_with(|| self.forecaster.forecast());
+        Feedback { tick: self.tick, received_or_lost: self.off_path.bytes(), forecast }.write()
+    }
+
     /// What the tick that began at `start` shows.
     ///
     /// Source: Sprout §3.2
@@ -199,10 +219,14 @@ impl SproutReceiver {
 impl Receiver for SproutReceiver {
     fn on_packet(&mut self, arrival: &Arrival<'_>) {
         let start = self.catch_up(arrival.now);
-        let payload = arrival.bytes.0 as f64 * self.units.payload;
+        let header = Header::read(arrival.header);
+        let payload = match header.and_then(|header| header.counts) {
+            Some(bytes) => f64::from(bytes),
+            None => arrival.bytes.0 as f64 * self.units.payload,
+        };
         self.arrived_bytes += payload;
         self.empty_ticks = 0;
-        let Some(header) = Header::read(arrival.header) else { return };
+        let Some(header) = header else { return };
         self.off_path.on_packet(&header, payload);
         if header.sequence >= self.newest {
             self.newest = header.sequence;
@@ -215,12 +239,13 @@ impl Receiver for SproutReceiver {
 
     fn on_timer(&mut self, now: Time) -> bool {
         self.catch_up(now);
-        true
+        !self.timed || self.report.is_some_and(|(_, due)| due <= now)
     }
 
     fn next_timer(&self) -> Option<Time> {
         let is_heard = self.empty_ticks <= MOST_EMPTY_TICKS;
-        self.tick_start.filter(|_| is_heard).map(|start| start + TICK)
+        let ends = self.tick_start.filter(|_| is_heard)? + TICK;
+        if !self.timed { Some(ends) } else { self.report.map(|(_, due)| due) }
     }
 
     fn feedback(&mut self, now: Time) -> Rider {
@@ -228,8 +253,18 @@ impl Receiver for SproutReceiver {
             return Rider::EMPTY;
         }
         self.catch_up(now);
-        let forecast = *self.forecast.get_or_insert_with(|| self.forecaster.forecast());
-        Feedback { tick: self.tick, received_or_lost: self.off_path.bytes(), forecast }.write()
+        if !self.timed {
+            return self.current();
+        }
+        // An ACK between two reports repeats the last one, which says nothing new to the sender.
+        match self.report {
+            Some((report, due)) if now < due => report,
+            _ => {
+                let report = if self.report.is_some() { self.current() } else { Rider::EMPTY };
+                self.report = Some((report, now + REPORTS));
+                report
+            }
+        }
     }
 
     fn inspect(&self, out: &mut Inspect) {
@@ -291,11 +326,20 @@ mod tests {
     fn receiver(exact: bool) -> SproutReceiver {
         let motion = Motion { sigma: 200.0, outage: Outage::Kept };
         let units = Units::of_mtu(MSS);
-        SproutReceiver::new(&Tuning { ewma: false, quantile: 0.05, motion, units, exact })
+        SproutReceiver::new(&Tuning {
+            ewma: false,
+            quantile: 0.05,
+            motion,
+            units,
+            exact,
+            timed: false,
+            sums: false,
+            small_packets: false,
+        })
     }
 
     fn arrive(receiver: &mut SproutReceiver, now: Time, number: u64, next: Next) {
-        let header = Header { sequence: number * MSS.0, throwaway: 0, next }.write();
+        let header = Header { sequence: number * MSS.0, throwaway: 0, next, counts: None }.write();
         receiver.on_packet(&Arrival {
             now,
             sent: now,
@@ -359,7 +403,7 @@ mod tests {
     }
 
     fn header(sequence: u64, throwaway: u32) -> Header {
-        Header { sequence, throwaway, next: Next::Now }
+        Header { sequence, throwaway, next: Next::Now, counts: None }
     }
 
     #[test]

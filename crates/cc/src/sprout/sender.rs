@@ -29,10 +29,15 @@ const REORDERING: Duration = Duration::from_millis(10);
 ///
 /// Source: Sprout §3.2; keithw/sprout src/examples/sproutbt2.cc
 ///
-/// Differs: the program's heartbeats are empty, ours are packets of data. Therefore no more of them leave than are in
-/// flight on an empty path before the first one's feedback returns. None leave while the application has nothing to
-/// send; the header of the last packet has told the receiver that.
+/// Differs: the program's heartbeats are empty, ours are packets of data (`packets=small` counts them as empty).
+/// Therefore no more of them leave than are in flight on an empty path before the first one's feedback returns. None
+/// leave while the application has nothing to send; the header of the last packet has told the receiver that.
 const HEARTBEAT: Duration = Duration::from_millis(50);
+
+/// What an empty packet counts as.
+///
+/// Source: keithw/sprout src/network/sproutconn.h (2013; the length of an absent forecast)
+const EMPTY_BYTES: f64 = 2.0;
 
 /// In a flight of at least this many packets, the last packet but one also says that it is the last.
 ///
@@ -46,6 +51,12 @@ const LONG_FLIGHT: u32 = 4;
 pub struct Sprout {
     mss: Bytes,
     units: Units,
+    /// Whether the queue's estimate falls by sums of the forecast.
+    sums: bool,
+    /// Whether ticks in which nothing was left to send count like the others.
+    exact: bool,
+    /// Whether a packet that leaves with room for less counts as a smaller one.
+    small_packets: bool,
     /// Bytes sent so far.
     sent_bytes: u64,
     /// Estimated bytes in the queue.
@@ -82,6 +93,9 @@ impl Sprout {
         Sprout {
             mss,
             units: tuning.units,
+            sums: tuning.sums,
+            exact: tuning.exact,
+            small_packets: tuning.small_packets,
             sent_bytes: 0,
             queue_bytes: 0.0,
             inflight: Bytes::ZERO,
@@ -115,13 +129,18 @@ impl Sprout {
 
     /// Lets time pass: the queue drains as the forecast says.
     ///
-    /// Source: Sprout §3.5
+    /// Source: Sprout §3.5; keithw/sprout src/network/sproutconn.cc (for each tick that passes, what the forecast
+    /// delivers in all ticks up to it, and not in this one: `drain=sums`)
     fn catch_up(&mut self, now: Time) {
         let Some(report) = self.report else { return };
         let passed = (now - report.at).as_nanos() / TICK.as_nanos();
         let passed = passed.min(HORIZONS as u128 - 1) as usize;
         let delivered = |ticks: usize| if ticks == 0 { 0.0 } else { f64::from(report.forecast[ticks - 1]) };
-        let drained = delivered(passed) - delivered(self.elapsed);
+        let drained = if self.sums {
+            (self.elapsed..passed).map(|tick| delivered(tick + 1)).sum()
+        } else {
+            delivered(passed) - delivered(self.elapsed)
+        };
         self.queue_bytes = (self.queue_bytes - drained * self.units.forecast_bytes).max(0.0);
         self.elapsed = passed;
     }
@@ -129,7 +148,9 @@ impl Sprout {
     /// When the next heartbeat is due, if one may leave.
     fn heartbeat_at(&self) -> Option<Time> {
         let under_way = (self.min_rtt + TICK).as_nanos().div_ceil(HEARTBEAT.as_nanos()) as u64;
-        let may_leave = self.inflight.0 <= under_way * self.mss.0;
+        // What counts as small hardly counts in the queue's estimate, which leaves the heartbeats in flight.
+        let data = if self.small_packets { self.queue_bytes / self.units.payload } else { 0.0 };
+        let may_leave = self.inflight.0.saturating_sub(data as u64) <= under_way * self.mss.0;
         (may_leave && !self.heartbeat_due && self.window_packets() == 0).then(|| self.last_sent + HEARTBEAT)
     }
 
@@ -139,11 +160,33 @@ impl Sprout {
     ///
     /// Source: Sprout §3.5
     fn window_packets(&self) -> u64 {
+        let packets = self.delivered() - self.queue_bytes / self.units.forecast_bytes;
+        libm::round(packets.max(0.0)) as u64
+    }
+
+    /// Bytes that may be sent now.
+    fn window_bytes(&self) -> f64 {
+        (self.delivered() * self.units.forecast_bytes - self.queue_bytes).max(0.0)
+    }
+
+    /// Packets that the forecast delivers within the target delay.
+    fn delivered(&self) -> f64 {
         let forecast = self.forecast();
         let target = (self.elapsed + TARGET_TICKS).min(HORIZONS - 1);
-        let delivered = forecast[target].saturating_sub(forecast[self.elapsed]);
-        let packets = f64::from(delivered) - self.queue_bytes / self.units.forecast_bytes;
-        libm::round(packets.max(0.0)) as u64
+        f64::from(forecast[target].saturating_sub(forecast[self.elapsed]))
+    }
+
+    /// Whether the next packet stands for a smaller one: a whole one has no room, or it is a heartbeat.
+    fn is_small(&self) -> bool {
+        self.small_packets && self.window_packets() == 0
+    }
+
+    /// Whether a flight of a part of a packet may leave.
+    ///
+    /// Source: keithw/sprout src/examples/sproutbt2.cc (2013; it sends whatever fits, and any packet counts as one or
+    /// more in its tick)
+    fn may_send_part(&self) -> bool {
+        self.is_small() && self.flight == 0 && self.window_bytes() >= 1.0
     }
 
     /// Bytes sent since 10 ms before `now`, the packet at `sequence` not counted.
@@ -166,8 +209,16 @@ impl Controller for Sprout {
     fn on_sent(&mut self, sent: &Sent) {
         self.catch_up(sent.now);
         let sequence = self.sent_bytes;
-        self.sent_bytes += sent.bytes.0;
-        self.queue_bytes += sent.bytes.0 as f64 * self.units.payload;
+        let counts = self.is_small().then(|| self.window_bytes().max(EMPTY_BYTES) as u16);
+        let (sent_bytes, payload) = match counts {
+            Some(bytes) => {
+                let header = sent.bytes.0 as f64 * (1.0 - self.units.payload);
+                (u64::from(bytes) + libm::round(header) as u64, f64::from(bytes))
+            }
+            None => (sent.bytes.0, sent.bytes.0 as f64 * self.units.payload),
+        };
+        self.sent_bytes += sent_bytes;
+        self.queue_bytes += payload;
         self.inflight = sent.inflight;
         self.last_sent = sent.now;
         self.heartbeat_due = false;
@@ -175,7 +226,7 @@ impl Controller for Sprout {
         let window = self.window_packets();
         let next = if sent.app_limited {
             Next::Open
-        } else if window == 0 || (window == 1 && self.flight + 1 >= LONG_FLIGHT) {
+        } else if window == 0 || (window == 1 && !self.exact && self.flight + 1 >= LONG_FLIGHT) {
             Next::Within(HEARTBEAT.as_millis() as u16)
         } else {
             Next::Now
@@ -183,7 +234,7 @@ impl Controller for Sprout {
         if window == 0 {
             self.flight = 0;
         }
-        self.header = Header { sequence, throwaway: self.throwaway(sent.now, sequence), next };
+        self.header = Header { sequence, throwaway: self.throwaway(sent.now, sequence), next, counts };
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
@@ -215,7 +266,8 @@ impl Controller for Sprout {
     }
 
     fn control(&self) -> Control {
-        let window = self.window_packets().max(u64::from(self.heartbeat_due)) * self.mss.0;
+        let least = u64::from(self.heartbeat_due || self.may_send_part());
+        let window = self.window_packets().max(least) * self.mss.0;
         Control { cwnd: (self.inflight + Bytes(window)).max(self.mss), pacing_rate: None }
     }
 

@@ -3,11 +3,12 @@
 //! All integers are big-endian. A reader ignores bytes after those it knows.
 //!
 //! ```text
-//! header (15 bytes)                              feedback (29 bytes)
+//! header (15 or 17 bytes)                        feedback (29 bytes)
 //!  0      version, 1                              0      version, 1
 //!  1…8    bytes sent before this packet           1…4    ticks since the first packet
 //!  9…12   throwaway window, bytes                 5…12   bytes received or lost
 //!  13…14  time to next, ms; all ones: open        13…28  packets delivered within 1 … 8 ticks
+//!  15…16  bytes that it counts as, if not its own
 //! ```
 //!
 //! Source: Sprout §3.4
@@ -27,6 +28,8 @@ pub struct Header {
     pub throwaway: u32,
     /// When the next packet leaves.
     pub next: Next,
+    /// The bytes that the packet counts as if it stands for a smaller one.
+    pub counts: Option<u16>,
 }
 
 /// When the next packet leaves after this one. Silence until then says nothing about the link.
@@ -57,7 +60,7 @@ pub struct Feedback {
 impl Header {
     /// The bytes.
     pub fn write(&self) -> Rider {
-        let mut bytes = [0; 15];
+        let mut bytes = [0; 17];
         bytes[0] = VERSION;
         bytes[1..9].copy_from_slice(&self.sequence.to_be_bytes());
         bytes[9..13].copy_from_slice(&self.throwaway.to_be_bytes());
@@ -67,7 +70,8 @@ impl Header {
             Next::Open => u16::MAX,
         };
         bytes[13..15].copy_from_slice(&next.to_be_bytes());
-        Rider::new(&bytes).unwrap_or_default()
+        bytes[15..17].copy_from_slice(&self.counts.unwrap_or_default().to_be_bytes());
+        Rider::new(&bytes[..if self.counts.is_some() { 17 } else { 15 }]).unwrap_or_default()
     }
 
     /// Reads the bytes; `None` if they are not a header of this version.
@@ -83,6 +87,7 @@ impl Header {
                 u16::MAX => Next::Open,
                 millis => Next::Within(millis),
             },
+            counts: bytes.get(15..17).map(|counts| u16::from_be_bytes([counts[0], counts[1]])),
         })
     }
 }
@@ -123,8 +128,10 @@ mod tests {
 
     #[test]
     fn the_layout_never_changes() {
-        let header = Header { sequence: 0x0102, throwaway: 0x0304, next: Next::Within(50) };
+        let header = Header { sequence: 0x0102, throwaway: 0x0304, next: Next::Within(50), counts: None };
         assert_eq!(header.write().as_bytes(), [1, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 3, 4, 0, 50]);
+        let small = Header { counts: Some(0x0203), ..header };
+        assert_eq!(small.write().as_bytes(), [1, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 3, 4, 0, 50, 2, 3]);
         let feedback =
             Feedback { tick: 7, received_or_lost: 0x0506, forecast: [1, 2, 3, 4, 5, 6, 7, 0x0801] };
         let bytes = feedback.write();
@@ -140,14 +147,14 @@ mod tests {
 
         #[test]
         fn what_is_written_is_read(
-            sequence: u64, throwaway: u32, millis in 0..=u16::MAX, tick: u32, forecast: Forecast,
+            sequence: u64, throwaway: u32, millis in 0..=u16::MAX, counts: Option<u16>, tick: u32, forecast: Forecast,
         ) {
             let leaves = match millis {
                 0 => Next::Now,
                 u16::MAX => Next::Open,
                 millis => Next::Within(millis),
             };
-            let header = Header { sequence, throwaway, next: leaves };
+            let header = Header { sequence, throwaway, next: leaves, counts };
             prop_assert_eq!(Header::read(header.write().as_bytes()), Some(header));
             let feedback = Feedback { tick, received_or_lost: sequence, forecast };
             prop_assert_eq!(Feedback::read(feedback.write().as_bytes()), Some(feedback));
