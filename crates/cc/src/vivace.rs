@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | [`utility`] | the utility of an interval: rate, slope of round-trip times, loss |
 //! | [`step`] | how far a gradient moves the rate: confidence amplifier and dynamic boundary |
+//! | [`program`] | how the published program of 2018 learns instead |
 //!
 //! The slope of round-trip times distinguishes a growing queue from a standing one. Vivace therefore keeps a queue
 //! from growing, but does not reduce one that is already there. Noise of a tenth of the round-trip time hides the
@@ -17,18 +18,20 @@
 //!
 //! Source: Dong et al., PCC Vivace: Online-Learning Congestion Control, NSDI 2018
 
+pub mod program;
 pub mod step;
 pub mod utility;
 
 use airpace_core::{Bytes, Rng};
 
-use crate::controller::Inspect;
+use crate::controller::{Controller, Inspect};
 use crate::pcc::interval::Report;
 use crate::pcc::pairs::{MOST_PAIRS, Pairs};
 use crate::pcc::start::{Point, Start};
 use crate::pcc::{Learner, PathView, Pcc, Role, Tag, Trial};
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 
+use program::Program;
 use step::{Amplifier, Boundary, Stride};
 use utility::{Slope, Utility};
 
@@ -46,13 +49,12 @@ pub static SCHEME: Scheme = Scheme {
         },
         Preset {
             name: "pantheon",
-            summary: "the constants of the published program of 2018, with its latency term",
+            summary: "the published program of 2018, with its latency term",
             set: &[
                 ("latency_coefficient", "11330"),
                 ("slope", "quantised"),
                 ("tolerated_loss", "0.03"),
-                ("boundary_step", "0.06"),
-                ("least_step_mbps", "0.5"),
+                ("learner", "program"),
             ],
         },
         Preset {
@@ -62,8 +64,7 @@ pub static SCHEME: Scheme = Scheme {
                 ("latency_coefficient", "0"),
                 ("slope", "quantised"),
                 ("tolerated_loss", "0.03"),
-                ("boundary_step", "0.06"),
-                ("least_step_mbps", "0.5"),
+                ("learner", "program"),
             ],
         },
         Preset {
@@ -116,6 +117,11 @@ pub static SCHEME: Scheme = Scheme {
         },
         OptionSpec { name: "least_step_mbps", default: "0", summary: "smallest change of the rate" },
         OptionSpec { name: "least_mbps", default: "0", summary: "smallest rate" },
+        OptionSpec {
+            name: "learner",
+            default: "paper",
+            summary: "paper; program: as the program of 2018, which has its own pairs, amplifier, steps and least rate",
+        },
     ],
     takes_ran: true,
     build,
@@ -148,7 +154,12 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
         least_step_mbps: options.number("least_step_mbps", 0.0)?,
         least_mbps: options.number("least_mbps", 0.0)?,
     };
-    let controller = Box::new(new(setup.mss, setup.rng.clone(), profile));
+    let rng = setup.rng.clone();
+    let controller: Box<dyn Controller> = match options.text("learner") {
+        "paper" => Box::new(new(setup.mss, rng, profile)),
+        "program" => Box::new(Pcc::new(setup.mss, Program::new(rng, profile.utility))),
+        _ => return Err(options.refuse("learner", "`paper` or `program`")),
+    };
     Ok(Ends { controller, receiver: None })
 }
 

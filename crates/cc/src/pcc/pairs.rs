@@ -77,6 +77,11 @@ impl Pairs {
         (count > 0.0).then(|| (sums.0 / count, sums.1 / count))
     }
 
+    /// The number of trials in the series.
+    pub fn trials(&self) -> usize {
+        2 * self.pairs
+    }
+
     /// The distance of a trial from the rate between.
     pub fn epsilon(&self) -> f64 {
         self.epsilon

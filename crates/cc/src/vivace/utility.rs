@@ -45,12 +45,19 @@ const QUANTUM: f64 = 0.02;
 impl Utility {
     /// The utility of an interval.
     pub fn of(&self, report: &Report) -> f64 {
-        let x = report.sent_mbps;
-        let tolerates = report.loss < self.tolerated_loss;
+        self.at(report.sent_mbps, self.slope_of(report), report.loss)
+    }
+
+    /// The utility of sending `x` Mbit/s while round-trip times grow by `slope` and the share `loss` is lost.
+    pub fn at(&self, x: f64, slope: f64, loss: f64) -> f64 {
+        let tolerates = loss < self.tolerated_loss;
         let loss_coefficient = if tolerates { 1.0 } else { self.loss_coefficient };
-        libm::pow(x, EXPONENT)
-            - self.latency_coefficient * x * self.slope.of(&report.trend)
-            - loss_coefficient * x * report.loss
+        libm::pow(x, EXPONENT) - self.latency_coefficient * x * slope - loss_coefficient * x * loss
+    }
+
+    /// The slope of an interval that counts.
+    pub fn slope_of(&self, report: &Report) -> f64 {
+        self.slope.of(&report.trend)
     }
 }
 
