@@ -17,7 +17,9 @@
 //!
 //! Source: Verus §4 (Zaki, Pötsch, Chen, Subramanian and Görg, SIGCOMM 2015); verus src/verus_server.cpp (the program)
 //!
-//! Differs: the program ignores packets that it sent before a loss ended slow start. Here they count.
+//! `verus@pantheon` is the program that Pantheon runs. The options of [`SCHEME`] name the differences from the paper.
+//!
+//! Differs: the program's epochs last as long as the machine needs for them, at least 5 ms. Here they last 5 ms.
 
 mod profile;
 mod sent;
@@ -51,6 +53,8 @@ pub static SCHEME: Scheme = Scheme {
             ("exit_ms", "500"),
             ("exit_least_packets", "20"),
             ("spline", "penalised"),
+            ("ratio", "last"),
+            ("exit_forgets", "on"),
         ],
     }],
     options: &[
@@ -79,6 +83,16 @@ pub static SCHEME: Scheme = Scheme {
             name: "spline",
             default: "interpolated",
             summary: "interpolated: the curve goes through all points; penalised: smoothly between them",
+        },
+        OptionSpec {
+            name: "ratio",
+            default: "epoch",
+            summary: "r limits the longest delay up to: epoch (the end of this one), last (the end of the last one)",
+        },
+        OptionSpec {
+            name: "exit_forgets",
+            default: "off",
+            summary: "after a loss ends slow start, packets sent before do not count: neither in flight nor as delays",
         },
         OptionSpec {
             name: "hole_ms",
@@ -112,6 +126,12 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
             "penalised" => Fit::Penalised,
             _ => return Err(options.refuse("spline", "`interpolated` or `penalised`")),
         },
+        is_ratio_last: match options.text("ratio") {
+            "epoch" => false,
+            "last" => true,
+            _ => return Err(options.refuse("ratio", "`epoch` or `last`")),
+        },
+        exit_forgets: options.switch("exit_forgets")?,
         hole: Duration::from_secs_f64(options.number("hole_ms", 0.0)?.min(10_000.0) * 1e-3),
     };
     Ok(Ends { controller: Box::new(Verus::new(tuning, setup.mss)), receiver: None })
@@ -179,6 +199,8 @@ struct Tuning {
     exit_ms: f64,
     exit_least_packets: f64,
     fit: Fit,
+    is_ratio_last: bool,
+    exit_forgets: bool,
     hole: Duration,
 }
 
@@ -339,6 +361,11 @@ impl Verus {
             }
             if self.in_slow_start && self.window > self.tuning.exit_least_packets {
                 self.profile.forget_from(hole.window.max(SPOILT_FROM));
+                if self.tuning.exit_forgets {
+                    self.in_flight = 0;
+                    self.session = self.next_number;
+                    self.holes.clear();
+                }
                 self.leave_slow_start(now);
             }
         }
@@ -378,7 +405,9 @@ impl Verus {
         let smoothed_ms = ewma(self.d_max_ms, max_ms, KEPT_OF_MAX);
         self.d_max_ms = Some(smoothed_ms);
         let mut rests = false;
-        if smoothed_ms > self.tuning.r * self.d_min_ms {
+        // Source: verus src/verus_server.cpp (2015; compares before it smooths)
+        let limited_ms = if self.tuning.is_ratio_last { last_ms } else { smoothed_ms };
+        if limited_ms > self.tuning.r * self.d_min_ms {
             if !self.draining {
                 self.d_est_ms = (self.d_est_ms - DELTA_2_MS).max(self.d_min_ms);
                 if self.d_est_ms == self.d_min_ms {

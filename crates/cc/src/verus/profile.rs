@@ -119,7 +119,8 @@ impl DelayProfile {
         let (delays_ms, slope_ms) = match self.fit {
             Fit::Interpolated => (spline::interpolated(&points, largest), slope_of_upper_half(&points)),
             Fit::Penalised => {
-                let parts = (largest as f64 / 15.0).max(5.0) as usize;
+                let knots = (largest as f64 / 15.0).max(5.0) as usize;
+                let parts = knots - 1;
                 let delays_ms = spline::penalised(&points, largest, parts);
                 let slope_ms = delays_ms[largest] - delays_ms[largest - 1];
                 (delays_ms, slope_ms)
