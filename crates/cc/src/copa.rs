@@ -29,9 +29,9 @@ pub mod velocity;
 
 use std::time::Duration;
 
-use airpace_core::{Bytes, Rate};
+use airpace_core::{Bytes, Rate, Time};
 
-use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause};
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 use crate::window::Recovery;
 
@@ -60,6 +60,7 @@ pub static SCHEME: Scheme = Scheme {
             ("heavy_loss_percent", "30"),
             ("probe_acks", "19"),
             ("window_slack", "on"),
+            ("restart_s", "2"),
         ],
     }],
     options: OPTIONS,
@@ -125,6 +126,11 @@ const OPTIONS: &[OptionSpec] = &[
         default: "off",
         summary: "send while less than cwnd + 1 packets are in flight, not only what fits into cwnd",
     },
+    OptionSpec {
+        name: "restart_s",
+        default: "0",
+        summary: "begin anew after a silence of this many seconds; 0: when the transport gives up what is in flight",
+    },
 ];
 
 /// The least window, in packets.
@@ -174,6 +180,8 @@ pub struct Tuning {
     pub probe_acks: u64,
     /// Whether a packet may leave while less than a window and a packet is in flight.
     pub window_slack: bool,
+    /// The silence after which the flow begins anew.
+    pub restart: Duration,
 }
 
 impl Tuning {
@@ -224,6 +232,7 @@ impl Tuning {
             heavy_loss: share("heavy_loss_percent", 100.0, "a percentage")? / 100.0,
             probe_acks: options.number("probe_acks", 0.0)? as u64,
             window_slack: options.switch("window_slack")?,
+            restart: Duration::from_secs_f64(share("restart_s", 1e3, "seconds")?),
         })
     }
 }
@@ -249,6 +258,15 @@ pub struct Copa {
     /// The round ends when a packet of at least this number is acknowledged.
     round_end: u64,
     pacing_rate: Option<Rate>,
+    inflight: Bytes,
+    /// The number of the next packet to send.
+    next_number: u64,
+    /// When the last ACK came.
+    heard: Time,
+    /// The packet after the highest acknowledged one.
+    highest: u64,
+    /// Packets below this number were given up by the transport in a silence, and still count as in flight.
+    held: u64,
 }
 
 impl Copa {
@@ -269,6 +287,11 @@ impl Copa {
             next_in_order: 0,
             round_end: 0,
             pacing_rate: None,
+            inflight: Bytes::ZERO,
+            next_number: 0,
+            heard: Time::ZERO,
+            highest: 0,
+            held: 0,
         }
     }
 
@@ -336,8 +359,23 @@ impl Copa {
 }
 
 impl Controller for Copa {
+    fn on_sent(&mut self, sent: &Sent) {
+        if self.inflight == Bytes::ZERO && self.held == 0 {
+            // Silence while nothing was in flight says nothing.
+            self.heard = sent.now;
+        }
+        self.inflight = sent.inflight;
+        self.next_number = sent.number + 1;
+    }
+
     fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.inflight = ack.inflight;
+        self.heard = ack.now;
         let Some(newest) = ack.packets.last() else { return };
+        self.highest = self.highest.max(newest.number + 1);
+        if self.highest >= self.held {
+            self.held = 0;
+        }
         self.queue.on_sample(ack.now, ack.rtt.latest.unwrap_or(ack.now - newest.sent));
         let latest = self.queue.latest();
         let is_round_over = newest.number >= self.round_end;
@@ -372,10 +410,19 @@ impl Controller for Copa {
     ///
     /// Source: Copa §2.2
     fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.inflight = loss.inflight;
         if loss.cause == LossCause::Persistent {
-            // Source: genericCC ctcp (begins anew after two seconds of silence)
-            // Differs: the transport says when. Its limit of one second also replaces what the paper leaves open.
-            *self = Copa { next_in_order: loss.next_number, ..Copa::new(self.mss, self.tuning) };
+            if loss.now < self.heard + self.tuning.restart {
+                // Source: genericCC ctcp (2018; nothing is given up before two seconds of silence have passed)
+                self.held = loss.next_number;
+                return;
+            }
+            // Source: genericCC ctcp (2018; begins anew after the silence)
+            // Chosen: by default, when the transport says so. The paper leaves this open.
+            let fresh = Copa::new(self.mss, self.tuning);
+            let (inflight, next_number) = (self.inflight, self.next_number);
+            let highest = loss.next_number;
+            *self = Copa { next_in_order: highest, highest, inflight, next_number, heard: loss.now, ..fresh };
             self.recovery.collapse(loss);
             return;
         }
@@ -388,6 +435,12 @@ impl Controller for Copa {
     fn control(&self) -> Control {
         let cwnd =
             if self.tuning.window_slack && self.acked > 0 { libm::ceil(self.cwnd) + 1.0 } else { self.cwnd };
+        if self.held > 0 {
+            // As the program, which counts by numbers: everything above the highest acknowledged one is in flight.
+            let outstanding = self.next_number.saturating_sub(self.highest) as f64;
+            let cwnd = self.inflight + self.mss.scaled((cwnd - outstanding).max(0.0));
+            return Control { cwnd: cwnd.max(self.mss), pacing_rate: self.pacing_rate };
+        }
         Control { cwnd: self.mss.scaled(cwnd), pacing_rate: self.pacing_rate }
     }
 

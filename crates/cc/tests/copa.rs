@@ -270,3 +270,22 @@ fn after_an_outage_it_begins_anew() {
         assert!(plan.seen(flow).utilization > 0.95, "{scheme} is back");
     }
 }
+
+#[test]
+fn the_program_begins_anew_after_two_seconds_of_silence_and_not_before() {
+    let after_outage = |scheme: &str, outage_ms: u64| {
+        let mut plan = Plan::new(Conditions { buffer: Bytes(25_000_000), ..Conditions::default() });
+        let flow = plan.start(scheme);
+        plan.run_for(Duration::from_secs(5));
+        plan.rate_from(plan.now(), Rate::ZERO);
+        plan.rate_from(plan.now() + Duration::from_millis(outage_ms), Rate::from_mbps(20.0));
+        plan.run_for(Duration::from_millis(outage_ms - 50));
+        let queued = plan.queued().0 as f64 / MSS.0 as f64;
+        (plan.inspect(flow).state, queued)
+    };
+    let (state, queued) = after_outage("copa@pantheon", 1_800);
+    assert_ne!(state, "SlowStart", "a silence of 1.8 s is no timeout of the program");
+    assert!(queued < 1.5 * BDP, "it still counts in flight what waits: {queued} packets are queued");
+    assert_eq!(after_outage("copa@pantheon", 3_500).0, "SlowStart");
+    assert_eq!(after_outage("copa", 1_800).0, "SlowStart", "the transport gives up after a second");
+}
