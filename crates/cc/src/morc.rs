@@ -8,6 +8,7 @@
 //! | [`ahead`] | the learner of `morc`: the rate that is best a few intervals ahead |
 //! | [`target`] | the queueing delay at which it aims |
 //! | [`look`] | what ACKs say, twice per round trip |
+//! | `start` | how far slow start has come |
 //! | [`rival`] | flows that do not drain a queue |
 //! | [`trials`] | the learner of the text (`morc@paper`): Allegro's, which leaves out useless trials |
 //! | [`avoidance`] | which trials are left out |
@@ -20,6 +21,7 @@ pub mod ahead;
 pub mod avoidance;
 pub mod look;
 pub mod rival;
+mod start;
 pub mod target;
 pub mod trials;
 

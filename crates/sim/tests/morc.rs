@@ -5,7 +5,9 @@
 mod line;
 mod watched;
 
+use airpace_sim::Scenario;
 use line::Line;
+use watched::watch;
 
 /// The setup of the paper's laboratory: a queue of 300 ms.
 fn lab(mbps: f64, rtt_ms: f64, loss: f64) -> Line {
@@ -133,4 +135,31 @@ fn a_buffer_below_its_target_does_not_overflow_for_good() {
     let ((loss, mbps), (without, _)) = (lost("morc"), lost("morc:overflow=off"));
     assert!(loss < 0.02 && mbps > 0.95 * 60.0, "{loss} lost, {mbps} Mbit/s");
     assert!(without > 3.0 * loss, "{without} lost without");
+}
+
+/// 10 Mbit/s and a quarter of it in turns, two seconds each, with 200 kB of buffer: a drain that begins before a fall is
+/// faster than the link after it.
+const STEPS: &str = "name = \"steps\"\nduration_s = 30\n[internet]\nrate_mbps = 10\nschedule = [[2, 2.5], [4, 10], \
+     [6, 2.5], [8, 10], [10, 2.5], [12, 10], [14, 2.5], [16, 10], [18, 2.5], [20, 10], [22, 2.5], [24, 10], \
+     [26, 2.5], [28, 10]]\nbuffer.bytes = 200_000\n[[flow]]\nrtt_ms = 20\n";
+
+#[test]
+fn a_link_that_becomes_slower_than_a_drain_is_no_rival() {
+    let scenario = Scenario::load(STEPS, "steps.toml", &[]).expect("a legal scenario");
+    for seed in 1..=6 {
+        let morc = watch(&scenario, "morc", seed).remove(0);
+        morc.was_never_in("Competing");
+        let loss = morc.loss_rate(2.0..30.0);
+        assert!(loss < 0.02, "seed {seed}: {loss} lost");
+    }
+}
+
+#[test]
+fn a_link_of_a_few_packets_per_round_trip_keeps_a_short_queue() {
+    // Two packets per round trip, PCC's least rate, are 0.6 Mbit/s here.
+    for mbps in [0.3, 0.5, 0.8] {
+        let morc = Line::new(mbps, 40.0, 10_000.0).alone("morc", 30.0);
+        let (got, p95_ms) = (morc.mbps(2.0..30.0), morc.queueing_p95_ms(2.0..30.0));
+        assert!(got > 0.9 * mbps && p95_ms < 350.0, "{got} of {mbps} Mbit/s, {p95_ms} ms");
+    }
 }

@@ -30,6 +30,7 @@ use airpace_core::{Bytes, Rate, Time};
 
 use super::look::{Ear, Look};
 use super::rival::Rival;
+use super::start::Start;
 use super::target::{Shape, Target};
 use crate::controller::{Ack, Inspect};
 use crate::filter::{WindowedMax, WindowedMin};
@@ -63,6 +64,12 @@ const MOST_UNKNOWN: u32 = 2;
 ///
 /// Source: Linux `tcp_update_pacing_rate`, which takes 1 ms while no round trip was measured (6.18, 2025)
 const BLIND_RTT: Duration = Duration::from_millis(1);
+
+/// A drain says something of other flows if this part of what it sent arrived. If less did, the link has become so slow
+/// that the flow fills the queue alone.
+///
+/// Chosen: beside a rival that holds the queue, as much arrives as is sent; beside one that grows, a little less.
+const FAIR_DRAIN: f64 = 0.75;
 
 /// Slow start ends if two intervals in a row arrived at less than this part of the rate at which they were sent.
 ///
@@ -159,6 +166,11 @@ const OVERFLOW_LOSS: f64 = 0.02;
 /// Chosen: sixteen intervals, less than a second, tell a lossy link from an overflow.
 const LOSS_GAIN: f64 = 1.0 / 16.0;
 
+/// The least window in packets.
+///
+/// Chosen: of fewer packets, losses would not show in time.
+const LEAST_WINDOW: u64 = 4;
+
 /// The window beside a rival has this much room above what the rate needs.
 ///
 /// Chosen: bunches of ACKs.
@@ -199,17 +211,6 @@ enum Phase {
         from_ms: f64,
         least_ms: f64,
     },
-}
-
-/// Slow start.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Start {
-    /// The rate of the last interval.
-    sent_mbps: Option<f64>,
-    /// Intervals begun whose reports have not come.
-    unknown: u32,
-    /// Intervals in a row that arrived much slower than they were sent.
-    short: u32,
 }
 
 /// The learner.
@@ -321,7 +322,8 @@ impl Ahead {
             }
             None => self.rule(look, path),
         };
-        self.rate_mbps = path.bounded(rate_mbps);
+        // PCC's least rate may be above that of the link. The window holds the flow then, so it follows the rule.
+        self.rate_mbps = rate_mbps;
         true
     }
 
@@ -413,6 +415,9 @@ impl Ahead {
     fn end_drain(&mut self, from_ms: f64, least_ms: f64, path: &PathView) {
         if least_ms < DRAINED * self.target_ms {
             self.empty();
+        } else if self.received_mbps < FAIR_DRAIN * self.rate_mbps {
+            // The link became slower than the drain.
+            self.base_mbps = self.received_mbps;
         } else if self.profile.rival {
             self.rtt_min.set_window(Duration::from_secs_f64(RTT_MIN_BESIDE_RIVAL_S));
             self.rival.failed(self.base_mbps * 125.0 * (self.rtt_min_ms(path) + from_ms));
@@ -450,12 +455,6 @@ impl Ahead {
         }
         self.drain(received_mbps, path);
         true
-    }
-}
-
-impl Start {
-    fn learnt(&mut self, report: &Report) {
-        self.unknown = self.unknown.saturating_sub(u32::from(report.trial.tag.role == Role::Step));
     }
 }
 
@@ -563,14 +562,18 @@ impl Learner for Ahead {
         }
         let targets = self.profile.window_targets?;
         if let Some(window) = self.rival.window().filter(|_| self.phase == Phase::Adjusting) {
-            return Some(Bytes((RIVAL_ROOM * window) as u64).max(Bytes(4 * path.mss.0)));
+            return Some(Bytes((RIVAL_ROOM * window) as u64).max(Bytes(LEAST_WINDOW * path.mss.0)));
         }
         // In slow start, the rate doubles before the received rate is known to.
         let is_starting = matches!(self.phase, Phase::Starting(_));
         let rate_mbps = if is_starting { 2.0 * self.received_mbps } else { self.rate_mbps };
         let ms = self.rtt_min_ms(path) + targets * self.target_ms;
         let bytes = Rate::from_mbps(rate_mbps).bytes_in(Duration::from_secs_f64(ms * 1e-3));
-        Some(bytes.max(first))
+        // The frame sends no slower than PCC's least rate. If a drain is slower, its window holds the flow.
+        if matches!(self.phase, Phase::Draining { .. }) && rate_mbps < path.least_mbps() {
+            return Some(path.mss);
+        }
+        Some(bytes.max(Bytes(LEAST_WINDOW * path.mss.0)))
     }
 
     fn inspect(&self, out: &mut Inspect) {
