@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`ahead`] | the learner of `morc`: the rate that is best a few intervals ahead |
 //! | [`target`] | the queueing delay at which it aims |
+//! | [`profile`] | what users may set |
 //! | [`look`] | what ACKs say, twice per round trip |
 //! | `start` | how far slow start has come |
 //! | [`rival`] | flows that do not drain a queue |
@@ -20,6 +21,7 @@
 pub mod ahead;
 pub mod avoidance;
 pub mod look;
+pub mod profile;
 pub mod rival;
 mod start;
 pub mod target;
@@ -28,8 +30,8 @@ pub mod trials;
 use crate::controller::Controller;
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 
-use ahead::Profile;
 use avoidance::Avoidance;
+use profile::Profile;
 use target::Shape;
 use trials::Utility;
 

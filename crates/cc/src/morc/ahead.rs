@@ -29,9 +29,10 @@ use std::time::Duration;
 use airpace_core::{Bytes, Rate, Time};
 
 use super::look::{Ear, Look};
-use super::rival::Rival;
+use super::profile::Profile;
+use super::rival::{Rival, SURE};
 use super::start::Start;
-use super::target::{Shape, Target};
+use super::target::Target;
 use crate::controller::{Ack, Inspect};
 use crate::filter::{WindowedMax, WindowedMin};
 use crate::pcc::interval::Report;
@@ -176,29 +177,6 @@ const LEAST_WINDOW: u64 = 4;
 /// Chosen: bunches of ACKs.
 const RIVAL_ROOM: f64 = 1.1;
 
-/// What the user may set.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Profile {
-    /// The target.
-    pub shape: Shape,
-    /// H, in loops of RTTmin and one target.
-    pub ahead_loops: f64,
-    /// Targets of queue for which the window has room; `None`: the frame's window.
-    pub window_targets: Option<f64>,
-    /// Whether the gain grows while the queue stays empty.
-    pub boost: bool,
-    /// For how many such loops the best received rate is remembered; 0: not.
-    pub memory_loops: f64,
-    /// Time without an empty queue after which it is drained; `None`: never.
-    pub drain_s: Option<f64>,
-    /// It is also drained if it is longer than this many targets; `None`: however long it is.
-    pub drain_above: Option<f64>,
-    /// Whether losses of a short buffer count.
-    pub overflow: bool,
-    /// Whether it competes with flows that do not drain a queue.
-    pub rival: bool,
-}
-
 /// What the learner does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
@@ -207,6 +185,8 @@ enum Phase {
     Draining {
         /// When it has failed.
         until: Time,
+        /// When it began.
+        since: Time,
         /// The queueing delay at its beginning, and the least since.
         from_ms: f64,
         least_ms: f64,
@@ -322,8 +302,7 @@ impl Ahead {
             }
             None => self.rule(look, path),
         };
-        // PCC's least rate may be above that of the link. The window holds the flow then, so it follows the rule.
-        self.rate_mbps = rate_mbps;
+        self.rate_mbps = path.bounded(rate_mbps);
         true
     }
 
@@ -387,12 +366,19 @@ impl Ahead {
             (self.queue_ms / (1.0 - DRAIN_RATE) + 2.0 * rtt_min_ms).min(LONGEST_DRAIN_MS + rtt_min_ms);
         self.phase = Phase::Draining {
             until: self.now + Duration::from_secs_f64(most_ms * 1e-3),
+            since: self.now,
             from_ms: self.queue_ms,
             least_ms: self.queue_ms,
         };
         self.decision = self.decision.wrapping_add(1);
         self.boost = 1.0;
         self.overflowed = false;
+    }
+
+    /// Whether the window holds the flow in a drain, packet by packet. The frame sends no slower than PCC's least rate, so
+    /// a slower drain would be none.
+    fn is_held(&self, path: &PathView) -> bool {
+        matches!(self.phase, Phase::Draining { .. }) && self.rate_mbps < path.least_mbps()
     }
 
     fn resume(&mut self) {
@@ -413,14 +399,18 @@ impl Ahead {
 
     /// A drain has lasted as long as it may.
     fn end_drain(&mut self, from_ms: f64, least_ms: f64, path: &PathView) {
-        if least_ms < DRAINED * self.target_ms {
+        // A link that delivers a packet at a time keeps a packet for one such time.
+        let packet_ms =
+            if self.is_held(path) { path.mss.0 as f64 * 8e-3 / self.received_mbps.max(1e-3) } else { 0.0 };
+        if least_ms < (DRAINED * self.target_ms).max(packet_ms) {
             self.empty();
         } else if self.received_mbps < FAIR_DRAIN * self.rate_mbps {
             // The link became slower than the drain.
             self.base_mbps = self.received_mbps;
         } else if self.profile.rival {
             self.rtt_min.set_window(Duration::from_secs_f64(RTT_MIN_BESIDE_RIVAL_S));
-            self.rival.failed(self.base_mbps * 125.0 * (self.rtt_min_ms(path) + from_ms));
+            let outstanding = self.base_mbps * 125.0 * (self.rtt_min_ms(path) + from_ms);
+            self.rival.failed(outstanding, if self.is_held(path) { 1 } else { SURE });
         }
         self.resume();
     }
@@ -516,9 +506,12 @@ impl Learner for Ahead {
                 }
                 changed || drains
             }
-            Phase::Draining { until, from_ms, least_ms } => {
+            &mut Phase::Draining { until, since, from_ms, ref mut least_ms } => {
                 *least_ms = least_ms.min(self.queue_ms);
-                let (is_over, from_ms, least_ms) = (ack.now >= *until, *from_ms, *least_ms);
+                let least_ms = *least_ms;
+                // What waited for a packet that was sent alone was not the flow's.
+                let was_alone = ack.packets.iter().any(|packet| packet.sent >= since) && self.is_held(path);
+                let is_over = ack.now >= until || was_alone;
                 if is_empty {
                     self.empty();
                     self.resume();
@@ -566,11 +559,15 @@ impl Learner for Ahead {
         }
         // In slow start, the rate doubles before the received rate is known to.
         let is_starting = matches!(self.phase, Phase::Starting(_));
-        let rate_mbps = if is_starting { 2.0 * self.received_mbps } else { self.rate_mbps };
+        let rate_mbps = match is_starting {
+            true => 2.0 * self.received_mbps,
+            // PCC's least rate may be above that of the link.
+            false if self.rate_mbps <= path.least_mbps() => self.rate_mbps.min(self.received_mbps),
+            false => self.rate_mbps,
+        };
         let ms = self.rtt_min_ms(path) + targets * self.target_ms;
         let bytes = Rate::from_mbps(rate_mbps).bytes_in(Duration::from_secs_f64(ms * 1e-3));
-        // The frame sends no slower than PCC's least rate. If a drain is slower, its window holds the flow.
-        if matches!(self.phase, Phase::Draining { .. }) && rate_mbps < path.least_mbps() {
+        if self.is_held(path) {
             return Some(path.mss);
         }
         Some(bytes.max(Bytes(LEAST_WINDOW * path.mss.0)))

@@ -8,11 +8,15 @@
 
 use airpace_core::Time;
 
-/// Drains that fail before somebody else is held to fill the queue.
+/// What a drain that failed weighs, if the flow was fast enough to fill the queue by itself before.
+pub const SURE: u32 = 3;
+
+/// The weight of failed drains at which somebody else is held to fill the queue: two sure ones, or six of a flow so slow
+/// that a drain is one packet, which may also wait for a link that stalls.
 ///
 /// Chosen: flows of this scheme that joined lately may drain at other times than the older ones once. With one, five
-/// flows take each other for rivals.
-const FAILURES: u32 = 2;
+/// flows take each other for rivals. On 3G links, a third of single packets wait longer than a drain allows.
+const ENOUGH: u32 = 2 * SURE;
 
 /// Time in which the window grows by a packet.
 ///
@@ -38,7 +42,7 @@ const NEAR_CREST: f64 = 0.7;
 /// What is known of rivals.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rival {
-    failures: u32,
+    failed: u32,
     /// The window in bytes; `None` without a rival.
     window: Option<f64>,
     /// The longest queueing delay since the queue was last empty.
@@ -54,7 +58,7 @@ impl Rival {
 
     /// Whether the last drain failed.
     pub fn is_suspected(&self) -> bool {
-        self.failures > 0
+        self.failed > 0
     }
 
     /// The newest queueing delay.
@@ -67,10 +71,11 @@ impl Rival {
         *self = Rival { last_cut: self.last_cut, ..Rival::default() };
     }
 
-    /// A drain did not empty the queue. `outstanding` is what the flow has in the path, in bytes.
-    pub fn failed(&mut self, outstanding: f64) {
-        self.failures = self.failures.saturating_add(1);
-        if self.failures >= FAILURES && self.window.is_none() {
+    /// A drain did not empty the queue. `outstanding` is what the flow has in the path, in bytes; `weight` says how much
+    /// the drain tells, up to [`SURE`].
+    pub fn failed(&mut self, outstanding: f64, weight: u32) {
+        self.failed = self.failed.saturating_add(weight);
+        if self.failed >= ENOUGH && self.window.is_none() {
             self.window = Some(outstanding);
         }
     }
@@ -102,9 +107,9 @@ mod tests {
     #[test]
     fn two_drains_that_fail_show_a_rival_and_an_empty_queue_ends_it() {
         let mut rival = Rival::default();
-        rival.failed(100e3);
+        rival.failed(100e3, SURE);
         assert!(rival.is_suspected() && rival.window().is_none());
-        rival.failed(90e3);
+        rival.failed(90e3, SURE);
         assert_eq!(rival.window(), Some(90e3));
         rival.grow(0.4, 1500.0);
         assert_eq!(rival.window(), Some(105e3), "ten packets in 400 ms");
@@ -116,8 +121,8 @@ mod tests {
     fn only_losses_of_a_long_queue_cut_the_window_and_not_all_of_them() {
         let mut rival = Rival::default();
         rival.hear(200.0);
-        rival.failed(100e3);
-        rival.failed(100e3);
+        rival.failed(100e3, SURE);
+        rival.failed(100e3, SURE);
         rival.lost(Time::from_secs(10), 100.0, 0.1);
         assert_eq!(rival.window(), Some(100e3), "half of the longest queue is no overflow");
         rival.lost(Time::from_secs(10), 190.0, 0.1);
