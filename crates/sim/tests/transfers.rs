@@ -1,6 +1,5 @@
 //! Stories of transfers: downloads again and again, over new connections or one, with requests and without.
 
-#[allow(dead_code, reason = "each test file uses a part of it")]
 mod common;
 
 use airpace_event::TransferStep;

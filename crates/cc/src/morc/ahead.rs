@@ -167,10 +167,10 @@ const OVERFLOW_LOSS: f64 = 0.02;
 /// Chosen: sixteen intervals, less than a second, tell a lossy link from an overflow.
 const LOSS_GAIN: f64 = 1.0 / 16.0;
 
-/// The least window in packets.
+/// The least window in packets where little more arrives than PCC's least rate. Elsewhere it is that of the start.
 ///
-/// Chosen: of fewer packets, losses would not show in time.
-const LEAST_WINDOW: u64 = 4;
+/// Chosen: of fewer packets, losses would not show in time. Ten would be a queue of half a second at 0.2 Mbit/s.
+const SLOW_PACKETS: u64 = 4;
 
 /// The window beside a rival has this much room above what the rate needs.
 ///
@@ -555,14 +555,15 @@ impl Learner for Ahead {
         }
         let targets = self.profile.window_targets?;
         if let Some(window) = self.rival.window().filter(|_| self.phase == Phase::Adjusting) {
-            return Some(Bytes((RIVAL_ROOM * window) as u64).max(Bytes(LEAST_WINDOW * path.mss.0)));
+            return Some(Bytes((RIVAL_ROOM * window) as u64).max(Bytes(SLOW_PACKETS * path.mss.0)));
         }
         // In slow start, the rate doubles before the received rate is known to.
         let is_starting = matches!(self.phase, Phase::Starting(_));
+        // PCC's least rate may be above that of the link.
+        let is_slow = !is_starting && self.rate_mbps <= path.least_mbps();
         let rate_mbps = match is_starting {
             true => 2.0 * self.received_mbps,
-            // PCC's least rate may be above that of the link.
-            false if self.rate_mbps <= path.least_mbps() => self.rate_mbps.min(self.received_mbps),
+            false if is_slow => self.rate_mbps.min(self.received_mbps),
             false => self.rate_mbps,
         };
         let ms = self.rtt_min_ms(path) + targets * self.target_ms;
@@ -570,7 +571,8 @@ impl Learner for Ahead {
         if self.is_held(path) {
             return Some(path.mss);
         }
-        Some(bytes.max(Bytes(LEAST_WINDOW * path.mss.0)))
+        let least = if is_slow { Bytes(SLOW_PACKETS * path.mss.0) } else { first };
+        Some(bytes.max(least))
     }
 
     fn inspect(&self, out: &mut Inspect) {
