@@ -40,7 +40,7 @@ fn grant(subframe: u64, retransmission: bool) -> Dci {
         prbs: PrbSet::run(0, 10),
         mcs: [Some(20), None],
         tbs: [Bits(PACKET.0 * 8), Bits::ZERO],
-        ndi: [Some((subframe - if retransmission { 8 } else { 0 }) / 8 % 2 == 0), None],
+        ndi: [Some(((subframe - if retransmission { 8 } else { 0 }) / 8).is_multiple_of(2)), None],
         harq: Some((subframe % 8) as u8),
         layers: 1,
         retransmission: [retransmission, false],
