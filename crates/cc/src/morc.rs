@@ -27,6 +27,8 @@ mod start;
 pub mod target;
 pub mod trials;
 
+use std::time::Duration;
+
 use crate::controller::Controller;
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 
@@ -146,7 +148,7 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
         window_targets: unless_zero("window_targets")?,
         boost: options.switch("boost")?,
         memory_loops: options.number("memory_loops", 0.0)?,
-        drain_s: unless_zero("drain_s")?,
+        drain: unless_zero("drain_s")?.map(Duration::from_secs_f64),
         drain_above: unless_zero("drain_above")?,
         overflow: options.switch("overflow")?,
         rival: options.switch("rival")?,

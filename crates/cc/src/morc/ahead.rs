@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
 
-use super::look::{Ear, Look};
+use super::look::{Ear, Look, to_ms};
 use super::profile::Profile;
 use super::rival::{Rival, SURE};
 use super::start::Start;
@@ -47,11 +47,6 @@ const FIRST_PACKETS: f64 = 10.0;
 ///
 /// Chosen: fewer packets give no rate.
 const LEAST_PACKETS: f64 = 5.0;
-
-/// The least time between two looks.
-///
-/// Chosen: an LTE cell releases packets in bunches of 8 ms (HARQ). A shorter time sees the bunches only.
-const LEAST_LOOK_S: f64 = 0.01;
 
 /// Doublings that may have begun without a report of the first of them.
 ///
@@ -202,6 +197,8 @@ pub struct Ahead {
     target: Target,
     rival: Rival,
     rtt_min: WindowedMin<Duration, Time>,
+    /// Its value, also in milliseconds.
+    least: Option<(Duration, f64)>,
     /// The best received rate lately.
     best: WindowedMax<f64, Time>,
     now: Time,
@@ -240,6 +237,7 @@ pub fn new(mss: Bytes, profile: Profile) -> Pcc<Ahead> {
             target: Target::new(profile.shape),
             rival: Rival::default(),
             rtt_min: WindowedMin::new(Duration::from_secs_f64(RTT_MIN_S)),
+            least: None,
             best: WindowedMax::new(Duration::ZERO),
             now: Time::ZERO,
             emptied: None,
@@ -261,7 +259,7 @@ pub fn new(mss: Bytes, profile: Profile) -> Pcc<Ahead> {
 
 impl Ahead {
     fn rtt_min_ms(&self, path: &PathView) -> f64 {
-        self.rtt_min.get().unwrap_or(path.rtt_min).as_secs_f64() * 1e3
+        self.least.map_or_else(|| to_ms(path.rtt_min), |(_, ms)| ms)
     }
 
     /// RTTmin and one target: the time in which a change of the rate shows.
@@ -345,14 +343,18 @@ impl Ahead {
     /// at the same time, and see the same RTTmin. The drain after a time is for those whose start did not.
     fn must_drain(&self, path: &PathView) -> bool {
         let Some(emptied) = self.emptied else { return false };
-        let since_s = (self.now - emptied).as_secs_f64();
+        let since = self.now - emptied;
+        let is_long = self.profile.drain_above.is_some_and(|most| self.queue_ms > most * self.target_ms);
+        if !is_long && !self.overflowed && self.profile.drain.is_none_or(|every| since <= every) {
+            return false;
+        }
+        let since_s = since.as_secs_f64();
         let rtt_min_s = self.rtt_min_ms(path) * 1e-3;
         let has_rival = self.rival.window().is_some();
-        let is_due = self.profile.drain_s.is_some_and(|every_s| {
-            let every_s = every_s.max(DRAIN_ROUNDS * rtt_min_s);
+        let is_due = self.profile.drain.is_some_and(|every| {
+            let every_s = every.as_secs_f64().max(DRAIN_ROUNDS * rtt_min_s);
             since_s > if has_rival { RIVAL_DRAINS * every_s } else { every_s }
         });
-        let is_long = self.profile.drain_above.is_some_and(|most| self.queue_ms > most * self.target_ms);
         // Two round trips later, the queue shows what the last drain did.
         is_due || (!has_rival && since_s > 2.0 * rtt_min_s && (is_long || self.overflowed))
     }
@@ -478,12 +480,17 @@ impl Learner for Ahead {
         let is_silent = ack.packets.iter().any(|packet| packet.app_limited);
         self.ear.acked(ack.now, ack.acked.0 as f64, is_silent);
         let Some(rtt) = ack.rtt.latest else { return false };
-        self.rtt_min.update(ack.now, rtt);
-        self.queue_ms = rtt.as_secs_f64() * 1e3 - self.rtt_min_ms(path);
+        let least = self.rtt_min.update(ack.now, rtt);
+        if self.least.is_none_or(|(known, _)| known != least) {
+            self.least = Some((least, to_ms(least)));
+        }
+        self.queue_ms = to_ms(rtt) - self.rtt_min_ms(path);
         self.ear.waited(self.queue_ms);
-        let every_s = (self.span_s(path) / 2.0).max(self.packets_s(path, self.rate_mbps)).max(LEAST_LOOK_S);
-        let look = self.ear.look(ack.now, every_s);
-        let changed = look.is_some_and(|look| self.learn_look(look, path));
+        let changed = self.ear.is_due(ack.now) && {
+            let every_s = (self.span_s(path) / 2.0).max(self.packets_s(path, self.rate_mbps));
+            let look = self.ear.look(ack.now, every_s);
+            look.is_some_and(|look| self.learn_look(look, path))
+        };
         self.rival.hear(self.queue_ms);
         let is_empty = self.queue_ms <= (EMPTIED * self.target_ms).max(LEAST_EMPTIED_MS);
         match &mut self.phase {
@@ -500,7 +507,7 @@ impl Learner for Ahead {
                     self.emptied = Some(ack.now);
                     self.empty();
                 }
-                let drains = self.must_drain(path);
+                let drains = !is_empty && self.must_drain(path);
                 if drains {
                     self.drain(self.received_mbps, path);
                 }
@@ -587,6 +594,6 @@ impl Learner for Ahead {
         out.value("base_mbps", known(self.base_mbps));
         out.value("target_ms", self.target_ms);
         out.value("queue_ms", known(self.queue_ms));
-        out.value("rtt_min_ms", self.rtt_min.get().map_or(f64::NAN, |least| least.as_secs_f64() * 1e3));
+        out.value("rtt_min_ms", self.least.map_or(f64::NAN, |(_, ms)| ms));
     }
 }

@@ -3,13 +3,22 @@
 //! An interval whose link has become ten times slower takes ten times as long to be acknowledged, and its report comes
 //! when the queue has grown for all that time. A clock of ACKs does not wait for it.
 
+use std::time::Duration;
+
 use airpace_core::Time;
+
+/// The least time between two looks.
+///
+/// Chosen: an LTE cell releases packets in bunches of 8 ms (HARQ). A shorter time sees the bunches only.
+const LEAST_LOOK: Duration = Duration::from_millis(10);
 
 /// The sums since the last look, and those of the look before.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ear {
     /// When the last look was; `None` before the first ACK.
     last: Option<Time>,
+    /// When the next look may be.
+    due: Time,
     bytes: f64,
     bytes_before: f64,
     seconds_before: f64,
@@ -38,7 +47,9 @@ pub struct Look {
 impl Ear {
     /// Bytes were acknowledged. `is_silent`: the application had no more to send when they left.
     pub fn acked(&mut self, now: Time, bytes: f64, is_silent: bool) {
-        self.last.get_or_insert(now);
+        if self.last.is_none() {
+            (self.last, self.due) = (Some(now), now + LEAST_LOOK);
+        }
         self.bytes += bytes;
         self.is_silent |= is_silent;
     }
@@ -47,6 +58,11 @@ impl Ear {
     pub fn waited(&mut self, queue_ms: f64) {
         self.queue_ms += queue_ms;
         self.samples += 1.0;
+    }
+
+    /// Whether a look may be due: the last one is at least [`LEAST_LOOK`] ago.
+    pub fn is_due(&self, now: Time) -> bool {
+        now >= self.due
     }
 
     /// The next look, if the last one is at least `every_s` ago and there is a sample.
@@ -60,6 +76,7 @@ impl Ear {
         let is_silent = self.is_silent || self.was_silent;
         *self = Ear {
             last: Some(now),
+            due: now + LEAST_LOOK,
             was_silent: self.is_silent,
             bytes_before: self.bytes,
             seconds_before: since_s,
@@ -67,6 +84,11 @@ impl Ear {
         };
         Some(Look { since_s, received_mbps, queue_ms, is_silent })
     }
+}
+
+/// Milliseconds of `span`, which is computed for every ACK.
+pub fn to_ms(span: Duration) -> f64 {
+    (span.as_secs() as i64 * 1_000_000_000 + i64::from(span.subsec_nanos())) as f64 * 1e-6
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What users may set of `morc`.
 
+use std::time::Duration;
+
 use super::target::Shape;
 
 /// What the user may set.
@@ -16,7 +18,7 @@ pub struct Profile {
     /// For how many such loops the best received rate is remembered; 0: not.
     pub memory_loops: f64,
     /// Time without an empty queue after which it is drained; `None`: never.
-    pub drain_s: Option<f64>,
+    pub drain: Option<Duration>,
     /// It is also drained if it is longer than this many targets; `None`: however long it is.
     pub drain_above: Option<f64>,
     /// Whether losses of a short buffer count.
