@@ -109,8 +109,15 @@ impl Scenario {
         if variants.is_empty() {
             return Ok(vec![Scenario::from_tree(tree, file_name, sets)?]);
         }
-        let trees = variants.iter().map(|variant| variant.apply(tree.clone()));
-        trees.map(|tree| Scenario::from_tree(tree?, file_name, sets)).collect()
+        let scenario = |variant: &variants::Variant| {
+            let scenario = Scenario::from_tree(variant.apply(tree.clone())?, file_name, sets);
+            // What the command line sets is named as such already.
+            scenario.map_err(|error| match error.place == file_name {
+                true => ScenarioError { place: variant.place(), ..error },
+                false => error,
+            })
+        };
+        variants.iter().map(scenario).collect()
     }
 
     fn from_tree(

@@ -56,17 +56,26 @@ pub(super) fn split(text: &str, file_name: &str) -> Result<(Table, Vec<Variant>)
                 format!("is `{}`, as is that of variant {earlier}; tables need them apart", variant.name);
             return Err(refuse(format!("variant.{index}.name"), reason));
         }
+        if variant.name.is_empty() {
+            let reason = "is empty; it is added to the scenario's name".to_owned();
+            return Err(refuse(format!("variant.{index}.name"), reason));
+        }
         variants.push(Variant { file: file_name.to_owned(), ..variant });
     }
     Ok((tree, variants))
 }
 
 impl Variant {
+    /// Where its keys stand, for errors.
+    pub(super) fn place(&self) -> String {
+        format!("{}, variant `{}`", self.file, self.name)
+    }
+
     /// The scenario `tree` with this variant's keys, and its name.
     pub(super) fn apply(&self, mut tree: Table) -> Result<Table, ScenarioError> {
         for (key, value) in &self.set {
             overrides::set(&mut tree, key, &value.to_string()).map_err(|error| ScenarioError {
-                place: format!("{}, variant `{}`", self.file, self.name),
+                place: self.place(),
                 key: key.clone(),
                 reason: error.reason,
             })?;
@@ -138,6 +147,11 @@ mod tests {
             ),
             ("[[variant]]\nname = \"a\"\nset = { \"flow.0.rtt\" = 5 }\n", "rtt_ms"),
             ("[[variant]]\nname = \"a b\"\n", "`name` must be letters, digits"),
+            ("[[variant]]\nname = \"\"\n", "`variant.0.name` is empty"),
+            (
+                "[[variant]]\nname = \"a\"\nset = { duration_s = -6 }\n",
+                "speeds.toml, variant `a`: `duration_s`",
+            ),
         ];
         for (variants, expected) in cases {
             let said = error(variants);
