@@ -60,7 +60,7 @@ impl Ear {
         self.samples += 1.0;
     }
 
-    /// Whether a look may be due: the last one is at least [`LEAST_LOOK`] ago.
+    /// Whether a look may be due: the last one is at least 10 ms ago.
     pub fn is_due(&self, now: Time) -> bool {
         now >= self.due
     }
