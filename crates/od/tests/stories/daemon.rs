@@ -31,6 +31,17 @@ pub struct Daemon {
     thread: Option<JoinHandle<()>>,
 }
 
+/// A server in the folder `dir`. Where a daemon has just ended there, a process that another test is starting may hold a
+/// copy of its lock until it runs its own program.
+fn bind(dir: &Path) -> Server {
+    loop {
+        match Server::bind(dir) {
+            Err(od::Error::InUse { .. }) => std::thread::yield_now(),
+            bound => return bound.expect("a folder of our own"),
+        }
+    }
+}
+
 /// What a test controls in the daemon and sees of it.
 #[derive(Default)]
 pub struct State {
@@ -51,7 +62,7 @@ impl Daemon {
 
     pub fn start_in(dir: Arc<TempDir>, capacity: u32) -> Daemon {
         let (board, publisher) = Board::create(capacity).expect("a board");
-        let server = Server::bind(dir.path()).expect("a folder of our own");
+        let server = bind(dir.path());
         let state = Arc::new(State::default());
         let thread = std::thread::spawn({
             let state = state.clone();
