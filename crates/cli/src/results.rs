@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use airpace_eval::numbers::{Shown, Spread, shown};
+use airpace_eval::summary::by_scheme;
 use airpace_eval::transfers::{self, COLUMNS as COLUMNS_OF_TRANSFERS};
 use airpace_eval::{Choice, RunSummary, Summary, metric};
 
@@ -99,14 +100,7 @@ pub fn write_verdicts(
 fn table(runs: &[&RunSummary]) -> Table {
     let heads: Vec<&str> = ["scheme", "flow"].into_iter().chain(COLUMNS.map(|(head, ..)| head)).collect();
     let mut table = Table::new(&heads, 2);
-    let mut schemes: Vec<&str> = Vec::new();
-    for run in runs {
-        if !schemes.contains(&run.scheme.as_str()) {
-            schemes.push(&run.scheme);
-        }
-    }
-    for scheme in schemes {
-        let of_scheme: Vec<_> = runs.iter().filter(|run| run.scheme == scheme).collect();
+    for (scheme, of_scheme) in by_scheme(runs) {
         for (index, flow) in of_scheme[0].flows.iter().enumerate() {
             let own = if flow.scheme == scheme { String::new() } else { format!(" ({})", flow.scheme) };
             let numbers = COLUMNS.map(|(_, path, has_deviation)| {

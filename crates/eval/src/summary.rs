@@ -107,6 +107,18 @@ pub struct QueueingLine {
     pub p99: Option<f64>,
 }
 
+/// `runs` by scheme, in the order in which the schemes come.
+pub fn by_scheme<'a>(runs: &[&'a RunSummary]) -> Vec<(&'a str, Vec<&'a RunSummary>)> {
+    let mut schemes: Vec<(&str, Vec<&RunSummary>)> = Vec::new();
+    for &run in runs {
+        match schemes.iter_mut().find(|(scheme, _)| *scheme == run.scheme) {
+            Some((_, of_scheme)) => of_scheme.push(run),
+            None => schemes.push((&run.scheme, vec![run])),
+        }
+    }
+    schemes
+}
+
 impl RunSummary {
     /// A run's numbers, with the names from its facts.
     pub fn new(facts: &RunFacts, measured: Measured) -> RunSummary {

@@ -2,7 +2,7 @@
 
 use crate::metrics::Transfers;
 use crate::numbers;
-use crate::summary::RunSummary;
+use crate::summary::{RunSummary, by_scheme};
 
 /// A column: its heading, and the value in seconds that it shows.
 type Column = (&'static str, fn(&Transfers) -> Option<f64>);
@@ -48,15 +48,8 @@ impl Row {
 
 /// The rows of one scenario's runs; none where no flow has transfers. The transfers of all seeds are one sample.
 pub fn rows(runs: &[&RunSummary]) -> Vec<Row> {
-    let mut schemes: Vec<&str> = Vec::new();
-    for run in runs {
-        if !schemes.contains(&run.scheme.as_str()) {
-            schemes.push(&run.scheme);
-        }
-    }
     let mut rows = Vec::new();
-    for scheme in schemes {
-        let its: Vec<&RunSummary> = runs.iter().copied().filter(|run| run.scheme == scheme).collect();
+    for (scheme, its) in by_scheme(runs) {
         for (index, flow) in its[0].flows.iter().enumerate() {
             let of_runs = its.iter().map(|run| run.flows.get(index)?.metrics.transfers.as_ref());
             let Some(transfers) = Transfers::pooled(of_runs) else { continue };

@@ -294,6 +294,7 @@ impl Program {
     fn decide_after_step(&mut self, from: Seen, here: Seen, before_mbps: f64) {
         let rise = self.utility_of(&here, here.loss()) - self.utility_of(&from, from.loss());
         let change = self.change.next(self.rate_mbps, rise / (here.rate_mbps - from.rate_mbps));
+        // Source: PCC-Uspace pcc.h (2018; it adds the losses of the second interval where its packets would be expected)
         let loss = (from.lost + here.lost) / (from.packets + here.lost).max(1.0);
         let contradicts = (from.rate_mbps - here.rate_mbps) * (from.loss() - here.loss()) < 0.0;
         if contradicts && ((from.lost - here.lost).abs() > DOUBT.1 || loss >= DOUBT.0) {

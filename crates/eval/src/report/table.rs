@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::series::significant;
 use crate::expect::value;
 use crate::numbers::{Shown, Spread, shown};
-use crate::summary::{FlowSummary, RunSummary};
+use crate::summary::{FlowSummary, RunSummary, by_scheme};
 
 /// One column: the metric's path in `summary.json`, its heading and unit.
 #[derive(Clone, Copy, Serialize)]
@@ -97,15 +97,8 @@ pub(super) struct Point {
 
 /// The rows of one scenario's `runs`, by scheme, then flow, in the order of the runs.
 pub(super) fn rows(runs: &[&RunSummary], columns: &[Column]) -> Vec<Row> {
-    let mut schemes: Vec<&str> = Vec::new();
-    for run in runs {
-        if !schemes.contains(&run.scheme.as_str()) {
-            schemes.push(&run.scheme);
-        }
-    }
     let mut rows = Vec::new();
-    for scheme in schemes {
-        let its: Vec<&RunSummary> = runs.iter().copied().filter(|run| run.scheme == scheme).collect();
+    for (scheme, its) in by_scheme(runs) {
         for index in 0..its[0].flows.len() {
             let flows: Vec<(u64, &FlowSummary)> =
                 its.iter().map(|run| (run.seed, &run.flows[index])).collect();
