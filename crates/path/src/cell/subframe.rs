@@ -213,13 +213,24 @@ impl Carrier {
         self.rates.clear();
         candidates.retain_mut(|candidate| {
             let link = &context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
-            self.rate(context.now, link, candidate)
+            self.rate(link, candidate)
         });
+        // Newcomers are compared with users that only get a retransmission in this subframe, too.
         self.scheduler.place_newcomers(&mut candidates);
         for candidate in candidates.iter().filter(|candidate| candidate.is_newcomer) {
             let link = &mut context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
             link.average_bits = candidate.average;
         }
+        candidates.retain_mut(|candidate| {
+            let link = &context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
+            // A user gets one DCI in a subframe.
+            let can_be_served =
+                link.served_in != Some(context.now) && link.harq.free_process(context.now).is_some();
+            if can_be_served {
+                self.rate_rbgs(link, candidate);
+            }
+            can_be_served
+        });
         self.scheduler.share(&self.grid, free, &mut candidates, &self.rates);
         for candidate in &candidates {
             self.send_new(context, candidate);
@@ -227,26 +238,27 @@ impl Carrier {
         self.candidates = candidates;
     }
 
-    /// Finds what RBGs are worth to a candidate; `false` if it cannot be served.
-    fn rate(&mut self, now: u64, link: &RadioLink, candidate: &mut Candidate) -> bool {
-        // A user gets one DCI in a subframe.
-        if link.served_in == Some(now) || link.harq.free_process(now).is_none() {
-            return false;
-        }
+    /// Finds what any RBG is worth to a candidate; `false` if it is out of range.
+    fn rate(&self, link: &RadioLink, candidate: &mut Candidate) -> bool {
         let Some(mcs) = link.adaptation.mcs(self.cfi) else { return false };
-        let bits_at = |mcs: u8| link.block_size(mcs).bits(self.grid.rbg_prbs);
         candidate.size = link.block_size(mcs);
-        candidate.rate = bits_at(mcs) as f64;
-        if link.has_subbands {
-            let mut row = [0.0; MAX_RBGS];
-            let useless = if link.adaptation.shuns_bad_rbgs() { NEVER_GIVEN } else { 0.0 };
-            for (rbg, rate) in (0..self.grid.rbgs).zip(&mut row) {
-                *rate = link.adaptation.rbg_mcs(rbg, self.cfi).map_or(useless, |mcs| bits_at(mcs) as f32);
-            }
-            candidate.rates = Some(self.rates.len() as u16);
-            self.rates.push(row);
-        }
+        candidate.rate = candidate.size.bits(self.grid.rbg_prbs) as f64;
         true
+    }
+
+    /// Finds what each RBG is worth to a candidate, if its RBGs differ.
+    fn rate_rbgs(&mut self, link: &RadioLink, candidate: &mut Candidate) {
+        if !link.has_subbands {
+            return;
+        }
+        let bits_at = |mcs: u8| link.block_size(mcs).bits(self.grid.rbg_prbs);
+        let mut row = [0.0; MAX_RBGS];
+        let useless = if link.adaptation.shuns_bad_rbgs() { NEVER_GIVEN } else { 0.0 };
+        for (rbg, rate) in (0..self.grid.rbgs).zip(&mut row) {
+            *rate = link.adaptation.rbg_mcs(rbg, self.cfi).map_or(useless, |mcs| bits_at(mcs) as f32);
+        }
+        candidate.rates = Some(self.rates.len() as u16);
+        self.rates.push(row);
     }
 
     /// New data on the RBGs that a user was given.

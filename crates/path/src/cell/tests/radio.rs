@@ -84,13 +84,13 @@ fn a_saturated_user_alone_gets_what_the_cell_says_it_could_have_carried() {
     }
 }
 
-#[test]
-fn a_newcomer_does_not_starve_who_was_there() {
+/// The share of the PRBs that a saturated user keeps in the first 20 ms of a second one.
+fn share_beside_a_newcomer(seed: u64) -> f64 {
     let sources = vec![
         Source::saturating(0, 1500),
         Source::new(1, 1500, Rate::from_mbps(200.0), Time::from_secs(1), Time::NEVER),
     ];
-    let mut bench = Bench::new(&CellConfig::default(), &[device(20.0), device(20.0)], sources);
+    let mut bench = Bench::with_seed(&CellConfig::default(), &[device(20.0), device(20.0)], sources, seed);
     bench.cell.set_recording(true);
     let mut prbs = [0_u32; 2];
     bench.run(Time::from_millis(1025), |cell| {
@@ -102,10 +102,19 @@ fn a_newcomer_does_not_starve_who_was_there() {
             }
         }
     });
-    let share = f64::from(prbs[0]) / f64::from(prbs[0] + prbs[1]);
+    f64::from(prbs[0]) / f64::from(prbs[0] + prbs[1])
+}
+
+/// In some of the runs, the subframe in which the newcomer's data comes is taken by a retransmission of the other.
+#[test]
+fn a_newcomer_does_not_starve_who_was_there() {
+    let shares: Vec<f64> = (1..=40).map(share_beside_a_newcomer).collect();
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    println!("the incumbent has {mean:.3} of the PRBs: {shares:.2?}");
+    assert!((0.45..=0.55).contains(&mean), "the incumbent has {mean:.2} of the PRBs on average");
     assert!(
-        (0.4..=0.6).contains(&share),
-        "in the newcomer's first 20 ms the incumbent has {share:.2} of the PRBs"
+        shares.iter().all(|share| (0.3..=0.7).contains(share)),
+        "the incumbent's shares are {shares:.2?}"
     );
 }
 

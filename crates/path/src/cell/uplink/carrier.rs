@@ -181,15 +181,25 @@ impl UplinkCarrier {
         let process = (target % PROCESSES) as usize;
         let repeated = self.pusch[process].iter().fold(PrbSet::EMPTY, |set, block| set.union(block.prbs));
         let mut free = self.region.without(repeated);
-        self.collect(turn, process);
+        self.collect(turn);
         let mut candidates = std::mem::take(&mut self.candidates);
+        self.place_newcomers(turn, &mut candidates);
+        candidates.retain(|candidate| {
+            let link = &turn.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
+            // A process has only one block at a time.
+            link.repeating >> process & 1 == 0
+        });
         if !free.is_empty() && !candidates.is_empty() {
             let grid = RbgGrid {
                 prbs: free.len(),
                 rbg_prbs: self.step_prbs,
                 rbgs: free.len().div_ceil(self.step_prbs),
             };
-            self.share(turn, &grid, &mut candidates);
+            // Steps of PRBs; their position in the band is chosen afterwards.
+            //
+            // Chosen: users are compared by their rate over the whole band, because adjacent PRBs cannot follow single
+            // fades.
+            self.scheduler.share(&grid, grid.all(), &mut candidates, &[]);
             // Only some sizes are allowed. PRBs that one user cannot use for this reason go to the next.
             let mut left_over = 0;
             for candidate in &candidates {
@@ -201,7 +211,7 @@ impl UplinkCarrier {
     }
 
     /// Collects the users that want PRBs for new data.
-    fn collect(&mut self, turn: &mut Turn<'_>, process: usize) {
+    fn collect(&mut self, turn: &mut Turn<'_>) {
         self.candidates.clear();
         let now = turn.now;
         for &(index, link_index) in &self.live {
@@ -216,10 +226,6 @@ impl UplinkCarrier {
             }
             let is_newcomer = link.wanted_until != now;
             link.wanted_until = now + 1;
-            // A process has only one block at a time.
-            if link.repeating >> process & 1 == 1 {
-                continue;
-            }
             let Some(mcs) = link.sounding.mcs(&turn.shared.table, self.step_prbs) else { continue };
             let size = BlockSize { i_tbs: turn.shared.table.row(mcs).i_tbs, codewords: 1 };
             let mut candidate = Candidate::new(index, link_index, wanted, link.average_bits, is_newcomer);
@@ -229,16 +235,13 @@ impl UplinkCarrier {
         }
     }
 
-    /// Allocates steps of PRBs by the cell's scheduling policy; their position in the band is chosen afterwards.
-    ///
-    /// Chosen: users are compared by their rate over the whole band, because adjacent PRBs cannot follow single fades.
-    fn share(&mut self, turn: &mut Turn<'_>, grid: &RbgGrid, candidates: &mut Vec<Candidate>) {
+    /// Gives newcomers their average. They are compared with users whose process is taken by a retransmission, too.
+    fn place_newcomers(&self, turn: &mut Turn<'_>, candidates: &mut [Candidate]) {
         self.scheduler.place_newcomers(candidates);
         for candidate in candidates.iter().filter(|candidate| candidate.is_newcomer) {
             let link = &mut turn.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
             link.average_bits = candidate.average;
         }
-        self.scheduler.share(grid, grid.all(), candidates, &[]);
     }
 
     /// Grants a user up to `quota` adjacent free PRBs for new data; returns how many.
