@@ -11,7 +11,7 @@
 //! | [`direction`] | [`Direction`], to a device or from it |
 //! | [`deadlines`] | [`Deadlines`]: which part is due next |
 //! | [`tables`] | TBS, MCS and CQI numbers of 3GPP, delay profiles |
-//! | [`rng`] | [`Streams`] of named random numbers |
+//! | [`rng`] | [`Streams`] and [`Draws`] of named random numbers |
 //! | [`nearest`] | the existing name that a user may have meant by a wrong one |
 //!
 //! [`cc`]: https://docs.rs/airpace-cc
@@ -31,6 +31,6 @@ pub mod units;
 pub use deadlines::Deadlines;
 pub use direction::Direction;
 pub use packet::{DeviceId, Ecn, FlowId, Packet, Rider};
-pub use rng::{Rng, Streams};
+pub use rng::{Draw, Draws, Rng, Streams};
 pub use time::Time;
 pub use units::{Bits, Bytes, Rate};

@@ -16,12 +16,12 @@ fn channel(fading: DelayProfile) -> Channel {
 }
 
 fn adaptation(bler: &Bler) -> LinkAdaptation {
-    let rng = Streams::new(1).stream("adaptation");
     LinkAdaptation::new(
         &AdaptationConfig::default().plan().expect("link adaptation"),
         bler,
         Grid::lte(100),
-        rng,
+        &Streams::new(1),
+        "adaptation",
     )
 }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::{McsTable, pdsch_res_per_prb};
-use airpace_core::{Bits, Rng};
+use airpace_core::{Bits, Draws, Streams};
 use airpace_radio::PrbSet;
 use serde::{Deserialize, Serialize};
 
@@ -179,7 +179,8 @@ pub struct LinkAdaptation {
     outer: OuterLoop,
     /// What `mcs_of` gives for the whole band without the limit of a CFI. It is read far more often than it changes.
     wideband_mcs: Option<u8>,
-    rng: Rng,
+    /// Errors of measurements, by subframe.
+    noise: Draws,
 }
 
 /// One CQI report; 0 is "out of range".
@@ -191,10 +192,18 @@ struct Report {
 }
 
 impl LinkAdaptation {
-    /// Link adaptation on a carrier of this grid. The measurement noise and the reports' phase come from `rng`.
-    pub fn new(plan: &AdaptationPlan, bler: &Bler, grid: Grid, mut rng: Rng) -> LinkAdaptation {
+    /// Link adaptation on a carrier of this grid. The reports' phase and the measurement noise come from the stream and
+    /// the draws called `name`.
+    pub fn new(
+        plan: &AdaptationPlan,
+        bler: &Bler,
+        grid: Grid,
+        streams: &Streams,
+        name: &str,
+    ) -> LinkAdaptation {
         let config = &plan.config;
-        let phase = if config.lena_compat { 0 } else { rng.below(u64::from(config.cqi_period_ms)) };
+        let period = u64::from(config.cqi_period_ms);
+        let phase = if config.lena_compat { 0 } else { streams.stream(name).below(period) };
         LinkAdaptation {
             tables: Thresholds::new(config, bler, grid),
             subband_prbs: if config.lena_compat { grid.rbg_prbs } else { subband_prbs(grid.prbs) },
@@ -206,7 +215,7 @@ impl LinkAdaptation {
             report: Report::default(),
             outer: OuterLoop::new(config),
             wideband_mcs: None,
-            rng,
+            noise: streams.draws(name),
             grid,
             config: config.clone(),
         }
@@ -248,10 +257,10 @@ impl LinkAdaptation {
         let period = u64::from(self.config.cqi_period_ms);
         let since = (subframe % period + period - self.phase) % period;
         if self.report_at == 0 {
-            self.report = self.measure(&channel.at(subframe));
+            self.report = self.measure(subframe, &channel.at(subframe));
             self.choose_wideband_mcs();
         } else if since == 0 {
-            let report = self.measure(&channel.at(subframe));
+            let report = self.measure(subframe, &channel.at(subframe));
             self.under_way.push_back((subframe + u64::from(self.config.cqi_delay_ms), report));
         }
         self.report_at = subframe + period - since;
@@ -362,10 +371,10 @@ impl LinkAdaptation {
         if self.config.lena_compat { mcs } else { mcs.min(self.tables.cap(cfi)) }
     }
 
-    fn measure(&mut self, snapshot: &Snapshot<'_>) -> Report {
+    fn measure(&self, subframe: u64, snapshot: &Snapshot<'_>) -> Report {
         let error_db = match self.config.measurement_sigma_db {
             0.0 => 0.0,
-            sigma_db => sigma_db * self.rng.normal(),
+            sigma_db => sigma_db * self.noise.at(subframe, 0).normal(),
         };
         let wideband = self.tables.cqi(snapshot, self.grid.all(), error_db);
         let subbands = match self.config.cqi_scope {

@@ -3,7 +3,7 @@
 //!
 //! Source: PBE-CC §4.2.1 and §6.1 for how many there are and how few PRBs they use
 
-use airpace_core::{Rng, Streams};
+use airpace_core::{Draws, Rng, Streams};
 use airpace_radio::Rnti;
 
 use super::config::BackgroundConfig;
@@ -53,32 +53,51 @@ pub(super) struct Arrivals {
     per_subframe: f64,
     mean_bits: f64,
     bits_per_subframe: u64,
-    rng: Rng,
+    draws: Draws,
 }
 
 impl Arrivals {
     /// Arrivals that ask for `load` of the carrier on average. The rate follows from the mean size of a download and
     /// the mean cost of a bit (`prbs_per_bit`, averaged over the places that downloads may take).
-    pub(super) fn new(config: &BackgroundConfig, carrier_prbs: u16, prbs_per_bit: f64, rng: Rng) -> Arrivals {
+    pub(super) fn new(
+        config: &BackgroundConfig,
+        carrier_prbs: u16,
+        prbs_per_bit: f64,
+        draws: Draws,
+    ) -> Arrivals {
         let mean_bits = config.mean_kilobytes * 8e3;
         let per_subframe = config.load() * f64::from(carrier_prbs) / (mean_bits * prbs_per_bit);
         let bits_per_subframe = match config.rate_mbps {
             0.0 => u64::MAX,
             mbps => libm::ceil(mbps * 1e3) as u64,
         };
-        Arrivals { per_subframe, mean_bits, bits_per_subframe, rng }
+        Arrivals { per_subframe, mean_bits, bits_per_subframe, draws }
     }
 
-    /// How many downloads arrive in this subframe.
-    pub(super) fn count(&mut self) -> u32 {
-        if self.per_subframe > 0.0 { self.rng.poisson(self.per_subframe.min(20.0)) } else { 0 }
-    }
-
-    /// One download, and which of the `places` free places it takes.
-    pub(super) fn session(&mut self, places: usize) -> (Session, usize) {
-        let to_come = libm::ceil(self.rng.exponential(self.mean_bits)).max(8.0) as u64;
-        let place = self.rng.below(places as u64) as usize;
-        (Session { to_come, bits_per_subframe: self.bits_per_subframe, waiting: 0 }, place)
+    /// The downloads that arrive in subframe `now`, each with the user whose place it takes from `vacant`. If no place
+    /// is left, the rest are turned away.
+    ///
+    /// All places are equally likely: each has a random number, and the highest wins. So if another run has one more
+    /// place vacant, it has the same downloads at the same places, except those that this place wins.
+    pub(super) fn sessions<'a>(
+        &'a self,
+        now: u64,
+        vacant: &'a mut Vec<u16>,
+    ) -> impl Iterator<Item = (Session, u16)> + 'a {
+        let count = match self.per_subframe {
+            0.0 => 0,
+            per_subframe => self.draws.at(now, 0).poisson(per_subframe.min(20.0)),
+        };
+        (1..=u64::from(count)).map_while(move |download| {
+            let draws = self.draws.at(now, download).draws();
+            let number = |user: u16| draws.at(1, user.into()).uniform();
+            let by_number =
+                |&(_, one): &(usize, u16), &(_, other): &(usize, u16)| number(one).total_cmp(&number(other));
+            let (place, user) = vacant.iter().copied().enumerate().max_by(by_number)?;
+            vacant.swap_remove(place);
+            let to_come = libm::ceil(draws.at(0, 0).exponential(self.mean_bits)).max(8.0) as u64;
+            Some((Session { to_come, bits_per_subframe: self.bits_per_subframe, waiting: 0 }, user))
+        })
     }
 }
 
@@ -121,3 +140,54 @@ impl Rntis {
 /// Source: TS 36.321 §7.1 Table 7.1-1
 const FIRST: u16 = 0x3D;
 const COUNT: u64 = 0xFFF3 - 0x3D + 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrivals() -> Arrivals {
+        let config = BackgroundConfig { load: Some(0.5), ..BackgroundConfig::default() };
+        Arrivals::new(&config, 100, 1e-4, Streams::new(1).draws("arrivals"))
+    }
+
+    /// The downloads of 20,000 subframes and their users, each on a cell with these places vacant.
+    fn sessions(vacant: impl Fn(u64) -> Vec<u16>) -> Vec<(u64, u64, u16)> {
+        let arrivals = arrivals();
+        let of = |now| {
+            let mut vacant = vacant(now);
+            let found: Vec<_> = arrivals.sessions(now, &mut vacant).collect();
+            found.into_iter().map(move |(session, user)| (now, session.to_come, user))
+        };
+        (0..20_000).flat_map(of).collect()
+    }
+
+    #[test]
+    fn a_download_takes_any_vacant_place_and_one_more_place_takes_only_its_share() {
+        let all = sessions(|_| (0..8).collect());
+        assert!(all.len() > 500, "{} downloads", all.len());
+        let mut counts = [0; 8];
+        all.iter().for_each(|&(_, _, user)| counts[usize::from(user)] += 1);
+        let even = all.len() as f64 / 8.0;
+        let uneven: f64 = counts.iter().map(|&count| (f64::from(count) - even).powi(2) / even).sum();
+        // Chi-square with 7 degrees of freedom: 24.3 once in a thousand times.
+        assert!(uneven < 24.3, "places are taken {counts:?} times");
+
+        let without_five = sessions(|_| (0..8).rev().filter(|&user| user != 5).collect());
+        assert_eq!(all.len(), without_five.len(), "the same downloads come");
+        let mut last = None;
+        for (one, other) in all.iter().zip(&without_five) {
+            assert_eq!((one.0, one.1), (other.0, other.1));
+            // The second download of a subframe depends on the place of the first.
+            let is_first = last.replace(one.0) != Some(one.0);
+            let is_same = one.2 == other.2 || one.2 == 5;
+            assert!(is_same || !is_first, "{one:?} took another place than {other:?}");
+        }
+    }
+
+    #[test]
+    fn downloads_that_found_no_place_change_nothing_later() {
+        let full_at_first = sessions(|now| if now < 10_000 { vec![] } else { (0..8).collect() });
+        let later: Vec<_> = sessions(|_| (0..8).collect()).into_iter().filter(|it| it.0 >= 10_000).collect();
+        assert_eq!(full_at_first, later);
+    }
+}

@@ -36,12 +36,12 @@ pub(super) fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
     let carriers = (0..usize::from(config.carriers))
         .map(|index| builder.carrier(index, devices.len(), &mut users))
         .collect();
-    let streams_called = |what: &str| {
+    let draws_called = |what: &str| {
         let name = |index| format!("cell.device.{index}.{what}");
-        (0..devices.len()).map(|index| streams.stream(&name(index))).collect()
+        (0..devices.len()).map(|index| streams.draws(&name(index))).collect()
     };
-    let telemetry = Telemetry::new(&config.telemetry, Scope::Everyone, streams_called("telemetry"));
-    let log = Telemetry::new(&TelemetryConfig::default(), Scope::Own, streams_called("log"));
+    let telemetry = Telemetry::new(&config.telemetry, Scope::Everyone, draws_called("telemetry"));
+    let log = Telemetry::new(&TelemetryConfig::default(), Scope::Own, draws_called("log"));
     let mut rntis = builder.rntis;
     let uplink = uplink(plan, &users, streams, &mut rntis);
     let milliseconds = |ms: f64| Duration::from_nanos(libm::round(ms * 1e6) as u64);
@@ -106,8 +106,8 @@ impl Builder<'_> {
         let grid = Grid::lte(self.config.carrier_prbs(carrier.into()));
         let frequency_mhz = self.config.carrier_frequency_ghz(carrier.into()) * 1e3;
         let mut channel = Channel::new(channel, grid, frequency_mhz, self.streams, name);
-        let rng = self.streams.stream(&format!("{name}.adaptation"));
-        let link_adaptation = LinkAdaptation::new(adaptation, self.bler, grid, rng);
+        let link_adaptation =
+            LinkAdaptation::new(adaptation, self.bler, grid, self.streams, &format!("{name}.adaptation"));
         let adaptation = adaptation.config();
         let is_selective = !channel.at(0).rbg_sinr_db.is_empty();
         RadioLink {
@@ -117,7 +117,7 @@ impl Builder<'_> {
             adaptation: link_adaptation,
             harq: Harq::default(),
             table: adaptation.mcs_table(),
-            luck: self.streams.stream(&format!("{name}.errors")),
+            luck: self.streams.draws(&format!("{name}.errors")),
             average_bits: 1.0,
             wanted_until: 0,
             served_in: None,
@@ -167,14 +167,14 @@ impl Builder<'_> {
                 self.config.max_users_per_subframe,
                 &grid,
                 self.config.lena_compat,
-                self.streams.stream(&name("scheduler")),
+                self.streams.draws(&name("scheduler")),
             ),
             control: Control::new(background, control_rntis, self.streams.stream(&name("control"))),
             arrivals: Arrivals::new(
                 background,
                 grid.prbs,
                 prbs_per_bit,
-                self.streams.stream(&name("arrivals")),
+                self.streams.draws(&name("arrivals")),
             ),
             live,
             vacant,

@@ -12,7 +12,7 @@
 //! Where all RBGs of a user are alike, its rate is one number and the RBGs of a user are laid side by side.
 
 use airpace_core::tables::lte;
-use airpace_core::{Bits, Rng};
+use airpace_core::{Bits, Draws};
 use airpace_radio::PrbSet;
 
 use super::config::Policy;
@@ -161,7 +161,8 @@ pub(super) struct Scheduler {
     first: u16,
     /// The candidates' metrics while RBGs are dealt out; [`SERVED`] for who needs no more. Kept to reuse its memory.
     metrics: Vec<f64>,
-    rng: Rng,
+    /// Who comes first among equals, by subframe.
+    ties: Draws,
 }
 
 /// No RBG goes to a candidate of this metric.
@@ -177,7 +178,7 @@ impl Scheduler {
         max_users: u8,
         grid: &RbgGrid,
         lena_compat: bool,
-        rng: Rng,
+        ties: Draws,
     ) -> Scheduler {
         // Four PRBs at the lowest MCS still carry headers and some data; less would carry none.
         let most = usize::from(max_users).min(usize::from(grid.prbs / 4).max(1));
@@ -188,7 +189,7 @@ impl Scheduler {
             lena_compat,
             first: 0,
             metrics: vec![],
-            rng,
+            ties,
         }
     }
 
@@ -222,10 +223,11 @@ impl Scheduler {
         }
     }
 
-    /// Shares the `free` RBGs; `rates` holds the rows that candidates name. Afterwards `candidates` are those that
+    /// Shares the `free` RBGs of subframe `now`; `rates` holds the rows that candidates name. Afterwards `candidates` are those that
     /// were given something.
     pub(super) fn share(
         &mut self,
+        now: u64,
         grid: &RbgGrid,
         free: RbgMask,
         candidates: &mut Vec<Candidate>,
@@ -234,7 +236,7 @@ impl Scheduler {
         if candidates.is_empty() {
             return;
         }
-        self.pick(candidates);
+        self.pick(now, candidates);
         let is_flat = candidates.iter().all(|candidate| candidate.rates.is_none());
         if let [candidate] = &mut candidates[..]
             && is_flat
@@ -287,7 +289,7 @@ impl Scheduler {
     }
 
     /// Keeps the users of this subframe, in an order that breaks ties.
-    fn pick(&mut self, candidates: &mut Vec<Candidate>) {
+    fn pick(&mut self, now: u64, candidates: &mut Vec<Candidate>) {
         let count = candidates.len();
         match self.policy {
             Policy::RoundRobin => {
@@ -303,7 +305,7 @@ impl Scheduler {
                     candidate.metric = candidate.rate / if by_average { candidate.average } else { 1.0 };
                 }
                 if count > 1 {
-                    candidates.rotate_left(self.rng.below(count as u64) as usize);
+                    candidates.rotate_left(self.ties.at(now, 0).below(count as u64) as usize);
                 }
                 if count > self.max_users {
                     candidates.select_nth_unstable_by(self.max_users, |a, b| b.metric.total_cmp(&a.metric));
@@ -354,7 +356,7 @@ mod tests {
 
     fn scheduler(policy: Policy) -> (Scheduler, RbgGrid) {
         let grid = RbgGrid::new(100, false);
-        (Scheduler::new(policy, 100.0, 8, &grid, false, Streams::new(1).stream("test")), grid)
+        (Scheduler::new(policy, 100.0, 8, &grid, false, Streams::new(1).draws("test")), grid)
     }
 
     fn user(index: u16, rate: f64, average: f64) -> Candidate {
@@ -378,9 +380,9 @@ mod tests {
     fn round_robin_deals_equal_shares_and_the_remainder_in_turn() {
         let (mut scheduler, grid) = scheduler(Policy::RoundRobin);
         let mut totals = [0; 3];
-        for _ in 0..30 {
+        for now in 0..30 {
             let mut users: Vec<_> = (0..3).map(|index| user(index, 1000.0, 1.0)).collect();
-            scheduler.share(&grid, grid.all(), &mut users, &[]);
+            scheduler.share(now, &grid, grid.all(), &mut users, &[]);
             for (index, total) in totals.iter_mut().enumerate() {
                 *total += given(&users, index as u16);
             }
@@ -393,7 +395,7 @@ mod tests {
         let (mut scheduler, grid) = scheduler(Policy::MaxCi);
         let mut users = vec![user(0, 900.0, 1.0), user(1, 1000.0, 1.0)];
         users[1].wanted = 5000;
-        scheduler.share(&grid, grid.all(), &mut users, &[]);
+        scheduler.share(0, &grid, grid.all(), &mut users, &[]);
         assert!(SIZE.bits(4 * given(&users, 1) as u16) >= 5000);
         assert_eq!(given(&users, 0) + given(&users, 1), 25);
     }
@@ -402,7 +404,7 @@ mod tests {
     fn proportional_fair_splits_a_subframe_between_equals() {
         let (mut scheduler, grid) = scheduler(Policy::ProportionalFair);
         let mut users = vec![user(0, 1300.0, 16000.0), user(1, 1300.0, 16000.0)];
-        scheduler.share(&grid, grid.all(), &mut users, &[]);
+        scheduler.share(0, &grid, grid.all(), &mut users, &[]);
         assert!(given(&users, 0).abs_diff(given(&users, 1)) <= 1);
         assert_eq!(
             users[0].given.count_ones(),
@@ -420,7 +422,7 @@ mod tests {
         let mut users = vec![user(0, 1300.0, 32000.0), user(1, 1300.0, 1.0)];
         users[1].is_newcomer = true;
         scheduler.place_newcomers(&mut users);
-        scheduler.share(&grid, grid.all(), &mut users, &[]);
+        scheduler.share(0, &grid, grid.all(), &mut users, &[]);
         assert!((12..=13).contains(&given(&users, 0)), "the incumbent keeps half: {}", given(&users, 0));
     }
 
@@ -433,7 +435,7 @@ mod tests {
         for (row, candidate) in users.iter_mut().enumerate() {
             candidate.rates = Some(row as u16);
         }
-        scheduler.share(&grid, grid.all(), &mut users, &rows);
+        scheduler.share(0, &grid, grid.all(), &mut users, &rows);
         let second =
             users.iter().find(|candidate| candidate.user == 1).expect("was given the RBG it is best on");
         assert_eq!(second.given >> 7 & 1, 1);

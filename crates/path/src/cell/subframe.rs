@@ -86,12 +86,7 @@ impl Carrier {
 
     /// Background downloads begin, go on and end.
     fn arrive(&mut self, context: &mut Context<'_>) {
-        for _ in 0..self.arrivals.count() {
-            if self.vacant.is_empty() {
-                break;
-            }
-            let (session, place) = self.arrivals.session(self.vacant.len());
-            let user = self.vacant.swap_remove(place);
+        for (session, user) in self.arrivals.sessions(context.now, &mut self.vacant) {
             context.users[usize::from(user)].source = Source::Session(session);
             let at = self.live.partition_point(|&(other, _)| other < user);
             self.live.insert(at, (user, 0));
@@ -231,7 +226,7 @@ impl Carrier {
             }
             can_be_served
         });
-        self.scheduler.share(&self.grid, free, &mut candidates, &self.rates);
+        self.scheduler.share(context.now, &self.grid, free, &mut candidates, &self.rates);
         for candidate in &candidates {
             self.send_new(context, candidate);
         }
@@ -334,7 +329,8 @@ impl Carrier {
             );
             let modulation = flight.block.modulation();
             flight.held.add(modulation, snapshot.effective_sinr_db(prbs, modulation));
-            let is_received = !link.luck.chance(context.bler.error(flight.block, &flight.held));
+            let error = context.bler.error(flight.block, &flight.held);
+            let is_received = !link.luck.at(now, codeword as u64).chance(error);
             if is_first {
                 let feedback = Feedback { user: grant.user, link: grant.link, is_received };
                 self.feedback[((now + FEEDBACK) % 8) as usize].push(feedback);

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use airpace_core::tables::lte;
-use airpace_core::{Bits, DeviceId, Direction, Rng, Time};
+use airpace_core::{Bits, DeviceId, Direction, Draws, Time};
 use airpace_event::Owner;
 use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
@@ -76,17 +76,17 @@ struct Listener {
     is_listening: bool,
     waiting: VecDeque<(Time, RadioReport)>,
     last_due: Time,
-    rng: Rng,
+    draws: Draws,
 }
 
 impl Telemetry {
-    pub(super) fn new(config: &TelemetryConfig, scope: Scope, rngs: Vec<Rng>) -> Telemetry {
+    pub(super) fn new(config: &TelemetryConfig, scope: Scope, draws: Vec<Draws>) -> Telemetry {
         let listener =
-            |rng| Listener { is_listening: false, waiting: VecDeque::new(), last_due: Time::ZERO, rng };
+            |draws| Listener { is_listening: false, waiting: VecDeque::new(), last_due: Time::ZERO, draws };
         Telemetry {
             config: config.clone(),
             scope,
-            listeners: rngs.into_iter().map(listener).collect(),
+            listeners: draws.into_iter().map(listener).collect(),
             spare: Vec::new(),
             current: None,
         }
@@ -142,7 +142,8 @@ impl Telemetry {
         let mut dcis = std::mem::take(&mut report.dcis);
         dcis.clear();
         let only = (self.scope == Scope::Own).then_some(Owner::Device(DeviceId(device as u16)));
-        listener.copy(config, account, only, &mut dcis);
+        let draws = listener.draws.at(truth.slot.index, truth.carrier.0.into()).draws();
+        copy(config, account, only, &draws, &mut dcis);
         report = RadioReport {
             carrier: truth.carrier,
             slot: truth.slot,
@@ -156,7 +157,7 @@ impl Telemetry {
         };
         let mut latency_ms = config.latency_ms;
         if config.latency_jitter_ms > 0.0 {
-            latency_ms += listener.rng.exponential(config.latency_jitter_ms);
+            latency_ms += draws.at(LATENCY, 0).exponential(config.latency_jitter_ms);
         }
         let due = heard_at + Duration::from_nanos(libm::round(latency_ms * 1e6) as u64);
         listener.last_due = listener.last_due.max(due);
@@ -164,43 +165,54 @@ impl Telemetry {
     }
 }
 
-impl Listener {
-    /// Reads the DCIs of a subframe: all, or only those of the owner `only`.
-    fn copy(&mut self, config: &TelemetryConfig, truth: &Account, only: Option<Owner>, dcis: &mut Vec<Dci>) {
-        let owners = truth.owners.iter();
-        for ((dci, &reserved_mcs), owner) in truth.report.dcis.iter().zip(&truth.reserved_mcs).zip(owners) {
-            if only.is_some_and(|only| only != *owner) {
-                continue;
-            }
-            if config.missed_dci > 0.0 && self.rng.chance(config.missed_dci) {
-                continue;
-            }
-            dcis.push(as_read(config, *dci, reserved_mcs));
+/// What the random numbers of a listener, a subframe and a carrier are for: the first part of their addresses.
+const LATENCY: u64 = 0;
+const MISSED: u64 = 1;
+const FALSE: u64 = 2;
+
+/// Reads the DCIs of a subframe: all, or only those of the owner `only`. Whether a DCI is missed belongs to its user,
+/// not to its place among the others.
+fn copy(config: &TelemetryConfig, truth: &Account, only: Option<Owner>, draws: &Draws, dcis: &mut Vec<Dci>) {
+    let sent = &truth.report.dcis;
+    let owners = truth.owners.iter();
+    for (index, ((dci, &reserved_mcs), owner)) in sent.iter().zip(&truth.reserved_mcs).zip(owners).enumerate()
+    {
+        if only.is_some_and(|only| only != *owner) {
+            continue;
         }
-        if config.false_dci_per_subframe > 0.0 {
-            for _ in 0..self.rng.poisson(config.false_dci_per_subframe) {
-                dcis.push(self.false_dci(truth.carrier_prbs));
+        if config.missed_dci > 0.0 {
+            let is_to_same = |other: &&Dci| other.rnti == dci.rnti && other.direction == dci.direction;
+            let earlier = sent[..index].iter().filter(is_to_same).count() as u64;
+            let whose = u64::from(dci.rnti.0) << 1 | u64::from(dci.direction == Direction::Uplink);
+            if draws.at(MISSED, earlier << 32 | whose).chance(config.missed_dci) {
+                continue;
             }
+        }
+        dcis.push(as_read(config, *dci, reserved_mcs));
+    }
+    if config.false_dci_per_subframe > 0.0 {
+        for index in 1..=u64::from(draws.at(FALSE, 0).poisson(config.false_dci_per_subframe)) {
+            dcis.push(false_dci(truth.carrier_prbs, &draws.at(FALSE, index).draws()));
         }
     }
+}
 
-    /// A DCI that no base station sent: noise that passed the checks, so it is a legal DCI.
-    fn false_dci(&mut self, carrier_prbs: u16) -> Dci {
-        let start = self.rng.below(u64::from(carrier_prbs)) as u16;
-        let len = 1 + self.rng.below(u64::from(carrier_prbs - start)) as u16;
-        let mcs = self.rng.below(29) as u8;
-        let tbs = lte::McsTable::Qam64.tbs(mcs, len, 1).unwrap_or(Bits::ZERO);
-        Dci {
-            rnti: Rnti(61 + self.rng.below(65_463) as u16),
-            direction: Direction::Downlink,
-            prbs: PrbSet::run(start, len),
-            mcs: [Some(mcs), None],
-            tbs: [tbs, Bits::ZERO],
-            ndi: [Some(self.rng.chance(0.5)), None],
-            harq: Some(self.rng.below(8) as u8),
-            layers: 1,
-            ..Dci::default()
-        }
+/// A DCI that no base station sent: noise that passed the checks, so it is a legal DCI.
+fn false_dci(carrier_prbs: u16, draws: &Draws) -> Dci {
+    let start = draws.at(0, 0).below(u64::from(carrier_prbs)) as u16;
+    let len = 1 + draws.at(1, 0).below(u64::from(carrier_prbs - start)) as u16;
+    let mcs = draws.at(2, 0).below(29) as u8;
+    let tbs = lte::McsTable::Qam64.tbs(mcs, len, 1).unwrap_or(Bits::ZERO);
+    Dci {
+        rnti: Rnti(61 + draws.at(3, 0).below(65_463) as u16),
+        direction: Direction::Downlink,
+        prbs: PrbSet::run(start, len),
+        mcs: [Some(mcs), None],
+        tbs: [tbs, Bits::ZERO],
+        ndi: [Some(draws.at(4, 0).chance(0.5)), None],
+        harq: Some(draws.at(5, 0).below(8) as u8),
+        layers: 1,
+        ..Dci::default()
     }
 }
 

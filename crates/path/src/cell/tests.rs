@@ -12,6 +12,7 @@ mod background;
 mod carriers;
 mod lena;
 mod listening;
+mod luck;
 mod properties;
 mod radio;
 mod uplink;

@@ -114,7 +114,7 @@ impl Uplink {
         }
         let mut turn = Turn { now, users: &mut self.users, shared: &self.shared, release: &mut release };
         for carrier in &mut self.carriers {
-            carrier.arrive(turn.users);
+            carrier.arrive(now, turn.users);
             carrier.fill(&mut turn);
         }
         for carrier in &mut self.carriers {
@@ -264,6 +264,7 @@ pub(super) struct OnAir {
     pub owner: Owner,
     pub carrier: u8,
     pub prbs: airpace_radio::PrbSet,
+    pub mcs: u8,
     /// How often the block was sent before.
     pub transmissions: u8,
 }
@@ -273,10 +274,11 @@ impl Uplink {
     /// The blocks that subframe `now`, the next one, will carry.
     pub(super) fn due_in(&self, now: u64) -> impl Iterator<Item = OnAir> {
         (0..).zip(&self.carriers).flat_map(move |(index, carrier)| {
-            carrier.due_in(now).map(move |(user, prbs, transmissions)| OnAir {
+            carrier.due_in(now).map(move |(user, prbs, mcs, transmissions)| OnAir {
                 owner: self.users[usize::from(user)].owner,
                 carrier: index,
                 prbs,
+                mcs,
                 transmissions,
             })
         })

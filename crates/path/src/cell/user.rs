@@ -1,7 +1,7 @@
 //! All users that can be given PRBs for data: the scenario's devices and the background's users.
 
 use airpace_core::tables::lte;
-use airpace_core::{Bits, Bytes, Rng};
+use airpace_core::{Bits, Bytes, Draws};
 use airpace_event::Owner;
 use airpace_radio::Rnti;
 
@@ -64,8 +64,8 @@ pub(super) struct RadioLink {
     pub table: lte::McsTable,
     /// Whether its RBGs differ and are reported one by one.
     pub has_subbands: bool,
-    /// Draws the fate of its transport blocks.
-    pub luck: Rng,
+    /// The fate of its transport blocks, by subframe and codeword.
+    pub luck: Draws,
     /// Proportional fair's average in bits per subframe.
     pub average_bits: f64,
     /// One past the last subframe in which data waited for the user.

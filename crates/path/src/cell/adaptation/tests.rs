@@ -13,7 +13,7 @@ fn sinr_model() -> Bler {
 }
 
 fn adaptation(config: AdaptationConfig) -> LinkAdaptation {
-    LinkAdaptation::new(&config.plan().unwrap(), &sinr_model(), GRID, Streams::new(1).stream("adaptation"))
+    LinkAdaptation::new(&config.plan().unwrap(), &sinr_model(), GRID, &Streams::new(1), "adaptation")
 }
 
 fn channel(config: ChannelConfig) -> Channel {
@@ -172,12 +172,8 @@ fn with_stale_reports_of_a_moving_channel_the_loop_holds_ten_percent() {
 #[test]
 fn errors_that_no_lower_mcs_cures_do_not_lower_it() {
     let pbe = Bler::new(&BlerConfig { model: BlerModel::Pbe, ..BlerConfig::default() }).unwrap();
-    let mut adaptation = LinkAdaptation::new(
-        &AdaptationConfig::default().plan().unwrap(),
-        &pbe,
-        GRID,
-        Streams::new(1).stream("a"),
-    );
+    let mut adaptation =
+        LinkAdaptation::new(&AdaptationConfig::default().plan().unwrap(), &pbe, GRID, &Streams::new(1), "a");
     adaptation.update(0, &mut at_rest(30.0));
     (0..100).for_each(|subframe| adaptation.on_first_transmission(subframe, false));
     assert_eq!(adaptation.mcs(1), Some(28));

@@ -49,31 +49,34 @@ fn at_the_busy_hour_with_a_flow_running_few_subframes_have_four_control_messages
 
 #[test]
 fn background_users_take_the_load_that_was_asked_for() {
-    let mut bench = Bench::new(&busy(), &[], vec![]);
-    bench.cell.set_recording(true);
     let (mut control, mut exactly_four, mut data, mut subframes) = (0_u32, 0_u32, 0_u32, 0_u32);
-    bench.run(Time::from_secs(60), |cell| {
-        for subframe in cell.subframes() {
-            subframes += 1;
-            for (dci, owner) in subframe.report.dcis.iter().zip(subframe.owners) {
-                match owner {
-                    Owner::Control => {
-                        control += 1;
-                        exactly_four += u32::from(dci.prbs.len() == 4);
+    // A minute has few downloads, so its load varies by a quarter.
+    for seed in 1..=16 {
+        let mut bench = Bench::with_seed(&busy(), &[], vec![], seed);
+        bench.cell.set_recording(true);
+        bench.run(Time::from_secs(60), |cell| {
+            for subframe in cell.subframes() {
+                subframes += 1;
+                for (dci, owner) in subframe.report.dcis.iter().zip(subframe.owners) {
+                    match owner {
+                        Owner::Control => {
+                            control += 1;
+                            exactly_four += u32::from(dci.prbs.len() == 4);
+                        }
+                        _ => data += u32::from(dci.prbs.len()),
                     }
-                    _ => data += u32::from(dci.prbs.len()),
                 }
             }
-        }
-    });
+        });
+    }
     let load = f64::from(data) / f64::from(100 * subframes);
     let per_second = 1e3 * f64::from(control) / f64::from(subframes);
     let share = f64::from(exactly_four) / f64::from(control);
     println!("load {load:.3}, {per_second:.0} control users/s, {share:.3} of them on four PRBs");
     assert!(
-        (0.09..=0.15).contains(&load),
+        (0.10..=0.14).contains(&load),
         "the configured load is 0.12 of the PRBs; the users took {load:.3}"
     );
-    assert!((per_second - 340.0).abs() < 15.0);
-    assert!((share - 0.7).abs() < 0.02);
+    assert!((per_second - 340.0).abs() < 5.0);
+    assert!((share - 0.7).abs() < 0.01);
 }

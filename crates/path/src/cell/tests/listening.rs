@@ -1,5 +1,7 @@
 //! What a device receives of the control channel, with and without imperfections.
 
+use std::collections::BTreeMap;
+
 use airpace_radio::RadioReport;
 
 use super::super::bler::BlerModel;
@@ -8,9 +10,17 @@ use super::*;
 
 /// Everything that device 0 receives in a second with a busy flow, and when, together with the cell's own record.
 fn listen(telemetry: TelemetryConfig) -> (Vec<(Time, RadioReport)>, Vec<RadioReport>) {
+    listen_beside(500.0, telemetry)
+}
+
+/// The same beside this number of control users per second.
+fn listen_beside(
+    control_per_second: f64,
+    telemetry: TelemetryConfig,
+) -> (Vec<(Time, RadioReport)>, Vec<RadioReport>) {
     let mut config = CellConfig { telemetry, carriers: 2, ..CellConfig::default() };
     config.aggregation.always_active = true;
-    config.background.control_per_second = Some(500.0);
+    config.background.control_per_second = Some(control_per_second);
     config.bler.model = BlerModel::Pbe;
     let mut bench = Bench::new(&config, &[device(22.0)], vec![Source::saturating(0, 1500)]);
     bench.cell.set_listening(DeviceId(0), true);
@@ -105,4 +115,31 @@ fn false_dcis_are_those_of_nobody() {
         total(&mut heard.iter().map(|(_, report)| report)) - total(&mut truth.iter().take(heard.len()));
     let per_report = more as f64 / heard.len() as f64;
     assert!((per_report - 0.5).abs() < 0.06, "{per_report} false DCIs per report");
+}
+
+#[test]
+fn whether_a_grant_is_missed_does_not_depend_on_the_grants_of_others() {
+    let own_grants = |control_per_second| {
+        let telemetry = TelemetryConfig { missed_dci: 0.1, ..TelemetryConfig::default() };
+        let (heard, truth) = listen_beside(control_per_second, telemetry);
+        let mut grants = BTreeMap::new();
+        for ((_, report), truth) in heard.iter().zip(&truth) {
+            let rnti = report.own.expect("its own side").rnti;
+            if truth.dcis.iter().any(|dci| dci.rnti == rnti) {
+                let is_heard = report.dcis.iter().any(|dci| dci.rnti == rnti);
+                grants.insert((report.carrier, report.slot.index), is_heard);
+            }
+        }
+        grants
+    };
+    let (alone, beside) = (own_grants(0.0), own_grants(900.0));
+    let both: Vec<(bool, bool)> =
+        alone.iter().filter_map(|(at, heard)| Some((*heard, *beside.get(at)?))).collect();
+    let missed = both.iter().filter(|(heard, _)| !heard).count();
+    assert!(
+        both.len() > 1_500 && (100..250).contains(&missed),
+        "{missed} of {} grants are missed",
+        both.len()
+    );
+    assert!(both.iter().all(|(one, other)| one == other));
 }

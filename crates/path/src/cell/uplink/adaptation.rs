@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::{self, McsTable, PUSCH_RES_PER_PRB};
-use airpace_core::{Bits, Rng};
+use airpace_core::{Bits, Draws, Streams};
 use airpace_radio::PrbSet;
 
 use super::super::adaptation::{AdaptationConfig, OuterLoop};
@@ -111,7 +111,8 @@ pub(super) struct Sounding {
     /// The outer loop; present only if a lower MCS helps.
     outer: Option<OuterLoop>,
     outer_config: AdaptationConfig,
-    rng: Rng,
+    /// Errors of measurements, by subframe.
+    noise: Draws,
 }
 
 /// By how many dB the SINR must have moved before the outer loop tries again what failed.
@@ -144,7 +145,7 @@ impl Sounding {
         adaptation: &AdaptationConfig,
         bler: &Bler,
         grid: Grid,
-        mut rng: Rng,
+        (streams, name): (&Streams, &str),
     ) -> Sounding {
         let has_outer = adaptation.outer_loop && bler.model() == BlerModel::Sinr;
         Sounding {
@@ -152,7 +153,7 @@ impl Sounding {
             delay: config.srs_delay_ms.into(),
             sigma_db: config.measurement_sigma_db,
             power_prbs: config.power_prbs,
-            phase: rng.below(config.srs_period_ms.into()),
+            phase: streams.stream(name).below(config.srs_period_ms.into()),
             grid,
             under_way: VecDeque::new(),
             known: None,
@@ -160,7 +161,7 @@ impl Sounding {
             settled_db: f64::INFINITY,
             outer: has_outer.then(|| OuterLoop::new(adaptation)),
             outer_config: adaptation.clone(),
-            rng,
+            noise: streams.draws(name),
         }
     }
 
@@ -168,9 +169,9 @@ impl Sounding {
     /// because the device sounded when it attached.
     pub(super) fn update(&mut self, subframe: u64, table: &UplinkTable, channel: &mut Channel) {
         if self.known.is_none() {
-            self.known = Some(self.measure(&channel.at(subframe)));
+            self.known = Some(self.measure(subframe, &channel.at(subframe)));
         } else if subframe % self.period == self.phase {
-            let measured = self.measure(&channel.at(subframe));
+            let measured = self.measure(subframe, &channel.at(subframe));
             self.under_way.push_back((subframe + self.delay, measured));
         }
         while let Some(&(known_from, measured)) = self.under_way.front()
@@ -249,10 +250,10 @@ impl Sounding {
         self.outer = self.outer.as_ref().map(|_| OuterLoop::new(&self.outer_config));
     }
 
-    fn measure(&mut self, snapshot: &Snapshot<'_>) -> Measured {
+    fn measure(&self, subframe: u64, snapshot: &Snapshot<'_>) -> Measured {
         let error_db = match self.sigma_db {
             0.0 => 0.0,
-            sigma_db => sigma_db * self.rng.normal(),
+            sigma_db => sigma_db * self.noise.at(subframe, 0).normal(),
         };
         Measured::of(snapshot, error_db)
     }

@@ -120,12 +120,17 @@ impl Builder<'_> {
         let frequency_mhz = self.config.carrier_frequency_ghz(carrier.into()) * 1e3;
         let own = names.1;
         let channel = Channel::opposite(channel, grid, frequency_mhz, self.streams, names, offset_db);
-        let rng = self.streams.stream(&format!("{own}.sounding"));
         UplinkLink {
             carrier,
             channel,
-            sounding: Sounding::new(&self.config.uplink, &self.config.adaptation, self.bler, grid, rng),
-            luck: self.streams.stream(&format!("{own}.errors")),
+            sounding: Sounding::new(
+                &self.config.uplink,
+                &self.config.adaptation,
+                self.bler,
+                grid,
+                (self.streams, &format!("{own}.sounding")),
+            ),
+            luck: self.streams.draws(&format!("{own}.errors")),
             indicators: 0,
             repeating: 0,
             average_bits: 1.0,
@@ -191,13 +196,13 @@ impl Builder<'_> {
                 self.config.max_users_per_subframe,
                 &rbgs,
                 false,
-                self.streams.stream(&name("scheduler")),
+                self.streams.draws(&name("scheduler")),
             ),
             arrivals: Arrivals::new(
                 &background,
                 region.len(),
                 prbs_per_bit,
-                self.streams.stream(&name("arrivals")),
+                self.streams.draws(&name("arrivals")),
             ),
             live,
             vacant,

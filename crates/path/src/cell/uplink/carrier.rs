@@ -96,13 +96,8 @@ pub(super) struct Turn<'a> {
 
 impl UplinkCarrier {
     /// Begins, continues and ends background uploads.
-    pub(super) fn arrive(&mut self, users: &mut [UplinkUser]) {
-        for _ in 0..self.arrivals.count() {
-            if self.vacant.is_empty() {
-                break;
-            }
-            let (session, place) = self.arrivals.session(self.vacant.len());
-            let user = self.vacant.swap_remove(place);
+    pub(super) fn arrive(&mut self, now: u64, users: &mut [UplinkUser]) {
+        for (session, user) in self.arrivals.sessions(now, &mut self.vacant) {
             users[usize::from(user)].source = Source::Session(session, 0);
             let at = self.live.partition_point(|&(other, _)| other < user);
             self.live.insert(at, (user, 0));
@@ -199,7 +194,7 @@ impl UplinkCarrier {
             //
             // Chosen: users are compared by their rate over the whole band, because adjacent PRBs cannot follow single
             // fades.
-            self.scheduler.share(&grid, grid.all(), &mut candidates, &[]);
+            self.scheduler.share(turn.now, &grid, grid.all(), &mut candidates, &[]);
             // Only some sizes are allowed. PRBs that one user cannot use for this reason go to the next.
             let mut left_over = 0;
             for candidate in &candidates {
@@ -291,11 +286,11 @@ impl UplinkCarrier {
         size
     }
 
-    /// The blocks that subframe `now`, the next one, will carry: (user, PRBs, how often it was sent before).
+    /// The blocks that subframe `now`, the next one, will carry: (user, PRBs, MCS, how often it was sent before).
     #[cfg(test)]
-    pub(super) fn due_in(&self, now: u64) -> impl Iterator<Item = (u16, PrbSet, u8)> {
+    pub(super) fn due_in(&self, now: u64) -> impl Iterator<Item = (u16, PrbSet, u8, u8)> {
         let blocks = &self.pusch[(now % PROCESSES) as usize];
-        blocks.iter().map(|block| (block.user, block.prbs, block.flight.held.transmissions()))
+        blocks.iter().map(|block| (block.user, block.prbs, block.mcs, block.flight.held.transmissions()))
     }
 
     /// Discards everything under way for a user (handover).
@@ -319,7 +314,7 @@ fn send(block: &mut Transmission, turn: &mut Turn<'_>) -> (Feedback, bool) {
     let heard_db = link.channel.at(now).effective_sinr_db(block.prbs, modulation);
     let sinr_db = heard_db - link.sounding.thinning_db(block.prbs.len());
     flight.held.add(modulation, shared.table.judged_db(block.mcs, sinr_db));
-    let is_received = !link.luck.chance(shared.bler.error(flight.block, &flight.held));
+    let is_received = !link.luck.at(now, 0).chance(shared.bler.error(flight.block, &flight.held));
     let gives_up = !is_received && flight.held.transmissions() > shared.config.max_retransmissions;
     let is_over = is_received || gives_up;
     let process_bit = 1 << (now % PROCESSES);

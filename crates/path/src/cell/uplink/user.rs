@@ -1,6 +1,6 @@
 //! All users that can be given uplink PRBs.
 
-use airpace_core::{Packet, Rng};
+use airpace_core::{Draws, Packet};
 use airpace_event::{Fate, Owner};
 use airpace_radio::Rnti;
 
@@ -42,8 +42,8 @@ pub(super) struct UplinkLink {
     pub carrier: u8,
     pub channel: Channel,
     pub sounding: Sounding,
-    /// Draws the fate of its transport blocks.
-    pub luck: Rng,
+    /// The fate of its transport blocks, by subframe.
+    pub luck: Draws,
     /// New-data indicator of each HARQ process. Process p has the subframes that are p modulo 8.
     pub indicators: u8,
     /// Processes whose block must be sent again.
