@@ -34,6 +34,13 @@ fn trace(direction: Direction) -> LastHopPlan {
     LastHopPlan::Trace(Box::new(plan))
 }
 
+/// A trace of a chance per millisecond this way, and one of a chance per 3 ms the other way.
+fn both_traces(direction: Direction) -> LastHopPlan {
+    let LastHopPlan::Trace(plan) = trace(direction) else { unreachable!("it is a trace") };
+    let back = Arc::new(Trace::from_times_ms((1..=30).map(|chance| 3 * chance).collect()).expect("a trace"));
+    LastHopPlan::Trace(Box::new(plan.with_back(back, &TraceConfig::default()).expect("a plan")))
+}
+
 struct Parts {
     forward: WireConfig,
     reverse: WireConfig,
@@ -129,6 +136,24 @@ fn the_round_trip_over_an_empty_path_is_what_the_flow_says() {
         ),
         // Waiting for a subframe or a chance counts as queueing.
         ("trace", Parts { last_hop: trace(Direction::Downlink), ..Parts::default() }, 1.0),
+        (
+            "both traces",
+            Parts {
+                last_hop: both_traces(Direction::Downlink),
+                flows: vec![over_cell(FLOW)],
+                ..Parts::default()
+            },
+            4.0,
+        ),
+        (
+            "up, both traces",
+            Parts {
+                last_hop: both_traces(Direction::Downlink),
+                flows: vec![over_cell(up)],
+                ..Parts::default()
+            },
+            4.0,
+        ),
         ("cell and queue", Parts { internet: internet(), ..Parts::default() }, 1.0),
         // Waiting for a grant counts as queueing, too.
         ("up", Parts { internet: internet(), flows: vec![up], ..Parts::default() }, 25.0),
@@ -247,13 +272,54 @@ fn a_driver_that_is_late_gets_every_millisecond_once() {
     assert_eq!(slots, (0..21).collect::<Vec<u64>>());
 }
 
+#[test]
+fn each_direction_of_a_link_has_its_own_capacity_and_backlog() {
+    let up = FlowConfig { direction: Direction::Uplink, acks_cross_cell: true, ..FLOW };
+    let last_hop = both_traces(Direction::Downlink);
+    let down = FlowConfig { acks_cross_cell: true, ..FLOW };
+    let parts = Parts { last_hop, flows: vec![down, up], ..Parts::default() };
+    let mut network = parts.build(1);
+    // The device sends five packets of its own, then the ACK of a packet that it has received.
+    for number in 0..5 {
+        network.push(Time::ZERO, packet(&up, 1, number, DATA_BYTES, Time::ZERO), Load::Data(String::new()));
+    }
+    network.push(Time::ZERO, packet(&down, 0, 0, ACK_BYTES, Time::ZERO), Load::Ack(0));
+    let state = |network: &Network<String, u64>, flow, ms| {
+        let link = network.shared_link(FlowId(flow), SharedLink::LastHop, Time::from_millis(ms));
+        link.map(|link| (link.backlog.0, link.rate.map(Rate::as_mbps)))
+    };
+    assert_eq!(state(&network, 0, 1), Some((0, Some(12.0))), "nothing waits for the phone");
+    assert_eq!(state(&network, 1, 3), Some((5 * 1500 + 60, Some(12.0))), "a chance in this millisecond");
+    assert_eq!(state(&network, 1, 4), Some((5 * 1500 + 60, Some(0.0))), "none in this one");
+    let (mut carried, mut capacities) = (vec![], BTreeMap::<Direction, u64>::new());
+    while network.next() < Time::from_millis(90) {
+        let now = network.next();
+        let mut is_new = false;
+        while let Some(output) = network.pop(now) {
+            match output {
+                Output::Ended(journey) => carried.push((journey.packet.flow.0, now)),
+                Output::Radio => {}
+                Output::Millisecond => is_new = true,
+            }
+        }
+        for capacity in network.capacities().iter().filter(|_| is_new) {
+            *capacities.entry(capacity.direction).or_default() += capacity.bytes.0;
+        }
+    }
+    assert_eq!(capacities[&Direction::Downlink], 89 * 1500);
+    assert_eq!(capacities[&Direction::Uplink], 29 * 1500);
+    // Each chance carries one packet; the wire takes 30 ms more.
+    let at = |chance: u64| Time::from_millis(3 * chance + 30);
+    assert_eq!(carried, [(1, at(1)), (1, at(2)), (1, at(3)), (1, at(4)), (1, at(5)), (0, at(6))]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
     fn every_copy_comes_out_once_with_what_it_carried(
         seed in 0_u64..1_000,
-        kind in 0_usize..3,
+        kind in 0_usize..4,
         loss in 0.0..0.3,
         duplicate in 0.0..0.3,
         reorder in 0.0..0.3,
@@ -261,11 +327,12 @@ proptest! {
         packets in 1_u64..40,
         ways in prop::collection::vec((any::<bool>(), any::<bool>(), any::<bool>(), 55.0_f64..90.0), 1..5),
     ) {
-        let last_hop = [cell(1), trace(Direction::Downlink), LastHopPlan::Nothing(None)][kind].clone();
+        let both = both_traces(Direction::Uplink);
+        let last_hop = [cell(1), trace(Direction::Downlink), LastHopPlan::Nothing(None), both][kind].clone();
         let flows = ways.iter().map(|&(is_up, over_cell, crosses_internet, rtt_ms)| FlowConfig {
             // A trace has only one direction.
             direction: if is_up && kind != 1 { Direction::Uplink } else { Direction::Downlink },
-            acks_cross_cell: over_cell && kind == 0,
+            acks_cross_cell: over_cell && (kind == 0 || kind == 3),
             crosses_internet,
             rtt_ms,
             ..FLOW

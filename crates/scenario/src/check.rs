@@ -2,7 +2,6 @@
 //! built.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
 use airpace_cc::SchemeSpec;
 use airpace_core::nearest::instead;
@@ -10,13 +9,13 @@ use airpace_core::{DeviceId, Direction, Rate};
 use airpace_path::cell::config::TelemetryConfig;
 use airpace_path::config_error::{not_negative, positive};
 use airpace_path::network::{FlowConfig, LastHopPlan, NetworkConfig};
-use airpace_path::trace::{Trace, TraceLink};
 use airpace_path::{ConfigError, NetworkPlan};
 
+mod last_hop;
 mod transfers;
 
 use crate::Origin;
-use crate::document::{AckPath, DecoderConfig, Device, Document, Expect, Flow, Outage, TraceHop};
+use crate::document::{AckPath, DecoderConfig, Device, Document, Expect, Flow, Outage};
 
 /// The longest run, in seconds: eleven days.
 const LONGEST_RUN_S: f64 = 1e6;
@@ -220,7 +219,7 @@ impl Document {
         let flows = self.flow.iter().map(|flow| FlowConfig {
             device: DeviceId(flow.device),
             direction: flow.direction,
-            acks_cross_cell: flow.acks == AckPath::Cell,
+            acks_cross_cell: flow.acks == AckPath::Cell || self.has_both_traces(),
             crosses_internet: flow.internet,
             rtt_ms: flow.rtt_ms,
             data_bytes: flow.mss(),
@@ -235,16 +234,23 @@ impl Document {
         })
     }
 
-    /// Refuses flows in both directions over a trace: a trace is one direction of a link, and only a cell has both.
+    /// Whether the last hop is a trace for each direction.
+    fn has_both_traces(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| trace.back.is_some())
+    }
+
+    /// Refuses flows in both directions over a single trace, which is one direction of a link.
     fn check_directions(&self) -> Result<(), ConfigError> {
+        let is_one_way = self.trace.is_some() && !self.has_both_traces();
         for (index, flow) in self.flow.iter().enumerate() {
-            if self.trace.is_some() && flow.direction != self.flow[0].direction {
+            if is_one_way && flow.direction != self.flow[0].direction {
                 let reason = "differs from that of flow 0, but a trace is one direction of a link; let all flows of \
-                              `[trace]` go the same way";
+                              `[trace]` go the same way, or add `[trace.back]`, the trace of the other direction";
                 return Err(ConfigError::new(format!("flow.{index}.direction"), reason));
             }
             if self.cell.is_none() && flow.acks == AckPath::Cell {
-                let reason = "is `cell`, but there is no `[cell]`; add one, or leave the ACKs on the wire";
+                let reason = "is `cell`, but there is no `[cell]`; add one, or leave the ACKs on the wire (those over a \
+                              trace cross `[trace.back]`)";
                 return Err(ConfigError::new(format!("flow.{index}.acks"), reason));
             }
         }
@@ -300,39 +306,6 @@ impl Document {
                 let reason =
                     format!("is `{}`, as is that of flow {earlier}; tables need them apart", flow.label);
                 return Err(ConfigError::new(format!("flow.{index}.label"), reason));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl TraceHop {
-    fn check(&self) -> Result<(), ConfigError> {
-        // The link's checks do not depend on the trace's chances.
-        let any_trace = Trace::from_times_ms(vec![1]).expect("one chance is a trace");
-        TraceLink::new(Arc::new(any_trace), &self.link).map_err(|error| error.within("link"))?;
-        if let Some(made) = &self.synth {
-            match (made.mean_mbps, made.rate_mbps) {
-                (Some(mean), None) => positive("synth.mean_mbps", mean)?,
-                (None, Some(rate)) => positive("synth.rate_mbps", rate)?,
-                (Some(_), Some(_)) => {
-                    let reason = "stands beside `rate_mbps`, but each of them alone determines the trace; remove one of them";
-                    return Err(ConfigError::new("synth.mean_mbps", reason));
-                }
-                (None, None) => {
-                    let reason = "is missing; say what the made trace carries in the mean, in Mbit/s";
-                    return Err(ConfigError::new("synth.mean_mbps", reason));
-                }
-            };
-            positive("synth.seconds", f64::from(made.seconds))?;
-        }
-        if let Some(every_ms) = self.kpi_every_ms {
-            positive("kpi_every_ms", f64::from(every_ms))?;
-        }
-        for (key, is_there) in [("kpi", self.kpi.is_some()), ("kpi_every_ms", self.kpi_every_ms.is_some())] {
-            if is_there && !self.telemetry {
-                let reason = "stands beside `telemetry = false`, but a device without telemetry never gets it; remove one of them";
-                return Err(ConfigError::new(key, reason));
             }
         }
         Ok(())

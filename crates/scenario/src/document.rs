@@ -1,21 +1,24 @@
 //! The tables and keys of a scenario's file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use airpace_cc::endpoint::AckPolicy;
 use airpace_cc::registry::Protocol;
 use airpace_core::tables::delay::DelayProfile;
-use airpace_core::{Bytes, Direction, Rate, Time};
+use airpace_core::{Bytes, Direction, Time};
 use airpace_path::cell::{CellConfig, DeviceRadioConfig};
 use airpace_path::network::DATA_BYTES;
 use airpace_path::queue::QueueConfig;
-use airpace_path::trace::TraceConfig;
-use airpace_path::trace::synth::Model;
 use airpace_path::wire::WireConfig;
 use serde::Deserialize;
 
 use crate::words;
+
+mod last_hop;
+
+pub use last_hop::{BackTrace, SynthTrace, TraceHop};
+pub(crate) use last_hop::{SynthRate, TraceSource};
 
 /// One experiment as its file describes it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -39,7 +42,7 @@ pub struct Document {
     pub internet: Option<QueueConfig>,
     /// The last hop, if it is a cell.
     pub cell: Option<CellConfig>,
-    /// The last hop, if it is a recorded trace.
+    /// The last hop, if it is a recorded trace, or one for each direction.
     pub trace: Option<TraceHop>,
     /// The configuration of each flow's wire for data; its delay comes from the flow's `rtt_ms`.
     #[serde(default)]
@@ -59,73 +62,6 @@ pub struct Document {
     /// Results that every run must have.
     #[serde(default)]
     pub expect: Vec<Expect>,
-}
-
-/// A last hop that replays a recorded trace.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TraceHop {
-    /// The trace file. A `.csv` file has one rate per second; any other file is a list of delivery chances in
-    /// mahimahi's form. A relative path starts at the folder of the scenario's file; on the command line, at the
-    /// working directory.
-    pub file: Option<PathBuf>,
-    /// The column to use, if a `.csv` file has several columns of rates.
-    pub column: Option<String>,
-    /// The trace to replay if no `file` is given: a synthetic one, the same as `airpace trace synth` makes.
-    pub synth: Option<SynthTrace>,
-    /// A table of the bandwidths that the modem reported while the trace was recorded, `time_ms,bandwidth_mbps`, as
-    /// `airpace trace kpi` makes it. Relative paths work as for `file`. Radio reports then contain these bandwidths as
-    /// grants of the device itself, from each value's time in the trace until the next one's.
-    ///
-    /// Source: BISCAY §4 (the trace-based version)
-    pub kpi: Option<PathBuf>,
-    /// If no `kpi` is given: make such a table from the trace itself, with one bandwidth per this many milliseconds.
-    pub kpi_every_ms: Option<u32>,
-    /// Whether devices get a radio report per millisecond, made from the trace's chances or from `kpi`.
-    #[serde(default = "yes")]
-    pub telemetry: bool,
-    /// Whether the trace may have holes: five seconds or more without a delivery chance.
-    #[serde(default)]
-    pub allow_holes: bool,
-    /// The link that replays the trace.
-    #[serde(default)]
-    pub link: TraceConfig,
-}
-
-/// A synthetic trace.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SynthTrace {
-    /// How its rate changes: `cellular`, `poisson` or `constant`.
-    #[serde(default)]
-    pub model: Model,
-    /// The mean rate that the trace carries, exact to the packet, in Mbit/s. Give either this or `rate_mbps`.
-    pub mean_mbps: Option<f64>,
-    /// The rate given to the model, in Mbit/s. `constant` and `poisson` keep it. `cellular` starts there, and its mean
-    /// may be half of it or twice.
-    pub rate_mbps: Option<f64>,
-    /// Its length in seconds; after that, it repeats.
-    #[serde(default = "a_minute")]
-    pub seconds: u32,
-    /// Seed of its random numbers. The trace is the same in all runs, as a recording is.
-    #[serde(default = "first_seed")]
-    pub seed: u64,
-}
-
-/// The rate setting of a synthetic trace.
-pub(crate) enum SynthRate {
-    /// The mean rate of the trace.
-    Mean(Rate),
-    /// The rate given to the model.
-    OfModel(Rate),
-}
-
-impl SynthTrace {
-    /// The rate setting. The scenario must have been checked.
-    pub(crate) fn rate(&self) -> SynthRate {
-        let of_model = SynthRate::OfModel(Rate::from_mbps(self.rate_mbps.unwrap_or_default()));
-        self.mean_mbps.map_or(of_model, |mean| SynthRate::Mean(Rate::from_mbps(mean)))
-    }
 }
 
 /// A span of time.
@@ -277,7 +213,8 @@ pub enum Connection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AckPath {
-    /// Only the reverse wire: ACKs use no capacity of the last hop and do not wait there.
+    /// Only the reverse wire: ACKs use no capacity of the last hop and do not wait there. Over a trace of their own
+    /// direction (`[trace.back]`), they cross it nevertheless.
     #[default]
     Wire,
     /// The reverse wire and the cell. ACKs of data that a device receives wait for grants on the cell's uplink; ACKs of
@@ -309,6 +246,14 @@ impl Document {
     /// How long a run lasts.
     pub fn duration(&self) -> Duration {
         Duration::from_secs_f64(self.duration_s)
+    }
+
+    /// The files that a run reads.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let trace = self.trace.as_ref();
+        let back = trace.and_then(|trace| trace.back.as_ref()).and_then(|back| back.file.as_ref());
+        let own = trace.into_iter().flat_map(|trace| [&trace.file, &trace.kpi]).flatten();
+        own.chain(back).map(PathBuf::as_path)
     }
 
     /// Gives names to flows and devices that have none.
@@ -384,14 +329,6 @@ fn one_device() -> Vec<Device> {
 /// Chosen: 100 kB, the first second of a video of 0.8 Mbit/s, or what the top of a page takes.
 fn start_up_bytes() -> u64 {
     100_000
-}
-
-fn a_minute() -> u32 {
-    60
-}
-
-fn first_seed() -> u64 {
-    1
 }
 
 fn yes() -> bool {

@@ -28,7 +28,7 @@
 //!
 //! Data crosses `[forward]` (a wire per flow), the shared `[internet]` queue and the last hop: a `[cell]`, a `[trace]`,
 //! or neither. Data that a device sends (`direction = "up"`) crosses them in the opposite order. ACKs come back over
-//! `[reverse]`. Any key can be overridden by its dotted path ([`Scenario::load`]). A scenario with `[[variant]]` tables is
+//! `[reverse]`, and over the last hop if it carries their direction too. Any key can be overridden by its dotted path ([`Scenario::load`]). A scenario with `[[variant]]` tables is
 //! several experiments that differ in some keys ([`Scenario::load_variants`]).
 
 use std::ops::Deref;
@@ -49,8 +49,8 @@ mod words;
 
 pub use builtin::builtin;
 pub use document::{
-    AckPath, ClockConfig, Connection, DecoderConfig, Device, Document, Expect, Flow, Outage, SynthTrace,
-    TraceHop,
+    AckPath, BackTrace, ClockConfig, Connection, DecoderConfig, Device, Document, Expect, Flow, Outage,
+    SynthTrace, TraceHop,
 };
 pub use error::ScenarioError;
 pub use prepare::Prepared;

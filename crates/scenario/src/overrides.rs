@@ -7,10 +7,10 @@ use toml::{Table, Value};
 use super::ScenarioError;
 
 /// Tables that name a file: setting one to a string sets its `file`.
-const TABLES_WITH_A_FILE: [&str; 1] = ["trace"];
+const TABLES_WITH_A_FILE: [&str; 2] = ["trace", "trace.back"];
 
-/// Keys that name a file, with their table.
-const FILES: [(&str, &str); 2] = [("trace", "file"), ("trace", "kpi")];
+/// Keys that name a file.
+const FILES: [&str; 3] = ["trace.file", "trace.kpi", "trace.back.file"];
 
 /// Sets the key at `path` (`flow.0.rtt_ms`) to `text`, read as TOML, or as a string if it is not TOML. Missing tables
 /// on the way are created. Whether the key exists is checked later, when the tree is converted to types.
@@ -21,7 +21,7 @@ pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), Scenar
     if parts.iter().any(|part| part.is_empty()) {
         return Err(refuse("is not a key; spell it like `flow.0.rtt_ms`".to_owned()));
     }
-    if parts.len() == 1 && TABLES_WITH_A_FILE.contains(&parts[0]) && value.is_str() {
+    if TABLES_WITH_A_FILE.contains(&path) && value.is_str() {
         parts.push("file");
     }
     if parts.starts_with(&["device", "0"]) {
@@ -54,8 +54,11 @@ pub(super) fn anchor_files(tree: &mut Table, file_name: &str) {
     let Some(folder) = Path::new(file_name).parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return;
     };
-    for (table, key) in FILES {
-        if let Some(Value::String(file)) = tree.get_mut(table).and_then(|table| table.get_mut(key))
+    for path in FILES {
+        let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+        let value = tree.get_mut(first);
+        let value = rest.split('.').fold(value, |value, key| value.and_then(|table| table.get_mut(key)));
+        if let Some(Value::String(file)) = value
             && Path::new(file).is_relative()
         {
             *file = folder.join(&*file).to_string_lossy().into_owned();

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airpace_core::Streams;
-use airpace_path::NetworkPlan;
 use airpace_path::network::TracePlan;
 use airpace_path::trace::{KpiTrace, Trace};
+use airpace_path::{ConfigError, NetworkPlan};
 
-use crate::document::{SynthRate, SynthTrace, TraceHop};
+use crate::document::{BackTrace, SynthRate, SynthTrace, TraceHop, TraceSource};
 use crate::{Scenario, ScenarioError};
 
 /// A trace with a hole (no delivery chance) of this length is refused unless the scenario allows holes.
@@ -48,43 +48,56 @@ impl Scenario {
     }
 
     fn read_recording(&self, hop: &TraceHop) -> Result<TracePlan, ScenarioError> {
-        let trace = match (&hop.file, &hop.synth) {
-            (Some(file), _) => self.read_trace(hop, file)?,
-            (None, Some(made)) => self.make_trace(made)?,
-            (None, None) => {
-                let reason = "is missing; name a recorded trace: `--set trace=FILE`";
-                return Err(self.origin.refuse_key("trace.file", reason.to_owned()));
-            }
-        };
+        let trace = self.trace_of(&hop.source())?;
         let kpi = match (&hop.kpi, hop.kpi_every_ms) {
             (Some(file), _) => Some(self.read_kpi(file, &trace)?),
             (None, Some(every_ms)) => Some(KpiTrace::of(&trace, Duration::from_millis(every_ms.into()))),
             (None, None) => None,
         };
         let direction = self.flow[0].direction;
-        TracePlan::new(Arc::new(trace), kpi.map(Arc::new), direction, hop.telemetry, &hop.link)
-            .map_err(|error| self.origin.refuse(error.within("trace.link")))
+        let refuse = |source: &TraceSource<'_>, error: ConfigError| {
+            self.origin.refuse(error.within("link").within(source.table))
+        };
+        let plan = TracePlan::new(Arc::new(trace), kpi.map(Arc::new), direction, hop.telemetry, &hop.link)
+            .map_err(|error| refuse(&hop.source(), error))?;
+        let Some(source) = hop.back.as_ref().map(BackTrace::source) else { return Ok(plan) };
+        let back = Arc::new(self.trace_of(&source)?);
+        plan.with_back(back, source.link).map_err(|error| refuse(&source, error))
     }
 
-    fn make_trace(&self, made: &SynthTrace) -> Result<Trace, ScenarioError> {
+    /// The trace of one direction, read or made.
+    fn trace_of(&self, source: &TraceSource<'_>) -> Result<Trace, ScenarioError> {
+        match (source.file, source.synth) {
+            (Some(file), _) => self.read_trace(source, file),
+            (None, Some(made)) => self.make_trace(source.table, made),
+            (None, None) => {
+                let table = source.table;
+                let reason = format!("is missing; name a recorded trace: `--set {table}=FILE`");
+                Err(self.origin.refuse_key(&format!("{table}.file"), reason))
+            }
+        }
+    }
+
+    fn make_trace(&self, table: &str, made: &SynthTrace) -> Result<Trace, ScenarioError> {
         let (length, streams) = (Duration::from_secs(made.seconds.into()), Streams::new(made.seed));
         let trace = match made.rate() {
             SynthRate::Mean(mean) => made.model.with_mean(mean, length, &streams),
             SynthRate::OfModel(rate) => made.model.with_rate(rate, length, &streams),
         };
-        trace.map_err(|error| self.origin.refuse(error.within("trace.synth")))
+        trace.map_err(|error| self.origin.refuse(error.within("synth").within(table)))
     }
 
-    fn read_trace(&self, hop: &TraceHop, file: &Path) -> Result<Trace, ScenarioError> {
-        let refuse = |reason: String| self.origin.refuse_key("trace.file", reason);
+    fn read_trace(&self, source: &TraceSource<'_>, file: &Path) -> Result<Trace, ScenarioError> {
+        let table = source.table;
+        let refuse = |reason: String| self.origin.refuse_key(&format!("{table}.file"), reason);
         let bytes = read(file).map_err(refuse)?;
-        let trace = Trace::parse(&bytes, hop.column.as_deref())
+        let trace = Trace::parse(&bytes, source.column)
             .map_err(|error| refuse(format!("is not a trace: {}: {error}", file.display())))?;
         let hole = trace.longest_hole();
-        if hole.length >= LONGEST_HOLE && !hop.allow_holes {
+        if hole.length >= LONGEST_HOLE && !source.allow_holes {
             return Err(refuse(format!(
                 "has no chance to deliver for {:.1} s from {:.1} s on: {}; cut the trace there, or set \
-                 `trace.allow_holes = true` if the outage is meant",
+                 `{table}.allow_holes = true` if the outage is meant",
                 hole.length.as_secs_f64(),
                 hole.start_ms as f64 * 1e-3,
                 file.display(),

@@ -21,6 +21,11 @@ fn refusal(text: &str, sets: &[(&str, &str)]) -> String {
     load(text, sets).expect_err("must be refused")
 }
 
+/// Why a scenario that can be loaded cannot be run.
+fn unready(text: &str, sets: &[(&str, &str)]) -> String {
+    load(text, sets).expect("must load").prepare().expect_err("must be refused").to_string()
+}
+
 #[test]
 fn a_flow_and_a_duration_are_enough() {
     let scenario = load(SMALL, &[]).unwrap();
@@ -55,6 +60,20 @@ fn files_named_in_a_scenario_are_seen_from_its_folder() {
 }
 
 #[test]
+fn each_direction_of_a_link_may_have_a_trace() {
+    let text = format!(
+        "{SMALL}\n[[flow]]\nrtt_ms = 40\ndirection = \"up\"\n[trace]\nfile = \"x.down\"\n\
+         [trace.back]\nfile = \"x.up\"\n"
+    );
+    let scenario = load(&text, &[]).unwrap();
+    let files: Vec<_> = scenario.files().collect();
+    assert_eq!(files, ["scenarios/x.down", "scenarios/x.up"].map(std::path::Path::new));
+    let scenario = load(&text, &[("trace.back", "/elsewhere/y.up")]).unwrap();
+    assert_eq!(scenario.trace.as_ref().unwrap().back.as_ref().unwrap().file, Some("/elsewhere/y.up".into()));
+    assert!(scenario.to_toml().contains("/elsewhere/y.up"));
+}
+
+#[test]
 fn a_scenario_survives_being_written_and_read() {
     let scenario = load(SMALL, &[("flow.0.rtt_ms", "162")]).unwrap();
     let again = load(&scenario.to_toml(), &[]).unwrap();
@@ -65,6 +84,7 @@ fn a_scenario_survives_being_written_and_read() {
 #[test]
 fn every_refusal_names_place_key_and_remedy() {
     let typo = SMALL.replace("rtt_ms", "rrt_ms");
+    let one_way = format!("{SMALL}\n[[flow]]\nrtt_ms = 40\ndirection = \"up\"\n[trace]\nfile = \"x.down\"\n");
     let lost = SMALL.replace("rtt_ms = 40", "rtt_ms = 40\ndevice = 1");
     let refusals = [
         refusal(&typo, &[]),
@@ -90,6 +110,14 @@ fn every_refusal_names_place_key_and_remedy() {
         refusal(SMALL, &[("forward.delay_ms", "20")]),
         refusal(SMALL, &[("expect", "[{ say = \"s\", scheme = \"bbr\", metric = \"m\" }]")]),
         refusal(SMALL, &[("name", "a/b")]),
+        refusal(&one_way, &[]),
+        refusal(SMALL, &[("trace", "x.up"), ("flow.0.acks", "cell")]),
+        refusal(SMALL, &[("trace", "x.up"), ("trace.back.synth.seconds", "3")]),
+        refusal(SMALL, &[("trace", "x.up"), ("trace.back.link.opportunity_bytes", "4")]),
+        refusal(SMALL, &[("trace", "x.up"), ("trace.back.kpi", "x.csv")]),
+        unready(SMALL, &[("trace.synth.mean_mbps", "3"), ("trace.back.link.start_s", "1")]),
+        unready(SMALL, &[("trace.synth.mean_mbps", "3"), ("trace.back", "no-such.up")]),
+        unready(SMALL, &[("trace.synth.mean_mbps", "3"), ("trace.back.synth", "{ mean_mbps = 1e-6 }")]),
     ];
     insta::assert_snapshot!(refusals.join("\n"));
 }

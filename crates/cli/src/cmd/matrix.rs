@@ -143,11 +143,8 @@ pub fn run(
 /// Returns an error if the run would overwrite a file that it reads, or write one where it cannot stay. `out` is the run
 /// folder that the user names.
 fn check_files(choice: &Choice, out: Option<&Path>) -> anyhow::Result<()> {
-    let named = |file: &PathBuf| Named::new(file.display().to_string(), file);
-    let trace = choice.scenario.trace.as_ref();
-    let traces = trace.into_iter().flat_map(|trace| [&trace.file, &trace.kpi]).flatten();
-    let scenario = PathBuf::from(&choice.argument);
-    let inputs: Vec<_> = traces.chain([&scenario]).map(named).collect();
+    let named = |file: &Path| Named::new(file.display().to_string(), file);
+    let inputs: Vec<_> = choice.scenario.files().chain([Path::new(&choice.argument)]).map(named).collect();
     let out = out.and_then(|out| out.canonicalize().ok());
     let mut reports = vec![];
     for (device, config) in choice.scenario.device.iter().enumerate() {

@@ -67,8 +67,8 @@ impl LastHop {
                 // What waits in the cell waits for its next subframe.
                 hop.cell.has_refused()
             }
-            (LastHop::Trace(trace), _) => {
-                trace.link.push(now, packet);
+            (LastHop::Trace(trace), direction) => {
+                trace.push(now, direction, packet);
                 true
             }
             (LastHop::Nothing(_), _) => unreachable!("no route crosses what is not there"),
@@ -82,7 +82,7 @@ impl LastHop {
                 let down = hop.cell.pop(now).map(|exit| (Direction::Downlink, exit));
                 down.or_else(|| Some((Direction::Uplink, hop.cell.pop_uplink(now)?)))
             }
-            LastHop::Trace(trace) => Some((trace.direction, trace.link.pop(now)?)),
+            LastHop::Trace(trace) => trace.pop(now),
             LastHop::Nothing(_) => None,
         }
     }
@@ -90,7 +90,7 @@ impl LastHop {
     pub(super) fn next(&self) -> Option<Time> {
         match self {
             LastHop::Cell(hop) => hop.cell.next(),
-            LastHop::Trace(trace) => trace.link.next(),
+            LastHop::Trace(trace) => trace.next(),
             LastHop::Nothing(_) => None,
         }
     }
@@ -99,7 +99,9 @@ impl LastHop {
         match (self, direction) {
             (LastHop::Cell(hop), Direction::Downlink) => hop.cell.base_delay(bytes),
             (LastHop::Cell(hop), Direction::Uplink) => hop.cell.uplink_base_delay(bytes),
-            (LastHop::Trace(trace), _) => trace.link.base_delay(bytes),
+            (LastHop::Trace(trace), direction) => {
+                trace.link(direction).map_or(Duration::ZERO, |link| link.base_delay(bytes))
+            }
             (LastHop::Nothing(_), _) => Duration::ZERO,
         }
     }
@@ -109,7 +111,7 @@ impl LastHop {
         match (self, direction) {
             (LastHop::Cell(hop), Direction::Downlink) => hop.cell.backlog_of(device),
             (LastHop::Cell(hop), Direction::Uplink) => hop.cell.uplink_backlog_of(device),
-            (LastHop::Trace(trace), _) => trace.link.backlog(),
+            (LastHop::Trace(trace), direction) => trace.link(direction).map_or(Bytes::ZERO, Link::backlog),
             (LastHop::Nothing(_), _) => Bytes::ZERO,
         }
     }
@@ -120,8 +122,8 @@ impl LastHop {
         match self {
             LastHop::Cell(hop) => Some(hop.capacity[usize::from(device.0)][direction as usize].rate()),
             LastHop::Trace(trace) => {
-                let millisecond = Time::from_millis(at.as_millis());
-                Some(Rate::from_bytes_per(trace.capacity(millisecond), MILLISECOND))
+                let bytes = trace.capacity(direction, Time::from_millis(at.as_millis()))?;
+                Some(Rate::from_bytes_per(bytes, MILLISECOND))
             }
             LastHop::Nothing(rate) => *rate,
         }
@@ -164,7 +166,7 @@ impl LastHop {
                 hop.capacity[usize::from(device.0)][direction as usize].observe(capacity.bytes);
                 (capacity.time, Some(capacity.bytes))
             }
-            LastHop::Trace(trace) => (now, Some(trace.capacity(now))),
+            LastHop::Trace(trace) => (now, trace.capacity(direction, now)),
             LastHop::Nothing(rate) => (now, rate.map(|rate| Bytes(rate.bytes_in(MILLISECOND).0 * flows))),
         }
     }

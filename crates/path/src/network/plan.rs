@@ -45,7 +45,7 @@ pub struct NetworkConfig<'a> {
 pub enum LastHopPlan {
     /// A cell.
     Cell(Box<CellPlan>),
-    /// A trace: one direction of one device's link.
+    /// A trace of one device's link: one direction of it, or both.
     Trace(Box<TracePlan>),
     /// No last hop: the devices are at the end of the wires, which may have a rate.
     Nothing(Option<Rate>),
@@ -66,12 +66,23 @@ impl LastHopPlan {
         })?;
         Ok(LastHopPlan::Cell(Box::new(plan)))
     }
+
+    /// Whether packets that go this way cross it.
+    pub(super) fn carries(&self, direction: Direction) -> bool {
+        match self {
+            LastHopPlan::Cell(_) => true,
+            LastHopPlan::Trace(plan) => plan.direction == direction || plan.back.is_some(),
+            LastHopPlan::Nothing(_) => false,
+        }
+    }
 }
 
 /// A trace as the last hop.
 #[derive(Clone, Debug)]
 pub struct TracePlan {
     pub(super) link: TraceLink,
+    /// The link of the opposite direction.
+    pub(super) back: Option<TraceLink>,
     /// The bandwidths that the modem reported while the trace was recorded.
     pub(super) kpi: Option<Arc<KpiTrace>>,
     pub(super) direction: Direction,
@@ -94,7 +105,15 @@ impl TracePlan {
     ) -> Result<TracePlan, ConfigError> {
         let link = TraceLink::new(trace, config)?;
         let start_ms = Time::from_secs_f64(config.start_s).as_millis();
-        Ok(TracePlan { link, kpi, direction, has_telemetry, start_ms })
+        Ok(TracePlan { link, back: None, kpi, direction, has_telemetry, start_ms })
+    }
+
+    /// The same with a link of the opposite direction, which replays `trace`. The radio reports stay those of the first.
+    ///
+    /// # Errors
+    /// As [`TraceLink::new`].
+    pub fn with_back(self, trace: Arc<Trace>, config: &TraceConfig) -> Result<TracePlan, ConfigError> {
+        Ok(TracePlan { back: Some(TraceLink::new(trace, config)?), ..self })
     }
 }
 
@@ -105,7 +124,7 @@ pub struct FlowConfig {
     pub device: DeviceId,
     /// The direction of its data.
     pub direction: Direction,
-    /// Whether its ACKs cross the cell too.
+    /// Whether its ACKs cross the last hop too, if that carries their direction.
     pub acks_cross_cell: bool,
     /// Whether its data crosses the Internet's queue.
     pub crosses_internet: bool,

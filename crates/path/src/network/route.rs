@@ -9,7 +9,7 @@ use airpace_event::Fate;
 use super::Load;
 use super::in_flight::InFlight;
 use super::last_hop::LastHop;
-use super::plan::{FlowConfig, LastHopPlan, NetworkPlan};
+use super::plan::{FlowConfig, NetworkPlan};
 use crate::link::Link;
 use crate::wire::Wire;
 
@@ -58,14 +58,13 @@ pub(super) struct Route {
 impl<D, A> Flow<D, A> {
     pub(super) fn new(plan: &NetworkPlan, index: usize, last_hop: &LastHop, streams: &Streams) -> Flow<D, A> {
         let flow = &plan.flows[index];
-        let has_last_hop = !matches!(plan.last_hop, LastHopPlan::Nothing(_));
         let wire_delay = plan.wire_delay(flow, last_hop);
         let routes = Direction::BOTH.map(|direction| {
             let carries_data = direction == flow.direction;
             let (config, name) =
                 if carries_data { (&plan.forward, "forward") } else { (&plan.reverse, "reverse") };
             let wire = Wire::new(&config.with_delay(wire_delay), streams, &format!("flow.{index}.{name}"));
-            let crosses_last_hop = has_last_hop && (carries_data || flow.acks_cross_cell);
+            let crosses_last_hop = plan.last_hop.carries(direction) && (carries_data || flow.acks_cross_cell);
             let crosses_internet = carries_data && plan.crosses_internet(flow);
             // From the Internet's end to the device's end.
             let mut hops = vec![Hop::Wire];
@@ -78,20 +77,22 @@ impl<D, A> Flow<D, A> {
             for pair in hops.windows(2) {
                 after[pair[0] as usize] = Some(pair[1]);
             }
-            Route {
+            let mut route = Route {
                 place: 0,
                 first: hops[0],
                 after,
-                full_size: flow.data_bytes,
-                fixed_delay: wire.base_delay(flow.data_bytes)
-                    + last_hop.base_delay(direction, flow.data_bytes),
+                full_size: Bytes::ZERO,
+                fixed_delay: Duration::ZERO,
                 wire,
                 carries_data,
                 on_wire: Bytes::ZERO,
                 in_links: Bytes::ZERO,
                 duplicated: 0,
                 crossings: None,
-            }
+            };
+            route.fixed_delay = route.delay_of(direction, flow.data_bytes, last_hop);
+            route.full_size = flow.data_bytes;
+            route
         });
         Flow { config: *flow, routes, data: InFlight::new(), acks: InFlight::new() }
     }
@@ -193,9 +194,14 @@ impl Route {
 
     /// How long a packet of this size takes over wire and last hop when they are empty.
     pub(super) fn fixed_delay(&self, direction: Direction, bytes: Bytes, last_hop: &LastHop) -> Duration {
-        if bytes == self.full_size {
-            return self.fixed_delay;
-        }
-        self.wire.base_delay(bytes) + last_hop.base_delay(direction, bytes)
+        if bytes == self.full_size { self.fixed_delay } else { self.delay_of(direction, bytes, last_hop) }
+    }
+
+    fn delay_of(&self, direction: Direction, bytes: Bytes, last_hop: &LastHop) -> Duration {
+        let radio = match self.crosses(Hop::Radio) {
+            true => last_hop.base_delay(direction, bytes),
+            false => Duration::ZERO,
+        };
+        self.wire.base_delay(bytes) + radio
     }
 }

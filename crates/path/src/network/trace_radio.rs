@@ -3,20 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_core::{Bits, Bytes, DeviceId, Direction, Time};
+use airpace_core::{Bits, Bytes, DeviceId, Direction, Packet, Time};
 use airpace_event::Source;
 use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
 use super::last_hop::MILLISECOND;
 use super::plan::TracePlan;
-use crate::link::Link;
+use crate::link::{Exit, Link};
 use crate::trace::{KpiTrace, TraceLink};
 
-/// A trace whose packets all go in one direction.
+/// A trace, and that of the opposite direction if there is one. The radio reports are those of the first.
 #[derive(Debug)]
 pub(super) struct TraceRadio {
-    pub(super) link: TraceLink,
-    pub(super) direction: Direction,
+    link: TraceLink,
+    direction: Direction,
+    back: Option<TraceLink>,
     has_telemetry: bool,
     kpi: Option<Arc<KpiTrace>>,
     /// Where in the trace the run begins, in ms.
@@ -42,6 +43,7 @@ impl TraceRadio {
         TraceRadio {
             link: plan.link.clone(),
             direction: plan.direction,
+            back: plan.back.clone(),
             has_telemetry: plan.has_telemetry,
             kpi: plan.kpi.clone(),
             start_ms: plan.start_ms,
@@ -53,9 +55,37 @@ impl TraceRadio {
         }
     }
 
-    /// What the link can carry in the millisecond from `from` on. It is exact for the past and the future.
-    pub(super) fn capacity(&self, from: Time) -> Bytes {
-        self.link.capacity_between(from, from + MILLISECOND)
+    /// The link of this direction.
+    pub(super) fn link(&self, direction: Direction) -> Option<&TraceLink> {
+        if direction == self.direction { Some(&self.link) } else { self.back.as_ref() }
+    }
+
+    /// Takes in a packet that goes in this direction.
+    ///
+    /// # Panics
+    /// If there is no link of this direction, which no route crosses.
+    pub(super) fn push(&mut self, now: Time, direction: Direction, packet: Packet) {
+        let is_back = direction != self.direction;
+        let link = if is_back { self.back.as_mut() } else { Some(&mut self.link) };
+        link.expect("a route crosses links that are there").push(now, packet);
+    }
+
+    /// The next packet that leaves either link, and its direction.
+    pub(super) fn pop(&mut self, now: Time) -> Option<(Direction, Exit)> {
+        if let Some(exit) = self.link.pop(now) {
+            return Some((self.direction, exit));
+        }
+        Some((self.direction.opposite(), self.back.as_mut()?.pop(now)?))
+    }
+
+    pub(super) fn next(&self) -> Option<Time> {
+        [Some(&self.link), self.back.as_ref()].into_iter().flatten().filter_map(Link::next).min()
+    }
+
+    /// What the link of this direction can carry in the millisecond from `from` on; `None` if there is no such link. It
+    /// is exact for the past and the future.
+    pub(super) fn capacity(&self, direction: Direction, from: Time) -> Option<Bytes> {
+        Some(self.link(direction)?.capacity_between(from, from + MILLISECOND))
     }
 
     /// Sets whether the device receives reports of this source; a trace reports the same for both.
@@ -160,7 +190,7 @@ impl TraceRadio {
 
 #[cfg(test)]
 mod tests {
-    use airpace_core::{Ecn, FlowId, Packet};
+    use airpace_core::{Ecn, FlowId};
 
     use super::*;
     use crate::trace::{Trace, TraceConfig};

@@ -1,0 +1,58 @@
+//! Checks of a last hop that replays traces.
+
+use std::sync::Arc;
+
+use airpace_path::ConfigError;
+use airpace_path::config_error::positive;
+use airpace_path::trace::{Trace, TraceConfig, TraceLink};
+
+use crate::document::{SynthTrace, TraceHop};
+
+impl TraceHop {
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        check_link(&self.link)?;
+        self.synth.as_ref().map_or(Ok(()), SynthTrace::check)?;
+        if let Some(back) = &self.back {
+            let checked = check_link(&back.link);
+            checked
+                .and_then(|()| back.synth.as_ref().map_or(Ok(()), SynthTrace::check))
+                .map_err(|error| error.within("back"))?;
+        }
+        if let Some(every_ms) = self.kpi_every_ms {
+            positive("kpi_every_ms", f64::from(every_ms))?;
+        }
+        for (key, is_there) in [("kpi", self.kpi.is_some()), ("kpi_every_ms", self.kpi_every_ms.is_some())] {
+            if is_there && !self.telemetry {
+                let reason = "stands beside `telemetry = false`, but a device without telemetry never gets it; remove one of them";
+                return Err(ConfigError::new(key, reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SynthTrace {
+    fn check(&self) -> Result<(), ConfigError> {
+        match (self.mean_mbps, self.rate_mbps) {
+            (Some(mean), None) => positive("synth.mean_mbps", mean)?,
+            (None, Some(rate)) => positive("synth.rate_mbps", rate)?,
+            (Some(_), Some(_)) => {
+                let reason = "stands beside `rate_mbps`, but each of them alone determines the trace; remove one of them";
+                return Err(ConfigError::new("synth.mean_mbps", reason));
+            }
+            (None, None) => {
+                let reason = "is missing; say what the made trace carries in the mean, in Mbit/s";
+                return Err(ConfigError::new("synth.mean_mbps", reason));
+            }
+        };
+        positive("synth.seconds", f64::from(self.seconds))?;
+        Ok(())
+    }
+}
+
+/// Checks the link of a trace. The checks do not depend on the trace's chances.
+fn check_link(link: &TraceConfig) -> Result<(), ConfigError> {
+    let any_trace = Trace::from_times_ms(vec![1]).expect("one chance is a trace");
+    TraceLink::new(Arc::new(any_trace), link).map_err(|error| error.within("link"))?;
+    Ok(())
+}

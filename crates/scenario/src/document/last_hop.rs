@@ -1,0 +1,145 @@
+//! The tables and keys of a last hop that replays traces.
+
+use std::path::{Path, PathBuf};
+
+use airpace_core::Rate;
+use airpace_path::trace::TraceConfig;
+use airpace_path::trace::synth::Model;
+use serde::Deserialize;
+
+use super::yes;
+
+/// A last hop that replays a recorded trace.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceHop {
+    /// The trace file. A `.csv` file has one rate per second; any other file is a list of delivery chances in
+    /// mahimahi's form. A relative path starts at the folder of the scenario's file; on the command line, at the
+    /// working directory.
+    pub file: Option<PathBuf>,
+    /// The column to use, if a `.csv` file has several columns of rates.
+    pub column: Option<String>,
+    /// The trace to replay if no `file` is given: a synthetic one, the same as `airpace trace synth` makes.
+    pub synth: Option<SynthTrace>,
+    /// A table of the bandwidths that the modem reported while the trace was recorded, `time_ms,bandwidth_mbps`, as
+    /// `airpace trace kpi` makes it. Relative paths work as for `file`. Radio reports then contain these bandwidths as
+    /// grants of the device itself, from each value's time in the trace until the next one's.
+    ///
+    /// Source: BISCAY §4 (the trace-based version)
+    pub kpi: Option<PathBuf>,
+    /// If no `kpi` is given: make such a table from the trace itself, with one bandwidth per this many milliseconds.
+    pub kpi_every_ms: Option<u32>,
+    /// Whether devices get a radio report per millisecond, made from the trace's chances or from `kpi`.
+    #[serde(default = "yes")]
+    pub telemetry: bool,
+    /// Whether the trace may have holes: five seconds or more without a delivery chance.
+    #[serde(default)]
+    pub allow_holes: bool,
+    /// The link that replays the trace.
+    #[serde(default)]
+    pub link: TraceConfig,
+    /// The trace of the opposite direction. If there is one, every packet of the device crosses the trace of its
+    /// direction, ACKs too, and flows may go both ways. Otherwise packets of the opposite direction cross only the wire.
+    pub back: Option<BackTrace>,
+}
+
+/// The trace of the direction opposite to that of the first flow's data. Its keys are as those of `[trace]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackTrace {
+    /// The trace file.
+    pub file: Option<PathBuf>,
+    /// The column to use, if a `.csv` file has several columns of rates.
+    pub column: Option<String>,
+    /// The trace to replay if no `file` is given. With the rate and the seed of the other direction, it is the same.
+    pub synth: Option<SynthTrace>,
+    /// Whether the trace may have holes: five seconds or more without a delivery chance.
+    #[serde(default)]
+    pub allow_holes: bool,
+    /// The link that replays the trace.
+    #[serde(default)]
+    pub link: TraceConfig,
+}
+
+/// A synthetic trace.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SynthTrace {
+    /// How its rate changes: `cellular`, `poisson` or `constant`.
+    #[serde(default)]
+    pub model: Model,
+    /// The mean rate that the trace carries, exact to the packet, in Mbit/s. Give either this or `rate_mbps`.
+    pub mean_mbps: Option<f64>,
+    /// The rate given to the model, in Mbit/s. `constant` and `poisson` keep it. `cellular` starts there, and its mean
+    /// may be half of it or twice.
+    pub rate_mbps: Option<f64>,
+    /// Its length in seconds; after that, it repeats.
+    #[serde(default = "a_minute")]
+    pub seconds: u32,
+    /// Seed of its random numbers. The trace is the same in all runs, as a recording is.
+    #[serde(default = "first_seed")]
+    pub seed: u64,
+}
+
+/// The rate setting of a synthetic trace.
+pub(crate) enum SynthRate {
+    /// The mean rate of the trace.
+    Mean(Rate),
+    /// The rate given to the model.
+    OfModel(Rate),
+}
+
+impl SynthTrace {
+    /// The rate setting. The scenario must have been checked.
+    pub(crate) fn rate(&self) -> SynthRate {
+        let of_model = SynthRate::OfModel(Rate::from_mbps(self.rate_mbps.unwrap_or_default()));
+        self.mean_mbps.map_or(of_model, |mean| SynthRate::Mean(Rate::from_mbps(mean)))
+    }
+}
+
+/// A trace that is named or made, and the link that replays it.
+pub(crate) struct TraceSource<'a> {
+    /// The table, as a dotted path.
+    pub(crate) table: &'static str,
+    pub(crate) file: Option<&'a Path>,
+    pub(crate) column: Option<&'a str>,
+    pub(crate) synth: Option<&'a SynthTrace>,
+    pub(crate) allow_holes: bool,
+    pub(crate) link: &'a TraceConfig,
+}
+
+impl TraceHop {
+    /// The trace of the first flow's data.
+    pub(crate) fn source(&self) -> TraceSource<'_> {
+        TraceSource {
+            table: "trace",
+            file: self.file.as_deref(),
+            column: self.column.as_deref(),
+            synth: self.synth.as_ref(),
+            allow_holes: self.allow_holes,
+            link: &self.link,
+        }
+    }
+}
+
+impl BackTrace {
+    /// The trace of the opposite direction.
+    pub(crate) fn source(&self) -> TraceSource<'_> {
+        TraceSource {
+            table: "trace.back",
+            file: self.file.as_deref(),
+            column: self.column.as_deref(),
+            synth: self.synth.as_ref(),
+            allow_holes: self.allow_holes,
+            link: &self.link,
+        }
+    }
+}
+
+fn a_minute() -> u32 {
+    60
+}
+
+fn first_seed() -> u64 {
+    1
+}
