@@ -9,7 +9,7 @@
 //! ([`Network::pop`]) until there is nothing, and asks for the next deadline. Whatever clock the driver has, the network
 //! is the same.
 
-use airpace_core::{Deadlines, DeviceId, Direction, FlowId, Packet, Streams, Time};
+use airpace_core::{Bytes, Deadlines, DeviceId, Direction, FlowId, Packet, Streams, Time};
 use airpace_event::{Capacity, Fate, Source, Subframe};
 use airpace_radio::RadioReport;
 
@@ -132,8 +132,8 @@ struct DeviceWays {
 #[derive(Debug)]
 struct Way {
     direction: Direction,
-    /// Flows whose data goes this way.
-    flows: u64,
+    /// What the wires of the flows whose data goes this way carry in a millisecond. Used where there is no last hop.
+    wires: Option<Bytes>,
     /// Whether one of these flows crosses the Internet's queue.
     crosses_internet: bool,
 }
@@ -149,7 +149,7 @@ impl<D, A> Network<D, A> {
         let mut flows: Vec<Flow<D, A>> =
             (0..plan.flows.len()).map(|index| Flow::new(plan, index, &last_hop, streams)).collect();
         let queues = Direction::BOTH.map(|direction| {
-            let is_taken = plan.flows.iter().any(|flow| flow.direction == direction);
+            let is_taken = plan.is_two_way || plan.flows.iter().any(|flow| flow.direction == direction);
             let name = match direction {
                 Direction::Downlink => "internet.down.rate",
                 Direction::Uplink => "internet.up.rate",
@@ -374,7 +374,7 @@ impl<D, A> Network<D, A> {
         for (index, device) in self.devices.iter().enumerate() {
             let id = DeviceId(index as u16);
             for way in &device.ways {
-                let (time, last_hop) = self.last_hop.capacity(now, way.direction, id, way.flows);
+                let (time, last_hop) = self.last_hop.capacity(now, way.direction, id, way.wires);
                 let queue = self.queues[way.direction as usize].as_ref().filter(|_| way.crosses_internet);
                 let internet = queue.and_then(Queue::rate).map(|rate| rate.bytes_in(MILLISECOND));
                 if let Some(bytes) = [last_hop, internet].into_iter().flatten().min() {
@@ -414,20 +414,24 @@ impl SharedPart {
 
 impl DeviceWays {
     fn new(plan: &NetworkPlan, device: usize) -> DeviceWays {
-        let way = |direction: Direction| {
+        let flows = |direction: Direction| {
             let flows = plan.flows.iter().filter(move |flow| usize::from(flow.device.0) == device);
-            let flows: Vec<_> = flows.filter(|flow| flow.direction == direction).collect();
-            let crosses_internet = flows.iter().any(|flow| plan.crosses_internet(flow));
-            Way { direction, flows: flows.len() as u64, crosses_internet }
+            flows.filter(move |flow| plan.is_two_way || flow.direction == direction)
         };
-        let [down, up] = Direction::BOTH.map(way);
-        let mut ways = vec![];
-        if down.flows > 0 || up.flows == 0 {
-            ways.push(down);
-        }
-        if up.flows > 0 {
-            ways.push(up);
-        }
-        DeviceWays { ways }
+        let way = |direction: Direction| {
+            let carried = |flow| Some(plan.rate_of_wire(flow, direction)?.bytes_in(MILLISECOND));
+            let wires = match flows(direction).next() {
+                Some(_) => flows(direction).map(carried).sum(),
+                None => plan.forward.rate().map(|_| Bytes::ZERO),
+            };
+            let crosses_internet = flows(direction).any(|flow| plan.crosses_internet(flow, direction));
+            Way { direction, wires, crosses_internet }
+        };
+        let [has_down, has_up] = Direction::BOTH.map(|direction| flows(direction).next().is_some());
+        let is_taken = |direction| match direction {
+            Direction::Downlink => has_down || !has_up,
+            Direction::Uplink => has_up,
+        };
+        DeviceWays { ways: Direction::BOTH.into_iter().filter(|&it| is_taken(it)).map(way).collect() }
     }
 }

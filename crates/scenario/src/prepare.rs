@@ -151,4 +151,12 @@ impl Prepared {
     pub fn network(&self) -> &NetworkPlan {
         &self.network
     }
+
+    /// The same network for whole devices, each with one flow that carries data both ways: an emulator's.
+    ///
+    /// # Errors
+    /// As [`NetworkPlan::for_devices`].
+    pub fn devices_network(&self) -> Result<NetworkPlan, ScenarioError> {
+        self.network.for_devices().map_err(|error| self.scenario.origin.refuse(error))
+    }
 }

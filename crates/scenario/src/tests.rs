@@ -118,6 +118,9 @@ fn every_refusal_names_place_key_and_remedy() {
         unready(SMALL, &[("trace.synth.mean_mbps", "3"), ("trace.back.link.start_s", "1")]),
         unready(SMALL, &[("trace.synth.mean_mbps", "3"), ("trace.back", "no-such.up")]),
         unready(SMALL, &[("trace.synth.mean_mbps", "3"), ("trace.back.synth", "{ mean_mbps = 1e-6 }")]),
+        load(SMALL, &[("cell.prbs", "50"), ("flow.0.rtt_ms", "4")])
+            .and_then(|short| short.prepare().unwrap().devices_network().map_err(|error| error.to_string()))
+            .expect_err("both ways take longer"),
     ];
     insta::assert_snapshot!(refusals.join("\n"));
 }

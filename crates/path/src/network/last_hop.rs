@@ -147,14 +147,14 @@ impl LastHop {
     }
 
     /// The capacity in this direction for a device, and the time from which it holds: for a cell, that of the last
-    /// subframe; otherwise, that of the millisecond that begins at `now`. `flows` flows of the device go in this
-    /// direction.
+    /// subframe; otherwise, that of the millisecond that begins at `now`. Where there is no last hop, it is what the
+    /// `wires` carry.
     pub(super) fn capacity(
         &mut self,
         now: Time,
         direction: Direction,
         device: DeviceId,
-        flows: u64,
+        wires: Option<Bytes>,
     ) -> (Time, Option<Bytes>) {
         match self {
             LastHop::Cell(hop) => {
@@ -167,7 +167,7 @@ impl LastHop {
                 (capacity.time, Some(capacity.bytes))
             }
             LastHop::Trace(trace) => (now, trace.capacity(direction, now)),
-            LastHop::Nothing(rate) => (now, rate.map(|rate| Bytes(rate.bytes_in(MILLISECOND).0 * flows))),
+            LastHop::Nothing(_) => (now, wires),
         }
     }
 

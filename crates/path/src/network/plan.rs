@@ -144,6 +144,8 @@ pub struct NetworkPlan {
     pub(super) last_hop: LastHopPlan,
     pub(super) devices: usize,
     pub(super) flows: Vec<FlowConfig>,
+    /// Whether the packets that go against a flow's data are data too, not just ACKs of it.
+    pub(super) is_two_way: bool,
 }
 
 impl NetworkPlan {
@@ -167,8 +169,38 @@ impl NetworkPlan {
             last_hop: config.last_hop,
             devices: config.devices,
             flows: config.flows,
+            is_two_way: false,
         };
-        plan.check_round_trips()?;
+        plan.check_round_trips(&(0..plan.flows.len()).collect::<Vec<_>>())?;
+        Ok(plan)
+    }
+
+    /// The same network with one flow per device, which has the device's number and carries data both ways: all that a
+    /// device sends and receives.
+    ///
+    /// A device's flow is as the first flow of that device was in this plan; without one, as the first flow of all. But
+    /// both ways cross the last hop, where it carries them, and the Internet's queue of their direction, if the flow
+    /// crosses that. [`Load::Data`] goes the flow's way, [`Load::Ack`] the other way; both may be of any size, and
+    /// capacities are told for both.
+    ///
+    /// [`Load::Data`]: super::Load::Data
+    /// [`Load::Ack`]: super::Load::Ack
+    ///
+    /// # Errors
+    /// The `rtt_ms` of one of these flows is shorter than the empty links take both ways; the error says what they take. Or
+    /// this plan has no flow.
+    pub fn for_devices(&self) -> Result<NetworkPlan, ConfigError> {
+        let first = |device: usize| self.flows.iter().position(|flow| usize::from(flow.device.0) == device);
+        let chosen: Vec<usize> = (0..self.devices).map(|device| first(device).unwrap_or_default()).collect();
+        let flow_of = |(device, &flow): (usize, &usize)| {
+            let flow = self.flows.get(flow).ok_or_else(|| {
+                ConfigError::new("flow", "is missing; add a `[[flow]]`, whose `rtt_ms` the devices have")
+            })?;
+            Ok(FlowConfig { device: DeviceId(device as u16), acks_cross_cell: true, ..*flow })
+        };
+        let flows = chosen.iter().enumerate().map(flow_of).collect::<Result<_, _>>()?;
+        let plan = NetworkPlan { flows, is_two_way: true, ..self.clone() };
+        plan.check_round_trips(&chosen)?;
         Ok(plan)
     }
 
@@ -177,20 +209,30 @@ impl NetworkPlan {
         NetworkPlan { last_hop: LastHopPlan::Trace(Box::new(trace)), ..self.clone() }
     }
 
-    /// Whether a flow's data crosses a queue of the Internet.
-    pub(super) fn crosses_internet(&self, flow: &FlowConfig) -> bool {
-        self.internet.is_some() && flow.crosses_internet
+    /// Whether packets of a flow that go this way cross a queue of the Internet: its data, and both ways of a flow with
+    /// data both ways.
+    pub(super) fn crosses_internet(&self, flow: &FlowConfig, direction: Direction) -> bool {
+        let is_data = self.is_two_way || direction == flow.direction;
+        self.internet.is_some() && flow.crosses_internet && is_data
     }
 
-    /// Refuses round trips that are shorter than the links take without the wires, which no seed changes.
-    fn check_round_trips(&self) -> Result<(), ConfigError> {
+    /// The rate of a flow's wire that leads this way; `None` is no limit.
+    pub(super) fn rate_of_wire(&self, flow: &FlowConfig, direction: Direction) -> Option<Rate> {
+        if direction == flow.direction { self.forward.rate() } else { self.reverse.rate() }
+    }
+
+    /// Refuses round trips that are shorter than the links take without the wires, which no seed changes. `keys` are the
+    /// numbers by which the user knows the flows.
+    fn check_round_trips(&self, keys: &[usize]) -> Result<(), ConfigError> {
         let last_hop = LastHop::new(&self.last_hop, &self.flows, &Streams::new(0));
-        for (index, flow) in self.flows.iter().enumerate() {
+        for (flow, index) in self.flows.iter().zip(keys) {
             duration_ms(&format!("flow.{index}.rtt_ms"), flow.rtt_ms)?;
-            let others_ms = self.delay_of_others(flow, &last_hop).as_secs_f64() * 1e3;
-            if flow.rtt_ms < others_ms {
+            let others = self.delay_of_others(flow, &last_hop);
+            if flow.rtt_ms < others.as_secs_f64() * 1e3 {
+                // Rounded up, so that the value is accepted.
+                let least_ms = others.as_nanos().div_ceil(1000) as f64 * 1e-3;
                 let reason = format!(
-                    "is {}, but the empty links alone take {others_ms:.3} ms; give at least that",
+                    "is {}, but the empty links alone take {least_ms:.3} ms; give at least that",
                     flow.rtt_ms
                 );
                 return Err(ConfigError::new(format!("flow.{index}.rtt_ms"), reason));
@@ -208,12 +250,16 @@ impl NetworkPlan {
 
     /// What a round trip takes on an empty path without the wires' delays.
     fn delay_of_others(&self, flow: &FlowConfig, last_hop: &LastHop) -> Duration {
+        let back = flow.direction.opposite();
+        let queue = |direction, bytes| {
+            let queue = self.internet.as_ref().filter(|_| self.crosses_internet(flow, direction));
+            queue.map_or(Duration::ZERO, |queue| queue.base_delay(bytes))
+        };
         let mut delay = last_hop.base_delay(flow.direction, flow.data_bytes);
-        if let Some(queue) = self.internet.as_ref().filter(|_| flow.crosses_internet) {
-            delay = delay.saturating_add(queue.base_delay(flow.data_bytes));
-        }
+        delay = delay.saturating_add(queue(flow.direction, flow.data_bytes));
+        delay = delay.saturating_add(queue(back, ACK_BYTES));
         if flow.acks_cross_cell {
-            delay = delay.saturating_add(last_hop.base_delay(flow.direction.opposite(), ACK_BYTES));
+            delay = delay.saturating_add(last_hop.base_delay(back, ACK_BYTES));
         }
         let serialisation =
             |wire: &WirePlan, bytes| wire.rate().map_or(Duration::ZERO, |rate| rate.time_for(bytes));

@@ -65,7 +65,7 @@ impl<D, A> Flow<D, A> {
                 if carries_data { (&plan.forward, "forward") } else { (&plan.reverse, "reverse") };
             let wire = Wire::new(&config.with_delay(wire_delay), streams, &format!("flow.{index}.{name}"));
             let crosses_last_hop = plan.last_hop.carries(direction) && (carries_data || flow.acks_cross_cell);
-            let crosses_internet = carries_data && plan.crosses_internet(flow);
+            let crosses_internet = plan.crosses_internet(flow, direction);
             // From the Internet's end to the device's end.
             let mut hops = vec![Hop::Wire];
             hops.extend(crosses_internet.then_some(Hop::Internet));

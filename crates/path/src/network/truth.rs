@@ -91,10 +91,15 @@ impl<D, A> Network<D, A> {
         self.forward_mut(flow).crossings.iter_mut().flat_map(|crossings| crossings.drain(..))
     }
 
-    /// How long a flow's data packet of this size takes on an empty path. One-way delay minus this is the queueing
-    /// delay.
-    pub fn propagation_delay(&self, flow: FlowId, bytes: Bytes) -> Duration {
-        let (route, (direction, _)) = (self.forward(flow), self.ends(flow));
+    /// The direction of a flow's data; its ACKs go the other way.
+    pub fn direction_of_data(&self, flow: FlowId) -> Direction {
+        self.flow(flow).config.direction
+    }
+
+    /// How long a flow's packet of this size takes in this direction on an empty path, whether it is data or an ACK.
+    /// One-way delay minus this is the queueing delay.
+    pub fn propagation_delay(&self, flow: FlowId, direction: Direction, bytes: Bytes) -> Duration {
+        let route = &self.flow(flow).routes[direction as usize];
         let queue = self.queues[direction as usize].as_ref().filter(|_| route.crosses(Hop::Internet));
         route.fixed_delay(direction, bytes, &self.last_hop)
             + queue.map_or(Duration::ZERO, |queue| queue.base_delay(bytes))

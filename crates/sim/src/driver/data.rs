@@ -121,7 +121,8 @@ impl Driver<'_> {
     }
 
     fn record_arrival(&mut self, packet: Packet, fate: Fate, duplicate: bool) {
-        let propagation_delay = self.network.propagation_delay(packet.flow, packet.bytes);
+        let direction = self.flows[usize::from(packet.flow.0)].direction;
+        let propagation_delay = self.network.propagation_delay(packet.flow, direction, packet.bytes);
         let time = self.now;
         self.record(Event::Arrived(Arrived { time, packet, fate, duplicate, propagation_delay }));
     }
