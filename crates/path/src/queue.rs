@@ -15,7 +15,7 @@ mod codel;
 mod fq_codel;
 mod redraw;
 
-pub use buffer::{Buffer, BufferConfig, Discipline, Dropped};
+pub use buffer::{Buffer, BufferConfig, Discipline, Dropped, Queued};
 pub use redraw::{Distribution, RedrawConfig};
 
 use redraw::Redraw;
@@ -215,7 +215,7 @@ impl Queue {
     fn serve_next(&mut self, now: Time) {
         let next = self.buffer.dequeue(now, &mut self.drops);
         self.report_drops(now);
-        self.in_service = next.map(|packet| InService::new(packet, now, self.rate));
+        self.in_service = next.map(|next| InService::new(next.packet, now, self.rate));
     }
 
     fn report_drops(&mut self, now: Time) {

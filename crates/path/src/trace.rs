@@ -7,7 +7,7 @@
 //! | [`mod@format`] | reading and writing both forms of a trace file |
 //! | [`kpi`] | the bandwidth that a modem reported while a trace was recorded |
 //! | [`synth`] | synthetic traces |
-//! | [`mmlink`] | comparison with a log of the real mm-link |
+//! | [`mmlink`] | logs of mm-link: read, compared with our link, and written |
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use crate::config_error::{ConfigError, not_negative};
 use crate::link::{Exit, Link};
-use crate::queue::{Buffer, BufferConfig, Dropped};
+use crate::queue::{Buffer, BufferConfig, Dropped, Queued};
 
 pub mod chances;
 pub mod format;
@@ -30,6 +30,8 @@ pub mod synth;
 pub use chances::{Hole, Trace, TraceInfo};
 pub use format::TraceError;
 pub use kpi::KpiTrace;
+
+use mmlink::Line;
 
 /// How packets use a trace.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -77,11 +79,14 @@ pub struct TraceLink {
     rate: Rate,
     /// Kept to avoid an allocation per call.
     drops: Vec<Dropped>,
+    /// What the link did since it was last asked; `None` if nobody asks.
+    lines: Option<Vec<Line>>,
 }
 
 #[derive(Clone, Debug)]
 struct InTransit {
     packet: Packet,
+    arrived: Time,
     /// Bytes left to carry, including the header.
     left: Bytes,
 }
@@ -122,7 +127,22 @@ impl TraceLink {
             exits: VecDeque::new(),
             used: 0,
             drops: Vec::new(),
+            lines: None,
         })
+    }
+
+    /// Starts to record what the link does, for [`TraceLink::lines`].
+    pub fn watch(&mut self) {
+        self.lines.get_or_insert_default();
+    }
+
+    /// What a watched link did up to `now` since the last call, in order of time. Each line takes memory until it is
+    /// fetched; there is one for each delivery chance at least.
+    pub fn lines(&mut self, now: Time) -> impl Iterator<Item = Line> {
+        if self.lines.is_some() {
+            self.advance(now.as_millis());
+        }
+        self.lines.iter_mut().flat_map(|lines| lines.drain(..))
     }
 
     /// The trace.
@@ -154,13 +174,23 @@ impl TraceLink {
     /// Uses all chances up to and including millisecond `ms`.
     fn advance(&mut self, ms: u64) {
         while self.chances.next_ms() <= ms {
-            if self.in_transit.is_none() && self.buffer.is_empty() {
+            let is_idle = self.in_transit.is_none() && self.buffer.is_empty();
+            if is_idle && self.lines.is_none() {
                 self.chances.skip_to(ms + 1);
                 return;
             }
             let at = self.chances.next_ms();
             self.chances.step();
+            let bytes = self.opportunity.0;
+            self.note(|| Line::Chance(mmlink::Chance { ms: at, bytes }));
             self.carry(at);
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, line: impl FnOnce() -> Line) {
+        if let Some(lines) = &mut self.lines {
+            lines.push(line());
         }
     }
 
@@ -180,14 +210,18 @@ impl TraceLink {
                 self.in_transit = Some(packet);
                 return;
             }
-            self.exits.push_back(Exit { time: now, packet: packet.packet, fate: Fate::Delivered });
+            let InTransit { packet, arrived, .. } = packet;
+            self.exits.push_back(Exit { time: now, packet, fate: Fate::Delivered });
+            let (arrived_ms, bytes) = (arrived.as_millis(), (packet.bytes + self.header).0);
+            self.note(|| Line::Departure(mmlink::Departure { ms, arrived_ms, bytes, line: 0 }));
         }
     }
 
     fn dequeue(&mut self, now: Time) -> Option<InTransit> {
         let next = self.buffer.dequeue(now, &mut self.drops);
+        // mm-link's log lacks what is dropped here.
         self.report_drops(now);
-        next.map(|packet| InTransit { packet, left: packet.bytes + self.header })
+        next.map(|Queued { packet, arrived }| InTransit { packet, arrived, left: packet.bytes + self.header })
     }
 
     fn report_drops(&mut self, now: Time) {
@@ -198,8 +232,18 @@ impl TraceLink {
 
 impl Link for TraceLink {
     fn push(&mut self, now: Time, packet: Packet) {
-        self.advance(now.as_millis());
-        self.buffer.enqueue(now, packet, Some(self.rate), &mut self.drops);
+        let ms = now.as_millis();
+        self.advance(ms);
+        let bytes = (packet.bytes + self.header).0;
+        self.note(|| Line::Arrival(mmlink::Arrival { ms, bytes }));
+        // The disciplines count in whole milliseconds, as everything here does.
+        self.buffer.enqueue(instant(ms), packet, Some(self.rate), &mut self.drops);
+        if !self.drops.is_empty() {
+            let packets = self.drops.len() as u64;
+            let own: Bytes = self.drops.iter().map(|dropped| dropped.packet.bytes).sum();
+            let bytes = own.0 + packets * self.header.0;
+            self.note(|| Line::Drop(mmlink::Drop { ms, packets, bytes, line: 0 }));
+        }
         self.report_drops(now);
     }
 

@@ -3,7 +3,9 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use airpace_path::trace::{Trace, mmlink};
+use airpace_core::{Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Time};
+use airpace_path::link::Link;
+use airpace_path::trace::{Trace, TraceConfig, TraceLink, mmlink};
 use flate2::read::GzDecoder;
 
 /// A file of the recordings.
@@ -39,6 +41,47 @@ fn a_kernel_cubic_flow_crosses_our_link_as_it_crossed_mm_link() {
 fn sprout_with_its_varying_sizes_crosses_our_link_as_it_crossed_mm_link() {
     let Some(compared) = agreement("sprout") else { return };
     assert_eq!(compared, (19_956, 19));
+}
+
+#[test]
+fn what_our_link_did_is_written_line_by_line_as_mm_link_wrote_it() {
+    for name in ["cubic", "sprout"] {
+        let Some(text) = log(name) else { return };
+        let golden = mmlink::Log::parse(&text).expect("a log of mm-link");
+        let trace = Trace::parse(&data("traces/TMobile-LTE-short.down").expect("a trace"), None);
+        let config = TraceConfig { buffer: golden.buffer.clone(), ..TraceConfig::default() };
+        let mut link = TraceLink::new(Arc::new(trace.expect("a trace")), &config).expect("a link");
+        let head: Vec<&str> = text.lines().take_while(|line| line.starts_with('#')).collect();
+        let after =
+            |key: &str| head.iter().find_map(|line| line.strip_prefix(key)).expect("a line of the head");
+        let (trace, log) = after("# mahimahi mm-link (Uplink) [").split_once("] > ").expect("two files");
+        let mut writer = mmlink::LogWriter::new(&mmlink::LogHeader {
+            direction: Direction::Uplink,
+            trace,
+            log,
+            command_line: after("# command line: "),
+            config: after("# mahimahi config: "),
+            link: &config,
+            init_ms: after("# init timestamp: ").parse().expect("a number"),
+            base_ms: golden.base_ms,
+        })
+        .expect("a log");
+        link.watch();
+        let at = |ms: u64| Time::from_millis(ms - golden.base_ms);
+        for (number, arrival) in (0..).zip(&golden.arrivals) {
+            let now = at(arrival.ms);
+            let (flow, device, ecn) = (FlowId(0), DeviceId(0), Ecn::NotEct);
+            // The log counts the header of the TUN device.
+            let bytes = Bytes(arrival.bytes - 4);
+            link.push(now, Packet { flow, device, number, bytes, sent: Time::ZERO, ecn });
+        }
+        link.lines(at(golden.end_ms)).for_each(|line| writer.write(line));
+        let ours = writer.take();
+        let differs = ours.lines().zip(text.lines()).position(|(ours, theirs)| ours != theirs);
+        let shown = differs.map(|line| (line, ours.lines().nth(line), text.lines().nth(line)));
+        assert_eq!(shown, None, "{name}");
+        assert_eq!(ours.lines().count(), text.lines().count(), "{name}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::plan::{DATA_BYTES, FlowConfig, LastHopPlan};
 use super::trace_radio::TraceRadio;
 use crate::cell::Cell;
 use crate::link::{Exit, Link};
+use crate::trace::TraceLink;
 
 /// One millisecond.
 pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
@@ -203,6 +204,14 @@ impl LastHop {
             LastHop::Trace(_) | LastHop::Nothing(_) => None,
         };
         cell.into_iter().flat_map(Cell::subframes)
+    }
+
+    /// The link of a trace in this direction, if it is the last hop.
+    pub(super) fn trace_mut(&mut self, direction: Direction) -> Option<&mut TraceLink> {
+        match self {
+            LastHop::Trace(trace) => trace.link_mut(direction),
+            LastHop::Cell(_) | LastHop::Nothing(_) => None,
+        }
     }
 
     pub(super) fn subframes_run(&self) -> u64 {

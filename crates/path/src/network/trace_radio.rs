@@ -60,14 +60,16 @@ impl TraceRadio {
         if direction == self.direction { Some(&self.link) } else { self.back.as_ref() }
     }
 
+    pub(super) fn link_mut(&mut self, direction: Direction) -> Option<&mut TraceLink> {
+        if direction == self.direction { Some(&mut self.link) } else { self.back.as_mut() }
+    }
+
     /// Takes in a packet that goes in this direction.
     ///
     /// # Panics
     /// If there is no link of this direction, which no route crosses.
     pub(super) fn push(&mut self, now: Time, direction: Direction, packet: Packet) {
-        let is_back = direction != self.direction;
-        let link = if is_back { self.back.as_mut() } else { Some(&mut self.link) };
-        link.expect("a route crosses links that are there").push(now, packet);
+        self.link_mut(direction).expect("a route crosses links that are there").push(now, packet);
     }
 
     /// The next packet that leaves either link, and its direction.

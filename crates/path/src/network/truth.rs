@@ -8,6 +8,8 @@ use airpace_core::{Bytes, DeviceId, Direction, FlowId, Rate, Time};
 use super::Network;
 use super::route::{Flow, Hop, Route};
 use crate::link::Link;
+use crate::trace::TraceLink;
+use crate::trace::mmlink::Line;
 
 /// A link on which a flow's data may meet that of other flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +105,22 @@ impl<D, A> Network<D, A> {
         let queue = self.queues[direction as usize].as_ref().filter(|_| route.crosses(Hop::Internet));
         route.fixed_delay(direction, bytes, &self.last_hop)
             + queue.map_or(Duration::ZERO, |queue| queue.base_delay(bytes))
+    }
+
+    /// Starts to record what the links of traces do, for [`Network::link_lines`].
+    pub fn watch_links(&mut self) {
+        for direction in Direction::BOTH {
+            self.last_hop.trace_mut(direction).into_iter().for_each(TraceLink::watch);
+        }
+    }
+
+    /// What the watched link of the last hop in this direction did up to `now` since the last call, as lines for a
+    /// [`LogWriter`]; nothing if no trace is that direction's last hop. Each takes memory until it is fetched. `now` is
+    /// that of the last [`Network::pop`] or later.
+    ///
+    /// [`LogWriter`]: crate::trace::mmlink::LogWriter
+    pub fn link_lines(&mut self, direction: Direction, now: Time) -> impl Iterator<Item = Line> {
+        self.last_hop.trace_mut(direction).into_iter().flat_map(move |link| link.lines(now))
     }
 
     /// Copies of a flow's data packets that are under way.

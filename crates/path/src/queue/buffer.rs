@@ -178,7 +178,7 @@ impl Buffer {
     /// The packet to be served next at `now`; `None` if nothing waits any more.
     ///
     /// Source: RFC 8290 §5.2.7 (the threshold of marks)
-    pub fn dequeue(&mut self, now: Time, drops: &mut Vec<Dropped>) -> Option<Packet> {
+    pub fn dequeue(&mut self, now: Time, drops: &mut Vec<Dropped>) -> Option<Queued> {
         let mut drop = |packet| drops.push(Dropped { packet, fate: Fate::Aqm });
         let mut next = match &mut self.waiting {
             Waiting::DropTail(fifo) | Waiting::DropHead(fifo) => fifo.pop()?,
@@ -188,7 +188,7 @@ impl Buffer {
         if self.ecn_threshold.is_some_and(|threshold| now - next.arrived > threshold) {
             next.packet.mark();
         }
-        Some(next.packet)
+        Some(next)
     }
 
     /// Bytes that wait, headers included.
@@ -239,9 +239,11 @@ pub(super) struct Fifo {
 }
 
 /// A packet that waits.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Queued {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// The packet.
     pub packet: Packet,
+    /// When it came to the buffer.
     pub arrived: Time,
 }
 

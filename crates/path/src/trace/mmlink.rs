@@ -1,4 +1,5 @@
-//! Compares a log of the real mm-link with our link: do the same arrivals give the same departures and drops?
+//! Logs of mm-link. [`Log`] reads one and compares it with our link: do the same arrivals give the same departures and
+//! drops? [`LogWriter`] writes one of our link.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,6 +12,10 @@ use super::{Trace, TraceConfig, TraceError, TraceLink, instant};
 use crate::config_error::ConfigError;
 use crate::link::Link;
 use crate::queue::{BufferConfig, Discipline};
+
+mod writer;
+
+pub use writer::{LogHeader, LogWriter};
 
 /// The contents of a log. Its packet sizes include the header of the TUN device.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +30,32 @@ pub struct Log {
     pub departures: Vec<Departure>,
     /// Packets that were refused, in order.
     pub drops: Vec<Drop>,
+    /// Bytes that a delivery chance carries.
+    pub opportunity_bytes: u64,
     /// The last millisecond in the log.
     pub end_ms: u64,
+}
+
+/// A line of a log after its head. As text, it is the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A chance to deliver, used or not.
+    Chance(Chance),
+    /// A packet came.
+    Arrival(Arrival),
+    /// A packet left.
+    Departure(Departure),
+    /// Packets were refused.
+    Drop(Drop),
+}
+
+/// A `#` line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chance {
+    /// The millisecond of the chance.
+    pub ms: u64,
+    /// Bytes that it can carry.
+    pub bytes: u64,
 }
 
 /// A `+` line.
@@ -92,6 +121,19 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
 }
 
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Line::Chance(Chance { ms, bytes }) => write!(f, "{ms} # {bytes}"),
+            Line::Arrival(Arrival { ms, bytes }) => write!(f, "{ms} + {bytes}"),
+            Line::Departure(Departure { ms, arrived_ms, bytes, .. }) => {
+                write!(f, "{ms} - {bytes} {}", ms.saturating_sub(arrived_ms))
+            }
+            Line::Drop(Drop { ms, packets, bytes, .. }) => write!(f, "{ms} d {packets} {bytes}"),
+        }
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -122,7 +164,7 @@ impl Log {
     pub fn parse(text: &str) -> Result<Log, TraceError> {
         let (mut base_ms, mut buffer) = (None, None);
         let (mut arrivals, mut departures, mut drops) = (Vec::new(), Vec::new(), Vec::new());
-        let mut end_ms = 0;
+        let (mut end_ms, mut opportunity_bytes) = (0, None);
         for (line, text) in (1..).zip(text.lines()) {
             if let Some(header) = text.strip_prefix('#') {
                 let (key, value) = header.split_once(':').unwrap_or((header, ""));
@@ -143,7 +185,7 @@ impl Log {
             }
             let ms: u64 = time.and_then(|time| time.parse().ok()).ok_or_else(|| not_a_line(line, text))?;
             match (kind, count) {
-                (Some("#"), 1) => {}
+                (Some("#"), 1) => opportunity_bytes = opportunity_bytes.or(Some(numbers[0])),
                 (Some("+"), 1) => arrivals.push(Arrival { ms, bytes: numbers[0] }),
                 (Some("-"), 2) => {
                     let arrived_ms = ms.checked_sub(numbers[1]).ok_or_else(|| not_a_line(line, text))?;
@@ -174,6 +216,7 @@ impl Log {
             arrivals,
             departures,
             drops,
+            opportunity_bytes: opportunity_bytes.unwrap_or(TraceConfig::default().opportunity_bytes),
             end_ms,
         })
     }
@@ -183,9 +226,10 @@ impl Log {
     /// Such a log does not have the drops that CoDel makes while it serves; these are left out.
     ///
     /// # Errors
-    /// The queue of the log's header cannot be built.
+    /// The queue of the log's header cannot be built, or a chance carries nothing.
     pub fn compare(&self, trace: Arc<Trace>) -> Result<Comparison, ConfigError> {
-        let config = TraceConfig { header_bytes: 0, buffer: self.buffer.clone(), ..TraceConfig::default() };
+        let (opportunity_bytes, buffer) = (self.opportunity_bytes, self.buffer.clone());
+        let config = TraceConfig { opportunity_bytes, header_bytes: 0, buffer, ..TraceConfig::default() };
         let mut link = TraceLink::beginning_at(trace, self.base_ms, &config)?;
         let mut seen = Seen::default();
         for (number, arrival) in (0..).zip(&self.arrivals) {

@@ -1,0 +1,138 @@
+//! Writes a log as mm-link does, so that mahimahi's own tools read it (`mm-throughput-graph`, `mm-delay-graph`).
+
+use std::fmt::Write as _;
+
+use airpace_core::{Direction, Time};
+
+use super::{Arrival, Chance, Departure, Drop, Line};
+use crate::config_error::{ConfigError, not_negative};
+use crate::queue::{BufferConfig, Discipline};
+use crate::trace::TraceConfig;
+
+/// The head of a log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogHeader<'a> {
+    /// The direction of the link.
+    pub direction: Direction,
+    /// The name of the trace's file.
+    pub trace: &'a str,
+    /// The name of the log's file.
+    pub log: &'a str,
+    /// The command that runs the link.
+    pub command_line: &'a str,
+    /// What stands around the link, as `[delay 20 ms] `; nothing if it is empty.
+    pub config: &'a str,
+    /// The link.
+    pub link: &'a TraceConfig,
+    /// The time of day of the log's zero, in ms since 1970.
+    pub init_ms: u64,
+    /// The log's millisecond at which the trace begins.
+    pub base_ms: u64,
+}
+
+/// Makes the log of one direction of a link from what the link did ([`TraceLink::lines`]). It keeps the text until it is
+/// fetched.
+///
+/// The log's times are those of its trace, plus [`LogHeader::base_ms`]: if the link begins in the middle of the trace,
+/// the log does too.
+///
+/// Source: mahimahi `link_queue.cc`, `dropping_packet_queue.cc` (the head and the lines)
+/// Differs: mm-link's head leaves out the numbers of CoDel and PIE; they are written as other numbers are, so that the
+/// queue can be built again.
+///
+/// [`TraceLink::lines`]: crate::trace::TraceLink::lines
+#[derive(Clone, Debug)]
+pub struct LogWriter {
+    text: String,
+    /// The log's millisecond of the link's time zero.
+    zero_ms: u64,
+}
+
+impl LogWriter {
+    /// A log that has its head.
+    ///
+    /// # Errors
+    /// mm-link has no such queue, or cannot name it: the error has the key (`buffer.discipline`) and the remedy.
+    pub fn new(header: &LogHeader<'_>) -> Result<LogWriter, ConfigError> {
+        let queue = queue(&header.link.buffer).map_err(|error| error.within("buffer"))?;
+        let start_ms = Time::from_secs_f64(not_negative("start_s", header.link.start_s)?).as_millis();
+        let name = match header.direction {
+            Direction::Downlink => "Downlink",
+            Direction::Uplink => "Uplink",
+        };
+        let [trace, log] = [header.trace, header.log].map(one_line);
+        let mut text = format!(
+            "# mahimahi mm-link ({name}) [{trace}] > {log}\n# command line: {}\n# queue: {queue}\n\
+             # init timestamp: {}\n# base timestamp: {}\n",
+            one_line(header.command_line),
+            header.init_ms,
+            header.base_ms
+        );
+        if !header.config.is_empty() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "# mahimahi config: {}", one_line(header.config));
+        }
+        Ok(LogWriter { text, zero_ms: header.base_ms.saturating_add(start_ms) })
+    }
+
+    /// Adds what the link did, in milliseconds of the link's own time. Times never decrease over the calls.
+    pub fn write(&mut self, line: Line) {
+        let at = |ms: u64| ms.saturating_add(self.zero_ms);
+        let line = match line {
+            Line::Chance(chance) => Line::Chance(Chance { ms: at(chance.ms), ..chance }),
+            Line::Arrival(arrival) => Line::Arrival(Arrival { ms: at(arrival.ms), ..arrival }),
+            Line::Departure(departure) => Line::Departure(Departure {
+                ms: at(departure.ms),
+                arrived_ms: at(departure.arrived_ms),
+                ..departure
+            }),
+            Line::Drop(drop) => Line::Drop(Drop { ms: at(drop.ms), ..drop }),
+        };
+        let _ = writeln!(self.text, "{line}");
+    }
+
+    /// The text since the last call. The first has the head.
+    pub fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+}
+
+/// A text as part of a line: a file's name may have line breaks in it.
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+/// The queue as mm-link names it: `droptail [packets=250]`.
+fn queue(buffer: &BufferConfig) -> Result<String, ConfigError> {
+    if buffer.ms.is_some() {
+        let reason =
+            "bounds the queue in milliseconds, which a log of mm-link cannot say; give `packets` or `bytes`";
+        return Err(ConfigError::new("ms", reason));
+    }
+    let mut arguments = vec![];
+    arguments.extend(buffer.bytes.map(|bytes| format!("bytes={bytes}")));
+    arguments.extend(buffer.packets.map(|packets| format!("packets={packets}")));
+    let whole = |key: &str, ms: f64| match ms {
+        ms if ms >= 0.0 && ms == libm::trunc(ms) => Ok(ms as u64),
+        ms => {
+            let reason = format!("is {ms}, and mm-link counts whole milliseconds; give a whole number");
+            Err(ConfigError::new(key, reason))
+        }
+    };
+    let name = match buffer.discipline {
+        Discipline::DropTail if arguments.is_empty() => return Ok("infinite".to_owned()),
+        Discipline::DropTail => "droptail",
+        Discipline::DropHead => "drophead",
+        Discipline::CoDel => {
+            arguments.push(format!("target={}", whole("target_ms", buffer.target_ms)?));
+            arguments.push(format!("interval={}", whole("interval_ms", buffer.interval_ms)?));
+            "codel"
+        }
+        Discipline::FqCoDel => {
+            let reason =
+                "is `fq_codel`, which mm-link does not have; take another one, or write no log of its form";
+            return Err(ConfigError::new("discipline", reason));
+        }
+    };
+    Ok(format!("{name} [{}]", arguments.join(", ")))
+}
