@@ -1,7 +1,7 @@
-//! A wire: the part of a path between two queues. It delays packets. If configured, it also jitters, sways, loses,
-//! reorders, duplicates, serialises and bunches them.
+//! A wire: the part of a path between two queues. It delays packets. If configured, it also jitters, sways, loses, is off
+//! at times, reorders, duplicates, serialises and bunches them.
 //!
-//! A packet's way through it: serialisation at the wire's rate, loss, propagation with jitter and sway, reordering, and
+//! A packet's way through it: whether the wire is on, serialisation at the wire's rate, loss, propagation with jitter and sway, reordering, and
 //! release in batches. Packets stay in order unless reordering is configured.
 
 use std::cmp::Reverse;
@@ -15,10 +15,13 @@ use serde::Deserialize;
 use crate::config_error::{ConfigError, duration_ms, positive, probability};
 use crate::link::{Exit, Link};
 
+mod on_off;
 mod sway;
 
+pub use on_off::{OnOff, OnOffConfig};
 pub use sway::SwayConfig;
 
+use on_off::{Switch, SwitchPlan};
 use sway::{Sway, SwayPlan};
 
 /// How a wire treats packets. By default everything is off: an ideal wire without delay.
@@ -35,6 +38,8 @@ pub struct WireConfig {
     pub loss: f64,
     /// Losses in bursts, on top of `loss`.
     pub burst: Option<BurstConfig>,
+    /// Times in which the wire is off and loses every packet, on top of other losses.
+    pub on_off: Option<OnOffConfig>,
     /// Packets that are held back until others have passed.
     pub reorder: Option<ReorderConfig>,
     /// Probability that a packet arrives twice.
@@ -101,6 +106,7 @@ struct ImpairmentsPlan {
     sway: Option<SwayPlan>,
     loss: f64,
     burst: Option<BurstConfig>,
+    on_off: Option<SwitchPlan>,
     reorder: f64,
     reorder_extra: Duration,
     duplicate: f64,
@@ -113,6 +119,7 @@ struct Impairments {
     plan: ImpairmentsPlan,
     rng: Rng,
     sway: Option<Sway>,
+    switch: Option<Switch>,
     bad: bool,
     /// When the serialisation of all pushed packets ends.
     busy_until: Time,
@@ -147,6 +154,10 @@ impl WireConfig {
             sway: self.sway.map(|sway| sway.plan().map_err(|error| error.within("sway"))).transpose()?,
             loss: probability("loss", self.loss)?,
             burst: self.burst,
+            on_off: self
+                .on_off
+                .map(|on_off| on_off.plan().map_err(|error| error.within("on_off")))
+                .transpose()?,
             reorder,
             reorder_extra,
             duplicate: probability("duplicate", self.duplicate)?,
@@ -179,13 +190,15 @@ impl Wire {
         Wire { delay, fifo: VecDeque::new(), late: BinaryHeap::new(), impairments: None }
     }
 
-    /// A planned wire. Its random numbers are those of the stream `name`, and of `name.sway` for its sway.
+    /// A planned wire. Its random numbers are those of the stream `name`, of `name.sway` for its sway, and of
+    /// `name.on_off` for its times on and off.
     pub fn new(plan: &WirePlan, streams: &Streams, name: &str) -> Wire {
         let impairments = plan.impairments.map(|plan| {
             let (busy_until, now) = (Time::ZERO, Time::ZERO);
             let sway = plan.sway.map(|sway| Sway::new(sway, streams.stream(&format!("{name}.sway"))));
+            let switch = plan.on_off.map(|plan| Switch::new(plan, streams.stream(&format!("{name}.on_off"))));
             let rng = streams.stream(name);
-            Box::new(Impairments { plan, rng, sway, bad: false, busy_until, now, late_count: 0 })
+            Box::new(Impairments { plan, rng, sway, switch, bad: false, busy_until, now, late_count: 0 })
         });
         Wire { impairments, ..Wire::with_delay(plan.delay) }
     }
@@ -193,8 +206,9 @@ impl Wire {
     fn push_impaired(&mut self, now: Time, packet: Packet) {
         let Some(wire) = self.impairments.as_deref_mut() else { return };
         wire.now = now;
-        let sent = wire.serialised(now, packet.bytes);
-        let fate = if wire.loses() { Fate::WireLoss } else { Fate::Delivered };
+        let is_on = wire.switch.as_mut().is_none_or(|switch| switch.is_on(now));
+        let sent = if is_on { wire.serialised(now, packet.bytes) } else { now };
+        let fate = if wire.loses() || !is_on { Fate::WireLoss } else { Fate::Delivered };
         let copies = if fate == Fate::Delivered && wire.chance(wire.plan.duplicate) { 2 } else { 1 };
         let arrival = sent + self.delay + wire.jitter() + wire.extra_delay(sent);
         let earliest = self.fifo.back().map_or(Time::ZERO, |before| before.time);

@@ -2,7 +2,7 @@
 
 use airpace_path::queue::{Discipline, QueueConfig};
 use airpace_path::trace::TraceConfig;
-use airpace_path::wire::WireConfig;
+use airpace_path::wire::{OnOff, OnOffConfig, WireConfig};
 
 #[test]
 fn a_wire_reads_as_a_scenario_writes_it() {
@@ -11,6 +11,7 @@ fn a_wire_reads_as_a_scenario_writes_it() {
         delay_ms = 20
         jitter_mean_ms = 1.06
         loss = 0.001
+        on_off = { on_mean_s = 4, off_mean_s = 0.5, starts = "off" }
         burst = { to_bad = 0.001, to_good = 0.25 }
         reorder = { probability = 0.01, extra_ms = 3 }
         duplicate = 0.0001
@@ -21,6 +22,8 @@ fn a_wire_reads_as_a_scenario_writes_it() {
     .expect("a wire");
     assert_eq!((wire.delay_ms, wire.rate_mbps, wire.batch_ms), (20.0, Some(1000.0), 8.0));
     assert_eq!(wire.burst.map(|burst| (burst.loss_in_bad, burst.loss_in_good)), Some((1.0, 0.0)));
+    let on_off = OnOffConfig { on_mean_s: 4.0, off_mean_s: 0.5, starts: OnOff::Off };
+    assert_eq!(wire.on_off, Some(on_off));
     assert_eq!(toml::from_str::<WireConfig>("").expect("a wire"), WireConfig::default());
 }
 

@@ -76,6 +76,66 @@ fn losses_are_as_frequent_as_asked_and_end_as_wire_loss() {
     assert!((850..1150).contains(&lost), "{lost} of 50,000 lost at 2 %");
 }
 
+fn on_off(on_mean_s: f64, off_mean_s: f64, starts: OnOff) -> WireConfig {
+    let on_off = Some(OnOffConfig { on_mean_s, off_mean_s, starts });
+    WireConfig { on_off, ..WireConfig::default() }
+}
+
+#[test]
+fn a_wire_that_is_off_loses_what_comes_until_it_is_on_again() {
+    // A packet per millisecond: how many in turn arrive, and how many are lost.
+    let exits = crossing(wire(on_off(0.4, 0.1, OnOff::On)), 400_000, MS);
+    let lost = exits.iter().filter(|exit| exit.fate == Fate::WireLoss).count() as f64;
+    assert!((lost / 400_000.0 - 0.2).abs() < 0.02, "off for a fifth of the time, not {lost}");
+    let turns: Vec<usize> = exits.chunk_by(|a, b| a.fate == b.fate).map(<[Exit]>::len).collect();
+    assert_eq!(exits[0].fate, Fate::Delivered, "it starts on");
+    let mean_ms = |first: usize| {
+        let turns: Vec<f64> = turns.iter().skip(first).step_by(2).map(|&packets| packets as f64).collect();
+        let mean = turns.iter().sum::<f64>() / turns.len() as f64;
+        let square = turns.iter().map(|turn| turn * turn).sum::<f64>() / turns.len() as f64;
+        (mean, square / (mean * mean))
+    };
+    let ((on, on_shape), (off, off_shape)) = (mean_ms(0), mean_ms(1));
+    assert!((370.0..430.0).contains(&on) && (93.0..107.0).contains(&off), "on {on} ms, off {off} ms");
+    // The mean square of an exponential distribution is twice the square of its mean.
+    assert!((1.75..2.25).contains(&on_shape) && (1.75..2.25).contains(&off_shape), "{on_shape}, {off_shape}");
+}
+
+#[test]
+fn the_times_on_and_off_do_not_depend_on_packets() {
+    let config = on_off(0.03, 0.03, OnOff::Off);
+    let fates = |count: u64, gap: Duration| -> std::collections::BTreeMap<u64, Fate> {
+        let exits = crossing(wire(config.clone()), count, gap);
+        exits.iter().map(|exit| (exit.packet.number * gap.as_millis() as u64, exit.fate)).collect()
+    };
+    let (often, seldom) = (fates(7000, MS), fates(1000, 7 * MS));
+    assert_eq!(often[&0], Fate::WireLoss, "it starts off");
+    assert!(seldom.iter().all(|(ms, fate)| often[ms] == *fate), "all senders meet the same outages");
+    assert!(often.values().any(|fate| *fate == Fate::Delivered));
+}
+
+#[test]
+fn a_mean_of_zero_is_never() {
+    let fates = |config| crossing(wire(config), 5_000, MS).iter().map(|exit| exit.fate).collect::<Vec<_>>();
+    assert_eq!(fates(on_off(0.1, 0.0, OnOff::Off)), vec![Fate::Delivered; 5_000], "never off");
+    assert_eq!(fates(on_off(0.0, 0.1, OnOff::On)), vec![Fate::WireLoss; 5_000], "never on");
+}
+
+#[test]
+fn a_packet_under_way_when_the_wire_goes_off_arrives() {
+    let mut wire =
+        wire(WireConfig { delay_ms: 500.0, rate_mbps: Some(12.0), ..on_off(0.05, 10.0, OnOff::On) });
+    wire.push(Time::ZERO, packet(0));
+    wire.push(Time::from_secs(2), packet(1));
+    let exits: Vec<Exit> = std::iter::from_fn(|| wire.pop(Time::from_secs(3))).collect();
+    let seen: Vec<_> = exits.iter().map(|exit| (exit.time.as_millis(), exit.fate)).collect();
+    assert_eq!(
+        seen,
+        [(501, Fate::Delivered), (2500, Fate::WireLoss)],
+        "what is lost takes no time of the rate"
+    );
+}
+
 #[test]
 fn bursts_are_as_long_as_asked() {
     let burst = BurstConfig { to_bad: 0.01, to_good: 0.25, loss_in_bad: 1.0, loss_in_good: 0.0 };
@@ -220,6 +280,15 @@ fn errors_name_key_and_remedy() {
         "`sway.every_ms` is 0.5; the least is 1: for a delay of each packet's own, set `jitter_mean_ms`"
     );
     assert_eq!(error(swaying(-1.0, 5.0, false)), "`sway.up_to_ms` is -1; give a number of at least 0");
+    assert_eq!(error(on_off(-1.0, 1.0, OnOff::On)), "`on_off.on_mean_s` is -1; give a number of at least 0");
+    assert_eq!(
+        error(on_off(1.0, 1e-4, OnOff::On)),
+        "`on_off.off_mean_s` is 0.0001; the least is 0.001, or 0: for a loss of each packet's own, set `loss`"
+    );
+    assert_eq!(
+        error(on_off(0.0, 0.0, OnOff::On)),
+        "`on_off.on_mean_s` is 0, and so is `off_mean_s`; give one of them more"
+    );
     let reorder = Some(ReorderConfig { probability: 0.5, extra_ms: f64::NAN });
     assert_eq!(
         error(WireConfig { reorder, ..plain }),
