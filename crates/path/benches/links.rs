@@ -53,6 +53,7 @@ fn links(criterion: &mut Criterion) {
         ("queue, drop-tail", Discipline::DropTail),
         ("queue, CoDel", Discipline::CoDel),
         ("queue, FQ-CoDel", Discipline::FqCoDel),
+        ("queue, PIE", Discipline::Pie),
     ];
     for (name, discipline) in disciplines {
         let buffer = BufferConfig { discipline, packets: Some(500), ..BufferConfig::default() };

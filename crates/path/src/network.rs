@@ -151,11 +151,10 @@ impl<D, A> Network<D, A> {
         let queues = Direction::BOTH.map(|direction| {
             let is_taken = plan.is_two_way || plan.flows.iter().any(|flow| flow.direction == direction);
             let name = match direction {
-                Direction::Downlink => "internet.down.rate",
-                Direction::Uplink => "internet.up.rate",
+                Direction::Downlink => "internet.down",
+                Direction::Uplink => "internet.up",
             };
-            let rates = || streams.stream(name);
-            plan.internet.clone().filter(|_| is_taken).map(|queue| queue.begin(rates))
+            plan.internet.clone().filter(|_| is_taken).map(|queue| queue.begin(streams, name))
         });
         let wires = |of: fn(&FlowConfig) -> Direction| {
             order.iter().map(move |&flow| Part::Wire(FlowId(flow as u16), of(&plan.flows[flow])))

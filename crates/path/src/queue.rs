@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::{Bytes, Packet, Rate, Rng, Time};
+use airpace_core::{Bytes, Packet, Rate, Streams, Time};
 use airpace_event::Fate;
 use serde::Deserialize;
 
@@ -13,6 +13,7 @@ use crate::link::{Exit, Link};
 pub mod buffer;
 mod codel;
 mod fq_codel;
+mod pie;
 mod redraw;
 
 pub use buffer::{Buffer, BufferConfig, Discipline, Dropped, Queued};
@@ -168,10 +169,13 @@ impl Queue {
         Ok(Queue { rate: redraw.as_ref().map(Redraw::highest), redraw, ..fixed })
     }
 
-    /// The queue at the beginning of a run, from which it draws random numbers if its rate is drawn.
-    pub fn begin(mut self, rng: impl FnOnce() -> Rng) -> Queue {
+    /// The queue at the beginning of a run. Its random numbers, if it draws any, are those of the streams `name.rate` and
+    /// `name.pie`.
+    pub fn begin(mut self, streams: &Streams, name: &str) -> Queue {
+        let stream = |part: &str| streams.stream(&format!("{name}.{part}"));
+        self.buffer.begin(|| stream("pie"));
         if let Some(redraw) = &mut self.redraw {
-            self.rate = Some(redraw.begin(rng()));
+            self.rate = Some(redraw.begin(stream("rate")));
             self.steps.extend(redraw.next());
         }
         self

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_core::{Bytes, Packet, Rate, Time};
+use airpace_core::{Bytes, Packet, Rate, Streams, Time};
 use airpace_event::Fate;
 use serde::Deserialize;
 
@@ -129,6 +129,13 @@ impl TraceLink {
             drops: Vec::new(),
             lines: None,
         })
+    }
+
+    /// The link at the beginning of a run. The random numbers of its queue, if it draws any, are those of the stream
+    /// `name.pie`.
+    pub fn begin(mut self, streams: &Streams, name: &str) -> TraceLink {
+        self.buffer.begin(|| streams.stream(&format!("{name}.pie")));
+        self
     }
 
     /// Starts to record what the link does, for [`TraceLink::lines`].

@@ -52,7 +52,7 @@ impl LastHop {
                     CellHop { cell, grant_delay, capacity, packet_bytes, told: 0, drained_at: Time::ZERO };
                 LastHop::Cell(Box::new(hop))
             }
-            LastHopPlan::Trace(plan) => LastHop::Trace(Box::new(TraceRadio::new(plan))),
+            LastHopPlan::Trace(plan) => LastHop::Trace(Box::new(TraceRadio::new(plan, streams))),
             LastHopPlan::Nothing(rate) => LastHop::Nothing(*rate),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_core::{Bits, Bytes, DeviceId, Direction, Packet, Time};
+use airpace_core::{Bits, Bytes, DeviceId, Direction, Packet, Streams, Time};
 use airpace_event::Source;
 use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
@@ -39,11 +39,18 @@ pub(super) struct TraceRadio {
 const TRACE_RNTI: Rnti = Rnti(61);
 
 impl TraceRadio {
-    pub(super) fn new(plan: &TracePlan) -> TraceRadio {
+    pub(super) fn new(plan: &TracePlan, streams: &Streams) -> TraceRadio {
+        let begin = |link: &TraceLink, direction: Direction| {
+            let name = match direction {
+                Direction::Downlink => "trace.down",
+                Direction::Uplink => "trace.up",
+            };
+            link.clone().begin(streams, name)
+        };
         TraceRadio {
-            link: plan.link.clone(),
+            link: begin(&plan.link, plan.direction),
             direction: plan.direction,
-            back: plan.back.clone(),
+            back: plan.back.as_ref().map(|back| begin(back, plan.direction.opposite())),
             has_telemetry: plan.has_telemetry,
             kpi: plan.kpi.clone(),
             start_ms: plan.start_ms,
@@ -201,7 +208,7 @@ mod tests {
         let trace = Arc::new(Trace::from_times_ms(times_ms).unwrap());
         let kpi = kpi.map(|table| Arc::new(KpiTrace::parse(table).unwrap()));
         let link = TraceConfig { start_s, ..TraceConfig::default() };
-        TraceRadio::new(&TracePlan::new(trace, kpi, direction, true, &link).unwrap())
+        TraceRadio::new(&TracePlan::new(trace, kpi, direction, true, &link).unwrap(), &Streams::new(1))
     }
 
     #[test]

@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::{Bytes, Packet, Rate, Time};
+use airpace_core::{Bytes, Packet, Rate, Rng, Time};
 use airpace_event::Fate;
 use serde::Deserialize;
 
 use super::codel::CoDel;
 use super::fq_codel::FqCoDel;
+use super::pie::Pie;
 use crate::config_error::{ConfigError, duration_ms};
 
 /// How much may wait, and which packets are dropped. By default packets wait without limit, in order.
@@ -29,6 +30,10 @@ pub struct BufferConfig {
     /// CoDel: how long `target_ms` may be exceeded before packets are dropped, in milliseconds; about a round-trip
     /// time.
     pub interval_ms: f64,
+    /// PIE: the queueing delay that may persist, in milliseconds.
+    pub qdelay_ref_ms: f64,
+    /// PIE: how long a burst may last before packets are dropped, in milliseconds.
+    pub max_burst_ms: f64,
     /// FQ-CoDel: bytes that a flow may send in one turn.
     pub quantum_bytes: u64,
     /// FQ-CoDel: number of queues that flows are hashed into.
@@ -48,6 +53,9 @@ impl Default for BufferConfig {
             // Source: RFC 8289 §4.2 and §4.3
             target_ms: 5.0,
             interval_ms: 100.0,
+            // Source: RFC 8033 §4.2 and §4.4
+            qdelay_ref_ms: 15.0,
+            max_burst_ms: 150.0,
             // Source: RFC 8290 §5.2
             quantum_bytes: 1514,
             flow_queues: 1024,
@@ -69,6 +77,9 @@ pub enum Discipline {
     /// ECN-capable. A packet that does not fit is refused.
     #[serde(rename = "codel")]
     CoDel,
+    /// First in, first out. Arriving packets are dropped at random (RFC 8033), the more often the longer packets wait, or
+    /// marked if they are ECN-capable. A packet that does not fit is refused.
+    Pie,
     /// Flows take turns, each with its own CoDel (RFC 8290). The longest queue is cut to make room for a packet that
     /// does not fit.
     #[serde(rename = "fq_codel")]
@@ -89,6 +100,7 @@ enum Waiting {
     DropTail(Fifo),
     DropHead(Fifo),
     CoDel(Fifo, CoDel),
+    Pie(Fifo, Box<Pie>),
     FqCoDel(FqCoDel),
 }
 
@@ -133,10 +145,15 @@ impl Buffer {
             duration_ms("target_ms", config.target_ms)?,
             duration_ms("interval_ms", config.interval_ms)?,
         )?;
+        let pie = Pie::new(
+            duration_ms("qdelay_ref_ms", config.qdelay_ref_ms)?,
+            duration_ms("max_burst_ms", config.max_burst_ms)?,
+        )?;
         let waiting = match config.discipline {
             Discipline::DropTail => Waiting::DropTail(Fifo::new(header)),
             Discipline::DropHead => Waiting::DropHead(Fifo::new(header)),
             Discipline::CoDel => Waiting::CoDel(Fifo::new(header), codel),
+            Discipline::Pie => Waiting::Pie(Fifo::new(header), Box::new(pie)),
             Discipline::FqCoDel => {
                 at_least_one("quantum_bytes", Some(config.quantum_bytes))?;
                 at_least_one("flow_queues", Some(u64::from(config.flow_queues)))?;
@@ -147,9 +164,16 @@ impl Buffer {
         Ok(Buffer { limits, ecn_threshold, waiting })
     }
 
+    /// The random numbers of a run, if the discipline draws any. Until then, it draws those of seed 0.
+    pub fn begin(&mut self, rng: impl FnOnce() -> Rng) {
+        if let Waiting::Pie(_, pie) = &mut self.waiting {
+            pie.begin(rng());
+        }
+    }
+
     /// Takes in a packet at `now`. Drops it, or others to make room for it, if it does not fit. `rate` is the rate that
     /// serves the buffer at present.
-    pub fn enqueue(&mut self, now: Time, packet: Packet, rate: Option<Rate>, drops: &mut Vec<Dropped>) {
+    pub fn enqueue(&mut self, now: Time, mut packet: Packet, rate: Option<Rate>, drops: &mut Vec<Dropped>) {
         let refused = |packet| Dropped { packet, fate: Fate::QueueFull };
         match &mut self.waiting {
             Waiting::DropTail(fifo) | Waiting::CoDel(fifo, _) => {
@@ -164,6 +188,16 @@ impl Buffer {
                 while !self.limits.admit(fifo.len(), fifo.bytes(), rate) {
                     let Some(oldest) = fifo.pop() else { break };
                     drops.push(refused(oldest.packet));
+                }
+            }
+            Waiting::Pie(fifo, pie) => {
+                pie.update(now, fifo);
+                if !self.limits.admit(fifo.len() + 1, fifo.bytes() + fifo.size(&packet), rate) {
+                    drops.push(refused(packet));
+                } else if pie.admits(&mut packet, fifo) {
+                    fifo.push(now, packet);
+                } else {
+                    drops.push(Dropped { packet, fate: Fate::Aqm });
                 }
             }
             Waiting::FqCoDel(flows) => {
@@ -183,6 +217,10 @@ impl Buffer {
         let mut next = match &mut self.waiting {
             Waiting::DropTail(fifo) | Waiting::DropHead(fifo) => fifo.pop()?,
             Waiting::CoDel(fifo, codel) => codel.dequeue(now, fifo, &mut drop)?,
+            Waiting::Pie(fifo, pie) => {
+                pie.update(now, fifo);
+                fifo.pop()?
+            }
             Waiting::FqCoDel(flows) => flows.dequeue(now, &mut drop)?,
         };
         if self.ecn_threshold.is_some_and(|threshold| now - next.arrived > threshold) {
@@ -194,7 +232,10 @@ impl Buffer {
     /// Bytes that wait, headers included.
     pub fn bytes(&self) -> Bytes {
         match &self.waiting {
-            Waiting::DropTail(fifo) | Waiting::DropHead(fifo) | Waiting::CoDel(fifo, _) => fifo.bytes(),
+            Waiting::DropTail(fifo)
+            | Waiting::DropHead(fifo)
+            | Waiting::CoDel(fifo, _)
+            | Waiting::Pie(fifo, _) => fifo.bytes(),
             Waiting::FqCoDel(flows) => flows.bytes(),
         }
     }
@@ -202,7 +243,10 @@ impl Buffer {
     /// Packets that wait.
     pub fn len(&self) -> u64 {
         match &self.waiting {
-            Waiting::DropTail(fifo) | Waiting::DropHead(fifo) | Waiting::CoDel(fifo, _) => fifo.len(),
+            Waiting::DropTail(fifo)
+            | Waiting::DropHead(fifo)
+            | Waiting::CoDel(fifo, _)
+            | Waiting::Pie(fifo, _) => fifo.len(),
             Waiting::FqCoDel(flows) => flows.len(),
         }
     }
@@ -261,6 +305,11 @@ impl Fifo {
         let first = self.packets.pop_front()?;
         self.bytes -= self.size(&first.packet);
         Some(first)
+    }
+
+    /// The packet that waits longest.
+    pub fn front(&self) -> Option<&Queued> {
+        self.packets.front()
     }
 
     pub fn size(&self, packet: &Packet) -> Bytes {

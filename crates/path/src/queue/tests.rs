@@ -1,4 +1,4 @@
-use airpace_core::{DeviceId, Ecn, FlowId, Streams};
+use airpace_core::{DeviceId, Ecn, FlowId};
 
 use super::*;
 
@@ -37,6 +37,8 @@ const FIFO: BufferConfig = BufferConfig {
     ms: None,
     target_ms: 5.0,
     interval_ms: 100.0,
+    qdelay_ref_ms: 15.0,
+    max_burst_ms: 150.0,
     quantum_bytes: 1514,
     flow_queues: 1024,
     ecn_threshold_ms: None,
@@ -204,6 +206,63 @@ fn codel_marks_what_understands_marks_and_drops_nothing_of_it() {
 }
 
 #[test]
+fn pie_holds_the_delay_at_its_reference() {
+    for (qdelay_ref_ms, seed) in [(15.0, 1), (15.0, 2), (40.0, 1)] {
+        let config = BufferConfig { discipline: Discipline::Pie, qdelay_ref_ms, ..FIFO };
+        let exits = overload(queue(12.0, config).begin(&Streams::new(seed), "queue"), 13.0);
+        let late = exits.iter().filter(|exit| exit.packet.sent > Time::from_secs(8));
+        let (mut waited_ms, mut lost, mut sent) = (0.0, 0, 0);
+        for exit in late {
+            sent += 1;
+            match exit.fate {
+                Fate::Delivered => waited_ms += (exit.time - exit.packet.sent).as_secs_f64() * 1e3 - 1.0,
+                fate => lost += u64::from(fate == Fate::Aqm),
+            }
+        }
+        let mean_ms = waited_ms / (sent - lost) as f64;
+        assert!((mean_ms / qdelay_ref_ms - 1.0).abs() < 0.15, "{mean_ms} ms, not {qdelay_ref_ms}");
+        let share = lost as f64 / sent as f64;
+        assert!((share - 1.0 / 13.0).abs() < 0.005, "what does not fit is dropped: {share}");
+    }
+}
+
+#[test]
+fn pie_leaves_a_burst_and_a_short_queue_alone() {
+    let pie = || queue(12.0, BufferConfig { discipline: Discipline::Pie, ..FIFO });
+    let mut burst = pie();
+    (0..120).for_each(|number| burst.push(Time::ZERO, packet(0, number, 1500)));
+    assert_eq!(dropped(&drain(&mut burst, Time::from_secs(1))), [0; 0], "120 ms that drain by themselves");
+    let exits = overload(pie(), 11.9);
+    assert_eq!(dropped(&exits), [0; 0], "a queue that does not grow");
+}
+
+#[test]
+fn pie_drops_other_packets_with_another_seed() {
+    let lost = |seed| {
+        let pie = queue(12.0, BufferConfig { discipline: Discipline::Pie, ..FIFO });
+        dropped(&overload(pie.begin(&Streams::new(seed), "queue"), 13.0))
+    };
+    assert_eq!(lost(1), lost(1));
+    assert_ne!(lost(1), lost(2));
+}
+
+#[test]
+fn pie_marks_what_understands_marks_as_long_as_that_may_help() {
+    let mut pie = queue(12.0, BufferConfig { discipline: Discipline::Pie, ..FIFO });
+    let (mut exits, mut now) = (Vec::new(), Time::ZERO);
+    // The queue grows slowly, so that the probability stays low for some time.
+    for number in 0..10_000 {
+        pie.push(now, Packet { ecn: Ecn::Ect, ..packet(0, number, 1500) });
+        exits.extend(drain(&mut pie, now));
+        now += Rate::from_mbps(12.3).time_for(Bytes(1500));
+    }
+    let first_drop = exits.iter().position(|exit| exit.fate == Fate::Aqm).unwrap_or(exits.len());
+    let marks = exits[..first_drop].iter().filter(|exit| exit.packet.ecn == Ecn::Ce).count();
+    assert!(marks > 10, "{marks} marks before the first drop");
+    assert!(first_drop < exits.len(), "marks that nobody heeds should give way to drops");
+}
+
+#[test]
 fn a_threshold_marks_whoever_waited_longer() {
     let buffer = BufferConfig { ecn_threshold_ms: Some(5.0), ..FIFO };
     let mut queue = queue(12.0, buffer);
@@ -272,7 +331,9 @@ fn errors_name_key_and_remedy() {
             error(QueueConfig { schedule: vec![step(2.0, 5.0), step(1.0, 5.0)], ..plain.clone() }),
             error(QueueConfig { schedule: vec![step(1.0, 0.0)], ..plain.clone() }),
             error(QueueConfig { buffer: BufferConfig { packets: Some(0), ..FIFO }, ..plain.clone() }),
-            error(QueueConfig { buffer: BufferConfig { interval_ms: 0.0, ..FIFO }, ..plain }),
+            error(QueueConfig { buffer: BufferConfig { interval_ms: 0.0, ..FIFO }, ..plain.clone() }),
+            error(QueueConfig { buffer: BufferConfig { qdelay_ref_ms: 0.0, ..FIFO }, ..plain.clone() }),
+            error(QueueConfig { buffer: BufferConfig { max_burst_ms: -1.0, ..FIFO }, ..plain }),
         ]
         .join("\n"),
         @r"
@@ -282,6 +343,8 @@ fn errors_name_key_and_remedy() {
     `schedule[0].rate_mbps` is 0 for ever; give a rate above 0, or a later step that ends it
     `buffer.packets` is 0: nothing could wait; give at least 1, or leave it out
     `buffer.interval_ms` is 0; give about the round-trip time of the path, 100 by default
+    `buffer.qdelay_ref_ms` is 0; give the delay that may persist, 15 by default
+    `buffer.max_burst_ms` is -1; give a number of at least 0
     "
     );
 }
@@ -293,7 +356,7 @@ fn redrawn(from_mbps: f64, to_mbps: f64, every_ms: f64, distribution: Distributi
 
 /// The rates of a queue that nothing crosses, one for each of `draws` intervals.
 fn rates_mbps(config: &QueueConfig, draws: u64, every: Duration) -> Vec<f64> {
-    let mut queue = Queue::new(config).expect("a legal queue").begin(|| Streams::new(1).stream("rate"));
+    let mut queue = Queue::new(config).expect("a legal queue").begin(&Streams::new(1), "queue");
     let at = (0..draws).map(|draw| Time::ZERO + every * draw as u32);
     at.map(|now| {
         queue.keep_drawing(now);
@@ -320,7 +383,7 @@ fn a_redrawn_queue_carries_what_its_rates_allow() {
     let config = redrawn(2.0, 20.0, 100.0, Distribution::Uniform);
     let rates = rates_mbps(&config, 100, Duration::from_millis(100));
     let could_carry: f64 = rates.iter().map(|mbps| mbps * 1e6 / 8.0 * 0.1).sum();
-    let mut queue = Queue::new(&config).unwrap().begin(|| Streams::new(1).stream("rate"));
+    let mut queue = Queue::new(&config).unwrap().begin(&Streams::new(1), "queue");
     for number in 0..20_000 {
         queue.push(Time::ZERO, packet(0, number, 1500));
     }

@@ -34,6 +34,8 @@ pub struct Log {
     pub opportunity_bytes: u64,
     /// The last millisecond in the log.
     pub end_ms: u64,
+    /// The arrivals, by their place among them, at which packets were refused.
+    refused: Vec<usize>,
 }
 
 /// A line of a log after its head. As text, it is the line.
@@ -164,7 +166,7 @@ impl Log {
     pub fn parse(text: &str) -> Result<Log, TraceError> {
         let (mut base_ms, mut buffer) = (None, None);
         let (mut arrivals, mut departures, mut drops) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut end_ms, mut opportunity_bytes) = (0, None);
+        let (mut end_ms, mut opportunity_bytes, mut refused) = (0, None, Vec::new());
         for (line, text) in (1..).zip(text.lines()) {
             if let Some(header) = text.strip_prefix('#') {
                 let (key, value) = header.split_once(':').unwrap_or((header, ""));
@@ -191,7 +193,11 @@ impl Log {
                     let arrived_ms = ms.checked_sub(numbers[1]).ok_or_else(|| not_a_line(line, text))?;
                     departures.push(Departure { ms, arrived_ms, bytes: numbers[0], line });
                 }
-                (Some("d"), 2) => drops.push(Drop { ms, packets: numbers[0], bytes: numbers[1], line }),
+                (Some("d"), 2) => {
+                    drops.push(Drop { ms, packets: numbers[0], bytes: numbers[1], line });
+                    let place = arrivals.len().checked_sub(1);
+                    refused.extend(place.filter(|place| refused.last() != Some(place)));
+                }
                 _ => return Err(not_a_line(line, text)),
             }
             if ms < end_ms {
@@ -218,21 +224,32 @@ impl Log {
             drops,
             opportunity_bytes: opportunity_bytes.unwrap_or(TraceConfig::default().opportunity_bytes),
             end_ms,
+            refused,
         })
     }
 
     /// Feeds the log's arrivals to our link over `trace` and compares what comes out.
     ///
-    /// Such a log does not have the drops that CoDel makes while it serves; these are left out.
+    /// Such a log does not have the drops that CoDel makes while it serves; these are left out. PIE drops at random: what
+    /// it dropped is taken from the log, and only departures can differ.
     ///
     /// # Errors
     /// The queue of the log's header cannot be built, or a chance carries nothing.
     pub fn compare(&self, trace: Arc<Trace>) -> Result<Comparison, ConfigError> {
-        let (opportunity_bytes, buffer) = (self.opportunity_bytes, self.buffer.clone());
+        let is_random = self.buffer.discipline == Discipline::Pie;
+        let opportunity_bytes = self.opportunity_bytes;
+        let buffer = if is_random { BufferConfig::default() } else { self.buffer.clone() };
         let config = TraceConfig { opportunity_bytes, header_bytes: 0, buffer, ..TraceConfig::default() };
         let mut link = TraceLink::beginning_at(trace, self.base_ms, &config)?;
         let mut seen = Seen::default();
+        if is_random {
+            seen.drops = self.drops.clone();
+        }
+        let mut dropped = self.refused.iter().filter(|_| is_random).peekable();
         for (number, arrival) in (0..).zip(&self.arrivals) {
+            if dropped.next_if(|&&place| place as u64 == number).is_some() {
+                continue;
+            }
             let now = instant(arrival.ms);
             seen.drain(&mut link, arrival.ms);
             let (flow, device) = (FlowId(0), DeviceId(0));
@@ -361,9 +378,10 @@ fn queue(line: u64, text: &str) -> Result<BufferConfig, TraceError> {
         "infinite" | "droptail" => Discipline::DropTail,
         "drophead" => Discipline::DropHead,
         "codel" => Discipline::CoDel,
+        "pie" => Discipline::Pie,
         other => {
             let what = format!("queue `{other}` is none that our link has");
-            return Err(TraceError::at(line, what, "use infinite, droptail, drophead or codel"));
+            return Err(TraceError::at(line, what, "use infinite, droptail, drophead, codel or pie"));
         }
     };
     let mut config = BufferConfig { discipline, ..BufferConfig::default() };
@@ -371,7 +389,9 @@ fn queue(line: u64, text: &str) -> Result<BufferConfig, TraceError> {
     for argument in arguments {
         let wrong = || {
             let what = format!("queue argument `{argument}` is unknown");
-            TraceError::at(line, what, "arguments are packets=N, bytes=N, target=MS, interval=MS")
+            let known =
+                "arguments are packets=N, bytes=N, target=MS, interval=MS, qdelay_ref=MS, max_burst=MS";
+            TraceError::at(line, what, known)
         };
         let (key, value) = argument.split_once('=').ok_or_else(wrong)?;
         let value: u64 = value.trim().parse().map_err(|_| wrong())?;
@@ -380,6 +400,8 @@ fn queue(line: u64, text: &str) -> Result<BufferConfig, TraceError> {
             "bytes" => config.bytes = Some(value),
             "target" => config.target_ms = value as f64,
             "interval" => config.interval_ms = value as f64,
+            "qdelay_ref" => config.qdelay_ref_ms = value as f64,
+            "max_burst" => config.max_burst_ms = value as f64,
             _ => return Err(wrong()),
         }
     }

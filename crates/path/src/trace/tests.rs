@@ -151,14 +151,14 @@ fn files_of_other_systems_are_read() {
 fn what_is_wrong_with_a_log_is_said_with_line_and_remedy() {
     let error = |text: &str| mmlink::Log::parse(text).unwrap_err().to_string();
     insta::assert_snapshot!(
-        ["1 # 1504\n", "# queue: pie [packets=1]\n", "# queue: droptail [size=1]\n", "# base timestamp: 5\n1 x 3\n",
+        ["1 # 1504\n", "# queue: red [packets=1]\n", "# queue: droptail [size=1]\n", "# base timestamp: 5\n1 x 3\n",
          "# queue: infinite\n# base timestamp: 5\n7 + 1\n6 + 1\n"]
             .map(error)
             .join("\n"),
         @r"
         the log's header has no `# base timestamp:`; give the whole log, with its first lines, as mm-link wrote it
-        line 1: queue `pie` is none that our link has; use infinite, droptail, drophead or codel
-        line 1: queue argument `size=1` is unknown; arguments are packets=N, bytes=N, target=MS, interval=MS
+        line 1: queue `red` is none that our link has; use infinite, droptail, drophead, codel or pie
+        line 1: queue argument `size=1` is unknown; arguments are packets=N, bytes=N, target=MS, interval=MS, qdelay_ref=MS, max_burst=MS
         line 2: `1 x 3` is no line of an mm-link log; lines are `t # bytes`, `t + bytes`, `t - bytes delay` or `t d packets bytes`
         line 4: time 6 after 7; a log's times never decrease; give it as mm-link wrote it
         "
@@ -177,6 +177,14 @@ fn a_log_may_name_every_queue_that_we_have() {
     let codel =
         BufferConfig { discipline: Discipline::CoDel, packets: Some(9), interval_ms: 50.0, ..plain() };
     assert_eq!(buffer("codel [packets=9, target=5, interval=50]"), codel);
+    let pie = BufferConfig {
+        discipline: Discipline::Pie,
+        bytes: Some(9000),
+        qdelay_ref_ms: 20.0,
+        max_burst_ms: 100.0,
+        ..plain()
+    };
+    assert_eq!(buffer("pie [bytes=9000, qdelay_ref=20, max_burst=100]"), pie);
 }
 
 #[test]

@@ -128,6 +128,11 @@ fn queue(buffer: &BufferConfig) -> Result<String, ConfigError> {
             arguments.push(format!("interval={}", whole("interval_ms", buffer.interval_ms)?));
             "codel"
         }
+        Discipline::Pie => {
+            arguments.push(format!("qdelay_ref={}", whole("qdelay_ref_ms", buffer.qdelay_ref_ms)?));
+            arguments.push(format!("max_burst={}", whole("max_burst_ms", buffer.max_burst_ms)?));
+            "pie"
+        }
         Discipline::FqCoDel => {
             let reason =
                 "is `fq_codel`, which mm-link does not have; take another one, or write no log of its form";
