@@ -1,10 +1,11 @@
-//! The parts that a packet crosses, as pure state machines that can be chained: [`wire`], [`queue`], [`trace`] and
-//! [`cell`]. A [`network`] combines all of them, with a route for each flow and direction.
+//! The parts that a packet crosses, as pure state machines that can be chained: [`wire`], [`queue`], [`trace`],
+//! [`cellular`] and [`cell`]. A [`network`] combines all of them, with a route for each flow and direction.
 //!
 //! Each part is a [`Link`]: packets are pushed, time passes, packets exit. Simulator and emulator chain the same
 //! objects, so only their clocks can differ; the network is the same.
 
 pub mod cell;
+pub mod cellular;
 pub mod config_error;
 pub mod link;
 pub mod network;

@@ -7,6 +7,7 @@
 //! | [`mod@format`] | reading and writing both forms of a trace file |
 //! | [`kpi`] | the bandwidth that a modem reported while a trace was recorded |
 //! | [`synth`] | synthetic traces |
+//! | [`trains`] | how a cellular link served a few packets at a time |
 //! | [`mmlink`] | logs of mm-link: read, compared with our link, and written |
 
 use std::collections::VecDeque;
@@ -26,10 +27,12 @@ pub mod format;
 pub mod kpi;
 pub mod mmlink;
 pub mod synth;
+pub mod trains;
 
 pub use chances::{Hole, Trace, TraceInfo};
 pub use format::TraceError;
 pub use kpi::KpiTrace;
+pub use trains::{SizeOffsets, TrainModel, Trains};
 
 use mmlink::Line;
 

@@ -31,6 +31,7 @@ const NAMED_PAPERS: &[(&str, &str)] = &[
 
 /// Programs whose behaviour is a source. They are cited with one of their files or parts.
 const PROGRAMS: &[&str] = &[
+    "CellReplay",
     "genericCC",
     "google/bbr",
     "keithw/sprout",

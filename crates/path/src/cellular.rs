@@ -1,0 +1,293 @@
+//! A cellular link as CellReplay emulates it: a few packets at a time are served as a light load was, more as a heavy
+//! load was.
+//!
+//! Two recordings of one link describe it. *Trains* say what few packets met: how long the first of them took (the base
+//! delay), and when the others followed. A *trace* says what a full queue met. A packet that comes when all packets before
+//! it have been served begins a train and takes the base delay of that time. Packets after it take the train's chances.
+//! When the train has no more, they wait for the chances of the trace, until the link has been idle.
+//!
+//! ```text
+//!           ┌────────── base delay, chances of a train ──────────┐
+//! push ─────┤                                                    ├───▶ pop
+//!           └─ base delay ─▶ queue ─▶ chances of the trace ──────┘
+//! ```
+//!
+//! Source: CellReplay `cellular_queue.cc` (williamsentosa95/cellreplay, 23de1af); Sentosa et al., NSDI 2025
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use airpace_core::{Bytes, Packet, Streams, Time};
+use airpace_event::Fate;
+use serde::Deserialize;
+
+use crate::config_error::ConfigError;
+use crate::link::{Exit, Link};
+use crate::queue::BufferConfig;
+use crate::trace::trains::TRAIN_PACKET;
+use crate::trace::{SizeOffsets, Trace, TraceConfig, TraceLink, Trains};
+
+#[cfg(test)]
+mod tests;
+
+/// How packets use the recordings of a cellular link.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CellularConfig {
+    /// Bytes that one chance carries, of a train or of the trace.
+    ///
+    /// Chosen: as the packets of CellReplay's recordings. The program refuses larger packets; here, they take several
+    /// chances.
+    pub opportunity_bytes: u64,
+    /// Bytes that each packet takes in addition to its own size: CellReplay counts the header of its TUN device.
+    pub header_bytes: u64,
+    /// How long the link must have been idle before a packet begins a new train, in ms.
+    pub light_after_ms: u32,
+    /// Where in the recordings the run starts, in seconds.
+    pub start_s: f64,
+    /// How much may wait for the chances of the trace, and which packets are dropped.
+    pub buffer: BufferConfig,
+}
+
+impl Default for CellularConfig {
+    fn default() -> CellularConfig {
+        CellularConfig {
+            opportunity_bytes: TRAIN_PACKET.0,
+            header_bytes: 4,
+            // Source: CellReplay `cellularshell.cc` (long_to_short_timer)
+            light_after_ms: 0,
+            start_s: 0.0,
+            buffer: BufferConfig::default(),
+        }
+    }
+}
+
+/// One direction of a cellular link.
+///
+/// Time is in whole milliseconds, as for [`TraceLink`]: packets of one millisecond come together.
+///
+/// Differs: both recordings begin with the run, not with the first packet. A packet is held for its whole delay; the
+/// program counts it from the beginning of the millisecond. A packet that the queue drops is forgotten; the program waits
+/// for it, and never serves a train again.
+#[derive(Clone, Debug)]
+pub struct CellularLink {
+    light: Light,
+    /// What happens to the packets that no train serves.
+    heavy: TraceLink,
+    /// Packets in `heavy`.
+    in_heavy: u64,
+    /// Packets that are held for their delay, in the order in which they are released; and bytes of those for which no
+    /// train has a chance.
+    held: VecDeque<Held>,
+    held_for_heavy: Bytes,
+    exits: VecDeque<Exit>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    release: Time,
+    /// Whether a train's chance serves it.
+    is_light: bool,
+    packet: Packet,
+}
+
+/// The trains, and where the packets have got to.
+#[derive(Clone, Debug)]
+struct Light {
+    trains: Arc<Trains>,
+    offsets: Arc<SizeOffsets>,
+    start_ms: u64,
+    opportunity: u64,
+    header: u64,
+    light_after_ms: u64,
+    /// The present train; `None` before the first packet.
+    train: Option<Ongoing>,
+    /// When the latest packet is released, as the train says, in ms.
+    last_ms: u64,
+    /// When the latest packet is released.
+    released_ms: u64,
+    released: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ongoing {
+    /// Its place among the trains.
+    index: usize,
+    /// When its first packet came.
+    began_ms: u64,
+    delay_ms: u64,
+    /// The next chance, and how many bytes are left of it.
+    chance: usize,
+    left: u64,
+}
+
+impl CellularLink {
+    /// An empty link whose time zero is `config.start_s` into both recordings.
+    ///
+    /// # Errors
+    /// Names the key that is out of range.
+    pub fn new(
+        trains: Arc<Trains>,
+        trace: Arc<Trace>,
+        offsets: Arc<SizeOffsets>,
+        config: &CellularConfig,
+    ) -> Result<CellularLink, ConfigError> {
+        let heavy = TraceLink::new(
+            trace,
+            &TraceConfig {
+                opportunity_bytes: config.opportunity_bytes,
+                header_bytes: config.header_bytes,
+                start_s: config.start_s,
+                buffer: config.buffer.clone(),
+            },
+        )?;
+        let light = Light {
+            trains,
+            offsets,
+            // The link of the trace has refused what is negative.
+            start_ms: Time::from_secs_f64(config.start_s).as_millis(),
+            opportunity: config.opportunity_bytes,
+            header: config.header_bytes,
+            light_after_ms: config.light_after_ms.into(),
+            train: None,
+            last_ms: 0,
+            released_ms: 0,
+            released: Time::ZERO,
+        };
+        let (held, exits) = Default::default();
+        Ok(CellularLink { light, heavy, in_heavy: 0, held, held_for_heavy: Bytes::ZERO, exits })
+    }
+
+    /// The link at the beginning of a run. The random numbers of its queue, if it draws any, are those of the stream
+    /// `name.pie`.
+    pub fn begin(self, streams: &Streams, name: &str) -> CellularLink {
+        CellularLink { heavy: self.heavy.begin(streams, name), ..self }
+    }
+
+    /// IP bytes that the trace's chances at or after `from` and before `to` can carry in packets that fill them, in the
+    /// past or the future. What trains carry comes on top.
+    pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
+        self.heavy.capacity_between(from, to)
+    }
+
+    /// Releases packets, and serves those that wait, up to `now`. At one instant, packets are released first.
+    ///
+    /// Source: CellReplay `cellular_queue.cc` (write_packets)
+    fn advance(&mut self, now: Time) {
+        loop {
+            let next = self.held.front().map(|held| held.release).filter(|&release| release <= now);
+            while let Some(at) = self.heavy.next().filter(|&at| next.map_or(at <= now, |next| at < next)) {
+                while let Some(exit) = self.heavy.pop(at) {
+                    self.in_heavy -= 1;
+                    self.exits.push_back(exit);
+                }
+            }
+            let Some(Held { release, is_light, packet }) = next.and_then(|_| self.held.pop_front()) else {
+                return;
+            };
+            if !is_light {
+                self.held_for_heavy -= packet.bytes;
+            }
+            // A packet may not overtake those that wait for the trace.
+            if is_light && self.in_heavy == 0 {
+                self.exits.push_back(Exit { time: release, packet, fate: Fate::Delivered });
+            } else {
+                self.in_heavy += 1;
+                self.heavy.push(release, packet);
+            }
+        }
+    }
+}
+
+impl Light {
+    /// When a packet that arrives at `now` has had its delay, and whether a train's chance serves it. Otherwise it then
+    /// waits for the trace.
+    ///
+    /// Source: CellReplay `cellular_queue.cc` (read_packet, get_pkt_release_time_from_trace)
+    fn release(&mut self, now: Time, packet: &Packet) -> (Time, bool) {
+        let (now_ms, size) = (now.as_millis(), packet.bytes.0.saturating_add(self.header));
+        let (train_ms, mut is_light) = self.by_train(now_ms, size);
+        self.last_ms = train_ms;
+        let offset_ms = self.offsets.of(Bytes(size));
+        let shifted_ms = train_ms.saturating_add_signed(offset_ms).max(now_ms);
+        // Packets stay in order. An offset that would change it is left out.
+        let mut release_ms = if shifted_ms >= self.released_ms { shifted_ms } else { train_ms };
+        if release_ms < self.released_ms {
+            release_ms = self.released_ms;
+            is_light = false;
+        }
+        self.released_ms = release_ms;
+        let release = now + Duration::from_millis(release_ms - now_ms);
+        self.released = self.released.max(release);
+        (self.released, is_light)
+    }
+
+    /// The same in ms, by the trains alone.
+    fn by_train(&mut self, now_ms: u64, size: u64) -> (u64, bool) {
+        let idle_from_ms = self.last_ms + self.light_after_ms;
+        let ongoing = self.train.filter(|train| now_ms + train.delay_ms <= idle_from_ms);
+        let mut train = ongoing.unwrap_or_else(|| {
+            let (index, delay_ms) = self.trains.at(now_ms.saturating_add(self.start_ms));
+            Ongoing { index, began_ms: now_ms, delay_ms, chance: 0, left: self.opportunity }
+        });
+        let chances_ms = &self.trains.all()[train.index].chances_ms;
+        let since_ms = now_ms - train.began_ms;
+        let has_gone = |chance: usize| chances_ms.get(chance).is_some_and(|&at| at < since_ms);
+        while has_gone(train.chance) {
+            train.chance += 1;
+            train.left = self.opportunity;
+        }
+        if train.left < size && train.left < self.opportunity {
+            train.chance += 1;
+            train.left = self.opportunity;
+        }
+        // Chosen: a packet larger than a chance takes as many as it needs.
+        let more = size.saturating_sub(train.left).div_ceil(self.opportunity);
+        train.chance = train.chance.saturating_add(more as usize);
+        train.left = train.left + more * self.opportunity - size;
+        self.train = Some(train);
+        let first_ms = now_ms + train.delay_ms;
+        match chances_ms.get(train.chance) {
+            // The first packet is not held for the train's first chance, which stands for it.
+            Some(_) if ongoing.is_none() && train.chance == 0 => (first_ms, true),
+            Some(&at) => (first_ms + (at - since_ms), true),
+            None => (first_ms.max(now_ms + chances_ms.last().copied().unwrap_or_default()), false),
+        }
+    }
+}
+
+impl Link for CellularLink {
+    fn push(&mut self, now: Time, packet: Packet) {
+        let (release, is_light) = self.light.release(now, &packet);
+        if !is_light {
+            self.held_for_heavy += packet.bytes;
+        }
+        self.held.push_back(Held { release, is_light, packet });
+    }
+
+    fn pop(&mut self, now: Time) -> Option<Exit> {
+        self.advance(now);
+        self.exits.pop_front()
+    }
+
+    fn next(&self) -> Option<Time> {
+        let exit = self.exits.front().map(|exit| exit.time);
+        let release = self.held.front().map(|held| held.release);
+        [exit, release, self.heavy.next()].into_iter().flatten().min()
+    }
+
+    /// The shortest base delay of the recording, with the offset of the packet's size.
+    ///
+    /// Chosen: what a base delay is longer at other times counts as queueing, as for a wire's sway.
+    fn base_delay(&self, bytes: Bytes) -> Duration {
+        let size = Bytes(bytes.0.saturating_add(self.light.header));
+        let offset_ms = self.light.offsets.of(size).min(0);
+        Duration::from_millis(self.light.trains.least_delay_ms().saturating_add_signed(offset_ms))
+    }
+
+    /// Bytes that wait for the trace, or will when they have had their delay.
+    fn backlog(&self) -> Bytes {
+        self.heavy.backlog() + self.held_for_heavy
+    }
+}
