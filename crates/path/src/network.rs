@@ -23,7 +23,9 @@ mod route;
 mod trace_radio;
 mod truth;
 
-pub use plan::{ACK_BYTES, DATA_BYTES, FlowConfig, LastHopPlan, NetworkConfig, NetworkPlan, TracePlan};
+pub use plan::{
+    ACK_BYTES, CellularPlan, DATA_BYTES, FlowConfig, LastHopPlan, NetworkConfig, NetworkPlan, TracePlan,
+};
 pub use truth::{LinkState, SharedLink};
 
 use last_hop::{LastHop, MILLISECOND};

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use airpace_core::{Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Rate, Streams, Time};
 use airpace_event::Fate;
 use airpace_path::cell::{CellConfig, DeviceRadioConfig};
+use airpace_path::cellular::{CellularConfig, CellularLink};
 use airpace_path::network::{
-    ACK_BYTES, DATA_BYTES, FlowConfig, LastHopPlan, Load, Network, NetworkConfig, NetworkPlan, Output,
-    TracePlan,
+    ACK_BYTES, CellularPlan, DATA_BYTES, FlowConfig, LastHopPlan, Load, Network, NetworkConfig, NetworkPlan,
+    Output, TracePlan,
 };
 use airpace_path::queue::QueueConfig;
-use airpace_path::trace::{Trace, TraceConfig};
+use airpace_path::trace::{Trace, TraceConfig, Trains};
 use airpace_path::wire::WireConfig;
 use proptest::prelude::*;
 
@@ -30,6 +31,17 @@ fn cell(devices: usize) -> LastHopPlan {
 
 fn every_ms(gap: u64) -> Arc<Trace> {
     Arc::new(Trace::from_times_ms((1..=20).map(|chance| gap * chance).collect()).expect("a trace"))
+}
+
+/// A base delay of 12 ms down and 15 ms up, trains of two packets, and the chances of [`trace`].
+fn cellular() -> LastHopPlan {
+    let link = |delay_ms: u64, gap| {
+        let text = format!("0 {delay_ms} 0 5\n1000 {delay_ms} 0 5\n");
+        let trains = Arc::new(Trains::parse(text.as_bytes()).expect("trains"));
+        let config = CellularConfig { opportunity_bytes: 1504, ..CellularConfig::default() };
+        CellularLink::new(trains, every_ms(gap), Arc::default(), &config).expect("a link")
+    };
+    LastHopPlan::Cellular(Box::new(CellularPlan::new(link(12, 1), link(15, 2))))
 }
 
 /// A chance per millisecond down; with `back`, one per 2 ms up.
@@ -149,6 +161,7 @@ fn both_ways_take_what_the_propagation_delay_says_whatever_the_size() {
         ),
         ("one trace", World::new(trace(false), &[DOWN]), [1.0, 0.0]),
         ("two traces", World { internet: internet(20.0), ..World::new(trace(true), &[DOWN]) }, [1.0, 2.0]),
+        ("cellular", World { internet: internet(20.0), ..World::new(cellular(), &[UP]) }, [0.0; 2]),
         // Waiting for a subframe or a grant counts as queueing.
         ("cell", World::new(cell(1), &[DOWN]), [1.0, 25.0]),
         ("cell and queue", World { internet: internet(50.0), ..World::new(cell(1), &[UP]) }, [1.0, 25.0]),
@@ -192,6 +205,7 @@ fn the_capacity_of_both_ways_is_told() {
     for (name, world, bytes) in [
         ("wires", wired, [250, 1250]),
         ("two traces", World::new(trace(true), &[UP]), [1500, 750]),
+        ("cellular", World::new(cellular(), &[UP]), [1500, 750]),
         ("a queue", World { internet: internet(4.0), ..World::new(trace(true), &[DOWN]) }, [500, 250]),
     ] {
         let mut network = world.build(1);
@@ -234,15 +248,16 @@ proptest! {
 
     #[test]
     fn every_packet_of_both_ways_comes_out_once(
-        kind in 0_usize..4,
+        kind in 0_usize..5,
         seed in 0_u64..1000,
         rate_mbps in prop::option::of(2.0_f64..40.0),
         is_up in any::<bool>(),
         loss in 0.0..0.2,
         packets in prop::collection::vec((0_u64..200_000, 0_u16..2, any::<bool>(), 40_u64..1500), 1..80),
     ) {
-        let last_hop = [cell(2), LastHopPlan::Nothing(None), trace(false), trace(true)][kind].clone();
-        // A trace is the link of one device.
+        let last_hops = [cell(2), LastHopPlan::Nothing(None), trace(false), trace(true), cellular()];
+        let last_hop = last_hops[kind].clone();
+        // A recording is the link of one device.
         let devices = if kind < 2 { 2 } else { 1 };
         let wire = WireConfig { loss, ..WireConfig::default() };
         let world = World {

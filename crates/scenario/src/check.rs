@@ -191,18 +191,33 @@ impl Document {
     }
 
     fn check_path(&self, origin: &Origin) -> Result<(), ConfigError> {
-        if self.cell.is_some() && self.trace.is_some() {
+        let last_hops = [
+            ("cell", self.cell.is_some()),
+            ("trace", self.trace.is_some()),
+            ("cellular", self.cellular.is_some()),
+        ];
+        let last_hops: Vec<&str> =
+            last_hops.iter().filter(|(_, is_there)| *is_there).map(|it| it.0).collect();
+        if let [first, .., last] = last_hops[..] {
             // The error names the table that was set from outside.
-            let (blamed, other) = if origin.was_set("cell") { ("cell", "trace") } else { ("trace", "cell") };
+            let blamed = *last_hops.iter().find(|table| origin.was_set(table)).unwrap_or(&last);
+            let other = if blamed == first { last } else { first };
             let reason = format!("stands beside `[{other}]`; a path has one last hop: remove either");
             return Err(ConfigError::new(blamed, reason));
         }
+        if let Some(cellular) = &self.cellular {
+            cellular.check()?;
+        }
         if let Some(trace) = &self.trace {
             trace.check().map_err(|error| error.within("trace"))?;
-            if self.device.len() != 1 {
-                let reason = "must have one entry beside `[trace]`, which is the link of one device; it may have several flows";
-                return Err(ConfigError::new("device", reason));
-            }
+        }
+        if let [table @ ("trace" | "cellular")] = last_hops[..]
+            && self.device.len() != 1
+        {
+            let reason = format!(
+                "must have one entry beside `[{table}]`, which is the link of one device; it may have several flows"
+            );
+            return Err(ConfigError::new("device", reason));
         }
         Ok(())
     }
@@ -219,7 +234,7 @@ impl Document {
         let flows = self.flow.iter().map(|flow| FlowConfig {
             device: DeviceId(flow.device),
             direction: flow.direction,
-            acks_cross_cell: flow.acks == AckPath::Cell || self.has_both_traces(),
+            acks_cross_cell: flow.acks == AckPath::Cell || self.records_both_ways(),
             crosses_internet: flow.internet,
             rtt_ms: flow.rtt_ms,
             data_bytes: flow.mss(),
@@ -234,14 +249,14 @@ impl Document {
         })
     }
 
-    /// Whether the last hop is a trace for each direction.
-    fn has_both_traces(&self) -> bool {
-        self.trace.as_ref().is_some_and(|trace| trace.back.is_some())
+    /// Whether the last hop replays recordings of both directions, which ACKs cross too.
+    fn records_both_ways(&self) -> bool {
+        self.cellular.is_some() || self.trace.as_ref().is_some_and(|trace| trace.back.is_some())
     }
 
     /// Refuses flows in both directions over a single trace, which is one direction of a link.
     fn check_directions(&self) -> Result<(), ConfigError> {
-        let is_one_way = self.trace.is_some() && !self.has_both_traces();
+        let is_one_way = self.trace.is_some() && !self.records_both_ways();
         for (index, flow) in self.flow.iter().enumerate() {
             if is_one_way && flow.direction != self.flow[0].direction {
                 let reason = "differs from that of flow 0, but a trace is one direction of a link; let all flows of \
@@ -249,8 +264,8 @@ impl Document {
                 return Err(ConfigError::new(format!("flow.{index}.direction"), reason));
             }
             if self.cell.is_none() && flow.acks == AckPath::Cell {
-                let reason = "is `cell`, but there is no `[cell]`; add one, or leave the ACKs on the wire (those over a \
-                              trace cross `[trace.back]`)";
+                let reason = "is `cell`, but there is no `[cell]`; add one, or leave the ACKs on the wire (they cross \
+                              `[trace.back]` and `[cellular]` by themselves)";
                 return Err(ConfigError::new(format!("flow.{index}.acks"), reason));
             }
         }

@@ -15,8 +15,10 @@ use serde::Deserialize;
 
 use crate::words;
 
+mod cellular;
 mod last_hop;
 
+pub use cellular::{CellularHop, CellularWay, Heavy, Light, SynthTrains};
 pub use last_hop::{BackTrace, SynthTrace, TraceHop};
 pub(crate) use last_hop::{SynthRate, TraceSource};
 
@@ -44,6 +46,8 @@ pub struct Document {
     pub cell: Option<CellConfig>,
     /// The last hop, if it is a recorded trace, or one for each direction.
     pub trace: Option<TraceHop>,
+    /// The last hop, if it is a cellular link with recordings of a light and of a heavy load.
+    pub cellular: Option<CellularHop>,
     /// The configuration of each flow's wire for data; its delay comes from the flow's `rtt_ms`.
     #[serde(default)]
     pub forward: WireConfig,
@@ -253,7 +257,8 @@ impl Document {
         let trace = self.trace.as_ref();
         let back = trace.and_then(|trace| trace.back.as_ref()).and_then(|back| back.file.as_ref());
         let own = trace.into_iter().flat_map(|trace| [&trace.file, &trace.kpi]).flatten();
-        own.chain(back).map(PathBuf::as_path)
+        let ways = self.cellular.iter().flat_map(|hop| [&hop.down, &hop.up]);
+        own.chain(back).map(PathBuf::as_path).chain(ways.flat_map(CellularWay::files))
     }
 
     /// Gives names to flows and devices that have none.

@@ -26,8 +26,8 @@
 //! at_most = 30
 //! ```
 //!
-//! Data crosses `[forward]` (a wire per flow), the shared `[internet]` queue and the last hop: a `[cell]`, a `[trace]`,
-//! or neither. Data that a device sends (`direction = "up"`) crosses them in the opposite order. ACKs come back over
+//! Data crosses `[forward]` (a wire per flow), the shared `[internet]` queue and the last hop: a `[cell]`, a `[trace]`, a
+//! `[cellular]` link, or none. Data that a device sends (`direction = "up"`) crosses them in the opposite order. ACKs come back over
 //! `[reverse]`, and over the last hop if it carries their direction too. Any key can be overridden by its dotted path ([`Scenario::load`]). A scenario with `[[variant]]` tables is
 //! several experiments that differ in some keys ([`Scenario::load_variants`]).
 
@@ -49,8 +49,8 @@ mod words;
 
 pub use builtin::builtin;
 pub use document::{
-    AckPath, BackTrace, ClockConfig, Connection, DecoderConfig, Device, Document, Expect, Flow, Outage,
-    SynthTrace, TraceHop,
+    AckPath, BackTrace, CellularHop, CellularWay, ClockConfig, Connection, DecoderConfig, Device, Document,
+    Expect, Flow, Heavy, Light, Outage, SynthTrace, SynthTrains, TraceHop,
 };
 pub use error::ScenarioError;
 pub use prepare::Prepared;

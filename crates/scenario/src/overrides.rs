@@ -7,10 +7,27 @@ use toml::{Table, Value};
 use super::ScenarioError;
 
 /// Tables that name a file: setting one to a string sets its `file`.
-const TABLES_WITH_A_FILE: [&str; 2] = ["trace", "trace.back"];
+const TABLES_WITH_A_FILE: [&str; 6] = [
+    "trace",
+    "trace.back",
+    "cellular.down.light",
+    "cellular.down.heavy",
+    "cellular.up.light",
+    "cellular.up.heavy",
+];
 
 /// Keys that name a file.
-const FILES: [&str; 3] = ["trace.file", "trace.kpi", "trace.back.file"];
+const FILES: [&str; 9] = [
+    "trace.file",
+    "trace.kpi",
+    "trace.back.file",
+    "cellular.down.light.file",
+    "cellular.down.heavy.file",
+    "cellular.down.offsets",
+    "cellular.up.light.file",
+    "cellular.up.heavy.file",
+    "cellular.up.offsets",
+];
 
 /// Sets the key at `path` (`flow.0.rtt_ms`) to `text`, read as TOML, or as a string if it is not TOML. Missing tables
 /// on the way are created. Whether the key exists is checked later, when the tree is converted to types.

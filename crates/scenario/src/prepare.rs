@@ -8,12 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_core::Streams;
-use airpace_path::network::TracePlan;
-use airpace_path::trace::{KpiTrace, Trace};
+use airpace_core::{Direction, Streams};
+use airpace_path::cellular::CellularLink;
+use airpace_path::network::{CellularPlan, TracePlan};
+use airpace_path::trace::{KpiTrace, SizeOffsets, Trace, Trains};
 use airpace_path::{ConfigError, NetworkPlan};
 
-use crate::document::{BackTrace, SynthRate, SynthTrace, TraceHop, TraceSource};
+use crate::document::{CellularWay, SynthRate, SynthTrace, TraceHop, TraceSource};
 use crate::{Scenario, ScenarioError};
 
 /// A trace with a hole (no delivery chance) of this length is refused unless the scenario allows holes.
@@ -40,11 +41,51 @@ impl Scenario {
     /// Names key, file, line and remedy: a trace that is missing, cannot be read, has a hole, or does not fit its KPI
     /// trace.
     pub fn prepare(&self) -> Result<Prepared, ScenarioError> {
-        let network = match &self.trace {
-            Some(hop) => self.plan.network.over_trace(self.read_recording(hop)?),
-            None => self.plan.network.clone(),
+        let planned = &self.plan.network;
+        let network = match (&self.trace, &self.cellular) {
+            (Some(hop), _) => planned.over_trace(self.read_recording(hop)?),
+            (None, Some(hop)) => {
+                let [down, up] = Direction::BOTH.map(|direction| self.read_cellular(hop.way(direction)));
+                let link = CellularPlan::new(down?, up?);
+                planned.over_cellular(link).map_err(|error| self.origin.refuse(error))?
+            }
+            (None, None) => planned.clone(),
         };
         Ok(Prepared { scenario: self.clone(), network })
+    }
+
+    /// One direction of a cellular link; `table` is a dotted path.
+    fn read_cellular(&self, (table, way): (&str, &CellularWay)) -> Result<CellularLink, ScenarioError> {
+        let [light, heavy, offsets] = ["light", "heavy", "offsets"].map(|key| format!("{table}.{key}"));
+        let trains = match (&way.light.file, &way.light.synth) {
+            (Some(file), _) => {
+                let refuse = |reason: String| self.origin.refuse_key(&format!("{light}.file"), reason);
+                Trains::parse(&read(file).map_err(refuse)?)
+                    .map_err(|error| refuse(format!("has no trains: {}: {error}", file.display())))?
+            }
+            (None, Some(made)) => {
+                let mut rng = Streams::new(made.seed).stream("cellular.light");
+                Trains::made(&made.model(), Duration::from_secs(made.seconds.into()), &mut rng)
+                    .map_err(|error| self.origin.refuse(error.within("synth").within(&light)))?
+            }
+            (None, None) => {
+                let reason = format!(
+                    "is missing; name what `mm-cellular` takes as packet-train trace: `--set {light}=FILE`"
+                );
+                return Err(self.origin.refuse_key(&format!("{light}.file"), reason));
+            }
+        };
+        let sizes = match &way.offsets {
+            None => SizeOffsets::default(),
+            Some(file) => {
+                let refuse = |reason: String| self.origin.refuse_key(&offsets, reason);
+                SizeOffsets::parse(&read(file).map_err(refuse)?)
+                    .map_err(|error| refuse(format!("has no offsets: {}: {error}", file.display())))?
+            }
+        };
+        let trace = Arc::new(self.trace_of(&way.heavy.source(&heavy))?);
+        CellularLink::new(Arc::new(trains), trace, Arc::new(sizes), &way.link)
+            .map_err(|error| self.origin.refuse(error.within("link").within(table)))
     }
 
     fn read_recording(&self, hop: &TraceHop) -> Result<TracePlan, ScenarioError> {
@@ -55,14 +96,12 @@ impl Scenario {
             (None, None) => None,
         };
         let direction = self.flow[0].direction;
-        let refuse = |source: &TraceSource<'_>, error: ConfigError| {
-            self.origin.refuse(error.within("link").within(source.table))
-        };
+        let refuse = |error: ConfigError, table| self.origin.refuse(error.within("link").within(table));
         let plan = TracePlan::new(Arc::new(trace), kpi.map(Arc::new), direction, hop.telemetry, &hop.link)
-            .map_err(|error| refuse(&hop.source(), error))?;
-        let Some(source) = hop.back.as_ref().map(BackTrace::source) else { return Ok(plan) };
-        let back = Arc::new(self.trace_of(&source)?);
-        plan.with_back(back, source.link).map_err(|error| refuse(&source, error))
+            .map_err(|error| refuse(error, "trace"))?;
+        let Some(back) = &hop.back else { return Ok(plan) };
+        let trace = Arc::new(self.trace_of(&back.source())?);
+        plan.with_back(trace, &back.link).map_err(|error| refuse(error, "trace.back"))
     }
 
     /// The trace of one direction, read or made.

@@ -12,6 +12,9 @@ schemes = ["bbr"]
 rtt_ms = 40
 "#;
 
+/// Trains of ten packets after 20 ms.
+const LIGHT: &str = "{ delay_ms = 20, mbps = 3 }";
+
 fn load(text: &str, sets: &[(&str, &str)]) -> Result<Scenario, String> {
     let sets: Vec<_> = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     Scenario::load(text, "scenarios/small.toml", &sets).map_err(|error| error.to_string())
@@ -74,6 +77,24 @@ fn each_direction_of_a_link_may_have_a_trace() {
 }
 
 #[test]
+fn a_cellular_link_reads_as_mm_cellular_takes_it() {
+    let text = format!(
+        "{SMALL}\n[cellular.up]\nlight.file = \"up-light\"\nheavy.file = \"up-heavy\"\noffsets = \"up-offsets\"\n"
+    );
+    let sets = [
+        ("cellular.down.light", "/down-light"),
+        ("cellular.down.heavy", "/down-heavy"),
+        ("cellular.down.link.light_after_ms", "50"),
+    ];
+    let scenario = load(&text, &sets).unwrap();
+    let files: Vec<_> = scenario.files().map(|file| file.to_str().unwrap()).collect();
+    let up = ["scenarios/up-light", "scenarios/up-heavy", "scenarios/up-offsets"];
+    assert_eq!(files, [&["/down-light", "/down-heavy"][..], &up].concat());
+    let link = &scenario.cellular.as_ref().unwrap().down.link;
+    assert_eq!((link.light_after_ms, link.opportunity_bytes), (50, 1400));
+}
+
+#[test]
 fn a_scenario_survives_being_written_and_read() {
     let scenario = load(SMALL, &[("flow.0.rtt_ms", "162")]).unwrap();
     let again = load(&scenario.to_toml(), &[]).unwrap();
@@ -121,6 +142,29 @@ fn every_refusal_names_place_key_and_remedy() {
         unready(SMALL, &[("trace.synth.mean_mbps", "3"), ("trace.back.link.start_s", "1")]),
         unready(SMALL, &[("trace.synth.mean_mbps", "3"), ("trace.back", "no-such.up")]),
         unready(SMALL, &[("trace.synth.mean_mbps", "3"), ("trace.back.synth", "{ mean_mbps = 1e-6 }")]),
+        refusal(SMALL, &[("trace", "x.up"), ("cellular.up.light", "x.up")]),
+        refusal(SMALL, &[("cellular.up.light", "x.up"), ("device", "[{}, {}]")]),
+        refusal(SMALL, &[("cellular.up.light.files", "x.up")]),
+        refusal(SMALL, &[("cellular.up.light.synth.delay_ms", "20")]),
+        refusal(SMALL, &[("cellular.up.link.opportunity_bytes", "3")]),
+        refusal(SMALL, &[("cellular.up.link.buffer.discipline", "pi")]),
+        refusal(SMALL, &[("cellular.up.heavy.synth.mean_mbps", "-1")]),
+        unready(SMALL, &[("cellular.up.heavy.synth.mean_mbps", "1")]),
+        unready(SMALL, &[("cellular.down.light.synth", LIGHT)]),
+        unready(SMALL, &[("cellular.down.light", "no-such")]),
+        unready(SMALL, &[("cellular.down.light", "Cargo.toml")]),
+        unready(SMALL, &[("cellular.down.light.synth", "{ delay_ms = 20, mbps = 0 }")]),
+        unready(SMALL, &[("cellular.down.light.synth", LIGHT), ("cellular.down.offsets", "Cargo.toml")]),
+        unready(
+            SMALL,
+            &[
+                ("cellular.down.light.synth", LIGHT),
+                ("cellular.down.heavy.synth.mean_mbps", "12"),
+                ("cellular.up.light.synth", LIGHT),
+                ("cellular.up.heavy.synth.mean_mbps", "12"),
+                ("flow.0.rtt_ms", "39"),
+            ],
+        ),
         load(SMALL, &[("cell.prbs", "50"), ("flow.0.rtt_ms", "4")])
             .and_then(|short| short.prepare().unwrap().devices_network().map_err(|error| error.to_string()))
             .expect_err("both ways take longer"),

@@ -1,4 +1,4 @@
-//! The last hop of a network: a cell, a trace, or nothing.
+//! The last hop of a network: a cell, a trace, a cellular link, or nothing.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use airpace_radio::RadioReport;
 use super::plan::{DATA_BYTES, FlowConfig, LastHopPlan};
 use super::trace_radio::TraceRadio;
 use crate::cell::Cell;
+use crate::cellular::CellularLink;
 use crate::link::{Exit, Link};
 use crate::trace::TraceLink;
 
@@ -20,6 +21,8 @@ pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 pub(super) enum LastHop {
     Cell(Box<CellHop>),
     Trace(Box<TraceRadio>),
+    /// By direction.
+    Cellular(Box<[CellularLink; 2]>),
     /// There is no last hop: the devices are at the end of the wires. Each wire may have a rate.
     Nothing(Option<Rate>),
 }
@@ -53,6 +56,11 @@ impl LastHop {
                 LastHop::Cell(Box::new(hop))
             }
             LastHopPlan::Trace(plan) => LastHop::Trace(Box::new(TraceRadio::new(plan, streams))),
+            LastHopPlan::Cellular(plan) => {
+                let [down, up] = plan.links.clone();
+                let links = [down.begin(streams, "cellular.down"), up.begin(streams, "cellular.up")];
+                LastHop::Cellular(Box::new(links))
+            }
             LastHopPlan::Nothing(rate) => LastHop::Nothing(*rate),
         }
     }
@@ -72,6 +80,10 @@ impl LastHop {
                 trace.push(now, direction, packet);
                 true
             }
+            (LastHop::Cellular(links), direction) => {
+                links[direction as usize].push(now, packet);
+                true
+            }
             (LastHop::Nothing(_), _) => unreachable!("no route crosses what is not there"),
         }
     }
@@ -84,6 +96,9 @@ impl LastHop {
                 down.or_else(|| Some((Direction::Uplink, hop.cell.pop_uplink(now)?)))
             }
             LastHop::Trace(trace) => trace.pop(now),
+            LastHop::Cellular(links) => Direction::BOTH
+                .into_iter()
+                .find_map(|direction| Some((direction, links[direction as usize].pop(now)?))),
             LastHop::Nothing(_) => None,
         }
     }
@@ -92,6 +107,7 @@ impl LastHop {
         match self {
             LastHop::Cell(hop) => hop.cell.next(),
             LastHop::Trace(trace) => trace.next(),
+            LastHop::Cellular(links) => links.iter().filter_map(Link::next).min(),
             LastHop::Nothing(_) => None,
         }
     }
@@ -103,6 +119,7 @@ impl LastHop {
             (LastHop::Trace(trace), direction) => {
                 trace.link(direction).map_or(Duration::ZERO, |link| link.base_delay(bytes))
             }
+            (LastHop::Cellular(links), direction) => links[direction as usize].base_delay(bytes),
             (LastHop::Nothing(_), _) => Duration::ZERO,
         }
     }
@@ -113,17 +130,23 @@ impl LastHop {
             (LastHop::Cell(hop), Direction::Downlink) => hop.cell.backlog_of(device),
             (LastHop::Cell(hop), Direction::Uplink) => hop.cell.uplink_backlog_of(device),
             (LastHop::Trace(trace), direction) => trace.link(direction).map_or(Bytes::ZERO, Link::backlog),
+            (LastHop::Cellular(links), direction) => links[direction as usize].backlog(),
             (LastHop::Nothing(_), _) => Bytes::ZERO,
         }
     }
 
     /// The rate that can be carried in this direction for a device at `at`. For a cell, it is the recent capacity; for
-    /// a trace, the capacity of that millisecond.
+    /// recordings, the capacity of that millisecond.
     pub(super) fn rate(&self, direction: Direction, device: DeviceId, at: Time) -> Option<Rate> {
         match self {
             LastHop::Cell(hop) => Some(hop.capacity[usize::from(device.0)][direction as usize].rate()),
             LastHop::Trace(trace) => {
                 let bytes = trace.capacity(direction, Time::from_millis(at.as_millis()))?;
+                Some(Rate::from_bytes_per(bytes, MILLISECOND))
+            }
+            LastHop::Cellular(links) => {
+                let from = Time::from_millis(at.as_millis());
+                let bytes = links[direction as usize].capacity_between(from, from + MILLISECOND);
                 Some(Rate::from_bytes_per(bytes, MILLISECOND))
             }
             LastHop::Nothing(rate) => *rate,
@@ -134,7 +157,7 @@ impl LastHop {
     pub(super) fn grant_delay(&self) -> Duration {
         match self {
             LastHop::Cell(hop) => hop.grant_delay,
-            LastHop::Trace(_) | LastHop::Nothing(_) => Duration::ZERO,
+            LastHop::Trace(_) | LastHop::Cellular(_) | LastHop::Nothing(_) => Duration::ZERO,
         }
     }
 
@@ -168,6 +191,9 @@ impl LastHop {
                 (capacity.time, Some(capacity.bytes))
             }
             LastHop::Trace(trace) => (now, trace.capacity(direction, now)),
+            LastHop::Cellular(links) => {
+                (now, Some(links[direction as usize].capacity_between(now, now + MILLISECOND)))
+            }
             LastHop::Nothing(_) => (now, wires),
         }
     }
@@ -193,7 +219,7 @@ impl LastHop {
                 Some((device, Source::Modem, report))
             }
             LastHop::Trace(trace) => trace.pop_report(),
-            LastHop::Nothing(_) => None,
+            LastHop::Cellular(_) | LastHop::Nothing(_) => None,
         }
     }
 
@@ -201,7 +227,7 @@ impl LastHop {
     pub(super) fn subframes(&self) -> impl Iterator<Item = Subframe<'_>> {
         let cell = match self {
             LastHop::Cell(hop) => Some(&hop.cell),
-            LastHop::Trace(_) | LastHop::Nothing(_) => None,
+            LastHop::Trace(_) | LastHop::Cellular(_) | LastHop::Nothing(_) => None,
         };
         cell.into_iter().flat_map(Cell::subframes)
     }
@@ -210,14 +236,14 @@ impl LastHop {
     pub(super) fn trace_mut(&mut self, direction: Direction) -> Option<&mut TraceLink> {
         match self {
             LastHop::Trace(trace) => trace.link_mut(direction),
-            LastHop::Cell(_) | LastHop::Nothing(_) => None,
+            LastHop::Cell(_) | LastHop::Cellular(_) | LastHop::Nothing(_) => None,
         }
     }
 
     pub(super) fn subframes_run(&self) -> u64 {
         match self {
             LastHop::Cell(hop) => hop.cell.subframes_run(),
-            LastHop::Trace(_) | LastHop::Nothing(_) => 0,
+            LastHop::Trace(_) | LastHop::Cellular(_) | LastHop::Nothing(_) => 0,
         }
     }
 
@@ -233,7 +259,7 @@ impl LastHop {
             (LastHop::Cell(hop), Source::ControlChannel) => hop.cell.set_listening(device, is_reported),
             (LastHop::Cell(hop), Source::Modem) => hop.cell.set_logging(device, is_reported),
             (LastHop::Trace(trace), source) => trace.set_reported(source, is_reported),
-            (LastHop::Nothing(_), _) => {}
+            (LastHop::Cellular(_) | LastHop::Nothing(_), _) => {}
         }
     }
 }

@@ -7,6 +7,7 @@ use airpace_core::{Bytes, DeviceId, Direction, Rate, Streams, Time};
 
 use super::last_hop::LastHop;
 use crate::cell::{CellConfig, CellPlan, DeviceRadioConfig};
+use crate::cellular::CellularLink;
 use crate::config_error::{ConfigError, duration_ms};
 use crate::link::Link;
 use crate::queue::{Queue, QueueConfig};
@@ -47,6 +48,8 @@ pub enum LastHopPlan {
     Cell(Box<CellPlan>),
     /// A trace of one device's link: one direction of it, or both.
     Trace(Box<TracePlan>),
+    /// Both directions of one device's cellular link, as CellReplay emulates it.
+    Cellular(Box<CellularPlan>),
     /// No last hop: the devices are at the end of the wires, which may have a rate.
     Nothing(Option<Rate>),
 }
@@ -70,7 +73,7 @@ impl LastHopPlan {
     /// Whether packets that go this way cross it.
     pub(super) fn carries(&self, direction: Direction) -> bool {
         match self {
-            LastHopPlan::Cell(_) => true,
+            LastHopPlan::Cell(_) | LastHopPlan::Cellular(_) => true,
             LastHopPlan::Trace(plan) => plan.direction == direction || plan.back.is_some(),
             LastHopPlan::Nothing(_) => false,
         }
@@ -114,6 +117,20 @@ impl TracePlan {
     /// As [`TraceLink::new`].
     pub fn with_back(self, trace: Arc<Trace>, config: &TraceConfig) -> Result<TracePlan, ConfigError> {
         Ok(TracePlan { back: Some(TraceLink::new(trace, config)?), ..self })
+    }
+}
+
+/// A cellular link as the last hop.
+#[derive(Clone, Debug)]
+pub struct CellularPlan {
+    /// By direction.
+    pub(super) links: [CellularLink; 2],
+}
+
+impl CellularPlan {
+    /// A link of these two directions.
+    pub fn new(down: CellularLink, up: CellularLink) -> CellularPlan {
+        CellularPlan { links: [down, up] }
     }
 }
 
@@ -207,6 +224,16 @@ impl NetworkPlan {
     /// The same network with this trace as its last hop. The trace takes no time when it is empty.
     pub fn over_trace(&self, trace: TracePlan) -> NetworkPlan {
         NetworkPlan { last_hop: LastHopPlan::Trace(Box::new(trace)), ..self.clone() }
+    }
+
+    /// The same network with this cellular link as its last hop.
+    ///
+    /// # Errors
+    /// The `rtt_ms` of a flow is shorter than the base delays of the link; the error says what they are.
+    pub fn over_cellular(&self, link: CellularPlan) -> Result<NetworkPlan, ConfigError> {
+        let plan = NetworkPlan { last_hop: LastHopPlan::Cellular(Box::new(link)), ..self.clone() };
+        plan.check_round_trips(&(0..plan.flows.len()).collect::<Vec<_>>())?;
+        Ok(plan)
     }
 
     /// Whether packets of a flow that go this way cross a queue of the Internet: its data, and both ways of a flow with

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Rng};
-use serde::Deserialize;
 
 use super::chances::Trace;
 use super::format::{TraceError, lines, shown};
@@ -46,8 +45,7 @@ pub struct Train {
 }
 
 /// Trains that are made instead of recorded: all alike but for their delay.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TrainModel {
     /// The base delay, in whole ms.
     pub delay_ms: u64,
@@ -58,12 +56,7 @@ pub struct TrainModel {
     /// How fast they come, in Mbit/s.
     pub mbps: f64,
     /// How often there is a train, in ms.
-    #[serde(default = "every_ms")]
     pub every_ms: u32,
-}
-
-fn every_ms() -> u32 {
-    100
 }
 
 impl Trains {

@@ -1,12 +1,14 @@
-//! Checks of a last hop that replays traces.
+//! Checks of a last hop that replays recordings.
 
 use std::sync::Arc;
 
+use airpace_core::Direction;
 use airpace_path::ConfigError;
+use airpace_path::cellular::CellularLink;
 use airpace_path::config_error::positive;
-use airpace_path::trace::{Trace, TraceConfig, TraceLink};
+use airpace_path::trace::{Trace, TraceConfig, TraceLink, Trains};
 
-use crate::document::{SynthTrace, TraceHop};
+use crate::document::{CellularHop, SynthTrace, TraceHop};
 
 impl TraceHop {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
@@ -26,6 +28,21 @@ impl TraceHop {
                 let reason = "stands beside `telemetry = false`, but a device without telemetry never gets it; remove one of them";
                 return Err(ConfigError::new(key, reason));
             }
+        }
+        Ok(())
+    }
+}
+
+impl CellularHop {
+    /// Keys of errors are those of the whole scenario.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        for (table, way) in Direction::BOTH.map(|direction| self.way(direction)) {
+            let synth = way.heavy.synth.as_ref().map_or(Ok(()), SynthTrace::check);
+            synth.map_err(|error| error.within("heavy").within(table))?;
+            // The link's checks do not depend on its recordings.
+            let trains = Trains::parse(b"0 1 0\n1 1 0\n").expect("two trains");
+            let link = CellularLink::new(Arc::new(trains), any_trace(), Arc::default(), &way.link);
+            link.map_err(|error| error.within("link").within(table))?;
         }
         Ok(())
     }
@@ -52,7 +69,10 @@ impl SynthTrace {
 
 /// Checks the link of a trace. The checks do not depend on the trace's chances.
 fn check_link(link: &TraceConfig) -> Result<(), ConfigError> {
-    let any_trace = Trace::from_times_ms(vec![1]).expect("one chance is a trace");
-    TraceLink::new(Arc::new(any_trace), link).map_err(|error| error.within("link"))?;
+    TraceLink::new(any_trace(), link).map_err(|error| error.within("link"))?;
     Ok(())
+}
+
+fn any_trace() -> Arc<Trace> {
+    Arc::new(Trace::from_times_ms(vec![1]).expect("one chance is a trace"))
 }

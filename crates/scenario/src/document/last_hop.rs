@@ -97,15 +97,14 @@ impl SynthTrace {
     }
 }
 
-/// A trace that is named or made, and the link that replays it.
+/// A trace that is named or made.
 pub(crate) struct TraceSource<'a> {
     /// The table, as a dotted path.
-    pub(crate) table: &'static str,
+    pub(crate) table: &'a str,
     pub(crate) file: Option<&'a Path>,
     pub(crate) column: Option<&'a str>,
     pub(crate) synth: Option<&'a SynthTrace>,
     pub(crate) allow_holes: bool,
-    pub(crate) link: &'a TraceConfig,
 }
 
 impl TraceHop {
@@ -117,7 +116,6 @@ impl TraceHop {
             column: self.column.as_deref(),
             synth: self.synth.as_ref(),
             allow_holes: self.allow_holes,
-            link: &self.link,
         }
     }
 }
@@ -131,15 +129,14 @@ impl BackTrace {
             column: self.column.as_deref(),
             synth: self.synth.as_ref(),
             allow_holes: self.allow_holes,
-            link: &self.link,
         }
     }
 }
 
-fn a_minute() -> u32 {
+pub(super) fn a_minute() -> u32 {
     60
 }
 
-fn first_seed() -> u64 {
+pub(super) fn first_seed() -> u64 {
     1
 }

@@ -1,0 +1,140 @@
+//! The tables and keys of a last hop that is a cellular link as CellReplay emulates it.
+
+use std::path::{Path, PathBuf};
+
+use airpace_core::Direction;
+use airpace_path::cellular::CellularConfig;
+use airpace_path::trace::TrainModel;
+use serde::Deserialize;
+
+use super::last_hop::{SynthTrace, TraceSource, a_minute, first_seed};
+
+/// A last hop that serves a few packets as a light load was served, and more as a heavy load was. Every packet of the
+/// device crosses it, ACKs too.
+///
+/// Source: CellReplay `cellularshell.cc` (the arguments of `mm-cellular`)
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CellularHop {
+    /// The direction to the device.
+    pub down: CellularWay,
+    /// The direction from the device.
+    pub up: CellularWay,
+}
+
+/// One direction of a cellular link.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CellularWay {
+    /// What a few packets met: the base delay, and the chances of a train of packets.
+    pub light: Light,
+    /// What a full queue met: a trace.
+    pub heavy: Heavy,
+    /// A file with what the size of a packet adds to its delay, `bytes milliseconds` in steps of 100 bytes. If absent,
+    /// nothing.
+    pub offsets: Option<PathBuf>,
+    /// How packets use the two.
+    pub link: CellularConfig,
+}
+
+/// Where the trains are from.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Light {
+    /// The file: a line for each train, `time delay chance …` in whole ms. Relative paths work as for `trace.file`.
+    pub file: Option<PathBuf>,
+    /// The trains if no `file` is given.
+    pub synth: Option<SynthTrains>,
+}
+
+/// Trains that are made.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SynthTrains {
+    /// The base delay, in whole ms.
+    pub delay_ms: u64,
+    /// The longest base delay, in whole ms: each train's is drawn between the two. If absent, all have `delay_ms`.
+    pub delay_to_ms: Option<u64>,
+    /// How many packets of 1400 bytes a train is.
+    #[serde(default = "ten")]
+    pub packets: u32,
+    /// How fast they come, in Mbit/s.
+    pub mbps: f64,
+    /// How often there is a train, in ms.
+    #[serde(default = "a_tenth")]
+    pub every_ms: u32,
+    /// The length of the recording in seconds; after that, it repeats.
+    #[serde(default = "a_minute")]
+    pub seconds: u32,
+    /// Seed of its random numbers. The trains are the same in all runs, as a recording is.
+    #[serde(default = "first_seed")]
+    pub seed: u64,
+}
+
+/// Where the trace of a full queue is from. Its keys are as those of `[trace]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Heavy {
+    /// The trace file.
+    pub file: Option<PathBuf>,
+    /// The column to use, if a `.csv` file has several columns of rates.
+    pub column: Option<String>,
+    /// The trace to replay if no `file` is given.
+    pub synth: Option<SynthTrace>,
+    /// Whether the trace may have holes: five seconds or more without a delivery chance.
+    pub allow_holes: bool,
+}
+
+impl CellularHop {
+    /// The table of a direction, as a dotted path, and its contents.
+    pub(crate) fn way(&self, direction: Direction) -> (&'static str, &CellularWay) {
+        match direction {
+            Direction::Downlink => ("cellular.down", &self.down),
+            Direction::Uplink => ("cellular.up", &self.up),
+        }
+    }
+}
+
+impl CellularWay {
+    /// The files that a run reads.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        [&self.light.file, &self.heavy.file, &self.offsets].into_iter().flatten().map(PathBuf::as_path)
+    }
+}
+
+impl SynthTrains {
+    /// The model by which they are made.
+    pub(crate) fn model(&self) -> TrainModel {
+        TrainModel {
+            delay_ms: self.delay_ms,
+            delay_to_ms: self.delay_to_ms,
+            packets: self.packets,
+            mbps: self.mbps,
+            every_ms: self.every_ms,
+        }
+    }
+}
+
+impl Heavy {
+    /// The trace. `table` is that of `heavy`, as a dotted path.
+    pub(crate) fn source<'a>(&'a self, table: &'a str) -> TraceSource<'a> {
+        TraceSource {
+            table,
+            file: self.file.as_deref(),
+            column: self.column.as_deref(),
+            synth: self.synth.as_ref(),
+            allow_holes: self.allow_holes,
+        }
+    }
+}
+
+/// Packets of a made train.
+///
+/// Chosen: as many as TCP sends at first.
+fn ten() -> u32 {
+    10
+}
+
+fn a_tenth() -> u32 {
+    100
+}
