@@ -27,6 +27,7 @@ use airpace_sim::scenario::TraceHop;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::emulation::Emulation;
 use crate::error::EvalError;
 use crate::summary::Summary;
 use contents::Contents;
@@ -38,7 +39,7 @@ pub struct RunFolder {
 }
 
 /// What was run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of airpace that ran it.
     pub version: String,
@@ -55,6 +56,10 @@ pub struct Manifest {
     pub choices: Vec<ManifestChoice>,
     /// The seeds, in order.
     pub seeds: Vec<u64>,
+    /// What an emulated run says of its programs and of itself; `None` for simulated runs, and until an emulated run has
+    /// ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<Emulation>,
     /// Where and when it ran: the only part of a run folder that differs between two runs of one command.
     pub host: Host,
 }

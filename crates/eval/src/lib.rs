@@ -13,6 +13,7 @@
 #![warn(missing_docs)]
 
 pub mod direction;
+pub mod emulation;
 pub mod error;
 mod expect;
 pub mod facts;

@@ -229,6 +229,7 @@ impl Matrix {
             schemes: spelled(&self.schemes),
             choices: self.choices()?,
             seeds: self.seeds.clone(),
+            emulation: None,
             host: Host { program: self.program.clone(), ..Host::here(&self.command, self.jobs) },
         })
     }

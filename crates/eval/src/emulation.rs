@@ -1,0 +1,156 @@
+//! The run folder of an emulated run: unmodified programs ran, and their packets crossed a scenario's network in real time.
+//!
+//! The driver opens an [`EmulatedRun`] before the programs start, so that a folder that cannot be written is refused
+//! early, and a run that is interrupted leaves a manifest that says so. When the programs have ended, it plays the record
+//! of their packets through the same network again, in virtual time, and gives the run every [`Departure`] and every
+//! event of the last hop as they come. At the end it gives what the emulator knows of itself ([`Emulation`]).
+//!
+//! ```no_run
+//! # fn main() -> Result<(), airpace_eval::EvalError> {
+//! use airpace_core::Time;
+//! use airpace_eval::emulation::{EmulatedRun, Emulation, Setup};
+//! use airpace_eval::{Choice, Host};
+//! use airpace_sim::{Scenario, builtin};
+//!
+//! let (name, text) = builtin()[0];
+//! let scenario = Scenario::load(text, name, &[]).expect("a built-in scenario");
+//! let run = EmulatedRun::create(&Setup {
+//!     out: "runs/emulated-001".into(),
+//!     choice: Choice { argument: name.to_owned(), set: vec![], scenario },
+//!     seed: 1,
+//!     command: format!("airpace emulate {name} -- iperf3 -c server"),
+//!     host: Host::here("airpace emulate …", 1),
+//! })?;
+//! // … run.depart(&departure); run.record(Event::Capacity(capacity)); …
+//! let finished = run.finish(Time::from_secs(10), Emulation { fit: true, ..Emulation::default() })?;
+//! println!("{}", finished.page.display());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What simulated runs call a flow is here a connection in one direction. The [`MOST_FLOWS`] connections with most bytes
+//! have numbers of their own. All others of a device and direction are put together as one flow, called `others`. The
+//! emulator does not know which congestion control a program uses: the scheme of every flow is [`SCHEME`], and a run gives
+//! no verdict on what its scenario expects of schemes.
+
+mod connection;
+mod section;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use airpace_core::{Bytes, DeviceId, Direction, Time};
+use airpace_event::{Detail, Event, Fate, Recorder};
+
+pub use connection::{Connection, End, Protocol};
+pub use section::{Audit, Emulation, Exit, ForeignFrames, Lateness, Program};
+
+use crate::error::EvalError;
+use crate::folder::{Host, RunFolder};
+use crate::matrix::Choice;
+use crate::summary::Summary;
+
+/// The word in place of a scheme: what ran was a program.
+pub const SCHEME: &str = "program";
+
+/// How many connections have numbers of their own.
+///
+/// Chosen: more than a reader compares. A page of the Web takes some tens of connections.
+pub const MOST_FLOWS: usize = 50;
+
+/// A packet whose journey through the emulated network is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// The device at one end.
+    pub device: DeviceId,
+    /// Whether it went to the device or came from there.
+    pub direction: Direction,
+    /// Its connection, in the direction of the packet.
+    pub connection: Connection,
+    /// Its size: the whole IP packet.
+    pub bytes: Bytes,
+    /// When it was read from its TUN device.
+    pub entered: Time,
+    /// When the network let it go or dropped it, by the network's own clock: not earlier than `entered`.
+    pub released: Time,
+    /// When it was handed to the other side: not earlier than `released`. `None` if it was dropped, or if the run was over
+    /// before. In the second case `fate` is [`Fate::Delivered`]; such packets are in the table, but in no number.
+    pub handed: Option<Time>,
+    /// How long the network takes when it is empty.
+    pub propagation_delay: Duration,
+    /// What the network did with it.
+    pub fate: Fate,
+    /// Whether a copy of it had come out before (the wire makes copies).
+    pub duplicate: bool,
+    /// Whether a queue of the network marked it (ECN).
+    pub marked: bool,
+}
+
+/// What a run folder says of an emulated run before it begins.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The folder.
+    pub out: PathBuf,
+    /// The scenario and how it was chosen.
+    pub choice: Choice,
+    /// Seed of the network's random streams.
+    pub seed: u64,
+    /// The command that runs the same again. It calls the program as an installed one is called: `airpace …`.
+    pub command: String,
+    /// This host. Its `program` is what commands on the page call the program.
+    pub host: Host,
+}
+
+/// Writes the run folder of an emulated run.
+pub struct EmulatedRun {
+    folder: RunFolder,
+}
+
+/// A finished run.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The folder.
+    pub folder: RunFolder,
+    /// Every number.
+    pub summary: Summary,
+    /// The page.
+    pub page: PathBuf,
+}
+
+impl EmulatedRun {
+    /// Makes the folder, with a manifest that says that the run is not complete.
+    ///
+    /// # Errors
+    /// As [`RunFolder::create`]; a file that cannot be made.
+    pub fn create(setup: &Setup) -> Result<EmulatedRun, EvalError> {
+        Ok(EmulatedRun { folder: RunFolder::create(&setup.out)? })
+    }
+
+    /// Takes a packet whose journey is over. Packets come in the order in which the network released them. A failure to
+    /// write is kept for [`EmulatedRun::finish`].
+    pub fn depart(&mut self, departure: &Departure) {
+        let _ = departure;
+    }
+
+    /// Writes the numbers, the complete manifest and the page. `ended` is when the run ended.
+    ///
+    /// # Errors
+    /// The first file that could not be written or read back.
+    pub fn finish(self, ended: Time, emulation: Emulation) -> Result<Finished, EvalError> {
+        let _ = (ended, emulation);
+        let page = crate::report::write(self.folder.root())?;
+        Ok(Finished { summary: self.folder.summary()?, page, folder: self.folder })
+    }
+}
+
+/// Takes the events of the last hop: [`Event::Capacity`] and [`Event::Subframe`]. Others are not of an emulated run and are
+/// left out.
+impl Recorder for EmulatedRun {
+    fn record(&mut self, event: Event<'_>) {
+        let _ = event;
+    }
+
+    fn wants(&self, detail: Detail) -> bool {
+        detail == Detail::Subframes
+    }
+}

@@ -1,0 +1,139 @@
+//! Connections: what the packets of one conversation have in common, in one direction.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// A connection in one direction: the protocol and both ends of a packet. Answers belong to another one
+/// ([`Connection::reversed`]).
+///
+/// As text it is `tcp 100.68.0.1:40312 → 100.64.0.1:5201`, `udp [fd00::1]:443 → [fd00::2]:53` or
+/// `icmp 100.68.0.1 → 100.64.0.1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Connection {
+    /// What its packets carry.
+    pub protocol: Protocol,
+    /// Where they come from.
+    pub source: End,
+    /// Where they go.
+    pub destination: End,
+}
+
+/// One end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct End {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its port. `None` if the protocol has none, or the packet is a fragment without it.
+    pub port: Option<u16>,
+}
+
+/// What an IP packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// ICMP of IPv4.
+    Icmp,
+    /// ICMP of IPv6.
+    Icmpv6,
+    /// Another protocol, by its number.
+    Other(u8),
+}
+
+impl Connection {
+    /// The connection of the answers.
+    pub fn reversed(self) -> Connection {
+        Connection { protocol: self.protocol, source: self.destination, destination: self.source }
+    }
+}
+
+impl End {
+    /// An end with a port.
+    pub fn new(address: IpAddr, port: u16) -> End {
+        End { address, port: Some(port) }
+    }
+
+    /// An end without a port.
+    pub fn portless(address: IpAddr) -> End {
+        End { address, port: None }
+    }
+}
+
+impl Protocol {
+    /// The protocol with this number.
+    ///
+    /// Source: RFC 9293 §3.1 (TCP is 6); RFC 768 (UDP is 17); RFC 792 (ICMP is 1); RFC 4443 §1 (ICMPv6 is 58)
+    pub const fn of_number(number: u8) -> Protocol {
+        match number {
+            1 => Protocol::Icmp,
+            6 => Protocol::Tcp,
+            17 => Protocol::Udp,
+            58 => Protocol::Icmpv6,
+            _ => Protocol::Other(number),
+        }
+    }
+}
+
+impl fmt::Display for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} → {}", self.protocol, self.source, self.destination)
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) => SocketAddr::new(self.address, port).fmt(f),
+            None => self.address.fmt(f),
+        }
+    }
+}
+
+/// `tcp`, `udp`, `icmp`, `icmpv6`, or the number.
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Protocol::Tcp => f.write_str("tcp"),
+            Protocol::Udp => f.write_str("udp"),
+            Protocol::Icmp => f.write_str("icmp"),
+            Protocol::Icmpv6 => f.write_str("icmpv6"),
+            Protocol::Other(number) => number.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(address: &str, port: Option<u16>) -> End {
+        End { address: address.parse().unwrap(), port }
+    }
+
+    #[test]
+    fn a_connection_is_named_as_people_write_it() {
+        let name = |protocol, source, destination| {
+            Connection { protocol: Protocol::of_number(protocol), source, destination }.to_string()
+        };
+        let (phone, server) = (end("100.68.0.1", Some(40_312)), end("100.64.0.1", Some(5_201)));
+        assert_eq!(name(6, phone, server), "tcp 100.68.0.1:40312 → 100.64.0.1:5201");
+        let (phone, server) = (end("fd00::68:1", Some(443)), end("fd00::64:1", Some(53)));
+        assert_eq!(name(17, phone, server), "udp [fd00::68:1]:443 → [fd00::64:1]:53");
+        let (phone, server) = (end("fd00::68:1", None), end("fd00::64:1", None));
+        assert_eq!(name(58, phone, server), "icmpv6 fd00::68:1 → fd00::64:1");
+        assert_eq!(name(132, phone, server), "132 fd00::68:1 → fd00::64:1");
+    }
+
+    #[test]
+    fn answers_go_the_other_way() {
+        let there = Connection {
+            protocol: Protocol::Tcp,
+            source: end("100.68.0.1", Some(40_312)),
+            destination: end("100.64.0.1", Some(80)),
+        };
+        assert_eq!(there.reversed().to_string(), "tcp 100.64.0.1:80 → 100.68.0.1:40312");
+        assert_eq!(there.reversed().reversed(), there);
+    }
+}
