@@ -34,21 +34,31 @@
 //! no verdict on what its scenario expects of schemes.
 
 mod connection;
+mod largest;
+mod measure;
 mod section;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use airpace_core::{Bytes, DeviceId, Direction, Time};
 use airpace_event::{Detail, Event, Fate, Recorder};
 
 pub use connection::{Connection, End, Protocol};
+pub(crate) use largest::Flows;
 pub use section::{Audit, Emulation, Exit, ForeignFrames, Lateness, Program};
 
 use crate::error::EvalError;
-use crate::folder::{Host, RunFolder};
+use crate::facts::RunFacts;
+use crate::folder::{Host, Manifest, ManifestScenario, RunFolder};
 use crate::matrix::Choice;
-use crate::summary::Summary;
+use crate::metrics::Meter;
+use crate::report;
+use crate::summary::{NotJudged, Summary};
+use crate::tables::EmulatedTables;
+use largest::Registry;
 
 /// The word in place of a scheme: what ran was a program.
 pub const SCHEME: &str = "program";
@@ -104,6 +114,17 @@ pub struct Setup {
 /// Writes the run folder of an emulated run.
 pub struct EmulatedRun {
     folder: RunFolder,
+    manifest: Manifest,
+    not_judged: Vec<NotJudged>,
+    /// Without flows: which those are is known at the end.
+    facts: RunFacts,
+    tables: EmulatedTables,
+    registry: Registry,
+    /// Sees the carriers of the cell.
+    carriers: Meter,
+    /// The first failure to write.
+    failure: Option<EvalError>,
+    began: Instant,
 }
 
 /// A finished run.
@@ -118,36 +139,98 @@ pub struct Finished {
 }
 
 impl EmulatedRun {
-    /// Makes the folder, with a manifest that says that the run is not complete.
+    /// Makes the folder, with a manifest that says that the run is not complete, the scenario and empty tables.
     ///
     /// # Errors
     /// As [`RunFolder::create`]; a file that cannot be made.
     pub fn create(setup: &Setup) -> Result<EmulatedRun, EvalError> {
-        Ok(EmulatedRun { folder: RunFolder::create(&setup.out)? })
+        let folder = RunFolder::create(&setup.out)?;
+        let scenario = &setup.choice.scenario;
+        let manifest = Manifest {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            complete: false,
+            command: setup.command.clone(),
+            scenarios: vec![ManifestScenario {
+                devices: scenario.device.iter().map(|device| device.label.clone()).collect(),
+                ..ManifestScenario::of(&setup.choice)
+            }],
+            schemes: vec![SCHEME.to_owned()],
+            choices: vec![],
+            seeds: vec![setup.seed],
+            emulation: Some(Emulation {
+                unfit_because: vec!["The run did not come to its end.".to_owned()],
+                ..Emulation::default()
+            }),
+            host: setup.host.clone(),
+        };
+        folder.write_manifest(&manifest)?;
+        folder.write(&manifest.scenarios[0].file, scenario.to_toml().as_bytes())?;
+        let facts = RunFacts {
+            scenario: scenario.name.clone(),
+            scheme: SCHEME.to_owned(),
+            seed: setup.seed,
+            duration: Time::ZERO,
+            flows: vec![],
+        };
+        let not_judged = scenario.expect.iter().map(|expect| NotJudged {
+            scenario: scenario.name.clone(),
+            scheme: expect.scheme.clone(),
+            say: expect.say.clone(),
+        });
+        Ok(EmulatedRun {
+            manifest,
+            not_judged: not_judged.collect(),
+            tables: EmulatedTables::create(folder.root(), &facts)?,
+            registry: Registry::default(),
+            carriers: Meter::new(&facts),
+            folder,
+            facts,
+            failure: None,
+            began: Instant::now(),
+        })
     }
 
     /// Takes a packet whose journey is over. Packets come in the order in which the network released them. A failure to
-    /// write is kept for [`EmulatedRun::finish`].
+    /// write is kept for [`EmulatedRun::finish`]; what comes later is then not written.
     pub fn depart(&mut self, departure: &Departure) {
-        let _ = departure;
+        if self.failure.is_none() {
+            let spelled = self.registry.count(departure);
+            self.failure = self.tables.depart(departure, spelled).err();
+        }
     }
 
-    /// Writes the numbers, the complete manifest and the page. `ended` is when the run ended.
+    /// Writes the numbers, the complete manifest and the page. `ended` is when the run ended; what comes out of the network
+    /// later is in the tables, and in no throughput.
     ///
     /// # Errors
-    /// The first file that could not be written or read back.
+    /// The first file that could not be written or read back, since [`EmulatedRun::create`].
     pub fn finish(self, ended: Time, emulation: Emulation) -> Result<Finished, EvalError> {
-        let _ = (ended, emulation);
-        let page = crate::report::write(self.folder.root())?;
-        Ok(Finished { summary: self.folder.summary()?, page, folder: self.folder })
+        let EmulatedRun { folder, mut manifest, not_judged, facts, tables, registry, carriers, .. } = self;
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        tables.finish()?;
+        let facts = RunFacts { duration: ended, ..facts };
+        let run = measure::measure(folder.root(), facts, &registry, carriers.finish().carriers)?;
+        let summary = Summary { runs: vec![run], expectations: vec![], not_judged };
+        folder.write_summary(&summary)?;
+        manifest.complete = true;
+        manifest.emulation = Some(emulation);
+        manifest.host.wall_ms = self.began.elapsed().as_millis() as u64;
+        folder.write_manifest(&manifest)?;
+        let page = report::write(folder.root())?;
+        Ok(Finished { folder, summary, page })
     }
 }
 
-/// Takes the events of the last hop: [`Event::Capacity`] and [`Event::Subframe`]. Others are not of an emulated run and are
-/// left out.
+/// Takes the events of the last hop, [`Event::Capacity`] and [`Event::Subframe`], in order of time. Other events are not of an
+/// emulated run and are left out.
 impl Recorder for EmulatedRun {
     fn record(&mut self, event: Event<'_>) {
-        let _ = event;
+        if self.failure.is_none() {
+            self.carriers.record(&event);
+            self.failure = self.tables.record(&event).err();
+        }
     }
 
     fn wants(&self, detail: Detail) -> bool {

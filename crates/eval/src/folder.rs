@@ -6,11 +6,13 @@
 //! ├── scenarios/       the scenarios as they were run, after --set
 //! ├── summary.json     every number of every run, and the verdicts on expectations
 //! ├── packets/ acks/ losses/ controller/ prbs/ capacity/     Parquet, see [`crate::tables`]
+//! ├── departures/      Parquet, of emulated runs: they have this table, `prbs/` and `capacity/`
 //! ├── qlog/            on request
 //! └── report.html      the page to look at
 //! ```
 //!
-//! The same scenarios, schemes and seeds give the same bytes, except for the manifest's `host` part. If the program was
+//! The same scenarios, schemes and seeds give the same bytes, except for the manifest's `host` part. (An emulated run
+//! happens once: see [`crate::emulation`].) If the program was
 //! called from a checkout, the commands in manifest and page say `./airpace` in place of `airpace`, so that they can be
 //! pasted. The manifest is written first with `"complete": false` and again at the end, so that an interrupted run can
 //! be told from a complete one.
@@ -29,7 +31,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::emulation::Emulation;
 use crate::error::EvalError;
+use crate::matrix::Choice;
 use crate::summary::Summary;
+use crate::tables::percent_encoded;
 use contents::Contents;
 
 /// A folder that holds a run, or is about to.
@@ -82,6 +86,25 @@ pub struct ManifestScenario {
     /// What its last hop replays, where it replays a trace.
     #[serde(default)]
     pub trace: Option<ReplayedTrace>,
+    /// What its devices are called, in an emulated run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
+}
+
+impl ManifestScenario {
+    /// What the manifest says of a scenario that was chosen like this.
+    pub(crate) fn of(Choice { argument, set, scenario }: &Choice) -> ManifestScenario {
+        ManifestScenario {
+            name: scenario.name.clone(),
+            about: scenario.about.clone(),
+            source: scenario.source.clone(),
+            argument: argument.clone(),
+            set: set.clone(),
+            file: format!("scenarios/{}.toml", percent_encoded(&scenario.name)),
+            trace: scenario.trace.as_ref().map(ReplayedTrace::of),
+            devices: vec![],
+        }
+    }
 }
 
 /// Where the trace that a last hop replays comes from.

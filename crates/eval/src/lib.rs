@@ -10,6 +10,8 @@
 //!                                                     ├─ Tables → Parquet ─┐
 //!                                                     └─ Qlogs             └→ report.html
 //! ```
+//!
+//! Programs that ran behind an emulated network are judged by the same code: [`emulation`].
 #![warn(missing_docs)]
 
 pub mod direction;
@@ -30,6 +32,7 @@ pub mod summary;
 pub mod tables;
 pub mod transfers;
 
+pub use emulation::EmulatedRun;
 pub use error::EvalError;
 pub use expect::{Verdict, value as metric};
 pub use facts::{FlowFacts, RunFacts, Span};
@@ -37,5 +40,5 @@ pub use folder::{Host, Manifest, ReplayedTrace, RunFolder};
 pub use judge::{Judge, Keep};
 pub use matrix::{Choice, Listener, Matrix, Outcome, Progress};
 pub use metrics::{FlowMetrics, Measured, Meter, Transfers};
-pub use summary::{FlowLine, FlowSummary, RunSummary, Summary};
+pub use summary::{FlowLine, FlowSummary, LinkSummary, NotJudged, RunSummary, Summary};
 pub use tables::Tables;

@@ -17,7 +17,7 @@ use airpace_sim::{Prepared, Progress as Clock, Scenario, SchemeSpec};
 
 use crate::error::EvalError;
 use crate::expect::{check_metrics, verdicts};
-use crate::folder::{Host, Manifest, ManifestChoice, ManifestScenario, ReplayedTrace, RunFolder};
+use crate::folder::{Host, Manifest, ManifestChoice, ManifestScenario, RunFolder};
 use crate::judge::{Judge, Keep};
 use crate::reports::ReportFile;
 use crate::summary::{RunSummary, Summary};
@@ -153,13 +153,13 @@ impl Matrix {
         if let Some(folder) = &folder {
             folder.write_manifest(&manifest)?;
             for choice in &self.scenarios {
-                folder.write(&scenario_file(&choice.scenario.name), choice.scenario.to_toml().as_bytes())?;
+                folder.write(&ManifestScenario::of(choice).file, choice.scenario.to_toml().as_bytes())?;
             }
         }
         let runs = self.run_jobs(&jobs, folder.as_ref(), simulate, listener)?;
         let expectations =
             self.scenarios.iter().flat_map(|choice| verdicts(&choice.scenario, &runs)).collect();
-        let summary = Summary { runs, expectations };
+        let summary = Summary { runs, expectations, not_judged: Vec::new() };
         if let Some(folder) = &folder {
             folder.write_summary(&summary)?;
             manifest.complete = true;
@@ -213,19 +213,7 @@ impl Matrix {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             complete: false,
             command: self.canonical_command(),
-            scenarios: self
-                .scenarios
-                .iter()
-                .map(|choice| ManifestScenario {
-                    name: choice.scenario.name.clone(),
-                    about: choice.scenario.about.clone(),
-                    source: choice.scenario.source.clone(),
-                    argument: choice.argument.clone(),
-                    set: choice.set.clone(),
-                    file: scenario_file(&choice.scenario.name),
-                    trace: choice.scenario.trace.as_ref().map(ReplayedTrace::of),
-                })
-                .collect(),
+            scenarios: self.scenarios.iter().map(ManifestScenario::of).collect(),
             schemes: spelled(&self.schemes),
             choices: self.choices()?,
             seeds: self.seeds.clone(),
@@ -286,10 +274,7 @@ type JobResult = Result<Option<RunSummary>, EvalError>;
 
 /// The summary of the runs that have ended so far. It is written even if the other runs never end.
 fn so_far(results: &[Option<JobResult>]) -> Summary {
-    Summary {
-        runs: results.iter().flatten().flatten().flatten().cloned().collect(),
-        expectations: Vec::new(),
-    }
+    Summary { runs: results.iter().flatten().flatten().flatten().cloned().collect(), ..Summary::default() }
 }
 
 impl Job<'_> {
@@ -352,10 +337,6 @@ fn check_reports(jobs: &[Job<'_>]) -> Result<(), EvalError> {
 
 fn spelled(schemes: &[SchemeSpec]) -> Vec<String> {
     schemes.iter().map(|scheme| scheme.text().to_owned()).collect()
-}
-
-fn scenario_file(name: &str) -> String {
-    format!("scenarios/{}.toml", crate::tables::percent_encoded(name))
 }
 
 /// The names of all values that any flow of any job may show, each once, in order of first appearance.

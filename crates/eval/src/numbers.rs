@@ -19,7 +19,7 @@ pub struct Shown {
 /// Every metric that tables show.
 ///
 /// Chosen: as many decimals as are the same for different seeds, and not more than fit a terminal.
-pub static SHOWN: [Shown; 17] = [
+pub static SHOWN: [Shown; 18] = [
     shown_as("throughput_mbps", "Mbit/s", 1.0, 2),
     shown_as("utilization", "%", 100.0, 1),
     shown_as("one_way_delay_ms.p95", "ms", 1.0, 1),
@@ -27,6 +27,7 @@ pub static SHOWN: [Shown; 17] = [
     shown_as("one_way_delay_ms.p50", "ms", 1.0, 1),
     shown_as("one_way_delay_ms.p99", "ms", 1.0, 1),
     shown_as("queueing_delay_ms.p95", "ms", 1.0, 1),
+    shown_as("queueing_delay_ms.p50", "ms", 1.0, 1),
     shown_as("queueing_delay_ms.mean", "ms", 1.0, 1),
     shown_as("queueing_delay_ms.p99", "ms", 1.0, 1),
     shown_as("loss_rate", "%", 100.0, 3),

@@ -6,7 +6,9 @@
 
 mod cells;
 mod colour;
+mod emulation;
 mod overview;
+mod packets;
 mod scenario;
 mod series;
 mod states;
@@ -26,6 +28,7 @@ use crate::error::EvalError;
 use crate::folder::{Manifest, RunFolder};
 use crate::summary::Summary;
 use colour::Shade;
+use emulation::EmulationData;
 use overview::Overview;
 use scenario::ScenarioData;
 use states::StateLook;
@@ -58,6 +61,9 @@ struct PageData<'a> {
     seeds: &'a [u64],
     complete: bool,
     runs_ended: usize,
+    /// Of an emulated run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    emulation: Option<EmulationData<'a>>,
     palette: Vec<Shade>,
     greys: Vec<Shade>,
     states: Vec<StateLook>,
@@ -129,6 +135,7 @@ fn page_data<'a>(
         seeds: &manifest.seeds,
         complete: manifest.complete,
         runs_ended: summary.runs.len(),
+        emulation: EmulationData::of(manifest),
         palette: style::palette(),
         greys: style::greys(),
         states: states::looks(scenarios.iter().flat_map(ScenarioData::states)),

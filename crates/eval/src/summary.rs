@@ -23,6 +23,20 @@ pub struct Summary {
     pub runs: Vec<RunSummary>,
     /// The verdicts, in the order of the scenarios and of their expectations; none until every run has ended.
     pub expectations: Vec<Verdict>,
+    /// What the scenario of an emulated run expects of schemes. They did not run, so there is no verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_judged: Vec<NotJudged>,
+}
+
+/// An expectation without a verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotJudged {
+    /// The scenario.
+    pub scenario: String,
+    /// The scheme that it is about.
+    pub scheme: String,
+    /// The expectation as a sentence.
+    pub say: String,
 }
 
 /// One run: a scheme in a scenario with a seed.
@@ -44,6 +58,24 @@ pub struct RunSummary {
     pub jain_prbs: Vec<JainWindow>,
     /// The carriers of the cell; none where there is no cell.
     pub carriers: Vec<Carrier>,
+    /// Of an emulated run: each device and direction with packets or a capacity, all connections together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkSummary>,
+}
+
+/// One direction of a device in an emulated run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkSummary {
+    /// The device, by its index in the scenario.
+    pub device: u16,
+    /// `down` to the device or `up` from it.
+    #[serde(with = "crate::direction")]
+    pub direction: Direction,
+    /// How many connections there were. Above 65,536, small ones may count more than once.
+    pub connections: u64,
+    /// The numbers of all their packets, over the whole run.
+    #[serde(flatten)]
+    pub metrics: FlowMetrics,
 }
 
 /// One flow of a run.
@@ -142,6 +174,7 @@ impl RunSummary {
             jain: measured.jain,
             jain_prbs: measured.jain_prbs,
             carriers: measured.carriers,
+            links: Vec::new(),
         }
     }
 

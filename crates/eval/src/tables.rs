@@ -11,6 +11,9 @@
 //! | `controller` | the state of a flow's scheme at one time | [`controller`] |
 //! | `prbs` | adjacent PRBs granted to one user in one subframe | [`prbs`] |
 //! | `capacity` | what the last hop could have carried to or from a device | [`capacity`] |
+//! | `departures` | the end of a packet's journey through an emulated network | [`departures`] |
+//!
+//! A simulated run has all tables but the last. An emulated run has `departures`, `prbs` and `capacity`.
 //!
 //! Folders are hive partitions (`packets/scenario=competitor/scheme=pbe/seed=1/part.parquet`), so that
 //! `pandas.read_parquet("RUN/packets")` and `polars.read_parquet("RUN/packets")` give one table with the columns
@@ -24,6 +27,7 @@ pub mod capacity;
 mod columns;
 pub mod controller;
 pub mod decoded;
+pub mod departures;
 mod file;
 pub mod losses;
 pub mod packets;
@@ -38,9 +42,11 @@ use std::path::{Path, PathBuf};
 use airpace_event::Event;
 use arrow_schema::Field;
 
+use crate::emulation::Departure;
 use crate::error::EvalError;
 use crate::facts::RunFacts;
 use columns::Columns;
+pub(crate) use departures::Spelled;
 pub use file::ParquetFile;
 use file::Table;
 
@@ -48,9 +54,9 @@ use file::Table;
 pub const ROWS_PER_GROUP: usize = 1 << 15;
 
 /// Every table's name, which is also the name of its folder.
-pub const TABLES: [&str; 6] = ["packets", "acks", "losses", "controller", "prbs", "capacity"];
+pub const TABLES: [&str; 7] = ["packets", "acks", "losses", "controller", "prbs", "capacity", "departures"];
 
-/// The tables of one run, open for writing.
+/// The tables of one simulated run, open for writing.
 pub struct Tables {
     packets: Table<packets::Rows>,
     acks: Table<acks::Rows>,
@@ -119,6 +125,52 @@ impl Tables {
     }
 }
 
+/// The tables of one emulated run, open for writing.
+pub(crate) struct EmulatedTables {
+    departures: Table<departures::Rows>,
+    prbs: prbs::Prbs,
+    capacity: Table<capacity::Rows>,
+}
+
+impl EmulatedTables {
+    /// Opens the tables below the run folder `root`.
+    ///
+    /// # Errors
+    /// A folder or file that cannot be made.
+    pub(crate) fn create(root: &Path, facts: &RunFacts) -> Result<EmulatedTables, EvalError> {
+        let part = |table| partition(root, table, facts).join("part.parquet");
+        Ok(EmulatedTables {
+            departures: Table::create(&part("departures"), departures::Rows::default())?,
+            prbs: prbs::Prbs::create(&part("prbs"))?,
+            capacity: Table::create(&part("capacity"), capacity::Rows::default())?,
+        })
+    }
+
+    /// Takes a departure and the names of its connection.
+    pub(crate) fn depart(&mut self, departure: &Departure, spelled: &Spelled) -> Result<(), EvalError> {
+        departures::push(&mut self.departures, departure, spelled)
+    }
+
+    /// Takes an event of the last hop. Other events have no table.
+    pub(crate) fn record(&mut self, event: &Event<'_>) -> Result<(), EvalError> {
+        match event {
+            Event::Subframe(subframe) => self.prbs.push(subframe),
+            Event::Capacity(capacity) => capacity::push(&mut self.capacity, capacity),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the remaining rows and gives the files their names.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub(crate) fn finish(self) -> Result<(), EvalError> {
+        self.departures.finish()?;
+        self.prbs.finish()?;
+        self.capacity.finish()
+    }
+}
+
 /// The columns that a table has in every run, with their types.
 fn fields(table: &str) -> Vec<Field> {
     match table {
@@ -128,6 +180,7 @@ fn fields(table: &str) -> Vec<Field> {
         "controller" => controller::WideRows::of(&[], &[]).fields(),
         "prbs" => prbs::Rows::default().fields(),
         "capacity" => capacity::Rows::default().fields(),
+        "departures" => departures::Rows::default().fields(),
         _ => Vec::new(),
     }
 }

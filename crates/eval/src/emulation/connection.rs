@@ -64,7 +64,7 @@ impl End {
 impl Protocol {
     /// The protocol with this number.
     ///
-    /// Source: RFC 9293 §3.1 (TCP is 6); RFC 768 (UDP is 17); RFC 792 (ICMP is 1); RFC 4443 §1 (ICMPv6 is 58)
+    /// Source: RFC 790, Assigned Internet Protocol Numbers (1, 6, 17); RFC 4443 §1 (58)
     pub const fn of_number(number: u8) -> Protocol {
         match number {
             1 => Protocol::Icmp,

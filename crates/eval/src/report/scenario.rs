@@ -4,17 +4,18 @@ use airpace_core::Direction;
 use serde::Serialize;
 
 use super::cells::{self, CellCourse};
+use super::emulation::{self, LinkRow};
 use super::series::{self, Budget, CapacityCourse, FlowCourse, Intervals, is_first_seed};
 use super::style::{SchemeStyle, styles};
-use super::table::{Column, Row, columns, rows};
+use super::table::{Column, Row, columns, columns_of_programs, rows};
 use super::transfers::TransferTable;
 use crate::direction;
 use crate::error::EvalError;
 use crate::expect::Verdict;
 use crate::folder::{Manifest, ManifestScenario, ReplayedTrace, RunFolder};
 use crate::metrics::JainWindow;
-use crate::shell;
-use crate::summary::{RunSummary, Summary};
+use crate::summary::{NotJudged, RunSummary, Summary};
+use crate::{folder, shell};
 
 /// Everything that the page shows of one scenario.
 #[derive(Serialize)]
@@ -43,6 +44,12 @@ pub(super) struct ScenarioData {
     capacities: Vec<CapacityCourse>,
     cells: Vec<CellCourse>,
     jain: Vec<JainCourse>,
+    /// Of an emulated run: each direction of each device.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    links: Vec<LinkRow>,
+    /// Of an emulated run: the expectations that have no verdict.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_judged: Vec<NotJudged>,
 }
 
 /// A verdict, and the measured value as the text that the page shows.
@@ -86,17 +93,21 @@ impl ScenarioData {
             runs.iter().copied().filter(|run| is_first_seed(summary, run)).collect();
         let duration_s = runs.first().map_or(0.0, |run| run.duration_s);
         let intervals = Intervals::of(duration_s, budget.intervals);
+        let is_emulated = manifest.emulation.is_some();
         let (mut courses, mut capacities, mut cells) = (Vec::new(), Vec::new(), Vec::new());
         for run in &shown {
             let truth = series::capacities(folder.root(), run, intervals)?;
-            courses.extend(series::flows(folder.root(), run, intervals, &truth)?);
+            courses.extend(match is_emulated {
+                true => series::emulated_flows(folder.root(), run, intervals)?,
+                false => series::flows(folder.root(), run, intervals, &truth)?,
+            });
             capacities.extend(truth);
             for direction in directions(run) {
                 cells.extend(cells::read(folder.root(), run, direction, intervals, budget.grants)?);
             }
         }
         let schemes: Vec<&str> = shown.iter().map(|run| run.scheme.as_str()).collect();
-        let columns = columns();
+        let columns = if is_emulated { columns_of_programs() } else { columns() };
         let seed = shown.first().map(|run| run.seed);
         Ok(ScenarioData {
             name: scenario.name.clone(),
@@ -118,6 +129,7 @@ impl ScenarioData {
             }),
             schemes: styles(&schemes),
             rows: rows(&runs, &columns),
+            links: emulation::links(runs.first().copied(), scenario, &columns),
             columns,
             transfers: TransferTable::of(&runs),
             expectations: summary
@@ -125,6 +137,12 @@ impl ScenarioData {
                 .iter()
                 .filter(|verdict| verdict.scenario == scenario.name)
                 .map(Expectation::of)
+                .collect(),
+            not_judged: summary
+                .not_judged
+                .iter()
+                .filter(|expect| expect.scenario == scenario.name)
+                .cloned()
                 .collect(),
             interval_s: intervals.span_s(),
             courses,
@@ -168,11 +186,25 @@ fn directions(run: &RunSummary) -> Vec<Direction> {
 
 /// The command that makes a whole run again.
 pub(super) fn whole_command(manifest: &Manifest) -> String {
+    if manifest.emulation.is_some() {
+        return emulated_command(manifest);
+    }
     let of_one = |scenario| command(manifest, scenario, &manifest.seeds);
     shell::one_after_another(manifest.scenarios.iter().map(of_one))
 }
 
 /// The command that runs one scenario of a run with these seeds.
 fn command(manifest: &Manifest, scenario: &ManifestScenario, seeds: &[u64]) -> String {
+    if manifest.emulation.is_some() {
+        return emulated_command(manifest);
+    }
     shell::sim(&manifest.host.program, &scenario.argument, &manifest.schemes, seeds, &scenario.set)
+}
+
+/// The command of an emulated run, as this host calls the program.
+fn emulated_command(manifest: &Manifest) -> String {
+    match manifest.command.strip_prefix(folder::PROGRAM) {
+        Some(rest) if rest.starts_with(' ') => format!("{}{rest}", manifest.host.program),
+        _ => manifest.command.clone(),
+    }
 }

@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use airpace_core::Direction;
+use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt16Type, UInt32Type};
-use arrow_array::{Array, BooleanArray, Float32Array, Float64Array, RecordBatch, UInt16Array, UInt32Array};
 use serde::Serialize;
 
+use super::packets::{self, PacketCourse};
 use crate::direction;
 use crate::error::EvalError;
 use crate::metrics::nearest_rank;
-use crate::summary::{RunSummary, Summary};
+use crate::summary::{FlowSummary, RunSummary, Summary};
 use crate::tables::read::{Part, Words};
 
 /// How much of a run the page may hold, so that the page stays below 8 MB for any number of runs.
@@ -70,7 +71,7 @@ impl Intervals {
     }
 
     /// The rate of `bytes` in interval `index`, in Mbit/s.
-    fn mbps(self, index: usize, bytes: u64) -> f64 {
+    pub(super) fn mbps(self, index: usize, bytes: u64) -> f64 {
         let start = index as f64 * self.span_ms;
         let length = self.span_ms.min(self.duration_ms - start);
         significant(bytes as f64 * 8e-3 / length)
@@ -82,16 +83,8 @@ impl Intervals {
 pub(super) struct FlowCourse {
     scheme: String,
     flow: usize,
-    /// Per interval, from the first arrival on; `None` before.
-    throughput_mbps: Vec<Option<f64>>,
-    /// Mean over the packets that arrived in the interval.
-    queueing_delay_ms: Vec<Option<f64>>,
-    /// The maximum over those packets.
-    queueing_delay_max_ms: Vec<Option<f64>>,
-    /// Packets dropped or lost, as (interval, packets), where there were any.
-    dropped: Vec<(usize, u64)>,
-    /// One-way delays, each with the part of the delivered packets that took no longer.
-    one_way_delay_cdf: Vec<(f64, f64)>,
+    #[serde(flatten)]
+    packets: PacketCourse,
     states: Vec<String>,
     /// Stays in a state, as (start in s, end in s, index in `states`).
     stays: Vec<(f64, f64, usize)>,
@@ -100,6 +93,23 @@ pub(super) struct FlowCourse {
 }
 
 impl FlowCourse {
+    fn of(
+        run: &RunSummary,
+        index: usize,
+        packets: PacketCourse,
+        controller: ControllerCourse,
+        truth: Option<&CapacityCourse>,
+    ) -> FlowCourse {
+        FlowCourse {
+            scheme: run.scheme.clone(),
+            flow: index,
+            packets,
+            estimates: controller.estimates(run.flows[index].device, truth),
+            stays: controller.stays(run.duration_s),
+            states: controller.states,
+        }
+    }
+
     pub(super) fn states(&self) -> impl Iterator<Item = &str> {
         self.states.iter().map(String::as_str)
     }
@@ -173,25 +183,29 @@ pub(super) fn flows(
     intervals: Intervals,
     capacities: &[CapacityCourse],
 ) -> Result<Vec<FlowCourse>, EvalError> {
-    let mut packets: Vec<PacketCourse> = run.flows.iter().map(|_| PacketCourse::new(intervals)).collect();
-    Part::of(root, "packets", run).for_each(&PacketColumns::NAMES, |batch| {
-        let columns = PacketColumns::of(batch);
-        for row in 0..batch.num_rows() {
-            if let Some(course) = packets.get_mut(usize::from(columns.flow.value(row))) {
-                course.read(&columns, row);
-            }
-        }
-        Ok(())
-    })?;
-    let mut controllers = controllers(root, run, intervals)?;
-    let mut courses = Vec::new();
-    for (index, (flow, course)) in run.flows.iter().zip(packets).enumerate() {
+    let packets = packets::of_packets(root, run, intervals)?;
+    let controllers = controllers(root, run, intervals)?;
+    let flows = run.flows.iter().zip(packets).zip(controllers).enumerate();
+    let course = |(index, ((flow, packets), controller)): (
+        usize,
+        ((&FlowSummary, PacketCourse), ControllerCourse),
+    )| {
         let whose = (flow.device, flow.direction);
         let truth = capacities.iter().find(|capacity| (capacity.device, capacity.direction) == whose);
-        let controller = std::mem::take(&mut controllers[index]);
-        courses.push(course.finish(run, index, controller, truth));
-    }
-    Ok(courses)
+        FlowCourse::of(run, index, packets, controller, truth)
+    };
+    Ok(flows.map(course).collect())
+}
+
+/// Reads the courses of all flows of an emulated run. Nothing is known of their controllers.
+pub(super) fn emulated_flows(
+    root: &Path,
+    run: &RunSummary,
+    intervals: Intervals,
+) -> Result<Vec<FlowCourse>, EvalError> {
+    let courses = packets::of_departures(root, run, intervals)?.into_iter().enumerate();
+    let course = |(index, packets)| FlowCourse::of(run, index, packets, ControllerCourse::default(), None);
+    Ok(courses.map(course).collect())
 }
 
 /// Reads what the last hop could have carried for each device of a run, in each direction.
@@ -231,114 +245,6 @@ pub(super) fn capacities(
         capacity_mbps: bytes.iter().enumerate().map(|(index, bytes)| intervals.mbps(index, *bytes)).collect(),
     };
     Ok(sides.into_iter().map(course).collect())
-}
-
-/// The columns of packets that a course is made from.
-struct PacketColumns<'a> {
-    flow: &'a UInt16Array,
-    bytes: &'a UInt32Array,
-    arrived_ms: &'a Float64Array,
-    dropped_ms: &'a Float64Array,
-    one_way_delay_ms: &'a Float32Array,
-    queueing_delay_ms: &'a Float32Array,
-    duplicate: &'a BooleanArray,
-}
-
-impl PacketColumns<'_> {
-    const NAMES: [&'static str; 7] =
-        ["flow", "bytes", "arrived_ms", "dropped_ms", "one_way_delay_ms", "queueing_delay_ms", "duplicate"];
-
-    fn of(batch: &RecordBatch) -> PacketColumns<'_> {
-        let [flow, bytes, arrived_ms, dropped_ms, one_way_delay_ms, queueing_delay_ms, duplicate] =
-            PacketColumns::NAMES.map(|name| &batch[name]);
-        PacketColumns {
-            flow: flow.as_primitive(),
-            bytes: bytes.as_primitive(),
-            arrived_ms: arrived_ms.as_primitive(),
-            dropped_ms: dropped_ms.as_primitive(),
-            one_way_delay_ms: one_way_delay_ms.as_primitive(),
-            queueing_delay_ms: queueing_delay_ms.as_primitive(),
-            duplicate: duplicate.as_boolean(),
-        }
-    }
-}
-
-/// The course of a flow's packets.
-struct PacketCourse {
-    intervals: Intervals,
-    arrived_bytes: Vec<u64>,
-    queueing_ms: Vec<(f64, u64, f32)>,
-    dropped: Vec<u64>,
-    one_way_ms: Vec<f32>,
-}
-
-impl PacketCourse {
-    fn new(intervals: Intervals) -> PacketCourse {
-        PacketCourse {
-            intervals,
-            arrived_bytes: vec![0; intervals.count()],
-            queueing_ms: vec![(0.0, 0, 0.0); intervals.count()],
-            dropped: vec![0; intervals.count()],
-            one_way_ms: Vec::new(),
-        }
-    }
-
-    fn read(&mut self, columns: &PacketColumns<'_>, row: usize) {
-        if columns.duplicate.value(row) {
-            return;
-        }
-        if columns.arrived_ms.is_null(row) {
-            if let Some(index) = self.intervals.index(columns.dropped_ms.value(row)) {
-                self.dropped[index] += 1;
-            }
-            return;
-        }
-        self.one_way_ms.push(columns.one_way_delay_ms.value(row));
-        if let Some(index) = self.intervals.index(columns.arrived_ms.value(row)) {
-            self.arrived_bytes[index] += u64::from(columns.bytes.value(row));
-            let queueing = columns.queueing_delay_ms.value(row);
-            let (sum, count, most) = &mut self.queueing_ms[index];
-            *sum += f64::from(queueing);
-            *count += 1;
-            *most = most.max(queueing);
-        }
-    }
-
-    fn finish(
-        mut self,
-        run: &RunSummary,
-        index: usize,
-        controller: ControllerCourse,
-        truth: Option<&CapacityCourse>,
-    ) -> FlowCourse {
-        let started =
-            self.arrived_bytes.iter().position(|bytes| *bytes > 0).unwrap_or(self.arrived_bytes.len());
-        let throughput_mbps = self.arrived_bytes.iter().enumerate();
-        self.one_way_ms.sort_unstable_by(f32::total_cmp);
-        let delays: Vec<f64> = self.one_way_ms.iter().map(|delay| f64::from(*delay)).collect();
-        FlowCourse {
-            scheme: run.scheme.clone(),
-            flow: index,
-            throughput_mbps: throughput_mbps
-                .map(|(place, bytes)| (place >= started).then(|| self.intervals.mbps(place, *bytes)))
-                .collect(),
-            queueing_delay_ms: self
-                .queueing_ms
-                .iter()
-                .map(|(sum, count, _)| (*count > 0).then(|| significant(sum / *count as f64)))
-                .collect(),
-            queueing_delay_max_ms: self
-                .queueing_ms
-                .iter()
-                .map(|(_, count, most)| (*count > 0).then(|| significant(f64::from(*most))))
-                .collect(),
-            dropped: self.dropped.into_iter().enumerate().filter(|(_, packets)| *packets > 0).collect(),
-            one_way_delay_cdf: cdf(&delays),
-            estimates: controller.estimates(run.flows[index].device, truth),
-            stays: controller.stays(run.duration_s),
-            states: controller.states,
-        }
-    }
 }
 
 /// The course of a flow's controller: its states and estimates.
@@ -485,7 +391,7 @@ impl Estimate {
 }
 
 /// The distribution of sorted values as (value, part that is not above it): every percent, and more of the upper tail.
-fn cdf(sorted: &[f64]) -> Vec<(f64, f64)> {
+pub(super) fn cdf(sorted: &[f64]) -> Vec<(f64, f64)> {
     let parts = (0..=99).map(|percent| f64::from(percent) / 100.0).chain([0.995, 0.999, 1.0]);
     parts.filter_map(|part| Some((significant(*nearest_rank(sorted, part)?), part))).collect()
 }

@@ -4,6 +4,7 @@ use airpace_sim::SchemeSpec;
 use serde::Serialize;
 
 use super::colour::Shade;
+use crate::emulation::SCHEME;
 
 /// Colours for flows, devices and estimates, in this order.
 ///
@@ -35,12 +36,17 @@ pub(super) fn styles(schemes: &[&str]) -> Vec<SchemeStyle> {
     let mut seen: Vec<&str> = Vec::new();
     let mut styles = Vec::new();
     for text in schemes {
-        // A run of another version may name a scheme that this version lacks. That scheme is drawn in grey.
+        // A run of another version may name a scheme that this version lacks. That scheme is drawn in grey, and so is
+        // what an emulated run names in place of one.
         let scheme = SchemeSpec::parse(text).ok().map(|spec| spec.scheme());
         let name = scheme.map_or(*text, |scheme| scheme.name);
         styles.push(SchemeStyle {
             text: (*text).to_owned(),
-            summary: scheme.map_or("not known to this version", |scheme| scheme.summary),
+            summary: match scheme {
+                Some(scheme) => scheme.summary,
+                None if *text == SCHEME => "a program: the emulator does not know its congestion control",
+                None => "not known to this version",
+            },
             source: scheme.map_or("", |scheme| scheme.source),
             colour: Shade::of(scheme.map_or("#808080", |scheme| scheme.style.colour)),
             marker: scheme.map_or("circle", |scheme| scheme.style.marker),
@@ -71,11 +77,13 @@ mod tests {
 
     #[test]
     fn two_variants_of_a_scheme_share_a_colour_and_differ_in_line() {
-        let styles = styles(&["reno", "cbr:rate_mbps=60", "cbr:rate_mbps=20", "gone"]);
+        let styles = styles(&["reno", "cbr:rate_mbps=60", "cbr:rate_mbps=20", "gone", SCHEME]);
         assert_eq!(styles[1].colour, styles[2].colour);
         assert!(!styles[1].variant && styles[2].variant);
         assert_ne!(styles[0].colour, styles[1].colour);
         assert_eq!(styles[3].colour, Shade::of("#808080"), "a scheme of another version is grey");
+        assert_eq!((&styles[4].colour, styles[4].source), (&styles[3].colour, ""), "a program is no scheme");
+        assert_ne!(styles[4].summary, styles[3].summary);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::series::significant;
 use crate::expect::value;
+use crate::metrics::FlowMetrics;
 use crate::numbers::{Shown, Spread, shown};
 use crate::summary::{FlowSummary, RunSummary, by_scheme};
 
@@ -27,7 +28,7 @@ enum Better {
 }
 
 /// The columns, the most important first: a phone shows only these before the table is scrolled.
-const COLUMNS: [(&str, &str, Option<Better>); 17] = [
+const COLUMNS: [(&str, &str, Option<Better>); 18] = [
     ("throughput_mbps", "throughput", Some(Better::More)),
     ("one_way_delay_ms.p95", "one-way delay p95", Some(Better::Less)),
     ("queueing_delay_ms.p95", "queueing delay p95", Some(Better::Less)),
@@ -39,12 +40,34 @@ const COLUMNS: [(&str, &str, Option<Better>); 17] = [
     ("one_way_delay_ms.p50", "one-way delay p50", Some(Better::Less)),
     ("one_way_delay_ms.p99", "one-way delay p99", Some(Better::Less)),
     ("queueing_delay_ms.mean", "queueing delay mean", Some(Better::Less)),
+    ("queueing_delay_ms.p50", "queueing delay p50", Some(Better::Less)),
     ("queueing_delay_ms.p99", "queueing delay p99", Some(Better::Less)),
     ("throughput_100ms.p10", "throughput per 100 ms p10", None),
     ("throughput_100ms.p25", "throughput per 100 ms p25", None),
     ("throughput_100ms.p50", "throughput per 100 ms p50", None),
     ("throughput_100ms.p75", "throughput per 100 ms p75", None),
     ("throughput_100ms.p90", "throughput per 100 ms p90", None),
+];
+
+/// The columns of an emulated run, the most important first. Fairness is not among them, because nobody knows what
+/// programs want.
+const OF_PROGRAMS: [&str; 16] = [
+    "throughput_mbps",
+    "one_way_delay_ms.p50",
+    "one_way_delay_ms.p95",
+    "queueing_delay_ms.p50",
+    "queueing_delay_ms.p95",
+    "loss_rate",
+    "utilization",
+    "one_way_delay_ms.mean",
+    "one_way_delay_ms.p99",
+    "queueing_delay_ms.mean",
+    "queueing_delay_ms.p99",
+    "throughput_100ms.p10",
+    "throughput_100ms.p25",
+    "throughput_100ms.p50",
+    "throughput_100ms.p75",
+    "throughput_100ms.p90",
 ];
 
 /// The columns with their units.
@@ -54,6 +77,19 @@ pub(super) fn columns() -> Vec<Column> {
         Column { path, heading, unit: shown.unit, better, shown }
     };
     COLUMNS.map(column).into()
+}
+
+/// The columns of an emulated run with their units. Programs do different things: none is better than another.
+pub(super) fn columns_of_programs() -> Vec<Column> {
+    let all = columns();
+    let column = |path: &&str| all.iter().find(|column| column.path == *path).copied();
+    let those = OF_PROGRAMS.iter().filter_map(column);
+    those.map(|column| Column { better: None, ..column }).collect()
+}
+
+/// The texts of a link's numbers, one per column.
+pub(super) fn texts(metrics: &FlowMetrics, columns: &[Column]) -> Vec<String> {
+    columns.iter().map(|column| column.shown.text(value(metrics, column.path))).collect()
 }
 
 /// One scheme's flow over all seeds.
@@ -176,5 +212,6 @@ mod tests {
         columns.sort_unstable();
         known.sort_unstable();
         assert_eq!(columns, known);
+        assert_eq!(columns_of_programs().len(), OF_PROGRAMS.len(), "each is one of these");
     }
 }

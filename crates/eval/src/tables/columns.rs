@@ -9,7 +9,7 @@ use arrow_array::builder::{
 };
 use arrow_schema::{DataType, Field};
 
-use super::words::{Label, Labels, Word, Words};
+use super::words::{Label, Labels, Name, Names, Word, Words};
 
 /// A type that a field of a row may have. It defines its column's type and buffer.
 pub(super) trait Cell {
@@ -173,6 +173,22 @@ impl Cell for Label {
     }
 
     fn take(buffer: &mut Labels) -> ArrayRef {
+        buffer.take()
+    }
+}
+
+impl Cell for Name {
+    type Buffer = Names;
+
+    fn field(name: &str) -> Field {
+        Words::field(name)
+    }
+
+    fn push(self, buffer: &mut Names) {
+        buffer.push(self);
+    }
+
+    fn take(buffer: &mut Names) -> ArrayRef {
         buffer.take()
     }
 }

@@ -130,5 +130,8 @@ fn properties(schema: &Schema) -> WriterProperties {
         };
     }
     // With the times of a row group, readers can skip the groups that they do not want.
-    properties.set_column_statistics_enabled(ColumnPath::from("time_ms"), EnabledStatistics::Chunk).build()
+    let with_statistics = ["time_ms", "release_ms"].into_iter().fold(properties, |properties, column| {
+        properties.set_column_statistics_enabled(ColumnPath::from(column), EnabledStatistics::Chunk)
+    });
+    with_statistics.build()
 }

@@ -41,7 +41,12 @@ impl Part {
             duration: airpace_core::Time::ZERO,
             flows: Vec::new(),
         };
-        Part { table, path: partition(root, table, &facts).join("part.parquet") }
+        Part::of_facts(root, table, &facts)
+    }
+
+    /// The part of `table` that a run with these facts wrote below `root`.
+    pub(crate) fn of_facts(root: &Path, table: &'static str, facts: &RunFacts) -> Part {
+        Part { table, path: partition(root, table, facts).join("part.parquet") }
     }
 
     /// The names of its columns.

@@ -1,8 +1,9 @@
-//! A column with few different words.
+//! Columns of words: few different ones, labels of flows, or any number of names.
 
 use std::sync::Arc;
 
 use airpace_core::FlowId;
+use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
 use arrow_schema::{DataType, Field};
@@ -80,5 +81,25 @@ impl Labels {
     /// Takes the rows so far. The words stay.
     pub(super) fn take(&mut self) -> ArrayRef {
         self.words.take()
+    }
+}
+
+/// A name, of which there may be any number.
+pub(super) struct Name(pub Arc<str>);
+
+/// Collects names. Readers see a categorical column of strings, as for [`Words`]. Each row group has words of its own, so
+/// that memory does not grow with the number of names.
+#[derive(Default)]
+pub(super) struct Names(StringDictionaryBuilder<Int32Type>);
+
+impl Names {
+    /// Adds a row.
+    pub(super) fn push(&mut self, Name(name): Name) {
+        self.0.append_value(name);
+    }
+
+    /// Takes the rows so far, and their words.
+    pub(super) fn take(&mut self) -> ArrayRef {
+        Arc::new(self.0.finish())
     }
 }

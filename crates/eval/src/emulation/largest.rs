@@ -1,0 +1,208 @@
+//! Which connections of a run are the largest, in bounded memory, and under which flow each packet counts.
+
+use std::collections::BTreeMap;
+
+use airpace_core::{DeviceId, Direction};
+
+use super::{Connection, Departure, MOST_FLOWS};
+use crate::direction;
+use crate::tables::Spelled;
+
+/// How many connections are known at a time.
+///
+/// Chosen: some 20 MB of memory. A host has at most 65,536 ports for connections to one server.
+const MOST_KNOWN: usize = 1 << 16;
+
+/// A device and one direction of it.
+pub(crate) type Side = (DeviceId, Direction);
+
+/// The connections that were seen, with their bytes. If there are too many, those with fewest bytes are forgotten; one that
+/// is seen again after that begins from 0. So connections that had a large part of all bytes are not forgotten.
+#[derive(Default)]
+pub(super) struct Registry {
+    known: BTreeMap<Key, Known>,
+    /// How many connections of each side were ever seen. Forgotten ones that are seen again count again.
+    seen: BTreeMap<Side, u64>,
+}
+
+/// A packet from device to device crosses two sides, each with a departure of its own.
+type Key = (Connection, Side);
+
+struct Known {
+    spelled: Spelled,
+    bytes: u64,
+}
+
+impl Registry {
+    /// Counts a packet. Returns the names of its connection.
+    pub(super) fn count(&mut self, departure: &Departure) -> &Spelled {
+        let side = (departure.device, departure.direction);
+        let key = (departure.connection, side);
+        if !self.known.contains_key(&key) {
+            if self.known.len() == MOST_KNOWN {
+                self.forget_half();
+            }
+            *self.seen.entry(side).or_default() += 1;
+        }
+        let new = || Known { spelled: Spelled::of(&departure.connection), bytes: 0 };
+        let known = self.known.entry(key).or_insert_with(new);
+        known.bytes = known.bytes.saturating_add(departure.bytes.0);
+        &known.spelled
+    }
+
+    /// How many connections of a side were seen.
+    pub(super) fn seen(&self, side: Side) -> u64 {
+        self.seen.get(&side).copied().unwrap_or(0)
+    }
+
+    /// The flows of the run: the largest connections, those with most bytes first, then what holds the others of each side.
+    pub(super) fn flows(&self) -> Flows {
+        let mut largest: Vec<(&Key, &Known)> = self.known.iter().collect();
+        largest.sort_by_key(|(key, known)| (std::cmp::Reverse(known.bytes), **key));
+        largest.truncate(MOST_FLOWS);
+        let named = largest.iter().map(|((_, side), known)| (known.spelled.connection.to_string(), *side));
+        let named: Vec<(String, Side)> = named.collect();
+        let has_others =
+            |side: &Side| self.seen(*side) > named.iter().filter(|(_, its)| its == side).count() as u64;
+        let others = self.seen.keys().copied().filter(has_others).map(|side| (others(side), side));
+        Flows::of(named.iter().cloned().chain(others))
+    }
+
+    fn forget_half(&mut self) {
+        let mut bytes: Vec<u64> = self.known.values().map(|known| known.bytes).collect();
+        let middle = bytes.len() / 2;
+        let (_, median, _) = bytes.select_nth_unstable(middle);
+        let median = *median;
+        // Of connections with equally many bytes, as many are kept as there is room for.
+        let mut room =
+            middle.saturating_sub(self.known.values().filter(|known| known.bytes > median).count());
+        self.known.retain(|_, known| {
+            let stays = known.bytes > median || (known.bytes == median && room > 0);
+            room -= usize::from(stays && known.bytes == median);
+            stays
+        });
+    }
+}
+
+/// The name of the flow that holds all connections of a side without a flow of their own.
+fn others((device, direction): Side) -> String {
+    format!("others (device {}, {})", device.0, direction::word(direction))
+}
+
+/// The flows of an emulated run by the connections that count under them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Flows {
+    flows: Vec<(String, Side)>,
+    /// The flow of the others, by side.
+    others: BTreeMap<Side, usize>,
+}
+
+impl Flows {
+    /// The flows with these names, of these sides, in this order.
+    pub(crate) fn of(flows: impl IntoIterator<Item = (String, Side)>) -> Flows {
+        let flows: Vec<(String, Side)> = flows.into_iter().collect();
+        let indexed = flows.iter().enumerate();
+        let of_others = indexed.filter(|(_, (name, side))| *name == others(*side));
+        let others = of_others.map(|(index, (_, side))| (*side, index)).collect();
+        Flows { flows, others }
+    }
+
+    /// Names and sides, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(String, Side)> {
+        self.flows.iter()
+    }
+
+    /// The flows that have this name: one for each side that the connection crosses.
+    pub(crate) fn named(&self, name: &str) -> Vec<(Side, usize)> {
+        let those = self.flows.iter().enumerate().filter(|(_, (known, _))| known == name);
+        those.map(|(index, (_, side))| (*side, index)).collect()
+    }
+
+    /// The flow under which a packet of `side` counts, given what [`Flows::named`] found for its connection.
+    pub(crate) fn index(&self, named: &[(Side, usize)], side: Side) -> Option<usize> {
+        let own = named.iter().find(|(its, _)| *its == side).map(|(_, index)| *index);
+        own.or_else(|| self.others.get(&side).copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use airpace_core::{Bytes, Time};
+    use airpace_event::Fate;
+
+    use super::super::{End, Protocol};
+    use super::*;
+
+    fn departure(device: u16, client: u32, bytes: u64) -> Departure {
+        let client =
+            End::new(std::net::Ipv4Addr::from_bits(0x6444_0000 + (client >> 15)).into(), client as u16);
+        Departure {
+            device: DeviceId(device),
+            direction: Direction::Uplink,
+            connection: Connection {
+                protocol: Protocol::Tcp,
+                source: client,
+                destination: End::new([100, 64, 0, 1].into(), 80),
+            },
+            bytes: Bytes(bytes),
+            entered: Time::ZERO,
+            released: Time::ZERO,
+            handed: None,
+            propagation_delay: Duration::ZERO,
+            fate: Fate::QueueFull,
+            duplicate: false,
+            marked: false,
+        }
+    }
+
+    #[test]
+    fn the_largest_connections_are_flows_and_the_rest_are_others() {
+        let mut registry = Registry::default();
+        for client in 0..60 {
+            registry.count(&departure(0, client, 100 + u64::from(client)));
+        }
+        registry.count(&departure(1, 1_000, 1));
+        let flows = registry.flows();
+        let names: Vec<&str> = flows.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names.len(), MOST_FLOWS + 2);
+        assert_eq!(names[0], "tcp 100.68.0.0:59 → 100.64.0.1:80", "the one with most bytes");
+        assert_eq!(names[MOST_FLOWS - 1], "tcp 100.68.0.0:10 → 100.64.0.1:80");
+        assert_eq!(names[MOST_FLOWS..], ["others (device 0, up)", "others (device 1, up)"]);
+        let place = |device, client| {
+            let departure = departure(device, client, 1);
+            let side = (departure.device, departure.direction);
+            flows.index(&flows.named(&departure.connection.to_string()), side)
+        };
+        assert_eq!(place(0, 59), Some(0));
+        assert_eq!(place(0, 9), Some(MOST_FLOWS), "a small one counts among the others of its device");
+        assert_eq!(place(1, 59), Some(MOST_FLOWS + 1), "a name on another side is another connection");
+        assert_eq!(place(2, 59), None, "nothing was seen of this device");
+        assert_eq!(registry.seen((DeviceId(0), Direction::Uplink)), 60);
+    }
+
+    #[test]
+    fn few_connections_have_no_others() {
+        let mut registry = Registry::default();
+        registry.count(&departure(0, 1, 10));
+        registry.count(&departure(0, 1, 10));
+        assert_eq!(registry.flows().iter().count(), 1);
+    }
+
+    #[test]
+    fn a_large_connection_is_found_among_any_number_of_small_ones() {
+        let mut registry = Registry::default();
+        for client in 1..3 * MOST_KNOWN as u32 {
+            registry.count(&departure(0, client, 60));
+            if client % 10 == 0 {
+                registry.count(&departure(0, 0, 1_500));
+            }
+            assert!(registry.known.len() <= MOST_KNOWN);
+        }
+        let flows = registry.flows();
+        assert_eq!(flows.iter().next().unwrap().0, "tcp 100.68.0.0:0 → 100.64.0.1:80");
+        assert_eq!(registry.seen((DeviceId(0), Direction::Uplink)), 3 * MOST_KNOWN as u64);
+        assert!(registry.known.len() > MOST_KNOWN / 2 - 2, "no more are forgotten than must be");
+    }
+}

@@ -1,0 +1,188 @@
+//! `departures`: one row per packet of an emulated run whose journey through the network ended, of both directions, in the
+//! order in which the network released them.
+//!
+//! | column | type | meaning |
+//! | --- | --- | --- |
+//! | `in_ms` | f64 | when the packet was read from its TUN device |
+//! | `release_ms` | f64 | when the network let it go or dropped it, by the network's own clock |
+//! | `out_ms` | f64 | when it was handed to the other side; null if it was not |
+//! | `lateness_ms` | f32 | `out_ms - release_ms`: how late the emulator was; null if it was not handed over |
+//! | `one_way_delay_ms` | f32 | `out_ms - in_ms` = `propagation_delay_ms + queueing_delay_ms + lateness_ms`; null if it was not handed over |
+//! | `queueing_delay_ms` | f32 | `release_ms - in_ms - propagation_delay_ms`; null if it was not handed over |
+//! | `propagation_delay_ms` | f32 | what the journey takes on an empty network |
+//! | `bytes` | u32 | size of the IP packet |
+//! | `device` | u16 | index of the device in the scenario |
+//! | `direction` | word | `down` to the device or `up` from it |
+//! | `connection` | word | the connection in the packet's direction: `tcp 100.64.0.1:5201 → 100.68.0.1:40312` |
+//! | `protocol` | word | `tcp`, `udp`, `icmp`, `icmpv6`, or the number |
+//! | `source` | word | address of the sender, IPv4 or IPv6 |
+//! | `source_port` | u16 | its port; null where there is none |
+//! | `destination` | word | address of the receiver |
+//! | `destination_port` | u16 | its port; null where there is none |
+//! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss` or `harq_failure` |
+//! | `duplicate` | bool | whether a copy of the packet had come out before |
+//! | `marked` | bool | whether a queue on its way marked it (ECN) |
+
+use std::sync::Arc;
+
+use airpace_core::DeviceId;
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, UInt16Type, UInt32Type};
+
+use super::columns::row;
+use super::file::Table;
+use super::read::{Part, Words};
+use super::words::{Name, Word};
+use super::{fit, millis, span_millis};
+use crate::direction;
+use crate::emulation::{Connection, Departure, Flows};
+use crate::error::EvalError;
+
+row! {
+    /// The end of a packet's journey through an emulated network.
+    struct Row {
+        in_ms: f64,
+        release_ms: f64,
+        out_ms: Option<f64>,
+        lateness_ms: Option<f32>,
+        one_way_delay_ms: Option<f32>,
+        queueing_delay_ms: Option<f32>,
+        propagation_delay_ms: f32,
+        bytes: u32,
+        device: u16,
+        direction: Word,
+        connection: Name,
+        protocol: Name,
+        source: Name,
+        source_port: Option<u16>,
+        destination: Name,
+        destination_port: Option<u16>,
+        fate: Word,
+        duplicate: bool,
+        marked: bool,
+    }
+}
+
+/// A connection as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spelled {
+    pub(crate) connection: Arc<str>,
+    protocol: Arc<str>,
+    source: Arc<str>,
+    destination: Arc<str>,
+}
+
+impl Spelled {
+    pub(crate) fn of(connection: &Connection) -> Spelled {
+        Spelled {
+            connection: connection.to_string().into(),
+            protocol: connection.protocol.to_string().into(),
+            source: connection.source.address.to_string().into(),
+            destination: connection.destination.address.to_string().into(),
+        }
+    }
+}
+
+/// `spelled` is the departure's connection.
+pub(super) fn push(
+    table: &mut Table<Rows>,
+    departure: &Departure,
+    spelled: &Spelled,
+) -> Result<(), EvalError> {
+    let Departure { entered, released, handed, propagation_delay, connection, .. } = *departure;
+    let direction = table.columns.direction.word(direction::word(departure.direction));
+    let fate = table.columns.fate.word(departure.fate.name());
+    let name = |text: &Arc<str>| Name(text.clone());
+    let queueing = (released - entered).saturating_sub(propagation_delay);
+    table.columns.push(Row {
+        in_ms: millis(entered),
+        release_ms: millis(released),
+        out_ms: handed.map(millis),
+        lateness_ms: handed.map(|out| span_millis(out - released)),
+        one_way_delay_ms: handed.map(|out| span_millis(out - entered)),
+        queueing_delay_ms: handed.map(|_| span_millis(queueing)),
+        propagation_delay_ms: span_millis(propagation_delay),
+        bytes: fit(departure.bytes.0),
+        device: departure.device.0,
+        direction,
+        connection: name(&spelled.connection),
+        protocol: name(&spelled.protocol),
+        source: name(&spelled.source),
+        source_port: connection.source.port,
+        destination: name(&spelled.destination),
+        destination_port: connection.destination.port,
+        fate,
+        duplicate: departure.duplicate,
+        marked: departure.marked,
+    });
+    table.added(1)
+}
+
+/// A row that was read back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Departed<'a> {
+    pub(crate) in_ms: f64,
+    pub(crate) release_ms: f64,
+    pub(crate) out_ms: Option<f64>,
+    /// Both are given where `out_ms` is.
+    pub(crate) one_way_delay_ms: f32,
+    pub(crate) queueing_delay_ms: f32,
+    pub(crate) propagation_delay_ms: f32,
+    pub(crate) bytes: u32,
+    pub(crate) fate: &'a str,
+    pub(crate) duplicate: bool,
+}
+
+/// Calls `each` with the table's rows and the flow under which each counts. Rows that count under none are left out.
+pub(crate) fn read(
+    part: &Part,
+    flows: &Flows,
+    mut each: impl FnMut(usize, &Departed<'_>) -> Result<(), String>,
+) -> Result<(), EvalError> {
+    const COLUMNS: [&str; 12] = [
+        "in_ms",
+        "release_ms",
+        "out_ms",
+        "one_way_delay_ms",
+        "queueing_delay_ms",
+        "propagation_delay_ms",
+        "bytes",
+        "device",
+        "direction",
+        "connection",
+        "fate",
+        "duplicate",
+    ];
+    part.for_each(&COLUMNS, |batch| {
+        let times = |column: &str| batch[column].as_primitive::<Float64Type>();
+        let spans = |column: &str| batch[column].as_primitive::<Float32Type>();
+        let (entered, released, handed) = (times("in_ms"), times("release_ms"), times("out_ms"));
+        let (one_way, queueing) = (spans("one_way_delay_ms"), spans("queueing_delay_ms"));
+        let propagation = spans("propagation_delay_ms");
+        let bytes = batch["bytes"].as_primitive::<UInt32Type>();
+        let device = batch["device"].as_primitive::<UInt16Type>();
+        let duplicate = batch["duplicate"].as_boolean();
+        let (ways, fates) = (Words::of(batch, "direction"), Words::of(batch, "fate"));
+        let connections = Words::of(batch, "connection");
+        let named = connections.map(|name| flows.named(name));
+        let directions = ways.map(|word| direction::of_word(word));
+        for row in 0..batch.num_rows() {
+            let side = (DeviceId(device.value(row)), directions[ways.place(row)]);
+            let Some(flow) = flows.index(&named[connections.place(row)], side) else { continue };
+            let departed = Departed {
+                in_ms: entered.value(row),
+                release_ms: released.value(row),
+                out_ms: handed.is_valid(row).then(|| handed.value(row)),
+                one_way_delay_ms: one_way.value(row),
+                queueing_delay_ms: queueing.value(row),
+                propagation_delay_ms: propagation.value(row),
+                bytes: bytes.value(row),
+                fate: fates.word(row),
+                duplicate: duplicate.value(row),
+            };
+            each(flow, &departed)?;
+        }
+        Ok(())
+    })
+}
