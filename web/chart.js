@@ -59,7 +59,12 @@ const tooltipOf = (look, more) => ({
 const panelTitle = (look, text, top) => ({
   text, left: 4, top, textStyle: { color: look.muted, fontSize: 14, fontWeight: "normal", fontFamily: look.font },
 });
-const timeAxis = (s, look, more) => axisOf(look, { type: "value", min: 0, max: s.duration_s, ...more });
+/// The axis of a run's time. A run that programs made lasts no round number of seconds, and its last label would not be one.
+const timeAxis = (s, look, more) => axisOf(look, {
+  type: "value", min: 0, max: s.duration_s, ...more,
+  axisLabel: { ...axisText(look), hideOverlap: true, formatter: (seconds) => String(Number(seconds.toFixed(3))),
+    ...(Number.isInteger(s.duration_s * 10) ? {} : { showMaxLabel: false }), ...more?.axisLabel },
+});
 /// Zooming by pinch or ctrl and wheel, and by a slider if `sliderLeft` gives its left edge.
 const zoomOf = (look, axes, sliderLeft) => [
   { type: "inside", id: "zoom", xAxisIndex: axes, filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false },

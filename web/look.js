@@ -90,11 +90,16 @@ function stateFill(state, look) {
   return tiles.get(name);
 }
 
-/// How curves of several schemes and flows look. The scheme decides; if only one scheme is shown, the flow does.
+/// How curves of several schemes and flows look. The scheme decides; if only one scheme is shown, or none is
+/// known, the flow does.
 function penOf(s, view, course, look) {
   const style = styleOf(s, course.scheme);
   const several = view.flows.size > 1;
   const byFlow = several && view.schemes.size === 1;
+  if (isEmulated) {
+    const { shade, type } = programPen(s, course.flow);
+    return { shade, colour: shadeOf(shade, look), type, marker: null, hollow: false, name: s.flows[course.flow].flow };
+  }
   const shade = byFlow ? paletteOf(course.flow) : style.colour;
   return {
     shade,

@@ -74,7 +74,7 @@ function figureCard(s, view, spec) {
     chart.setOption({ animation: false, backgroundColor: "transparent", aria: { enabled: true }, ...spec.option(s, view, look) }, { notMerge: true });
     if (spec.over === "time" && view.zoom) chart.dispatchAction({ type: "dataZoom", ...view.zoom });
     const entries = spec.key ? spec.key(s, view, look) : [];
-    key.replaceChildren(...entries.map(([swatch, name]) => el("span", {}, swatch, name)));
+    key.replaceChildren(...entries.map(([swatch, name]) => el("span", {}, swatch, nameNode(name))));
   };
   box.draw = draw;
   box.redraw = () => chart && draw();
@@ -108,20 +108,30 @@ function chips(label, items, chosen, changed) {
       else chosen.add(value);
       buttons.forEach((other, index) => other.setAttribute("aria-pressed", String(chosen.has(items[index].value))));
       changed();
-    } }, swatch, name);
+    } }, swatch, nameNode(name));
     return button;
   });
-  return el("div", { class: "chips", role: "group", "aria-label": label }, el("span", {}, label), buttons);
+  // Of very many, those that are not chosen are hidden at first.
+  const beyond = items.length > MOST_CHIPS ? buttons.filter((_, index) => !chosen.has(items[index].value)) : [];
+  beyond.forEach((button) => (button.hidden = true));
+  const more = beyond.length === 0 ? null : el("button", { type: "button", click: (event) => {
+    beyond.forEach((button) => (button.hidden = false));
+    event.currentTarget.remove();
+  } }, `${beyond.length} more`);
+  return el("div", { class: "chips", role: "group", "aria-label": label }, el("span", {}, label), buttons, more);
 }
 
 function controls(s, view) {
   const redraw = () => view.redraws.forEach((draw) => draw());
   const schemes = s.schemes.map((style) => ({ value: style.text, name: style.text, swatch: schemeSwatch(style) }));
-  const flows = s.flows.map((flow, index) => ({ value: index, name: flow.flow }));
+  const flows = s.flows.map((flow, index) => ({ value: index, name: flow.flow, swatch: isEmulated ? lineSwatch(programPen(s, index)) : undefined }));
   const one = s.schemes.length < 2 ? null : el("label", { class: "chips" }, el("span", {}, "Cell and estimates under"),
     el("select", { change: (event) => { view.scheme = event.target.value; redraw(); } },
       s.schemes.map((style) => el("option", { value: style.text, selected: style.text === view.scheme }, style.text))));
-  const parts = [chips("Schemes", schemes, view.schemes, redraw), chips("Flows", flows, view.flows, redraw), one].filter(Boolean);
+  const way = !isEmulated || s.cells.length < 2 ? null : el("label", { class: "chips" }, el("span", {}, "PRBs of"),
+    el("select", { change: (event) => { view.direction = event.target.value; redraw(); } },
+      s.cells.map((cell) => el("option", { value: cell.direction }, cell.direction === "up" ? "the uplink" : "the downlink"))));
+  const parts = [chips("Schemes", schemes, view.schemes, redraw), chips(isEmulated ? "Connections" : "Flows", flows, view.flows, redraw), one, way].filter(Boolean);
   return parts.length ? el("div", { class: "controls" }, parts) : null;
 }
 
@@ -132,8 +142,8 @@ function viewOf(s) {
   // If several flows compete, only one scheme is shown at a time, to be readable. If there is one flow, schemes are
   // compared.
   const schemes = greedy.length > 1 ? s.schemes.slice(0, 1) : s.schemes;
-  const flows = greedy.length > 1 ? greedy.map((flow) => flow.index) : [greedy[0]?.index ?? 0];
-  return { schemes: new Set(schemes.map((style) => style.text)), flows: new Set(flows), scheme: s.schemes[0]?.text, redraws: [], timeCharts: [], zoom: null };
+  const flows = isEmulated ? firstFlows(s) : greedy.length > 1 ? greedy.map((flow) => flow.index) : [greedy[0]?.index ?? 0];
+  return { schemes: new Set(schemes.map((style) => style.text)), flows: new Set(flows), scheme: s.schemes[0]?.text, direction: s.cells[0]?.direction, redraws: [], timeCharts: [], zoom: null };
 }
 
 function scenarioSection(s) {
@@ -147,6 +157,10 @@ function scenarioSection(s) {
     const what = s.trace.file === undefined ? "a trace that Airpace made; no network was recorded" : `the trace ${s.trace.file}`;
     section.append(el("p", { class: "notice mild" }, `This link replays ${what}. A trace has the chances to deliver of one device that takes all ` +
       "it can get. An idle cell grants light or bursty traffic differently (CellReplay, NSDI 2025): read it for bulk flows, and use a cell scenario for others."));
+  }
+  if (isEmulated) {
+    section.append(...emulatedBody(s));
+    return section;
   }
   const view = viewOf(s);
   const specs = figures.filter((spec) => spec.applies(s));
@@ -172,19 +186,26 @@ function build() {
   const fact = (...words) => el("li", {}, ...words);
   const parts = [
     el("header", {}, el("h1", {}, names.length <= 3 ? names.join(", ") : `${names.length} scenarios`),
-      el("p", { class: "muted" }, "Congestion control over cellular links, simulated by Airpace"),
+      el("p", { class: "muted" }, isEmulated ? "Programs behind a network that Airpace emulated" : "Congestion control over cellular links, simulated by Airpace"),
       el("ul", { class: "facts" },
-        fact(el("b", {}, String(schemes)), schemes === 1 ? " scheme" : " schemes"), fact(el("b", {}, seeds)),
-        fact(el("b", {}, String(page.runs_ended)), page.runs_ended === 1 ? " run" : " runs"), fact("version ", el("b", {}, page.version)),
+        ...(isEmulated ? [fact(el("b", {}, String(page.emulation.programs.length)), page.emulation.programs.length === 1 ? " program" : " programs"), fact(el("b", {}, seeds)),
+          fact(el("b", {}, `${Number((page.scenarios[0]?.duration_s ?? 0).toFixed(1))} s`)),
+          fact(el("span", { class: page.emulation.fit ? "met" : "missed" }, page.emulation.fit ? "the emulator kept up" : "not fit"))]
+          : [fact(el("b", {}, String(schemes)), schemes === 1 ? " scheme" : " schemes"), fact(el("b", {}, seeds)),
+            fact(el("b", {}, String(page.runs_ended)), page.runs_ended === 1 ? " run" : " runs")]),
+        fact("version ", el("b", {}, page.version)),
         asked ? fact(el("span", { class: met === asked ? "met" : "missed" }, `${met} of ${asked} expectations met`)) : null,
         fact("host and time: ", el("a", { href: "manifest.json" }, "manifest.json"))),
       el("div", { class: "foot" }, commandLine(page.command))),
-    page.complete ? null : el("p", { class: "notice" }, `This run is incomplete: it was interrupted after ${page.runs_ended} ` +
+    isEmulated ? unfitNotice() : null,
+    page.complete || isEmulated ? null : el("p", { class: "notice" }, `This run is incomplete: it was interrupted after ${page.runs_ended} ` +
       `${page.runs_ended === 1 ? "run" : "runs"}. What follows shows only runs that came to their end; verdicts on expectations are missing.`),
     names.length > 1 ? el("nav", { "aria-label": "Scenarios" }, el("ul", {}, [...(page.overview ? ["overview"] : []), ...names].map((name) => el("li", {}, el("a", { href: `#${name}` }, name))))) : null,
-    el("main", {}, page.overview ? overviewSection(page.overview) : null, page.scenarios.map(scenarioSection)),
-    el("footer", {}, "Same command, same bytes: results depend on scenario, scheme and seed only. Tables of every packet, ACK, grant and " +
-      "controller state lie beside this page as Parquet. Figures are drawn with Apache ECharts (Apache License 2.0)."),
+    el("main", {}, isEmulated ? ranSection() : null, page.overview ? overviewSection(page.overview) : null, page.scenarios.map(scenarioSection)),
+    el("footer", {}, (isEmulated
+      ? "An emulated run happens once: the programs, the kernel and the host take part in it. Tables of every packet, grant and capacity lie beside this page as Parquet. "
+      : "Same command, same bytes: results depend on scenario, scheme and seed only. Tables of every packet, ACK, grant and " +
+        "controller state lie beside this page as Parquet. ") + "Figures are drawn with Apache ECharts (Apache License 2.0)."),
   ];
   document.getElementById("page").append(...parts.filter(Boolean));
 }

@@ -3,9 +3,9 @@
 /// A heading and rows of cells, each text or a node. `columns` are the headings of the cells after the first two.
 /// It is made of nodes, never of markup, because a scenario may give its flows any name.
 function tip(heading, rows, columns = []) {
-  const cell = (content) => el("td", {}, content);
+  const cell = (content) => el("td", {}, nameNode(content));
   return el("table", { class: "tip" },
-    el("thead", {}, el("tr", {}, el("th", { colspan: 2 }, heading), columns.map((column) => el("th", {}, column)))),
+    el("thead", {}, el("tr", {}, el("th", { colspan: 2 }, nameNode(heading)), columns.map((column) => el("th", {}, column)))),
     el("tbody", {}, rows.map((row) => el("tr", {}, row.map(cell)))));
 }
 

@@ -18,7 +18,7 @@ figure({
   wide: true,
   over: "time",
   course: true,
-  applies: (s) => s.courses.length > 0,
+  applies: (s) => s.courses.length > 0 && !isEmulated,
   height(s, view) {
     const { throughput, delay, gap, ribbon, below } = courseSizes(s, view);
     return 34 + throughput + delay + 2 * gap + courseRows(s, view).length * ribbon + below;
@@ -35,7 +35,7 @@ figure({
     const truth = s.capacities.filter((c) => view.schemes.has(c.scheme) && isCapacityOf(c, s.flows[shown[0]?.flow ?? 0])).slice(0, 1);
     const capacity = truth.map((c) => ({
       name: "capacity", type: "line", data: overTime(s, c.capacity_mbps), showSymbol: false, silent: true, z: 1,
-      lineStyle: { width: 1, color: look.muted }, areaStyle: { color: look.capacity, opacity: 1 }, itemStyle: { color: look.capacity },
+      lineStyle: { width: 1, color: look.muted }, areaStyle: { color: look.capacity, opacity: 1 }, itemStyle: { color: look.capacity }, emphasis: { disabled: true },
     }));
     const drops = shown.flatMap((course, index) => course.dropped.length === 0 ? [] : [{
       name: `${pens[index].name}: dropped`, type: "scatter", xAxisIndex: 1, yAxisIndex: 1, symbol: "rect", symbolSize: [2, 12],

@@ -51,7 +51,7 @@ figure({
       dataZoom: zoomOf(look, [0]),
       series: [
         ...(truth ? [{ name: "capacity", type: "line", data: overTime(s, truth.capacity_mbps), showSymbol: false, silent: true,
-          lineStyle: { width: 1, color: look.muted }, areaStyle: { color: look.capacity, opacity: 1 }, itemStyle: { color: look.capacity } }] : []),
+          lineStyle: { width: 1, color: look.muted }, areaStyle: { color: look.capacity, opacity: 1 }, itemStyle: { color: look.capacity }, emphasis: { disabled: true } }] : []),
         ...curves.map(({ estimate, name }, index) => ({ name, type: "line", data: overTime(s, estimate.mbps), showSymbol: false,
           lineStyle: pen(index), itemStyle: ink(index), emphasis: { disabled: true } })),
         ...curves.map(({ estimate, name }, index) => ({ name, type: "line", step: "end", xAxisIndex: 1, yAxisIndex: 1,

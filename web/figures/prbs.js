@@ -1,9 +1,10 @@
 // Which users got the PRBs: PRB by PRB around the time of the greatest change, and over the whole run.
 
-/// The cell in the direction of the first flow that is shown.
+/// The cell in the direction of the first flow that is shown. Programs use both directions, so a reader chooses one.
 function cellOf(s, view) {
   const flow = s.flows.find((_, index) => view.flows.has(index)) ?? s.flows[0];
-  const cells = s.cells.filter((cell) => cell.direction === flow.direction);
+  const direction = isEmulated ? view.direction : flow.direction;
+  const cells = s.cells.filter((cell) => cell.direction === direction);
   return cells.find((cell) => cell.scheme === view.scheme) ?? cells[0] ?? s.cells[0];
 }
 
@@ -23,6 +24,7 @@ const ownerColour = (owner, cell, look) => {
 const ownerSwatch = (owner, cell) => areaSwatch(ownerShade(owner, cell) ?? "var(--surface)");
 
 const ownerWords = (s, owner) => {
+  if (isEmulated) return s.links.find((link) => owner === `device ${link.device}`)?.name.replace(/^(to|from) /, "") ?? owner;
   const flow = s.flows.find((known) => owner === `device ${known.device}`);
   return flow ? `${owner} (${flow.flow})` : owner;
 };
@@ -30,7 +32,7 @@ const ownerWords = (s, owner) => {
 figure({
   id: "prb-share",
   title: "Who got the cell",
-  note: "Part of all PRBs of all carriers in the direction of the first flow shown, over the whole run.",
+  note: `Part of all PRBs of all carriers in the direction ${isEmulated ? "that is chosen above" : "of the first flow shown"}, over the whole run.`,
   over: "time",
   one: true,
   course: true,
@@ -64,7 +66,7 @@ figure({
 figure({
   id: "prb-map",
   title: "Who got which PRB",
-  note: "Each subframe of the cell, in the direction of the first flow shown, around the moment when most changed. What is left empty is idle.",
+  note: `Each subframe of the cell, in the direction ${isEmulated ? "that is chosen above" : "of the first flow shown"}, around the moment when most changed. What is left empty is idle.`,
   wide: true,
   one: true,
   course: true,

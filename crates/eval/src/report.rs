@@ -39,10 +39,13 @@ const STYLE: &str = include_str!("../../../web/report.css");
 const SCRIPT: &str = concat!(
     include_str!("../../../web/chart.js"),
     include_str!("../../../web/look.js"),
+    include_str!("../../../web/connection.js"),
     include_str!("../../../web/tip.js"),
+    include_str!("../../../web/emulation.js"),
     include_str!("../../../web/names.js"),
     include_str!("../../../web/figures/throughput_delay.js"),
     include_str!("../../../web/figures/course.js"),
+    include_str!("../../../web/figures/emulated.js"),
     include_str!("../../../web/figures/delay_cdf.js"),
     include_str!("../../../web/figures/jain.js"),
     include_str!("../../../web/figures/prbs.js"),

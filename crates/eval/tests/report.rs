@@ -59,10 +59,13 @@ fn figures_make_no_markup_of_names() {
     for script in [
         include_str!("../../../web/chart.js"),
         include_str!("../../../web/look.js"),
+        include_str!("../../../web/connection.js"),
         include_str!("../../../web/tip.js"),
+        include_str!("../../../web/emulation.js"),
         include_str!("../../../web/tables.js"),
         include_str!("../../../web/report.js"),
         include_str!("../../../web/figures/course.js"),
+        include_str!("../../../web/figures/emulated.js"),
         include_str!("../../../web/figures/delay_cdf.js"),
         include_str!("../../../web/figures/estimate.js"),
         include_str!("../../../web/figures/jain.js"),

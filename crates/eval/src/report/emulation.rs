@@ -5,7 +5,7 @@ use airpace_core::Direction;
 use serde::Serialize;
 
 use super::table::{Column, texts};
-use crate::emulation::{Audit, Emulation, Exit, Program};
+use crate::emulation::{Emulation, Exit, Lateness, Program};
 use crate::folder::{Manifest, ManifestScenario};
 use crate::numbers;
 use crate::summary::{LinkSummary, RunSummary};
@@ -40,7 +40,7 @@ pub(super) struct LinkRow {
     name: String,
     connections: String,
     packets: String,
-    /// A text per column.
+    /// A text for each of the first columns.
     texts: Vec<String>,
 }
 
@@ -65,6 +65,9 @@ impl EmulationData<'_> {
     }
 }
 
+/// How many columns the table of links has: the most important ones.
+const MAIN: usize = 7;
+
 /// The links of an emulated run; none of a simulated one.
 pub(super) fn links(
     run: Option<&RunSummary>,
@@ -79,7 +82,7 @@ pub(super) fn links(
             name: format!("{way} {}", named(Some(scenario), link.device)),
             connections: grouped(link.connections),
             packets: grouped(link.metrics.packets),
-            texts: texts(&link.metrics, columns),
+            texts: texts(&link.metrics, columns.get(..MAIN).unwrap_or(columns)),
         }
     };
     run.map_or(vec![], |run| run.links.iter().map(row).collect())
@@ -107,37 +110,38 @@ fn ended(exit: Exit) -> String {
 /// What was measured of the emulator: what, and the value.
 fn audit(section: &Emulation) -> Vec<(String, String)> {
     let Emulation { audit, kernel, foreign, .. } = section;
-    let Audit { lateness_ms, .. } = audit;
-    let ms = |value: Option<f64>| {
-        value.map_or(NOTHING.to_owned(), |value| format!("{} ms", numbers::text(value, 3)))
-    };
-    let held = |held: bool| if held { "held" } else { "not held" }.to_owned();
+    let Lateness { p50, p99, p999, max } = audit.lateness_ms;
+    let ms = |value: Option<f64>| value.map_or(NOTHING.to_owned(), |value| numbers::text(value, 3));
+    let held = |held: bool| if held { "held" } else { "not held" };
     let of_a_core = |share: f64| format!("{} % of a core", numbers::text(share * 100.0, 1));
+    let (realtime, locked) = (held(section.realtime_priority), held(section.memory_locked));
     let (packets, bytes) = (grouped(audit.largest_backlog_packets), grouped(audit.largest_backlog_bytes));
-    let row = |what: &str, value: String| (what.to_owned(), value);
-    let mut rows = vec![
-        row("handed over late, median", ms(lateness_ms.p50)),
-        row("handed over late, 99th percentile", ms(lateness_ms.p99)),
-        row("handed over late, 99.9th percentile", ms(lateness_ms.p999)),
-        row("handed over late, at most", ms(lateness_ms.max)),
-        row("milliseconds of the last hop that were missed", grouped(audit.missed_ticks)),
-        row("the emulator's thread", audit.cpu_share.map_or(NOTHING.to_owned(), of_a_core)),
-        row("real-time priority", held(section.realtime_priority)),
-        row("memory lock", held(section.memory_locked)),
-        row("packets that entered the network", grouped(audit.packets_in)),
-        row("packets handed over", grouped(audit.packets_out)),
+    let dropped = audit.dropped.iter().map(|(cause, packets)| (cause.as_str(), *packets));
+    let rows = [
+        (
+            "handed over late: p50, p99, p99.9, at most",
+            format!("{} ms", [p50, p99, p999, max].map(ms).join(", ")),
+        ),
+        ("milliseconds of the last hop that were missed", grouped(audit.missed_ticks)),
+        ("the emulator's thread", audit.cpu_share.map_or(NOTHING.to_owned(), of_a_core)),
+        ("real-time priority; memory lock", format!("{realtime}; {locked}")),
+        ("packets that entered the network", grouped(audit.packets_in)),
+        ("packets handed over", grouped(audit.packets_out)),
+        ("packets dropped", counts(dropped)),
+        ("most in the network at one time", format!("{packets} packets, {bytes} bytes")),
+        ("packets missing in the record", grouped(audit.records_lost)),
+        ("frames that were not for the network", counts(foreign.by_kind().into_iter())),
+        ("kernel", if kernel.is_empty() { NOTHING.to_owned() } else { kernel.clone() }),
     ];
-    let dropped = audit.dropped.iter();
-    rows.extend(dropped.map(|(cause, packets)| (format!("packets dropped: {cause}"), grouped(*packets))));
-    rows.push(row("most in the network at one time", format!("{packets} packets, {bytes} bytes")));
-    rows.push(row("packets missing in the record", grouped(audit.records_lost)));
-    let foreign = foreign.by_kind().into_iter().filter(|(_, frames)| *frames > 0);
-    rows.extend(
-        foreign
-            .map(|(kind, frames)| (format!("frames that are not for the network: {kind}"), grouped(frames))),
-    );
-    rows.push(row("kernel", if kernel.is_empty() { NOTHING.to_owned() } else { kernel.clone() }));
-    rows
+    rows.map(|(what, value)| (what.to_owned(), value)).into()
+}
+
+/// Counts by kind, as far as there are any: `3 aqm, 1,000 wire_loss`.
+fn counts<'a>(kinds: impl Iterator<Item = (&'a str, u64)>) -> String {
+    let some =
+        kinds.filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{} {kind}", grouped(count)));
+    let some: Vec<String> = some.collect();
+    if some.is_empty() { "0".to_owned() } else { some.join(", ") }
 }
 
 /// Stands in the place of a value that is not there.
@@ -161,7 +165,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::emulation::{ForeignFrames, Lateness};
+    use crate::emulation::{Audit, ForeignFrames};
 
     #[test]
     fn digits_are_grouped() {
@@ -186,18 +190,17 @@ mod tests {
         };
         let rows = audit(&section);
         let of = |what: &str| rows.iter().find(|row| row.0 == what).map(|row| row.1.as_str());
-        assert_eq!(of("handed over late, median"), Some("0.041 ms"));
-        assert_eq!(of("handed over late, 99th percentile"), Some("–"));
+        assert_eq!(of("handed over late: p50, p99, p99.9, at most"), Some("0.041, –, –, 12.000 ms"));
         assert_eq!(of("the emulator's thread"), Some("12.3 % of a core"));
-        assert_eq!((of("real-time priority"), of("memory lock")), (Some("held"), Some("not held")));
+        assert_eq!(of("real-time priority; memory lock"), Some("held; not held"));
         assert_eq!(of("packets that entered the network"), Some("65,536"));
-        assert_eq!(of("packets dropped: wire_loss"), Some("1,000"));
-        assert_eq!(of("frames that are not for the network: ARP"), Some("2"));
+        assert_eq!(of("packets dropped"), Some("3 aqm, 1,000 wire_loss"));
         assert_eq!(
-            of("frames that are not for the network: garbage"),
-            None,
+            of("frames that were not for the network"),
+            Some("2 ARP"),
             "what did not come is not listed"
         );
+        assert_eq!(of("packets missing in the record"), Some("0"));
         assert_eq!(of("kernel"), Some("6.18.5"));
     }
 

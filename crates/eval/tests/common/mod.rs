@@ -1,6 +1,9 @@
 //! A small simulated cell for tests of the code that handles events. It sends every kind of event, with plausible
 //! numbers.
 
+#[allow(dead_code, reason = "not every test emulates")]
+pub mod emulated;
+
 use std::collections::VecDeque;
 use std::fs;
 use std::ops::ControlFlow;

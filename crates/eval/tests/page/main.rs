@@ -13,6 +13,7 @@ use airpace_eval::report;
 use airpace_sim::SCHEMES;
 use airpace_testing::has_program;
 use browser::Browser;
+use common::emulated::{EMULATED, emulate};
 use common::{STORY, Temporary, patient, simulate, told};
 use serde_json::Value;
 
@@ -155,6 +156,91 @@ fn names_of_a_scenario_are_read_and_never_run() {
     for table in list(facts, "tables") {
         let ends = table["first_number_ends"].as_f64().unwrap();
         assert!(ends < table["width"].as_f64().unwrap() / 2.0, "a long name leaves no room: {table}");
+    }
+}
+
+#[test]
+fn an_emulated_run_s_page_collides_nowhere_with_long_names_and_many_connections() {
+    let folder = Temporary::new("page-emulated");
+    let Some(browser) = Browser::find(&folder.0) else { return };
+    let run = folder.0.join("run");
+    let page = fs::read_to_string(emulate(EMULATED, &run, |_| ()).page).unwrap();
+    for facts in browser.measure(&page, &[1400, 1024, 768, 400], false) {
+        let width = &facts["width"];
+        assert_eq!(facts["overflow"], 0, "the page is wider than {width} pixels");
+        let figures = list(&facts, "figures");
+        let ids: Vec<&str> = figures.iter().map(|figure| figure["id"].as_str().unwrap()).collect();
+        let wanted = [
+            "street.link-0-down",
+            "street.link-0-up",
+            "street.link-1-down",
+            "street.link-1-up",
+            "street.delay-cdf",
+            "street.prb-share",
+            "street.prb-map",
+        ];
+        assert_eq!(ids, wanted, "no figure of states or estimates: nothing is known of them");
+        for figure in figures {
+            let id = &figure["id"];
+            assert_eq!(
+                (&figure["drawn"], &figure["fits"]),
+                (&Value::Bool(true), &Value::Bool(true)),
+                "{id} at {width}"
+            );
+            assert!(list(figure, "collisions").is_empty(), "{id} at {width}: {}", figure["collisions"]);
+            assert!(list(figure, "outside").is_empty(), "{id} at {width}: {}", figure["outside"]);
+            let is_long = |text: &&Value| {
+                text.as_str().unwrap().parse::<f64>().is_ok() && text.as_str().unwrap().len() > 6
+            };
+            let long: Vec<&Value> = list(figure, "texts").iter().filter(is_long).collect();
+            assert!(long.is_empty(), "{id} at {width}: labels that are not rounded: {long:?}");
+        }
+        for legend in list(&facts, "legends") {
+            assert!(list(legend, "alike").is_empty(), "{} at {width}: {}", legend["id"], legend["alike"]);
+        }
+        for table in list(&facts, "tables") {
+            let ends = table["first_number_ends"].as_f64().unwrap();
+            assert!(
+                ends < table["width"].as_f64().unwrap(),
+                "a long name leaves no room at {width}: {table}"
+            );
+        }
+        let tip =
+            list(&facts, "tips").iter().find(|tip| tip["id"] == "street.link-0-down").expect("a tooltip");
+        let heads: Vec<&str> = list(tip, "head").iter().skip(1).map(|head| head.as_str().unwrap()).collect();
+        assert_eq!(heads, ["Mbit/s", "queueing (ms)", "dropped"]);
+    }
+}
+
+#[test]
+fn what_programs_are_called_is_read_and_never_run() {
+    let folder = Temporary::new("page-programs");
+    let Some(browser) = Browser::find(&folder.0) else { return };
+    let hostile = "<img src=x onerror='window.harmed=1'> → </script><script>window.harmed=2</script>";
+    let story = EMULATED
+        .replace("label = \"phone\"", &format!("label = \"{hostile}\""))
+        .replace("reno moves data", hostile);
+    let run = folder.0.join("run");
+    emulate(&story, &run, |emulation| {
+        emulation.programs.iter_mut().for_each(|program| program.command = hostile.repeat(20));
+        emulation.kernel = hostile.to_owned();
+        emulation.audit.dropped.insert(hostile.to_owned(), 1);
+        emulation.fit = false;
+        emulation.unfit_because = vec![hostile.to_owned()];
+    });
+    // A stranger's folder may call a connection anything.
+    let path = run.join("summary.json");
+    let mut summary: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    summary["runs"][0]["flows"][1]["flow"] = hostile.into();
+    summary["runs"][0]["flows"][2]["flow"] =
+        format!("tcp {}:1 → [{}]:2", "1".repeat(300), "f".repeat(300)).into();
+    fs::write(&path, summary.to_string()).unwrap();
+    let page = fs::read_to_string(report::write(&run).unwrap()).unwrap();
+    for facts in browser.measure(&page, &[1400, 400], false) {
+        assert!(list(&facts, "tips").len() >= 4, "tooltips were shown: {}", facts["tips"]);
+        assert_eq!(facts["images"], 0, "a name was read as markup");
+        assert_eq!(facts["harmed"], "undefined", "a name was run as code");
+        assert_eq!(facts["overflow"], 0, "the page is wider than {} pixels", facts["width"]);
     }
 }
 
