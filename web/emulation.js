@@ -17,8 +17,8 @@ const flowsOfLink = (s, link) => s.flows.map((_, index) => index).filter((index)
 /// The line of a connection. The largest of all links come first, so that those that are shown together look different.
 function programPen(s, index) {
   const links = s.links.length;
-  const place = s.links.findIndex((link) => isOfLink(link, s.flows[index]));
-  const rank = flowsOfLink(s, s.links[place]).indexOf(index);
+  const place = Math.max(s.links.findIndex((link) => isOfLink(link, s.flows[index])), 0);
+  const rank = flowsOfLink(s, s.flows[index]).indexOf(index);
   const number = rank * links + place;
   const types = ["solid", "dashed", "dotted"];
   return isOthers(s.flows[index])
@@ -47,14 +47,14 @@ const unfitNotice = () => (page.emulation.fit ? null : el("div", { class: "notic
   el("b", {}, "This run is not fit: do not rely on its numbers."),
   el("ul", {}, page.emulation.unfit_because.map((reason) => el("li", {}, reason)))));
 
-const notJudged = (s) => (s.not_judged ? el("details", { class: "notice mild" },
+const notJudged = (s) => (s.not_judged.length ? el("details", { class: "notice mild" },
   el("summary", {}, `Not judged: ${s.not_judged.length} ${s.not_judged.length === 1 ? "expectation" : "expectations"} of schemes that were not run`),
   el("ul", {}, s.not_judged.map(({ scheme, say }) => el("li", {}, `${scheme}: ${say}`)))) : null);
 
 /// A table of links: all connections of a device and direction together.
 function linksCard(s) {
-  const heads = [["connections", ""], ["packets", ""], ...s.columns.slice(0, s.links[0]?.texts.length ?? 0).map((column) => [column.heading, column.unit])];
-  const rows = s.links.map((link) => el("tr", {}, el("th", { scope: "row" }, link.name), [link.connections, link.packets, ...link.texts].map((text) => el("td", {}, text))));
+  const heads = [...s.columns.slice(0, s.links[0]?.texts.length ?? 0).map((column) => [column.heading, column.unit]), ["packets", ""], ["connections", ""]];
+  const rows = s.links.map((link) => el("tr", {}, el("th", { scope: "row" }, link.name), [...link.texts, link.packets, link.connections].map((text) => el("td", {}, text))));
   return el("article", { class: "card wide", id: `${s.name}.links` }, el("h3", {}, "Each direction of each device"),
     el("p", { class: "muted" }, "All connections together, over the whole run. Loss counts packets that were dropped or lost in the network."),
     table([el("th", { class: "name", scope: "col" }, "direction"), ...heads.map(([heading, unit]) => el("th", { scope: "col" }, heading, el("small", {}, unit)))], el("tbody", {}, rows)));

@@ -5,8 +5,12 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use airpace_eval::{Choice, Matrix, RunFolder, report};
+use airpace_core::{Bytes, DeviceId, Direction, Time};
+use airpace_eval::emulation::{Connection, Departure, EmulatedRun, Emulation, End, Program, Protocol, Setup};
+use airpace_eval::{Choice, Host, Matrix, RunFolder, report};
+use airpace_event::{Capacity, Event, Fate, Recorder};
 use airpace_sim::{Scenario, SchemeSpec};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -17,9 +21,12 @@ use super::choices::Choices;
 const STORY: &str = "name = \"story\"\nabout = \"two phones\"\nduration_s = 0.3\n[cell]\nprbs = 6\n[[device]]\n[[device]]\n\
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n[[flow]]\nlabel = \"other\"\ndevice = 1\nrtt_ms = 30\n";
 
-/// A valid run folder: the names and contents of its files.
-fn sound() -> &'static [(PathBuf, Vec<u8>)] {
-    static SOUND: OnceLock<Vec<(PathBuf, Vec<u8>)>> = OnceLock::new();
+/// The names of a folder's files and their contents.
+type Files = Vec<(PathBuf, Vec<u8>)>;
+
+/// A valid folder of simulated runs.
+fn simulated() -> &'static Files {
+    static SOUND: OnceLock<Files> = OnceLock::new();
     SOUND.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a folder");
         let scenario = Scenario::load(STORY, "story.toml", &[]).expect("a scenario");
@@ -41,7 +48,63 @@ fn sound() -> &'static [(PathBuf, Vec<u8>)] {
     })
 }
 
-fn collect(folder: &Path, below: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
+/// A valid folder of an emulated run.
+fn emulated() -> &'static Files {
+    static SOUND: OnceLock<Files> = OnceLock::new();
+    SOUND.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let out = folder.path().join("run");
+        let scenario = Scenario::load(STORY, "story.toml", &[]).expect("a scenario");
+        let setup = Setup {
+            out: out.clone(),
+            choice: Choice { argument: "story.toml".to_owned(), set: vec![], scenario },
+            seed: 1,
+            command: "airpace emulate story.toml".to_owned(),
+            host: Host::default(),
+        };
+        let mut run = EmulatedRun::create(&setup).expect("a folder");
+        for packet in 0..300 {
+            let entered = Time::from_millis(packet);
+            let (span, device, direction) =
+                (Duration::from_millis(1), DeviceId(packet as u16 % 2), Direction::Downlink);
+            run.record(Event::Capacity(Capacity {
+                time: entered,
+                span,
+                device,
+                direction,
+                bytes: Bytes(2_000),
+            }));
+            let released = entered + Duration::from_millis(12);
+            let client = std::net::Ipv6Addr::from_bits(u128::from(packet % 60)).into();
+            run.depart(&Departure {
+                device,
+                direction,
+                connection: Connection {
+                    protocol: Protocol::of_number(packet as u8 % 20),
+                    source: End::new([100, 64, 0, 1].into(), 443),
+                    destination: End::portless(client),
+                },
+                bytes: Bytes(1_400),
+                entered,
+                released,
+                handed: (packet % 9 > 0).then_some(released),
+                propagation_delay: Duration::from_millis(10),
+                fate: if packet % 9 > 1 { Fate::Delivered } else { Fate::Aqm },
+                duplicate: false,
+                marked: false,
+            });
+        }
+        let programs =
+            vec![Program { device: Some(0), command: "ping server".to_owned(), ..Program::default() }];
+        let emulation = Emulation { programs, fit: true, ..Emulation::default() };
+        run.finish(Time::from_micros(312_345), emulation).expect("a folder that can be written");
+        let mut files = vec![];
+        collect(&out, Path::new(""), &mut files);
+        files
+    })
+}
+
+fn collect(folder: &Path, below: &Path, files: &mut Files) {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let mut paths: Vec<_> = entries.collect();
     paths.sort();
@@ -55,27 +118,31 @@ fn collect(folder: &Path, below: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
 }
 
 thread_local! {
-    /// The folder that is damaged and repaired again.
-    static FOLDER: TempDir = {
-        let folder = tempfile::tempdir().expect("a folder");
-        for (name, bytes) in sound() {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
-            fs::write(path, bytes).expect("a file");
-        }
-        folder
-    };
+    /// The folders that are damaged and repaired again.
+    static FOLDERS: [TempDir; 2] = [placed(simulated()), placed(emulated())];
+}
+
+fn placed(files: &Files) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, bytes) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        fs::write(path, bytes).expect("a file");
+    }
+    folder
 }
 
 /// A valid folder in which some files are damaged gives a page, or an error that names something.
 pub fn folder(input: &[u8]) {
     let mut choices = Choices(input);
-    FOLDER.with(|folder| {
+    FOLDERS.with(|[of_simulated, of_emulated]| {
+        let (folder, sound) =
+            if choices.flag() { (of_emulated, emulated()) } else { (of_simulated, simulated()) };
         let mut spoiled = vec![];
         for _ in 0..1 + choices.byte() % 3 {
-            let (name, bytes) = &sound()[choices.below(sound().len())];
+            let (name, bytes) = &sound[choices.below(sound.len())];
             let path = folder.path().join(name);
-            fs::write(&path, spoil(name, bytes, &mut choices)).expect("a file");
+            fs::write(&path, spoil(name, bytes, sound, &mut choices)).expect("a file");
             spoiled.push((path, bytes));
         }
         let told = RunFolder::open(folder.path()).and_then(|folder| report::render(&folder));
@@ -90,7 +157,7 @@ pub fn folder(input: &[u8]) {
 }
 
 /// Changed contents for a file.
-fn spoil(name: &Path, bytes: &[u8], choices: &mut Choices<'_>) -> Vec<u8> {
+fn spoil(name: &Path, bytes: &[u8], sound: &Files, choices: &mut Choices<'_>) -> Vec<u8> {
     if name.extension().is_some_and(|ending| ending == "json") && choices.byte() < 200 {
         let mut value: Value = serde_json::from_slice(bytes).expect("it is sound");
         for _ in 0..1 + choices.byte() % 4 {
@@ -108,7 +175,7 @@ fn spoil(name: &Path, bytes: &[u8], choices: &mut Choices<'_>) -> Vec<u8> {
         }
         2 => {
             // The contents of another file.
-            bytes.clone_from(&sound()[choices.below(sound().len())].1);
+            bytes.clone_from(&sound[choices.below(sound.len())].1);
         }
         _ => {}
     }

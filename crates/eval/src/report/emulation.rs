@@ -118,10 +118,7 @@ fn audit(section: &Emulation) -> Vec<(String, String)> {
     let (packets, bytes) = (grouped(audit.largest_backlog_packets), grouped(audit.largest_backlog_bytes));
     let dropped = audit.dropped.iter().map(|(cause, packets)| (cause.as_str(), *packets));
     let rows = [
-        (
-            "handed over late: p50, p99, p99.9, at most",
-            format!("{} ms", [p50, p99, p999, max].map(ms).join(", ")),
-        ),
+        ("lateness in ms: p50, p99, p99.9, largest", [p50, p99, p999, max].map(ms).join(", ")),
         ("milliseconds of the last hop that were missed", grouped(audit.missed_ticks)),
         ("the emulator's thread", audit.cpu_share.map_or(NOTHING.to_owned(), of_a_core)),
         ("real-time priority; memory lock", format!("{realtime}; {locked}")),
@@ -190,7 +187,7 @@ mod tests {
         };
         let rows = audit(&section);
         let of = |what: &str| rows.iter().find(|row| row.0 == what).map(|row| row.1.as_str());
-        assert_eq!(of("handed over late: p50, p99, p99.9, at most"), Some("0.041, –, –, 12.000 ms"));
+        assert_eq!(of("lateness in ms: p50, p99, p99.9, largest"), Some("0.041, –, –, 12.000"));
         assert_eq!(of("the emulator's thread"), Some("12.3 % of a core"));
         assert_eq!(of("real-time priority; memory lock"), Some("held; not held"));
         assert_eq!(of("packets that entered the network"), Some("65,536"));

@@ -45,10 +45,8 @@ pub(super) struct ScenarioData {
     cells: Vec<CellCourse>,
     jain: Vec<JainCourse>,
     /// Of an emulated run: each direction of each device.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     links: Vec<LinkRow>,
     /// Of an emulated run: the expectations that have no verdict.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     not_judged: Vec<NotJudged>,
 }
 
