@@ -21,8 +21,7 @@ fn the_page_begins_with_what_ran_behind_what() {
     let finished = emulate(EMULATED, &folder.0, |_| ());
     // To look at it: AIRPACE_KEEP_REPORT=/tmp/street cargo test -p airpace-eval --test emulated
     if let Some(keep) = std::env::var_os("AIRPACE_KEEP_REPORT") {
-        fs::create_dir_all(&keep).unwrap();
-        fs::copy(&finished.page, std::path::Path::new(&keep).join("emulated.html")).unwrap();
+        emulate(EMULATED, std::path::Path::new(&keep), |_| ());
     }
     let data = data_of(&fs::read_to_string(&finished.page).unwrap());
     let told = &data["emulation"];
