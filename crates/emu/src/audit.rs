@@ -1,0 +1,236 @@
+//! How well a run was carried out: an emulator that comes too late is no emulator, and must say so.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// The 99.9th percentile of lateness up to which a run is fit.
+///
+/// Chosen: a subframe, the unit in which cells and traces serve.
+pub const MOST_LATENESS: Duration = Duration::from_millis(1);
+
+/// What is measured while a run goes on.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    lateness_ns: Histogram<u64>,
+    /// Packets and other bytes.
+    pub counts: Counts,
+    /// Packets under way now, and the most so far; the same in bytes.
+    under_way: [u64; 2],
+    most_under_way: [u64; 2],
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// Packets that were read and put on the network.
+    pub packets_in: u64,
+    /// Packets that were written to the other end.
+    pub packets_out: u64,
+    /// Packets that the network dropped, as it should.
+    pub dropped: u64,
+    /// Packets that an interface did not take: the namespace's end was closing, or its memory was full.
+    pub not_taken: u64,
+    /// Bytes that are no whole IP packet.
+    pub garbage: u64,
+    /// Packets to everyone or to a group: broadcast, multicast, neighbour discovery.
+    pub to_many: u64,
+    /// Packets to an address that no device has.
+    pub to_nobody: u64,
+    /// Fragments; they crossed the network as packets do.
+    pub fragments: u64,
+    /// Packets longer than an interface of 1500 bytes may send; they crossed the network as they were.
+    pub jumbo: u64,
+    /// Packets that were refused because too much was under way already.
+    pub refused: u64,
+    /// Packets that an interface lost because the emulator did not read them in time.
+    pub unread: u64,
+    /// Deadlines that were carried out more than a millisecond late.
+    pub missed_ticks: u64,
+    /// Radio reports that were not delivered because their readers did not keep up.
+    pub reports_lost: u64,
+    /// Entries of the record that were lost because the disk did not keep up.
+    pub record_lost: u64,
+    /// Packets of which a replay in virtual time says something else.
+    pub differing: u64,
+}
+
+/// The audit of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Audit {
+    /// How late packets were handed over, compared with when the network let them go, in ms: median.
+    pub lateness_p50_ms: f64,
+    /// The same: 99th percentile.
+    pub lateness_p99_ms: f64,
+    /// The same: 99.9th percentile.
+    pub lateness_p999_ms: f64,
+    /// The same: the latest.
+    pub lateness_max_ms: f64,
+    /// How long the run lasted, in s.
+    pub seconds: f64,
+    /// The share of a core that the emulator's thread used, 0 to 1. It includes the kernel's work for both ends of a packet.
+    pub cpu: f64,
+    /// The most packets that were under way.
+    pub most_packets: u64,
+    /// The most bytes that were under way.
+    pub most_bytes: u64,
+    /// Why the emulator's thread did not run before all others; `None` if it did.
+    pub not_real_time_because: Option<String>,
+    /// Why its memory was not kept from the disk; `None` if it was.
+    pub not_locked_because: Option<String>,
+    /// What was counted.
+    pub counts: Counts,
+    /// Why the run's figures must not be used; nothing if it is fit.
+    pub unfit_because: Vec<String>,
+}
+
+impl Meter {
+    pub(crate) fn new() -> Meter {
+        // From a microsecond to a minute, with three digits.
+        let lateness_ns = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are right");
+        Meter { lateness_ns, counts: Counts::default(), under_way: [0; 2], most_under_way: [0; 2] }
+    }
+
+    pub(crate) fn arrived(&mut self, bytes: u64) {
+        self.counts.packets_in += 1;
+        for (now, more) in self.under_way.iter_mut().zip([1, bytes]) {
+            *now += more;
+        }
+        for (most, now) in self.most_under_way.iter_mut().zip(self.under_way) {
+            *most = now.max(*most);
+        }
+    }
+
+    pub(crate) fn ended(&mut self, bytes: u64) {
+        // A wire may hand over a packet twice.
+        for (now, less) in self.under_way.iter_mut().zip([1, bytes]) {
+            *now = now.saturating_sub(less);
+        }
+    }
+
+    pub(crate) fn bytes_under_way(&self) -> u64 {
+        self.under_way[1]
+    }
+
+    pub(crate) fn handed_over(&mut self, late: Duration) {
+        self.counts.packets_out += 1;
+        self.lateness_ns.saturating_record(late.as_nanos() as u64);
+    }
+
+    /// The audit so far, before the run is judged.
+    pub(crate) fn audit(&self, run: Duration, cpu: Duration) -> Audit {
+        let at = |quantile: f64| self.lateness_ns.value_at_quantile(quantile) as f64 * 1e-6;
+        let is_empty = self.lateness_ns.is_empty();
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|it| if is_empty { 0.0 } else { at(it) });
+        Audit {
+            lateness_p50_ms: p50,
+            lateness_p99_ms: p99,
+            lateness_p999_ms: p999,
+            lateness_max_ms: self.lateness_ns.max() as f64 * 1e-6,
+            seconds: run.as_secs_f64(),
+            cpu: cpu.as_secs_f64() / run.as_secs_f64().max(1e-9),
+            most_packets: self.most_under_way[0],
+            most_bytes: self.most_under_way[1],
+            not_real_time_because: None,
+            not_locked_because: None,
+            counts: self.counts,
+            unfit_because: vec![],
+        }
+    }
+}
+
+impl Audit {
+    /// Whether the run's figures may be used.
+    pub fn is_fit(&self) -> bool {
+        self.unfit_because.is_empty()
+    }
+
+    /// Finds out whether the run is fit; every reason against it is a sentence.
+    pub fn judge(&mut self) {
+        let counts = &self.counts;
+        let most_ms = MOST_LATENESS.as_secs_f64() * 1e3;
+        let mut reasons = vec![];
+        if self.lateness_p999_ms > most_ms {
+            let how = match &self.not_real_time_because {
+                None => "the machine is too busy or its timers are too coarse".to_owned(),
+                Some(why) => format!("its thread has no real-time priority ({why})"),
+            };
+            reasons.push(format!(
+                "a packet in a thousand was handed over more than {:.1} ms late (at most {most_ms} ms): {how}; end other \
+                 programs, or allow it priority (limit `rtprio`)",
+                self.lateness_p999_ms
+            ));
+        }
+        for (count, what) in [
+            (
+                counts.unread,
+                "packets were lost at an interface because the emulator did not read them in time",
+            ),
+            (
+                counts.refused,
+                "packets were refused because too much was under way; bound the scenario's queues",
+            ),
+            (counts.not_taken, "packets were not taken by the interface at the other end"),
+            (counts.record_lost, "lines of the record were lost because the disk did not keep up"),
+            (
+                counts.differing,
+                "packets went another way than in a replay of the same arrivals; please report this",
+            ),
+        ] {
+            if count > 0 {
+                reasons.push(format!("{count} {what}"));
+            }
+        }
+        self.unfit_because = reasons;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_came_late_or_lost_something_is_unfit_and_says_why() {
+        let mut meter = Meter::new();
+        for _ in 0..10_000 {
+            meter.handed_over(Duration::from_micros(80));
+        }
+        let mut audit = meter.audit(Duration::from_secs(10), Duration::from_secs(2));
+        audit.judge();
+        assert!(audit.is_fit(), "{:?}", audit.unfit_because);
+        assert!((audit.cpu - 0.2).abs() < 1e-9 && (audit.lateness_p999_ms - 0.08).abs() < 1e-3);
+
+        for _ in 0..20 {
+            meter.handed_over(Duration::from_micros(1_500));
+        }
+        meter.counts.unread = 3;
+        let mut audit = meter.audit(Duration::from_secs(10), Duration::from_secs(2));
+        audit.not_real_time_because = Some("Operation not permitted".to_owned());
+        audit.judge();
+        let [late, unread] = &audit.unfit_because[..] else { panic!("{:?}", audit.unfit_because) };
+        assert!(late.contains("1.5 ms late") && late.contains("no real-time priority"), "{late}");
+        assert!(unread.starts_with("3 packets were lost at an interface"), "{unread}");
+    }
+
+    #[test]
+    fn a_run_without_packets_is_fit() {
+        let mut audit = Meter::new().audit(Duration::ZERO, Duration::ZERO);
+        audit.judge();
+        assert!(audit.is_fit() && audit.cpu == 0.0 && audit.lateness_max_ms == 0.0);
+    }
+
+    #[test]
+    fn the_most_under_way_is_kept() {
+        let mut meter = Meter::new();
+        meter.arrived(1500);
+        meter.arrived(500);
+        meter.ended(1500);
+        meter.ended(1500);
+        meter.arrived(40);
+        let audit = meter.audit(Duration::from_secs(1), Duration::ZERO);
+        assert_eq!((audit.most_packets, audit.most_bytes, meter.bytes_under_way()), (2, 2000, 40));
+    }
+}

@@ -1,0 +1,239 @@
+//! Radio reports of the emulated devices, live: on Unix sockets, as lines of the one form that all producers write.
+
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use airpace_core::DeviceId;
+use airpace_event::Source;
+use airpace_radio::{RadioReport, line};
+
+use crate::error::EmuError;
+use crate::turn::Told;
+
+/// A socket on which a device's reports are told.
+#[derive(Debug)]
+pub struct ReportSocket {
+    device: DeviceId,
+    source: Source,
+    path: PathBuf,
+    listener: UnixListener,
+    readers: Vec<Reader>,
+}
+
+/// A program that reads a socket, and what it has not taken yet.
+#[derive(Debug)]
+struct Reader {
+    stream: UnixStream,
+    waiting: Vec<u8>,
+}
+
+/// Programs that may read a socket at once.
+///
+/// Chosen: more than a device runs. A program beyond it is turned away.
+const MOST_READERS: usize = 16;
+
+/// Bytes that wait for a program before it loses its place.
+///
+/// Chosen: some seconds of reports of a busy cell.
+const MOST_WAITING: usize = 8 << 20;
+
+/// How often new programs are let in while there is nothing to tell.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The name of a device's socket in the folder of sockets; devices are counted from 1.
+///
+/// `device-1.control` has everyone's grants, as a decoder of the control channel reads them. `device-1.modem` has the
+/// device's own grants and signal.
+pub fn socket_name(device: DeviceId, source: Source) -> String {
+    let what = match source {
+        Source::ControlChannel => "control",
+        Source::Modem => "modem",
+    };
+    format!("device-{}.{what}", device.0 + 1)
+}
+
+impl ReportSocket {
+    /// Opens a device's socket in a folder, which is made if it is not there and then is this user's alone.
+    ///
+    /// # Errors
+    /// A folder that cannot be made, a name that is taken by something else than a socket, or a path that is too long.
+    pub fn open(folder: &Path, device: DeviceId, source: Source) -> Result<ReportSocket, EmuError> {
+        let path = folder.join(socket_name(device, source));
+        let open = || {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            match path.symlink_metadata() {
+                // That of an emulator that was killed.
+                Ok(about) if about.file_type().is_socket() => std::fs::remove_file(&path)?,
+                Ok(_) => {
+                    return Err(io::Error::new(ErrorKind::AlreadyExists, "something else has that name"));
+                }
+                Err(_) => {}
+            }
+            let listener = UnixListener::bind(&path)?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        let listener = open().map_err(EmuError::step_or(
+            format!("open the socket `{}`", path.display()),
+            "choose another folder with --reports",
+        ))?;
+        Ok(ReportSocket { device, source, path, listener, readers: vec![] })
+    }
+
+    fn let_in(&mut self) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.readers.len() < MOST_READERS && stream.set_nonblocking(true).is_ok() {
+                self.readers.push(Reader { stream, waiting: vec![] });
+            }
+        }
+    }
+
+    fn tell(&mut self, line: &str) {
+        for reader in &mut self.readers {
+            if reader.waiting.len() + line.len() < MOST_WAITING {
+                reader.waiting.extend_from_slice(line.as_bytes());
+                reader.waiting.push(b'\n');
+            } else {
+                // A line that is missing would not be seen; a socket that ends is.
+                let _ = reader.stream.shutdown(std::net::Shutdown::Both);
+            }
+        }
+        self.readers.retain_mut(Reader::hand_over);
+    }
+}
+
+impl Reader {
+    /// Writes what the program takes. Returns whether it is still there.
+    fn hand_over(&mut self) -> bool {
+        while !self.waiting.is_empty() {
+            match self.stream.write(&self.waiting) {
+                Ok(0) => return false,
+                Ok(taken) => drop(self.waiting.drain(..taken)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}
+
+impl Drop for ReportSocket {
+    fn drop(&mut self) {
+        // Another emulator may have taken the name; then its socket is not ours to remove, but it was removed already.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Tells reports as they come, until the emulator has no more. `each` gets every batch too.
+pub fn tell(sockets: &mut [ReportSocket], reports: &Receiver<Vec<Told>>, mut each: impl FnMut(&[Told])) {
+    loop {
+        let batch = match reports.recv_timeout(LOOK_EVERY) {
+            Ok(batch) => batch,
+            Err(RecvTimeoutError::Timeout) => vec![],
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        for socket in sockets.iter_mut() {
+            socket.let_in();
+            if socket.readers.is_empty() {
+                continue;
+            }
+            let own = batch
+                .iter()
+                .filter(|(device, source, _)| (*device, *source) == (socket.device, socket.source));
+            let mut own: Vec<&RadioReport> = own.map(|(_, _, report)| report).collect();
+            own.sort_by_key(|report| (report.slot.subframe(), report.carrier, report.slot.index));
+            for subframe in own.chunk_by(|a, b| a.slot.subframe() == b.slot.subframe()) {
+                let reports: Vec<RadioReport> = subframe.iter().map(|&report| report.clone()).collect();
+                socket.tell(&line::to_line(reports[0].slot.subframe(), &reports));
+            }
+        }
+        each(&batch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Read};
+    use std::sync::mpsc::sync_channel;
+
+    use airpace_core::Time;
+    use airpace_radio::{BitLayer, CarrierId, Scope, Slot};
+
+    use super::*;
+
+    fn report(carrier: u8, subframe: u64) -> RadioReport {
+        RadioReport {
+            carrier: CarrierId(carrier),
+            slot: Slot::subframe_of_lte(subframe),
+            time: Time::from_millis(subframe),
+            scope: Scope::Own,
+            carrier_prbs: Some(50),
+            cfi: None,
+            dcis: vec![],
+            own: None,
+            layer: BitLayer::Physical,
+        }
+    }
+
+    #[test]
+    fn a_program_reads_one_line_for_each_subframe_of_its_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("reports");
+        let (device, source) = (DeviceId(1), Source::Modem);
+        let mut sockets = [ReportSocket::open(&folder, device, source).unwrap()];
+        let stream = UnixStream::connect(folder.join("device-2.modem")).unwrap();
+        let (send, receive) = sync_channel(16);
+        let batch = vec![
+            (device, source, report(1, 7)),
+            (device, source, report(0, 7)),
+            (DeviceId(0), source, report(0, 7)),
+            (device, Source::ControlChannel, report(0, 7)),
+            (device, source, report(0, 8)),
+        ];
+        send.send(batch).unwrap();
+        drop(send);
+        let mut seen = 0;
+        tell(&mut sockets, &receive, |batch| seen += batch.len());
+        assert_eq!(seen, 5);
+        drop(sockets);
+        let lines: Vec<String> = BufReader::new(stream).lines().map(Result::unwrap).collect();
+        let read: Vec<Vec<RadioReport>> = lines.iter().map(|text| line::from_line(text).unwrap()).collect();
+        let carriers = |reports: &[RadioReport]| reports.iter().map(|it| it.carrier.0).collect::<Vec<_>>();
+        assert_eq!(read.iter().map(|it| carriers(it)).collect::<Vec<_>>(), [vec![0, 1], vec![0]]);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "the socket is gone");
+    }
+
+    #[test]
+    fn a_program_that_does_not_read_loses_its_place_and_holds_up_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let (device, source) = (DeviceId(0), Source::ControlChannel);
+        let mut socket = ReportSocket::open(folder.path(), device, source).unwrap();
+        let mut lazy = UnixStream::connect(folder.path().join("device-1.control")).unwrap();
+        socket.let_in();
+        let line = "x".repeat(64 << 10);
+        let mut told = 0;
+        while !socket.readers.is_empty() && told < 10_000 {
+            socket.tell(&line);
+            told += 1;
+        }
+        assert!(told < 10_000 && told * line.len() > MOST_WAITING, "{told}");
+        let mut rest = vec![];
+        let _ = lazy.read_to_end(&mut rest);
+        assert!(rest.len() < MOST_WAITING, "its socket has ended");
+    }
+
+    #[test]
+    fn nothing_but_a_socket_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("device-1.control");
+        std::fs::write(&name, "mine").unwrap();
+        let refused = ReportSocket::open(folder.path(), DeviceId(0), Source::ControlChannel).unwrap_err();
+        assert!(refused.to_string().contains("something else has that name"), "{refused}");
+        assert_eq!(std::fs::read_to_string(name).unwrap(), "mine");
+    }
+}

@@ -1,0 +1,339 @@
+//! A session: namespaces for the devices and the far side of an emulated network, and the programs in them.
+//!
+//! A process of its own ([`inside`]) holds them. It talks with the emulator over a socket. When the socket closes, for
+//! whatever reason, that process ends, and with it every program, interface and namespace.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | `words`, `channel` | what the two say to each other, and how |
+//! | `inside` | the process that holds the namespaces |
+//! | `namespaces`, `interfaces` | what it makes |
+//! | `listening` | whether a server listens |
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+use crate::address::Space;
+use crate::error::EmuError;
+use crate::turn::Interfaces;
+
+mod channel;
+mod inside;
+mod interfaces;
+mod listening;
+mod namespaces;
+mod words;
+
+pub use inside::inside;
+pub use words::{Far, Spot};
+
+use channel::Channel;
+use words::{Launch, Layout, Made, Order, Word};
+
+/// What a session consists of.
+#[derive(Clone, Debug)]
+pub struct SessionPlan {
+    /// Calls [`inside`] with the number that follows as last argument.
+    pub inside: Vec<std::ffi::OsString>,
+    /// How many devices there are.
+    pub devices: usize,
+    /// Where the far side is.
+    pub far: Far,
+}
+
+/// A session. When it is dropped, everything of it is gone.
+#[derive(Debug)]
+pub struct Session {
+    channel: Channel,
+    holder: Child,
+    made: Made,
+    space: Space,
+    /// The network namespaces: the far side's, then each device's.
+    networks: Vec<OwnedFd>,
+    /// What was said while something else was awaited.
+    ended: std::collections::VecDeque<ProgramEnd>,
+    started: usize,
+}
+
+/// A program to be started.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its name or path, and its arguments.
+    pub words: Vec<String>,
+    /// Where it runs.
+    pub spot: Spot,
+    /// Variables that it finds beside those of the emulator.
+    pub environment: Vec<(String, String)>,
+    /// Where it begins.
+    pub directory: PathBuf,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramEnd {
+    /// Which program: they are counted as they were started.
+    pub program: usize,
+    /// Its status, if it ended by itself.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+impl ProgramEnd {
+    /// The status that a shell would show.
+    pub fn status(&self) -> i32 {
+        self.code.unwrap_or_else(|| 128 + self.signal.unwrap_or(0))
+    }
+}
+
+/// The block of addresses in which this process runs: that of a device of an emulator, or the outermost.
+///
+/// # Errors
+/// If a variable that an emulator sets holds something else.
+pub fn space_here() -> Result<Space, EmuError> {
+    // Outside of an emulator the variable is somebody's leftover, as `sudo -E` leaves it.
+    let routes = crate::netlink::Routes::open().map_err(EmuError::step("talk to the kernel about routes"))?;
+    match std::env::var(SPACE_VARIABLE) {
+        Ok(text) if routes.index(interfaces::NAME).is_ok() => text.parse().map_err(|error| {
+            EmuError::Refused(format!("the variable {SPACE_VARIABLE} is `{text}`, which {error}"))
+        }),
+        _ => Ok(Space::ROOT),
+    }
+}
+
+/// The variable that tells an emulator on a device its block of addresses.
+const SPACE_VARIABLE: &str = "AIRPACE_SPACE";
+
+/// The variables that tell programs the way to the far side: ours, and mahimahi's for its users' scripts.
+///
+/// Source: mahimahi `packetshell.cc` (ae477d4): the outermost shell sets it
+const BASE_VARIABLES: [&str; 2] = ["AIRPACE_BASE", "MAHIMAHI_BASE"];
+
+impl Session {
+    /// Makes the namespaces and their interfaces.
+    ///
+    /// # Errors
+    /// One sentence about what the operating system refuses, and what to do.
+    pub fn begin(plan: &SessionPlan) -> Result<(Session, Interfaces), EmuError> {
+        let Some(devices) =
+            u8::try_from(plan.devices).ok().filter(|it| (1..=Space::MOST_DEVICES).contains(it))
+        else {
+            return Err(EmuError::Refused(format!(
+                "there are {} devices; an emulator has 1 to {}",
+                plan.devices,
+                Space::MOST_DEVICES
+            )));
+        };
+        let space = space_here()?;
+        let (channel, theirs) = Channel::pair().map_err(EmuError::step("make a socket"))?;
+        let [program, arguments @ ..] = &plan.inside[..] else {
+            return Err(EmuError::Refused("no program holds the namespaces".to_owned()));
+        };
+        rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty())
+            .map_err(|error| EmuError::step("hand over a socket")(error.into()))?;
+        let holder = Command::new(program)
+            .args(arguments)
+            .arg(theirs.as_raw_fd().to_string())
+            .spawn()
+            .map_err(EmuError::step("start the process that holds the namespaces"))?;
+        drop(theirs);
+        let layout = Layout { space: space.to_string(), devices, far: plan.far };
+        channel.send(&Order::Make(layout), &[]).map_err(EmuError::step("ask for namespaces"))?;
+        let said = channel.receive::<Word>().map_err(EmuError::step("hear of the namespaces"))?;
+        let (made, files) = match said {
+            Some((Word::Ready(made), files)) => (made, files),
+            Some((Word::Failed { why }, _)) => return Err(EmuError::Refused(why)),
+            Some((other, _)) => return Err(EmuError::Session(format!("said {other:?}"))),
+            None => return Err(EmuError::Session("ended before it had made them".to_owned())),
+        };
+        let expected = 2 * (plan.devices + 1);
+        if files.len() != expected || made.slots.len() != plan.devices {
+            return Err(EmuError::Session(format!(
+                "handed over {} files instead of {expected}",
+                files.len()
+            )));
+        }
+        let mut files = files.into_iter();
+        let mut interfaces = files.by_ref().take(plan.devices + 1).map(File::from);
+        let far = interfaces.next().expect("they were counted");
+        let devices = made.slots.iter().copied().zip(interfaces).collect();
+        let interfaces = Interfaces { devices, far, space };
+        let networks = files.collect();
+        let ended = std::collections::VecDeque::new();
+        Ok((Session { channel, holder, made, space, networks, ended, started: 0 }, interfaces))
+    }
+
+    /// The far side's block of addresses.
+    pub fn space(&self) -> Space {
+        self.space
+    }
+
+    /// The block of addresses of a device.
+    pub fn device(&self, index: usize) -> Option<Space> {
+        self.made.slots.get(index).and_then(|&slot| self.space.device(slot))
+    }
+
+    /// Whether there is IPv6.
+    pub fn has_ipv6(&self) -> bool {
+        self.made.has_ipv6
+    }
+
+    /// Whether the namespaces belong to a user namespace, because the user is not root.
+    pub fn in_user_namespace(&self) -> bool {
+        self.made.in_user_namespace
+    }
+
+    /// Whether the kernel itself ends all processes of the session.
+    pub fn in_process_namespace(&self) -> bool {
+        self.made.in_process_namespace
+    }
+
+    /// The network namespace of the far side.
+    pub fn far_network(&self) -> &OwnedFd {
+        &self.networks[0]
+    }
+
+    /// Starts a program; its output goes to `output`, or to the terminal. Returns its number.
+    ///
+    /// # Errors
+    /// A program that cannot be started.
+    pub fn launch(&mut self, program: &Program, output: Option<&File>) -> Result<usize, EmuError> {
+        self.start(program, output, false)
+    }
+
+    /// Starts a server and waits until it listens. Returns its number, and whether it does listen; a program that opens no
+    /// socket within some seconds may be right too.
+    ///
+    /// # Errors
+    /// As [`Session::launch`].
+    pub fn serve(&mut self, program: &Program, output: Option<&File>) -> Result<(usize, bool), EmuError> {
+        let number = self.start(program, output, true)?;
+        loop {
+            match self.hear()? {
+                Word::Settled { is_listening } => return Ok((number, is_listening)),
+                other => self.keep(other)?,
+            }
+        }
+    }
+
+    fn start(
+        &mut self,
+        program: &Program,
+        output: Option<&File>,
+        is_server: bool,
+    ) -> Result<usize, EmuError> {
+        let launch = Launch {
+            words: program.words.clone(),
+            spot: program.spot,
+            environment: self.environment(program),
+            directory: program.directory.clone(),
+            has_output: output.is_some(),
+            is_server,
+        };
+        let name = program.words.first().cloned().unwrap_or_default();
+        let files: Vec<_> = output.iter().map(|file| file.as_fd()).collect();
+        let step = format!("start `{name}`");
+        self.channel.send(&Order::Launch(launch), &files).map_err(EmuError::step(step))?;
+        loop {
+            match self.hear()? {
+                Word::Started { .. } => break,
+                Word::NotStarted { why } => {
+                    let remedy = "check its name and path";
+                    return Err(EmuError::Refused(format!("cannot start `{name}`: {why}; {remedy}")));
+                }
+                other => self.keep(other)?,
+            }
+        }
+        self.started += 1;
+        Ok(self.started - 1)
+    }
+
+    fn environment(&self, program: &Program) -> Vec<(String, String)> {
+        let mut all = vec![];
+        if let Spot::Device(index) = program.spot
+            && let Some(space) = self.device(usize::from(index))
+        {
+            all.push((SPACE_VARIABLE.to_owned(), space.to_string()));
+            // The outermost far side is the base of nested emulators too.
+            let base = Space::ROOT.address_v4().to_string();
+            all.extend(BASE_VARIABLES.map(|name| (name.to_owned(), base.clone())));
+            if self.made.has_ipv6 {
+                all.push(("AIRPACE_BASE6".to_owned(), Space::ROOT.address_v6().to_string()));
+            }
+        }
+        all.extend(program.environment.iter().cloned());
+        all
+    }
+
+    /// Waits for the end of a program.
+    ///
+    /// # Errors
+    /// If the process that holds the namespaces is gone.
+    pub fn wait(&mut self) -> Result<ProgramEnd, EmuError> {
+        loop {
+            if let Some(end) = self.ended.pop_front() {
+                return Ok(end);
+            }
+            let word = self.hear()?;
+            self.keep(word)?;
+        }
+    }
+
+    /// A descriptor that is readable when [`Session::wait`] has something to say, beside what it knows already.
+    pub fn handle(&self) -> impl AsFd + '_ {
+        self.channel.as_fd()
+    }
+
+    /// Whether [`Session::wait`] returns at once.
+    pub fn has_end(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// Ends all programs and removes everything. Returns how many packets were lost at interfaces because nobody read
+    /// them.
+    ///
+    /// # Errors
+    /// If the process that holds the namespaces was gone already.
+    pub fn end(mut self) -> Result<u64, EmuError> {
+        self.channel.send(&Order::End, &[]).map_err(EmuError::step("end the session"))?;
+        loop {
+            match self.hear()? {
+                Word::Over { unread } => return Ok(unread.iter().sum()),
+                other => self.keep(other)?,
+            }
+        }
+    }
+
+    fn hear(&mut self) -> Result<Word, EmuError> {
+        match self.channel.receive::<Word>().map_err(EmuError::step("hear of the programs"))? {
+            Some((Word::Failed { why }, _)) => Err(EmuError::Refused(why)),
+            Some((word, _)) => Ok(word),
+            None => Err(EmuError::Session("is gone".to_owned())),
+        }
+    }
+
+    /// Keeps what was said for later.
+    fn keep(&mut self, word: Word) -> Result<(), EmuError> {
+        match word {
+            Word::Ended { program, code, signal } => {
+                self.ended.push_back(ProgramEnd { program, code, signal });
+                Ok(())
+            }
+            Word::Settled { .. } => Ok(()),
+            other => Err(EmuError::Session(format!("said {other:?}"))),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The process ends when it hears this, or when the socket closes.
+        let _ = self.channel.send(&Order::End, &[]);
+        while let Ok(Some((word, _))) = self.channel.receive::<Word>() {
+            drop(word);
+        }
+        let _ = self.holder.wait();
+    }
+}

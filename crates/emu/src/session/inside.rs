@@ -1,0 +1,277 @@
+//! The process that holds a session's namespaces: it makes them, starts programs in them, and ends with all of them when
+//! the emulator says so or is gone.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+use rustix::thread::CapabilitySet;
+
+use super::channel::Channel;
+use super::interfaces::{self, NAME};
+use super::listening::{sockets, unread};
+use super::namespaces::{self, KEPT};
+use super::words::{Far, Launch, Layout, Made, Order, Spot, Word};
+use crate::address::Space;
+use crate::error::EmuError;
+use crate::sys::{self, Place};
+
+/// How long a server may take until it listens.
+///
+/// Chosen: an interpreter that is not cached yet starts within it.
+const LISTENS_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long programs may take to end after they were asked to.
+const ENDS_WITHIN: Duration = Duration::from_millis(500);
+
+/// How often the process looks at what tells nobody when it changes.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Runs the process that holds a session's namespaces; `socket` is the number of the inherited socket to the emulator.
+/// Returns the status with which the process must end.
+pub fn inside(socket: RawFd) -> i32 {
+    let Ok(socket) = sys::inherited(socket) else { return 2 };
+    let channel = Channel::new(socket);
+    sys::ignore_terminal_signals();
+    match Inside::make(&channel) {
+        Ok(mut inside) => inside.serve(&channel),
+        Err(error) => {
+            // If nobody hears it, nobody waits for it.
+            let _ = channel.send(&Word::Failed { why: error.to_string() }, &[]);
+            2
+        }
+    }
+}
+
+/// The namespaces, and the programs in them.
+struct Inside {
+    far: File,
+    devices: Vec<File>,
+    /// Rights that programs keep.
+    ambient: CapabilitySet,
+    in_process_namespace: bool,
+    programs: Vec<Running>,
+    awaited: Option<Awaited>,
+}
+
+/// A program that was started.
+struct Running {
+    pid: Pid,
+    /// Becomes readable when the program has ended; `None` once that was told.
+    handle: Option<OwnedFd>,
+}
+
+/// A server of which is waited whether it listens.
+struct Awaited {
+    program: usize,
+    spot: Spot,
+    before: BTreeSet<String>,
+    until: Instant,
+}
+
+impl Inside {
+    /// Makes everything that is wanted, and tells it.
+    fn make(channel: &Channel) -> Result<Inside, EmuError> {
+        let said = channel.receive::<Order>().map_err(EmuError::step("hear what is wanted"))?;
+        let Some((Order::Make(Layout { space, devices, far: place }), _)) = said else {
+            return Err(EmuError::Session("was asked for nothing".to_owned()));
+        };
+        let space: Space = space.parse().map_err(|error| EmuError::Session(format!("{space} {error}")))?;
+        let is_privileged = namespaces::is_privileged();
+        let beside = match place {
+            Far::Own => None,
+            Far::Here if is_privileged => Some(interfaces::beside_others(space, devices)?),
+            Far::Here => {
+                return Err(EmuError::Refused(
+                    "an emulator whose far side is this machine needs root; give it a server of its own (`--server LINE`)"
+                        .to_owned(),
+                ));
+            }
+        };
+        let outer = namespaces::this_network()?;
+        if !is_privileged {
+            namespaces::enter_user_namespace()?;
+        }
+        let mut has_ipv6 = true;
+        let (far_interface, far, slots) = match beside {
+            Some((interface, slots)) => (interface, outer, slots),
+            None => {
+                namespaces::new_network()?;
+                let (interface, ipv6) = interfaces::of_far_side(space)?;
+                has_ipv6 &= ipv6;
+                (interface, namespaces::this_network()?, (1..=devices).collect())
+            }
+        };
+        let (mut device_interfaces, mut networks) = (vec![], vec![]);
+        for &slot in &slots {
+            let Some(device) = space.device(slot) else {
+                return Err(EmuError::Refused(format!(
+                    "emulators are nested too deeply; they can be nested {} times",
+                    Space::DEEPEST
+                )));
+            };
+            namespaces::new_network()?;
+            let (interface, ipv6) = interfaces::of_device(device)?;
+            has_ipv6 &= ipv6;
+            device_interfaces.push(interface);
+            networks.push(namespaces::this_network()?);
+        }
+        let in_process_namespace = namespaces::become_first_process()?;
+        let made = Made { slots, in_user_namespace: !is_privileged, in_process_namespace, has_ipv6 };
+        let files: Vec<BorrowedFd<'_>> = [&far_interface]
+            .into_iter()
+            .chain(&device_interfaces)
+            .chain([&far])
+            .chain(&networks)
+            .map(AsFd::as_fd)
+            .collect();
+        channel.send(&Word::Ready(made), &files).map_err(EmuError::step("hand over the interfaces"))?;
+        let ambient = if is_privileged { CapabilitySet::empty() } else { KEPT };
+        Ok(Inside { far, devices: networks, ambient, in_process_namespace, programs: vec![], awaited: None })
+    }
+
+    /// Starts programs and tells of their ends, until it is told to end.
+    fn serve(&mut self, channel: &Channel) -> i32 {
+        loop {
+            let is_told = self.wait(channel);
+            let served = self.tell_ends(channel).and_then(|()| self.tell_listening(channel));
+            let served = served.and_then(|()| match is_told {
+                false => Ok(true),
+                true => self.obey(channel),
+            });
+            // The emulator is gone, or wants the end.
+            if !matches!(served, Ok(true)) {
+                self.end(channel);
+                return 0;
+            }
+        }
+    }
+
+    /// Waits until something may have happened. Returns whether the emulator said something.
+    fn wait(&self, channel: &Channel) -> bool {
+        let mut waiting = vec![PollFd::new(channel, PollFlags::IN)];
+        let handles = self.programs.iter().filter_map(|program| program.handle.as_ref());
+        waiting.extend(handles.map(|handle| PollFd::new(handle, PollFlags::IN)));
+        let soon = if self.awaited.is_some() { LOOK_EVERY } else { Duration::from_millis(200) };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: soon.subsec_nanos().into() };
+        let _ = poll(&mut waiting, Some(&timeout));
+        !waiting[0].revents().is_empty()
+    }
+
+    /// Carries out an order. Returns whether to go on.
+    fn obey(&mut self, channel: &Channel) -> io::Result<bool> {
+        match channel.receive::<Order>()? {
+            None | Some((Order::End | Order::Make(_), _)) => Ok(false),
+            Some((Order::Launch(launch), files)) => {
+                let word = match self.launch(&launch, files.into_iter().next()) {
+                    Ok(pid) => Word::Started { pid: pid.as_raw_nonzero().get() },
+                    Err(why) => Word::NotStarted { why: why.to_string() },
+                };
+                channel.send(&word, &[])?;
+                Ok(true)
+            }
+        }
+    }
+
+    fn launch(&mut self, launch: &Launch, output: Option<OwnedFd>) -> io::Result<Pid> {
+        let [program, arguments @ ..] = &launch.words[..] else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program is named"));
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&launch.directory);
+        command.envs(launch.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(output) = output.filter(|_| launch.has_output) {
+            command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        }
+        let network = self.network(launch.spot);
+        let before = if launch.is_server { sockets(network) } else { BTreeSet::new() };
+        sys::put_in_place(&mut command, &Place { network: network.as_fd(), ambient: self.ambient });
+        let child = command.spawn()?;
+        let pid = Pid::from_child(&child);
+        let handle = pidfd_open(pid, PidfdFlags::empty())?;
+        self.programs.push(Running { pid, handle: Some(handle) });
+        if launch.is_server {
+            let (program, spot) = (self.programs.len() - 1, launch.spot);
+            self.awaited = Some(Awaited { program, spot, before, until: Instant::now() + LISTENS_WITHIN });
+        }
+        Ok(pid)
+    }
+
+    fn network(&self, spot: Spot) -> &File {
+        match spot {
+            Spot::Far => &self.far,
+            Spot::Device(index) => self.devices.get(usize::from(index)).unwrap_or(&self.far),
+        }
+    }
+
+    /// Takes note of all processes that have ended, and tells of those that were asked for.
+    fn tell_ends(&mut self, channel: &Channel) -> io::Result<()> {
+        while let Ok(Some((pid, status))) = waitpid(None, WaitOptions::NOHANG) {
+            let Some(program) = self.programs.iter().position(|it| it.pid == pid && it.handle.is_some())
+            else {
+                continue;
+            };
+            self.programs[program].handle = None;
+            let (code, signal) = (status.exit_status(), status.terminating_signal());
+            channel.send(&Word::Ended { program, code, signal }, &[])?;
+        }
+        Ok(())
+    }
+
+    fn tell_listening(&mut self, channel: &Channel) -> io::Result<()> {
+        let Some(awaited) = &self.awaited else { return Ok(()) };
+        let is_listening = sockets(self.network(awaited.spot)).difference(&awaited.before).next().is_some();
+        let has_ended = self.programs[awaited.program].handle.is_none();
+        if is_listening || has_ended || Instant::now() > awaited.until {
+            self.awaited = None;
+            channel.send(&Word::Settled { is_listening }, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Ends all programs: first it asks them to, then it does not ask.
+    fn end(&mut self, channel: &Channel) {
+        for program in self.programs.iter().filter(|program| program.handle.is_some()) {
+            let _ = kill_process(program.pid, Signal::TERM);
+        }
+        let until = Instant::now() + ENDS_WITHIN;
+        while self.programs.iter().any(|program| program.handle.is_some()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+            let _ = self.tell_ends(channel);
+        }
+        let far = unread(&self.far, NAME);
+        let devices = self.devices.iter().map(|network| unread(network, NAME));
+        let unread: Vec<u64> = std::iter::once(far).chain(devices).collect();
+        let _ = channel.send(&Word::Over { unread }, &[]);
+        if !self.in_process_namespace {
+            kill_all_below();
+        }
+    }
+}
+
+/// Kills all processes that this one started, and those that they started, until there are none. In a namespace of
+/// processes the kernel does it.
+fn kill_all_below() {
+    loop {
+        while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
+        let this = rustix::process::getpid().as_raw_nonzero();
+        let path = format!("/proc/{this}/task/{this}/children");
+        let children: Vec<Pid> = std::fs::read_to_string(path)
+            .unwrap_or_default()
+            .split_whitespace()
+            .filter_map(|word| Pid::from_raw(word.parse().ok()?))
+            .collect();
+        if children.is_empty() {
+            return;
+        }
+        for child in children {
+            let _ = kill_process(child, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,171 @@
+//! The interfaces of a session: one for each device and one for the far side, with their addresses and routes.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+use crate::address::Space;
+use crate::error::EmuError;
+use crate::netlink::Routes;
+use crate::sys;
+use crate::turn::MTU;
+
+/// The name of the interface in a namespace that is the emulator's own.
+pub(super) const NAME: &str = "airpace";
+
+/// Packets that wait at an interface until the emulator reads them.
+///
+/// Chosen: 20 ms at 1 Gbit/s, so that a thread that wakes up late loses nothing.
+const QUEUE: u32 = 2_000;
+
+/// What still works where the emulator does not.
+const SIMULATOR: &str = "`airpace sim` runs the same scenario in virtual time and needs no rights";
+
+/// Makes the interface of a device in the thread's network namespace, which is new.
+pub(super) fn of_device(device: Space) -> Result<(File, bool), EmuError> {
+    let (interface, mut routes, index) = in_new_namespace()?;
+    let has_ipv6 = address(&mut routes, index, device)?;
+    for address in device.addresses().into_iter().filter(|it| it.is_ipv4() || has_ipv6) {
+        let everything = match address.is_ipv4() {
+            true => std::net::Ipv4Addr::UNSPECIFIED.into(),
+            false => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let step = "lead everything to the interface of a device";
+        routes.add_route((everything, 0), index, Some(address)).map_err(EmuError::step(step))?;
+    }
+    settings();
+    Ok((interface, has_ipv6))
+}
+
+/// Makes the interface of the far side in the thread's network namespace, which is new.
+pub(super) fn of_far_side(space: Space) -> Result<(File, bool), EmuError> {
+    let (interface, mut routes, index) = in_new_namespace()?;
+    let has_ipv6 = address(&mut routes, index, space)?;
+    for (network, length) in space.networks().into_iter().filter(|(it, _)| it.is_ipv4() || has_ipv6) {
+        let step = "lead the devices' addresses to the interface of the far side";
+        routes.add_route((network, length), index, None).map_err(EmuError::step(step))?;
+    }
+    settings();
+    Ok((interface, has_ipv6))
+}
+
+/// Makes the interface of the far side in a namespace that others use too, and takes free numbers for the devices.
+pub(super) fn beside_others(space: Space, devices: u8) -> Result<(File, Vec<u8>), EmuError> {
+    let mut routes = Routes::open().map_err(EmuError::step("talk to the kernel about routes"))?;
+    let (interface, index) = free_interface(&mut routes)?;
+    let mut slots = vec![];
+    for slot in 1..=Space::MOST_DEVICES {
+        if slots.len() == usize::from(devices) {
+            break;
+        }
+        let Some(device) = space.device(slot) else { continue };
+        let [v4, v6] = device.networks();
+        match routes.add_route(v4, index, None) {
+            Ok(()) => {
+                // Where there is no IPv6, there is none on the devices either.
+                let _ = routes.add_route(v6, index, None);
+                slots.push(slot);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(EmuError::step("lead a device's addresses to the interface of the far side")(
+                    error,
+                ));
+            }
+        }
+    }
+    if slots.len() < usize::from(devices) {
+        return Err(EmuError::Refused(format!(
+            "{} of the {} numbers for devices are free here, and {devices} are wanted; end another emulator first",
+            slots.len(),
+            Space::MOST_DEVICES
+        )));
+    }
+    Ok((interface, slots))
+}
+
+/// An interface with the first free name.
+fn free_interface(routes: &mut Routes) -> Result<(File, u32), EmuError> {
+    for number in 0..Space::MOST_DEVICES {
+        let name = format!("{NAME}-{number}");
+        if routes.index(&name).is_ok() {
+            continue;
+        }
+        match open(&name) {
+            Ok(interface) => {
+                let index = routes.index(&name).and_then(|index| {
+                    routes.set_up(index, Some((MTU, QUEUE)))?;
+                    Ok(index)
+                });
+                return Ok((interface, index.map_err(EmuError::step("turn an interface on"))?));
+            }
+            Err(EmuError::System { why, .. }) if why.raw_os_error() == Some(libc::EBUSY) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(EmuError::Refused("too many emulators run here; end another one first".to_owned()))
+}
+
+/// The interface of a new namespace, with the socket to the kernel's tables, and the interface's number there.
+fn in_new_namespace() -> Result<(File, Routes, u32), EmuError> {
+    let interface = open(NAME)?;
+    // Nobody answers neighbour discovery here, so it is not begun. A kernel without IPv6 has nothing to set.
+    for (setting, value) in [("addr_gen_mode", "1"), ("router_solicitations", "0")] {
+        let _ = airpace_files::set_kernel(&format!("net/ipv6/conf/{NAME}/{setting}"), value);
+    }
+    let mut routes = Routes::open().map_err(EmuError::step("talk to the kernel about routes"))?;
+    let mut turn_on = || {
+        let lo = routes.index("lo")?;
+        routes.set_up(lo, None)?;
+        let index = routes.index(NAME)?;
+        routes.set_up(index, Some((MTU, QUEUE)))?;
+        Ok(index)
+    };
+    let index = turn_on().map_err(EmuError::step("turn an interface on"))?;
+    Ok((interface, routes, index))
+}
+
+/// Gives an interface its addresses. Returns whether there is IPv6.
+fn address(routes: &mut Routes, index: u32, space: Space) -> Result<bool, EmuError> {
+    let step = EmuError::step("give an interface its address");
+    routes.add_address(index, space.address_v4().into()).map_err(step)?;
+    Ok(routes.add_address(index, space.address_v6().into()).is_ok())
+}
+
+/// Opens a new interface.
+fn open(name: &str) -> Result<File, EmuError> {
+    let device = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/net/tun")
+        .map_err(|why| {
+            let remedy = match why.kind() {
+                io::ErrorKind::NotFound => {
+                    "load the kernel's module (`modprobe tun`), or start the container with `--device /dev/net/tun`"
+                }
+                _ => "let this user open it (`chmod 666 /dev/net/tun`), or start the container with `--device /dev/net/tun`",
+            };
+            EmuError::Refused(format!("cannot open /dev/net/tun: {why}; {remedy}. {SIMULATOR}"))
+        })?;
+    sys::make_tun(device.as_fd(), name).map_err(|why| EmuError::System {
+        step: "make a TUN interface".to_owned(),
+        why,
+        remedy: Some("the emulator needs CAP_NET_ADMIN in its network namespace"),
+    })?;
+    Ok(device)
+}
+
+/// Settings of a namespace: emulators on its devices pass packets on, and everyone may ping.
+fn settings() {
+    let group = rustix::process::getegid().as_raw();
+    // A kernel without one of them works without it.
+    for (name, value) in [
+        ("ipv4/ip_forward", "1".to_owned()),
+        ("ipv6/conf/all/forwarding", "1".to_owned()),
+        ("ipv4/ping_group_range", format!("{group} {group}")),
+    ] {
+        let _ = airpace_files::set_kernel(&format!("net/{name}"), &value);
+    }
+}

@@ -1,0 +1,174 @@
+//! Calls of the operating system for which no safe wrapper exists.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::thread::{CapabilitySet, LinkNameSpaceType, UnshareFlags};
+
+/// Turns an open `/dev/net/tun` into the packet device `name` of the thread's network namespace.
+///
+/// # Errors
+/// If the operating system refuses: the thread needs CAP_NET_ADMIN in the namespace, and the name must be free.
+///
+/// Source: Linux tuntap.rst §3.1 (TUNSETIFF, IFF_TUN, IFF_NO_PI)
+pub(crate) fn make_tun(device: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    assert!(name.len() < libc::IFNAMSIZ, "names of interfaces have at most 15 bytes");
+    // SAFETY: the structure is plain numbers, for which zero is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: the descriptor is open as long as it is borrowed, and the structure that the driver reads and writes lives
+    // to the end of the call.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF as _, &mut request) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Gives the thread new namespaces.
+///
+/// # Errors
+/// If the operating system refuses.
+pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: the file table stays shared (`UnshareFlags::FILES` is never asked for), so descriptors mean the same to
+    // all threads.
+    unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(io::Error::from)
+}
+
+/// Goes on as two processes: `Some` has the number of the new one, `None` is the new one.
+///
+/// # Errors
+/// If the operating system refuses.
+///
+/// # Panics
+/// If the process has several threads: only the calling one would exist in the new process, and locks that others hold
+/// would never be released.
+pub(crate) fn fork() -> io::Result<Option<libc::pid_t>> {
+    let threads = std::fs::read_dir("/proc/self/task")?.count();
+    assert_eq!(threads, 1, "only a process of one thread can go on as two");
+    // SAFETY: there is one thread, so the new process has a whole copy of everything.
+    match unsafe { libc::fork() } {
+        ..0 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        child => Ok(Some(child)),
+    }
+}
+
+/// Makes the calling thread run before all threads without real-time priority.
+///
+/// # Errors
+/// If the process is not allowed to: it needs CAP_SYS_NICE or a limit `rtprio`.
+pub(crate) fn run_first(priority: i32) -> io::Result<()> {
+    // SAFETY: the structure is plain numbers, for which zero is valid, and lives to the end of the call; 0 is the
+    // calling thread. SCHED_RESET_ON_FORK keeps children from inheriting the priority.
+    let result = unsafe {
+        let mut parameters: libc::sched_param = std::mem::zeroed();
+        parameters.sched_priority = priority;
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameters)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Keeps the memory that the process has touched, and will touch, from being moved to disk.
+///
+/// # Errors
+/// If the process is not allowed to lock as much as it may use: it needs CAP_IPC_LOCK or a limit `memlock`.
+pub(crate) fn lock_memory() -> io::Result<()> {
+    use rustix::mm::MlockAllFlags as Flags;
+    rustix::mm::mlockall(Flags::CURRENT | Flags::FUTURE | Flags::ONFAULT)?;
+    // Under a limit, memory that is asked for later would be refused, and the program would end.
+    if Vec::<u8>::new().try_reserve_exact(MEMORY_TO_LOCK).is_err() {
+        rustix::mm::munlockall()?;
+        return Err(io::Error::other("the limit `memlock` is too low"));
+    }
+    Ok(())
+}
+
+/// Bytes that a process must be able to lock.
+///
+/// Chosen: all packets that may be under way, and as much again.
+const MEMORY_TO_LOCK: usize = 512 << 20;
+
+/// Lets the signals that a terminal sends to all its processes pass this one by.
+pub(crate) fn ignore_terminal_signals() {
+    for signal in TERMINAL_SIGNALS {
+        // SAFETY: no handler of ours is installed; the process ignores the signal.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Interrupt and quit, which a terminal's keys send to everything in the foreground.
+const TERMINAL_SIGNALS: [libc::c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
+
+/// Where a program runs, and with which rights.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    /// Its network namespace.
+    pub network: BorrowedFd<'a>,
+    /// Rights that it keeps although it is not root.
+    pub ambient: CapabilitySet,
+}
+
+/// Makes a command run in this place, with the signals as a shell gives them to a program.
+pub(crate) fn put_in_place(command: &mut Command, place: &Place<'_>) {
+    let (network, ambient): (RawFd, _) = (place.network.as_raw_fd(), place.ambient);
+    // SAFETY: between fork and exec, the closure makes only system calls: it takes no lock and allocates nothing. The
+    // caller keeps the namespace's descriptor open until the command has been started.
+    unsafe {
+        command.pre_exec(move || {
+            let network = BorrowedFd::borrow_raw(network);
+            rustix::thread::move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?;
+            keep(ambient)?;
+            for signal in TERMINAL_SIGNALS {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Lets the programs that the process becomes keep these rights.
+fn keep(rights: CapabilitySet) -> io::Result<()> {
+    if rights.is_empty() {
+        return Ok(());
+    }
+    let mut sets = rustix::thread::capabilities(None)?;
+    sets.inheritable |= rights;
+    rustix::thread::set_capabilities(None, sets)?;
+    for right in rights.iter() {
+        rustix::thread::configure_capability_in_ambient_set(right, true)?;
+    }
+    Ok(())
+}
+
+/// Takes a descriptor that was inherited by number, and keeps it from being inherited further.
+///
+/// # Errors
+/// A number that is no open descriptor.
+pub(crate) fn inherited(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: `fcntl` takes any number and refuses those that are not open.
+    if number <= 2 || unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: the descriptor is open, and nothing else in this process owns it: the process was started with it for this
+    // one purpose.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn what_is_no_tun_device_is_refused() {
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(make_tun(file.as_fd(), "airpace").unwrap_err().raw_os_error(), Some(libc::ENOTTY));
+        assert_eq!(inherited(9_999).unwrap_err().raw_os_error(), Some(libc::EBADF));
+        assert_eq!(inherited(1).unwrap_err().raw_os_error(), Some(libc::EBADF), "a standard stream");
+    }
+}

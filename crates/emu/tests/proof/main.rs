@@ -1,0 +1,29 @@
+//! The proof that real time and virtual time are one network.
+
+mod identity;
+mod turning;
+mod worlds;
+
+use airpace_emu::World;
+use airpace_emu::record::Record;
+use airpace_emu::replay::{Departure, Reader, Replayed, replay};
+use airpace_event::Event;
+
+/// The packets of a replay.
+#[derive(Default)]
+struct Departures(Vec<Departure>);
+
+impl Reader for Departures {
+    fn departed(&mut self, departure: &Departure) {
+        self.0.push(*departure);
+    }
+
+    fn told(&mut self, _: &Event<'_>) {}
+}
+
+/// The same record in virtual time.
+fn replayed(world: &World, record: &mut Record) -> (Replayed, Vec<Departure>) {
+    let mut departures = Departures::default();
+    let replayed = replay(world, record, &mut departures).expect("a record");
+    (replayed, departures.0)
+}
