@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 22] = scenarios![
+static BUILTIN: [(&str, &str); 23] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -21,6 +21,7 @@ static BUILTIN: [(&str, &str); 22] = scenarios![
     "friendly-bbr",
     "friendly-cubic",
     "two-flows",
+    "four-phones",
     "wired-bottleneck",
     "decoder-in-the-loop",
     "trace",
