@@ -7,6 +7,7 @@ pub mod decode;
 pub mod demo;
 pub mod diag;
 pub mod doctor;
+pub mod emu;
 pub mod encode;
 pub mod install;
 pub mod list;
@@ -32,6 +33,8 @@ pub enum Verdict {
     Fine,
     /// An expectation failed.
     Failed,
+    /// The program that was run ended with this status.
+    Status(u8),
 }
 
 /// Reads a number above zero.

@@ -28,6 +28,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("LICENSE-APACHE", include_str!("../../../LICENSE-APACHE")),
     ("LICENSE-MIT", include_str!("../../../LICENSE-MIT")),
     ("guide/diag.md", include_str!("../../../docs/guide/diag.md")),
+    ("guide/emulator.md", include_str!("../../../docs/guide/emulator.md")),
     ("guide/first-run.md", include_str!("../../../docs/guide/first-run.md")),
     ("guide/install.md", include_str!("../../../docs/guide/install.md")),
     ("guide/kpis.md", include_str!("../../../docs/guide/kpis.md")),

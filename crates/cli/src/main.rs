@@ -43,6 +43,8 @@ pub struct Cli {
 enum Command {
     Demo(cmd::demo::Args),
     Sim(cmd::sim::Args),
+    Emu(Box<cmd::emu::Args>),
+    EmuInside(cmd::emu::InsideArgs),
     List(cmd::list::Args),
     Report(cmd::report::Args),
     Runs(cmd::runs::Args),
@@ -64,6 +66,8 @@ fn main() -> ExitCode {
     let verdict = match as_typed().command {
         Command::Demo(args) => cmd::demo::run(&args, &mut out),
         Command::Sim(args) => cmd::sim::run(&args, &mut out),
+        Command::Emu(args) => cmd::emu::run(&args, &mut out),
+        Command::EmuInside(args) => Ok(cmd::emu::inside(&args)),
         Command::List(args) => cmd::list::run(&args, &mut out),
         Command::Report(args) => cmd::report::run(&args, &mut out),
         Command::Runs(args) => cmd::runs::run(&args, &mut out),
@@ -82,6 +86,7 @@ fn main() -> ExitCode {
     match verdict.and_then(|verdict| Ok(out.flush().map(|()| verdict)?)) {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::Failed) => ExitCode::from(1),
+        Ok(Verdict::Status(status)) => ExitCode::from(status),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::say(format_args!("airpace: {}", called::as_called(&format!("{error:#}"))));

@@ -211,7 +211,7 @@ fn run_with_progress(
 }
 
 /// Makes the first of `runs/NAME-001`, `runs/NAME-002`, … that is not there yet.
-fn next_folder(runs: &Path, name: &str) -> anyhow::Result<PathBuf> {
+pub fn next_folder(runs: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let refused = || {
         format!(
             "cannot make a run folder in `{}`; choose a folder you may write to with --out DIR",
@@ -234,7 +234,7 @@ fn next_folder(runs: &Path, name: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// The command line, as a shell would read it again.
-fn command_as_typed() -> String {
+pub fn command_as_typed() -> String {
     let words = std::env::args_os().skip(1).map(|word| shell::quote(&word.to_string_lossy()));
     std::iter::once(called::name().to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

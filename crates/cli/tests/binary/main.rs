@@ -15,6 +15,7 @@ mod diag_made;
 mod diag_modem;
 mod diag_pcap;
 mod diag_tables;
+mod emu;
 mod encode;
 mod install;
 mod outputs;

@@ -22,6 +22,10 @@ const FILES: &[(&str, &str, &str)] = &[
     ("decode", "a.cf32", "decode --rate 1.92e6 --format cf32_le IN --parquet OUT"),
     ("decode", "a.cf32", "decode --rate 1.92e6 --format cf32_le IN --reports OUT"),
     ("sim", "small.toml", "sim IN --scheme cubic --out OUT"),
+    ("emu", "link.toml", "emu IN --mm-log OUT -- true"),
+    ("emu", "link.toml", "emu IN --mm-back-log OUT -- true"),
+    ("emu link", "a.down", "emu link a.down IN --mm-log OUT -- true"),
+    ("emu link", "a.down", "emu link IN a.down --mm-back-log OUT -- true"),
 ];
 
 /// Options that name folders, or stems of several files. They are tested further below.
@@ -33,6 +37,11 @@ const FOLDERS: &[(&str, &str)] = &[
     ("encode", "out"),
     ("man", "out"),
     ("sample", "out"),
+    ("emu", "out"),
+    ("emu link", "out"),
+    ("emu delay", "out"),
+    ("emu loss", "out"),
+    ("emu onoff", "out"),
 ];
 
 /// Options that name an input, or a place of something that is not a result.
@@ -46,6 +55,10 @@ const NOT_WRITTEN: &[(&str, &str)] = &[
     ("runs prune", "in"),
     ("diag serve", "dir"),
     ("diag watch", "od"),
+    ("emu", "reports"),
+    ("emu", "od"),
+    ("emu link", "reports"),
+    ("emu link", "od"),
 ];
 
 const SMALL: &str = "name = \"small\"\nduration_s = 0.5\n[cell]\nprbs = 6\ncrs_ports = 1\n\
@@ -57,6 +70,8 @@ impl Shell {
         let shell = Shell::new();
         shell.write("small.toml", SMALL);
         shell.run(&["trace", "synth", "--mean-mbps", "5", "--seconds", "2", "--out", "a.down"]).fine();
+        let link = "name = \"link\"\nduration_s = 1\n[trace]\nfile = \"a.down\"\n[trace.back]\nfile = \"a.down\"\n[[flow]]\nrtt_ms = 20\n";
+        shell.write("link.toml", link);
         let device = ["--set", "flow.0.acks=cell", "--seconds", "0.3"];
         let grants = [&["diag", "encode", "stationary-idle", "--out", "phone.qmdl"], &device[..]].concat();
         shell.run(&grants).fine();
@@ -216,12 +231,13 @@ fn options_with_paths() -> BTreeSet<(String, String)> {
         let path = page.unwrap().path();
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap().to_owned();
         let Some(command) = name.strip_prefix("airpace-") else { continue };
-        let command =
-            if command.starts_with("diag-") || command.starts_with("trace-") || command == "runs-prune" {
-                command.replacen('-', " ", 1)
-            } else {
-                command.to_owned()
-            };
+        let command = if ["diag-", "trace-", "emu-"].iter().any(|group| command.starts_with(group))
+            || command == "runs-prune"
+        {
+            command.replacen('-', " ", 1)
+        } else {
+            command.to_owned()
+        };
         for line in fs::read_to_string(&path).unwrap().lines().filter(|line| line.starts_with("\\fB\\-\\-")) {
             let plain = line.replace("\\fB", "").replace("\\fR", "").replace("\\fI", "").replace('\\', "");
             let is_path = ["<FILE>", "<OUT>", "<DIR>"].iter().any(|value| plain.contains(value));

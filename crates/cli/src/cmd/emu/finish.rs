@@ -1,0 +1,210 @@
+//! The end of an emulated run: its record is turned again in virtual time, which gives tables, numbers and the page.
+
+use std::io::Write;
+
+use airpace_core::Direction;
+use airpace_emu::connections::{Connections, OTHERS};
+use airpace_emu::ip::FiveTuple;
+use airpace_emu::record::Record;
+use airpace_emu::replay::{Departure, Reader, replay};
+use airpace_emu::{Audit, World};
+use airpace_eval::emulation::{
+    self, Connection, EmulatedRun, Emulation, End, Finished, ForeignFrames, Lateness, Program, Protocol,
+};
+use airpace_event::{Event, Recorder};
+use airpace_path::trace::mmlink::Line;
+use anyhow::Context;
+
+use super::Options;
+use super::mmlog::Logs;
+use crate::terminal::{self, Paint};
+
+/// What a run has left behind.
+pub struct Ran {
+    pub world: World,
+    pub record: Record,
+    pub connections: Connections,
+    pub audit: Audit,
+    pub programs: Vec<Program>,
+}
+
+/// A finished run, judged.
+pub struct Judged {
+    pub finished: Finished,
+    pub audit: Audit,
+    pub is_fit: bool,
+}
+
+/// Puts the replay of a run into its folder.
+struct IntoFolder<'a> {
+    run: &'a mut EmulatedRun,
+    connections: &'a Connections,
+    logs: &'a mut Logs,
+}
+
+impl Reader for IntoFolder<'_> {
+    fn departed(&mut self, departure: &Departure) {
+        let &Departure { device, direction, bytes, propagation_delay, fate, duplicate, marked, .. } =
+            departure;
+        self.run.depart(&emulation::Departure {
+            device,
+            direction,
+            connection: connection(self.connections, departure.connection),
+            bytes,
+            entered: departure.arrived,
+            released: departure.due,
+            handed: departure.out,
+            propagation_delay,
+            fate,
+            duplicate,
+            marked,
+        });
+    }
+
+    fn told(&mut self, event: &Event<'_>) {
+        self.run.record(*event);
+    }
+
+    fn wants_lines(&self) -> bool {
+        !self.logs.is_empty()
+    }
+
+    fn linked(&mut self, direction: Direction, line: Line) {
+        self.logs.add(direction, line);
+    }
+}
+
+/// Turns the record again, and writes what the folder holds.
+///
+/// # Errors
+/// A file that cannot be read or written.
+pub fn finish(mut run: EmulatedRun, ran: Ran, mut logs: Logs, is_quiet: bool) -> anyhow::Result<Judged> {
+    let Ran { world, mut record, connections, mut audit, programs } = ran;
+    let bar = terminal::progress(is_quiet);
+    bar.set_message("tables and page");
+    audit.counts.record_lost += record.lost;
+    let mut into = IntoFolder { run: &mut run, connections: &connections, logs: &mut logs };
+    let replayed =
+        replay(&world, &mut record, &mut into).context("the record of packets cannot be read again")?;
+    if record.lost == 0 {
+        audit.counts.differing = replayed.differing;
+    }
+    logs.finish()?;
+    audit.judge();
+    let finished = run.finish(replayed.over, section(&audit, programs))?;
+    bar.finish_and_clear();
+    Ok(Judged { finished, is_fit: audit.is_fit(), audit })
+}
+
+/// The words of a manifest for an audit.
+fn section(audit: &Audit, programs: Vec<Program>) -> Emulation {
+    let counts = &audit.counts;
+    let has_any = counts.packets_out > 0;
+    let ms = |value: f64| Some(value).filter(|_| has_any);
+    let dropped = [
+        ("by the network", counts.dropped),
+        ("not taken by the interface", counts.not_taken),
+        ("refused: too much under way", counts.refused),
+        ("not read in time", counts.unread),
+    ];
+    Emulation {
+        programs,
+        kernel: kernel(),
+        realtime_priority: audit.not_real_time_because.is_none(),
+        memory_locked: audit.not_locked_because.is_none(),
+        audit: emulation::Audit {
+            lateness_ms: Lateness {
+                p50: ms(audit.lateness_p50_ms),
+                p99: ms(audit.lateness_p99_ms),
+                p999: ms(audit.lateness_p999_ms),
+                max: ms(audit.lateness_max_ms),
+            },
+            missed_ticks: counts.missed_ticks,
+            cpu_share: Some(audit.cpu),
+            packets_in: counts.packets_in,
+            packets_out: counts.packets_out,
+            dropped: dropped
+                .into_iter()
+                .filter(|it| it.1 > 0)
+                .map(|(what, n)| (what.to_owned(), n))
+                .collect(),
+            largest_backlog_packets: audit.most_packets,
+            largest_backlog_bytes: audit.most_bytes,
+            records_lost: counts.record_lost,
+        },
+        foreign: ForeignFrames {
+            garbage: counts.garbage,
+            arp: 0,
+            fragments: counts.fragments,
+            too_long: counts.jumbo,
+            not_for_us: counts.to_many + counts.to_nobody,
+        },
+        fit: audit.is_fit(),
+        unfit_because: audit.unfit_because.clone(),
+    }
+}
+
+/// The kernel's release, as `uname -r` prints it.
+fn kernel() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+}
+
+/// Prints where the run folder is, and whether its figures may be used.
+///
+/// # Errors
+/// Nobody reads the output any more.
+pub fn tell(judged: &Judged, options: &Options, out: &mut dyn Write) -> anyhow::Result<()> {
+    let Judged { finished, audit, is_fit } = judged;
+    if options.json {
+        for line in finished.summary.runs.iter().flat_map(|run| run.lines()) {
+            writeln!(out, "{}", serde_json::to_string(&line)?)?;
+        }
+    }
+    if options.quiet {
+        return Ok(());
+    }
+    let paint = Paint::stderr();
+    let counts = &audit.counts;
+    let lateness = format!(
+        "Emulated:   {} s, {} in, {} out, {} dropped by the network; lateness p50 {:.2}, p99 {:.2}, p99.9 {:.2} ms; {:.0} % of a core",
+        (audit.seconds * 10.0).round() / 10.0,
+        terminal::count(counts.packets_in, "packet"),
+        terminal::thousands(counts.packets_out),
+        terminal::thousands(counts.dropped),
+        audit.lateness_p50_ms,
+        audit.lateness_p99_ms,
+        audit.lateness_p999_ms,
+        audit.cpu * 100.0,
+    );
+    terminal::say(lateness);
+    for reason in &audit.unfit_because {
+        terminal::say_painted(format_args!("{} {reason}", paint.bad("Unfit:     ")));
+    }
+    if *is_fit && audit.not_real_time_because.is_some() {
+        terminal::say("Fit, without real-time priority: on a busier machine it may not be.");
+    }
+    terminal::say(format_args!("Run folder: {}", finished.folder.root().display()));
+    terminal::say(format_args!("Report:     {}", finished.page.display()));
+    Ok(())
+}
+
+/// The connection with this number in a record.
+fn connection(connections: &Connections, number: u32) -> Connection {
+    let others = FiveTuple {
+        protocol: 255,
+        source: std::net::Ipv4Addr::UNSPECIFIED.into(),
+        destination: std::net::Ipv4Addr::UNSPECIFIED.into(),
+        source_port: 0,
+        destination_port: 0,
+    };
+    let ends = match number {
+        OTHERS => others,
+        number => connections.ends().get(number as usize).copied().unwrap_or(others),
+    };
+    let end = |address, port| End { address, port: Some(port).filter(|&port| port > 0) };
+    Connection {
+        protocol: Protocol::of_number(ends.protocol),
+        source: end(ends.source, ends.source_port),
+        destination: end(ends.destination, ends.destination_port),
+    }
+}

@@ -1,0 +1,188 @@
+//! The programs of an emulated run: which run where, and how they ended.
+
+use std::fs::File;
+use std::path::Path;
+
+use airpace_emu::session::{Program, ProgramEnd, Session, Spot};
+use airpace_eval::emulation::{Exit, Program as Told};
+use airpace_eval::shell;
+use anyhow::{Context, bail};
+
+/// `N=LINE`: a command line on a device.
+///
+/// # Errors
+/// Text of another form.
+pub fn on_device(text: &str) -> Result<(usize, String), String> {
+    let read =
+        text.split_once('=').and_then(|(number, line)| Some((number.trim().parse().ok()?, line.trim())));
+    match read {
+        Some((number, line)) if number > 0 && !line.is_empty() => Ok((number, line.to_owned())),
+        _ => Err("give N=LINE, for example 2='iperf3 -c 100.64.0.1'".to_owned()),
+    }
+}
+
+/// A program of a run, in the order in which they are started.
+pub struct Cast {
+    list: Vec<Planned>,
+}
+
+struct Planned {
+    program: Program,
+    role: Role,
+    /// As a shell would read it.
+    line: String,
+    end: Option<ProgramEnd>,
+}
+
+/// What a program is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// It is waited for until it listens, and ended at the end.
+    Server,
+    /// The run lasts until it ends; it does not have the terminal.
+    Beside,
+    /// The same, with the terminal; its status is that of the run.
+    Main,
+}
+
+impl Cast {
+    /// The programs of a run. `words` is the main one's; without words, it is a shell.
+    ///
+    /// # Errors
+    /// A device that the scenario does not have.
+    pub fn new(
+        name: &str,
+        devices: usize,
+        servers: &[String],
+        on: &[(usize, String)],
+        (device, words): (u64, &[String]),
+    ) -> anyhow::Result<Cast> {
+        let directory = std::env::current_dir().context("there is no working folder")?;
+        let shell_line = |line: &str| ["sh", "-c", line].map(str::to_owned).to_vec();
+        let spot = |number: u64, option: &str| -> anyhow::Result<Spot> {
+            if number > devices as u64 {
+                let has = if devices == 1 { "one device".to_owned() } else { format!("{devices} devices") };
+                bail!("{option} {number}: the scenario has {has}, counted from 1");
+            }
+            Ok(Spot::Device((number - 1) as u8))
+        };
+        let mut list = vec![];
+        let mut add = |words: Vec<String>, spot: Spot, role: Role, line: String| {
+            let (environment, directory) = (vec![], directory.clone());
+            list.push(Planned {
+                program: Program { words, spot, environment, directory },
+                role,
+                line,
+                end: None,
+            });
+        };
+        for line in servers {
+            add(shell_line(line), Spot::Far, Role::Server, line.clone());
+        }
+        for (number, line) in on {
+            add(shell_line(line), spot(*number as u64, "--on")?, Role::Beside, line.clone());
+        }
+        let main = spot(device, "--device")?;
+        if words.is_empty() {
+            let shell = std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
+            add(vec![shell.clone()], main, Role::Main, shell);
+            let environment = prompt(name, device, devices);
+            list.last_mut().expect("it was added").program.environment = environment;
+        } else {
+            let quoted: Vec<_> = words.iter().map(|word| shell::quote(word)).collect();
+            add(words.to_vec(), main, Role::Main, quoted.join(" "));
+        }
+        Ok(Cast { list })
+    }
+
+    /// Gives the programs on each device these variables.
+    pub fn tell<'a>(&mut self, variables: impl Fn(usize) -> &'a [(String, String)]) {
+        for planned in &mut self.list {
+            if let Spot::Device(index) = planned.program.spot {
+                planned.program.environment.extend_from_slice(variables(usize::from(index)));
+            }
+        }
+    }
+
+    /// Starts all of them. Servers and programs on other devices write to files in `folder`. Returns sentences about
+    /// servers that do not listen.
+    ///
+    /// # Errors
+    /// A program that cannot be started, or a server that ended at once.
+    pub fn start(&mut self, session: &mut Session, folder: &Path) -> anyhow::Result<Vec<String>> {
+        let mut doubts = vec![];
+        for (index, planned) in self.list.iter().enumerate() {
+            let output = match planned.role {
+                Role::Main => None,
+                Role::Server | Role::Beside => Some(log(folder, index + 1)?),
+            };
+            match planned.role {
+                Role::Server => {
+                    let (_, is_listening) = session.serve(&planned.program, output.as_ref())?;
+                    if !is_listening {
+                        doubts.push(format!(
+                            "`{}` listens on no new port; its output is in {}",
+                            planned.line,
+                            log_name(index + 1)
+                        ));
+                    }
+                }
+                Role::Beside | Role::Main => drop(session.launch(&planned.program, output.as_ref())?),
+            }
+        }
+        Ok(doubts)
+    }
+
+    /// Notes the end of a program. Returns whether all but the servers have ended.
+    pub fn ended(&mut self, end: ProgramEnd) -> bool {
+        if let Some(planned) = self.list.get_mut(end.program) {
+            planned.end = Some(end);
+        }
+        self.list.iter().all(|planned| planned.role == Role::Server || planned.end.is_some())
+    }
+
+    /// The status of the main program; `None` if it was ended.
+    pub fn status(&self) -> Option<i32> {
+        let main = self.list.iter().find(|planned| planned.role == Role::Main)?;
+        main.end.map(|end| end.status())
+    }
+
+    /// The programs, as a manifest tells them.
+    pub fn told(&self) -> Vec<Told> {
+        let told = |planned: &Planned| Told {
+            device: match planned.program.spot {
+                Spot::Device(index) => Some(index.into()),
+                Spot::Far => None,
+            },
+            command: planned.line.clone(),
+            exit: match planned.end {
+                None => Exit::Stopped,
+                Some(ProgramEnd { code: Some(code), .. }) => Exit::Status(code),
+                Some(ProgramEnd { signal, .. }) => Exit::Signal(signal.unwrap_or(0)),
+            },
+        };
+        self.list.iter().map(told).collect()
+    }
+}
+
+/// The file for the output of the program with this number.
+fn log(folder: &Path, number: usize) -> anyhow::Result<File> {
+    let path = folder.join(log_name(number));
+    let make = || {
+        std::fs::create_dir_all(path.parent().expect("it has a folder"))?;
+        airpace_files::new_file(&path)
+    };
+    make().with_context(|| format!("cannot write `{}`; choose another place with --out", path.display()))
+}
+
+fn log_name(number: usize) -> String {
+    format!("programs/{number}.log")
+}
+
+/// Variables with which a shell shows where one is.
+fn prompt(name: &str, device: u64, devices: usize) -> Vec<(String, String)> {
+    let place = if devices == 1 { name.to_owned() } else { format!("{name} device {device}") };
+    // bash's own settings are read after the variables, so the prompt is changed before it is shown first.
+    let change = format!("PS1=\"[{place}] $PS1\"; unset PROMPT_COMMAND");
+    vec![("PS1".to_owned(), format!("[{place}] $ ")), ("PROMPT_COMMAND".to_owned(), change)]
+}

@@ -1,0 +1,191 @@
+//! An emulated run, from the first namespace to the page.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use airpace_emu::record::Spool;
+use airpace_emu::session::{Far, SessionPlan, space_here};
+use airpace_emu::turn::{Turn, Turned};
+use airpace_emu::{Clock, Session, World};
+use airpace_eval::emulation::{EmulatedRun, SCHEME, Setup};
+use airpace_eval::{Choice, Host};
+use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::super::runs::{Claim, point_latest_to};
+use super::super::{Verdict, matrix, on_interrupt};
+use super::finish::{self, Ran};
+use super::mmlog::Logs;
+use super::programs::Cast;
+use super::telemetry::Telemetry;
+use super::{LastHopOptions, Options};
+use crate::called;
+use crate::terminal;
+
+/// How long programs have after an interrupt to end by themselves: the terminal interrupts them too.
+///
+/// Chosen: enough to print a summary.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+
+/// Runs programs behind the network of a scenario.
+///
+/// # Errors
+/// One sentence about what this machine lacks, or what is wrong with the scenario or a program.
+pub fn run(
+    choice: Choice,
+    options: &Options,
+    last_hop: &LastHopOptions,
+    words: &[String],
+    out: &mut dyn Write,
+) -> anyhow::Result<Verdict> {
+    let prepared = choice.scenario.prepare()?;
+    let world = World {
+        plan: prepared.devices_network()?,
+        devices: choice.scenario.device.len(),
+        seed: options.seed,
+    };
+    let name = choice.scenario.name.clone();
+    let mut cast = Cast::new(&name, world.devices, &options.server, &options.on, (options.device, words))?;
+    // The namespaces come first: without them there is nothing to write.
+    let far = if space_here()?.depth() > 0 { Far::Here } else { Far::Own };
+    let inside = vec![
+        std::env::current_exe().context("the program does not find itself")?.into(),
+        "emu-inside".into(),
+    ];
+    let plan = SessionPlan { inside, devices: world.devices, far };
+    let logs = Logs::begin(last_hop, &choice)?;
+    let has_radio =
+        choice.scenario.cell.is_some() || choice.scenario.trace.as_ref().is_some_and(|it| it.telemetry);
+    let is_asked = last_hop.reports.is_some() || last_hop.od.is_some();
+    anyhow::ensure!(
+        has_radio || !is_asked,
+        "the scenario has no radio that could tell anything; take one with a cell"
+    );
+    let is_interrupted = on_interrupt()?;
+    let (mut session, interfaces) = Session::begin(&plan)?;
+
+    let folder = Folder::make(options.out.as_deref(), &name)?;
+    let setup = Setup {
+        out: folder.path.clone(),
+        choice,
+        seed: options.seed,
+        command: matrix::command_as_typed(),
+        host: Host {
+            program: called::lasting_name().to_owned(),
+            ..Host::here(&matrix::command_as_typed(), 1)
+        },
+    };
+    let run = EmulatedRun::create(&setup)?;
+    let spool = Spool::begin(&folder.path).with_context(|| {
+        format!("cannot write into `{}`; choose another place with --out", folder.path.display())
+    })?;
+
+    let telemetry = Telemetry::open(last_hop.reports.as_deref(), last_hop.od.as_deref(), world.devices)?;
+    cast.tell(|device| telemetry.environment(device));
+    let stop = Arc::new(AtomicBool::new(false));
+    let clock = Clock::start();
+    let (reports, teller) = match telemetry.start(SystemTime::now())? {
+        Some((listeners, teller)) => (Some(listeners), Some(teller)),
+        None => (None, None),
+    };
+    let turn = Turn { interfaces, spool, reports, clock, stop: Arc::clone(&stop) };
+    let turning = {
+        let world = world.clone();
+        std::thread::Builder::new().name("turn".to_owned()).spawn(move || turn.run(&world))?
+    };
+    let attended = attend(&mut cast, &mut session, &folder.path, options, &is_interrupted);
+    // The programs end while their packets still get through.
+    let unread = session.end();
+    stop.store(true, Ordering::Relaxed);
+    let Turned { spool, connections, mut audit } =
+        turning.join().map_err(|_| anyhow::anyhow!("the emulator's thread failed; please report this"))?;
+    if let Some(teller) = teller {
+        teller
+            .join()
+            .map_err(|_| anyhow::anyhow!("the thread that tells reports failed; please report this"))?;
+    }
+    attended?;
+    audit.counts.unread = unread?;
+    let record = spool.finish().with_context(|| {
+        format!("the record of packets could not be written in `{}`; make room there", folder.path.display())
+    })?;
+    let ran = Ran { world, record, connections, audit, programs: cast.told() };
+    let finished = finish::finish(run, ran, logs, options.quiet)?;
+    if folder.is_numbered {
+        point_latest_to(&folder.path);
+    }
+    finish::tell(&finished, options, out)?;
+    let status = cast.status().unwrap_or(if is_interrupted.load(Ordering::Relaxed) { 130 } else { 0 });
+    Ok(match (status, finished.is_fit) {
+        (0, true) => Verdict::Fine,
+        (0, false) => Verdict::Status(UNFIT),
+        (status, _) => Verdict::Status(status as u8),
+    })
+}
+
+/// The status of a run whose program ended well and whose figures must not be used.
+const UNFIT: u8 = 3;
+
+/// Starts the programs and waits until they have ended, time is up, or the run is interrupted.
+fn attend(
+    cast: &mut Cast,
+    session: &mut Session,
+    folder: &Path,
+    options: &Options,
+    is_interrupted: &AtomicBool,
+) -> anyhow::Result<()> {
+    for doubt in cast.start(session, folder)? {
+        terminal::say(format_args!("airpace: {doubt}"));
+    }
+    let began = Instant::now();
+    let mut interrupted_at = None;
+    loop {
+        while session.has_end() {
+            if cast.ended(session.wait()?) {
+                return Ok(());
+            }
+        }
+        let is_over = options.seconds.is_some_and(|seconds| began.elapsed().as_secs_f64() >= seconds);
+        if is_interrupted.load(Ordering::Relaxed) && interrupted_at.is_none() {
+            interrupted_at = Some(Instant::now());
+        }
+        if is_over || interrupted_at.is_some_and(|at| at.elapsed() > ENDS_WITHIN) {
+            return Ok(());
+        }
+        let said = is_readable(session);
+        if said && cast.ended(session.wait()?) {
+            return Ok(());
+        }
+    }
+}
+
+/// Waits a moment for the session to say something. Returns whether it does.
+fn is_readable(session: &Session) -> bool {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    let handle = session.handle();
+    let mut waiting = [PollFd::new(&handle, PollFlags::IN)];
+    poll(&mut waiting, Some(&timeout)).is_ok_and(|ready| ready > 0)
+}
+
+/// The run folder, claimed.
+struct Folder {
+    path: PathBuf,
+    is_numbered: bool,
+    _claim: Claim,
+}
+
+impl Folder {
+    fn make(out: Option<&Path>, name: &str) -> anyhow::Result<Folder> {
+        let path = match out {
+            Some(path) => path.to_owned(),
+            None => matrix::next_folder(Path::new("runs"), &format!("{name}-{SCHEME}"))?,
+        };
+        if out.is_some() {
+            super::super::outputs::folder("--out", &path)?;
+        }
+        Ok(Folder { _claim: Claim::of(&path)?, is_numbered: out.is_none(), path })
+    }
+}

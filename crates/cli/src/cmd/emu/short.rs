@@ -1,0 +1,281 @@
+//! Networks of one part, named on the command line as mahimahi's shells name them: `delay MS`, `loss up|down P`,
+//! `onoff up|down ON OFF`, `link UP DOWN`. Several compose, from the outside in, as nested emulators.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use airpace_eval::{Choice, shell};
+use airpace_sim::Scenario;
+use anyhow::{Context, bail};
+
+use super::super::Verdict;
+use super::{LastHopOptions, Options, run, words};
+
+/// A network of one part.
+#[derive(clap::Subcommand)]
+pub enum Form {
+    Link(Link),
+    Delay(Delay),
+    Loss(Loss),
+    Onoff(OnOff),
+}
+
+/// A link in each direction that carries packets when a recorded trace says so, as `mm-link` does.
+///
+/// A trace is a list of milliseconds, each a chance for 1504 bytes, or a table of rates (.csv).
+#[derive(clap::Args)]
+#[command(
+    before_help = "Example: airpace emu link UP.trace DOWN.trace --downlink-queue droptail:packets=100 -- curl -O URL"
+)]
+pub struct Link {
+    /// The trace of the direction from the device.
+    uplink: PathBuf,
+    /// The trace of the direction to the device.
+    downlink: PathBuf,
+    /// The uplink's queue: infinite, droptail, drophead, codel or pie, with `:packets=N`, `:bytes=N`, `:target=MS`,
+    /// `:interval=MS`.
+    #[arg(long, value_name = "QUEUE", default_value = "infinite")]
+    uplink_queue: String,
+    /// The downlink's queue.
+    #[arg(long, value_name = "QUEUE", default_value = "infinite")]
+    downlink_queue: String,
+    #[command(flatten)]
+    last_hop: LastHopOptions,
+    #[command(flatten)]
+    rest: Rest,
+}
+
+/// A delay in each direction, as `mm-delay`.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace emu delay 20 -- ping -c 3 100.64.0.1")]
+pub struct Delay {
+    /// Milliseconds that every packet is delayed, in each direction.
+    milliseconds: f64,
+    #[command(flatten)]
+    rest: Rest,
+}
+
+/// Packets that are lost at random in one direction, as `mm-loss`.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace emu loss down 0.01 -- curl -O URL")]
+pub struct Loss {
+    /// The direction.
+    #[arg(value_enum)]
+    direction: Way,
+    /// The probability, from 0 to 1.
+    probability: f64,
+    #[command(flatten)]
+    rest: Rest,
+}
+
+/// A direction that is cut again and again, as `mm-onoff`: on and off for times that are drawn exponentially.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace emu onoff down 4 0.5 -- curl -O URL")]
+pub struct OnOff {
+    /// The direction.
+    #[arg(value_enum)]
+    direction: Way,
+    /// The mean time for which it is on, in seconds.
+    on_s: f64,
+    /// The mean time for which it is off, in seconds. Packets that come then are lost.
+    off_s: f64,
+    #[command(flatten)]
+    rest: Rest,
+}
+
+/// A direction.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Way {
+    /// From the device.
+    #[value(alias = "uplink")]
+    Up,
+    /// To the device.
+    #[value(alias = "downlink")]
+    Down,
+}
+
+/// What every form has.
+#[derive(clap::Args)]
+struct Rest {
+    /// More forms, each inside the one before: `loss up 0.01 link UP DOWN`.
+    #[arg(value_name = "FORM")]
+    then: Vec<String>,
+    #[command(flatten)]
+    options: Options,
+    /// The program and its arguments, behind `--`. [default: a shell]
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// The shortest round trip of a network that does not delay, in ms: a microsecond.
+const NO_DELAY_MS: f64 = 0.001;
+
+impl Form {
+    /// Runs programs behind it.
+    ///
+    /// # Errors
+    /// As [`run::run`]; text that is no network.
+    pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+        let nothing = LastHopOptions::default();
+        let (name, table, last_hop, rest) = match self {
+            Form::Link(link) => ("link", link.table()?, &link.last_hop, &link.rest),
+            Form::Delay(delay) => ("delay", delay.table(), &nothing, &delay.rest),
+            Form::Loss(loss) => ("loss", loss.table(), &nothing, &loss.rest),
+            Form::Onoff(onoff) => ("onoff", onoff.table(), &nothing, &onoff.rest),
+        };
+        let text = toml::to_string(&with_usual(name, table))
+            .context("the network cannot be written as a scenario")?;
+        let scenario = Scenario::load(&text, name, &[])?;
+        let choice = Choice { argument: self.argument(), scenario, set: vec![] };
+        let command = words(&rest.command)?;
+        let inner = match &rest.then[..] {
+            [] => command,
+            then => {
+                let program = std::env::current_exe().context("the program does not find itself")?;
+                let program = program.to_str().context("the program's path is not text in UTF-8")?.to_owned();
+                let mut inner = vec![program, "emu".to_owned()];
+                inner.extend(then.iter().cloned());
+                if !command.is_empty() {
+                    inner.push("--".to_owned());
+                    inner.extend(command);
+                }
+                inner
+            }
+        };
+        run::run(choice, &rest.options, last_hop, &inner, out)
+    }
+}
+
+impl Form {
+    /// The form with its values, as it was typed.
+    fn argument(&self) -> String {
+        let quoted = |path: &Path| shell::quote(&path.to_string_lossy());
+        match self {
+            Form::Link(link) => format!("link {} {}", quoted(&link.uplink), quoted(&link.downlink)),
+            Form::Delay(delay) => format!("delay {}", delay.milliseconds),
+            Form::Loss(loss) => format!("loss {} {}", loss.direction.word(), loss.probability),
+            Form::Onoff(onoff) => format!("onoff {} {} {}", onoff.direction.word(), onoff.on_s, onoff.off_s),
+        }
+    }
+}
+
+/// A scenario of this table, with what every scenario has.
+fn with_usual(name: &str, mut table: toml::Table) -> toml::Table {
+    table.insert("name".to_owned(), name.into());
+    // Programs end an emulated run, so this is of no effect.
+    table.insert("duration_s".to_owned(), 60.into());
+    if !table.contains_key("flow") {
+        table.insert("flow".to_owned(), flow(NO_DELAY_MS));
+    }
+    table
+}
+
+fn flow(rtt_ms: f64) -> toml::Value {
+    toml::Value::Array(vec![toml::Table::from_iter([("rtt_ms".to_owned(), rtt_ms.into())]).into()])
+}
+
+impl Delay {
+    fn table(&self) -> toml::Table {
+        toml::Table::from_iter([("flow".to_owned(), flow((2.0 * self.milliseconds).max(NO_DELAY_MS)))])
+    }
+}
+
+impl Loss {
+    fn table(&self) -> toml::Table {
+        self.direction.with("loss", self.probability.into())
+    }
+}
+
+impl OnOff {
+    fn table(&self) -> toml::Table {
+        let times =
+            [("on_mean_s".to_owned(), self.on_s.into()), ("off_mean_s".to_owned(), self.off_s.into())];
+        self.direction.with("on_off", toml::Table::from_iter(times).into())
+    }
+}
+
+impl Way {
+    fn word(self) -> &'static str {
+        if self == Way::Up { "up" } else { "down" }
+    }
+
+    /// A scenario whose wire of this direction has this key.
+    fn with(self, key: &str, value: toml::Value) -> toml::Table {
+        // A flow's data goes down.
+        let wire = if self == Way::Down { "forward" } else { "reverse" };
+        let config = toml::Table::from_iter([(key.to_owned(), value)]);
+        toml::Table::from_iter([(wire.to_owned(), config.into())])
+    }
+}
+
+impl Link {
+    fn table(&self) -> anyhow::Result<toml::Table> {
+        let mut trace = hop(&self.downlink, &self.downlink_queue)?;
+        trace.insert("back".to_owned(), hop(&self.uplink, &self.uplink_queue)?.into());
+        Ok(toml::Table::from_iter([("trace".to_owned(), trace.into())]))
+    }
+}
+
+/// A trace with its queue.
+fn hop(file: &Path, queue: &str) -> anyhow::Result<toml::Table> {
+    let absolute =
+        std::path::absolute(file).with_context(|| format!("there is no file `{}`", file.display()))?;
+    let file = absolute.to_str().with_context(|| format!("`{}` is not text in UTF-8", file.display()))?;
+    let buffer = buffer(queue)?;
+    let link = toml::Table::from_iter([("buffer".to_owned(), buffer.into())]);
+    Ok(toml::Table::from_iter([
+        ("file".to_owned(), file.into()),
+        ("allow_holes".to_owned(), true.into()),
+        ("link".to_owned(), link.into()),
+    ]))
+}
+
+/// A queue, `droptail:packets=100`, as the keys of a buffer.
+fn buffer(text: &str) -> anyhow::Result<toml::Table> {
+    let mut words = text.split([':', ',']).map(str::trim).filter(|word| !word.is_empty());
+    let mut table = toml::Table::new();
+    let discipline = match words.next() {
+        Some("infinite" | "droptail") => "drop_tail",
+        Some("drophead") => "drop_head",
+        Some("codel") => "codel",
+        Some("pie") => "pie",
+        _ => bail!(
+            "`{text}` is no queue; give infinite, droptail, drophead, codel or pie, as in droptail:packets=100"
+        ),
+    };
+    table.insert("discipline".to_owned(), discipline.into());
+    for word in words {
+        let value = |value: &str| value.trim().parse::<i64>().ok().filter(|&number| number >= 0);
+        let read = word.split_once('=').and_then(|(key, text)| Some((key.trim(), value(text)?)));
+        match read {
+            Some((key @ ("packets" | "bytes"), number)) => drop(table.insert(key.to_owned(), number.into())),
+            Some((key @ ("target" | "interval"), number)) => {
+                table.insert(format!("{key}_ms"), (number as f64).into());
+            }
+            _ => bail!(
+                "`{word}` says nothing about a queue; give packets=N, bytes=N, target=MS or interval=MS"
+            ),
+        }
+    }
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_are_read_as_mahimahi_names_them() {
+        let keys = |text: &str| toml::to_string(&buffer(text).unwrap()).unwrap().replace('\n', " ");
+        assert_eq!(keys("infinite"), "discipline = \"drop_tail\" ");
+        assert_eq!(keys("droptail:packets=100"), "discipline = \"drop_tail\" packets = 100 ");
+        assert_eq!(
+            keys("codel:packets=50,target=5,interval=100"),
+            "discipline = \"codel\" interval_ms = 100.0 packets = 50 target_ms = 5.0 "
+        );
+        assert!(buffer("red").unwrap_err().to_string().contains("is no queue"));
+        assert!(buffer("droptail:slots=3").unwrap_err().to_string().contains("says nothing"));
+        assert!(buffer("droptail:packets=-3").is_err());
+    }
+}

@@ -1,0 +1,219 @@
+//! `airpace emu`: unmodified programs behind an emulated network. What needs rights that this machine does not give is
+//! skipped, and says so.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::Shell;
+
+/// A scenario of a wire that delays 20 ms each way.
+const WIRE: &str = "name = \"wire\"\nduration_s = 1\n[[flow]]\nrtt_ms = 40\n";
+
+/// Whether emulators can run here; if not, the test that asks is counted as skipped.
+fn can_emulate(shell: &Shell) -> bool {
+    let tried = shell.run(&["emu", "delay", "1", "--quiet", "--out", "try", "--", "true"]);
+    match tried.code {
+        Some(2) => {
+            airpace_testing::skipped(&format!("no emulation here: {}", tried.err.trim()));
+            false
+        }
+        _ => true,
+    }
+}
+
+/// The manifest of a run folder.
+fn manifest(shell: &Shell, folder: &str) -> Value {
+    serde_json::from_str(&shell.read(&format!("{folder}/manifest.json"))).unwrap()
+}
+
+/// Runs an emulation, which may be unfit on a busy machine, and returns its status where that is of the program.
+#[track_caller]
+fn emulate(shell: &Shell, words: &[&str]) -> i32 {
+    let done = shell.run(words);
+    let code = done.code.unwrap_or(-1);
+    assert!(code != 2 && !done.err.contains("panicked"), "{}: {}{}", done.words, done.err, done.out);
+    // An unfit run is what a busy machine gives; what the run does must be right all the same.
+    if code == 3 { 0 } else { code }
+}
+
+/// A server that echoes one message, and a client that wants it back, in a language that every machine here has.
+const ECHO: &str =
+    "import socket\ns = socket.create_server(('', 7007))\nc, _ = s.accept()\nc.sendall(c.recv(100))\n";
+const ASK: &str = "import os, socket, sys, time\nc = socket.create_connection((os.environ['AIRPACE_BASE'], 7007))\n\
+                   t = time.monotonic()\nc.sendall(b'hello')\nassert c.recv(100) == b'hello'\n\
+                   open(sys.argv[1], 'w').write(str(time.monotonic() - t))\n";
+
+#[test]
+fn a_client_reaches_its_server_over_the_network_and_the_folder_says_so() {
+    let shell = Shell::new();
+    if !can_emulate(&shell) || !airpace_testing::has_program("python3", "python3") {
+        return;
+    }
+    shell.write("wire.toml", WIRE);
+    shell.write("echo.py", ECHO);
+    shell.write("ask.py", ASK);
+    let words = [
+        "emu",
+        "wire.toml",
+        "--out",
+        "run",
+        "--server",
+        "python3 echo.py",
+        "--",
+        "python3",
+        "ask.py",
+        "took",
+    ];
+    assert_eq!(emulate(&shell, &words), 0);
+    let took: f64 = shell.read("took").parse().unwrap();
+    assert!(took >= 0.040, "a round trip takes 40 ms at least, and took {took} s");
+
+    let manifest = manifest(&shell, "run");
+    assert_eq!(manifest["complete"], true);
+    let programs = manifest["emulation"]["programs"].as_array().unwrap();
+    assert_eq!(programs.len(), 2);
+    assert_eq!(programs[0]["command"], "python3 echo.py");
+    assert_eq!(programs[1]["exit"]["status"], 0);
+    assert_eq!(programs[1]["device"], 0);
+    let audit = &manifest["emulation"]["audit"];
+    assert!(audit["packets_in"].as_u64().unwrap() >= 6, "a connection takes at least six packets: {audit}");
+    for part in ["report.html", "summary.json", "departures/scenario=wire/scheme=program/seed=1/part.parquet"]
+    {
+        assert!(shell.path("run").join(part).exists(), "{part}");
+    }
+    shell.run(&["report", "run"]).fine();
+    // The folder may be used again, and a replay of its packets agreed.
+    assert_eq!(emulate(&shell, &["emu", "wire.toml", "--out", "run", "--", "true"]), 0);
+    let unfit = manifest["emulation"]["unfit_because"].to_string();
+    assert!(!unfit.contains("replay"), "{unfit}");
+}
+
+#[test]
+fn the_status_of_the_program_is_that_of_the_command() {
+    let shell = Shell::new();
+    if !can_emulate(&shell) {
+        return;
+    }
+    assert_eq!(emulate(&shell, &["emu", "delay", "1", "--out", "a", "--", "sh", "-c", "exit 7"]), 7);
+    assert_eq!(emulate(&shell, &["emu", "delay", "1", "--out", "b", "--", "sh", "-c", "kill -9 $$"]), 137);
+    let said = shell.run(&["emu", "delay", "1", "--out", "c", "--", "no-such-program-here"]);
+    said.refused(&["cannot start `no-such-program-here`", "check its name"]);
+    let over = shell.run(&["emu", "delay", "1", "--out", "d", "--for", "0.2", "--", "sleep", "1000"]);
+    assert!(matches!(over.code, Some(0 | 3)), "time was up: {}", over.err);
+    assert_eq!(manifest(&shell, "d")["emulation"]["programs"][0]["exit"], "stopped");
+}
+
+#[test]
+fn emulators_nest_and_their_delays_add_up() {
+    let shell = Shell::new();
+    if !can_emulate(&shell) || !airpace_testing::has_program("python3", "python3") {
+        return;
+    }
+    shell.write("echo.py", ECHO);
+    shell.write("ask.py", ASK);
+    let words =
+        ["emu", "delay", "10", "delay", "7", "delay", "5", "--out", "run", "--server", "python3 echo.py"];
+    let words = [&words[..], &["--", "python3", "ask.py", "took"]].concat();
+    assert_eq!(emulate(&shell, &words), 0);
+    let took: f64 = shell.read("took").parse().unwrap();
+    assert!(took >= 0.044, "three emulators delay by 22 ms each way, and a round trip took {took} s");
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let shell = Shell::new();
+    if !can_emulate(&shell) {
+        return;
+    }
+    let interfaces = || fs::read_to_string("/proc/self/net/dev").unwrap().lines().count();
+    let before = interfaces();
+    // A program that goes its own way, as daemons do: it must end with the run.
+    let marker = format!("86400.{}", std::process::id());
+    let line = format!("setsid sleep {marker} & echo begun");
+    assert_eq!(emulate(&shell, &["emu", "delay", "1", "--out", "run", "--", "sh", "-c", &line]), 0);
+    assert_eq!(interfaces(), before);
+    let is_alive = |entry: &fs::DirEntry| {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&marker)
+    };
+    let left = fs::read_dir("/proc").unwrap().flatten().filter(is_alive).count();
+    assert_eq!(left, 0, "the program ended with the run");
+}
+
+#[test]
+fn each_device_has_a_place_of_its_own() {
+    let shell = Shell::new();
+    if !can_emulate(&shell) || !airpace_testing::has_program("ip", "iproute2") {
+        return;
+    }
+    shell.write("two.toml", "name = \"two\"\nduration_s = 1\n[[device]]\n[[device]]\n[[flow]]\nrtt_ms = 2\n[[flow]]\ndevice = 1\nrtt_ms = 2\nlabel = \"b\"\n");
+    let words = ["emu", "two.toml", "--out", "run", "--on", "1=ip -4 -br addr > one", "--device", "2"];
+    let words = [&words[..], &["--", "sh", "-c", "ip -4 -br addr > two; ip -6 -br addr >> two"]].concat();
+    assert_eq!(emulate(&shell, &words), 0);
+    assert!(shell.read("one").contains("100.66.0.1/32"), "{}", shell.read("one"));
+    assert!(shell.read("two").contains("100.68.0.1/32"), "{}", shell.read("two"));
+    shell.run(&["emu", "two.toml", "--device", "3", "--", "true"]).refused(&["--device 3", "2 devices"]);
+    shell.run(&["emu", "two.toml", "--on", "x", "--", "true"]).refused(&["give N=LINE"]);
+}
+
+#[test]
+fn a_link_writes_a_log_that_mahimahis_rules_explain() {
+    let shell = Shell::new();
+    if !can_emulate(&shell) || !airpace_testing::has_program("ping", "iputils-ping") {
+        return;
+    }
+    shell.run(&["trace", "synth", "--mean-mbps", "3", "--seconds", "5", "--out", "a.down"]).fine();
+    shell
+        .run(&["trace", "synth", "--mean-mbps", "1", "--seconds", "5", "--seed", "2", "--out", "a.up"])
+        .fine();
+    let words = ["emu", "link", "a.up", "a.down", "--downlink-queue", "droptail:packets=5", "--out", "run"];
+    let logs = ["--mm-log", "down.log", "--mm-back-log", "up.log"];
+    let ping = ["--", "ping", "-c", "40", "-i", "0.01", "-s", "1400", "100.64.0.1"];
+    let code = emulate(&shell, &[&words[..], &logs, &ping].concat());
+    assert!(code < 2, "ping ends with 0 or 1: {code}");
+    for (trace, log) in [("a.down", "down.log"), ("a.up", "up.log")] {
+        let said = shell.run(&["trace", "check", "--trace", trace, log]).fine();
+        assert!(said.contains("our link did the same"), "{said}");
+    }
+    shell.write("wire.toml", WIRE);
+    shell.run(&["emu", "wire.toml", "--mm-log", "x.log", "--", "true"]).refused(&["no `[trace]`"]);
+}
+
+#[test]
+fn the_radio_is_told_on_sockets_and_by_libod() {
+    let shell = Shell::new();
+    if !can_emulate(&shell) || !airpace_testing::has_program("python3", "python3") {
+        return;
+    }
+    let reader = "import json, os, socket\n\
+        for name, scope in [('AIRPACE_REPORTS', 'everyone'), ('AIRPACE_MODEM_REPORTS', 'own')]:\n\
+        \x20   s = socket.socket(socket.AF_UNIX)\n\
+        \x20   s.connect(os.environ[name])\n\
+        \x20   lines = s.makefile()\n\
+        \x20   seen = [json.loads(lines.readline()) for _ in range(20)]\n\
+        \x20   numbers = [it['subframe_index'] for it in seen]\n\
+        \x20   assert numbers == list(range(numbers[0], numbers[0] + 20)), numbers\n\
+        \x20   assert seen[0]['reports'][0]['scope'] == scope, seen[0]\n\
+        assert os.path.exists(os.environ['OD_DIR'] + '/control')\n";
+    shell.write("reader.py", reader);
+    let words = ["emu", "stationary-idle", "--out", "run", "--reports", "told", "--od", "od", "--"];
+    assert_eq!(emulate(&shell, &[&words[..], &["python3", "reader.py"]].concat()), 0);
+    assert_eq!(fs::read_dir(shell.path("told")).unwrap().count(), 0, "sockets are gone");
+    shell.write("wire.toml", WIRE);
+    shell.run(&["emu", "wire.toml", "--reports", "told", "--", "true"]).refused(&["no radio"]);
+}
+
+#[test]
+fn what_cannot_be_emulated_is_one_sentence() {
+    let shell = Shell::new();
+    shell.run(&["emu", "no-such", "--", "true"]).refused(&["no scenario is called `no-such`"]);
+    shell.run(&["emu", "loss", "up", "2", "--", "true"]).refused(&["probability"]);
+    shell.run(&["emu", "onoff", "up", "-1", "2", "--", "true"]).refused(&["-1"]);
+    shell.run(&["emu", "link", "none.up", "none.down", "--", "true"]).refused(&["none.", "cannot be read"]);
+    shell
+        .run(&["emu", "link", "a", "b", "--uplink-queue", "red", "--", "true"])
+        .refused(&["`red` is no queue"]);
+    assert_eq!(shell.run(&["emu-inside", "99"]).code, Some(2), "nobody holds the other end");
+    assert!(!shell.path("runs").exists(), "a refused run leaves no folder");
+}
