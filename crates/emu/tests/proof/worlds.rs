@@ -207,8 +207,8 @@ pub fn marking_link() -> World {
 /// Bursts of packets both ways. Half of them ask for marks.
 pub fn bursts() -> Vec<Coming> {
     let one = |number: u64| {
-        let direction = if number / 40 % 2 == 0 { Direction::Downlink } else { Direction::Uplink };
-        let ecn = if number / 2 % 2 == 0 { Ecn::Ect } else { Ecn::NotEct };
+        let direction = if (number / 40).is_multiple_of(2) { Direction::Downlink } else { Direction::Uplink };
+        let ecn = if (number / 2).is_multiple_of(2) { Ecn::Ect } else { Ecn::NotEct };
         let arrival = Arrival { device: DeviceId(0), direction, bytes: Bytes(100 + 3 * number), ecn };
         Coming { at: Time::from_millis(number / 40 * 20), arrival }
     };
