@@ -22,6 +22,7 @@
 //! | [`session`] | namespaces, interfaces and programs; all of it is gone when the session ends |
 //! | [`address`] | where devices and far side are, for emulators within emulators too |
 //! | [`ip`], [`connections`] | what is read of packets |
+//! | [`play`] | packets that are sent by a schedule, to compare both |
 //! | [`clock`] | the clock of a run |
 
 pub mod address;
@@ -32,6 +33,7 @@ pub mod crossing;
 mod error;
 pub mod ip;
 mod netlink;
+pub mod play;
 pub mod record;
 pub mod replay;
 pub mod reports;

@@ -9,6 +9,8 @@ use std::process::Command;
 
 use rustix::thread::{CapabilitySet, LinkNameSpaceType, UnshareFlags};
 
+use crate::clock::{monotonic_ns, of_day_ns};
+
 /// Turns an open `/dev/net/tun` into the packet device `name` of the thread's network namespace.
 ///
 /// # Errors
@@ -145,6 +147,62 @@ fn keep(rights: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
+/// Lets the kernel note when each packet comes to a socket.
+///
+/// # Errors
+/// If the operating system refuses.
+///
+/// Source: Linux timestamping.rst §1.2 (SO_TIMESTAMPNS)
+pub(crate) fn stamp_arrivals(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the descriptor is open as long as it is borrowed, and the number that the kernel reads lives to the end of
+    // the call.
+    let result = unsafe {
+        let (value, length) = ((&raw const on).cast(), size_of_val(&on) as libc::socklen_t);
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, value, length)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Reads a packet from a socket without waiting. Returns its length and when it came, on the machine's monotonic clock in
+/// nanoseconds, if the kernel noted it ([`stamp_arrivals`]).
+///
+/// # Errors
+/// `WouldBlock` if none waits, and whatever else the operating system says.
+pub(crate) fn receive_stamped(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
+    /// Aligned as control messages must be, and with room for several.
+    #[repr(C, align(8))]
+    struct Control([u8; 256]);
+    let mut control = Control([0; 256]);
+    let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+    // SAFETY: the structure is plain numbers and pointers, for which zero is valid.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = control.0.len() as _;
+    // SAFETY: the message points to memory that lives to the end of the function, with its lengths.
+    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) };
+    let Ok(length) = usize::try_from(length) else { return Err(io::Error::last_os_error()) };
+    let (of_day, monotonic) = (of_day_ns(), monotonic_ns());
+    let mut stamp = None;
+    // SAFETY: the kernel has filled the message, so the macros walk over whole control messages inside `control`. A stamp
+    // is read without regard to its alignment.
+    unsafe {
+        let mut next = libc::CMSG_FIRSTHDR(&message);
+        while let Some(header) = next.as_ref() {
+            if (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+                let time: libc::timespec = std::ptr::read_unaligned(libc::CMSG_DATA(header).cast());
+                stamp = Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
+            }
+            next = libc::CMSG_NXTHDR(&message, header);
+        }
+    }
+    // The stamp is of the time of day, which may be set; how long ago it was is not.
+    let at = stamp.map(|stamp| monotonic.saturating_sub(of_day.saturating_sub(stamp)));
+    Ok((length, at))
+}
+
 /// Takes a descriptor that was inherited by number, and keeps it from being inherited further.
 ///
 /// # Errors
@@ -163,6 +221,27 @@ pub(crate) fn inherited(number: RawFd) -> io::Result<OwnedFd> {
 mod tests {
     use super::*;
     use std::os::fd::AsFd;
+
+    #[test]
+    fn the_kernel_says_when_a_packet_came() {
+        let [from, to] = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+        stamp_arrivals(to.as_fd()).unwrap();
+        let mut room = [0; 100];
+        let none = receive_stamped(to.as_fd(), &mut room).unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::WouldBlock);
+        let before = monotonic_ns();
+        from.send_to(b"hello", to.local_addr().unwrap()).unwrap();
+        to.peek(&mut room).unwrap();
+        let came = monotonic_ns();
+        // The packet waits for its reader; the stamp does not.
+        let mut turns = 0u64;
+        while monotonic_ns() == came || turns < 1_000 {
+            turns += 1;
+        }
+        let (length, at) = receive_stamped(to.as_fd(), &mut room).unwrap();
+        assert_eq!(&room[..length], b"hello");
+        assert!(before <= at.unwrap() && at.unwrap() <= monotonic_ns());
+    }
 
     #[test]
     fn what_is_no_tun_device_is_refused() {

@@ -8,6 +8,7 @@
 //! ├── packets/ acks/ losses/ controller/ prbs/ capacity/     Parquet, see [`crate::tables`]
 //! ├── departures/      Parquet, of emulated runs: they have this table, `prbs/` and `capacity/`
 //! ├── qlog/            on request
+//! ├── agreement.json, agreement.parquet, schedule.csv     of an emulated run that was compared with virtual time
 //! └── report.html      the page to look at
 //! ```
 //!
@@ -29,6 +30,7 @@ use airpace_sim::scenario::TraceHop;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::agreement::Agreement;
 use crate::emulation::Emulation;
 use crate::error::EvalError;
 use crate::matrix::Choice;
@@ -253,6 +255,25 @@ impl RunFolder {
     /// What the operating system refuses.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), EvalError> {
         self.write_json("summary.json", summary)
+    }
+
+    /// What a comparison with virtual time said of an emulated run; `None` if there was none.
+    ///
+    /// # Errors
+    /// A file that has another form.
+    pub fn agreement(&self) -> Result<Option<Agreement>, EvalError> {
+        match self.read_json("agreement.json") {
+            Err(EvalError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// Writes what a comparison with virtual time says.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn write_agreement(&self, agreement: &Agreement) -> Result<(), EvalError> {
+        self.write_json("agreement.json", agreement)
     }
 
     /// Writes a file of this folder: the whole file, or nothing.

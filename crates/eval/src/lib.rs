@@ -11,9 +11,11 @@
 //!                                                     └─ Qlogs             └→ report.html
 //! ```
 //!
-//! Programs that ran behind an emulated network are judged by the same code: [`emulation`].
+//! Programs that ran behind an emulated network are judged by the same code: [`emulation`]. Whether such a network does what
+//! the simulated one does: [`agreement`].
 #![warn(missing_docs)]
 
+pub mod agreement;
 pub mod direction;
 pub mod emulation;
 pub mod error;
@@ -32,6 +34,7 @@ pub mod summary;
 pub mod tables;
 pub mod transfers;
 
+pub use agreement::Agreement;
 pub use emulation::EmulatedRun;
 pub use error::EvalError;
 pub use expect::{Verdict, value as metric};

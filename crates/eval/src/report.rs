@@ -4,6 +4,7 @@
 //! script and the plotting library are embedded too. The same folder gives the same bytes on every host: facts about
 //! the host stay in `manifest.json`.
 
+mod agreement;
 mod cells;
 mod colour;
 mod emulation;
@@ -31,6 +32,7 @@ use colour::Shade;
 use emulation::EmulationData;
 use overview::Overview;
 use scenario::ScenarioData;
+pub(crate) use series::cdf;
 use states::StateLook;
 
 const PAGE: &str = include_str!("../../../web/report.html");
@@ -50,7 +52,10 @@ const SCRIPT: &str = concat!(
     include_str!("../../../web/figures/jain.js"),
     include_str!("../../../web/figures/prbs.js"),
     include_str!("../../../web/figures/estimate.js"),
+    include_str!("../../../web/figures/agreement_cdf.js"),
+    include_str!("../../../web/figures/agreement_departures.js"),
     include_str!("../../../web/tables.js"),
+    include_str!("../../../web/agreement.js"),
     include_str!("../../../web/print.js"),
     include_str!("../../../web/report.js"),
 );

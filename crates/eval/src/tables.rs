@@ -19,10 +19,13 @@
 //! `pandas.read_parquet("RUN/packets")` and `polars.read_parquet("RUN/packets")` give one table with the columns
 //! `scenario`, `scheme` and `seed`.
 //!
+//! A run that was compared with virtual time has one more, [`agreement`], which is a file of its own.
+//!
 //! Tables outside of run folders: [`decoded`] has what was decoded from radio samples. [`ParquetFile`] is for tables whose
 //! columns the caller defines.
 
 pub mod acks;
+pub mod agreement;
 pub mod capacity;
 mod columns;
 pub mod controller;

@@ -1,10 +1,13 @@
 //! `airpace emu`: unmodified programs behind a scenario's network, in real time.
 
+mod agree;
 mod finish;
 mod mmlog;
+pub mod play;
 mod programs;
 mod run;
 mod short;
+mod stage;
 mod telemetry;
 
 use std::ffi::OsString;
@@ -32,7 +35,7 @@ use super::{Verdict, complete, scenario};
 )]
 pub struct Args {
     #[command(subcommand)]
-    form: Option<short::Form>,
+    form: Option<Form>,
     /// A name from `airpace list scenarios`, or a TOML file.
     #[arg(add = complete::scenario(), required = true)]
     scenario: Option<String>,
@@ -46,6 +49,14 @@ pub struct Args {
     /// The program and its arguments, behind `--`. [default: a shell]
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+/// What else than a scenario may be named.
+#[derive(clap::Subcommand)]
+enum Form {
+    #[command(flatten)]
+    Short(short::Form),
+    Agree(agree::Args),
 }
 
 /// Options of every emulated run.
@@ -98,7 +109,8 @@ pub struct LastHopOptions {
 /// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     match (&args.form, &args.scenario) {
-        (Some(form), _) => form.run(out),
+        (Some(Form::Short(form)), _) => form.run(out),
+        (Some(Form::Agree(args)), _) => agree::run(args, out),
         (None, Some(name)) => {
             let scenario = scenario::load(name, &args.set)?;
             scenario::asks_for_no_reports(&scenario)?;

@@ -12,7 +12,8 @@ use super::Manifest;
 use crate::tables::{TABLES, percent_encoded};
 
 /// Files that lie directly in a run folder.
-const FILES: [&str; 3] = ["manifest.json", "summary.json", "report.html"];
+const FILES: [&str; 6] =
+    ["manifest.json", "summary.json", "report.html", "agreement.json", "agreement.parquet", "schedule.csv"];
 /// The folder of its scenarios.
 const SCENARIOS: &str = "scenarios";
 /// The folder of its qlogs, partitioned as tables are.

@@ -3,6 +3,7 @@
 use airpace_core::Direction;
 use serde::Serialize;
 
+use super::agreement::AgreementData;
 use super::cells::{self, CellCourse};
 use super::emulation::{self, LinkRow};
 use super::series::{self, Budget, CapacityCourse, FlowCourse, Intervals, is_first_seed};
@@ -46,6 +47,9 @@ pub(super) struct ScenarioData {
     jain: Vec<JainCourse>,
     /// Of an emulated run: each direction of each device.
     links: Vec<LinkRow>,
+    /// Of an emulated run that was compared with virtual time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agreement: Option<AgreementData>,
     /// Of an emulated run: the expectations that have no verdict.
     not_judged: Vec<NotJudged>,
 }
@@ -129,6 +133,7 @@ impl ScenarioData {
             rows: rows(&runs, &columns),
             links: emulation::links(runs.first().copied(), scenario, &columns),
             columns,
+            agreement: folder.agreement()?.filter(|_| is_emulated).map(AgreementData::of),
             transfers: TransferTable::of(&runs),
             expectations: summary
                 .expectations

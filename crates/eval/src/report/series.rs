@@ -391,7 +391,7 @@ impl Estimate {
 }
 
 /// The distribution of sorted values as (value, part that is not above it): every percent, and more of the upper tail.
-pub(super) fn cdf(sorted: &[f64]) -> Vec<(f64, f64)> {
+pub(crate) fn cdf(sorted: &[f64]) -> Vec<(f64, f64)> {
     let parts = (0..=99).map(|percent| f64::from(percent) / 100.0).chain([0.995, 0.999, 1.0]);
     parts.filter_map(|part| Some((significant(*nearest_rank(sorted, part)?), part))).collect()
 }

@@ -25,7 +25,7 @@
 
 use std::sync::Arc;
 
-use airpace_core::DeviceId;
+use airpace_core::{Bytes, DeviceId, Direction, Time};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, UInt16Type, UInt32Type};
@@ -38,6 +38,7 @@ use super::{fit, millis, span_millis};
 use crate::direction;
 use crate::emulation::{Connection, Departure, Flows};
 use crate::error::EvalError;
+use crate::folder::RunFolder;
 
 row! {
     /// The end of a packet's journey through an emulated network.
@@ -117,6 +118,56 @@ pub(super) fn push(
         marked: departure.marked,
     });
     table.added(1)
+}
+
+/// A packet as it came to an emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When it was read from its TUN device.
+    pub at: Time,
+    /// The device.
+    pub device: DeviceId,
+    /// Which way it went.
+    pub direction: Direction,
+    /// Its size.
+    pub bytes: Bytes,
+}
+
+/// The packets of an emulated run as they came, in the order in which they left.
+///
+/// # Errors
+/// A folder of another run; a table that cannot be read.
+pub fn arrivals(folder: &RunFolder) -> Result<Vec<Arrival>, EvalError> {
+    let path = folder.root().join("manifest.json");
+    let is_emulated = folder.manifest()?.emulation.is_some();
+    let summary = folder.summary()?;
+    let Some(run) = summary.runs.first().filter(|_| is_emulated) else {
+        let reason = "it is no emulated run that came to its end".to_owned();
+        return Err(EvalError::Malformed { path, reason });
+    };
+    let mut arrivals = vec![];
+    const COLUMNS: [&str; 5] = ["in_ms", "bytes", "device", "direction", "duplicate"];
+    Part::of(folder.root(), "departures", run).for_each(&COLUMNS, |batch| {
+        let entered = batch["in_ms"].as_primitive::<Float64Type>();
+        let bytes = batch["bytes"].as_primitive::<UInt32Type>();
+        let device = batch["device"].as_primitive::<UInt16Type>();
+        let duplicate = batch["duplicate"].as_boolean();
+        let ways = Words::of(batch, "direction");
+        for row in (0..batch.num_rows()).filter(|&row| !duplicate.value(row)) {
+            let ms = entered.value(row);
+            if !(0.0..1e12).contains(&ms) {
+                return Err(format!("`in_ms` is {ms}"));
+            }
+            arrivals.push(Arrival {
+                at: Time::from_nanos((ms * 1e6).round() as u64),
+                device: DeviceId(device.value(row)),
+                direction: direction::of_word(ways.word(row)),
+                bytes: Bytes(bytes.value(row).into()),
+            });
+        }
+        Ok(())
+    })?;
+    Ok(arrivals)
 }
 
 /// A row that was read back.

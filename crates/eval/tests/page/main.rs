@@ -1,5 +1,6 @@
 //! Tests of the page in a real browser: what is drawn, what overlaps, what is too wide, what is printed.
 
+mod agreement;
 mod browser;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "other tests read whole folders")]

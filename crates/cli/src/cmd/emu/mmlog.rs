@@ -14,6 +14,7 @@ use crate::cmd::matrix;
 use crate::cmd::outputs::{self, Named};
 
 /// The logs that were asked for.
+#[derive(Default)]
 pub struct Logs {
     logs: Vec<Log>,
 }

@@ -127,7 +127,7 @@ pub fn run(
 }
 
 /// The status of a run whose program ended well and whose figures must not be used.
-const UNFIT: u8 = 3;
+pub const UNFIT: u8 = 3;
 
 /// Starts the programs and waits until they have ended, time is up, or the run is interrupted.
 fn attend(
@@ -171,14 +171,20 @@ fn is_readable(session: &Session) -> bool {
 }
 
 /// The run folder, claimed.
-struct Folder {
-    path: PathBuf,
-    is_numbered: bool,
+pub struct Folder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether it has a number because the user gave it no name.
+    pub is_numbered: bool,
     _claim: Claim,
 }
 
 impl Folder {
-    fn make(out: Option<&Path>, name: &str) -> anyhow::Result<Folder> {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// A folder that another run is writing, or that cannot be written.
+    pub fn make(out: Option<&Path>, name: &str) -> anyhow::Result<Folder> {
         let path = match out {
             Some(path) => path.to_owned(),
             None => matrix::next_folder(Path::new("runs"), &format!("{name}-{SCHEME}"))?,

@@ -1,0 +1,56 @@
+//! The program that plays one end of a schedule. `airpace emu agree` starts it.
+
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use airpace_emu::play::player::{Part, Side, play};
+use airpace_emu::play::schedule::Schedule;
+use anyhow::Context;
+
+use super::super::Verdict;
+
+/// The longest file of a schedule.
+///
+/// Chosen: as many packets as a schedule may have, in lines of 40 bytes.
+pub const MOST_BYTES: u64 = 800 << 20;
+
+/// Plays one end of a schedule. `airpace emu agree` starts it on the devices and on the far side.
+#[derive(clap::Args)]
+#[command(
+    before_help = "Example: airpace emu-play --schedule s.csv --device 0 --peer 100.64.0.1 --start 5 --until 9",
+    hide = true
+)]
+pub struct Args {
+    /// The schedule, a table of `ms,bytes,direction,device`.
+    #[arg(long, value_name = "FILE")]
+    schedule: PathBuf,
+    /// The index of the device that is played; without it, the far side is.
+    #[arg(long)]
+    device: Option<u16>,
+    /// The address of the far side, or those of the devices in order.
+    #[arg(long, required = true)]
+    peer: Vec<Ipv4Addr>,
+    /// When the schedule begins, in nanoseconds of the machine's monotonic clock.
+    #[arg(long)]
+    start: u64,
+    /// When the player stops listening, on the same clock.
+    #[arg(long)]
+    until: u64,
+}
+
+/// Plays it, and prints notes of what was sent and what came.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let name = args.schedule.display();
+    let text = airpace_files::read_to_string(&args.schedule, MOST_BYTES)
+        .with_context(|| format!("cannot read `{name}`; give a table of `ms,bytes,direction`"))?;
+    let schedule = Schedule::parse(&text).with_context(|| name.to_string())?;
+    let side = match args.device {
+        Some(device) => Side::Device(device, args.peer[0]),
+        None => Side::Far(args.peer.clone()),
+    };
+    let part = Part { side, start_ns: args.start, until_ns: args.until };
+    let notes = play(&schedule, &part).context("cannot send or receive packets")?;
+    out.write_all(notes.to_text().as_bytes())?;
+    Ok(Verdict::Fine)
+}

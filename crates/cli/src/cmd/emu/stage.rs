@@ -1,0 +1,171 @@
+//! A session whose network is turned in real time: what every emulated run begins and ends with.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use airpace_emu::connections::Connections;
+use airpace_emu::record::{Record, Spool};
+use airpace_emu::session::{Far, Program, ProgramEnd, SessionPlan, Spot};
+use airpace_emu::turn::{Interfaces, Turn, Turned};
+use airpace_emu::{Audit, Clock, Session, World};
+use anyhow::{Context, anyhow, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// A session and its interfaces, before its network is turned.
+pub struct Stage {
+    session: Session,
+    interfaces: Interfaces,
+}
+
+/// A session whose network is turned.
+pub struct Staged {
+    pub session: Session,
+    pub clock: Clock,
+    stop: Arc<AtomicBool>,
+    turning: JoinHandle<Turned>,
+}
+
+/// What it leaves behind.
+pub struct Played {
+    pub record: Record,
+    pub connections: Connections,
+    pub audit: Audit,
+}
+
+/// A program of ours on the stage, and the file that holds what it says.
+pub struct Player {
+    pub program: Program,
+    said: File,
+}
+
+impl Stage {
+    /// Makes the namespaces.
+    ///
+    /// # Errors
+    /// One sentence about what this machine lacks.
+    pub fn make(devices: usize) -> anyhow::Result<Stage> {
+        let plan = SessionPlan { inside: vec![this_program()?, "emu-inside".into()], devices, far: Far::Own };
+        let (session, interfaces) = Session::begin(&plan)?;
+        Ok(Stage { session, interfaces })
+    }
+
+    /// Begins to turn the network. The record is kept in `folder`.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub fn turn(self, world: &World, folder: &Path) -> anyhow::Result<Staged> {
+        let Stage { session, interfaces } = self;
+        let spool = Spool::begin(folder).with_context(|| {
+            format!("cannot write into `{}`; choose another place with --out", folder.display())
+        })?;
+        let (stop, clock, world) = (Arc::new(AtomicBool::new(false)), Clock::start(), world.clone());
+        let turn = Turn { interfaces, spool, reports: None, clock, stop: Arc::clone(&stop) };
+        let turning = std::thread::Builder::new().name("turn".to_owned()).spawn(move || turn.run(&world))?;
+        Ok(Staged { session, clock, stop, turning })
+    }
+}
+
+impl Staged {
+    /// Waits until these programs have ended, or the run is interrupted. Returns their ends, by their number; one that was
+    /// not awaited has none.
+    ///
+    /// # Errors
+    /// If the session is gone.
+    pub fn wait(
+        &mut self,
+        programs: &[usize],
+        longest: Duration,
+        is_interrupted: &AtomicBool,
+    ) -> anyhow::Result<Vec<Option<ProgramEnd>>> {
+        let until = Instant::now() + longest;
+        let mut ends = vec![None; programs.iter().max().map_or(0, |last| last + 1)];
+        while programs.iter().any(|&program| ends[program].is_none()) {
+            if is_interrupted.load(Ordering::Relaxed) {
+                bail!("interrupted");
+            }
+            if Instant::now() > until {
+                break;
+            }
+            let has_said = self.session.has_end() || {
+                let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+                let handle = self.session.handle();
+                let mut waiting = [PollFd::new(&handle, PollFlags::IN)];
+                poll(&mut waiting, Some(&timeout)).is_ok_and(|ready| ready > 0)
+            };
+            if has_said {
+                let end = self.session.wait()?;
+                if let Some(place) = ends.get_mut(end.program) {
+                    *place = Some(end);
+                }
+            }
+        }
+        Ok(ends)
+    }
+
+    /// Ends all programs and the network.
+    ///
+    /// # Errors
+    /// A record that could not be written.
+    pub fn end(self) -> anyhow::Result<Played> {
+        let unread = self.session.end();
+        self.stop.store(true, Ordering::Relaxed);
+        let Turned { spool, connections, mut audit } =
+            self.turning.join().map_err(|_| anyhow!("the emulator's thread failed; please report this"))?;
+        audit.counts.unread = unread?;
+        let record =
+            spool.finish().context("the record of packets could not be written; make room on the disk")?;
+        Ok(Played { record, connections, audit })
+    }
+}
+
+impl Player {
+    /// This program with these arguments; what it says is kept in `folder` until it has been heard.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub fn new(words: &[String], spot: Spot, folder: &Path) -> anyhow::Result<Player> {
+        let said = airpace_files::unnamed(folder).with_context(|| {
+            format!("cannot write into `{}`; choose another place with --out", folder.display())
+        })?;
+        let program = this_program()?;
+        let program = program.to_str().context("the program's path is not text in UTF-8")?.to_owned();
+        let words = std::iter::once(program).chain(words.iter().cloned()).collect();
+        let directory = std::env::current_dir().context("there is no working folder")?;
+        Ok(Player { program: Program { words, spot, environment: vec![], directory }, said })
+    }
+
+    /// Starts it. Returns its number.
+    ///
+    /// # Errors
+    /// A program that cannot be started.
+    pub fn start(&self, session: &mut Session) -> anyhow::Result<usize> {
+        Ok(session.launch(&self.program, Some(&self.said))?)
+    }
+
+    /// What it has said.
+    ///
+    /// # Errors
+    /// A disk that cannot be read.
+    pub fn said(mut self) -> anyhow::Result<String> {
+        let mut text = String::new();
+        self.said
+            .rewind()
+            .and_then(|()| self.said.read_to_string(&mut text))
+            .context("what a program said cannot be read again")?;
+        Ok(text)
+    }
+
+    /// Its words, without the path of this program.
+    pub fn line(&self) -> String {
+        format!("airpace {}", self.program.words[1..].join(" "))
+    }
+}
+
+fn this_program() -> anyhow::Result<std::ffi::OsString> {
+    Ok(std::env::current_exe().context("the program does not find itself")?.into())
+}

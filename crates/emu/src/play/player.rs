@@ -1,0 +1,209 @@
+//! The program that sends packets of a schedule in real time, and notes when which packet came.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use airpace_core::Direction;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
+
+use super::schedule::Schedule;
+use super::{Punctual, instant_ns};
+use crate::clock::monotonic_ns;
+use crate::sys;
+
+/// The port at both ends.
+///
+/// Chosen: in the range for private use.
+///
+/// Source: RFC 6335 §6
+pub const PORT: u16 = 54_321;
+
+/// Bytes of IPv4's and UDP's headers.
+const HEADERS: usize = 28;
+
+/// Bytes that sockets may hold.
+///
+/// Chosen: more than a burst, and than what comes while a receiver waits for a processor.
+const SOCKET_BYTES: usize = 8 << 20;
+
+/// Which end a player plays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The far side; with the addresses of the devices.
+    Far(Vec<Ipv4Addr>),
+    /// The device of this index; with the address of the far side.
+    Device(u16, Ipv4Addr),
+}
+
+/// A player's part.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Which end.
+    pub side: Side,
+    /// The schedule's beginning, on the machine's monotonic clock.
+    pub start_ns: u64,
+    /// When the player stops listening, on the same clock.
+    pub until_ns: u64,
+}
+
+/// What a player notes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// Packets by their numbers in the schedule, and when they were sent, on the machine's monotonic clock.
+    pub sent: Vec<(u32, u64)>,
+    /// Packets that came, and when the kernel had them, on the same clock.
+    pub received: Vec<(u32, u64)>,
+    /// Packets that the kernel did not take.
+    pub refused: u64,
+    /// Whether the player ran before threads without real-time priority.
+    pub is_first: bool,
+    /// When the player was ready, on the machine's monotonic clock.
+    pub ready_ns: u64,
+}
+
+/// Plays a part of a schedule to its end.
+///
+/// # Errors
+/// A socket that cannot be had or used.
+pub fn play(schedule: &Schedule, part: &Part) -> io::Result<Notes> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT))?;
+    // What is not allowed to be that large is as large as it may be.
+    if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BYTES).is_err() {
+        sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BYTES)?;
+    }
+    if sockopt::set_socket_send_buffer_size_force(&socket, SOCKET_BYTES).is_err() {
+        sockopt::set_socket_send_buffer_size(&socket, SOCKET_BYTES)?;
+    }
+    sys::stamp_arrivals(socket.as_fd())?;
+    let ready_ns = monotonic_ns();
+    std::thread::scope(|scope| {
+        let listening = scope.spawn(|| listen(&socket, part.until_ns));
+        let (sent, refused, is_first) = send(&socket, schedule, part)?;
+        let received = listening.join().map_err(|_| io::Error::other("the thread that listens failed"))??;
+        Ok(Notes { sent, received, refused, is_first, ready_ns })
+    })
+}
+
+/// Sends the part's packets, each at its time.
+fn send(socket: &UdpSocket, schedule: &Schedule, part: &Part) -> io::Result<(Vec<(u32, u64)>, u64, bool)> {
+    let (punctual, is_first) = Punctual::thread();
+    let own: Vec<_> = schedule
+        .packets()
+        .iter()
+        .enumerate()
+        .filter_map(|(number, packet)| {
+            let to = match (&part.side, packet.direction) {
+                (Side::Far(devices), Direction::Downlink) => *devices.get(usize::from(packet.device.0))?,
+                (Side::Device(index, far), Direction::Uplink) if *index == packet.device.0 => *far,
+                _ => return None,
+            };
+            Some((number as u32, packet, SocketAddr::new(IpAddr::V4(to), PORT)))
+        })
+        .collect();
+    let (mut sent, mut refused) = (Vec::with_capacity(own.len()), 0);
+    let mut payload = [0; 65_536];
+    for (number, packet, to) in own {
+        let length = (packet.bytes.0 as usize).saturating_sub(HEADERS).clamp(8, payload.len());
+        payload[..8].copy_from_slice(&u64::from(number).to_be_bytes());
+        let at = punctual.wait_until(instant_ns(part.start_ns, packet.at));
+        match socket.send_to(&payload[..length], to) {
+            Ok(_) => sent.push((number, at)),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EAGAIN)) => refused += 1,
+            // Somebody said that nobody listens there, which is told when the next packet is sent.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => refused += 1,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((sent, refused, is_first))
+}
+
+/// Notes what comes until it is time to stop.
+fn listen(socket: &UdpSocket, until_ns: u64) -> io::Result<Vec<(u32, u64)>> {
+    let _ = Punctual::thread();
+    let mut received = vec![];
+    let mut room = vec![0; 65_536];
+    loop {
+        let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
+        if left.is_zero() {
+            return Ok(received);
+        }
+        let step = left.min(Duration::from_millis(100));
+        let timeout = Timespec { tv_sec: 0, tv_nsec: step.subsec_nanos().into() };
+        let mut waiting = [PollFd::new(socket, PollFlags::IN)];
+        if !poll(&mut waiting, Some(&timeout)).is_ok_and(|ready| ready > 0) {
+            continue;
+        }
+        loop {
+            match sys::receive_stamped(socket.as_fd(), &mut room) {
+                Ok((length, at)) => {
+                    let Some(number) = room[..length].first_chunk().map(|it| u64::from_be_bytes(*it)) else {
+                        continue;
+                    };
+                    if let Ok(number) = u32::try_from(number) {
+                        received.push((number, at.unwrap_or_else(monotonic_ns)));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionRefused) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Notes {
+    /// The notes as text, one line each.
+    pub fn to_text(&self) -> String {
+        let mut text =
+            format!("ready {}\nfirst {}\nrefused {}\n", self.ready_ns, u8::from(self.is_first), self.refused);
+        for (word, list) in [("sent", &self.sent), ("received", &self.received)] {
+            list.iter().for_each(|(number, at)| text.push_str(&format!("{word} {number} {at}\n")));
+        }
+        text.push_str("end\n");
+        text
+    }
+
+    /// The notes that [`Notes::to_text`] wrote; `None` if this is something else, or not whole.
+    pub fn parse(text: &str) -> Option<Notes> {
+        let mut notes = Notes::default();
+        let mut lines = text.lines();
+        loop {
+            let words: Vec<&str> = lines.next()?.split(' ').collect();
+            match words[..] {
+                ["ready", at] => notes.ready_ns = at.parse().ok()?,
+                ["first", first] => notes.is_first = first == "1",
+                ["refused", count] => notes.refused = count.parse().ok()?,
+                ["sent", number, at] => notes.sent.push((number.parse().ok()?, at.parse().ok()?)),
+                ["received", number, at] => notes.received.push((number.parse().ok()?, at.parse().ok()?)),
+                ["end"] => return lines.next().is_none().then_some(notes),
+                _ => return None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_read_back_and_half_of_them_are_not() {
+        let notes = Notes {
+            sent: vec![(0, 17), (3, 18_000_000_000)],
+            received: vec![(7, 5)],
+            refused: 2,
+            is_first: true,
+            ready_ns: 4,
+        };
+        let text = notes.to_text();
+        assert_eq!(Notes::parse(&text), Some(notes));
+        for cut in 0..text.len() - 1 {
+            assert_eq!(Notes::parse(&text[..cut]), None, "{cut}");
+        }
+        assert_eq!(Notes::parse("the kernel is busy\nend\n"), None);
+    }
+}

@@ -1,0 +1,81 @@
+//! What a record of an emulated run says of the packets of a schedule.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+use airpace_core::{Direction, Time};
+
+use super::player::PORT;
+use super::schedule::Schedule;
+use super::virtually::Outcome;
+use crate::connections::Connections;
+use crate::record::{Entry, Record};
+
+/// A packet's way through the emulator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passage {
+    /// When it was read from the interface; `None` if it never was.
+    pub entered: Option<Time>,
+    /// What the network did with it.
+    pub outcome: Outcome,
+    /// When its first copy had been written to the interface at the other end.
+    pub out: Option<Time>,
+}
+
+/// The packets of a schedule in the record of its run. `sent` has the numbers of the packets that were sent, in the order in
+/// which each device and direction sent them.
+///
+/// # Errors
+/// A record that cannot be read. One that holds other packets than were sent: packets were lost on their way to the
+/// emulator, and it is not known which.
+pub fn passages(
+    schedule: &Schedule,
+    sent: &[u32],
+    record: &mut Record,
+    connections: &Connections,
+) -> io::Result<Vec<Passage>> {
+    let packets = schedule.packets();
+    let mut waiting: BTreeMap<(u16, Direction), VecDeque<u32>> = BTreeMap::new();
+    for &number in sent {
+        let Some(packet) = packets.get(number as usize) else { continue };
+        waiting.entry((packet.device.0, packet.direction)).or_default().push_back(number);
+    }
+    let is_own: Vec<bool> = connections
+        .ends()
+        .iter()
+        .map(|ends| ends.protocol == 17 && ends.source_port == PORT && ends.destination_port == PORT)
+        .collect();
+    let mut passages = vec![Passage::default(); packets.len()];
+    // By device, direction and the emulator's number.
+    let mut under_way: BTreeMap<(u16, Direction, u64), u32> = BTreeMap::new();
+    let mut arrived: BTreeMap<(u16, Direction), u64> = BTreeMap::new();
+    for entry in record.entries()? {
+        match entry? {
+            Entry::Arrived { at, device, direction, bytes, connection, .. } => {
+                let count = arrived.entry((device.0, direction)).or_default();
+                let its_number = *count;
+                *count += 1;
+                if !is_own.get(connection as usize).is_some_and(|&own| own) {
+                    continue;
+                }
+                let number = waiting.get_mut(&(device.0, direction)).and_then(VecDeque::pop_front);
+                let Some(number) = number.filter(|&it| packets[it as usize].bytes == bytes) else {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "other packets came to the emulator than were sent; run it again",
+                    ));
+                };
+                passages[number as usize].entered = Some(at);
+                under_way.insert((device.0, direction, its_number), number);
+            }
+            Entry::Ended { due, out, device, direction, number, fate } => {
+                let Some(&place) = under_way.get(&(device.0, direction, number)) else { continue };
+                let passage = &mut passages[place as usize];
+                passage.outcome.end(due, fate);
+                passage.out = passage.out.or(out);
+            }
+            Entry::Over { .. } => {}
+        }
+    }
+    Ok(passages)
+}

@@ -1,0 +1,420 @@
+//! Whether an emulated run did what the simulator does: the packets of one schedule in real and in virtual time, compared
+//! one by one.
+//!
+//! A packet is compared twice with virtual time. *As sent*: in virtual time each packet is sent when it was sent in real
+//! time, so that what differs is the emulator's. *As scheduled*: in virtual time each packet is sent when it was to be
+//! sent, so that the sender's lateness is in the difference too.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, DeviceId, Direction, Time};
+use airpace_event::Fate;
+use serde::{Deserialize, Serialize};
+
+use crate::error::EvalError;
+use crate::folder::RunFolder;
+use crate::metrics::nearest_rank;
+use crate::tables;
+
+/// The 99th percentile of the differences up to which real and virtual time agree, in ms.
+///
+/// Chosen: a subframe, the unit in which cells and traces serve.
+pub const MOST_MS: f64 = 1.0;
+
+/// A packet of a schedule, in real time and in virtual time. All times are the run's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compared {
+    /// The device at one end.
+    pub device: DeviceId,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// Its size: the whole IP packet.
+    pub bytes: Bytes,
+    /// When it was to be sent.
+    pub scheduled: Time,
+    /// When it was sent; `None` if the kernel did not take it.
+    pub sent: Option<Time>,
+    /// What the emulator did with it.
+    pub real: Real,
+    /// What virtual time does with it if it is sent when it was sent; `None` if it was not.
+    pub as_sent: Option<Virtual>,
+    /// What virtual time does with it if it is sent when it was to be sent.
+    pub as_scheduled: Virtual,
+}
+
+/// What the emulator did with a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Real {
+    /// When the emulator read it from the interface; `None` if it never did.
+    pub entered: Option<Time>,
+    /// When the network let its first copy go; `None` if none was delivered.
+    pub released: Option<Time>,
+    /// When that copy had been written to the interface at the other end.
+    pub handed: Option<Time>,
+    /// When the other end's kernel had it.
+    pub received: Option<Time>,
+    /// [`Fate::Delivered`], or what the network did with it; `None` if it was under way to the end.
+    pub fate: Option<Fate>,
+}
+
+/// What virtual time does with a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Virtual {
+    /// When the network lets its first copy go; `None` if none is delivered.
+    pub released: Option<Time>,
+    /// [`Fate::Delivered`], or what the network does with it; `None` if it is under way to the end.
+    pub fate: Option<Fate>,
+}
+
+/// Percentiles of some values, in ms; `None` if there are no values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Percentiles {
+    /// The median.
+    pub p50: Option<f64>,
+    /// The 99th percentile.
+    pub p99: Option<f64>,
+    /// The largest.
+    pub max: Option<f64>,
+}
+
+/// Real time beside one virtual time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// How far apart departures are, in ms: when the other end had a packet, and when the network lets it go.
+    pub departures_ms: Percentiles,
+    /// How far apart delays are, in ms: from when the packet is sent to when it departs.
+    pub delays_ms: Percentiles,
+    /// Packets that virtual time drops.
+    pub dropped: u64,
+    /// Packets that only real time dropped.
+    pub only_real: u64,
+    /// Packets that only virtual time drops.
+    pub only_virtual: u64,
+    /// Whether the same packets were dropped, and 99 of 100 departures and delays are less than [`MOST_MS`] apart.
+    pub agrees: bool,
+    /// How far apart departures are, in ms, each with the part of the packets that are no further apart.
+    pub departures_cdf: Vec<(f64, f64)>,
+}
+
+/// What left in one direction, over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Course {
+    /// The device.
+    pub device: u16,
+    /// The direction.
+    #[serde(with = "crate::direction")]
+    pub direction: Direction,
+    /// Departures per interval in real time, in Mbit/s.
+    pub real_mbps: Vec<f64>,
+    /// The same in virtual time, packets as sent.
+    pub as_sent_mbps: Vec<f64>,
+    /// The same, packets as scheduled.
+    pub as_scheduled_mbps: Vec<f64>,
+    /// How far apart the departures of an interval are at most, in ms, packets as sent; `None` without departures.
+    pub apart_ms: Vec<Option<f64>>,
+}
+
+/// The comparison of a whole schedule.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Agreement {
+    /// Packets of the schedule.
+    pub packets: u64,
+    /// Packets that the sender's kernel did not take.
+    pub not_sent: u64,
+    /// Packets that came to the other end.
+    pub delivered: u64,
+    /// Packets that the emulated network dropped.
+    pub dropped: u64,
+    /// Packets that left the emulator and did not come to the other end, or never came to the emulator.
+    pub lost_outside: u64,
+    /// How late packets were sent, in ms.
+    pub sent_late_ms: Percentiles,
+    /// How long packets waited until the emulator read them, in ms.
+    pub read_late_ms: Percentiles,
+    /// How late the emulator handed packets over, in ms.
+    pub handed_late_ms: Percentiles,
+    /// Beside virtual time with packets as sent.
+    pub as_sent: Comparison,
+    /// Beside virtual time with packets as scheduled.
+    pub as_scheduled: Comparison,
+    /// Length of the intervals of the courses, in s.
+    pub interval_s: f64,
+    /// The instant of the run at which the schedule begins, in s.
+    pub start_s: f64,
+    /// The courses of all directions that have packets.
+    pub courses: Vec<Course>,
+}
+
+/// The most intervals of a course.
+const MOST_INTERVALS: f64 = 300.0;
+
+impl Agreement {
+    /// Compares the packets of a schedule that began at `start`.
+    pub fn of(packets: &[Compared], start: Time) -> Agreement {
+        let count =
+            |of: &dyn Fn(&Compared) -> bool| packets.iter().filter(|packet| of(packet)).count() as u64;
+        let spans = |of: &dyn Fn(&Compared) -> Option<(Time, Time)>| {
+            Percentiles::of(packets.iter().filter_map(of).map(|(from, to)| apart_ms(from, to)).collect())
+        };
+        let end = packets.iter().filter_map(|packet| packet.real.received).fold(start, Time::max);
+        let interval_s = ((end - start).as_secs_f64() / MOST_INTERVALS * 10.0).ceil().max(1.0) / 10.0;
+        Agreement {
+            packets: packets.len() as u64,
+            not_sent: count(&|packet| packet.sent.is_none()),
+            delivered: count(&|packet| packet.real.received.is_some()),
+            dropped: count(&|packet| is_dropped(packet.real.fate)),
+            lost_outside: count(&|packet| packet.sent.is_some() && packet.is_lost_outside()),
+            sent_late_ms: spans(&|packet| Some((packet.scheduled, packet.sent?))),
+            read_late_ms: spans(&|packet| Some((packet.sent?, packet.real.entered?))),
+            handed_late_ms: spans(&|packet| Some((packet.real.released?, packet.real.handed?))),
+            as_sent: Comparison::of(packets, |packet| Some((packet.sent?, packet.as_sent?))),
+            as_scheduled: Comparison::of(packets, |packet| Some((packet.scheduled, packet.as_scheduled))),
+            interval_s,
+            start_s: start.as_secs_f64(),
+            courses: courses(packets, start, Duration::from_secs_f64(interval_s)),
+        }
+    }
+
+    /// Whether real and virtual time agree, both ways of comparing, and every packet could be compared.
+    pub fn agrees(&self) -> bool {
+        self.as_sent.agrees && self.as_scheduled.agrees && self.not_sent == 0 && self.lost_outside == 0
+    }
+
+    /// Sentences about what does not agree; none if all does.
+    pub fn objections(&self) -> Vec<String> {
+        let mut said = vec![];
+        for (comparison, what) in [(&self.as_sent, "as sent"), (&self.as_scheduled, "as scheduled")] {
+            let Comparison { departures_ms, delays_ms, only_real, only_virtual, .. } = comparison;
+            for (apart, of) in [(departures_ms, "departures"), (delays_ms, "delays")] {
+                if let Some(p99) = apart.p99.filter(|&p99| p99 > MOST_MS) {
+                    said.push(format!(
+                        "packets {what}: one of 100 {of} is more than {p99:.2} ms apart, and {MOST_MS} ms is allowed"
+                    ));
+                }
+            }
+            if only_real + only_virtual > 0 {
+                said.push(format!(
+                    "packets {what}: {only_real} were dropped in real time only, and {only_virtual} in virtual time only"
+                ));
+            }
+            if departures_ms.p99.is_none() {
+                said.push(format!("packets {what}: none was delivered in both, so nothing was compared"));
+            }
+        }
+        if self.not_sent > 0 {
+            said.push(format!("{} packets were not sent: the kernel did not take them", self.not_sent));
+        }
+        if self.lost_outside > 0 {
+            said.push(format!("{} packets were lost outside of the emulator", self.lost_outside));
+        }
+        said
+    }
+
+    /// Writes the comparison into the folder of the run: `agreement.json` and the table `agreement.parquet`.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn write(&self, folder: &RunFolder, packets: &[Compared]) -> Result<(), EvalError> {
+        folder.write_agreement(self)?;
+        tables::agreement::write(&folder.root().join("agreement.parquet"), packets)
+    }
+}
+
+impl Compared {
+    /// Whether it was lost neither by the network nor under way to the end: on its way to the emulator or from there.
+    fn is_lost_outside(&self) -> bool {
+        let real = &self.real;
+        real.entered.is_none() || (real.handed.is_some() && real.received.is_none())
+    }
+}
+
+impl Comparison {
+    /// `of` says when a packet is sent in virtual time, and what becomes of it then.
+    fn of(packets: &[Compared], of: impl Fn(&Compared) -> Option<(Time, Virtual)>) -> Comparison {
+        let (mut departures, mut delays) = (vec![], vec![]);
+        let mut comparison = Comparison::default();
+        for packet in packets {
+            let Some((sent_virtually, there)) = of(packet) else { continue };
+            let (here, there_dropped) = (&packet.real, is_dropped(there.fate));
+            comparison.dropped += u64::from(there_dropped);
+            // What never came to the emulator or is under way to the end is told elsewhere.
+            if here.fate.is_some() && there.fate.is_some() {
+                comparison.only_real += u64::from(is_dropped(here.fate) && !there_dropped);
+                comparison.only_virtual += u64::from(there_dropped && !is_dropped(here.fate));
+            }
+            let Some(((received, released), sent)) = here.received.zip(there.released).zip(packet.sent)
+            else {
+                continue;
+            };
+            departures.push(apart_ms(released, received));
+            let delay = |from: Time, to: Time| to.signed_nanos_since(from) as f64 / 1e6;
+            delays.push((delay(sent, received) - delay(sent_virtually, released)).abs());
+        }
+        departures.sort_by(f64::total_cmp);
+        comparison.departures_cdf = crate::report::cdf(&departures);
+        comparison.departures_ms = Percentiles::of(departures);
+        comparison.delays_ms = Percentiles::of(delays);
+        let is_near = |apart: &Percentiles| apart.p99.is_some_and(|p99| p99 <= MOST_MS);
+        comparison.agrees = comparison.only_real + comparison.only_virtual == 0
+            && is_near(&comparison.departures_ms)
+            && is_near(&comparison.delays_ms);
+        comparison
+    }
+}
+
+impl Percentiles {
+    fn of(mut values: Vec<f64>) -> Percentiles {
+        values.sort_by(f64::total_cmp);
+        let at = |part: f64| nearest_rank(&values, part).copied();
+        Percentiles { p50: at(0.5), p99: at(0.99), max: values.last().copied() }
+    }
+}
+
+fn is_dropped(fate: Option<Fate>) -> bool {
+    fate.is_some_and(|fate| fate != Fate::Delivered)
+}
+
+fn apart_ms(one: Time, other: Time) -> f64 {
+    (other.signed_nanos_since(one) as f64 / 1e6).abs()
+}
+
+fn courses(packets: &[Compared], start: Time, interval: Duration) -> Vec<Course> {
+    let mut courses: Vec<Course> = vec![];
+    let mbps = |bytes: Bytes| bytes.0 as f64 * 8e-6 / interval.as_secs_f64();
+    let index = |at: Time| (at.signed_nanos_since(start).max(0) as u128 / interval.as_nanos()) as usize;
+    for packet in packets {
+        let is_its =
+            |course: &Course| (course.device, course.direction) == (packet.device.0, packet.direction);
+        let place = courses.iter().position(is_its).unwrap_or_else(|| {
+            let (device, direction) = (packet.device.0, packet.direction);
+            courses.push(Course { device, direction, ..Course::default() });
+            courses.len() - 1
+        });
+        let course = &mut courses[place];
+        let as_sent = packet.as_sent.and_then(|it| it.released);
+        for (line, at) in [
+            (&mut course.real_mbps, packet.real.received),
+            (&mut course.as_sent_mbps, as_sent),
+            (&mut course.as_scheduled_mbps, packet.as_scheduled.released),
+        ] {
+            let Some(index) = at.map(index) else { continue };
+            line.resize(line.len().max(index + 1), 0.0);
+            line[index] += mbps(packet.bytes);
+        }
+        if let Some((received, released)) = packet.real.received.zip(as_sent) {
+            let (index, apart) = (index(received), apart_ms(released, received));
+            course.apart_ms.resize(course.apart_ms.len().max(index + 1), None);
+            let most = &mut course.apart_ms[index];
+            *most = Some(most.map_or(apart, |most| most.max(apart)));
+        }
+    }
+    courses.sort_by_key(|course| (course.device, course.direction));
+    courses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Time = Time::from_millis(1_500);
+
+    /// A packet that is sent `at_ms` after the start, 0.05 ms late, and takes 20 ms everywhere.
+    fn packet(at_ms: u64) -> Compared {
+        let scheduled = START + Duration::from_millis(at_ms);
+        let sent = scheduled + Duration::from_micros(50);
+        let delay = Duration::from_millis(20);
+        let at = |micros: u64| Some(sent + delay + Duration::from_micros(micros));
+        Compared {
+            device: DeviceId(0),
+            direction: Direction::Downlink,
+            bytes: Bytes(1_250),
+            scheduled,
+            sent: Some(sent),
+            real: Real {
+                entered: Some(sent + Duration::from_micros(10)),
+                released: at(10),
+                handed: at(40),
+                received: at(30),
+                fate: Some(Fate::Delivered),
+            },
+            as_sent: Some(Virtual { released: at(0), fate: Some(Fate::Delivered) }),
+            as_scheduled: Virtual { released: Some(scheduled + delay), fate: Some(Fate::Delivered) },
+        }
+    }
+
+    fn near(one: Option<f64>, other: f64) -> bool {
+        one.is_some_and(|one| (one - other).abs() < 1e-9)
+    }
+
+    #[test]
+    fn what_differs_is_the_emulators_as_sent_and_the_senders_too_as_scheduled() {
+        let packets: Vec<Compared> = (0..200).map(packet).collect();
+        let agreement = Agreement::of(&packets, START);
+        assert!(agreement.agrees(), "{:?}", agreement.objections());
+        assert_eq!((agreement.packets, agreement.delivered, agreement.dropped), (200, 200, 0));
+        assert!(near(agreement.sent_late_ms.max, 0.05));
+        assert!(near(agreement.read_late_ms.p99, 0.01));
+        assert!(near(agreement.handed_late_ms.p50, 0.03));
+        assert!(near(agreement.as_sent.departures_ms.p99, 0.03), "{:?}", agreement.as_sent);
+        assert!(near(agreement.as_scheduled.departures_ms.p99, 0.08));
+        assert!(
+            near(agreement.as_scheduled.delays_ms.p99, 0.03),
+            "the delays hold no lateness of the sender"
+        );
+        let [course] = &agreement.courses[..] else { panic!("{:?}", agreement.courses) };
+        assert_eq!(agreement.interval_s, 0.1);
+        assert!((course.real_mbps[1] - 10.0).abs() < 1e-9, "100 packets in 100 ms: {:?}", course.real_mbps);
+        assert!(near(course.apart_ms[1], 0.03));
+    }
+
+    #[test]
+    fn late_departures_disagree_if_there_are_more_than_one_in_a_hundred() {
+        let mut packets: Vec<Compared> = (0..200).map(packet).collect();
+        let later = |packet: &mut Compared| {
+            packet.real.received = packet.real.received.map(|at| at + Duration::from_millis(3));
+        };
+        packets[..2].iter_mut().for_each(later);
+        assert!(Agreement::of(&packets, START).agrees());
+        later(&mut packets[2]);
+        let agreement = Agreement::of(&packets, START);
+        assert!(!agreement.agrees());
+        let said = agreement.objections().join("\n");
+        assert!(said.contains("as sent: one of 100 departures is more than 3.03 ms apart"), "{said}");
+        assert!(said.contains("as scheduled: one of 100 delays"), "{said}");
+    }
+
+    #[test]
+    fn drops_must_be_the_same_and_all_packets_accounted_for() {
+        let mut packets: Vec<Compared> = (0..20).map(packet).collect();
+        let drop = |it: &mut Compared| {
+            it.real = Real { entered: it.real.entered, fate: Some(Fate::QueueFull), ..Real::default() };
+        };
+        drop(&mut packets[3]);
+        let agreement = Agreement::of(&packets, START);
+        assert_eq!((agreement.dropped, agreement.as_sent.only_real, agreement.lost_outside), (1, 1, 0));
+        assert!(!agreement.agrees());
+        let gone = Virtual { released: None, fate: Some(Fate::Aqm) };
+        (packets[3].as_sent, packets[3].as_scheduled) = (Some(gone), gone);
+        let agreement = Agreement::of(&packets, START);
+        assert!(agreement.agrees(), "dropped in all: {:?}", agreement.objections());
+        assert_eq!(agreement.as_scheduled.dropped, 1);
+
+        packets[5].real.received = None;
+        let agreement = Agreement::of(&packets, START);
+        assert_eq!((agreement.lost_outside, agreement.agrees()), (1, false));
+        packets[5] = packet(5);
+        (packets[5].sent, packets[5].as_sent, packets[5].real) = (None, None, Real::default());
+        let agreement = Agreement::of(&packets, START);
+        assert_eq!((agreement.not_sent, agreement.lost_outside, agreement.agrees()), (1, 0, false));
+    }
+
+    #[test]
+    fn nothing_is_no_agreement() {
+        let agreement = Agreement::of(&[], START);
+        assert!(!agreement.agrees());
+        assert!(agreement.objections()[0].contains("nothing was compared"));
+        let text = serde_json::to_string(&agreement).unwrap();
+        assert_eq!(serde_json::from_str::<Agreement>(&text).unwrap(), agreement);
+    }
+}

@@ -1,0 +1,100 @@
+//! `agreement.parquet`: one row per packet of a schedule, in real and in virtual time, in the order of the schedule.
+//!
+//! | column | type | meaning |
+//! | --- | --- | --- |
+//! | `number` | u32 | its place in the schedule |
+//! | `device` | u16 | index of the device in the scenario |
+//! | `direction` | word | `down` to the device or `up` from it |
+//! | `bytes` | u32 | size of the IP packet |
+//! | `scheduled_ms` | f64 | when it was to be sent |
+//! | `sent_ms` | f64 | when it was sent; null if the kernel did not take it |
+//! | `in_ms` | f64 | when the emulator read it; null if it never did |
+//! | `release_ms` | f64 | when the emulator's network let its first copy go; null if none was delivered |
+//! | `out_ms` | f64 | when that had been handed to the other side |
+//! | `received_ms` | f64 | when the other side's kernel had it |
+//! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss`, `harq_failure`, or `none` |
+//! | `as_sent_release_ms` | f64 | when virtual time lets it go if it is sent at `sent_ms` |
+//! | `as_sent_fate` | word | what virtual time does with it then |
+//! | `as_scheduled_release_ms` | f64 | when virtual time lets it go if it is sent at `scheduled_ms` |
+//! | `as_scheduled_fate` | word | what virtual time does with it then |
+//! | `apart_as_sent_ms` | f64 | `received_ms - as_sent_release_ms` |
+//! | `apart_as_scheduled_ms` | f64 | `received_ms - as_scheduled_release_ms` |
+//! | `delay_apart_as_scheduled_ms` | f64 | the same without the lateness of the sender, `sent_ms - scheduled_ms` |
+
+use std::path::Path;
+
+use airpace_event::Fate;
+
+use super::columns::row;
+use super::file::Table;
+use super::words::Word;
+use super::{fit, millis};
+use crate::agreement::{Compared, Virtual};
+use crate::direction;
+use crate::error::EvalError;
+
+row! {
+    /// A packet in real and in virtual time.
+    struct Row {
+        number: u32,
+        device: u16,
+        direction: Word,
+        bytes: u32,
+        scheduled_ms: f64,
+        sent_ms: Option<f64>,
+        in_ms: Option<f64>,
+        release_ms: Option<f64>,
+        out_ms: Option<f64>,
+        received_ms: Option<f64>,
+        fate: Word,
+        as_sent_release_ms: Option<f64>,
+        as_sent_fate: Word,
+        as_scheduled_release_ms: Option<f64>,
+        as_scheduled_fate: Word,
+        apart_as_sent_ms: Option<f64>,
+        apart_as_scheduled_ms: Option<f64>,
+        delay_apart_as_scheduled_ms: Option<f64>,
+    }
+}
+
+/// Writes the table.
+pub(crate) fn write(path: &Path, packets: &[Compared]) -> Result<(), EvalError> {
+    let mut table = Table::create(path, Rows::default())?;
+    for (number, packet) in packets.iter().enumerate() {
+        push(&mut table, number, packet)?;
+    }
+    table.finish()
+}
+
+fn push(table: &mut Table<Rows>, number: usize, packet: &Compared) -> Result<(), EvalError> {
+    let name = |fate: Option<Fate>| fate.map_or("none", Fate::name);
+    let Virtual { released: as_sent, fate: as_sent_fate } = packet.as_sent.unwrap_or_default();
+    let Virtual { released: as_scheduled, fate: as_scheduled_fate } = packet.as_scheduled;
+    let received = packet.real.received;
+    let apart =
+        |released: Option<airpace_core::Time>| Some(received?.signed_nanos_since(released?) as f64 / 1e6);
+    let late = packet.sent.map(|sent| sent.signed_nanos_since(packet.scheduled) as f64 / 1e6);
+    let columns = &mut table.columns;
+    let row = Row {
+        number: fit(number as u64),
+        device: packet.device.0,
+        direction: columns.direction.word(direction::word(packet.direction)),
+        bytes: fit(packet.bytes.0),
+        scheduled_ms: millis(packet.scheduled),
+        sent_ms: packet.sent.map(millis),
+        in_ms: packet.real.entered.map(millis),
+        release_ms: packet.real.released.map(millis),
+        out_ms: packet.real.handed.map(millis),
+        received_ms: received.map(millis),
+        fate: columns.fate.word(name(packet.real.fate)),
+        as_sent_release_ms: as_sent.map(millis),
+        as_sent_fate: columns.as_sent_fate.word(name(as_sent_fate)),
+        as_scheduled_release_ms: as_scheduled.map(millis),
+        as_scheduled_fate: columns.as_scheduled_fate.word(name(as_scheduled_fate)),
+        apart_as_sent_ms: apart(as_sent),
+        apart_as_scheduled_ms: apart(as_scheduled),
+        delay_apart_as_scheduled_ms: apart(as_scheduled).zip(late).map(|(apart, late)| apart - late),
+    };
+    columns.push(row);
+    table.added(1)
+}
